@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nxlock - hold a name exclusively, across processes and machines, with a
+ * Redis or Valkey server as the judge.
+ *
+ *     nxl_client *client;
+ *     nxl_lock *lock;
+ *     if (nxl_client_new(&client, "redis://localhost:6379", NULL) == NXL_OK &&
+ *         nxl_lock_new(&lock, client, "invoice:42", NULL) == NXL_OK &&
+ *         nxl_lock_acquire(lock, 5000) == NXL_OK) {
+ *         ... only one process at a time is here, for 30 s at most ...
+ *         if (nxl_lock_release(lock) != NXL_OK)
+ *             ... it had run out before the work was done ...
+ *     }
+ *
+ * A lock is a lease: it ends by itself after ttl_ms. Work that may take
+ * longer asks nxl_lock_held() before each step that matters, and prolongs the
+ * lease with nxl_lock_extend(). docs/guarantees.md says what is promised.
+ *
+ * Units are in the names: _ms is milliseconds, _ns nanoseconds. Every string
+ * argument is copied; the library keeps no pointer of the caller's but
+ * options.user. Unless a function says otherwise it may be called from any
+ * thread, while one lock handle belongs to one thread at a time.
+ *
+ * The library never prints, exits, aborts, raises a signal or changes a
+ * signal's disposition, and starts no thread but a short one that looks up a
+ * host name (never for an address, a unix socket or "localhost").
+ */
+#ifndef NXLOCK_H
+#define NXLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+struct pollfd; /* <poll.h>; needed only with nxl_client_pollfds() */
+
+#if defined(__GNUC__)
+#define NXL_MUST_USE __attribute__((warn_unused_result))
+#else
+#define NXL_MUST_USE
+#endif
+
+/* ---------------------------------------------------------------- results
+ *
+ * 0 is done, above 0 an outcome the caller must handle, below 0 an error.
+ * The numbers never change their meaning. */
+enum nxl_result {
+    NXL_OK = 0,
+    /* Somebody else holds the name, and still did when the wait ended. */
+    NXL_BUSY = 1,
+    /* The lock is not ours any more: it ran out, was taken or was removed. */
+    NXL_LOST = 2,
+    /* The answer did not come, so neither yes nor no may be assumed. After
+     * an acquire: not held; the library undoes the request at the next
+     * occasion, else the name frees itself after ttl_ms. After an extend:
+     * the old deadline stands. After a release: not held; the name is free
+     * now or after ttl_ms. */
+    NXL_UNKNOWN = 3,
+    /* Non-blocking door: started, its event will come. */
+    NXL_PENDING = 4,
+    /* nxl_lock_cancel() ended the call; not held. */
+    NXL_CANCELLED = 5,
+    /* nxl_lock_inspect(): nobody holds the name. nxl_lock_break(): what was
+     * seen does not stand any more; nothing was removed. */
+    NXL_FREE = 6,
+
+    /* An argument or the order of calls is wrong; the message names it. */
+    NXL_E_INVALID = -1,
+    NXL_E_NOMEM = -2,
+    /* The operating system refused (descriptors, random bytes, ...). */
+    NXL_E_SYSTEM = -3,
+    /* The URL cannot be used; the message names the part. */
+    NXL_E_URL = -4,
+    /* No connection, or the server did not speak in time; nothing of ours
+     * was applied. */
+    NXL_E_UNREACHABLE = -5,
+    /* Password, user or rights: NOAUTH, WRONGPASS, NOPERM. */
+    NXL_E_DENIED = -6,
+    /* The server answers but does not take the write now: LOADING, BUSY
+     * script, OOM, MISCONF, NOREPLICAS, READONLY replica. */
+    NXL_E_REFUSED = -7,
+    /* The key holds something that is not a string. */
+    NXL_E_WRONG_TYPE = -8,
+    /* The peer does not speak the Redis protocol. */
+    NXL_E_NOT_REDIS = -9,
+    /* The server lacks what this needs; the message names the command. */
+    NXL_E_UNSUPPORTED = -10,
+    /* Any other error of the server; the message carries its words. */
+    NXL_E_SERVER = -11,
+    /* The handle was made before fork() and this is the child. */
+    NXL_E_FORKED = -12
+};
+
+/* The result's name and meaning in one line, never NULL; static storage. */
+const char *nxl_strerror(int result);
+
+/* The library's version, "major.minor.patch"; static storage. */
+const char *nxl_version(void);
+
+/* ----------------------------------------------------------------- client
+ *
+ * A client is the connection to the server. Many locks and many threads
+ * share one client; their commands share one pipelined connection. */
+typedef struct nxl_client nxl_client;
+
+/* Zero in any member but size means its default. Start from
+ * NXL_CLIENT_OPTIONS_INIT, or nxl_client_options_init() in C++; size 0 is
+ * NXL_E_INVALID. Members are only ever added at the end. */
+typedef struct nxl_client_options {
+    size_t size; /* sizeof of the structure the caller was compiled with */
+    /* Bounds input and output of one call: name resolution, connect, AUTH,
+     * replies, clean-up. Default 2000; 10 ... 600000. */
+    int64_t timeout_ms;
+    /* The longest ttl any lock of this client may ask for. Default 60000; at
+     * most 2147483647. Raising it lengthens how long a crashed holder blocks
+     * the others. */
+    int64_t max_ttl_ms;
+    /* How far the rates of this machine's and the server's clock may differ,
+     * in parts per million of the ttl. Default 10000 (1 %); 1 ... 500000.
+     * A smaller number ends exclusion by a clock that runs that much
+     * faster at the server. Source: the Redlock description's allowance. */
+    int64_t drift_ppm;
+    /* Put in front of every name; at most 1024 bytes. Default none. */
+    const char *prefix;
+    /* TCP keepalive: idle seconds before the first probe. Default 15;
+     * 1 ... 32767. */
+    int64_t keepalive_s;
+    /* Where nxl_client_new() writes what is wrong, zero-ended, when it
+     * fails (there is no handle to ask then); may be NULL. */
+    char *errbuf;
+    size_t errbuf_size;
+} nxl_client_options;
+
+/* clang-format off */
+#define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
+                                  0, 0, 0, NULL, 0, NULL, 0 }
+/* clang-format on */
+void nxl_client_options_init(nxl_client_options *options);
+
+/* Makes a client for the server at url. Parses only: no connection is made
+ * before the first operation, so this neither blocks nor sends.
+ *
+ *     redis://[user][:password]@host[:port][/db][?parameter=value&...]
+ *     unix:///path/to/socket[?db=N&...]
+ *
+ * valkey:// is the same as redis://. Port 6379 and db 0 are the defaults; an
+ * IPv6 address stands in brackets; any part may be %-encoded. Parameters:
+ * see nxl_url_params(). A value in the URL wins over the same option.
+ *
+ * NXL_OK: *client is the caller's, to end with nxl_client_free(). Else
+ * *client is NULL: NXL_E_INVALID, NXL_E_URL, NXL_E_NOMEM, NXL_E_SYSTEM. */
+int nxl_client_new(nxl_client **client, const char *url,
+    const nxl_client_options *options) NXL_MUST_USE;
+
+/* Ends the client and its connection; NULL is fine. Free its locks first: a
+ * lock that is still there keeps working memory but every call on it returns
+ * NXL_E_INVALID. Blocks while releases and clean-ups are unanswered, for
+ * min(timeout_ms, 500 ms) at most; what is unanswered then ends by its ttl.
+ * In a fork()ed child it closes the descriptors, sends nothing, and leaves the
+ * memory alone: a thread that is not there may have been changing it. */
+void nxl_client_free(nxl_client *client);
+
+/* What went wrong last on this client, for a person: the server, its words,
+ * the remedy. "" when nothing did. Valid until the thread's next call on this
+ * client. Never NULL. */
+const char *nxl_client_errmsg(const nxl_client *client);
+
+/* One line about the server for a person (address, software and version,
+ * role, state of the connection) into text, zero-ended and cut to size.
+ * Known after the first operation. Returns the length it wanted. No I/O. */
+size_t nxl_client_describe(nxl_client *client, char *text, size_t size);
+
+/* A parameter a URL may carry after '?'. */
+typedef struct nxl_url_param {
+    const char *name;  /* "timeout_ms" */
+    const char *value; /* what it takes: "MS", "TEXT", ... */
+    const char *help;  /* one line */
+} nxl_url_param;
+
+/* All URL parameters; *count receives how many. Static storage. */
+const nxl_url_param *nxl_url_params(size_t *count);
+
+/* ------------------------------------------------------------------- lock
+ *
+ * A lock is one contender for one name. It serves any number of acquire and
+ * release cycles, and allocates nothing in them unless an answer is lost. */
+typedef struct nxl_lock nxl_lock;
+
+/* Zero in any member but size means its default (see client options). */
+typedef struct nxl_lock_options {
+    size_t size;
+    /* The lease: the server frees the name that long after it applied the
+     * acquire, if nobody prolongs it. Default 30000. At most max_ttl_ms; at
+     * least so much that 10 ms remain after the drift allowance. */
+    int64_t ttl_ms;
+    /* Says who holds, to people: one printable ASCII word without spaces,
+     * at most 128 bytes, for example "db7:41233:backup". Default none. */
+    const char *label;
+    /* Length of name, for binary names. Default: up to its zero byte. */
+    size_t name_length;
+    /* Handed back in events; the library never looks at it. */
+    void *user;
+    /* Delay between two attempts while the name is busy: doubles from
+     * retry_min_ms (default 10) to retry_max_ms (default 250), each drawn at
+     * random from its upper half, and never beyond the end of the holder's
+     * lease. A small retry_max_ms loads the server with every waiter. */
+    int64_t retry_min_ms;
+    int64_t retry_max_ms;
+} nxl_lock_options;
+
+/* clang-format off */
+#define NXL_LOCK_OPTIONS_INIT { sizeof(nxl_lock_options), \
+                                0, NULL, 0, NULL, 0, 0 }
+/* clang-format on */
+void nxl_lock_options_init(nxl_lock_options *options);
+
+/* wait_ms: for ever. */
+#define NXL_FOREVER (-1)
+
+/* Longest name, prefix included, in bytes. */
+#define NXL_NAME_MAX 65536
+
+/* Makes a lock for name: 1 ... NXL_NAME_MAX bytes of any value with
+ * options.name_length, else up to the zero byte. The key at the server is
+ * the prefix and the name, exactly. Neither blocks nor sends. NXL_OK: *lock
+ * is the caller's, to end with nxl_lock_free(). Else *lock is NULL and
+ * nxl_client_errmsg() says why: NXL_E_INVALID, NXL_E_NOMEM, NXL_E_FORKED. */
+int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
+    const nxl_lock_options *options) NXL_MUST_USE;
+
+/* Ends the lock; NULL is fine. A held lock is released without waiting for
+ * the answer; an operation in progress is cancelled and undone. Does not
+ * block. In a fork()ed child it does nothing. */
+void nxl_lock_free(nxl_lock *lock);
+
+/* Acquires the name. Sends SET key token NX PX ttl, at once and then, while
+ * the name is busy and wait_ms is not over, again with growing delays (SET
+ * and PTTL). wait_ms: 0 tries once, NXL_FOREVER never gives up.
+ *
+ * Blocks. wait_ms bounds the wait for a busy lock or a server that is down;
+ * the call ends by start + max(wait_ms, timeout_ms).
+ *
+ * NXL_OK: held, until nxl_lock_deadline(). NXL_BUSY: somebody else holds it.
+ * NXL_UNKNOWN: not held, see there. NXL_LOST: it was granted, but its time
+ * was over before this call could hand it over; it has been released.
+ * NXL_CANCELLED. NXL_E_UNREACHABLE, _DENIED, _REFUSED, _NOT_REDIS,
+ * _UNSUPPORTED, _SERVER: not held, and the server applied nothing.
+ * NXL_E_INVALID: held already, or an operation is in progress. */
+int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
+
+/* Prolongs a held lock to at least ttl_ms from now; 0 is the lock's own ttl.
+ * Never shortens. Sends one script (compare, PTTL, PEXPIRE).
+ *
+ * Blocks for timeout_ms at most, and not beyond the lock's deadline.
+ * NXL_OK: the deadline moved. NXL_LOST: not held any more. NXL_UNKNOWN or an
+ * error: the old deadline stands; trying again is sound. */
+int nxl_lock_extend(nxl_lock *lock, int64_t ttl_ms) NXL_MUST_USE;
+
+/* Releases a held lock: one script that deletes the key if it still has this
+ * lock's token. Once this is called nxl_lock_held() is false, whatever the
+ * result.
+ *
+ * Blocks for timeout_ms at most. NXL_OK: it was held until now. NXL_LOST: it
+ * had run out or had been removed before. NXL_UNKNOWN: no answer; it is free
+ * now or after its ttl. An error: the server refused; it ends by its ttl.
+ * NXL_E_INVALID: this lock holds nothing. */
+int nxl_lock_release(nxl_lock *lock) NXL_MUST_USE;
+
+/* Takes over a lock held under token (of nxl_lock_token(), perhaps in another
+ * process): afterwards this handle holds it until the end of the lease that
+ * stands, and may extend and release it. The former owner learns nothing of
+ * that, nor does this handle of a release there: keep the two in touch.
+ *
+ * Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL).
+ * NXL_OK: held. NXL_LOST: the name is free or another token stands there.
+ * NXL_E_INVALID: not a token, or this handle holds one already. Errors as
+ * nxl_lock_acquire(). */
+int nxl_lock_adopt(nxl_lock *lock, const char *token) NXL_MUST_USE;
+
+/* Ends the operation in progress on this lock, from any thread: a blocked
+ * call returns NXL_CANCELLED, a started one gets that event, and an acquire
+ * is undone. Nothing in progress: nothing happens. A release is not
+ * cancelled. Does not block. NXL_OK, NXL_E_FORKED. */
+int nxl_lock_cancel(nxl_lock *lock);
+
+/* True while this process may rely on the lock: held, and the local deadline
+ * is not reached. A clock read and no I/O; any thread may ask. False in a
+ * fork()ed child. */
+bool nxl_lock_held(const nxl_lock *lock);
+
+/* Milliseconds until the deadline, rounded down; 0 when not held. */
+int64_t nxl_lock_remaining_ms(const nxl_lock *lock);
+
+/* The deadline in ns of nxl_now_ns(); 0 when not held. It was computed from
+ * before the request was sent, with the drift allowance taken off. */
+uint64_t nxl_lock_deadline(const nxl_lock *lock);
+
+/* The library's clock: CLOCK_BOOTTIME where there is one (it counts
+ * suspend), else CLOCK_MONOTONIC. */
+uint64_t nxl_now_ns(void);
+
+/* The token under which the lock is held, or was last asked for: one
+ * printable word, UUID or UUID@label; "" before the first acquire. It is
+ * valid until the next acquire or adopt on this handle. Who has it can
+ * release the lock. */
+const char *nxl_lock_token(const nxl_lock *lock);
+
+/* What the last operation on this lock met, for a person. As
+ * nxl_client_errmsg(), valid until the next call on this lock. */
+const char *nxl_lock_errmsg(const nxl_lock *lock);
+
+/* Who holds a name, and how long still. */
+typedef struct nxl_holder {
+    size_t size; /* set to sizeof(nxl_holder) */
+    /* The value that stands there, zero-ended; a token if the holder follows
+     * this library's format. */
+    char value[512];
+    size_t value_length; /* it may contain zero bytes */
+    bool truncated;      /* the value is longer than 511 bytes */
+    bool ours;           /* it is the token this handle holds */
+    /* The label in value, or NULL; points into value. */
+    const char *label;
+    /* Milliseconds until the server frees it; -1: it has no end. */
+    int64_t left_ms;
+} nxl_holder;
+
+/* Asks who holds the name of this lock, which need not be held by it. Blocks
+ * for timeout_ms at most; sends one script (EXISTS, GETRANGE, PTTL).
+ * NXL_OK: *holder is filled. NXL_FREE: nobody. NXL_E_WRONG_TYPE: the key is
+ * used for something else. Other errors as nxl_lock_acquire(). */
+int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
+
+/* Removes exactly what nxl_lock_inspect() showed, if it still stands: a
+ * compare-and-delete of seen->value. HARM: its holder may be at work and
+ * believes itself alone until its own deadline. Blocks for timeout_ms at
+ * most. NXL_OK: removed. NXL_FREE: it does not stand there any more.
+ * NXL_UNKNOWN: no answer. NXL_E_INVALID: truncated or empty value. */
+int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
+
+/* ------------------------------------------------------ non-blocking door
+ *
+ * For programs with an event loop. One thread drives the client:
+ *
+ *     nxl_lock_acquire_start(lock, 5000);
+ *     for (;;) {
+ *         n = nxl_client_pollfds(client, fds, 8, &timeout_ms);
+ *         poll(fds, n, timeout_ms);
+ *         nxl_client_process(client);
+ *         while (nxl_client_next_event(client, &event))
+ *             ... event.lock, event.operation, event.result ...
+ *     }
+ *
+ * A client serves one door: the first _start, pollfds, fd, process or
+ * next_event makes it a loop client, the first blocking operation a blocking
+ * one; afterwards calls of the other door return NXL_E_INVALID (0, false).
+ *
+ * Every _start sends nothing by itself and does not block: the commands
+ * leave, many in one write, in the next pollfds or process. NXL_PENDING: one
+ * event with the blocking twin's result will follow. Anything else is the
+ * final result and no event follows. */
+int nxl_lock_acquire_start(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
+int nxl_lock_extend_start(nxl_lock *lock, int64_t ttl_ms) NXL_MUST_USE;
+int nxl_lock_release_start(nxl_lock *lock) NXL_MUST_USE;
+int nxl_lock_adopt_start(nxl_lock *lock, const char *token) NXL_MUST_USE;
+int nxl_lock_inspect_start(nxl_lock *lock) NXL_MUST_USE;
+int nxl_lock_break_start(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
+
+/* After the event of an inspect that ended with NXL_OK: copies what it found.
+ * NXL_OK, NXL_FREE, NXL_E_INVALID (no inspection has been made). No I/O. */
+int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
+
+/* Writes the descriptors to wait for, at most capacity, into fds, and into
+ * *timeout_ms how long poll() may wait (-1: for ever). Returns how many there
+ * are, which may be more than capacity: then call again with more room (for
+ * one server 2 are enough). Read them anew after each process. Sends what is
+ * waiting to be sent; does not block. A descriptor that a cancel in another
+ * thread wakes is always among them. */
+size_t nxl_client_pollfds(nxl_client *client, struct pollfd *fds,
+    size_t capacity, int *timeout_ms);
+
+/* One descriptor that is readable whenever nxl_client_process() has something
+ * to do, the time-out included: for loops that want a single one. It stays
+ * the same for the client's life and is the client's. -1: the system gave
+ * none, or NXL_E_INVALID applies; nxl_client_errmsg() tells. */
+int nxl_client_fd(nxl_client *client);
+
+/* Reads, decides, sends; does not block. Spurious calls are harmless.
+ * NXL_OK, NXL_E_INVALID, NXL_E_FORKED. */
+int nxl_client_process(nxl_client *client);
+
+enum nxl_operation {
+    NXL_OP_ACQUIRE = 1,
+    NXL_OP_EXTEND = 2,
+    NXL_OP_RELEASE = 3,
+    NXL_OP_ADOPT = 4,
+    NXL_OP_INSPECT = 5,
+    NXL_OP_BREAK = 6
+};
+
+typedef struct nxl_event {
+    nxl_lock *lock;
+    void *user;    /* options.user of that lock */
+    int operation; /* enum nxl_operation */
+    int result;    /* enum nxl_result */
+} nxl_event;
+
+/* Takes the next event; false when there is none. A grant that went stale
+ * while it waited here arrives as NXL_LOST and is released. */
+bool nxl_client_next_event(nxl_client *client, nxl_event *event);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The blocking door. Threads that wait share one reader: whoever finds nobody
+ * reading polls and reads for all (the leader), the others sleep until their
+ * operation is over or the reading is handed to them. A single-threaded
+ * program is always its own leader and pays for none of this.
+ *
+ * Keeps: while any operation is running some thread leads or has been woken
+ * to lead; the mutex is free while the leader sleeps in poll().
+ */
+#include <errno.h>
+#include <poll.h>
+
+#include "api/engine.h"
+#include "api/lock.h"
+#include "api/operation.h"
+#include "base/clock.h"
+#include "base/deadline.h"
+
+/* One turn of the leader: sleep until something happens, then act on it. */
+static void lead(struct nxl_client *client, uint64_t now)
+{
+    struct pollfd fds[ENGINE_FDS];
+    size_t count = engine_pollfds(client, fds, ENGINE_FDS);
+    uint64_t until = engine_deadline(client);
+    client->poll_until = until;
+    client->polled = fds;
+    client->polled_count = count;
+    pthread_mutex_unlock(&client->mutex);
+    int n = poll(fds, (nfds_t)count, deadline_poll_ms(until, now));
+    now = clock_now();
+    pthread_mutex_lock(&client->mutex);
+    client->polled = NULL;
+    engine_process(client, fds, n < 0 ? 0 : count, now);
+}
+
+/* The leader may sleep longer than the others can wait, or not know that a
+ * socket is new or full. */
+static bool leader_is_behind(const struct nxl_client *client)
+{
+    struct pollfd fds[ENGINE_FDS];
+    if (!client->polled)
+        return false; /* awake, it looks by itself */
+    if (engine_deadline(client) < client->poll_until)
+        return true;
+    size_t count = engine_pollfds((struct nxl_client *)client, fds, ENGINE_FDS);
+    if (count != client->polled_count)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (fds[i].fd != client->polled[i].fd ||
+            fds[i].events != client->polled[i].events)
+            return true;
+    return false;
+}
+
+static void hand_on(struct nxl_client *client)
+{
+    client->led = false;
+    struct list *node = list_pop(&client->followers);
+    if (!node)
+        return;
+    struct operation *op = list_entry(node, struct operation, node);
+    client->led = true; /* it leads from now on, though it still sleeps */
+    op->asleep = false;
+    op->promoted = true;
+    sem_post(&op->wake);
+}
+
+static void sleep_until_woken(struct operation *op)
+{
+    while (sem_wait(&op->wake) < 0 && errno == EINTR)
+        ;
+}
+
+/* Until op is over. The mutex is held on entry and not on return. */
+static void wait_for(
+    struct nxl_client *client, struct operation *op, uint64_t now)
+{
+    if (op->running && client->led) {
+        if (leader_is_behind(client))
+            engine_wake(client);
+        op->asleep = true;
+        op->promoted = false;
+        list_append(&client->followers, &op->node);
+        pthread_mutex_unlock(&client->mutex);
+        sleep_until_woken(op);
+        if (!op->promoted)
+            return; /* it is over, and whoever woke us is done with it */
+        pthread_mutex_lock(&client->mutex);
+    } else if (op->running) {
+        client->led = true;
+    } else {
+        pthread_mutex_unlock(&client->mutex);
+        return;
+    }
+    while (op->running) {
+        lead(client, now);
+        now = clock_now();
+    }
+    hand_on(client);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static int finish(struct nxl_client *client, struct operation *op)
+{
+    if (!operation_stale(op))
+        return op->result;
+    pthread_mutex_lock(&client->mutex);
+    uint64_t now = clock_now();
+    operation_drop_stale(op, now);
+    engine_push(client, now);
+    pthread_mutex_unlock(&client->mutex);
+    return op->result;
+}
+
+static int block(struct nxl_lock *lock, const struct call *call)
+{
+    if (!lock)
+        return NXL_E_INVALID;
+    struct nxl_client *client = lock->client;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    /* A thread that is cancelled while it leads would leave the others
+     * asleep for ever. */
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    uint64_t now = clock_now();
+    pthread_mutex_lock(&client->mutex);
+    int rc = lock_call(lock, call, now);
+    if (rc == NXL_PENDING) {
+        engine_push(client, now);
+        wait_for(client, &lock->operation, now);
+        rc = finish(client, &lock->operation);
+    } else {
+        pthread_mutex_unlock(&client->mutex);
+    }
+    pthread_setcancelstate(cancel_state, NULL);
+    return rc;
+}
+
+int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms)
+{
+    struct call call = {
+        .kind = NXL_OP_ACQUIRE, .door = DOOR_BLOCKING, .number = wait_ms};
+    return block(lock, &call);
+}
+
+int nxl_lock_extend(nxl_lock *lock, int64_t ttl_ms)
+{
+    struct call call = {
+        .kind = NXL_OP_EXTEND, .door = DOOR_BLOCKING, .number = ttl_ms};
+    return block(lock, &call);
+}
+
+int nxl_lock_release(nxl_lock *lock)
+{
+    struct call call = {.kind = NXL_OP_RELEASE, .door = DOOR_BLOCKING};
+    return block(lock, &call);
+}
+
+int nxl_lock_adopt(nxl_lock *lock, const char *token)
+{
+    struct call call = {
+        .kind = NXL_OP_ADOPT, .door = DOOR_BLOCKING, .token = token};
+    return block(lock, &call);
+}
+
+int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder)
+{
+    struct call call = {.kind = NXL_OP_INSPECT, .door = DOOR_BLOCKING};
+    int rc = holder ? block(lock, &call) : NXL_E_INVALID;
+    return rc == NXL_OK ? nxl_lock_holder(lock, holder) : rc;
+}
+
+int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen)
+{
+    struct call call = {
+        .kind = NXL_OP_BREAK, .door = DOOR_BLOCKING, .seen = seen};
+    return block(lock, &call);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handles from inside. One mutex guards everything in a client and its
+ * locks but what is marked otherwise.
+ */
+#ifndef NXLOCK_API_CLIENT_H
+#define NXLOCK_API_CLIENT_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include <nxlock.h>
+
+#include "base/entropy.h"
+#include "base/text.h"
+#include "base/timer.h"
+#include "base/token.h"
+#include "core/acquire.h"
+#include "core/round.h"
+#include "net/request.h"
+
+enum door { DOOR_NONE, DOOR_BLOCKING, DOOR_LOOP };
+
+/* One acquire, extend, ... from its start to its result. */
+struct operation {
+    enum nxl_operation kind;
+    bool running;
+    union {
+        struct acquire acquire; /* NXL_OP_ACQUIRE */
+        struct round round;     /* all others */
+    } machine;
+    struct timer timer;
+    struct list node; /* loop door: events. blocking door: followers */
+    int result;       /* once it is not running */
+    /* Blocking door, a thread that sleeps while another one reads. */
+    sem_t wake;
+    bool asleep, promoted;
+};
+
+struct nxl_client {
+    pthread_mutex_t mutex;
+    struct entropy *entropy; /* its fork mark is read without the mutex */
+    enum door door;
+    bool closed;
+    size_t refs; /* itself and its locks */
+    int wake_fd; /* interrupts poll() in another thread */
+
+    unsigned server_count;
+    struct server *servers;
+    uint64_t timeout_ns;
+    uint64_t salt; /* random, for jitter */
+    uint32_t max_ttl_ms, drift_ppm;
+    struct slice prefix;
+
+    struct timers timers;
+    struct list locks;
+    struct list events;    /* loop door: operations that are over */
+    struct list followers; /* blocking door: operations that sleep */
+    bool led;              /* a thread is the reader */
+    const struct pollfd *polled; /* what it waits for; NULL: it is awake */
+    size_t polled_count;
+    uint64_t poll_until; /* and how long */
+
+    int loop_fd, timer_fd; /* nxl_client_fd(); -1: not asked for */
+    uint64_t timer_at;
+    int *watched_fd;
+
+    struct text message;
+};
+
+struct nxl_lock {
+    struct nxl_client *client;
+    struct list node; /* in client->locks */
+    void *user;
+    char *label; /* NULL: none */
+    uint32_t ttl_ms;
+    uint64_t retry_first_ns, retry_most_ns;
+
+    struct verb verb; /* of the operation in progress; key always set */
+    char token[TOKEN_MAX + 1];
+    size_t token_len;
+    bool token_foreign; /* adopted: lay it out anew for the next acquire */
+    char *key;
+
+    bool holding; /* granted and not yet released or found lost */
+    _Atomic uint64_t deadline; /* ns; 0: not held. Read without the mutex. */
+
+    struct operation operation;
+    struct nxl_holder seen; /* by the last inspect; size 0: none made */
+    char target[sizeof((struct nxl_holder *)0)->value]; /* of a break */
+    size_t target_len;
+    struct kept_commands kept;
+    struct text message;
+    struct request requests[]; /* one a server */
+};
+
+static inline struct nxl_lock *lock_of(struct operation *op)
+{
+    return list_entry(op, struct nxl_lock, operation);
+}
+
+static inline bool client_forked(const struct nxl_client *client)
+{
+    return entropy_forked(client->entropy);
+}
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks as handles. Keeps: a lock has at most one operation in progress; what
+ * it needs during acquire and release is made with it, so that those do not
+ * allocate.
+ */
+#include "api/lock.h"
+
+#include <stdlib.h>
+
+#include "api/engine.h"
+#include "api/message.h"
+#include "api/operation.h"
+#include "api/options.h"
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "core/lease.h"
+
+static int invalid_state(struct nxl_lock *lock, const struct call *call)
+{
+    struct nxl_client *client = lock->client;
+    if (client->closed)
+        return message_invalid(&lock->message,
+            "the client of this lock has been freed; free locks before it");
+    if (!client_enter(client, call->door))
+        return message_invalid(&lock->message,
+            "this client serves the %s door; use one client for each",
+            client->door == DOOR_LOOP ? "non-blocking" : "blocking");
+    if (lock->operation.running || !list_empty(&lock->operation.node))
+        return message_invalid(&lock->message,
+            "an operation on this lock is in progress, or its event has not "
+            "been taken");
+    if ((call->kind == NXL_OP_EXTEND || call->kind == NXL_OP_RELEASE) &&
+        !lock->holding)
+        return message_invalid(&lock->message,
+            "this lock holds nothing; acquire it first");
+    return NXL_OK;
+}
+
+static int call_acquire(struct nxl_lock *lock, int64_t wait_ms, uint64_t now)
+{
+    if (wait_ms < NXL_FOREVER)
+        return message_invalid(&lock->message,
+            "wait_ms is %lld; write 0 or more, or NXL_FOREVER",
+            (long long)wait_ms);
+    if (lock->holding) {
+        if (now < atomic_load(&lock->deadline))
+            return message_invalid(&lock->message,
+                "this lock is held already; release it first");
+        lock_let_go(lock, now); /* it lapsed and was not released */
+    }
+    operation_acquire(lock,
+        wait_ms == NXL_FOREVER ? NEVER : ms_to_ns((uint64_t)wait_ms), now);
+    return NXL_PENDING;
+}
+
+static int call_extend(struct nxl_lock *lock, int64_t ttl_ms, uint64_t now)
+{
+    if (ttl_ms == 0)
+        ttl_ms = lock->ttl_ms;
+    if (!options_ttl(lock->client, ttl_ms, &lock->message))
+        return NXL_E_INVALID;
+    if (now >= atomic_load(&lock->deadline) && guarded(GUARD_LAPSED)) {
+        atomic_store(&lock->deadline, 0);
+        text_clear(&lock->message);
+        text_add(&lock->message, "the lease had run out before it was to be "
+                                 "prolonged");
+        return NXL_LOST;
+    }
+    operation_extend(lock, (uint32_t)ttl_ms, now);
+    return NXL_PENDING;
+}
+
+static int call_adopt(struct nxl_lock *lock, const char *token, uint64_t now)
+{
+    if (!token || !token_valid(slice_of(token)))
+        return message_invalid(&lock->message,
+            "not a token; write UUID or UUID@label as nxl_lock_token() "
+            "gives it");
+    if (lock->holding)
+        return message_invalid(&lock->message,
+            "this lock is held already; release it, or adopt with another "
+            "handle");
+    lock->token_len = strlen(token);
+    memcpy(lock->token, token, lock->token_len + 1);
+    lock->token_foreign = true;
+    operation_round(lock, NXL_OP_ADOPT, now);
+    return NXL_PENDING;
+}
+
+static int call_break(
+    struct nxl_lock *lock, const nxl_holder *seen, uint64_t now)
+{
+    if (!seen || seen->size == 0 || seen->value_length == 0)
+        return message_invalid(&lock->message,
+            "nothing to break; give what nxl_lock_inspect() filled in");
+    if (seen->truncated || seen->value_length >= sizeof lock->target)
+        return message_invalid(&lock->message,
+            "the value is longer than %zu bytes: it is no lock, and cannot "
+            "be compared whole",
+            sizeof lock->target - 1);
+    lock->target_len = seen->value_length;
+    memcpy(lock->target, seen->value, lock->target_len);
+    operation_round(lock, NXL_OP_BREAK, now);
+    return NXL_PENDING;
+}
+
+int lock_call(struct nxl_lock *lock, const struct call *call, uint64_t now)
+{
+    int rc = invalid_state(lock, call);
+    if (rc != NXL_OK)
+        return rc;
+    switch (call->kind) {
+    case NXL_OP_ACQUIRE:
+        return call_acquire(lock, call->number, now);
+    case NXL_OP_EXTEND:
+        return call_extend(lock, call->number, now);
+    case NXL_OP_RELEASE:
+        operation_release(lock, now);
+        return NXL_PENDING;
+    case NXL_OP_ADOPT:
+        return call_adopt(lock, call->token, now);
+    case NXL_OP_INSPECT:
+        operation_round(lock, NXL_OP_INSPECT, now);
+        return NXL_PENDING;
+    case NXL_OP_BREAK:
+        return call_break(lock, call->seen, now);
+    }
+    return NXL_E_INVALID;
+}
+
+/* -------------------------------------------------------- making, freeing */
+
+static void free_memory(struct nxl_lock *lock, unsigned servers)
+{
+    for (unsigned i = 0; i < servers; i++)
+        request_free(&lock->requests[i]);
+    kept_commands_free(&lock->kept);
+    sem_destroy(&lock->operation.wake);
+    free(lock->label);
+    free(lock->key);
+    free(lock);
+}
+
+/* Memory and links of a lock whose options are good. NULL: no memory. */
+static struct nxl_lock *make(
+    struct nxl_client *client, const struct lock_settings *set)
+{
+    unsigned servers = client->server_count;
+    struct nxl_lock *lock =
+        calloc(1, sizeof *lock + servers * sizeof lock->requests[0]);
+    if (!lock)
+        return NULL;
+    sem_init(&lock->operation.wake, 0, 0);
+    list_init(&lock->operation.node);
+    list_init(&lock->node);
+    lock->client = client;
+    lock->user = set->user;
+    lock->ttl_ms = set->ttl_ms;
+    lock->retry_first_ns = set->retry_first_ns;
+    lock->retry_most_ns = set->retry_most_ns;
+    lock->key = malloc(set->prefix.len + set->name.len);
+    bool ok = lock->key != NULL;
+    if (ok && set->label)
+        ok = (lock->label = strdup(set->label)) != NULL;
+    if (ok) {
+        if (set->prefix.len)
+            memcpy(lock->key, set->prefix.data, set->prefix.len);
+        memcpy(lock->key + set->prefix.len, set->name.data, set->name.len);
+        lock->verb.key =
+            (struct slice){lock->key, set->prefix.len + set->name.len};
+        lock->token_len = token_layout(lock->token, lock->label);
+        lock->token[0] = '\0'; /* none drawn yet */
+    }
+    for (unsigned i = 0; ok && i < servers; i++) {
+        lock->requests[i].owner = &lock->operation;
+        lock->requests[i].index = i;
+        list_init(&lock->requests[i].node);
+        ok = request_prepare(&lock->requests[i], lock->verb.key);
+    }
+    if (ok && timers_reserve(&client->timers))
+        return lock;
+    free_memory(lock, servers);
+    return NULL;
+}
+
+int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
+    const nxl_lock_options *options)
+{
+    if (!lock)
+        return NXL_E_INVALID;
+    *lock = NULL;
+    if (!client)
+        return NXL_E_INVALID;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    pthread_mutex_lock(&client->mutex);
+    struct lock_settings set;
+    int rc = NXL_E_INVALID;
+    if (client->closed) {
+        message_invalid(&client->message, "the client has been freed");
+    } else if (options_lock(client, name, options, &set)) {
+        *lock = make(client, &set);
+        rc = *lock ? NXL_OK : NXL_E_NOMEM;
+        if (*lock) {
+            list_append(&client->locks, &(*lock)->node);
+            client->refs++;
+        } else {
+            text_clear(&client->message);
+            text_add(&client->message, "no memory for a lock");
+        }
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return rc;
+}
+
+void nxl_lock_free(nxl_lock *lock)
+{
+    if (!lock)
+        return;
+    struct nxl_client *client = lock->client;
+    if (client_forked(client))
+        return; /* see nxl_client_free */
+    pthread_mutex_lock(&client->mutex);
+    if (!client->closed) {
+        uint64_t now = clock_now();
+        operation_discard(&lock->operation, now);
+        if (lock->holding)
+            lock_let_go(lock, now);
+        engine_push(client, now);
+        timers_unreserve(&client->timers);
+    }
+    list_remove(&lock->operation.node);
+    list_remove(&lock->node);
+    free_memory(lock, client->server_count);
+    client_unref(client); /* unlocks */
+}
+
+/* ----------------------------------------------------------------- looking */
+
+bool nxl_lock_held(const nxl_lock *lock)
+{
+    if (!lock)
+        return false;
+    uint64_t deadline =
+        atomic_load_explicit(&lock->deadline, memory_order_acquire);
+    return deadline && clock_now() < deadline && !client_forked(lock->client);
+}
+
+uint64_t nxl_lock_deadline(const nxl_lock *lock)
+{
+    if (!lock || client_forked(lock->client))
+        return 0;
+    return atomic_load_explicit(&lock->deadline, memory_order_acquire);
+}
+
+int64_t nxl_lock_remaining_ms(const nxl_lock *lock)
+{
+    uint64_t left = deadline_left(nxl_lock_deadline(lock), clock_now());
+    return (int64_t)(left / NS_PER_MS);
+}
+
+uint64_t nxl_now_ns(void)
+{
+    return clock_now();
+}
+
+const char *nxl_lock_token(const nxl_lock *lock)
+{
+    return lock ? lock->token : "";
+}
+
+const char *nxl_lock_errmsg(const nxl_lock *lock)
+{
+    return lock ? lock->message.data : "";
+}

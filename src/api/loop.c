@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The non-blocking door: descriptors and time-out out, process, events.
+ * Keeps: nothing here waits; every operation that was started gives exactly
+ * one event.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "api/engine.h"
+#include "api/lock.h"
+#include "api/message.h"
+#include "api/operation.h"
+#include "base/clock.h"
+#include "base/deadline.h"
+
+/* Enters with the mutex, or refuses. */
+static int enter(struct nxl_client *client)
+{
+    if (!client)
+        return NXL_E_INVALID;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    pthread_mutex_lock(&client->mutex);
+    if (!client->closed && client_enter(client, DOOR_LOOP))
+        return NXL_OK;
+    message_invalid(&client->message,
+        "this client serves the blocking door; use one client for each");
+    pthread_mutex_unlock(&client->mutex);
+    return NXL_E_INVALID;
+}
+
+/* ------------------------------------------------- one descriptor for all */
+
+static bool watch(struct nxl_client *client, int fd, short events, int how)
+{
+    struct epoll_event event = {.data.fd = fd};
+    event.events = (events & POLLIN ? EPOLLIN : 0u) |
+                   (events & POLLOUT ? EPOLLOUT : 0u);
+    return epoll_ctl(client->loop_fd, how, fd, &event) == 0;
+}
+
+/* Makes the one descriptor wait for what engine_pollfds would name now. A
+ * closed descriptor has left the set by itself. */
+static void sync_loop_fd(struct nxl_client *client)
+{
+    if (client->loop_fd < 0)
+        return;
+    for (unsigned i = 0; i < client->server_count; i++) {
+        struct pollfd fd = {.fd = -1};
+        if (!server_poll(&client->servers[i], &fd))
+            fd = (struct pollfd){.fd = -1};
+        int *old = &client->watched_fd[i];
+        if (*old >= 0 && *old != fd.fd)
+            watch(client, *old, 0, EPOLL_CTL_DEL);
+        if (fd.fd >= 0 && !watch(client, fd.fd, fd.events, EPOLL_CTL_MOD))
+            watch(client, fd.fd, fd.events, EPOLL_CTL_ADD);
+        *old = fd.fd;
+    }
+    uint64_t at = list_empty(&client->events) ? engine_deadline(client) : 0;
+    if (at == client->timer_at && at != 0)
+        return;
+    client->timer_at = at;
+    uint64_t now = clock_now(), left = deadline_left(at, now);
+    struct itimerspec when = {0};
+    if (at != NEVER) {
+        left += left == 0; /* 0 would stop it */
+        when.it_value.tv_sec = (time_t)(left / NS_PER_S);
+        when.it_value.tv_nsec = (long)(left % NS_PER_S);
+    }
+    timerfd_settime(client->timer_fd, 0, &when, NULL);
+}
+
+static bool make_loop_fd(struct nxl_client *client)
+{
+    client->watched_fd =
+        malloc(client->server_count * sizeof *client->watched_fd);
+    client->loop_fd = epoll_create1(EPOLL_CLOEXEC);
+    client->timer_fd =
+        timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (client->watched_fd && client->loop_fd >= 0 && client->timer_fd >= 0 &&
+        watch(client, client->wake_fd, POLLIN, EPOLL_CTL_ADD) &&
+        watch(client, client->timer_fd, POLLIN, EPOLL_CTL_ADD)) {
+        for (unsigned i = 0; i < client->server_count; i++)
+            client->watched_fd[i] = -1;
+        client->timer_at = 1;
+        return true;
+    }
+    text_clear(&client->message);
+    text_add(&client->message, "the system gave no descriptor (epoll)");
+    if (client->loop_fd >= 0)
+        close(client->loop_fd);
+    if (client->timer_fd >= 0)
+        close(client->timer_fd);
+    free(client->watched_fd);
+    client->watched_fd = NULL;
+    client->loop_fd = client->timer_fd = -1;
+    return false;
+}
+
+int nxl_client_fd(nxl_client *client)
+{
+    if (enter(client) != NXL_OK)
+        return -1;
+    int fd = client->loop_fd;
+    if (fd < 0 && make_loop_fd(client)) {
+        fd = client->loop_fd;
+        engine_push(client, clock_now());
+        sync_loop_fd(client);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return fd;
+}
+
+/* ----------------------------------------------------------------- driving */
+
+size_t nxl_client_pollfds(nxl_client *client, struct pollfd *fds,
+    size_t capacity, int *timeout_ms)
+{
+    if (timeout_ms)
+        *timeout_ms = -1;
+    if (enter(client) != NXL_OK)
+        return 0;
+    uint64_t now = clock_now();
+    engine_push(client, now);
+    size_t count = engine_pollfds(client, fds, fds ? capacity : 0);
+    if (timeout_ms)
+        *timeout_ms = list_empty(&client->events)
+                          ? deadline_poll_ms(engine_deadline(client), now)
+                          : 0;
+    sync_loop_fd(client);
+    pthread_mutex_unlock(&client->mutex);
+    return count;
+}
+
+int nxl_client_process(nxl_client *client)
+{
+    int rc = enter(client);
+    if (rc != NXL_OK)
+        return rc;
+    if (client->timer_fd >= 0) {
+        uint64_t times;
+        if (read(client->timer_fd, &times, sizeof times) > 0)
+            client->timer_at = 0;
+    }
+    engine_process(client, NULL, 0, clock_now());
+    sync_loop_fd(client);
+    pthread_mutex_unlock(&client->mutex);
+    return NXL_OK;
+}
+
+bool nxl_client_next_event(nxl_client *client, nxl_event *event)
+{
+    if (!event || enter(client) != NXL_OK)
+        return false;
+    struct list *node = list_pop(&client->events);
+    if (node) {
+        struct operation *op = list_entry(node, struct operation, node);
+        struct nxl_lock *lock = lock_of(op);
+        if (operation_stale(op))
+            operation_drop_stale(op, clock_now());
+        *event = (nxl_event){
+            .lock = lock,
+            .user = lock->user,
+            .operation = (int)op->kind,
+            .result = op->result,
+        };
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return node != NULL;
+}
+
+/* ---------------------------------------------------------------- starting */
+
+static int start(struct nxl_lock *lock, const struct call *call)
+{
+    if (!lock)
+        return NXL_E_INVALID;
+    struct nxl_client *client = lock->client;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    pthread_mutex_lock(&client->mutex);
+    int rc = lock_call(lock, call, clock_now());
+    /* A loop that waits for the one descriptor has to come and send it. */
+    if (rc == NXL_PENDING && client->loop_fd >= 0)
+        engine_wake(client);
+    pthread_mutex_unlock(&client->mutex);
+    return rc;
+}
+
+int nxl_lock_acquire_start(nxl_lock *lock, int64_t wait_ms)
+{
+    struct call call = {
+        .kind = NXL_OP_ACQUIRE, .door = DOOR_LOOP, .number = wait_ms};
+    return start(lock, &call);
+}
+
+int nxl_lock_extend_start(nxl_lock *lock, int64_t ttl_ms)
+{
+    struct call call = {
+        .kind = NXL_OP_EXTEND, .door = DOOR_LOOP, .number = ttl_ms};
+    return start(lock, &call);
+}
+
+int nxl_lock_release_start(nxl_lock *lock)
+{
+    struct call call = {.kind = NXL_OP_RELEASE, .door = DOOR_LOOP};
+    return start(lock, &call);
+}
+
+int nxl_lock_adopt_start(nxl_lock *lock, const char *token)
+{
+    struct call call = {
+        .kind = NXL_OP_ADOPT, .door = DOOR_LOOP, .token = token};
+    return start(lock, &call);
+}
+
+int nxl_lock_inspect_start(nxl_lock *lock)
+{
+    struct call call = {.kind = NXL_OP_INSPECT, .door = DOOR_LOOP};
+    return start(lock, &call);
+}
+
+int nxl_lock_break_start(nxl_lock *lock, const nxl_holder *seen)
+{
+    struct call call = {
+        .kind = NXL_OP_BREAK, .door = DOOR_LOOP, .seen = seen};
+    return start(lock, &call);
+}
+
+int nxl_lock_cancel(nxl_lock *lock)
+{
+    if (!lock)
+        return NXL_E_INVALID;
+    struct nxl_client *client = lock->client;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    pthread_mutex_lock(&client->mutex);
+    if (lock->operation.running && lock->operation.kind != NXL_OP_RELEASE) {
+        uint64_t now = clock_now();
+        operation_cancel(&lock->operation, now);
+        engine_push(client, now);
+        engine_wake(client);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return NXL_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What errmsg says: the server, its words, the remedy, in that order. */
+#ifndef NXLOCK_API_MESSAGE_H
+#define NXLOCK_API_MESSAGE_H
+
+#include "api/client.h"
+
+enum nxl_result result_of_fault(enum fault fault);
+
+/* A server gave no decision. */
+void message_fault(struct nxl_lock *lock, const struct server *server,
+    const struct outcome *outcome);
+
+/* The operation is over with result; completes or replaces what
+ * message_fault left. */
+void message_result(struct nxl_lock *lock, enum fault fault);
+
+/* A call was refused: words without a full stop. Returns NXL_E_INVALID. */
+int message_invalid(struct text *message, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

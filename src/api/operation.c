@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a lock's deadline is set only from a machine's YES and cleared before
+ * a release is sent; every ask of a machine is carried out before its verdict
+ * is read; an operation ends exactly once.
+ */
+#include "api/operation.h"
+
+#include "api/engine.h"
+#include "api/message.h"
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "core/lease.h"
+
+#define BUDGET_LEAST (50 * NS_PER_MS)
+#define BUDGET_MOST (500 * NS_PER_MS)
+#define AGAIN_FIRST (5 * NS_PER_MS)
+#define AGAIN_MOST (100 * NS_PER_MS)
+
+/* The two machines behind one face. */
+
+static bool is_acquire(const struct operation *op)
+{
+    return op->kind == NXL_OP_ACQUIRE;
+}
+
+static bool machine_next(struct operation *op, struct ask *ask)
+{
+    return is_acquire(op) ? acquire_next(&op->machine.acquire, ask)
+                          : round_next(&op->machine.round, ask);
+}
+
+static void machine_withdrawn(struct operation *op, unsigned server)
+{
+    if (is_acquire(op))
+        acquire_withdrawn(&op->machine.acquire, server);
+    else
+        round_withdrawn(&op->machine.round, server);
+}
+
+static void machine_outcome(struct operation *op, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    if (is_acquire(op))
+        acquire_outcome(&op->machine.acquire, server, outcome, now);
+    else
+        round_outcome(&op->machine.round, server, outcome, now);
+}
+
+static void machine_cancel(struct operation *op)
+{
+    if (is_acquire(op))
+        acquire_cancel(&op->machine.acquire);
+    else
+        round_cancel(&op->machine.round);
+}
+
+static enum verdict machine_verdict(const struct operation *op)
+{
+    return is_acquire(op) ? acquire_verdict(&op->machine.acquire)
+                          : round_verdict(&op->machine.round);
+}
+
+static uint64_t machine_wake(const struct operation *op)
+{
+    return is_acquire(op) ? acquire_wake(&op->machine.acquire)
+                          : round_wake(&op->machine.round);
+}
+
+static enum fault machine_fault(const struct operation *op)
+{
+    return is_acquire(op) ? op->machine.acquire.fault
+                          : op->machine.round.fault;
+}
+
+/* ------------------------------------------------------------- completing */
+
+static int result_no(enum nxl_operation kind)
+{
+    switch (kind) {
+    case NXL_OP_ACQUIRE:
+        return NXL_BUSY;
+    case NXL_OP_EXTEND:
+    case NXL_OP_RELEASE:
+    case NXL_OP_ADOPT:
+        return NXL_LOST;
+    case NXL_OP_INSPECT:
+    case NXL_OP_BREAK:
+        return NXL_FREE;
+    }
+    return NXL_E_INVALID;
+}
+
+static int result_of(const struct operation *op, enum verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_OPEN:
+    case VERDICT_YES:
+        return NXL_OK;
+    case VERDICT_NO:
+        return result_no(op->kind);
+    case VERDICT_LATE:
+        return NXL_LOST;
+    case VERDICT_UNKNOWN:
+        return NXL_UNKNOWN;
+    case VERDICT_FAULT:
+        return result_of_fault(machine_fault(op));
+    case VERDICT_CANCELLED:
+        return NXL_CANCELLED;
+    }
+    return NXL_E_INVALID;
+}
+
+static void set_deadline(struct nxl_lock *lock, uint64_t deadline)
+{
+    lock->holding = deadline != 0;
+    atomic_store_explicit(&lock->deadline, deadline, memory_order_release);
+}
+
+static void forget_deadline(struct nxl_lock *lock)
+{
+    atomic_store_explicit(&lock->deadline, 0, memory_order_release);
+}
+
+/* What the verdict means for the lease. */
+static void settle_lease(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    if (op->kind == NXL_OP_EXTEND) {
+        uint64_t old = atomic_load(&lock->deadline);
+        /* A lease that lapsed here is lost, whatever the server still says:
+         * a process that was stopped must not revive itself. */
+        if (op->result == NXL_LOST ||
+            (now >= old && guarded(GUARD_LAPSED))) {
+            op->result = NXL_LOST;
+            forget_deadline(lock);
+        } else if (op->result == NXL_OK) {
+            set_deadline(lock, later(old, op->machine.round.deadline));
+        }
+    } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
+        set_deadline(lock, op->machine.acquire.deadline);
+    } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
+        if (op->machine.round.deadline > now)
+            set_deadline(lock, op->machine.round.deadline);
+        else
+            op->result = NXL_LOST;
+    }
+}
+
+static void complete(struct operation *op, int result, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    op->result = result;
+    settle_lease(op, now);
+    if (op->result != NXL_OK)
+        message_result(lock, machine_fault(op));
+    engine_completed(lock->client, op);
+}
+
+/* ------------------------------------------------------------------ asking */
+
+static bool fresh_token(struct nxl_lock *lock)
+{
+    unsigned char random[16];
+    if (!entropy_take(lock->client->entropy, random, sizeof random))
+        return false;
+    if (lock->token_foreign) {
+        lock->token_len = token_layout(lock->token, lock->label);
+        lock->token_foreign = false;
+    }
+    token_stamp(lock->token, random);
+    lock->verb.token = (struct slice){lock->token, lock->token_len};
+    return true;
+}
+
+static void send_verb(struct operation *op, unsigned server, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    struct request *r = &lock->requests[server];
+    if (is_acquire(op)) {
+        lock->verb.want_left = acquire_wants_left(&op->machine.acquire);
+        if (!request_prepare(r, lock->verb.key)) {
+            struct outcome none = {.kind = OUTCOME_FAULT,
+                .fault = FAULT_SYSTEM, .text = slice_of("no memory")};
+            message_fault(lock, &lock->client->servers[server], &none);
+            machine_outcome(op, server, &none, now);
+            return;
+        }
+    }
+    server_submit(&lock->client->servers[server], r, &lock->verb,
+        op->kind == NXL_OP_BREAK ? NULL : &lock->kept, now);
+}
+
+/* Carries out what the machine asks for until it asks no more; then waits
+ * for its timer, or completes. */
+static void run(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    struct ask ask;
+    int failed = NXL_OK;
+    while (machine_next(op, &ask)) {
+        struct server *server = &lock->client->servers[ask.server];
+        struct request *r = &lock->requests[ask.server];
+        switch (ask.kind) {
+        case ASK_TOKEN:
+            if (!fresh_token(lock)) {
+                failed = NXL_E_SYSTEM;
+                machine_cancel(op);
+            }
+            break;
+        case ASK_SEND:
+            send_verb(op, ask.server, now);
+            break;
+        case ASK_UNDO:
+            if (server_abandon(server, r, op->kind != NXL_OP_BREAK, now))
+                machine_withdrawn(op, ask.server);
+            break;
+        case ASK_LEAVE:
+            server_abandon(server, r, false, now);
+            break;
+        }
+    }
+    enum verdict verdict = machine_verdict(op);
+    if (verdict == VERDICT_OPEN)
+        timer_set(&lock->client->timers, &op->timer, machine_wake(op));
+    else
+        complete(op, failed ? failed : result_of(op, verdict), now);
+}
+
+static void note_seen(struct nxl_lock *lock, const struct outcome *outcome)
+{
+    struct nxl_holder *seen = &lock->seen;
+    size_t len = outcome->value.len;
+    *seen = (struct nxl_holder){.size = sizeof *seen};
+    seen->truncated = len >= sizeof seen->value;
+    if (seen->truncated)
+        len = sizeof seen->value - 1;
+    memcpy(seen->value, outcome->value.data, len);
+    seen->value_length = len;
+    seen->left_ms = outcome->left_ms;
+    seen->ours = lock->holding &&
+                 slice_equal(outcome->value,
+                     (struct slice){lock->token, lock->token_len});
+}
+
+void operation_outcome(
+    struct operation *op, const struct completion *c, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    if (!op->running)
+        return;
+    if (c->outcome.kind == OUTCOME_FAULT)
+        message_fault(
+            lock, &lock->client->servers[c->request->index], &c->outcome);
+    else if (c->outcome.kind == OUTCOME_SEEN)
+        note_seen(lock, &c->outcome);
+    machine_outcome(op, c->request->index, &c->outcome, now);
+    run(op, now);
+}
+
+void operation_tick(struct operation *op, uint64_t now)
+{
+    if (is_acquire(op))
+        acquire_tick(&op->machine.acquire, now);
+    else
+        round_tick(&op->machine.round, now);
+    run(op, now);
+}
+
+void operation_cancel(struct operation *op, uint64_t now)
+{
+    machine_cancel(op);
+    run(op, now);
+}
+
+void operation_discard(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    if (!op->running)
+        return;
+    if (op->kind != NXL_OP_RELEASE) {
+        operation_cancel(op, now);
+        return;
+    }
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        server_abandon(
+            &lock->client->servers[i], &lock->requests[i], true, now);
+    timer_stop(&lock->client->timers, &op->timer);
+    op->running = false;
+}
+
+/* ---------------------------------------------------------------- starting */
+
+static uint64_t seed_of(const struct nxl_lock *lock, uint64_t now)
+{
+    /* Jitter needs no secret, only to differ between contenders. */
+    return now ^ (uint64_t)(uintptr_t)lock ^
+           (uint64_t)(uintptr_t)lock->client->entropy << 16 ^
+           lock->client->salt;
+}
+
+static void begin(struct nxl_lock *lock, enum nxl_operation kind)
+{
+    struct operation *op = &lock->operation;
+    op->kind = kind;
+    op->running = true;
+    text_clear(&lock->message);
+}
+
+/* How long one server may take in one round. */
+static uint64_t budget_of(const struct nxl_lock *lock)
+{
+    const struct nxl_client *client = lock->client;
+    uint64_t usable = ms_to_ns(lock->ttl_ms) -
+                      lease_drift_ns(lock->ttl_ms, client->drift_ppm);
+    if (client->server_count == 1)
+        return earlier(client->timeout_ns, usable);
+    uint64_t share = ms_to_ns(lock->ttl_ms) / 20;
+    share = earlier(later(share, BUDGET_LEAST), BUDGET_MOST);
+    return earlier(earlier(share, usable / 2), client->timeout_ns);
+}
+
+void operation_acquire(struct nxl_lock *lock, uint64_t wait_ns, uint64_t now)
+{
+    struct acquire *a = &lock->operation.machine.acquire;
+    uint64_t wait = wait_ns == NEVER ? NEVER
+                                     : later(wait_ns, lock->client->timeout_ns);
+    struct acquire_terms terms = {
+        .servers = lock->client->server_count,
+        .ttl_ms = lock->ttl_ms,
+        .drift_ppm = lock->client->drift_ppm,
+        .budget_ns = budget_of(lock),
+        .wait_until = deadline_after(now, wait_ns),
+        .end = deadline_after(now, wait),
+    };
+    begin(lock, NXL_OP_ACQUIRE);
+    lock->verb.kind = VERB_ACQUIRE;
+    lock->verb.ttl_ms = lock->ttl_ms;
+    backoff_init(&a->backoff, lock->retry_first_ns, lock->retry_most_ns,
+        seed_of(lock, now));
+    acquire_start(a, &terms, now);
+    run(&lock->operation, now);
+}
+
+static void start_round(struct nxl_lock *lock, enum round_kind kind,
+    enum verb_kind verb, uint64_t end, uint64_t now)
+{
+    struct round *r = &lock->operation.machine.round;
+    struct round_terms terms = {
+        .kind = kind,
+        .servers = lock->client->server_count,
+        .ttl_ms = lock->verb.ttl_ms,
+        .drift_ppm = lock->client->drift_ppm,
+        .end = end,
+    };
+    lock->verb.kind = verb;
+    lock->verb.want_left = false;
+    backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MOST, seed_of(lock, now));
+    round_start(r, &terms, now);
+    run(&lock->operation, now);
+}
+
+void operation_extend(struct nxl_lock *lock, uint32_t ttl_ms, uint64_t now)
+{
+    uint64_t end = deadline_after(now, lock->client->timeout_ns);
+    begin(lock, NXL_OP_EXTEND);
+    lock->verb.ttl_ms = ttl_ms;
+    lock->verb.token = (struct slice){lock->token, lock->token_len};
+    start_round(lock, ROUND_EXTEND, VERB_EXTEND,
+        earlier(end, atomic_load(&lock->deadline)), now);
+}
+
+void operation_release(struct nxl_lock *lock, uint64_t now)
+{
+    begin(lock, NXL_OP_RELEASE);
+    set_deadline(lock, 0);
+    /* Without memory for a debt the release is still tried. */
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        (void)request_prepare(&lock->requests[i], lock->verb.key);
+    lock->verb.ttl_ms = lock->client->max_ttl_ms;
+    lock->verb.token = (struct slice){lock->token, lock->token_len};
+    start_round(lock, ROUND_RELEASE, VERB_RELEASE,
+        deadline_after(now, lock->client->timeout_ns), now);
+}
+
+void operation_round(
+    struct nxl_lock *lock, enum nxl_operation kind, uint64_t now)
+{
+    uint64_t end = deadline_after(now, lock->client->timeout_ns);
+    begin(lock, kind);
+    lock->verb.ttl_ms = lock->client->max_ttl_ms;
+    if (kind == NXL_OP_BREAK) {
+        lock->verb.token = (struct slice){lock->target, lock->target_len};
+        start_round(lock, ROUND_RELEASE, VERB_RELEASE, end, now);
+    } else if (kind == NXL_OP_ADOPT) {
+        lock->verb.token = (struct slice){lock->token, lock->token_len};
+        start_round(lock, ROUND_ADOPT, VERB_INSPECT, end, now);
+    } else {
+        lock->seen.size = 0;
+        lock->verb.token = (struct slice){NULL, 0};
+        start_round(lock, ROUND_INSPECT, VERB_INSPECT, end, now);
+    }
+}
+
+/* --------------------------------------------------------------- afterwards */
+
+bool operation_stale(struct operation *op)
+{
+    if (op->result != NXL_OK || (op->kind != NXL_OP_ACQUIRE &&
+                                    op->kind != NXL_OP_ADOPT &&
+                                    op->kind != NXL_OP_EXTEND))
+        return false;
+    return clock_now() >= atomic_load(&lock_of(op)->deadline) &&
+           guarded(GUARD_HAND_OVER);
+}
+
+void operation_drop_stale(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    op->result = NXL_LOST;
+    message_result(lock, FAULT_NONE);
+    if (op->kind == NXL_OP_EXTEND)
+        forget_deadline(lock);
+    else
+        lock_let_go(lock, now);
+}
+
+void lock_let_go(struct nxl_lock *lock, uint64_t now)
+{
+    struct slice token = {lock->token, lock->token_len};
+    set_deadline(lock, 0);
+    for (unsigned i = 0; i < lock->client->server_count; i++) {
+        struct request *r = &lock->requests[i];
+        if (!request_prepare(r, lock->verb.key))
+            continue; /* its ttl frees it */
+        struct debt *debt = r->spare;
+        r->spare = NULL;
+        server_owe(&lock->client->servers[i], debt, token,
+            lock->client->max_ttl_ms, now);
+    }
+}

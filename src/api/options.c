@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a value out of its range is refused with its name, what it was and
+ * what it may be; nothing is rounded or cut to fit.
+ */
+#include "api/options.h"
+
+#include <stdlib.h>
+
+#include "api/message.h"
+#include "base/deadline.h"
+#include "core/lease.h"
+
+#define TTL_DEFAULT_MS 30000
+#define RETRY_FIRST_MS 10
+#define RETRY_MOST_MS 250
+#define RETRY_LONGEST_MS 3600000
+#define TIMEOUT_MS 2000
+#define MAX_TTL_MS 60000
+#define DRIFT_PPM 10000
+#define KEEPALIVE_S 15
+#define PREFIX_MAX 1024
+
+void nxl_client_options_init(nxl_client_options *options)
+{
+    if (options)
+        *options = (nxl_client_options)NXL_CLIENT_OPTIONS_INIT;
+}
+
+void nxl_lock_options_init(nxl_lock_options *options)
+{
+    if (options)
+        *options = (nxl_lock_options)NXL_LOCK_OPTIONS_INIT;
+}
+
+/* Copies what the caller's structure has of ours. A larger one (a program
+ * built for a newer library) is fine while what we do not know is zero. */
+static bool read_sized(void *mine, size_t my_size, const void *theirs,
+    const char *name, struct text *error)
+{
+    size_t size;
+    memcpy(&size, theirs, sizeof size);
+    if (size < 2 * sizeof(size_t) || size > 4096) {
+        message_invalid(error,
+            "%s.size is %zu; start from its _INIT macro or _init() function",
+            name, size);
+        return false;
+    }
+    for (size_t i = my_size; i < size; i++) {
+        if (((const unsigned char *)theirs)[i]) {
+            message_invalid(error,
+                "%s has a member set that this library (%s) does not know",
+                name, NXLOCK_VERSION);
+            return false;
+        }
+    }
+    memcpy(mine, theirs, size < my_size ? size : my_size);
+    return true;
+}
+
+bool options_ttl(
+    const struct nxl_client *client, int64_t ttl_ms, struct text *error)
+{
+    if (ttl_ms > client->max_ttl_ms)
+        message_invalid(error,
+            "ttl_ms is %lld; max_ttl_ms of this client is %u", (long long)ttl_ms,
+            client->max_ttl_ms);
+    else if (ttl_ms < 1 ||
+             !lease_usable((uint32_t)ttl_ms, client->drift_ppm))
+        message_invalid(error,
+            "ttl_ms is %lld; the least is %u, so that %d ms remain after the "
+            "drift allowance",
+            (long long)ttl_ms, lease_least_ttl_ms(client->drift_ppm),
+            LEASE_USABLE_MS);
+    else
+        return true;
+    return false;
+}
+
+static bool check_name(struct nxl_client *client, const char *name,
+    const nxl_lock_options *o, struct lock_settings *set)
+{
+    if (!name) {
+        message_invalid(&client->message, "the name is NULL");
+        return false;
+    }
+    set->name = (struct slice){name,
+        o->name_length ? o->name_length : strlen(name)};
+    set->prefix = client->prefix;
+    if (set->name.len == 0) {
+        message_invalid(&client->message,
+            "the name is empty; give at least one byte (for a name that "
+            "begins with a zero byte set options.name_length)");
+        return false;
+    }
+    if (set->name.len > NXL_NAME_MAX - set->prefix.len) {
+        message_invalid(&client->message,
+            "the name has %zu bytes and the prefix %zu; together at most %d",
+            set->name.len, set->prefix.len, NXL_NAME_MAX);
+        return false;
+    }
+    return true;
+}
+
+static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
+    struct lock_settings *set)
+{
+    int64_t first = o->retry_min_ms, most = o->retry_max_ms;
+    if (first < 0 || first > RETRY_LONGEST_MS || most < 0 ||
+        most > RETRY_LONGEST_MS) {
+        message_invalid(&client->message,
+            "retry_min_ms is %lld and retry_max_ms %lld; each 1 ... %d",
+            (long long)first, (long long)most, RETRY_LONGEST_MS);
+        return false;
+    }
+    if (!most)
+        most = first > RETRY_MOST_MS ? first : RETRY_MOST_MS;
+    if (!first)
+        first = most < RETRY_FIRST_MS ? most : RETRY_FIRST_MS;
+    if (first > most) {
+        message_invalid(&client->message,
+            "retry_min_ms %lld is above retry_max_ms %lld", (long long)first,
+            (long long)most);
+        return false;
+    }
+    set->retry_first_ns = ms_to_ns((uint64_t)first);
+    set->retry_most_ns = ms_to_ns((uint64_t)most);
+    return true;
+}
+
+bool options_lock(struct nxl_client *client, const char *name,
+    const nxl_lock_options *options, struct lock_settings *set)
+{
+    nxl_lock_options o = NXL_LOCK_OPTIONS_INIT;
+    if (options && !read_sized(&o, sizeof o, options, "nxl_lock_options",
+                       &client->message))
+        return false;
+    *set = (struct lock_settings){.label = o.label, .user = o.user};
+    if (!check_name(client, name, &o, set) || !check_retry(client, &o, set))
+        return false;
+    if (o.label && !label_valid(o.label)) {
+        message_invalid(&client->message,
+            "the label must be one word of 1 ... %d printable ASCII "
+            "characters without spaces",
+            LABEL_MAX);
+        return false;
+    }
+    int64_t ttl_ms = o.ttl_ms;
+    if (ttl_ms == 0)
+        ttl_ms = TTL_DEFAULT_MS < client->max_ttl_ms
+                     ? TTL_DEFAULT_MS
+                     : (int64_t)client->max_ttl_ms;
+    if (!options_ttl(client, ttl_ms, &client->message))
+        return false;
+    set->ttl_ms = (uint32_t)ttl_ms;
+    return true;
+}
+
+static bool take(uint64_t *to, const char *name, int64_t value,
+    uint64_t otherwise, struct text *error)
+{
+    *to = value ? (uint64_t)value : otherwise;
+    return !value || url_param_check(name, value, error);
+}
+
+bool options_client(const nxl_client_options *options,
+    struct settings *settings, struct text *error)
+{
+    nxl_client_options o = NXL_CLIENT_OPTIONS_INIT;
+    if (options && !read_sized(&o, sizeof o, options, "nxl_client_options",
+                       error))
+        return false;
+    *settings = (struct settings){0};
+    if (o.prefix && strlen(o.prefix) > PREFIX_MAX) {
+        message_invalid(error, "the prefix has %zu bytes; at most %d",
+            strlen(o.prefix), PREFIX_MAX);
+        return false;
+    }
+    return take(&settings->timeout_ms, "timeout_ms", o.timeout_ms, TIMEOUT_MS,
+               error) &&
+           take(&settings->max_ttl_ms, "max_ttl_ms", o.max_ttl_ms, MAX_TTL_MS,
+               error) &&
+           take(&settings->drift_ppm, "drift_ppm", o.drift_ppm, DRIFT_PPM,
+               error) &&
+           take(&settings->keepalive_s, "keepalive_s", o.keepalive_s,
+               KEEPALIVE_S, error);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Option structures of the caller's size become settings of ours, once, at
+ * the boundary: the rest of the library knows no zero that means a default.
+ */
+#ifndef NXLOCK_API_OPTIONS_H
+#define NXLOCK_API_OPTIONS_H
+
+#include "api/client.h"
+
+struct lock_settings {
+    struct slice name, prefix;
+    const char *label;
+    void *user;
+    uint32_t ttl_ms;
+    uint64_t retry_first_ns, retry_most_ns;
+};
+
+/* false: client->message says what is wrong. Points into the arguments. */
+bool options_lock(struct nxl_client *client, const char *name,
+    const nxl_lock_options *options, struct lock_settings *set);
+
+/* Fills the settings a URL may override. false: *error says what is wrong. */
+bool options_client(const nxl_client_options *options,
+    struct settings *settings, struct text *error);
+
+/* Is this a ttl this client allows? false: *error says why not. */
+bool options_ttl(
+    const struct nxl_client *client, int64_t ttl_ms, struct text *error);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Growing random delays: step k is drawn from the upper half of
+ * min(first * 2^k, most), so that waiters who collided do not collide again
+ * and nobody waits no time at all. Jitter needs no secret, hence a small
+ * generator (splitmix64) seeded once from real randomness.
+ */
+#ifndef NXLOCK_BASE_BACKOFF_H
+#define NXLOCK_BASE_BACKOFF_H
+
+#include <stdint.h>
+
+struct backoff {
+    uint64_t first_ns, most_ns; /* first_ns >= 1, most_ns >= first_ns */
+    uint64_t seed;
+    unsigned step;
+};
+
+void backoff_init(
+    struct backoff *b, uint64_t first_ns, uint64_t most_ns, uint64_t seed);
+void backoff_reset(struct backoff *b); /* begin with first_ns again */
+uint64_t backoff_next(struct backoff *b);
+
+/* A number in [0, limit), limit > 0. */
+uint64_t backoff_random(struct backoff *b, uint64_t limit);
+
+#endif

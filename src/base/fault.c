@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every class has a word, a remedy and a rank. No switch has a default, so
+ * that the compiler names the one a new class is missing from.
+ */
+#include "base/fault.h"
+
+const char *fault_name(enum fault fault)
+{
+    switch (fault) {
+    case FAULT_NONE:
+        return "none";
+    case FAULT_UNREACHABLE:
+        return "unreachable";
+    case FAULT_SILENT:
+        return "silent";
+    case FAULT_RETRY:
+        return "retry";
+    case FAULT_ELSEWHERE:
+        return "elsewhere";
+    case FAULT_FULL:
+        return "full";
+    case FAULT_REFUSING:
+        return "refusing";
+    case FAULT_DENIED:
+        return "denied";
+    case FAULT_WRONG_TYPE:
+        return "wrong type";
+    case FAULT_UNSUPPORTED:
+        return "unsupported";
+    case FAULT_NOT_REDIS:
+        return "not redis";
+    case FAULT_SERVER:
+        return "server";
+    case FAULT_SYSTEM:
+        return "system";
+    case FAULT_CLASSES:
+        break;
+    }
+    return "?";
+}
+
+const char *fault_remedy(enum fault fault)
+{
+    switch (fault) {
+    case FAULT_UNREACHABLE:
+        return "check that the server runs and that the URL's host, port or "
+               "socket path is right";
+    case FAULT_SILENT:
+        return "the server or the network is slower than timeout_ms, or "
+               "this is not the port of a Redis or Valkey server";
+    case FAULT_RETRY:
+        return "the server is starting or busy; try again later";
+    case FAULT_ELSEWHERE:
+        return "this server is a replica or not in charge of the key; "
+               "connect to the primary";
+    case FAULT_FULL:
+        return "the server has reached maxmemory; raise it or free memory";
+    case FAULT_REFUSING:
+        return "the server takes no writes now; mend its persistence "
+               "(MISCONF) or its replicas (NOREPLICAS)";
+    case FAULT_DENIED:
+        return "check user and password of the URL, and that the user may "
+               "run the command named (ACL)";
+    case FAULT_WRONG_TYPE:
+        return "the name is in use for other data; choose another name or "
+               "a prefix";
+    case FAULT_UNSUPPORTED:
+        return "the server does not know this command or option, or it is "
+               "renamed or switched off; Redis 2.6.12 or later with scripts "
+               "is needed";
+    case FAULT_NOT_REDIS:
+        return "is this the port of a Redis or Valkey server? a TLS port "
+               "needs a TLS connection";
+    case FAULT_SYSTEM:
+        return "this machine is short of memory, descriptors or ports";
+    case FAULT_NONE:
+    case FAULT_SERVER:
+    case FAULT_CLASSES:
+        break;
+    }
+    return "";
+}
+
+bool fault_passes(enum fault fault)
+{
+    switch (fault) {
+    case FAULT_UNREACHABLE:
+    case FAULT_SILENT:
+    case FAULT_RETRY:
+    case FAULT_FULL:
+    case FAULT_REFUSING:
+        return true;
+    case FAULT_NONE:
+    case FAULT_ELSEWHERE:
+    case FAULT_DENIED:
+    case FAULT_WRONG_TYPE:
+    case FAULT_UNSUPPORTED:
+    case FAULT_NOT_REDIS:
+    case FAULT_SERVER:
+    case FAULT_SYSTEM:
+    case FAULT_CLASSES:
+        break;
+    }
+    return false;
+}
+
+/* Higher is more telling. Ours comes first (it stands in the way of all
+ * servers), then what a person must mend, then what passes. */
+static int rank(enum fault fault)
+{
+    switch (fault) {
+    case FAULT_SYSTEM:
+        return 12;
+    case FAULT_DENIED:
+        return 11;
+    case FAULT_WRONG_TYPE:
+        return 10;
+    case FAULT_NOT_REDIS:
+        return 9;
+    case FAULT_UNSUPPORTED:
+        return 8;
+    case FAULT_ELSEWHERE:
+        return 7;
+    case FAULT_SERVER:
+        return 6;
+    case FAULT_FULL:
+        return 5;
+    case FAULT_REFUSING:
+        return 4;
+    case FAULT_UNREACHABLE:
+        return 3;
+    case FAULT_SILENT:
+        return 2;
+    case FAULT_RETRY:
+        return 1;
+    case FAULT_NONE:
+    case FAULT_CLASSES:
+        break;
+    }
+    return 0;
+}
+
+enum fault fault_worse(enum fault a, enum fault b)
+{
+    return rank(b) > rank(a) ? b : a;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A token is 36 bytes of lower-case version 4 UUID, and then nothing or '@'
+ * and a label; what is stamped here is what token_valid() accepts.
+ */
+#include "base/token.h"
+
+#include <uuid/uuid.h>
+
+/* 'x': a hex digit, 'v': a hex digit 8, 9, a or b. Else itself. */
+static const char shape[] = "xxxxxxxx-xxxx-4xxx-vxxx-xxxxxxxxxxxx";
+
+static bool words_only(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] < '!' || bytes[i] > '~')
+            return false;
+    return true;
+}
+
+bool label_valid(const char *label)
+{
+    size_t len = strnlen(label, LABEL_MAX + 1);
+    return len > 0 && len <= LABEL_MAX && words_only(label, len);
+}
+
+size_t token_layout(char *out, const char *label)
+{
+    static const char blank[] = "00000000-0000-0000-0000-000000000000";
+    size_t len = UUID_TEXT;
+
+    memcpy(out, blank, UUID_TEXT);
+    if (label != NULL) {
+        size_t more = strnlen(label, LABEL_MAX);
+        out[len++] = '@';
+        memcpy(out + len, label, more);
+        len += more;
+    }
+    out[len] = '\0';
+    return len;
+}
+
+void token_stamp(char *token, const unsigned char random[16])
+{
+    uuid_t uuid;
+    char text[UUID_TEXT + 1];
+
+    memcpy(uuid, random, sizeof uuid);
+    uuid[6] = (unsigned char)((uuid[6] & 0x0f) | 0x40);
+    uuid[8] = (unsigned char)((uuid[8] & 0x3f) | 0x80);
+    /* Not into token: the zero at the end would hit the '@'. */
+    uuid_unparse_lower(uuid, text);
+    memcpy(token, text, UUID_TEXT);
+}
+
+static bool fits(char c, char form)
+{
+    switch (form) {
+    case 'x':
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    case 'v':
+        return c == '8' || c == '9' || c == 'a' || c == 'b';
+    default:
+        return c == form;
+    }
+}
+
+bool token_valid(struct slice token)
+{
+    if (token.len < UUID_TEXT || token.len > TOKEN_MAX)
+        return false;
+    for (size_t i = 0; i < UUID_TEXT; i++)
+        if (!fits(token.data[i], shape[i]))
+            return false;
+    if (token.len == UUID_TEXT)
+        return true;
+    /* '@' alone is not a label. */
+    return token.data[UUID_TEXT] == '@' && token.len > UUID_TEXT + 1 &&
+           words_only(token.data + UUID_TEXT + 1, token.len - UUID_TEXT - 1);
+}
+
+const char *token_label(struct slice token)
+{
+    if (token.len == UUID_TEXT || !token_valid(token))
+        return NULL;
+    return token.data + UUID_TEXT + 1;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The seam between decision and transport: a verb is what the core wants from
+ * one server, an outcome is what came of it. core, wire, net and the tests'
+ * model servers share these types and nothing else.
+ */
+#ifndef NXLOCK_BASE_VERB_H
+#define NXLOCK_BASE_VERB_H
+
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "base/slice.h"
+
+enum verb_kind {
+    VERB_ACQUIRE, /* set key to token with ttl if the key is free */
+    VERB_EXTEND,  /* if key is token: let it stand for ttl_ms at least */
+    VERB_RELEASE, /* if key is token: delete it */
+    VERB_INSPECT, /* what stands there, and for how long */
+    VERB_KINDS
+};
+
+struct verb {
+    enum verb_kind kind;
+    struct slice key;
+    /* ACQUIRE, EXTEND, RELEASE: the whole value. INSPECT: empty, or the
+     * token to compare with (then the outcome is MINE or NOT_MINE). */
+    struct slice token;
+    uint32_t ttl_ms;
+    bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
+};
+
+enum outcome_kind {
+    OUTCOME_GRANTED,  /* ACQUIRE: set by this very command */
+    OUTCOME_BUSY,     /* ACQUIRE: another value stands; left_ms */
+    OUTCOME_MINE,     /* EXTEND, INSPECT with token: left_ms. RELEASE: deleted */
+    OUTCOME_NOT_MINE, /* the token does not stand there */
+    OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
+    OUTCOME_FREE,     /* INSPECT without token: no such key */
+    OUTCOME_FAULT     /* no decision: fault, text, unsure */
+};
+
+#define LEFT_FOREVER (-1) /* the key has no end */
+#define LEFT_UNKNOWN (-2) /* not asked, or the server cannot tell */
+
+struct outcome {
+    enum outcome_kind kind;
+    enum fault fault; /* FAULT_NONE unless kind is OUTCOME_FAULT */
+    bool unsure;      /* FAULT: the server may have applied it all the same */
+    int64_t left_ms;
+    uint64_t sent_at;   /* clock before the first byte of it left; 0: none did */
+    struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
+    struct slice text;  /* FAULT: the server's words or ours; likewise */
+};
+
+#endif

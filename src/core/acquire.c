@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a lost round passes through PHASE_ENDING, where every server that
+ * granted or may have granted is named in an ASK_UNDO, before the next round
+ * starts or a verdict stands; so no round can leave a key behind unnamed.
+ */
+#include "core/acquire.h"
+
+#include "base/deadline.h"
+#include "core/lease.h"
+
+static void begin_round(struct acquire *a)
+{
+    /* A lone server that said "busy", or failed without a doubt, has not
+     * taken the token: it is as good as fresh. */
+    bool unused = a->rounds > 0 && a->terms.servers == 1 &&
+                  (a->part[0] == PART_NO || a->part[0] == PART_FAULT);
+    if (!unused)
+        a->token_wanted = true;
+    for (unsigned i = 0; i < a->terms.servers; i++) {
+        a->part[i] = PART_TO_ASK;
+        a->sent_at[i] = 0;
+    }
+    a->phase = PHASE_ASKING;
+    a->rounds++;
+    a->round_started = a->now;
+    a->round_end =
+        earlier(deadline_after(a->now, a->terms.budget_ns), a->terms.end);
+    a->left_ms = LEFT_UNKNOWN;
+    a->silent = 0;
+    a->lasting = 0;
+    a->round_fault = FAULT_NONE;
+    a->late = false;
+    a->seen_busy = a->was_busy;
+}
+
+void acquire_start(
+    struct acquire *a, const struct acquire_terms *terms, uint64_t now)
+{
+    struct backoff backoff = a->backoff;
+    *a = (struct acquire){.terms = *terms, .backoff = backoff, .now = now};
+    begin_round(a);
+}
+
+/* The last moment at which a round may start: another one must be able to
+ * end in time, judged by the slowest so far. */
+static uint64_t retry_limit(const struct acquire *a)
+{
+    uint64_t slack = deadline_after(a->longest_round, a->longest_round);
+    slack = earlier(later(slack, NS_PER_MS), a->terms.budget_ns);
+    return earlier(a->terms.wait_until, deadline_left(a->terms.end, slack));
+}
+
+static enum verdict lost_verdict(const struct acquire *a)
+{
+    struct tally t = tally_of(a->part, a->terms.servers);
+    if (a->late)
+        return VERDICT_LATE;
+    if (a->was_busy)
+        return VERDICT_NO;
+    return t.yes + t.unsure >= t.quorum ? VERDICT_UNKNOWN : VERDICT_FAULT;
+}
+
+static void plan_retry(struct acquire *a, uint64_t limit)
+{
+    uint64_t at = deadline_after(a->now, backoff_next(&a->backoff));
+    if (a->was_busy && a->left_ms >= 0) {
+        /* A key may still stand in the very millisecond it ends in, so one
+         * more; the rest keeps waiters from coming all at once. */
+        uint64_t gone = deadline_after_ms(a->now, (uint64_t)a->left_ms + 1);
+        at = earlier(
+            at, deadline_after(gone, backoff_random(&a->backoff, NS_PER_MS)));
+    }
+    a->retry_at = earlier(at, limit);
+    a->phase = PHASE_WAITING;
+}
+
+/* All asks of a decided round have been taken. */
+static void settle(struct acquire *a)
+{
+    a->phase = PHASE_OVER;
+    if (a->verdict != VERDICT_OPEN)
+        return;
+    uint64_t limit = retry_limit(a);
+    bool hopeless = a->lasting > a->terms.servers - quorum_of(a->terms.servers);
+    if (hopeless || limit <= a->now)
+        a->verdict = lost_verdict(a);
+    else
+        plan_retry(a, limit);
+}
+
+static void end_round(struct acquire *a)
+{
+    uint64_t took = a->now - a->round_started;
+    a->longest_round = later(a->longest_round, took);
+    if (a->round_fault != FAULT_NONE)
+        a->fault = a->round_fault;
+    a->phase = PHASE_ENDING;
+    /* Not in acquire_next alone: nothing to take, nothing to wait for. */
+    if (!parts_asking(a->part, a->terms.servers))
+        settle(a);
+}
+
+/* Was this round lost because somebody else holds the lock? The servers that
+ * failed by themselves must not be what made a quorum impossible. A round
+ * that the end of the call cut off says nothing new: what the round before
+ * said stands, unless the answers that came contradict it. */
+static bool lost_to_holder(const struct acquire *a)
+{
+    if (a->late)
+        return false;
+    struct tally t = tally_of(a->part, a->terms.servers);
+    unsigned able = t.yes + t.no + t.open;
+    bool cut_off = a->silent > 0 && a->round_end == a->terms.end;
+    if (cut_off && a->seen_busy)
+        able += a->silent;
+    return able >= t.quorum;
+}
+
+static void lose_round(struct acquire *a)
+{
+    a->was_busy = lost_to_holder(a);
+    for (unsigned i = 0; i < a->terms.servers; i++) {
+        switch (a->part[i]) {
+        case PART_TO_ASK:
+            a->part[i] = PART_FAULT; /* never sent, so never applied */
+            break;
+        case PART_YES:
+        case PART_ASKED:
+        case PART_UNSURE:
+            a->vote[i] = a->part[i] == PART_YES ? PART_YES : PART_UNSURE;
+            a->part[i] = PART_TO_UNDO;
+            break;
+        default:
+            break;
+        }
+    }
+    end_round(a);
+}
+
+/* Servers still open may grant later; that is harmless, for the release will
+ * go to all of them, behind the grant. */
+static void win_round(struct acquire *a, uint64_t deadline)
+{
+    a->deadline = deadline;
+    a->verdict = VERDICT_YES;
+    for (unsigned i = 0; i < a->terms.servers; i++) {
+        if (a->part[i] == PART_TO_ASK)
+            a->part[i] = PART_IDLE;
+        else if (a->part[i] == PART_ASKED)
+            a->part[i] = PART_TO_LEAVE;
+    }
+    end_round(a);
+}
+
+static uint64_t first_sent(const struct acquire *a)
+{
+    uint64_t first = NEVER;
+    for (unsigned i = 0; i < a->terms.servers; i++) {
+        if (a->part[i] == PART_YES)
+            first = earlier(first, a->sent_at[i]);
+    }
+    return first;
+}
+
+static void decide(struct acquire *a)
+{
+    struct tally t = tally_of(a->part, a->terms.servers);
+    if (t.yes >= t.quorum) {
+        uint64_t deadline =
+            lease_deadline(first_sent(a), a->terms.ttl_ms, a->terms.drift_ppm);
+        a->late = a->now >= deadline;
+        if (a->late)
+            lose_round(a);
+        else
+            win_round(a, deadline);
+    } else if (t.yes + t.open < t.quorum) {
+        lose_round(a);
+    }
+}
+
+static void record_fault(
+    struct acquire *a, unsigned server, enum fault fault, bool unsure)
+{
+    a->part[server] = unsure ? PART_UNSURE : PART_FAULT;
+    a->round_fault = fault_worse(a->round_fault, fault);
+    if (!fault_passes(fault))
+        a->lasting++;
+}
+
+static void record_busy(struct acquire *a, unsigned server, int64_t left_ms)
+{
+    a->part[server] = PART_NO;
+    /* Several holders (of a split vote): be there when the first one ends. */
+    if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
+        a->left_ms = left_ms;
+    else if (a->left_ms == LEFT_UNKNOWN)
+        a->left_ms = left_ms;
+}
+
+void acquire_outcome(struct acquire *a, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    a->now = later(a->now, now);
+    if (server >= a->terms.servers || a->part[server] != PART_ASKED)
+        return;
+    switch (outcome->kind) {
+    case OUTCOME_GRANTED:
+        a->part[server] = PART_YES;
+        a->sent_at[server] = outcome->sent_at;
+        break;
+    case OUTCOME_BUSY:
+        record_busy(a, server, outcome->left_ms);
+        break;
+    case OUTCOME_FAULT:
+        record_fault(a, server, outcome->fault, outcome->unsure);
+        break;
+    default: /* no answer to this verb: believe nothing */
+        record_fault(a, server, FAULT_NOT_REDIS, true);
+        break;
+    }
+    decide(a);
+}
+
+bool acquire_next(struct acquire *a, struct ask *ask)
+{
+    unsigned servers = a->terms.servers;
+    unsigned *server = &ask->server;
+    *server = 0;
+    if (part_find(a->part, servers, PART_TO_ASK, server)) {
+        ask->kind = a->token_wanted ? ASK_TOKEN : ASK_SEND;
+        if (!a->token_wanted)
+            a->part[*server] = PART_ASKED;
+        a->token_wanted = false;
+        return true;
+    }
+    if (part_find(a->part, servers, PART_TO_UNDO, server)) {
+        ask->kind = ASK_UNDO;
+        a->part[*server] = a->vote[*server];
+        return true;
+    }
+    if (part_find(a->part, servers, PART_TO_LEAVE, server)) {
+        ask->kind = ASK_LEAVE;
+        a->part[*server] = PART_IDLE;
+        return true;
+    }
+    if (a->phase == PHASE_ENDING)
+        settle(a);
+    return false;
+}
+
+void acquire_withdrawn(struct acquire *a, unsigned server)
+{
+    if (a->phase == PHASE_ENDING && server < a->terms.servers &&
+        a->part[server] == PART_UNSURE)
+        a->part[server] = PART_FAULT;
+}
+
+/* The round's time is over: who has not answered counts as a silent server,
+ * which may have applied what it was sent. */
+static void close_round(struct acquire *a)
+{
+    for (unsigned i = 0; i < a->terms.servers; i++) {
+        bool asked = a->part[i] == PART_ASKED;
+        if (asked || a->part[i] == PART_TO_ASK) {
+            record_fault(a, i, FAULT_SILENT, asked);
+            a->silent++;
+        }
+    }
+    lose_round(a);
+}
+
+void acquire_tick(struct acquire *a, uint64_t now)
+{
+    a->now = later(a->now, now);
+    if (a->now < acquire_wake(a))
+        return;
+    if (a->phase == PHASE_ASKING) {
+        close_round(a);
+    } else if (a->phase == PHASE_WAITING) {
+        if (a->now < a->terms.end) {
+            begin_round(a);
+        } else { /* woken too late for another: the last answer stands */
+            a->verdict = lost_verdict(a);
+            a->phase = PHASE_OVER;
+        }
+    }
+}
+
+void acquire_cancel(struct acquire *a)
+{
+    if (a->verdict != VERDICT_OPEN)
+        return;
+    a->verdict = VERDICT_CANCELLED;
+    if (a->phase == PHASE_ASKING)
+        lose_round(a);
+    else if (a->phase == PHASE_WAITING)
+        a->phase = PHASE_OVER;
+}
+
+uint64_t acquire_wake(const struct acquire *a)
+{
+    if (a->phase == PHASE_ASKING)
+        return a->round_end;
+    return a->phase == PHASE_WAITING ? a->retry_at : NEVER;
+}
+
+enum verdict acquire_verdict(const struct acquire *a)
+{
+    return a->phase == PHASE_OVER ? a->verdict : VERDICT_OPEN;
+}
+
+bool acquire_wants_left(const struct acquire *a)
+{
+    return a->rounds > 1;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every machine of the core has in common. A machine decides and does
+ * nothing: no socket, no clock, no memory. Its driver
+ *
+ *   starts it, then until the verdict is not VERDICT_OPEN
+ *   - takes asks (.._next until false) and carries them out,
+ *   - hands in outcomes (.._outcome) as they come, with the time now,
+ *   - calls .._tick when now >= .._wake.
+ *
+ * Each call may produce new asks. One lock on one server is a quorum of one.
+ */
+#ifndef NXLOCK_CORE_MACHINE_H
+#define NXLOCK_CORE_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/verb.h"
+
+#define MAX_SERVERS 15
+
+enum ask_kind {
+    ASK_TOKEN, /* put a fresh random token into the verb */
+    ASK_SEND,  /* send the verb to server */
+    /* Nothing of this token may stay at server: withdraw the verb if it has
+     * not left (then call .._withdrawn), else compare-and-delete after it. */
+    ASK_UNDO,
+    ASK_LEAVE /* stop listening to server; what comes of it is harmless */
+};
+
+struct ask {
+    enum ask_kind kind;
+    unsigned server;
+};
+
+enum verdict {
+    VERDICT_OPEN, /* not decided yet, or asks are left to take */
+    VERDICT_YES,
+    /* acquire: busy. extend, release, adopt: not ours. inspect: free */
+    VERDICT_NO,
+    VERDICT_LATE,    /* acquire: granted, but its time was over; undone */
+    VERDICT_UNKNOWN, /* it may or may not have been applied */
+    VERDICT_FAULT,   /* nothing was applied; see .fault */
+    VERDICT_CANCELLED
+};
+
+/* Where a machine stands. Zero is a machine that has just been started. */
+enum phase {
+    PHASE_ASKING,  /* a round runs */
+    PHASE_ENDING,  /* a round is decided, its last asks are being taken */
+    PHASE_WAITING, /* acquire: until the next round */
+    PHASE_OVER     /* the verdict stands */
+};
+
+/* A server's part in the present round. */
+enum part {
+    PART_IDLE,
+    PART_TO_ASK, /* ASK_SEND is to be taken */
+    PART_ASKED,  /* no answer yet */
+    PART_YES,
+    PART_NO,
+    PART_FAULT,   /* certainly not applied */
+    PART_UNSURE,  /* a fault after which it may have been applied */
+    PART_TO_UNDO, /* ASK_UNDO is to be taken */
+    PART_TO_LEAVE /* ASK_LEAVE is to be taken */
+};
+
+/* How many servers are in which part. */
+struct tally {
+    unsigned servers, quorum;
+    unsigned yes, no, fault, unsure, open; /* open: to ask or asked */
+};
+
+struct tally tally_of(const enum part *part, unsigned servers);
+
+/* floor(servers / 2) + 1 */
+unsigned quorum_of(unsigned servers);
+
+/* The first server with that part; false: none has it. */
+bool part_find(const enum part *part, unsigned servers, enum part wanted,
+    unsigned *server);
+
+/* Asks are left to take. */
+bool parts_asking(const enum part *part, unsigned servers);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a server is heard once it has answered, and counted once; what it
+ * said after a try that may have been applied counts only as far as the
+ * verb, applied twice, still says the same.
+ */
+#include "core/round.h"
+
+#include "base/deadline.h"
+#include "core/lease.h"
+
+#define MAX_TRIES 3
+#define MAX_TTL_MS UINT32_C(0x7fffffff)
+
+void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
+{
+    struct backoff backoff = r->backoff;
+    *r = (struct round){.terms = *terms, .backoff = backoff};
+    (void)now; /* every server is asked at once, whatever the time */
+    for (unsigned i = 0; i < r->terms.servers; i++) {
+        r->part[i] = PART_TO_ASK;
+        r->again_at[i] = NEVER;
+    }
+}
+
+/* A fault of these may leave something changed. */
+static bool changes(const struct round *r)
+{
+    return r->terms.kind == ROUND_EXTEND || r->terms.kind == ROUND_RELEASE;
+}
+
+/* All asks of a decided round have been taken. */
+static void settle(struct round *r)
+{
+    r->phase = PHASE_OVER;
+    if (r->verdict != VERDICT_OPEN)
+        return;
+    struct tally t = tally_of(r->part, r->terms.servers);
+    r->verdict = t.yes + t.unsure >= t.quorum ? VERDICT_UNKNOWN : VERDICT_FAULT;
+    for (unsigned i = 0; i < r->terms.servers; i++)
+        r->fault = fault_worse(r->fault, r->why[i]);
+}
+
+/* What a server counts as when no more is heard of it. */
+static enum part closing_vote(struct round *r, unsigned server)
+{
+    enum part part = r->part[server];
+    if (part != PART_TO_ASK && part != PART_ASKED && part != PART_IDLE)
+        return part;
+    if (part == PART_ASKED || r->why[server] == FAULT_NONE)
+        r->why[server] = FAULT_SILENT;
+    bool unsure = part == PART_ASKED || r->was_unsure[server];
+    return unsure && changes(r) ? PART_UNSURE : PART_FAULT;
+}
+
+/* Ends the round; VERDICT_OPEN: by what is left when all asks are taken. */
+static void conclude(struct round *r, enum verdict verdict)
+{
+    r->verdict = verdict;
+    for (unsigned i = 0; i < r->terms.servers; i++) {
+        bool asked = r->part[i] == PART_ASKED;
+        r->vote[i] = closing_vote(r, i);
+        /* The key of a release must go, and what was not sent does not. */
+        if (r->terms.kind == ROUND_RELEASE && !r->ended[i])
+            r->part[i] = PART_TO_UNDO;
+        else if (asked)
+            r->part[i] = PART_TO_LEAVE;
+        else
+            r->part[i] = r->vote[i];
+    }
+    r->phase = PHASE_ENDING;
+    if (!parts_asking(r->part, r->terms.servers))
+        settle(r);
+}
+
+/* A quorum, no more, has said MINE: the vote is decided with the last of
+ * them. So the earliest is what a quorum keeps. */
+static uint64_t quorum_deadline(const struct round *r)
+{
+    uint64_t deadline = NEVER;
+    for (unsigned i = 0; i < r->terms.servers; i++) {
+        if (r->part[i] == PART_YES)
+            deadline = earlier(deadline, r->until[i]);
+    }
+    return deadline;
+}
+
+static enum verdict vote(const struct round *r, const struct tally *t)
+{
+    unsigned heard = t->yes + t->no + t->fault + t->unsure;
+    if (r->terms.kind == ROUND_INSPECT) {
+        if (t->no >= t->quorum)
+            return VERDICT_NO;
+        bool may_be_free = t->servers - heard + t->no >= t->quorum;
+        return t->yes > 0 && !may_be_free ? VERDICT_YES : VERDICT_OPEN;
+    }
+    if (t->yes >= t->quorum)
+        return VERDICT_YES;
+    return t->no > t->servers - t->quorum ? VERDICT_NO : VERDICT_OPEN;
+}
+
+static void decide(struct round *r)
+{
+    struct tally t = tally_of(r->part, r->terms.servers);
+    enum verdict verdict = vote(r, &t);
+    bool all_heard = t.yes + t.no + t.fault + t.unsure == t.servers;
+    if (verdict == VERDICT_YES)
+        r->deadline = quorum_deadline(r);
+    if (verdict != VERDICT_OPEN || all_heard)
+        conclude(r, verdict);
+}
+
+/* How long a MINE lets us count on server; 0 where nobody asks. */
+static uint64_t mine_until(
+    const struct round *r, unsigned server, int64_t left_ms)
+{
+    uint32_t ttl_ms = 0;
+    if (r->terms.kind == ROUND_EXTEND)
+        ttl_ms = r->terms.ttl_ms;
+    else if (r->terms.kind != ROUND_ADOPT)
+        return 0;
+    else if (left_ms == LEFT_FOREVER || left_ms > MAX_TTL_MS)
+        ttl_ms = MAX_TTL_MS;
+    else if (left_ms > 0)
+        ttl_ms = (uint32_t)left_ms;
+    return lease_deadline(r->sent_at[server], ttl_ms, r->terms.drift_ppm);
+}
+
+static void record_yes(
+    struct round *r, unsigned server, const struct outcome *outcome)
+{
+    r->part[server] = PART_YES;
+    r->why[server] = FAULT_NONE;
+    r->ended[server] = true;
+    r->until[server] = mine_until(r, server, outcome->left_ms);
+}
+
+static void record_no(struct round *r, unsigned server)
+{
+    r->ended[server] = true;
+    /* Perhaps it is gone because the first try deleted it. */
+    if (r->terms.kind == ROUND_RELEASE && r->was_unsure[server]) {
+        r->part[server] = PART_UNSURE;
+        return;
+    }
+    r->part[server] = PART_NO;
+    r->why[server] = FAULT_NONE;
+}
+
+static void record_fault(struct round *r, unsigned server, enum fault fault,
+    bool unsure, uint64_t now)
+{
+    r->why[server] = fault;
+    r->was_unsure[server] = r->was_unsure[server] || unsure;
+    if (unsure && fault == FAULT_UNREACHABLE && r->tries[server] < MAX_TRIES) {
+        uint64_t at = deadline_after(now, backoff_next(&r->backoff));
+        if (at < r->terms.end) {
+            r->part[server] = PART_IDLE;
+            r->again_at[server] = at;
+            return;
+        }
+    }
+    r->part[server] =
+        r->was_unsure[server] && changes(r) ? PART_UNSURE : PART_FAULT;
+}
+
+void round_outcome(struct round *r, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    if (server >= r->terms.servers || r->part[server] != PART_ASKED)
+        return;
+    uint64_t *sent_at = &r->sent_at[server];
+    if (outcome->sent_at != 0)
+        *sent_at = *sent_at == 0 ? outcome->sent_at
+                                 : earlier(*sent_at, outcome->sent_at);
+    bool inspect = r->terms.kind == ROUND_INSPECT;
+    enum outcome_kind kind = outcome->kind;
+    if (kind == OUTCOME_MINE || (inspect && kind == OUTCOME_SEEN))
+        record_yes(r, server, outcome);
+    else if (kind == OUTCOME_NOT_MINE || (inspect && kind == OUTCOME_FREE))
+        record_no(r, server);
+    else if (kind == OUTCOME_FAULT)
+        record_fault(r, server, outcome->fault, outcome->unsure, now);
+    else /* no answer to this verb: believe nothing */
+        record_fault(r, server, FAULT_NOT_REDIS, true, now);
+    decide(r);
+}
+
+bool round_next(struct round *r, struct ask *ask)
+{
+    unsigned servers = r->terms.servers;
+    unsigned *server = &ask->server;
+    *server = 0;
+    if (part_find(r->part, servers, PART_TO_ASK, server)) {
+        ask->kind = ASK_SEND;
+        r->part[*server] = PART_ASKED;
+        r->tries[*server]++;
+        return true;
+    }
+    if (part_find(r->part, servers, PART_TO_UNDO, server)) {
+        ask->kind = ASK_UNDO;
+        r->part[*server] = r->vote[*server];
+        return true;
+    }
+    if (part_find(r->part, servers, PART_TO_LEAVE, server)) {
+        ask->kind = ASK_LEAVE;
+        r->part[*server] = r->vote[*server];
+        return true;
+    }
+    if (r->phase == PHASE_ENDING)
+        settle(r);
+    return false;
+}
+
+void round_withdrawn(struct round *r, unsigned server)
+{
+    if (server < r->terms.servers && r->part[server] == PART_UNSURE &&
+        !r->was_unsure[server])
+        r->part[server] = PART_FAULT;
+}
+
+void round_tick(struct round *r, uint64_t now)
+{
+    if (r->phase != PHASE_ASKING)
+        return;
+    if (now >= r->terms.end) {
+        conclude(r, VERDICT_OPEN);
+        return;
+    }
+    for (unsigned i = 0; i < r->terms.servers; i++) {
+        if (now >= r->again_at[i]) {
+            r->part[i] = PART_TO_ASK;
+            r->again_at[i] = NEVER;
+        }
+    }
+}
+
+void round_cancel(struct round *r)
+{
+    if (r->phase == PHASE_ASKING)
+        conclude(r, VERDICT_CANCELLED);
+    else if (r->phase == PHASE_ENDING && r->verdict == VERDICT_OPEN)
+        r->verdict = VERDICT_CANCELLED;
+}
+
+uint64_t round_wake(const struct round *r)
+{
+    if (r->phase != PHASE_ASKING)
+        return NEVER;
+    uint64_t wake = r->terms.end;
+    for (unsigned i = 0; i < r->terms.servers; i++)
+        wake = earlier(wake, r->again_at[i]);
+    return wake;
+}
+
+enum verdict round_verdict(const struct round *r)
+{
+    return r->phase == PHASE_OVER ? r->verdict : VERDICT_OPEN;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Extend, release, adopt and inspect over N >= 1 servers: one verb, asked of
+ * all at once, decided as soon as the vote is decided. These verbs may be
+ * applied twice without harm, so a server whose connection broke before its
+ * answer is asked again while there is time.
+ *
+ * Keeps: a deadline only ever comes from a quorum of MINE, computed from the
+ * earliest send of each server; "not mine" after an unsure release is
+ * UNKNOWN, for the first try may have deleted it; every server where a
+ * release is not known to have ended has been named in an ASK_UNDO.
+ */
+#ifndef NXLOCK_CORE_ROUND_H
+#define NXLOCK_CORE_ROUND_H
+
+#include <stdbool.h>
+
+#include "base/backoff.h"
+#include "core/machine.h"
+
+enum round_kind { ROUND_EXTEND, ROUND_RELEASE, ROUND_ADOPT, ROUND_INSPECT };
+
+struct round_terms {
+    enum round_kind kind;
+    unsigned servers;
+    uint32_t ttl_ms; /* EXTEND: asked for */
+    uint32_t drift_ppm;
+    uint64_t end; /* the call ends */
+};
+
+struct round {
+    struct round_terms terms;
+    struct backoff backoff;        /* the driver inits it before round_start */
+    uint64_t sent_at[MAX_SERVERS]; /* earliest send, 0: none left yet */
+    uint64_t until[MAX_SERVERS];   /* EXTEND, ADOPT: deadline by a MINE */
+    uint64_t deadline;    /* VERDICT_YES of EXTEND, ADOPT: the new one */
+    enum fault fault;     /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
+    enum verdict verdict; /* reached, though asks may be left */
+
+    /* private */
+    enum phase phase;
+    enum part part[MAX_SERVERS]; /* PART_IDLE: to be asked at again_at */
+    enum part vote[MAX_SERVERS]; /* PHASE_ENDING: part once its ask is taken */
+    enum fault why[MAX_SERVERS]; /* of the last try */
+    uint64_t again_at[MAX_SERVERS];
+    bool was_unsure[MAX_SERVERS]; /* an earlier try may have been applied */
+    bool ended[MAX_SERVERS];      /* it said whether the token stood there */
+    unsigned tries[MAX_SERVERS];
+};
+
+void round_start(
+    struct round *r, const struct round_terms *terms, uint64_t now);
+bool round_next(struct round *r, struct ask *ask);
+void round_outcome(struct round *r, unsigned server,
+    const struct outcome *outcome, uint64_t now);
+/* After an ASK_UNDO or ASK_LEAVE: not a byte of the last try had left. */
+void round_withdrawn(struct round *r, unsigned server);
+void round_tick(struct round *r, uint64_t now);
+void round_cancel(struct round *r);
+uint64_t round_wake(const struct round *r);
+enum verdict round_verdict(const struct round *r);
+
+#endif

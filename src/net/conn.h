@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One open connection as a stream: bytes waiting to leave, replies waiting to
+ * come. It does not know what the commands mean.
+ */
+#ifndef NXLOCK_NET_CONN_H
+#define NXLOCK_NET_CONN_H
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "net/reader.h"
+#include "net/slots.h"
+#include "net/socket.h"
+
+struct conn {
+    int fd; /* -1: closed */
+    const struct transport *transport;
+    struct buf out;
+    struct slots slots;
+    struct reader *reader; /* made with the first connection */
+    size_t dropped;        /* slots nobody listens to */
+    bool blocked;          /* the socket took no more bytes: poll for room */
+};
+
+/* Takes fd over. false: no memory, and fd is closed. */
+bool conn_open(struct conn *c, int fd);
+/* Closes the descriptor and forgets bytes and slots; the slots' owners have
+ * been told before. */
+void conn_close(struct conn *c);
+void conn_free(struct conn *c);
+
+/* Sends what is waiting. false: the connection is lost, *why says how. */
+bool conn_flush(struct conn *c, struct text *why);
+/* Reads what is there, once. false: lost, or the peer broke the protocol
+ * (then *broken). */
+bool conn_read(struct conn *c, struct text *why, bool *broken);
+
+/* How many of the newest slots belong to commands of which not a byte has
+ * left. */
+size_t conn_unsent_slots(const struct conn *c);
+
+/* Takes the n slots from index on, and their bytes, back out; they are among
+ * the unsent ones. */
+void conn_withdraw(struct conn *c, size_t index, size_t n);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a debt ends only when its token can not stand at the server any
+ * more, and none of its commands can remove another token. They go as EVAL
+ * with the script's text: nobody is there to answer a NOSCRIPT.
+ */
+#include "net/debt.h"
+
+#include <stdlib.h>
+
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "wire/command.h"
+
+#define FIRST_INTERVAL (20 * NS_PER_MS)
+#define LAST_INTERVAL NS_PER_S
+
+struct debt *debt_new(struct slice key, size_t token_room)
+{
+    struct debt *d = calloc(1, sizeof *d + key.len + token_room);
+    if (!d)
+        return NULL;
+    list_init(&d->node);
+    memcpy(d->bytes, key.data, key.len);
+    d->verb.kind = VERB_RELEASE;
+    d->verb.key = (struct slice){d->bytes, key.len};
+    d->verb.token = (struct slice){d->bytes + key.len, 0};
+    return d;
+}
+
+void debt_free(struct debt *d)
+{
+    if (!d)
+        return;
+    list_remove(&d->node);
+    free(d);
+}
+
+void debt_incur(struct debt *d, struct slice token, uint32_t ttl_ms,
+    bool may_come, uint64_t now)
+{
+    memcpy(d->bytes + d->verb.key.len, token.data, token.len);
+    d->verb.token.len = token.len;
+    d->state = DEBT_OWED;
+    d->may_come = may_come;
+    d->ttl_ns = ms_to_ns(ttl_ms);
+    d->next_try = now;
+    d->interval = FIRST_INTERVAL;
+    d->until = may_come ? NEVER : deadline_after(now, d->ttl_ns);
+}
+
+/* Ids are given anew after a restart: only the same process is asked to end
+ * the old connection. */
+static bool wants_kill(const struct debt *d, const struct facts *facts)
+{
+    return d->may_come && !d->exact && !d->killed && d->old_client && facts &&
+           facts->run_id[0] &&
+           memcmp(facts->run_id, d->old_run_id, sizeof d->old_run_id) == 0 &&
+           guarded(GUARD_KILL);
+}
+
+bool debt_send(
+    struct debt *d, struct conn *c, const struct facts *facts, uint64_t now)
+{
+    if (!slots_reserve(&c->slots, 2))
+        return false;
+    size_t before = buf_len(&c->out);
+    if (wants_kill(d, facts)) {
+        if (!command_client_kill(&c->out, d->old_client))
+            return false;
+        slots_push(&c->slots,
+            (struct slot){SLOT_KILL, d, now, buf_len(&c->out) - before});
+        before = buf_len(&c->out);
+    }
+    if (!command_verb_eval(&c->out, &d->verb))
+        return false;
+    slots_push(&c->slots,
+        (struct slot){SLOT_DEBT, d, now, buf_len(&c->out) - before});
+    d->state = DEBT_SENT;
+    return true;
+}
+
+void debt_kill_answered(struct debt *d, const struct reply *reply)
+{
+    /* 0 says that the server has no such connection any more: it has read
+     * and done all that came on it, or thrown it away. */
+    if (reply->kind == REPLY_INTEGER)
+        d->killed = true;
+}
+
+bool debt_answered(struct debt *d, const struct reply *reply, uint64_t now)
+{
+    d->state = DEBT_OWED;
+    if (reply->kind == REPLY_INTEGER &&
+        (reply->integer == 1 || !d->may_come || d->exact || d->killed))
+        return true;
+    if (reply->kind == REPLY_ERROR && d->until == NEVER)
+        d->until = deadline_after(now, d->ttl_ns);
+    d->next_try = deadline_after(now, d->interval);
+    d->interval = earlier(2 * d->interval, LAST_INTERVAL);
+    return debt_over(d, now);
+}
+
+void debt_acquire_answered(struct debt *d, uint64_t now)
+{
+    d->may_come = false;
+    if (d->until == NEVER)
+        d->until = deadline_after(now, d->ttl_ns);
+}
+
+void debt_cut_off(
+    struct debt *d, int64_t client_id, const char *run_id, uint64_t now)
+{
+    d->state = DEBT_OWED;
+    d->next_try = now;
+    if (d->until == NEVER)
+        d->until = deadline_after(now, d->ttl_ns);
+    if (!d->exact) /* its acquire went on an older connection than this */
+        return;
+    d->exact = false;
+    d->old_client = client_id;
+    memcpy(d->old_run_id, run_id, sizeof d->old_run_id);
+}
+
+bool debt_over(const struct debt *d, uint64_t now)
+{
+    return now >= d->until;
+}

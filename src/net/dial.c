@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: at most one descriptor of ours is open while dialling, and it is
+ * closed on every way out but DIAL_CONNECTED; nothing here blocks.
+ */
+#include "net/dial.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "net/socket.h"
+
+static enum dial_state fail(struct dial *d)
+{
+    dial_cancel(d);
+    return DIAL_FAILED;
+}
+
+/* Tries the remaining addresses until one connects or takes its time. */
+static enum dial_state try_next(struct dial *d, const struct endpoint *to,
+    uint64_t now, int *fd, struct text *error)
+{
+    d->stage = DIAL_TRYING;
+    while (d->next < d->found.count) {
+        const struct address *address = &d->found.list[d->next++];
+        uint64_t shares = d->found.count - d->next + 1;
+        d->address_end =
+            deadline_after(now, deadline_left(d->end, now) / shares);
+        int s = socket_open_tcp(address, to->settings.keepalive_s, error);
+        if (s < 0)
+            continue;
+        switch (socket_connected(s, error)) {
+        case SOCKET_CONNECTED:
+            d->stage = DIAL_IDLE;
+            *fd = s;
+            return DIAL_CONNECTED;
+        case SOCKET_CONNECTING:
+            d->fd = s;
+            return DIAL_WAIT;
+        case SOCKET_FAILED:
+            close(s);
+        }
+    }
+    return fail(d);
+}
+
+enum dial_state dial_start(struct dial *d, const struct endpoint *to,
+    uint64_t now, uint64_t end, int *fd, struct text *error)
+{
+    *d = (struct dial){.fd = -1, .end = end, .address_end = NEVER};
+    if (to->path) {
+        *fd = socket_open_unix(to->path, error);
+        return *fd >= 0 ? DIAL_CONNECTED : DIAL_FAILED;
+    }
+    switch (resolve_start(
+        to->host, to->port, &d->found, &d->job, &d->fd, error)) {
+    case RESOLVE_DONE:
+        d->fd = -1;
+        return try_next(d, to, now, fd, error);
+    case RESOLVE_WAIT:
+        d->stage = DIAL_LOOKING_UP;
+        return DIAL_WAIT;
+    case RESOLVE_FAILED:
+        break;
+    }
+    d->job = NULL;
+    return fail(d);
+}
+
+static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
+    uint64_t now, int *fd, struct text *error)
+{
+    enum resolve_state state = resolve_poll(d->job, &d->found, error);
+    if (state == RESOLVE_WAIT)
+        return DIAL_WAIT;
+    d->job = NULL;
+    d->fd = -1;
+    if (state == RESOLVE_FAILED)
+        return fail(d);
+    return try_next(d, to, now, fd, error);
+}
+
+enum dial_state dial_step(struct dial *d, const struct endpoint *to,
+    uint64_t now, int *fd, struct text *error)
+{
+    if (now >= d->end) {
+        text_clear(error);
+        text_addf(error, d->stage == DIAL_LOOKING_UP
+                ? "the host name was not looked up within %llu ms"
+                : "no answer to connecting within %llu ms",
+            (unsigned long long)to->settings.timeout_ms);
+        return fail(d);
+    }
+    if (d->stage == DIAL_LOOKING_UP)
+        return step_look_up(d, to, now, fd, error);
+    switch (socket_connected(d->fd, error)) {
+    case SOCKET_CONNECTED:
+        *fd = d->fd;
+        d->stage = DIAL_IDLE;
+        return DIAL_CONNECTED;
+    case SOCKET_CONNECTING:
+        if (now < d->address_end)
+            return DIAL_WAIT;
+        text_clear(error);
+        text_add(error, "no answer to connecting");
+        break;
+    case SOCKET_FAILED:
+        break;
+    }
+    close(d->fd);
+    d->fd = -1;
+    return try_next(d, to, now, fd, error);
+}
+
+void dial_cancel(struct dial *d)
+{
+    if (d->stage == DIAL_LOOKING_UP)
+        resolve_abandon(d->job); /* the descriptor is the look-up's */
+    else if (d->stage == DIAL_TRYING && d->fd >= 0)
+        close(d->fd);
+    d->stage = DIAL_IDLE;
+    d->job = NULL;
+    d->fd = -1;
+}
+
+uint64_t dial_deadline(const struct dial *d)
+{
+    return dial_busy(d) ? earlier(d->end, d->address_end) : NEVER;
+}
+
+short dial_events(const struct dial *d)
+{
+    return d->stage == DIAL_LOOKING_UP ? POLLIN : POLLOUT;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From an endpoint to a connected descriptor: look the name up, then try its
+ * addresses in turn, none of them for longer than its share of the time.
+ */
+#ifndef NXLOCK_NET_DIAL_H
+#define NXLOCK_NET_DIAL_H
+
+#include "net/resolve.h"
+#include "net/url.h"
+
+struct dial {
+    enum { DIAL_IDLE, DIAL_LOOKING_UP, DIAL_TRYING } stage;
+    struct resolve *job;
+    int fd; /* to poll: the look-up's or the socket's */
+    struct addresses found;
+    size_t next; /* address to try after the present one */
+    uint64_t end, address_end;
+};
+
+enum dial_state { DIAL_CONNECTED, DIAL_WAIT, DIAL_FAILED };
+
+/* Begins; the whole has to be done by end. CONNECTED: *fd is the caller's.
+ * FAILED: *error says why and the dial is idle again. */
+enum dial_state dial_start(struct dial *d, const struct endpoint *to,
+    uint64_t now, uint64_t end, int *fd, struct text *error);
+/* When its descriptor is ready or dial_deadline has come. */
+enum dial_state dial_step(struct dial *d, const struct endpoint *to,
+    uint64_t now, int *fd, struct text *error);
+/* Gives up; harmless when idle. */
+void dial_cancel(struct dial *d);
+
+static inline bool dial_busy(const struct dial *d)
+{
+    return d->stage != DIAL_IDLE;
+}
+uint64_t dial_deadline(const struct dial *d);
+short dial_events(const struct dial *d); /* of d->fd, for poll() */
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one table of connection options: what a URL's parameters are called,
+ * what they take and which member of struct settings they set. It also feeds
+ * the command's flags and the documentation.
+ */
+#ifndef NXLOCK_NET_PARAMS_H
+#define NXLOCK_NET_PARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* What the table's rows set. Defaults are put in before parsing. */
+struct settings {
+    uint64_t timeout_ms;
+    uint64_t max_ttl_ms;
+    uint64_t drift_ppm;
+    uint64_t keepalive_s;
+    uint64_t db;
+    char *user;     /* owned; NULL: none */
+    char *password; /* owned; NULL: none; wiped when freed */
+    char *prefix;   /* owned; NULL: none */
+};
+
+struct url_param {
+    const char *name, *value, *help;
+};
+extern const struct url_param url_params[];
+extern const size_t url_param_count;
+
+/* Checks one number against its row's bounds, for options given in a
+ * structure instead of a URL: false with *error set. name is the row's. */
+bool url_param_check(const char *name, int64_t value, struct text *error);
+
+/* The row of that name; url_param_count: there is none. */
+size_t param_find(struct slice name);
+
+/* Sets the row's member from text. value is malloc'ed and becomes param_set's
+ * in any case. false: it does not fit, settings unchanged; then param_describe
+ * adds what would: "is a number from 10 to 600000". */
+bool param_set(struct settings *settings, size_t row, char *value);
+void param_describe(size_t row, struct text *text);
+
+/* Adds the known names, and the one that an unknown name may have meant. */
+void param_suggest(struct slice unknown, struct text *text);
+
+/* Frees the strings and forgets them; a password is overwritten first. */
+void settings_free(struct settings *settings);
+void secret_free(char *secret);
+
+/* Decimal digits only, at most high: false for anything else. */
+bool read_number(const char *digits, uint64_t high, uint64_t *value);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Invariant: every object handed to hiredis lies inside the struct reader
+ * (the root, its items, the text they point into), so that no reply
+ * allocates, none can be freed twice and none outgrows its place.
+ */
+#include "net/reader.h"
+
+#include <stdlib.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/text.h"
+
+#define HEAD 32 /* bytes shown of what could not be parsed */
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t array_count;
+#else
+typedef int array_count;
+#endif
+
+struct reader {
+    redisReader *parser;
+    redisReplyObjectFunctions functions;
+    struct reply root;
+    struct reply items[REPLY_ITEMS];
+    size_t text_used;
+    /* Where the parser stood when it was last asked: an error empties its
+     * buffer, and the first bytes say best what the peer speaks. */
+    size_t head_len;
+    char head[HEAD];
+    bool broken;
+    struct text error;
+    char text[READER_TEXT];
+};
+
+/* The place of the object that task makes. A root begins a new reply. */
+static struct reply *place(struct reader *r, const redisReadTask *task)
+{
+    struct reply *reply = &r->root;
+
+    if (!task->parent)
+        r->text_used = 0;
+    else
+        reply = &r->items[task->idx];
+    memset(reply, 0, sizeof(*reply));
+    return reply;
+}
+
+/* hiredis calls it "Out of memory" whatever the cause; r->error knows. */
+static void *refuse(struct reader *r, const char *why)
+{
+    text_clear(&r->error);
+    text_add(&r->error, why);
+    return NULL;
+}
+
+static void *create_string(const redisReadTask *task, char *bytes, size_t len)
+{
+    struct reader *r = task->privdata;
+    struct reply *reply = place(r, task);
+
+    switch (task->type) {
+    case REDIS_REPLY_STATUS:
+        reply->kind = REPLY_STATUS;
+        break;
+    case REDIS_REPLY_ERROR:
+        reply->kind = REPLY_ERROR;
+        break;
+    case REDIS_REPLY_STRING:
+        reply->kind = REPLY_STRING;
+        break;
+    default:
+        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+    }
+    if (len > sizeof(r->text) - r->text_used)
+        return refuse(r, "a reply longer than any this library asks for");
+
+    /* The caller's bytes move as soon as this function has returned. */
+    char *copy = r->text + r->text_used;
+    if (len > 0)
+        memcpy(copy, bytes, len);
+    r->text_used += len;
+    reply->bytes = (struct slice){copy, len};
+    return reply;
+}
+
+static void *create_array(const redisReadTask *task, array_count count)
+{
+    struct reader *r = task->privdata;
+
+    if (task->type != REDIS_REPLY_ARRAY)
+        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+    if (task->parent)
+        return refuse(r, "an array inside an array, which was not asked for");
+    if (count > REPLY_ITEMS)
+        return refuse(r, "an array longer than any this library asks for");
+
+    struct reply *reply = place(r, task);
+    reply->kind = REPLY_ARRAY;
+    reply->count = (size_t)count;
+    reply->items = r->items;
+    return reply;
+}
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+    struct reader *r = task->privdata;
+    struct reply *reply = place(r, task);
+
+    if (task->type != REDIS_REPLY_INTEGER)
+        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+    reply->kind = REPLY_INTEGER;
+    reply->integer = value;
+    return reply;
+}
+
+static void *create_nil(const redisReadTask *task)
+{
+    struct reader *r = task->privdata;
+    struct reply *reply = place(r, task);
+
+    /* RESP2 has no nil of its own: it is a string or an array of length -1. */
+    if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_ARRAY)
+        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+    reply->kind = REPLY_NIL;
+    return reply;
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *create_double(
+    const redisReadTask *task, double value, char *bytes, size_t len)
+{
+    (void)value;
+    (void)bytes;
+    (void)len;
+    return refuse(
+        task->privdata, "a reply of protocol RESP3, which was not asked for");
+}
+
+static void *create_bool(const redisReadTask *task, int value)
+{
+    (void)value;
+    return refuse(
+        task->privdata, "a reply of protocol RESP3, which was not asked for");
+}
+#endif
+
+static void free_object(void *object)
+{
+    (void)object;
+}
+
+static redisReader *new_parser(struct reader *r)
+{
+    redisReader *parser = redisReaderCreateWithFunctions(&r->functions);
+
+    if (parser)
+        parser->privdata = r;
+    return parser;
+}
+
+struct reader *reader_new(void)
+{
+    struct reader *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->functions.createString = create_string;
+    r->functions.createArray = create_array;
+    r->functions.createInteger = create_integer;
+    r->functions.createNil = create_nil;
+#if HIREDIS_MAJOR >= 1
+    r->functions.createDouble = create_double;
+    r->functions.createBool = create_bool;
+#endif
+    r->functions.freeObject = free_object;
+    r->parser = new_parser(r);
+    if (!r->parser) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void reader_free(struct reader *r)
+{
+    if (!r)
+        return;
+    redisReaderFree(r->parser);
+    free(r);
+}
+
+bool reader_reset(struct reader *r)
+{
+    redisReader *fresh = new_parser(r);
+
+    text_clear(&r->error);
+    if (!fresh) {
+        /* What the old connection left must not be taken for an answer. */
+        r->broken = true;
+        text_add(&r->error, "no memory for replies");
+        return false;
+    }
+    redisReaderFree(r->parser);
+    r->parser = fresh;
+    r->broken = false;
+    r->head_len = 0;
+    r->text_used = 0;
+    return true;
+}
+
+bool reader_feed(struct reader *r, const void *bytes, size_t len)
+{
+    if (r->broken)
+        return false;
+    if (len == 0)
+        return true;
+
+    size_t backlog = r->parser->len - r->parser->pos;
+    if (len > READER_BACKLOG - backlog) {
+        r->broken = true;
+        text_clear(&r->error);
+        text_addf(&r->error, "more than %d bytes without a reply to take",
+            READER_BACKLOG);
+        return false;
+    }
+    if (redisReaderFeed(r->parser, bytes, len) != REDIS_OK) {
+        r->broken = true;
+        text_clear(&r->error);
+        text_add(&r->error, "no memory for replies");
+        return false;
+    }
+    return true;
+}
+
+static void remember_head(struct reader *r)
+{
+    const redisReader *parser = r->parser;
+    size_t len = parser->len - parser->pos;
+
+    if (len > HEAD)
+        len = HEAD;
+    if (len > 0)
+        memcpy(r->head, parser->buf + parser->pos, len);
+    r->head_len = len;
+}
+
+int reader_next(struct reader *r, const struct reply **reply)
+{
+    void *object = NULL;
+
+    if (r->broken)
+        return -1;
+    remember_head(r);
+    if (redisReaderGetReply(r->parser, &object) == REDIS_OK) {
+        *reply = object;
+        return object ? 1 : 0;
+    }
+    r->broken = true;
+    if (r->error.len == 0)
+        text_add(&r->error, r->parser->errstr);
+    text_add(&r->error, ", in: ");
+    text_add_foreign(&r->error, (struct slice){r->head, r->head_len});
+    return -1;
+}
+
+const char *reader_error(const struct reader *r)
+{
+    return r->error.data;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes to replies, by hiredis' reader with our own object functions: no
+ * reply allocates, an array holds REPLY_ITEMS items and no arrays, a string
+ * is kept up to READER_TEXT bytes (INFO is the longest), and what is fed but
+ * not consumed is capped, on every hiredis version. Anything beyond is a
+ * broken protocol, after which the connection can only be closed.
+ */
+#ifndef NXLOCK_NET_READER_H
+#define NXLOCK_NET_READER_H
+
+#include <stdbool.h>
+
+#include "wire/reply.h"
+
+#define READER_TEXT 32768     /* bytes of strings of one reply */
+#define READER_BACKLOG 262144 /* fed, complete or not, and not yet taken */
+
+struct reader;
+
+struct reader *reader_new(void); /* NULL: no memory */
+void reader_free(struct reader *r);
+
+/* false: too much, or no memory; reader_error() tells. Nothing can be read
+ * after that: replies that are complete are to be taken before more is fed. */
+bool reader_feed(struct reader *r, const void *bytes, size_t len);
+
+/* 1: *reply is the next one, valid until the next call on r. 0: incomplete.
+ * -1: broken; reader_error() tells. */
+int reader_next(struct reader *r, const struct reply **reply);
+
+/* Forgets everything, for a new connection. false: no memory. */
+bool reader_reset(struct reader *r);
+
+/* "" while nothing is wrong. */
+const char *reader_error(const struct reader *r);
+
+#endif

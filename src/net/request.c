@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests on the connection. Keeps: each reply goes to the slot of its
+ * command and to nobody else; a request that is given up leaves the bytes
+ * that have gone, and a debt for what they may do, but no pointer to itself.
+ */
+#include "net/request.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "wire/classify.h"
+
+/* The longest value a compare-and-delete is made for. */
+#define TOKEN_ROOM 512
+
+bool request_prepare(struct request *r, struct slice key)
+{
+    if (!r->spare)
+        r->spare = debt_new(key, TOKEN_ROOM);
+    return r->spare != NULL;
+}
+
+void request_free(struct request *r)
+{
+    debt_free(r->spare);
+    r->spare = NULL;
+}
+
+void request_fail(
+    struct server *s, struct request *r, enum fault fault, bool unsure)
+{
+    r->state = REQUEST_FAILED;
+    r->fault = fault;
+    r->unsure = unsure;
+    list_append(&s->failed, &r->node);
+}
+
+void server_submit(struct server *s, struct request *r,
+    const struct verb *verb, struct kept_commands *kept, uint64_t now)
+{
+    server_refresh(s, now);
+    exchange_begin(&r->exchange, verb, kept);
+    r->sent_at = 0;
+    r->unsure = false;
+    r->state = REQUEST_WAITING;
+    list_append(&s->waiting, &r->node);
+}
+
+/* Formats the present step of r behind what is there. false: no memory. */
+static bool format(struct server *s, struct request *r, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, 2))
+        return false;
+    unsigned due = exchange_encode(&r->exchange, &c->out);
+    if (!due)
+        return false;
+    for (unsigned i = 0; i < due; i++)
+        slots_push(&c->slots, (struct slot){SLOT_REQUEST, r, now,
+                                  i == 0 ? buf_len(&c->out) - before : 0});
+    if (!r->sent_at)
+        r->sent_at = now;
+    r->state = REQUEST_SENT;
+    return true;
+}
+
+void requests_format(struct server *s, uint64_t now)
+{
+    while (!list_empty(&s->waiting) && !s->conn.blocked) {
+        struct request *r =
+            list_entry(list_pop(&s->waiting), struct request, node);
+        if (s->conn.dropped >= SERVER_DROPPED_MAX) {
+            text_clear(&s->why);
+            text_addf(&s->why, "%zu earlier commands are unanswered",
+                s->conn.dropped);
+            request_fail(s, r, FAULT_SILENT, false);
+        } else if (!format(s, r, now)) {
+            text_clear(&s->why);
+            text_add(&s->why, "no memory for a command");
+            request_fail(s, r, FAULT_SYSTEM, false);
+        }
+    }
+}
+
+static const struct facts *facts_now(const struct server *s)
+{
+    return s->state == SERVER_UP ? &s->facts : &s->handshake.facts;
+}
+
+static void remember_cut(struct server *s, struct request *r)
+{
+    r->cut_client = facts_now(s)->client_id;
+    memcpy(r->cut_run_id, facts_now(s)->run_id, sizeof r->cut_run_id);
+}
+
+void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
+{
+    struct slots *slots = &s->conn.slots;
+    size_t sent = slots->count - conn_unsent_slots(&s->conn);
+    for (size_t i = 0; i < slots->count; i++) {
+        struct slot *slot = slots_at(slots, i);
+        struct request *r = slot->owner;
+        if (!slot->owner)
+            continue;
+        if (slot->kind != SLOT_REQUEST && guarded(GUARD_DEBTS))
+            debt_cut_off(slot->owner, facts_now(s)->client_id,
+                facts_now(s)->run_id, now);
+        else if (r->state == REQUEST_SENT) {
+            remember_cut(s, r);
+            request_fail(s, r, fault, i < sent);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- giving up */
+
+static void owe(struct server *s, struct debt *d, const struct verb *verb,
+    bool may_come, uint64_t now)
+{
+    debt_incur(d, verb->token, verb->ttl_ms, may_come, now);
+    list_append(&s->debts, &d->node);
+}
+
+static struct debt *take_spare(struct request *r)
+{
+    struct debt *d = r->spare;
+    r->spare = NULL;
+    return d;
+}
+
+/* Drops the listeners of r's slots; the first one that is left belongs to a
+ * debt from now on, if there is one. */
+static void drop_slots(struct server *s, struct request *r, size_t index,
+    struct debt *d, enum slot_kind first)
+{
+    for (size_t i = index; i < s->conn.slots.count; i++) {
+        struct slot *slot = slots_at(&s->conn.slots, i);
+        if (slot->owner != r || slot->kind != SLOT_REQUEST)
+            continue;
+        slot->kind = i == index ? first : SLOT_DROPPED;
+        slot->owner = i == index ? d : NULL;
+        s->conn.dropped += slot->kind == SLOT_DROPPED;
+    }
+}
+
+static bool abandon_sent(
+    struct server *s, struct request *r, bool undo, uint64_t now)
+{
+    struct slots *slots = &s->conn.slots;
+    const struct verb *verb = r->exchange.verb;
+    size_t index = 0;
+    while (slots_at(slots, index)->owner != r ||
+           slots_at(slots, index)->kind != SLOT_REQUEST)
+        index++;
+    r->state = REQUEST_IDLE;
+    if (index >= slots->count - conn_unsent_slots(&s->conn)) {
+        conn_withdraw(&s->conn, index, r->exchange.due);
+        if (undo && verb->kind == VERB_RELEASE && r->spare)
+            owe(s, take_spare(r), verb, false, now);
+        return true;
+    }
+    struct debt *d =
+        undo && guarded(GUARD_LATE_UNDO) ? take_spare(r) : NULL;
+    if (d && verb->kind == VERB_ACQUIRE) {
+        /* The first of two replies may have come: then nothing can come
+         * later, and its slot is not there any more. */
+        bool answered = slots_at(slots, index)->bytes == 0;
+        owe(s, d, verb, !answered, now);
+        d->exact = true;
+        drop_slots(s, r, index, answered ? NULL : d, SLOT_DROPPED);
+        debt_send(d, &s->conn, NULL, now);
+    } else if (d) {
+        /* The release on its way is itself the compare-and-delete. */
+        owe(s, d, verb, false, now);
+        d->state = DEBT_SENT;
+        drop_slots(s, r, index, d, SLOT_DEBT);
+    } else {
+        drop_slots(s, r, index, NULL, SLOT_DROPPED);
+    }
+    return false;
+}
+
+/* r has been answered, or has failed. */
+static bool undo_ended(struct server *s, struct request *r, uint64_t now)
+{
+    const struct verb *verb = r->exchange.verb;
+    bool never_left = r->sent_at == 0;
+    bool acquire = verb->kind == VERB_ACQUIRE;
+    if (r->spare && !(acquire && never_left) && guarded(GUARD_DEBTS)) {
+        struct debt *d = take_spare(r);
+        owe(s, d, verb, acquire && r->unsure, now);
+        if (d->may_come) {
+            d->exact = true;
+            debt_cut_off(d, r->cut_client, r->cut_run_id, now);
+        }
+    }
+    return never_left || !r->unsure;
+}
+
+bool server_abandon(
+    struct server *s, struct request *r, bool undo, uint64_t now)
+{
+    if (r->state == REQUEST_SENT)
+        return abandon_sent(s, r, undo, now);
+    if (r->state != REQUEST_IDLE)
+        list_remove(&r->node);
+    r->state = REQUEST_IDLE;
+    return undo ? undo_ended(s, r, now) : r->sent_at == 0;
+}
+
+void server_owe(struct server *s, struct debt *debt, struct slice token,
+    uint32_t ttl_ms, uint64_t now)
+{
+    debt_incur(debt, token, ttl_ms, false, now);
+    list_append(&s->debts, &debt->node);
+}
+
+/* ------------------------------------------------------------------ replies */
+
+static void broken(struct server *s, const char *why, uint64_t now)
+{
+    text_clear(&s->why);
+    text_add(&s->why, why);
+    server_close(s, FAULT_NOT_REDIS, now);
+}
+
+/* What a server says to a connection that it will not have. */
+static bool turned_away(const struct reply *reply)
+{
+    return reply->kind == REPLY_ERROR &&
+           (slice_starts(reply->bytes, "DENIED ") ||
+               slice_starts(reply->bytes, "ERR max number of clients"));
+}
+
+static void shaken(
+    struct server *s, const struct reply *reply, uint64_t now)
+{
+    enum fault fault = FAULT_NONE;
+    if (turned_away(reply)) {
+        text_clear(&s->why);
+        text_add_foreign(&s->why, reply->bytes);
+        server_close(s, classify_error(reply->bytes), now);
+        return;
+    }
+    switch (handshake_reply(&s->handshake, reply, &fault)) {
+    case HANDSHAKE_WAIT:
+        return;
+    case HANDSHAKE_DONE:
+        s->state = SERVER_UP;
+        s->known = true;
+        s->facts = s->handshake.facts;
+        backoff_reset(&s->reconnect);
+        return;
+    case HANDSHAKE_FAILED:
+        text_clear(&s->why);
+        text_add_foreign(&s->why, reply->bytes);
+        server_close(s, fault, now);
+    }
+}
+
+/* True when the reply completed r. */
+static bool replied(struct server *s, struct request *r,
+    const struct reply *reply, struct completion *c, uint64_t now)
+{
+    switch (exchange_reply(&r->exchange, reply)) {
+    case EXCHANGE_WAIT:
+        return false;
+    case EXCHANGE_AGAIN:
+        if (!format(s, r, now)) {
+            text_clear(&s->why);
+            text_add(&s->why, "no memory for a command");
+            request_fail(s, r, FAULT_SYSTEM, false);
+        }
+        return false;
+    case EXCHANGE_DONE:
+        break;
+    }
+    r->state = REQUEST_IDLE;
+    c->request = r;
+    c->outcome = r->exchange.outcome;
+    c->outcome.sent_at = r->sent_at;
+    r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
+    if (c->outcome.kind == OUTCOME_FAULT &&
+        c->outcome.fault == FAULT_ELSEWHERE)
+        s->elsewhere = true;
+    if (r->unsure) { /* what it said made no sense: nor will the rest */
+        remember_cut(s, r);
+        s->ended = FAULT_NOT_REDIS;
+    }
+    return true;
+}
+
+/* One reply to whom it belongs; true when a request was completed by it. */
+static bool dispatch(struct server *s, const struct reply *reply,
+    struct completion *c, uint64_t now)
+{
+    struct slot slot = slots_pop(&s->conn.slots);
+    s->heard_at = now;
+    switch (slot.kind) {
+    case SLOT_HANDSHAKE:
+        shaken(s, reply, now);
+        return false;
+    case SLOT_REQUEST:
+        return replied(s, slot.owner, reply, c, now);
+    case SLOT_DROPPED:
+        s->conn.dropped--;
+        if (slot.owner)
+            debt_acquire_answered(slot.owner, now);
+        return false;
+    case SLOT_KILL:
+        debt_kill_answered(slot.owner, reply);
+        return false;
+    case SLOT_DEBT:
+        if (debt_answered(slot.owner, reply, now))
+            debt_free(slot.owner);
+        return false;
+    }
+    return false;
+}
+
+bool server_next(struct server *s, struct completion *c, uint64_t now)
+{
+    for (;;) {
+        struct list *node = list_pop(&s->failed);
+        if (node) {
+            struct request *r = list_entry(node, struct request, node);
+            r->state = REQUEST_IDLE;
+            *c = (struct completion){r,
+                {.kind = OUTCOME_FAULT, .fault = r->fault, .unsure = r->unsure,
+                    .sent_at = r->sent_at, .left_ms = LEFT_UNKNOWN,
+                    .text = {s->why.data, s->why.len}}};
+            return true;
+        }
+        if (s->state < SERVER_SHAKING)
+            return false;
+        const struct reply *reply = NULL;
+        int got = reader_next(s->conn.reader, &reply);
+        if (got < 0)
+            broken(s, reader_error(s->conn.reader), now);
+        else if (got == 0 && s->ended)
+            server_close(s, s->ended, now);
+        else if (got == 0)
+            return false;
+        else if (s->conn.slots.count == 0)
+            broken(s, "an answer to nothing that was asked", now);
+        else if (dispatch(s, reply, c, now))
+            return true;
+    }
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Invariant: caller and look-up thread each hold one share of the job, and
+ * whoever gives back the last one closes its descriptor and frees it, so a
+ * thread that outlives its caller never writes to a descriptor that has
+ * become somebody else's. Only the thread writes the result, before `over`
+ * is set; only the caller reads it, after.
+ */
+#include "net/resolve.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* getaddrinfo() runs whatever modules the machine is configured with; this
+ * is address space, of which only what is used becomes memory. */
+#define STACK_SIZE (256 * 1024)
+
+struct resolve {
+    atomic_uint shares;
+    atomic_bool over;
+    pid_t pid; /* a fork()ed child has the job but not the thread */
+    int fd;    /* eventfd */
+    uint16_t port;
+    int failure; /* getaddrinfo's */
+    int cause;   /* errno, when failure is EAI_SYSTEM */
+    struct addresses found;
+    char host[];
+};
+
+static void free_job(struct resolve *job)
+{
+    close(job->fd);
+    free(job);
+}
+
+static void give_back(struct resolve *job)
+{
+    if (atomic_fetch_sub(&job->shares, 1) == 1)
+        free_job(job);
+}
+
+static bool is_known(const struct addresses *found, const struct addrinfo *info)
+{
+    for (size_t i = 0; i < found->count; i++)
+        if (found->list[i].len == info->ai_addrlen &&
+            memcmp(&found->list[i].bytes, info->ai_addr, info->ai_addrlen) == 0)
+            return true;
+    return false;
+}
+
+/* Returns getaddrinfo's result; errno counts when it is EAI_SYSTEM. */
+static int look_up(
+    const char *host, uint16_t port, int flags, struct addresses *found)
+{
+    struct addrinfo hints = {0}, *list = NULL;
+    char service[8];
+
+    /* Not AI_ADDRCONFIG: it hides the loopback of a machine that has no
+     * other address. */
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags | AI_NUMERICSERV;
+    snprintf(service, sizeof(service), "%u", (unsigned)port);
+    found->count = 0;
+    int failure = getaddrinfo(host, service, &hints, &list);
+    if (failure != 0)
+        return failure;
+    for (struct addrinfo *i = list; i; i = i->ai_next) {
+        if (found->count == RESOLVE_MAX)
+            break;
+        if ((i->ai_family != AF_INET && i->ai_family != AF_INET6) ||
+            i->ai_addrlen > sizeof(struct sockaddr_storage) ||
+            is_known(found, i))
+            continue;
+        struct address *next = &found->list[found->count++];
+        memset(next, 0, sizeof(*next));
+        memcpy(&next->bytes, i->ai_addr, i->ai_addrlen);
+        next->len = i->ai_addrlen;
+    }
+    freeaddrinfo(list);
+    return found->count > 0 ? 0 : EAI_NONAME;
+}
+
+static void explain(
+    struct text *error, const char *host, int failure, int cause)
+{
+    text_clear(error);
+    text_add(error, "cannot resolve '");
+    text_add_foreign(error, slice_of(host));
+    text_add(error, "': ");
+    text_add(
+        error, failure == EAI_SYSTEM ? strerror(cause) : gai_strerror(failure));
+}
+
+static void *thread_main(void *argument)
+{
+    struct resolve *job = argument;
+    uint64_t one = 1;
+
+    job->failure = look_up(job->host, job->port, 0, &job->found);
+    job->cause = errno;
+    atomic_store(&job->over, true);
+    while (write(job->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        continue;
+    give_back(job);
+    return NULL;
+}
+
+/* Returns 0 or an errno value. */
+static int start_thread(struct resolve *job)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+
+    int failure = pthread_attr_init(&attributes);
+    if (failure != 0)
+        return failure;
+    size_t size = STACK_SIZE;
+    if (size < (size_t)PTHREAD_STACK_MIN)
+        size = (size_t)PTHREAD_STACK_MIN;
+    pthread_attr_setstacksize(&attributes, size);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+
+    /* A thread starts with its maker's mask: the program's signals are none
+     * of its business. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failure = pthread_create(&thread, &attributes, thread_main, job);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return failure;
+}
+
+static struct resolve *new_job(const char *host, uint16_t port)
+{
+    size_t len = strlen(host);
+    struct resolve *job = calloc(1, sizeof(*job) + len + 1);
+
+    if (!job)
+        return NULL;
+    job->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (job->fd < 0) {
+        int cause = errno;
+        free(job);
+        errno = cause;
+        return NULL;
+    }
+    atomic_init(&job->shares, 2);
+    atomic_init(&job->over, false);
+    job->pid = getpid();
+    job->port = port;
+    memcpy(job->host, host, len);
+    return job;
+}
+
+static void find_localhost(uint16_t port, struct addresses *found)
+{
+    struct sockaddr_in v4 = {
+        .sin_family = AF_INET,
+        .sin_port = htons(port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6,
+        .sin6_port = htons(port),
+        .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+    };
+
+    memset(found, 0, sizeof(*found));
+    memcpy(&found->list[0].bytes, &v4, sizeof(v4));
+    found->list[0].len = sizeof(v4);
+    memcpy(&found->list[1].bytes, &v6, sizeof(v6));
+    found->list[1].len = sizeof(v6);
+    found->count = 2;
+}
+
+enum resolve_state resolve_start(const char *host, uint16_t port,
+    struct addresses *found, struct resolve **job, int *fd, struct text *error)
+{
+    if (strcasecmp(host, "localhost") == 0 ||
+        strcasecmp(host, "localhost.") == 0) {
+        find_localhost(port, found);
+        return RESOLVE_DONE;
+    }
+    int failure = look_up(host, port, AI_NUMERICHOST, found);
+    if (failure == 0)
+        return RESOLVE_DONE;
+    /* A colon is in no name: a zone this machine does not have. Any other
+     * failure than "not a number" is this machine's. */
+    if (failure != EAI_NONAME || strchr(host, ':')) {
+        explain(error, host, failure, errno);
+        if (strchr(host, '%'))
+            text_add(error, " (is there such a zone here?)");
+        return RESOLVE_FAILED;
+    }
+
+    struct resolve *fresh = new_job(host, port);
+    if (!fresh) {
+        explain(error, host, EAI_SYSTEM, errno);
+        return RESOLVE_FAILED;
+    }
+    failure = start_thread(fresh);
+    if (failure != 0) {
+        explain(error, host, EAI_SYSTEM, failure);
+        text_add(error, " (no thread for the look-up)");
+        free_job(fresh);
+        return RESOLVE_FAILED;
+    }
+    *job = fresh;
+    *fd = fresh->fd;
+    return RESOLVE_WAIT;
+}
+
+enum resolve_state resolve_poll(
+    struct resolve *job, struct addresses *found, struct text *error)
+{
+    enum resolve_state state = RESOLVE_DONE;
+
+    if (!atomic_load(&job->over))
+        return RESOLVE_WAIT;
+    if (job->failure == 0) {
+        *found = job->found;
+    } else {
+        explain(error, job->host, job->failure, job->cause);
+        state = RESOLVE_FAILED;
+    }
+    give_back(job);
+    return state;
+}
+
+void resolve_abandon(struct resolve *job)
+{
+    if (!job)
+        return;
+    /* The thread's share went with the thread. */
+    if (job->pid != getpid())
+        free_job(job);
+    else
+        give_back(job);
+}
+
+void address_show(const struct address *address, struct text *text)
+{
+    const void *bytes = &address->bytes;
+    char words[INET6_ADDRSTRLEN];
+
+    if (address->bytes.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = bytes;
+        inet_ntop(AF_INET, &v4->sin_addr, words, sizeof(words));
+        text_addf(text, "%s:%u", words, (unsigned)ntohs(v4->sin_port));
+    } else if (address->bytes.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = bytes;
+        inet_ntop(AF_INET6, &v6->sin6_addr, words, sizeof(words));
+        text_addf(text, "[%s]:%u", words, (unsigned)ntohs(v6->sin6_port));
+    }
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of the connection. Keeps: no lock command precedes the end of a
+ * handshake that could have been refused; when a connection ends, every
+ * command on it is accounted for as withdrawn, unsure or owed before its slot
+ * is forgotten.
+ */
+#include "net/server.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "net/request.h"
+
+#define RECONNECT_FIRST (10 * NS_PER_MS)
+#define RECONNECT_MOST (500 * NS_PER_MS)
+/* A connection silent for so long is looked at before it is used again: that
+ * costs a system call, which a busy program should not pay each time. */
+#define LOOK_AGAIN NS_PER_MS
+
+void server_init(
+    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed)
+{
+    *s = (struct server){.endpoint = *endpoint};
+    const struct settings *set = &s->endpoint.settings;
+    s->who.db = (unsigned)set->db;
+    if (set->user)
+        s->who.user = slice_of(set->user);
+    if (set->password)
+        s->who.password = slice_of(set->password);
+    s->plain = sole && handshake_is_plain(&s->who);
+    s->conn.fd = -1;
+    s->dial.fd = -1;
+    list_init(&s->waiting);
+    list_init(&s->failed);
+    list_init(&s->debts);
+    backoff_init(&s->reconnect, RECONNECT_FIRST, RECONNECT_MOST, seed);
+}
+
+void server_free(struct server *s)
+{
+    dial_cancel(&s->dial);
+    conn_free(&s->conn);
+    while (!list_empty(&s->debts))
+        debt_free(list_entry(s->debts.next, struct debt, node));
+    endpoint_free(&s->endpoint);
+}
+
+/* No connection came of it: whoever waits for one is told. */
+static void connect_failed(struct server *s, enum fault fault, uint64_t now)
+{
+    s->state = SERVER_DOWN;
+    s->not_before = deadline_after(now, backoff_next(&s->reconnect));
+    struct list *node;
+    while ((node = list_pop(&s->waiting))) {
+        struct request *r = list_entry(node, struct request, node);
+        request_fail(s, r, fault, r->unsure);
+    }
+}
+
+void server_close(struct server *s, enum fault fault, uint64_t now)
+{
+    bool was_up = s->state == SERVER_UP;
+    requests_cut_off(s, fault, now);
+    conn_close(&s->conn);
+    s->ended = FAULT_NONE;
+    s->elsewhere = false;
+    s->state = SERVER_DOWN;
+    if (was_up)
+        s->not_before = now;
+    else
+        connect_failed(s, fault, now);
+}
+
+static void begin_handshake(struct server *s, int fd, uint64_t now)
+{
+    s->state = SERVER_SHAKING;
+    if (!conn_open(&s->conn, fd)) {
+        text_clear(&s->why);
+        text_add(&s->why, "no memory for a connection");
+        connect_failed(s, FAULT_SYSTEM, now);
+        return;
+    }
+    s->heard_at = now;
+    unsigned replies = handshake_begin(&s->handshake, &s->who, &s->conn.out);
+    if (!replies || !slots_reserve(&s->conn.slots, replies)) {
+        text_clear(&s->why);
+        text_add(&s->why, "no memory for the handshake");
+        server_close(s, FAULT_SYSTEM, now);
+        return;
+    }
+    size_t bytes = buf_len(&s->conn.out);
+    for (unsigned i = 0; i < replies; i++)
+        slots_push(&s->conn.slots,
+            (struct slot){SLOT_HANDSHAKE, NULL, now, i == 0 ? bytes : 0});
+}
+
+static void dialled(
+    struct server *s, enum dial_state state, int fd, uint64_t now)
+{
+    if (state == DIAL_CONNECTED)
+        begin_handshake(s, fd, now);
+    else if (state == DIAL_FAILED)
+        connect_failed(s, FAULT_UNREACHABLE, now);
+}
+
+static void dial_on(struct server *s, uint64_t now)
+{
+    int fd = -1;
+    enum dial_state state =
+        dial_step(&s->dial, &s->endpoint, now, &fd, &s->why);
+    dialled(s, state, fd, now);
+}
+
+static void connect_now(struct server *s, uint64_t now)
+{
+    int fd = -1;
+    s->state = SERVER_DIALLING;
+    s->connect_end =
+        deadline_after_ms(now, s->endpoint.settings.timeout_ms);
+    enum dial_state state =
+        dial_start(&s->dial, &s->endpoint, now, s->connect_end, &fd, &s->why);
+    dialled(s, state, fd, now);
+}
+
+/* Debts that are due leave before anything else: an acquire of the same name
+ * must not be refused by what is owed. */
+static void push_debts(struct server *s, uint64_t now)
+{
+    struct list *node = s->debts.next, *next;
+    for (; node != &s->debts; node = next) {
+        next = node->next;
+        struct debt *d = list_entry(node, struct debt, node);
+        if (d->state != DEBT_OWED)
+            continue;
+        if (debt_over(d, now))
+            debt_free(d);
+        else if (d->next_try <= now)
+            debt_send(d, &s->conn, &s->facts, now);
+    }
+}
+
+static bool debts_due(const struct server *s, uint64_t now)
+{
+    for (struct list *node = s->debts.next; node != &s->debts;
+         node = node->next) {
+        const struct debt *d = list_entry(node, struct debt, node);
+        if (d->state == DEBT_OWED && d->next_try <= now && !debt_over(d, now))
+            return true;
+    }
+    return false;
+}
+
+void server_push(struct server *s, uint64_t now)
+{
+    if (s->state == SERVER_DOWN && now >= s->not_before &&
+        (!list_empty(&s->waiting) || debts_due(s, now)))
+        connect_now(s, now);
+    if (s->state < SERVER_SHAKING)
+        return;
+    if (s->state == SERVER_UP && !list_empty(&s->debts))
+        push_debts(s, now);
+    /* Lock commands may follow in the handshake's flight where no refusal in
+     * it could change what they mean, and where the peer is known to be a
+     * Redis server: what a stranger does with them nobody can tell. */
+    if (s->state == SERVER_UP || (s->plain && s->known) ||
+        !guarded(GUARD_HANDSHAKE))
+        requests_format(s, now);
+    if (buf_len(&s->conn.out) && !conn_flush(&s->conn, &s->why))
+        server_close(s, FAULT_UNREACHABLE, now);
+}
+
+void server_ready(struct server *s, short revents, uint64_t now)
+{
+    if (!revents)
+        return;
+    if (s->state == SERVER_DIALLING) {
+        dial_on(s, now);
+        return;
+    }
+    if (s->state < SERVER_SHAKING)
+        return;
+    if (revents & POLLOUT)
+        s->conn.blocked = false;
+    bool broken = false;
+    if ((revents & (POLLIN | POLLHUP | POLLERR)) &&
+        !conn_read(&s->conn, &s->why, &broken)) {
+        /* What came before the end is still in the reader; server_next takes
+         * it, and then sees that the stream is over. */
+        s->ended = broken ? FAULT_NOT_REDIS : FAULT_UNREACHABLE;
+    }
+}
+
+static uint64_t oldest_sent(const struct server *s)
+{
+    return s->conn.slots.count ? slots_at(&s->conn.slots, 0)->sent_at : NEVER;
+}
+
+static uint64_t stale_at(const struct server *s)
+{
+    uint64_t patience =
+        later(ms_to_ns(SERVER_STALE_MS),
+            2 * ms_to_ns(s->endpoint.settings.timeout_ms));
+    return deadline_after(oldest_sent(s), patience);
+}
+
+void server_refresh(struct server *s, uint64_t now)
+{
+    if (s->state == SERVER_DIALLING && now >= s->connect_end) {
+        /* Nobody was there to see it fail: it says nothing about now. */
+        dial_cancel(&s->dial);
+        s->state = SERVER_DOWN;
+        s->not_before = now;
+    }
+    if (s->state < SERVER_SHAKING)
+        return;
+    if (s->elsewhere && s->conn.slots.count == 0) {
+        /* After a failover the name may lead to another server. */
+        server_close(s, FAULT_ELSEWHERE, now);
+        return;
+    }
+    bool stale = now >= stale_at(s);
+    if (!stale && (now < deadline_after(s->heard_at, LOOK_AGAIN) ||
+                      socket_alive(s->conn.fd)))
+        return;
+    text_clear(&s->why);
+    text_add(&s->why, stale ? "no answer for too long"
+                            : "the server closed the connection");
+    server_close(s, stale ? FAULT_SILENT : FAULT_UNREACHABLE, now);
+    s->not_before = now;
+}
+
+void server_tick(struct server *s, uint64_t now)
+{
+    if (s->state == SERVER_DIALLING && now >= dial_deadline(&s->dial)) {
+        dial_on(s, now);
+    } else if (s->state >= SERVER_SHAKING && now >= stale_at(s)) {
+        text_clear(&s->why);
+        text_addf(&s->why, "no answer for %llu ms",
+            (unsigned long long)((now - oldest_sent(s)) / NS_PER_MS));
+        server_close(s, FAULT_SILENT, now);
+    }
+}
+
+bool server_poll(const struct server *s, struct pollfd *fd)
+{
+    fd->revents = 0;
+    if (s->state == SERVER_DIALLING) {
+        fd->fd = s->dial.fd;
+        fd->events = dial_events(&s->dial);
+        return true;
+    }
+    if (s->state < SERVER_SHAKING)
+        return false;
+    fd->fd = s->conn.fd;
+    fd->events = (short)(s->conn.blocked ? POLLIN | POLLOUT : POLLIN);
+    return true;
+}
+
+uint64_t server_deadline(const struct server *s)
+{
+    uint64_t at = NEVER;
+    for (struct list *node = s->debts.next; node != &s->debts;
+         node = node->next) {
+        const struct debt *d = list_entry(node, struct debt, node);
+        if (d->state == DEBT_OWED)
+            at = earlier(at, d->next_try);
+    }
+    if (s->state == SERVER_DOWN) {
+        if (!list_empty(&s->waiting))
+            at = 0;
+        return at == NEVER ? NEVER : later(at, s->not_before);
+    }
+    if (s->state == SERVER_DIALLING)
+        return dial_deadline(&s->dial);
+    if (s->state == SERVER_SHAKING)
+        at = NEVER; /* debts wait for the handshake */
+    else if (!list_empty(&s->waiting) && !s->conn.blocked)
+        return 0;
+    return earlier(at, stale_at(s));
+}
+
+bool server_owes(const struct server *s)
+{
+    return !list_empty(&s->debts) ||
+           (s->state >= SERVER_SHAKING &&
+               (s->conn.slots.count || buf_len(&s->conn.out)));
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One server: where it is, the connection to it, the requests under way, and
+ * the debts. The driver submits requests, lets the server push bytes, hands
+ * in poll events and the time, and takes completions out one by one; nothing
+ * here blocks or calls back.
+ *
+ * The connection is made when something wants to be sent, and after a loss
+ * again at once if it had been good, else with growing delays.
+ */
+#ifndef NXLOCK_NET_SERVER_H
+#define NXLOCK_NET_SERVER_H
+
+#include <poll.h>
+
+#include "base/backoff.h"
+#include "net/debt.h"
+#include "net/dial.h"
+#include "wire/exchange.h"
+
+/* Above this many unanswered abandoned commands nothing more is sent. */
+#define SERVER_DROPPED_MAX 8
+/* A connection whose oldest command is unanswered for so long is closed. */
+#define SERVER_STALE_MS 2000
+
+struct request {
+    struct list node; /* waiting or failed */
+    enum {
+        REQUEST_IDLE,
+        REQUEST_WAITING, /* not a byte of it is formatted */
+        REQUEST_SENT,
+        REQUEST_FAILED /* in the failed list, with fault and unsure */
+    } state;
+    struct exchange exchange;
+    uint64_t sent_at; /* before the first byte of its first step left */
+    enum fault fault;
+    bool unsure;
+    /* The connection it was lost with. */
+    int64_t cut_client;
+    char cut_run_id[41];
+    struct debt *spare; /* owned; to run into debt with */
+    void *owner;        /* the driver's */
+    unsigned index;     /* the server's, among the driver's */
+};
+
+struct completion {
+    struct request *request;
+    struct outcome outcome;
+};
+
+struct server {
+    struct endpoint endpoint;
+    struct credentials who;
+    bool plain; /* one server, no credentials, db 0 */
+    bool known; /* it has completed a handshake: it is a Redis server */
+    enum { SERVER_DOWN, SERVER_DIALLING, SERVER_SHAKING, SERVER_UP } state;
+    struct dial dial;
+    struct conn conn;
+    struct handshake handshake;
+    struct facts facts; /* of the connection that is up, or was last */
+    struct list waiting, failed, debts;
+    struct backoff reconnect;
+    uint64_t not_before;  /* no new connection until then */
+    uint64_t connect_end; /* dialling and handshake have to be done by then */
+    uint64_t heard_at;    /* last reply */
+    enum fault ended;     /* the stream is over behind what the reader has */
+    bool elsewhere;       /* it said that it is not the primary: look again */
+    struct text why;      /* of the last failure */
+};
+
+/* Takes endpoint over. sole: it is the only server (see plain). */
+void server_init(
+    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed);
+/* Closes and frees; sends nothing, so it is right in a fork()ed child too. */
+void server_free(struct server *s);
+
+/* Queues verb. kept may be NULL; verb and kept live until completion. */
+void server_submit(struct server *s, struct request *r,
+    const struct verb *verb, struct kept_commands *kept, uint64_t now);
+
+/* Nobody waits for r any more. undo: nothing of its token may stay. Returns
+ * true when not a byte of it had left. A request that is idle (completed)
+ * may be undone too: then a debt is left. */
+bool server_abandon(
+    struct server *s, struct request *r, bool undo, uint64_t now);
+
+/* Leaves a debt for token without a request: a release nobody waits for.
+ * Takes debt over. */
+void server_owe(struct server *s, struct debt *debt, struct slice token,
+    uint32_t ttl_ms, uint64_t now);
+
+/* Connects if something wants to go, formats, sends. */
+void server_push(struct server *s, uint64_t now);
+/* poll() reported revents for the descriptor of server_poll(). */
+void server_ready(struct server *s, short revents, uint64_t now);
+/* The clock has moved: time-outs. */
+void server_tick(struct server *s, uint64_t now);
+/* The next completion; false when there is none now. */
+bool server_next(struct server *s, struct completion *c, uint64_t now);
+
+/* What to poll for; false: there is no descriptor. */
+bool server_poll(const struct server *s, struct pollfd *fd);
+/* When server_tick or server_push has something to do without an event. */
+uint64_t server_deadline(const struct server *s);
+
+/* Commands or debts are unanswered or unsent. */
+bool server_owes(const struct server *s);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replies that are still to come, in the order of their commands. A reply
+ * carries no name, so its place in this queue is all that tells whose it is:
+ * a slot is never taken out of the middle once its bytes have left.
+ */
+#ifndef NXLOCK_NET_SLOTS_H
+#define NXLOCK_NET_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum slot_kind {
+    SLOT_HANDSHAKE,
+    SLOT_REQUEST, /* owner: struct request */
+    SLOT_DROPPED, /* nobody listens; owner: the debt it left, or NULL */
+    SLOT_DEBT,    /* a debt's compare-and-delete; owner: struct debt */
+    SLOT_KILL     /* a debt's CLIENT KILL; owner: struct debt */
+};
+
+struct slot {
+    enum slot_kind kind;
+    void *owner;
+    uint64_t sent_at;
+    size_t bytes; /* of the command; 0 for the rest of a group of commands */
+};
+
+struct slots {
+    struct slot *ring; /* room is a power of two */
+    size_t first, count, room;
+};
+
+bool slots_reserve(struct slots *s, size_t more); /* false: no memory */
+void slots_push(struct slots *s, struct slot slot); /* after reserve */
+struct slot slots_pop(struct slots *s);             /* count > 0 */
+void slots_free(struct slots *s);
+
+/* index counts from the oldest. */
+static inline struct slot *slots_at(const struct slots *s, size_t index)
+{
+    return &s->ring[(s->first + index) & (s->room - 1)];
+}
+
+/* Takes n slots out at index; only for commands that never left. */
+void slots_cut(struct slots *s, size_t index, size_t n);
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Invariant: a message never repeats what could be a password. It says which
+ * byte of the URL is meant and what it was taken for; of the URL's own words
+ * it shows only an unknown scheme or parameter, and not even those when a
+ * stray '@' makes them doubtful.
+ */
+#include "net/url.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include <nxlock.h>
+
+#define URL_MAX 8192
+#define HOST_MAX 253 /* of a name in DNS */
+#define UNIX_PATH_MAX 107
+#define PORT_DEFAULT 6379
+
+struct parse {
+    struct endpoint *to;
+    const char *url;
+    struct text *error;
+    unsigned seen;   /* rows set, one bit each */
+    bool db_in_path; /* and then in to->settings.db */
+    bool veiled;     /* an '@' where none belongs */
+};
+
+#define IN_PASSWORD "in a password write / as %2F and ? as %3F"
+
+/* As people count, from 1. */
+static size_t at(const struct parse *p, const char *place)
+{
+    return (size_t)(place - p->url) + 1;
+}
+
+static int fail(struct parse *p, const char *why)
+{
+    text_clear(p->error);
+    text_add(p->error, why);
+    return NXL_E_URL;
+}
+
+/* what names the part, why is its predicate. */
+static int refuse(
+    struct parse *p, const char *place, const char *what, const char *why)
+{
+    text_clear(p->error);
+    text_addf(p->error, "%s, byte %zu of the URL, %s", what, at(p, place), why);
+    return NXL_E_URL;
+}
+
+static struct slice cut(const char *from, const char *to)
+{
+    return (struct slice){from, (size_t)(to - from)};
+}
+
+/* The first of the bytes in set, or the end. */
+static const char *find(struct slice s, const char *set)
+{
+    size_t i = 0;
+
+    while (i < s.len && !strchr(set, s.data[i]))
+        i++;
+    return s.data + i;
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte that %XX at the head of s means, or -1. */
+static int unescape(struct slice s)
+{
+    if (s.len < 3 || hex(s.data[1]) < 0 || hex(s.data[2]) < 0)
+        return -1;
+    return hex(s.data[1]) * 16 + hex(s.data[2]);
+}
+
+/* *out is the caller's, and may be secret. what names the part. */
+static int decode(
+    struct parse *p, struct slice in, const char *what, char **out)
+{
+    char *text = calloc(1, in.len + 1);
+    size_t len = 0;
+
+    if (!text) {
+        text_clear(p->error);
+        text_add(p->error, "no memory for the URL");
+        return NXL_E_NOMEM;
+    }
+    for (size_t i = 0; i < in.len; i++) {
+        int byte = (unsigned char)in.data[i];
+        if (byte == '%') {
+            byte = unescape((struct slice){in.data + i, in.len - i});
+            if (byte <= 0) {
+                secret_free(text);
+                return refuse(p, in.data + i, what,
+                    byte == 0 ? "cannot hold %00"
+                              : "has a '%' without two hexadecimal digits; "
+                                "write %25 for the sign itself");
+            }
+            i += 2;
+        }
+        text[len++] = (char)byte;
+    }
+    *out = text;
+    return NXL_OK;
+}
+
+static int set(struct parse *p, size_t row, struct slice in, const char *what)
+{
+    char *value;
+
+    if (p->seen & 1U << row)
+        return refuse(p, in.data, what, "is given twice; write it once");
+    p->seen |= 1U << row;
+    int result = decode(p, in, what, &value);
+    if (result != NXL_OK)
+        return result;
+    if (param_set(&p->to->settings, row, value))
+        return NXL_OK;
+    refuse(p, in.data, what, "");
+    param_describe(row, p->error);
+    return NXL_E_URL;
+}
+
+static int refuse_unknown(struct parse *p, struct slice name)
+{
+    refuse(p, name.data, "the parameter", "is unknown");
+    if (!p->veiled && name.len <= 40) {
+        text_add(p->error, ": '");
+        text_add_foreign(p->error, name);
+        text_add(p->error, "'");
+    }
+    text_add(p->error, "; ");
+    param_suggest(name, p->error);
+    return NXL_E_URL;
+}
+
+static int parse_parameter(struct parse *p, struct slice in)
+{
+    const char *equals = find(in, "=");
+    const char *end = in.data + in.len;
+    struct slice name = cut(in.data, equals);
+    uint64_t db = p->to->settings.db;
+    size_t row = param_find(name);
+
+    if (equals == end || name.len == 0)
+        return refuse(p, in.data, "the parameter",
+            equals == end ? "has no '='; write & in a value as %26"
+                          : "has no name; write ?name=value&name=value");
+    if (row == url_param_count)
+        return refuse_unknown(p, name);
+    int result = set(p, row, cut(equals + 1, end), url_params[row].name);
+    if (result == NXL_OK && p->db_in_path && db != p->to->settings.db)
+        return refuse(
+            p, in.data, "db", "is not the db after the '/'; write it once");
+    return result;
+}
+
+static int parse_query(struct parse *p, struct slice in)
+{
+    const char *end = in.data + in.len;
+    const char *from = in.data;
+
+    p->veiled = find(in, "@") < end;
+    while (from < end) {
+        const char *stop = find(cut(from, end), "&");
+        int result = parse_parameter(p, cut(from, stop));
+        if (result != NXL_OK)
+            return result;
+        from = stop < end ? stop + 1 : end;
+    }
+    return NXL_OK;
+}
+
+static int parse_credentials(struct parse *p, struct slice in)
+{
+    const char *end = in.data + in.len;
+    const char *colon = find(in, ":");
+    int result = NXL_OK;
+
+    if (in.len == 0 || (in.len == 1 && colon < end))
+        return refuse(p, end, "'@'",
+            "has no user and no password before "
+            "it; write redis://:password@host, or redis://host");
+    if (colon > in.data)
+        result = set(
+            p, param_find(slice_of("user")), cut(in.data, colon), "the user");
+    if (result == NXL_OK && end - colon > 1)
+        result = set(p, param_find(slice_of("password")), cut(colon + 1, end),
+            "the password");
+    return result;
+}
+
+static bool is_name(const char *host)
+{
+    size_t len = strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789-._"
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return host[len] == '\0' && len >= 1 && len <= HOST_MAX;
+}
+
+static bool is_ipv6(const char *host)
+{
+    char number[INET6_ADDRSTRLEN] = "";
+    unsigned char bytes[16];
+    size_t len = strcspn(host, "%");
+
+    /* After the '%' stands a zone: the name or number of an interface. */
+    if (len >= sizeof(number) || (host[len] && !is_name(host + len + 1)))
+        return false;
+    memcpy(number, host, len);
+    return inet_pton(AF_INET6, number, bytes) == 1;
+}
+
+static int parse_port(struct parse *p, struct slice in)
+{
+    char digits[8] = "";
+    uint64_t port = 0;
+
+    if (in.len < sizeof(digits))
+        memcpy(digits, in.data, in.len);
+    if (!read_number(digits, 65535, &port) || port == 0)
+        return refuse(p, in.data, "the port",
+            "is a number from 1 to 65535; "
+            "after a password comes '@', and " IN_PASSWORD);
+    p->to->port = (uint16_t)port;
+    return NXL_OK;
+}
+
+static int parse_host(struct parse *p, struct slice in, bool bracket)
+{
+    int result = decode(p, in, "the host", &p->to->host);
+
+    if (result != NXL_OK) {
+        if (result == NXL_E_URL && bracket)
+            text_add(p->error, ", as in [fe80::1%25eth0]");
+        return result;
+    }
+    if (bracket && !is_ipv6(p->to->host))
+        return refuse(p, in.data, "the host",
+            "is no IPv6 address; write brackets as in redis://[::1]:6379");
+    if (!bracket && !is_name(p->to->host))
+        return refuse(p, in.data, "the host",
+            "is a name or address of at most 253 letters, digits, '-', '.' "
+            "and '_'; " IN_PASSWORD);
+    return NXL_OK;
+}
+
+static int parse_host_port(struct parse *p, struct slice in)
+{
+    const char *end = in.data + in.len;
+    bool bracket = in.len > 0 && in.data[0] == '[';
+    const char *stop = find(in, bracket ? "]" : ":");
+
+    if (bracket && stop == end)
+        return refuse(p, in.data, "'['", "has no ']'; write redis://[::1]");
+    struct slice host = cut(in.data + bracket, stop);
+    const char *rest = stop + bracket;
+    if (rest < end && *rest != ':')
+        return refuse(p, rest, "what follows ']'",
+            "is neither ':' and the port, nor '/', nor '?'");
+    if (rest < end && find(cut(rest + 1, end), ":") < end)
+        return refuse(p, rest, "':' between host and port",
+            "is not the only "
+            "one; write an IPv6 address in brackets, as in redis://[::1]:6379, "
+            "and a password before an '@'");
+    if (host.len == 0 && rest < end)
+        return refuse(p, rest, "':'",
+            "has no host before it; write "
+            "redis://127.0.0.1:6379; after a password comes '@', "
+            "and " IN_PASSWORD);
+    if (host.len == 0 && !bracket)
+        host = slice_of("127.0.0.1");
+    int result = parse_host(p, host, bracket);
+    if (result == NXL_OK && rest < end)
+        result = parse_port(p, cut(rest + 1, end));
+    return result;
+}
+
+/* "/" and what follows it. */
+static int parse_db(struct parse *p, struct slice in)
+{
+    size_t row = param_find(slice_of("db"));
+
+    if (in.len <= 1)
+        return NXL_OK;
+    int result = set(p, row, cut(in.data + 1, in.data + in.len), "the db");
+    /* The same number may be repeated as a parameter. */
+    p->seen &= ~(1U << row);
+    p->db_in_path = true;
+    return result;
+}
+
+static int parse_path(struct parse *p, struct slice in)
+{
+    if (in.len <= 1)
+        return refuse(
+            p, in.data, "the path", "is empty; write unix:///run/redis.sock");
+    int result = decode(p, in, "the path", &p->to->path);
+    if (result == NXL_OK && strlen(p->to->path) > UNIX_PATH_MAX)
+        return refuse(p, in.data, "the path",
+            "is longer than the 107 bytes that a unix socket's may have");
+    return result;
+}
+
+/* What follows "scheme://". */
+static int parse_rest(struct parse *p, struct slice in, bool local)
+{
+    const char *end = in.data + in.len;
+    const char *query = find(in, "?");
+    const char *path = find(cut(in.data, query), "/");
+    const char *host = path;
+
+    while (host > in.data && host[-1] != '@')
+        host--;
+    if (local && host < path)
+        return refuse(p, host, "the host",
+            "has no place in a unix URL; write "
+            "unix:///run/redis.sock, or "
+            "unix://user:password@/run/redis.sock; " IN_PASSWORD);
+    /* More likely the end of a password with a '/' in it than a path. */
+    if (find(cut(path, query), "@") < query)
+        return refuse(p, path, "the path",
+            "holds an '@'; " IN_PASSWORD ", and @ in a path as %40");
+    int result =
+        local ? parse_path(p, cut(path, query)) : parse_db(p, cut(path, query));
+    if (result == NXL_OK && host > in.data)
+        result = parse_credentials(p, cut(in.data, host - 1));
+    if (result == NXL_OK && !local)
+        result = parse_host_port(p, cut(host, path));
+    if (result == NXL_OK && query < end)
+        result = parse_query(p, cut(query + 1, end));
+    if (result == NXL_OK && p->to->settings.user && !p->to->settings.password)
+        return fail(p,
+            "the URL has a user without a password; write "
+            "redis://user:password@host, or redis://:password@host for a "
+            "password alone");
+    return result;
+}
+
+static int parse_scheme(struct parse *p, const char **rest, bool *local)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+-."
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    size_t len = strspn(p->url, letters);
+    struct slice scheme = {p->url, len};
+
+    if (len == 0 || strncmp(p->url + len, "://", 3) != 0)
+        return fail(
+            p, p->url[0] == '/' || strncasecmp(p->url, "unix:", 5) == 0
+                   ? "the URL has no scheme; write unix:///run/redis.sock"
+                   : "the URL has no scheme; write redis://localhost:6379");
+    *rest = p->url + len + 3;
+    *local = len == 4 && strncasecmp(p->url, "unix", len) == 0;
+    if (*local || (len == 5 && strncasecmp(p->url, "redis", len) == 0) ||
+        (len == 6 && strncasecmp(p->url, "valkey", len) == 0))
+        return NXL_OK;
+    if ((len == 6 && strncasecmp(p->url, "rediss", len) == 0) ||
+        (len == 7 && strncasecmp(p->url, "valkeys", len) == 0))
+        return fail(p, "this build has no TLS; write redis:// or unix:// to "
+                       "the near end of a tunnel that has");
+    text_clear(p->error);
+    text_add(p->error, "the URL's scheme");
+    if (len <= 40 && !strchr(p->url, '@')) {
+        text_add(p->error, " '");
+        text_add_foreign(p->error, scheme);
+        text_add(p->error, "'");
+    }
+    text_add(p->error, " is unknown; write redis://, valkey:// or unix://");
+    return NXL_E_URL;
+}
+
+/* What no part of a URL may hold as it is. */
+static int check_bytes(struct parse *p)
+{
+    size_t len = strnlen(p->url, URL_MAX + 1);
+
+    if (len > URL_MAX)
+        return fail(p, "the URL is longer than 8192 bytes");
+    if (len == 0)
+        return fail(p, "the URL is empty; write redis://localhost:6379");
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = (unsigned char)p->url[i];
+        if (byte == '#')
+            return refuse(p, p->url + i, "'#'",
+                "would begin a fragment, which has no use here; write %23");
+        if (byte > ' ' && byte != 0x7f)
+            continue;
+        refuse(p, p->url + i, "a space or control byte", "is to be removed or");
+        text_addf(p->error, " written %%%02X", byte);
+        return NXL_E_URL;
+    }
+    return NXL_OK;
+}
+
+static void set_name(struct endpoint *to, bool local, struct slice scheme)
+{
+    text_clear(&to->name);
+    text_add_foreign(&to->name, scheme);
+    if (local) {
+        text_add_foreign(&to->name, slice_of(to->path));
+        if (to->settings.db != 0)
+            text_addf(&to->name, "?db=%u", (unsigned)to->settings.db);
+        return;
+    }
+    text_addf(&to->name, strchr(to->host, ':') ? "[%s]:%u/%u" : "%s:%u/%u",
+        to->host, (unsigned)to->port, (unsigned)to->settings.db);
+}
+
+int url_parse(struct endpoint *endpoint, const char *url, struct text *error)
+{
+    struct parse p = {.to = endpoint, .url = url, .error = error};
+    const char *rest = url;
+    bool local = false;
+
+    endpoint->host = NULL;
+    endpoint->path = NULL;
+    endpoint->port = PORT_DEFAULT;
+    int result = check_bytes(&p);
+    if (result == NXL_OK)
+        result = parse_scheme(&p, &rest, &local);
+    if (result == NXL_OK)
+        result = parse_rest(&p, slice_of(rest), local);
+    if (result == NXL_OK)
+        set_name(endpoint, local, cut(url, rest));
+    else
+        endpoint_free(endpoint);
+    return result;
+}
+
+void endpoint_free(struct endpoint *endpoint)
+{
+    free(endpoint->host);
+    free(endpoint->path);
+    endpoint->host = NULL;
+    endpoint->path = NULL;
+    settings_free(&endpoint->settings);
+}

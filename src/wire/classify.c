@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first rule that matches decides, and an error that none matches is
+ * FAULT_SERVER: a text we do not know is never taken for one that we do.
+ */
+#include "wire/classify.h"
+
+#include <string.h>
+
+/* code: text is the error's first word. Else it is what follows "ERR ", as
+ * much of it as all versions agree on. */
+struct rule {
+    enum fault fault;
+    bool code;
+    const char *text;
+};
+
+static const struct rule rules[] = {
+    {FAULT_ELSEWHERE, true, "READONLY"},
+    {FAULT_ELSEWHERE, true, "MASTERDOWN"},
+    {FAULT_ELSEWHERE, true, "MOVED"},
+    {FAULT_ELSEWHERE, true, "ASK"},
+    {FAULT_ELSEWHERE, true, "REDIRECT"},
+    {FAULT_ELSEWHERE, false, "link with MASTER is down"},
+    {FAULT_RETRY, true, "LOADING"},
+    {FAULT_RETRY, true, "BUSY"},
+    {FAULT_RETRY, true, "TRYAGAIN"},
+    {FAULT_RETRY, true, "CLUSTERDOWN"},
+    {FAULT_RETRY, true, "EXECABORT"},
+    {FAULT_RETRY, true, "NOSCRIPT"},
+    {FAULT_RETRY, false, "max number of clients"},
+    {FAULT_FULL, true, "OOM"},
+    {FAULT_FULL, false, "command not allowed when used memory"},
+    {FAULT_REFUSING, true, "MISCONF"},
+    {FAULT_REFUSING, true, "NOREPLICAS"},
+    {FAULT_DENIED, true, "NOAUTH"},
+    {FAULT_DENIED, true, "WRONGPASS"},
+    {FAULT_DENIED, true, "NOPERM"},
+    {FAULT_DENIED, true, "DENIED"}, /* protected mode */
+    {FAULT_DENIED, false, "operation not permitted"},
+    {FAULT_DENIED, false, "invalid password"},
+    {FAULT_DENIED, false, "Client sent AUTH"},
+    {FAULT_DENIED, false, "AUTH <password> called without"},
+    {FAULT_DENIED, false, "The user executing the script can't"},
+    {FAULT_WRONG_TYPE, true, "WRONGTYPE"},
+    {FAULT_WRONG_TYPE, false, "Operation against a key holding the wrong kind"},
+    {FAULT_WRONG_TYPE, false, "Key should be of string type"},
+    {FAULT_UNSUPPORTED, false, "unknown command"},
+    {FAULT_UNSUPPORTED, false, "unknown subcommand"},
+    {FAULT_UNSUPPORTED, false, "Unknown subcommand"},
+    {FAULT_UNSUPPORTED, false, "wrong number of arguments"},
+    {FAULT_UNSUPPORTED, false, "syntax error"},
+    {FAULT_UNSUPPORTED, false, "Syntax error"},
+    {FAULT_UNSUPPORTED, false, "Function not found"},
+    {FAULT_UNSUPPORTED, false, "Could not find scripting engine"},
+    {FAULT_UNSUPPORTED, false, "Unknown Redis command called from"},
+    {FAULT_UNSUPPORTED, false, "Unknown command called from"},
+    {FAULT_UNSUPPORTED, false, "Wrong number of args calling"},
+    {FAULT_UNSUPPORTED, false, "This Redis command is not allowed from"},
+    {FAULT_UNSUPPORTED, false, "This command is not allowed from"},
+    {FAULT_UNSUPPORTED, false, "Write commands not allowed after"},
+};
+
+static bool has_code(struct slice error, const char *code)
+{
+    size_t len = strlen(code);
+    return slice_starts(error, code) &&
+           (error.len == len || error.data[len] == ' ');
+}
+
+/* The cause stands somewhere behind "f_<sha1>): @user_script:1: ...", a code
+ * with its '-'. */
+static bool hidden(struct slice error, const struct rule *rule)
+{
+    size_t len = strlen(rule->text);
+    struct slice rest = error;
+
+    for (;;) {
+        const char *at = memmem(rest.data, rest.len, rule->text, len);
+        if (at == NULL)
+            return false;
+        size_t skip = (size_t)(at - rest.data);
+        rest.data += skip;
+        rest.len -= skip;
+        if (!rule->code || (at[-1] == '-' && has_code(rest, rule->text)))
+            return true;
+        rest.data++;
+        rest.len--;
+    }
+}
+
+static bool matches(struct slice error, const struct rule *rule)
+{
+    struct slice words = error;
+
+    if (slice_starts(error, "ERR ")) {
+        words.data += 4;
+        words.len -= 4;
+    }
+    if (slice_starts(words, "Error running script"))
+        return hidden(words, rule);
+    if (rule->code)
+        return has_code(error, rule->text);
+    return slice_starts(words, rule->text);
+}
+
+enum fault classify_error(struct slice error)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (matches(error, &rules[i]))
+            return rules[i].fault;
+    return FAULT_SERVER;
+}
+
+bool error_is_noscript(struct slice error)
+{
+    return has_code(error, "NOSCRIPT");
+}

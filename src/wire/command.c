@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes are appended whole or not at all, and a kept command differs from a
+ * freshly formatted one in nothing: only token bytes are ever written over.
+ */
+#include "wire/command.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBER_TEXT 24
+
+/* What a verb's one-command form is made of. */
+static const struct form {
+    enum script_id script; /* unless ACQUIRE */
+    unsigned char token;   /* index of the token's argument; 0: none */
+    bool ttl;
+} forms[VERB_KINDS] = {
+    [VERB_ACQUIRE] = {.token = 2, .ttl = true},
+    [VERB_EXTEND] = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
+    [VERB_RELEASE] = {.script = SCRIPT_RELEASE, .token = 4},
+    [VERB_INSPECT] = {.script = SCRIPT_INSPECT},
+};
+
+struct args {
+    int count;
+    struct slice arg[COMMAND_ARGS];
+    char ttl[NUMBER_TEXT];
+};
+
+static void push(struct args *a, struct slice arg)
+{
+    a->arg[a->count++] = arg;
+}
+
+static void push_ttl(struct args *a, const struct verb *verb)
+{
+    snprintf(a->ttl, sizeof a->ttl, "%" PRIu32, verb->ttl_ms);
+    push(a, slice_of(a->ttl));
+}
+
+static void script_args(struct args *a, const struct verb *verb, bool whole)
+{
+    const struct form *form = &forms[verb->kind];
+    const struct script *script = &scripts[form->script];
+
+    a->count = 0;
+    push(a, slice_of(whole ? "EVAL" : "EVALSHA"));
+    push(a, whole ? script->body : slice_of(script->sha1));
+    push(a, slice_of("1"));
+    push(a, verb->key);
+    if (form->token != 0)
+        push(a, verb->token);
+    if (form->ttl)
+        push_ttl(a, verb);
+}
+
+static void verb_args(struct args *a, const struct verb *verb)
+{
+    if (verb->kind != VERB_ACQUIRE) {
+        script_args(a, verb, false);
+        return;
+    }
+    a->count = 0;
+    push(a, slice_of("SET"));
+    push(a, verb->key);
+    push(a, verb->token);
+    push(a, slice_of("NX"));
+    push(a, slice_of("PX"));
+    push_ttl(a, verb);
+}
+
+/* *bytes is to be freed by redisFreeCommand(). 0: no memory. */
+static size_t format(char **bytes, int argc, const struct slice *argv)
+{
+    const char *data[COMMAND_ARGS];
+    size_t len[COMMAND_ARGS];
+
+    for (int i = 0; i < argc; i++) {
+        data[i] = argv[i].data != NULL ? argv[i].data : "";
+        len[i] = argv[i].len;
+    }
+    *bytes = NULL;
+    /* An int up to hiredis 1.0, a long long after it. */
+    long long all = redisFormatCommandArgv(bytes, argc, data, len);
+    return all > 0 && *bytes != NULL ? (size_t)all : 0;
+}
+
+bool command_append(struct buf *out, int argc, const struct slice *argv)
+{
+    char *bytes;
+    size_t len = format(&bytes, argc, argv);
+
+    if (len == 0)
+        return false;
+    bool ok = buf_append(out, bytes, len);
+    explicit_bzero(bytes, len); /* it may be AUTH */
+    redisFreeCommand(bytes);
+    return ok;
+}
+
+static size_t digits(size_t number)
+{
+    size_t n = 1;
+    while (number >= 10) {
+        number /= 10;
+        n++;
+    }
+    return n;
+}
+
+/* Where argument i's bytes begin. Counted, not searched for: the key may
+ * hold the token's bytes too. */
+static size_t place_of(const struct args *a, unsigned i)
+{
+    size_t at = 1 + digits((size_t)a->count) + 2; /* *N */
+    for (unsigned before = 0; before < i; before++)
+        at += 1 + digits(a->arg[before].len) + 2 + a->arg[before].len + 2;
+    return at + 1 + digits(a->arg[i].len) + 2;
+}
+
+static bool keep(struct kept *kept, const struct verb *verb)
+{
+    struct args a;
+    char *bytes;
+    unsigned token = forms[verb->kind].token;
+
+    verb_args(&a, verb);
+    size_t len = format(&bytes, a.count, a.arg);
+    if (len == 0)
+        return false;
+    kept_free(kept);
+    kept->bytes = bytes;
+    kept->len = len;
+    if (token != 0) {
+        kept->token_at = place_of(&a, token);
+        kept->token_len = verb->token.len;
+    }
+    kept->ttl_ms = verb->ttl_ms;
+    return true;
+}
+
+static bool fits(const struct kept *kept, const struct verb *verb)
+{
+    const struct form *form = &forms[verb->kind];
+    return kept->bytes != NULL &&
+           (form->token == 0 || kept->token_len == verb->token.len) &&
+           (!form->ttl || kept->ttl_ms == verb->ttl_ms);
+}
+
+bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept)
+{
+    if (kept == NULL) {
+        struct args a;
+        verb_args(&a, verb);
+        return command_append(out, a.count, a.arg);
+    }
+    if (!fits(kept, verb) && !keep(kept, verb))
+        return false;
+    if (!buf_append(out, kept->bytes, kept->len))
+        return false;
+    if (kept->token_at != 0)
+        memcpy(out->data + out->end - kept->len + kept->token_at,
+            verb->token.data, kept->token_len);
+    return true;
+}
+
+bool command_verb_eval(struct buf *out, const struct verb *verb)
+{
+    struct args a;
+    script_args(&a, verb, true);
+    return command_append(out, a.count, a.arg);
+}
+
+bool command_pttl(struct buf *out, struct slice key)
+{
+    struct slice argv[] = {slice_of("PTTL"), key};
+    return command_append(out, 2, argv);
+}
+
+bool command_client_kill(struct buf *out, int64_t client_id)
+{
+    char id[NUMBER_TEXT];
+    snprintf(id, sizeof id, "%" PRId64, client_id);
+    struct slice argv[] = {
+        slice_of("CLIENT"), slice_of("KILL"), slice_of("ID"), slice_of(id)};
+    return command_append(out, 4, argv);
+}
+
+void kept_free(struct kept *k)
+{
+    if (k->bytes != NULL)
+        redisFreeCommand(k->bytes);
+    *k = (struct kept){NULL, 0, 0, 0, 0};
+}
+
+void kept_commands_free(struct kept_commands *k)
+{
+    for (int i = 0; i < VERB_KINDS; i++)
+        kept_free(&k->verb[i]);
+}

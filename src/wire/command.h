@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands as RESP bytes. hiredis does the formatting; a command that a lock
+ * sends again and again is formatted once and kept, and later only its token
+ * is written over (all tokens of a lock have the same length).
+ */
+#ifndef NXLOCK_WIRE_COMMAND_H
+#define NXLOCK_WIRE_COMMAND_H
+
+#include "base/buf.h"
+#include "base/verb.h"
+#include "wire/script.h"
+
+#define COMMAND_ARGS 8
+
+/* A kept command. All zero: nothing kept yet. */
+struct kept {
+    char *bytes;
+    size_t len;
+    size_t token_at; /* where the token's bytes stand; 0: there is none */
+    size_t token_len;
+    uint32_t ttl_ms; /* the ttl it was formatted with */
+};
+
+/* One lock's kept commands; all zero to begin with. */
+struct kept_commands {
+    struct kept verb[VERB_KINDS];
+};
+
+void kept_free(struct kept *k);
+void kept_commands_free(struct kept_commands *k);
+
+/* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
+bool command_append(struct buf *out, int argc, const struct slice *argv);
+
+/* The verb's one-command form (SET NX PX, EVALSHA ...), from *kept when that
+ * fits, else formatted into it. kept may be NULL. false: no memory. */
+bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept);
+
+/* The same as EVAL with the script's text; EXTEND, RELEASE and INSPECT. */
+bool command_verb_eval(struct buf *out, const struct verb *verb);
+
+bool command_pttl(struct buf *out, struct slice key);
+bool command_client_kill(struct buf *out, int64_t client_id);
+
+#endif

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Embeds Lua scripts in C: embed.py OUTPUT INPUT...
+
+Writes the definition of scripts[] (wire/script.h). Each input goes into the
+entry that its file name names: extend.lua is SCRIPT_EXTEND. Comment lines,
+blank lines and indentation are left out before the SHA1 is computed: what is
+embedded is what travels, and the server's name for it is the SHA1 of that.
+A script must therefore not hold a string of several lines.
+"""
+
+import hashlib
+import pathlib
+import sys
+
+
+def body_of(path):
+    lines = (line.strip() for line in path.read_text("ascii").splitlines())
+    kept = [line for line in lines if line and not line.startswith("--")]
+    if not kept:
+        raise SystemExit(f"{path}: no script in it")
+    if any("--" in line or "[[" in line for line in kept):
+        raise SystemExit(f"{path}: a comment or a long string inside a line")
+    return "\n".join(kept)
+
+
+def literal(line):
+    return '"' + line.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def entry(path):
+    name = path.stem
+    body = body_of(path)
+    sha1 = hashlib.sha1(body.encode()).hexdigest()
+    lines = body.split("\n")
+    text = [f'            {literal(line)}\\n"' for line in lines[:-1]]
+    text.append(f'            {literal(lines[-1])}",')
+    return "\n".join([
+        f"    [SCRIPT_{name.upper()}] = {{",
+        f'        .name = "{name}",',
+        "        .body = {",
+        *text,
+        f"            {len(body)},",
+        "        },",
+        f'        .sha1 = "{sha1}",',
+        "    },",
+    ])
+
+
+def main(output, *inputs):
+    paths = [pathlib.Path(name) for name in inputs]
+    text = "\n".join([
+        "/* SPDX-License-Identifier: MIT */",
+        "/* Made from " + ", ".join(path.name for path in paths) + ". */",
+        '#include "wire/script.h"',
+        "",
+        f'_Static_assert(SCRIPTS == {len(paths)}, "a script is missing");',
+        "",
+        "const struct script scripts[SCRIPTS] = {",
+        *(entry(path) for path in paths),
+        "};",
+        "",
+    ])
+    pathlib.Path(output).write_text(text, "ascii")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
+    main(*sys.argv[1:])

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every reply is matched to its command, and DONE is said only when AUTH and
+ * SELECT, where sent, were answered by OK.
+ */
+#include "wire/handshake.h"
+
+#include <stdio.h>
+
+#include "wire/classify.h"
+#include "wire/command.h"
+
+/* The commands in the order in which they are sent; a step of handshake. */
+enum step {
+    STEP_AUTH,
+    STEP_SELECT,
+    STEP_CLIENT_ID,
+    STEP_INFO,
+    STEP_LOAD, /* and one step for each further script */
+    STEP_END = STEP_LOAD + SCRIPTS
+};
+
+static bool is_sent(const struct credentials *who, unsigned step)
+{
+    if (step == STEP_AUTH)
+        return who->password.data != NULL;
+    if (step == STEP_SELECT)
+        return who->db != 0;
+    return true;
+}
+
+static bool send_step(
+    const struct credentials *who, unsigned step, struct buf *out)
+{
+    struct slice argv[3];
+    char db[16];
+    int argc = 0;
+
+    switch (step) {
+    case STEP_AUTH:
+        argv[argc++] = slice_of("AUTH");
+        if (who->user.len > 0)
+            argv[argc++] = who->user;
+        argv[argc++] = who->password;
+        break;
+    case STEP_SELECT:
+        snprintf(db, sizeof db, "%u", who->db);
+        argv[argc++] = slice_of("SELECT");
+        argv[argc++] = slice_of(db);
+        break;
+    case STEP_CLIENT_ID:
+        argv[argc++] = slice_of("CLIENT");
+        argv[argc++] = slice_of("ID");
+        break;
+    case STEP_INFO: /* a section would be an arity error before 2.6 */
+        argv[argc++] = slice_of("INFO");
+        break;
+    default:
+        argv[argc++] = slice_of("SCRIPT");
+        argv[argc++] = slice_of("LOAD");
+        argv[argc++] = scripts[step - STEP_LOAD].body;
+    }
+    return command_append(out, argc, argv);
+}
+
+static void skip_unsent(struct handshake *h)
+{
+    while (!is_sent(h->who, h->step))
+        h->step++;
+}
+
+unsigned handshake_begin(
+    struct handshake *h, const struct credentials *who, struct buf *out)
+{
+    size_t before = buf_len(out);
+    unsigned sent = 0;
+
+    *h = (struct handshake){.who = who, .facts = {.uptime_s = -1}};
+    for (unsigned step = 0; step < STEP_END; step++) {
+        if (!is_sent(who, step))
+            continue;
+        if (!send_step(who, step, out)) {
+            buf_cut(out, before, buf_len(out) - before);
+            return 0;
+        }
+        sent++;
+    }
+    skip_unsent(h);
+    return sent;
+}
+
+bool handshake_is_plain(const struct credentials *who)
+{
+    return who->password.data == NULL && who->db == 0;
+}
+
+/* Cuts the text before the first c off *rest; all of it when there is none. */
+static struct slice take_until(struct slice *rest, char c)
+{
+    struct slice taken = *rest;
+    const char *at = rest->len > 0 ? memchr(rest->data, c, rest->len) : NULL;
+
+    if (at == NULL) {
+        rest->len = 0;
+        return taken;
+    }
+    taken.len = (size_t)(at - rest->data);
+    rest->data = at + 1;
+    rest->len -= taken.len + 1;
+    return taken;
+}
+
+static void copy(char *out, size_t room, struct slice value)
+{
+    size_t len = value.len < room ? value.len : room - 1;
+    memcpy(out, value.data, len);
+    out[len] = '\0';
+}
+
+/* A whole decimal number; -1 for anything else. */
+static int64_t number(struct slice value)
+{
+    int64_t n = 0;
+
+    if (value.len == 0 || value.len > 18) /* 10^18 < 2^63 */
+        return -1;
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return -1;
+        n = n * 10 + (value.data[i] - '0');
+    }
+    return n;
+}
+
+static bool named(struct slice name, const char *what)
+{
+    return slice_equal(name, slice_of(what));
+}
+
+static void read_fact(struct facts *f, struct slice name, struct slice value)
+{
+    if (named(name, "run_id")) {
+        copy(f->run_id, sizeof f->run_id, value);
+    } else if (named(name, "uptime_in_seconds")) {
+        f->uptime_s = number(value);
+    } else if (named(name, "role")) {
+        copy(f->role, sizeof f->role, value);
+    } else if (named(name, "maxmemory_policy")) {
+        copy(f->eviction, sizeof f->eviction, value);
+    } else if (named(name, "loading")) {
+        f->loading = !named(value, "0");
+    } else if (named(name, "server_name")) {
+        copy(f->software, sizeof f->software, value);
+    } else if (named(name, "valkey_version")) {
+        copy(f->version, sizeof f->version, value);
+        copy(f->software, sizeof f->software, slice_of("valkey"));
+    } else if (named(name, "redis_version")) {
+        /* Valkey says 7.2.4 here for ever; its own version wins, wherever
+         * it stands. */
+        if (f->version[0] == '\0')
+            copy(f->version, sizeof f->version, value);
+        if (f->software[0] == '\0')
+            copy(f->software, sizeof f->software, slice_of("redis"));
+    }
+}
+
+static void read_info(struct facts *f, struct slice info)
+{
+    while (info.len > 0) {
+        struct slice line = take_until(&info, '\n');
+        if (line.len > 0 && line.data[line.len - 1] == '\r')
+            line.len--;
+        struct slice name = take_until(&line, ':');
+        if (line.len > 0)
+            read_fact(f, name, line);
+    }
+}
+
+/* What a server says before it hangs up, whatever was asked. */
+static bool is_farewell(struct slice error)
+{
+    return slice_starts(error, "ERR max number of clients") ||
+           slice_starts(error, "DENIED ");
+}
+
+/* AUTH and SELECT: OK or the end. */
+static bool admitted(
+    unsigned step, const struct reply *reply, enum fault *fault)
+{
+    if (reply->kind == REPLY_STATUS && named(reply->bytes, "OK"))
+        return true;
+    if (reply->kind != REPLY_ERROR) {
+        *fault = FAULT_NOT_REDIS;
+        return false;
+    }
+    *fault = classify_error(reply->bytes);
+    /* Whatever words refuse it, these credentials do not do here. */
+    if (step == STEP_AUTH && !fault_passes(*fault))
+        *fault = FAULT_DENIED;
+    return false;
+}
+
+/* The others: false when reply cannot be the answer to the command. */
+static bool learned(struct facts *f, unsigned step, const struct reply *reply)
+{
+    if (reply->kind == REPLY_ERROR) {
+        if (step == STEP_INFO)
+            f->info_refused = true;
+        if (slice_starts(reply->bytes, "LOADING"))
+            f->loading = true;
+        return true;
+    }
+    switch (step) {
+    case STEP_CLIENT_ID:
+        f->client_id = reply->integer;
+        return reply->kind == REPLY_INTEGER;
+    case STEP_INFO:
+        if (reply->kind != REPLY_STRING)
+            return false;
+        read_info(f, reply->bytes);
+        return true;
+    default:
+        return reply->kind == REPLY_STRING || reply->kind == REPLY_STATUS;
+    }
+}
+
+enum handshake_next handshake_reply(
+    struct handshake *h, const struct reply *reply, enum fault *fault)
+{
+    unsigned step = h->step;
+
+    if (reply->kind == REPLY_ERROR && is_farewell(reply->bytes)) {
+        *fault = classify_error(reply->bytes);
+        return HANDSHAKE_FAILED;
+    }
+    if (step <= STEP_SELECT) {
+        if (!admitted(step, reply, fault))
+            return HANDSHAKE_FAILED;
+    } else if (!learned(&h->facts, step, reply)) {
+        *fault = FAULT_NOT_REDIS;
+        return HANDSHAKE_FAILED;
+    }
+    h->step++;
+    if (h->step == STEP_END)
+        return HANDSHAKE_DONE;
+    skip_unsent(h);
+    return HANDSHAKE_WAIT;
+}

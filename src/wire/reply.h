@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One reply as the wire layer sees it: RESP2, at most one array deep. The
+ * bytes belong to whoever read them and are valid until the next reply.
+ */
+#ifndef NXLOCK_WIRE_REPLY_H
+#define NXLOCK_WIRE_REPLY_H
+
+#include <stdint.h>
+
+#include "base/slice.h"
+
+enum reply_kind {
+    REPLY_STATUS,
+    REPLY_ERROR,
+    REPLY_INTEGER,
+    REPLY_NIL, /* both $-1 and *-1 */
+    REPLY_STRING,
+    REPLY_ARRAY
+};
+
+#define REPLY_ITEMS 8
+
+struct reply {
+    enum reply_kind kind;
+    int64_t integer;
+    struct slice bytes; /* STATUS, ERROR, STRING */
+    /* ARRAY: items of any kind but ARRAY. */
+    size_t count;
+    const struct reply *items;
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Lua scripts, embedded by the build from scripts/name.lua with the SHA1
+ * computed there. A script runs everything that can fail before its first
+ * write, touches KEYS only, and reads a value by GETRANGE: a stranger may
+ * have put half a gigabyte there.
+ */
+#ifndef NXLOCK_WIRE_SCRIPT_H
+#define NXLOCK_WIRE_SCRIPT_H
+
+#include "base/slice.h"
+
+struct script {
+    const char *name;
+    struct slice body;
+    const char *sha1; /* 40 lower-case hex digits */
+};
+
+enum script_id {
+    SCRIPT_EXTEND,  /* KEYS key  ARGV token, ttl  ->  left ms, or -2 */
+    SCRIPT_INSPECT, /* KEYS key  ->  {value up to 512 bytes, left}, or {} */
+    SCRIPT_RELEASE, /* KEYS key  ARGV token  ->  1 deleted, 0 not there */
+    SCRIPTS
+};
+
+extern const struct script scripts[SCRIPTS];
+
+#endif
