@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: nothing is guessed. A line that can be read in two ways is refused
+ * with what was understood and what to write instead; what stands after "--"
+ * is never looked at.
+ */
+#include "cli/args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <nxlock.h>
+
+#include "cli/option.h"
+#include "cli/report.h"
+
+/* Where the walk over the words stands. */
+struct walk {
+    struct args *args;
+    char **at;
+    bool options_over; /* after "--", where no CMD follows */
+};
+
+static const char *usage_of(enum command command)
+{
+    switch (command) {
+    case CMD_RUN:
+        return "nxlock run NAME [OPTION...] -- CMD...";
+    case CMD_ACQUIRE:
+        return "nxlock acquire NAME [OPTION...]";
+    case CMD_RENEW:
+        return "nxlock renew NAME TOKEN [OPTION...]";
+    case CMD_RELEASE:
+        return "nxlock release NAME TOKEN [OPTION...]";
+    case CMD_STATUS:
+    default:
+        return "nxlock status NAME [OPTION...]";
+    }
+}
+
+static int unknown_option(const struct args *args, const char *word)
+{
+    struct nearest nearest;
+    const char *bare = word + strspn(word, "-");
+    char start[64];
+
+    snprintf(start, sizeof(start), "%.*s", (int)strcspn(bare, "="), bare);
+    nearest_start(&nearest, start);
+    option_consider(args->command, &nearest);
+    if (nearest.best != NULL) {
+        char flag[64];
+        size_t i;
+        for (i = 0; nearest.best[i] != '\0' && i + 1 < sizeof(flag); i++)
+            flag[i] = nearest.best[i] == '_' ? '-' : nearest.best[i];
+        flag[i] = '\0';
+        say("%s has no option '%s'; did you mean '--%s'?", args->word, word,
+            flag);
+    } else if (args->name == NULL) {
+        say("%s has no option '%s'; a NAME that starts with '-' is written "
+            "--name=%s", args->word, word, word);
+    } else {
+        say("%s has no option '%s'; 'nxlock %s --help' lists them",
+            args->word, word, args->word);
+    }
+    return EXIT_USAGE;
+}
+
+/* The value of the option shown that stands at *at: the rest of its own word,
+ * else the next word. NULL after saying that there is none. */
+static const char *value_of(struct walk *walk, const char *shown,
+    const char *wants, const char *rest)
+{
+    if (rest != NULL)
+        return rest;
+    const char *next = walk->at[1];
+    if (next == NULL || strcmp(next, "--") == 0) {
+        say("%s needs a value: %s %s", shown, shown, wants);
+        return NULL;
+    }
+    walk->at++;
+    return next;
+}
+
+static int long_option(struct walk *walk)
+{
+    const char *name = *walk->at + 2;
+    size_t length = strcspn(name, "=");
+    const char *rest = name[length] == '=' ? name + length + 1 : NULL;
+    const struct option *option =
+        option_by_name(walk->args->command, name, length);
+    char shown[64];
+
+    snprintf(shown, sizeof(shown), "--%.*s", (int)length, name);
+    if (option == NULL) {
+        const char *param = option_url_parameter(name, length);
+        if (param == NULL)
+            return unknown_option(walk->args, *walk->at);
+        const char *value = value_of(walk, shown, "VALUE", rest);
+        if (value == NULL)
+            return EXIT_USAGE;
+        return option_add_to_query(walk->args, param, value);
+    }
+    if (option->value == NULL) {
+        if (rest != NULL) {
+            say("%s takes no value, but '%s' was given", shown, rest);
+            return EXIT_USAGE;
+        }
+        return option->set(walk->args, shown, NULL);
+    }
+    const char *value = value_of(walk, shown, option->value, rest);
+    return value == NULL ? EXIT_USAGE
+                         : option->set(walk->args, shown, value);
+}
+
+/* "-n", "-w5", "-nv": letters, of which the first that takes a value has the
+ * rest of the word. All must be known before any is obeyed. */
+static int short_options(struct walk *walk)
+{
+    const char *word = *walk->at;
+    enum command command = walk->args->command;
+
+    for (const char *at = word + 1; *at != '\0'; at++) {
+        const struct option *option = option_by_letter(command, *at);
+        if (option == NULL)
+            return unknown_option(walk->args, word);
+        if (option->value != NULL)
+            break;
+    }
+    for (const char *at = word + 1; *at != '\0'; at++) {
+        const struct option *option = option_by_letter(command, *at);
+        char shown[3] = {'-', *at, '\0'};
+        if (option->value == NULL) {
+            int code = option->set(walk->args, shown, NULL);
+            if (code != 0)
+                return code;
+            continue;
+        }
+        const char *value = value_of(
+            walk, shown, option->value, at[1] != '\0' ? at + 1 : NULL);
+        return value == NULL ? EXIT_USAGE
+                             : option->set(walk->args, shown, value);
+    }
+    return 0;
+}
+
+static int plain_word(struct walk *walk)
+{
+    struct args *args = walk->args;
+    const char *word = *walk->at;
+    bool wants_token =
+        args->command == CMD_RENEW || args->command == CMD_RELEASE;
+
+    if (args->name == NULL) {
+        args->name = word;
+    } else if (wants_token && args->token == NULL) {
+        args->token = word;
+    } else if (args->command == CMD_RUN) {
+        say("'%s' stands where '--' belongs; write: nxlock run %s -- %s%s",
+            word, args->name, word, walk->at[1] != NULL ? " ..." : "");
+        return EXIT_USAGE;
+    } else {
+        say("'%s' is one word too many after '%s'; write: %s", word,
+            args->token != NULL ? args->token : args->name,
+            usage_of(args->command));
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static int one_word(struct walk *walk)
+{
+    const char *word = *walk->at;
+
+    if (walk->options_over || word[0] != '-' || word[1] == '\0')
+        return plain_word(walk);
+    if (word[1] == '-')
+        return long_option(walk);
+    return short_options(walk);
+}
+
+static int complete(const struct args *args)
+{
+    const char *usage = usage_of(args->command);
+
+    if (args->name == NULL) {
+        say("NAME, the lock, is missing; write: %s", usage);
+        return EXIT_USAGE;
+    }
+    if (args->name[0] == '\0') {
+        say("NAME, the lock, is empty; write: %s", usage);
+        return EXIT_USAGE;
+    }
+    if ((args->command == CMD_RENEW || args->command == CMD_RELEASE) &&
+        args->token == NULL) {
+        say("TOKEN, the word that 'nxlock acquire %s' printed, is missing; "
+            "write: %s", args->name, usage);
+        return EXIT_USAGE;
+    }
+    if (args->command == CMD_RUN && args->child == NULL) {
+        say("'--' and the command to run are missing; write: nxlock run %s "
+            "-- CMD...", args->name);
+        return EXIT_USAGE;
+    }
+    if (args->command == CMD_RUN && args->child[0] == NULL) {
+        say("no command stands after '--'; write: nxlock run %s -- CMD...",
+            args->name);
+        return EXIT_USAGE;
+    }
+    if (args->once && args->waits) {
+        say("-n (do not wait) and -w (wait) exclude each other");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+int args_parse(struct args *args, enum command command, char **words)
+{
+    struct walk walk = {args, words, false};
+
+    memset(args, 0, sizeof(*args));
+    args->command = command;
+    args->word = words[-1];
+    args->wait_ms = NXL_FOREVER;
+    args->ttl_ms = DEFAULT_TTL_MS;
+    args->busy_code = EXIT_BUSY;
+    for (; *walk.at != NULL; walk.at++) {
+        if (!walk.options_over && strcmp(*walk.at, "--") == 0) {
+            if (command == CMD_RUN) {
+                args->child = walk.at + 1;
+                break;
+            }
+            walk.options_over = true;
+            continue;
+        }
+        int code = one_word(&walk);
+        if (code != 0)
+            return code;
+        if (args->help)
+            return 0;
+    }
+    return complete(args);
+}
+
+void args_free(struct args *args)
+{
+    free(args->query);
+    args->query = NULL;
+}

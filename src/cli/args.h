@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line, understood: which command, which lock, with what.
+ */
+#ifndef NXLOCK_CLI_ARGS_H
+#define NXLOCK_CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum command { CMD_RUN, CMD_ACQUIRE, CMD_RENEW, CMD_RELEASE, CMD_STATUS };
+
+struct args {
+    enum command command;
+    const char *word;       /* the command as it was written */
+    const char *name;       /* of the lock */
+    const char *token;      /* renew and release */
+    char **child;           /* run: the words after "--", ends with NULL */
+    const char *url;        /* -u, or NULL */
+    char *query;            /* owned; "name=value&..." of the URL flags */
+    int64_t wait_ms;        /* as nxl_lock_acquire() */
+    int64_t ttl_ms;
+    int busy_code;
+    bool once, waits;       /* -n and -w were given */
+    bool verbose;
+    bool help;
+};
+
+/* The lease when --ttl is not given: the library's own default, written out
+ * because the child is told. */
+#define DEFAULT_TTL_MS 30000
+
+/* Understands the words after the command word. 0, or EXIT_USAGE or
+ * EXIT_INTERNAL after saying why; then *args is to be freed all the same. */
+int args_parse(struct args *args, enum command command, char **words);
+void args_free(struct args *args);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: every option of every command is one row, so that what is accepted
+ * and what the help says cannot differ.
+ */
+#include "cli/option.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <nxlock.h>
+
+#define ON(command) (1U << (command))
+#define ON_ALL (~0U)
+#define ON_ACQUIRING (ON(CMD_RUN) | ON(CMD_ACQUIRE))
+#define ON_LEASING (ON_ACQUIRING | ON(CMD_RENEW))
+
+/* Longer than any lease or wait that makes sense: ten years. */
+#define DURATION_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
+
+#define DURATION_WORDS "write 500ms, 30s, 10m, 2h or 1d; " \
+                       "a bare number is seconds"
+
+/* The number at *text in thousandths of unit, read up to its end. */
+static bool number_scaled(const char **text, int64_t *thousandths)
+{
+    const char *at = *text;
+    int64_t whole = 0;
+    int64_t part = 0;
+    int64_t weight = 100;
+
+    if (*at < '0' || *at > '9')
+        return false;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (whole > DURATION_MAX_MS / 10)
+            return false;
+        whole = whole * 10 + (*at - '0');
+    }
+    if (*at == '.') {
+        at++;
+        if (*at < '0' || *at > '9')
+            return false;
+        for (; *at >= '0' && *at <= '9'; at++) {
+            part += (*at - '0') * weight;
+            weight /= 10;
+        }
+    }
+    *text = at;
+    *thousandths = whole * 1000 + part;
+    return true;
+}
+
+bool duration_parse(const char *text, int64_t *ms)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60 * 1000},
+        {"h", 3600 * 1000}, {"d", 24 * 3600 * 1000}};
+    int64_t thousandths;
+
+    if (!number_scaled(&text, &thousandths))
+        return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(text, units[i].name) != 0)
+            continue;
+        if (thousandths / 1000 > DURATION_MAX_MS / units[i].ms)
+            return false;
+        *ms = thousandths / 1000 * units[i].ms +
+              thousandths % 1000 * units[i].ms / 1000;
+        return true;
+    }
+    return false;
+}
+
+static int set_once(struct args *args, const char *shown, const char *value)
+{
+    (void)shown;
+    (void)value;
+    args->once = true;
+    args->wait_ms = 0;
+    return 0;
+}
+
+static int set_wait(struct args *args, const char *shown, const char *value)
+{
+    if (!duration_parse(value, &args->wait_ms)) {
+        say("%s '%s' is not a duration: " DURATION_WORDS, shown, value);
+        return EXIT_USAGE;
+    }
+    args->waits = true;
+    return 0;
+}
+
+static int set_ttl(struct args *args, const char *shown, const char *value)
+{
+    if (!duration_parse(value, &args->ttl_ms)) {
+        say("%s '%s' is not a duration: " DURATION_WORDS, shown, value);
+        return EXIT_USAGE;
+    }
+    if (args->ttl_ms == 0) {
+        say("%s '%s' is no time at all: a lease needs some, for example "
+            "%s 30s", shown, value, shown);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static int set_busy(struct args *args, const char *shown, const char *value)
+{
+    char *end;
+    long code = strtol(value, &end, 10);
+
+    if (value[0] < '0' || value[0] > '9' || *end != '\0' || code > 255) {
+        say("%s '%s' is not an exit code: write a number from 0 to 255",
+            shown, value);
+        return EXIT_USAGE;
+    }
+    args->busy_code = (int)code;
+    return 0;
+}
+
+static int set_url(struct args *args, const char *shown, const char *value)
+{
+    if (args->url != NULL) {
+        say("%s is given twice: a lock stands on one server", shown);
+        return EXIT_USAGE;
+    }
+    args->url = value;
+    return 0;
+}
+
+static int set_name(struct args *args, const char *shown, const char *value)
+{
+    if (args->name != NULL) {
+        say("%s '%s': the lock is '%s' already", shown, value, args->name);
+        return EXIT_USAGE;
+    }
+    args->name = value;
+    return 0;
+}
+
+static int set_verbose(struct args *args, const char *shown, const char *value)
+{
+    (void)shown;
+    (void)value;
+    args->verbose = true;
+    return 0;
+}
+
+static int set_help(struct args *args, const char *shown, const char *value)
+{
+    (void)shown;
+    (void)value;
+    args->help = true;
+    return 0;
+}
+
+static const struct option table[] = {
+    {'n', "no-wait", NULL, "try once; do not wait for a busy lock",
+        ON_ACQUIRING, set_once},
+    {'w', "wait", "DUR", "wait that long at most (default: for ever)",
+        ON_ACQUIRING, set_wait},
+    {0, "ttl", "DUR", "lease: a crashed holder blocks that long (30s)",
+        ON_LEASING, set_ttl},
+    {'E', "busy-code", "CODE", "exit code for a busy lock (75)",
+        ON_ACQUIRING, set_busy},
+    {'u', "url", "URL", "the server; else $NXLOCK_URL, else $REDIS_URL",
+        ON_ALL, set_url},
+    {0, "name", "NAME", "the lock, also when it starts with '-'", ON_ALL,
+        set_name},
+    {'v', "verbose", NULL, "say who holds a busy lock, even without a tty",
+        ON_ACQUIRING, set_verbose},
+    {'h', "help", NULL, "show this", ON_ALL, set_help},
+};
+#define ROWS (sizeof(table) / sizeof(table[0]))
+
+const struct option *option_by_letter(enum command command, char letter)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (table[i].letter == letter && letter != '\0' &&
+            (table[i].commands & ON(command)) != 0)
+            return &table[i];
+    }
+    return NULL;
+}
+
+static bool same_name(const char *own, const char *name, size_t length)
+{
+    if (strlen(own) != length)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char a = own[i] == '_' ? '-' : own[i];
+        char b = name[i] == '_' ? '-' : name[i];
+        if (a != b)
+            return false;
+    }
+    return true;
+}
+
+const struct option *option_by_name(
+    enum command command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (same_name(table[i].name, name, length) &&
+            (table[i].commands & ON(command)) != 0)
+            return &table[i];
+    }
+    return NULL;
+}
+
+const char *option_url_parameter(const char *name, size_t length)
+{
+    size_t count;
+    const nxl_url_param *params = nxl_url_params(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (same_name(params[i].name, name, length))
+            return params[i].name;
+    }
+    return NULL;
+}
+
+static bool plain_in_url(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+int option_add_to_query(struct args *args, const char *name, const char *value)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t had = args->query == NULL ? 0 : strlen(args->query);
+    size_t room = had + strlen(name) + 3 * strlen(value) + 3;
+    char *query = realloc(args->query, room);
+
+    if (query == NULL) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    args->query = query;
+    char *at = query + had;
+    if (had > 0)
+        *at++ = '&';
+    at += sprintf(at, "%s=", name);
+    for (; *value != '\0'; value++) {
+        unsigned char byte = (unsigned char)*value;
+        if (plain_in_url(*value)) {
+            *at++ = *value;
+        } else {
+            *at++ = '%';
+            *at++ = hex[byte >> 4];
+            *at++ = hex[byte & 15];
+        }
+    }
+    *at = '\0';
+    return 0;
+}
+
+void option_consider(enum command command, struct nearest *nearest)
+{
+    size_t count;
+    const nxl_url_param *params = nxl_url_params(&count);
+
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((table[i].commands & ON(command)) != 0)
+            nearest_consider(nearest, table[i].name);
+    }
+    for (size_t i = 0; i < count; i++)
+        nearest_consider(nearest, params[i].name);
+}
+
+static void print_row(FILE *out, char letter, const char *name,
+    const char *value, const char *help)
+{
+    char left[64];
+    char flag[48];
+    size_t i;
+
+    for (i = 0; name[i] != '\0' && i + 1 < sizeof(flag); i++)
+        flag[i] = name[i] == '_' ? '-' : name[i];
+    flag[i] = '\0';
+    snprintf(left, sizeof(left), "%c%c%c --%s%s%s", letter ? '-' : ' ',
+        letter ? letter : ' ', letter ? ',' : ' ', flag, value ? " " : "",
+        value ? value : "");
+    fprintf(out, "  %-24s  %s\n", left, help);
+}
+
+void option_print(enum command command, FILE *out)
+{
+    size_t count;
+    const nxl_url_param *params = nxl_url_params(&count);
+
+    fputs("\noptions:\n", out);
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((table[i].commands & ON(command)) != 0)
+            print_row(out, table[i].letter, table[i].name, table[i].value,
+                table[i].help);
+    }
+    fputs("\nthe URL's parameters, as flags:\n", out);
+    for (size_t i = 0; i < count; i++)
+        print_row(out, '\0', params[i].name, params[i].value, params[i].help);
+}

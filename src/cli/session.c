@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: from session_open() on no signal can end the process between a
+ * request and its answer, so a lock is never left behind by accident.
+ */
+#include "cli/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/option.h"
+#include "cli/report.h"
+
+#define FALLBACK_URL "redis://127.0.0.1:6379"
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+
+/* Signals, timer and the library's own. */
+#define FDS_MAX 16
+#define OWN_FDS 2
+
+static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1,
+    SIGUSR2};
+
+/* The URL to use and where it was found. */
+static const char *choose_url(const struct args *args, const char **source)
+{
+    static const char *const variables[] = {"NXLOCK_URL", "REDIS_URL"};
+
+    if (args->url != NULL) {
+        *source = "-u";
+        return args->url;
+    }
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *value = getenv(variables[i]);
+        if (value != NULL && value[0] != '\0') {
+            *source = variables[i];
+            return value;
+        }
+    }
+    *source = "the default URL";
+    return FALLBACK_URL;
+}
+
+/* url with the flags' parameters added; to be freed. NULL: no memory. */
+static char *full_url(const char *url, const char *query)
+{
+    char *full = NULL;
+    const char *join = "";
+
+    if (query == NULL)
+        query = "";
+    else if (strchr(url, '?') == NULL)
+        join = "?";
+    else if (url[strlen(url) - 1] != '?' && url[strlen(url) - 1] != '&')
+        join = "&";
+    if (asprintf(&full, "%s%s%s", url, join, query) < 0)
+        return NULL;
+    return full;
+}
+
+static int open_client(struct session *session)
+{
+    char why[512] = "";
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    const char *source;
+    const char *plain = choose_url(session->args, &source);
+    char *url = full_url(plain, session->args->query);
+
+    if (url == NULL) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    options.errbuf = why;
+    options.errbuf_size = sizeof(why);
+    int rc = nxl_client_new(&session->client, url, &options);
+    free(url);
+    if (rc == NXL_OK)
+        return 0;
+    if (rc == NXL_E_URL && session->args->query != NULL) {
+        /* The URL or a flag? It is the flag if the URL alone is right. */
+        nxl_client *probe;
+        if (nxl_client_new(&probe, plain, NULL) == NXL_OK) {
+            nxl_client_free(probe);
+            say("%s with the flags added: %s", source, why);
+            return EXIT_USAGE;
+        }
+    }
+    say("%s: %s", source, why[0] != '\0' ? why : nxl_strerror(rc));
+    return exit_code_for(rc, EXIT_BUSY);
+}
+
+static int open_lock(struct session *session, const char *label)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+
+    options.ttl_ms = session->args->ttl_ms;
+    options.label = label;
+    int rc = nxl_lock_new(
+        &session->lock, session->client, session->args->name, &options);
+    if (rc == NXL_OK)
+        return 0;
+    const char *why = nxl_client_errmsg(session->client);
+    say("'%s': %s", session->args->name,
+        why[0] != '\0' ? why : nxl_strerror(rc));
+    if (rc != NXL_E_INVALID)
+        return exit_code_for(rc, EXIT_BUSY);
+    if (session->args->ttl_ms > 2 * DEFAULT_TTL_MS)
+        say("a longer lease is allowed with --max-ttl-ms %lld; a crashed "
+            "holder then blocks the others that long",
+            (long long)session->args->ttl_ms);
+    return EXIT_USAGE;
+}
+
+static bool is_ignored(int signo)
+{
+    struct sigaction action;
+
+    return sigaction(signo, NULL, &action) == 0 &&
+           action.sa_handler == SIG_IGN;
+}
+
+static int open_signals(struct session *session)
+{
+    sigemptyset(&session->watched);
+    for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
+        /* nohup, and shells for what they put in the background. */
+        if (!is_ignored(ending[i]))
+            sigaddset(&session->watched, ending[i]);
+    }
+    session->signals =
+        signalfd(-1, &session->watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (session->signals < 0) {
+        say("cannot watch signals: %s", strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    sigprocmask(SIG_BLOCK, &session->watched, NULL);
+    /* poll() does not count suspend, a lease does. */
+    session->timer =
+        timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return 0;
+}
+
+int session_open(
+    struct session *session, const struct args *args, const char *label)
+{
+    memset(session, 0, sizeof(*session));
+    session->args = args;
+    session->signals = -1;
+    session->timer = -1;
+    sigprocmask(SIG_BLOCK, NULL, &session->inherited);
+    int code = open_client(session);
+    if (code == 0)
+        code = open_lock(session, label);
+    if (code == 0)
+        code = open_signals(session);
+    return code;
+}
+
+void session_close(struct session *session)
+{
+    nxl_lock_free(session->lock);
+    nxl_client_free(session->client);
+    if (session->signals >= 0)
+        close(session->signals);
+    if (session->timer >= 0)
+        close(session->timer);
+}
+
+void session_watch(struct session *session, int signo)
+{
+    sigaddset(&session->watched, signo);
+    sigprocmask(SIG_BLOCK, &session->watched, NULL);
+    signalfd(session->signals, &session->watched, 0);
+}
+
+int session_signal(struct session *session)
+{
+    struct signalfd_siginfo info;
+    ssize_t got = read(session->signals, &info, sizeof(info));
+
+    return got == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+/* Sets the timer and shortens *timeout_ms, so that poll() ends at wake_ns. */
+static void arm(struct session *session, uint64_t wake_ns, int *timeout_ms)
+{
+    struct itimerspec spec = {{0, 0}, {0, 0}};
+    uint64_t now = nxl_now_ns();
+
+    if (wake_ns != NEVER) {
+        uint64_t left = wake_ns > now ? wake_ns - now : 1;
+        uint64_t left_ms = left / NS_PER_MS + 1;
+        spec.it_value.tv_sec = (time_t)(left / NS_PER_S);
+        spec.it_value.tv_nsec = (long)(left % NS_PER_S);
+        if (*timeout_ms < 0 || (uint64_t)*timeout_ms > left_ms)
+            *timeout_ms = (int)(left_ms < INT32_MAX ? left_ms : INT32_MAX);
+    }
+    if (session->timer >= 0)
+        timerfd_settime(session->timer, 0, &spec, NULL);
+}
+
+int session_turn(struct session *session, uint64_t wake_ns)
+{
+    struct pollfd fds[FDS_MAX];
+    int timeout_ms = -1;
+
+    fds[0] = (struct pollfd){session->signals, POLLIN, 0};
+    fds[1] = (struct pollfd){session->timer, POLLIN, 0};
+    size_t count = nxl_client_pollfds(
+        session->client, fds + OWN_FDS, FDS_MAX - OWN_FDS, &timeout_ms);
+    if (count > FDS_MAX - OWN_FDS)
+        count = FDS_MAX - OWN_FDS;
+    arm(session, wake_ns, &timeout_ms);
+    /* Interrupted or not: the library and the caller look for themselves. */
+    (void)poll(fds, (nfds_t)(count + OWN_FDS), timeout_ms);
+    return nxl_client_process(session->client);
+}
+
+int session_finish(struct session *session, int started)
+{
+    nxl_event event;
+
+    if (started != NXL_PENDING)
+        return started;
+    while (!nxl_client_next_event(session->client, &event)) {
+        int rc = session_turn(session, NEVER);
+        if (rc != NXL_OK)
+            return rc;
+        for (int signo; (signo = session_signal(session)) != 0;) {
+            if (signo == SIGCHLD || signo == SIGTSTP)
+                continue;
+            if (session->caught == 0)
+                session->caught = signo;
+            nxl_lock_cancel(session->lock);
+        }
+    }
+    return event.result;
+}
+
+int session_interrupted(const struct session *session)
+{
+    return session->caught == 0 ? 0 : EXIT_SIGNAL + session->caught;
+}
+
+void session_complain(struct session *session, const char *what, int result)
+{
+    const char *why = nxl_lock_errmsg(session->lock);
+
+    say("cannot %s '%s': %s", what, session->args->name,
+        why[0] != '\0' ? why : nxl_strerror(result));
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One lock on one client, driven together with the signals of this process
+ * from one poll loop.
+ */
+#ifndef NXLOCK_CLI_SESSION_H
+#define NXLOCK_CLI_SESSION_H
+
+#include <signal.h>
+
+#include <nxlock.h>
+
+#include "cli/args.h"
+
+/* No time to wake at. */
+#define NEVER UINT64_MAX
+
+struct session {
+    const struct args *args;
+    nxl_client *client;
+    nxl_lock *lock;
+    sigset_t inherited;     /* the mask this process was started with */
+    sigset_t watched;       /* the signals that arrive at signals */
+    int signals;            /* descriptor; -1: none */
+    int timer;              /* descriptor; -1: poll's own time-out only */
+    int caught;             /* the first signal that ended a wait, or 0 */
+};
+
+/* Makes client and lock; label as nxl_lock_options. From here on the signals
+ * that end a process by a person's or the system's wish are read from the
+ * session, except those that the caller of this process ignores. 0, or an
+ * exit code after saying why; session_close() is due in both cases. */
+int session_open(
+    struct session *session, const struct args *args, const char *label);
+
+/* Frees everything; a lock that is held is released. */
+void session_close(struct session *session);
+
+/* Reads signo from the session too. */
+void session_watch(struct session *session, int signo);
+
+/* The next signal that arrived, or 0. Does not block. */
+int session_signal(struct session *session);
+
+/* Sleeps until the library has something to do (and does it), a signal
+ * arrives or wake_ns of nxl_now_ns() is reached. NXL_OK, or what
+ * nxl_client_process() returned. */
+int session_turn(struct session *session, uint64_t wake_ns);
+
+/* Drives what a ..._start() returned to its result. A signal cancels it and
+ * is kept in session->caught. */
+int session_finish(struct session *session, int started);
+
+/* The exit code after a signal cancelled something, or 0. */
+int session_interrupted(const struct session *session);
+
+/* Says what became of an attempt on the lock, in the lock's words. */
+void session_complain(struct session *session, const char *what, int result);
+
+#endif
