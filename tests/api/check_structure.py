@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_structure.py ROOT: the shape of the source tree.
+
+Which layer may include which, who sees hiredis, sizes, form, and calls that
+have no place in a library. Prints file:line: what is wrong; exits 1 if any.
+"""
+
+import pathlib
+import re
+import sys
+
+FILE_LINES, FUNCTION_LINES, COLUMNS = 450, 70, 80
+
+# What a layer may include beside itself.
+LAYERS = {
+    "api": {"net", "core", "wire", "base"},
+    "net": {"wire", "base"},
+    "core": {"base"},
+    "wire": {"base"},
+    "base": set(),
+    "cli": set(),
+}
+PUBLIC_HEADER = {"api", "net", "cli"}  # may include <nxlock.h>
+
+CLOCK = {"clock_gettime"}
+UNSAFE = {
+    "strcpy", "stpcpy", "strcat", "strncat", "sprintf", "vsprintf", "gets",
+    "atoi", "atol", "atoll", "atof", "strtok", "alloca", "tmpnam", "mktemp",
+    "gettimeofday", "time", "ftime", "rand", "srand", "random", "srandom",
+    "uuid_generate", "uuid_generate_random", "uuid_generate_time",
+}
+NOT_IN_LIBRARY = {
+    "printf", "vprintf", "fprintf", "vfprintf", "dprintf", "puts", "fputs",
+    "putchar", "fputc", "putc", "perror", "fwrite", "exit", "_exit", "_Exit",
+    "quick_exit", "abort", "assert", "atexit", "signal", "sigaction",
+    "sigprocmask", "raise", "kill", "alarm", "system", "fork", "setenv",
+    "putenv", "setlocale", "sleep", "usleep", "err", "errx", "warn", "warnx",
+    "syslog", "select", "redisCommand", "redisConnect",
+}
+NOT_IN_CORE = {
+    "malloc", "calloc", "realloc", "free", "strdup", "socket", "connect",
+    "send", "recv", "read", "write", "poll", "clock_now", "getrandom",
+}
+
+CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(")
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SPDX = "SPDX-License-Identifier: MIT"
+
+
+def without_text(source):
+    """The source with comments, strings and characters blanked out, line by
+    line the same."""
+    pattern = re.compile(
+        r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'",
+        re.S)
+    return pattern.sub(
+        lambda m: re.sub(r"[^\n]", " ", m.group()), source)
+
+
+class Check:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.problems = []
+
+    def say(self, path, line, text):
+        self.problems.append(f"{path.relative_to(self.root)}:{line}: {text}")
+
+    def form(self, path, lines):
+        for number, line in enumerate(lines, 1):
+            if "\t" in line:
+                self.say(path, number, "a tab")
+            if line != line.rstrip():
+                self.say(path, number, "blanks at the end")
+            if len(line) > COLUMNS:
+                self.say(path, number, f"{len(line)} columns")
+
+    def opening(self, path, lines):
+        if lines[:1] != [f"/* {SPDX} */"]:
+            self.say(path, 1, f"the first line is not /* {SPDX} */")
+        elif len(lines) < 2 or not lines[1].startswith("/*"):
+            self.say(path, 2, "no opening comment")
+
+    def functions(self, path, lines):
+        start = None
+        targets = set()
+        for number, line in enumerate(lines, 1):
+            if line == "{":
+                start, targets = number, set()
+            elif re.match(r"[A-Za-z_].*\)\s*\{$", line):
+                self.say(path, number, "a function's brace has its own line")
+            targets.update(re.findall(r"\bgoto\s+(\w+)", line))
+            if line == "}" and start is not None:
+                length = number - start + 1
+                if length > FUNCTION_LINES:
+                    self.say(path, start, f"a function of {length} lines")
+                if len(targets) > 1:
+                    self.say(path, start, "more than one label to go to")
+                start = None
+
+    def includes(self, path, layer, lines):
+        inside = path.relative_to(self.root).as_posix()
+        for number, line in enumerate(lines, 1):
+            found = INCLUDE.match(line)
+            if not found:
+                continue
+            quote, name = found.groups()
+            if name.startswith("hiredis"):
+                if not (re.fullmatch(r"src/net/\w+\.c", inside) or
+                        inside == "src/wire/command.c"):
+                    self.say(path, number, "hiredis is not for this file")
+            elif name.startswith("uuid"):
+                if inside != "src/base/token.c":
+                    self.say(path, number, "libuuid is for base/token.c")
+            elif name == "nxlock.h":
+                if quote != "<" or layer not in PUBLIC_HEADER:
+                    self.say(path, number, "nxlock.h is not for this layer")
+            elif quote == '"':
+                self.inner_include(path, number, layer, name)
+
+    def inner_include(self, path, number, layer, name):
+        other = name.split("/")[0] if "/" in name else None
+        if other not in LAYERS:
+            self.say(path, number, f'"{name}": write it from src')
+        elif other != layer and other not in LAYERS[layer]:
+            self.say(path, number, f"{layer} may not include {other}")
+
+    def calls(self, path, layer, lines):
+        inside = path.relative_to(self.root / "src").as_posix()
+        banned = set(UNSAFE)
+        if inside != "base/clock.c":
+            banned |= CLOCK
+        if layer != "cli":
+            banned |= NOT_IN_LIBRARY
+        if layer == "core":
+            banned |= NOT_IN_CORE
+        for number, line in enumerate(lines, 1):
+            for name in CALL.findall(line):
+                if name in banned:
+                    self.say(path, number, f"{name}() has no place here")
+
+    def user(self, path, lines):
+        """Benchmarks and examples see the public header only."""
+        for number, line in enumerate(lines, 1):
+            found = INCLUDE.match(line)
+            if found and found.group(2).split("/")[0] in LAYERS:
+                self.say(path, number, "only nxlock.h may be used here")
+
+    def c_file(self, path, text):
+        lines = text.splitlines()
+        code = without_text(text).splitlines()
+        parts = path.relative_to(self.root).parts
+        self.opening(path, lines)
+        self.functions(path, code)
+        if path.suffix == ".c" and len(lines) > FILE_LINES:
+            self.say(path, len(lines), f"a file of {len(lines)} lines")
+        if parts[0] == "src":
+            if parts[1] not in LAYERS:
+                self.say(path, 1, "no layer of that name")
+                return
+            self.includes(path, parts[1], lines)
+            self.calls(path, parts[1], code)
+        elif parts[0] == "examples" or parts[:2] == ("tests", "bench"):
+            self.user(path, lines)
+
+    def test_listed(self, path, meson):
+        """A test that no list names would never run."""
+        parts = path.relative_to(self.root).parts
+        found = re.fullmatch(r"test_(\w+)\.c", parts[-1])
+        if parts[0] != "tests" or not found or len(parts) != 3 or \
+                parts[1] not in ("unit", "fake", "live"):
+            return
+        if f"'{found.group(1)}'" not in meson:
+            self.say(path, 1, "tests/meson.build does not name it")
+
+    def run(self):
+        meson = self.root / "tests" / "meson.build"
+        meson = meson.read_text("utf-8") if meson.exists() else ""
+        count = 0
+        for top in ("include", "src", "tests", "examples"):
+            for path in sorted((self.root / top).rglob("*")):
+                if path.suffix not in (".c", ".h", ".lua", ".py", ".sh"):
+                    continue
+                count += 1
+                text = path.read_text("utf-8")
+                lines = text.splitlines()
+                self.form(path, lines)
+                if path.suffix in (".c", ".h"):
+                    self.c_file(path, text)
+                    self.test_listed(path, meson)
+                elif SPDX not in "\n".join(lines[:2]):
+                    self.say(path, 1, f"no {SPDX} in the first two lines")
+        return count
+
+
+def main(root):
+    check = Check(root)
+    count = check.run()
+    for problem in check.problems:
+        print(problem)
+    if count == 0:
+        print(f"{root}: no source files")
+    print(f"{count} files, {len(check.problems)} problems")
+    return 1 if check.problems or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_structure.py finds each thing that it says it finds: every case puts
+one fault into a small tree that is otherwise without fault."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SPDX = "/* SPDX-License-Identifier: MIT */\n"
+HEAD = SPDX + "/* What it keeps. */\n"
+LONG = "int f(void)\n{\n" + "    f();\n" * 70 + "}\n"
+
+GOOD = {
+    "src/api/a.c": HEAD + '#include "net/n.h"\n#include <nxlock.h>\n',
+    "src/net/n.h": HEAD + '#include "wire/w.h"\n',
+    "src/net/n.c": HEAD + "#include <hiredis/hiredis.h>\n",
+    "src/wire/w.h": HEAD + "/* time() and exit() in words are fine */\n",
+    "src/core/c.c": HEAD + 'const char *c(void)\n{\n    return "exit(";\n}\n',
+    "src/cli/m.c": HEAD + 'int m(void)\n{\n    return printf("x");\n}\n',
+    "tests/meson.build": "'known'",
+    "tests/unit/test_known.c": HEAD + "int f(void)\n{\n    abort();\n}\n",
+}
+
+BAD = [
+    ("src/core/c.c", HEAD + '#include "net/n.h"\n', "core may not include net"),
+    ("src/core/c.c", HEAD + '#include "wire/w.h"\n', "may not include wire"),
+    ("src/net/n.c", HEAD + '#include "core/c.h"\n', "may not include core"),
+    ("src/base/b.c", HEAD + '#include "api/a.h"\n', "may not include api"),
+    ("src/cli/m.c", HEAD + '#include "api/a.h"\n', "may not include api"),
+    ("src/net/n.c", HEAD + '#include "n.h"\n', "write it from src"),
+    ("src/net/n.h", HEAD + "#include <hiredis/hiredis.h>\n", "hiredis is not"),
+    ("src/api/a.c", HEAD + "#include <hiredis/hiredis.h>\n", "hiredis is not"),
+    ("src/api/a.c", HEAD + "#include <uuid/uuid.h>\n", "libuuid is for"),
+    ("src/core/c.c", HEAD + "#include <nxlock.h>\n", "nxlock.h is not for"),
+    ("src/top/t.c", HEAD, "no layer of that name"),
+    ("src/api/a.c", HEAD + "int x; \n", "3: blanks at the end"),
+    ("src/api/a.c", HEAD + "\tint x;\n", "a tab"),
+    ("src/api/a.c", HEAD + "/* " + "x" * 78 + "\n", "81 columns"),
+    ("src/api/a.c", "/* MIT */\n", "the first line is not"),
+    ("src/api/a.c", SPDX + "#include <stdio.h>\n", "2: no opening comment"),
+    ("src/api/a.c", HEAD + "int x;\n" * 450, "a file of 452 lines"),
+    ("tests/unit/test_known.c", HEAD + LONG, "4: a function of 72 lines"),
+    ("src/api/a.c", HEAD + "int f(void) {\n}\n", "brace has its own line"),
+    ("src/api/a.c", HEAD + "int f(void)\n{\ngoto a;\ngoto b;\n}\n", "label"),
+    ("src/api/a.c", HEAD + "int x = printf(y);\n", "printf() has no place"),
+    ("src/net/n.c", HEAD + "int x = abort ();\n", "abort() has no place"),
+    ("src/net/n.c", HEAD + "int x = time(0);\n", "time() has no place"),
+    ("src/cli/m.c", HEAD + "int x = atoi(y);\n", "atoi() has no place"),
+    ("src/net/n.c", HEAD + "int x = clock_gettime(y);\n", "clock_gettime()"),
+    ("src/core/c.c", HEAD + "int x = malloc(y);\n", "malloc() has no place"),
+    ("tests/bench/b.c", HEAD + '#include "net/n.h"\n', "only nxlock.h"),
+    ("tests/unit/test_new.c", HEAD, "does not name it"),
+    ("tests/run.sh", "#!/bin/sh\necho\n", "no SPDX"),
+]
+
+
+def result(script, files):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in files.items():
+            path = pathlib.Path(root, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        done = subprocess.run(
+            [sys.executable, script, root], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+
+def main(script):
+    bad = 0
+    code, text = result(script, GOOD)
+    if code != 0:
+        print(f"a tree without fault: {text}")
+        bad += 1
+    for name, content, words in BAD:
+        code, text = result(script, {**GOOD, name: content})
+        if code != 1 or name not in text or words not in text or \
+                "1 problems" not in text:
+            print(f"{name}, {words!r}: exit {code}\n{text}")
+            bad += 1
+    print(f"{len(BAD) + 1} trees, {bad} wrong answers")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

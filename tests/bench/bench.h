@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the benchmark share. A task says what to measure and
+ * where, a sample what one measurement found; floors and subjects fill the
+ * same sample through the same meter, so that their ratio means something. */
+#ifndef NXLOCK_BENCH_H
+#define NXLOCK_BENCH_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* The lease of every lock here, floor and subject alike. */
+#define BENCH_TTL "30000"
+/* Cycles before the window opens: connection, script and caches are warm. */
+#define BENCH_WARM 300
+#define BENCH_MAX_ROUNDS 1000
+
+/* ------------------------------------------------------------------ stats */
+
+/* Latencies in 64 steps per doubling: 1.6 % wide, no memory per cycle. */
+#define HISTOGRAM_BINS 2432
+
+struct histogram {
+    uint64_t count;
+    uint32_t bins[HISTOGRAM_BINS];
+};
+
+struct sample {
+    bool ok;
+    double rate;     /* cycles per second */
+    double p50_us;   /* per cycle */
+    double p99_us;   /* per cycle */
+    double cpu_us;   /* of the client process, per cycle */
+    double switches; /* voluntary context switches, per cycle */
+    double allocs;   /* malloc, calloc and realloc, per cycle; -1 unknown */
+    int threads;     /* in the client process, the most that were seen */
+    char error[200]; /* when not ok */
+};
+
+struct meter {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t deadline_ns;
+    uint64_t allocs;
+    struct rusage usage;
+    int threads;
+};
+
+uint64_t bench_now_ns(void);
+
+void histogram_add(struct histogram *histogram, uint64_t ns);
+void histogram_merge(struct histogram *into, const struct histogram *from);
+double histogram_us(const struct histogram *histogram, double quantile);
+
+/* Opens the window, which is over at meter->deadline_ns. */
+void meter_begin(struct meter *meter, uint64_t window_ns);
+/* Closes it. Allocations are those of this thread since meter_begin(). */
+void meter_end(struct meter *meter, uint64_t end_ns);
+/* What the window held, per cycle. */
+void meter_report(const struct meter *meter, uint64_t cycles,
+    const struct histogram *histogram, struct sample *sample);
+
+double median_of(const double *values, int count);
+
+/* Writes sample->error and returns -1. */
+int sample_fail(struct sample *sample, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* How often this thread has called malloc, calloc and realloc. */
+uint64_t allocs_made(void);
+bool allocs_known(void);
+
+/* ------------------------------------------------------------------ tasks */
+
+struct task {
+    const char *unix_path; /* NULL: TCP */
+    const char *host;
+    int port;
+    const char *url; /* the same place, for nxl_client_new() */
+    int width;       /* locks in flight, or threads */
+    uint64_t window_ns;
+};
+
+typedef int bench_runner(const struct task *task, struct sample *sample);
+
+bench_runner floor_argv;
+bench_runner floor_pipe;
+bench_runner floor_stencil;
+bench_runner subject_cycle;
+bench_runner subject_loop;
+bench_runner subject_threads;
+
+/* The name of the i-th lock of this measurement; of one length for all. */
+#define BENCH_NAME_SIZE 40
+void bench_name(char name[BENCH_NAME_SIZE], int i);
+
+/* ----------------------------------------------------------------- server */
+
+struct server {
+    pid_t pid; /* 0: not ours */
+    char dir[128];
+    char unix_path[160]; /* "": no such transport */
+    char host[256];      /* "": no such transport */
+    int port;
+    char unix_url[512];
+    char tcp_url[320];
+    char version[64];
+};
+
+/* Starts program on a private socket and port; -1 after a message. */
+int server_start(struct server *server, const char *program);
+/* Uses servers that run already; either may be NULL. -1 after a message. */
+int server_given(struct server *server, const char *url, const char *path);
+/* Puts every thread of our own server on these processors. */
+int server_place(const struct server *server, const cpu_set_t *cpus);
+/* Ends our own server by its pid and removes its directory. */
+void server_stop(struct server *server);
+
+/* -------------------------------------------------------------------- run */
+
+struct variant {
+    const char *name;
+    bench_runner *run;
+    int width;
+    const char *base; /* the ratio is to this one; NULL: none */
+    bool pinned;
+    bool over_unix;
+    bool wanted;
+    struct sample *samples; /* one a round */
+};
+
+#define MAX_VARIANTS 32
+
+struct plan {
+    struct server *server;
+    struct variant variants[MAX_VARIANTS];
+    int count;
+    int rounds; /* asked for */
+    int done;   /* complete */
+    uint64_t window_ns;
+    bool pin;
+    cpu_set_t all;
+    cpu_set_t one;
+    const char *only; /* part of a name; NULL: every variant */
+};
+
+/* Fills the variants; -1 after a message. */
+int plan_make(struct plan *plan);
+void plan_free(struct plan *plan);
+/* Measures round by round; stops early when SIGINT or SIGTERM arrives. */
+int plan_run(struct plan *plan);
+/* The variant that v is compared with, or NULL. */
+const struct variant *plan_base(
+    const struct plan *plan, const struct variant *v);
+const struct variant *plan_find(
+    const struct plan *plan, const char *name, bool over_unix, bool pinned);
+
+/* Prints the table and the goals. Returns how many variants failed. */
+int report_print(const struct plan *plan);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of the benchmark. Exit status: 0 everything was measured
+ * (whether or not the goals were met), 1 something was not, 2 usage. */
+#include "bench.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: nxlock-bench [options]\n"
+    "Measures nxlock against hiredis doing the same by hand, in rounds,\n"
+    "and prints one table and the goals. A cycle is acquire and release.\n"
+    "\n"
+    "  --rounds N       rounds, each variant once in each (15)\n"
+    "  --seconds S      the window of one measurement (0.3)\n"
+    "  --pin same|none  same: client and server on one cpu, the threads\n"
+    "                   also unpinned; none: the kernel places (same)\n"
+    "  --only TEXT      only variants with TEXT in the name, and their bases\n"
+    "  --server PROGRAM the server to start (redis-server)\n"
+    "  --url URL        use the server at redis://host[:port] over TCP\n"
+    "  --unix PATH      use the server at this socket\n"
+    "  --help           this text\n"
+    "\n"
+    "Without --url and --unix a private server is started on a unix socket\n"
+    "and a loopback port, and stopped at the end. A given server is never\n"
+    "pinned or stopped: then --pin same holds for the client alone, the\n"
+    "default is none, and locks named nxlock-bench:* are made there.\n";
+
+struct settings {
+    struct plan plan;
+    const char *program;
+    const char *url;
+    const char *path;
+    const char *pin;
+    bool help;
+};
+
+static int number(const char *text, double low, double high, double *out)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    return end == text || *end || !(*out >= low && *out <= high) ? -1 : 0;
+}
+
+static int set(struct settings *settings, int option, const char *value)
+{
+    double n;
+
+    switch (option) {
+    case 'r':
+        if (number(value, 1, BENCH_MAX_ROUNDS, &n))
+            return -1;
+        settings->plan.rounds = (int)n;
+        return 0;
+    case 's':
+        if (number(value, 0.01, 600, &n))
+            return -1;
+        settings->plan.window_ns = (uint64_t)(n * 1e9);
+        return 0;
+    case 'p':
+        settings->pin = value;
+        return strcmp(value, "same") && strcmp(value, "none") ? -1 : 0;
+    case 'o':
+        settings->plan.only = value;
+        return 0;
+    case 'S':
+        settings->program = value;
+        return 0;
+    case 'u':
+        settings->url = value;
+        return 0;
+    case 'x':
+        settings->path = value;
+        return 0;
+    case 'h':
+        settings->help = true;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int parse(struct settings *settings, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"rounds", required_argument, NULL, 'r'},
+        {"seconds", required_argument, NULL, 's'},
+        {"pin", required_argument, NULL, 'p'},
+        {"only", required_argument, NULL, 'o'},
+        {"server", required_argument, NULL, 'S'},
+        {"url", required_argument, NULL, 'u'},
+        {"unix", required_argument, NULL, 'x'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+    int which = 0;
+
+    while ((option = getopt_long(argc, argv, "", options, &which)) != -1) {
+        if (option == '?')
+            return -1;
+        if (set(settings, option, optarg)) {
+            fprintf(stderr, "nxlock-bench: --%s does not take '%s'\n",
+                options[which].name, optarg);
+            return -1;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "nxlock-bench: '%s' is one argument too many\n",
+            argv[optind]);
+        return -1;
+    }
+    return 0;
+}
+
+/* The cpu to share: the last one we may use, since the first ones serve the
+ * machine's interrupts. */
+static int choose_cpu(struct plan *plan)
+{
+    CPU_ZERO(&plan->one);
+    if (sched_getaffinity(0, sizeof(plan->all), &plan->all)) {
+        perror("nxlock-bench: sched_getaffinity");
+        return -1;
+    }
+    for (size_t cpu = CPU_SETSIZE; cpu-- > 0;) {
+        if (CPU_ISSET(cpu, &plan->all)) {
+            CPU_SET(cpu, &plan->one);
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int bench(struct settings *settings, struct server *server)
+{
+    struct plan *plan = &settings->plan;
+    bool given = settings->url || settings->path;
+    int failed = 1;
+
+    if (!settings->pin)
+        settings->pin = given ? "none" : "same";
+    plan->pin = strcmp(settings->pin, "same") == 0;
+    plan->server = server;
+    if (choose_cpu(plan))
+        return 1;
+    if (given ? server_given(server, settings->url, settings->path)
+              : server_start(server, settings->program))
+        return 1;
+    if (plan_make(plan) == 0) {
+        int stopped = plan_run(plan);
+
+        failed = report_print(plan) + stopped;
+    }
+    plan_free(plan);
+    server_stop(server);
+    return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {
+        .plan = {.rounds = 15, .window_ns = 300000000, .pin = true},
+        .program = "redis-server",
+    };
+    struct server server = {0};
+
+    if (parse(&settings, argc, argv)) {
+        fputs("Try 'nxlock-bench --help'.\n", stderr);
+        return 2;
+    }
+    if (settings.help) {
+        fputs(help, stdout);
+        return 0;
+    }
+    return bench(&settings, &server);
+}

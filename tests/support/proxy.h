@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bad network between a client and a real server: one thread that passes
+ * bytes on, and delays, holds, drops or cuts them as the test says. What a
+ * function orders is in force when it returns, for the connections there are
+ * and for later ones. Listens on a unix socket and on 127.0.0.1.
+ */
+#ifndef NXLOCK_TEST_PROXY_H
+#define NXLOCK_TEST_PROXY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct proxy;
+
+enum proxy_way {
+    PROXY_UP,  /* client to server: requests */
+    PROXY_DOWN /* server to client: replies */
+};
+
+/* To the server at a unix socket's path or, with path NULL, at
+ * 127.0.0.1:port. Never NULL. */
+struct proxy *proxy_start(const char *path, uint16_t port);
+/* Cuts everything and frees; NULL is fine. */
+void proxy_stop(struct proxy *p);
+
+const char *proxy_url(const struct proxy *p);     /* unix:///... */
+const char *proxy_tcp_url(const struct proxy *p); /* redis://127.0.0.1:... */
+
+/* Every byte that comes from now on is passed on that much later. */
+void proxy_delay(struct proxy *p, enum proxy_way way, int ms);
+/* Nothing is passed on while held; afterwards everything is. */
+void proxy_hold(struct proxy *p, enum proxy_way way, bool held);
+/* What comes is thrown away: a reply is lost after its request arrived. */
+void proxy_drop(struct proxy *p, enum proxy_way way, bool dropped);
+/* A connection that has passed on this many more bytes that way, counted
+ * from now or from its start, is cut there (as by proxy_cut). Once. */
+void proxy_cut_after(struct proxy *p, enum proxy_way way, size_t bytes);
+
+/* Closes all connections, to both sides. reset: with a TCP reset (of unix
+ * sockets only when bytes are unread). New ones are welcome. */
+void proxy_cut(struct proxy *p, bool reset);
+/* Closes the listening sockets: connecting is refused; false opens them at
+ * the same places again. Connections stay. */
+void proxy_refuse(struct proxy *p, bool refused);
+
+/* Bytes that came from the sender that way, over all connections; held,
+ * dropped and delayed ones too. */
+uint64_t proxy_bytes(struct proxy *p, enum proxy_way way);
+/* Waits until that is at least so many, 10 s at most; false: it was not. */
+bool proxy_await(struct proxy *p, enum proxy_way way, uint64_t bytes);
+size_t proxy_connections(struct proxy *p); /* open now */
+size_t proxy_accepted(struct proxy *p);    /* since the start */
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The server is a child that the kernel kills when this process ends in
+ * whatever way. It is "started" when it has answered a PING, "frozen" and
+ * "killed" when waitpid() has said so: nothing is assumed after a while.
+ */
+#include "support/redis.h"
+
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { START_TRIES = 5, READY_MS = 10000, ARGS_MAX = 32 + REDIS_EXTRA };
+
+static const char *program(void)
+{
+    const char *asked = getenv("NXLOCK_REDIS_SERVER");
+    return asked != NULL && *asked != '\0' ? asked : "redis-server";
+}
+
+static bool program_exists(void)
+{
+    const char *name = program(), *path = getenv("PATH");
+    char full[4096];
+
+    if (strchr(name, '/') != NULL)
+        return access(name, X_OK) == 0;
+    while (path != NULL && *path != '\0') {
+        size_t len = strcspn(path, ":");
+        snprintf(full, sizeof(full), "%.*s/%s", (int)len, path, name);
+        if (access(full, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+/* In the child: no descriptor of the test's may live on in the server. */
+static void become_server(char **args, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(args[0], args);
+    _exit(127);
+}
+
+static void launch(struct redis *r)
+{
+    char port[8], name[256];
+    char *args[ARGS_MAX] = {name, "--bind", "127.0.0.1", "--port", port,
+        "--unixsocket", r->path, "--dir", r->dir, "--logfile", r->log,
+        "--save", "", "--appendonly", "no", "--daemonize", "no"};
+    size_t count = 17;
+
+    snprintf(port, sizeof(port), "%u", (unsigned)r->port);
+    snprintf(name, sizeof(name), "%s", program());
+    for (size_t i = 0; i < r->extras; i++)
+        args[count++] = r->extra[i];
+    args[count] = NULL;
+    pid_t parent = getpid();
+    r->pid = fork();
+    if (r->pid == 0)
+        become_server(args, parent);
+    if (r->pid < 0)
+        fail_msg("fork: %s", strerror(errno));
+    r->frozen = false;
+}
+
+static const char *password_of(const struct redis *r)
+{
+    for (size_t i = 0; i + 1 < r->extras; i++)
+        if (strcmp(r->extra[i], "--requirepass") == 0)
+            return r->extra[i + 1];
+    return NULL;
+}
+
+static void disconnect(struct redis *r)
+{
+    if (r->context != NULL)
+        redisFree(r->context);
+    r->context = NULL;
+}
+
+/* True when the server answered; the connection is kept. */
+static bool answers(struct redis *r)
+{
+    struct timeval limit = {READY_MS / 1000, 0};
+    const char *password = password_of(r);
+    redisReply *reply;
+    bool good;
+
+    disconnect(r);
+    r->context = redisConnectUnixWithTimeout(r->path, limit);
+    if (r->context == NULL || r->context->err != 0)
+        return false;
+    fcntl(r->context->fd, F_SETFD, FD_CLOEXEC);
+    redisSetTimeout(r->context, limit);
+    if (password != NULL) {
+        reply = redisCommand(r->context, "AUTH %s", password);
+        if (reply != NULL)
+            freeReplyObject(reply);
+    }
+    reply = redisCommand(r->context, "PING");
+    good = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return good;
+}
+
+/* False: it ended by itself, as when its port was taken meanwhile. */
+static bool wait_ready(struct redis *r)
+{
+    int64_t end = test_now_ms() + READY_MS;
+
+    while (test_now_ms() < end) {
+        if (answers(r))
+            return true;
+        if (waitpid(r->pid, NULL, WNOHANG) == r->pid) {
+            r->pid = 0;
+            return false;
+        }
+        test_pause_ms(5);
+    }
+    redis_kill(r);
+    return false;
+}
+
+static void show_log(const struct redis *r)
+{
+    char line[512];
+    FILE *log = fopen(r->log, "re");
+
+    while (log != NULL && fgets(line, sizeof(line), log) != NULL)
+        print_error("  %s: %s", program(), line);
+    if (log != NULL)
+        fclose(log);
+}
+
+static void find_places(struct redis *r)
+{
+    local_dir_make(r->dir);
+    local_path(r->path, r->dir, "redis.sock");
+    local_path(r->log, r->dir, "log");
+    snprintf(r->unix_url, sizeof(r->unix_url), "unix://%s", r->path);
+}
+
+static void find_port(struct redis *r)
+{
+    r->port = 0;
+    int fd = local_listen_tcp(&r->port);
+    if (fd < 0)
+        fail_msg("no free port on 127.0.0.1");
+    close(fd);
+    snprintf(
+        r->url, sizeof(r->url), "redis://127.0.0.1:%u", (unsigned)r->port);
+}
+
+int redis_start(struct redis *r, ...)
+{
+    va_list extra;
+
+    memset(r, 0, sizeof(*r));
+    if (!program_exists()) {
+        const char *skip_live = getenv("NXLOCK_SKIP_LIVE");
+        if (skip_live != NULL && strcmp(skip_live, "1") == 0)
+            return test_skip("no redis-server, and NXLOCK_SKIP_LIVE=1");
+        fail_msg("%s is not installed (NXLOCK_SKIP_LIVE=1 skips)", program());
+    }
+    va_start(extra, r);
+    for (char *a = va_arg(extra, char *); a != NULL; a = va_arg(extra, char *))
+        if (r->extras == REDIS_EXTRA ||
+            (r->extra[r->extras++] = strdup(a)) == NULL)
+            abort();
+    va_end(extra);
+    find_places(r);
+    for (int i = 0; i < START_TRIES; i++) {
+        find_port(r);
+        launch(r);
+        if (wait_ready(r))
+            return 0;
+    }
+    show_log(r);
+    redis_stop(r);
+    fail_msg("%s does not start", program());
+    return -1;
+}
+
+void redis_kill(struct redis *r)
+{
+    disconnect(r);
+    if (r->pid <= 0)
+        return;
+    kill(r->pid, SIGKILL);
+    while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    r->pid = 0;
+    r->frozen = false;
+}
+
+void redis_stop(struct redis *r)
+{
+    redis_kill(r);
+    local_dir_remove(r->dir);
+    for (size_t i = 0; i < r->extras; i++)
+        free(r->extra[i]);
+    memset(r, 0, sizeof(*r));
+}
+
+void redis_restart(struct redis *r)
+{
+    redis_kill(r);
+    for (int i = 0; i < START_TRIES; i++) {
+        launch(r);
+        if (wait_ready(r))
+            return;
+        test_pause_ms(100); /* somebody may hold its port for a moment */
+    }
+    show_log(r);
+    fail_msg("%s does not start again", program());
+}
+
+static void change(struct redis *r, int number, int options, bool frozen)
+{
+    int status;
+
+    if (r->pid <= 0 || kill(r->pid, number) != 0)
+        fail_msg("there is no server to stop or continue");
+    pid_t pid;
+    while ((pid = waitpid(r->pid, &status, options)) < 0 && errno == EINTR)
+        ;
+    bool reached = pid == r->pid &&
+                   (frozen ? WIFSTOPPED(status) : WIFCONTINUED(status));
+    if (!reached)
+        fail_msg("the server has ended by itself");
+    r->frozen = frozen;
+}
+
+void redis_freeze(struct redis *r)
+{
+    if (!r->frozen)
+        change(r, SIGSTOP, WUNTRACED, true);
+}
+
+void redis_thaw(struct redis *r)
+{
+    if (r->frozen)
+        change(r, SIGCONT, WCONTINUED, false);
+}
+
+/* A connection that the server closed is replaced before it is used: hiredis
+ * would raise SIGPIPE. */
+static void make_ready(struct redis *r)
+{
+    char byte;
+
+    if (r->frozen || r->pid <= 0)
+        fail_msg("the server is frozen or down: it cannot be asked");
+    if (r->context != NULL && r->context->err == 0 &&
+        recv(r->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+        errno == EAGAIN)
+        return;
+    if (!answers(r))
+        fail_msg("the server does not answer");
+}
+
+static redisReply *ask(struct redis *r, const char *first, va_list more)
+{
+    const char *args[64];
+    int count = 0;
+
+    make_ready(r);
+    for (const char *a = first; a != NULL; a = va_arg(more, const char *)) {
+        if (count == 64)
+            abort();
+        args[count++] = a;
+    }
+    redisReply *reply = redisCommandArgv(r->context, count, args, NULL);
+    if (reply == NULL)
+        fail_msg("%s: %s", args[0], r->context->errstr);
+    return reply;
+}
+
+redisReply *redis_command(struct redis *r, ...)
+{
+    va_list more;
+
+    va_start(more, r);
+    const char *first = va_arg(more, const char *);
+    redisReply *reply = ask(r, first, more);
+    va_end(more);
+    return reply;
+}
+
+redisReply *redis_commandf(struct redis *r, const char *format, ...)
+{
+    va_list args;
+
+    make_ready(r);
+    va_start(args, format);
+    redisReply *reply = redisvCommand(r->context, format, args);
+    va_end(args);
+    if (reply == NULL)
+        fail_msg("%s: %s", format, r->context->errstr);
+    return reply;
+}
+
+long long redis_run(struct redis *r, ...)
+{
+    va_list more;
+
+    va_start(more, r);
+    const char *first = va_arg(more, const char *);
+    redisReply *reply = ask(r, first, more);
+    va_end(more);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", first, reply->str);
+    long long number = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    freeReplyObject(reply);
+    return number;
+}
+
+bool redis_get(struct redis *r, const char *key, char *buf, size_t size)
+{
+    redisReply *reply = redis_command(r, "GET", key, NULL);
+    bool found = reply->type == REDIS_REPLY_STRING;
+
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("GET %s: %s", key, reply->str);
+    if (found)
+        snprintf(buf, size, "%s", reply->str);
+    freeReplyObject(reply);
+    return found;
+}
+
+int64_t redis_pttl(struct redis *r, const char *key)
+{
+    return redis_run(r, "PTTL", key, NULL);
+}
+
+bool redis_exists(struct redis *r, const char *key)
+{
+    return redis_run(r, "EXISTS", key, NULL) == 1;
+}
+
+long redis_clients(struct redis *r)
+{
+    redisReply *reply = redis_command(r, "CLIENT", "LIST", NULL);
+    long count = -1;
+
+    for (const char *at = reply->str; at != NULL && *at != '\0'; at++)
+        count += *at == '\n';
+    freeReplyObject(reply);
+    return count;
+}
+
+long redis_calls(struct redis *r, const char *command)
+{
+    char field[64];
+    redisReply *reply = redis_command(r, "INFO", "commandstats", NULL);
+
+    snprintf(field, sizeof(field), "cmdstat_%s:calls=", command);
+    const char *at = reply->str ? strstr(reply->str, field) : NULL;
+    long calls = at ? strtol(at + strlen(field), NULL, 10) : 0;
+    freeReplyObject(reply);
+    return calls;
+}

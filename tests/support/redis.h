@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A real server of the test's own: private directory, unix socket and port
+ * of 127.0.0.1, nothing on disk that outlives it. It dies with the test
+ * program. Which program: $NXLOCK_REDIS_SERVER, else redis-server.
+ *
+ * Functions without a result fail the test when they cannot do their work;
+ * so they belong to the thread that runs the test.
+ */
+#ifndef NXLOCK_TEST_REDIS_H
+#define NXLOCK_TEST_REDIS_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "support/local.h"
+
+#define REDIS_EXTRA 24
+
+struct redis {
+    pid_t pid; /* 0: it does not run */
+    bool frozen;
+    uint16_t port;
+    char dir[LOCAL_PATH], path[LOCAL_PATH], log[LOCAL_PATH];
+    char url[LOCAL_PATH + 16];      /* redis://127.0.0.1:port */
+    char unix_url[LOCAL_PATH + 16]; /* unix:///... */
+    char *extra[REDIS_EXTRA];
+    size_t extras;
+    redisContext *context; /* the fixture's own connection */
+};
+
+/* Starts it with more arguments ("--requirepass", "x", ..., NULL) and waits
+ * until it answers. 0; or -1 in a fixture that is to be skipped, which the
+ * fixture returns. A missing server is a failure, or a skip when the
+ * environment has NXLOCK_SKIP_LIVE=1. */
+int redis_start(struct redis *r, ...) __attribute__((sentinel));
+/* Kills it and removes its directory; of all zero too. */
+void redis_stop(struct redis *r);
+
+void redis_kill(struct redis *r);    /* crash: SIGKILL, and gone on return */
+void redis_restart(struct redis *r); /* same places; data gone without AOF */
+void redis_freeze(struct redis *r);  /* SIGSTOP; it is stopped on return */
+void redis_thaw(struct redis *r);
+
+/* The server's answer to one command, never NULL, to be freed with
+ * freeReplyObject(). The arguments end with NULL. */
+redisReply *redis_command(struct redis *r, ...) __attribute__((sentinel));
+/* The same in hiredis' format: "SET %s %b". */
+redisReply *redis_commandf(struct redis *r, const char *format, ...);
+/* Fails on an error reply; returns an integer reply's number, else 0. */
+long long redis_run(struct redis *r, ...) __attribute__((sentinel));
+
+/* The value, zero-ended, into buf; false: no such key. */
+bool redis_get(struct redis *r, const char *key, char *buf, size_t size);
+int64_t redis_pttl(struct redis *r, const char *key); /* -2, -1, or ms */
+bool redis_exists(struct redis *r, const char *key);
+/* Connections other than the fixture's own. */
+long redis_clients(struct redis *r);
+/* How often a command ran since the server started ("set", "evalsha"). */
+long redis_calls(struct redis *r, const char *command);
+
+#endif

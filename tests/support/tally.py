@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tally.py RUN TESTLOG TALLY: counts the cases of one meson test run.
+
+Prints one line for the run, the output of what failed and the reasons of
+what was skipped; appends "passed failed skipped" to the file TALLY. A cmocka
+or TAP program counts by its cases, any other program as one.
+"""
+
+import json
+import re
+import sys
+
+TAIL_LINES = 60
+
+OK = re.compile(r"^\[ +OK \] ", re.M)
+BAD = re.compile(r"^\[ +(?:FAILED|ERROR) +\] (?!\d+ test)(\w[^\n]*)$", re.M)
+SKIPPED = re.compile(r"^\[ +SKIPPED \] (?!\d+ test)(\w[^\n]*)$", re.M)
+TAP = re.compile(r"^(not )?ok \d+([^#\n]*)(#\s*SKIP[^\n]*)?", re.M | re.I)
+REASON = re.compile(r"SKIP(?:PED)?:[^\n]*|# *SKIP[^\n]*", re.I)
+
+
+def cases(text):
+    """(passed, failed, skipped) that a program's output reports."""
+    if re.search(r"^1\.\.\d+", text, re.M):
+        found = [(bool(m[1]), bool(m[3])) for m in TAP.finditer(text)]
+        skipped = sum(1 for bad, skip in found if skip and not bad)
+        failed = sum(1 for bad, _ in found if bad)
+        return len(found) - failed - skipped, failed, skipped
+    # cmocka names a case again in its summary: names count once.
+    return (len(OK.findall(text)), len(set(BAD.findall(text))),
+            len(set(SKIPPED.findall(text))))
+
+
+def count(test):
+    text = test.get("stdout", "") + "\n" + test.get("stderr", "")
+    passed, failed, skipped = cases(text)
+    good = test["result"] in ("OK", "EXPECTEDFAIL")
+    if passed + failed + skipped == 0:
+        if test["result"] == "SKIP":
+            return 0, 0, 1
+        return (1, 0, 0) if good else (0, 1, 0)
+    if not good and test["result"] != "SKIP" and failed == 0:
+        failed = 1  # it crashed, hung, or left with an error
+    return passed, failed, skipped
+
+
+def main(run, log, tally):
+    total = [0, 0, 0]
+    reasons = {}
+    with open(log, encoding="utf-8") as lines:
+        tests = [json.loads(line) for line in lines if line.strip()]
+    for test in tests:
+        numbers = count(test)
+        total = [a + b for a, b in zip(total, numbers)]
+        text = test.get("stdout", "") + "\n" + test.get("stderr", "")
+        if numbers[1]:
+            print(f"--- {run}: {test['name']}: {test['result']}, "
+                  f"exit {test.get('returncode')}")
+            print("\n".join(text.rstrip().splitlines()[-TAIL_LINES:]))
+            print("---")
+        if numbers[2]:
+            for reason in set(REASON.findall(text)) or {"no reason given"}:
+                reasons.setdefault(reason, []).append(
+                    test["name"].split(" / ")[-1])
+    for reason, names in sorted(reasons.items()):
+        print(f"    skipped in {', '.join(names)}: {reason}")
+    print(f"{run}: {len(tests)} programs, {total[0]} passed, "
+          f"{total[1]} failed, {total[2]} skipped", flush=True)
+    with open(tally, "a", encoding="utf-8") as out:
+        print(*total, file=out)
+    return 1 if total[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

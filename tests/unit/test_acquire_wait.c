@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Acquire over several rounds: when the next one starts, and with which
+ * token. */
+#include "support/test.h"
+
+#include "unit/acquire_rig.h"
+
+static void busy_is_tried_again(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, NS_PER_S, 2 * NS_PER_S);
+    say(&a, 0, busy(LEFT_UNKNOWN), T0 + MS);
+    assert_asks(&a, "");
+    assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
+    uint64_t wake = acquire_wake(&a);
+    assert_between(wake, T0 + MS + FIRST / 2, T0 + MS + FIRST);
+    acquire_tick(&a, wake - 1);
+    assert_asks(&a, "");
+    say(&a, 0, granted(T0), wake - 1); /* of the first round: stale */
+    assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
+    assert_false(acquire_wants_left(&a));
+    acquire_tick(&a, wake);
+    assert_true(acquire_wants_left(&a));
+    assert_asks(&a, "S0"); /* the token was not taken */
+    say(&a, 0, granted(wake), wake + MS);
+    assert_int_equal(acquire_verdict(&a), VERDICT_YES);
+    assert_int_equal(a.deadline, wake + 988 * MS);
+}
+
+static void delays_grow(void **state)
+{
+    (void)state;
+    struct acquire a;
+    uint64_t now = T0, delay = 0;
+    start(&a, 1, NEVER, NEVER);
+    for (int i = 0; i < 1000; i++) {
+        all_say(&a, busy(LEFT_FOREVER), now);
+        delay = acquire_wake(&a) - now;
+        assert_in_range(delay, FIRST / 2, MOST);
+        now = next_round(&a);
+        assert_asks(&a, "S0");
+    }
+    assert_in_range(delay, MOST / 2, MOST);
+    say(&a, 0, granted(now), now);
+    assert_int_equal(acquire_verdict(&a), VERDICT_YES);
+}
+
+static void doubt_takes_a_fresh_token(void **state)
+{
+    (void)state;
+    struct acquire a;
+    struct ask ask;
+    start(&a, 1, NEVER, NEVER);
+    all_say(&a, cut(T0), T0);
+    next_round(&a);
+    assert_asks(&a, "T S0");
+    all_say(&a, refused(FAULT_RETRY), acquire_wake(&a) - 1);
+    next_round(&a);
+    assert_asks(&a, "S0");
+    acquire_tick(&a, acquire_wake(&a)); /* silent */
+    assert_true(acquire_next(&a, &ask));
+    acquire_withdrawn(&a, 0);
+    assert_asks(&a, "");
+    next_round(&a);
+    assert_asks(&a, "S0");
+    acquire_tick(&a, acquire_wake(&a));
+    assert_asks(&a, "U0");
+    next_round(&a);
+    assert_asks(&a, "T S0");
+    /* Granted, but too late. */
+    say(&a, 0, granted(T0), T0 + 3 * NS_PER_S);
+    assert_asks(&a, "U0");
+    next_round(&a);
+    assert_asks(&a, "T S0");
+    acquire_cancel(&a);
+    assert_asks(&a, "U0");
+}
+
+static void many_servers_take_a_fresh_token(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 2, NEVER, NEVER);
+    say(&a, 1, busy(LEFT_UNKNOWN), T0);
+    assert_asks(&a, "U0");
+    next_round(&a);
+    assert_asks(&a, "T S0 S1");
+    all_say(&a, refused(FAULT_RETRY), acquire_wake(&a) - 1);
+    next_round(&a);
+    assert_asks(&a, "T S0 S1");
+}
+
+static void wakes_when_the_holder_ends(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, NEVER, NEVER);
+    all_say(&a, busy(0), T0); /* as if it had been asked */
+    assert_between(acquire_wake(&a), T0 + MS, T0 + 2 * MS);
+    uint64_t now = next_round(&a);
+    drain(&a, (char[WORDS_MAX]){0});
+    all_say(&a, busy(3), now);
+    assert_between(acquire_wake(&a), now + 4 * MS, now + 5 * MS);
+    now = next_round(&a);
+    drain(&a, (char[WORDS_MAX]){0});
+    all_say(&a, busy(INT64_MAX), now);
+    assert_true(acquire_wake(&a) <= now + MOST);
+    now = next_round(&a); /* an old answer is no answer */
+    drain(&a, (char[WORDS_MAX]){0});
+    all_say(&a, busy(LEFT_UNKNOWN), now);
+    assert_true(acquire_wake(&a) >= now + FIRST / 2);
+    assert_int_equal(a.left_ms, LEFT_UNKNOWN);
+}
+
+static void wakes_for_the_first_of_two_holders(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 4, NEVER, NEVER);
+    say(&a, 0, busy(9), T0);
+    say(&a, 1, busy(1), T0);
+    assert_asks(&a, "U2 U3");
+    assert_int_equal(a.left_ms, 1);
+    assert_between(acquire_wake(&a), T0 + 2 * MS, T0 + 3 * MS);
+}
+
+static void left_does_not_hurry_a_broken_quorum(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 3, NEVER, NEVER);
+    say(&a, 0, refused(FAULT_RETRY), T0);
+    say(&a, 1, granted(T0), T0);
+    say(&a, 2, refused(FAULT_RETRY), T0);
+    assert_asks(&a, "U1");
+    assert_true(acquire_wake(&a) >= T0 + FIRST / 2);
+    start(&a, 3, NEVER, NEVER);
+    say(&a, 0, busy(0), T0);
+    acquire_tick(&a, T0 + BUDGET); /* the other two are silent */
+    assert_asks(&a, "U1 U2");
+    assert_true(acquire_wake(&a) >= T0 + BUDGET + FIRST / 2);
+}
+
+static void no_wait_is_one_round(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, 0, 2 * NS_PER_S);
+    all_say(&a, busy(LEFT_UNKNOWN), T0);
+    assert_int_equal(acquire_verdict(&a), VERDICT_NO);
+    start(&a, 1, 0, 2 * NS_PER_S);
+    all_say(&a, refused(FAULT_UNREACHABLE), T0);
+    assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
+    start(&a, 1, 0, 2 * NS_PER_S);
+    all_say(&a, cut(T0), T0 + MS);
+    assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
+}
+
+static void last_round_at_the_end_of_the_wait(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, 3 * MS, 2 * NS_PER_S);
+    all_say(&a, busy(LEFT_UNKNOWN), T0);
+    assert_int_equal(next_round(&a), T0 + 3 * MS);
+    assert_asks(&a, "S0");
+    assert_int_equal(acquire_wake(&a), T0 + 3 * MS + BUDGET);
+    all_say(&a, busy(LEFT_UNKNOWN), T0 + 4 * MS);
+    assert_int_equal(acquire_verdict(&a), VERDICT_NO);
+    assert_true(acquire_wake(&a) == NEVER);
+}
+
+/* The wait fills the call, so the last round starts early enough to end. */
+static uint64_t last_start(uint64_t slowest_answer)
+{
+    struct acquire a;
+    uint64_t end = T0 + 400 * MS, now = T0 + slowest_answer;
+    start(&a, 1, 400 * MS, 400 * MS);
+    all_say(&a, busy(LEFT_UNKNOWN), now);
+    while (acquire_verdict(&a) == VERDICT_OPEN) {
+        now = next_round(&a);
+        assert_true(now < end);
+        drain(&a, (char[WORDS_MAX]){0});
+        all_say(&a, busy(LEFT_UNKNOWN), now);
+    }
+    assert_int_equal(acquire_verdict(&a), VERDICT_NO);
+    return now - T0;
+}
+
+static void last_round_can_end_in_time(void **state)
+{
+    (void)state;
+    assert_int_equal(last_start(0), 399 * MS);
+    assert_int_equal(last_start(MS / 4), 399 * MS);
+    assert_int_equal(last_start(20 * MS), 360 * MS);
+    assert_int_equal(last_start(99 * MS), 300 * MS); /* the budget */
+}
+
+static void no_time_for_another_round(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, 80 * MS, 80 * MS);
+    all_say(&a, busy(LEFT_UNKNOWN), T0 + 30 * MS);
+    assert_int_equal(acquire_verdict(&a), VERDICT_NO);
+}
+
+static void silent_then_no_time(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, 150 * MS, 150 * MS);
+    acquire_tick(&a, T0 + BUDGET);
+    assert_asks(&a, "U0");
+    assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
+}
+
+static void passing_fault_is_tried_again(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, NS_PER_S, 2 * NS_PER_S);
+    all_say(&a, refused(FAULT_UNREACHABLE), T0);
+    uint64_t now = next_round(&a);
+    assert_asks(&a, "S0");
+    say(&a, 0, granted(now), now);
+    assert_int_equal(acquire_verdict(&a), VERDICT_YES);
+    assert_int_equal(a.fault, FAULT_UNREACHABLE);
+    start(&a, 1, 3 * MS, 2 * NS_PER_S);
+    all_say(&a, refused(FAULT_UNREACHABLE), T0);
+    now = next_round(&a);
+    assert_asks(&a, "S0");
+    all_say(&a, refused(FAULT_RETRY), now); /* the last round's is told */
+    assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
+    assert_int_equal(a.fault, FAULT_RETRY);
+}
+
+static void lasting_fault_is_final(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, NEVER, NEVER);
+    all_say(&a, refused(FAULT_DENIED), T0);
+    assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
+    assert_int_equal(a.fault, FAULT_DENIED);
+    start(&a, 3, NEVER, NEVER);
+    say(&a, 0, refused(FAULT_DENIED), T0);
+    say(&a, 1, busy(LEFT_UNKNOWN), T0);
+    assert_asks(&a, "U2"); /* the other two may still grant */
+    next_round(&a);
+    assert_asks(&a, "T S0 S1 S2");
+    play(&a, "gb", T0);
+    say(&a, 2, refused(FAULT_DENIED), T0); /* one in each round */
+    assert_asks(&a, "U0");
+    next_round(&a);
+    assert_asks(&a, "T S0 S1 S2");
+    say(&a, 0, refused(FAULT_DENIED), T0);
+    say(&a, 1, refused(FAULT_DENIED), T0);
+    assert_asks(&a, "U2");
+    assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
+}
+
+static void late_grant_is_tried_again(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, 2 * NS_PER_S, 2 * NS_PER_S);
+    say(&a, 0, granted(T0), T0 + 990 * MS);
+    assert_asks(&a, "U0");
+    assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
+    uint64_t now = next_round(&a);
+    assert_asks(&a, "T S0");
+    say(&a, 0, granted(now), now + 990 * MS);
+    assert_asks(&a, "U0");
+    assert_int_equal(acquire_verdict(&a), VERDICT_LATE);
+    start(&a, 1, 2 * NS_PER_S, 2 * NS_PER_S);
+    say(&a, 0, granted(T0), T0 + 990 * MS);
+    assert_asks(&a, "U0");
+    next_round(&a);
+    assert_asks(&a, "T S0");
+    say(&a, 0, busy(LEFT_UNKNOWN), T0 + 2 * NS_PER_S);
+    assert_int_equal(acquire_verdict(&a), VERDICT_NO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(busy_is_tried_again),
+        cmocka_unit_test(delays_grow),
+        cmocka_unit_test(doubt_takes_a_fresh_token),
+        cmocka_unit_test(many_servers_take_a_fresh_token),
+        cmocka_unit_test(wakes_when_the_holder_ends),
+        cmocka_unit_test(wakes_for_the_first_of_two_holders),
+        cmocka_unit_test(left_does_not_hurry_a_broken_quorum),
+        cmocka_unit_test(no_wait_is_one_round),
+        cmocka_unit_test(last_round_at_the_end_of_the_wait),
+        cmocka_unit_test(last_round_can_end_in_time),
+        cmocka_unit_test(no_time_for_another_round),
+        cmocka_unit_test(silent_then_no_time),
+        cmocka_unit_test(passing_fault_is_tried_again),
+        cmocka_unit_test(lasting_fault_is_final),
+        cmocka_unit_test(late_grant_is_tried_again),
+    };
+    return cmocka_run_group_tests_name("acquire_wait", tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* The exact bytes of each command, and that a kept one is the same bytes. */
+#include "support/test.h"
+
+#include <stdlib.h>
+
+#include "wire/command.h"
+
+static void assert_bytes(struct buf *b, const char *bytes, size_t len)
+{
+    assert_int_equal(buf_len(b), len);
+    assert_memory_equal(buf_head(b), bytes, len);
+    buf_clear(b);
+}
+
+static void assert_text(struct buf *b, const char *text)
+{
+    assert_bytes(b, text, strlen(text));
+}
+
+static struct verb verb_of(enum verb_kind kind, const char *token)
+{
+    return (struct verb){
+        .kind = kind,
+        .key = slice_of("invoice:42"),
+        .token = slice_of(token),
+        .ttl_ms = 30000,
+    };
+}
+
+static void test_append_is_binary_safe(void **state)
+{
+    struct buf out = {0};
+    struct slice argv[COMMAND_ARGS] = {
+        slice_of("ECHO"), {"a\0\r\n", 4}, {NULL, 0}};
+
+    (void)state;
+    assert_true(command_append(&out, 3, argv));
+    static const char bytes[] =
+        "*3\r\n$4\r\nECHO\r\n$4\r\na\0\r\n\r\n$0\r\n\r\n";
+    assert_bytes(&out, bytes, sizeof bytes - 1);
+
+    for (int i = 0; i < COMMAND_ARGS; i++)
+        argv[i] = slice_of("x");
+    assert_true(command_append(&out, COMMAND_ARGS, argv));
+    assert_int_equal(buf_len(&out), 4 + COMMAND_ARGS * 7);
+    buf_free(&out);
+}
+
+static void test_verbs(void **state)
+{
+    struct buf out = {0};
+    char expected[300];
+
+    (void)state;
+    struct verb verb = verb_of(VERB_ACQUIRE, "tok-1");
+    assert_true(command_verb(&out, &verb, NULL));
+    assert_text(&out, "*6\r\n$3\r\nSET\r\n$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n"
+                      "$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
+
+    verb = verb_of(VERB_EXTEND, "tok-1");
+    verb.ttl_ms = UINT32_MAX;
+    assert_true(command_verb(&out, &verb, NULL));
+    snprintf(expected, sizeof expected,
+        "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
+        "$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n$10\r\n4294967295\r\n",
+        scripts[SCRIPT_EXTEND].sha1);
+    assert_text(&out, expected);
+
+    verb = verb_of(VERB_RELEASE, "tok-1");
+    assert_true(command_verb(&out, &verb, NULL));
+    snprintf(expected, sizeof expected,
+        "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
+        "$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n",
+        scripts[SCRIPT_RELEASE].sha1);
+    assert_text(&out, expected);
+
+    /* The token of an INSPECT is compared here, not there. */
+    verb = verb_of(VERB_INSPECT, "tok-1");
+    assert_true(command_verb(&out, &verb, NULL));
+    snprintf(expected, sizeof expected,
+        "*4\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
+        "$10\r\ninvoice:42\r\n",
+        scripts[SCRIPT_INSPECT].sha1);
+    assert_text(&out, expected);
+    buf_free(&out);
+}
+
+static void test_eval_forms(void **state)
+{
+    static const struct {
+        enum verb_kind kind;
+        enum script_id script;
+        int argc;
+        const char *tail;
+    } forms[] = {
+        {VERB_EXTEND, SCRIPT_EXTEND, 6, "$5\r\ntok-1\r\n$5\r\n30000\r\n"},
+        {VERB_RELEASE, SCRIPT_RELEASE, 5, "$5\r\ntok-1\r\n"},
+        {VERB_INSPECT, SCRIPT_INSPECT, 4, ""},
+    };
+    struct buf out = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        char expected[2048];
+        struct verb verb = verb_of(forms[i].kind, "tok-1");
+        struct slice body = scripts[forms[i].script].body;
+        assert_true(command_verb_eval(&out, &verb));
+        snprintf(expected, sizeof expected,
+            "*%d\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n$1\r\n1\r\n"
+            "$10\r\ninvoice:42\r\n%s",
+            forms[i].argc, body.len, body.data, forms[i].tail);
+        assert_text(&out, expected);
+    }
+    buf_free(&out);
+}
+
+static void test_small_commands(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    assert_true(command_pttl(&out, slice_of("k")));
+    assert_text(&out, "*2\r\n$4\r\nPTTL\r\n$1\r\nk\r\n");
+    assert_true(command_client_kill(&out, 1234567890123));
+    assert_text(&out, "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n"
+                      "$13\r\n1234567890123\r\n");
+    buf_free(&out);
+}
+
+/* Through kept and without it: the same bytes, after what is queued. */
+static void assert_kept_equal(const struct verb *verb, struct kept *kept)
+{
+    struct buf plain = {0}, out = {0};
+
+    assert_true(command_verb(&plain, verb, NULL));
+    assert_true(buf_append(&out, "queued", 6));
+    assert_true(command_verb(&out, verb, kept));
+    buf_consume(&out, 6);
+    assert_bytes(&out, buf_head(&plain), buf_len(&plain));
+    buf_free(&plain);
+    buf_free(&out);
+}
+
+static void test_kept_is_the_same(void **state)
+{
+    /* Keys that hold the tokens, and lengths with one to three digits. */
+    char long_key[150];
+    memset(long_key, 'k', sizeof long_key);
+    const struct slice keys[] = {slice_of("aaaaa"), slice_of("bbbbb"),
+        slice_of("$5\r\naaaaa\r\n"), {"\0", 1}, {long_key, sizeof long_key}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct kept_commands kept = {0};
+        for (int kind = 0; kind < VERB_KINDS; kind++) {
+            struct kept *k = &kept.verb[kind];
+            struct verb verb = verb_of((enum verb_kind)kind, "aaaaa");
+            verb.key = keys[i];
+            assert_kept_equal(&verb, k);
+            const char *bytes = k->bytes;
+            assert_non_null(bytes);
+            verb.token = slice_of("bbbbb");
+            assert_kept_equal(&verb, k);
+            assert_ptr_equal(k->bytes, bytes);
+            /* Another ttl, another length. */
+            verb.ttl_ms = 5;
+            assert_kept_equal(&verb, k);
+            verb.token = slice_of("0123456789-much-longer");
+            assert_kept_equal(&verb, k);
+            verb.token = slice_of("0123456789-MUCH-LONGER");
+            assert_kept_equal(&verb, k);
+        }
+        kept_commands_free(&kept);
+        assert_null(kept.verb[VERB_ACQUIRE].bytes);
+        kept_commands_free(&kept);
+    }
+}
+
+static void test_kept_serves_without_formatting(void **state)
+{
+    struct kept_commands kept = {0};
+    struct buf out = {0};
+
+    (void)state;
+    for (int kind = 0; kind < VERB_KINDS; kind++) {
+        struct kept *k = &kept.verb[kind];
+        struct verb verb = verb_of((enum verb_kind)kind, "aaaaa");
+        assert_true(command_verb(&out, &verb, k));
+        /* Marked, so that bytes formatted anew would show. */
+        k->bytes[0] = '!';
+        verb.token = slice_of("ccccc");
+        if (kind == VERB_RELEASE || kind == VERB_INSPECT)
+            verb.ttl_ms = 1; /* is no part of these */
+        if (kind == VERB_INSPECT)
+            verb.token = slice_of("");
+        buf_clear(&out);
+        assert_true(command_verb(&out, &verb, k));
+        assert_int_equal(buf_head(&out)[0], '!');
+        assert_int_equal(buf_len(&out), k->len);
+        buf_clear(&out);
+    }
+    kept_commands_free(&kept);
+    buf_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_append_is_binary_safe),
+        cmocka_unit_test(test_verbs),
+        cmocka_unit_test(test_eval_forms),
+        cmocka_unit_test(test_small_commands),
+        cmocka_unit_test(test_kept_is_the_same),
+        cmocka_unit_test(test_kept_serves_without_formatting),
+    };
+    return cmocka_run_group_tests_name("command", tests, NULL, NULL);
+}

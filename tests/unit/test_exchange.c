@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* Every reply a verb can get, the bytes that ask for it and the outcome. */
+#include "support/test.h"
+
+#include "wire/exchange.h"
+
+#define TOKEN "01234567-89ab-4def-8123-456789abcdef"
+
+static const struct verb verbs[VERB_KINDS] = {
+    [VERB_ACQUIRE] = {VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, false},
+    [VERB_EXTEND] = {VERB_EXTEND, {"k", 1}, {TOKEN, 36}, 1000, false},
+    [VERB_RELEASE] = {VERB_RELEASE, {"k", 1}, {TOKEN, 36}, 0, false},
+    [VERB_INSPECT] = {VERB_INSPECT, {"k", 1}, {NULL, 0}, 0, false},
+};
+static const struct verb acquire_left = {
+    VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, true};
+static const struct verb inspect_token = {
+    VERB_INSPECT, {"k", 1}, {TOKEN, 36}, 0, false};
+
+static struct reply integer(int64_t n)
+{
+    return (struct reply){.kind = REPLY_INTEGER, .integer = n};
+}
+
+static struct reply words(enum reply_kind kind, const char *text)
+{
+    return (struct reply){.kind = kind, .bytes = slice_of(text)};
+}
+
+static struct reply array(const struct reply *items, size_t count)
+{
+    return (struct reply){.kind = REPLY_ARRAY, .count = count, .items = items};
+}
+
+static const struct reply nil = {.kind = REPLY_NIL};
+
+static void assert_slice(struct slice s, const char *text)
+{
+    assert_int_equal(s.len, strlen(text));
+    assert_memory_equal(s.data, text, s.len);
+}
+
+/* Begins and encodes; the bytes are dropped. */
+static void start(struct exchange *x, const struct verb *verb, unsigned due)
+{
+    struct buf out = {0};
+
+    exchange_begin(x, verb, NULL);
+    assert_int_equal(exchange_encode(x, &out), due);
+    assert_int_equal(x->due, due);
+    assert_true(buf_len(&out) > 0);
+    buf_free(&out);
+}
+
+/* The outcome of a verb with one reply. */
+static struct outcome after(const struct verb *verb, struct reply reply)
+{
+    struct exchange x;
+
+    start(&x, verb, 1);
+    assert_int_equal(exchange_reply(&x, &reply), EXCHANGE_DONE);
+    assert_int_equal(x.due, 0);
+    assert_int_equal(
+        x.outcome.fault == FAULT_NONE, x.outcome.kind != OUTCOME_FAULT);
+    return x.outcome;
+}
+
+static void assert_outcome(
+    const struct verb *verb, struct reply reply, int kind, int64_t left_ms)
+{
+    struct outcome o = after(verb, reply);
+    assert_int_equal(o.kind, kind);
+    assert_int_equal(o.left_ms, left_ms);
+    assert_false(o.unsure);
+    assert_int_equal(o.sent_at, 0);
+}
+
+static void assert_broken(const struct verb *verb, struct reply reply)
+{
+    struct outcome o = after(verb, reply);
+    assert_int_equal(o.kind, OUTCOME_FAULT);
+    assert_int_equal(o.fault, FAULT_NOT_REDIS);
+    assert_true(o.unsure);
+    assert_true(slice_starts(o.text, "expected "));
+}
+
+static void assert_refused(
+    const struct verb *verb, const char *error, enum fault fault)
+{
+    struct outcome o = after(verb, words(REPLY_ERROR, error));
+    assert_int_equal(o.kind, OUTCOME_FAULT);
+    assert_int_equal(o.fault, fault);
+    assert_false(o.unsure);
+    assert_slice(o.text, error);
+}
+
+static void test_acquire(void **state)
+{
+    const struct verb *v = &verbs[VERB_ACQUIRE];
+
+    (void)state;
+    assert_outcome(v, words(REPLY_STATUS, "OK"), OUTCOME_GRANTED, LEFT_UNKNOWN);
+    assert_outcome(v, nil, OUTCOME_BUSY, LEFT_UNKNOWN);
+    assert_refused(v, "OOM command not allowed", FAULT_FULL);
+    assert_refused(v, "LOADING x", FAULT_RETRY);
+    assert_broken(v, words(REPLY_STATUS, "QUEUED"));
+    assert_broken(v, words(REPLY_STATUS, ""));
+    assert_broken(v, words(REPLY_STRING, "OK"));
+    assert_broken(v, integer(1));
+    assert_broken(v, array(NULL, 0));
+}
+
+static void test_acquire_bytes(void **state)
+{
+    static const char set[] = "*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$36\r\n" TOKEN
+                              "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$4\r\n1000\r\n";
+    static const char both[] = "*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$36\r\n" TOKEN
+                               "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$4\r\n1000\r\n"
+                               "*2\r\n$4\r\nPTTL\r\n$1\r\nk\r\n";
+    struct kept_commands kept = {0};
+    struct exchange x;
+    struct buf out = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        exchange_begin(&x, &verbs[VERB_ACQUIRE], &kept);
+        assert_int_equal(exchange_encode(&x, &out), 1);
+        assert_int_equal(buf_len(&out), sizeof set - 1);
+        assert_memory_equal(buf_head(&out), set, sizeof set - 1);
+        buf_clear(&out);
+
+        exchange_begin(&x, &acquire_left, &kept);
+        assert_int_equal(exchange_encode(&x, &out), 2);
+        assert_int_equal(buf_len(&out), sizeof both - 1);
+        assert_memory_equal(buf_head(&out), both, sizeof both - 1);
+        buf_clear(&out);
+    }
+    assert_non_null(kept.verb[VERB_ACQUIRE].bytes);
+    kept_commands_free(&kept);
+    buf_free(&out);
+}
+
+static struct outcome after_two(
+    struct exchange *x, struct reply first, struct reply second)
+{
+    start(x, &acquire_left, 2);
+    assert_int_equal(exchange_reply(x, &first), EXCHANGE_WAIT);
+    assert_int_equal(x->due, 1);
+    assert_int_equal(exchange_reply(x, &second), EXCHANGE_DONE);
+    assert_int_equal(x->due, 0);
+    return x->outcome;
+}
+
+static void test_acquire_with_time_left(void **state)
+{
+    static const struct {
+        int64_t pttl, left_ms;
+    } cases[] = {{1234, 1234}, {0, 0}, {-1, LEFT_FOREVER}, {-2, 0}};
+    const struct reply ok = words(REPLY_STATUS, "OK");
+    struct exchange x;
+    struct outcome o;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        o = after_two(&x, nil, integer(cases[i].pttl));
+        assert_int_equal(o.kind, OUTCOME_BUSY);
+        assert_int_equal(o.left_ms, cases[i].left_ms);
+    }
+    o = after_two(&x, ok, integer(1000));
+    assert_int_equal(o.kind, OUTCOME_GRANTED);
+
+    /* PTTL may be forbidden: it decides nothing. */
+    o = after_two(&x, nil, words(REPLY_ERROR, "NOPERM x"));
+    assert_int_equal(o.kind, OUTCOME_BUSY);
+    assert_int_equal(o.left_ms, LEFT_UNKNOWN);
+    o = after_two(&x, ok, words(REPLY_ERROR, "NOPERM x"));
+    assert_int_equal(o.kind, OUTCOME_GRANTED);
+    assert_int_equal(o.fault, FAULT_NONE);
+
+    /* But what cannot be PTTL's answer belongs to another command. */
+    o = after_two(&x, ok, words(REPLY_STATUS, "OK"));
+    assert_int_equal(o.fault, FAULT_NOT_REDIS);
+    assert_true(o.unsure);
+    o = after_two(&x, nil, integer(-3));
+    assert_int_equal(o.fault, FAULT_NOT_REDIS);
+}
+
+static void test_first_words_outlive_the_second_reply(void **state)
+{
+    struct exchange x;
+    char volatile_words[300] = "READONLY You can't write";
+    struct reply first = words(REPLY_ERROR, volatile_words);
+
+    (void)state;
+    start(&x, &acquire_left, 2);
+    assert_int_equal(exchange_reply(&x, &first), EXCHANGE_WAIT);
+    memset(volatile_words, 'z', sizeof volatile_words);
+    struct reply second = integer(-2);
+    assert_int_equal(exchange_reply(&x, &second), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
+    assert_int_equal(x.outcome.fault, FAULT_ELSEWHERE);
+    assert_false(x.outcome.unsure);
+    assert_slice(x.outcome.text, "READONLY You can't write");
+
+    first.bytes.len = sizeof volatile_words;
+    start(&x, &acquire_left, 2);
+    assert_int_equal(exchange_reply(&x, &first), EXCHANGE_WAIT);
+    assert_int_equal(exchange_reply(&x, &second), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.text.len, sizeof x.words);
+}
+
+static void test_extend(void **state)
+{
+    const struct verb *v = &verbs[VERB_EXTEND];
+
+    (void)state;
+    assert_outcome(v, integer(1000), OUTCOME_MINE, 1000);
+    assert_outcome(v, integer(0), OUTCOME_MINE, 0);
+    assert_outcome(v, integer(-2), OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    assert_refused(v, "READONLY x", FAULT_ELSEWHERE);
+    assert_refused(v, "ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED);
+    assert_broken(v, integer(-1));
+    assert_broken(v, integer(-3));
+    assert_broken(v, nil);
+    assert_broken(v, words(REPLY_STATUS, "OK"));
+}
+
+static void test_release(void **state)
+{
+    const struct verb *v = &verbs[VERB_RELEASE];
+
+    (void)state;
+    assert_outcome(v, integer(1), OUTCOME_MINE, LEFT_UNKNOWN);
+    assert_outcome(v, integer(0), OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    assert_refused(v, "MISCONF x", FAULT_REFUSING);
+    assert_broken(v, integer(2));
+    assert_broken(v, integer(-1));
+    assert_broken(v, words(REPLY_STRING, "1"));
+}
+
+static struct outcome after_seen(
+    const struct verb *verb, const char *value, int64_t pttl)
+{
+    struct reply items[2] = {words(REPLY_STRING, value), integer(pttl)};
+    return after(verb, array(items, 2));
+}
+
+static void test_inspect(void **state)
+{
+    const struct verb *v = &verbs[VERB_INSPECT];
+    struct outcome o;
+
+    (void)state;
+    o = after_seen(v, "somebody", 77);
+    assert_int_equal(o.kind, OUTCOME_SEEN);
+    assert_slice(o.value, "somebody");
+    assert_int_equal(o.left_ms, 77);
+    o = after_seen(v, "", -1);
+    assert_int_equal(o.kind, OUTCOME_SEEN);
+    assert_int_equal(o.left_ms, LEFT_FOREVER);
+    assert_outcome(v, array(NULL, 0), OUTCOME_FREE, LEFT_UNKNOWN);
+    assert_refused(v, "WRONGTYPE x", FAULT_WRONG_TYPE);
+    assert_broken(v, nil);
+    assert_broken(v, integer(0));
+    struct reply one = words(REPLY_STRING, "x");
+    assert_broken(v, array(&one, 1));
+    struct reply swapped[2] = {integer(1), words(REPLY_STRING, "x")};
+    assert_broken(v, array(swapped, 2));
+    struct reply three[3] = {words(REPLY_STRING, "x"), integer(1), integer(1)};
+    assert_broken(v, array(three, 3));
+}
+
+static void test_inspect_with_token(void **state)
+{
+    const struct verb *v = &inspect_token;
+    struct outcome o;
+
+    (void)state;
+    o = after_seen(v, TOKEN, 500);
+    assert_int_equal(o.kind, OUTCOME_MINE);
+    assert_int_equal(o.left_ms, 500);
+    assert_int_equal(after_seen(v, TOKEN "@a", 5).kind, OUTCOME_NOT_MINE);
+    assert_int_equal(after_seen(v, "", 5).kind, OUTCOME_NOT_MINE);
+    assert_outcome(v, array(NULL, 0), OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+}
+
+static void test_wrong_type_is_not_ours(void **state)
+{
+    static const char error[] =
+        "ERR Error running script (call to f_x): @user_script:1: -WRONGTYPE "
+        "Operation against a key holding the wrong kind of value";
+    const struct verb *with_token[] = {
+        &verbs[VERB_EXTEND], &verbs[VERB_RELEASE], &inspect_token};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct outcome o = after(with_token[i], words(REPLY_ERROR, error));
+        assert_int_equal(o.kind, OUTCOME_NOT_MINE);
+        assert_slice(o.text, error);
+    }
+}
+
+static void test_noscript_then_eval(void **state)
+{
+    struct reply noscript =
+        words(REPLY_ERROR, "NOSCRIPT No matching script. Please use EVAL.");
+    struct kept_commands kept = {0};
+
+    (void)state;
+    for (int kind = VERB_EXTEND; kind <= VERB_INSPECT; kind++) {
+        struct exchange x;
+        struct buf out = {0}, eval = {0};
+
+        exchange_begin(&x, &verbs[kind], &kept);
+        assert_int_equal(exchange_encode(&x, &out), 1);
+        assert_int_equal(exchange_reply(&x, &noscript), EXCHANGE_AGAIN);
+        buf_clear(&out);
+        assert_int_equal(exchange_encode(&x, &out), 1);
+        assert_true(command_verb_eval(&eval, &verbs[kind]));
+        assert_int_equal(buf_len(&out), buf_len(&eval));
+        assert_memory_equal(buf_head(&out), buf_head(&eval), buf_len(&eval));
+        buf_free(&out);
+        buf_free(&eval);
+
+        /* Not for ever. */
+        assert_int_equal(exchange_reply(&x, &noscript), EXCHANGE_DONE);
+        assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
+        assert_int_equal(x.outcome.fault, FAULT_RETRY);
+        assert_false(x.outcome.unsure);
+    }
+    kept_commands_free(&kept);
+}
+
+static void test_eval_decides_as_evalsha(void **state)
+{
+    struct exchange x;
+    struct buf out = {0};
+    struct reply noscript = words(REPLY_ERROR, "NOSCRIPT No matching script.");
+    struct reply deleted = integer(1);
+
+    (void)state;
+    start(&x, &verbs[VERB_RELEASE], 1);
+    assert_int_equal(exchange_reply(&x, &noscript), EXCHANGE_AGAIN);
+    assert_int_equal(exchange_encode(&x, &out), 1);
+    assert_int_equal(exchange_reply(&x, &deleted), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_MINE);
+    assert_int_equal(x.outcome.text.len, 0);
+    buf_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_acquire),
+        cmocka_unit_test(test_acquire_bytes),
+        cmocka_unit_test(test_acquire_with_time_left),
+        cmocka_unit_test(test_first_words_outlive_the_second_reply),
+        cmocka_unit_test(test_extend),
+        cmocka_unit_test(test_release),
+        cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_inspect_with_token),
+        cmocka_unit_test(test_wrong_type_is_not_ours),
+        cmocka_unit_test(test_noscript_then_eval),
+        cmocka_unit_test(test_eval_decides_as_evalsha),
+    };
+    return cmocka_run_group_tests_name("exchange", tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Each class has a word of its own, a clause, and one place in the order. */
+#include "support/test.h"
+
+#include <ctype.h>
+
+#include "base/fault.h"
+
+static void test_names_differ(void **state)
+{
+    (void)state;
+    assert_string_equal(fault_name(FAULT_DENIED), "denied");
+    for (int a = 0; a < FAULT_CLASSES; a++) {
+        const char *name = fault_name((enum fault)a);
+        assert_true(strlen(name) > 1);
+        for (int b = 0; b < a; b++)
+            assert_string_not_equal(name, fault_name((enum fault)b));
+    }
+}
+
+static void test_remedies(void **state)
+{
+    (void)state;
+    assert_string_equal(fault_remedy(FAULT_NONE), "");
+    assert_string_equal(fault_remedy(FAULT_SERVER), "");
+    for (int f = 1; f < FAULT_CLASSES; f++) {
+        const char *remedy = fault_remedy((enum fault)f);
+        size_t len = strlen(remedy);
+        if (f == FAULT_SERVER)
+            continue;
+        assert_in_range(len, 10, 200);
+        assert_true(islower((unsigned char)remedy[0]));
+        assert_true(remedy[len - 1] != '.');
+    }
+}
+
+static void test_passes(void **state)
+{
+    (void)state;
+    assert_true(fault_passes(FAULT_UNREACHABLE));
+    assert_true(fault_passes(FAULT_SILENT));
+    assert_true(fault_passes(FAULT_RETRY));
+    assert_true(fault_passes(FAULT_FULL));
+    assert_true(fault_passes(FAULT_REFUSING));
+    assert_false(fault_passes(FAULT_ELSEWHERE));
+    assert_false(fault_passes(FAULT_DENIED));
+    assert_false(fault_passes(FAULT_WRONG_TYPE));
+    assert_false(fault_passes(FAULT_UNSUPPORTED));
+    assert_false(fault_passes(FAULT_NOT_REDIS));
+}
+
+static void test_worse_is_an_order(void **state)
+{
+    (void)state;
+    assert_int_equal(fault_worse(FAULT_RETRY, FAULT_DENIED), FAULT_DENIED);
+    assert_int_equal(
+        fault_worse(FAULT_UNREACHABLE, FAULT_WRONG_TYPE), FAULT_WRONG_TYPE);
+    for (int i = 0; i < FAULT_CLASSES; i++) {
+        enum fault a = (enum fault)i;
+        assert_int_equal(fault_worse(a, FAULT_NONE), a);
+        assert_int_equal(fault_worse(FAULT_NONE, a), a);
+        for (int k = 0; k < FAULT_CLASSES; k++) {
+            enum fault b = (enum fault)k;
+            enum fault worse = fault_worse(a, b);
+            assert_true(worse == a || worse == b);
+            assert_int_equal(worse, fault_worse(b, a));
+            /* What passes never hides what a person must mend. */
+            if (a != FAULT_NONE && !fault_passes(a) && fault_passes(b))
+                assert_int_equal(worse, a);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_differ),
+        cmocka_unit_test(test_remedies),
+        cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_worse_is_an_order),
+    };
+    return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
+}

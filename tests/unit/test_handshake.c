@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* The flight's bytes, what ends it, and what INFO is read for. */
+#include "support/test.h"
+
+#include "wire/handshake.h"
+#include "wire/script.h"
+
+static const struct credentials nobody = {0};
+static const struct credentials secret = {.password = {"pw", 2}};
+static const struct credentials full = {
+    .user = {"joe", 3}, .password = {"p\0w", 3}, .db = 12};
+
+static const char sha[] = "0123456789abcdef0123456789abcdef01234567";
+
+static struct reply words(enum reply_kind kind, const char *text)
+{
+    return (struct reply){.kind = kind, .bytes = slice_of(text)};
+}
+
+static struct reply integer(int64_t n)
+{
+    return (struct reply){.kind = REPLY_INTEGER, .integer = n};
+}
+
+static void begin(
+    struct handshake *h, const struct credentials *who, unsigned replies)
+{
+    struct buf out = {0};
+    assert_int_equal(handshake_begin(h, who, &out), replies);
+    buf_free(&out);
+}
+
+static void assert_waits(struct handshake *h, struct reply reply)
+{
+    enum fault fault = FAULT_NONE;
+    assert_int_equal(handshake_reply(h, &reply, &fault), HANDSHAKE_WAIT);
+    assert_int_equal(fault, FAULT_NONE);
+}
+
+static void assert_fails(
+    struct handshake *h, struct reply reply, enum fault expected)
+{
+    enum fault fault = FAULT_NONE;
+    assert_int_equal(handshake_reply(h, &reply, &fault), HANDSHAKE_FAILED);
+    assert_int_equal(fault, expected);
+}
+
+/* The replies after INFO; the last one ends it. */
+static void assert_loads(struct handshake *h, struct reply reply)
+{
+    enum fault fault = FAULT_NONE;
+    for (int i = 0; i < SCRIPTS - 1; i++)
+        assert_waits(h, reply);
+    assert_int_equal(handshake_reply(h, &reply, &fault), HANDSHAKE_DONE);
+    assert_int_equal(fault, FAULT_NONE);
+}
+
+static void append_loads(struct buf *expected)
+{
+    for (int i = 0; i < SCRIPTS; i++) {
+        char text[2048];
+        int len = snprintf(text, sizeof text,
+            "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
+            scripts[i].body.len, scripts[i].body.data);
+        assert_true(buf_append(expected, text, (size_t)len));
+    }
+}
+
+static void assert_flight(const struct credentials *who, unsigned replies,
+    const char *first, size_t first_len)
+{
+    static const char rest[] =
+        "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n*1\r\n$4\r\nINFO\r\n";
+    struct buf out = {0}, expected = {0};
+    struct handshake h;
+
+    assert_true(buf_append(&expected, first, first_len));
+    assert_true(buf_append(&expected, rest, sizeof rest - 1));
+    append_loads(&expected);
+    assert_int_equal(handshake_begin(&h, who, &out), replies);
+    assert_int_equal(buf_len(&out), buf_len(&expected));
+    assert_memory_equal(
+        buf_head(&out), buf_head(&expected), buf_len(&expected));
+    buf_free(&out);
+    buf_free(&expected);
+}
+
+static void test_bytes(void **state)
+{
+    static const char auth[] = "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n";
+    static const char both[] = "*3\r\n$4\r\nAUTH\r\n$3\r\njoe\r\n$3\r\np\0w\r\n"
+                               "*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n";
+    static const struct credentials empty = {.password = {"", 0}};
+    static const char empty_auth[] = "*2\r\n$4\r\nAUTH\r\n$0\r\n\r\n";
+
+    (void)state;
+    assert_flight(&nobody, 2 + SCRIPTS, "", 0);
+    assert_flight(&secret, 3 + SCRIPTS, auth, sizeof auth - 1);
+    assert_flight(&full, 4 + SCRIPTS, both, sizeof both - 1);
+    assert_flight(&empty, 3 + SCRIPTS, empty_auth, sizeof empty_auth - 1);
+}
+
+static void test_plain(void **state)
+{
+    struct credentials db = {.db = 1};
+
+    (void)state;
+    assert_true(handshake_is_plain(&nobody));
+    assert_false(handshake_is_plain(&secret));
+    assert_false(handshake_is_plain(&db));
+    assert_false(handshake_is_plain(&full));
+}
+
+static void test_redis(void **state)
+{
+    struct handshake h;
+
+    (void)state;
+    begin(&h, &full, 4 + SCRIPTS);
+    assert_int_equal(h.facts.uptime_s, -1);
+    assert_waits(&h, words(REPLY_STATUS, "OK"));
+    assert_waits(&h, words(REPLY_STATUS, "OK"));
+    assert_waits(&h, integer(4711));
+    assert_waits(&h,
+        words(REPLY_STRING,
+            "# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:00000000\r\n"
+            "run_id:0123456789abcdef0123456789abcdef01234567\r\n"
+            "uptime_in_seconds:86461\r\nuptime_in_days:1\r\n\r\n"
+            "# Memory\r\nmaxmemory_policy:volatile-lru\r\n"
+            "# Persistence\r\nloading:0\r\nasync_loading:0\r\n"
+            "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"));
+    assert_loads(&h, words(REPLY_STRING, sha));
+    assert_int_equal(h.facts.client_id, 4711);
+    assert_int_equal(h.facts.uptime_s, 86461);
+    assert_string_equal(h.facts.run_id, sha);
+    assert_string_equal(h.facts.version, "7.0.15");
+    assert_string_equal(h.facts.software, "redis");
+    assert_string_equal(h.facts.role, "master");
+    assert_string_equal(h.facts.eviction, "volatile-lru");
+    assert_false(h.facts.loading);
+    assert_false(h.facts.info_refused);
+}
+
+static struct facts facts_of(struct slice info)
+{
+    struct handshake h;
+    struct reply reply = {.kind = REPLY_STRING, .bytes = info};
+
+    begin(&h, &nobody, 2 + SCRIPTS);
+    assert_waits(&h, integer(1));
+    assert_waits(&h, reply);
+    return h.facts;
+}
+
+static void test_valkey(void **state)
+{
+    struct facts f = facts_of(
+        slice_of("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\n"
+                 "valkey_version:9.1.2\r\nloading:1\r\nrole:slave\r\n"));
+
+    (void)state;
+    assert_string_equal(f.version, "9.1.2");
+    assert_string_equal(f.software, "valkey");
+    assert_string_equal(f.role, "slave");
+    assert_true(f.loading);
+    f = facts_of(slice_of("valkey_version:9.1.2\nredis_version:7.2.4\n"));
+    assert_string_equal(f.version, "9.1.2");
+    assert_string_equal(f.software, "valkey");
+}
+
+static void test_strange_info(void **state)
+{
+    struct facts f;
+
+    (void)state;
+    f = facts_of(slice_of(""));
+    assert_string_equal(f.version, "");
+    assert_int_equal(f.uptime_s, -1);
+    f = facts_of(slice_of("\r\n:\r\nrole\r\nrole:\r\n:x\r\nxrole:a\r\n"));
+    assert_string_equal(f.role, "");
+    /* No line end at the end; longer than the field. */
+    f = facts_of(slice_of("role:abcdefghijklmnopqrstuvwxyz"));
+    assert_string_equal(f.role, "abcdefghijk");
+    f = facts_of(slice_of("run_id:0123456789abcdef0123456789abcdef01234567x"));
+    assert_string_equal(f.run_id, sha);
+    f = facts_of(slice_of("uptime_in_seconds:12a\r\n"));
+    assert_int_equal(f.uptime_s, -1);
+    f = facts_of(slice_of("uptime_in_seconds:99999999999999999999999\r\n"));
+    assert_int_equal(f.uptime_s, -1);
+    f = facts_of(slice_of("uptime_in_seconds:0\r\n"));
+    assert_int_equal(f.uptime_s, 0);
+}
+
+/* Each cut of it, in memory of just that size. */
+static void test_info_is_read_within_the_slice(void **state)
+{
+    static const char info[] = "# S\r\nredis_version:7.0\r\nrun_id:ab\r\n"
+                               "uptime_in_seconds:86461\r\nrole:master\r\n";
+
+    (void)state;
+    for (size_t len = 0; len < sizeof info; len++) {
+        char *copy = malloc(len + (len == 0));
+        assert_non_null(copy);
+        memcpy(copy, info, len);
+        facts_of((struct slice){copy, len});
+        free(copy);
+    }
+}
+
+static void test_auth_refused(void **state)
+{
+    static const struct {
+        const char *error;
+        enum fault fault;
+    } cases[] = {
+        {"WRONGPASS invalid username-password pair", FAULT_DENIED},
+        {"ERR invalid password", FAULT_DENIED},
+        {"ERR Client sent AUTH, but no password is set", FAULT_DENIED},
+        {"ERR wrong number of arguments for 'auth' command", FAULT_DENIED},
+        {"ERR words of tomorrow", FAULT_DENIED},
+        {"LOADING Redis is loading", FAULT_RETRY},
+        {"ERR max number of clients reached", FAULT_RETRY},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct handshake h;
+        begin(&h, &secret, 3 + SCRIPTS);
+        assert_fails(&h, words(REPLY_ERROR, cases[i].error), cases[i].fault);
+    }
+}
+
+static void test_select_refused(void **state)
+{
+    struct handshake h;
+    struct credentials db = {.db = 99};
+
+    (void)state;
+    begin(&h, &db, 3 + SCRIPTS);
+    assert_fails(
+        &h, words(REPLY_ERROR, "ERR DB index is out of range"), FAULT_SERVER);
+    begin(&h, &db, 3 + SCRIPTS);
+    assert_fails(&h, words(REPLY_ERROR, "NOAUTH Authentication required."),
+        FAULT_DENIED);
+    begin(&h, &full, 4 + SCRIPTS);
+    assert_waits(&h, words(REPLY_STATUS, "OK"));
+    assert_fails(&h, words(REPLY_ERROR, "NOPERM x"), FAULT_DENIED);
+}
+
+static void test_the_rest_may_be_refused(void **state)
+{
+    static const char *const errors[] = {
+        "NOAUTH Authentication required.",
+        "ERR operation not permitted",
+        "NOPERM this user has no permissions to run the 'info' command",
+        "ERR unknown command 'CLIENT'",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        struct handshake h;
+        struct reply error = words(REPLY_ERROR, errors[i]);
+        begin(&h, &nobody, 2 + SCRIPTS);
+        assert_waits(&h, error);
+        assert_waits(&h, error);
+        assert_loads(&h, error);
+        assert_true(h.facts.info_refused);
+        assert_int_equal(h.facts.client_id, 0);
+        assert_int_equal(h.facts.uptime_s, -1);
+        assert_false(h.facts.loading);
+    }
+}
+
+static void test_loading(void **state)
+{
+    struct handshake h;
+
+    (void)state;
+    begin(&h, &nobody, 2 + SCRIPTS);
+    assert_waits(&h, words(REPLY_ERROR, "LOADING Redis is loading"));
+    assert_true(h.facts.loading);
+    assert_false(h.facts.info_refused);
+}
+
+static void test_farewell(void **state)
+{
+    struct handshake h;
+
+    (void)state;
+    begin(&h, &nobody, 2 + SCRIPTS);
+    assert_fails(&h, words(REPLY_ERROR, "ERR max number of clients reached"),
+        FAULT_RETRY);
+    begin(&h, &nobody, 2 + SCRIPTS);
+    assert_fails(&h,
+        words(REPLY_ERROR, "DENIED Redis is running in protected mode"),
+        FAULT_DENIED);
+}
+
+static void test_impossible_replies(void **state)
+{
+    const struct reply nil = {.kind = REPLY_NIL};
+    struct handshake h;
+
+    (void)state;
+    begin(&h, &secret, 3 + SCRIPTS);
+    assert_fails(&h, integer(1), FAULT_NOT_REDIS);
+    begin(&h, &secret, 3 + SCRIPTS);
+    assert_fails(&h, words(REPLY_STATUS, "QUEUED"), FAULT_NOT_REDIS);
+    begin(&h, &nobody, 2 + SCRIPTS);
+    assert_fails(&h, words(REPLY_STATUS, "OK"), FAULT_NOT_REDIS);
+    begin(&h, &nobody, 2 + SCRIPTS);
+    assert_waits(&h, integer(1));
+    assert_fails(&h, nil, FAULT_NOT_REDIS);
+    begin(&h, &nobody, 2 + SCRIPTS);
+    assert_waits(&h, integer(1));
+    assert_waits(&h, words(REPLY_STRING, ""));
+    assert_fails(&h, integer(1), FAULT_NOT_REDIS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_redis),
+        cmocka_unit_test(test_valkey),
+        cmocka_unit_test(test_strange_info),
+        cmocka_unit_test(test_info_is_read_within_the_slice),
+        cmocka_unit_test(test_auth_refused),
+        cmocka_unit_test(test_select_refused),
+        cmocka_unit_test(test_the_rest_may_be_refused),
+        cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_farewell),
+        cmocka_unit_test(test_impossible_replies),
+    };
+    return cmocka_run_group_tests_name("handshake", tests, NULL, NULL);
+}

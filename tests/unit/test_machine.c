@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Two quorums share a server; a tally misses nobody. */
+#include "support/test.h"
+
+#include "core/machine.h"
+
+static void quorum_is_more_than_half(void **state)
+{
+    (void)state;
+    static const unsigned expected[] = {1, 2, 2, 3, 3, 4, 4, 5};
+    for (unsigned n = 1; n <= 8; n++)
+        assert_int_equal(quorum_of(n), expected[n - 1]);
+    for (unsigned n = 1; n <= MAX_SERVERS; n++) {
+        assert_true(2 * quorum_of(n) > n);
+        assert_true(2 * (quorum_of(n) - 1) <= n);
+    }
+}
+
+static void tally_counts_each_part(void **state)
+{
+    (void)state;
+    const enum part part[] = {PART_YES, PART_NO, PART_NO, PART_FAULT,
+        PART_UNSURE, PART_TO_ASK, PART_ASKED, PART_IDLE, PART_TO_UNDO,
+        PART_TO_LEAVE};
+    struct tally t = tally_of(part, 10);
+    assert_int_equal(t.servers, 10);
+    assert_int_equal(t.quorum, 6);
+    assert_int_equal(t.yes, 1);
+    assert_int_equal(t.no, 2);
+    assert_int_equal(t.fault, 1);
+    assert_int_equal(t.unsure, 1);
+    assert_int_equal(t.open, 2);
+}
+
+static void tally_looks_at_its_servers_only(void **state)
+{
+    (void)state;
+    const enum part part[] = {PART_YES, PART_NO, PART_YES};
+    struct tally t = tally_of(part, 2);
+    assert_int_equal(t.yes, 1);
+    assert_int_equal(t.no, 1);
+}
+
+static void find_gives_the_first(void **state)
+{
+    (void)state;
+    const enum part part[] = {PART_YES, PART_NO, PART_ASKED, PART_NO};
+    unsigned server = 99;
+    assert_true(part_find(part, 4, PART_NO, &server));
+    assert_int_equal(server, 1);
+    assert_false(part_find(part, 2, PART_ASKED, &server));
+    assert_false(part_find(part, 4, PART_FAULT, &server));
+    assert_int_equal(server, 1);
+}
+
+static void asking_means_something_to_take(void **state)
+{
+    (void)state;
+    const enum part asking[] = {PART_TO_ASK, PART_TO_UNDO, PART_TO_LEAVE};
+    const enum part rest[] = {
+        PART_IDLE, PART_ASKED, PART_YES, PART_NO, PART_FAULT, PART_UNSURE};
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(parts_asking(&asking[i], 1));
+    assert_false(parts_asking(rest, 6));
+    assert_false(parts_asking(asking, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quorum_is_more_than_half),
+        cmocka_unit_test(tally_counts_each_part),
+        cmocka_unit_test(tally_looks_at_its_servers_only),
+        cmocka_unit_test(find_gives_the_first),
+        cmocka_unit_test(asking_means_something_to_take),
+    };
+    return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
+}

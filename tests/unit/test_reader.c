@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replies out of bytes: every kind, cut anywhere, many at once; and that
+ * nothing a peer can send is kept without a limit or taken for an answer.
+ */
+#include "support/test.h"
+
+#include "net/reader.h"
+
+static struct reader *reader;
+
+static int set_up(void **state)
+{
+    (void)state;
+    reader = reader_new();
+    return reader ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    reader_free(reader);
+    reader = NULL;
+    return 0;
+}
+
+static void feed(const char *bytes)
+{
+    assert_true(reader_feed(reader, bytes, strlen(bytes)));
+}
+
+static const struct reply *next(void)
+{
+    const struct reply *reply = NULL;
+
+    int result = reader_next(reader, &reply);
+    if (result != 1)
+        print_error("%d %s\n", result, reader_error(reader));
+    assert_int_equal(result, 1);
+    assert_non_null(reply);
+    return reply;
+}
+
+static void none(void)
+{
+    const struct reply *reply;
+    assert_int_equal(reader_next(reader, &reply), 0);
+    assert_string_equal(reader_error(reader), "");
+}
+
+static void check(const struct reply *r, enum reply_kind kind, const char *text)
+{
+    assert_int_equal(r->kind, kind);
+    assert_int_equal(r->bytes.len, strlen(text));
+    assert_memory_equal(r->bytes.data, text, strlen(text));
+}
+
+/* The peer's bytes break the protocol; what says it has all the words. */
+static void check_broken(
+    const char *bytes, size_t len, const char *words, const char *more)
+{
+    const struct reply *reply = NULL;
+
+    assert_true(reader_reset(reader));
+    assert_true(reader_feed(reader, bytes, len));
+    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_null(reply);
+    assert_contains(reader_error(reader), words);
+    assert_contains(reader_error(reader), more);
+    /* And stays so. */
+    assert_false(reader_feed(reader, "+OK\r\n", 5));
+    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_contains(reader_error(reader), words);
+}
+
+static void every_kind_is_read(void **state)
+{
+    (void)state;
+    none();
+    feed("+OK\r\n-ERR no\r\n:-42\r\n$-1\r\n*-1\r\n$3\r\nab\n\r\n$0\r\n\r\n"
+         "*0\r\n+\r\n:9223372036854775807\r\n:-9223372036854775808\r\n:0\r\n");
+    check(next(), REPLY_STATUS, "OK");
+    check(next(), REPLY_ERROR, "ERR no");
+    const struct reply *reply = next();
+    assert_int_equal(reply->kind, REPLY_INTEGER);
+    assert_int_equal(reply->integer, -42);
+    assert_int_equal(next()->kind, REPLY_NIL);
+    assert_int_equal(next()->kind, REPLY_NIL);
+    check(next(), REPLY_STRING, "ab\n");
+    check(next(), REPLY_STRING, "");
+    reply = next();
+    assert_int_equal(reply->kind, REPLY_ARRAY);
+    assert_int_equal(reply->count, 0);
+    check(next(), REPLY_STATUS, "");
+    assert_true(next()->integer == INT64_MAX);
+    assert_true(next()->integer == INT64_MIN);
+    reply = next();
+    assert_int_equal(reply->kind, REPLY_INTEGER);
+    assert_int_equal(reply->integer, 0);
+    none();
+}
+
+static const char full[] =
+    "*8\r\n+OK\r\n-NO way\r\n:7\r\n$-1\r\n*-1\r\n$5\r\n\r\n\0\xff+\r\n"
+    "$0\r\n\r\n:-1\r\n+after\r\n";
+
+static void check_full(const struct reply *r)
+{
+    assert_int_equal(r->kind, REPLY_ARRAY);
+    assert_int_equal(r->count, REPLY_ITEMS);
+    check(&r->items[0], REPLY_STATUS, "OK");
+    check(&r->items[1], REPLY_ERROR, "NO way");
+    assert_int_equal(r->items[2].kind, REPLY_INTEGER);
+    assert_int_equal(r->items[2].integer, 7);
+    assert_int_equal(r->items[3].kind, REPLY_NIL);
+    assert_int_equal(r->items[4].kind, REPLY_NIL);
+    assert_int_equal(r->items[5].kind, REPLY_STRING);
+    assert_int_equal(r->items[5].bytes.len, 5);
+    assert_memory_equal(r->items[5].bytes.data, "\r\n\0\xff+", 5);
+    check(&r->items[6], REPLY_STRING, "");
+    assert_int_equal(r->items[7].integer, -1);
+}
+
+static void a_reply_may_be_cut_anywhere(void **state)
+{
+    size_t len = sizeof(full) - 1, array = len - strlen("+after\r\n");
+
+    (void)state;
+    /* In two, at each place. */
+    for (size_t at = 0; at <= len; at++) {
+        assert_true(reader_feed(reader, full, at));
+        if (at < array) {
+            none();
+            none();
+        } else {
+            check_full(next());
+        }
+        assert_true(reader_feed(reader, full + at, len - at));
+        if (at < array)
+            check_full(next());
+        check(next(), REPLY_STATUS, "after");
+        none();
+    }
+    /* Into single bytes. */
+    for (size_t i = 0; i < len; i++) {
+        assert_true(reader_feed(reader, full + i, 1));
+        if (i + 1 == array)
+            check_full(next());
+        else if (i + 1 == len)
+            check(next(), REPLY_STATUS, "after");
+        else
+            none();
+    }
+}
+
+static void bytes_fed_may_be_overwritten(void **state)
+{
+    char bytes[] = "*2\r\n$3\r\nabc\r\n$3\r\n";
+
+    (void)state;
+    feed(bytes);
+    none();
+    memset(bytes, '!', sizeof(bytes) - 1);
+    strcpy(bytes, "def\r\n+more\r\n");
+    feed(bytes);
+    memset(bytes, '!', sizeof(bytes) - 1);
+    const struct reply *reply = next();
+    check(&reply->items[0], REPLY_STRING, "abc");
+    check(&reply->items[1], REPLY_STRING, "def");
+    check(next(), REPLY_STATUS, "more");
+}
+
+static void many_replies_at_once(void **state)
+{
+    char text[32];
+
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        int len =
+            snprintf(text, sizeof(text), "*2\r\n:%d\r\n$4\r\n%04d\r\n", i, i);
+        assert_true(reader_feed(reader, text, (size_t)len));
+    }
+    for (int i = 0; i < 5000; i++) {
+        const struct reply *reply = next();
+        snprintf(text, sizeof(text), "%04d", i);
+        assert_int_equal(reply->items[0].integer, i);
+        check(&reply->items[1], REPLY_STRING, text);
+    }
+    none();
+}
+
+static void a_long_text_fits_exactly(void **state)
+{
+    static char text[READER_TEXT + 1];
+    char head[32];
+    size_t half = READER_TEXT / 2;
+
+    (void)state;
+    memset(text, 'i', sizeof(text));
+    for (int twice = 0; twice < 2; twice++) {
+        snprintf(head, sizeof(head), "$%d\r\n", READER_TEXT);
+        feed(head);
+        assert_true(reader_feed(reader, text, READER_TEXT));
+        none();
+        feed("\r\n");
+        const struct reply *reply = next();
+        assert_int_equal(reply->bytes.len, READER_TEXT);
+        assert_memory_equal(reply->bytes.data, text, READER_TEXT);
+
+        snprintf(head, sizeof(head), "*2\r\n$%zu\r\n", half);
+        feed(head);
+        assert_true(reader_feed(reader, text, half));
+        snprintf(head, sizeof(head), "\r\n$%zu\r\n", half);
+        feed(head);
+        assert_true(reader_feed(reader, text, half));
+        feed("\r\n");
+        assert_int_equal(next()->items[1].bytes.len, half);
+    }
+
+    snprintf(head, sizeof(head), "$%d\r\n", READER_TEXT + 1);
+    feed(head);
+    assert_true(reader_feed(reader, text, READER_TEXT + 1));
+    feed("\r\n");
+    const struct reply *reply;
+    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_contains(reader_error(reader), "longer than any this library");
+    assert_contains(reader_error(reader), "$32769\\x0d\\x0aiii");
+
+    /* Two items that fit one by one, but not together. */
+    assert_true(reader_reset(reader));
+    snprintf(head, sizeof(head), "*2\r\n$%zu\r\n", half);
+    feed(head);
+    assert_true(reader_feed(reader, text, half));
+    snprintf(head, sizeof(head), "\r\n$%zu\r\n", half + 1);
+    feed(head);
+    none();
+    assert_true(reader_feed(reader, text, half + 1));
+    feed("\r\n");
+    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_contains(reader_error(reader), "longer than any this library");
+}
+
+static void what_breaks_the_protocol_is_shown(void **state)
+{
+    static const struct {
+        const char *bytes, *words, *more;
+    } broken[] = {
+        {"HTTP/1.1 400 Bad Request\r\n", "rotocol error", "HTTP/1.1 400 Bad"},
+        {"\x15\x03\x03\x02", "rotocol error", ", in: \\x15\\x03\\x03\\x02"},
+        {"SSH-2.0-OpenSSH_9\r\n", "rotocol error", "SSH-2.0-OpenSSH_9\\x0d"},
+        {"\r\n", "rotocol error", ", in: \\x0d\\x0a"},
+        {":abc\r\n", "nteger", ":abc"},
+        {":99999999999999999999\r\n", "nteger", ":9999"},
+        {"$-2\r\n", "ulk string length", "$-2"},
+        {"$x\r\n", "ulk string length", "$x"},
+        {"*-2\r\n", "ulti-bulk length", "*-2"},
+        {"*9\r\n", "array longer than any", "*9"},
+        {"*2147483647\r\n", "array longer than any", "*2147483647"},
+        {"*1\r\n*1\r\n", "array inside an array", "*1\\x0d\\x0a*1"},
+        {"*1\r\n*0\r\n", "array inside an array", "*1\\x0d\\x0a*0"},
+        {"*2\r\n+OK\r\n?", "rotocol error", "+OK\\x0d\\x0a?"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
+        check_broken(broken[i].bytes, strlen(broken[i].bytes), broken[i].words,
+            broken[i].more);
+    /* Refused by 0.14 for the number, later for the count. */
+    check_broken("*4294967295\r\n", 13, ", in: *4294967295", "");
+    check_broken("*9223372036854775807\r\n", 22, ", in: *9223372036854", "");
+}
+
+static void resp3_is_refused(void **state)
+{
+    static const char *const replies[] = {"_\r\n", "#t\r\n", ",1.5\r\n",
+        "(12345678901234567890\r\n", "=7\r\ntxt:abc\r\n", "%0\r\n",
+        "%1\r\n+a\r\n+b\r\n", "~1\r\n+a\r\n", ">1\r\n+a\r\n", "!3\r\nabc\r\n",
+        "|1\r\n+a\r\n+b\r\n", "*1\r\n_\r\n", "*1\r\n#t\r\n", ">-1\r\n",
+        "%-1\r\n", "*?\r\n"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
+        check_broken(replies[i], strlen(replies[i]), ", in: ", "");
+}
+
+static void nothing_waits_for_ever(void **state)
+{
+    static char much[READER_BACKLOG];
+    static const char *const heads[] = {"$99999999999\r\n",
+        "$9223372036854775807\r\n", "+", "*1\r\n$500000\r\n"};
+
+    (void)state;
+    memset(much, 'x', sizeof(much));
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        const struct reply *reply;
+        size_t fed = strlen(heads[i]);
+        assert_true(reader_reset(reader));
+        feed(heads[i]);
+        none();
+        while (reader_feed(reader, much, 16384)) {
+            none();
+            fed += 16384;
+            assert_true(fed <= READER_BACKLOG + 64);
+        }
+        assert_true(fed > READER_BACKLOG - 16384);
+        assert_contains(reader_error(reader), "more than 262144 bytes");
+        assert_int_equal(reader_next(reader, &reply), -1);
+        assert_false(reader_feed(reader, "x", 1));
+    }
+    /* Exactly as much as is allowed; what was taken does not count. */
+    assert_true(reader_reset(reader));
+    feed("+OK\r\n");
+    check(next(), REPLY_STATUS, "OK");
+    assert_true(reader_feed(reader, much, 0));
+    assert_true(reader_feed(reader, much, sizeof(much)));
+    assert_true(reader_feed(reader, much, 0));
+    assert_false(reader_feed(reader, much, 1));
+}
+
+static void replies_taken_make_room(void **state)
+{
+    char text[1000 + 8];
+
+    (void)state;
+    snprintf(text, sizeof(text), "$1000\r\n%01000d", 0);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(reader_feed(reader, text, strlen(text)));
+        feed("\r\n");
+        assert_int_equal(next()->bytes.len, 1000);
+    }
+}
+
+static void depth_costs_nothing(void **state)
+{
+    static char deep[4 * 50000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(deep); i += 4)
+        memcpy(deep + i, "*1\r\n", 4);
+    check_broken(deep, sizeof(deep), "array inside an array", "*1");
+}
+
+static void reset_forgets(void **state)
+{
+    (void)state;
+    feed("*2\r\n+half\r\n$10\r\nabc");
+    none();
+    assert_true(reader_reset(reader));
+    none();
+    feed("+OK\r\n");
+    check(next(), REPLY_STATUS, "OK");
+
+    check_broken("HTTP", 4, "HTTP", "");
+    assert_true(reader_reset(reader));
+    assert_string_equal(reader_error(reader), "");
+    feed(":1\r\n");
+    assert_int_equal(next()->integer, 1);
+    reader_free(NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(every_kind_is_read),
+        TEST(a_reply_may_be_cut_anywhere),
+        TEST(bytes_fed_may_be_overwritten),
+        TEST(many_replies_at_once),
+        TEST(a_long_text_fits_exactly),
+        TEST(what_breaks_the_protocol_is_shown),
+        TEST(resp3_is_refused),
+        TEST(nothing_waits_for_ever),
+        TEST(replies_taken_make_room),
+        TEST(depth_costs_nothing),
+        TEST(reset_forgets),
+    };
+    return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* What is embedded is what the server will know it by. What the scripts do
+ * is tested on a real server, in tests/live. */
+#include "support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "wire/script.h"
+
+static void test_order_and_length(void **state)
+{
+    (void)state;
+    assert_string_equal(scripts[SCRIPT_EXTEND].name, "extend");
+    assert_string_equal(scripts[SCRIPT_INSPECT].name, "inspect");
+    assert_string_equal(scripts[SCRIPT_RELEASE].name, "release");
+    for (int i = 0; i < SCRIPTS; i++) {
+        assert_int_equal(scripts[i].body.len, strlen(scripts[i].body.data));
+        assert_in_range(scripts[i].body.len, 50, 400);
+    }
+}
+
+/* sha1sum's word for it, as another judge than the embedder's library. */
+static void sha1_of(struct slice body, char out[41])
+{
+    char path[] = "/tmp/nxlock-script-XXXXXX";
+    char command[64];
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, body.data, body.len), body.len);
+    close(fd);
+    snprintf(command, sizeof command, "sha1sum %s", path);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t got = fread(out, 1, 40, pipe);
+    int status = pclose(pipe);
+    unlink(path);
+    if (status != 0 || got != 40)
+        skip();
+    out[40] = '\0';
+}
+
+static void test_sha1(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SCRIPTS; i++) {
+        char sha1[41];
+        sha1_of(scripts[i].body, sha1);
+        assert_string_equal(scripts[i].sha1, sha1);
+    }
+}
+
+static void test_rules_of_the_house(void **state)
+{
+    static const char *const forbidden[] = {
+        "#!",        /* a header makes a full server refuse the whole */
+        "--",        /* comments need not travel */
+        "'TIME'",    /* no write after it before Redis 5 */
+        "'GET'",     /* a stranger's value may be huge */
+        "'PUBLISH'", /* may be denied after the write */
+        "KEYS[2]",
+        "\t",
+    };
+
+    (void)state;
+    for (int i = 0; i < SCRIPTS; i++) {
+        const char *body = scripts[i].body.data;
+        assert_non_null(strstr(body, "redis.call('GETRANGE', KEYS[1], 0, "));
+        for (size_t k = 0; k < sizeof forbidden / sizeof forbidden[0]; k++)
+            if (strstr(body, forbidden[k]) != NULL)
+                fail_msg("%s has %s", scripts[i].name, forbidden[k]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order_and_length),
+        cmocka_unit_test(test_sha1),
+        cmocka_unit_test(test_rules_of_the_house),
+    };
+    return cmocka_run_group_tests_name("script", tests, NULL, NULL);
+}

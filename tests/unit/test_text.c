@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages are zero-ended and cut in time, whatever is added. */
+#include "support/test.h"
+
+#include "base/text.h"
+
+static void assert_sound(const struct text *t)
+{
+    assert_true(t->len < TEXT_MAX);
+    assert_int_equal(strlen(t->data), t->len);
+}
+
+static void test_adding(void **state)
+{
+    struct text t;
+
+    (void)state;
+    text_clear(&t);
+    assert_string_equal(t.data, "");
+    text_add(&t, "server ");
+    text_addf(&t, "%s:%d", "host", 6379);
+    text_add(&t, ": ");
+    text_add_foreign(&t, slice_of("-ERR no"));
+    assert_string_equal(t.data, "server host:6379: -ERR no");
+    assert_sound(&t);
+    text_clear(&t);
+    assert_string_equal(t.data, "");
+    assert_sound(&t);
+}
+
+static void test_foreign_bytes_are_made_visible(void **state)
+{
+    struct text t;
+
+    (void)state;
+    text_clear(&t);
+    text_add_foreign(&t, (struct slice){"a\0\r\n\x1b\x7f\xff ~!", 10});
+    assert_string_equal(t.data, "a\\x00\\x0d\\x0a\\x1b\\x7f\\xff ~!");
+    assert_sound(&t);
+    text_clear(&t);
+    text_add_foreign(&t, (struct slice){NULL, 0});
+    assert_string_equal(t.data, "");
+}
+
+static void test_foreign_is_limited(void **state)
+{
+    struct text t;
+    char many[300];
+
+    (void)state;
+    memset(many, 'z', sizeof many);
+    text_clear(&t);
+    text_add_foreign(&t, (struct slice){many, 200});
+    assert_int_equal(t.len, 200);
+    text_clear(&t);
+    text_add_foreign(&t, (struct slice){many, 201});
+    assert_int_equal(t.len, 203);
+    assert_string_equal(t.data + 199, "z...");
+
+    /* Escapes are four times as long; none is cut in two. */
+    memset(many, '\n', sizeof many);
+    text_clear(&t);
+    text_add_foreign(&t, (struct slice){many, sizeof many});
+    assert_sound(&t);
+    assert_true(t.len > TEXT_MAX - 5);
+    assert_int_equal(t.len % 4, 0);
+}
+
+static void test_cut_at_every_length(void **state)
+{
+    (void)state;
+    for (size_t before = TEXT_MAX - 12; before < TEXT_MAX; before++) {
+        for (int how = 0; how < 3; how++) {
+            struct text t;
+            text_clear(&t);
+            for (size_t i = 0; i < before; i++)
+                text_add(&t, "-");
+            if (how == 0)
+                text_add(&t, "0123456789");
+            else if (how == 1)
+                text_addf(&t, "%s", "0123456789");
+            else
+                text_add_foreign(&t, slice_of("0123456789"));
+            assert_sound(&t);
+            size_t most = before + 10 < TEXT_MAX ? before + 10 : TEXT_MAX - 1;
+            assert_int_equal(t.len, most);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adding),
+        cmocka_unit_test(test_foreign_bytes_are_made_visible),
+        cmocka_unit_test(test_foreign_is_limited),
+        cmocka_unit_test(test_cut_at_every_length),
+    };
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* The earliest timer is at hand, after any order of sets and stops. */
+#include "support/test.h"
+
+#include "base/deadline.h"
+#include "base/timer.h"
+
+#define TIMERS 100
+
+static void assert_heap(const struct timers *t)
+{
+    assert_true(t->count <= t->owners && t->owners <= t->room);
+    for (size_t i = 0; i < t->count; i++) {
+        assert_int_equal(t->heap[i]->place, i + 1);
+        if (i > 0)
+            assert_true(t->heap[(i - 1) / 2]->at <= t->heap[i]->at);
+    }
+}
+
+static void test_in_order(void **state)
+{
+    struct timers t = {0};
+    struct timer a = {0}, b = {0}, c = {0};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_true(timers_reserve(&t));
+    assert_true(timers_next(&t) == NEVER);
+    assert_null(timers_due(&t, NEVER));
+    timer_set(&t, &a, 30);
+    timer_set(&t, &b, 10);
+    timer_set(&t, &c, 20);
+    assert_int_equal(timers_next(&t), 10);
+    assert_null(timers_due(&t, 9));
+    assert_ptr_equal(timers_due(&t, 10), &b);
+    assert_int_equal(b.place, 0);
+    assert_null(timers_due(&t, 10));
+    assert_ptr_equal(timers_due(&t, 100), &c);
+    assert_ptr_equal(timers_due(&t, 100), &a);
+    assert_null(timers_due(&t, 100));
+    timers_free(&t);
+}
+
+static void test_moving_and_stopping(void **state)
+{
+    struct timers t = {0};
+    struct timer a = {0}, b = {0};
+
+    (void)state;
+    assert_true(timers_reserve(&t));
+    assert_true(timers_reserve(&t));
+    timer_stop(&t, &a);
+    timer_set(&t, &a, 10);
+    timer_set(&t, &b, 20);
+    timer_set(&t, &a, 30);
+    assert_int_equal(timers_next(&t), 20);
+    timer_set(&t, &a, 5);
+    assert_int_equal(timers_next(&t), 5);
+    timer_set(&t, &a, NEVER);
+    assert_int_equal(a.place, 0);
+    assert_int_equal(timers_next(&t), 20);
+    timer_set(&t, &a, NEVER);
+    timer_stop(&t, &b);
+    timer_stop(&t, &b);
+    assert_int_equal(t.count, 0);
+    assert_true(timers_next(&t) == NEVER);
+    timers_free(&t);
+}
+
+static void test_room_follows_owners(void **state)
+{
+    struct timers t = {0};
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        assert_true(timers_reserve(&t));
+        assert_true(t.room >= t.owners);
+    }
+    size_t room = t.room;
+    for (int i = 0; i < 1000; i++)
+        timers_unreserve(&t);
+    for (int i = 0; i < 1000; i++)
+        assert_true(timers_reserve(&t));
+    assert_int_equal(t.room, room);
+    timers_free(&t);
+    assert_int_equal(t.owners, 0);
+}
+
+static uint64_t earliest(const struct timer *timers)
+{
+    uint64_t at = NEVER;
+    for (int i = 0; i < TIMERS; i++)
+        if (timers[i].place != 0 && timers[i].at < at)
+            at = timers[i].at;
+    return at;
+}
+
+static void test_against_a_search(void **state)
+{
+    struct timers t = {0};
+    static struct timer timers[TIMERS];
+    unsigned seed = 3;
+
+    (void)state;
+    for (int i = 0; i < TIMERS; i++)
+        assert_true(timers_reserve(&t));
+    for (int i = 0; i < 20000; i++) {
+        seed = seed * 1103515245u + 12345u;
+        struct timer *timer = &timers[(seed >> 8) % TIMERS];
+        if (seed >> 30 == 0)
+            timer_stop(&t, timer);
+        else
+            timer_set(&t, timer, (seed >> 16) % 1000);
+        assert_true(timers_next(&t) == earliest(timers));
+        if (i % 64 == 0)
+            assert_heap(&t);
+    }
+    uint64_t last = 0;
+    for (struct timer *due; (due = timers_due(&t, 1000)) != NULL;) {
+        assert_true(due->at >= last);
+        last = due->at;
+        assert_heap(&t);
+    }
+    assert_int_equal(t.count, 0);
+    timers_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_moving_and_stopping),
+        cmocka_unit_test(test_room_follows_owners),
+        cmocka_unit_test(test_against_a_search),
+    };
+    return cmocka_run_group_tests_name("timer", tests, NULL, NULL);
+}

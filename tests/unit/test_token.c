@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* What is stamped is valid, and nothing that merely looks like it is. */
+#include "support/test.h"
+
+#include "base/token.h"
+
+#define UUID "01234567-89ab-4def-8123-456789abcdef"
+
+static void test_label(void **state)
+{
+    char longest[LABEL_MAX + 2];
+
+    (void)state;
+    assert_true(label_valid("db7:41233:backup"));
+    assert_true(label_valid("!"));
+    assert_true(label_valid("~@~"));
+    assert_false(label_valid(""));
+    assert_false(label_valid("two words"));
+    assert_false(label_valid("tab\t"));
+    assert_false(label_valid("caf\xc3\xa9"));
+    assert_false(label_valid("\x7f"));
+    memset(longest, 'x', sizeof longest);
+    longest[LABEL_MAX] = '\0';
+    assert_true(label_valid(longest));
+    longest[LABEL_MAX] = 'x';
+    longest[LABEL_MAX + 1] = '\0';
+    assert_false(label_valid(longest));
+}
+
+static void test_stamp(void **state)
+{
+    char token[TOKEN_MAX + 1];
+    unsigned char random[16];
+
+    (void)state;
+    for (unsigned i = 0; i < 16; i++)
+        random[i] = (unsigned char)(i << 4 | i);
+    assert_int_equal(token_layout(token, NULL), UUID_TEXT);
+    assert_int_equal(strlen(token), UUID_TEXT);
+    assert_false(token_valid(slice_of(token)));
+    token_stamp(token, random);
+    assert_string_equal(token, "00112233-4455-4677-8899-aabbccddeeff");
+
+    assert_int_equal(token_layout(token, "job:7"), UUID_TEXT + 6);
+    memset(random, 0xff, sizeof random);
+    token_stamp(token, random);
+    assert_string_equal(token, "ffffffff-ffff-4fff-bfff-ffffffffffff@job:7");
+    memset(random, 0, sizeof random);
+    token_stamp(token, random);
+    assert_string_equal(token, "00000000-0000-4000-8000-000000000000@job:7");
+    assert_true(token_valid(slice_of(token)));
+}
+
+static void test_longest(void **state)
+{
+    char token[TOKEN_MAX + 2];
+    char label[LABEL_MAX + 1];
+
+    (void)state;
+    memset(label, 'l', LABEL_MAX);
+    label[LABEL_MAX] = '\0';
+    token[TOKEN_MAX + 1] = 'e';
+    assert_int_equal(token_layout(token, label), TOKEN_MAX);
+    token_stamp(token, (const unsigned char *)"0123456789abcdef");
+    assert_int_equal(strlen(token), TOKEN_MAX);
+    assert_int_equal(token[TOKEN_MAX + 1], 'e');
+    assert_true(token_valid(slice_of(token)));
+    assert_string_equal(token_label(slice_of(token)), label);
+}
+
+static void test_valid(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "01234567-89ab-4def-8123-456789abcde",
+        UUID "0",
+        UUID "@",
+        UUID "@two words",
+        UUID "@nl\n",
+        UUID ":label",
+        "01234567-89AB-4def-8123-456789abcdef",
+        "01234567-89ab-1def-8123-456789abcdef",
+        "01234567-89ab-4def-7123-456789abcdef",
+        "01234567-89ab-4def-c123-456789abcdef",
+        "0123456789ab--4def-8123-456789abcdef",
+        "g1234567-89ab-4def-8123-456789abcdef",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (token_valid(slice_of(bad[i])))
+            fail_msg("valid: %s", bad[i]);
+        assert_null(token_label(slice_of(bad[i])));
+    }
+    assert_true(token_valid(slice_of(UUID)));
+    assert_true(token_valid(slice_of(UUID "@a@b")));
+    assert_false(token_valid((struct slice){UUID "\0", UUID_TEXT + 1}));
+    assert_false(token_valid((struct slice){UUID "@a\0b", UUID_TEXT + 4}));
+
+    char longer[TOKEN_MAX + 2];
+    memset(longer, 'l', sizeof longer);
+    memcpy(longer, UUID "@", UUID_TEXT + 1);
+    assert_true(token_valid((struct slice){longer, TOKEN_MAX}));
+    assert_false(token_valid((struct slice){longer, TOKEN_MAX + 1}));
+}
+
+static void test_label_of(void **state)
+{
+    (void)state;
+    assert_null(token_label(slice_of(UUID)));
+    assert_string_equal(token_label(slice_of(UUID "@a@b")), "a@b");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_label),
+        cmocka_unit_test(test_stamp),
+        cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_label_of),
+    };
+    return cmocka_run_group_tests_name("token", tests, NULL, NULL);
+}

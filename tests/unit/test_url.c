@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * URLs: what each part means, what is refused with which words, and that no
+ * words ever contain a password. Linked with --wrap=calloc, so that memory
+ * can be made to run out.
+ */
+#include "support/test.h"
+
+#include <nxlock.h>
+
+#include "net/url.h"
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static int calloc_left = -1; /* -1: no end */
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    if (calloc_left == 0)
+        return NULL;
+    if (calloc_left > 0)
+        calloc_left--;
+    return __real_calloc(count, size);
+}
+
+static int parse(struct endpoint *e, const char *url, struct text *error)
+{
+    memset(e, 0xa5, sizeof(*e));
+    e->settings = (struct settings){.timeout_ms = 2000,
+        .max_ttl_ms = 60000,
+        .drift_ppm = 10000,
+        .keepalive_s = 15};
+    text_clear(error);
+    return url_parse(e, url, error);
+}
+
+static const struct good {
+    const char *url, *host, *path, *user, *password, *name;
+    unsigned port, db;
+} good[] = {
+    {"redis://", "127.0.0.1", NULL, NULL, NULL, "redis://127.0.0.1:6379/0",
+        6379, 0},
+    {"redis:///2", "127.0.0.1", NULL, NULL, NULL, "redis://127.0.0.1:6379/2",
+        6379, 2},
+    {"redis://?db=3", "127.0.0.1", NULL, NULL, NULL, "redis://127.0.0.1:6379/3",
+        6379, 3},
+    {"redis://localhost", "localhost", NULL, NULL, NULL,
+        "redis://localhost:6379/0", 6379, 0},
+    {"REDIS://LocalHost/", "LocalHost", NULL, NULL, NULL,
+        "REDIS://LocalHost:6379/0", 6379, 0},
+    {"valkey://db-1.example_x:7000/15", "db-1.example_x", NULL, NULL, NULL,
+        "valkey://db-1.example_x:7000/15", 7000, 15},
+    {"redis://h:1/2147483647", "h", NULL, NULL, NULL, "redis://h:1/2147483647",
+        1, 2147483647},
+    {"redis://h:65535?db=1&", "h", NULL, NULL, NULL, "redis://h:65535/1", 65535,
+        1},
+    {"redis://h/1?db=1", "h", NULL, NULL, NULL, "redis://h:6379/1", 6379, 1},
+    {"redis://h/%31%32", "h", NULL, NULL, NULL, "redis://h:6379/12", 6379, 12},
+    {"redis://:pw@h", "h", NULL, NULL, "pw", "redis://h:6379/0", 6379, 0},
+    {"redis://joe:pw@h:7/1", "h", NULL, "joe", "pw", "redis://h:7/1", 7, 1},
+    {"redis://joe:pw@", "127.0.0.1", NULL, "joe", "pw",
+        "redis://127.0.0.1:6379/0", 6379, 0},
+    {"redis://joe:p@w:x@h", "h", NULL, "joe", "p@w:x", "redis://h:6379/0", 6379,
+        0},
+    {"redis://j%6Fe%3A:%40%2f%3F%23%25%20%0a@h", "h", NULL, "joe:", "@/?#% \n",
+        "redis://h:6379/0", 6379, 0},
+    {"redis://h?user=joe&password=a@b%26c=d", "h", NULL, "joe", "a@b&c=d",
+        "redis://h:6379/0", 6379, 0},
+    {"redis://joe@h?password=pw", "h", NULL, "joe", "pw", "redis://h:6379/0",
+        6379, 0},
+    {"redis://:pw@h?user=joe", "h", NULL, "joe", "pw", "redis://h:6379/0", 6379,
+        0},
+    {"redis://[::1]", "::1", NULL, NULL, NULL, "redis://[::1]:6379/0", 6379, 0},
+    {"redis://joe:pw@[2001:db8::1]:7000/4", "2001:db8::1", NULL, "joe", "pw",
+        "redis://[2001:db8::1]:7000/4", 7000, 4},
+    {"redis://[fe80::1%25eth0]:7000", "fe80::1%eth0", NULL, NULL, NULL,
+        "redis://[fe80::1%eth0]:7000/0", 7000, 0},
+    {"redis://[::ffff:10.0.0.1]", "::ffff:10.0.0.1", NULL, NULL, NULL,
+        "redis://[::ffff:10.0.0.1]:6379/0", 6379, 0},
+    {"redis://:p%5bw@[::1]", "::1", NULL, NULL, "p[w", "redis://[::1]:6379/0",
+        6379, 0},
+    {"unix:///run/redis.sock", NULL, "/run/redis.sock", NULL, NULL,
+        "unix:///run/redis.sock", 6379, 0},
+    {"unix:///run/a%40b:c%20d%0a?db=2", NULL, "/run/a@b:c d\n", NULL, NULL,
+        "unix:///run/a@b:c d\\x0a?db=2", 6379, 2},
+    {"unix://joe:p@w@/run/r?timeout_ms=10", NULL, "/run/r", "joe", "p@w",
+        "unix:///run/r", 6379, 0},
+    {"unix://:pw@/run/r", NULL, "/run/r", NULL, "pw", "unix:///run/r", 6379, 0},
+};
+
+static void check_text(const char *got, const char *expected)
+{
+    if (expected) {
+        assert_non_null(got);
+        assert_string_equal(got, expected);
+    } else {
+        assert_null(got);
+    }
+}
+
+static void parts_are_understood(void **state)
+{
+    struct endpoint e;
+    struct text error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        const struct good *g = &good[i];
+        int result = parse(&e, g->url, &error);
+        if (result != NXL_OK)
+            print_error("%s: %s\n", g->url, error.data);
+        assert_int_equal(result, NXL_OK);
+        check_text(e.host, g->host);
+        check_text(e.path, g->path);
+        check_text(e.settings.user, g->user);
+        check_text(e.settings.password, g->password);
+        check_text(e.name.data, g->name);
+        assert_int_equal(e.port, g->port);
+        assert_int_equal(e.settings.db, g->db);
+        endpoint_free(&e);
+        endpoint_free(&e);
+    }
+}
+
+static void parameters_set_what_they_name(void **state)
+{
+    struct endpoint e;
+    struct text error;
+
+    (void)state;
+    assert_int_equal(parse(&e, "redis://h", &error), NXL_OK);
+    assert_int_equal(e.settings.timeout_ms, 2000);
+    assert_int_equal(e.settings.max_ttl_ms, 60000);
+    assert_int_equal(e.settings.drift_ppm, 10000);
+    assert_int_equal(e.settings.keepalive_s, 15);
+    assert_null(e.settings.prefix);
+    endpoint_free(&e);
+
+    assert_int_equal(parse(&e,
+                         "redis://h?timeout_ms=10&max_ttl_ms=2147483647&"
+                         "drift_ppm=1&keepalive_s=32767&prefix=app%3a+%C3%A4",
+                         &error),
+        NXL_OK);
+    assert_int_equal(e.settings.timeout_ms, 10);
+    assert_int_equal(e.settings.max_ttl_ms, 2147483647);
+    assert_int_equal(e.settings.drift_ppm, 1);
+    assert_int_equal(e.settings.keepalive_s, 32767);
+    assert_string_equal(e.settings.prefix, "app:+\xc3\xa4");
+    endpoint_free(&e);
+}
+
+static const struct bad {
+    const char *url, *words;
+} bad[] = {
+    {"", "is empty"},
+    {"localhost:6379", "no scheme; write redis://localhost:6379"},
+    {"localhost", "no scheme; write redis://localhost:6379"},
+    {"redis:/localhost", "no scheme; write redis://"},
+    {"redis:6379", "no scheme"},
+    {"joe:S3CRET@localhost", "no scheme"},
+    {"://h", "no scheme"},
+    {"/run/redis.sock", "no scheme; write unix:///run/redis.sock"},
+    {"unix:/run/redis.sock", "write unix:///run/redis.sock"},
+    {"http://localhost", "scheme 'http' is unknown; write redis://"},
+    {"redis+unix:///x", "'redis+unix' is unknown"},
+    {"S3CRET://x@h", "scheme is unknown"},
+    {"rediss://localhost", "no TLS"},
+    {"valkeys://localhost", "no TLS"},
+    {"redis://h:0", "port, byte 11 of the URL, is a number from 1 to 65535"},
+    {"redis://h:99999", "port, byte 11"},
+    {"redis://h:65536", "port, byte 11"},
+    {"redis://h:abc", "port, byte 11"},
+    {"redis://h:-1", "port, byte 11"},
+    {"redis://h:", "port, byte 11"},
+    {"redis://h:63790000000000000000", "port, byte 11"},
+    {"redis://h:%36379", "port, byte 11"},
+    {"redis://joe:S3CRET", "port, byte 13"},
+    {"redis://:S3CRET", "':', byte 9 of the URL, has no host before it"},
+    {"redis://:6379", "write redis://127.0.0.1:6379"},
+    {"redis://:S3/CRET@h", "the path, byte 12 of the URL, holds an '@'; in a"},
+    {"redis://:S3?CRET@h", "in a password write / as %2F and ? as %3F"},
+    {"redis://joe:S3?CRET@h", "in a password write / as %2F and ? as %3F"},
+    {"redis://h/abc", "the db, byte 11 of the URL, is a number from 0 to 21"},
+    {"redis://h/-1", "the db, byte 11"},
+    {"redis://h/1/", "the db, byte 11"},
+    {"redis://h/1/2", "the db, byte 11"},
+    {"redis://h/2147483648", "the db, byte 11"},
+    {"redis://h//", "the db, byte 11"},
+    {"redis://h?db=-1", "db, byte 14 of the URL, is a number from 0 to 214"},
+    {"redis://h?db=", "db, byte 14"},
+    {"redis://h/1?db=2", "not the db after the '/'"},
+    {"redis://h?db=1&db=1", "db, byte 19 of the URL, is given twice"},
+    {"redis://h/1?db=1&db=1", "given twice"},
+    {"redis://h?timeout_ms=9", "timeout_ms, byte 22 of the URL, is a number "
+                               "from 10 to 600000"},
+    {"redis://h?timeout_ms=600001", "from 10 to 600000"},
+    {"redis://h?timeout_ms=1s", "from 10 to 600000"},
+    {"redis://h?max_ttl_ms=19", "from 20 to 2147483647"},
+    {"redis://h?drift_ppm=0", "from 1 to 500000"},
+    {"redis://h?keepalive_s=0", "from 1 to 32767"},
+    {"redis://h?keepalive_s=32768", "from 1 to 32767"},
+    {"redis://h?prefix=", "prefix, byte 18 of the URL, has 1 to 1024 bytes"},
+    {"redis://h?password=", "password, byte 20 of the URL, has 1 to"},
+    {"redis://h?timeout_ms=10&timeout_ms=10", "is given twice"},
+    {"redis://:S3CRET@h?password=S3CRET", "password, byte 28 of the URL, is "
+                                          "given twice"},
+    {"redis://joe:S3CRET@h?user=joe", "given twice"},
+    {"redis://h?timeout=10", "byte 11 of the URL, is unknown: 'timeout'; did "
+                             "you mean timeout_ms? known are db, user"},
+    {"redis://h?%64b=1", "unknown"},
+    {"redis://h?\xc3\xa4=1", "unknown: '\\xc3\\xa4'"},
+    {"redis://h?S3CRET=x@y", "byte 11 of the URL, is unknown; known"},
+    {"redis://h?db", "byte 11 of the URL, has no '='"},
+    {"redis://h?=1", "has no name"},
+    {"redis://h?db=1&&timeout_ms=10", "byte 16 of the URL, has no '='"},
+    {"redis://h?&", "byte 11 of the URL, has no '='"},
+    {"redis://joe@h", "a user without a password; write redis://user:password"},
+    {"redis://joe:@h", "a user without a password"},
+    {"redis://h?user=joe", "a user without a password"},
+    {"redis://@h", "'@', byte 9 of the URL, has no user and no"},
+    {"redis://:@h", "'@', byte 10 of the URL, has no user and no"},
+    {"redis://[::1", "'[', byte 9 of the URL, has no ']'"},
+    {"redis://[::1/1", "'[', byte 9"},
+    {"redis://[::1]x", "what follows ']', byte 14 of the URL, is neither"},
+    {"redis://[::1]6379", "follows ']', byte 14"},
+    {"redis://[::1]:", "port, byte 15"},
+    {"redis://[]", "no IPv6 address"},
+    {"redis://[127.0.0.1]", "no IPv6 address"},
+    {"redis://[localhost]", "no IPv6 address"},
+    {"redis://[::1%25]", "no IPv6 address"},
+    {"redis://[::1%25a/0", "no ']'"},
+    {"redis://[::1%25a%20b]", "no IPv6 address"},
+    {"redis://[fe80::1%eth0]",
+        "the host, byte 17 of the URL, has a '%' without two hexadecimal "
+        "digits; write %25 for the sign itself, as in [fe80::1%25eth0]"},
+    {"redis://::1", "IPv6 address in brackets, as in redis://[::1]"},
+    {"redis://::1:6379", "IPv6 address in brackets"},
+    {"redis://h:1,h:2", "is not the only one; write"},
+    {"redis://h1,h2", "the host, byte 9 of the URL, is a name"},
+    {"redis://a%2Fb", "the host, byte 9"},
+    {"redis://a%20b", "the host, byte 9"},
+    {"redis://h%00x", "the host, byte 10 of the URL, cannot hold %00"},
+    {"redis://a:%00@h", "the password, byte 11 of the URL, cannot hold %00"},
+    {"redis://%00:a@h", "the user, byte 9 of the URL, cannot hold %00"},
+    {"unix:///%00x", "the path, byte 9 of the URL, cannot hold %00"},
+    {"redis://:S3CRET%4@h",
+        "the password, byte 16 of the URL, has a '%' without two"},
+    {"redis://:S3CRET%@h", "byte 16"},
+    {"redis://:S3CRET%zz@h", "byte 16"},
+    {"redis://:S3CRET%a", "has no host before it"},
+    {"redis://h/%4", "the db, byte 11 of the URL, has a '%' without two"},
+    {"redis://h?prefix=%g1", "prefix, byte 18 of the URL, has a '%' without"},
+    {"redis:// h",
+        "a space or control byte, byte 9 of the URL, is to be removed or "
+        "written %20"},
+    {"redis://h\n", "byte 10 of the URL, is to be removed or written %0A"},
+    {" redis://h", "a space or control byte, byte 1 of"},
+    {"redis://h\x7f", "or written %7F"},
+    {"redis://:S3CRET#@h", "'#', byte 16 of the URL, would begin a"},
+    {"redis://h#x", "'#'"},
+    {"unix://", "the path, byte 8 of the URL, is empty; write unix:///run"},
+    {"unix:///", "the path, byte 8"},
+    {"unix://?db=1", "the path, byte 8 of the URL, is empty"},
+    {"unix:///?db=1", "the path, byte 8 of the URL, is empty"},
+    {"unix://run/redis.sock", "the host, byte 8 of the URL, has no place in"},
+    {"unix://joe:S3CRET@run/redis.sock", "the host, byte 19"},
+    {"unix://joe:S3/CRET@/run/r", "the host, byte 8"},
+    {"unix:///joe:S3CRET@/run/r", "and @ in a path as %40"},
+    {"unix://joe@/run/r", "a user without a password"},
+    {"unix:///run/r?db=x", "db, byte 18"},
+};
+
+static void mistakes_are_named(void **state)
+{
+    struct endpoint e;
+    struct text error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        int result = parse(&e, bad[i].url, &error);
+        if (result != NXL_E_URL || !strstr(error.data, bad[i].words))
+            print_error("%s: %d %s\n", bad[i].url, result, error.data);
+        assert_int_equal(result, NXL_E_URL);
+        assert_contains(error.data, bad[i].words);
+        assert_null(strstr(error.data, "S3CRET"));
+        assert_true(error.len < TEXT_MAX - 1);
+        assert_null(e.host);
+        assert_null(e.path);
+        assert_null(e.settings.password);
+    }
+}
+
+static void lengths_have_limits(void **state)
+{
+    char url[8300];
+    struct endpoint e;
+    struct text error;
+
+    (void)state;
+    /* A path of 107 bytes, with an escape that counts as one; then 108. */
+    strcpy(url, "unix:///%41");
+    memset(url + 11, 'a', 106);
+    url[11 + 105] = '\0';
+    assert_int_equal(parse(&e, url, &error), NXL_OK);
+    assert_int_equal(strlen(e.path), 107);
+    endpoint_free(&e);
+    strcat(url, "a");
+    assert_int_equal(parse(&e, url, &error), NXL_E_URL);
+    assert_contains(error.data, "longer than the 107 bytes");
+
+    strcpy(url, "redis://");
+    memset(url + 8, 'h', 254);
+    url[8 + 253] = '\0';
+    assert_int_equal(parse(&e, url, &error), NXL_OK);
+    endpoint_free(&e);
+    strcat(url, "h");
+    assert_int_equal(parse(&e, url, &error), NXL_E_URL);
+    assert_contains(error.data, "at most 253");
+
+    strcpy(url, "redis://:");
+    memset(url + 9, 'p', 8192 - 11);
+    strcpy(url + 8192 - 2, "@h");
+    assert_int_equal(strlen(url), 8192);
+    assert_int_equal(parse(&e, url, &error), NXL_OK);
+    endpoint_free(&e);
+    strcat(url, "h");
+    assert_int_equal(parse(&e, url, &error), NXL_E_URL);
+    assert_contains(error.data, "longer than 8192 bytes");
+}
+
+/* One slip of the pen anywhere: it parses or it does not, but no message
+ * and no name shows the password. */
+static void no_slip_shows_a_password(void **state)
+{
+    static const char *const urls[] = {
+        "redis://joe:S3CRET@db.example:6379/2?timeout_ms=100",
+        "redis://:S3CRET@[::1]:6379",
+        "unix://joe:S3CRET@/run/redis.sock?db=1",
+        "redis://db.example?user=joe&password=S3CRET",
+    };
+    static const char slips[] = ":/@?&=#%[] .0a\n\xff";
+    size_t parsed = 0, refused = 0;
+    struct endpoint e;
+    struct text error;
+    char url[128];
+
+    (void)state;
+    for (size_t u = 0; u < sizeof(urls) / sizeof(urls[0]); u++) {
+        size_t len = strlen(urls[u]);
+        size_t kinds = 2 * (sizeof(slips) - 1) + 2;
+        for (size_t n = 0; n < len * kinds; n++) {
+            size_t at = n / kinds, kind = n % kinds;
+            size_t skipped = kind / 2 < sizeof(slips) - 1 ? kind % 2 : 1;
+            memcpy(url, urls[u], at);
+            if (kind / 2 < sizeof(slips) - 1)
+                snprintf(url + at, sizeof(url) - at, "%c%s", slips[kind / 2],
+                    urls[u] + at + skipped);
+            else /* dropped, or cut off */
+                strcpy(url + at, kind % 2 ? urls[u] + at + skipped : "");
+            int result = parse(&e, url, &error);
+            const char *shown = result == NXL_OK ? e.name.data : error.data;
+            if (strstr(shown, "S3CRET"))
+                print_error("%s: %s\n", url, shown);
+            assert_null(strstr(shown, "S3CRET"));
+            assert_true(result == NXL_OK || result == NXL_E_URL);
+            if (result == NXL_OK) {
+                endpoint_free(&e);
+                parsed++;
+            } else {
+                assert_true(error.len > 0);
+                refused++;
+            }
+        }
+    }
+    assert_true(parsed > 100);
+    assert_true(refused > 1000);
+}
+
+static void running_out_of_memory_is_an_error(void **state)
+{
+    static const char url[] = "redis://joe:S3CRET@h/1?timeout_ms=10&prefix=x";
+    struct endpoint e;
+    struct text error;
+    int result;
+
+    (void)state;
+    for (int n = 0;; n++) {
+        calloc_left = n;
+        result = parse(&e, url, &error);
+        calloc_left = -1;
+        if (result == NXL_OK) {
+            assert_int_equal(n, 6);
+            break;
+        }
+        assert_int_equal(result, NXL_E_NOMEM);
+        assert_contains(error.data, "no memory");
+        assert_null(e.host);
+        assert_null(e.settings.password);
+    }
+    endpoint_free(&e);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_understood),
+        cmocka_unit_test(parameters_set_what_they_name),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(lengths_have_limits),
+        cmocka_unit_test(no_slip_shows_a_password),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
+    };
+    return cmocka_run_group_tests_name("url", tests, NULL, NULL);
+}
