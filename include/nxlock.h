@@ -380,10 +380,10 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 
 /* Writes the descriptors to wait for, at most capacity, into fds, and into
  * *timeout_ms how long poll() may wait (-1: for ever). Returns how many there
- * are, which may be more than capacity: then call again with more room (for
- * one server 2 are enough). Read them anew after each process. Sends what is
- * waiting to be sent; does not block. A descriptor that a cancel in another
- * thread wakes is always among them. */
+ * are, which may be more than capacity: then call again with more room. (At
+ * present it is one, which stands for all; do not rely on that.) Read them
+ * anew after each process. Sends what is waiting to be sent; does not block.
+ * A cancel in another thread makes one of them readable. */
 size_t nxl_client_pollfds(nxl_client *client, struct pollfd *fds,
     size_t capacity, int *timeout_ms);
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The blocking door. Threads that wait share one reader: whoever finds nobody
- * reading polls and reads for all (the leader), the others sleep until their
+ * reading waits and reads for all (the leader), the others sleep until their
  * operation is over or the reading is handed to them. A single-threaded
  * program is always its own leader and pays for none of this.
  *
  * Keeps: while any operation is running some thread leads or has been woken
- * to lead; the mutex is free while the leader sleeps in poll().
+ * to lead; the mutex is free while the leader sleeps.
  */
 #include <errno.h>
-#include <poll.h>
 
 #include "api/engine.h"
 #include "api/lock.h"
@@ -20,37 +19,16 @@
 /* One turn of the leader: sleep until something happens, then act on it. */
 static void lead(struct nxl_client *client, uint64_t now)
 {
-    struct pollfd fds[ENGINE_FDS];
-    size_t count = engine_pollfds(client, fds, ENGINE_FDS);
+    struct engine_events events;
     uint64_t until = engine_deadline(client);
-    client->poll_until = until;
-    client->polled = fds;
-    client->polled_count = count;
+    client->waiting = true;
+    client->wait_until = until;
     pthread_mutex_unlock(&client->mutex);
-    int n = poll(fds, (nfds_t)count, deadline_poll_ms(until, now));
+    engine_wait(client, &events, until, now);
     now = clock_now();
     pthread_mutex_lock(&client->mutex);
-    client->polled = NULL;
-    engine_process(client, fds, n < 0 ? 0 : count, now);
-}
-
-/* The leader may sleep longer than the others can wait, or not know that a
- * socket is new or full. */
-static bool leader_is_behind(const struct nxl_client *client)
-{
-    struct pollfd fds[ENGINE_FDS];
-    if (!client->polled)
-        return false; /* awake, it looks by itself */
-    if (engine_deadline(client) < client->poll_until)
-        return true;
-    size_t count = engine_pollfds((struct nxl_client *)client, fds, ENGINE_FDS);
-    if (count != client->polled_count)
-        return true;
-    for (size_t i = 0; i < count; i++)
-        if (fds[i].fd != client->polled[i].fd ||
-            fds[i].events != client->polled[i].events)
-            return true;
-    return false;
+    client->waiting = false;
+    engine_process(client, &events, now);
 }
 
 static void hand_on(struct nxl_client *client)
@@ -77,7 +55,8 @@ static void wait_for(
     struct nxl_client *client, struct operation *op, uint64_t now)
 {
     if (op->running && client->led) {
-        if (leader_is_behind(client))
+        /* The leader may sleep longer than this operation can wait. */
+        if (client->waiting && engine_deadline(client) < client->wait_until)
             engine_wake(client);
         op->asleep = true;
         op->promoted = false;
@@ -87,6 +66,7 @@ static void wait_for(
         if (!op->promoted)
             return; /* it is over, and whoever woke us is done with it */
         pthread_mutex_lock(&client->mutex);
+        now = clock_now();
     } else if (op->running) {
         client->led = true;
     } else {

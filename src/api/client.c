@@ -37,11 +37,11 @@ static void close_descriptors(struct nxl_client *client)
     }
     if (client->wake_fd >= 0)
         close(client->wake_fd);
-    if (client->loop_fd >= 0)
-        close(client->loop_fd);
+    if (client->watch.fd >= 0)
+        close(client->watch.fd);
     if (client->timer_fd >= 0)
         close(client->timer_fd);
-    client->wake_fd = client->loop_fd = client->timer_fd = -1;
+    client->wake_fd = client->watch.fd = client->timer_fd = -1;
 }
 
 /* Of what has been built so far. */
@@ -50,7 +50,7 @@ static void destroy(struct nxl_client *client)
     for (unsigned i = 0; i < client->server_count; i++)
         server_free(&client->servers[i]);
     free(client->servers);
-    free(client->watched_fd);
+    client->server_count = 0;
     timers_free(&client->timers);
     free((char *)client->prefix.data);
     close_descriptors(client);
@@ -100,10 +100,13 @@ static int build(struct nxl_client *client, struct endpoint *endpoint,
         return NXL_E_SYSTEM;
     }
     client->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (client->wake_fd < 0) {
-        text_add(error, "the system gave no descriptor (eventfd)");
+    client->watch.fd = epoll_create1(EPOLL_CLOEXEC);
+    if (client->wake_fd < 0 || client->watch.fd < 0 ||
+        !watch_add(&client->watch, client->wake_fd, POLLIN, KEY_WAKE)) {
+        text_add(error, "the system gave no descriptor (eventfd, epoll)");
         return NXL_E_SYSTEM;
     }
+    server_watch(client->servers, &client->watch, 0);
     return NXL_OK;
 }
 
@@ -127,7 +130,7 @@ static int make(nxl_client **out, const char *url,
     }
     pthread_mutex_init(&client->mutex, NULL);
     client->refs = 1;
-    client->wake_fd = client->loop_fd = client->timer_fd = -1;
+    client->wake_fd = client->watch.fd = client->timer_fd = -1;
     list_init(&client->locks);
     list_init(&client->events);
     list_init(&client->followers);
@@ -170,13 +173,11 @@ static void settle(struct nxl_client *client)
         now, earlier(client->timeout_ns, ms_to_ns(FREE_BUDGET_MS)));
     engine_push(client, now);
     while (owes(client) && now < end) {
-        struct pollfd fds[ENGINE_FDS];
-        size_t count = engine_pollfds(client, fds, ENGINE_FDS);
-        uint64_t until = earlier(end, engine_deadline(client));
-        if (poll(fds, (nfds_t)count, deadline_poll_ms(until, now)) < 0)
-            count = 0;
+        struct engine_events events;
+        engine_wait(
+            client, &events, earlier(end, engine_deadline(client)), now);
         now = clock_now();
-        engine_process(client, fds, count, now);
+        engine_process(client, &events, now);
     }
 }
 

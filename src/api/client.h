@@ -20,6 +20,9 @@
 #include "core/round.h"
 #include "net/request.h"
 
+/* Keys in the watch above those of servers. */
+enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER };
+
 enum door { DOOR_NONE, DOOR_BLOCKING, DOOR_LOOP };
 
 /* One acquire, extend, ... from its start to its result. */
@@ -58,13 +61,12 @@ struct nxl_client {
     struct list events;    /* loop door: operations that are over */
     struct list followers; /* blocking door: operations that sleep */
     bool led;              /* a thread is the reader */
-    const struct pollfd *polled; /* what it waits for; NULL: it is awake */
-    size_t polled_count;
-    uint64_t poll_until; /* and how long */
+    bool waiting;          /* and sleeps */
+    uint64_t wait_until;   /* until then */
 
-    int loop_fd, timer_fd; /* nxl_client_fd(); -1: not asked for */
-    uint64_t timer_at;
-    int *watched_fd;
+    struct watch watch; /* all descriptors */
+    int timer_fd;       /* in it after nxl_client_fd(); -1 before */
+    uint64_t timer_at;  /* what it is set to; 0: it has to be set */
 
     struct text message;
 };

@@ -7,28 +7,11 @@
 #include "api/engine.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "api/operation.h"
 #include "base/deadline.h"
-
-size_t engine_pollfds(
-    struct nxl_client *client, struct pollfd *fds, size_t capacity)
-{
-    size_t count = 0;
-    struct pollfd fd = {.fd = client->wake_fd, .events = POLLIN};
-    if (count < capacity)
-        fds[count] = fd;
-    count++;
-    for (unsigned i = 0; i < client->server_count; i++) {
-        if (!server_poll(&client->servers[i], &fd))
-            continue;
-        if (count < capacity)
-            fds[count] = fd;
-        count++;
-    }
-    return count;
-}
 
 uint64_t engine_deadline(const struct nxl_client *client)
 {
@@ -44,47 +27,54 @@ void engine_push(struct nxl_client *client, uint64_t now)
         server_push(&client->servers[i], now);
 }
 
-static short revents_of(
-    const struct pollfd *fds, size_t count, const struct pollfd *wanted)
+void engine_wait(const struct nxl_client *client, struct engine_events *events,
+    uint64_t until, uint64_t now)
 {
-    for (size_t i = 0; i < count; i++)
-        if (fds[i].fd == wanted->fd)
-            return fds[i].revents;
-    return 0;
+    events->count = epoll_wait(client->watch.fd, events->list, ENGINE_EVENTS,
+        deadline_poll_ms(until, now));
 }
 
-static void take_completions(
-    struct nxl_client *client, struct server *s, uint64_t now)
+static void take_completions(struct server *s, uint64_t now)
 {
     struct completion c;
-    (void)client;
     while (server_next(s, &c, now))
         operation_outcome(c.request->owner, &c, now);
 }
 
-void engine_process(struct nxl_client *client, const struct pollfd *fds,
-    size_t count, uint64_t now)
+/* Takes back what made an eventfd or timerfd readable. */
+static void drain(int fd)
 {
-    struct pollfd mine[ENGINE_FDS];
-    if (!fds) {
-        count = engine_pollfds(client, mine, ENGINE_FDS);
-        if (poll(mine, (nfds_t)count, 0) < 0)
-            count = 0;
-        fds = mine;
+    uint64_t times;
+    while (read(fd, &times, sizeof times) < 0 && errno == EINTR)
+        ;
+}
+
+static void take_event(
+    struct nxl_client *client, const struct epoll_event *event, uint64_t now)
+{
+    short revents = (short)((event->events & EPOLLIN ? POLLIN : 0) |
+                            (event->events & EPOLLOUT ? POLLOUT : 0) |
+                            (event->events & EPOLLERR ? POLLERR : 0) |
+                            (event->events & EPOLLHUP ? POLLHUP : 0));
+    unsigned key = event->data.u32;
+    if (key < client->server_count) {
+        server_ready(&client->servers[key], revents, now);
+    } else if (key == KEY_WAKE) {
+        drain(client->wake_fd);
+    } else {
+        drain(client->timer_fd);
+        client->timer_at = 0;
     }
-    if (count && fds[0].fd == client->wake_fd && fds[0].revents) {
-        uint64_t times;
-        while (read(client->wake_fd, &times, sizeof times) < 0 &&
-               errno == EINTR)
-            ;
-    }
+}
+
+void engine_process(struct nxl_client *client,
+    const struct engine_events *events, uint64_t now)
+{
+    for (int i = 0; i < events->count; i++)
+        take_event(client, &events->list[i], now);
     for (unsigned i = 0; i < client->server_count; i++) {
-        struct server *s = &client->servers[i];
-        struct pollfd wanted;
-        if (server_poll(s, &wanted))
-            server_ready(s, revents_of(fds, count, &wanted), now);
-        server_tick(s, now);
-        take_completions(client, s, now);
+        server_tick(&client->servers[i], now);
+        take_completions(&client->servers[i], now);
     }
     struct timer *timer;
     while ((timer = timers_due(&client->timers, now)))
@@ -93,7 +83,7 @@ void engine_process(struct nxl_client *client, const struct pollfd *fds,
     /* A send that failed has completed requests; what they start anew goes
      * with the next turn, which their timers bring. */
     for (unsigned i = 0; i < client->server_count; i++)
-        take_completions(client, &client->servers[i], now);
+        take_completions(&client->servers[i], now);
 }
 
 void engine_wake(struct nxl_client *client)

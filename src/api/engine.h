@@ -1,30 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What drives a client, whoever waits in poll(): descriptors and time-out
- * out, readiness and time in. All calls need the client's mutex.
+ * What drives a client, whoever waits: a time-out out, readiness and time in.
+ * All calls but engine_wait need the client's mutex.
  */
 #ifndef NXLOCK_API_ENGINE_H
 #define NXLOCK_API_ENGINE_H
 
+#include <sys/epoll.h>
+
 #include "api/client.h"
 
-/* Descriptors of a client, the wake-up one first. */
-#define ENGINE_FDS (MAX_SERVERS + 1)
+/* Most events of one wait: each server, the wake-up, the timer. */
+#define ENGINE_EVENTS (MAX_SERVERS + 2)
 
-size_t engine_pollfds(
-    struct nxl_client *client, struct pollfd *fds, size_t capacity);
+struct engine_events {
+    int count;
+    struct epoll_event list[ENGINE_EVENTS];
+};
+
 /* When engine_process has to run at the latest; NEVER. */
 uint64_t engine_deadline(const struct nxl_client *client);
 
 /* Sends what is waiting to be sent. */
 void engine_push(struct nxl_client *client, uint64_t now);
 
-/* After poll(): reads, steps what is concerned, times out, sends. fds are
- * those of engine_pollfds; NULL: look at all descriptors first. */
-void engine_process(struct nxl_client *client, const struct pollfd *fds,
-    size_t count, uint64_t now);
+/* Sleeps until a descriptor is ready or until has come; 0: only looks. Does
+ * not need the mutex, so that others can go on meanwhile. */
+void engine_wait(const struct nxl_client *client, struct engine_events *events,
+    uint64_t until, uint64_t now);
 
-/* Interrupts a poll() that another thread is in. */
+/* Afterwards: reads, steps what is concerned, times out, sends. */
+void engine_process(struct nxl_client *client,
+    const struct engine_events *events, uint64_t now);
+
+/* Interrupts the engine_wait() that another thread is in. */
 void engine_wake(struct nxl_client *client);
 
 /* An operation is over: its waiting thread or the event queue is told. */

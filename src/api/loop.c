@@ -4,10 +4,7 @@
  * Keeps: nothing here waits; every operation that was started gives exactly
  * one event.
  */
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -34,38 +31,17 @@ static int enter(struct nxl_client *client)
     return NXL_E_INVALID;
 }
 
-/* ------------------------------------------------- one descriptor for all */
-
-static bool watch(struct nxl_client *client, int fd, short events, int how)
+/* The timer makes the one descriptor readable when time-outs are due or
+ * events wait. */
+static void set_timer(struct nxl_client *client)
 {
-    struct epoll_event event = {.data.fd = fd};
-    event.events = (events & POLLIN ? EPOLLIN : 0u) |
-                   (events & POLLOUT ? EPOLLOUT : 0u);
-    return epoll_ctl(client->loop_fd, how, fd, &event) == 0;
-}
-
-/* Makes the one descriptor wait for what engine_pollfds would name now. A
- * closed descriptor has left the set by itself. */
-static void sync_loop_fd(struct nxl_client *client)
-{
-    if (client->loop_fd < 0)
+    if (client->timer_fd < 0)
         return;
-    for (unsigned i = 0; i < client->server_count; i++) {
-        struct pollfd fd = {.fd = -1};
-        if (!server_poll(&client->servers[i], &fd))
-            fd = (struct pollfd){.fd = -1};
-        int *old = &client->watched_fd[i];
-        if (*old >= 0 && *old != fd.fd)
-            watch(client, *old, 0, EPOLL_CTL_DEL);
-        if (fd.fd >= 0 && !watch(client, fd.fd, fd.events, EPOLL_CTL_MOD))
-            watch(client, fd.fd, fd.events, EPOLL_CTL_ADD);
-        *old = fd.fd;
-    }
     uint64_t at = list_empty(&client->events) ? engine_deadline(client) : 0;
     if (at == client->timer_at && at != 0)
         return;
     client->timer_at = at;
-    uint64_t now = clock_now(), left = deadline_left(at, now);
+    uint64_t left = deadline_left(at, clock_now());
     struct itimerspec when = {0};
     if (at != NEVER) {
         left += left == 0; /* 0 would stop it */
@@ -75,43 +51,29 @@ static void sync_loop_fd(struct nxl_client *client)
     timerfd_settime(client->timer_fd, 0, &when, NULL);
 }
 
-static bool make_loop_fd(struct nxl_client *client)
+static void make_timer(struct nxl_client *client)
 {
-    client->watched_fd =
-        malloc(client->server_count * sizeof *client->watched_fd);
-    client->loop_fd = epoll_create1(EPOLL_CLOEXEC);
-    client->timer_fd =
-        timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (client->watched_fd && client->loop_fd >= 0 && client->timer_fd >= 0 &&
-        watch(client, client->wake_fd, POLLIN, EPOLL_CTL_ADD) &&
-        watch(client, client->timer_fd, POLLIN, EPOLL_CTL_ADD)) {
-        for (unsigned i = 0; i < client->server_count; i++)
-            client->watched_fd[i] = -1;
-        client->timer_at = 1;
-        return true;
+    int fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (fd >= 0 && watch_add(&client->watch, fd, POLLIN, KEY_TIMER)) {
+        client->timer_fd = fd;
+        client->timer_at = 0;
+        return;
     }
+    if (fd >= 0)
+        close(fd);
     text_clear(&client->message);
-    text_add(&client->message, "the system gave no descriptor (epoll)");
-    if (client->loop_fd >= 0)
-        close(client->loop_fd);
-    if (client->timer_fd >= 0)
-        close(client->timer_fd);
-    free(client->watched_fd);
-    client->watched_fd = NULL;
-    client->loop_fd = client->timer_fd = -1;
-    return false;
+    text_add(&client->message, "the system gave no descriptor (timerfd)");
 }
 
 int nxl_client_fd(nxl_client *client)
 {
     if (enter(client) != NXL_OK)
         return -1;
-    int fd = client->loop_fd;
-    if (fd < 0 && make_loop_fd(client)) {
-        fd = client->loop_fd;
-        engine_push(client, clock_now());
-        sync_loop_fd(client);
-    }
+    if (client->timer_fd < 0)
+        make_timer(client);
+    int fd = client->timer_fd < 0 ? -1 : client->watch.fd;
+    engine_push(client, clock_now());
+    set_timer(client);
     pthread_mutex_unlock(&client->mutex);
     return fd;
 }
@@ -127,14 +89,15 @@ size_t nxl_client_pollfds(nxl_client *client, struct pollfd *fds,
         return 0;
     uint64_t now = clock_now();
     engine_push(client, now);
-    size_t count = engine_pollfds(client, fds, fds ? capacity : 0);
+    if (fds && capacity)
+        fds[0] = (struct pollfd){.fd = client->watch.fd, .events = POLLIN};
     if (timeout_ms)
         *timeout_ms = list_empty(&client->events)
                           ? deadline_poll_ms(engine_deadline(client), now)
                           : 0;
-    sync_loop_fd(client);
+    set_timer(client);
     pthread_mutex_unlock(&client->mutex);
-    return count;
+    return 1;
 }
 
 int nxl_client_process(nxl_client *client)
@@ -142,13 +105,11 @@ int nxl_client_process(nxl_client *client)
     int rc = enter(client);
     if (rc != NXL_OK)
         return rc;
-    if (client->timer_fd >= 0) {
-        uint64_t times;
-        if (read(client->timer_fd, &times, sizeof times) > 0)
-            client->timer_at = 0;
-    }
-    engine_process(client, NULL, 0, clock_now());
-    sync_loop_fd(client);
+    struct engine_events events;
+    uint64_t now = clock_now();
+    engine_wait(client, &events, now, now);
+    engine_process(client, &events, now);
+    set_timer(client);
     pthread_mutex_unlock(&client->mutex);
     return NXL_OK;
 }
@@ -186,7 +147,7 @@ static int start(struct nxl_lock *lock, const struct call *call)
     pthread_mutex_lock(&client->mutex);
     int rc = lock_call(lock, call, clock_now());
     /* A loop that waits for the one descriptor has to come and send it. */
-    if (rc == NXL_PENDING && client->loop_fd >= 0)
+    if (rc == NXL_PENDING && client->timer_fd >= 0)
         engine_wake(client);
     pthread_mutex_unlock(&client->mutex);
     return rc;

@@ -33,7 +33,7 @@ struct verb {
 enum outcome_kind {
     OUTCOME_GRANTED,  /* ACQUIRE: set by this very command */
     OUTCOME_BUSY,     /* ACQUIRE: another value stands; left_ms */
-    OUTCOME_MINE,     /* EXTEND, INSPECT with token: left_ms. RELEASE: deleted */
+    OUTCOME_MINE,     /* EXTEND, INSPECT with token: left_ms; RELEASE: gone */
     OUTCOME_NOT_MINE, /* the token does not stand there */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key */
@@ -48,7 +48,7 @@ struct outcome {
     enum fault fault; /* FAULT_NONE unless kind is OUTCOME_FAULT */
     bool unsure;      /* FAULT: the server may have applied it all the same */
     int64_t left_ms;
-    uint64_t sent_at;   /* clock before the first byte of it left; 0: none did */
+    uint64_t sent_at;   /* clock before its first byte left; 0: none did */
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
     struct slice text;  /* FAULT: the server's words or ours; likewise */
 };

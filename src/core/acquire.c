@@ -9,6 +9,17 @@
 #include "base/deadline.h"
 #include "core/lease.h"
 
+/* A first delay up to this may outlast the holder's lease: knowing better
+ * would cost every acquire a second command. */
+#define SHORT_DELAY (10 * NS_PER_MS)
+
+/* May this round's token stand at a quorum? Once its undoing is on its way. */
+static bool in_doubt(const struct acquire *a)
+{
+    struct tally t = tally_of(a->part, a->terms.servers);
+    return t.yes + t.unsure >= t.quorum;
+}
+
 static void begin_round(struct acquire *a)
 {
     /* A lone server that said "busy", or failed without a doubt, has not
@@ -17,6 +28,8 @@ static void begin_round(struct acquire *a)
                   (a->part[0] == PART_NO || a->part[0] == PART_FAULT);
     if (!unused)
         a->token_wanted = true;
+    /* "Busy" came after the undoing of whatever was in doubt before. */
+    a->doubt = !a->was_busy && (a->doubt || in_doubt(a));
     for (unsigned i = 0; i < a->terms.servers; i++) {
         a->part[i] = PART_TO_ASK;
         a->sent_at[i] = 0;
@@ -53,12 +66,11 @@ static uint64_t retry_limit(const struct acquire *a)
 
 static enum verdict lost_verdict(const struct acquire *a)
 {
-    struct tally t = tally_of(a->part, a->terms.servers);
     if (a->late)
         return VERDICT_LATE;
     if (a->was_busy)
         return VERDICT_NO;
-    return t.yes + t.unsure >= t.quorum ? VERDICT_UNKNOWN : VERDICT_FAULT;
+    return a->doubt || in_doubt(a) ? VERDICT_UNKNOWN : VERDICT_FAULT;
 }
 
 static void plan_retry(struct acquire *a, uint64_t limit)
@@ -312,5 +324,6 @@ enum verdict acquire_verdict(const struct acquire *a)
 
 bool acquire_wants_left(const struct acquire *a)
 {
-    return a->rounds > 1;
+    bool waits = a->terms.wait_until > a->round_started;
+    return a->rounds > 1 || (waits && a->backoff.first_ns > SHORT_DELAY);
 }

@@ -53,6 +53,7 @@ struct acquire {
     bool late;              /* this round had a quorum after its deadline */
     bool was_busy;          /* this round was lost to another holder */
     bool seen_busy;         /* the round before was */
+    bool doubt; /* an earlier round's token may stand, not heard of since */
 };
 
 void acquire_start(
@@ -67,8 +68,9 @@ void acquire_cancel(struct acquire *a);
 uint64_t acquire_wake(const struct acquire *a);
 enum verdict acquire_verdict(const struct acquire *a);
 
-/* True from the second round on: the waiter wants to know how long the
- * holder has left (verb.want_left). */
+/* True from the second round on, and in the first where a long delay would
+ * follow: the waiter wants to know how long the holder has left
+ * (verb.want_left). */
 bool acquire_wants_left(const struct acquire *a);
 
 #endif

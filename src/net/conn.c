@@ -7,6 +7,7 @@
 #include "net/conn.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,11 +15,13 @@
 
 bool conn_open(struct conn *c, int fd)
 {
-    if (c->reader ? !reader_reset(c->reader)
-                  : (c->reader = reader_new()) == NULL) {
+    bool ok = c->reader ? reader_reset(c->reader)
+                        : (c->reader = reader_new()) != NULL;
+    if (!ok || !watch_add(c->watch, fd, POLLIN, c->key)) {
         close(fd);
         return false;
     }
+    c->watched_for_room = false;
     c->fd = fd;
     c->transport = &transport_plain;
     c->blocked = false;
@@ -28,6 +31,7 @@ bool conn_open(struct conn *c, int fd)
 
 void conn_close(struct conn *c)
 {
+    watch_drop(c->watch, c->fd);
     if (c->fd >= 0)
         close(c->fd);
     c->fd = -1;
@@ -55,6 +59,17 @@ static void lost(struct text *why, int error)
         text_add(why, "the server closed the connection");
 }
 
+/* What the socket did not take goes when it has room again. */
+static void set_blocked(struct conn *c, bool blocked)
+{
+    c->blocked = blocked;
+    if (blocked == c->watched_for_room)
+        return;
+    c->watched_for_room = blocked;
+    watch_change(c->watch, c->fd,
+        (short)(blocked ? POLLIN | POLLOUT : POLLIN), c->key);
+}
+
 bool conn_flush(struct conn *c, struct text *why)
 {
     while (buf_len(&c->out)) {
@@ -65,12 +80,12 @@ bool conn_flush(struct conn *c, struct text *why)
             return false;
         }
         if (n == 0) {
-            c->blocked = true;
+            set_blocked(c, true);
             return true;
         }
         buf_consume(&c->out, (size_t)n);
     }
-    c->blocked = false;
+    set_blocked(c, false);
     return true;
 }
 

@@ -11,9 +11,13 @@
 #include "net/reader.h"
 #include "net/slots.h"
 #include "net/socket.h"
+#include "net/watch.h"
 
 struct conn {
     int fd; /* -1: closed */
+    const struct watch *watch;
+    unsigned key;
+    bool watched_for_room;
     const struct transport *transport;
     struct buf out;
     struct slots slots;
@@ -22,7 +26,7 @@ struct conn {
     bool blocked;          /* the socket took no more bytes: poll for room */
 };
 
-/* Takes fd over. false: no memory, and fd is closed. */
+/* Takes fd over. false: no memory (or no watch), and fd is closed. */
 bool conn_open(struct conn *c, int fd);
 /* Closes the descriptor and forgets bytes and slots; the slots' owners have
  * been told before. */

@@ -59,23 +59,43 @@ static bool wants_kill(const struct debt *d, const struct facts *facts)
            guarded(GUARD_KILL);
 }
 
-bool debt_send(
+/* Appends its commands; both or nothing, for a slot that is left behind would
+ * outlive the debt. */
+static bool format(
     struct debt *d, struct conn *c, const struct facts *facts, uint64_t now)
 {
+    size_t before = buf_len(&c->out), killing = 0;
     if (!slots_reserve(&c->slots, 2))
         return false;
-    size_t before = buf_len(&c->out);
     if (wants_kill(d, facts)) {
         if (!command_client_kill(&c->out, d->old_client))
             return false;
-        slots_push(&c->slots,
-            (struct slot){SLOT_KILL, d, now, buf_len(&c->out) - before});
-        before = buf_len(&c->out);
+        killing = buf_len(&c->out) - before;
     }
-    if (!command_verb_eval(&c->out, &d->verb))
+    if (!command_verb_eval(&c->out, &d->verb)) {
+        buf_cut(&c->out, before, killing);
         return false;
-    slots_push(&c->slots,
-        (struct slot){SLOT_DEBT, d, now, buf_len(&c->out) - before});
+    }
+    if (killing)
+        slots_push(&c->slots, (struct slot){SLOT_KILL, d, now, killing});
+    slots_push(&c->slots, (struct slot){SLOT_DEBT, d, now,
+                              buf_len(&c->out) - before - killing});
+    return true;
+}
+
+static void try_later(struct debt *d, uint64_t now)
+{
+    d->next_try = deadline_after(now, d->interval);
+    d->interval = earlier(2 * d->interval, LAST_INTERVAL);
+}
+
+bool debt_send(
+    struct debt *d, struct conn *c, const struct facts *facts, uint64_t now)
+{
+    if (!format(d, c, facts, now)) {
+        try_later(d, now);
+        return false;
+    }
     d->state = DEBT_SENT;
     return true;
 }
@@ -96,8 +116,7 @@ bool debt_answered(struct debt *d, const struct reply *reply, uint64_t now)
         return true;
     if (reply->kind == REPLY_ERROR && d->until == NEVER)
         d->until = deadline_after(now, d->ttl_ns);
-    d->next_try = deadline_after(now, d->interval);
-    d->interval = earlier(2 * d->interval, LAST_INTERVAL);
+    try_later(d, now);
     return debt_over(d, now);
 }
 

@@ -36,8 +36,14 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
             *fd = s;
             return DIAL_CONNECTED;
         case SOCKET_CONNECTING:
-            d->fd = s;
-            return DIAL_WAIT;
+            if (watch_add(d->watch, s, POLLOUT, d->key)) {
+                d->fd = s;
+                return DIAL_WAIT;
+            }
+            text_clear(error);
+            text_add(error, "the system watches no more descriptors");
+            close(s);
+            break;
         case SOCKET_FAILED:
             close(s);
         }
@@ -48,7 +54,8 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     uint64_t now, uint64_t end, int *fd, struct text *error)
 {
-    *d = (struct dial){.fd = -1, .end = end, .address_end = NEVER};
+    *d = (struct dial){.watch = d->watch, .key = d->key, .fd = -1,
+        .end = end, .address_end = NEVER};
     if (to->path) {
         *fd = socket_open_unix(to->path, error);
         return *fd >= 0 ? DIAL_CONNECTED : DIAL_FAILED;
@@ -60,20 +67,27 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         return try_next(d, to, now, fd, error);
     case RESOLVE_WAIT:
         d->stage = DIAL_LOOKING_UP;
-        return DIAL_WAIT;
+        if (watch_add(d->watch, d->fd, POLLIN, d->key))
+            return DIAL_WAIT;
+        text_clear(error);
+        text_add(error, "the system watches no more descriptors");
+        return fail(d);
     case RESOLVE_FAILED:
+        d->job = NULL;
         break;
     }
-    d->job = NULL;
     return fail(d);
 }
 
 static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
     uint64_t now, int *fd, struct text *error)
 {
+    watch_drop(d->watch, d->fd); /* it may be closed by what follows */
     enum resolve_state state = resolve_poll(d->job, &d->found, error);
-    if (state == RESOLVE_WAIT)
+    if (state == RESOLVE_WAIT && watch_add(d->watch, d->fd, POLLIN, d->key))
         return DIAL_WAIT;
+    if (state == RESOLVE_WAIT)
+        return fail(d);
     d->job = NULL;
     d->fd = -1;
     if (state == RESOLVE_FAILED)
@@ -96,7 +110,9 @@ enum dial_state dial_step(struct dial *d, const struct endpoint *to,
         return step_look_up(d, to, now, fd, error);
     switch (socket_connected(d->fd, error)) {
     case SOCKET_CONNECTED:
+        watch_drop(d->watch, d->fd);
         *fd = d->fd;
+        d->fd = -1;
         d->stage = DIAL_IDLE;
         return DIAL_CONNECTED;
     case SOCKET_CONNECTING:
@@ -108,6 +124,7 @@ enum dial_state dial_step(struct dial *d, const struct endpoint *to,
     case SOCKET_FAILED:
         break;
     }
+    watch_drop(d->watch, d->fd);
     close(d->fd);
     d->fd = -1;
     return try_next(d, to, now, fd, error);
@@ -115,6 +132,8 @@ enum dial_state dial_step(struct dial *d, const struct endpoint *to,
 
 void dial_cancel(struct dial *d)
 {
+    if (d->stage != DIAL_IDLE)
+        watch_drop(d->watch, d->fd);
     if (d->stage == DIAL_LOOKING_UP)
         resolve_abandon(d->job); /* the descriptor is the look-up's */
     else if (d->stage == DIAL_TRYING && d->fd >= 0)

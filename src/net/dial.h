@@ -8,9 +8,12 @@
 
 #include "net/resolve.h"
 #include "net/url.h"
+#include "net/watch.h"
 
 struct dial {
     enum { DIAL_IDLE, DIAL_LOOKING_UP, DIAL_TRYING } stage;
+    const struct watch *watch; /* outlives every start */
+    unsigned key;
     struct resolve *job;
     int fd; /* to poll: the look-up's or the socket's */
     struct addresses found;

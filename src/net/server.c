@@ -17,8 +17,8 @@
  * costs a system call, which a busy program should not pay each time. */
 #define LOOK_AGAIN NS_PER_MS
 
-void server_init(
-    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed)
+void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
+    uint64_t seed)
 {
     *s = (struct server){.endpoint = *endpoint};
     const struct settings *set = &s->endpoint.settings;
@@ -33,7 +33,15 @@ void server_init(
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->debts);
-    backoff_init(&s->reconnect, RECONNECT_FIRST, RECONNECT_MOST, seed);
+    /* However long the server was away, a call tries to connect in its time. */
+    backoff_init(&s->reconnect, RECONNECT_FIRST,
+        earlier(RECONNECT_MOST, ms_to_ns(set->timeout_ms) / 2), seed);
+}
+
+void server_watch(struct server *s, const struct watch *watch, unsigned key)
+{
+    s->conn.watch = s->dial.watch = watch;
+    s->conn.key = s->dial.key = key;
 }
 
 void server_free(struct server *s)
@@ -161,9 +169,10 @@ void server_push(struct server *s, uint64_t now)
         push_debts(s, now);
     /* Lock commands may follow in the handshake's flight where no refusal in
      * it could change what they mean, and where the peer is known to be a
-     * Redis server: what a stranger does with them nobody can tell. */
-    if (s->state == SERVER_UP || (s->plain && s->known) ||
-        !guarded(GUARD_HANDSHAKE))
+     * Redis server: what a stranger does with them nobody can tell. Debts
+     * come first, and wait for the handshake. */
+    bool eager = s->plain && s->known && list_empty(&s->debts);
+    if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
     if (buf_len(&s->conn.out) && !conn_flush(&s->conn, &s->why))
         server_close(s, FAULT_UNREACHABLE, now);
@@ -259,6 +268,8 @@ bool server_poll(const struct server *s, struct pollfd *fd)
 uint64_t server_deadline(const struct server *s)
 {
     uint64_t at = NEVER;
+    if (!list_empty(&s->failed))
+        return 0;
     for (struct list *node = s->debts.next; node != &s->debts;
          node = node->next) {
         const struct debt *d = list_entry(node, struct debt, node);

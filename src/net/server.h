@@ -69,8 +69,10 @@ struct server {
 };
 
 /* Takes endpoint over. sole: it is the only server (see plain). */
-void server_init(
-    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed);
+void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
+    uint64_t seed);
+/* Its descriptors are in watch under key from now on; before any use. */
+void server_watch(struct server *s, const struct watch *watch, unsigned key);
 /* Closes and frees; sends nothing, so it is right in a fork()ed child too. */
 void server_free(struct server *s);
 
