@@ -46,6 +46,10 @@ await() { # COMMAND...: until it succeeds, 10 s at most
         sleep 0.02
     done
 }
+finish() { # waits for $pid, but not for ever; its code
+    await gone "$pid" || kill -KILL "$pid"
+    wait "$pid"
+}
 nx() { # ARGUMENT...: leaves code, and the texts in $dir/out and $dir/err
     "$nxlock" "$@" > "$dir/out" 2> "$dir/err" < /dev/null
     code=$?
@@ -224,7 +228,7 @@ waiting() {
     check "a waiter tries" await attempted "$before"
     check "and does not start" test ! -e "$dir/waited"
     db DEL w > /dev/null
-    wait $pid
+    finish
     check "and runs when the lock is free" test $? -eq 0 -a -e "$dir/waited"
     for signal in 15 1 10; do # TERM HUP USR1
         db SET w stranger PX 100000 > /dev/null
@@ -233,7 +237,7 @@ waiting() {
         pid=$!
         await attempted "$before"
         kill -$signal $pid
-        wait $pid
+        finish
         check "signal $signal ends a wait" test $? -eq $((128 + signal))
         db DEL w > /dev/null
         check "and nothing was started" test ! -e "$dir/never"
@@ -293,11 +297,11 @@ signals() {
         "$nxlock" run s -- sh -c '
             trap "echo $0 > \"$1/got\"; exit 5" $0
             : > "$1/ready"
-            while :; do sleep 0.02; done' $signal "$dir" &
+            while [ -e "$1" ]; do sleep 0.02; done' $signal "$dir" &
         pid=$!
         await test -e "$dir/ready"
         kill -$signal $pid
-        wait $pid
+        finish
         check "$signal is passed on" test $? -eq 5 -a -s "$dir/got"
     done
     rm -f "$dir/pid"
@@ -306,21 +310,21 @@ signals() {
     pid=$!
     await test -e "$dir/pid"
     kill -TERM $pid
-    wait $pid
+    finish
     check "TERM that ends the child gives 143" test $? -eq 143
     check "and reaches its whole group" await gone "$(cat "$dir/pid")"
     check "and the lock is free" is_free s
     rm -f "$dir/ready"
     (trap '' HUP; exec "$nxlock" run s -- sh -c ': > "$0/ready"
-        while :; do sleep 0.02; done' "$dir") &
+        while [ -e "$0" ]; do sleep 0.02; done' "$dir") &
     pid=$!
     await test -e "$dir/ready"
     kill -HUP $pid
     kill -USR1 $pid
-    wait $pid
+    finish
     check "an ignored HUP stays ignored" test $? -eq 138
     "$nxlock" run s -- sh -c 'echo $$ > "$0/orphan"; kill -KILL $PPID
-        while :; do sleep 0.02; done' "$dir" 2> /dev/null
+        while [ -e "$0" ]; do sleep 0.02; done' "$dir" 2> /dev/null
     await test -s "$dir/orphan"
     check "a killed nxlock takes its child along" await gone \
         "$(cat "$dir/orphan")"
@@ -336,8 +340,8 @@ hold() {
     rm -f "$dir/ready" "$dir/ended"
     "$nxlock" run l --ttl "$ttl" "$@" -- sh -c 'trap "$1" TERM; cd "$0"
         echo $$ > new; mv new ready
-        while [ ! -e go ]; do sleep 0.02; done' "$dir" "$handler" \
-        2> "$dir/err" &
+        while [ -e "$0" ] && [ ! -e go ]; do sleep 0.02; done' \
+        "$dir" "$handler" 2> "$dir/err" &
     pid=$!
     await test -e "$dir/ready"
 }
@@ -358,14 +362,14 @@ leases() {
     done
     check "under the same token" test "$(db GET l)" = "$token"
     : > "$dir/go"
-    wait $pid
+    finish
     check "and the child ends as it likes" test $? -eq 0
     check "without a word" test ! -s "$dir/err"
     rm -f "$dir/go"
 
     hold 900ms ': > ended; exit 0'
     db SET l stranger PX 100000 > /dev/null
-    wait $pid
+    finish
     check "a lock taken away gives 79" test $? -eq 79
     said "and is said" "lost 'l'"
     check "the child got TERM" test -e "$dir/ended"
@@ -374,12 +378,12 @@ leases() {
 
     hold 900ms ''
     db DEL l > /dev/null
-    wait $pid
+    finish
     check "a child deaf to TERM is killed" test $? -eq 79
 
     hold 1500ms ': > ended; exit 0'
     kill -STOP "$server"
-    wait $pid
+    finish
     check "a server that is silent for too long gives 79" test $? -eq 79
     check "the child got TERM" test -e "$dir/ended"
     kill -CONT "$server"
@@ -390,7 +394,7 @@ leases() {
     check "the child is dead before the server ends the lease" \
         test "$(db PTTL l)" -gt 0
     db CLIENT UNPAUSE > /dev/null
-    wait $pid
+    finish
     check "and that gives 79, too" test $? -eq 79
     await is_free l
 
@@ -400,7 +404,7 @@ leases() {
     kill -CONT "$server"
     check "a short silence is survived" await grep -q 'after all' "$dir/err"
     : > "$dir/go"
-    wait $pid
+    finish
     check "and the child's code is kept" test $? -eq 0 -a ! -e "$dir/ended"
     rm -f "$dir/go"
 
@@ -408,7 +412,7 @@ leases() {
     kill -STOP $pid
     await is_free l
     kill -CONT $pid
-    wait $pid
+    finish
     check "a frozen nxlock finds its lease over" test $? -eq 79
 }
 

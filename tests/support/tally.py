@@ -11,7 +11,7 @@ import json
 import re
 import sys
 
-TAIL_LINES = 60
+TAIL_LINES = 80
 
 OK = re.compile(r"^\[ +OK \] ", re.M)
 BAD = re.compile(r"^\[ +(?:FAILED|ERROR) +\] (?!\d+ test)(\w[^\n]*)$", re.M)

@@ -1,0 +1,220 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Builds and tests everything, on a fresh machine too: what is missing is
+# installed first (apt-get, as root). The last line is the sum.
+#
+#     sh tests/run.sh            gcc, clang, sanitizers, valgrind
+#     sh tests/run.sh --quick    gcc only
+#
+# NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
+# skips what needs a redis-server when there is none.
+set -u
+
+quick=
+case "${1-}" in
+    '') ;;
+    --quick) quick=1 ;;
+    *)
+        echo "usage: sh tests/run.sh [--quick]" >&2
+        exit 2
+        ;;
+esac
+
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+support=$root/tests/support
+jobs=3
+policy=/usr/sbin/policy-rc.d
+policy_made=
+
+if [ -n "${NXLOCK_BUILD-}" ]; then
+    mkdir -p "$NXLOCK_BUILD" || exit 1
+    work=$(cd "$NXLOCK_BUILD" && pwd) || exit 1
+else
+    work=$(mktemp -d) || exit 1
+fi
+tally=$work/tally
+: > "$tally" || exit 1
+
+clean() {
+    [ -z "$policy_made" ] || rm -f "$policy"
+    [ -n "${NXLOCK_BUILD-}" ] || rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 1' HUP INT TERM
+
+say() {
+    echo "== $*"
+}
+
+have() {
+    command -v "$1" > /dev/null 2>&1
+}
+
+skipped() { # REASON: what cannot be run counts as one
+    echo "SKIPPED: $*"
+    echo 0 0 1 >> "$tally"
+}
+
+failed() { # LOG WHAT: a step that is no test program counts as one
+    echo "--- $2 failed; the end of its log:"
+    tail -n 60 "$1"
+    echo "---"
+    echo 0 1 0 >> "$tally"
+}
+
+finish() {
+    awk '{ p += $1; f += $2; s += $3 }
+        END { printf "%d passed, %d failed, %d skipped\n", p, f, s
+              exit !(p > 0 && f == 0) }' "$tally"
+    exit $?
+}
+
+# ------------------------------------------------------------ what is needed
+
+missing() { # the packages that are missing, by Debian's names
+    have meson || echo meson
+    have ninja || echo ninja-build
+    have gcc || echo gcc libc6-dev
+    have g++ || echo g++
+    have nm || echo binutils
+    have python3 || echo python3
+    if have pkg-config; then
+        pkg-config --exists hiredis || echo libhiredis-dev
+        pkg-config --exists uuid || echo uuid-dev
+        pkg-config --exists cmocka || echo libcmocka-dev
+    else
+        echo pkg-config libhiredis-dev uuid-dev libcmocka-dev
+    fi
+    have redis-server || [ -n "${NXLOCK_REDIS_SERVER-}" ] ||
+        [ "${NXLOCK_SKIP_LIVE-}" = 1 ] || echo redis-server
+    if [ -z "$quick" ]; then
+        have clang || echo clang
+        have valgrind || echo valgrind
+    fi
+}
+
+install() { # PACKAGE...
+    if ! have apt-get || [ "$(id -u)" -ne 0 ]; then
+        echo "missing; please install:" "$@" >&2
+        return 1
+    fi
+    # A redis-server that is installed must not start serving.
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod +x "$policy" &&
+            policy_made=1
+    fi
+    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+    apt-get -o DPkg::Lock::Timeout=300 -qq update &&
+        apt-get -o DPkg::Lock::Timeout=300 -qq -y \
+            --no-install-recommends install "$@"
+    code=$?
+    [ -z "$policy_made" ] || rm -f "$policy"
+    policy_made=
+    unset RUNLEVEL
+    return $code
+}
+
+needed=$(missing | tr '\n' ' ')
+if [ -n "$needed" ]; then
+    say "installing $needed"
+    # shellcheck disable=SC2086 # a list of words
+    install $needed > "$work/install.log" 2>&1 ||
+        failed "$work/install.log" "installing $needed"
+fi
+
+# ------------------------------------------------------------ build and test
+
+build() { # NAME OPTION...: a build directory; warnings are errors
+    name=$1
+    shift
+    say "building $name"
+    rm -rf "${work:?}/$name"
+    if env CC="$cc" CXX="$cxx" meson setup "$work/$name" "$root" \
+        --wrap-mode=nodownload -Dwerror=true "$@" \
+        > "$work/$name.log" 2>&1 &&
+        ninja -C "$work/$name" >> "$work/$name.log" 2>&1; then
+        return 0
+    fi
+    failed "$work/$name.log" "building $name"
+    return 1
+}
+
+check() { # RUN BUILD ARGUMENT...: one meson test run, counted
+    run=$1
+    dir=$work/$2
+    shift 2
+    say "testing $run"
+    rm -f "$dir"/meson-logs/testlog*.json
+    # shellcheck disable=SC2086 # a command's words, or none
+    $steady meson test -C "$dir" --no-rebuild --num-processes "$jobs" \
+        "$@" > "$work/$run.log" 2>&1
+    for log in "$dir"/meson-logs/testlog*.json; do
+        if [ -f "$log" ]; then
+            python3 "$support/tally.py" "$run" "$log" "$tally"
+        else
+            failed "$work/$run.log" "testing $run"
+        fi
+    done
+}
+
+# A sanitizer's program needs its places in memory, which a system that
+# scatters them widely may have taken; setarch -R keeps them together.
+runs() { # SANITIZER: a program built with it works; sets steady
+    steady=
+    echo 'int main(void) { return 0; }' > "$work/probe.c"
+    gcc "-fsanitize=$1" "$work/probe.c" -o "$work/probe" \
+        > "$work/probe.log" 2>&1 || return 1
+    if have setarch && setarch "$(uname -m)" -R true 2> /dev/null; then
+        steady="setarch $(uname -m) -R"
+    fi
+    # shellcheck disable=SC2086 # a command's words, or none
+    $steady "$work/probe" >> "$work/probe.log" 2>&1
+}
+
+sanitized() {
+    export ASAN_OPTIONS=detect_leaks=1:print_legend=0
+    export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    if ! runs address; then
+        skipped "address sanitizer: $(tail -n 1 "$work/probe.log")"
+    elif build asan -Db_sanitize=address,undefined; then
+        check asan asan --suite unit --suite fake --suite live --suite header
+    fi
+    if ! runs thread; then
+        skipped "thread sanitizer: $(tail -n 1 "$work/probe.log")"
+    elif build tsan -Db_sanitize=thread; then
+        check tsan tsan --suite thread
+    fi
+    steady=
+    unset ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
+}
+
+leaks() {
+    if ! have valgrind; then
+        skipped "valgrind is not installed"
+    elif [ ! -f "$root/tests/live/test_leaks.c" ]; then
+        skipped "valgrind: there is no tests/live/test_leaks.c"
+    else
+        check valgrind gcc --setup valgrind leaks
+    fi
+}
+
+steady=
+good=1
+cc=gcc
+cxx=g++
+build gcc || good=
+[ -z "$good" ] || check gcc gcc
+if [ -z "$quick" ]; then
+    sanitized
+    [ -z "$good" ] || leaks
+    if have clang; then
+        cc=clang
+        cxx=clang++
+        build clang
+    else
+        skipped "clang is not installed"
+    fi
+fi
+finish
