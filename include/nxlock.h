@@ -318,9 +318,10 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * nxl_client_errmsg(), valid until the next call on this lock. */
 const char *nxl_lock_errmsg(const nxl_lock *lock);
 
-/* Who holds a name, and how long still. */
+/* Who holds a name, and how long still. The library fills all of it in; its
+ * layout is fixed. */
 typedef struct nxl_holder {
-    size_t size; /* set to sizeof(nxl_holder) */
+    size_t size; /* sizeof(nxl_holder) once it is filled in */
     /* The value that stands there, zero-ended; a token if the holder follows
      * this library's format. */
     char value[512];

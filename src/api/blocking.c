@@ -16,8 +16,9 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 
-/* One turn of the leader: sleep until something happens, then act on it. */
-static void lead(struct nxl_client *client, uint64_t now)
+/* One turn of the leader: sleep until something happens, then act on it.
+ * Returns the time of that. */
+static uint64_t lead(struct nxl_client *client, uint64_t now)
 {
     struct engine_events events;
     uint64_t until = engine_deadline(client);
@@ -29,6 +30,7 @@ static void lead(struct nxl_client *client, uint64_t now)
     pthread_mutex_lock(&client->mutex);
     client->waiting = false;
     engine_process(client, &events, now);
+    return now;
 }
 
 static void hand_on(struct nxl_client *client)
@@ -55,9 +57,7 @@ static void wait_for(
     struct nxl_client *client, struct operation *op, uint64_t now)
 {
     if (op->running && client->led) {
-        /* The leader may sleep longer than this operation can wait. */
-        if (client->waiting && engine_deadline(client) < client->wait_until)
-            engine_wake(client);
+        engine_hurry(client);
         op->asleep = true;
         op->promoted = false;
         list_append(&client->followers, &op->node);
@@ -73,10 +73,8 @@ static void wait_for(
         pthread_mutex_unlock(&client->mutex);
         return;
     }
-    while (op->running) {
-        lead(client, now);
-        now = clock_now();
-    }
+    while (op->running)
+        now = lead(client, now);
     hand_on(client);
     pthread_mutex_unlock(&client->mutex);
 }

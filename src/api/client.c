@@ -31,9 +31,12 @@ bool client_enter(struct nxl_client *client, enum door door)
 static void close_descriptors(struct nxl_client *client)
 {
     for (unsigned i = 0; i < client->server_count; i++) {
-        if (client->servers[i].conn.fd >= 0)
-            close(client->servers[i].conn.fd);
-        client->servers[i].conn.fd = -1;
+        struct server *s = &client->servers[i];
+        if (s->conn.fd >= 0)
+            close(s->conn.fd);
+        if (dial_busy(&s->dial) && s->dial.fd >= 0)
+            close(s->dial.fd);
+        s->conn.fd = s->dial.fd = -1;
     }
     if (client->wake_fd >= 0)
         close(client->wake_fd);
@@ -58,9 +61,16 @@ static void destroy(struct nxl_client *client)
     free(client);
 }
 
+/* The structure of a program built for an older library may end before it,
+ * and one that was never initialised has nothing in it to believe. */
+#define GIVEN(o, member) \
+    ((o) && (o)->size <= OPTIONS_SIZE_MAX && \
+        (o)->size >= \
+            offsetof(nxl_client_options, member) + sizeof (o)->member)
+
 static void say(const nxl_client_options *o, const struct text *error)
 {
-    if (!o || o->size < sizeof *o || !o->errbuf || !o->errbuf_size)
+    if (!GIVEN(o, errbuf_size) || !o->errbuf || !o->errbuf_size)
         return;
     size_t len = error->len < o->errbuf_size ? error->len : o->errbuf_size - 1;
     memcpy(o->errbuf, error->data, len);
@@ -134,7 +144,8 @@ static int make(nxl_client **out, const char *url,
     list_init(&client->locks);
     list_init(&client->events);
     list_init(&client->followers);
-    rc = build(client, &endpoint, options ? options->prefix : NULL, error);
+    rc = build(client, &endpoint,
+        GIVEN(options, prefix) ? options->prefix : NULL, error);
     if (rc == NXL_OK)
         *out = client;
     else
@@ -184,11 +195,13 @@ static void settle(struct nxl_client *client)
 void client_unref(struct nxl_client *client)
 {
     size_t left = --client->refs;
+    int cancel_state = client->cancel_state;
     pthread_mutex_unlock(&client->mutex);
-    if (left)
-        return;
-    pthread_mutex_destroy(&client->mutex);
-    destroy(client);
+    if (!left) {
+        pthread_mutex_destroy(&client->mutex);
+        destroy(client);
+    }
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 void nxl_client_free(nxl_client *client)
@@ -199,7 +212,7 @@ void nxl_client_free(nxl_client *client)
         close_descriptors(client);
         return;
     }
-    pthread_mutex_lock(&client->mutex);
+    client_lock(client);
     uint64_t now = clock_now();
     for (struct list *node = client->locks.next; node != &client->locks;
          node = node->next) {

@@ -43,6 +43,7 @@ struct operation {
 
 struct nxl_client {
     pthread_mutex_t mutex;
+    int cancel_state; /* see client_lock() */
     struct entropy *entropy; /* its fork mark is read without the mutex */
     enum door door;
     bool closed;
@@ -96,6 +97,23 @@ struct nxl_lock {
     struct text message;
     struct request requests[]; /* one a server */
 };
+
+/* Takes the mutex and keeps the thread from ending (pthread_cancel) in one of
+ * the system calls that follow: nobody would ever get the mutex again. */
+static inline void client_lock(struct nxl_client *client)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(&client->mutex);
+    client->cancel_state = state;
+}
+
+static inline void client_unlock(struct nxl_client *client)
+{
+    int state = client->cancel_state;
+    pthread_mutex_unlock(&client->mutex);
+    pthread_setcancelstate(state, NULL);
+}
 
 static inline struct nxl_lock *lock_of(struct operation *op)
 {

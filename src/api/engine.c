@@ -93,6 +93,13 @@ void engine_wake(struct nxl_client *client)
         ;
 }
 
+void engine_hurry(struct nxl_client *client)
+{
+    if (client->timer_fd >= 0 ||
+        (client->waiting && engine_deadline(client) < client->wait_until))
+        engine_wake(client);
+}
+
 void engine_completed(struct nxl_client *client, struct operation *op)
 {
     timer_stop(&client->timers, &op->timer);

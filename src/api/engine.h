@@ -36,6 +36,10 @@ void engine_process(struct nxl_client *client,
 /* Interrupts the engine_wait() that another thread is in. */
 void engine_wake(struct nxl_client *client);
 
+/* After something was started: wakes whoever sleeps and may sleep too long for
+ * it, a thread that leads or a loop that waits for the one descriptor. */
+void engine_hurry(struct nxl_client *client);
+
 /* An operation is over: its waiting thread or the event queue is told. */
 void engine_completed(struct nxl_client *client, struct operation *op);
 

@@ -6,6 +6,8 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
 {
     if (!lock || !holder)
         return NXL_E_INVALID;
+    if (client_forked(lock->client))
+        return NXL_E_FORKED;
     if (lock->operation.kind == NXL_OP_INSPECT && !lock->operation.running &&
         lock->operation.result == NXL_FREE)
         return NXL_FREE;

@@ -222,13 +222,14 @@ void nxl_lock_free(nxl_lock *lock)
     struct nxl_client *client = lock->client;
     if (client_forked(client))
         return; /* see nxl_client_free */
-    pthread_mutex_lock(&client->mutex);
+    client_lock(client);
     if (!client->closed) {
         uint64_t now = clock_now();
         operation_discard(&lock->operation, now);
         if (lock->holding)
             lock_let_go(lock, now);
         engine_push(client, now);
+        engine_hurry(client);
         timers_unreserve(&client->timers);
     }
     list_remove(&lock->operation.node);

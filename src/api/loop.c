@@ -22,12 +22,12 @@ static int enter(struct nxl_client *client)
         return NXL_E_INVALID;
     if (client_forked(client))
         return NXL_E_FORKED;
-    pthread_mutex_lock(&client->mutex);
+    client_lock(client);
     if (!client->closed && client_enter(client, DOOR_LOOP))
         return NXL_OK;
     message_invalid(&client->message,
         "this client serves the blocking door; use one client for each");
-    pthread_mutex_unlock(&client->mutex);
+    client_unlock(client);
     return NXL_E_INVALID;
 }
 
@@ -74,7 +74,7 @@ int nxl_client_fd(nxl_client *client)
     int fd = client->timer_fd < 0 ? -1 : client->watch.fd;
     engine_push(client, clock_now());
     set_timer(client);
-    pthread_mutex_unlock(&client->mutex);
+    client_unlock(client);
     return fd;
 }
 
@@ -96,7 +96,7 @@ size_t nxl_client_pollfds(nxl_client *client, struct pollfd *fds,
                           ? deadline_poll_ms(engine_deadline(client), now)
                           : 0;
     set_timer(client);
-    pthread_mutex_unlock(&client->mutex);
+    client_unlock(client);
     return 1;
 }
 
@@ -110,7 +110,7 @@ int nxl_client_process(nxl_client *client)
     engine_wait(client, &events, now, now);
     engine_process(client, &events, now);
     set_timer(client);
-    pthread_mutex_unlock(&client->mutex);
+    client_unlock(client);
     return NXL_OK;
 }
 
@@ -131,7 +131,7 @@ bool nxl_client_next_event(nxl_client *client, nxl_event *event)
             .result = op->result,
         };
     }
-    pthread_mutex_unlock(&client->mutex);
+    client_unlock(client);
     return node != NULL;
 }
 
@@ -144,12 +144,12 @@ static int start(struct nxl_lock *lock, const struct call *call)
     struct nxl_client *client = lock->client;
     if (client_forked(client))
         return NXL_E_FORKED;
-    pthread_mutex_lock(&client->mutex);
+    client_lock(client);
     int rc = lock_call(lock, call, clock_now());
     /* A loop that waits for the one descriptor has to come and send it. */
-    if (rc == NXL_PENDING && client->timer_fd >= 0)
-        engine_wake(client);
-    pthread_mutex_unlock(&client->mutex);
+    if (rc == NXL_PENDING)
+        engine_hurry(client);
+    client_unlock(client);
     return rc;
 }
 
@@ -200,13 +200,13 @@ int nxl_lock_cancel(nxl_lock *lock)
     struct nxl_client *client = lock->client;
     if (client_forked(client))
         return NXL_E_FORKED;
-    pthread_mutex_lock(&client->mutex);
+    client_lock(client);
     if (lock->operation.running && lock->operation.kind != NXL_OP_RELEASE) {
         uint64_t now = clock_now();
         operation_cancel(&lock->operation, now);
         engine_push(client, now);
         engine_wake(client);
     }
-    pthread_mutex_unlock(&client->mutex);
+    client_unlock(client);
     return NXL_OK;
 }

@@ -95,6 +95,7 @@ void message_result(struct nxl_lock *lock, enum fault fault)
             message_silence(lock);
         if (*fault_remedy(fault))
             text_addf(t, "; %s", fault_remedy(fault));
+        lock->client->message = *t;
         return;
     }
     text_clear(t);

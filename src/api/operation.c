@@ -178,6 +178,7 @@ static void send_verb(struct operation *op, unsigned server, uint64_t now)
 {
     struct nxl_lock *lock = lock_of(op);
     struct request *r = &lock->requests[server];
+    text_clear(&lock->message); /* an earlier attempt's is out of date */
     if (is_acquire(op)) {
         lock->verb.want_left = acquire_wants_left(&op->machine.acquire);
         if (!request_prepare(r, lock->verb.key)) {
@@ -367,8 +368,9 @@ void operation_extend(struct nxl_lock *lock, uint32_t ttl_ms, uint64_t now)
     begin(lock, NXL_OP_EXTEND);
     lock->verb.ttl_ms = ttl_ms;
     lock->verb.token = (struct slice){lock->token, lock->token_len};
-    start_round(lock, ROUND_EXTEND, VERB_EXTEND,
-        earlier(end, atomic_load(&lock->deadline)), now);
+    if (guarded(GUARD_LAPSED))
+        end = earlier(end, atomic_load(&lock->deadline));
+    start_round(lock, ROUND_EXTEND, VERB_EXTEND, end, now);
 }
 
 void operation_release(struct nxl_lock *lock, uint64_t now)

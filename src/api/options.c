@@ -40,7 +40,7 @@ static bool read_sized(void *mine, size_t my_size, const void *theirs,
 {
     size_t size;
     memcpy(&size, theirs, sizeof size);
-    if (size < 2 * sizeof(size_t) || size > 4096) {
+    if (size < 2 * sizeof(size_t) || size > OPTIONS_SIZE_MAX) {
         message_invalid(error,
             "%s.size is %zu; start from its _INIT macro or _init() function",
             name, size);

@@ -8,6 +8,9 @@
 
 #include "api/client.h"
 
+/* Above this a size is no size but what memory happened to hold. */
+#define OPTIONS_SIZE_MAX 4096
+
 struct lock_settings {
     struct slice name, prefix;
     const char *label;

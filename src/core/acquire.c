@@ -7,6 +7,7 @@
 #include "core/acquire.h"
 
 #include "base/deadline.h"
+#include "base/guard.h"
 #include "core/lease.h"
 
 /* A first delay up to this may outlast the holder's lease: knowing better
@@ -26,7 +27,7 @@ static void begin_round(struct acquire *a)
      * taken the token: it is as good as fresh. */
     bool unused = a->rounds > 0 && a->terms.servers == 1 &&
                   (a->part[0] == PART_NO || a->part[0] == PART_FAULT);
-    if (!unused)
+    if (!unused && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
     /* "Busy" came after the undoing of whatever was in doubt before. */
     a->doubt = !a->was_busy && (a->doubt || in_doubt(a));
@@ -219,7 +220,8 @@ void acquire_outcome(struct acquire *a, unsigned server,
     switch (outcome->kind) {
     case OUTCOME_GRANTED:
         a->part[server] = PART_YES;
-        a->sent_at[server] = outcome->sent_at;
+        a->sent_at[server] =
+            guarded(GUARD_SEND_TIME) ? outcome->sent_at : a->now;
         break;
     case OUTCOME_BUSY:
         record_busy(a, server, outcome->left_ms);

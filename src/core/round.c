@@ -7,6 +7,7 @@
 #include "core/round.h"
 
 #include "base/deadline.h"
+#include "base/guard.h"
 #include "core/lease.h"
 
 #define MAX_TRIES 3
@@ -170,7 +171,9 @@ void round_outcome(struct round *r, unsigned server,
     if (server >= r->terms.servers || r->part[server] != PART_ASKED)
         return;
     uint64_t *sent_at = &r->sent_at[server];
-    if (outcome->sent_at != 0)
+    if (!guarded(GUARD_SEND_TIME))
+        *sent_at = now;
+    else if (outcome->sent_at != 0)
         *sent_at = *sent_at == 0 ? outcome->sent_at
                                  : earlier(*sent_at, outcome->sent_at);
     bool inspect = r->terms.kind == ROUND_INSPECT;

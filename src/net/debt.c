@@ -127,6 +127,12 @@ void debt_acquire_answered(struct debt *d, uint64_t now)
         d->until = deadline_after(now, d->ttl_ns);
 }
 
+void debt_acquire_refused(struct debt *d, uint64_t now)
+{
+    d->may_come = false;
+    d->until = now;
+}
+
 void debt_cut_off(
     struct debt *d, int64_t client_id, const char *run_id, uint64_t now)
 {

@@ -57,6 +57,8 @@ bool debt_answered(struct debt *d, const struct reply *reply, uint64_t now);
 /* The acquire itself was answered, though nobody listened: nothing of it can
  * come later than that. */
 void debt_acquire_answered(struct debt *d, uint64_t now);
+/* ... by nil or an error: nothing of it stands, so nothing is owed. */
+void debt_acquire_refused(struct debt *d, uint64_t now);
 
 /* The connection on which its acquire or its compare-and-delete went is
  * gone: what the server told of it, run_id being 41 bytes. */

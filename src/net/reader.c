@@ -30,7 +30,9 @@ struct reader {
      * buffer, and the first bytes say best what the peer speaks. */
     size_t head_len;
     char head[HEAD];
+    bool behind; /* there is something behind the last reply taken */
     bool broken;
+    bool starved; /* for want of memory */
     struct text error;
     char text[READER_TEXT];
 };
@@ -199,13 +201,14 @@ bool reader_reset(struct reader *r)
     text_clear(&r->error);
     if (!fresh) {
         /* What the old connection left must not be taken for an answer. */
-        r->broken = true;
+        r->broken = r->starved = true;
         text_add(&r->error, "no memory for replies");
         return false;
     }
     redisReaderFree(r->parser);
     r->parser = fresh;
-    r->broken = false;
+    r->broken = r->starved = false;
+    r->behind = false;
     r->head_len = 0;
     r->text_used = 0;
     return true;
@@ -218,6 +221,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
     if (len == 0)
         return true;
 
+    r->behind = true;
     size_t backlog = r->parser->len - r->parser->pos;
     if (len > READER_BACKLOG - backlog) {
         r->broken = true;
@@ -227,7 +231,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
         return false;
     }
     if (redisReaderFeed(r->parser, bytes, len) != REDIS_OK) {
-        r->broken = true;
+        r->broken = r->starved = true;
         text_clear(&r->error);
         text_add(&r->error, "no memory for replies");
         return false;
@@ -253,12 +257,17 @@ int reader_next(struct reader *r, const struct reply **reply)
 
     if (r->broken)
         return -1;
+    if (!r->behind)
+        return 0;
     remember_head(r);
     if (redisReaderGetReply(r->parser, &object) == REDIS_OK) {
         *reply = object;
+        if (object)
+            r->behind = r->parser->pos < r->parser->len;
         return object ? 1 : 0;
     }
     r->broken = true;
+    r->starved = r->error.len == 0 && r->parser->err == REDIS_ERR_OOM;
     if (r->error.len == 0)
         text_add(&r->error, r->parser->errstr);
     text_add(&r->error, ", in: ");
@@ -266,7 +275,17 @@ int reader_next(struct reader *r, const struct reply **reply)
     return -1;
 }
 
+bool reader_idle(const struct reader *r)
+{
+    return !r->behind;
+}
+
 const char *reader_error(const struct reader *r)
 {
     return r->error.data;
+}
+
+bool reader_starved(const struct reader *r)
+{
+    return r->starved;
 }

@@ -29,10 +29,15 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len);
  * -1: broken; reader_error() tells. */
 int reader_next(struct reader *r, const struct reply **reply);
 
+/* Nothing was fed that was not taken: no reply, and no part of one. */
+bool reader_idle(const struct reader *r);
+
 /* Forgets everything, for a new connection. false: no memory. */
 bool reader_reset(struct reader *r);
 
 /* "" while nothing is wrong. */
 const char *reader_error(const struct reader *r);
+/* What is wrong is not the peer's doing: there was no memory. */
+bool reader_starved(const struct reader *r);
 
 #endif

@@ -68,9 +68,12 @@ static bool format(struct server *s, struct request *r, uint64_t now)
 void requests_format(struct server *s, uint64_t now)
 {
     while (!list_empty(&s->waiting) && !s->conn.blocked) {
+        bool full = s->conn.dropped >= SERVER_DROPPED_MAX;
+        if (full && socket_news(s->conn.fd) != SOCKET_QUIET)
+            return; /* there are answers to be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
-        if (s->conn.dropped >= SERVER_DROPPED_MAX) {
+        if (full) {
             text_clear(&s->why);
             text_addf(&s->why, "%zu earlier commands are unanswered",
                 s->conn.dropped);
@@ -94,6 +97,16 @@ static void remember_cut(struct server *s, struct request *r)
     memcpy(r->cut_run_id, facts_now(s)->run_id, sizeof r->cut_run_id);
 }
 
+/* Not a byte of it has left, and the connection had been good: it goes with
+ * the next one, as if it had not been formatted. */
+static void wait_again(struct server *s, struct request *r)
+{
+    r->state = REQUEST_WAITING;
+    if (r->exchange.step == 0)
+        r->sent_at = 0;
+    list_append(&s->waiting, &r->node);
+}
+
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 {
     struct slots *slots = &s->conn.slots;
@@ -103,10 +116,14 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
         struct request *r = slot->owner;
         if (!slot->owner)
             continue;
-        if (slot->kind != SLOT_REQUEST && guarded(GUARD_DEBTS))
-            debt_cut_off(slot->owner, facts_now(s)->client_id,
-                facts_now(s)->run_id, now);
-        else if (r->state == REQUEST_SENT) {
+        if (slot->kind != SLOT_REQUEST) {
+            if (guarded(GUARD_DEBTS))
+                debt_cut_off(slot->owner, facts_now(s)->client_id,
+                    facts_now(s)->run_id, now);
+        } else if (r->state == REQUEST_SENT && i >= sent &&
+                   s->state == SERVER_UP) {
+            wait_again(s, r);
+        } else if (r->state == REQUEST_SENT) {
             remember_cut(s, r);
             request_fail(s, r, fault, i < sent);
         }
@@ -218,11 +235,16 @@ void server_owe(struct server *s, struct debt *debt, struct slice token,
 
 /* ------------------------------------------------------------------ replies */
 
+enum fault stream_fault(const struct server *s)
+{
+    return reader_starved(s->conn.reader) ? FAULT_SYSTEM : FAULT_NOT_REDIS;
+}
+
 static void broken(struct server *s, const char *why, uint64_t now)
 {
     text_clear(&s->why);
     text_add(&s->why, why);
-    server_close(s, FAULT_NOT_REDIS, now);
+    server_close(s, stream_fault(s), now);
 }
 
 /* What a server says to a connection that it will not have. */
@@ -286,6 +308,8 @@ static bool replied(struct server *s, struct request *r,
         s->elsewhere = true;
     if (r->unsure) { /* what it said made no sense: nor will the rest */
         remember_cut(s, r);
+        text_clear(&s->why);
+        text_add_foreign(&s->why, c->outcome.text);
         s->ended = FAULT_NOT_REDIS;
     }
     return true;
@@ -305,7 +329,10 @@ static bool dispatch(struct server *s, const struct reply *reply,
         return replied(s, slot.owner, reply, c, now);
     case SLOT_DROPPED:
         s->conn.dropped--;
-        if (slot.owner)
+        if (slot.owner &&
+            (reply->kind == REPLY_NIL || reply->kind == REPLY_ERROR))
+            debt_acquire_refused(slot.owner, now);
+        else if (slot.owner)
             debt_acquire_answered(slot.owner, now);
         return false;
     case SLOT_KILL:
@@ -334,6 +361,10 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
         }
         if (s->state < SERVER_SHAKING)
             return false;
+        if (s->ended == FAULT_NOT_REDIS) { /* nor is the rest to be believed */
+            server_close(s, s->ended, now);
+            continue;
+        }
         const struct reply *reply = NULL;
         int got = reader_next(s->conn.reader, &reply);
         if (got < 0)

@@ -23,6 +23,9 @@ void requests_format(struct server *s, uint64_t now);
 /* The connection is about to be closed: every slot's owner is told. */
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now);
 
+/* Whose fault it is that the reader goes no further. */
+enum fault stream_fault(const struct server *s);
+
 /* Ends the connection; in server.c. */
 void server_close(struct server *s, enum fault fault, uint64_t now);
 /* Before a new request: a connection that is dead or hopeless is replaced

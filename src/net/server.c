@@ -16,6 +16,8 @@
 /* A connection silent for so long is looked at before it is used again: that
  * costs a system call, which a busy program should not pay each time. */
 #define LOOK_AGAIN NS_PER_MS
+/* Times that a lost connection is read from: more than all replies due. */
+#define HEAR_OUT 4
 
 void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
     uint64_t seed)
@@ -68,6 +70,8 @@ static void connect_failed(struct server *s, enum fault fault, uint64_t now)
 void server_close(struct server *s, enum fault fault, uint64_t now)
 {
     bool was_up = s->state == SERVER_UP;
+    if (fault == FAULT_UNREACHABLE && !was_up && !s->known)
+        text_add(&s->why, ", before it had answered (a TLS port?)");
     requests_cut_off(s, fault, now);
     conn_close(&s->conn);
     s->ended = FAULT_NONE;
@@ -130,19 +134,27 @@ static void connect_now(struct server *s, uint64_t now)
     dialled(s, state, fd, now);
 }
 
-/* Debts that are due leave before anything else: an acquire of the same name
- * must not be refused by what is owed. */
-static void push_debts(struct server *s, uint64_t now)
+/* Time pays debts whether there is a connection or not: one that is over must
+ * not ask for turns any more. None of these has a slot on the connection. */
+static void forget_debts(struct server *s, uint64_t now)
 {
     struct list *node = s->debts.next, *next;
     for (; node != &s->debts; node = next) {
         next = node->next;
         struct debt *d = list_entry(node, struct debt, node);
-        if (d->state != DEBT_OWED)
-            continue;
-        if (debt_over(d, now))
+        if (d->state == DEBT_OWED && debt_over(d, now))
             debt_free(d);
-        else if (d->next_try <= now)
+    }
+}
+
+/* Debts that are due leave before anything else: an acquire of the same name
+ * must not be refused by what is owed. */
+static void push_debts(struct server *s, uint64_t now)
+{
+    for (struct list *node = s->debts.next; node != &s->debts;
+         node = node->next) {
+        struct debt *d = list_entry(node, struct debt, node);
+        if (d->state == DEBT_OWED && d->next_try <= now)
             debt_send(d, &s->conn, &s->facts, now);
     }
 }
@@ -152,20 +164,28 @@ static bool debts_due(const struct server *s, uint64_t now)
     for (struct list *node = s->debts.next; node != &s->debts;
          node = node->next) {
         const struct debt *d = list_entry(node, struct debt, node);
-        if (d->state == DEBT_OWED && d->next_try <= now && !debt_over(d, now))
+        if (d->state == DEBT_OWED && d->next_try <= now)
             return true;
     }
     return false;
 }
 
-void server_push(struct server *s, uint64_t now)
+/* The peer is gone. What it said before that is taken in, for server_next,
+ * which then ends the connection. */
+static void hear_out(struct server *s)
 {
-    if (s->state == SERVER_DOWN && now >= s->not_before &&
-        (!list_empty(&s->waiting) || debts_due(s, now)))
-        connect_now(s, now);
-    if (s->state < SERVER_SHAKING)
-        return;
-    if (s->state == SERVER_UP && !list_empty(&s->debts))
+    bool broken = false;
+    for (int i = 0; i < HEAR_OUT && !s->ended; i++)
+        if (!conn_read(&s->conn, &s->why, &broken))
+            s->ended = broken ? stream_fault(s) : FAULT_UNREACHABLE;
+    if (!s->ended)
+        s->ended = FAULT_UNREACHABLE;
+}
+
+/* Formats what may leave now. */
+static void format_due(struct server *s, uint64_t now)
+{
+    if (s->state == SERVER_UP)
         push_debts(s, now);
     /* Lock commands may follow in the handshake's flight where no refusal in
      * it could change what they mean, and where the peer is known to be a
@@ -174,8 +194,23 @@ void server_push(struct server *s, uint64_t now)
     bool eager = s->plain && s->known && list_empty(&s->debts);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
+}
+
+void server_push(struct server *s, uint64_t now)
+{
+    forget_debts(s, now);
+    /* What is to be deleted at the primary proves nothing here. */
+    if (s->elsewhere && s->conn.slots.count == 0)
+        server_close(s, FAULT_ELSEWHERE, now);
+    if (s->state == SERVER_DOWN && now >= s->not_before &&
+        (!list_empty(&s->waiting) || debts_due(s, now)))
+        connect_now(s, now);
+    if (s->state < SERVER_SHAKING || s->ended)
+        return;
+    if (!s->elsewhere)
+        format_due(s, now);
     if (buf_len(&s->conn.out) && !conn_flush(&s->conn, &s->why))
-        server_close(s, FAULT_UNREACHABLE, now);
+        hear_out(s);
 }
 
 void server_ready(struct server *s, short revents, uint64_t now)
@@ -195,7 +230,7 @@ void server_ready(struct server *s, short revents, uint64_t now)
         !conn_read(&s->conn, &s->why, &broken)) {
         /* What came before the end is still in the reader; server_next takes
          * it, and then sees that the stream is over. */
-        s->ended = broken ? FAULT_NOT_REDIS : FAULT_UNREACHABLE;
+        s->ended = broken ? stream_fault(s) : FAULT_UNREACHABLE;
     }
 }
 
@@ -212,6 +247,30 @@ static uint64_t stale_at(const struct server *s)
     return deadline_after(oldest_sent(s), patience);
 }
 
+/* Ends a connection before something new goes on it; that takes another one
+ * at once. */
+static void replace(
+    struct server *s, enum fault fault, const char *why, uint64_t now)
+{
+    text_clear(&s->why);
+    text_add(&s->why, why);
+    server_close(s, fault, now);
+    s->not_before = now;
+}
+
+/* Nothing is due on the connection: whatever there is was not asked for, and
+ * must not be taken for the next answer. */
+static void refresh_idle(struct server *s, bool look, uint64_t now)
+{
+    enum socket_news news = look ? socket_news(s->conn.fd) : SOCKET_QUIET;
+    if (news == SOCKET_OVER)
+        replace(s, FAULT_UNREACHABLE, "the server closed the connection", now);
+    else if (news == SOCKET_TALKS || !reader_idle(s->conn.reader))
+        replace(s, FAULT_NOT_REDIS, "an answer to nothing that was asked", now);
+    else if (s->elsewhere) /* the name may lead to another server by now */
+        replace(s, FAULT_ELSEWHERE, "not the primary", now);
+}
+
 void server_refresh(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_DIALLING && now >= s->connect_end) {
@@ -220,22 +279,19 @@ void server_refresh(struct server *s, uint64_t now)
         s->state = SERVER_DOWN;
         s->not_before = now;
     }
-    if (s->state < SERVER_SHAKING)
+    if (s->state < SERVER_SHAKING || s->ended)
         return;
-    if (s->elsewhere && s->conn.slots.count == 0) {
-        /* After a failover the name may lead to another server. */
-        server_close(s, FAULT_ELSEWHERE, now);
+    bool look = now >= deadline_after(s->heard_at, LOOK_AGAIN);
+    if (s->conn.slots.count == 0)
+        refresh_idle(s, look, now);
+    else if (now >= stale_at(s))
+        replace(s, FAULT_SILENT, "no answer for too long", now);
+    else if (!look || socket_news(s->conn.fd) != SOCKET_OVER)
         return;
-    }
-    bool stale = now >= stale_at(s);
-    if (!stale && (now < deadline_after(s->heard_at, LOOK_AGAIN) ||
-                      socket_alive(s->conn.fd)))
-        return;
-    text_clear(&s->why);
-    text_add(&s->why, stale ? "no answer for too long"
-                            : "the server closed the connection");
-    server_close(s, stale ? FAULT_SILENT : FAULT_UNREACHABLE, now);
-    s->not_before = now;
+    else if (s->state == SERVER_UP)
+        hear_out(s);
+    else
+        replace(s, FAULT_UNREACHABLE, "the server closed the connection", now);
 }
 
 void server_tick(struct server *s, uint64_t now)
@@ -268,7 +324,7 @@ bool server_poll(const struct server *s, struct pollfd *fd)
 uint64_t server_deadline(const struct server *s)
 {
     uint64_t at = NEVER;
-    if (!list_empty(&s->failed))
+    if (!list_empty(&s->failed) || s->ended)
         return 0;
     for (struct list *node = s->debts.next; node != &s->debts;
          node = node->next) {
@@ -283,8 +339,8 @@ uint64_t server_deadline(const struct server *s)
     }
     if (s->state == SERVER_DIALLING)
         return dial_deadline(&s->dial);
-    if (s->state == SERVER_SHAKING)
-        at = NEVER; /* debts wait for the handshake */
+    if (s->state == SERVER_SHAKING || (s->elsewhere && s->conn.slots.count))
+        at = NEVER; /* debts wait for the handshake, or for another server */
     else if (!list_empty(&s->waiting) && !s->conn.blocked)
         return 0;
     return earlier(at, stale_at(s));

@@ -225,13 +225,15 @@ static ssize_t plain_receive(int fd, void *bytes, size_t room)
 
 const struct transport transport_plain = {plain_send, plain_receive};
 
-bool socket_alive(int fd)
+enum socket_news socket_news(int fd)
 {
-    char byte;
-    ssize_t count;
+    struct pollfd look = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    int ready;
 
     do
-        count = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    while (count < 0 && errno == EINTR);
-    return count > 0 || (count < 0 && is_not_now(errno));
+        ready = poll(&look, 1, 0);
+    while (ready < 0 && errno == EINTR);
+    if (ready < 0 || fd < 0 || (look.revents & ~POLLIN))
+        return SOCKET_OVER;
+    return ready > 0 ? SOCKET_TALKS : SOCKET_QUIET;
 }

@@ -39,8 +39,12 @@ struct transport {
 };
 extern const struct transport transport_plain;
 
-/* An idle connection, looked at without reading: false when the peer has
- * closed or reset it. */
-bool socket_alive(int fd);
+/* A connection, looked at without reading. */
+enum socket_news {
+    SOCKET_QUIET, /* there is nothing */
+    SOCKET_TALKS, /* there is something to read */
+    SOCKET_OVER   /* the peer has closed or reset it, perhaps behind that */
+};
+enum socket_news socket_news(int fd);
 
 #endif

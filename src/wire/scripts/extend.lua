@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Never shortens a lease. One byte more than the token is read, so that a
--- longer value does not pass for it. PEXPIRE is 0 where an old server let the
--- key expire between two commands of the script.
-if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1]) ~= ARGV[1] then
+-- Never shortens a lease. The comparison is release.lua's. PEXPIRE is 0 where
+-- an old server let the key expire between two commands of the script.
+if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
     return -2
 end
 local left, ttl = redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])

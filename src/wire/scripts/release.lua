@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- Compare and delete; one byte more than the token is read, so that a longer
--- value does not pass for it.
-if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1]) == ARGV[1] then
+-- Compare and delete. More bytes than any token has are read, so that a longer
+-- value does not pass for one. Bounds as strings: a number is printed first,
+-- which takes as long as the rest.
+if redis.call('GETRANGE', KEYS[1], '0', '511') == ARGV[1] then
     return redis.call('DEL', KEYS[1])
 end
 return 0
