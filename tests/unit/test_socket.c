@@ -399,24 +399,25 @@ static void an_idle_connection_is_alive_or_not(void **state)
 
     (void)state;
     connect_pair(ends);
-    assert_true(socket_alive(ends[0]));
+    assert_int_equal(socket_news(ends[0]), SOCKET_QUIET);
     assert_int_equal(send(ends[1], "x", 1, 0), 1);
     wait_for(ends[0], POLLIN);
-    assert_true(socket_alive(ends[0]));
-    assert_true(socket_alive(ends[0]));
+    assert_int_equal(socket_news(ends[0]), SOCKET_TALKS);
+    assert_int_equal(socket_news(ends[0]), SOCKET_TALKS);
     assert_int_equal(plain->receive(ends[0], &byte, 1), 1);
-    assert_true(socket_alive(ends[0]));
+    assert_int_equal(socket_news(ends[0]), SOCKET_QUIET);
+    assert_int_equal(send(ends[1], "x", 1, 0), 1);
     close(ends[1]);
-    wait_for(ends[0], POLLIN);
-    assert_false(socket_alive(ends[0]));
+    wait_for(ends[0], POLLRDHUP); /* the byte is still to be read */
+    assert_int_equal(socket_news(ends[0]), SOCKET_OVER);
     close(ends[0]);
 
     connect_pair(ends);
     reset(ends[1]);
     wait_for(ends[0], POLLIN);
-    assert_false(socket_alive(ends[0]));
+    assert_int_equal(socket_news(ends[0]), SOCKET_OVER);
     close(ends[0]);
-    assert_false(socket_alive(-1));
+    assert_int_equal(socket_news(-1), SOCKET_OVER);
 }
 
 int main(void)

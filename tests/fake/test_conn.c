@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose reply is it? Each goes to its command; one that cannot be an answer
+ * ends the connection, and nothing behind it is believed. And what a server
+ * does to a connection that nobody uses is not the next call's fault. */
+#include "rig.h"
+
+#define PARAMS "timeout_ms=1000"
+
+/* ------------------------------------------------------- lost while idle */
+
+/* Every operation finds it dead and takes a new connection. */
+static void dead_while_idle_is_replaced(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"CLOSE", "RESET"};
+    for (int i = 0; i < 4; i++) {
+        const char *end = ends[i / 2];
+        struct script s = {0};
+        add(&s, SHAKE GRANT "WAIT-FOR one\n%s\n" NEXT, end);
+        add(&s, SHAKE EXTEND_T "SEND :30000\\r\\n\nWAIT-FOR two\n%s\n" NEXT,
+            end);
+        add(&s, SHAKE DROP_T ONE "WAIT-FOR three\n%s\n" NEXT SHAKE WORKS, end);
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+        rig_hang_up(&r, "one");
+        rig_idle();
+        assert_ends(nxl_lock_extend(r.lock, 0), NXL_OK, 200);
+        rig_hang_up(&r, "two");
+        rig_idle();
+        assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
+        rig_hang_up(&r, "three");
+        rig_idle();
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+/* It answered what had been given up, and then closed. */
+static void dead_behind_late_replies_is_replaced(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct rig r =
+            rig_open(i / 2 ? SHAKE SET_T UNDO_T OK ONE
+                         "WAIT-FOR close\nCLOSE\n" NEXT SHAKE WORKS
+                           : SHAKE SET_T UNDO_T "WAIT-FOR close\n" NIL ZERO
+                                                "CLOSE\n" NEXT SHAKE WORKS,
+                i % 2 ? 't' : 'u', "timeout_ms=60");
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 60);
+        rig_hang_up(&r, "close");
+        rig_idle();
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+/* ------------------------------------------------------ nobody asked for it */
+
+static const char *const extras[] = {
+    "+OK\\r\\n",
+    "+OK\\r",
+    "+",
+    "$-1\\r\\n",
+    ":1\\r\\n",
+    "-ERR server is going down\\r\\n",
+    "*2\\r\\n",
+    "*2\\r\\n:1\\r\\n",
+    ">2\\r\\n+invalidate\\r\\n*0\\r\\n",
+};
+#define EXTRAS (sizeof extras / sizeof extras[0])
+
+/* Behind the last reply that was due, in the same packet. What was answered
+ * before it stands; then the connection is done with. */
+static void an_extra_reply_behind_another(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < EXTRAS; i++) {
+        struct script s = {0};
+        add(&s,
+            SHAKE SET_T
+            "SEND +OK\\r\\n%s\nEXPECT-CLOSE\n" NEXT SHAKE DROP_T ONE WORKS,
+            extras[i]);
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+        assert_true(nxl_lock_held(r.lock));
+        rig_idle();
+        assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+/* While nothing was due. It must not be what the next command is told. */
+static void an_extra_reply_while_idle(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * EXTRAS; i++) {
+        struct script s = {0};
+        add(&s,
+            SHAKE WORKS "WAIT-FOR extra\nSEND %s\nTELL sent\n"
+                        "EXPECT-CLOSE\n" NEXT SHAKE SET_T NIL,
+            extras[i / 2]);
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        assert_works(r.lock);
+        fake_signal(r.fake, "extra");
+        assert_true(fake_await(r.fake, "sent"));
+        rig_idle();
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_BUSY, 200);
+        assert_not_held(r.lock);
+        rig_close(&r);
+    }
+}
+
+/* ------------------------------------------------------- not an answer */
+
+struct nonsense {
+    const char *command; /* after a grant, but for SET_T */
+    const char *reply;
+    int result;
+};
+
+static const struct nonsense nonsenses[] = {
+    {SET_T, ":1", NXL_UNKNOWN},
+    {SET_T, "+QUEUED", NXL_UNKNOWN},
+    {SET_T, "$2\\r\\nOK", NXL_UNKNOWN},
+    {SET_T, "*0", NXL_UNKNOWN},
+    {SET_T, "HTTP/1.1 400 Bad Request", NXL_UNKNOWN},
+    {SET_T, "_", NXL_UNKNOWN},
+    {SET_T, "#t", NXL_UNKNOWN},
+    {SET_T, ",1.5", NXL_UNKNOWN},
+    {SET_T, "(12345678901234567890", NXL_UNKNOWN},
+    {SET_T, "=6\\r\\ntxt:OK", NXL_UNKNOWN},
+    {SET_T, "%0", NXL_UNKNOWN},
+    {SET_T, "~0", NXL_UNKNOWN},
+    {SET_T, ">1\\r\\n+OK", NXL_UNKNOWN},
+    {SET_T, "!5\\r\\nERROR", NXL_UNKNOWN},
+    {EXTEND_T, ":-1", NXL_UNKNOWN},
+    {EXTEND_T, ":-3", NXL_UNKNOWN},
+    {EXTEND_T, "+OK", NXL_UNKNOWN},
+    {EXTEND_T, "$-1", NXL_UNKNOWN},
+    {DROP_T, ":2", NXL_UNKNOWN},
+    {DROP_T, ":-1", NXL_UNKNOWN},
+    {DROP_T, "+OK", NXL_UNKNOWN},
+    {DROP_T, "$-1", NXL_UNKNOWN},
+    {DROP_T, "_", NXL_UNKNOWN},
+};
+
+static int call_of(nxl_lock *lock, const char *command)
+{
+    if (strcmp(command, SET_T) == 0)
+        return nxl_lock_acquire(lock, 0);
+    if (strcmp(command, EXTEND_T) == 0)
+        return nxl_lock_extend(lock, 0);
+    return nxl_lock_release(lock);
+}
+
+/* Nothing is concluded, the connection ends, and what may stand is undone. */
+static void nonsense_is_no_answer(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof nonsenses / sizeof nonsenses[0]; i++) {
+        const struct nonsense *n = &nonsenses[i];
+        bool acquire = strcmp(n->command, SET_T) == 0;
+        bool extend = strcmp(n->command, EXTEND_T) == 0;
+        struct script s = {0};
+        add(&s, SHAKE "%s%sSEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE,
+            acquire ? "" : GRANT, n->command, n->reply);
+        if (acquire)
+            add(&s, "EXPECT CLIENT KILL ID 7\n" ONE UNDO_T ONE);
+        else if (extend)
+            add(&s, DROP_T ONE);
+        else
+            add(&s, UNDO_T ONE);
+        add(&s, WORKS);
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        if (!acquire)
+            assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+        int rc = call_of(r.lock, n->command);
+        if (rc != n->result)
+            fail_msg("%s: %s", n->reply, nxl_strerror(rc));
+        assert_true(strlen(nxl_lock_errmsg(r.lock)) > 20);
+        assert_int_equal(nxl_lock_held(r.lock), extend);
+        if (extend)
+            assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+static void nonsense_of_an_inspection(void **state)
+{
+    (void)state;
+    static const char *const replies[] = {"+OK", ":1", "*1\\r\\n:1",
+        "*2\\r\\n:1\\r\\n$1\\r\\nv", "*2\\r\\n$1\\r\\nv\\r\\n:-3",
+        "*3\\r\\n$1\\r\\nv\\r\\n:1\\r\\n:1", "*2\\r\\n*0\\r\\n:1", "$-1"};
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        struct script s = {0};
+        add(&s,
+            SHAKE
+            "EXPECT EVALSHA * 1 k\nSEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE
+                WORKS,
+            replies[i]);
+        struct rig r = rig_open(s.text, 'u', PARAMS);
+        nxl_holder holder = {.size = sizeof holder};
+        assert_ends(nxl_lock_inspect(r.lock, &holder), NXL_E_NOT_REDIS, 200);
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+/* ------------------------------------------------- several under way */
+
+struct three {
+    nxl_lock *a, *b, *c;
+};
+
+static struct three start_three(struct rig *r)
+{
+    struct three t = {lock_of_name(r->client, "a", 30000),
+        lock_of_name(r->client, "b", 30000),
+        lock_of_name(r->client, "c", 30000)};
+    assert_int_equal(nxl_lock_acquire_start(t.a, 0), NXL_PENDING);
+    assert_int_equal(nxl_lock_acquire_start(t.b, 0), NXL_PENDING);
+    assert_int_equal(nxl_lock_acquire_start(t.c, 0), NXL_PENDING);
+    return t;
+}
+
+static void free_three(struct three *t)
+{
+    nxl_lock_free(t->a);
+    nxl_lock_free(t->b);
+    nxl_lock_free(t->c);
+}
+
+/* The results of a, b and c, in whatever order they come. */
+static void results(nxl_client *client, const struct three *t, int rc[3])
+{
+    nxl_event event;
+    for (int i = 0; i < 3; i++) {
+        turn_until(client, nxl_client_next_event(client, &event));
+        rc[event.lock == t->a ? 0 : event.lock == t->b ? 1 : 2] = event.result;
+    }
+}
+
+#define SET_THREE                                                              \
+    "EXPECT SET a $a NX PX 30000\nEXPECT SET b $b NX PX 30000\n"               \
+    "EXPECT SET c $c NX PX 30000\n"
+
+static void each_gets_its_own(void **state)
+{
+    (void)state;
+    static const char *const replies[] = {
+        "SEND $-1\\r\\n+OK\\r\\n-MISCONF no\\r\\n\n",
+        "SEND $-1\\r\\n\nDELAY 10\nSEND +O\nDELAY 10\nSEND K\\r\\n-MISCONF\n"
+        "DELAY 10\nSEND \\x20no\\r\\n\n",
+    };
+    for (int i = 0; i < 4; i++) {
+        struct script s = {0};
+        add(&s, SHAKE SET_THREE "%sEXPECT EVAL * 1 b $b\n" ONE, replies[i / 2]);
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        struct three t = start_three(&r);
+        int rc[3];
+        results(r.client, &t, rc);
+        assert_int_equal(rc[0], NXL_BUSY);
+        assert_int_equal(rc[1], NXL_OK);
+        assert_int_equal(rc[2], NXL_E_REFUSED);
+        assert_false(nxl_lock_held(t.a));
+        assert_true(nxl_lock_held(t.b));
+        assert_false(nxl_lock_held(t.c));
+        free_three(&t);
+        rig_close(&r);
+    }
+}
+
+/* Out of step from the first reply on: the others may be anybody's. */
+static void nothing_behind_nonsense_is_believed(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(SHAKE SET_THREE
+        "SEND :5\\r\\n+OK\\r\\n$-1\\r\\n\nEXPECT-CLOSE\n" NEXT "SERVE\n",
+        'u', PARAMS);
+    struct three t = start_three(&r);
+    int rc[3];
+    results(r.client, &t, rc);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rc[i], NXL_UNKNOWN);
+    assert_not_held(t.b);
+    turn_until(r.client, fake_count(r.fake, 1, "EVAL") == 3);
+    free_three(&t);
+    rig_close(&r);
+}
+
+/* What was given up is answered while another name's acquire waits: each
+ * reply comes by itself, and none is taken for another. */
+static void late_replies_are_not_the_next_ones(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct rig r =
+            rig_open(SHAKE SET_T UNDO_T "EXPECT SET other $o NX PX 20000\n" OK
+                                        "DELAY 20\n" ONE "DELAY 20\n" NIL WORKS,
+                i ? 't' : 'u', "timeout_ms=200");
+        nxl_lock *other = lock_of_name(r.client, "other", 20000);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
+        assert_takes(nxl_lock_acquire(other, 0), NXL_BUSY, 35, 200);
+        assert_not_held(other);
+        assert_not_held(r.lock);
+        assert_works(r.lock);
+        nxl_lock_free(other);
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dead_while_idle_is_replaced),
+        cmocka_unit_test(dead_behind_late_replies_is_replaced),
+        cmocka_unit_test(an_extra_reply_behind_another),
+        cmocka_unit_test(an_extra_reply_while_idle),
+        cmocka_unit_test(nonsense_is_no_answer),
+        cmocka_unit_test(nonsense_of_an_inspection),
+        cmocka_unit_test(each_gets_its_own),
+        cmocka_unit_test(nothing_behind_nonsense_is_believed),
+        cmocka_unit_test(late_replies_are_not_the_next_ones),
+    };
+    return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
+}

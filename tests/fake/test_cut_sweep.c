@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A real server behind a network that cuts a connection after every possible
+ * number of bytes, either way, in each step of a lock's life. The server is
+ * asked what it did; the call may not have said anything else.
+ */
+#include "rig.h"
+
+#include "support/proxy.h"
+#include "support/redis.h"
+
+static struct redis server;
+
+static int start_server(void **state)
+{
+    (void)state;
+    return redis_start(&server, NULL);
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    redis_stop(&server);
+    return 0;
+}
+
+/* A client behind a proxy of its own. */
+struct wire {
+    struct proxy *proxy;
+    nxl_client *client;
+    nxl_lock *lock;
+};
+
+static void wire_client(struct wire *w, const char *params)
+{
+    char url[256];
+    snprintf(url, sizeof url, "%s?%s", proxy_url(w->proxy), params);
+    w->client = client_of(url);
+    w->lock = lock_of_name(w->client, "k", 30000);
+}
+
+static struct wire wire_open(void)
+{
+    struct wire w = {.proxy = proxy_start(server.path, 0)};
+    redis_run(&server, "FLUSHALL", NULL);
+    return w;
+}
+
+/* Whatever was cut, nothing is left when the client is gone. */
+static void wire_drop(struct wire *w)
+{
+    nxl_lock_free(w->lock);
+    nxl_client_free(w->client);
+    assert_false(redis_exists(&server, "k"));
+}
+
+/* Held now, and the server agrees. */
+static void assert_holds(const struct wire *w)
+{
+    char value[256];
+    assert_true(nxl_lock_held(w->lock));
+    assert_true(redis_get(&server, "k", value, sizeof value));
+    assert_string_equal(value, nxl_lock_token(w->lock));
+}
+
+/* The handle works, on a new connection where one is needed; what was left
+ * undone before does not make it busy. */
+static void assert_recovers(const struct wire *w)
+{
+    assert_ends(nxl_lock_acquire(w->lock, 0), NXL_OK, 1000);
+    assert_holds(w);
+    assert_ends(nxl_lock_release(w->lock), NXL_OK, 1000);
+    assert_false(redis_exists(&server, "k"));
+}
+
+static size_t bytes_of(const struct wire *w, enum proxy_way way)
+{
+    return (size_t)proxy_bytes(w->proxy, way);
+}
+
+/* How many bytes that way a call takes, without a cut. */
+static size_t measure(
+    const struct wire *w, enum proxy_way way, int (*call)(nxl_lock *))
+{
+    size_t before = bytes_of(w, way);
+    assert_int_equal(call(w->lock), NXL_OK);
+    return bytes_of(w, way) - before;
+}
+
+static int try_acquire(nxl_lock *lock)
+{
+    return nxl_lock_acquire(lock, 0);
+}
+
+static int extend(nxl_lock *lock)
+{
+    return nxl_lock_extend(lock, 0);
+}
+
+static int inspect(nxl_lock *lock)
+{
+    nxl_holder holder = {.size = sizeof holder};
+    int rc = nxl_lock_inspect(lock, &holder);
+    if (rc == NXL_OK) {
+        assert_true(holder.ours);
+        assert_string_equal(holder.value, nxl_lock_token(lock));
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------- a first connection */
+
+/* INFO is not always of the same length: the server is asked, not the count,
+ * whether it came to the SET. */
+static void check_first_try(struct wire *w, int rc, size_t n, size_t all)
+{
+    bool held = redis_exists(&server, "k");
+    if (n + 160 < all) /* it is longer than SET and its reply */
+        assert_int_equal(rc, NXL_E_UNREACHABLE);
+    assert_true(rc == NXL_OK || rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);
+    if (rc == NXL_E_UNREACHABLE)
+        assert_false(held);
+    assert_int_equal(nxl_lock_held(w->lock), rc == NXL_OK);
+    if (rc == NXL_OK)
+        assert_int_equal(nxl_lock_release(w->lock), NXL_OK);
+    assert_recovers(w);
+}
+
+static void sweep_first(enum proxy_way way, bool waits)
+{
+    struct wire w = wire_open();
+    wire_client(&w, "timeout_ms=2000");
+    size_t all = measure(&w, way, try_acquire);
+    wire_drop(&w);
+    for (size_t n = 0; n < all + 2; n += n + 150 < all ? 101 : 3) {
+        wire_client(&w, "timeout_ms=2000");
+        proxy_cut_after(w.proxy, way, n);
+        int64_t start = test_now_ms();
+        int rc = nxl_lock_acquire(w.lock, waits ? 5000 : 0);
+        assert_between(test_now_ms() - start, 0, 1000);
+        if (waits) {
+            assert_int_equal(rc, NXL_OK);
+            assert_holds(&w);
+            rc = nxl_lock_release(w.lock); /* may meet the cut itself */
+            assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
+            assert_recovers(&w);
+        } else {
+            check_first_try(&w, rc, n, all);
+        }
+        wire_drop(&w);
+    }
+    proxy_stop(w.proxy);
+}
+
+static void first_try_up(void **state)
+{
+    (void)state;
+    sweep_first(PROXY_UP, false);
+}
+
+static void first_try_down(void **state)
+{
+    (void)state;
+    sweep_first(PROXY_DOWN, false);
+}
+
+static void first_wait_up(void **state)
+{
+    (void)state;
+    sweep_first(PROXY_UP, true);
+}
+
+static void first_wait_down(void **state)
+{
+    (void)state;
+    sweep_first(PROXY_DOWN, true);
+}
+
+/* ------------------------------------------------ an established connection */
+
+static void sweep_acquire(enum proxy_way way)
+{
+    struct wire w = wire_open();
+    wire_client(&w, "timeout_ms=2000");
+    assert_recovers(&w);
+    size_t all = measure(&w, way, try_acquire);
+    assert_int_equal(nxl_lock_release(w.lock), NXL_OK);
+    for (size_t n = 0; n < all; n++) {
+        proxy_cut_after(w.proxy, way, n);
+        assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, 500);
+        assert_not_held(w.lock);
+        assert_recovers(&w);
+    }
+    wire_drop(&w);
+    proxy_stop(w.proxy);
+}
+
+static void acquire_up(void **state)
+{
+    (void)state;
+    sweep_acquire(PROXY_UP);
+}
+
+static void acquire_down(void **state)
+{
+    (void)state;
+    sweep_acquire(PROXY_DOWN);
+}
+
+/* Repeated on a new connection, and the deadline only ever goes forward. */
+static void sweep_held(enum proxy_way way, int (*call)(nxl_lock *))
+{
+    struct wire w = wire_open();
+    wire_client(&w, "timeout_ms=2000");
+    assert_int_equal(nxl_lock_acquire(w.lock, 0), NXL_OK);
+    size_t all = measure(&w, way, call);
+    for (size_t n = 0; n < all; n += 2) {
+        uint64_t deadline = nxl_lock_deadline(w.lock);
+        proxy_cut_after(w.proxy, way, n);
+        assert_ends(call(w.lock), NXL_OK, 500);
+        assert_true(nxl_lock_deadline(w.lock) >= deadline);
+        assert_holds(&w);
+        int64_t left = nxl_lock_remaining_ms(w.lock);
+        assert_true(redis_pttl(&server, "k") >= left);
+    }
+    assert_int_equal(nxl_lock_release(w.lock), NXL_OK);
+    wire_drop(&w);
+    proxy_stop(w.proxy);
+}
+
+static void extend_up(void **state)
+{
+    (void)state;
+    sweep_held(PROXY_UP, extend);
+}
+
+static void extend_down(void **state)
+{
+    (void)state;
+    sweep_held(PROXY_DOWN, extend);
+}
+
+static void inspect_up(void **state)
+{
+    (void)state;
+    sweep_held(PROXY_UP, inspect);
+}
+
+static void inspect_down(void **state)
+{
+    (void)state;
+    sweep_held(PROXY_DOWN, inspect);
+}
+
+/* OK when the first try did not get there, UNKNOWN when it did; gone in any
+ * case. */
+static void sweep_release(enum proxy_way way)
+{
+    struct wire w = wire_open();
+    wire_client(&w, "timeout_ms=2000");
+    assert_int_equal(nxl_lock_acquire(w.lock, 0), NXL_OK);
+    size_t all = measure(&w, way, nxl_lock_release);
+    for (size_t n = 0; n < all; n++) {
+        assert_int_equal(nxl_lock_acquire(w.lock, 0), NXL_OK);
+        proxy_cut_after(w.proxy, way, n);
+        assert_ends(nxl_lock_release(w.lock),
+            way == PROXY_UP ? NXL_OK : NXL_UNKNOWN, 500);
+        assert_not_held(w.lock);
+        assert_false(redis_exists(&server, "k"));
+    }
+    assert_recovers(&w);
+    wire_drop(&w);
+    proxy_stop(w.proxy);
+}
+
+static void release_up(void **state)
+{
+    (void)state;
+    sweep_release(PROXY_UP);
+}
+
+static void release_down(void **state)
+{
+    (void)state;
+    sweep_release(PROXY_DOWN);
+}
+
+/* --------------------------------------------------------------- clean-up */
+
+/* The grant does not get through in time, and then the undoing behind it is
+ * cut: it is done on the next connection. */
+static void undoing_up(void **state)
+{
+    (void)state;
+    struct wire w = wire_open();
+    wire_client(&w, "timeout_ms=40");
+    assert_recovers(&w);
+    size_t set = measure(&w, PROXY_UP, try_acquire);
+    assert_int_equal(nxl_lock_release(w.lock), NXL_OK);
+    size_t before = bytes_of(&w, PROXY_UP);
+    proxy_hold(w.proxy, PROXY_DOWN, true);
+    assert_int_equal(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN);
+    assert_true(proxy_await(w.proxy, PROXY_UP, before + set + 100));
+    size_t undoing = bytes_of(&w, PROXY_UP) - before - set;
+    proxy_hold(w.proxy, PROXY_DOWN, false);
+    assert_recovers(&w);
+    for (size_t n = 1; n < undoing; n += 9) {
+        proxy_hold(w.proxy, PROXY_DOWN, true);
+        proxy_cut_after(w.proxy, PROXY_UP, set + n);
+        assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, 40);
+        assert_eventually(proxy_connections(w.proxy) == 0);
+        proxy_hold(w.proxy, PROXY_DOWN, false);
+        rig_idle();
+        assert_recovers(&w);
+    }
+    wire_drop(&w);
+    proxy_stop(w.proxy);
+}
+
+/* The connection on which it is paid is cut as well. */
+static void paying_up(void **state)
+{
+    (void)state;
+    struct wire w = wire_open();
+    wire_client(&w, "timeout_ms=2000");
+    size_t before = bytes_of(&w, PROXY_UP);
+    nxl_holder holder = {.size = sizeof holder};
+    assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
+    size_t shake = bytes_of(&w, PROXY_UP) - before;
+    for (size_t n = shake - 100; n < shake + 400; n += 7) {
+        proxy_cut_after(w.proxy, PROXY_DOWN, 2);
+        assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, 500);
+        proxy_cut_after(w.proxy, PROXY_UP, n);
+        assert_ends(nxl_lock_acquire(w.lock, 5000), NXL_OK, 1000);
+        assert_holds(&w);
+        int rc = nxl_lock_release(w.lock); /* may meet the cut itself */
+        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
+        assert_false(redis_exists(&server, "k"));
+    }
+    wire_drop(&w);
+    proxy_stop(w.proxy);
+}
+
+static void paying_down(void **state)
+{
+    (void)state;
+    struct wire w = wire_open();
+    wire_client(&w, "timeout_ms=2000");
+    size_t before = bytes_of(&w, PROXY_DOWN);
+    nxl_holder holder = {.size = sizeof holder};
+    assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
+    size_t shake = bytes_of(&w, PROXY_DOWN) - before;
+    for (size_t n = shake - 40; n < shake + 24; n++) {
+        proxy_cut_after(w.proxy, PROXY_DOWN, 2);
+        assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, 500);
+        proxy_cut_after(w.proxy, PROXY_DOWN, n);
+        assert_ends(nxl_lock_acquire(w.lock, 5000), NXL_OK, 1000);
+        assert_holds(&w);
+        int rc = nxl_lock_release(w.lock); /* may meet the cut itself */
+        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
+        assert_false(redis_exists(&server, "k"));
+    }
+    wire_drop(&w);
+    proxy_stop(w.proxy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_try_up),
+        cmocka_unit_test(first_try_down),
+        cmocka_unit_test(first_wait_up),
+        cmocka_unit_test(first_wait_down),
+        cmocka_unit_test(acquire_up),
+        cmocka_unit_test(acquire_down),
+        cmocka_unit_test(extend_up),
+        cmocka_unit_test(extend_down),
+        cmocka_unit_test(inspect_up),
+        cmocka_unit_test(inspect_down),
+        cmocka_unit_test(release_up),
+        cmocka_unit_test(release_down),
+        cmocka_unit_test(undoing_up),
+        cmocka_unit_test(paying_up),
+        cmocka_unit_test(paying_down),
+    };
+    return cmocka_run_group_tests_name(
+        "cut_sweep", tests, start_server, stop_server);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* What a connection says first: no lock command leaves before its answers,
+ * and what a refused login, a refused fact and a stranger's answer mean. */
+#include "rig.h"
+
+#define LOGIN "EXPECT AUTH pw\nEXPECT SELECT 3\n"
+
+/* The answers of a flight; the first two are the login's. */
+static const char *const answers[] = {
+    OK,
+    OK,
+    "SEND :7\\r\\n\n",
+    "BULK " INFO_TEXT "\\r\\n\n",
+    "BULK a\n",
+    "BULK b\n",
+    "BULK c\n",
+};
+#define ANSWERS (sizeof answers / sizeof answers[0])
+#define NO_LOGIN 2
+
+static const char *params(bool login)
+{
+    return login ? "timeout_ms=60&password=pw&db=3" : "timeout_ms=60";
+}
+
+/* The flight, and its answers from the first one that there is to end. */
+static void add_flight(struct script *s, bool login, size_t end)
+{
+    add(s, "%s" FLIGHT, login ? LOGIN : "");
+    for (size_t i = login ? 0 : NO_LOGIN; i < end; i++)
+        add(s, "%s", answers[i]);
+}
+
+/* EXPECT-CLOSE would tell of any command in that flight or after it. */
+static void nothing_leaves_before_the_last_answer(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ANSWERS + ANSWERS - NO_LOGIN; i++) {
+        bool login = i < ANSWERS;
+        struct script s = {0};
+        add_flight(&s, login, login ? i : i - ANSWERS + NO_LOGIN);
+        add(&s, "EXPECT-CLOSE\n");
+        struct rig r = rig_open(s.text, 'u', params(login));
+        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 55, 60);
+        assert_contains(nxl_lock_errmsg(r.lock), "fake.sock");
+        assert_contains(nxl_lock_errmsg(r.lock), "no answer");
+        assert_not_held(r.lock);
+        rig_close(&r);
+    }
+}
+
+static void all_answers_let_it_through(void **state)
+{
+    (void)state;
+    for (int login = 0; login < 2; login++) {
+        struct script s = {0};
+        add_flight(&s, login, ANSWERS);
+        add(&s, WORKS);
+        struct rig r = rig_open(s.text, 't', params(login));
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+struct refusal {
+    size_t place; /* of the answer that is this */
+    const char *answer;
+    int result;
+};
+
+static const struct refusal refusals[] = {
+    {0, "-WRONGPASS invalid username-password pair", NXL_E_DENIED},
+    {0, "-ERR invalid password", NXL_E_DENIED},
+    {0, "-ERR Client sent AUTH, but no password is set", NXL_E_DENIED},
+    {0, "-ERR AUTH <password> called without any password", NXL_E_DENIED},
+    {0, "-ERR wrong number of arguments for 'auth' command", NXL_E_DENIED},
+    {0, "-ERR unknown command 'AUTH'", NXL_E_DENIED},
+    {1, "-NOAUTH Authentication required.", NXL_E_DENIED},
+    {1, "-NOPERM no permissions to run the 'select' command", NXL_E_DENIED},
+    {1, "-ERR DB index is out of range", NXL_E_SERVER},
+    {1, "-ERR SELECT is not allowed in cluster mode", NXL_E_SERVER},
+};
+
+/* None of them passes by waiting; nothing but the flight is ever sent. */
+static void a_refused_login_ends_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        const struct refusal *refusal = &refusals[i];
+        struct script s = {0};
+        add_flight(&s, true, refusal->place);
+        add(&s, "SEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE WORKS,
+            refusal->answer);
+        struct rig r = rig_open(s.text, 'u', params(true));
+        int rc = nxl_lock_acquire(r.lock, 5000);
+        if (rc != refusal->result)
+            fail_msg("%s: %s", refusal->answer, nxl_strerror(rc));
+        assert_contains(nxl_lock_errmsg(r.lock), refusal->answer + 1);
+        assert_null(strstr(nxl_lock_errmsg(r.lock), "pw"));
+        assert_not_held(r.lock);
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+static void a_login_is_repeated_while_the_server_loads(void **state)
+{
+    (void)state;
+    struct script s = {0};
+    add_flight(&s, true, 0);
+    add(&s, "SEND -LOADING Redis is loading the dataset in memory\\r\\n\n"
+            "EXPECT-CLOSE\n" NEXT);
+    add_flight(&s, true, ANSWERS);
+    add(&s, GRANT_AGAIN DROP_T ONE);
+    struct rig r = rig_open(s.text, 'u', params(true));
+    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_OK, 1000);
+    assert_ends(nxl_lock_release(r.lock), NXL_OK, 60);
+    rig_close(&r);
+}
+
+static void a_user_logs_in_by_name(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(
+        "EXPECT AUTH alice pw\n" OK SHAKE WORKS, 'u', "user=alice&password=pw");
+    assert_works(r.lock);
+    rig_close(&r);
+}
+
+/* Facts that are refused, one after the other and all of them. */
+static void works_without_the_facts(void **state)
+{
+    (void)state;
+    static const char *const errors[] = {
+        "-NOPERM this user has no permissions to run this command",
+        "-ERR unknown command 'CLIENT'",
+        "-ERR unknown subcommand or wrong number of arguments for 'ID'",
+        "-LOADING Redis is loading the dataset in memory",
+    };
+    for (size_t i = 0; i < 4 * (ANSWERS - NO_LOGIN + 1); i++) {
+        size_t refused = NO_LOGIN + i / 4;
+        struct script s = {0};
+        add(&s, FLIGHT);
+        for (size_t j = NO_LOGIN; j < ANSWERS; j++) {
+            if (j == refused || refused == ANSWERS)
+                add(&s, "SEND %s\\r\\n\n", errors[i % 4]);
+            else
+                add(&s, "%s", answers[j]);
+        }
+        add(&s, GRANT DROP_T
+            "SEND -NOSCRIPT No matching script. Please use EVAL.\\r\\n\n" UNDO_T
+                ONE);
+        struct rig r = rig_open(s.text, 'u', "timeout_ms=2000");
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 2000);
+        assert_ends(nxl_lock_release(r.lock), NXL_OK, 2000);
+        rig_close(&r);
+    }
+}
+
+/* Answers that cannot be the command's, and peers that are something else. */
+static void a_stranger_is_not_believed(void **state)
+{
+    (void)state;
+    static const struct refusal strange[] = {
+        {0, ":1", NXL_E_NOT_REDIS},
+        {1, "$-1", NXL_E_NOT_REDIS},
+        {2, "+OK", NXL_E_NOT_REDIS},
+        {3, ":5", NXL_E_NOT_REDIS},
+        {4, ":5", NXL_E_NOT_REDIS},
+        {6, "*0", NXL_E_NOT_REDIS},
+        {0, "HTTP/1.1 400 Bad Request", NXL_E_NOT_REDIS},
+        {0, "220 mail.example.com ESMTP", NXL_E_NOT_REDIS},
+        {0, "\\x15\\x03\\x03\\x00\\x02\\x02\\x28", NXL_E_NOT_REDIS},
+        {0, "%1\\r\\n+server\\r\\n+redis", NXL_E_NOT_REDIS},
+    };
+    for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++) {
+        struct script s = {0};
+        add_flight(&s, true, strange[i].place);
+        add(&s, "SEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE WORKS,
+            strange[i].answer);
+        struct rig r = rig_open(s.text, 'u', "password=pw&db=3");
+        int rc = nxl_lock_acquire(r.lock, 5000);
+        if (rc != strange[i].result)
+            fail_msg("%s: %s", strange[i].answer, nxl_strerror(rc));
+        assert_true(strlen(nxl_lock_errmsg(r.lock)) > 20);
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+/* ------------------------------------------------------------ reconnecting */
+
+#define FIRST_LIFE SHAKE WORKS "WAIT-FOR close\nCLOSE\n" NEXT
+
+static void first_life(struct rig *r)
+{
+    assert_works(r->lock);
+    rig_hang_up(r, "close");
+    rig_idle();
+}
+
+static void a_plain_reconnect_is_one_flight(void **state)
+{
+    (void)state;
+    struct script s = {0};
+    add(&s, FIRST_LIFE FLIGHT SET_T);
+    for (size_t i = NO_LOGIN; i < ANSWERS; i++)
+        add(&s, "%s", answers[i]);
+    add(&s, OK);
+    add(&s, DROP_T ONE);
+    struct rig r = rig_open(s.text, 'u', "timeout_ms=1000");
+    first_life(&r);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 1000);
+    assert_ends(nxl_lock_release(r.lock), NXL_OK, 1000);
+    rig_close(&r);
+}
+
+static void a_reconnect_with_login_waits_for_it(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(FIRST_LIFE LOGIN FLIGHT
+        "SEND -WRONGPASS invalid username-password pair\\r\\n\n"
+        "EXPECT-CLOSE\n" NEXT SHAKE "EXPECT SET k $y NX PX 30000\n" OK
+        "EXPECT EVALSHA * 1 k $y\n" ONE,
+        'u', "password=pw&db=3");
+    first_life(&r);
+    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_E_DENIED, 1000);
+    assert_works(r.lock);
+    rig_close(&r);
+}
+
+/* The password was set meanwhile: the SET in the flight is refused too. */
+static void a_plain_reconnect_may_be_refused(void **state)
+{
+    (void)state;
+    struct script s = {0};
+    add(&s, FIRST_LIFE FLIGHT SET_T);
+    for (int i = 0; i < 6; i++)
+        add(&s, "SEND -NOAUTH Authentication required.\\r\\n\n");
+    struct rig r = rig_open(s.text, 'u', "timeout_ms=1000");
+    first_life(&r);
+    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_E_DENIED, 1000);
+    assert_contains(nxl_lock_errmsg(r.lock), "NOAUTH");
+    assert_not_held(r.lock);
+    rig_close(&r);
+}
+
+static void a_grant_behind_a_failed_handshake_is_none(void **state)
+{
+    (void)state;
+    static const char *const failures[] = {
+        "SEND -DENIED Redis is running in protected mode\\r\\n\n",
+        "SEND +OK\\r\\n\n", /* not an id */
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct script s = {0};
+        add(&s, FIRST_LIFE FLIGHT SET_T "%s", failures[i]);
+        for (size_t j = NO_LOGIN + 1; j < ANSWERS; j++)
+            add(&s, "%s", answers[j]);
+        add(&s, OK "EXPECT-CLOSE\n" NEXT SHAKE UNDO_T ONE);
+        struct rig r = rig_open(s.text, 'u', "timeout_ms=1000");
+        first_life(&r);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 1000);
+        assert_not_held(r.lock);
+        rig_close(&r); /* pays */
+    }
+}
+
+/* ------------------------------------------------------------- turned away */
+
+struct farewell {
+    const char *words;
+    int result;
+};
+
+static const struct farewell farewells[] = {
+    {"-ERR max number of clients reached", NXL_E_REFUSED},
+    {"-DENIED Redis is running in protected mode because", NXL_E_DENIED},
+};
+
+/* Said at accept, before anything was read, and then closed. */
+static void turned_away_at_accept(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 40; i++) {
+        const struct farewell *farewell = &farewells[i % 2];
+        struct script s = {0};
+        add(&s, "SEND %s\\r\\n\nCLOSE\n" NEXT SHAKE WORKS, farewell->words);
+        struct rig r =
+            rig_open(s.text, i % 4 < 2 ? 'u' : 't', "timeout_ms=1000");
+        int rc = nxl_lock_acquire(r.lock, 0);
+        if (rc != farewell->result)
+            fail_msg("%s: %s (%s)", farewell->words, nxl_strerror(rc),
+                nxl_lock_errmsg(r.lock));
+        assert_contains(nxl_lock_errmsg(r.lock), farewell->words + 1);
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+static void too_many_clients_passes(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(
+        "SEND -ERR max number of clients reached\\r\\n\nCLOSE\n" NEXT
+        "SEND -ERR max number of clients reached\\r\\n\nCLOSE\n" NEXT SHAKE
+            GRANT_AGAIN DROP_T ONE,
+        't', "timeout_ms=1000");
+    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_OK, 1000);
+    assert_ends(nxl_lock_release(r.lock), NXL_OK, 1000);
+    rig_close(&r);
+}
+
+static void protected_mode_does_not_pass(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(
+        "SEND -DENIED Redis is running in protected mode\\r\\n\nCLOSE\n", 't',
+        "timeout_ms=1000");
+    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_E_DENIED, 500);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_leaves_before_the_last_answer),
+        cmocka_unit_test(all_answers_let_it_through),
+        cmocka_unit_test(a_refused_login_ends_it),
+        cmocka_unit_test(a_login_is_repeated_while_the_server_loads),
+        cmocka_unit_test(a_user_logs_in_by_name),
+        cmocka_unit_test(works_without_the_facts),
+        cmocka_unit_test(a_stranger_is_not_believed),
+        cmocka_unit_test(a_plain_reconnect_is_one_flight),
+        cmocka_unit_test(a_reconnect_with_login_waits_for_it),
+        cmocka_unit_test(a_plain_reconnect_may_be_refused),
+        cmocka_unit_test(a_grant_behind_a_failed_handshake_is_none),
+        cmocka_unit_test(turned_away_at_accept),
+        cmocka_unit_test(too_many_clients_passes),
+        cmocka_unit_test(protected_mode_does_not_pass),
+    };
+    return cmocka_run_group_tests_name("handshake", tests, NULL, NULL);
+}

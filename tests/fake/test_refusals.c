@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* What a server that answers with an error is taken to mean: the result, its
+ * words in the message, and whether waiting is tried. */
+#include "rig.h"
+
+#define PARAMS "timeout_ms=500"
+
+struct refusal {
+    const char *error;
+    int result;
+    bool passes; /* a call that waits tries again */
+};
+
+static const struct refusal refusals[] = {
+    {"LOADING Redis is loading the dataset in memory", NXL_E_REFUSED, true},
+    {"BUSY Redis is busy running a script. You can only call SCRIPT KILL",
+        NXL_E_REFUSED, true},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", NXL_E_REFUSED,
+        true},
+    {"CLUSTERDOWN The cluster is down", NXL_E_REFUSED, true},
+    {"MISCONF Redis is configured to save RDB snapshots", NXL_E_REFUSED, true},
+    {"NOREPLICAS Not enough good replicas to write.", NXL_E_REFUSED, true},
+    {"OOM command not allowed when used memory > 'maxmemory'.", NXL_E_REFUSED,
+        true},
+    {"ERR command not allowed when used memory > 'maxmemory'", NXL_E_REFUSED,
+        true},
+    {"READONLY You can't write against a read only replica.", NXL_E_REFUSED,
+        false},
+    {"MASTERDOWN Link with MASTER is down", NXL_E_REFUSED, false},
+    {"MOVED 12182 10.0.0.7:6379", NXL_E_REFUSED, false},
+    {"ASK 12182 10.0.0.7:6379", NXL_E_REFUSED, false},
+    {"NOAUTH Authentication required.", NXL_E_DENIED, false},
+    {"NOPERM this user has no permissions to access one of the keys",
+        NXL_E_DENIED, false},
+    {"ERR operation not permitted", NXL_E_DENIED, false},
+    {"WRONGTYPE Operation against a key", NXL_E_WRONG_TYPE, false},
+    {"ERR unknown command 'SET', with args beginning with: 'k'",
+        NXL_E_UNSUPPORTED, false},
+    {"ERR syntax error", NXL_E_UNSUPPORTED, false},
+    {"ERR wrong number of arguments for 'set' command", NXL_E_UNSUPPORTED,
+        false},
+    {"ERR the server has a headache", NXL_E_SERVER, false},
+    {"LOADINGBAY is not a code we know", NXL_E_SERVER, false},
+    {"", NXL_E_SERVER, false},
+};
+#define REFUSALS (sizeof refusals / sizeof refusals[0])
+
+/* READONLY and the like are said by a server that is not the right one: the
+ * name is looked up again for the next command. */
+static bool goes_elsewhere(const struct refusal *refusal)
+{
+    const char *e = refusal->error;
+    return strncmp(e, "READONLY", 8) == 0 ||
+           strncmp(e, "MASTERDOWN", 10) == 0 || strncmp(e, "MOVED", 5) == 0 ||
+           strncmp(e, "ASK", 3) == 0;
+}
+
+static void check_refused(
+    const struct rig *r, const struct refusal *refusal, int rc)
+{
+    if (rc != refusal->result)
+        fail_msg("%s: %s", refusal->error, nxl_strerror(rc));
+    assert_contains(nxl_lock_errmsg(r->lock), refusal->error);
+    assert_not_held(r->lock);
+}
+
+/* Nothing was applied, so nothing is undone either. */
+static void a_refused_try(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REFUSALS; i++) {
+        const struct refusal *refusal = &refusals[i];
+        struct script s = {0};
+        add(&s, SHAKE SET_T "SEND -%s\\r\\n\n%s" WORKS, refusal->error,
+            goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        int64_t start = test_now_ms();
+        check_refused(&r, refusal, nxl_lock_acquire(r.lock, 0));
+        assert_between(test_now_ms() - start, 0, 100);
+        assert_works(r.lock);
+        assert_int_equal(fake_count(r.fake, -1, "EVAL"), 0);
+        rig_close(&r);
+    }
+}
+
+/* Only what passes by itself is tried again; the rest is said at once. */
+static void a_refused_wait(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REFUSALS; i++) {
+        const struct refusal *refusal = &refusals[i];
+        struct script s = {0};
+        add(&s, SHAKE SET_T "SEND -%s\\r\\n\n", refusal->error);
+        if (refusal->passes)
+            add(&s,
+                "EXPECT SET k $u NX PX 30000\nEXPECT PTTL k\n"
+                "SEND -%s\\r\\n-%s\\r\\n\n"
+                "EXPECT SET k $v NX PX 30000\nEXPECT PTTL k\n"
+                "SEND +OK\\r\\n:30000\\r\\n\n"
+                "EXPECT EVALSHA * 1 k $v\n" ONE,
+                refusal->error, refusal->error);
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        int64_t start = test_now_ms();
+        int rc = nxl_lock_acquire(r.lock, 5000);
+        assert_between(test_now_ms() - start, 0, 400);
+        if (refusal->passes) {
+            assert_int_equal(rc, NXL_OK);
+            assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
+        } else {
+            check_refused(&r, refusal, rc);
+        }
+        rig_close(&r);
+    }
+}
+
+/* What passes did not pass: the words of the last answer, at the end. */
+static void refused_until_the_end(void **state)
+{
+    (void)state;
+    struct script s = {0};
+    add(&s, SHAKE SET_T "SEND -LOADING Redis is loading\\r\\n\n");
+    for (int i = 0; i < 14; i++)
+        add(&s, "EXPECT SET k * NX PX 30000\nEXPECT PTTL k\n"
+                "SEND -MISCONF no disk\\r\\n-MISCONF no disk\\r\\n\n");
+    struct rig r = rig_open(s.text, 'u', "timeout_ms=100");
+    assert_takes(nxl_lock_acquire(r.lock, 150), NXL_E_REFUSED, 100, 150);
+    assert_contains(nxl_lock_errmsg(r.lock), "MISCONF no disk");
+    assert_between(fake_count(r.fake, 0, "SET"), 3, 14);
+    nxl_lock_free(r.lock);
+    nxl_client_free(r.client);
+    fake_free(r.fake);
+}
+
+/* ------------------------------------------------------ extend, inspect */
+
+static void a_refused_extension_changes_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REFUSALS; i++) {
+        const struct refusal *refusal = &refusals[i];
+        if (refusal->result == NXL_E_WRONG_TYPE)
+            continue; /* says that the token does not stand there */
+        struct script s = {0};
+        add(&s,
+            SHAKE GRANT EXTEND_T "SEND -%s\\r\\n\n%s" EXTEND_T
+                                 "SEND :30000\\r\\n\n" DROP_T ONE,
+            refusal->error,
+            goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
+        struct rig r = rig_open(s.text, 'u', PARAMS);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+        uint64_t deadline = nxl_lock_deadline(r.lock);
+        int rc = nxl_lock_extend(r.lock, 0);
+        if (rc != refusal->result)
+            fail_msg("%s: %s", refusal->error, nxl_strerror(rc));
+        assert_contains(nxl_lock_errmsg(r.lock), refusal->error);
+        assert_true(nxl_lock_held(r.lock));
+        assert_true(nxl_lock_deadline(r.lock) == deadline);
+        assert_ends(nxl_lock_extend(r.lock, 0), NXL_OK, 200);
+        assert_true(nxl_lock_deadline(r.lock) > deadline);
+        assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
+        rig_close(&r);
+    }
+}
+
+static void another_type_is_not_ours(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(SHAKE GRANT EXTEND_T
+        "SEND -WRONGTYPE Operation against a key\\r\\n\n" DROP_T
+        "SEND -WRONGTYPE Operation against a key\\r\\n\n" WORKS,
+        'u', PARAMS);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+    assert_ends(nxl_lock_extend(r.lock, 0), NXL_LOST, 200);
+    assert_not_held(r.lock);
+    assert_ends(nxl_lock_release(r.lock), NXL_LOST, 200);
+    assert_works(r.lock);
+    rig_close(&r);
+}
+
+static void a_refused_inspection(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REFUSALS; i++) {
+        const struct refusal *refusal = &refusals[i];
+        struct script s = {0};
+        add(&s, SHAKE "EXPECT EVALSHA * 1 k\nSEND -%s\\r\\n\n%s" WORKS,
+            refusal->error,
+            goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
+        struct rig r = rig_open(s.text, 'u', PARAMS);
+        nxl_holder holder = {.size = sizeof holder};
+        check_refused(&r, refusal, nxl_lock_inspect(r.lock, &holder));
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+/* The caller hears of it; the deletion is owed, and paid when it can be. */
+static void a_refused_release_is_owed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REFUSALS; i++) {
+        const struct refusal *refusal = &refusals[i];
+        if (refusal->result == NXL_E_WRONG_TYPE)
+            continue;
+        struct script s = {0};
+        add(&s, SHAKE GRANT DROP_T "SEND -%s\\r\\n\n", refusal->error);
+        add(&s, "%s" UNDO_T ONE WORKS,
+            goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
+        struct rig r = rig_open(s.text, 'u', PARAMS);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+        check_refused(&r, refusal, nxl_lock_release(r.lock));
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refused_try),
+        cmocka_unit_test(a_refused_wait),
+        cmocka_unit_test(refused_until_the_end),
+        cmocka_unit_test(a_refused_extension_changes_nothing),
+        cmocka_unit_test(another_type_is_not_ours),
+        cmocka_unit_test(a_refused_inspection),
+        cmocka_unit_test(a_refused_release_is_owed),
+    };
+    return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);
+}

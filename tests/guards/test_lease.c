@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* The guards that end a lease here before it ends at the server. */
+#include "guards/guards_rig.h"
+
+#include <poll.h>
+
+/* ---------------------------------------------------- the time of sending */
+
+enum { SHORT_MS = 400, DELAY_MS = 250 };
+
+/* The reply to the acquire, or to a later extend, takes its time. */
+static bool two_hold_by_delay(bool extend)
+{
+    struct proxy *proxy = proxy_to_server();
+    nxl_client *client = via(proxy, "timeout_ms=2000");
+    nxl_lock *lock = new_lock(client, "k", SHORT_MS);
+    assert_result(call(lock), NXL_FREE, lock);
+    if (extend)
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    proxy_delay(proxy, PROXY_DOWN, DELAY_MS);
+    assert_result(
+        extend ? nxl_lock_extend(lock, SHORT_MS) : nxl_lock_acquire(lock, 0),
+        NXL_OK, lock);
+    other_gets_it(2000);
+    bool harm = nxl_lock_held(lock);
+    proxy_delay(proxy, PROXY_DOWN, 0);
+    end(lock, client);
+    proxy_stop(proxy);
+    return harm;
+}
+
+static bool two_hold_after_acquire(void)
+{
+    return two_hold_by_delay(false);
+}
+
+static bool two_hold_after_extend(void)
+{
+    return two_hold_by_delay(true);
+}
+
+static void test_send_time(void **state)
+{
+    (void)state;
+    assert_needed(GUARD_SEND_TIME, two_hold_after_acquire);
+    assert_needed(GUARD_SEND_TIME, two_hold_after_extend);
+}
+
+/* ------------------------------------------------------------ handing over */
+
+/* The loop is busy with something else while the grant waits in its queue. */
+static bool stale_grant_is_handed_over(void)
+{
+    struct pollfd fds[4];
+    nxl_event event;
+    int timeout_ms;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "k", 100);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    while (nxl_lock_deadline(lock) == 0) {
+        size_t count = nxl_client_pollfds(client, fds, 4, &timeout_ms);
+        poll(fds, (nfds_t)count, timeout_ms);
+        assert_int_equal(nxl_client_process(client), NXL_OK);
+    }
+    other_gets_it(2000);
+    assert_true(nxl_client_next_event(client, &event));
+    end(lock, client);
+    return event.result == NXL_OK;
+}
+
+static void test_hand_over(void **state)
+{
+    (void)state;
+    assert_needed(GUARD_HAND_OVER, stale_grant_is_handed_over);
+}
+
+/* ---------------------------------------------------------- a lapsed lease */
+
+/* What was not held any more, and perhaps given up for lost, is held again. */
+static bool the_dead_revive(void)
+{
+    nxl_client *client = new_client("drift_ppm=500000");
+    nxl_lock *lock = new_lock(client, "k", 1000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_eventually(!nxl_lock_held(lock));
+    assert_true(token_stands("k", lock));
+    int rc = nxl_lock_extend(lock, 0);
+    bool harm = nxl_lock_held(lock);
+    assert_result(rc, harm ? NXL_OK : NXL_LOST, lock);
+    end(lock, client);
+    return harm;
+}
+
+static void test_lapsed(void **state)
+{
+    (void)state;
+    assert_needed(GUARD_LAPSED, the_dead_revive);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        guard_test(test_send_time),
+        guard_test(test_hand_over),
+        guard_test(test_lapsed),
+    };
+    return live_run("guards of leases");
+}

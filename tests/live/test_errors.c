@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server that does not do what it is asked: each refusal has its class and
+ * a message that names the server and the remedy, nothing is left behind, and
+ * the handle works again when the cause is gone.
+ */
+#include "live/live_rig.h"
+
+#include <sys/stat.h>
+
+#include "support/fake.h"
+
+static const char some_token[] = "123e4567-e89b-42d3-a456-426614174000";
+
+static int clean(void **state)
+{
+    static const char *const settings[][2] = {{"maxmemory", "0"},
+        {"min-replicas-to-write", "0"}, {"save", ""},
+        {"lua-time-limit", "5000"}};
+    if (server.pid != 0)
+        for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+            redis_run(&server, "CONFIG", "SET", settings[i][0], settings[i][1],
+                NULL);
+    return live_clean(state);
+}
+
+#define error_test(function) cmocka_unit_test_setup(function, clean)
+
+static void configure(const char *name, const char *value)
+{
+    redis_run(&server, "CONFIG", "SET", name, value, NULL);
+}
+
+/* --------------------------------------------------- it takes no writes now */
+
+static void full_server_refuses(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *held = new_lock(client, "old", 5000);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    configure("maxmemory", "1");
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_told(lock, server_url, "OOM", "maxmemory; raise it");
+    assert_result(nxl_lock_acquire(lock, 100), NXL_E_REFUSED, lock);
+    assert_false(nxl_lock_held(lock));
+
+    /* What is held can still be prolonged, looked at and let go. */
+    assert_result(nxl_lock_extend(held, 9000), NXL_OK, held);
+    nxl_holder holder;
+    assert_result(nxl_lock_inspect(held, &holder), NXL_OK, held);
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+
+    configure("maxmemory", "0");
+    assert_false(redis_exists(&server, "job"));
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    nxl_lock_free(held);
+    end(lock, client);
+}
+
+/* It passes, so that a wait may outlast it. */
+static void full_server_is_waited_for(void **state)
+{
+    (void)state;
+    static struct waiter waiter;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    configure("maxmemory", "1");
+    waiter_start(&waiter, lock, 20000);
+    assert_eventually(redis_calls(&server, "pttl") >= 2);
+    configure("maxmemory", "0");
+    assert_result(waiter_join(&waiter), NXL_OK, lock);
+    assert_value("job", nxl_lock_token(lock));
+    end(lock, client);
+}
+
+static void lack_of_replicas_refuses(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    uint64_t deadline = nxl_lock_deadline(lock);
+    configure("min-replicas-to-write", "1");
+    assert_result(nxl_lock_extend(lock, 60000), NXL_E_REFUSED, lock);
+    assert_told(lock, server_url, "NOREPLICAS", "mend");
+    assert_int_equal(nxl_lock_deadline(lock), deadline);
+    assert_true(nxl_lock_held(lock));
+    assert_result(nxl_lock_release(lock), NXL_E_REFUSED, lock);
+    assert_told(lock, server_url, "NOREPLICAS", "mend");
+    assert_false(nxl_lock_held(lock));
+    configure("min-replicas-to-write", "0");
+    /* What was refused is still owed, and paid before its ttl does it. */
+    int64_t before = test_now_ms();
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
+    assert_between(test_now_ms() - before, 0, 1000 + LATE_MS);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+/* A dump that cannot be written: its name is a directory's. */
+static void failed_dump_refuses(void **state)
+{
+    (void)state;
+    char path[2 * LOCAL_PATH];
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    snprintf(path, sizeof(path), "%s/dump.rdb", server.dir);
+    int made = mkdir(path, 0700);
+    assert_int_equal(made, 0);
+    configure("save", "3600 1000000");
+    redis_run(&server, "SET", "other", "x", NULL);
+    redisReply *reply = redis_command(&server, "BGSAVE", NULL);
+    freeReplyObject(reply);
+    nxl_lock *probe = new_lock(client, "probe", 5000);
+    int rc = NXL_OK;
+    assert_eventually((rc = nxl_lock_acquire(probe, 0)) != NXL_OK ||
+                      nxl_lock_release(probe) == NXL_E_REFUSED);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_told(lock, server_url, "MISCONF", "mend its persistence");
+    assert_false(nxl_lock_held(lock));
+    assert_int_equal(rmdir(path), 0);
+    configure("save", "");
+    assert_false(redis_exists(&server, "job"));
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    nxl_lock_free(probe);
+    end(lock, client);
+}
+
+/* The word BUSY of a server that runs somebody's script is not our BUSY. */
+static void busy_script_refuses(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    configure("lua-time-limit", "10");
+    redisContext *other = redisConnectUnix(server.path);
+    int sent = 0;
+    redisAppendCommand(other, "EVAL %s 0", "while true do end");
+    assert_int_equal(redisBufferWrite(other, &sent), REDIS_OK);
+    assert_eventually(nxl_lock_acquire(lock, 0) == NXL_E_REFUSED ||
+                      nxl_lock_release(lock) == NXL_E_REFUSED);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_told(lock, server_url, "BUSY Redis is busy", "try again later");
+    redis_run(&server, "SCRIPT", "KILL", NULL);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    redisFree(other);
+    end(lock, client);
+    assert_false(redis_exists(&server, "job"));
+}
+
+static void loading_server_refuses(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_start(
+        "EXPECT-HANDSHAKE\n"
+        "EXPECT SET job * NX PX 5000\n"
+        "SEND -LOADING Redis is loading the dataset in memory\\r\\n\n"
+        "EXPECT SET job * NX PX 5000\n"
+        "SEND -LOADING Redis is loading the dataset in memory\\r\\n\n"
+        "SERVE\n");
+    bool tcp = server_url == server.url;
+    const char *url = tcp ? fake_tcp_url(fake) : fake_url(fake);
+    nxl_client *client = client_at(url);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_told(lock, url, "LOADING Redis is loading", "try again later");
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+    assert_no_text(fake_join(fake));
+    fake_free(fake);
+}
+
+/* The message is about what came last, not about an earlier attempt. */
+static void refusal_and_then_silence(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_start(
+        "EXPECT-HANDSHAKE\n"
+        "EXPECT SET job * NX PX 5000\n"
+        "SEND -LOADING Redis is loading the dataset in memory\\r\\n\n"
+        "SILENCE\n");
+    char url[2 * LOCAL_PATH];
+    snprintf(url, sizeof(url), "%s?timeout_ms=300", fake_url(fake));
+    nxl_client *client = client_at(url);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    int64_t before = test_now_ms();
+    assert_result(nxl_lock_acquire(lock, 200), NXL_UNKNOWN, lock);
+    assert_between(test_now_ms() - before, 0, 300 + LATE_MS);
+    assert_told(lock, fake_url(fake), "no answer in time", "timeout_ms");
+    assert_null(strstr(nxl_lock_errmsg(lock), "LOADING"));
+    end(lock, client);
+    fake_free(fake);
+}
+
+static void replica_refuses(void **state)
+{
+    (void)state;
+    char port[8];
+    struct redis replica;
+    snprintf(port, sizeof(port), "%u", (unsigned)server.port);
+    redis_start(&replica, "--replicaof", "127.0.0.1", port, NULL);
+    bool tcp = server_url == server.url;
+    const char *url = tcp ? replica.url : replica.unix_url;
+    nxl_client *client = client_at(url), *primary = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_lock *held = new_lock(primary, "held", 60000);
+    nxl_lock *copy = new_lock(client, "held", 60000);
+
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    assert_eventually(redis_exists(&replica, "held"));
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_told(lock, url, "READONLY", "connect to the primary");
+    /* Looking is no writing. */
+    nxl_holder holder;
+    assert_result(nxl_lock_inspect(copy, &holder), NXL_OK, copy);
+    assert_string_equal(holder.value, nxl_lock_token(held));
+    assert_result(nxl_lock_adopt(copy, nxl_lock_token(held)), NXL_OK, copy);
+    assert_result(nxl_lock_extend(copy, 60000), NXL_E_REFUSED, copy);
+    assert_told(copy, url, "READONLY", "connect to the primary");
+    assert_result(nxl_lock_release(copy), NXL_E_REFUSED, copy);
+    assert_true(redis_exists(&server, "held"));
+
+    redis_run(&replica, "REPLICAOF", "NO", "ONE", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock_free(copy);
+    end(lock, client);
+    end(held, primary);
+    redis_stop(&replica);
+}
+
+/* ------------------------------------------------- something else under it */
+
+static void list_under_the_name(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen, none;
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    redis_run(&server, "DEL", "job", NULL);
+    redis_run(&server, "RPUSH", "job", "a", "b", NULL);
+    assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    assert_result(nxl_lock_release(lock), NXL_LOST, lock);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_result(nxl_lock_acquire(lock, 50), NXL_BUSY, lock);
+    assert_contains(nxl_lock_errmsg(lock), "may be used for something else");
+    assert_result(nxl_lock_inspect(lock, &none), NXL_E_WRONG_TYPE, lock);
+    assert_told(lock, server_url, "WRONGTYPE", "choose another name");
+    assert_result(nxl_lock_adopt(lock, some_token), NXL_LOST, lock);
+    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
+    assert_int_equal(redis_run(&server, "LLEN", "job", NULL), 2);
+    redis_run(&server, "DEL", "job", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void put_giant(const char *key)
+{
+    assert_int_equal(
+        redis_run(&server, "SETRANGE", key, "104857599", "x", NULL), 104857600);
+}
+
+static void giant_under_the_name(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_lock *held = new_lock(client, "held", 5000);
+    nxl_holder seen;
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    redis_run(&server, "DEL", "held", NULL);
+    put_giant("job");
+    put_giant("held");
+    long resident = resident_kb();
+    long long sent = server_number(&server, "stats", "total_net_output_bytes");
+
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_result(nxl_lock_acquire(lock, 100), NXL_BUSY, lock);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_true(seen.truncated);
+    assert_int_equal(seen.value_length, 511);
+    assert_int_equal(seen.left_ms, -1);
+    assert_result(nxl_lock_adopt(lock, some_token), NXL_LOST, lock);
+    assert_result(nxl_lock_extend(held, 0), NXL_LOST, held);
+    assert_result(nxl_lock_release(held), NXL_LOST, held);
+
+    assert_between(
+        server_number(&server, "stats", "total_net_output_bytes") - sent, 1,
+        100000);
+    assert_between(resident_kb() - resident, -1000000, 5000);
+    assert_int_equal(redis_run(&server, "STRLEN", "job", NULL), 104857600);
+    assert_int_equal(redis_run(&server, "STRLEN", "held", NULL), 104857600);
+    nxl_lock_free(held);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------------ scripts */
+
+static _Atomic bool flushing;
+
+static void *flush_scripts(void *argument)
+{
+    redisContext *c = redisConnectUnix(server.path);
+    (void)argument;
+    while (flushing) {
+        redisReply *reply = redisCommand(c, "SCRIPT FLUSH");
+        if (reply == NULL)
+            break;
+        freeReplyObject(reply);
+    }
+    redisFree(c);
+    return NULL;
+}
+
+static void scripts_vanish_all_the_time(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    int cycles = LIVE_INSTRUMENTED ? 300 : 2000;
+    flushing = true;
+    assert_int_equal(pthread_create(&thread, NULL, flush_scripts, NULL), 0);
+    int bad = NXL_OK, i = 0;
+    for (; i < cycles && bad == NXL_OK; i++) {
+        bad = nxl_lock_acquire(lock, 0);
+        if (bad == NXL_OK && i % 4 == 0)
+            bad = nxl_lock_extend(lock, 40000);
+        if (bad == NXL_OK)
+            bad = nxl_lock_release(lock);
+    }
+    flushing = false;
+    pthread_join(thread, NULL);
+    assert_result(bad, NXL_OK, lock);
+    assert_int_equal(i, cycles);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    assert_true(redis_calls(&server, "eval") > 0);
+    end(lock, client);
+}
+
+static void missing_commands_are_named(void **state)
+{
+    (void)state;
+    struct redis bare;
+    redis_start(&bare, "--rename-command", "EVALSHA", "", "--rename-command",
+        "EVAL", "", "--rename-command", "SETNX", "", NULL);
+    nxl_client *client = client_at(bare.unix_url);
+    nxl_lock *lock = new_lock(client, "job", 300);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    uint64_t deadline = nxl_lock_deadline(lock);
+    assert_result(nxl_lock_extend(lock, 9000), NXL_E_UNSUPPORTED, lock);
+    assert_told(lock, bare.unix_url, "'EVALSHA'", "with scripts is needed");
+    assert_int_equal(nxl_lock_deadline(lock), deadline);
+    assert_result(nxl_lock_release(lock), NXL_E_UNSUPPORTED, lock);
+    assert_told(lock, bare.unix_url, "'EVALSHA'", "with scripts is needed");
+    assert_false(nxl_lock_held(lock));
+    assert_eventually(!redis_exists(&bare, "job"));
+    end(lock, client);
+    redis_stop(&bare);
+
+    redis_start(&bare, "--rename-command", "SET", "", NULL);
+    client = client_at(bare.unix_url);
+    lock = new_lock(client, "job", 300);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNSUPPORTED, lock);
+    assert_told(lock, bare.unix_url, "'SET'", "2.6.12");
+    end(lock, client);
+    redis_stop(&bare);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        error_test(full_server_refuses),
+        error_test(full_server_is_waited_for),
+        error_test(lack_of_replicas_refuses),
+        error_test(failed_dump_refuses),
+        error_test(busy_script_refuses),
+        error_test(loading_server_refuses),
+        error_test(refusal_and_then_silence),
+        error_test(replica_refuses),
+        error_test(list_under_the_name),
+        error_test(giant_under_the_name),
+        error_test(scripts_vanish_all_the_time),
+        error_test(missing_commands_are_named),
+    };
+    return live_run("errors");
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * After fork() the child's copies of the handles do nothing but say so: no
+ * byte, no hang, no harm to the parent, which goes on as if nothing happened.
+ * A child's checks are told by its exit status, the line of the first failure.
+ */
+#include "loop_rig.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define TOKEN "6f1d7c1e-0000-4000-8000-0123456789ab"
+
+/* In the child, where cmocka has no say. */
+#define expect(condition)                                                      \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "in the child, line %d: not %s\n", __LINE__,       \
+                #condition);                                                   \
+            _exit(1);                                                          \
+        }                                                                      \
+    } while (0)
+
+static void run_child(void (*body)(void *), void *argument)
+{
+    pid_t pid = test_fork();
+    int status = -1;
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        alarm(20);
+        body(argument);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+struct handles {
+    nxl_client *client;
+    nxl_lock *lock;
+};
+
+/* ----------------------------------------------------------- what it is told */
+
+static void expect_forked(void *argument)
+{
+    struct handles *h = argument;
+    nxl_holder seen = {.size = sizeof seen, .value = "x", .value_length = 1};
+    nxl_holder holder = {.size = sizeof holder};
+    nxl_event event;
+    nxl_lock *fresh = h->lock;
+    struct pollfd fds[4];
+    int timeout = 0;
+    char words[64] = "?";
+
+    expect(nxl_lock_acquire(h->lock, 1000) == NXL_E_FORKED);
+    expect(nxl_lock_extend(h->lock, 0) == NXL_E_FORKED);
+    expect(nxl_lock_release(h->lock) == NXL_E_FORKED);
+    expect(nxl_lock_adopt(h->lock, TOKEN) == NXL_E_FORKED);
+    expect(nxl_lock_inspect(h->lock, &holder) == NXL_E_FORKED);
+    expect(nxl_lock_break(h->lock, &seen) == NXL_E_FORKED);
+    expect(nxl_lock_acquire_start(h->lock, 0) == NXL_E_FORKED);
+    expect(nxl_lock_extend_start(h->lock, 0) == NXL_E_FORKED);
+    expect(nxl_lock_release_start(h->lock) == NXL_E_FORKED);
+    expect(nxl_lock_adopt_start(h->lock, TOKEN) == NXL_E_FORKED);
+    expect(nxl_lock_inspect_start(h->lock) == NXL_E_FORKED);
+    expect(nxl_lock_break_start(h->lock, &seen) == NXL_E_FORKED);
+    expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
+    expect(nxl_lock_holder(h->lock, &holder) == NXL_E_FORKED);
+    expect(nxl_lock_new(&fresh, h->client, "other", NULL) == NXL_E_FORKED);
+    expect(fresh == NULL);
+    expect(nxl_client_process(h->client) == NXL_E_FORKED);
+    expect(nxl_client_fd(h->client) == -1);
+    expect(nxl_client_pollfds(h->client, fds, 4, &timeout) == 0);
+    expect(!nxl_client_next_event(h->client, &event));
+    expect(!nxl_lock_held(h->lock));
+    expect(nxl_lock_deadline(h->lock) == 0);
+    expect(nxl_lock_remaining_ms(h->lock) == 0);
+    expect(nxl_lock_errmsg(h->lock) != NULL);
+    expect(nxl_client_errmsg(h->client) != NULL);
+    nxl_client_describe(h->client, words, sizeof words);
+    expect(strcmp(words, "?") != 0);
+}
+
+static void expect_forked_below(void *argument)
+{
+    expect_forked(argument);
+    pid_t pid = test_fork();
+    int status = -1;
+    if (pid == 0) {
+        expect_forked(argument);
+        _exit(0);
+    }
+    expect(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void every_call_says_so(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    struct handles h = {client, lock};
+
+    run_child(expect_forked, &h); /* never connected */
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    run_child(expect_forked_below, &h); /* and its own child */
+    assert_true(nxl_lock_held(lock));
+    assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void every_call_of_a_loop_says_so(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    struct handles h = {client, lock};
+
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    run_child(expect_forked, &h);
+    loop_until_true(client, nxl_lock_held(lock));
+    run_child(expect_forked, &h); /* an event waits: it is the parent's */
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------ what it frees */
+
+struct freeing {
+    struct handles h;
+    int fds; /* open without the client */
+};
+
+static void expect_freed(void *argument)
+{
+    struct freeing *f = argument;
+    nxl_lock_free(f->h.lock);
+    nxl_client_free(f->h.client);
+    expect(count_fds() == f->fds);
+}
+
+static void freeing_sends_nothing(void **state)
+{
+    (void)state;
+    struct freeing f = {.fds = count_fds()};
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    f.h = (struct handles){client, lock};
+
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    run_child(expect_freed, &f);
+    assert_value("name", nxl_lock_token(lock));
+    assert_int_equal(redis_clients(&server), 1);
+    assert_int_equal(redis_calls(&server, "eval"), 0);
+    assert_int_equal(redis_calls(&server, "evalsha"), 0);
+    assert_true(nxl_lock_held(lock));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void freeing_a_loop_with_its_descriptor(void **state)
+{
+    (void)state;
+    struct freeing f = {.fds = count_fds()};
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    f.h = (struct handles){client, lock};
+
+    assert_true(nxl_client_fd(client) >= 0);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    loop_until_true(client, nxl_lock_held(lock));
+    run_child(expect_freed, &f);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    assert_value("name", nxl_lock_token(lock));
+    end(lock, client);
+}
+
+/* While it connects to one that does not answer. */
+static void freeing_in_the_midst_of_connecting(void **state)
+{
+    (void)state;
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    int full[8];
+    char url[64];
+    uint16_t port = 0;
+    int listener = local_listen_tcp(&port);
+    assert_int_equal(listen(listener, 0), 0);
+    at.sin_port = htons(port);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 8; i++) {
+        full[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)!connect(full[i], (struct sockaddr *)&at, sizeof at);
+    }
+    struct freeing f = {.fds = count_fds()};
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u?timeout_ms=300", port);
+    nxl_client *client = client_at(url);
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    f.h = (struct handles){client, lock};
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    loop_wait(client, 0);
+    run_child(expect_freed, &f);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_E_UNREACHABLE);
+    end(lock, client);
+    for (int i = 0; i < 8; i++)
+        close(full[i]);
+    close(listener);
+}
+
+/* A child that lives on with the descriptors, as a daemon might. What the
+ * parent closes is not gone then, but it must not be called for it. */
+static void a_child_that_keeps_them_open(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    int status;
+
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    pid_t pid = test_fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    redis_kill(&server);
+    loop_for(client, 100);
+    loop.turns = 0;
+    loop_for(client, 300);
+    assert_between(loop.turns, 0, 2);
+    redis_restart(&server);
+    assert_result(nxl_lock_extend_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_EXTEND, NXL_LOST);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------ a client of its own */
+
+static void use_an_own_client(void *argument)
+{
+    struct handles *parent = argument;
+    nxl_client *client;
+    nxl_lock *same, *other;
+    expect(nxl_client_new(&client, server_url, NULL) == NXL_OK);
+    expect(nxl_lock_new(&same, client, "name", NULL) == NXL_OK);
+    expect(nxl_lock_new(&other, client, "other", NULL) == NXL_OK);
+    expect(nxl_lock_acquire(same, 0) == NXL_BUSY);
+    expect(nxl_lock_acquire(other, 0) == NXL_OK);
+    expect(nxl_lock_acquire(parent->lock, 0) == NXL_E_FORKED);
+    /* Taking over is by the token. */
+    expect(nxl_lock_adopt(same, nxl_lock_token(parent->lock)) == NXL_OK);
+    expect(nxl_lock_held(same) && !nxl_lock_held(parent->lock));
+    expect(nxl_lock_release(other) == NXL_OK);
+    expect(nxl_lock_release(same) == NXL_OK);
+    nxl_lock_free(same);
+    nxl_lock_free(other);
+    nxl_client_free(client);
+}
+
+static void a_child_makes_its_own(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    struct handles h = {client, lock};
+
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    run_child(use_an_own_client, &h);
+    assert_result(nxl_lock_release(lock), NXL_LOST, lock); /* it took it over */
+    end(lock, client);
+}
+
+struct draw {
+    int to;
+    char name[16];
+};
+
+static void draw_a_token(void *argument)
+{
+    struct draw *d = argument;
+    nxl_client *client;
+    nxl_lock *lock;
+    expect(nxl_client_new(&client, server_url, NULL) == NXL_OK);
+    expect(nxl_lock_new(&lock, client, d->name, NULL) == NXL_OK);
+    expect(nxl_lock_acquire(lock, 0) == NXL_OK);
+    expect(write(d->to, nxl_lock_token(lock), 37) == 37);
+}
+
+static void tokens_differ(void **state)
+{
+    (void)state;
+    static char token[9][37];
+    int ends[2];
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    for (int i = 0; i < 9; i += 3) {
+        struct draw d = {.to = ends[1]};
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        memcpy(token[i], nxl_lock_token(lock), 37);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        for (int j = 1; j < 3; j++) {
+            snprintf(d.name, sizeof d.name, "child:%d", i + j);
+            run_child(draw_a_token, &d);
+            assert_int_equal(read(ends[0], token[i + j], 37), 37);
+        }
+    }
+    for (int i = 0; i < 9; i++)
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(token[i], token[j]);
+    close(ends[0]);
+    close(ends[1]);
+    end(lock, client);
+}
+
+/* ---------------------------------------------------- threads in the parent */
+
+#define BUSY_THREADS 4
+
+static atomic_bool stop;
+static atomic_uint wrong;
+
+static void *work(void *argument)
+{
+    nxl_lock *lock = argument;
+    while (!stop)
+        wrong += nxl_lock_acquire(lock, 5000) != NXL_OK ||
+                 nxl_lock_release(lock) != NXL_OK;
+    return NULL;
+}
+
+static void expect_no_hang(void *argument)
+{
+    struct handles *h = argument;
+    expect(nxl_lock_acquire(h->lock, 1000) == NXL_E_FORKED);
+    expect(!nxl_lock_held(h->lock));
+    expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
+    expect(*nxl_client_errmsg(h->client) == '\0');
+    /* A sanitizer's own malloc may be stuck here. */
+    if (!LIVE_INSTRUMENTED) {
+        nxl_client *client;
+        nxl_lock *lock;
+        expect(nxl_client_new(&client, server_url, NULL) == NXL_OK);
+        expect(nxl_lock_new(&lock, client, "child", NULL) == NXL_OK);
+        expect(nxl_lock_acquire(lock, 0) == NXL_OK);
+        nxl_lock_free(lock);
+        nxl_client_free(client);
+    }
+    nxl_lock_free(h->lock);
+    nxl_client_free(h->client);
+}
+
+static void forked_while_threads_are_at_it(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock[BUSY_THREADS + 1];
+    pthread_t thread[BUSY_THREADS];
+
+    stop = false;
+    wrong = 0;
+    for (int i = 0; i <= BUSY_THREADS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "busy:%d", i);
+        lock[i] = new_lock(client, name, 30000);
+    }
+    for (int i = 0; i < BUSY_THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, work, lock[i]), 0);
+    struct handles h = {client, lock[BUSY_THREADS]};
+    for (int i = 0; i < 50; i++)
+        run_child(expect_no_hang, &h);
+    stop = true;
+    for (int i = 0; i < BUSY_THREADS; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    assert_int_equal(wrong, 0);
+    for (int i = 0; i <= BUSY_THREADS; i++)
+        nxl_lock_free(lock[i]);
+    nxl_client_free(client);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+}
+
+/* -------------------------------------------------- no fork in that sense */
+
+static void other_programs_are_started(void **state)
+{
+    (void)state;
+    bool mine[256] = {false};
+    char *const argv[] = {"true", NULL}, *const environment[] = {NULL};
+    pid_t pid;
+    int status;
+
+    for (int fd = 0; fd < 256; fd++)
+        mine[fd] = fcntl(fd, F_GETFD) >= 0;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(
+        posix_spawnp(&pid, "true", NULL, NULL, argv, environment), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_true(nxl_lock_held(lock));
+    assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock);
+    pid = vfork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(nxl_lock_held(lock));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    for (int fd = 0; fd < 256; fd++) /* nothing of ours goes along */
+        if (!mine[fd] && fcntl(fd, F_GETFD) >= 0)
+            assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        loop_test_poll(every_call_says_so),
+        loop_test(every_call_of_a_loop_says_so),
+        loop_test_poll(freeing_sends_nothing),
+        loop_test_fd(freeing_a_loop_with_its_descriptor),
+        loop_test_poll(freeing_in_the_midst_of_connecting),
+        loop_test(a_child_that_keeps_them_open),
+        loop_test_poll(a_child_makes_its_own),
+        loop_test_poll(tokens_differ),
+        loop_test_poll(forked_while_threads_are_at_it),
+        loop_test_poll(other_programs_are_started),
+    };
+    return live_run("fork");
+}

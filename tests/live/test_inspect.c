@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looking at a name, taking a lock over by its token, and breaking exactly
+ * what was seen.
+ */
+#include "live/live_rig.h"
+
+static const char foreign[] = "123e4567-e89b-42d3-a456-426614174000@them";
+
+static void set_bytes(const char *key, const char *bytes, size_t len)
+{
+    redisReply *reply = redis_commandf(&server, "SET %s %b", key, bytes, len);
+    assert_int_equal(reply->type, REDIS_REPLY_STATUS);
+    freeReplyObject(reply);
+}
+
+/* ----------------------------------------------------------------- inspect */
+
+static void nobody_holds_it(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen = {0};
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_FREE, lock);
+    assert_int_equal(nxl_lock_inspect(lock, NULL), NXL_E_INVALID);
+    assert_false(redis_exists(&server, "job"));
+    end(lock, client);
+}
+
+static void we_hold_it(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_lock *other = new_lock(client, "job", 5000);
+    nxl_holder seen;
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    uint64_t deadline = nxl_lock_deadline(lock);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_int_equal(seen.size, sizeof(seen));
+    assert_string_equal(seen.value, nxl_lock_token(lock));
+    assert_int_equal(seen.value_length, 36);
+    assert_false(seen.truncated);
+    assert_true(seen.ours);
+    assert_null(seen.label);
+    assert_between(seen.left_ms, 4000, 5000);
+    assert_true(nxl_lock_held(lock));
+    assert_int_equal(nxl_lock_deadline(lock), deadline);
+
+    /* Ours means this handle's. */
+    assert_result(nxl_lock_inspect(other, &seen), NXL_OK, other);
+    assert_string_equal(seen.value, nxl_lock_token(lock));
+    assert_false(seen.ours);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_FREE, lock);
+    nxl_lock_free(other);
+    end(lock, client);
+}
+
+static void another_holds_it(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen;
+    stranger_sets("job", foreign, 7000);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_string_equal(seen.value, foreign);
+    assert_int_equal(seen.value_length, strlen(foreign));
+    assert_false(seen.ours);
+    assert_ptr_equal(seen.label, seen.value + 37);
+    assert_string_equal(seen.label, "them");
+    assert_between(seen.left_ms, 6000, 7000);
+
+    stranger_sets("job", "not@a token", 0);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_string_equal(seen.value, "not@a token");
+    assert_null(seen.label);
+    assert_int_equal(seen.left_ms, -1);
+    end(lock, client);
+    assert_value("job", "not@a token");
+}
+
+static void any_bytes_may_stand_there(void **state)
+{
+    (void)state;
+    static const char bytes[] = "a\0b\r\n\xff\0";
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen;
+    set_bytes("job", bytes, sizeof(bytes));
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_int_equal(seen.value_length, sizeof(bytes));
+    assert_memory_equal(seen.value, bytes, sizeof(bytes));
+    assert_int_equal(seen.value[sizeof(bytes)], 0);
+    assert_false(seen.truncated);
+    assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
+    assert_false(redis_exists(&server, "job"));
+
+    set_bytes("job", "", 0);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_int_equal(seen.value_length, 0);
+    assert_int_equal(seen.left_ms, -1);
+    assert_result(nxl_lock_break(lock, &seen), NXL_E_INVALID, lock);
+    assert_true(redis_exists(&server, "job"));
+    end(lock, client);
+}
+
+static void long_values_are_cut(void **state)
+{
+    (void)state;
+    static char bytes[600];
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen;
+    memset(bytes, 'v', sizeof(bytes));
+    for (size_t len = 510; len <= 514; len++) {
+        size_t shown = len < 511 ? len : 511;
+        set_bytes("job", bytes, len);
+        memset(&seen, 'x', sizeof(seen));
+        assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+        assert_int_equal(seen.truncated, len > 511);
+        assert_int_equal(seen.value_length, shown);
+        assert_memory_equal(seen.value, bytes, shown);
+        assert_int_equal(seen.value[shown], 0);
+        if (len > 511) {
+            assert_result(nxl_lock_break(lock, &seen), NXL_E_INVALID, lock);
+            assert_contains(nxl_lock_errmsg(lock), "cannot be compared whole");
+        } else {
+            assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
+        }
+        assert_int_equal(redis_exists(&server, "job"), len > 511);
+    }
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------------- break */
+
+static void break_removes_what_was_seen(void **state)
+{
+    (void)state;
+    nxl_client *one = new_client(""), *two = new_client("");
+    nxl_lock *held = new_lock(one, "job", 60000);
+    nxl_lock *lock = new_lock(two, "job", 5000);
+    nxl_holder seen;
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
+    assert_false(redis_exists(&server, "job"));
+    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(held), NXL_LOST, held);
+    assert_value("job", nxl_lock_token(lock));
+    end(held, one);
+    end(lock, two);
+}
+
+static void break_spares_what_came_since(void **state)
+{
+    (void)state;
+    char longer[64];
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen;
+    stranger_sets("job", "somebody", 0);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    stranger_sets("job", "somebody else", 0);
+    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
+    assert_value("job", "somebody else");
+    snprintf(longer, sizeof(longer), "somebod");
+    stranger_sets("job", longer, 0);
+    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
+    assert_value("job", "somebod");
+    end(lock, client);
+    assert_value("job", "somebod");
+}
+
+static void break_needs_something_seen(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder none = {0}, empty = {.size = sizeof(empty)};
+    assert_result(nxl_lock_break(lock, NULL), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_break(lock, &none), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_break(lock, &empty), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "nxl_lock_inspect");
+    assert_int_equal(redis_calls(&server, "evalsha"), 0);
+    end(lock, client);
+}
+
+/* Breaking one's own lock: the handle learns of it as of any other loss. */
+static void own_lock_is_broken(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen;
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
+    assert_false(redis_exists(&server, "job"));
+    assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    assert_false(nxl_lock_held(lock));
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------------- adopt */
+
+static void token_is_taken_over(void **state)
+{
+    (void)state;
+    nxl_client *one = new_client(""), *two = new_client("");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *parent, *child = new_lock(two, "job", 5000);
+    nxl_holder seen;
+    options.label = "parent";
+    options.ttl_ms = 9000;
+    assert_int_equal(nxl_lock_new(&parent, one, "job", &options), NXL_OK);
+    assert_result(nxl_lock_acquire(parent, 0), NXL_OK, parent);
+    uint64_t before = nxl_now_ns();
+    assert_result(
+        nxl_lock_adopt(child, nxl_lock_token(parent)), NXL_OK, child);
+    assert_true(nxl_lock_held(child));
+    assert_string_equal(nxl_lock_token(child), nxl_lock_token(parent));
+    /* Counted from what is left at the server, less its own drift. */
+    assert_true(nxl_lock_deadline(child) > before);
+    assert_true(nxl_lock_deadline(child) <= nxl_now_ns() + LEASE_NS(9000));
+    assert_result(nxl_lock_inspect(child, &seen), NXL_OK, child);
+    assert_true(seen.ours);
+    assert_string_equal(seen.label, "parent");
+
+    assert_result(nxl_lock_extend(child, 20000), NXL_OK, child);
+    assert_between(redis_pttl(&server, "job"), 19000, 20000);
+    assert_result(
+        nxl_lock_adopt(child, nxl_lock_token(parent)), NXL_E_INVALID, child);
+    assert_result(nxl_lock_acquire(child, 0), NXL_E_INVALID, child);
+    assert_result(nxl_lock_release(child), NXL_OK, child);
+    assert_result(nxl_lock_release(parent), NXL_LOST, parent);
+
+    /* The next token is the handle's own again, without that label. */
+    assert_result(nxl_lock_acquire(child, 0), NXL_OK, child);
+    assert_int_equal(strlen(nxl_lock_token(child)), 36);
+    assert_value("job", nxl_lock_token(child));
+    assert_result(nxl_lock_release(child), NXL_OK, child);
+    end(parent, one);
+    end(child, two);
+}
+
+/* A deadline from PTTL: what is left when the answer is on its way. */
+static void adopted_lease_ends_with_the_key(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 60000);
+    stranger_sets("job", foreign, 400);
+    uint64_t before = nxl_now_ns();
+    assert_result(nxl_lock_adopt(lock, foreign), NXL_OK, lock);
+    assert_true(nxl_lock_deadline(lock) <= before + UINT64_C(400000000) +
+                                               UINT64_C(1000000) * LATE_MS);
+    uint64_t deadline = nxl_lock_deadline(lock);
+    assert_eventually(!redis_exists(&server, "job"));
+    assert_true(nxl_now_ns() > deadline);
+    assert_false(nxl_lock_held(lock));
+    assert_result(nxl_lock_release(lock), NXL_LOST, lock);
+    end(lock, client);
+}
+
+static void only_the_token_that_stands_is_adopted(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "x", "somebody",
+        "123e4567-e89b-42d3-a456-42661417400",
+        "123e4567-e89b-42d3-a456-4266141740000",
+        "123e4567-e89b-42d3-a456-426614174000@",
+        "123e4567-e89b-42d3-a456-426614174000@a b",
+        "123e4567-e89b-42d3-a456-426614174000@a\n",
+        " 123e4567-e89b-42d3-a456-426614174000",
+        "123e4567+e89b-42d3-a456-426614174000"};
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_result(nxl_lock_adopt(lock, foreign), NXL_LOST, lock); /* free */
+    stranger_sets("job", "123e4567-e89b-42d3-a456-426614174000@THEM", 5000);
+    assert_result(nxl_lock_adopt(lock, foreign), NXL_LOST, lock);
+    stranger_sets("job", "123e4567-e89b-42d3-a456-426614174000@them2", 5000);
+    assert_result(nxl_lock_adopt(lock, foreign), NXL_LOST, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_result(nxl_lock_release(lock), NXL_E_INVALID, lock);
+
+    long calls = redis_calls(&server, "evalsha");
+    assert_result(nxl_lock_adopt(lock, NULL), NXL_E_INVALID, lock);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_result(nxl_lock_adopt(lock, bad[i]), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "UUID@label");
+    assert_int_equal(redis_calls(&server, "evalsha"), calls);
+    assert_value("job", "123e4567-e89b-42d3-a456-426614174000@them2");
+
+    assert_int_equal(redis_run(&server, "DEL", "job", NULL), 1);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_value("job", nxl_lock_token(lock));
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(nobody_holds_it),
+        live_test(we_hold_it),
+        live_test(another_holds_it),
+        live_test(any_bytes_may_stand_there),
+        live_test(long_values_are_cut),
+        live_test(break_removes_what_was_seen),
+        live_test(break_spares_what_came_since),
+        live_test(break_needs_something_seen),
+        live_test(own_lock_is_broken),
+        live_test(token_is_taken_over),
+        live_test(adopted_lease_ends_with_the_key),
+        live_test(only_the_token_that_stands_is_adopted),
+    };
+    return live_run("inspect");
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Other programs that follow SET key token NX PX on the same key: they
+ * exclude us and we exclude them, and neither removes the other's.
+ */
+#include "live/live_rig.h"
+
+#include <sched.h>
+
+enum { ROUNDS = 300, THREADS = 2 };
+
+/* The documented release: delete if the value is still mine. */
+static const char compare_and_delete[] =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then "
+    "return redis.call('del', KEYS[1]) else return 0 end";
+
+static bool plain_acquire(redisContext *c, const char *token)
+{
+    redisReply *reply = redisCommand(c, "SET job %s NX PX 30000", token);
+    bool granted = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return granted;
+}
+
+static bool plain_release(redisContext *c, const char *token)
+{
+    redisReply *reply =
+        redisCommand(c, "EVAL %s 1 job %s", compare_and_delete, token);
+    bool mine = reply != NULL && reply->type == REDIS_REPLY_INTEGER &&
+                reply->integer == 1;
+    freeReplyObject(reply);
+    return mine;
+}
+
+static redisContext *plain_client(void)
+{
+    redisContext *c = redisConnectUnix(server.path);
+    assert_non_null(c);
+    assert_int_equal(c->err, 0);
+    return c;
+}
+
+static void plain_client_excludes_us(void **state)
+{
+    (void)state;
+    redisContext *plain = plain_client();
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_true(plain_acquire(plain, "theirs"));
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_result(nxl_lock_acquire(lock, 50), NXL_BUSY, lock);
+    assert_value("job", "theirs");
+    assert_between(redis_pttl(&server, "job"), 29000, 30000);
+    assert_true(plain_release(plain, "theirs"));
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    end(lock, client);
+    redisFree(plain);
+}
+
+static void we_exclude_a_plain_client(void **state)
+{
+    (void)state;
+    redisContext *plain = plain_client();
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_false(plain_acquire(plain, "theirs"));
+    assert_false(plain_release(plain, "theirs"));
+    assert_value("job", nxl_lock_token(lock));
+    assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock);
+    assert_false(plain_acquire(plain, "theirs"));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_true(plain_acquire(plain, "theirs"));
+    assert_true(plain_release(plain, "theirs"));
+
+    /* It may release ours by our token, as a child process would. */
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_true(plain_release(plain, nxl_lock_token(lock)));
+    assert_result(nxl_lock_release(lock), NXL_LOST, lock);
+    end(lock, client);
+    redisFree(plain);
+}
+
+/* A key of another program, held by a UUID as its value, can be adopted. */
+static void plain_lock_can_be_adopted(void **state)
+{
+    (void)state;
+    static const char uuid[] = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+    redisContext *plain = plain_client();
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_true(plain_acquire(plain, uuid));
+    assert_result(nxl_lock_adopt(lock, uuid), NXL_OK, lock);
+    assert_between(nxl_lock_remaining_ms(lock), 29000, 29698);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_false(plain_release(plain, uuid));
+    end(lock, client);
+    redisFree(plain);
+}
+
+/* ------------------------------------------------------ both, many at once */
+
+static _Atomic int inside, most_inside;
+static _Atomic int ours, theirs;
+
+static void visit(_Atomic int *count)
+{
+    int now_inside = ++inside;
+    if (now_inside > most_inside)
+        most_inside = now_inside;
+    for (int i = 0; i < 5; i++) /* let another one in, if he can come */
+        sched_yield();
+    ++*count;
+    --inside;
+}
+
+static void *visit_plainly(void *argument)
+{
+    redisContext *plain = redisConnectUnix(server.path);
+    char token[32];
+    snprintf(token, sizeof(token), "plain-%p", argument);
+    for (int done = 0; plain != NULL && !plain->err && done < ROUNDS;) {
+        if (!plain_acquire(plain, token))
+            continue;
+        visit(&theirs);
+        if (!plain_release(plain, token))
+            break; /* somebody took it away */
+        done++;
+    }
+    redisFree(plain);
+    return NULL;
+}
+
+static void *visit_ours(void *argument)
+{
+    nxl_lock *lock = argument;
+    for (int done = 0; done < ROUNDS; done++) {
+        if (nxl_lock_acquire(lock, 20000) != NXL_OK)
+            break;
+        visit(&ours);
+        if (nxl_lock_release(lock) != NXL_OK)
+            break;
+    }
+    return NULL;
+}
+
+static void both_kinds_take_turns(void **state)
+{
+    (void)state;
+    static char names[THREADS];
+    pthread_t plain[THREADS], mine[THREADS];
+    nxl_client *clients[THREADS];
+    nxl_lock *locks[THREADS];
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.retry_min_ms = options.retry_max_ms = 1;
+    inside = most_inside = ours = theirs = 0;
+    for (int i = 0; i < THREADS; i++) {
+        clients[i] = new_client("");
+        assert_int_equal(
+            nxl_lock_new(&locks[i], clients[i], "job", &options), NXL_OK);
+        pthread_create(&plain[i], NULL, visit_plainly, &names[i]);
+        pthread_create(&mine[i], NULL, visit_ours, locks[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(plain[i], NULL);
+        pthread_join(mine[i], NULL);
+    }
+    assert_int_equal(most_inside, 1);
+    assert_int_equal(ours, THREADS * ROUNDS);
+    assert_int_equal(theirs, THREADS * ROUNDS);
+    for (int i = 0; i < THREADS; i++)
+        end(locks[i], clients[i]);
+    assert_false(redis_exists(&server, "job"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(plain_client_excludes_us),
+        live_test(we_exclude_a_plain_client),
+        live_test(plain_lock_can_be_adopted),
+        live_test(both_kinds_take_turns),
+    };
+    return live_run("interop");
+}

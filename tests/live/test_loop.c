@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The non-blocking door against a real server, by pollfds and by the one
+ * descriptor: what is started gives one event with the blocking twin's result,
+ * whatever becomes of the lock or the server meanwhile.
+ */
+#include "loop_rig.h"
+
+#define MANY 1000
+
+static void each_operation_has_one_event(void **state)
+{
+    (void)state;
+    int tag;
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_client *client = new_client(""), *other_client = new_client("");
+    nxl_lock *lock, *other = new_lock(other_client, "name", 5000);
+    nxl_holder holder = {.size = sizeof holder};
+
+    options.user = &tag;
+    assert_int_equal(nxl_lock_new(&lock, client, "name", &options), NXL_OK);
+    assert_result(nxl_lock_inspect_start(lock), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_INSPECT, NXL_FREE);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    assert_ptr_equal(loop.event[1].user, &tag);
+    assert_true(nxl_lock_held(lock));
+    assert_value("name", nxl_lock_token(lock));
+    uint64_t deadline = nxl_lock_deadline(lock);
+    assert_result(nxl_lock_extend_start(lock, 40000), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_EXTEND, NXL_OK);
+    assert_true(nxl_lock_deadline(lock) > deadline);
+    assert_result(nxl_lock_inspect_start(lock), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_INSPECT, NXL_OK);
+    assert_result(nxl_lock_holder(lock, &holder), NXL_OK, lock);
+    assert_true(holder.ours);
+    assert_result(nxl_lock_release_start(lock), NXL_PENDING, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
+    assert_false(redis_exists(&server, "name"));
+
+    assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
+    assert_result(nxl_lock_adopt_start(lock, nxl_lock_token(other)),
+        NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ADOPT, NXL_OK);
+    assert_true(nxl_lock_held(lock));
+    assert_result(nxl_lock_break_start(lock, &holder), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_BREAK, NXL_FREE);
+    assert_true(redis_exists(&server, "name"));
+    loop_for(client, 50);
+    assert_int_equal(loop.count, 7); /* and no more */
+    end(lock, client);
+    end(other, other_client);
+}
+
+static void any_capacity_will_do(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    struct pollfd fds[8];
+    int timeout = 77;
+
+    size_t count = nxl_client_pollfds(client, NULL, 0, &timeout);
+    assert_between(count, 1, 8);
+    assert_int_equal(timeout, -1);
+    memset(fds, 0x55, sizeof fds);
+    struct pollfd untouched = fds[0];
+    for (size_t room = 0; room <= count; room++) {
+        assert_int_equal(nxl_client_pollfds(client, fds, room, NULL), count);
+        assert_memory_equal(&fds[room], &untouched, sizeof untouched);
+    }
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    count = nxl_client_pollfds(client, fds, 0, &timeout);
+    assert_true(timeout >= 0);
+    assert_true(nxl_client_pollfds(client, fds, count, &timeout) <= 8);
+    loop_until(client, 1);
+    assert_int_equal(loop.event[0].result, NXL_OK);
+    end(lock, client);
+}
+
+static void many_locks_in_flight(void **state)
+{
+    (void)state;
+    static nxl_lock *lock[MANY];
+    static bool seen[MANY];
+    nxl_client *client = new_client("");
+
+    memset(seen, 0, sizeof seen);
+    for (size_t i = 0; i < MANY; i++) {
+        nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+        char name[16];
+        snprintf(name, sizeof name, "many:%zu", i);
+        options.user = &seen[i];
+        assert_int_equal(
+            nxl_lock_new(&lock[i], client, name, &options), NXL_OK);
+        assert_result(nxl_lock_acquire_start(lock[i], 0), NXL_PENDING, lock[i]);
+    }
+    loop_until(client, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        loop_check(
+            &loop.event[i], loop.event[i].lock, NXL_OP_ACQUIRE, NXL_OK);
+        bool *mine = loop.event[i].user;
+        assert_ptr_equal(loop.event[i].lock, lock[mine - seen]);
+        assert_false(*mine);
+        *mine = true;
+        assert_result(nxl_lock_release_start(lock[mine - seen]), NXL_PENDING,
+            lock[mine - seen]);
+    }
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), MANY);
+    assert_int_equal(redis_clients(&server), 1);
+    loop_until(client, 2 * MANY);
+    for (size_t i = MANY; i < 2 * MANY; i++)
+        loop_check(
+            &loop.event[i], loop.event[i].lock, NXL_OP_RELEASE, NXL_OK);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    for (size_t i = 0; i < MANY; i++)
+        nxl_lock_free(lock[i]);
+    nxl_client_free(client);
+}
+
+static void one_at_a_time(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+
+    assert_result(nxl_lock_extend_start(lock, 0), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_release_start(lock), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_adopt_start(lock, "word"), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "in progress");
+    while (!nxl_lock_held(lock))
+        loop_wait(client, 1000);
+    /* Granted, and its event is not taken. */
+    assert_result(nxl_lock_release_start(lock), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "event");
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_E_INVALID, lock);
+    loop_for(client, 30);
+    assert_int_equal(loop.count, 1); /* what was refused has no event */
+    end(lock, client);
+}
+
+static void a_wait_ends_in_time(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("timeout_ms=100");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+
+    stranger_sets("name", "somebody", 0);
+    int64_t began = test_now_ms();
+    assert_result(nxl_lock_acquire_start(lock, 400), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_BUSY);
+    assert_between(test_now_ms() - began, 299, 400 + LATE_MS);
+
+    redis_freeze(&server);
+    began = test_now_ms();
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_UNKNOWN);
+    assert_between(test_now_ms() - began, 99, 100 + LATE_MS);
+    redis_thaw(&server);
+    redis_run(&server, "DEL", "name", NULL);
+    assert_result(nxl_lock_acquire_start(lock, 1000), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    end(lock, client);
+    assert_false(redis_exists(&server, "name"));
+}
+
+/* ------------------------------------------------------------------ cancel */
+
+static void *cancel_from_a_thread(void *lock)
+{
+    if (nxl_lock_cancel(lock) != NXL_OK)
+        abort();
+    return NULL;
+}
+
+static void cancelled(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    pthread_t thread;
+
+    assert_int_equal(nxl_lock_cancel(lock), NXL_OK); /* nothing to cancel */
+    stranger_sets("name", "somebody", 0);
+    assert_result(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING, lock);
+    assert_int_equal(nxl_lock_cancel(lock), NXL_OK); /* before it is sent */
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
+
+    assert_result(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING, lock);
+    loop_until_true(client, redis_calls(&server, "pttl") > 0);
+    assert_int_equal(
+        pthread_create(&thread, NULL, cancel_from_a_thread, lock), 0);
+    int64_t began = test_now_ms();
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
+    assert_between(test_now_ms() - began, 0, LATE_MS);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+
+    /* While an answer is under way: what it may grant is undone. */
+    redis_run(&server, "DEL", "name", NULL);
+    redis_freeze(&server);
+    assert_result(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING, lock);
+    loop_for(client, 20);
+    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
+    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
+    redis_thaw(&server);
+    loop_until_true(client, redis_calls(&server, "eval") > 0);
+    assert_false(redis_exists(&server, "name"));
+    loop_for(client, 30);
+    assert_int_equal(loop.count, 3);
+    end(lock, client);
+}
+
+/* A release is not cancelled: it goes on to its own result. */
+static void a_release_is_not_cancelled(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    assert_result(nxl_lock_release_start(lock), NXL_PENDING, lock);
+    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
+    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
+    assert_false(redis_exists(&server, "name"));
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------------- stale */
+
+/* The loop was busy elsewhere for longer than the lease. The key is made to
+ * stay, so that it is the library that removes it. */
+static void a_stale_grant_is_lost_and_released(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 100);
+
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    loop_until_true(client, nxl_lock_held(lock));
+    redis_run(&server, "PERSIST", "name", NULL);
+    while (nxl_lock_held(lock))
+        test_pause_ms(1);
+    loop_take(client);
+    assert_int_equal(loop.count, 1);
+    loop_check(&loop.event[0], lock, NXL_OP_ACQUIRE, NXL_LOST);
+    assert_int_equal(nxl_lock_deadline(lock), 0);
+    loop_until_true(client, !redis_exists(&server, "name"));
+    assert_result(nxl_lock_release_start(lock), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    end(lock, client);
+}
+
+static void an_extend_that_comes_too_late(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 60);
+
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    while (nxl_lock_held(lock))
+        test_pause_ms(1);
+    assert_result(nxl_lock_extend_start(lock, 0), NXL_LOST, lock);
+    loop_for(client, 30);
+    assert_int_equal(loop.count, 1); /* that was the result: no event */
+    end(lock, client);
+}
+
+/* --------------------------------------------------------- the wrong door */
+
+static void a_loop_client_does_not_block(void **state)
+{
+    (void)state;
+    nxl_holder holder = {.size = sizeof holder, .value = "x",
+        .value_length = 1};
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+
+    assert_int_equal(nxl_client_process(client), NXL_OK);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "non-blocking");
+    assert_result(nxl_lock_extend(lock, 0), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_release(lock), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_adopt(lock,
+        "6f1d7c1e-0000-4000-8000-0123456789ab"), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_break(lock, &holder), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    end(lock, client);
+}
+
+static void a_blocking_client_does_not_loop(void **state)
+{
+    (void)state;
+    nxl_event event;
+    struct pollfd fds[4];
+    int timeout = 5;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(nxl_client_pollfds(client, fds, 4, &timeout), 0);
+    assert_contains(nxl_client_errmsg(client), "blocking door");
+    assert_int_equal(nxl_client_fd(client), -1);
+    assert_int_equal(nxl_client_process(client), NXL_E_INVALID);
+    assert_false(nxl_client_next_event(client, &event));
+    assert_result(nxl_lock_release_start(lock), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "blocking");
+    assert_result(nxl_lock_extend_start(lock, 0), NXL_E_INVALID, lock);
+    assert_true(nxl_lock_held(lock));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        loop_test(each_operation_has_one_event),
+        loop_test_poll(any_capacity_will_do),
+        loop_test(many_locks_in_flight),
+        loop_test(one_at_a_time),
+        loop_test(a_wait_ends_in_time),
+        loop_test(cancelled),
+        loop_test(a_release_is_not_cancelled),
+        loop_test(a_stale_grant_is_lost_and_released),
+        loop_test(an_extend_that_comes_too_late),
+        loop_test_poll(a_loop_client_does_not_block),
+        loop_test_poll(a_blocking_client_does_not_loop),
+    };
+    return live_run("loop");
+}

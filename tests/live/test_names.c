@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names, labels and numbers at their limits: accepted or refused as
+ * documented, never cut or rounded; the key at the server is the name, byte
+ * for byte.
+ */
+#include "live/live_rig.h"
+
+static char long_name[NXL_NAME_MAX + 2];
+
+/* The only key there is, compared with what it should be. */
+static void assert_only_key(const void *bytes, size_t len)
+{
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 1);
+    redisReply *reply = redis_commandf(&server, "EXISTS %b", bytes, len);
+    assert_int_equal(reply->integer, 1);
+    freeReplyObject(reply);
+    reply = redis_command(&server, "RANDOMKEY", NULL);
+    assert_int_equal(reply->len, len);
+    assert_memory_equal(reply->str, bytes, len);
+    freeReplyObject(reply);
+}
+
+/* A whole cycle on a name of these bytes; key is what should stand there. */
+static void assert_works(nxl_client *client, const void *name, size_t len,
+    const void *key, size_t key_len)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    nxl_holder seen;
+    options.name_length = len;
+    assert_int_equal(nxl_lock_new(&lock, client, name, &options), NXL_OK);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_only_key(key, key_len);
+    assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
+    assert_only_key(key, key_len);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_true(seen.ours);
+    assert_true(seen.left_ms > 30000);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    nxl_lock_free(lock);
+}
+
+static void assert_refused(nxl_client *client, const char *name,
+    const nxl_lock_options *options, const char *words)
+{
+    nxl_lock *lock = (nxl_lock *)&lock;
+    assert_int_equal(
+        nxl_lock_new(&lock, client, name, options), NXL_E_INVALID);
+    assert_null(lock);
+    assert_contains(nxl_client_errmsg(client), words);
+}
+
+static void names_of_any_bytes(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {"a", " ", "two words", "{tag}:x",
+        "caf\xc3\xa9 \xe2\x82\xac", "\xff\xfe", "line\r\nbreak", "%s%n%b",
+        "*", "\"quoted\"", "$5\r\nhello"};
+    static const char zeros[] = "\0a\0\0b\0";
+    nxl_client *client = new_client("");
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+        assert_works(client, plain[i], 0, plain[i], strlen(plain[i]));
+    for (size_t len = 1; len <= sizeof(zeros); len++)
+        assert_works(client, zeros, len, zeros, len);
+    /* name_length may be less than what stands there */
+    assert_works(client, "abcdef", 3, "abc", 3);
+    nxl_client_free(client);
+}
+
+/* Names that differ behind a zero byte are two locks. */
+static void zero_byte_does_not_end_a_name(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *a, *b;
+    options.name_length = 3;
+    assert_int_equal(nxl_lock_new(&a, client, "x\0a", &options), NXL_OK);
+    assert_int_equal(nxl_lock_new(&b, client, "x\0b", &options), NXL_OK);
+    assert_result(nxl_lock_acquire(a, 0), NXL_OK, a);
+    assert_result(nxl_lock_acquire(b, 0), NXL_OK, b);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 2);
+    nxl_lock_free(a);
+    end(b, client);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+}
+
+static void no_name_is_refused(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    assert_refused(client, NULL, NULL, "the name is NULL");
+    assert_refused(client, "", NULL, "the name is empty");
+    options.name_length = 3;
+    assert_refused(client, NULL, &options, "the name is NULL");
+    assert_int_equal(nxl_lock_new(NULL, client, "x", NULL), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_new(&lock, NULL, "x", NULL), NXL_E_INVALID);
+    assert_null(lock);
+    nxl_client_free(client);
+}
+
+static void longest_name(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    memset(long_name, 'n', NXL_NAME_MAX);
+    long_name[NXL_NAME_MAX] = '\0';
+    assert_works(client, long_name, 0, long_name, NXL_NAME_MAX);
+    assert_works(client, long_name, 65536, long_name, 65536);
+    long_name[NXL_NAME_MAX] = 'n';
+    long_name[NXL_NAME_MAX + 1] = '\0';
+    assert_refused(client, long_name, NULL, "65537");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.name_length = 65537;
+    assert_refused(client, long_name, &options, "at most 65536");
+    options.name_length = SIZE_MAX;
+    assert_refused(client, long_name, &options, "at most 65536");
+    nxl_client_free(client);
+}
+
+static void prefix_counts_as_name(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("prefix=app%3a");
+    assert_works(client, "job", 0, "app:job", 7);
+    assert_works(client, "\0x", 2, "app:\0x", 6);
+    memset(long_name, 'n', NXL_NAME_MAX);
+    memcpy(long_name, "app:", 4);
+    assert_works(client, long_name + 4, NXL_NAME_MAX - 4, long_name,
+        NXL_NAME_MAX);
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.name_length = NXL_NAME_MAX - 3;
+    assert_refused(client, long_name, &options, "the prefix 4");
+    assert_refused(client, "", NULL, "empty");
+    nxl_client_free(client);
+
+    nxl_client_options more = NXL_CLIENT_OPTIONS_INIT;
+    more.prefix = "two words ";
+    assert_int_equal(nxl_client_new(&client, server_url, &more), NXL_OK);
+    assert_works(client, "x", 0, "two words x", 11);
+    nxl_client_free(client);
+}
+
+/* -------------------------------------------------------------------- ttls */
+
+static int64_t pttl_with(nxl_client *client, int64_t ttl_ms)
+{
+    nxl_lock *lock = new_lock(client, "job", ttl_ms);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    int64_t left = redis_pttl(&server, "job");
+    int64_t here = nxl_lock_remaining_ms(lock);
+    assert_true(here <= left + 1);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock_free(lock);
+    return left;
+}
+
+static void ttl_at_its_limits(void **state)
+{
+    (void)state;
+    static const int64_t bad[] = {-1, 1, 12, 60001, INT64_C(2147483647),
+        INT64_C(2147483648), INT64_C(4294967296) + 5000, INT64_MAX, INT64_MIN};
+    nxl_client *client = new_client("");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char number[24];
+        options.ttl_ms = bad[i];
+        snprintf(number, sizeof(number), "%lld", (long long)bad[i]);
+        assert_refused(client, "job", &options, number);
+    }
+    options.ttl_ms = 12;
+    assert_refused(client, "job", &options, "the least is 13");
+    options.ttl_ms = 60001;
+    assert_refused(client, "job", &options, "max_ttl_ms of this client is");
+
+    assert_between(pttl_with(client, 0), 29000, 30000);
+    assert_between(pttl_with(client, 60000), 59000, 60000);
+    options.ttl_ms = 13; /* 13 - 0.13 - 2 is above 10 */
+    assert_int_equal(nxl_lock_new(&lock, client, "job", &options), NXL_OK);
+    int rc = nxl_lock_acquire(lock, 0);
+    assert_true(rc == NXL_OK || (rc == NXL_LOST && !nxl_lock_held(lock)));
+    assert_between(redis_pttl(&server, "job"), -2, 13);
+
+    nxl_lock *other = new_lock(client, "other", 5000);
+    assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
+    uint64_t deadline = nxl_lock_deadline(other);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_result(nxl_lock_extend(other, bad[i]), NXL_E_INVALID, other);
+    assert_contains(nxl_lock_errmsg(other), "ttl_ms is");
+    assert_int_equal(nxl_lock_deadline(other), deadline);
+    assert_true(nxl_lock_held(other));
+    nxl_lock_free(other);
+    end(lock, client);
+}
+
+static void ttl_of_another_limit(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("max_ttl_ms=2147483647");
+    assert_between(pttl_with(client, INT64_C(2147483647)),
+        INT64_C(2147482647), INT64_C(2147483647));
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.ttl_ms = INT64_C(2147483648);
+    assert_refused(client, "job", &options, "2147483648");
+    nxl_client_free(client);
+    /* The default is cut to the client's limit. */
+    client = new_client("max_ttl_ms=7000");
+    assert_between(pttl_with(client, 0), 6000, 7000);
+    options.ttl_ms = 7001;
+    assert_refused(client, "job", &options, "7000");
+    nxl_client_free(client);
+}
+
+static void wait_at_its_limits(void **state)
+{
+    (void)state;
+    static const int64_t bad[] = {-2, -1000, INT64_MIN};
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_result(nxl_lock_acquire(lock, bad[i]), NXL_E_INVALID, lock);
+        assert_contains(nxl_lock_errmsg(lock), "NXL_FOREVER");
+    }
+    assert_int_equal(redis_calls(&server, "set"), 0);
+    /* So long that it is for ever; no sum may wrap round. */
+    static struct waiter waiter;
+    stranger_sets("job", "somebody", 0);
+    waiter_start(&waiter, lock, INT64_MAX);
+    assert_eventually(redis_calls(&server, "set") >= 6);
+    assert_int_equal(redis_run(&server, "DEL", "job", NULL), 1);
+    assert_result(waiter_join(&waiter), NXL_OK, lock);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------------ labels */
+
+static void labels_at_their_limits(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "two words", "line\n", "tab\t",
+        "caf\xc3\xa9", "\x7f", "\x01", " "};
+    char label[130];
+    nxl_client *client = new_client("");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    nxl_holder seen;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        options.label = bad[i];
+        assert_refused(client, "job", &options, "one word");
+    }
+    memset(label, '~', sizeof(label));
+    label[129] = '\0';
+    options.label = label;
+    assert_refused(client, "job", &options, "1 ... 128");
+    label[128] = '\0';
+    assert_int_equal(nxl_lock_new(&lock, client, "job", &options), NXL_OK);
+    label[0] = 'x'; /* it was copied */
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_value("job", nxl_lock_token(lock));
+    assert_int_equal(strlen(nxl_lock_token(lock)), 36 + 1 + 128);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    label[0] = '~';
+    assert_string_equal(seen.label, label);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock_free(lock);
+    options.label = "a@b@c";
+    assert_int_equal(nxl_lock_new(&lock, client, "job", &options), NXL_OK);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
+    assert_string_equal(seen.label, "a@b@c");
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(names_of_any_bytes),
+        live_test(zero_byte_does_not_end_a_name),
+        live_test(no_name_is_refused),
+        live_test(longest_name),
+        live_test(prefix_counts_as_name),
+        live_test(ttl_at_its_limits),
+        live_test(ttl_of_another_limit),
+        live_test(wait_at_its_limits),
+        live_test(labels_at_their_limits),
+    };
+    return live_run("names");
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program's signals, random numbers and threads are its own: none is
+ * raised, changed or used up by a call, and a storm of signals changes neither
+ * a result nor the time it takes.
+ */
+#include "live_rig.h"
+
+#include <dirent.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include "support/proxy.h"
+
+/* ------------------------------------------------------------------ SIGPIPE */
+
+static void tell(int fd)
+{
+    if (write(fd, "x", 1) != 1)
+        _exit(9);
+}
+
+static void hear(int fd)
+{
+    char byte;
+    if (read(fd, &byte, 1) != 1)
+        _exit(8);
+}
+
+/* The child's part: uses what it has while its server is killed, and dies of
+ * the first SIGPIPE. */
+static void use_while_killed(int to, int from)
+{
+    nxl_client *client;
+    nxl_lock *lock;
+    struct sigaction action;
+    int rc = 0;
+
+    signal(SIGPIPE, SIG_DFL);
+    alarm(30);
+    if (nxl_client_new(&client, server_url, NULL) != NXL_OK ||
+        nxl_lock_new(&lock, client, "name", NULL) != NXL_OK)
+        _exit(2);
+    for (int i = 0; i < 6; i++) {
+        if (nxl_lock_acquire(lock, 5000) != NXL_OK)
+            _exit(3);
+        tell(to);
+        hear(from); /* the server is gone */
+        for (int j = 0; j < 3; j++)
+            rc = nxl_lock_extend(lock, 0);
+        if (rc == NXL_OK || rc == NXL_LOST)
+            _exit(4);
+        if (nxl_lock_release(lock) == NXL_OK)
+            _exit(5);
+        tell(to);
+        hear(from); /* it is back */
+    }
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    if (sigaction(SIGPIPE, NULL, &action) != 0 ||
+        action.sa_handler != SIG_DFL)
+        _exit(6);
+    _exit(0);
+}
+
+static void the_server_is_killed_between_calls(void **state)
+{
+    (void)state;
+    int to[2], from[2], status = -1;
+    char byte;
+
+    assert_int_equal(pipe(to) | pipe(from), 0);
+    pid_t pid = test_fork();
+    if (pid == 0) {
+        close(to[1]);
+        close(from[0]);
+        use_while_killed(from[1], to[0]);
+    }
+    close(to[0]);
+    close(from[1]);
+    while (read(from[0], &byte, 1) == 1) {
+        redis_kill(&server);
+        if (write(to[1], "x", 1) != 1 || read(from[0], &byte, 1) != 1)
+            break;
+        redis_restart(&server);
+        if (write(to[1], "x", 1) != 1)
+            break;
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(to[1]);
+    close(from[0]);
+}
+
+static atomic_int pipes;
+
+static void count_pipe(int number)
+{
+    (void)number;
+    pipes++;
+}
+
+/* The connection is cut at any byte of what is sent. */
+static void the_connection_is_cut_under_a_call(void **state)
+{
+    (void)state;
+    struct sigaction mine = {.sa_handler = count_pipe}, before;
+    struct proxy *p = proxy_start(server.path, 0);
+    nxl_client *client = client_at(proxy_tcp_url(p));
+    nxl_lock *lock = new_lock(client, "name", 30000);
+
+    pipes = 0;
+    assert_int_equal(sigaction(SIGPIPE, &mine, &before), 0);
+    for (int i = 0; i < 40; i++) {
+        proxy_cut_after(p, i % 2 ? PROXY_UP : PROXY_DOWN, (size_t)(1 + 3 * i));
+        int rc = nxl_lock_acquire(lock, 2000);
+        if (rc == NXL_OK)
+            rc = nxl_lock_release(lock);
+        (void)rc;
+        proxy_cut(p, true);
+    }
+    struct sigaction now;
+    assert_int_equal(sigaction(SIGPIPE, &before, &now), 0);
+    assert_true(now.sa_handler == count_pipe);
+    assert_int_equal(pipes, 0);
+    end(lock, client);
+    proxy_stop(p);
+}
+
+static void dispositions_and_masks_stay(void **state)
+{
+    (void)state;
+    static struct sigaction before[65], after[65];
+    sigset_t mask, mask_after;
+
+    for (int i = 1; i < 65; i++)
+        sigaction(i, NULL, &before[i]);
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    redis_kill(&server);
+    assert_true(nxl_lock_release(lock) != NXL_OK);
+    end(lock, client);
+    for (int i = 1; i < 65; i++) {
+        sigaction(i, NULL, &after[i]);
+        assert_true(before[i].sa_handler == after[i].sa_handler);
+        assert_int_equal(before[i].sa_flags, after[i].sa_flags);
+    }
+    pthread_sigmask(SIG_BLOCK, NULL, &mask_after);
+    for (int i = 1; i < 65; i++)
+        assert_int_equal(sigismember(&mask, i), sigismember(&mask_after, i));
+    redis_restart(&server);
+}
+
+/* -------------------------------------------------------------------- storms */
+
+static atomic_uint storms;
+static timer_t storm;
+
+static void in_a_storm(int number)
+{
+    (void)number;
+    storms++;
+}
+
+/* A signal every millisecond, without SA_RESTART: every wait is interrupted
+ * again and again. (The alarm clock is the test watch's.) */
+static int storm_up(void **state)
+{
+    struct sigaction action = {.sa_handler = in_a_storm};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    if (live_clean(state) != 0)
+        return -1;
+    storms = 0;
+    sigaction(SIGUSR1, &action, NULL);
+    return timer_create(CLOCK_MONOTONIC, &event, &storm);
+}
+
+static void rage(void)
+{
+    struct itimerspec often = {{0, 1000000}, {0, 1000000}};
+    assert_int_equal(timer_settime(storm, 0, &often, NULL), 0);
+}
+
+static void calm(void)
+{
+    struct itimerspec never = {{0, 0}, {0, 0}};
+    assert_int_equal(timer_settime(storm, 0, &never, NULL), 0);
+}
+
+static int storm_down(void **state)
+{
+    (void)state;
+    timer_delete(storm);
+    signal(SIGUSR1, SIG_DFL);
+    return 0;
+}
+
+#define storm_test(name)                                                       \
+    cmocka_unit_test_setup_teardown(name, storm_up, storm_down)
+
+/* A call, its result and how long it took, in the storm. */
+static int stormy_acquire(nxl_lock *lock, int64_t wait_ms, int64_t *took_ms)
+{
+    unsigned before = storms;
+    int64_t began = test_now_ms();
+    rage();
+    int rc = nxl_lock_acquire(lock, wait_ms);
+    calm();
+    *took_ms = test_now_ms() - began;
+    if (*took_ms > 100)
+        assert_true(storms - before > 20); /* it did rage */
+    return rc;
+}
+
+static void waits_in_a_storm(void **state)
+{
+    (void)state;
+    int64_t took_ms;
+    nxl_client *client = new_client("timeout_ms=200");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+
+    stranger_sets("name", "somebody", 0);
+    assert_result(stormy_acquire(lock, 150, &took_ms), NXL_BUSY, lock);
+    assert_between(took_ms, 149, 150 + LATE_MS);
+    stranger_sets("name", "somebody", 200);
+    assert_result(stormy_acquire(lock, 2000, &took_ms), NXL_OK, lock);
+    assert_between(took_ms, 150, 200 + 250 + LATE_MS);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    redis_freeze(&server);
+    assert_result(stormy_acquire(lock, 0, &took_ms), NXL_UNKNOWN, lock);
+    assert_between(took_ms, 199, 200 + LATE_MS);
+    rage();
+    redis_thaw(&server);
+    calm();
+    assert_result(stormy_acquire(lock, 1000, &took_ms), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    redis_kill(&server);
+    int rc = stormy_acquire(lock, 0, &took_ms); /* sent before it was seen? */
+    assert_true(rc == NXL_E_UNREACHABLE || rc == NXL_UNKNOWN);
+    assert_between(took_ms, 0, 200 + LATE_MS);
+    redis_restart(&server);
+    end(lock, client);
+}
+
+static void cycles_in_a_storm(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+
+    rage();
+    for (int i = 0; i < 500; i++) {
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    }
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    end(lock, client);
+    calm();
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+}
+
+static void followers_in_a_storm(void **state)
+{
+    (void)state;
+    static struct waiter waiter[4];
+    nxl_client *client = new_client("");
+    nxl_lock *lock[4];
+
+    stranger_sets("name", "somebody", 0);
+    rage();
+    for (int i = 0; i < 4; i++) {
+        lock[i] = new_lock(client, "name", 30000);
+        waiter_start(&waiter[i], lock[i], 200);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(waiter_join(&waiter[i]), NXL_BUSY);
+        assert_between(waiter[i].ended_ms - waiter[i].began_ms, 199,
+            200 + LATE_MS);
+        nxl_lock_free(lock[i]);
+    }
+    nxl_client_free(client);
+    calm();
+}
+
+/* ------------------------------------------------------- the program's own */
+
+static void random_numbers_stay(void **state)
+{
+    (void)state;
+    int expected[12];
+    long expected_long[12];
+    double expected_real[12];
+
+    srand(1);
+    srand48(1);
+    for (int i = 0; i < 12; i++) {
+        expected[i] = rand();
+        expected_long[i] = random();
+        expected_real[i] = drand48();
+    }
+    srand(1);
+    srand48(1);
+    nxl_client *client = NULL;
+    nxl_lock *lock = NULL;
+    for (int i = 0; i < 12; i++) {
+        if (i == 2)
+            client = new_client("");
+        if (i == 3)
+            lock = new_lock(client, "name", 30000);
+        if (i > 3 && i < 10) {
+            assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+            assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        }
+        if (i == 10)
+            end(lock, client);
+        assert_int_equal(rand(), expected[i]);
+        assert_int_equal(random(), expected_long[i]);
+        assert_true(drand48() == expected_real[i]);
+    }
+}
+
+static int count_tasks(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/task");
+    assert_non_null(dir);
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+        count += e->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+static void no_thread_is_started(void **state)
+{
+    (void)state;
+    int before = count_tasks();
+    char local[64];
+    snprintf(local, sizeof local, "redis://localhost:%u", server.port);
+    nxl_client *clients[] = {new_client(""), client_at(local)};
+    for (int i = 0; i < 2; i++) {
+        nxl_lock *lock = new_lock(clients[i], "name", 30000);
+        assert_result(nxl_lock_acquire(lock, 1000), NXL_OK, lock);
+        assert_int_equal(count_tasks(), before);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        end(lock, clients[i]);
+    }
+    assert_int_equal(count_tasks(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(the_server_is_killed_between_calls),
+        live_test(the_connection_is_cut_under_a_call),
+        live_test(dispositions_and_masks_stay),
+        storm_test(waits_in_a_storm),
+        storm_test(cycles_in_a_storm),
+        storm_test(followers_in_a_storm),
+        live_test(random_numbers_stay),
+        live_test(no_thread_is_started),
+    };
+    return live_run("signals");
+}

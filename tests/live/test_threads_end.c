@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that the program ends with pthread_cancel() while they are in a
+ * call: the call goes on to its end, and nobody else is left asleep, or locked
+ * out, for it.
+ */
+#include "live_rig.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+
+static struct waiter waiter[8];
+static sem_t ready, go;
+static atomic_bool returned;
+
+static int set_up(void **state)
+{
+    memset(waiter, 0, sizeof waiter);
+    returned = false;
+    if (sem_init(&ready, 0, 0) != 0 || sem_init(&go, 0, 0) != 0)
+        return -1;
+    return live_clean(state);
+}
+
+#define ending_test(name) cmocka_unit_test_setup(name, set_up)
+
+static void *run_acquire(void *argument)
+{
+    struct waiter *w = argument;
+    w->began_ms = test_now_ms();
+    w->result = nxl_lock_acquire(w->lock, w->wait_ms);
+    w->ended_ms = test_now_ms();
+    returned = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* Ends the n-th of five threads that wait; the first of them leads. */
+static void end_one_of_five(unsigned n)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock[5];
+    void *how;
+
+    stranger_sets("held", "somebody", 0);
+    for (unsigned i = 0; i < 5; i++) {
+        lock[i] = new_lock(client, "held", 30000);
+        waiter[i] = (struct waiter){.lock = lock[i], .wait_ms = 500};
+        assert_int_equal(pthread_create(&waiter[i].thread, NULL,
+                             i == n ? run_acquire : waiter_run, &waiter[i]),
+            0);
+        assert_eventually(redis_calls(&server, "set") >= 2 + (long)i);
+    }
+    assert_int_equal(pthread_cancel(waiter[n].thread), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(pthread_join(waiter[i].thread, &how), 0);
+        assert_true((how == PTHREAD_CANCELED) == (i == n));
+        assert_int_equal(waiter[i].result, NXL_BUSY);
+        assert_between(
+            waiter[i].ended_ms - waiter[i].began_ms, 499, 500 + LATE_MS);
+    }
+    assert_true(returned);
+    redis_run(&server, "DEL", "held", NULL);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_result(nxl_lock_acquire(lock[i], 0), NXL_OK, lock[i]);
+        assert_result(nxl_lock_release(lock[i]), NXL_OK, lock[i]);
+        nxl_lock_free(lock[i]);
+    }
+    nxl_client_free(client);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+}
+
+static void the_leader_is_ended(void **state)
+{
+    (void)state;
+    end_one_of_five(0);
+}
+
+static void a_follower_is_ended(void **state)
+{
+    (void)state;
+    end_one_of_five(3);
+}
+
+/* ----------------------------------------- an end that is due at the call */
+
+static void *run_free(void *argument)
+{
+    nxl_lock_free(argument);
+    return NULL;
+}
+
+static void *run_cancel(void *argument)
+{
+    (void)nxl_lock_cancel(argument);
+    return NULL;
+}
+
+struct late {
+    void *(*call)(void *);
+    nxl_lock *lock;
+};
+
+/* Its end is due, and comes at the first function that is a point for it. */
+static void *run_ended(void *argument)
+{
+    struct late *late = argument;
+    int was;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+    sem_post(&ready);
+    while (sem_wait(&go) != 0)
+        ;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
+    late->call(late->lock);
+    returned = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* The call is made by a thread whose end is due. It has to come back from it,
+ * and others can use the client. */
+static void call_when_the_end_is_due(
+    void *(*call)(void *), nxl_lock *lock, nxl_lock *other)
+{
+    static struct late late;
+    pthread_t thread;
+    void *how;
+
+    late = (struct late){call, lock};
+    assert_int_equal(pthread_create(&thread, NULL, run_ended, &late), 0);
+    while (sem_wait(&ready) != 0)
+        ;
+    assert_int_equal(pthread_cancel(thread), 0);
+    sem_post(&go);
+    assert_int_equal(pthread_join(thread, &how), 0);
+    assert_ptr_equal(how, PTHREAD_CANCELED);
+    assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
+    assert_result(nxl_lock_release(other), NXL_OK, other);
+    assert_true(returned);
+}
+
+static void freeing_a_held_lock(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "held", 30000);
+    nxl_lock *other = new_lock(client, "other", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    call_when_the_end_is_due(run_free, lock, other);
+    end(other, client);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+}
+
+static void cancelling_an_operation(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "held", 30000);
+    nxl_lock *other = new_lock(client, "other", 30000);
+    stranger_sets("held", "somebody", 0);
+    waiter_start(&waiter[0], lock, 20000);
+    assert_eventually(redis_calls(&server, "pttl") >= 1);
+    call_when_the_end_is_due(run_cancel, lock, other);
+    assert_int_equal(waiter_join(&waiter[0]), NXL_CANCELLED);
+    nxl_lock_free(lock);
+    end(other, client);
+    assert_value("held", "somebody");
+}
+
+static nxl_client *client_to_free;
+
+static void *run_client_free(void *argument)
+{
+    (void)argument;
+    nxl_client_free(client_to_free);
+    return NULL;
+}
+
+/* Freeing a client waits for answers; it ends with nothing left open. */
+static void freeing_a_client(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *other = new_lock(client, "other", 30000);
+    client_to_free = new_client("");
+    nxl_lock *lock = new_lock(client_to_free, "held", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    nxl_lock_free(lock);
+    call_when_the_end_is_due(run_client_free, NULL, other);
+    assert_false(redis_exists(&server, "held"));
+    end(other, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ending_test(the_leader_is_ended),
+        ending_test(a_follower_is_ended),
+        ending_test(freeing_a_held_lock),
+        ending_test(cancelling_an_operation),
+        ending_test(freeing_a_client),
+    };
+    return live_run("threads_end");
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection as a stream, on a socket pair: what is sent when the socket
+ * takes all, a part or nothing; which commands have not left, and taking them
+ * back without harm to their neighbours.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "net/conn.h"
+#include "support/alloc.h"
+
+struct pair {
+    struct conn conn;
+    int peer;
+    char got[1 << 20]; /* all that has come to the peer */
+    size_t got_len;
+};
+
+static struct pair pair;
+static size_t allowance; /* bytes that the socket still takes */
+
+static ssize_t send_some(int fd, const void *bytes, size_t len)
+{
+    if (len > allowance)
+        len = allowance;
+    allowance -= len;
+    return len ? transport_plain.send(fd, bytes, len) : 0;
+}
+
+static const struct transport stingy = {send_some, NULL};
+
+static int set_up(void **state)
+{
+    (void)state;
+    int ends[2];
+    memset(&pair, 0, sizeof pair);
+    pair.conn.fd = -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+            ends) < 0)
+        return -1;
+    pair.peer = ends[1];
+    return conn_open(&pair.conn, ends[0]) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    conn_free(&pair.conn);
+    if (pair.peer >= 0)
+        close(pair.peer);
+    return 0;
+}
+
+/* A command of those bytes with so many replies. */
+static void add(const char *bytes, unsigned replies)
+{
+    struct conn *c = &pair.conn;
+    assert_true(buf_append(&c->out, bytes, strlen(bytes)));
+    assert_true(slots_reserve(&c->slots, replies));
+    for (unsigned i = 0; i < replies; i++)
+        slots_push(&c->slots, (struct slot){SLOT_REQUEST, NULL, 0,
+                                  i == 0 ? strlen(bytes) : 0});
+}
+
+static void flush_allowing(size_t bytes)
+{
+    struct text why;
+    allowance = bytes;
+    pair.conn.transport = &stingy;
+    assert_true(conn_flush(&pair.conn, &why));
+    pair.conn.transport = &transport_plain;
+}
+
+static void flush(void)
+{
+    struct text why;
+    assert_true(conn_flush(&pair.conn, &why));
+}
+
+static const char *arrived(void)
+{
+    ssize_t n;
+    while ((n = recv(pair.peer, pair.got + pair.got_len,
+                sizeof pair.got - 1 - pair.got_len, 0)) > 0)
+        pair.got_len += (size_t)n;
+    pair.got[pair.got_len] = '\0';
+    return pair.got;
+}
+
+static void everything_is_sent(void **state)
+{
+    (void)state;
+    add("first;", 1);
+    add("second;", 2);
+    flush();
+    assert_false(pair.conn.blocked);
+    assert_int_equal(buf_len(&pair.conn.out), 0);
+    assert_int_equal(pair.conn.slots.count, 3);
+    assert_string_equal(arrived(), "first;second;");
+}
+
+static void a_full_socket_blocks_and_goes_on(void **state)
+{
+    (void)state;
+    size_t len = sizeof pair.got - 1;
+    char *much = malloc(len + 1);
+
+    assert_non_null(much);
+    for (size_t i = 0; i < len; i++)
+        much[i] = (char)('a' + i % 26);
+    much[len] = '\0';
+    add(much, 1);
+    flush();
+    assert_true(pair.conn.blocked);
+    assert_true(buf_len(&pair.conn.out) > 0);
+    while (pair.conn.blocked) {
+        arrived();
+        flush();
+    }
+    assert_int_equal(buf_len(&pair.conn.out), 0);
+    assert_string_equal(arrived(), much);
+    free(much);
+}
+
+static void a_peer_that_is_gone(void **state)
+{
+    (void)state;
+    struct text why;
+    bool broken = true;
+
+    close(pair.peer);
+    pair.peer = -1;
+    add("lost;", 1);
+    assert_false(conn_flush(&pair.conn, &why)); /* and no SIGPIPE */
+    assert_contains(why.data, "connection lost: ");
+    assert_false(conn_read(&pair.conn, &why, &broken));
+    assert_false(broken);
+    assert_contains(why.data, "closed the connection");
+}
+
+static void replies_come_in(void **state)
+{
+    (void)state;
+    struct text why;
+    bool broken = true;
+    const struct reply *reply;
+
+    assert_true(conn_read(&pair.conn, &why, &broken)); /* nothing yet */
+    assert_false(broken);
+    assert_int_equal(reader_next(pair.conn.reader, &reply), 0);
+    assert_int_equal(send(pair.peer, "+OK\r\n:7", 7, 0), 7);
+    assert_true(conn_read(&pair.conn, &why, &broken));
+    assert_int_equal(reader_next(pair.conn.reader, &reply), 1);
+    assert_int_equal(reply->kind, REPLY_STATUS);
+    assert_int_equal(reader_next(pair.conn.reader, &reply), 0);
+    assert_int_equal(send(pair.peer, "\r\n", 2, 0), 2);
+    assert_true(conn_read(&pair.conn, &why, &broken));
+    assert_int_equal(reader_next(pair.conn.reader, &reply), 1);
+    assert_int_equal(reply->integer, 7);
+}
+
+static void too_much_is_a_broken_protocol(void **state)
+{
+    (void)state;
+    struct text why;
+    bool broken = false, more = true;
+    char junk[4096];
+
+    memset(junk, 'x', sizeof junk);
+    junk[0] = '+';
+    for (size_t fed = 0; more && fed < 2 * READER_BACKLOG;
+         fed += sizeof junk) {
+        assert_int_equal(send(pair.peer, junk, sizeof junk, 0), sizeof junk);
+        more = conn_read(&pair.conn, &why, &broken);
+    }
+    assert_false(more);
+    assert_true(broken);
+    assert_true(why.len > 0);
+}
+
+/* ------------------------------------------------------------- not yet gone */
+
+static void what_has_not_left(void **state)
+{
+    (void)state;
+    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
+    add("aaaa", 1);
+    add("bbbbbb", 2);
+    add("cc", 1);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 4);
+    flush_allowing(1);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 3);
+    flush_allowing(3); /* exactly to the end of a */
+    assert_int_equal(conn_unsent_slots(&pair.conn), 3);
+    flush_allowing(1); /* b has begun: neither of its two */
+    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
+    flush_allowing(4);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
+    flush_allowing(1);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
+    flush_allowing(1);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
+    flush();
+    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
+    assert_string_equal(arrived(), "aaaabbbbbbcc");
+}
+
+/* The first of two replies has come: the second one's slot stands first, and
+ * has no bytes of its own. */
+static void a_half_answered_group_has_left(void **state)
+{
+    (void)state;
+    add("bbbbbb", 2);
+    flush();
+    slots_pop(&pair.conn.slots);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
+    add("cc", 1);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
+    add("ddd", 2);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 3);
+}
+
+static void withdrawn_from_the_middle(void **state)
+{
+    (void)state;
+    add("aaaa", 1);
+    add("bbbbbb", 2);
+    add("cc", 1);
+    conn_withdraw(&pair.conn, 1, 2);
+    assert_int_equal(pair.conn.slots.count, 2);
+    assert_int_equal(slots_at(&pair.conn.slots, 0)->bytes, 4);
+    assert_int_equal(slots_at(&pair.conn.slots, 1)->bytes, 2);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 2);
+    flush();
+    assert_string_equal(arrived(), "aaaacc");
+}
+
+static void withdrawn_behind_one_that_left_in_part(void **state)
+{
+    (void)state;
+    add("aaaa", 1);
+    add("bb", 1);
+    add("cc", 1);
+    flush_allowing(3);
+    conn_withdraw(&pair.conn, 1, 1);
+    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
+    flush();
+    assert_string_equal(arrived(), "aaaacc");
+    assert_int_equal(pair.conn.slots.count, 2);
+}
+
+static void withdrawn_to_the_last(void **state)
+{
+    (void)state;
+    add("aaaa", 1);
+    add("bb", 2);
+    conn_withdraw(&pair.conn, 1, 2);
+    conn_withdraw(&pair.conn, 0, 1);
+    assert_int_equal(pair.conn.slots.count, 0);
+    assert_int_equal(buf_len(&pair.conn.out), 0);
+    add("cc", 1);
+    flush();
+    assert_string_equal(arrived(), "cc");
+}
+
+/* -------------------------------------------------------- opening, closing */
+
+static void closing_forgets_and_opening_begins_anew(void **state)
+{
+    (void)state;
+    struct text why;
+    bool broken;
+    const struct reply *reply;
+    int ends[2];
+
+    add("old;", 1);
+    flush_allowing(0);
+    assert_true(pair.conn.blocked);
+    pair.conn.dropped = 3;
+    assert_int_equal(send(pair.peer, "+half", 5, 0), 5);
+    assert_true(conn_read(&pair.conn, &why, &broken));
+    int fd = pair.conn.fd;
+    conn_close(&pair.conn);
+    assert_int_equal(pair.conn.fd, -1);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    assert_int_equal(pair.conn.slots.count, 0);
+    conn_close(&pair.conn);
+
+    close(pair.peer);
+    assert_int_equal(socketpair(AF_UNIX,
+                         SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
+        0);
+    pair.peer = ends[1];
+    assert_true(conn_open(&pair.conn, ends[0]));
+    assert_false(pair.conn.blocked);
+    assert_int_equal(pair.conn.dropped, 0);
+    add("new;", 1);
+    flush();
+    assert_string_equal(arrived(), "new;");
+    assert_int_equal(send(pair.peer, ":5\r\n", 4, 0), 4);
+    assert_true(conn_read(&pair.conn, &why, &broken));
+    assert_int_equal(reader_next(pair.conn.reader, &reply), 1);
+    assert_int_equal(reply->kind, REPLY_INTEGER);
+}
+
+static void no_memory_closes_the_descriptor(void **state)
+{
+    (void)state;
+    for (unsigned n = 1;; n++) {
+        struct conn c = {.fd = -1};
+        int fd = dup(pair.peer);
+        alloc_fail_at(n);
+        bool open = conn_open(&c, fd);
+        if (!alloc_stop()) {
+            assert_true(open);
+            conn_free(&c);
+            return;
+        }
+        assert_false(open);
+        assert_int_equal(fcntl(fd, F_GETFD), -1);
+        conn_free(&c);
+    }
+}
+
+#define conn_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        conn_test(everything_is_sent),
+        conn_test(a_full_socket_blocks_and_goes_on),
+        conn_test(a_peer_that_is_gone),
+        conn_test(replies_come_in),
+        conn_test(too_much_is_a_broken_protocol),
+        conn_test(what_has_not_left),
+        conn_test(a_half_answered_group_has_left),
+        conn_test(withdrawn_from_the_middle),
+        conn_test(withdrawn_behind_one_that_left_in_part),
+        conn_test(withdrawn_to_the_last),
+        conn_test(closing_forgets_and_opening_begins_anew),
+        conn_test(no_memory_closes_the_descriptor),
+    };
+    return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests on a connection: each gets its own reply, or fails in its turn;
+ * one that is given up before it has left does not leave.
+ */
+#include "server_rig.h"
+
+#define NOSCRIPT "-NOSCRIPT No matching script.\r\n"
+#define assert_eval(text, times)                                               \
+    assert_int_equal(rig_count((text), "$4\r\nEVAL\r\n"), (times))
+
+static size_t allowance; /* bytes that the socket still takes */
+
+static ssize_t send_some(int fd, const void *bytes, size_t len)
+{
+    if (len > allowance)
+        len = allowance;
+    allowance -= len;
+    return len ? transport_plain.send(fd, bytes, len) : 0;
+}
+
+static const struct transport stingy = {send_some, NULL};
+
+/* Formats what waits, and sends so many bytes of it. */
+static void push_allowing(size_t bytes)
+{
+    struct transport some = stingy;
+    some.receive = transport_plain.receive;
+    allowance = bytes;
+    rig.s.conn.transport = &some;
+    rig_push();
+    rig.s.conn.transport = &transport_plain;
+}
+
+/* Everything is answered and nothing is owed. */
+static void assert_settled(void)
+{
+    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig.s.conn.dropped, 0);
+    assert_false(server_owes(&rig.s));
+}
+
+/* ------------------------------------------------------------ to the end */
+
+static void each_gets_its_own_reply(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < 5; i++)
+        rig_submit(i);
+    rig_push();
+    assert_int_equal(rig_count(rig_said(), "SET\r\n"), 5);
+    uint64_t sent_at = rig.now;
+    rig.now += NS_PER_MS;
+    rig_send("+OK\r\n$-1\r\n-OOM no\r\n+OK\r\n$-1\r\n");
+    static const enum outcome_kind kinds[] = {OUTCOME_GRANTED, OUTCOME_BUSY,
+        OUTCOME_FAULT, OUTCOME_GRANTED, OUTCOME_BUSY};
+    for (unsigned i = 0; i < 5; i++) {
+        assert_ptr_equal(rig_turn(), &rig.request[i]);
+        assert_int_equal(rig.last.outcome.kind, kinds[i]);
+        assert_int_equal(rig.last.outcome.sent_at, sent_at);
+        assert_int_equal(rig.request[i].state, REQUEST_IDLE);
+    }
+    assert_null(rig_turn());
+    assert_settled();
+}
+
+static void the_script_travels_when_it_is_missing(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit_release(0);
+    rig_submit(1);
+    rig_push();
+    uint64_t sent_at = rig.now;
+    assert_said("EVALSHA\r\n");
+    rig.now += NS_PER_MS;
+    assert_ptr_equal(rig_reply(NOSCRIPT "+OK\r\n"), &rig.request[1]);
+    rig_push();
+    assert_eval(rig_said(), 1);
+    assert_ptr_equal(rig_reply(":1\r\n"), &rig.request[0]);
+    assert_int_equal(rig.last.outcome.kind, OUTCOME_MINE);
+    assert_int_equal(rig.last.outcome.sent_at, sent_at); /* of the first */
+}
+
+static void a_senseless_reply_is_the_last(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_submit(1);
+    rig_submit(2);
+    rig_push();
+    assert_ptr_equal(rig_reply("+OK\r\n:1\r\n"), &rig.request[0]);
+    assert_int_equal(rig.last.outcome.kind, OUTCOME_GRANTED);
+    assert_ptr_equal(rig_turn(), &rig.request[1]);
+    rig_assert_fault(FAULT_NOT_REDIS, true, "");
+    assert_ptr_equal(rig_turn(), &rig.request[2]);
+    rig_assert_fault(FAULT_NOT_REDIS, true, "");
+    assert_int_equal(rig.s.state, SERVER_DOWN);
+    assert_int_equal(rig.request[1].cut_client, 7);
+}
+
+/* Those under way first, in their order, then what is submitted later. */
+static void the_failed_come_in_order(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < 4; i++)
+        rig_submit(i);
+    rig_push();
+    rig_hang_up();
+    rig_unlisten();
+    rig.s.ended = FAULT_UNREACHABLE; /* as server_ready found out */
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    rig_submit(4);
+    rig_push(); /* no connection */
+    for (unsigned i = 1; i < 5; i++) {
+        assert_ptr_equal(rig_turn(), &rig.request[i]);
+        rig_assert_fault(FAULT_UNREACHABLE, i < 4, "");
+    }
+    assert_null(rig_turn());
+}
+
+/* --------------------------------------------- given up before it has left */
+
+static void given_up_while_it_waits(void **state)
+{
+    (void)state;
+    rig_submit(0);
+    rig_submit(1);
+    rig_submit_release(2);
+    rig_push(); /* the handshake comes first */
+    assert_true(rig_abandon(0, true));
+    assert_true(rig_abandon(1, false));
+    assert_int_equal(rig_debts(), 0);
+    assert_true(rig_abandon(2, true)); /* its key must go all the same */
+    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig.request[0].state, REQUEST_IDLE);
+    rig_shake(7, RIG_RUN_ID);
+    rig_push();
+    const char *said = rig_said();
+    assert_null(strstr(said, "SET\r\n"));
+    assert_eval(said, 1);
+    assert_null(rig_reply(":1\r\n"));
+    assert_settled();
+}
+
+static void given_up_in_the_buffer(void **state)
+{
+    (void)state;
+    rig_up();
+    rig.verb[0].token = slice_of("first");
+    rig.verb[1].token = slice_of("second");
+    rig.verb[1].want_left = true; /* two replies */
+    rig.verb[2].token = slice_of("third");
+    for (unsigned i = 0; i < 3; i++)
+        rig_submit(i);
+    push_allowing(0);
+    assert_true(rig_abandon(1, true));
+    assert_int_equal(rig_debts(), 0);
+    rig.s.conn.blocked = false;
+    rig_push();
+    const char *said = rig_said();
+    assert_contains(said, "first");
+    assert_null(strstr(said, "second"));
+    assert_null(strstr(said, "PTTL"));
+    assert_contains(said, "third");
+    assert_ptr_equal(rig_reply("+OK\r\n$-1\r\n"), &rig.request[0]);
+    assert_ptr_equal(rig_turn(), &rig.request[2]);
+    assert_settled();
+}
+
+static void a_release_given_up_in_the_buffer(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit_release(0);
+    push_allowing(0);
+    assert_true(rig_abandon(0, true));
+    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig.s.conn.slots.count, 0);
+    rig.s.conn.blocked = false;
+    rig_push();
+    assert_eval(rig_said(), 1);
+    assert_null(rig_reply(":0\r\n"));
+    assert_settled();
+}
+
+/* One byte has left: the rest has to follow, and its undoing behind it. */
+static void given_up_half_sent(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    push_allowing(1);
+    assert_false(rig_abandon(0, true));
+    rig.s.conn.blocked = false;
+    rig_push();
+    const char *said = rig_said();
+    assert_contains(said, "SET\r\n");
+    assert_eval(said, 1);
+    assert_true(strstr(said, "SET\r\n") < strstr(said, "EVAL\r\n"));
+    assert_null(rig_reply("+OK\r\n:1\r\n"));
+    assert_settled();
+}
+
+/* ------------------------------------------------------------------- limits */
+
+static void too_many_given_up(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < SERVER_DROPPED_MAX; i++) {
+        rig_submit(i);
+        rig_push();
+        rig_abandon(i, true);
+    }
+    rig_push();
+    rig_said();
+    struct request *r = rig_submit(SERVER_DROPPED_MAX);
+    rig_push();
+    assert_silent();
+    assert_ptr_equal(rig_turn(), r);
+    rig_assert_fault(FAULT_SILENT, false, "8 earlier commands are unanswered");
+    rig_abandon(SERVER_DROPPED_MAX, true);
+
+    assert_null(rig_reply("$-1\r\n:0\r\n")); /* one is answered: room again */
+    rig_submit(SERVER_DROPPED_MAX);
+    rig_push();
+    assert_said("SET\r\n");
+    for (unsigned i = 1; i < SERVER_DROPPED_MAX; i++)
+        assert_null(rig_reply("$-1\r\n:0\r\n"));
+    assert_ptr_equal(rig_reply("+OK\r\n"), r);
+    assert_settled();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(each_gets_its_own_reply),
+        rig_test(the_script_travels_when_it_is_missing),
+        rig_test(a_senseless_reply_is_the_last),
+        rig_test(the_failed_come_in_order),
+        rig_test(given_up_while_it_waits),
+        rig_test(given_up_in_the_buffer),
+        rig_test(a_release_given_up_in_the_buffer),
+        rig_test(given_up_half_sent),
+        rig_test(too_many_given_up),
+    };
+    return cmocka_run_group_tests_name("request", tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests that are given up under way, or whose connection is gone: nobody is
+ * called back, and nothing stays at the server that nobody knows of.
+ */
+#include "server_rig.h"
+
+#define NOSCRIPT "-NOSCRIPT No matching script.\r\n"
+#define assert_eval(text, times)                                               \
+    assert_int_equal(rig_count((text), "$4\r\nEVAL\r\n"), (times))
+
+/* Everything is answered and nothing is owed. */
+static void assert_settled(void)
+{
+    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig.s.conn.dropped, 0);
+    assert_false(server_owes(&rig.s));
+}
+
+/* ------------------------------------------------- given up under way */
+
+static void an_acquire_is_undone_behind_it(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    assert_said("SET\r\n");
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig.s.conn.dropped, 1);
+    assert_int_equal(rig_debts(), 1);
+    assert_null(rig.request[0].spare); /* the debt took it */
+    assert_true(request_prepare(&rig.request[0], rig.verb[0].key));
+    rig_submit(0); /* the same request may be used again at once */
+    rig_push();
+    const char *said = rig_said();
+    assert_eval(said, 1);
+    assert_true(strstr(said, "EVAL\r\n") < strstr(said, "SET\r\n"));
+    assert_ptr_equal(rig_reply("+OK\r\n:1\r\n+OK\r\n"), &rig.request[0]);
+    assert_int_equal(rig.last.outcome.kind, OUTCOME_GRANTED);
+    assert_settled();
+}
+
+static void an_acquire_with_half_its_answer(void **state)
+{
+    (void)state;
+    rig_up();
+    rig.verb[0].want_left = true;
+    rig_submit(0);
+    rig_push();
+    assert_said("PTTL\r\n");
+    assert_null(rig_reply("+OK\r\n")); /* granted, but PTTL is unanswered */
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig_debts(), 1);
+    struct debt *d = list_entry(rig.s.debts.next, struct debt, node);
+    assert_false(d->may_come);
+    assert_null(rig_reply(":5000\r\n"));
+    assert_int_equal(rig_debts(), 1); /* PTTL's reply says nothing of it */
+    rig_push();
+    assert_eval(rig_said(), 1);
+    assert_null(rig_reply(":1\r\n"));
+    assert_settled();
+}
+
+static void both_answers_of_one_given_up(void **state)
+{
+    (void)state;
+    rig_up();
+    rig.verb[0].want_left = true;
+    rig_submit(0);
+    rig_push();
+    rig_said();
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig.s.conn.dropped, 2);
+    rig_push();
+    assert_null(rig_reply("$-1\r\n:5000\r\n:0\r\n"));
+    assert_settled();
+}
+
+static void what_does_no_harm_is_only_left(void **state)
+{
+    (void)state;
+    rig_up();
+    rig.verb[0].kind = VERB_INSPECT;
+    rig_submit(0);
+    rig_submit(1);
+    rig_push();
+    rig_said();
+    assert_false(rig_abandon(0, false));
+    assert_int_equal(rig_debts(), 0);
+    assert_ptr_equal(rig_reply("*0\r\n+OK\r\n"), &rig.request[1]);
+    rig_push();
+    assert_silent();
+    assert_settled();
+}
+
+static void a_release_is_its_own_undoing(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit_release(0);
+    rig_push();
+    assert_said("EVALSHA\r\n");
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig_debts(), 1);
+    rig_push();
+    assert_silent();
+    assert_null(rig_reply(":1\r\n"));
+    assert_settled();
+}
+
+static void a_release_without_its_script_is_tried_again(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit_release(0);
+    rig_push();
+    rig_said();
+    assert_false(rig_abandon(0, true));
+    assert_null(rig_reply(NOSCRIPT));
+    assert_int_equal(rig_debts(), 1);
+    rig.now = server_deadline(&rig.s);
+    rig_push();
+    assert_eval(rig_said(), 1);
+    assert_null(rig_reply(":1\r\n"));
+    assert_settled();
+}
+
+/* A call that got its grant too late wants it undone. */
+static void a_grant_that_was_answered_is_undone(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    rig_said();
+    assert_ptr_equal(rig_reply("+OK\r\n"), &rig.request[0]);
+    assert_false(rig.request[0].unsure);
+    assert_true(rig_abandon(0, true));
+    assert_int_equal(rig_debts(), 1);
+    rig_push();
+    assert_eval(rig_said(), 1);
+    assert_null(rig_reply(":0\r\n")); /* nothing of it can follow */
+    assert_settled();
+}
+
+/* ------------------------------------------------- the connection is gone */
+
+/* A new connection, client 8, after the old one was lost. */
+static void reconnect(const char *run_id)
+{
+    rig_hang_up();
+    rig_turn();
+    rig_push();
+    rig_shake(8, run_id);
+    rig_push();
+}
+
+static void undone_on_another_connection(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    assert_false(rig_abandon(0, true));
+    rig_push();
+    reconnect(RIG_RUN_ID);
+    const char *said = rig_said();
+    assert_contains(said, "KILL\r\n$2\r\nID\r\n$1\r\n7\r\n");
+    assert_eval(said, 1);
+    assert_null(rig_reply(":1\r\n:0\r\n"));
+    assert_settled();
+}
+
+/* The call learned of the loss first, and then gives it up. */
+static void undone_after_it_failed(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    rig_hang_up();
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig_debts(), 1);
+    reconnect(RIG_RUN_ID);
+    assert_said("KILL\r\n$2\r\nID\r\n$1\r\n7\r\n");
+    assert_null(rig_reply(":0\r\n:0\r\n"));
+    assert_settled();
+}
+
+/* Given up before the completion was taken. */
+static void given_up_while_it_is_in_the_failed_list(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_submit(1);
+    rig_push();
+    rig_hang_up();
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    assert_int_equal(rig.request[1].state, REQUEST_FAILED);
+    assert_false(rig_abandon(1, true));
+    assert_null(rig_turn()); /* it does not come any more */
+    assert_int_equal(rig_debts(), 1);
+    reconnect(RIG_RUN_ID);
+    assert_said("KILL");
+    assert_null(rig_reply(":1\r\n:0\r\n"));
+    assert_settled();
+}
+
+static void nothing_killed_in_another_process(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    assert_false(rig_abandon(0, true));
+    rig_push();
+    uint64_t end = rig.now + RIG_TTL_MS * NS_PER_MS;
+    reconnect(RIG_OTHER_RUN_ID);
+    unsigned tries = 0;
+    while (rig_debts()) {
+        const char *said = rig_said();
+        assert_null(strstr(said, "KILL"));
+        assert_eval(said, 1);
+        assert_null(rig_reply(":0\r\n"));
+        tries++;
+        uint64_t at = server_deadline(&rig.s);
+        assert_true(at > rig.now);
+        rig.now = earlier(at, end);
+        rig_push();
+    }
+    assert_true(rig.now >= end);
+    assert_between(tries, 6, 20); /* 20, 40, ... 640 ms, then every second */
+    assert_settled();
+}
+
+static void an_inspection_leaves_nothing(void **state)
+{
+    (void)state;
+    rig_up();
+    rig.verb[0].kind = VERB_INSPECT;
+    rig_submit(0);
+    rig_push();
+    rig_hang_up();
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    rig_abandon(0, false);
+    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(server_deadline(&rig.s), NEVER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(an_acquire_is_undone_behind_it),
+        rig_test(an_acquire_with_half_its_answer),
+        rig_test(both_answers_of_one_given_up),
+        rig_test(what_does_no_harm_is_only_left),
+        rig_test(a_release_is_its_own_undoing),
+        rig_test(a_release_without_its_script_is_tried_again),
+        rig_test(a_grant_that_was_answered_is_undone),
+        rig_test(undone_on_another_connection),
+        rig_test(undone_after_it_failed),
+        rig_test(given_up_while_it_is_in_the_failed_list),
+        rig_test(nothing_killed_in_another_process),
+        rig_test(an_inspection_leaves_nothing),
+    };
+    return cmocka_run_group_tests_name("request_undo", tests, NULL, NULL);
+}
