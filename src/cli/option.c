@@ -242,7 +242,7 @@ int option_add_to_query(struct args *args, const char *name, const char *value)
     char *at = query + had;
     if (had > 0)
         *at++ = '&';
-    at += sprintf(at, "%s=", name);
+    at += snprintf(at, room - (size_t)(at - query), "%s=", name);
     for (; *value != '\0'; value++) {
         unsigned char byte = (unsigned char)*value;
         if (plain_in_url(*value)) {

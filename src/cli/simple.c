@@ -20,7 +20,7 @@ const char *make_label(char *out, long pid, const char *program)
     const char *slash = strrchr(program, '/');
 
     if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0')
-        strcpy(host, "localhost");
+        snprintf(host, sizeof host, "localhost");
     if (slash != NULL && slash[1] != '\0')
         program = slash + 1;
     snprintf(out, LABEL_ROOM, "%s:%ld:%s", host, pid, program);

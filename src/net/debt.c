@@ -78,8 +78,8 @@ static bool format(
     }
     if (killing)
         slots_push(&c->slots, (struct slot){SLOT_KILL, d, now, killing});
-    slots_push(&c->slots, (struct slot){SLOT_DEBT, d, now,
-                              buf_len(&c->out) - before - killing});
+    slots_push(&c->slots,
+        (struct slot){SLOT_DEBT, d, now, buf_len(&c->out) - before - killing});
     return true;
 }
 

@@ -247,24 +247,10 @@ static void broken(struct server *s, const char *why, uint64_t now)
     server_close(s, stream_fault(s), now);
 }
 
-/* What a server says to a connection that it will not have. */
-static bool turned_away(const struct reply *reply)
-{
-    return reply->kind == REPLY_ERROR &&
-           (slice_starts(reply->bytes, "DENIED ") ||
-               slice_starts(reply->bytes, "ERR max number of clients"));
-}
-
 static void shaken(
     struct server *s, const struct reply *reply, uint64_t now)
 {
     enum fault fault = FAULT_NONE;
-    if (turned_away(reply)) {
-        text_clear(&s->why);
-        text_add_foreign(&s->why, reply->bytes);
-        server_close(s, classify_error(reply->bytes), now);
-        return;
-    }
     switch (handshake_reply(&s->handshake, reply, &fault)) {
     case HANDSHAKE_WAIT:
         return;
@@ -339,6 +325,9 @@ static bool dispatch(struct server *s, const struct reply *reply,
         debt_kill_answered(slot.owner, reply);
         return false;
     case SLOT_DEBT:
+        if (reply->kind == REPLY_ERROR &&
+            classify_error(reply->bytes) == FAULT_ELSEWHERE)
+            s->elsewhere = true;
         if (debt_answered(slot.owner, reply, now))
             debt_free(slot.owner);
         return false;

@@ -36,8 +36,14 @@ static inline int loop_by_fd(void **state)
 }
 
 /* A test by one way to wait, and by the other. */
-#define loop_test_poll(f) {#f " (pollfds)", f, loop_by_pollfds, NULL, NULL}
-#define loop_test_fd(f) {#f " (fd)", f, loop_by_fd, NULL, NULL}
+#define loop_test_poll(f)                                                      \
+    {                                                                          \
+#f " (pollfds)", f, loop_by_pollfds, NULL, NULL                        \
+    }
+#define loop_test_fd(f)                                                        \
+    {                                                                          \
+#f " (fd)", f, loop_by_fd, NULL, NULL                                  \
+    }
 #define loop_test(f) loop_test_poll(f), loop_test_fd(f)
 
 /* Asked for once: asking again would do what only process should have to. */

@@ -44,7 +44,7 @@ struct handles {
     nxl_lock *lock;
 };
 
-/* ----------------------------------------------------------- what it is told */
+/* ---------------------------------------------------------- what it is told */
 
 static void expect_forked(void *argument)
 {
@@ -193,7 +193,8 @@ static void freeing_in_the_midst_of_connecting(void **state)
     at.sin_port = htons(port);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     for (int i = 0; i < 8; i++) {
-        full[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        full[i] =
+            socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         (void)!connect(full[i], (struct sockaddr *)&at, sizeof at);
     }
     struct freeing f = {.fds = count_fds()};

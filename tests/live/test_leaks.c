@@ -62,7 +62,8 @@ static void healthy(unsigned n)
 {
     nxl_holder holder = {.size = sizeof holder};
     nxl_client *client = new_client("prefix=p:");
-    nxl_lock *lock = labelled(client, "name"), *other = labelled(client, "name");
+    nxl_lock *lock = labelled(client, "name"),
+             *other = labelled(client, "name");
 
     if (n % 4)
         assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -235,7 +236,8 @@ static struct {
 static void cut(unsigned n)
 {
     /* No number of bytes divides the commands' lengths. */
-    proxy_cut_after(kept.proxy, n % 2 ? PROXY_UP : PROXY_DOWN, 1 + 37 * n % 997);
+    proxy_cut_after(
+        kept.proxy, n % 2 ? PROXY_UP : PROXY_DOWN, 1 + 37 * n % 997);
     int rc = nxl_lock_acquire(kept.lock, 0);
     if (rc == NXL_OK)
         rc = nxl_lock_release(kept.lock);

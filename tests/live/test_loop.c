@@ -41,8 +41,8 @@ static void each_operation_has_one_event(void **state)
     assert_false(redis_exists(&server, "name"));
 
     assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
-    assert_result(nxl_lock_adopt_start(lock, nxl_lock_token(other)),
-        NXL_PENDING, lock);
+    assert_result(
+        nxl_lock_adopt_start(lock, nxl_lock_token(other)), NXL_PENDING, lock);
     assert_event(client, lock, NXL_OP_ADOPT, NXL_OK);
     assert_true(nxl_lock_held(lock));
     assert_result(nxl_lock_break_start(lock, &holder), NXL_PENDING, lock);
@@ -99,8 +99,7 @@ static void many_locks_in_flight(void **state)
     }
     loop_until(client, MANY);
     for (size_t i = 0; i < MANY; i++) {
-        loop_check(
-            &loop.event[i], loop.event[i].lock, NXL_OP_ACQUIRE, NXL_OK);
+        loop_check(&loop.event[i], loop.event[i].lock, NXL_OP_ACQUIRE, NXL_OK);
         bool *mine = loop.event[i].user;
         assert_ptr_equal(loop.event[i].lock, lock[mine - seen]);
         assert_false(*mine);
@@ -112,8 +111,7 @@ static void many_locks_in_flight(void **state)
     assert_int_equal(redis_clients(&server), 1);
     loop_until(client, 2 * MANY);
     for (size_t i = MANY; i < 2 * MANY; i++)
-        loop_check(
-            &loop.event[i], loop.event[i].lock, NXL_OP_RELEASE, NXL_OK);
+        loop_check(&loop.event[i], loop.event[i].lock, NXL_OP_RELEASE, NXL_OK);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
     for (size_t i = 0; i < MANY; i++)
         nxl_lock_free(lock[i]);
@@ -279,8 +277,8 @@ static void an_extend_that_comes_too_late(void **state)
 static void a_loop_client_does_not_block(void **state)
 {
     (void)state;
-    nxl_holder holder = {.size = sizeof holder, .value = "x",
-        .value_length = 1};
+    nxl_holder holder = {
+        .size = sizeof holder, .value = "x", .value_length = 1};
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "name", 5000);
 
@@ -289,8 +287,8 @@ static void a_loop_client_does_not_block(void **state)
     assert_contains(nxl_lock_errmsg(lock), "non-blocking");
     assert_result(nxl_lock_extend(lock, 0), NXL_E_INVALID, lock);
     assert_result(nxl_lock_release(lock), NXL_E_INVALID, lock);
-    assert_result(nxl_lock_adopt(lock,
-        "6f1d7c1e-0000-4000-8000-0123456789ab"), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_adopt(lock, "6f1d7c1e-0000-4000-8000-0123456789ab"),
+        NXL_E_INVALID, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_E_INVALID, lock);
     assert_result(nxl_lock_break(lock, &holder), NXL_E_INVALID, lock);
     assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);

@@ -77,8 +77,7 @@ static void it_stays_readable_while_events_wait(void **state)
     for (int i = 0; i < 3; i++) {
         char name[2] = {(char)('a' + i), '\0'};
         lock[i] = new_lock(client, name, 5000);
-        assert_result(
-            nxl_lock_acquire_start(lock[i], 0), NXL_PENDING, lock[i]);
+        assert_result(nxl_lock_acquire_start(lock[i], 0), NXL_PENDING, lock[i]);
     }
     for (int i = 0; i < 3; i++)
         loop_until_true(client, nxl_lock_held(lock[i]));

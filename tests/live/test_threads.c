@@ -19,10 +19,10 @@ struct worker {
     nxl_lock *lock;
     int64_t wait_ms;
     unsigned cycles;
-    unsigned wrong;      /* calls with a result that must not be */
-    int wrong_result;    /* the last of them */
+    unsigned wrong;   /* calls with a result that must not be */
+    int wrong_result; /* the last of them */
     unsigned ok, busy;
-    int64_t longest_ms;  /* call */
+    int64_t longest_ms; /* call */
     unsigned seed;
 };
 
@@ -100,7 +100,7 @@ static void free_all(unsigned count, nxl_client *client)
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }
 
-/* ---------------------------------------------------------------- one client */
+/* --------------------------------------------------------------- one client */
 
 static void *run_own(void *argument)
 {
@@ -220,8 +220,7 @@ static void wait_and_leave(bool forwards)
         redis_run(&server, "DEL", own, NULL);
         assert_int_equal(waiter_join(&waiter[i]), NXL_OK);
         /* By default it asks every 250 ms at least. */
-        assert_between(
-            waiter[i].ended_ms - freed_ms, 0, 250 + 2 * LATE_MS);
+        assert_between(waiter[i].ended_ms - freed_ms, 0, 250 + 2 * LATE_MS);
         assert_result(nxl_lock_release(worker[i].lock), NXL_OK, worker[i].lock);
     }
     free_all(count, client);
@@ -248,8 +247,7 @@ static void a_sleepy_leader(void **state)
     nxl_lock *sleepy, *held = new_lock(client, "held", 30000);
     nxl_lock *lock = new_lock(client, "free", 30000);
     options.retry_min_ms = options.retry_max_ms = 50000;
-    assert_int_equal(
-        nxl_lock_new(&sleepy, client, "held", &options), NXL_OK);
+    assert_int_equal(nxl_lock_new(&sleepy, client, "held", &options), NXL_OK);
     stranger_sets("held", "somebody", 0);
     waiter_start(&waiter[0], sleepy, 50000);
     assert_eventually(redis_calls(&server, "set") == 2);
@@ -399,8 +397,8 @@ static void a_frozen_server_under_waiting_threads(void **state)
     for (unsigned i = 0; i < 8; i++) {
         int rc = waiter_join(&waiter[i]);
         assert_true(rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);
-        assert_between(waiter[i].ended_ms - waiter[i].began_ms, 0,
-            1500 + LATE_MS);
+        assert_between(
+            waiter[i].ended_ms - waiter[i].began_ms, 0, 1500 + LATE_MS);
         assert_false(nxl_lock_held(worker[i].lock));
     }
     redis_thaw(&server);

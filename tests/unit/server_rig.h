@@ -53,8 +53,9 @@ static inline void rig_unlisten(void)
 /* With URL parameters, or "". */
 static inline void rig_init(const char *parameters, bool sole)
 {
-    struct endpoint e = {.settings = {.timeout_ms = 500, .max_ttl_ms = 60000,
-                             .keepalive_s = 15}};
+    struct endpoint e = {
+        .settings = {
+            .timeout_ms = 500, .max_ttl_ms = 60000, .keepalive_s = 15}};
     struct text error;
     char url[512];
     memset(&rig, 0, sizeof rig);
@@ -68,7 +69,8 @@ static inline void rig_init(const char *parameters, bool sole)
     server_init(&rig.s, &e, sole, 42);
     for (unsigned i = 0; i < RIG_REQUESTS; i++) {
         rig.verb[i] = (struct verb){.kind = VERB_ACQUIRE,
-            .key = slice_of("key"), .token = slice_of(RIG_TOKEN),
+            .key = slice_of("key"),
+            .token = slice_of(RIG_TOKEN),
             .ttl_ms = RIG_TTL_MS};
         list_init(&rig.request[i].node);
         rig.request[i].index = i;

@@ -39,8 +39,8 @@ static int set_up(void **state)
     int ends[2];
     memset(&pair, 0, sizeof pair);
     pair.conn.fd = -1;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-            ends) < 0)
+    if (socketpair(
+            AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return -1;
     pair.peer = ends[1];
     return conn_open(&pair.conn, ends[0]) ? 0 : -1;
@@ -62,8 +62,8 @@ static void add(const char *bytes, unsigned replies)
     assert_true(buf_append(&c->out, bytes, strlen(bytes)));
     assert_true(slots_reserve(&c->slots, replies));
     for (unsigned i = 0; i < replies; i++)
-        slots_push(&c->slots, (struct slot){SLOT_REQUEST, NULL, 0,
-                                  i == 0 ? strlen(bytes) : 0});
+        slots_push(&c->slots,
+            (struct slot){SLOT_REQUEST, NULL, 0, i == 0 ? strlen(bytes) : 0});
 }
 
 static void flush_allowing(size_t bytes)
@@ -172,8 +172,7 @@ static void too_much_is_a_broken_protocol(void **state)
 
     memset(junk, 'x', sizeof junk);
     junk[0] = '+';
-    for (size_t fed = 0; more && fed < 2 * READER_BACKLOG;
-         fed += sizeof junk) {
+    for (size_t fed = 0; more && fed < 2 * READER_BACKLOG; fed += sizeof junk) {
         assert_int_equal(send(pair.peer, junk, sizeof junk, 0), sizeof junk);
         more = conn_read(&pair.conn, &why, &broken);
     }

@@ -182,8 +182,8 @@ static void the_old_connection_is_killed_first(void **state)
     assert_int_equal(slots_at(&conn.slots, 0)->kind, SLOT_KILL);
     assert_int_equal(slots_at(&conn.slots, 1)->kind, SLOT_DEBT);
     assert_ptr_equal(slots_at(&conn.slots, 0)->owner, debt);
-    assert_int_equal(slots_at(&conn.slots, 0)->bytes +
-                         slots_at(&conn.slots, 1)->bytes,
+    assert_int_equal(
+        slots_at(&conn.slots, 0)->bytes + slots_at(&conn.slots, 1)->bytes,
         strlen(text));
 
     struct reply none = {.kind = REPLY_INTEGER, .integer = 0};

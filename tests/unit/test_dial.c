@@ -49,8 +49,7 @@ static struct endpoint to;
 static struct text error;
 static int fd;
 
-static void aim(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+static void aim(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static void aim(const char *format, ...)
 {
@@ -257,8 +256,7 @@ static void a_silent_address_has_its_share(void **state)
     assert_int_equal(start(1000), DIAL_WAIT);
     uint64_t half = 1000 + BUDGET / 2;
     assert_int_equal(dial_deadline(&dial), half);
-    assert_int_equal(
-        dial_step(&dial, &to, half - 1, &fd, &error), DIAL_WAIT);
+    assert_int_equal(dial_step(&dial, &to, half - 1, &fd, &error), DIAL_WAIT);
     enum dial_state next = dial_step(&dial, &to, half, &fd, &error);
     if (next == DIAL_WAIT) {
         struct pollfd waiting = {.fd = dial.fd, .events = POLLOUT};

@@ -358,6 +358,37 @@ static void reset_forgets(void **state)
     reader_free(NULL);
 }
 
+/* Every byte that is not part of a reply taken is something, also one that
+ * the parser has put aside. */
+static void idle_is_when_all_was_taken(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "+", "+OK", "+OK\r", "$", "$2\r\n", "$2\r\nab", "*", "*1\r\n",
+        "*2\r\n:1\r\n", "+OK\r\n"};
+
+    assert_true(reader_idle(reader));
+    none();
+    assert_true(reader_idle(reader));
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        feed(":1\r\n");
+        assert_false(reader_idle(reader));
+        next();
+        assert_true(reader_idle(reader));
+        none();
+        assert_true(reader_idle(reader));
+        feed(":2\r\n");
+        feed(parts[i]);
+        next();
+        assert_false(reader_idle(reader));
+        if (i + 1 < sizeof(parts) / sizeof(parts[0]))
+            none();
+        assert_false(reader_idle(reader));
+        assert_true(reader_reset(reader));
+        assert_true(reader_idle(reader));
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -374,6 +405,7 @@ int main(void)
         TEST(replies_taken_make_room),
         TEST(depth_costs_nothing),
         TEST(reset_forgets),
+        TEST(idle_is_when_all_was_taken),
     };
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
 }

@@ -124,8 +124,8 @@ static void turned_away_at_the_door(void **state)
     rig_submit(0);
     rig_push();
     rig_accept();
-    assert_ptr_equal(rig_reply("-ERR max number of clients reached\r\n"),
-        &rig.request[0]);
+    assert_ptr_equal(
+        rig_reply("-ERR max number of clients reached\r\n"), &rig.request[0]);
     rig_assert_fault(FAULT_RETRY, false, "max number of clients");
 }
 
@@ -207,7 +207,7 @@ static void a_full_socket_is_waited_for(void **state)
     assert_int_equal(fd.events, POLLIN);
 }
 
-/* ------------------------------------------------------------ how it is lost */
+/* ----------------------------------------------------------- how it is lost */
 
 static void lost_with_commands_under_way(void **state)
 {
