@@ -13,9 +13,10 @@
  *             ... it had run out before the work was done ...
  *     }
  *
- * A lock is a lease: it ends by itself after ttl_ms. Work that may take
- * longer asks nxl_lock_held() before each step that matters, and prolongs the
- * lease with nxl_lock_extend(). docs/guarantees.md says what is promised.
+ * For Linux with glibc. A lock is a lease: it ends by itself after ttl_ms. Work
+ * that may take longer asks nxl_lock_held() before each step that matters, and
+ * prolongs the lease with nxl_lock_extend(). docs/guarantees.md says what is
+ * promised.
  *
  * Units are in the names: _ms is milliseconds, _ns nanoseconds. Every string
  * argument is copied; the library keeps no pointer of the caller's but
@@ -113,8 +114,9 @@ const char *nxl_version(void);
 typedef struct nxl_client nxl_client;
 
 /* Zero in any member but size means its default. Start from
- * NXL_CLIENT_OPTIONS_INIT, or nxl_client_options_init() in C++; size 0 is
- * NXL_E_INVALID. Members are only ever added at the end. */
+ * NXL_CLIENT_OPTIONS_INIT, or nxl_client_options_init() in C++; size 0 (an
+ * options = {0}) is NXL_E_INVALID, and then nothing is written to errbuf
+ * either. Members are only ever added at the end. */
 typedef struct nxl_client_options {
     size_t size; /* sizeof of the structure the caller was compiled with */
     /* Bounds input and output of one call: name resolution, connect, AUTH,
@@ -135,7 +137,8 @@ typedef struct nxl_client_options {
      * 1 ... 32767. */
     int64_t keepalive_s;
     /* Where nxl_client_new() writes what is wrong, zero-ended, when it
-     * fails (there is no handle to ask then); may be NULL. */
+     * fails (there is no handle to ask then); untouched when it succeeds.
+     * May be NULL. */
     char *errbuf;
     size_t errbuf_size;
 } nxl_client_options;
@@ -161,17 +164,18 @@ void nxl_client_options_init(nxl_client_options *options);
 int nxl_client_new(nxl_client **client, const char *url,
     const nxl_client_options *options) NXL_MUST_USE;
 
-/* Ends the client and its connection; NULL is fine. Free its locks first: a
- * lock that is still there keeps working memory but every call on it returns
- * NXL_E_INVALID. Blocks while releases and clean-ups are unanswered, for
- * min(timeout_ms, 500 ms) at most; what is unanswered then ends by its ttl.
- * In a fork()ed child it closes the descriptors, sends nothing, and leaves the
- * memory alone: a thread that is not there may have been changing it. */
+/* Ends the client and its connection; NULL is fine. Free its locks first. One
+ * that is still there is released if it is held; its handle has to be freed all
+ * the same, and every other call on it returns NXL_E_INVALID. Blocks while
+ * releases and clean-ups are unanswered, for min(timeout_ms, 500 ms) at most;
+ * what is unanswered then ends by its ttl. In a fork()ed child it closes the
+ * descriptors, sends nothing, and leaves the memory alone: a thread that is not
+ * there may have been changing it. */
 void nxl_client_free(nxl_client *client);
 
 /* What went wrong last on this client, for a person: the server, its words,
- * the remedy. "" when nothing did. Valid until the thread's next call on this
- * client. Never NULL. */
+ * the remedy. "" when nothing did. A copy of this thread's own, valid until it
+ * calls this function again, for any client. Never NULL. */
 const char *nxl_client_errmsg(const nxl_client *client);
 
 /* One line about the server for a person (address, software and version,
@@ -210,9 +214,10 @@ typedef struct nxl_lock_options {
     /* Handed back in events; the library never looks at it. */
     void *user;
     /* Delay between two attempts while the name is busy: doubles from
-     * retry_min_ms (default 10) to retry_max_ms (default 250), each drawn at
-     * random from its upper half, and never beyond the end of the holder's
-     * lease. A small retry_max_ms loads the server with every waiter. */
+     * retry_min_ms (default 10) to retry_max_ms (default 250, or retry_min_ms
+     * if that is more), each drawn at random from its upper half, and never
+     * beyond the end of the holder's lease. Each 1 ... 3600000. A small
+     * retry_max_ms loads the server with every waiter. */
     int64_t retry_min_ms;
     int64_t retry_max_ms;
 } nxl_lock_options;
@@ -243,13 +248,18 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
 void nxl_lock_free(nxl_lock *lock);
 
 /* Acquires the name. Sends SET key token NX PX ttl, at once and then, while
- * the name is busy and wait_ms is not over, again with growing delays (SET
- * and PTTL). wait_ms: 0 tries once, NXL_FOREVER never gives up.
+ * wait_ms is not over, again with growing delays (SET and PTTL). wait_ms: 0
+ * tries once, NXL_FOREVER never gives up. What is tried again: a busy lock, a
+ * server that is down, silent, loading or out of memory. What ends the wait
+ * at once: a peer that is not the primary (READONLY, MOVED) or not Redis,
+ * denied access, a missing command. A handle whose lease has run out may
+ * acquire anew without a release.
  *
- * Blocks. wait_ms bounds the wait for a busy lock or a server that is down;
- * the call ends by start + max(wait_ms, timeout_ms).
+ * Blocks. The call ends by start + max(wait_ms, timeout_ms), and somewhat
+ * before that when another attempt could not end in time.
  *
- * NXL_OK: held, until nxl_lock_deadline(). NXL_BUSY: somebody else holds it.
+ * NXL_OK: held, until nxl_lock_deadline(). NXL_BUSY: somebody else holds it,
+ * or the key is used for something else (nxl_lock_inspect() tells).
  * NXL_UNKNOWN: not held, see there. NXL_LOST: it was granted, but its time
  * was over before this call could hand it over; it has been released.
  * NXL_CANCELLED. NXL_E_UNREACHABLE, _DENIED, _REFUSED, _NOT_REDIS,
@@ -258,7 +268,8 @@ void nxl_lock_free(nxl_lock *lock);
 int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
 
 /* Prolongs a held lock to at least ttl_ms from now; 0 is the lock's own ttl.
- * Never shortens. Sends one script (compare, PTTL, PEXPIRE).
+ * Never shortens; a key that somebody made permanent stays permanent. Sends
+ * one script (compare, PTTL, PEXPIRE).
  *
  * Blocks for timeout_ms at most, and not beyond the lock's deadline.
  * NXL_OK: the deadline moved. NXL_LOST: not held any more. NXL_UNKNOWN or an
@@ -277,10 +288,11 @@ int nxl_lock_release(nxl_lock *lock) NXL_MUST_USE;
 
 /* Takes over a lock held under token (of nxl_lock_token(), perhaps in another
  * process): afterwards this handle holds it until the end of the lease that
- * stands, and may extend and release it. The former owner learns nothing of
- * that, nor does this handle of a release there: keep the two in touch.
+ * stands (max_ttl_ms if the key has no end), and may extend and release it. The
+ * former owner learns nothing of that, nor does this handle of a release there:
+ * keep the two in touch.
  *
- * Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL).
+ * Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS).
  * NXL_OK: held. NXL_LOST: the name is free or another token stands there.
  * NXL_E_INVALID: not a token, or this handle holds one already. Errors as
  * nxl_lock_acquire(). */
@@ -289,7 +301,8 @@ int nxl_lock_adopt(nxl_lock *lock, const char *token) NXL_MUST_USE;
 /* Ends the operation in progress on this lock, from any thread: a blocked
  * call returns NXL_CANCELLED, a started one gets that event, and an acquire
  * is undone. Nothing in progress: nothing happens. A release is not
- * cancelled. Does not block. NXL_OK, NXL_E_FORKED. */
+ * cancelled. Does not block. NXL_OK, NXL_E_FORKED, NXL_E_INVALID (NULL, or its
+ * client has been freed). */
 int nxl_lock_cancel(nxl_lock *lock);
 
 /* True while this process may rely on the lock: held, and the local deadline
@@ -335,9 +348,9 @@ typedef struct nxl_holder {
 } nxl_holder;
 
 /* Asks who holds the name of this lock, which need not be held by it. Blocks
- * for timeout_ms at most; sends one script (EXISTS, GETRANGE, PTTL).
- * NXL_OK: *holder is filled. NXL_FREE: nobody. NXL_E_WRONG_TYPE: the key is
- * used for something else. Other errors as nxl_lock_acquire(). */
+ * for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS). holder may
+ * be NULL. NXL_OK: *holder is filled. NXL_FREE: nobody. NXL_E_WRONG_TYPE: the
+ * key is used for something else. Other errors as nxl_lock_acquire(). */
 int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 
 /* Removes exactly what nxl_lock_inspect() showed, if it still stands: a
@@ -376,7 +389,8 @@ int nxl_lock_inspect_start(nxl_lock *lock) NXL_MUST_USE;
 int nxl_lock_break_start(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
 
 /* After the event of an inspect that ended with NXL_OK: copies what it found.
- * NXL_OK, NXL_FREE, NXL_E_INVALID (no inspection has been made). No I/O. */
+ * NXL_OK, NXL_FREE, NXL_E_INVALID (no inspection has been made),
+ * NXL_E_FORKED. No I/O. */
 int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 
 /* Writes the descriptors to wait for, at most capacity, into fds, and into

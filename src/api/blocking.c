@@ -87,6 +87,7 @@ static int finish(struct nxl_client *client, struct operation *op)
     uint64_t now = clock_now();
     operation_drop_stale(op, now);
     engine_push(client, now);
+    engine_hurry(client);
     pthread_mutex_unlock(&client->mutex);
     return op->result;
 }
@@ -146,8 +147,8 @@ int nxl_lock_adopt(nxl_lock *lock, const char *token)
 int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder)
 {
     struct call call = {.kind = NXL_OP_INSPECT, .door = DOOR_BLOCKING};
-    int rc = holder ? block(lock, &call) : NXL_E_INVALID;
-    return rc == NXL_OK ? nxl_lock_holder(lock, holder) : rc;
+    int rc = block(lock, &call);
+    return rc == NXL_OK && holder ? nxl_lock_holder(lock, holder) : rc;
 }
 
 int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen)

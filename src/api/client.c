@@ -228,6 +228,7 @@ void nxl_client_free(nxl_client *client)
         client->servers[i].state = SERVER_DOWN;
     }
     client->closed = true;
+    engine_wake(client); /* a thread that is still in a call comes out */
     client_unref(client);
 }
 
@@ -235,8 +236,10 @@ const char *nxl_client_errmsg(const nxl_client *client)
 {
     /* A copy of this thread's own: others may write the next message. */
     static _Thread_local struct text copy;
-    if (!client || client_forked(client))
-        return "";
+    if (!client)
+        return "the client is NULL";
+    if (client_forked(client))
+        return MESSAGE_FORKED;
     pthread_mutex_t *mutex = (pthread_mutex_t *)&client->mutex;
     pthread_mutex_lock(mutex);
     copy = client->message;

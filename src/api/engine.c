@@ -70,6 +70,8 @@ static void take_event(
 void engine_process(struct nxl_client *client,
     const struct engine_events *events, uint64_t now)
 {
+    if (client->closed)
+        return; /* nothing is to be connected or sent any more */
     for (int i = 0; i < events->count; i++)
         take_event(client, &events->list[i], now);
     for (unsigned i = 0; i < client->server_count; i++) {

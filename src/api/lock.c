@@ -38,18 +38,27 @@ static int invalid_state(struct nxl_lock *lock, const struct call *call)
     return NXL_OK;
 }
 
+/* A lease that lapsed without a release is let go by what comes next. */
+static bool still_held(struct nxl_lock *lock, uint64_t now)
+{
+    if (lock->holding && now < atomic_load(&lock->deadline)) {
+        message_invalid(&lock->message,
+            "this lock is held already; release it, or use another handle");
+        return true;
+    }
+    if (lock->holding)
+        lock_let_go(lock, now);
+    return false;
+}
+
 static int call_acquire(struct nxl_lock *lock, int64_t wait_ms, uint64_t now)
 {
     if (wait_ms < NXL_FOREVER)
         return message_invalid(&lock->message,
             "wait_ms is %lld; write 0 or more, or NXL_FOREVER",
             (long long)wait_ms);
-    if (lock->holding) {
-        if (now < atomic_load(&lock->deadline))
-            return message_invalid(&lock->message,
-                "this lock is held already; release it first");
-        lock_let_go(lock, now); /* it lapsed and was not released */
-    }
+    if (still_held(lock, now))
+        return NXL_E_INVALID;
     operation_acquire(lock,
         wait_ms == NXL_FOREVER ? NEVER : ms_to_ns((uint64_t)wait_ms), now);
     return NXL_PENDING;
@@ -78,12 +87,10 @@ static int call_adopt(struct nxl_lock *lock, const char *token, uint64_t now)
         return message_invalid(&lock->message,
             "not a token; write UUID or UUID@label as nxl_lock_token() "
             "gives it");
-    if (lock->holding)
-        return message_invalid(&lock->message,
-            "this lock is held already; release it, or adopt with another "
-            "handle");
+    if (still_held(lock, now))
+        return NXL_E_INVALID;
     lock->token_len = strlen(token);
-    memcpy(lock->token, token, lock->token_len + 1);
+    memmove(lock->token, token, lock->token_len + 1); /* perhaps its own */
     lock->token_foreign = true;
     operation_round(lock, NXL_OP_ADOPT, now);
     return NXL_PENDING;
@@ -253,7 +260,9 @@ uint64_t nxl_lock_deadline(const nxl_lock *lock)
 {
     if (!lock || client_forked(lock->client))
         return 0;
-    return atomic_load_explicit(&lock->deadline, memory_order_acquire);
+    uint64_t deadline =
+        atomic_load_explicit(&lock->deadline, memory_order_acquire);
+    return clock_now() < deadline ? deadline : 0;
 }
 
 int64_t nxl_lock_remaining_ms(const nxl_lock *lock)
@@ -274,5 +283,9 @@ const char *nxl_lock_token(const nxl_lock *lock)
 
 const char *nxl_lock_errmsg(const nxl_lock *lock)
 {
-    return lock ? lock->message.data : "";
+    if (!lock)
+        return "the lock is NULL";
+    if (client_forked(lock->client))
+        return MESSAGE_FORKED;
+    return lock->message.data;
 }

@@ -201,6 +201,7 @@ int nxl_lock_cancel(nxl_lock *lock)
     if (client_forked(client))
         return NXL_E_FORKED;
     client_lock(client);
+    int rc = client->closed ? NXL_E_INVALID : NXL_OK;
     if (lock->operation.running && lock->operation.kind != NXL_OP_RELEASE) {
         uint64_t now = clock_now();
         operation_cancel(&lock->operation, now);
@@ -208,5 +209,5 @@ int nxl_lock_cancel(nxl_lock *lock)
         engine_wake(client);
     }
     client_unlock(client);
-    return NXL_OK;
+    return rc;
 }

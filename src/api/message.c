@@ -78,6 +78,18 @@ static void message_busy(struct nxl_lock *lock)
                     "something else (see nxl_lock_inspect)");
 }
 
+static const char *other_words(const struct operation *op)
+{
+    if (op->result == NXL_CANCELLED)
+        return "nxl_lock_cancel() ended it; nothing is held";
+    if (op->kind == NXL_OP_ACQUIRE)
+        return "granted, but its time was over before it could be handed "
+               "over; it is being released";
+    if (op->kind == NXL_OP_ADOPT)
+        return "the name is free, or held under another token";
+    return "the lease had run out, or the key was removed or taken";
+}
+
 void message_result(struct nxl_lock *lock, enum fault fault)
 {
     struct operation *op = &lock->operation;
@@ -99,7 +111,7 @@ void message_result(struct nxl_lock *lock, enum fault fault)
         return;
     }
     text_clear(t);
-    text_add(t, nxl_strerror(op->result));
+    text_add(t, other_words(op));
 }
 
 int message_invalid(struct text *message, const char *format, ...)

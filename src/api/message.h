@@ -5,6 +5,9 @@
 
 #include "api/client.h"
 
+#define MESSAGE_FORKED                                                         \
+    "this handle was made before fork(); make a new client in the child"
+
 enum nxl_result result_of_fault(enum fault fault);
 
 /* A server gave no decision. */

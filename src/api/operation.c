@@ -7,6 +7,7 @@
 #include "api/operation.h"
 
 #include "api/engine.h"
+#include "api/machine.h"
 #include "api/message.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -17,62 +18,6 @@
 #define BUDGET_MOST (500 * NS_PER_MS)
 #define AGAIN_FIRST (5 * NS_PER_MS)
 #define AGAIN_MOST (100 * NS_PER_MS)
-
-/* The two machines behind one face. */
-
-static bool is_acquire(const struct operation *op)
-{
-    return op->kind == NXL_OP_ACQUIRE;
-}
-
-static bool machine_next(struct operation *op, struct ask *ask)
-{
-    return is_acquire(op) ? acquire_next(&op->machine.acquire, ask)
-                          : round_next(&op->machine.round, ask);
-}
-
-static void machine_withdrawn(struct operation *op, unsigned server)
-{
-    if (is_acquire(op))
-        acquire_withdrawn(&op->machine.acquire, server);
-    else
-        round_withdrawn(&op->machine.round, server);
-}
-
-static void machine_outcome(struct operation *op, unsigned server,
-    const struct outcome *outcome, uint64_t now)
-{
-    if (is_acquire(op))
-        acquire_outcome(&op->machine.acquire, server, outcome, now);
-    else
-        round_outcome(&op->machine.round, server, outcome, now);
-}
-
-static void machine_cancel(struct operation *op)
-{
-    if (is_acquire(op))
-        acquire_cancel(&op->machine.acquire);
-    else
-        round_cancel(&op->machine.round);
-}
-
-static enum verdict machine_verdict(const struct operation *op)
-{
-    return is_acquire(op) ? acquire_verdict(&op->machine.acquire)
-                          : round_verdict(&op->machine.round);
-}
-
-static uint64_t machine_wake(const struct operation *op)
-{
-    return is_acquire(op) ? acquire_wake(&op->machine.acquire)
-                          : round_wake(&op->machine.round);
-}
-
-static enum fault machine_fault(const struct operation *op)
-{
-    return is_acquire(op) ? op->machine.acquire.fault
-                          : op->machine.round.fault;
-}
 
 /* ------------------------------------------------------------- completing */
 
@@ -123,6 +68,11 @@ static void forget_deadline(struct nxl_lock *lock)
     atomic_store_explicit(&lock->deadline, 0, memory_order_release);
 }
 
+static struct slice own_token(const struct nxl_lock *lock)
+{
+    return (struct slice){lock->token, lock->token_len};
+}
+
 /* What the verdict means for the lease. */
 static void settle_lease(struct operation *op, uint64_t now)
 {
@@ -145,6 +95,9 @@ static void settle_lease(struct operation *op, uint64_t now)
             set_deadline(lock, op->machine.round.deadline);
         else
             op->result = NXL_LOST;
+    } else if (op->result == NXL_OK && op->kind == NXL_OP_BREAK &&
+               slice_equal(lock->verb.token, own_token(lock))) {
+        forget_deadline(lock); /* it broke its own */
     }
 }
 
@@ -170,7 +123,7 @@ static bool fresh_token(struct nxl_lock *lock)
         lock->token_foreign = false;
     }
     token_stamp(lock->token, random);
-    lock->verb.token = (struct slice){lock->token, lock->token_len};
+    lock->verb.token = own_token(lock);
     return true;
 }
 
@@ -241,8 +194,7 @@ static void note_seen(struct nxl_lock *lock, const struct outcome *outcome)
     seen->value_length = len;
     seen->left_ms = outcome->left_ms;
     seen->ours = lock->holding &&
-                 slice_equal(outcome->value,
-                     (struct slice){lock->token, lock->token_len});
+                 slice_equal(outcome->value, own_token(lock));
 }
 
 void operation_outcome(
@@ -287,8 +239,7 @@ void operation_discard(struct operation *op, uint64_t now)
     for (unsigned i = 0; i < lock->client->server_count; i++)
         server_abandon(
             &lock->client->servers[i], &lock->requests[i], true, now);
-    timer_stop(&lock->client->timers, &op->timer);
-    op->running = false;
+    complete(op, NXL_UNKNOWN, now);
 }
 
 /* ---------------------------------------------------------------- starting */
@@ -367,7 +318,7 @@ void operation_extend(struct nxl_lock *lock, uint32_t ttl_ms, uint64_t now)
     uint64_t end = deadline_after(now, lock->client->timeout_ns);
     begin(lock, NXL_OP_EXTEND);
     lock->verb.ttl_ms = ttl_ms;
-    lock->verb.token = (struct slice){lock->token, lock->token_len};
+    lock->verb.token = own_token(lock);
     if (guarded(GUARD_LAPSED))
         end = earlier(end, atomic_load(&lock->deadline));
     start_round(lock, ROUND_EXTEND, VERB_EXTEND, end, now);
@@ -381,7 +332,7 @@ void operation_release(struct nxl_lock *lock, uint64_t now)
     for (unsigned i = 0; i < lock->client->server_count; i++)
         (void)request_prepare(&lock->requests[i], lock->verb.key);
     lock->verb.ttl_ms = lock->client->max_ttl_ms;
-    lock->verb.token = (struct slice){lock->token, lock->token_len};
+    lock->verb.token = own_token(lock);
     start_round(lock, ROUND_RELEASE, VERB_RELEASE,
         deadline_after(now, lock->client->timeout_ns), now);
 }
@@ -396,7 +347,7 @@ void operation_round(
         lock->verb.token = (struct slice){lock->target, lock->target_len};
         start_round(lock, ROUND_RELEASE, VERB_RELEASE, end, now);
     } else if (kind == NXL_OP_ADOPT) {
-        lock->verb.token = (struct slice){lock->token, lock->token_len};
+        lock->verb.token = own_token(lock);
         start_round(lock, ROUND_ADOPT, VERB_INSPECT, end, now);
     } else {
         lock->seen.size = 0;
@@ -424,13 +375,15 @@ void operation_drop_stale(struct operation *op, uint64_t now)
     message_result(lock, FAULT_NONE);
     if (op->kind == NXL_OP_EXTEND)
         forget_deadline(lock);
+    else if (op->kind == NXL_OP_ADOPT)
+        set_deadline(lock, 0); /* the token's owner may be alive */
     else
         lock_let_go(lock, now);
 }
 
 void lock_let_go(struct nxl_lock *lock, uint64_t now)
 {
-    struct slice token = {lock->token, lock->token_len};
+    struct slice token = own_token(lock);
     set_deadline(lock, 0);
     for (unsigned i = 0; i < lock->client->server_count; i++) {
         struct request *r = &lock->requests[i];

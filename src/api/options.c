@@ -63,7 +63,8 @@ bool options_ttl(
 {
     if (ttl_ms > client->max_ttl_ms)
         message_invalid(error,
-            "ttl_ms is %lld; max_ttl_ms of this client is %u",
+            "ttl_ms is %lld; max_ttl_ms of this client is %u (a client option "
+            "and a URL parameter)",
             (long long)ttl_ms, client->max_ttl_ms);
     else if (ttl_ms < 1 ||
              !lease_usable((uint32_t)ttl_ms, client->drift_ppm))

@@ -105,7 +105,8 @@ static void settle(struct acquire *a)
 static void end_round(struct acquire *a)
 {
     uint64_t took = a->now - a->round_started;
-    a->longest_round = later(a->longest_round, took);
+    if (!a->silent) /* silence does not tell how long a round takes */
+        a->longest_round = later(a->longest_round, took);
     if (a->round_fault != FAULT_NONE)
         a->fault = a->round_fault;
     a->phase = PHASE_ENDING;

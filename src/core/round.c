@@ -120,7 +120,9 @@ static uint64_t mine_until(
         ttl_ms = r->terms.ttl_ms;
     else if (r->terms.kind != ROUND_ADOPT)
         return 0;
-    else if (left_ms == LEFT_FOREVER || left_ms > MAX_TTL_MS)
+    else if (left_ms == LEFT_FOREVER) /* no promise to read off that */
+        ttl_ms = r->terms.ttl_ms;
+    else if (left_ms > MAX_TTL_MS)
         ttl_ms = MAX_TTL_MS;
     else if (left_ms > 0)
         ttl_ms = (uint32_t)left_ms;

@@ -23,7 +23,7 @@ enum round_kind { ROUND_EXTEND, ROUND_RELEASE, ROUND_ADOPT, ROUND_INSPECT };
 struct round_terms {
     enum round_kind kind;
     unsigned servers;
-    uint32_t ttl_ms; /* EXTEND: asked for */
+    uint32_t ttl_ms; /* EXTEND: asked for. ADOPT: of a key without an end */
     uint32_t drift_ppm;
     uint64_t end; /* the call ends */
 };

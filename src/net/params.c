@@ -96,7 +96,7 @@ bool url_param_check(const char *name, int64_t value, struct text *error)
         value <= rows[row].high)
         return true;
     text_clear(error);
-    text_addf(error, "%s ", name);
+    text_addf(error, "%s was given as %lld; it ", name, (long long)value);
     if (row < COUNT)
         param_describe(row, error);
     else

@@ -123,8 +123,8 @@ static void timed(struct exchange *x, const struct reply *reply)
 
 static void extended(struct exchange *x, const struct reply *reply)
 {
-    if (reply->kind == REPLY_INTEGER && reply->integer >= 0)
-        decide(x, OUTCOME_MINE, reply->integer);
+    if (reply->kind == REPLY_INTEGER && reply->integer >= -1)
+        decide(x, OUTCOME_MINE, left_of(reply->integer));
     else if (reply->kind == REPLY_INTEGER && reply->integer == -2)
         decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     else if (reply->kind == REPLY_ERROR)

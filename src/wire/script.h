@@ -17,7 +17,7 @@ struct script {
 };
 
 enum script_id {
-    SCRIPT_EXTEND,  /* KEYS key  ARGV token, ttl  ->  left ms, or -2 */
+    SCRIPT_EXTEND,  /* KEYS key  ARGV token, ttl  ->  left ms, -1, or -2 */
     SCRIPT_INSPECT, /* KEYS key  ->  {value up to 512 bytes, left}, or {} */
     SCRIPT_RELEASE, /* KEYS key  ARGV token  ->  1 deleted, 0 not there */
     SCRIPTS

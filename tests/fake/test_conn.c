@@ -134,7 +134,7 @@ static const struct nonsense nonsenses[] = {
     {SET_T, "~0", NXL_UNKNOWN},
     {SET_T, ">1\\r\\n+OK", NXL_UNKNOWN},
     {SET_T, "!5\\r\\nERROR", NXL_UNKNOWN},
-    {EXTEND_T, ":-1", NXL_UNKNOWN},
+    {EXTEND_T, ":-3", NXL_UNKNOWN},
     {EXTEND_T, ":-3", NXL_UNKNOWN},
     {EXTEND_T, "+OK", NXL_UNKNOWN},
     {EXTEND_T, "$-1", NXL_UNKNOWN},

@@ -342,7 +342,7 @@ static void expect_no_hang(void *argument)
     expect(nxl_lock_acquire(h->lock, 1000) == NXL_E_FORKED);
     expect(!nxl_lock_held(h->lock));
     expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
-    expect(*nxl_client_errmsg(h->client) == '\0');
+    expect(strstr(nxl_client_errmsg(h->client), "fork()") != NULL);
     /* A sanitizer's own malloc may be stuck here. */
     if (!LIVE_INSTRUMENTED) {
         nxl_client *client;

@@ -23,7 +23,7 @@ static void nobody_holds_it(void **state)
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder seen = {0};
     assert_result(nxl_lock_inspect(lock, &seen), NXL_FREE, lock);
-    assert_int_equal(nxl_lock_inspect(lock, NULL), NXL_E_INVALID);
+    assert_result(nxl_lock_inspect(lock, NULL), NXL_FREE, lock);
     assert_false(redis_exists(&server, "job"));
     end(lock, client);
 }
@@ -190,7 +190,7 @@ static void break_needs_something_seen(void **state)
     end(lock, client);
 }
 
-/* Breaking one's own lock: the handle learns of it as of any other loss. */
+/* Breaking one's own lock: the handle knows at once. */
 static void own_lock_is_broken(void **state)
 {
     (void)state;
@@ -200,9 +200,9 @@ static void own_lock_is_broken(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
+    assert_false(nxl_lock_held(lock));
     assert_false(redis_exists(&server, "job"));
     assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
-    assert_false(nxl_lock_held(lock));
     end(lock, client);
 }
 
@@ -267,6 +267,31 @@ static void adopted_lease_ends_with_the_key(void **state)
     end(lock, client);
 }
 
+/* Somebody made the key permanent. To give it an end that is before the
+ * deadline known here would let a second holder in. */
+static void permanent_key_is_never_shortened(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(redis_run(&server, "PERSIST", "job", NULL), 1);
+    assert_result(nxl_lock_extend(lock, 1000), NXL_OK, lock);
+    assert_int_equal(redis_pttl(&server, "job"), -1);
+    nxl_lock *other = new_lock(client, "job", 5000);
+    uint64_t before = nxl_now_ns();
+    assert_result(
+        nxl_lock_adopt(other, nxl_lock_token(lock)), NXL_OK, other);
+    assert_true(nxl_lock_deadline(other) >= before); /* max_ttl_ms, 60 s */
+    assert_between(nxl_lock_remaining_ms(other), 50000, 60000);
+    assert_result(nxl_lock_extend(other, 1000), NXL_OK, other);
+    assert_int_equal(redis_pttl(&server, "job"), -1);
+    assert_result(nxl_lock_release(other), NXL_OK, other);
+    assert_false(redis_exists(&server, "job"));
+    nxl_lock_free(lock);
+    end(other, client);
+}
+
 static void only_the_token_that_stands_is_adopted(void **state)
 {
     (void)state;
@@ -316,6 +341,7 @@ int main(void)
         live_test(own_lock_is_broken),
         live_test(token_is_taken_over),
         live_test(adopted_lease_ends_with_the_key),
+        live_test(permanent_key_is_never_shortened),
         live_test(only_the_token_that_stands_is_adopted),
     };
     return live_run("inspect");

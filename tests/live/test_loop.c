@@ -256,6 +256,31 @@ static void a_stale_grant_is_lost_and_released(void **state)
     end(lock, client);
 }
 
+/* Its owner is alive, and may have prolonged it: what came too late here is
+ * no reason to delete it. */
+static void a_stale_adoption_deletes_nothing(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client(""), *owners = new_client("");
+    nxl_lock *owner = new_lock(owners, "name", 200);
+    nxl_lock *lock = new_lock(client, "name", 200);
+
+    assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
+    assert_result(
+        nxl_lock_adopt_start(lock, nxl_lock_token(owner)), NXL_PENDING, lock);
+    loop_until_true(client, nxl_lock_held(lock));
+    assert_result(nxl_lock_extend(owner, 30000), NXL_OK, owner);
+    while (nxl_lock_held(lock))
+        test_pause_ms(1);
+    loop_take(client);
+    loop_check(&loop.event[0], lock, NXL_OP_ADOPT, NXL_LOST);
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    assert_value("name", nxl_lock_token(owner));
+    assert_true(nxl_lock_held(owner));
+    end(owner, owners);
+}
+
 static void an_extend_that_comes_too_late(void **state)
 {
     (void)state;
@@ -330,6 +355,7 @@ int main(void)
         loop_test(cancelled),
         loop_test(a_release_is_not_cancelled),
         loop_test(a_stale_grant_is_lost_and_released),
+        loop_test(a_stale_adoption_deletes_nothing),
         loop_test(an_extend_that_comes_too_late),
         loop_test_poll(a_loop_client_does_not_block),
         loop_test_poll(a_blocking_client_does_not_loop),

@@ -115,6 +115,11 @@ static void old_silence_does_not_hide_an_error(void **state)
             say(&a, 0, busy(LEFT_UNKNOWN), now);
     } while (acquire_wake(&a) < T0 + 400 * MS);
     say(&a, 0, refused(FAULT_RETRY), now);
+    while (acquire_verdict(&a) == VERDICT_OPEN) {
+        now = next_round(&a);
+        drain(&a, (char[WORDS_MAX]){0});
+        say(&a, 0, refused(FAULT_RETRY), now);
+    }
     assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
 }
 

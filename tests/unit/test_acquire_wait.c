@@ -210,10 +210,24 @@ static void silent_then_no_time(void **state)
 {
     (void)state;
     struct acquire a;
-    start(&a, 1, 150 * MS, 150 * MS);
+    start(&a, 1, BUDGET, BUDGET);
     acquire_tick(&a, T0 + BUDGET);
     assert_asks(&a, "U0");
     assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
+}
+
+/* A round that nobody answered does not tell how long one takes: the rest of
+ * the wait is used. */
+static void silence_is_not_a_long_round(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, 150 * MS, 150 * MS);
+    acquire_tick(&a, T0 + BUDGET);
+    assert_asks(&a, "U0");
+    assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
+    next_round(&a);
+    assert_asks(&a, "T S0");
 }
 
 static void passing_fault_is_tried_again(void **state)
@@ -298,6 +312,7 @@ int main(void)
         cmocka_unit_test(last_round_can_end_in_time),
         cmocka_unit_test(no_time_for_another_round),
         cmocka_unit_test(silent_then_no_time),
+        cmocka_unit_test(silence_is_not_a_long_round),
         cmocka_unit_test(passing_fault_is_tried_again),
         cmocka_unit_test(lasting_fault_is_final),
         cmocka_unit_test(late_grant_is_tried_again),

@@ -219,7 +219,7 @@ static void test_extend(void **state)
     assert_outcome(v, integer(-2), OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     assert_refused(v, "READONLY x", FAULT_ELSEWHERE);
     assert_refused(v, "ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED);
-    assert_broken(v, integer(-1));
+    assert_outcome(v, integer(-1), OUTCOME_MINE, LEFT_FOREVER);
     assert_broken(v, integer(-3));
     assert_broken(v, nil);
     assert_broken(v, words(REPLY_STATUS, "OK"));

@@ -80,10 +80,11 @@ static void numbers_have_bounds(void **state)
         assert_memory_equal(&s, &expected, sizeof(s));
     }
     url_param_check("timeout_ms", 9, &error);
-    assert_string_equal(error.data, "timeout_ms is a number from 10 to 600000");
+    assert_string_equal(error.data,
+        "timeout_ms was given as 9; it is a number from 10 to 600000");
     assert_false(url_param_check("prefix", 5, &error));
     assert_false(url_param_check("nothing", 5, &error));
-    assert_contains(error.data, "nothing is no parameter");
+    assert_contains(error.data, "it is no parameter");
 }
 
 static void help_tells_the_bounds(void **state)
