@@ -95,7 +95,9 @@ enum nxl_result {
     NXL_E_NOT_REDIS = -9,
     /* The server lacks what this needs; the message names the command. */
     NXL_E_UNSUPPORTED = -10,
-    /* Any other error of the server; the message carries its words. */
+    /* Any other error of the server; the message carries its words. (Where
+     * something may have been applied the result is NXL_UNKNOWN: words that no
+     * Redis server has may be a proxy's own.) */
     NXL_E_SERVER = -11,
     /* The handle was made before fork() and this is the child. */
     NXL_E_FORKED = -12
@@ -263,7 +265,7 @@ void nxl_lock_free(nxl_lock *lock);
  * NXL_UNKNOWN: not held, see there. NXL_LOST: it was granted, but its time
  * was over before this call could hand it over; it has been released.
  * NXL_CANCELLED. NXL_E_UNREACHABLE, _DENIED, _REFUSED, _NOT_REDIS,
- * _UNSUPPORTED, _SERVER: not held, and the server applied nothing.
+ * _UNSUPPORTED: not held, and the server applied nothing.
  * NXL_E_INVALID: held already, or an operation is in progress. */
 int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
 

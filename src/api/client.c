@@ -34,7 +34,7 @@ static void close_descriptors(struct nxl_client *client)
         struct server *s = &client->servers[i];
         if (s->conn.fd >= 0)
             close(s->conn.fd);
-        if (dial_busy(&s->dial) && s->dial.fd >= 0)
+        if (s->dial.fd >= 0)
             close(s->dial.fd);
         s->conn.fd = s->dial.fd = -1;
     }
@@ -223,7 +223,7 @@ void nxl_client_free(nxl_client *client)
     }
     settle(client);
     for (unsigned i = 0; i < client->server_count; i++) {
-        dial_cancel(&client->servers[i].dial);
+        dial_free(&client->servers[i].dial);
         conn_close(&client->servers[i].conn);
         client->servers[i].state = SERVER_DOWN;
     }

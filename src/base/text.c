@@ -33,8 +33,22 @@ void text_add(struct text *t, const char *words)
     add(t, words, strlen(words));
 }
 
+/* Redis says it since 4.0 of a command that it does not know. */
+static struct slice without_arguments(struct slice bytes)
+{
+    static const char echo[] = ", with args beginning with";
+    const char *at = NULL;
+
+    if (bytes.len > 0)
+        at = memmem(bytes.data, bytes.len, echo, sizeof echo - 1);
+    if (at)
+        bytes.len = (size_t)(at - bytes.data);
+    return bytes;
+}
+
 void text_add_foreign(struct text *t, struct slice bytes)
 {
+    bytes = without_arguments(bytes);
     static const char digits[] = "0123456789abcdef";
     size_t shown = bytes.len < FOREIGN_MAX ? bytes.len : FOREIGN_MAX;
 

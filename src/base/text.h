@@ -19,7 +19,8 @@ struct text {
 void text_clear(struct text *t);
 void text_add(struct text *t, const char *words);
 /* Foreign bytes: anything but printable ASCII becomes \xNN; at most 200
- * bytes of it are shown. */
+ * bytes of it are shown, and nothing of what a server repeats of a command's
+ * arguments, which may be a password or a token. */
 void text_add_foreign(struct text *t, struct slice bytes);
 void text_addf(struct text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

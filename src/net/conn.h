@@ -21,6 +21,10 @@ struct conn {
     const struct transport *transport;
     struct buf out;
     struct slots slots;
+    uint64_t unsent; /* number of the first slot whose command has not begun
+                      * to leave */
+    size_t part;     /* bytes to come of the command that is partly gone */
+    size_t holes;    /* bytes in out of commands that were taken back */
     struct reader *reader; /* made with the first connection */
     size_t dropped;        /* slots nobody listens to */
     bool blocked;          /* the socket took no more bytes: poll for room */
@@ -40,11 +44,15 @@ bool conn_flush(struct conn *c, struct text *why);
 bool conn_read(struct conn *c, struct text *why, bool *broken);
 
 /* How many of the newest slots belong to commands of which not a byte has
- * left. */
+ * left, or are holes behind those. */
 size_t conn_unsent_slots(const struct conn *c);
 
-/* Takes the n slots from index on, and their bytes, back out; they are among
- * the unsent ones. */
-void conn_withdraw(struct conn *c, size_t index, size_t n);
+/* Takes the n slots from number on, and their bytes, back out; they are a
+ * whole group, and among the unsent ones. No other slot's number changes. */
+void conn_withdraw(struct conn *c, uint64_t number, size_t n);
+
+/* Takes out the slot whose reply has come: the oldest, which has begun to
+ * leave. */
+struct slot conn_pop(struct conn *c);
 
 #endif

@@ -21,6 +21,7 @@ struct debt *debt_new(struct slice key, size_t token_room)
     if (!d)
         return NULL;
     list_init(&d->node);
+    list_init(&d->owed);
     memcpy(d->bytes, key.data, key.len);
     d->verb.kind = VERB_RELEASE;
     d->verb.key = (struct slice){d->bytes, key.len};
@@ -33,6 +34,7 @@ void debt_free(struct debt *d)
     if (!d)
         return;
     list_remove(&d->node);
+    list_remove(&d->owed);
     free(d);
 }
 
@@ -97,6 +99,7 @@ bool debt_send(
         return false;
     }
     d->state = DEBT_SENT;
+    list_remove(&d->owed);
     return true;
 }
 
@@ -136,8 +139,12 @@ void debt_acquire_refused(struct debt *d, uint64_t now)
 void debt_cut_off(
     struct debt *d, int64_t client_id, const char *run_id, uint64_t now)
 {
+    if (!d->cut)
+        d->next_try = now;
+    else if (d->state == DEBT_SENT) /* two slots of it are one failure */
+        try_later(d, now);
+    d->cut = true;
     d->state = DEBT_OWED;
-    d->next_try = now;
     if (d->until == NEVER)
         d->until = deadline_after(now, d->ttl_ns);
     if (!d->exact) /* its acquire went on an older connection than this */

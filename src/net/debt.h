@@ -24,9 +24,11 @@
 
 struct debt {
     struct list node; /* in the server's debts */
+    struct list owed; /* ... and in those of them that are DEBT_OWED */
     enum { DEBT_OWED, DEBT_SENT } state;
     bool may_come; /* an acquire of it may still be applied */
     bool exact;    /* the compare-and-delete on its way comes after it */
+    bool cut;      /* a connection was lost with it */
     bool killed;   /* CLIENT KILL of the old connection was acknowledged */
     int64_t old_client; /* CLIENT ID of that connection; 0: unknown */
     char old_run_id[41];
@@ -41,11 +43,12 @@ struct debt {
 struct debt *debt_new(struct slice key, size_t token_room);
 void debt_free(struct debt *d);
 
-/* Fills in what is owed; the caller then puts it into the server's list. */
+/* Fills in what is owed; the caller then puts it into the server's lists. */
 void debt_incur(struct debt *d, struct slice token, uint32_t ttl_ms,
     bool may_come, uint64_t now);
 
-/* Appends what is due to the connection and its slots. NULL facts: none.
+/* Appends what is due to the connection and its slots, and takes it out of
+ * the owed; with an answer or a cut the caller puts it back. NULL facts: none.
  * Returns false when memory ran out (the debt is tried again later). */
 bool debt_send(
     struct debt *d, struct conn *c, const struct facts *facts, uint64_t now);
@@ -61,7 +64,9 @@ void debt_acquire_answered(struct debt *d, uint64_t now);
 void debt_acquire_refused(struct debt *d, uint64_t now);
 
 /* The connection on which its acquire or its compare-and-delete went is
- * gone: what the server told of it, run_id being 41 bytes. */
+ * gone: what the server told of it, run_id being 41 bytes. After the first
+ * one it is tried again at once; then the delays grow, for it may be the
+ * compare-and-delete that the server ends connections at. */
 void debt_cut_off(
     struct debt *d, int64_t client_id, const char *run_id, uint64_t now);
 

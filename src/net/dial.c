@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: at most one descriptor of ours is open while dialling, and it is
- * closed on every way out but DIAL_CONNECTED; nothing here blocks.
+ * Keeps: at most one descriptor is open, and it is d->fd. A socket's is
+ * closed on every way out but DIAL_CONNECTED; a look-up's stays, unwatched,
+ * until the look-up is over or dial_free. Nothing here blocks.
  */
 #include "net/dial.h"
 
@@ -10,6 +11,10 @@
 
 #include "base/deadline.h"
 #include "net/socket.h"
+
+/* That a name is not known is believed for so long after the attempt that
+ * asked. What it leads to is always tried: that shows whether it is true. */
+#define FAILURE_KEEPS (10 * NS_PER_S)
 
 static enum dial_state fail(struct dial *d)
 {
@@ -51,18 +56,33 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
     return fail(d);
 }
 
+/* Begins a look-up, or goes on with the one of an attempt given up. */
+static enum resolve_state look_up(struct dial *d, const struct endpoint *to,
+    bool is_late, struct text *error)
+{
+    if (d->job) {
+        enum resolve_state state = resolve_poll(d->job, &d->found, error);
+        if (state != RESOLVE_FAILED || !is_late)
+            return state;
+        d->job = NULL;
+    }
+    return resolve_start(
+        to->host, to->port, &d->found, &d->job, &d->fd, error);
+}
+
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     uint64_t now, uint64_t end, int *fd, struct text *error)
 {
-    *d = (struct dial){.watch = d->watch, .key = d->key, .fd = -1,
-        .end = end, .address_end = NEVER};
+    bool is_late = now > deadline_after(d->end, FAILURE_KEEPS);
+    *d = (struct dial){.watch = d->watch, .key = d->key, .job = d->job,
+        .fd = d->job ? d->fd : -1, .end = end, .address_end = NEVER};
     if (to->path) {
         *fd = socket_open_unix(to->path, error);
         return *fd >= 0 ? DIAL_CONNECTED : DIAL_FAILED;
     }
-    switch (resolve_start(
-        to->host, to->port, &d->found, &d->job, &d->fd, error)) {
+    switch (look_up(d, to, is_late, error)) {
     case RESOLVE_DONE:
+        d->job = NULL;
         d->fd = -1;
         return try_next(d, to, now, fd, error);
     case RESOLVE_WAIT:
@@ -74,6 +94,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         return fail(d);
     case RESOLVE_FAILED:
         d->job = NULL;
+        d->fd = -1;
         break;
     }
     return fail(d);
@@ -134,11 +155,17 @@ void dial_cancel(struct dial *d)
 {
     if (d->stage != DIAL_IDLE)
         watch_drop(d->watch, d->fd);
-    if (d->stage == DIAL_LOOKING_UP)
-        resolve_abandon(d->job); /* the descriptor is the look-up's */
-    else if (d->stage == DIAL_TRYING && d->fd >= 0)
+    if (d->stage == DIAL_TRYING && d->fd >= 0)
         close(d->fd);
     d->stage = DIAL_IDLE;
+    if (!d->job)
+        d->fd = -1;
+}
+
+void dial_free(struct dial *d)
+{
+    dial_cancel(d);
+    resolve_abandon(d->job); /* the descriptor is the look-up's */
     d->job = NULL;
     d->fd = -1;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From an endpoint to a connected descriptor: look the name up, then try its
- * addresses in turn, none of them for longer than its share of the time.
+ * addresses in turn, none of them for longer than its share of the time. A
+ * look-up that takes longer than an attempt is kept for the next one, so it
+ * ends some time, and there is never more than one.
  */
 #ifndef NXLOCK_NET_DIAL_H
 #define NXLOCK_NET_DIAL_H
@@ -14,8 +16,8 @@ struct dial {
     enum { DIAL_IDLE, DIAL_LOOKING_UP, DIAL_TRYING } stage;
     const struct watch *watch; /* outlives every start */
     unsigned key;
-    struct resolve *job;
-    int fd; /* to poll: the look-up's or the socket's */
+    struct resolve *job; /* may be there when idle: of an attempt given up */
+    int fd; /* the look-up's or the socket's; to poll, unless idle */
     struct addresses found;
     size_t next; /* address to try after the present one */
     uint64_t end, address_end;
@@ -23,15 +25,18 @@ struct dial {
 
 enum dial_state { DIAL_CONNECTED, DIAL_WAIT, DIAL_FAILED };
 
-/* Begins; the whole has to be done by end. CONNECTED: *fd is the caller's.
- * FAILED: *error says why and the dial is idle again. */
+/* Begins, always to the same endpoint; the whole has to be done by end.
+ * CONNECTED: *fd is the caller's. FAILED: *error says why and the dial is
+ * idle again. */
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     uint64_t now, uint64_t end, int *fd, struct text *error);
 /* When its descriptor is ready or dial_deadline has come. */
 enum dial_state dial_step(struct dial *d, const struct endpoint *to,
     uint64_t now, int *fd, struct text *error);
-/* Gives up; harmless when idle. */
+/* Gives up this attempt, but keeps a look-up; harmless when idle. */
 void dial_cancel(struct dial *d);
+/* The end: gives up a look-up too. Nothing is left to be freed. */
+void dial_free(struct dial *d);
 
 static inline bool dial_busy(const struct dial *d)
 {

@@ -76,8 +76,14 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t len)
     default:
         return refuse(r, "a reply of protocol RESP3, which was not asked for");
     }
-    if (len > sizeof(r->text) - r->text_used)
-        return refuse(r, "a reply longer than any this library asks for");
+    size_t room = sizeof(r->text) - r->text_used;
+    if (len > room) {
+        /* Part of an array may be a value that something is decided by. */
+        if (reply->kind != REPLY_STRING || task->parent)
+            return refuse(r, "a reply longer than any this library asks for");
+        reply->cut = true;
+        len = room;
+    }
 
     /* The caller's bytes move as soon as this function has returned. */
     char *copy = r->text + r->text_used;
@@ -214,6 +220,25 @@ bool reader_reset(struct reader *r)
     return true;
 }
 
+/* The backlog that is allowed now. A string's type has been taken off the
+ * parser's buffer when it waits for the rest; the buffer is zero-ended. */
+static size_t limit(const redisReader *parser)
+{
+    if (parser->ridx != 0 || parser->len == parser->pos)
+        return READER_BACKLOG;
+#if HIREDIS_MAJOR >= 1
+    int type = parser->task[0]->type;
+#else
+    int type = parser->rstack[0].type;
+#endif
+    const char *number = parser->buf + parser->pos;
+    char *end;
+    unsigned long long announced = strtoull(number, &end, 10);
+    bool awaited = type == REDIS_REPLY_STRING && end > number &&
+                   *end == '\r' && announced <= READER_STRING;
+    return awaited ? READER_BACKLOG + READER_STRING : READER_BACKLOG;
+}
+
 bool reader_feed(struct reader *r, const void *bytes, size_t len)
 {
     if (r->broken)
@@ -223,11 +248,12 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
 
     r->behind = true;
     size_t backlog = r->parser->len - r->parser->pos;
-    if (len > READER_BACKLOG - backlog) {
+    size_t most = limit(r->parser);
+    if (backlog > most || len > most - backlog) {
         r->broken = true;
         text_clear(&r->error);
-        text_addf(&r->error, "more than %d bytes without a reply to take",
-            READER_BACKLOG);
+        text_addf(
+            &r->error, "more than %zu bytes without a reply to take", most);
         return false;
     }
     if (redisReaderFeed(r->parser, bytes, len) != REDIS_OK) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes to replies, by hiredis' reader with our own object functions: no
- * reply allocates, an array holds REPLY_ITEMS items and no arrays, a string
- * is kept up to READER_TEXT bytes (INFO is the longest), and what is fed but
- * not consumed is capped, on every hiredis version. Anything beyond is a
- * broken protocol, after which the connection can only be closed.
+ * reply allocates, an array holds REPLY_ITEMS items and no arrays, and what
+ * is fed but not consumed is capped, on every hiredis version. Of a string
+ * READER_TEXT bytes are kept; a longer one is cut there and says so, because
+ * INFO has no limit (a line for each database, and for each error code) and
+ * what matters in it comes first. Anything else beyond is a broken protocol,
+ * after which the connection can only be closed.
  */
 #ifndef NXLOCK_NET_READER_H
 #define NXLOCK_NET_READER_H
@@ -13,8 +15,11 @@
 
 #include "wire/reply.h"
 
-#define READER_TEXT 32768     /* bytes of strings of one reply */
+#define READER_TEXT 32768 /* bytes of strings of one reply */
 #define READER_BACKLOG 262144 /* fed, complete or not, and not yet taken */
+/* That much more while a string is awaited whose length is known and at most
+ * this: of a long INFO the parser wants to see all before it gives any. */
+#define READER_STRING 1048576
 
 struct reader;
 

@@ -31,7 +31,7 @@ void request_fail(
 {
     r->state = REQUEST_FAILED;
     r->fault = fault;
-    r->unsure = unsure;
+    r->unsure = r->cut = unsure;
     list_append(&s->failed, &r->node);
 }
 
@@ -56,6 +56,7 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     unsigned due = exchange_encode(&r->exchange, &c->out);
     if (!due)
         return false;
+    r->slot = slots_end(&c->slots);
     for (unsigned i = 0; i < due; i++)
         slots_push(&c->slots, (struct slot){SLOT_REQUEST, r, now,
                                   i == 0 ? buf_len(&c->out) - before : 0});
@@ -107,6 +108,13 @@ static void wait_again(struct server *s, struct request *r)
     list_append(&s->waiting, &r->node);
 }
 
+/* d may still be among the owed. */
+static void owe_again(struct server *s, struct debt *d)
+{
+    list_remove(&d->owed);
+    list_append(&s->owed, &d->owed);
+}
+
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 {
     struct slots *slots = &s->conn.slots;
@@ -117,9 +125,11 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
         if (!slot->owner)
             continue;
         if (slot->kind != SLOT_REQUEST) {
-            if (guarded(GUARD_DEBTS))
+            if (guarded(GUARD_DEBTS)) {
                 debt_cut_off(slot->owner, facts_now(s)->client_id,
                     facts_now(s)->run_id, now);
+                owe_again(s, slot->owner);
+            }
         } else if (r->state == REQUEST_SENT && i >= sent &&
                    s->state == SERVER_UP) {
             wait_again(s, r);
@@ -137,6 +147,7 @@ static void owe(struct server *s, struct debt *d, const struct verb *verb,
 {
     debt_incur(d, verb->token, verb->ttl_ms, may_come, now);
     list_append(&s->debts, &d->node);
+    list_append(&s->owed, &d->owed);
 }
 
 static struct debt *take_spare(struct request *r)
@@ -154,7 +165,7 @@ static void drop_slots(struct server *s, struct request *r, size_t index,
     for (size_t i = index; i < s->conn.slots.count; i++) {
         struct slot *slot = slots_at(&s->conn.slots, i);
         if (slot->owner != r || slot->kind != SLOT_REQUEST)
-            continue;
+            return;
         slot->kind = i == index ? first : SLOT_DROPPED;
         slot->owner = i == index ? d : NULL;
         s->conn.dropped += slot->kind == SLOT_DROPPED;
@@ -166,13 +177,12 @@ static bool abandon_sent(
 {
     struct slots *slots = &s->conn.slots;
     const struct verb *verb = r->exchange.verb;
-    size_t index = 0;
-    while (slots_at(slots, index)->owner != r ||
-           slots_at(slots, index)->kind != SLOT_REQUEST)
-        index++;
+    /* The first of two replies may have come, and taken its slot away. */
+    uint64_t number = later(r->slot, slots->popped);
+    size_t index = (size_t)(number - slots->popped);
     r->state = REQUEST_IDLE;
-    if (index >= slots->count - conn_unsent_slots(&s->conn)) {
-        conn_withdraw(&s->conn, index, r->exchange.due);
+    if (number >= s->conn.unsent) {
+        conn_withdraw(&s->conn, number, r->exchange.due);
         if (undo && verb->kind == VERB_RELEASE && r->spare)
             owe(s, take_spare(r), verb, false, now);
         return true;
@@ -180,8 +190,7 @@ static bool abandon_sent(
     struct debt *d =
         undo && guarded(GUARD_LATE_UNDO) ? take_spare(r) : NULL;
     if (d && verb->kind == VERB_ACQUIRE) {
-        /* The first of two replies may have come: then nothing can come
-         * later, and its slot is not there any more. */
+        /* After the first of two replies nothing can come later. */
         bool answered = slots_at(slots, index)->bytes == 0;
         owe(s, d, verb, !answered, now);
         d->exact = true;
@@ -191,6 +200,7 @@ static bool abandon_sent(
         /* The release on its way is itself the compare-and-delete. */
         owe(s, d, verb, false, now);
         d->state = DEBT_SENT;
+        list_remove(&d->owed);
         drop_slots(s, r, index, d, SLOT_DEBT);
     } else {
         drop_slots(s, r, index, NULL, SLOT_DROPPED);
@@ -206,7 +216,7 @@ static bool undo_ended(struct server *s, struct request *r, uint64_t now)
     bool acquire = verb->kind == VERB_ACQUIRE;
     if (r->spare && !(acquire && never_left) && guarded(GUARD_DEBTS)) {
         struct debt *d = take_spare(r);
-        owe(s, d, verb, acquire && r->unsure, now);
+        owe(s, d, verb, acquire && r->cut, now);
         if (d->may_come) {
             d->exact = true;
             debt_cut_off(d, r->cut_client, r->cut_run_id, now);
@@ -231,6 +241,7 @@ void server_owe(struct server *s, struct debt *debt, struct slice token,
 {
     debt_incur(debt, token, ttl_ms, false, now);
     list_append(&s->debts, &debt->node);
+    list_append(&s->owed, &debt->owed);
 }
 
 /* ------------------------------------------------------------------ replies */
@@ -258,7 +269,6 @@ static void shaken(
         s->state = SERVER_UP;
         s->known = true;
         s->facts = s->handshake.facts;
-        backoff_reset(&s->reconnect);
         return;
     case HANDSHAKE_FAILED:
         text_clear(&s->why);
@@ -292,7 +302,8 @@ static bool replied(struct server *s, struct request *r,
     if (c->outcome.kind == OUTCOME_FAULT &&
         c->outcome.fault == FAULT_ELSEWHERE)
         s->elsewhere = true;
-    if (r->unsure) { /* what it said made no sense: nor will the rest */
+    r->cut = r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
+    if (r->cut) { /* what it said made no sense: nor will the rest */
         remember_cut(s, r);
         text_clear(&s->why);
         text_add_foreign(&s->why, c->outcome.text);
@@ -305,8 +316,12 @@ static bool replied(struct server *s, struct request *r,
 static bool dispatch(struct server *s, const struct reply *reply,
     struct completion *c, uint64_t now)
 {
-    struct slot slot = slots_pop(&s->conn.slots);
+    struct slot slot = conn_pop(&s->conn);
     s->heard_at = now;
+    if (slot.kind != SLOT_HANDSHAKE) {
+        s->good = true;
+        backoff_reset(&s->reconnect);
+    }
     switch (slot.kind) {
     case SLOT_HANDSHAKE:
         shaken(s, reply, now);
@@ -330,7 +345,11 @@ static bool dispatch(struct server *s, const struct reply *reply,
             s->elsewhere = true;
         if (debt_answered(slot.owner, reply, now))
             debt_free(slot.owner);
+        else
+            owe_again(s, slot.owner);
         return false;
+    case SLOT_HOLE:
+        break;
     }
     return false;
 }
@@ -362,7 +381,7 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             server_close(s, s->ended, now);
         else if (got == 0)
             return false;
-        else if (s->conn.slots.count == 0)
+        else if (s->conn.slots.count == conn_unsent_slots(&s->conn))
             broken(s, "an answer to nothing that was asked", now);
         else if (dispatch(s, reply, c, now))
             return true;

@@ -35,6 +35,7 @@ void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->debts);
+    list_init(&s->owed);
     /* However long the server was away, a call tries to connect in its time. */
     backoff_init(&s->reconnect, RECONNECT_FIRST,
         earlier(RECONNECT_MOST, ms_to_ns(set->timeout_ms) / 2), seed);
@@ -48,7 +49,7 @@ void server_watch(struct server *s, const struct watch *watch, unsigned key)
 
 void server_free(struct server *s)
 {
-    dial_cancel(&s->dial);
+    dial_free(&s->dial);
     conn_free(&s->conn);
     while (!list_empty(&s->debts))
         debt_free(list_entry(s->debts.next, struct debt, node));
@@ -77,15 +78,18 @@ void server_close(struct server *s, enum fault fault, uint64_t now)
     s->ended = FAULT_NONE;
     s->elsewhere = false;
     s->state = SERVER_DOWN;
-    if (was_up)
-        s->not_before = now;
-    else
+    if (!was_up)
         connect_failed(s, fault, now);
+    else if (s->good)
+        s->not_before = now;
+    else /* it takes in clients, and throws them out when they speak */
+        s->not_before = deadline_after(now, backoff_next(&s->reconnect));
 }
 
 static void begin_handshake(struct server *s, int fd, uint64_t now)
 {
     s->state = SERVER_SHAKING;
+    s->good = false;
     if (!conn_open(&s->conn, fd)) {
         text_clear(&s->why);
         text_add(&s->why, "no memory for a connection");
@@ -138,11 +142,11 @@ static void connect_now(struct server *s, uint64_t now)
  * not ask for turns any more. None of these has a slot on the connection. */
 static void forget_debts(struct server *s, uint64_t now)
 {
-    struct list *node = s->debts.next, *next;
-    for (; node != &s->debts; node = next) {
+    struct list *node = s->owed.next, *next;
+    for (; node != &s->owed; node = next) {
         next = node->next;
-        struct debt *d = list_entry(node, struct debt, node);
-        if (d->state == DEBT_OWED && debt_over(d, now))
+        struct debt *d = list_entry(node, struct debt, owed);
+        if (debt_over(d, now))
             debt_free(d);
     }
 }
@@ -151,23 +155,23 @@ static void forget_debts(struct server *s, uint64_t now)
  * must not be refused by what is owed. */
 static void push_debts(struct server *s, uint64_t now)
 {
-    for (struct list *node = s->debts.next; node != &s->debts;
-         node = node->next) {
-        struct debt *d = list_entry(node, struct debt, node);
-        if (d->state == DEBT_OWED && d->next_try <= now)
+    struct list *node = s->owed.next, *next;
+    for (; node != &s->owed; node = next) {
+        next = node->next;
+        struct debt *d = list_entry(node, struct debt, owed);
+        if (d->next_try <= now)
             debt_send(d, &s->conn, &s->facts, now);
     }
 }
 
-static bool debts_due(const struct server *s, uint64_t now)
+/* When the first of the debts wants to be sent. Those that are under way,
+ * which may be many, are not looked at. */
+static uint64_t debts_at(const struct server *s)
 {
-    for (struct list *node = s->debts.next; node != &s->debts;
-         node = node->next) {
-        const struct debt *d = list_entry(node, struct debt, node);
-        if (d->state == DEBT_OWED && d->next_try <= now)
-            return true;
-    }
-    return false;
+    uint64_t at = NEVER;
+    for (struct list *node = s->owed.next; node != &s->owed; node = node->next)
+        at = earlier(at, list_entry(node, struct debt, owed)->next_try);
+    return at;
 }
 
 /* The peer is gone. What it said before that is taken in, for server_next,
@@ -203,13 +207,14 @@ void server_push(struct server *s, uint64_t now)
     if (s->elsewhere && s->conn.slots.count == 0)
         server_close(s, FAULT_ELSEWHERE, now);
     if (s->state == SERVER_DOWN && now >= s->not_before &&
-        (!list_empty(&s->waiting) || debts_due(s, now)))
+        (!list_empty(&s->waiting) || debts_at(s) <= now))
         connect_now(s, now);
     if (s->state < SERVER_SHAKING || s->ended)
         return;
     if (!s->elsewhere)
         format_due(s, now);
-    if (buf_len(&s->conn.out) && !conn_flush(&s->conn, &s->why))
+    if (buf_len(&s->conn.out) && !s->conn.blocked &&
+        !conn_flush(&s->conn, &s->why))
         hear_out(s);
 }
 
@@ -323,15 +328,9 @@ bool server_poll(const struct server *s, struct pollfd *fd)
 
 uint64_t server_deadline(const struct server *s)
 {
-    uint64_t at = NEVER;
     if (!list_empty(&s->failed) || s->ended)
         return 0;
-    for (struct list *node = s->debts.next; node != &s->debts;
-         node = node->next) {
-        const struct debt *d = list_entry(node, struct debt, node);
-        if (d->state == DEBT_OWED)
-            at = earlier(at, d->next_try);
-    }
+    uint64_t at = debts_at(s);
     if (s->state == SERVER_DOWN) {
         if (!list_empty(&s->waiting))
             at = 0;

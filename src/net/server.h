@@ -6,7 +6,8 @@
  * here blocks or calls back.
  *
  * The connection is made when something wants to be sent, and after a loss
- * again at once if it had been good, else with growing delays.
+ * again at once if it had been good, else with growing delays. Good is one
+ * on which a command was answered; a handshake alone proves little.
  */
 #ifndef NXLOCK_NET_SERVER_H
 #define NXLOCK_NET_SERVER_H
@@ -32,9 +33,11 @@ struct request {
         REQUEST_FAILED /* in the failed list, with fault and unsure */
     } state;
     struct exchange exchange;
+    uint64_t slot;    /* sent: the number of its present step's first slot */
     uint64_t sent_at; /* before the first byte of its first step left */
     enum fault fault;
     bool unsure;
+    bool cut; /* unsure, because its answer was lost: it may still come */
     /* The connection it was lost with. */
     int64_t cut_client;
     char cut_run_id[41];
@@ -59,10 +62,12 @@ struct server {
     struct handshake handshake;
     struct facts facts; /* of the connection that is up, or was last */
     struct list waiting, failed, debts;
+    struct list owed; /* the debts that nothing is under way for */
     struct backoff reconnect;
     uint64_t not_before;  /* no new connection until then */
     uint64_t connect_end; /* dialling and handshake have to be done by then */
     uint64_t heard_at;    /* last reply */
+    bool good;            /* a command was answered on this connection */
     enum fault ended;     /* the stream is over behind what the reader has */
     bool elsewhere;       /* it said that it is not the primary: look again */
     struct text why;      /* of the last failure */

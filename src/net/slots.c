@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps: slots leave at the front in the order in which they came. */
+/* Keeps: slots leave at the front in the order in which they came, and their
+ * numbers count on without a gap. */
 #include "net/slots.h"
 
 #include <stdlib.h>
@@ -17,7 +18,9 @@ bool slots_reserve(struct slots *s, size_t more)
     for (size_t i = 0; i < s->count; i++)
         ring[i] = *slots_at(s, i);
     free(s->ring);
-    *s = (struct slots){.ring = ring, .count = s->count, .room = room};
+    s->ring = ring;
+    s->first = 0;
+    s->room = room;
     return true;
 }
 
@@ -32,14 +35,14 @@ struct slot slots_pop(struct slots *s)
     struct slot slot = *slots_at(s, 0);
     s->first = (s->first + 1) & (s->room - 1);
     s->count--;
+    s->popped++;
     return slot;
 }
 
-void slots_cut(struct slots *s, size_t index, size_t n)
+void slots_clear(struct slots *s)
 {
-    for (size_t i = index; i + n < s->count; i++)
-        *slots_at(s, i) = *slots_at(s, i + n);
-    s->count -= n;
+    s->first = s->count = 0;
+    s->popped = 0;
 }
 
 void slots_free(struct slots *s)

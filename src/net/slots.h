@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replies that are still to come, in the order of their commands. A reply
- * carries no name, so its place in this queue is all that tells whose it is:
- * a slot is never taken out of the middle once its bytes have left.
+ * carries no name, so its place in this queue is all that tells whose it is.
+ * Every slot has a number that never changes, for its owner to find it by;
+ * so one that is taken back out of the middle leaves a hole.
  */
 #ifndef NXLOCK_NET_SLOTS_H
 #define NXLOCK_NET_SLOTS_H
@@ -16,7 +17,8 @@ enum slot_kind {
     SLOT_REQUEST, /* owner: struct request */
     SLOT_DROPPED, /* nobody listens; owner: the debt it left, or NULL */
     SLOT_DEBT,    /* a debt's compare-and-delete; owner: struct debt */
-    SLOT_KILL     /* a debt's CLIENT KILL; owner: struct debt */
+    SLOT_KILL,    /* a debt's CLIENT KILL; owner: struct debt */
+    SLOT_HOLE     /* taken back: no reply is to come */
 };
 
 struct slot {
@@ -29,11 +31,13 @@ struct slot {
 struct slots {
     struct slot *ring; /* room is a power of two */
     size_t first, count, room;
+    uint64_t popped; /* number of the oldest: how many there were before */
 };
 
 bool slots_reserve(struct slots *s, size_t more); /* false: no memory */
 void slots_push(struct slots *s, struct slot slot); /* after reserve */
 struct slot slots_pop(struct slots *s);             /* count > 0 */
+void slots_clear(struct slots *s); /* numbers begin with 0 again */
 void slots_free(struct slots *s);
 
 /* index counts from the oldest. */
@@ -42,7 +46,10 @@ static inline struct slot *slots_at(const struct slots *s, size_t index)
     return &s->ring[(s->first + index) & (s->room - 1)];
 }
 
-/* Takes n slots out at index; only for commands that never left. */
-void slots_cut(struct slots *s, size_t index, size_t n);
+/* The number that the next one gets. */
+static inline uint64_t slots_end(const struct slots *s)
+{
+    return s->popped + s->count;
+}
 
 #endif

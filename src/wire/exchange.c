@@ -74,8 +74,10 @@ static void refuse(struct exchange *x, const struct reply *reply)
         return;
     }
     /* Not unsure: a refused command did nothing, and a script of ours writes
-     * last. */
+     * last. But words that no Redis server has may be a proxy's own, after it
+     * had passed the command on. */
     fail(x, fault, reply->bytes);
+    x->outcome.unsure = fault == FAULT_SERVER;
 }
 
 /* What PTTL says. -2 is a key that went away meanwhile. */

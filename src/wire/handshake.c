@@ -110,10 +110,14 @@ static struct slice take_until(struct slice *rest, char c)
     return taken;
 }
 
+/* People are shown these: no byte may be one that a terminal obeys. */
 static void copy(char *out, size_t room, struct slice value)
 {
     size_t len = value.len < room ? value.len : room - 1;
-    memcpy(out, value.data, len);
+    for (size_t i = 0; i < len; i++) {
+        char c = value.data[i];
+        out[i] = c < '!' || c > '~' ? '?' : c;
+    }
     out[len] = '\0';
 }
 
@@ -164,8 +168,13 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
     }
 }
 
-static void read_info(struct facts *f, struct slice info)
+static void read_info(struct facts *f, const struct reply *reply)
 {
+    struct slice info = reply->bytes;
+
+    /* The end of a line that is not all there would be another value. */
+    while (reply->cut && info.len > 0 && info.data[info.len - 1] != '\n')
+        info.len--;
     while (info.len > 0) {
         struct slice line = take_until(&info, '\n');
         if (line.len > 0 && line.data[line.len - 1] == '\r')
@@ -217,7 +226,7 @@ static bool learned(struct facts *f, unsigned step, const struct reply *reply)
     case STEP_INFO:
         if (reply->kind != REPLY_STRING)
             return false;
-        read_info(f, reply->bytes);
+        read_info(f, reply);
         return true;
     default:
         return reply->kind == REPLY_STRING || reply->kind == REPLY_STATUS;

@@ -19,7 +19,8 @@ struct credentials {
     unsigned db;           /* 0: no SELECT is sent */
 };
 
-/* What the server told of itself; zero or "" when it did not. */
+/* What the server told of itself; zero or "" when it did not. Of its words
+ * only '!' to '~' are kept, anything else is a '?'. */
 struct facts {
     int64_t client_id;      /* CLIENT ID, 5.0+ */
     int64_t uptime_s;       /* -1: unknown */

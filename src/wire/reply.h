@@ -6,6 +6,7 @@
 #ifndef NXLOCK_WIRE_REPLY_H
 #define NXLOCK_WIRE_REPLY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/slice.h"
@@ -25,6 +26,7 @@ struct reply {
     enum reply_kind kind;
     int64_t integer;
     struct slice bytes; /* STATUS, ERROR, STRING */
+    bool cut;           /* STRING, not in an array: bytes are its beginning */
     /* ARRAY: items of any kind but ARRAY. */
     size_t count;
     const struct reply *items;

@@ -55,12 +55,31 @@ static bool goes_elsewhere(const struct refusal *refusal)
            strncmp(e, "ASK", 3) == 0;
 }
 
-static void check_refused(
-    const struct rig *r, const struct refusal *refusal, int rc)
+/* The server's words, but for a command's arguments: they may be secret. */
+static void assert_words(const struct rig *r, const struct refusal *refusal)
 {
-    if (rc != refusal->result)
+    char words[256];
+    snprintf(words, sizeof words, "%s", refusal->error);
+    char *echo = strstr(words, ", with args");
+    if (echo)
+        *echo = '\0';
+    assert_contains(nxl_lock_errmsg(r->lock), words);
+    assert_null(strstr(nxl_lock_errmsg(r->lock), "with args"));
+}
+
+/* Words that no Redis server has may be a proxy's, after it had passed the
+ * command on. */
+static int result_of_change(const struct refusal *refusal)
+{
+    return refusal->result == NXL_E_SERVER ? NXL_UNKNOWN : refusal->result;
+}
+
+static void check_refused(
+    const struct rig *r, const struct refusal *refusal, int wanted, int rc)
+{
+    if (rc != wanted)
         fail_msg("%s: %s", refusal->error, nxl_strerror(rc));
-    assert_contains(nxl_lock_errmsg(r->lock), refusal->error);
+    assert_words(r, refusal);
     assert_not_held(r->lock);
 }
 
@@ -70,12 +89,15 @@ static void a_refused_try(void **state)
     (void)state;
     for (size_t i = 0; i < REFUSALS; i++) {
         const struct refusal *refusal = &refusals[i];
+        if (refusal->result == NXL_E_SERVER)
+            continue; /* see strange_words_are_undone */
         struct script s = {0};
         add(&s, SHAKE SET_T "SEND -%s\\r\\n\n%s" WORKS, refusal->error,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
         int64_t start = test_now_ms();
-        check_refused(&r, refusal, nxl_lock_acquire(r.lock, 0));
+        check_refused(
+            &r, refusal, refusal->result, nxl_lock_acquire(r.lock, 0));
         assert_between(test_now_ms() - start, 0, 100);
         assert_works(r.lock);
         assert_int_equal(fake_count(r.fake, -1, "EVAL"), 0);
@@ -89,6 +111,8 @@ static void a_refused_wait(void **state)
     (void)state;
     for (size_t i = 0; i < REFUSALS; i++) {
         const struct refusal *refusal = &refusals[i];
+        if (refusal->result == NXL_E_SERVER)
+            continue; /* see strange_words_are_undone */
         struct script s = {0};
         add(&s, SHAKE SET_T "SEND -%s\\r\\n\n", refusal->error);
         if (refusal->passes)
@@ -107,7 +131,7 @@ static void a_refused_wait(void **state)
             assert_int_equal(rc, NXL_OK);
             assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
         } else {
-            check_refused(&r, refusal, rc);
+            check_refused(&r, refusal, refusal->result, rc);
         }
         rig_close(&r);
     }
@@ -131,6 +155,23 @@ static void refused_until_the_end(void **state)
     fake_free(r.fake);
 }
 
+static void strange_words_are_undone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REFUSALS; i++) {
+        const struct refusal *refusal = &refusals[i];
+        if (refusal->result != NXL_E_SERVER)
+            continue;
+        struct script s = {0};
+        add(&s, SHAKE SET_T "SEND -%s\\r\\n\n" UNDO_T ONE WORKS,
+            refusal->error);
+        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
+        check_refused(&r, refusal, NXL_UNKNOWN, nxl_lock_acquire(r.lock, 0));
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+}
+
 /* ------------------------------------------------------ extend, inspect */
 
 static void a_refused_extension_changes_nothing(void **state)
@@ -150,9 +191,9 @@ static void a_refused_extension_changes_nothing(void **state)
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
         uint64_t deadline = nxl_lock_deadline(r.lock);
         int rc = nxl_lock_extend(r.lock, 0);
-        if (rc != refusal->result)
+        if (rc != result_of_change(refusal))
             fail_msg("%s: %s", refusal->error, nxl_strerror(rc));
-        assert_contains(nxl_lock_errmsg(r.lock), refusal->error);
+        assert_words(&r, refusal);
         assert_true(nxl_lock_held(r.lock));
         assert_true(nxl_lock_deadline(r.lock) == deadline);
         assert_ends(nxl_lock_extend(r.lock, 0), NXL_OK, 200);
@@ -188,7 +229,8 @@ static void a_refused_inspection(void **state)
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
         nxl_holder holder = {.size = sizeof holder};
-        check_refused(&r, refusal, nxl_lock_inspect(r.lock, &holder));
+        check_refused(&r, refusal, refusal->result,
+            nxl_lock_inspect(r.lock, &holder));
         assert_works(r.lock);
         rig_close(&r);
     }
@@ -208,7 +250,8 @@ static void a_refused_release_is_owed(void **state)
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
-        check_refused(&r, refusal, nxl_lock_release(r.lock));
+        check_refused(&r, refusal, result_of_change(refusal),
+            nxl_lock_release(r.lock));
         assert_works(r.lock);
         rig_close(&r);
     }
@@ -220,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_refused_try),
         cmocka_unit_test(a_refused_wait),
         cmocka_unit_test(refused_until_the_end),
+        cmocka_unit_test(strange_words_are_undone),
         cmocka_unit_test(a_refused_extension_changes_nothing),
         cmocka_unit_test(another_type_is_not_ours),
         cmocka_unit_test(a_refused_inspection),

@@ -215,7 +215,7 @@ static void a_half_answered_group_has_left(void **state)
     (void)state;
     add("bbbbbb", 2);
     flush();
-    slots_pop(&pair.conn.slots);
+    conn_pop(&pair.conn);
     assert_int_equal(conn_unsent_slots(&pair.conn), 0);
     add("cc", 1);
     assert_int_equal(conn_unsent_slots(&pair.conn), 1);
@@ -230,12 +230,86 @@ static void withdrawn_from_the_middle(void **state)
     add("bbbbbb", 2);
     add("cc", 1);
     conn_withdraw(&pair.conn, 1, 2);
-    assert_int_equal(pair.conn.slots.count, 2);
-    assert_int_equal(slots_at(&pair.conn.slots, 0)->bytes, 4);
-    assert_int_equal(slots_at(&pair.conn.slots, 1)->bytes, 2);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 2);
+    /* No other slot's number has changed: two holes stand there. */
+    assert_int_equal(pair.conn.slots.count, 4);
+    assert_int_equal(slots_at(&pair.conn.slots, 1)->kind, SLOT_HOLE);
+    assert_int_equal(slots_at(&pair.conn.slots, 2)->kind, SLOT_HOLE);
+    assert_int_equal(slots_at(&pair.conn.slots, 3)->bytes, 2);
     flush();
     assert_string_equal(arrived(), "aaaacc");
+    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
+    assert_int_equal(conn_pop(&pair.conn).bytes, 4);
+    assert_int_equal(pair.conn.slots.count, 1); /* and nobody pops a hole */
+    assert_int_equal(conn_pop(&pair.conn).bytes, 2);
+    assert_int_equal(pair.conn.slots.count, 0);
+}
+
+/* The bytes behind are not moved for each one: that many would take long. */
+static void withdrawn_ones_go_together(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        add("aaaa", 1);
+    add("bb", 1);
+    for (unsigned i = 1; i < 8; i++)
+        conn_withdraw(&pair.conn, i, 1);
+    assert_int_equal(buf_len(&pair.conn.out), 34);
+    assert_int_equal(pair.conn.holes, 28);
+    flush();
+    assert_string_equal(arrived(), "aaaabb");
+    assert_int_equal(pair.conn.holes, 0);
+}
+
+/* Every way to take back some of six, after any number of bytes: exactly the
+ * others arrive, and have slots, in their order. */
+static void any_of_them_withdrawn(void **state)
+{
+    static const char *const words[] = {"a", "bbb", "cc", "d", "eeee", "ff"};
+    for (unsigned which = 0; which < 64; which++) {
+        for (size_t before = 0; before <= 13; before++) {
+            char wanted[32] = "";
+            size_t left = 0;
+            tear_down(state);
+            assert_int_equal(set_up(state), 0);
+            for (unsigned i = 0; i < 6; i++)
+                add(words[i], 1 + i % 2);
+            flush_allowing(before);
+            uint64_t number = 0;
+            for (unsigned i = 0; i < 6; number += 1 + i % 2, i++) {
+                if (which & 1u << i && number >= pair.conn.unsent) {
+                    conn_withdraw(&pair.conn, number, 1 + i % 2);
+                } else {
+                    strcat(wanted, words[i]);
+                    left += 1 + i % 2;
+                }
+            }
+            add("z", 1);
+            flush();
+            assert_string_equal(arrived(), strcat(wanted, "z"));
+            assert_int_equal(conn_unsent_slots(&pair.conn), 0);
+            for (; pair.conn.slots.count; left--)
+                assert_int_equal(conn_pop(&pair.conn).kind, SLOT_REQUEST);
+            assert_int_equal(left, -1); /* z */
+        }
+    }
+}
+
+/* Nothing that needs room is left: to be told of room would be for ever. */
+static void withdrawing_all_ends_the_wait_for_room(void **state)
+{
+    (void)state;
+    add("aaaa", 1);
+    flush_allowing(4);
+    add("bb", 1);
+    add("cc", 1);
+    flush_allowing(0);
+    assert_true(pair.conn.blocked);
+    conn_withdraw(&pair.conn, 1, 1);
+    assert_true(pair.conn.blocked); /* cc still wants to go */
+    conn_withdraw(&pair.conn, 2, 1);
+    assert_false(pair.conn.blocked);
+    assert_false(pair.conn.watched_for_room);
+    assert_int_equal(pair.conn.slots.count, 1);
 }
 
 static void withdrawn_behind_one_that_left_in_part(void **state)
@@ -246,10 +320,10 @@ static void withdrawn_behind_one_that_left_in_part(void **state)
     add("cc", 1);
     flush_allowing(3);
     conn_withdraw(&pair.conn, 1, 1);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
     flush();
     assert_string_equal(arrived(), "aaaacc");
-    assert_int_equal(pair.conn.slots.count, 2);
+    conn_pop(&pair.conn);
+    assert_int_equal(pair.conn.slots.count, 1);
 }
 
 static void withdrawn_to_the_last(void **state)
@@ -338,6 +412,9 @@ int main(void)
         conn_test(what_has_not_left),
         conn_test(a_half_answered_group_has_left),
         conn_test(withdrawn_from_the_middle),
+        conn_test(withdrawn_ones_go_together),
+        conn_test(any_of_them_withdrawn),
+        conn_test(withdrawing_all_ends_the_wait_for_room),
         conn_test(withdrawn_behind_one_that_left_in_part),
         conn_test(withdrawn_to_the_last),
         conn_test(closing_forgets_and_opening_begins_anew),

@@ -246,10 +246,27 @@ static void a_second_cut_changes_nothing(void **state)
     sent(START);
     debt_cut_off(debt, 9, RUN_B, START + NS_PER_S);
     assert_int_equal(debt->state, DEBT_OWED);
-    assert_int_equal(debt->next_try, START + NS_PER_S);
     assert_int_equal(debt->old_client, 7);
     assert_string_equal(debt->old_run_id, RUN_A);
     assert_int_equal(debt->until, START + TTL);
+}
+
+/* The server may end each connection at this very command. */
+static void cut_off_again_and_again_it_grows_rare(void **state)
+{
+    (void)state;
+    owe_after_a_cut();
+    assert_int_equal(debt->next_try, START); /* the first one was innocent */
+    uint64_t now = START, interval = 20 * NS_PER_MS;
+    for (int i = 0; i < 8; i++) {
+        sent(now);
+        debt_cut_off(debt, 9, RUN_A, now); /* the kill's slot */
+        debt_cut_off(debt, 9, RUN_A, now); /* the other one's */
+        assert_int_equal(debt->next_try, now + interval);
+        now += interval;
+        interval = earlier(2 * interval, NS_PER_S);
+    }
+    assert_true(interval == NS_PER_S);
 }
 
 static void a_release_that_was_cut_off_may_be_late(void **state)
@@ -352,6 +369,7 @@ int main(void)
         debt_test(killed_once_is_enough),
         debt_test(only_the_same_process_is_asked_to_kill),
         debt_test(a_second_cut_changes_nothing),
+        debt_test(cut_off_again_and_again_it_grows_rare),
         debt_test(a_release_that_was_cut_off_may_be_late),
         debt_test(an_answered_acquire_cannot_come_later),
         debt_test(an_error_pays_nothing),

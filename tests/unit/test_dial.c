@@ -14,6 +14,8 @@
 #include <nxlock.h>
 #include <poll.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -30,12 +32,14 @@ int __wrap_getaddrinfo(const char *host, const char *service,
     const struct addrinfo *hints, struct addrinfo **list);
 
 static sem_t allowed; /* waited for before a look-up answers */
+static atomic_uint look_ups;
 
 int __wrap_getaddrinfo(const char *host, const char *service,
     const struct addrinfo *hints, struct addrinfo **list)
 {
     if (hints->ai_flags & AI_NUMERICHOST)
         return __real_getaddrinfo(host, service, hints, list);
+    atomic_fetch_add(&look_ups, 1);
     sem_wait(&allowed);
     struct addrinfo numeric = *hints;
     numeric.ai_flags |= AI_NUMERICHOST;
@@ -69,13 +73,14 @@ static int set_up(void **state)
     (void)state;
     dial = (struct dial){.fd = -1};
     fd = -1;
+    atomic_store(&look_ups, 0);
     return sem_init(&allowed, 0, 0);
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    dial_cancel(&dial);
+    dial_free(&dial);
     endpoint_free(&to);
     to = (struct endpoint){0};
     return 0;
@@ -104,8 +109,7 @@ static enum dial_state drive(enum dial_state state)
 static void assert_connected_to(int listener)
 {
     struct pollfd waiting = {.fd = listener, .events = POLLIN};
-    assert_true(fd >= 0);
-    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    assert_true(fd >= 0 && fcntl(fd, F_GETFL) & O_NONBLOCK);
     assert_int_equal(poll(&waiting, 1, 10000), 1);
     int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(peer >= 0);
@@ -294,7 +298,6 @@ static void a_name_is_looked_up(void **state)
     aim("redis://here.test:%u", port);
     uint64_t now = clock_now();
     enum dial_state first = start(now);
-    assert_int_equal(first, DIAL_WAIT);
     assert_int_equal(dial.stage, DIAL_LOOKING_UP);
     assert_int_equal(dial_events(&dial), POLLIN);
     assert_int_equal(dial_deadline(&dial), now + BUDGET);
@@ -314,6 +317,14 @@ static void a_name_that_is_not_known(void **state)
     assert_contains(error.data, "none.test");
 }
 
+/* The look-up that was begun is over: what it says is there to be read. */
+static void let_end(int look_up)
+{
+    struct pollfd waiting = {.fd = look_up, .events = POLLIN};
+    sem_post(&allowed);
+    assert_int_equal(poll(&waiting, 1, 10000), 1);
+}
+
 static void a_look_up_that_takes_too_long(void **state)
 {
     (void)state;
@@ -323,7 +334,7 @@ static void a_look_up_that_takes_too_long(void **state)
         dial_step(&dial, &to, 1000 + BUDGET, &fd, &error), DIAL_FAILED);
     assert_contains(error.data, "not looked up within 2000 ms");
     assert_false(dial_busy(&dial));
-    sem_post(&allowed); /* its thread ends by itself */
+    let_end(dial.fd);
 }
 
 static void given_up_while_looking_up(void **state)
@@ -331,9 +342,88 @@ static void given_up_while_looking_up(void **state)
     (void)state;
     aim("redis://here.test:7000");
     assert_int_equal(start(1000), DIAL_WAIT);
-    dial_cancel(&dial);
+    int look_up = fcntl(dial.fd, F_DUPFD_CLOEXEC, 0);
+    dial_free(&dial);
     assert_false(dial_busy(&dial));
+    assert_null(dial.job);
+    assert_int_equal(dial.fd, -1);
+    dial_free(&dial);
+    let_end(look_up); /* by itself, for nobody */
+    close(look_up);
+}
+
+/* One look-up serves as many attempts as it takes. */
+static void a_look_up_outlives_attempts(void **state)
+{
+    (void)state;
+    uint16_t port = 0;
+    int listener = local_listen_tcp(&port);
+    aim("redis://here.test:%u", port);
+    uint64_t now = 1000;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(start(now), DIAL_WAIT);
+        assert_int_equal(dial.stage, DIAL_LOOKING_UP);
+        assert_int_equal(dial_deadline(&dial), now + BUDGET);
+        now += BUDGET;
+        assert_int_equal(dial_step(&dial, &to, now, &fd, &error), DIAL_FAILED);
+        assert_false(dial_busy(&dial));
+    }
+    assert_int_equal(start(clock_now()), DIAL_WAIT);
     sem_post(&allowed);
+    assert_int_equal(drive(DIAL_WAIT), DIAL_CONNECTED);
+    assert_connected_to(listener);
+    assert_int_equal(atomic_load(&look_ups), 1);
+    assert_null(dial.job);
+}
+
+/* It is over between two attempts; its descriptor is not watched then. */
+static void an_answer_between_attempts(void **state)
+{
+    (void)state;
+    struct watch watch = {.fd = epoll_create1(EPOLL_CLOEXEC)};
+    struct epoll_event event;
+    uint16_t port = 0;
+    int listener = local_listen_tcp(&port);
+    dial.watch = &watch;
+    aim("redis://here.test:%u", port);
+    assert_int_equal(start(1000), DIAL_WAIT);
+    dial_cancel(&dial);
+    let_end(dial.fd);
+    assert_int_equal(epoll_wait(watch.fd, &event, 1, 0), 0);
+    assert_int_equal(drive(start(clock_now())), DIAL_CONNECTED);
+    assert_connected_to(listener);
+    assert_int_equal(atomic_load(&look_ups), 1);
+    /* Not over yet: watched again. */
+    assert_int_equal(start(1000), DIAL_WAIT);
+    dial_cancel(&dial);
+    assert_int_equal(start(1000), DIAL_WAIT);
+    let_end(dial.fd);
+    assert_int_equal(epoll_wait(watch.fd, &event, 1, 0), 1);
+    dial_cancel(&dial);
+    assert_int_equal(epoll_wait(watch.fd, &event, 1, 0), 0);
+    dial_free(&dial);
+    close(watch.fd);
+}
+
+static void a_failure_between_attempts(void **state)
+{
+    (void)state;
+    aim("redis://none.test:7000");
+    assert_int_equal(start(1000), DIAL_WAIT);
+    dial_cancel(&dial);
+    let_end(dial.fd);
+    assert_int_equal(start(1000 + BUDGET), DIAL_FAILED);
+    assert_contains(error.data, "none.test");
+    assert_null(dial.job);
+    assert_int_equal(dial.fd, -1);
+    assert_int_equal(atomic_load(&look_ups), 1);
+    /* An old one says nothing about now. */
+    assert_int_equal(start(1000), DIAL_WAIT);
+    dial_cancel(&dial);
+    let_end(dial.fd);
+    assert_int_equal(start(1000 + 60 * NS_PER_S), DIAL_WAIT);
+    let_end(dial.fd);
+    assert_int_equal(atomic_load(&look_ups), 3);
 }
 
 #define dial_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -352,6 +442,9 @@ int main(void)
         dial_test(a_name_that_is_not_known),
         dial_test(a_look_up_that_takes_too_long),
         dial_test(given_up_while_looking_up),
+        dial_test(a_look_up_outlives_attempts),
+        dial_test(an_answer_between_attempts),
+        dial_test(a_failure_between_attempts),
     };
     return cmocka_run_group_tests_name("dial", tests, NULL, NULL);
 }

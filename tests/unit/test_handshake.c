@@ -191,6 +191,42 @@ static void test_strange_info(void **state)
     assert_int_equal(f.uptime_s, 0);
 }
 
+/* A terminal obeys what it is sent. */
+static void test_facts_are_printable(void **state)
+{
+    struct facts f = facts_of(
+        slice_of("redis_version:7\x1b[2J\x07 \x7f\xff\r\nserver_name:a\x1b]0;\n"
+                 "role:\x9bm~!\t\r\nmaxmemory_policy:\x1b\n"));
+
+    (void)state;
+    assert_string_equal(f.version, "7?[2J????");
+    assert_string_equal(f.software, "a?]0;");
+    assert_string_equal(f.role, "?m~!?");
+    assert_string_equal(f.eviction, "?");
+}
+
+/* Of an INFO that was too long, what was read whole counts. */
+static void test_info_that_is_cut(void **state)
+{
+    static const char *const texts[] = {
+        "role:master\r\nrun_id:ab\r\nuptime_in_seconds:12",
+        "role:master\nrun_id:ab\n", "role:mas", ""};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct handshake h;
+        struct reply info = words(REPLY_STRING, texts[i]);
+        info.cut = true;
+        begin(&h, &nobody, 2 + SCRIPTS);
+        assert_waits(&h, integer(1));
+        assert_waits(&h, info);
+        assert_string_equal(h.facts.run_id, i < 2 ? "ab" : "");
+        assert_string_equal(h.facts.role, i < 2 ? "master" : "");
+        assert_int_equal(h.facts.uptime_s, -1);
+        assert_false(h.facts.info_refused);
+    }
+}
+
 /* Each cut of it, in memory of just that size. */
 static void test_info_is_read_within_the_slice(void **state)
 {
@@ -325,6 +361,8 @@ int main(void)
         cmocka_unit_test(test_redis),
         cmocka_unit_test(test_valkey),
         cmocka_unit_test(test_strange_info),
+        cmocka_unit_test(test_facts_are_printable),
+        cmocka_unit_test(test_info_that_is_cut),
         cmocka_unit_test(test_info_is_read_within_the_slice),
         cmocka_unit_test(test_auth_refused),
         cmocka_unit_test(test_select_refused),

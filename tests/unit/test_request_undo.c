@@ -236,6 +236,71 @@ static void nothing_killed_in_another_process(void **state)
     assert_settled();
 }
 
+/* What is under way is not walked over: only what is owed is in that list. */
+static void what_is_under_way_is_not_owed(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < 4; i++) {
+        rig_submit(i);
+        rig_push();
+        rig_abandon(i, true);
+    }
+    assert_int_equal(rig_debts(), 4);
+    assert_true(list_empty(&rig.s.owed));
+    assert_true(server_owes(&rig.s));
+    assert_null(rig_reply("-ERR no\r\n-ERR no\r\n+OK\r\n-ERR no\r\n"));
+    /* Nothing stands of the first; the second's acquire was done. */
+    struct debt *d = list_entry(rig.s.owed.prev, struct debt, owed);
+    assert_ptr_equal(d->owed.next, &rig.s.owed);
+    assert_int_equal(d->state, DEBT_OWED);
+    rig_hang_up();
+    rig_turn();
+    size_t owed = 0;
+    for (struct list *i = rig.s.owed.next; i != &rig.s.owed; i = i->next)
+        owed++;
+    assert_int_equal(owed, rig_debts());
+    assert_true(owed >= 2);
+}
+
+/* Out of the middle of many: the others' slots keep their numbers. */
+static void those_that_did_not_leave_are_found(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < 6; i++) {
+        rig.verb[i].want_left = i % 2;
+        rig_submit(i);
+    }
+    requests_format(&rig.s, rig.now); /* formatted, and not a byte sent */
+    static const unsigned given_up[] = {1, 4, 0, 3};
+    for (size_t i = 0; i < 4; i++)
+        assert_true(rig_abandon(given_up[i], true));
+    assert_int_equal(rig_debts(), 0);
+    rig_push();
+    assert_int_equal(rig_count(rig_said(), "SET\r\n"), 2);
+    assert_false(rig_abandon(2, true)); /* it has left, and is found */
+    rig_push();
+    assert_eval(rig_said(), 1);
+    assert_null(rig_reply("+OK\r\n"));
+    assert_ptr_equal(rig_reply("+OK\r\n:5000\r\n:1\r\n"), &rig.request[5]);
+    assert_null(rig_turn());
+    assert_settled();
+}
+
+/* Not a byte of it has left: then nobody can have answered it. */
+static void an_answer_before_the_question(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    requests_format(&rig.s, rig.now);
+    assert_ptr_not_equal(rig_reply("+OK\r\n"), &rig.request[0]);
+    assert_int_equal(rig.s.state, SERVER_DOWN);
+    assert_contains(rig.s.why.data, "nothing that was asked");
+    assert_int_equal(rig.request[0].state, REQUEST_WAITING);
+}
+
 static void an_inspection_leaves_nothing(void **state)
 {
     (void)state;
@@ -264,6 +329,9 @@ int main(void)
         rig_test(undone_after_it_failed),
         rig_test(given_up_while_it_is_in_the_failed_list),
         rig_test(nothing_killed_in_another_process),
+        rig_test(what_is_under_way_is_not_owed),
+        rig_test(those_that_did_not_leave_are_found),
+        rig_test(an_answer_before_the_question),
         rig_test(an_inspection_leaves_nothing),
     };
     return cmocka_run_group_tests_name("request_undo", tests, NULL, NULL);

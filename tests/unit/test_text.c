@@ -66,6 +66,41 @@ static void test_foreign_is_limited(void **state)
     assert_int_equal(t.len % 4, 0);
 }
 
+static void test_arguments_are_not_repeated(void **state)
+{
+    static const char *const said[][2] = {
+        {"ERR unknown command 'AUTH', with args beginning with: 'alice' "
+         "'S3cret' ",
+            "ERR unknown command 'AUTH'"},
+        {"ERR unknown command `AUTH`, with args beginning with: `alice`, "
+         "`S3cret`, ",
+            "ERR unknown command `AUTH`"},
+        {", with args beginning with", ""},
+        {"ERR unknown command 'X', with args beginning wit",
+            "ERR unknown command 'X', with args beginning wit"},
+    };
+    struct text t;
+    char late[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        text_clear(&t);
+        text_add_foreign(&t, slice_of(said[i][0]));
+        assert_string_equal(t.data, said[i][1]);
+        assert_sound(&t);
+    }
+    /* Behind what is shown there is nothing to hide. */
+    snprintf(late, sizeof late, "%0200d, with args beginning with: S3cret", 0);
+    text_clear(&t);
+    text_add_foreign(&t, slice_of(late));
+    assert_int_equal(t.len, 200);
+    /* A byte of zero hides nothing either. */
+    text_clear(&t);
+    text_add_foreign(
+        &t, (struct slice){"a\0, with args beginning with: S3cret", 36});
+    assert_string_equal(t.data, "a\\x00");
+}
+
 static void test_cut_at_every_length(void **state)
 {
     (void)state;
@@ -94,6 +129,7 @@ int main(void)
         cmocka_unit_test(test_adding),
         cmocka_unit_test(test_foreign_bytes_are_made_visible),
         cmocka_unit_test(test_foreign_is_limited),
+        cmocka_unit_test(test_arguments_are_not_repeated),
         cmocka_unit_test(test_cut_at_every_length),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
