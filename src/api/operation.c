@@ -91,6 +91,9 @@ static void settle_lease(struct operation *op, uint64_t now)
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         set_deadline(lock, op->machine.acquire.deadline);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
+        for (unsigned i = 0; i < lock->client->server_count; i++)
+            server_forgive(&lock->client->servers[i], lock->verb.key,
+                lock->verb.token);
         if (op->machine.round.deadline > now)
             set_deadline(lock, op->machine.round.deadline);
         else

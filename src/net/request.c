@@ -244,6 +244,19 @@ void server_owe(struct server *s, struct debt *debt, struct slice token,
     list_append(&s->owed, &debt->owed);
 }
 
+void server_forgive(struct server *s, struct slice key, struct slice token)
+{
+    struct list *node = s->owed.next, *next;
+    for (; node != &s->owed; node = next) {
+        next = node->next;
+        struct debt *d = list_entry(node, struct debt, owed);
+        bool open = d->until == NEVER; /* its acquire has a slot still */
+        if (!open && slice_equal(d->verb.key, key) &&
+            slice_equal(d->verb.token, token))
+            debt_free(d);
+    }
+}
+
 /* ------------------------------------------------------------------ replies */
 
 enum fault stream_fault(const struct server *s)

@@ -96,6 +96,11 @@ bool server_abandon(
 void server_owe(struct server *s, struct debt *debt, struct slice token,
     uint32_t ttl_ms, uint64_t now);
 
+/* The token is wanted again: what is owed for it and has not been sent is not
+ * owed any more. (What has been sent was carried out before any later answer.)
+ */
+void server_forgive(struct server *s, struct slice key, struct slice token);
+
 /* Connects if something wants to go, formats, sends. */
 void server_push(struct server *s, uint64_t now);
 /* poll() reported revents for the descriptor of server_poll(). */

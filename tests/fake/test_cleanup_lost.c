@@ -209,6 +209,34 @@ static void unsure_is_repeated_for_the_ttl(void **state)
     }
 }
 
+/* The acquire had been applied, and its token is adopted: what is owed for it
+ * must not delete what is held now. */
+static void an_adopted_token_is_forgiven(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(FLIGHT "SEND :7\\r\\n-NOPERM no info\\r\\n\n"
+                            "BULK a\nBULK b\nBULK c\n" SET_T
+                            "CLOSE\n" NEXT SHAKE UNDO_T
+                            "SEND -NOPERM not now\\r\\n\n"
+                            "EXPECT EVALSHA * 1 k\n"
+                            "SEND *2\\r\\n$36\\r\\n$t\\r\\n:30000\\r\\n\n"
+                            "WAIT-FOR later\n" EXTEND_T
+                            "SEND :30000\\r\\n\n" DROP_T ONE,
+        'u', PARAMS);
+    char token[64];
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
+    snprintf(token, sizeof token, "%s", nxl_lock_token(r.lock));
+    assert_ends(nxl_lock_adopt(r.lock, token), NXL_OK, 200);
+    int64_t adopted = test_now_ms(); /* the next undoing would be due at 20 */
+    while (test_now_ms() < adopted + 60)
+        test_pause_ms(5);
+    fake_signal(r.fake, "later");
+    assert_ends(nxl_lock_extend(r.lock, 0), NXL_OK, 200);
+    assert_int_equal(fake_count(r.fake, 1, "EVAL"), 1);
+    assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
+    rig_close(&r);
+}
+
 /* ------------------------------------------------------ nobody to pay it to */
 
 /* The server is away for longer than the lease: then nothing is owed, and
@@ -271,6 +299,7 @@ int main(void)
         cmocka_unit_test(lost_without_the_late_grant),
         cmocka_unit_test(unsure_is_repeated_until_it_deleted),
         cmocka_unit_test(unsure_is_repeated_for_the_ttl),
+        cmocka_unit_test(an_adopted_token_is_forgiven),
         cmocka_unit_test(a_debt_ends_with_the_ttl_when_nobody_listens),
         cmocka_unit_test(an_abandoned_release_is_completed),
     };
