@@ -16,6 +16,11 @@
  * asked. What it leads to is always tried: that shows whether it is true. */
 #define FAILURE_KEEPS (10 * NS_PER_S)
 
+short dial_events(const struct dial *d)
+{
+    return d->stage == DIAL_LOOKING_UP ? POLLIN : POLLOUT;
+}
+
 static enum dial_state fail(struct dial *d)
 {
     dial_cancel(d);
@@ -41,7 +46,7 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
             *fd = s;
             return DIAL_CONNECTED;
         case SOCKET_CONNECTING:
-            if (watch_add(d->watch, s, POLLOUT, d->key)) {
+            if (watch_add(d->watch, s, dial_events(d), d->key)) {
                 d->fd = s;
                 return DIAL_WAIT;
             }
@@ -87,7 +92,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         return try_next(d, to, now, fd, error);
     case RESOLVE_WAIT:
         d->stage = DIAL_LOOKING_UP;
-        if (watch_add(d->watch, d->fd, POLLIN, d->key))
+        if (watch_add(d->watch, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
         text_clear(error);
         text_add(error, "the system watches no more descriptors");
@@ -105,7 +110,8 @@ static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
 {
     watch_drop(d->watch, d->fd); /* it may be closed by what follows */
     enum resolve_state state = resolve_poll(d->job, &d->found, error);
-    if (state == RESOLVE_WAIT && watch_add(d->watch, d->fd, POLLIN, d->key))
+    if (state == RESOLVE_WAIT &&
+        watch_add(d->watch, d->fd, dial_events(d), d->key))
         return DIAL_WAIT;
     if (state == RESOLVE_WAIT)
         return fail(d);
@@ -173,9 +179,4 @@ void dial_free(struct dial *d)
 uint64_t dial_deadline(const struct dial *d)
 {
     return dial_busy(d) ? earlier(d->end, d->address_end) : NEVER;
-}
-
-short dial_events(const struct dial *d)
-{
-    return d->stage == DIAL_LOOKING_UP ? POLLIN : POLLOUT;
 }

@@ -311,21 +311,6 @@ void server_tick(struct server *s, uint64_t now)
     }
 }
 
-bool server_poll(const struct server *s, struct pollfd *fd)
-{
-    fd->revents = 0;
-    if (s->state == SERVER_DIALLING) {
-        fd->fd = s->dial.fd;
-        fd->events = dial_events(&s->dial);
-        return true;
-    }
-    if (s->state < SERVER_SHAKING)
-        return false;
-    fd->fd = s->conn.fd;
-    fd->events = (short)(s->conn.blocked ? POLLIN | POLLOUT : POLLIN);
-    return true;
-}
-
 uint64_t server_deadline(const struct server *s)
 {
     if (!list_empty(&s->failed) || s->ended)

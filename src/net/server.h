@@ -103,15 +103,13 @@ void server_forgive(struct server *s, struct slice key, struct slice token);
 
 /* Connects if something wants to go, formats, sends. */
 void server_push(struct server *s, uint64_t now);
-/* poll() reported revents for the descriptor of server_poll(). */
+/* What the watch reported for its key, as events of poll(). */
 void server_ready(struct server *s, short revents, uint64_t now);
 /* The clock has moved: time-outs. */
 void server_tick(struct server *s, uint64_t now);
 /* The next completion; false when there is none now. */
 bool server_next(struct server *s, struct completion *c, uint64_t now);
 
-/* What to poll for; false: there is no descriptor. */
-bool server_poll(const struct server *s, struct pollfd *fd);
 /* When server_tick or server_push has something to do without an event. */
 uint64_t server_deadline(const struct server *s);
 

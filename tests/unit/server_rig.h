@@ -143,12 +143,25 @@ static inline void rig_push(void)
     server_push(&rig.s, rig.now);
 }
 
+/* What the server has in a watch. */
+static inline bool rig_poll(struct pollfd *fd)
+{
+    const struct conn *c = &rig.s.conn;
+    bool dialling = rig.s.state == SERVER_DIALLING;
+    fd->revents = 0;
+    fd->fd = dialling ? rig.s.dial.fd : c->fd;
+    fd->events = (short)(c->watched_for_room ? POLLIN | POLLOUT : POLLIN);
+    if (dialling)
+        fd->events = dial_events(&rig.s.dial);
+    return rig.s.state != SERVER_DOWN;
+}
+
 /* Looks at the descriptor and takes completions until the first; NULL: there
  * is none. */
 static inline struct request *rig_turn(void)
 {
     struct pollfd fd;
-    if (server_poll(&rig.s, &fd) && poll(&fd, 1, 0) == 1)
+    if (rig_poll(&fd) && poll(&fd, 1, 0) == 1)
         server_ready(&rig.s, fd.revents, rig.now);
     server_tick(&rig.s, rig.now);
     if (!server_next(&rig.s, &rig.last, rig.now))

@@ -14,7 +14,7 @@ static void nothing_to_say_no_connection(void **state)
     rig_push();
     server_tick(&rig.s, rig.now);
     assert_int_equal(rig.s.state, SERVER_DOWN);
-    assert_false(server_poll(&rig.s, &fd));
+    assert_false(rig_poll(&fd));
     assert_int_equal(server_deadline(&rig.s), NEVER);
     assert_false(server_owes(&rig.s));
     assert_int_equal(accept(rig.listener, NULL, NULL) < 0 ? errno : 0, EAGAIN);
@@ -35,7 +35,7 @@ static void the_first_handshake_goes_alone(void **state)
     rig_push();
     assert_int_equal(rig.s.state, SERVER_SHAKING);
     assert_true(server_owes(&rig.s));
-    assert_true(server_poll(&rig.s, &fd));
+    assert_true(rig_poll(&fd));
     assert_int_equal(fd.events, POLLIN);
     rig_accept();
     const char *said = rig_said();
@@ -193,7 +193,7 @@ static void a_full_socket_is_waited_for(void **state)
     rig.s.conn.transport = &full;
     rig_submit(0);
     rig_push();
-    assert_true(server_poll(&rig.s, &fd));
+    assert_true(rig_poll(&fd));
     assert_int_equal(fd.events, POLLIN | POLLOUT);
     rig_submit(1);
     rig_push(); /* not formatted: it can still be given up for nothing */
@@ -203,7 +203,7 @@ static void a_full_socket_is_waited_for(void **state)
     assert_null(rig_turn()); /* there is room */
     rig_push();
     assert_int_equal(rig_count(rig_said(), "SET\r\n"), 2);
-    assert_true(server_poll(&rig.s, &fd));
+    assert_true(rig_poll(&fd));
     assert_int_equal(fd.events, POLLIN);
 }
 
