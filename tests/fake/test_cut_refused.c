@@ -4,31 +4,7 @@
  * a while or until the lease is over; and a server that comes back as another
  * process.
  */
-#include "rig.h"
-
-#include "support/proxy.h"
-#include "support/redis.h"
-
-static struct redis server;
-
-static int start_server(void **state)
-{
-    (void)state;
-    return redis_start(&server, NULL);
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    redis_stop(&server);
-    return 0;
-}
-
-struct wire {
-    struct proxy *proxy;
-    nxl_client *client;
-    nxl_lock *lock;
-};
+#include "wire.h"
 
 /* Connected over unix or TCP, and the name is free. */
 static struct wire wire_open(int tcp, const char *params, int64_t ttl_ms)

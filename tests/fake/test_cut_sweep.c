@@ -4,32 +4,7 @@
  * number of bytes, either way, in each step of a lock's life. The server is
  * asked what it did; the call may not have said anything else.
  */
-#include "rig.h"
-
-#include "support/proxy.h"
-#include "support/redis.h"
-
-static struct redis server;
-
-static int start_server(void **state)
-{
-    (void)state;
-    return redis_start(&server, NULL);
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    redis_stop(&server);
-    return 0;
-}
-
-/* A client behind a proxy of its own. */
-struct wire {
-    struct proxy *proxy;
-    nxl_client *client;
-    nxl_lock *lock;
-};
+#include "wire.h"
 
 static void wire_client(struct wire *w, const char *params)
 {
