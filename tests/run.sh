@@ -132,7 +132,7 @@ build() { # NAME OPTION...: a build directory; warnings are errors
     say "building $name"
     rm -rf "${work:?}/$name"
     if env CC="$cc" CXX="$cxx" meson setup "$work/$name" "$root" \
-        --wrap-mode=nodownload -Dwerror=true "$@" \
+        --wrap-mode=nodownload -Dwerror=true -Dtests=enabled "$@" \
         > "$work/$name.log" 2>&1 &&
         ninja -C "$work/$name" >> "$work/$name.log" 2>&1; then
         return 0
