@@ -52,11 +52,9 @@ static void message_silence(struct nxl_lock *lock)
     struct text *t = &lock->message;
     text_add(t, s->endpoint.name.data);
     if (s->state == SERVER_UP)
-        text_add(t, ": no answer in time; the server or the network is slow "
-                    "or stopped");
+        text_add(t, ": no answer in time");
     else if (s->state == SERVER_SHAKING)
-        text_add(t, ": connected, but no answer to the first commands; "
-                    "stopped, or not a Redis server (a TLS port?)");
+        text_add(t, ": connected, but no answer to the first commands");
     else if (s->state == SERVER_DIALLING)
         text_add(t, ": no connection in time; check address, port and "
                     "firewall");

@@ -47,8 +47,8 @@ const char *fault_remedy(enum fault fault)
         return "check that the server runs and that the URL's host, port or "
                "socket path is right";
     case FAULT_SILENT:
-        return "the server or the network is slower than timeout_ms, or "
-               "this is not the port of a Redis or Valkey server";
+        return "the server or the network is stopped or slower than "
+               "timeout_ms, or this is another service's port (a TLS port?)";
     case FAULT_RETRY:
         return "the server is starting or busy; try again later";
     case FAULT_ELSEWHERE:

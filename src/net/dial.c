@@ -7,6 +7,7 @@
 #include "net/dial.h"
 
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -75,6 +76,14 @@ static enum resolve_state look_up(struct dial *d, const struct endpoint *to,
         to->host, to->port, &d->found, &d->job, &d->fd, error);
 }
 
+/* "/run/redis.sock/1", where redis:// would have a database. */
+static bool ends_in_number(const char *path)
+{
+    const char *last = strrchr(path, '/') + 1;
+
+    return *last && last[strspn(last, "0123456789")] == '\0';
+}
+
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     uint64_t now, uint64_t end, int *fd, struct text *error)
 {
@@ -83,6 +92,8 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         .fd = d->job ? d->fd : -1, .end = end, .address_end = NEVER};
     if (to->path) {
         *fd = socket_open_unix(to->path, error);
+        if (*fd < 0 && ends_in_number(to->path))
+            text_add(error, " (a database is written ?db=N after the path)");
         return *fd >= 0 ? DIAL_CONNECTED : DIAL_FAILED;
     }
     switch (look_up(d, to, is_late, error)) {

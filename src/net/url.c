@@ -2,16 +2,18 @@
 /*
  * Invariant: a message never repeats what could be a password. It says which
  * byte of the URL is meant and what it was taken for; of the URL's own words
- * it shows only an unknown scheme or parameter, and not even those when a
- * stray '@' makes them doubtful.
+ * it shows only a short number for a port and an unknown parameter, and not
+ * even that when a stray '@' makes it doubtful.
  */
 #include "net/url.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include <nxlock.h>
+
+#include "net/scheme.h"
 
 #define URL_MAX 8192
 #define HOST_MAX 253 /* of a name in DNS */
@@ -226,10 +228,16 @@ static int parse_port(struct parse *p, struct slice in)
 
     if (in.len < sizeof(digits))
         memcpy(digits, in.data, in.len);
-    if (!read_number(digits, 65535, &port) || port == 0)
-        return refuse(p, in.data, "the port",
-            "is a number from 1 to 65535; "
+    if (!read_number(digits, 65535, &port) || port == 0) {
+        char what[32] = "the port";
+        /* A number as long as a port is no password worth its name. */
+        if (in.len > 0 && in.len <= 5 &&
+            strspn(digits, "0123456789") == in.len)
+            snprintf(what, sizeof(what), "the port '%s'", digits);
+        return refuse(p, in.data, what,
+            "is to be a number from 1 to 65535; "
             "after a password comes '@', and " IN_PASSWORD);
+    }
     p->to->port = (uint16_t)port;
     return NXL_OK;
 }
@@ -345,38 +353,6 @@ static int parse_rest(struct parse *p, struct slice in, bool local)
     return result;
 }
 
-static int parse_scheme(struct parse *p, const char **rest, bool *local)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+-."
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    size_t len = strspn(p->url, letters);
-    struct slice scheme = {p->url, len};
-
-    if (len == 0 || strncmp(p->url + len, "://", 3) != 0)
-        return fail(
-            p, p->url[0] == '/' || strncasecmp(p->url, "unix:", 5) == 0
-                   ? "the URL has no scheme; write unix:///run/redis.sock"
-                   : "the URL has no scheme; write redis://localhost:6379");
-    *rest = p->url + len + 3;
-    *local = len == 4 && strncasecmp(p->url, "unix", len) == 0;
-    if (*local || (len == 5 && strncasecmp(p->url, "redis", len) == 0) ||
-        (len == 6 && strncasecmp(p->url, "valkey", len) == 0))
-        return NXL_OK;
-    if ((len == 6 && strncasecmp(p->url, "rediss", len) == 0) ||
-        (len == 7 && strncasecmp(p->url, "valkeys", len) == 0))
-        return fail(p, "this build has no TLS; write redis:// or unix:// to "
-                       "the near end of a tunnel that has");
-    text_clear(p->error);
-    text_add(p->error, "the URL's scheme");
-    if (len <= 40 && !strchr(p->url, '@')) {
-        text_add(p->error, " '");
-        text_add_foreign(p->error, scheme);
-        text_add(p->error, "'");
-    }
-    text_add(p->error, " is unknown; write redis://, valkey:// or unix://");
-    return NXL_E_URL;
-}
-
 /* What no part of a URL may hold as it is. */
 static int check_bytes(struct parse *p)
 {
@@ -424,10 +400,11 @@ int url_parse(struct endpoint *endpoint, const char *url, struct text *error)
     endpoint->path = NULL;
     endpoint->port = PORT_DEFAULT;
     int result = check_bytes(&p);
-    if (result == NXL_OK)
-        result = parse_scheme(&p, &rest, &local);
-    if (result == NXL_OK)
-        result = parse_rest(&p, slice_of(rest), local);
+    if (result == NXL_OK) {
+        rest = url + scheme_read(url, &local, error);
+        result = rest == url ? NXL_E_URL
+                             : parse_rest(&p, slice_of(rest), local);
+    }
     if (result == NXL_OK)
         set_name(endpoint, local, cut(url, rest));
     else
