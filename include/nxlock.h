@@ -180,9 +180,10 @@ void nxl_client_free(nxl_client *client);
  * calls this function again, for any client. Never NULL. */
 const char *nxl_client_errmsg(const nxl_client *client);
 
-/* One line about the server for a person (address, software and version,
- * role, state of the connection) into text, zero-ended and cut to size.
- * Known after the first operation. Returns the length it wanted. No I/O. */
+/* One line about the server for a person (address, state of the connection,
+ * software and version, role, and the rung: by which commands it is locked)
+ * into text, zero-ended and cut to size. Known after the first operation.
+ * Returns the length it wanted. No I/O. */
 size_t nxl_client_describe(nxl_client *client, char *text, size_t size);
 
 /* A parameter a URL may carry after '?'. */

@@ -13,6 +13,7 @@
 
 #include "cli/option.h"
 #include "cli/report.h"
+#include "cli/token.h"
 
 /* Where the walk over the words stands. */
 struct walk {
@@ -155,12 +156,18 @@ static int plain_word(struct walk *walk)
     } else if (wants_token && args->token == NULL) {
         args->token = word;
     } else if (args->command == CMD_RUN) {
-        say("'%s' stands where '--' belongs; write: nxlock run %s -- %s%s",
-            word, args->name, word, walk->at[1] != NULL ? " ..." : "");
+        if (args->script != NULL)
+            say("'%s' is one word too many; STRING is one word, in quotes: "
+                "nxlock run %s -c 'CMD...'", word, args->name);
+        else
+            say("'%s' stands where '--' belongs; write: nxlock run %s -- "
+                "%s%s", word, args->name, word,
+                walk->at[1] != NULL ? " ..." : "");
         return EXIT_USAGE;
     } else {
-        say("'%s' is one word too many after '%s'; write: %s", word,
-            args->token != NULL ? args->token : args->name,
+        say("'%s' is one word too many after %s; write: %s",
+            is_token(word) ? "TOKEN" : word,
+            args->token != NULL ? "NAME and TOKEN" : "NAME",
             usage_of(args->command));
         return EXIT_USAGE;
     }
@@ -178,9 +185,41 @@ static int one_word(struct walk *walk)
     return short_options(walk);
 }
 
-static int complete(const struct args *args)
+static int complete_child(struct args *args)
+{
+    if (args->script != NULL && args->child != NULL) {
+        say("-c STRING and -- CMD... exclude each other; write: nxlock run "
+            "%s -c STRING", args->name);
+        return EXIT_USAGE;
+    }
+    if (args->script != NULL) {
+        static char path[] = "/bin/sh";
+        static char flag[] = "-c";
+        args->shell[0] = path;
+        args->shell[1] = flag;
+        args->shell[2] = (char *)args->script; /* exec does not write */
+        args->shell[3] = NULL;
+        args->child = args->shell;
+    }
+    if (args->child == NULL) {
+        say("'--' and the command to run are missing; write: nxlock run %s "
+            "-- CMD...", args->name);
+        return EXIT_USAGE;
+    }
+    if (args->child[0] == NULL) {
+        say("no command stands after '--'; write: nxlock run %s -- CMD...",
+            args->name);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+/* The name and, where one is wanted, the token. */
+static int complete_words(const struct args *args)
 {
     const char *usage = usage_of(args->command);
+    bool wants_token =
+        args->command == CMD_RENEW || args->command == CMD_RELEASE;
 
     if (args->name == NULL) {
         say("NAME, the lock, is missing; write: %s", usage);
@@ -190,27 +229,35 @@ static int complete(const struct args *args)
         say("NAME, the lock, is empty; write: %s", usage);
         return EXIT_USAGE;
     }
-    if ((args->command == CMD_RENEW || args->command == CMD_RELEASE) &&
-        args->token == NULL) {
+    if (!wants_token)
+        return 0;
+    /* A token is not repeated: it is a key to the lock. */
+    if (is_token(args->name) &&
+        (args->token == NULL || !is_token(args->token))) {
+        say("%s; write: %s", args->token != NULL
+                ? "NAME and TOKEN are swapped"
+                : "a token stands where NAME belongs", usage);
+        return EXIT_USAGE;
+    }
+    if (args->token == NULL) {
         say("TOKEN, the word that 'nxlock acquire %s' printed, is missing; "
             "write: %s", args->name, usage);
         return EXIT_USAGE;
     }
-    if (args->command == CMD_RUN && args->child == NULL) {
-        say("'--' and the command to run are missing; write: nxlock run %s "
-            "-- CMD...", args->name);
-        return EXIT_USAGE;
-    }
-    if (args->command == CMD_RUN && args->child[0] == NULL) {
-        say("no command stands after '--'; write: nxlock run %s -- CMD...",
-            args->name);
-        return EXIT_USAGE;
-    }
-    if (args->once && args->waits) {
-        say("-n (do not wait) and -w (wait) exclude each other");
-        return EXIT_USAGE;
-    }
     return 0;
+}
+
+static int complete(struct args *args)
+{
+    int code = complete_words(args);
+
+    if (code == 0 && args->command == CMD_RUN)
+        code = complete_child(args);
+    if (code == 0 && args->once && args->waits) {
+        say("-n (do not wait) and -w (wait) exclude each other");
+        code = EXIT_USAGE;
+    }
+    return code;
 }
 
 int args_parse(struct args *args, enum command command, char **words)

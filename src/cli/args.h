@@ -17,13 +17,17 @@ struct args {
     const char *name;       /* of the lock */
     const char *token;      /* renew and release */
     char **child;           /* run: the words after "--", ends with NULL */
+    const char *script;     /* -c, or NULL */
+    char *shell[4];         /* then what child points to */
     const char *url;        /* -u, or NULL */
     char *query;            /* owned; "name=value&..." of the URL flags */
     int64_t wait_ms;        /* as nxl_lock_acquire() */
     int64_t ttl_ms;
+    const char *ttl;        /* as it was written, or NULL */
     int busy_code;
     bool once, waits;       /* -n and -w were given */
     bool verbose;
+    bool json;
     bool help;
 };
 

@@ -18,8 +18,4 @@ int command_status(const struct args *args);
  * said if it is to be said. */
 bool acquire_for(struct session *session, int *code);
 
-/* "host:pid:program", made one printable word; out has LABEL_ROOM bytes. */
-#define LABEL_ROOM 129
-const char *make_label(char *out, long pid, const char *program);
-
 #endif

@@ -24,25 +24,37 @@ static const char overview[] =
     "$NXLOCK_URL,\nelse $REDIS_URL, else redis://127.0.0.1:6379.\n"
     "\n"
     "exit codes:\n"
-    "  64 usage   69 unreachable or refused   70 internal   75 busy\n"
-    "  77 denied  78 bad URL                  79 lock lost\n"
-    "  126 CMD cannot be executed   127 CMD not found\n"
-    "  else the code of CMD, 128 + N if signal N ended it\n";
+    "    0  done; status: held\n"
+    "    1  status: free\n"
+    "   64  the command line is wrong\n"
+    "   69  no server, a refusal, no answer, or NAME is a key of other use\n"
+    "   70  internal, or the output cannot be written\n"
+    "   75  busy: somebody else holds it (-E CODE replaces it)\n"
+    "   77  password, user or rights\n"
+    "   78  the URL is wrong\n"
+    "   79  the lock was lost, or is not held under this token\n"
+    "  126  CMD cannot be executed\n"
+    "  127  CMD was not found\n"
+    "  else the code of CMD, or 128 + N if signal N ended it. With 64 to 78\n"
+    "  of nxlock's own, 126 and 127 CMD was not started.\n";
 
 static const char run_text[] =
     "nxlock run NAME [OPTION...] -- CMD...\n"
+    "nxlock run NAME [OPTION...] -c STRING\n"
     "\n"
     "examples:\n"
     "  nxlock run backup -n -- /usr/local/bin/backup\n"
     "  nxlock run deploy -w 5m -v -- make deploy\n"
+    "  nxlock run report -c 'make report && mail boss < report'\n"
     "  */5 * * * * nxlock run feed -n -E 0 -u redis://db7/2 -- /opt/feed\n"
     "\n"
-    "Acquires NAME, runs CMD (without a shell) and releases NAME. The lease\n"
-    "is renewed every third of it. If that fails for so long that the lease\n"
-    "would run out, CMD's process group gets TERM, at the lease's end KILL,\n"
-    "and the exit code is 79; else it is CMD's own. TERM, INT, HUP, QUIT,\n"
-    "USR1 and USR2 are passed on. Silent on success; who holds a busy lock\n"
-    "is said on a terminal or with -v.\n"
+    "Acquires NAME, runs CMD (without a shell, but for -c) and releases\n"
+    "NAME. The lease is renewed every third of it. If that fails for so long\n"
+    "that the lease would run out, CMD's process group gets TERM, at the\n"
+    "lease's end KILL, and the exit code is 79; else it is CMD's own. TERM,\n"
+    "INT, HUP, QUIT, USR1 and USR2 are passed on; while waiting they end the\n"
+    "wait and CMD is not started. Silent on success and when busy; on a\n"
+    "terminal or with -v it says who holds the lock it waits for.\n"
     "CMD sees NXLOCK_NAME, NXLOCK_TOKEN and NXLOCK_TTL_MS.\n";
 
 static const char acquire_text[] =
@@ -80,9 +92,11 @@ static const char status_text[] =
     "\n"
     "examples:\n"
     "  nxlock status backup\n"
+    "  nxlock status backup --json\n"
     "  if nxlock status backup > /dev/null; then echo at work; fi\n"
     "\n"
-    "Prints who holds NAME and how long still. 0: held; 1: free.\n";
+    "Prints who holds NAME and how long still. Exit code 0: held; 1: free;\n"
+    "above 1: it could not be told.\n";
 
 void help_overview(FILE *out)
 {

@@ -103,6 +103,7 @@ static int set_ttl(struct args *args, const char *shown, const char *value)
             "%s 30s", shown, value, shown);
         return EXIT_USAGE;
     }
+    args->ttl = value;
     return 0;
 }
 
@@ -140,6 +141,30 @@ static int set_name(struct args *args, const char *shown, const char *value)
     return 0;
 }
 
+static int set_script(struct args *args, const char *shown, const char *value)
+{
+    if (args->script != NULL) {
+        say("%s is given twice; write one: %s 'FIRST && SECOND'", shown,
+            shown);
+        return EXIT_USAGE;
+    }
+    if (value[0] == '\0') {
+        say("%s has an empty text, which would run nothing; write %s 'CMD...'",
+            shown, shown);
+        return EXIT_USAGE;
+    }
+    args->script = value;
+    return 0;
+}
+
+static int set_json(struct args *args, const char *shown, const char *value)
+{
+    (void)shown;
+    (void)value;
+    args->json = true;
+    return 0;
+}
+
 static int set_verbose(struct args *args, const char *shown, const char *value)
 {
     (void)shown;
@@ -165,12 +190,17 @@ static const struct option table[] = {
         ON_LEASING, set_ttl},
     {'E', "busy-code", "CODE", "exit code for a busy lock (75)",
         ON_ACQUIRING, set_busy},
+    {'c', "command", "STRING", "CMD, for /bin/sh -c; instead of -- CMD...",
+        ON(CMD_RUN), set_script},
     {'u', "url", "URL", "the server; else $NXLOCK_URL, else $REDIS_URL",
         ON_ALL, set_url},
     {0, "name", "NAME", "the lock, also when it starts with '-'", ON_ALL,
         set_name},
     {'v', "verbose", NULL, "say who holds a busy lock, even without a tty",
         ON_ACQUIRING, set_verbose},
+    {'v', "verbose", NULL, "say by which server and how, too",
+        ON(CMD_STATUS), set_verbose},
+    {0, "json", NULL, "one JSON object on one line", ON(CMD_STATUS), set_json},
     {'h', "help", NULL, "show this", ON_ALL, set_help},
 };
 #define ROWS (sizeof(table) / sizeof(table[0]))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/child.h"
+#include "cli/label.h"
 #include "cli/report.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -276,7 +277,7 @@ int command_run(const struct args *args)
     memset(&run, 0, sizeof(run));
     run.args = args;
     int code = session_open(
-        &run.session, args, make_label(label, (long)getpid(), args->child[0]));
+        &run.session, args, label_make(label, (long)getpid(), args->child[0]));
     if (code == 0 && acquire_for(&run.session, &code) && start(&run, &code)) {
         supervise(&run);
         code = finish(&run);

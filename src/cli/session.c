@@ -20,6 +20,7 @@
 
 #define FALLBACK_URL "redis://127.0.0.1:6379"
 #define NS_PER_MS UINT64_C(1000000)
+#define MS_PER_S 1000
 #define NS_PER_S UINT64_C(1000000000)
 
 /* Signals, timer and the library's own. */
@@ -112,6 +113,12 @@ static int open_lock(struct session *session, const char *label)
         why[0] != '\0' ? why : nxl_strerror(rc));
     if (rc != NXL_E_INVALID)
         return exit_code_for(rc, EXIT_BUSY);
+    if (session->args->ttl_ms < MS_PER_S && session->args->ttl != NULL)
+        say("--ttl %s is %lld milliseconds; a bare number is seconds, and so "
+            "is 's': --ttl %.*ss", session->args->ttl,
+            (long long)session->args->ttl_ms,
+            (int)strspn(session->args->ttl, "0123456789"),
+            session->args->ttl);
     if (session->args->ttl_ms > 2 * DEFAULT_TTL_MS)
         say("a longer lease is allowed with --max-ttl-ms %lld; a crashed "
             "holder then blocks the others that long",
@@ -234,15 +241,20 @@ int session_finish(struct session *session, int started)
         int rc = session_turn(session, NEVER);
         if (rc != NXL_OK)
             return rc;
-        for (int signo; (signo = session_signal(session)) != 0;) {
-            if (signo == SIGCHLD || signo == SIGTSTP)
-                continue;
-            if (session->caught == 0)
-                session->caught = signo;
-            nxl_lock_cancel(session->lock);
-        }
+        session_cancel_on_signal(session);
     }
     return event.result;
+}
+
+void session_cancel_on_signal(struct session *session)
+{
+    for (int signo; (signo = session_signal(session)) != 0;) {
+        if (signo == SIGCHLD || signo == SIGTSTP)
+            continue;
+        if (session->caught == 0)
+            session->caught = signo;
+        nxl_lock_cancel(session->lock);
+    }
 }
 
 int session_interrupted(const struct session *session)
@@ -256,4 +268,21 @@ void session_complain(struct session *session, const char *what, int result)
 
     say("cannot %s '%s': %s", what, session->args->name,
         why[0] != '\0' ? why : nxl_strerror(result));
+}
+
+int session_failed(struct session *session, const char *what, int result)
+{
+    if (session->caught != 0)
+        return session_interrupted(session);
+    if (result == NXL_LOST)
+        say("cannot %s '%s': it is not held under this token any more", what,
+            session->args->name);
+    else
+        session_complain(session, what, result);
+    return exit_code_for(result, EXIT_BUSY);
+}
+
+void session_leave_held(int code)
+{
+    _exit(code);
 }

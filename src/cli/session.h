@@ -51,8 +51,19 @@ int session_turn(struct session *session, uint64_t wake_ns);
  * is kept in session->caught. */
 int session_finish(struct session *session, int started);
 
+/* A signal that has arrived cancels what is in progress on the lock and is
+ * kept in session->caught. */
+void session_cancel_on_signal(struct session *session);
+
 /* The exit code after a signal cancelled something, or 0. */
 int session_interrupted(const struct session *session);
+
+/* Says why what was attempted failed, unless a signal ended it; the exit
+ * code. */
+int session_failed(struct session *session, const char *what, int result);
+
+/* Ends the process without ending the lock: closing would release it. */
+_Noreturn void session_leave_held(int code);
 
 /* Says what became of an attempt on the lock, in the lock's words. */
 void session_complain(struct session *session, const char *what, int result);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a lock is left held only after its token was printed; every other
+ * way out of acquire releases it. And nobody waits in silence for what will
+ * never come: a wait of some length is looked at.
+ */
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/holder.h"
+#include "cli/label.h"
+#include "cli/report.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* A wait shorter than that is not worth a word. */
+#define LOOK_AFTER NS_PER_S
+/* While the server cannot be asked. */
+#define LOOK_AGAIN (10 * NS_PER_S)
+
+/* A wait, and a second handle that asks meanwhile what it is for. */
+struct wait {
+    struct session *session;
+    nxl_lock *looker; /* NULL: it has not looked yet */
+    uint64_t look_at; /* NEVER: it has seen, or is looking */
+    bool told;        /* that the server cannot be asked */
+    int code;         /* exit code that ends the wait; 0: it goes on */
+};
+
+/* For people only: cron mails whatever a job prints. */
+static bool talks(const struct session *session)
+{
+    return session->args->verbose || isatty(STDERR_FILENO);
+}
+
+/* The key holds a list or the like: not a lock, and no skipped run either. */
+static int in_other_use(struct session *session, const nxl_lock *asker)
+{
+    say("cannot acquire '%s': %s", session->args->name,
+        nxl_lock_errmsg(asker));
+    return EXIT_UNAVAILABLE;
+}
+
+static int held_around(const struct session *session)
+{
+    say("'%s' is held by the 'nxlock run' around this one, which would wait "
+        "for ever; run this without nxlock, or under another name",
+        session->args->name);
+    return EXIT_USAGE;
+}
+
+/* What the looker found. */
+static void looked(struct wait *wait, int result)
+{
+    struct session *session = wait->session;
+    const char *outer = getenv("NXLOCK_TOKEN");
+    char words[HOLDER_WORDS];
+    nxl_holder holder;
+
+    if (result == NXL_OK)
+        result = nxl_lock_holder(wait->looker, &holder);
+    if (result == NXL_E_WRONG_TYPE) {
+        wait->code = in_other_use(session, wait->looker);
+    } else if (result == NXL_OK && outer != NULL && outer[0] != '\0' &&
+               strcmp(outer, holder.value) == 0) {
+        wait->code = held_around(session);
+    } else if (result == NXL_OK) {
+        if (talks(session))
+            say("waiting for '%s': %s", session->args->name,
+                holder_words(words, &holder));
+    } else {
+        wait->look_at = nxl_now_ns() + LOOK_AGAIN;
+        if (result != NXL_FREE && !wait->told && talks(session)) {
+            wait->told = true;
+            say("waiting for '%s': %s", session->args->name,
+                nxl_lock_errmsg(wait->looker));
+        }
+    }
+    if (wait->code != 0)
+        nxl_lock_cancel(session->lock);
+}
+
+static void look(struct wait *wait)
+{
+    const struct args *args = wait->session->args;
+
+    wait->look_at = NEVER;
+    if (wait->looker == NULL &&
+        nxl_lock_new(&wait->looker, wait->session->client, args->name, NULL) !=
+            NXL_OK)
+        return;
+    int rc = nxl_lock_inspect_start(wait->looker);
+    if (rc != NXL_PENDING)
+        looked(wait, rc);
+}
+
+/* The result of the acquire that was started. */
+static int wait_for_it(struct wait *wait)
+{
+    struct session *session = wait->session;
+
+    for (;;) {
+        nxl_event event;
+        while (nxl_client_next_event(session->client, &event)) {
+            if (event.lock == session->lock)
+                return event.result;
+            looked(wait, event.result);
+        }
+        if (wait->look_at <= nxl_now_ns())
+            look(wait);
+        int rc = session_turn(session, wait->look_at);
+        if (rc != NXL_OK)
+            return rc;
+        session_cancel_on_signal(session);
+    }
+}
+
+/* The wait, if there was one, is over. */
+static int busy(struct session *session)
+{
+    char words[HOLDER_WORDS];
+    nxl_holder holder;
+    int rc = holder_ask(session, &holder);
+
+    if (session->caught != 0)
+        return session_interrupted(session);
+    if (rc == NXL_E_WRONG_TYPE)
+        return in_other_use(session, session->lock);
+    if (talks(session))
+        say("'%s' is %s", session->args->name,
+            rc == NXL_OK ? holder_words(words, &holder)
+                         : "held by somebody else");
+    return session->args->busy_code;
+}
+
+bool acquire_for(struct session *session, int *code)
+{
+    struct wait wait = {.session = session,
+        .look_at = nxl_now_ns() + LOOK_AFTER};
+    int rc = nxl_lock_acquire_start(session->lock, session->args->wait_ms);
+
+    if (rc == NXL_PENDING)
+        rc = wait_for_it(&wait);
+    nxl_lock_free(wait.looker);
+    if (session->caught != 0) {
+        *code = session_interrupted(session);
+    } else if (wait.code != 0) {
+        *code = wait.code;
+    } else if (rc == NXL_OK && nxl_lock_held(session->lock)) {
+        return true;
+    } else if (rc == NXL_BUSY) {
+        *code = busy(session);
+    } else if (rc == NXL_OK || rc == NXL_LOST) {
+        say("cannot acquire '%s': it was granted too late, its lease was "
+            "over on arrival", session->args->name);
+        *code = EXIT_UNAVAILABLE;
+    } else {
+        session_complain(session, "acquire", rc);
+        *code = exit_code_for(rc, session->args->busy_code);
+    }
+    return false;
+}
+
+int command_acquire(const struct args *args)
+{
+    struct session session;
+    char label[LABEL_ROOM];
+    int code = session_open(&session, args, label_of_caller(label));
+
+    if (code == 0 && acquire_for(&session, &code)) {
+        if (puts(nxl_lock_token(session.lock)) >= 0 && fflush(stdout) == 0)
+            session_leave_held(EXIT_DONE);
+        say("cannot print the token of '%s': %s; released", args->name,
+            strerror(errno));
+        code = EXIT_INTERNAL;
+    }
+    session_close(&session);
+    return code;
+}

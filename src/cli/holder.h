@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who holds a name, as far as the server knows.
+ */
+#ifndef NXLOCK_CLI_HOLDER_H
+#define NXLOCK_CLI_HOLDER_H
+
+#include <nxlock.h>
+
+#include "cli/session.h"
+
+#define HOLDER_WORDS 256
+
+/* Asks and waits for the answer; a result of nxl_lock_inspect(). */
+int holder_ask(struct session *session, nxl_holder *holder);
+
+/* "held by db7:41233:backup, 12 s left" into out, of HOLDER_WORDS bytes. Of
+ * a token only the beginning is told: who has all of it can release. */
+const char *holder_words(char *out, const nxl_holder *holder);
+
+/* Does a token, "UUID" or "UUID@label", stand there? */
+bool holder_has_token(const nxl_holder *holder);
+
+/* The words of a token that may be shown. */
+#define TOKEN_SHOWN 8
+
+#endif

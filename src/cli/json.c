@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: the line is valid JSON in valid UTF-8 (RFC 8259), whatever bytes the
+ * names and values are made of.
+ */
+#include "cli/json.h"
+
+#include <inttypes.h>
+
+void json_begin(struct json *json, FILE *out)
+{
+    json->out = out;
+    json->members = 0;
+}
+
+/* The length of the UTF-8 character at text, or 0: RFC 3629, section 4. */
+static size_t character(const unsigned char *text, size_t length)
+{
+    unsigned char first = text[0];
+    unsigned char low = 0x80;
+    unsigned char high = 0xbf;
+    size_t size = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || size > length)
+        return 0;
+    if (first == 0xe0)
+        low = 0xa0; /* shorter forms exist */
+    else if (first == 0xed)
+        high = 0x9f; /* surrogates */
+    else if (first == 0xf0)
+        low = 0x90;
+    else if (first == 0xf4)
+        high = 0x8f; /* beyond U+10FFFF */
+    for (size_t i = 1; i < size; i++) {
+        if (text[i] < low || text[i] > high)
+            return 0;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return size;
+}
+
+static void string(FILE *out, const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    putc('"', out);
+    while (length > 0) {
+        size_t size = character(at, length);
+        if (size == 0) {
+            fputs("\\ufffd", out);
+            size = 1;
+        } else if (*at == '"' || *at == '\\') {
+            fprintf(out, "\\%c", *at);
+        } else if (*at < ' ' || *at == 0x7f) {
+            fprintf(out, "\\u%04x", *at);
+        } else {
+            fwrite(at, 1, size, out);
+        }
+        at += size;
+        length -= size;
+    }
+    putc('"', out);
+}
+
+static void member(struct json *json, const char *name)
+{
+    fprintf(json->out, "%s\"%s\":", json->members++ == 0 ? "{" : ",", name);
+}
+
+void json_text(
+    struct json *json, const char *name, const char *text, size_t length)
+{
+    member(json, name);
+    string(json->out, text, length);
+}
+
+void json_number(struct json *json, const char *name, int64_t number)
+{
+    member(json, name);
+    fprintf(json->out, "%" PRId64, number);
+}
+
+void json_null(struct json *json, const char *name)
+{
+    member(json, name);
+    fputs("null", json->out);
+}
+
+void json_end(struct json *json)
+{
+    fputs(json->members == 0 ? "{}\n" : "}\n", json->out);
+}
