@@ -46,10 +46,20 @@ static int in_other_use(struct session *session, const nxl_lock *asker)
     return EXIT_UNAVAILABLE;
 }
 
+/* Is it what the command around this one holds? It ends only after us, unless
+ * we are in its background; so who limits the wait may wait. */
+static bool is_around(const struct session *session, const nxl_holder *holder)
+{
+    const char *outer = getenv("NXLOCK_TOKEN");
+
+    return session->args->wait_ms == NXL_FOREVER && outer != NULL &&
+           outer[0] != '\0' && strcmp(outer, holder->value) == 0;
+}
+
 static int held_around(const struct session *session)
 {
-    say("'%s' is held by the 'nxlock run' around this one, which would wait "
-        "for ever; run this without nxlock, or under another name",
+    say("'%s' is held by the 'nxlock run' around this one, which waits for "
+        "this to end; run it without nxlock, under another name, or with -w",
         session->args->name);
     return EXIT_USAGE;
 }
@@ -58,7 +68,6 @@ static int held_around(const struct session *session)
 static void looked(struct wait *wait, int result)
 {
     struct session *session = wait->session;
-    const char *outer = getenv("NXLOCK_TOKEN");
     char words[HOLDER_WORDS];
     nxl_holder holder;
 
@@ -66,8 +75,7 @@ static void looked(struct wait *wait, int result)
         result = nxl_lock_holder(wait->looker, &holder);
     if (result == NXL_E_WRONG_TYPE) {
         wait->code = in_other_use(session, wait->looker);
-    } else if (result == NXL_OK && outer != NULL && outer[0] != '\0' &&
-               strcmp(outer, holder.value) == 0) {
+    } else if (result == NXL_OK && is_around(session, &holder)) {
         wait->code = held_around(session);
     } else if (result == NXL_OK) {
         if (talks(session))
