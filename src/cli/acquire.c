@@ -83,7 +83,8 @@ static void looked(struct wait *wait, int result)
                 holder_words(words, &holder));
     } else {
         wait->look_at = nxl_now_ns() + LOOK_AGAIN;
-        if (result != NXL_FREE && !wait->told && talks(session)) {
+        /* No normal course of things, so said even where nobody looks. */
+        if (result != NXL_FREE && !wait->told) {
             wait->told = true;
             say("waiting for '%s': %s", session->args->name,
                 nxl_lock_errmsg(wait->looker));

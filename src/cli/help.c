@@ -54,7 +54,8 @@ static const char run_text[] =
     "lease's end KILL, and the exit code is 79; else it is CMD's own. TERM,\n"
     "INT, HUP, QUIT, USR1 and USR2 are passed on; while waiting they end the\n"
     "wait and CMD is not started. Silent on success and when busy; on a\n"
-    "terminal or with -v it says who holds the lock it waits for.\n"
+    "terminal or with -v it says who holds the lock it waits for. A server\n"
+    "that cannot be asked is said once, and -n or -w ends waiting for it.\n"
     "CMD sees NXLOCK_NAME, NXLOCK_TOKEN and NXLOCK_TTL_MS.\n";
 
 static const char acquire_text[] =
