@@ -89,6 +89,7 @@ missing() { # the packages that are missing, by Debian's names
     fi
     have redis-server || [ -n "${NXLOCK_REDIS_SERVER-}" ] ||
         [ "${NXLOCK_SKIP_LIVE-}" = 1 ] || echo redis-server
+    have mandoc || echo mandoc
     if [ -z "$quick" ]; then
         have clang || echo clang
         have valgrind || echo valgrind
