@@ -90,6 +90,7 @@ missing() { # the packages that are missing, by Debian's names
     have redis-server || [ -n "${NXLOCK_REDIS_SERVER-}" ] ||
         [ "${NXLOCK_SKIP_LIVE-}" = 1 ] || echo redis-server
     have mandoc || echo mandoc
+    have sqlite3 || echo sqlite3
     if [ -z "$quick" ]; then
         have clang || echo clang
         have valgrind || echo valgrind

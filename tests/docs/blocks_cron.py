@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""The crontab lines of the documents, for blocks.py.
+
+Invariant: a line passes only if cron would take it, and if with cron's small
+environment it runs its job when the lock is free and skips it when it is busy.
+"""
+
+import re
+import shlex
+
+from blocks_place import Wrong, run
+
+LOCAL = "/usr/local/bin/"
+
+MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+DAYS = "sun mon tue wed thu fri sat".split()
+FIELDS = (("minute", 0, 59, ()), ("hour", 0, 23, ()),
+          ("day of month", 1, 31, ()), ("month", 1, 12, MONTHS),
+          ("day of week", 0, 7, DAYS))
+
+
+def check_field(text, what, low, high, names):
+    for part in text.lower().split(","):
+        form = re.fullmatch(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?", part)
+        if not form:
+            raise Wrong(f"{what}: '{text}' is no field of a crontab")
+        first, last, step = form.groups()
+        if step is not None and not 1 <= int(step) <= high:
+            raise Wrong(f"{what}: a step of {step}")
+        if first == "*":
+            if last is not None:
+                raise Wrong(f"{what}: '{text}' is no field of a crontab")
+            continue
+        numbers = []
+        for word in (first, last if last is not None else first):
+            if word in names:
+                numbers.append(low + names.index(word))
+            elif word.isdigit() and low <= int(word) <= high:
+                numbers.append(int(word))
+            else:
+                raise Wrong(f"{what}: '{word}' is not {low} ... {high}")
+        if numbers[0] > numbers[1] or (step and last is None):
+            raise Wrong(f"{what}: '{text}' names no time")
+
+
+def cron_command(line):
+    """The command of a crontab's line, as sh gets it."""
+    parts = line.split(None, 5)
+    if len(parts) != 6:
+        raise Wrong("a crontab line has five fields and a command")
+    for text, field in zip(parts, FIELDS):
+        check_field(text, *field)
+    if re.search(r"(?<!\\)%", parts[5]):
+        raise Wrong("cron takes % for the end of the line; write \\%")
+    return parts[5].replace("\\%", "%")
+
+
+def lock_of(command):
+    """The name that "nxlock run" locks, and its exit code when it is busy."""
+    words = shlex.split(command)
+    at = words.index("run") if "run" in words else len(words)
+    if at == 0 or at + 1 >= len(words) or words[at - 1] != LOCAL + "nxlock":
+        raise Wrong(f"cron finds {LOCAL}nxlock by its whole path only")
+    options = words[at + 2:]
+    for end in ("--", "-c"):
+        if end in options:
+            options = options[:options.index(end)]
+    if "-n" not in options:
+        raise Wrong("without -n a job waits for the one before it")
+    busy = options[options.index("-E") + 1] if "-E" in options else "75"
+    return words[at + 1], int(busy)
+
+
+class Cron:
+    """Runs the lines of one block: once with the lock free and once busy."""
+
+    def __init__(self, place, home):
+        self.place, self.home = place, home
+        self.env = {**place.always, "HOME": str(home), "LOGNAME": "cron",
+                    "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+        self.notes, self.printed = [], ""
+
+    def start(self, command):
+        return run(["/bin/sh", "-c", command], self.env, self.home, False)
+
+    def stand_ins(self, command):
+        """The jobs of a document are not there; ours note that they ran."""
+        made = []
+        for name in re.findall(re.escape(LOCAL) + r"([\w.-]+)", command):
+            job = self.place.bin / name
+            if name == "nxlock" or job in made:
+                continue
+            job.write_text('#!/bin/sh\necho "$NXLOCK_NAME" >> '
+                           f'"$HOME/{name}.ran"\n')
+            job.chmod(0o755)
+            made.append(job)
+            self.notes.append(f"a script of the test stands for {LOCAL}{name}")
+        return made
+
+    def ran(self, jobs):
+        return [(self.home / f"{job.name}.ran").exists() for job in jobs]
+
+    def nxlock(self, *arguments):
+        code, text = run([self.place.bin / "nxlock", *arguments], self.env,
+                         self.home, False)
+        if code != 0:
+            raise Wrong(f"nxlock {arguments[0]}: {code}: {text}")
+        return text.strip()
+
+    def line(self, line):
+        given = re.fullmatch(r"([A-Z_]+)\s*=\s*(\S*)", line)
+        if given:
+            self.env[given.group(1)] = given.group(2).strip("\"'")
+            return
+        command = cron_command(line)
+        name, busy = lock_of(command)
+        jobs = self.stand_ins(command)
+        command = self.place.copy(command).replace(LOCAL, f"{self.place.bin}/")
+        token = self.nxlock("acquire", name)
+        code, text = self.start(command)
+        self.nxlock("release", name, token)
+        if code != busy or text or any(self.ran(jobs)):
+            raise Wrong(f"busy: code {code}, not {busy}, or it ran: {text}")
+        code, text = self.start(command)
+        self.printed += text
+        if code != 0 or not all(self.ran(jobs)):
+            raise Wrong(f"free: code {code}, or it did not run: {text}")
+        for job in jobs:
+            (self.home / f"{job.name}.ran").unlink()
+            job.unlink()
