@@ -52,6 +52,13 @@ have() {
     command -v "$1" > /dev/null 2>&1
 }
 
+# clang alone does not bring the runtime of its fuzzer.
+fuzzes() {
+    have clang || return 1
+    echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        clang -fsanitize=fuzzer -x c - -o "$work/probe" > /dev/null 2>&1
+}
+
 skipped() { # REASON: what cannot be run counts as one
     echo "SKIPPED: $*"
     echo 0 0 1 >> "$tally"
@@ -93,6 +100,7 @@ missing() { # the packages that are missing, by Debian's names
     have sqlite3 || echo sqlite3
     if [ -z "$quick" ]; then
         have clang || echo clang
+        fuzzes || echo libclang-rt-dev
         have valgrind || echo valgrind
     fi
 }
@@ -184,7 +192,8 @@ sanitized() {
     if ! runs address; then
         skipped "address sanitizer: $(tail -n 1 "$work/probe.log")"
     elif build asan -Db_sanitize=address,undefined; then
-        check asan asan --suite unit --suite fake --suite live --suite header
+        check asan asan --suite unit --suite fake --suite live --suite fuzz \
+            --suite header
     fi
     if ! runs thread; then
         skipped "thread sanitizer: $(tail -n 1 "$work/probe.log")"
@@ -217,7 +226,12 @@ if [ -z "$quick" ]; then
     if have clang; then
         cc=clang
         cxx=clang++
-        build clang
+        if ! fuzzes; then
+            skipped "libFuzzer: libclang-rt-dev is not installed"
+            build clang
+        elif build clang -Dfuzz=true; then
+            check fuzz clang --suite fuzz --suite libfuzzer
+        fi
     else
         skipped "clang is not installed"
     fi

@@ -44,6 +44,7 @@ static int unknown_option(const struct args *args, const char *word)
     struct nearest nearest;
     const char *bare = word + strspn(word, "-");
     char start[64];
+    int length = (int)strcspn(word, "="); /* what follows may be a secret */
 
     snprintf(start, sizeof(start), "%.*s", (int)strcspn(bare, "="), bare);
     nearest_start(&nearest, start);
@@ -54,14 +55,14 @@ static int unknown_option(const struct args *args, const char *word)
         for (i = 0; nearest.best[i] != '\0' && i + 1 < sizeof(flag); i++)
             flag[i] = nearest.best[i] == '_' ? '-' : nearest.best[i];
         flag[i] = '\0';
-        say("%s has no option '%s'; did you mean '--%s'?", args->word, word,
-            flag);
+        say("%s has no option '%.*s'; did you mean '--%s'?", args->word,
+            length, word, flag);
     } else if (args->name == NULL) {
-        say("%s has no option '%s'; a NAME that starts with '-' is written "
-            "--name=%s", args->word, word, word);
+        say("%s has no option '%.*s'; a NAME that starts with '-' is written "
+            "--name=%.*s", args->word, length, word, length, word);
     } else {
-        say("%s has no option '%s'; 'nxlock %s --help' lists them",
-            args->word, word, args->word);
+        say("%s has no option '%.*s'; 'nxlock %s --help' lists them",
+            args->word, length, word, args->word);
     }
     return EXIT_USAGE;
 }

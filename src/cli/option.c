@@ -10,6 +10,8 @@
 
 #include <nxlock.h>
 
+#include "cli/token.h"
+
 #define ON(command) (1U << (command))
 #define ON_ALL (~0U)
 #define ON_ACQUIRING (ON(CMD_RUN) | ON(CMD_ACQUIRE))
@@ -66,8 +68,11 @@ bool duration_parse(const char *text, int64_t *ms)
             continue;
         if (thousandths / 1000 > DURATION_MAX_MS / units[i].ms)
             return false;
-        *ms = thousandths / 1000 * units[i].ms +
-              thousandths % 1000 * units[i].ms / 1000;
+        int64_t sum = thousandths / 1000 * units[i].ms +
+                      thousandths % 1000 * units[i].ms / 1000;
+        if (sum > DURATION_MAX_MS)
+            return false;
+        *ms = sum;
         return true;
     }
     return false;
@@ -82,22 +87,25 @@ static int set_once(struct args *args, const char *shown, const char *value)
     return 0;
 }
 
+static int no_duration(const char *shown, const char *value)
+{
+    say("%s '%s' is not a duration: " DURATION_WORDS, shown,
+        is_token(value) ? "TOKEN" : value);
+    return EXIT_USAGE;
+}
+
 static int set_wait(struct args *args, const char *shown, const char *value)
 {
-    if (!duration_parse(value, &args->wait_ms)) {
-        say("%s '%s' is not a duration: " DURATION_WORDS, shown, value);
-        return EXIT_USAGE;
-    }
+    if (!duration_parse(value, &args->wait_ms))
+        return no_duration(shown, value);
     args->waits = true;
     return 0;
 }
 
 static int set_ttl(struct args *args, const char *shown, const char *value)
 {
-    if (!duration_parse(value, &args->ttl_ms)) {
-        say("%s '%s' is not a duration: " DURATION_WORDS, shown, value);
-        return EXIT_USAGE;
-    }
+    if (!duration_parse(value, &args->ttl_ms))
+        return no_duration(shown, value);
     if (args->ttl_ms == 0) {
         say("%s '%s' is no time at all: a lease needs some, for example "
             "%s 30s", shown, value, shown);

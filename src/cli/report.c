@@ -28,6 +28,10 @@ void say(const char *format, ...)
     if (wanted < 0)
         return;
     size_t length = (size_t)wanted < room ? (size_t)wanted : room - 1;
+    for (size_t i = start; i < start + length; i++) {
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+            line[i] = '?'; /* of a name, which may hold anything */
+    }
     line[start + length] = '\n';
     fwrite(line, 1, start + length + 1, stderr);
     fflush(stderr);

@@ -119,7 +119,10 @@ static int open_lock(struct session *session, const char *label)
             (long long)session->args->ttl_ms,
             (int)strspn(session->args->ttl, "0123456789"),
             session->args->ttl);
-    if (session->args->ttl_ms > 2 * DEFAULT_TTL_MS)
+    if (session->args->ttl_ms > INT32_MAX)
+        say("the longest lease is %d ms, a little less than 25 days",
+            INT32_MAX);
+    else if (session->args->ttl_ms > 2 * DEFAULT_TTL_MS)
         say("a longer lease is allowed with --max-ttl-ms %lld; a crashed "
             "holder then blocks the others that long",
             (long long)session->args->ttl_ms);

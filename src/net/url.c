@@ -230,8 +230,8 @@ static int parse_port(struct parse *p, struct slice in)
         memcpy(digits, in.data, in.len);
     if (!read_number(digits, 65535, &port) || port == 0) {
         char what[32] = "the port";
-        /* A number as long as a port is no password worth its name. */
-        if (in.len > 0 && in.len <= 5 &&
+        /* As long as a port, and not the beginning of a password. */
+        if (in.len > 0 && in.len <= 5 && !strchr(in.data, '@') &&
             strspn(digits, "0123456789") == in.len)
             snprintf(what, sizeof(what), "the port '%s'", digits);
         return refuse(p, in.data, what,

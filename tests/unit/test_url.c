@@ -177,6 +177,7 @@ static const struct bad {
     {"redis://h:99999", "port '99999', byte 11"},
     {"redis://h:65536", "port '65536', byte 11"},
     {"redis://joe:123456", "port, byte 13"},
+    {"redis://joe:99999?S3CRET@h", "port, byte 13"},
     {"redis://h:abc", "port, byte 11"},
     {"redis://h:-1", "port, byte 11"},
     {"redis://h:", "port, byte 11"},

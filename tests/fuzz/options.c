@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line. The input is its words, cut at zero bytes if there are
+ * any, else at newlines; the first is the command. Linked with --wrap=say, so
+ * that what is said is counted instead of shown.
+ */
+#include "cli/args.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nxlock.h>
+
+#include "cli/option.h"
+#include "cli/report.h"
+#include "cli/token.h"
+#include "fuzz/fuzz.h"
+#include "net/url.h"
+
+#define WORDS 64
+#define LONGEST_MS (INT64_C(3650) * 24 * 3600 * 1000)
+
+void __wrap_say(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+
+static unsigned said;
+static char words_said[4096];
+
+void __wrap_say(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    int len = vsnprintf(words_said, sizeof(words_said), format, arguments);
+    va_end(arguments);
+    CHECK(len > 0);
+    said++;
+}
+
+/* The command line, with room for the NULL behind the last word. */
+struct line {
+    enum command command;
+    size_t count; /* without the command */
+    char *words[WORDS + 2];
+};
+
+static void cut(struct line *line, char *text, size_t size)
+{
+    static const char *const names[] = {
+        "run", "acquire", "renew", "release", "status"};
+    char separator = memchr(text, '\0', size) != NULL ? '\0' : '\n';
+    char *end = text + size;
+
+    memset(line, 0, sizeof(*line));
+    if (size > 0 && end[-1] == separator)
+        *--end = '\0';
+    for (size_t i = 0; i <= WORDS && text <= end; i++) {
+        char *stop = memchr(text, separator, (size_t)(end - text));
+        line->words[i] = text;
+        line->count = i;
+        text = (stop != NULL ? stop : end) + 1;
+        text[-1] = '\0';
+    }
+    line->command = (enum command)((unsigned char)line->words[0][0] % 5);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(line->words[0], names[i]) == 0)
+            line->command = (enum command)i;
+    }
+}
+
+/* 0, or the code; and what was said matches it. */
+static int parse(struct args *args, struct line *line)
+{
+    char *before[WORDS + 2];
+
+    memset(args, 0xa5, sizeof(*args));
+    memcpy(before, line->words, sizeof(before));
+    said = 0;
+    words_said[0] = '\0';
+    int code = args_parse(args, line->command, line->words + 1);
+    /* EXIT_INTERNAL is for want of memory alone. */
+    CHECK(code == 0 || code == EXIT_USAGE);
+    CHECK(said == (code == 0 ? 0 : 1));
+    CHECK(memcmp(before, line->words, sizeof(before)) == 0);
+    return code;
+}
+
+/* ------------------------------------------------------------- the query */
+
+/* Is this the value of a flag, in a word of its own or behind a '='? */
+static bool was_given(const struct line *line, const char *value)
+{
+    for (size_t i = 1; i <= line->count; i++) {
+        const char *word = line->words[i];
+        const char *equals = strchr(word, '=');
+        if (strcmp(word, value) == 0 ||
+            (equals != NULL && strcmp(equals + 1, value) == 0))
+            return true;
+    }
+    return false;
+}
+
+static unsigned nibble(char c)
+{
+    CHECK((c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'));
+    return (unsigned)(c <= '9' ? c - '0' : c - 'A' + 10);
+}
+
+/* "name=value" up to end: a parameter's name, and an encoded value that
+ * stands on the line. */
+static void check_pair(
+    const struct line *line, const char *pair, const char *end)
+{
+    size_t count, row = 0, len = 0;
+    const nxl_url_param *params = nxl_url_params(&count);
+    const char *equals = memchr(pair, '=', (size_t)(end - pair));
+    char *value = fuzz_copy("", (size_t)0);
+
+    CHECK(equals != NULL);
+    while (row < count &&
+           (strlen(params[row].name) != (size_t)(equals - pair) ||
+               strncmp(params[row].name, pair, (size_t)(equals - pair)) != 0))
+        row++;
+    CHECK(row < count);
+    value = realloc(value, (size_t)(end - equals));
+    CHECK(value != NULL);
+    for (const char *at = equals + 1; at < end; at++) {
+        char c = *at;
+        if (c == '%') {
+            CHECK(end - at >= 3);
+            c = (char)(nibble(at[1]) << 4 | nibble(at[2]));
+            CHECK(c != '\0');
+            at += 2;
+        } else {
+            CHECK((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  (c >= '0' && c <= '9') || strchr("-_.", c) != NULL);
+        }
+        value[len++] = c;
+    }
+    value[len] = '\0';
+    CHECK(was_given(line, value));
+    free(value);
+}
+
+/* The library may refuse a value, but never the form. */
+static void check_taken(const char *query)
+{
+    static const char *const forms[] = {"is unknown", "has no name",
+        "has no '='", "hexadecimal", "control byte", "fragment", "scheme"};
+    static const char base[] = "redis://h?";
+    char *url = malloc(sizeof(base) + strlen(query));
+    struct endpoint e = {0};
+    struct text error;
+
+    CHECK(url != NULL);
+    strcpy(url, base);
+    strcat(url, query);
+    text_clear(&error);
+    if (url_parse(&e, url, &error) == NXL_OK)
+        endpoint_free(&e);
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        CHECK(strstr(error.data, forms[i]) == NULL);
+    free(url);
+}
+
+static void check_query(const struct line *line, const char *query)
+{
+    const char *from = query;
+
+    if (query == NULL)
+        return;
+    for (;;) {
+        const char *end = strchrnul(from, '&');
+        check_pair(line, from, end);
+        if (*end == '\0')
+            break;
+        from = end + 1;
+    }
+    check_taken(query);
+}
+
+/* -------------------------------------------------------------- the rest */
+
+static void check_child(const struct args *args, struct line *line)
+{
+    size_t i = 1;
+
+    if (args->command != CMD_RUN) {
+        CHECK(args->child == NULL && args->script == NULL);
+        return;
+    }
+    CHECK(args->child != NULL && args->child[0] != NULL);
+    if (args->script != NULL) {
+        CHECK(args->script[0] != '\0');
+        CHECK(strcmp(args->child[0], "/bin/sh") == 0);
+        CHECK(strcmp(args->child[1], "-c") == 0);
+        CHECK(args->child[2] == args->script && args->child[3] == NULL);
+        return;
+    }
+    while (i <= line->count && strcmp(line->words[i], "--") != 0)
+        i++;
+    CHECK(args->child == line->words + i + 1);
+}
+
+static void check_good(const struct args *args, struct line *line)
+{
+    bool wants_token =
+        args->command == CMD_RENEW || args->command == CMD_RELEASE;
+
+    CHECK(args->command == line->command && args->word == line->words[0]);
+    CHECK(args->name != NULL && args->name[0] != '\0');
+    CHECK((args->token != NULL) == wants_token);
+    CHECK(args->ttl_ms > 0 && args->ttl_ms <= LONGEST_MS);
+    CHECK(args->ttl != NULL || args->ttl_ms == DEFAULT_TTL_MS);
+    CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
+    CHECK(!(args->once && args->waits));
+    CHECK(!args->once || args->wait_ms == 0);
+    CHECK(args->once || args->waits == (args->wait_ms != NXL_FOREVER));
+    CHECK(args->busy_code >= 0 && args->busy_code <= 255);
+    CHECK(args->command == CMD_STATUS || !args->json);
+    check_child(args, line);
+}
+
+static void check_same(const struct args *a, const struct args *b)
+{
+    CHECK(a->name == b->name && a->token == b->token && a->url == b->url);
+    CHECK(a->script == b->script && fuzz_same(a->query, b->query));
+    CHECK(a->wait_ms == b->wait_ms && a->ttl_ms == b->ttl_ms);
+    CHECK(a->busy_code == b->busy_code && a->once == b->once);
+    CHECK(a->waits == b->waits && a->verbose == b->verbose);
+    CHECK(a->json == b->json && a->help == b->help);
+}
+
+/* What stands after "--" is the child's alone: anything else there changes
+ * nothing else. */
+static void check_unseen(const struct args *args, struct line *line)
+{
+    static char option[] = "--no-such-option";
+    struct args other;
+
+    if (args->child == NULL || args->script != NULL)
+        return;
+    size_t first = (size_t)(args->child - line->words);
+    line->words[first] = option;
+    line->words[first + 1] = NULL;
+    CHECK(parse(&other, line) == 0);
+    check_same(args, &other);
+    args_free(&other);
+}
+
+/* Of a word that is no token itself, and may be shown. */
+static bool is_part(const struct line *line, const char *token)
+{
+    for (size_t i = 1; i <= line->count; i++) {
+        if (!is_token(line->words[i]) && strstr(line->words[i], token) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* A word too many or in the wrong place may be a token, which is a key. */
+static void check_unsaid(const struct line *line)
+{
+    if (line->command != CMD_RENEW && line->command != CMD_RELEASE)
+        return;
+    for (size_t i = 1; i <= line->count; i++) {
+        if (line->words[i][0] == '-')
+            return;
+    }
+    for (size_t i = 1; i <= line->count; i++)
+        CHECK(!is_token(line->words[i]) || is_part(line, line->words[i]) ||
+              strstr(words_said, line->words[i]) == NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_copy(data, size);
+    struct line line;
+    struct args args;
+
+    cut(&line, text, size);
+    int code = parse(&args, &line);
+    if (code != 0) {
+        check_unsaid(&line);
+    } else if (!args.help) {
+        check_good(&args, &line);
+        check_query(&line, args.query);
+        check_unseen(&args, &line);
+    }
+    args_free(&args);
+    CHECK(args.query == NULL);
+    fuzz_count(code == 0);
+    free(text);
+    return 0;
+}

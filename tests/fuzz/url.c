@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * URLs, through the parser and through nxl_client_new(). That no message
+ * tells anything of a password is checked by exchanging the password: every
+ * word of the answer has to stay as it was.
+ */
+#include "net/url.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <nxlock.h>
+
+#include "fuzz/fuzz.h"
+
+#define URL_LONGEST 8192
+#define NAME_BYTES \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
+
+static int parse(struct endpoint *e, const char *url, struct text *error)
+{
+    memset(e, 0xa5, sizeof(*e));
+    e->settings = (struct settings){.timeout_ms = 2000,
+        .max_ttl_ms = 60000,
+        .drift_ppm = 10000,
+        .keepalive_s = 15};
+    memset(error, 0xa5, sizeof(*error));
+    text_clear(error);
+    return url_parse(e, url, error);
+}
+
+static void check_text(const struct text *text)
+{
+    CHECK(text->len > 0 && text->len < TEXT_MAX);
+    CHECK(strlen(text->data) == text->len);
+    CHECK(fuzz_printable(text->data));
+}
+
+static bool between(uint64_t value, uint64_t low, uint64_t high)
+{
+    return value >= low && value <= high;
+}
+
+static bool length_is(const char *text, size_t low, size_t high)
+{
+    return text == NULL || between(strlen(text), low, high);
+}
+
+static void check_endpoint(const struct endpoint *e)
+{
+    const struct settings *set = &e->settings;
+
+    CHECK((e->host == NULL) != (e->path == NULL));
+    if (e->host != NULL) {
+        CHECK(length_is(e->host, 1, 253));
+        CHECK(strspn(e->host, NAME_BYTES ":%") == strlen(e->host));
+        CHECK(e->port >= 1);
+    } else {
+        CHECK(e->path[0] == '/' && length_is(e->path, 2, 107));
+    }
+    CHECK(between(set->timeout_ms, 10, 600000));
+    CHECK(between(set->max_ttl_ms, 20, INT32_MAX));
+    CHECK(between(set->drift_ppm, 1, 500000));
+    CHECK(between(set->keepalive_s, 1, 32767));
+    CHECK(set->db <= INT32_MAX);
+    CHECK(length_is(set->user, 1, 8192));
+    CHECK(length_is(set->password, 1, 8192));
+    CHECK(length_is(set->prefix, 1, 1024));
+    CHECK(set->user == NULL || set->password != NULL);
+    check_text(&e->name);
+}
+
+/* All but the password. */
+static void check_same(const struct endpoint *a, const struct endpoint *b)
+{
+    const struct settings *x = &a->settings, *y = &b->settings;
+
+    CHECK(fuzz_same(a->host, b->host) && fuzz_same(a->path, b->path));
+    CHECK(a->path != NULL || a->port == b->port);
+    CHECK(fuzz_same(a->name.data, b->name.data));
+    CHECK(x->timeout_ms == y->timeout_ms && x->max_ttl_ms == y->max_ttl_ms);
+    CHECK(x->drift_ppm == y->drift_ppm && x->keepalive_s == y->keepalive_s);
+    CHECK(x->db == y->db);
+    CHECK(fuzz_same(x->user, y->user) && fuzz_same(x->prefix, y->prefix));
+    CHECK((x->password == NULL) == (y->password == NULL));
+}
+
+/* ------------------------------------------------------- written once more */
+
+/* Everything but plain letters, digits and what "also" lists as %XX. */
+static void write_encoded(FILE *out, const char *text, const char *also)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr(NAME_BYTES, *text) || strchr(also, *text))
+            fputc(*text, out);
+        else
+            fprintf(out, "%%%02x", (unsigned)(unsigned char)*text);
+    }
+}
+
+static void write_url(FILE *out, const struct endpoint *e)
+{
+    const struct settings *set = &e->settings;
+    const char *rest = strstr(e->name.data, "://") + 3;
+
+    fprintf(out, "%.*s", (int)(rest - e->name.data), e->name.data);
+    if (set->password != NULL) {
+        write_encoded(out, set->user != NULL ? set->user : "", "");
+        fputc(':', out);
+        write_encoded(out, set->password, "");
+        fputc('@', out);
+    }
+    if (e->path != NULL) {
+        write_encoded(out, e->path, "/");
+    } else {
+        bool bracket = strchr(e->host, ':') != NULL;
+        fputs(bracket ? "[" : "", out);
+        write_encoded(out, e->host, ":");
+        fprintf(out, "%s:%u", bracket ? "]" : "", (unsigned)e->port);
+    }
+    fprintf(out, "?db=%llu&timeout_ms=%llu&max_ttl_ms=%llu&drift_ppm=%llu",
+        (unsigned long long)set->db, (unsigned long long)set->timeout_ms,
+        (unsigned long long)set->max_ttl_ms,
+        (unsigned long long)set->drift_ppm);
+    fprintf(out, "&keepalive_s=%llu", (unsigned long long)set->keepalive_s);
+    if (set->prefix != NULL) {
+        fputs("&prefix=", out);
+        write_encoded(out, set->prefix, "");
+    }
+}
+
+/* What was understood, written as a URL, is understood as the same; and so
+ * is the name that people are shown, as far as it is a URL. */
+static void check_again(const struct endpoint *e)
+{
+    char text[4 * URL_LONGEST] = "";
+    FILE *out = fmemopen(text, sizeof(text), "w");
+    struct endpoint again;
+    struct text error;
+
+    CHECK(out != NULL);
+    write_url(out, e);
+    CHECK(fclose(out) == 0);
+    if (strlen(text) <= URL_LONGEST) {
+        CHECK(parse(&again, text, &error) == NXL_OK);
+        check_same(e, &again);
+        CHECK(fuzz_same(e->settings.password, again.settings.password));
+        endpoint_free(&again);
+    }
+    const char *place = e->host != NULL ? e->host : e->path;
+    if (strspn(place, NAME_BYTES ":/") == strlen(place)) {
+        CHECK(parse(&again, e->name.data, &error) == NXL_OK);
+        CHECK(fuzz_same(e->host, again.host) && fuzz_same(e->path, again.path));
+        CHECK(e->settings.db == again.settings.db);
+        CHECK(e->path != NULL || e->port == again.port);
+        CHECK(fuzz_same(e->name.data, again.name.data));
+        endpoint_free(&again);
+    }
+}
+
+/* ----------------------------------------------------------- the password */
+
+static char next_of(char c)
+{
+    if (isdigit((unsigned char)c))
+        return c == '9' ? '0' : (char)(c + 1);
+    if (isalpha((unsigned char)c))
+        return c == 'z' ? 'a' : c == 'Z' ? 'A' : (char)(c + 1);
+    return c;
+}
+
+/* Another password of the same form: letters and digits change, but for the
+ * two after a '%'. */
+static void exchange(char *from, const char *end)
+{
+    for (; from < end; from++) {
+        if (*from == '%')
+            from += 2;
+        else
+            *from = next_of(*from);
+    }
+}
+
+static void exchange_passwords(char *url)
+{
+    char *rest = strstr(url, "://");
+
+    if (rest == NULL)
+        return;
+    rest += 3;
+    char *path = rest + strcspn(rest, "/?");
+    char *at = memrchr(rest, '@', (size_t)(path - rest));
+    char *colon = at != NULL ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
+    if (colon != NULL)
+        exchange(colon + 1, at);
+    for (char *from = strchr(rest, '?'); from != NULL;
+         from = strchr(from, '&')) {
+        from++;
+        if (strncmp(from, "password=", 9) == 0)
+            exchange(from + 9, from + strcspn(from, "&"));
+    }
+}
+
+static void check_exchanged(const char *url, int result,
+    const struct endpoint *e, const struct text *error)
+{
+    char *other = fuzz_copy(url, strlen(url));
+    struct endpoint changed;
+    struct text words;
+
+    exchange_passwords(other);
+    CHECK(parse(&changed, other, &words) == result);
+    if (result == NXL_OK) {
+        check_same(e, &changed);
+        endpoint_free(&changed);
+    } else {
+        CHECK(fuzz_same(error->data, words.data));
+    }
+    free(other);
+}
+
+/* A password with a '/', '?' or '@' as it is: from the first ':' to the last
+ * '@'. Made of letters that no message has next to each other. */
+static void check_wide_password(const char *url)
+{
+    static const char marks[] = "QZXJ";
+    char *other = fuzz_copy(url, strlen(url));
+    char *rest = strstr(other, "://");
+    char *colon = rest != NULL ? strchr(rest + 3, ':') : NULL;
+    char *at = strrchr(other, '@');
+    struct endpoint e;
+    struct text error;
+    size_t turn = 0;
+
+    for (char *c = other; colon != NULL && *c != '\0'; c++) {
+        bool secret = c > colon && c < at;
+        if (secret && *c == '%' && c + 2 < at)
+            c += 2;
+        else if (secret && isalpha((unsigned char)*c))
+            *c = marks[turn++ % 4];
+        else if (strchr(marks, *c))
+            *c = 'a';
+    }
+    if (colon != NULL && parse(&e, other, &error) == NXL_OK)
+        endpoint_free(&e);
+    else if (colon != NULL)
+        CHECK(!strstr(error.data, "QZ") && !strstr(error.data, "ZX") &&
+              !strstr(error.data, "XJ") && !strstr(error.data, "JQ"));
+    free(other);
+}
+
+/* ------------------------------------------------------- the public way in */
+
+static int lowest_descriptor(void)
+{
+    int fd = dup(STDERR_FILENO);
+
+    CHECK(fd >= 0);
+    close(fd);
+    return fd;
+}
+
+static void check_describe(nxl_client *client, const struct endpoint *e)
+{
+    char whole[TEXT_MAX], part[7];
+    size_t len = nxl_client_describe(client, whole, sizeof(whole));
+
+    CHECK(len < sizeof(whole) && strlen(whole) == len);
+    CHECK(fuzz_printable(whole));
+    CHECK(strncmp(whole, e->name.data, e->name.len) == 0);
+    CHECK(nxl_client_describe(client, part, sizeof(part)) == len);
+    CHECK(strlen(part) == sizeof(part) - 1 && !strncmp(part, whole, 6));
+    CHECK(nxl_client_describe(client, NULL, 0) == len);
+    CHECK(nxl_client_errmsg(client)[0] == '\0');
+}
+
+static void check_client(const char *url, int result,
+    const struct endpoint *e, const struct text *error)
+{
+    static const size_t sizes[] = {256, 0, 1, 2, 40, 512, 600};
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    size_t size = sizes[strlen(url) % (sizeof(sizes) / sizeof(sizes[0]))];
+    nxl_client *client = (nxl_client *)&options;
+    int descriptor = lowest_descriptor();
+    char *why = fuzz_copy("", 0);
+
+    why = realloc(why, size > 0 ? size : 1);
+    CHECK(why != NULL);
+    memset(why, '#', size > 0 ? size : 1);
+    options.errbuf = why;
+    options.errbuf_size = size;
+    CHECK(nxl_client_new(&client, url, &options) == result);
+    CHECK((client != NULL) == (result == NXL_OK));
+    if (result == NXL_OK) {
+        check_describe(client, e);
+        nxl_client_free(client);
+        CHECK(why[0] == '#' && (size == 0 || why[size - 1] == '#'));
+    } else if (size > 0) {
+        size_t len = error->len < size ? error->len : size - 1;
+        CHECK(memcmp(why, error->data, len) == 0 && why[len] == '\0');
+    } else {
+        CHECK(why[0] == '#');
+    }
+    CHECK(lowest_descriptor() == descriptor);
+    free(why);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t len;
+    char *all = fuzz_expand(data, size, 2 * URL_LONGEST, &len);
+    struct endpoint e;
+    struct text error;
+
+    len = fuzz_text_len(all, len);
+    char *url = fuzz_copy(all, len);
+    free(all);
+    int result = parse(&e, url, &error);
+    CHECK(result == NXL_OK || result == NXL_E_URL);
+    if (result == NXL_OK) {
+        CHECK(len > 0 && len <= URL_LONGEST);
+        check_endpoint(&e);
+        check_again(&e);
+    } else {
+        check_text(&error);
+        check_wide_password(url);
+    }
+    check_exchanged(url, result, &e, &error);
+    check_client(url, result, &e, &error);
+    if (result == NXL_OK)
+        endpoint_free(&e);
+    fuzz_count(result == NXL_OK);
+    free(url);
+    return 0;
+}
