@@ -229,7 +229,7 @@ static void says_nothing(void **state)
 {
     (void)state;
     peer_start(NULL, false, false);
-    meet(NXL_E_UNREACHABLE, "no answer", "not the port of a Redis");
+    meet(NXL_E_UNREACHABLE, "no answer", "another service's port");
 }
 
 int main(void)
