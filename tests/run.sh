@@ -4,7 +4,8 @@
 # Builds and tests everything, on a fresh machine too: what is missing is
 # installed first (apt-get, as root). The last line is the sum.
 #
-#     sh tests/run.sh            gcc, clang, sanitizers, valgrind
+#     sh tests/run.sh            gcc, clang, sanitizers, valgrind, fuzzers,
+#                                and the README on fresh Debian trees
 #     sh tests/run.sh --quick    gcc only
 #
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
@@ -102,6 +103,9 @@ missing() { # the packages that are missing, by Debian's names
         have clang || echo clang
         fuzzes || echo libclang-rt-dev
         have valgrind || echo valgrind
+        have debootstrap || echo debootstrap
+        have unshare || echo util-linux
+        have ip || echo iproute2
     fi
 }
 
@@ -214,6 +218,18 @@ leaks() {
     fi
 }
 
+# What the README says, on Debian trees that have nothing. It tests the last
+# commit, or the files as they stand when they are not committed.
+fresh() {
+    say "testing fresh trees"
+    sh "$root/tests/fresh.sh" > "$work/fresh.log" 2>&1
+    grep -A 41 -e '^not ok' -e '# SKIP' "$work/fresh.log"
+    awk '/^not ok/ { f++ }
+        /^ok/ { if (/# SKIP/) s++; else p++ }
+        END { if (p + f + s == 0) f = 1
+              print p + 0, f + 0, s + 0 }' "$work/fresh.log" >> "$tally"
+}
+
 steady=
 good=1
 cc=gcc
@@ -235,5 +251,6 @@ if [ -z "$quick" ]; then
     else
         skipped "clang is not installed"
     fi
+    fresh
 fi
 finish
