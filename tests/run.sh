@@ -98,6 +98,8 @@ missing() { # the packages that are missing, by Debian's names
     have redis-server || [ -n "${NXLOCK_REDIS_SERVER-}" ] ||
         [ "${NXLOCK_SKIP_LIVE-}" = 1 ] || echo redis-server
     have mandoc || echo mandoc
+    python3 -c 'import redis' 2> /dev/null ||
+        /usr/bin/python3 -c 'import redis' 2> /dev/null || echo python3-redis
     have sqlite3 || echo sqlite3
     if [ -z "$quick" ]; then
         have clang || echo clang

@@ -20,15 +20,15 @@
 
 /* A wait shorter than that is not worth a word. */
 #define LOOK_AFTER NS_PER_S
-/* While the server cannot be asked. */
 #define LOOK_AGAIN (10 * NS_PER_S)
 
 /* A wait, and a second handle that asks meanwhile what it is for. */
 struct wait {
     struct session *session;
     nxl_lock *looker; /* NULL: it has not looked yet */
-    uint64_t look_at; /* NEVER: it has seen, or is looking */
-    bool told;        /* that the server cannot be asked */
+    uint64_t look_at; /* NEVER: it is looking */
+    bool told_fault;  /* that the server cannot be asked */
+    bool told_holder;
     int code;         /* exit code that ends the wait; 0: it goes on */
 };
 
@@ -46,14 +46,17 @@ static int in_other_use(struct session *session, const nxl_lock *asker)
     return EXIT_UNAVAILABLE;
 }
 
-/* Is it what the command around this one holds? It ends only after us, unless
+/* Is it what a command around this one holds? It ends only after us, unless
  * we are in its background; so who limits the wait may wait. */
 static bool is_around(const struct session *session, const nxl_holder *holder)
 {
-    const char *outer = getenv("NXLOCK_TOKEN");
+    const char *token = getenv("NXLOCK_TOKEN");
+    const char *outer = getenv("NXLOCK_OUTER");
 
-    return session->args->wait_ms == NXL_FOREVER && outer != NULL &&
-           outer[0] != '\0' && strcmp(outer, holder->value) == 0;
+    /* A token is long and has no spaces: it is found as a whole or not. */
+    return session->args->wait_ms == NXL_FOREVER && holder_has_token(holder) &&
+           ((token != NULL && strcmp(token, holder->value) == 0) ||
+               (outer != NULL && strstr(outer, holder->value) != NULL));
 }
 
 static int held_around(const struct session *session)
@@ -71,6 +74,7 @@ static void looked(struct wait *wait, int result)
     char words[HOLDER_WORDS];
     nxl_holder holder;
 
+    wait->look_at = nxl_now_ns() + LOOK_AGAIN;
     if (result == NXL_OK)
         result = nxl_lock_holder(wait->looker, &holder);
     if (result == NXL_E_WRONG_TYPE) {
@@ -78,14 +82,14 @@ static void looked(struct wait *wait, int result)
     } else if (result == NXL_OK && is_around(session, &holder)) {
         wait->code = held_around(session);
     } else if (result == NXL_OK) {
-        if (talks(session))
+        if (!wait->told_holder && talks(session))
             say("waiting for '%s': %s", session->args->name,
                 holder_words(words, &holder));
+        wait->told_holder = true;
     } else {
-        wait->look_at = nxl_now_ns() + LOOK_AGAIN;
         /* No normal course of things, so said even where nobody looks. */
-        if (result != NXL_FREE && !wait->told) {
-            wait->told = true;
+        if (result != NXL_FREE && !wait->told_fault) {
+            wait->told_fault = true;
             say("waiting for '%s': %s", session->args->name,
                 nxl_lock_errmsg(wait->looker));
         }

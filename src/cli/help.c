@@ -56,7 +56,8 @@ static const char run_text[] =
     "wait and CMD is not started. Silent on success and when busy; on a\n"
     "terminal or with -v it says who holds the lock it waits for. A server\n"
     "that cannot be asked is said once, and -n or -w ends waiting for it.\n"
-    "CMD sees NXLOCK_NAME, NXLOCK_TOKEN and NXLOCK_TTL_MS.\n";
+    "CMD sees NXLOCK_NAME, NXLOCK_TOKEN, NXLOCK_TTL_MS and, inside another\n"
+    "'nxlock run', NXLOCK_OUTER, the tokens held around it.\n";
 
 static const char acquire_text[] =
     "nxlock acquire NAME [OPTION...]\n"

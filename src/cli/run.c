@@ -173,12 +173,29 @@ static void supervise(struct run *run)
     child_reap(&run->child);
 }
 
+/* A command around this one may hold what one inside it asks for: the tokens
+ * of all around go into NXLOCK_OUTER. */
+static bool set_outer(void)
+{
+    const char *token = getenv("NXLOCK_TOKEN");
+    const char *outer = getenv("NXLOCK_OUTER");
+    char *all = NULL;
+
+    if (token == NULL)
+        return true;
+    if (asprintf(&all, "%s %s", outer != NULL ? outer : "", token) < 0)
+        return false;
+    bool ok = setenv("NXLOCK_OUTER", all, 1) == 0;
+    free(all);
+    return ok;
+}
+
 static int set_environment(struct run *run)
 {
     char ttl[32];
 
     snprintf(ttl, sizeof(ttl), "%lld", (long long)run->args->ttl_ms);
-    if (setenv("NXLOCK_NAME", run->args->name, 1) == 0 &&
+    if (set_outer() && setenv("NXLOCK_NAME", run->args->name, 1) == 0 &&
         setenv("NXLOCK_TOKEN", nxl_lock_token(run->session.lock), 1) == 0 &&
         setenv("NXLOCK_TTL_MS", ttl, 1) == 0)
         return 0;

@@ -166,12 +166,16 @@ class Check:
     def test_listed(self, path, meson):
         """A test that no list names would never run."""
         parts = path.relative_to(self.root).parts
-        found = re.fullmatch(r"test_(\w+)\.c", parts[-1])
-        if parts[0] != "tests" or not found or len(parts) != 3 or \
-                parts[1] not in ("unit", "fake", "live"):
+        found = re.fullmatch(r"test_(\w+)\.(c|sh|py)", parts[-1])
+        if parts[0] != "tests" or not found or len(parts) != 3:
             return
-        if f"'{found.group(1)}'" not in meson:
-            self.say(path, 1, "tests/meson.build does not name it")
+        own = path.parent / "meson.build"
+        name, lists = found.group(1), [meson]
+        if own.exists():
+            lists.append(own.read_text("utf-8"))
+        if not any(f"'{name}'" in text or f"'{parts[-1]}'" in text
+                   for text in lists):
+            self.say(path, 1, f"{own.parent.name}: no meson.build names it")
 
     def run(self):
         meson = self.root / "tests" / "meson.build"
@@ -185,9 +189,9 @@ class Check:
                 text = path.read_text("utf-8")
                 lines = text.splitlines()
                 self.form(path, lines)
+                self.test_listed(path, meson)
                 if path.suffix in (".c", ".h"):
                     self.c_file(path, text)
-                    self.test_listed(path, meson)
                 elif SPDX not in "\n".join(lines[:2]):
                     self.say(path, 1, f"no {SPDX} in the first two lines")
         return count

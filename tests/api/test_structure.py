@@ -51,7 +51,9 @@ BAD = [
     ("src/net/n.c", HEAD + "int x = clock_gettime(y);\n", "clock_gettime()"),
     ("src/core/c.c", HEAD + "int x = malloc(y);\n", "malloc() has no place"),
     ("tests/bench/b.c", HEAD + '#include "net/n.h"\n', "only nxlock.h"),
-    ("tests/unit/test_new.c", HEAD, "does not name it"),
+    ("tests/unit/test_new.c", HEAD, "no meson.build names it"),
+    ("tests/cli/test_new.sh", "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
+     "no meson.build names it"),
     ("tests/run.sh", "#!/bin/sh\necho\n", "no SPDX"),
 ]
 

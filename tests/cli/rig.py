@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""What the Python rooms of the command's tests share: TAP and a real server.
+
+Keeps: the server ends with the room, however the room ends.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE_S = 10
+
+
+def await_(condition, limit=PATIENCE_S):
+    """True once the condition is; False if it was not within the limit."""
+    end = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Tap:
+    def __init__(self):
+        self.number = 0
+        self.bad = 0
+
+    def check(self, good, name, note=""):
+        self.number += 1
+        if not good:
+            self.bad = 1
+            for line in str(note).splitlines():
+                print(f"# {line}")
+        print(f"{'' if good else 'not '}ok {self.number} - {name}",
+              flush=True)
+        return good
+
+    def equal(self, got, wanted, name):
+        return self.check(got == wanted, name, f"{got!r}\nis not {wanted!r}")
+
+    def done(self):
+        print(f"1..{self.number}")
+        return self.bad
+
+
+def skip_all(reason):
+    print(f"1..0 # SKIP {reason}")
+    sys.exit(0)
+
+
+class Server:
+    """A redis-server on a unix socket in a folder of its own."""
+
+    def __init__(self):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        program = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
+        if shutil.which(program) is None:
+            if os.environ.get("NXLOCK_SKIP_LIVE") == "1":
+                skip_all("no redis-server, and NXLOCK_SKIP_LIVE=1")
+            print("Bail out! no redis-server (NXLOCK_SKIP_LIVE=1 skips)")
+            sys.exit(1)
+        self.folder = tempfile.mkdtemp()
+        self.socket = os.path.join(self.folder, "socket")
+        self.url = "unix://" + self.socket
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", program, "--port", "0",
+             "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
+             "--appendonly", "no", "--daemonize", "no"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def __enter__(self):
+        if not await_(lambda: self.cli("PING") == b"PONG\n"):
+            self.__exit__()
+            print("Bail out! redis-server does not start")
+            sys.exit(1)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+    def cli(self, *words, last=None):
+        """The answer to a command; its last word may hold any bytes."""
+        command = ["redis-cli", "-s", self.socket]
+        command += ["-x"] if last is not None else []
+        return subprocess.run(
+            command + list(words), input=last if last is not None else b"",
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60,
+            check=False).stdout
+
+
+def clean_environment(server):
+    """What nxlock is to find in its environment."""
+    for name in ("REDIS_URL", "NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_TTL_MS"):
+        os.environ.pop(name, None)
+    os.environ["NXLOCK_URL"] = server.url
+
+
+def nx(program, *words, **more):
+    """nxlock to its end: code, output, what it said."""
+    return subprocess.run(
+        [program, *words], stdin=subprocess.DEVNULL, capture_output=True,
+        timeout=60, check=False, **more)

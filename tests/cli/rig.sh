@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+#
+# What every room of the command's tests stands on: TAP, a real server of its
+# own, and waiting for conditions instead of for time. Keeps: whatever way a
+# room ends, its servers end with it and its folder is removed.
+#
+#     . "${0%/*}/rig.sh"         nxlock is the room's first argument
+#     start_server               if it needs one
+#     gives 75 "busy, -n" run x -n -- true
+#     done_testing
+# shellcheck shell=sh
+set -u
+
+# Under nohup HUP would be ignored by all that is started here.
+if [ -z "${NXLOCK_CLI_TEST-}" ]; then
+    NXLOCK_CLI_TEST=1 exec env --default-signal=HUP,INT,QUIT sh "$0" "$@"
+fi
+
+[ $# -ge 1 ] || { echo "usage: $0 PATH-OF-NXLOCK" >&2; exit 2; }
+nxlock=$1
+number=0
+bad=0
+unset NXLOCK_URL REDIS_URL NXLOCK_NAME NXLOCK_TOKEN NXLOCK_TTL_MS
+export LC_ALL=C
+ulimit -c 0 # some children end by signals that leave a core
+
+dir=$(mktemp -d) || exit 1
+socket=$dir/socket
+servers=
+pid=
+clean() {
+    [ -z "$pid" ] || kill -KILL "$pid" 2> /dev/null
+    for one in $servers; do
+        kill -KILL "$one" 2> /dev/null
+        wait "$one" 2> /dev/null
+    done
+    rm -rf "$dir"
+}
+trap clean EXIT
+trap 'exit 1' HUP INT TERM
+
+# ------------------------------------------------------------------- results
+
+result() { # CODE NAME: one line of TAP
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        echo "not ok $number - $2"
+        bad=1
+    fi
+}
+skip() { # NAME REASON
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    "$@" > /dev/null 2>&1
+    result $? "$name"
+}
+fails() { # COMMAND...
+    ! "$@"
+}
+done_testing() {
+    echo "1..$number"
+    exit $bad
+}
+
+# ------------------------------------------------------------------- waiting
+
+patience=500 # looks, 20 ms apart
+await() { # COMMAND...: until it succeeds, 10 s at most
+    tries=0
+    until "$@" > /dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt "$patience" ] || return 1
+        sleep 0.02
+    done
+}
+gone() { # PID: there is no such process, or only its remains
+    ! kill -0 "$1" 2> /dev/null ||
+        grep -q '^[0-9]* (.*) Z' "/proc/$1/stat" 2> /dev/null
+}
+watches() { # PID: an nxlock that no signal would end unawares any more
+    find "/proc/$1/fd" -lname '*signalfd*' 2> /dev/null | grep -q .
+}
+stopped() { # PID: all of it, by SIGSTOP
+    grep -q '^[0-9]* (.*) T' "/proc/$1/stat"
+}
+finish() { # waits for $pid, but not for ever; its code
+    await gone "$pid" || kill -KILL "$pid"
+    # What the shell itself says of an end by a signal is of no interest.
+    wait "$pid" 2> /dev/null
+    code=$?
+    pid=
+    return $code
+}
+ends() { # CODE NAME: the one that was launched
+    finish
+    code=$?
+    [ "$code" -eq "$1" ] || echo "# code $code: $(cat "$dir/err")"
+    [ "$code" -eq "$1" ]
+    result $? "$2"
+}
+ms() { # of a clock that nobody sets
+    read -r uptime rest < /proc/uptime
+    echo "${uptime%.*}${uptime#*.}0"
+}
+
+# --------------------------------------------------------------- the command
+
+nx() { # ARGUMENT...: leaves code, and the texts in $dir/out and $dir/err
+    # 124: it was to end by itself and did not.
+    timeout --foreground 60 "$nxlock" "$@" \
+        > "$dir/out" 2> "$dir/err" < /dev/null
+    code=$?
+}
+launch() { # ARGUMENT...: in the background; its pid in $pid
+    : > "$dir/out"
+    : > "$dir/err" # now, not when the job gets to it
+    # A shell's background jobs would ignore INT and QUIT.
+    env --default-signal=INT,QUIT "$nxlock" "$@" \
+        > "$dir/out" 2> "$dir/err" < /dev/null &
+    pid=$!
+}
+gives() { # CODE NAME ARGUMENT...
+    want=$1
+    name=$2
+    shift 2
+    nx "$@"
+    [ "$code" -eq "$want" ] || echo "# code $code: $(cat "$dir/err")"
+    [ "$code" -eq "$want" ]
+    result $? "$name"
+}
+said() { # NAME TEXT...: each stands on standard error
+    name=$1
+    shift
+    for words in "$@"; do
+        if ! grep -qF -e "$words" "$dir/err"; then
+            echo "# said: $(cat "$dir/err")"
+            echo "# lacks: $words"
+            result 1 "$name"
+            return
+        fi
+    done
+    result 0 "$name"
+}
+unsaid() { # NAME TEXT: on neither output
+    check "$1" fails grep -qF -e "$2" "$dir/err" "$dir/out"
+}
+silent() { # NAME: nothing on either output
+    check "$1" test ! -s "$dir/err" -a ! -s "$dir/out"
+}
+# What a command that is not to be started would do.
+started() {
+    test -e "$dir/started"
+}
+# CODE NAME LOCK OPTION...: run ends so, its command was not started, and the
+# key is as it was.
+refused() {
+    want=$1
+    what=$2
+    shift 2
+    rm -f "$dir/started"
+    stood=$(content "$1")
+    gives "$want" "$what" run "$@" -- touch "$dir/started"
+    check "and nothing is started" fails started
+    check "and the key is untouched" test "$(content "$1")" = "$stood"
+}
+
+# ---------------------------------------------------------------- the server
+
+db() {
+    redis-cli -s "$socket" "$@" 2> /dev/null
+}
+is_free() {
+    [ "$(db EXISTS "$1")" = 0 ]
+}
+is_held() {
+    [ "$(db EXISTS "$1")" = 1 ]
+}
+content() { # KEY: what stands there, of whatever type
+    db TYPE "$1"
+    db DUMP "$1"
+}
+calls() { # COMMAND: how often anybody gave it
+    count=$(db INFO commandstats |
+        sed -n "s/^cmdstat_$1:calls=\([0-9]*\).*/\1/p")
+    echo "${count:-0}"
+}
+attempted() { # COUNT: more often than that anybody tried to take anything
+    [ "$(calls set)" -gt "$1" ]
+}
+attempts() {
+    calls set
+}
+has_program() {
+    command -v "${NXLOCK_REDIS_SERVER:-redis-server}" > /dev/null
+}
+# FOLDER OPTION...: a server whose socket is FOLDER/socket; its pid in
+# $server. It ends with this process, however that ends.
+serve() {
+    folder=$1
+    shift
+    setpriv --pdeathsig KILL "${NXLOCK_REDIS_SERVER:-redis-server}" --port 0 \
+        --unixsocket "$folder/socket" --dir "$folder" --save '' \
+        --appendonly no --daemonize no "$@" > "$folder/log" 2>&1 &
+    server=$!
+    servers="$servers $server"
+}
+answers() { # in whatever words: LOADING and NOAUTH are answers
+    [ -n "$(db PING)" ]
+}
+start_server() { # OPTION...: at $socket, which is the one that is used
+    if ! has_program; then
+        if [ "${NXLOCK_SKIP_LIVE-}" = 1 ]; then
+            skip "with a server" "no redis-server, and NXLOCK_SKIP_LIVE=1"
+            done_testing
+        fi
+        echo "Bail out! no redis-server (NXLOCK_SKIP_LIVE=1 skips)"
+        exit 1
+    fi
+    serve "$dir" "$@"
+    await answers || { echo "Bail out! redis-server does not start"; exit 1; }
+    NXLOCK_URL=unix://$socket
+    export NXLOCK_URL
+}
+stop_server() { # $server, at once
+    kill -KILL "$server"
+    wait "$server" 2> /dev/null
+}

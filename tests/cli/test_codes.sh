@@ -1,0 +1,326 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Every exit code, provoked on a real server. Where the command was not run,
+# it was not started either, and what stands at the key is what stood there.
+# Usage: test_codes.sh PATH-OF-NXLOCK
+. "${0%/*}/rig.sh"
+
+uuid=6fa459ea-ee8a-4ca4-894e-db77e160355e
+other=00000000-0000-4000-8000-000000000000
+
+childs_own() {
+    for want in 0 1 7 64 75 79 255; do
+        gives $want "$want is the child's own" run x -- sh -c "exit $want"
+        check "and the lock is free" is_free x
+    done
+    for signal in 1 2 3 6 9 10 12 13 14 15; do
+        gives $((128 + signal)) "signal $signal is $((128 + signal))" \
+            run x -- sh -c "kill -$signal \$\$"
+        check "and the lock is free" is_free x
+    done
+}
+
+status() {
+    gives 1 "1: status of a free lock" status x
+    db SET x stranger PX 100000 > /dev/null
+    gives 0 "0: status of a held lock" status x
+    db DEL x > /dev/null
+}
+
+usage() {
+    refused 64 "64: an option that is none" x --frobnicate
+    refused 64 "64: a lease of nothing" x --ttl 0
+    gives 64 "64: no command" run x
+}
+
+unavailable() {
+    for wait in -n -w200ms; do
+        refused 69 "69: no socket, $wait" x $wait -u "unix://$dir/nothing"
+        said "says what was tried" "cannot acquire 'x'" "$dir/nothing"
+    done
+    refused 69 "69: nobody listens" x -n -u redis://127.0.0.1:1
+    said "says where" "127.0.0.1:1"
+    mkdir "$dir/dead"
+    serve "$dir/dead"
+    await test -S "$dir/dead/socket"
+    stop_server
+    server=$main
+    refused 69 "69: a socket that nobody serves" x -n \
+        -u "unix://$dir/dead/socket"
+    kill -STOP "$server"
+    rm -f "$dir/started"
+    gives 69 "69: a server that does not answer" run x -n --timeout-ms 100 \
+        -- touch "$dir/started"
+    kill -CONT "$server"
+    check "and nothing is started" fails started
+    # What was asked for while it slept is undone or runs out.
+    db PING > /dev/null
+    db DEL x > /dev/null
+    gives 69 "69: acquire without a server" acquire x -n \
+        -u "unix://$dir/nothing"
+    gives 69 "69: status without a server" status x -u "unix://$dir/nothing"
+    for command in renew release; do
+        gives 69 "69: $command without a server" $command x $uuid \
+            -u "unix://$dir/nothing"
+    done
+}
+
+refusals() {
+    db CONFIG SET maxmemory 1 maxmemory-policy noeviction > /dev/null
+    for wait in -n -w200ms; do
+        refused 69 "69: out of memory, $wait" x $wait
+        said "in the server's words" "OOM"
+    done
+    db CONFIG SET maxmemory 0 > /dev/null
+
+    mkdir "$dir/dump.rdb" # where the file of that name belongs
+    db CONFIG SET save "3600 1" > /dev/null
+    db BGSAVE > /dev/null
+    failed_to_save() {
+        db INFO persistence | grep -q rdb_last_bgsave_status:err
+    }
+    check "the server cannot save" await failed_to_save
+    refused 69 "69: a server that cannot save" x -n
+    said "in its words" "MISCONF"
+    db CONFIG SET save "" > /dev/null
+
+    db REPLICAOF 127.0.0.1 1 > /dev/null
+    for wait in -n -w60; do
+        refused 69 "69: a replica, $wait" x $wait
+        said "in its words" "READONLY"
+    done
+    db REPLICAOF NO ONE > /dev/null
+
+    db LPUSH x element > /dev/null
+    for wait in -n -w200ms; do
+        refused 69 "69: a key of another type, $wait" x $wait
+        said "says so" "cannot acquire 'x'"
+    done
+    gives 69 "69: status of it" status x
+    for command in renew release; do
+        gives 79 "79: $command of it" $command x $uuid
+    done
+    check "leaves it alone" test "$(db LLEN x)" = 1
+    db DEL x > /dev/null
+}
+
+# 200 keys at 20 ms each, and it looks around after each of them.
+loading() {
+    mkdir "$dir/slow"
+    serve "$dir/slow" --rdbcompression no
+    socket=$dir/slow/socket
+    await answers
+    db EVAL "for i = 1, 200 do
+        redis.call('SET', 'filler' .. i, string.rep('x', 1000)) end" 0 \
+        > /dev/null
+    db SAVE > /dev/null
+    stop_server
+    rm -f "$socket"
+    serve "$dir/slow" --key-load-delay 20000 \
+        --loading-process-events-interval-bytes 1024
+    is_loading() {
+        db GET x | grep -q LOADING
+    }
+    check "a server is loading" await is_loading
+    gives 69 "69: a server that is loading" run x -n -u "unix://$socket" -- \
+        touch "$dir/started"
+    said "in its words" "LOADING"
+    check "and nothing is started" fails started
+    gives 69 "69: status there" status x -u "unix://$socket"
+    check "it is still loading" is_loading
+    gives 0 "a wait lasts until it has loaded" run x -w 60 \
+        -u "unix://$socket" -- true
+    check "and the lock is free" is_free x
+    stop_server
+    socket=$dir/socket
+    server=$main
+}
+
+internal() {
+    for words in --version --help 'run --help' 'status x'; do
+        # shellcheck disable=SC2086 # words
+        "$nxlock" $words > /dev/full 2> "$dir/err"
+        check "70: $words > /dev/full" test $? -eq 70
+        said "says so" "cannot print"
+    done
+    "$nxlock" acquire x > /dev/full 2> "$dir/err"
+    check "70: acquire > /dev/full" test $? -eq 70
+    check "and the lock is free" is_free x
+    # Where descriptors run out differs; that the child was not started and
+    # that nothing stays behind does not.
+    rm -f "$dir/started"
+    wrong=0
+    seen=
+    limit=4
+    while ! started && [ $limit -lt 64 ]; do
+        (ulimit -n $limit && exec "$nxlock" run x -n -- touch "$dir/started") \
+            > "$dir/out" 2> "$dir/err" < /dev/null
+        code=$?
+        seen="$seen $limit:$code"
+        started || [ $code -ge 69 ] || wrong=1
+        started || [ $code -ne 70 ] || short=$(cat "$dir/err")
+        is_free x || wrong=1
+        limit=$((limit + 1))
+    done
+    echo "# exit codes by descriptors:$seen"
+    check "70: too few descriptors" test -n "${short-}"
+    check "and nothing is started or left" test $wrong -eq 0
+    check "until there are enough" started
+}
+
+busy() {
+    db SET x stranger PX 100000 > /dev/null
+    refused 75 "75: busy, -n" x -n
+    refused 75 "75: busy, -w" x -w 100ms
+    for want in 0 1 99 255; do
+        refused $want "$want: busy, -E $want" x -n -E $want
+    done
+    refused 3 "3: busy, --busy-code 3" x -w 100ms --busy-code 3
+    gives 75 "75: acquire" acquire x -n
+    gives 3 "3: acquire -E 3" acquire x -n -E 3
+    check "the holder is untouched" test "$(db GET x)" = stranger
+    db DEL x > /dev/null
+    refused 69 "69: -E is for busy alone" x -n -E 0 -u "unix://$dir/nothing"
+}
+
+denied() {
+    db ACL SETUSER guest on '>s3cret' '+@connection' > /dev/null
+    for wait in -n -w60; do
+        refused 77 "77: WRONGPASS, $wait" x $wait --user guest --password n0
+        said "says so" "cannot acquire 'x'" "WRONGPASS"
+        unsaid "and not the password" n0
+        refused 77 "77: NOPERM, $wait" x $wait --user guest --password s3cret
+        said "is said in the server's words" "cannot acquire 'x'" "NOPERM"
+        unsaid "and not the password" s3cret
+    done
+    db CONFIG SET requirepass pa55 > /dev/null
+    export REDISCLI_AUTH=pa55
+    refused 77 "77: NOAUTH" x -n
+    said "is said" "cannot acquire 'x'"
+    gives 77 "77: acquire" acquire x -n
+    gives 77 "77: status" status x
+    gives 77 "77: renew" renew x $uuid
+    gives 77 "77: release" release x $uuid
+    gives 0 "0: with the password" run x -n --password pa55 -- true
+    db CONFIG SET requirepass "" > /dev/null
+    unset REDISCLI_AUTH
+}
+
+bad_url() {
+    refused 78 "78: a bad URL" x -u http://nowhere
+    said "says where it stood" "-u: "
+    for variable in NXLOCK_URL REDIS_URL; do
+        rm -f "$dir/started"
+        env -u NXLOCK_URL "$variable=http://nowhere" "$nxlock" run x -- \
+            touch "$dir/started" 2> "$dir/err"
+        check "78: a bad URL in $variable" test $? -eq 78
+        said "says where it stood" "$variable: "
+        check "and nothing is started" fails started
+    done
+    gives 78 "78: status" status x -u http://nowhere
+}
+
+# The child waits for an end that only the loss brings.
+until_lost() {
+    rm -f "$dir/ready"
+    launch run x --ttl 900ms -- sh -c 'trap "exit 0" TERM
+        : > "$0/ready"; while [ -e "$0" ]; do sleep 0.02; done' "$dir"
+    await test -e "$dir/ready"
+}
+
+lost() {
+    until_lost
+    db SET x stranger PX 100000 > /dev/null
+    ends 79 "79: taken by another"
+    said "says so" "lost 'x'"
+    check "whose key is untouched" test "$(db GET x)" = stranger
+    db DEL x > /dev/null
+    until_lost
+    db DEL x > /dev/null
+    ends 79 "79: removed"
+    said "says so" "lost 'x'"
+    until_lost
+    db DEL x > /dev/null
+    db LPUSH x element > /dev/null
+    ends 79 "79: replaced by a list"
+    check "which is untouched" test "$(db LLEN x)" = 1
+    db DEL x > /dev/null
+    until_lost
+    kill -STOP "$server"
+    ends 79 "79: a server that is silent for too long"
+    said "says so" "lost 'x'"
+    kill -CONT "$server"
+    await is_free x
+    until_lost
+    kill -STOP "$pid"
+    await is_free x
+    kill -CONT "$pid"
+    ends 79 "79: nxlock was stopped for too long"
+    gives 79 "79: removed under a child that ends at once" run x -- \
+        redis-cli -s "$socket" DEL x
+    said "says so" "lost 'x'"
+    gives 79 "79: though the child failed" run x -- \
+        sh -c 'redis-cli -s "$0" DEL x; exit 7' "$socket"
+    gives 79 "79: taken under a child that ends at once" run x -- \
+        redis-cli -s "$socket" SET x stranger
+    check "and that stands" test "$(db GET x)" = stranger
+    db DEL x > /dev/null
+    rm -f "$dir/ready" "$dir/go"
+    launch run x --ttl 900ms -- sh -c ': > "$0/ready"
+        while [ -e "$0" ] && [ ! -e "$0/go" ]; do sleep 0.02; done' "$dir"
+    await test -e "$dir/ready"
+    kill -STOP "$pid"
+    : > "$dir/go"
+    await is_free x
+    kill -CONT "$pid"
+    ends 79 "79: the child ended after the lease"
+    said "says so" "lost 'x'"
+    for command in renew release; do
+        gives 79 "79: $command of a free lock" $command x $uuid
+        db SET x $other PX 100000 > /dev/null
+        gives 79 "79: $command under another token" $command x $uuid
+        check "which stands" test "$(db GET x)" = $other
+        db DEL x > /dev/null
+    done
+}
+
+# After the others, for it stops the server.
+lost_server() {
+    until_lost
+    stop_server
+    ends 79 "79: a server that went for good"
+    said "says so" "lost 'x'"
+}
+
+not_run() {
+    : > "$dir/plain"
+    gives 126 "126: not executable" run x -- "$dir/plain"
+    said "is named" "$dir/plain"
+    check "and the lock is free" is_free x
+    gives 126 "126: a folder" run x -- "$dir"
+    check "and the lock is free" is_free x
+    gives 127 "127: not there" run x -- "$dir/nothing"
+    said "is named" "$dir/nothing"
+    check "and the lock is free" is_free x
+    gives 127 "127: nowhere in PATH" run x -- nxlock-no-such-program
+    said "is named" "nxlock-no-such-program"
+    check "and the lock is free" is_free x
+}
+
+start_server
+main=$server
+childs_own
+status
+usage
+unavailable
+refusals
+loading
+internal
+busy
+denied
+bad_url
+lost
+not_run
+lost_server
+done_testing

@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Help and version, in every spelling; help begins with what can be copied.
+# Usage: test_help.sh PATH-OF-NXLOCK
+. "${0%/*}/rig.sh"
+
+# The first line of the output that matches $1 comes before the first that
+# matches $2.
+before() {
+    one=$(grep -n -m 1 -e "$1" "$dir/out" | cut -d : -f 1)
+    two=$(grep -n -m 1 -e "$2" "$dir/out" | cut -d : -f 1)
+    [ "$one" -lt "$two" ]
+}
+has() { # NAME PATTERN
+    check "$1" grep -q -e "$2" "$dir/out"
+}
+
+for spelling in --version -V; do
+    gives 0 "$spelling" $spelling
+    has "tells one" '^nxlock [0-9][0-9]*\.[0-9][0-9]*\.[0-9][0-9]*$'
+    check "and nothing else" test "$(wc -l < "$dir/out")" -eq 1
+    check "and says nothing" test ! -s "$dir/err"
+done
+
+gives 0 "--help" --help
+cp "$dir/out" "$dir/overview"
+check "says nothing" test ! -s "$dir/err"
+has "has an example" '^  nxlock run [a-z]'
+check "which stands before the list" before '^  nxlock run' '^commands:'
+for code in 64 69 70 75 77 78 79 126 127 128; do
+    has "knows the code $code" "\<$code\>"
+done
+for command in run acquire renew release status; do
+    has "names $command" "^  $command NAME"
+done
+for variable in NXLOCK_URL REDIS_URL redis://127.0.0.1:6379; do
+    has "names $variable" "$variable"
+done
+for spelling in -h help; do
+    gives 0 "$spelling" $spelling
+    check "is the same" cmp "$dir/out" "$dir/overview"
+done
+
+for command in run acquire renew release status; do
+    gives 0 "$command --help" "$command" --help
+    cp "$dir/out" "$dir/text"
+    check "says nothing" test ! -s "$dir/err"
+    has "begins with how to write it" "^nxlock $command NAME"
+    has "has an example" "^  .*nxlock $command [a-z]"
+    check "which stands before all else" before "^  .*nxlock $command [a-z]" \
+        '^[A-Z]'
+    check "and before the options" before "^  .*nxlock $command [a-z]" \
+        '^options:'
+    for flag in url name help db user password timeout-ms max-ttl-ms \
+        drift-ppm keepalive-s prefix; do
+        has "has --$flag" "--$flag\>"
+    done
+    sed '/^the URL/,$d' "$dir/text" > "$dir/own"
+    check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
+    gives 0 "$command -h" "$command" -h
+    check "is the same" cmp "$dir/out" "$dir/text"
+    gives 0 "help $command" help "$command"
+    check "is the same" cmp "$dir/out" "$dir/text"
+done
+
+gives 0 "run --help" run --help
+for flag in no-wait wait ttl busy-code verbose command; do
+    has "has --$flag" "--$flag\>"
+done
+gives 0 "acquire --help" acquire --help
+for flag in no-wait wait ttl busy-code verbose; do
+    has "has --$flag" "--$flag\>"
+done
+check "and not what is run's" fails grep -q -e --command "$dir/out"
+gives 0 "renew --help" renew --help
+has "has --ttl" "--ttl\>"
+gives 0 "status --help" status --help
+for flag in verbose json; do
+    has "has --$flag" "--$flag\>"
+done
+
+gives 0 "help after a name" run x --help
+has "is the command's" '^nxlock run NAME'
+done_testing

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_json.py NXLOCK: what `nxlock status --json` prints is JSON.
+
+Whatever the name is and whatever a stranger left at the key: one line of
+valid UTF-8 that every parser takes, with the fields that are promised.
+"""
+
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, clean_environment, nx
+
+UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+FREE = {"v", "name", "state", "server"}
+HELD = FREE | {"owner", "left_ms"}
+LABELLED = HELD | {"label"}
+NAMED = LABELLED | {"host", "pid", "program"}
+FOREIGN = FREE | {"value", "left_ms"}
+
+AWKWARD = [
+    b'"', b'\\', b'a"b\\c', b"\\u0000", b'","v":2,"x":"', b"}\n{", b"'",
+    b"/", b"</script>", b"\n", b"\r\n", b"\t", b"\x01\x02\x1f", b"\x7f",
+    b"\x1b[2J", bytes(range(1, 32)), b" ", b"a b",
+    "Grüße ☃ 😀".encode(), "\u2028\u2029\ufeff\ufffd".encode(),
+    b"\xff", b"\xc3", b"\xc3(", b"a\x80b", b"\xe2\x82", b"\xe2\x82\"",
+    b"\xf0\x9f\x98", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\xaf",
+    b"\xed\xa0\x80", b"\xed\xa0\xbd\xed\xb8\x80", b"\xf4\x90\x80\x80",
+    b"\xf8\x88\x80\x80\x80", b"\xfe\xff", bytes(range(128, 256)),
+]
+
+
+def shown(raw):
+    """Bytes as text; how many U+FFFD stand for a sequence is left open."""
+    return squeezed(raw.decode("utf-8", "replace"))
+
+
+def squeezed(text):
+    return re.sub("\ufffd+", "\ufffd", text)
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock = nxlock
+        self.server = server
+        self.tap = Tap()
+
+    def status(self, name, *options):
+        """The answer and its bytes; None if it is no line of JSON."""
+        got = nx(self.nxlock, "status", b"--name=" + os.fsencode(name),
+                 "--json", *options)
+        self.code = got.returncode
+        self.said = got.stderr
+        self.raw = got.stdout
+        try:
+            answer = json.loads(got.stdout.decode("utf-8"), strict=True)
+        except ValueError:
+            return None
+        if got.stdout.count(b"\n") != 1 or got.stdout[-1:] != b"\n":
+            return None
+        return answer
+
+    def put(self, name, value, *words):
+        self.server.cli("DEL", name)
+        if words:
+            self.server.cli("SET", name, value, *words)
+        else:
+            self.server.cli("SET", name, last=value)
+
+    def fields(self, answer, wanted, name):
+        got = set(answer) if isinstance(answer, dict) else self.raw
+        return self.tap.equal(got, wanted, name)
+
+    def free(self):
+        tap = self.tap
+        answer = self.status("x")
+        if not self.fields(answer, FREE, "free: the fields of the contract"):
+            return
+        tap.equal(self.code, 1, "exit code 1")
+        tap.equal((answer["v"], answer["name"], answer["state"]),
+                  (1, "x", "free"), "version, name and state")
+        tap.equal(self.said, b"", "nothing is said")
+        version = re.search(rb"redis_version:(\S+)",
+                            self.server.cli("INFO", "server")).group(1)
+        for words in (self.server.url, "connected", version.decode(),
+                      "role master", "rung SET NX PX"):
+            tap.check(words in answer["server"], f"server tells '{words}'"
+                      .replace(self.server.url, "URL"), answer["server"])
+
+    def held(self):
+        tap = self.tap
+        self.put("x", UUID + "@db7:41233:backup", "PX", "20000")
+        answer = self.status("x")
+        if not self.fields(answer, NAMED, "held: the fields of the contract"):
+            return
+        tap.equal(self.code, 0, "exit code 0")
+        tap.check(19000 <= answer["left_ms"] <= 20000, "the time that is left",
+                  answer["left_ms"])
+        del answer["left_ms"], answer["server"]
+        tap.equal(answer, {
+            "v": 1, "name": "x", "state": "held",
+            "label": "db7:41233:backup", "host": "db7", "pid": 41233,
+            "program": "backup", "owner": UUID[:8]}, "and all the others")
+        tap.check(UUID[9:].encode() not in self.raw, "never the whole token")
+        verbose = self.status("x", "-v")
+        self.fields(verbose, NAMED, "-v changes nothing")
+        self.put("x", UUID + "@db7:41233:backup", "NX")
+        answer = self.status("x")
+        tap.check(answer and "left_ms" in answer and
+                  answer["left_ms"] is None, "null where there is no end",
+                  self.raw)
+
+    def ours(self):
+        got = nx(self.nxlock, "run", "o", "--ttl", "20", "--",
+                 self.nxlock, "status", "o", "--json")
+        answer = json.loads(got.stdout)
+        program = os.path.basename(self.nxlock)
+        host = re.sub(r"[^!-~]", "_", socket.gethostname()[:64])
+        self.tap.equal((answer["host"], answer["program"]), (host, program),
+                       "host and program of a run")
+        self.tap.equal(answer["label"],
+                       f"{host}:{answer['pid']}:{program}", "and its label")
+        got = nx(self.nxlock, "acquire", "o")
+        token = got.stdout.decode().strip()
+        answer = self.status("o")
+        self.tap.equal((answer["pid"], answer["owner"]),
+                       (os.getpid(), token[:8]), "pid of an acquire, owner")
+        nx(self.nxlock, "release", "o", token)
+
+    def labels(self):
+        """Labels that other programs of this library may choose."""
+        for label, wanted in (
+                ("", None), ("@nightly", LABELLED), ("@db7:x:backup", LABELLED),
+                ("@::", LABELLED), ("@db7:41233:a:b", NAMED),
+                ('@"\\:1:"\\', NAMED), ("@" + "a" * 128, LABELLED),
+                ("@h:99999999999999999999:p", LABELLED)):
+            self.put("x", UUID + label, "PX", "20000")
+            answer = self.status("x")
+            name = f"label '{label[1:20]}'"
+            if not self.tap.check(answer is not None and
+                                  answer["owner"] == UUID[:8] and
+                                  answer.get("label", "") == label[1:],
+                                  name, self.raw):
+                continue
+            self.fields(answer, wanted or HELD, f"{name}: what it tells")
+            self.tap.check(UUID[9:].encode() not in self.raw,
+                           f"{name}: not the token")
+
+    def foreign(self):
+        tap = self.tap
+        wrong = []
+        values = AWKWARD + [b"nul\0nul", UUID.encode() + b"\0", b"", b"0",
+                            UUID.replace("-", "").encode()]
+        for value in values:
+            self.put("x", value)
+            answer = self.status("x")
+            if answer is None or self.code != 0 or set(answer) != FOREIGN or \
+                    squeezed(answer["value"]) != shown(value):
+                wrong.append((value, self.raw))
+        tap.equal(wrong, [], f"{len(values)} foreign values")
+        snow = "☃".encode()  # three bytes, so that a cut is within one
+        for start in range(3):
+            value = b"a" * start + snow * 2000
+            self.put("x", value)
+            answer = self.status("x")
+            whole = shown(value)
+            tap.check(answer is not None and 100 < len(answer["value"]) and
+                      whole.startswith(answer["value"].rstrip("\ufffd")),
+                      f"a long value, cut at {start}", self.raw)
+
+    def names(self):
+        wrong = []
+        self.server.cli("FLUSHALL")
+        for name in AWKWARD:
+            answer = self.status(name)
+            if answer is None or self.code != 1 or set(answer) != FREE or \
+                    squeezed(answer["name"]) != shown(name):
+                wrong.append((name, self.raw))
+        self.tap.equal(wrong, [], f"{len(AWKWARD)} names")
+
+    def at_random(self):
+        wrong = []
+        dice = random.Random(3)
+        for _ in range(200):
+            name = bytes(dice.choices(range(1, 256), k=dice.randint(1, 40)))
+            value = dice.randbytes(dice.randint(0, 60))
+            self.put(name, value)
+            answer = self.status(name)
+            if answer is None or self.code != 0 or \
+                    squeezed(answer["name"]) != shown(name) or \
+                    squeezed(answer["value"]) != shown(value):
+                wrong.append((name, value, self.raw))
+        self.tap.equal(wrong, [], "200 random names and values")
+
+    def other_parsers(self):
+        self.put("x", b'a"\\\x01\xff')
+        self.status("x")
+        got = subprocess.run(
+            [sys.executable, "-m", "json.tool"], input=self.raw,
+            capture_output=True, timeout=60, check=False)
+        self.tap.check(got.returncode == 0 and b'"held"' in got.stdout,
+                       "python3 -m json.tool takes it", got.stderr)
+
+    def errors(self):
+        tap = self.tap
+        self.server.cli("DEL", "x")
+        self.server.cli("LPUSH", "x", "element")
+        for name, code, options in (
+                ("a list", 69, []),
+                ("no server", 69, ["-u", "unix:///nowhere/socket"]),
+                ("a bad URL", 78, ["-u", "http://nowhere"])):
+            got = nx(self.nxlock, "status", "x", "--json", *options)
+            tap.equal((got.returncode, got.stdout), (code, b""),
+                      f"{name}: no JSON, but {code}")
+            tap.check(got.stderr.startswith(b"nxlock: "), "and why",
+                      got.stderr)
+        with open("/dev/full", "wb") as full:
+            got = subprocess.run(
+                [self.nxlock, "status", "y", "--json"], stdout=full,
+                stderr=subprocess.DEVNULL, timeout=60, check=False)
+        tap.equal(got.returncode, 70, "70 where it cannot be written")
+
+    def run(self):
+        for part in (self.free, self.held, self.ours, self.labels,
+                     self.foreign, self.names, self.at_random,
+                     self.other_parsers, self.errors):
+            part()
+        return self.tap.done()
+
+
+def main(nxlock):
+    with Server() as server:
+        clean_environment(server)
+        return Room(nxlock, server).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A stranger's first mistakes. Every answer says what was understood, in the
+# words that were given, and what to write instead.
+# Usage: test_mistakes.sh PATH-OF-NXLOCK
+. "${0%/*}/rig.sh"
+
+# URL WRITE: a URL without a scheme, by -u and by both variables.
+no_scheme() {
+    gives 78 "-u $1" run x -n -u "$1" -- touch "$dir/started"
+    said "has its own words repeated" "-u: " "scheme" "write $2"
+    for variable in NXLOCK_URL REDIS_URL; do
+        env "$variable=$1" "$nxlock" status x > "$dir/out" 2> "$dir/err"
+        result $((78 - $?)) "$variable=$1"
+        said "has its own words repeated" "$variable: " "scheme" "write $2"
+    done
+    check "nothing is started" fails started
+}
+
+url() {
+    no_scheme localhost:6379 redis://localhost:6379
+    no_scheme db7:6380 redis://db7:6380
+    no_scheme db7 redis://db7
+    no_scheme /run/r.sock unix:///run/r.sock
+    gives 78 "a secret without a scheme" run x -u s3cret@db7 -- true
+    said "is told the scheme" "write redis://"
+    unsaid "and is not repeated" s3cret
+    gives 78 "an unknown scheme" run x -u http://nowhere -- true
+    said "is repeated" "-u: " "'http'" "redis://, valkey:// or unix://"
+    gives 78 "port 99999" run x -u redis://db7:99999 -- true
+    said "is repeated with its bounds" "99999" "from 1 to 65535"
+    gives 78 "port 0" run x -u redis://db7:0 -- true
+    said "is told its bounds" "from 1 to 65535"
+    gives 78 "a db that is no number" run x -u redis://db7/x -- true
+    said "is told what it is" "db" "number"
+    gives 78 "an IPv6 address without brackets" run x -u redis://::1:6379 -- :
+    said "is told how to write it" "redis://[::1]:6379"
+    gives 78 "an unknown parameter" run x -u 'redis://db7?timeout=5' -- true
+    said "is named, with all that there are" "'timeout'" db user password \
+        timeout_ms max_ttl_ms drift_ppm keepalive_s prefix
+    gives 78 "a misspelt parameter" run x -u 'redis://db7?tiemout_ms=5' -- :
+    said "is named, with the nearest and all that there are" "'tiemout_ms'" \
+        "did you mean timeout_ms?" db user password timeout_ms max_ttl_ms \
+        drift_ppm keepalive_s prefix
+    gives 78 "a parameter out of bounds" run x -u 'redis://h?db=x' -- true
+    said "is named with its bounds" "db" "from 0 to"
+    gives 64 "the flag of that parameter" run x --db x -u redis://h -- true
+    said "is named, too" "db" "from 0 to"
+    gives 78 "an empty URL" run x -u "" -- true
+    said "is told what to write" "empty" "redis://localhost:6379"
+}
+
+command_line() {
+    gives 64 "a misspelt command" statsu x
+    said "is repeated with the nearest" "'statsu'" "did you mean 'status'?"
+    gives 64 "a misspelt option" run x --wiat 5 -- true
+    said "is repeated with the nearest" "'--wiat'" "did you mean '--wait'?"
+    gives 64 "a missing --" run x make deploy
+    said "is told where it belongs" "'make'" "nxlock run x -- make"
+    gives 64 "a missing -- before an option of CMD" run x ls -l
+    said "is told where it belongs" "'ls'" "nxlock run x -- ls"
+    gives 64 "a name that starts with '-'" run -nightly -- true
+    said "is told how to write it" "'-nightly'" "--name=-nightly"
+    gives 64 "-w without a value" run x -w -- true
+    said "is told what belongs there" "-w needs a value" "-w DUR"
+    gives 64 "-c and --" run x -c true -- true
+    said "is told to choose" "-c STRING" "-- CMD" "exclude each other"
+    gives 64 "-- and -c's long name" run x --command true -- true
+    said "is told to choose" "-c STRING" "-- CMD" "exclude each other"
+    gives 64 "-c with an empty string" run x -c ""
+    said "is told that it is empty" "-c" "empty"
+    gives 64 "-c without a string" run x -c
+    said "is told what belongs there" "-c needs a value" "-c STRING"
+    gives 64 "-c twice" run x -c true -c false
+    said "is told so" "-c" "twice"
+    gives 64 "a word after -c's string" run x -c echo hello
+    said "is repeated" "'hello'" "-c"
+}
+
+lease() {
+    gives 0 "--ttl 5 is five seconds" acquire five --ttl 5
+    left=$(db PTTL five)
+    check "as the server has it" test "$left" -gt 4000 -a "$left" -le 5000
+    gives 0 "and the child is told" run six --ttl 6 -- \
+        sh -c 'test "$NXLOCK_TTL_MS" = 6000'
+    gives 64 "--ttl 5ms" run x --ttl 5ms -- touch "$dir/started"
+    said "is told what was understood" "--ttl 5ms is 5 milliseconds"
+    said "and that it is too short" "the least is"
+    said "and how to write seconds" "a bare number is seconds" "--ttl 5s"
+    check "and nothing is started" fails started
+    check "and nobody is asked" is_free x
+    gives 64 "acquire --ttl 5ms" acquire x --ttl 5ms
+    said "is told the same" "5 milliseconds" "the least is" "--ttl 5s"
+    check "and nobody is asked" is_free x
+}
+
+swapped() {
+    gives 0 "acquire" acquire swap
+    token=$(cat "$dir/out")
+    for command in renew release; do
+        gives 64 "$command TOKEN NAME" "$command" "$token" swap
+        said "is told the order" "swapped" "nxlock $command NAME TOKEN"
+        unsaid "and the token is not shown" "$token"
+        unsaid "nor its beginning" "${token%%-*}"
+        check "and the lock stands" test "$(db GET swap)" = "$token"
+    done
+    gives 0 "the right order" release swap "$token"
+}
+
+command_line
+url
+start_server
+lease
+swapped
+done_testing
