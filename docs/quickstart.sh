@@ -371,7 +371,10 @@ farewell() {
     sed -n '/^## Install/,/^## / s/^ *\(meson .*\)/    \1/p' \
         "$root/README.md"
     echo
-    echo "Then read docs/tutorial.md: a C program, a cron line, a worker."
+    echo "Then read docs/tutorial.md: a C program, a cron line, a worker. It"
+    echo "needs a server on localhost:6379; to start one, if none is there:"
+    echo
+    echo "    systemctl start redis-server    # or: redis-server --daemonize yes"
 }
 
 make_folder

@@ -60,8 +60,9 @@ const char *fault_remedy(enum fault fault)
         return "the server takes no writes now; mend its persistence "
                "(MISCONF) or its replicas (NOREPLICAS)";
     case FAULT_DENIED:
-        return "check user and password of the URL, and that the user may "
-               "run the command named (ACL)";
+        return "check user and password of the URL "
+               "(redis://USER:PASSWORD@host, or :PASSWORD alone), and that "
+               "the user may run the command named (ACL)";
     case FAULT_WRONG_TYPE:
         return "the name is in use for other data; choose another name or "
                "a prefix";

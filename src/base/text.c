@@ -33,22 +33,27 @@ void text_add(struct text *t, const char *words)
     add(t, words, strlen(words));
 }
 
-/* Redis says it since 4.0 of a command that it does not know. */
-static struct slice without_arguments(struct slice bytes)
+static struct slice without(struct slice bytes, const char *from)
 {
-    static const char echo[] = ", with args beginning with";
     const char *at = NULL;
 
     if (bytes.len > 0)
-        at = memmem(bytes.data, bytes.len, echo, sizeof echo - 1);
+        at = memmem(bytes.data, bytes.len, from, strlen(from));
     if (at)
         bytes.len = (size_t)(at - bytes.data);
     return bytes;
 }
 
+/* Redis says it since 4.0 of a command that it does not know, and since 7.0
+ * where in which script an error was met. */
+static struct slice without_echo(struct slice bytes)
+{
+    return without(without(bytes, ", with args beginning with"), " script: ");
+}
+
 void text_add_foreign(struct text *t, struct slice bytes)
 {
-    bytes = without_arguments(bytes);
+    bytes = without_echo(bytes);
     static const char digits[] = "0123456789abcdef";
     size_t shown = bytes.len < FOREIGN_MAX ? bytes.len : FOREIGN_MAX;
 

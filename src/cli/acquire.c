@@ -41,7 +41,7 @@ static bool talks(const struct session *session)
 /* The key holds a list or the like: not a lock, and no skipped run either. */
 static int in_other_use(struct session *session, const nxl_lock *asker)
 {
-    say("cannot acquire '%s': %s", session->args->name,
+    say("cannot acquire '%s': %s", session->args->shown,
         nxl_lock_errmsg(asker));
     return EXIT_UNAVAILABLE;
 }
@@ -63,7 +63,7 @@ static int held_around(const struct session *session)
 {
     say("'%s' is held by the 'nxlock run' around this one, which waits for "
         "this to end; run it without nxlock, under another name, or with -w",
-        session->args->name);
+        session->args->shown);
     return EXIT_USAGE;
 }
 
@@ -83,14 +83,14 @@ static void looked(struct wait *wait, int result)
         wait->code = held_around(session);
     } else if (result == NXL_OK) {
         if (!wait->told_holder && talks(session))
-            say("waiting for '%s': %s", session->args->name,
+            say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));
         wait->told_holder = true;
     } else {
         /* No normal course of things, so said even where nobody looks. */
         if (result != NXL_FREE && !wait->told_fault) {
             wait->told_fault = true;
-            say("waiting for '%s': %s", session->args->name,
+            say("waiting for '%s': %s", session->args->shown,
                 nxl_lock_errmsg(wait->looker));
         }
     }
@@ -145,7 +145,7 @@ static int busy(struct session *session)
     if (rc == NXL_E_WRONG_TYPE)
         return in_other_use(session, session->lock);
     if (talks(session))
-        say("'%s' is %s", session->args->name,
+        say("'%s' is %s", session->args->shown,
             rc == NXL_OK ? holder_words(words, &holder)
                          : "held by somebody else");
     return session->args->busy_code;
@@ -170,7 +170,7 @@ bool acquire_for(struct session *session, int *code)
         *code = busy(session);
     } else if (rc == NXL_OK || rc == NXL_LOST) {
         say("cannot acquire '%s': it was granted too late, its lease was "
-            "over on arrival", session->args->name);
+            "over on arrival", session->args->shown);
         *code = EXIT_UNAVAILABLE;
     } else {
         session_complain(session, "acquire", rc);
@@ -188,7 +188,7 @@ int command_acquire(const struct args *args)
     if (code == 0 && acquire_for(&session, &code)) {
         if (puts(nxl_lock_token(session.lock)) >= 0 && fflush(stdout) == 0)
             session_leave_held(EXIT_DONE);
-        say("cannot print the token of '%s': %s; released", args->name,
+        say("cannot print the token of '%s': %s; released", args->shown,
             strerror(errno));
         code = EXIT_INTERNAL;
     }

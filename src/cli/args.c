@@ -39,6 +39,13 @@ static const char *usage_of(enum command command)
     }
 }
 
+void args_name(struct args *args, const char *name)
+{
+    args->name = name;
+    name_shown(args->shown, name);
+    name_pasted(args->pasted, name);
+}
+
 static int unknown_option(const struct args *args, const char *word)
 {
     struct nearest nearest;
@@ -100,7 +107,7 @@ static int long_option(struct walk *walk)
         const char *value = value_of(walk, shown, "VALUE", rest);
         if (value == NULL)
             return EXIT_USAGE;
-        return option_add_to_query(walk->args, param, value);
+        return option_add_to_query(walk->args, shown, param, value);
     }
     if (option->value == NULL) {
         if (rest != NULL) {
@@ -153,16 +160,16 @@ static int plain_word(struct walk *walk)
         args->command == CMD_RENEW || args->command == CMD_RELEASE;
 
     if (args->name == NULL) {
-        args->name = word;
+        args_name(args, word);
     } else if (wants_token && args->token == NULL) {
         args->token = word;
     } else if (args->command == CMD_RUN) {
         if (args->script != NULL)
             say("'%s' is one word too many; STRING is one word, in quotes: "
-                "nxlock run %s -c 'CMD...'", word, args->name);
+                "nxlock run %s -c 'CMD...'", word, args->pasted);
         else
             say("'%s' stands where '--' belongs; write: nxlock run %s -- "
-                "%s%s", word, args->name, word,
+                "%s%s", word, args->pasted, word,
                 walk->at[1] != NULL ? " ..." : "");
         return EXIT_USAGE;
     } else {
@@ -190,7 +197,7 @@ static int complete_child(struct args *args)
 {
     if (args->script != NULL && args->child != NULL) {
         say("-c STRING and -- CMD... exclude each other; write: nxlock run "
-            "%s -c STRING", args->name);
+            "%s -c STRING", args->pasted);
         return EXIT_USAGE;
     }
     if (args->script != NULL) {
@@ -204,12 +211,12 @@ static int complete_child(struct args *args)
     }
     if (args->child == NULL) {
         say("'--' and the command to run are missing; write: nxlock run %s "
-            "-- CMD...", args->name);
+            "-- CMD...", args->pasted);
         return EXIT_USAGE;
     }
     if (args->child[0] == NULL) {
         say("no command stands after '--'; write: nxlock run %s -- CMD...",
-            args->name);
+            args->pasted);
         return EXIT_USAGE;
     }
     return 0;
@@ -223,7 +230,8 @@ static int complete_words(const struct args *args)
         args->command == CMD_RENEW || args->command == CMD_RELEASE;
 
     if (args->name == NULL) {
-        say("NAME, the lock, is missing; write: %s", usage);
+        say("NAME, the lock, is missing; write: %s (--name=NAME if it starts "
+            "with '-')", usage);
         return EXIT_USAGE;
     }
     if (args->name[0] == '\0') {
@@ -242,7 +250,7 @@ static int complete_words(const struct args *args)
     }
     if (args->token == NULL) {
         say("TOKEN, the word that 'nxlock acquire %s' printed, is missing; "
-            "write: %s", args->name, usage);
+            "write: %s", args->pasted, usage);
         return EXIT_USAGE;
     }
     return 0;

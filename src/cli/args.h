@@ -9,12 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/name.h"
+
 enum command { CMD_RUN, CMD_ACQUIRE, CMD_RENEW, CMD_RELEASE, CMD_STATUS };
 
 struct args {
     enum command command;
     const char *word;       /* the command as it was written */
     const char *name;       /* of the lock */
+    char shown[NAME_SHOWN]; /* in messages */
+    char pasted[NAME_PASTED]; /* in commands that are proposed */
     const char *token;      /* renew and release */
     char **child;           /* run: the words after "--", ends with NULL */
     const char *script;     /* -c, or NULL */
@@ -34,6 +38,9 @@ struct args {
 /* The lease when --ttl is not given: the library's own default, written out
  * because the child is told. */
 #define DEFAULT_TTL_MS 30000
+
+/* Takes name for the lock's. */
+void args_name(struct args *args, const char *name);
 
 /* Understands the words after the command word. 0, or EXIT_USAGE or
  * EXIT_INTERNAL after saying why; then *args is to be freed all the same. */

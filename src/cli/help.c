@@ -46,7 +46,7 @@ static const char run_text[] =
     "  nxlock run backup -n -- /usr/local/bin/backup\n"
     "  nxlock run deploy -w 5m -v -- make deploy\n"
     "  nxlock run report -c 'make report && mail boss < report'\n"
-    "  */5 * * * * nxlock run feed -n -E 0 -u redis://db7/2 -- /opt/feed\n"
+    "  */5 * * * * /usr/local/bin/nxlock run feed -n -E 0 -- /opt/feed\n"
     "\n"
     "Acquires NAME, runs CMD (without a shell, but for -c) and releases\n"
     "NAME. The lease is renewed every third of it. If that fails for so long\n"

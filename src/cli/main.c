@@ -41,8 +41,9 @@ static int unknown_command(const char *word)
     struct nearest nearest;
 
     if (word[0] == '-') {
-        say("'%s' stands where the command belongs; write: nxlock run NAME "
-            "[OPTION...] -- CMD...", word);
+        say("'%.*s' stands where the command belongs: options come after it; "
+            "write: nxlock COMMAND NAME [OPTION...]",
+            (int)strcspn(word, "="), word);
         return EXIT_USAGE;
     }
     nearest_start(&nearest, word);

@@ -142,10 +142,10 @@ static int set_url(struct args *args, const char *shown, const char *value)
 static int set_name(struct args *args, const char *shown, const char *value)
 {
     if (args->name != NULL) {
-        say("%s '%s': the lock is '%s' already", shown, value, args->name);
+        say("%s '%s': the lock is '%s' already", shown, value, args->shown);
         return EXIT_USAGE;
     }
-    args->name = value;
+    args_name(args, value);
     return 0;
 }
 
@@ -265,22 +265,12 @@ static bool plain_in_url(char c)
            (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
 
-int option_add_to_query(struct args *args, const char *name, const char *value)
+/* Writes value with what is special in a URL encoded; three bytes each at
+ * most, and a zero byte. */
+static void encode(char *at, const char *value)
 {
     static const char hex[] = "0123456789ABCDEF";
-    size_t had = args->query == NULL ? 0 : strlen(args->query);
-    size_t room = had + strlen(name) + 3 * strlen(value) + 3;
-    char *query = realloc(args->query, room);
 
-    if (query == NULL) {
-        say("out of memory");
-        return EXIT_INTERNAL;
-    }
-    args->query = query;
-    char *at = query + had;
-    if (had > 0)
-        *at++ = '&';
-    at += snprintf(at, room - (size_t)(at - query), "%s=", name);
     for (; *value != '\0'; value++) {
         unsigned char byte = (unsigned char)*value;
         if (plain_in_url(*value)) {
@@ -292,7 +282,85 @@ int option_add_to_query(struct args *args, const char *name, const char *value)
         }
     }
     *at = '\0';
-    return 0;
+}
+
+/* query is "name=value&...", or NULL. */
+static bool has_parameter(const char *query, const char *name)
+{
+    size_t length = strlen(name);
+
+    while (query != NULL) {
+        if (strncmp(query, name, length) == 0 && query[length] == '=')
+            return true;
+        query = strchr(query, '&');
+        if (query != NULL)
+            query++;
+    }
+    return false;
+}
+
+/* What is wrong with "name=value", if the URL that it comes into is right. */
+static int check_parameter(const struct args *args, const char *shown,
+    const char *name, const char *parameter)
+{
+    /* A user needs a password, which may still come. */
+    const char *host = strcmp(name, "password") == 0 ? "redis://h?"
+                                                     : "redis://:x@h?";
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    char why[512] = "";
+    char *url;
+
+    if (has_parameter(args->query, name)) {
+        say("%s is given twice; write it once", shown);
+        return EXIT_USAGE;
+    }
+    options.errbuf = why;
+    options.errbuf_size = sizeof(why);
+    if (asprintf(&url, "%s%s", host, parameter) < 0)
+        return EXIT_INTERNAL;
+    int rc = nxl_client_new(&client, url, &options);
+    free(url);
+    if (rc == NXL_OK) {
+        nxl_client_free(client);
+        return 0;
+    }
+    /* "timeout_ms, byte 15 of the URL, is ...": there is no URL here. */
+    const char *from = strstr(why, ", byte ");
+    const char *what = from != NULL ? strstr(from, "of the URL, ") : NULL;
+    say("%s: %s%s", shown, what != NULL ? name : "",
+        what != NULL ? what + strlen("of the URL,") : why);
+    return rc == NXL_E_URL ? EXIT_USAGE : EXIT_INTERNAL;
+}
+
+int option_add_to_query(struct args *args, const char *shown,
+    const char *name, const char *value)
+{
+    size_t had = args->query == NULL ? 0 : strlen(args->query);
+    size_t length = strlen(name);
+    size_t more = length + 3 * strlen(value) + 2;
+    char *parameter = malloc(more);
+    char *query = realloc(args->query, had + more + 1);
+
+    if (query != NULL)
+        args->query = query;
+    if (query == NULL || parameter == NULL) {
+        free(parameter);
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    query[had] = '\0';
+    memcpy(parameter, name, length);
+    parameter[length] = '=';
+    encode(parameter + length + 1, value);
+    int code = check_parameter(args, shown, name, parameter);
+    if (code == 0) {
+        if (had > 0)
+            query[had++] = '&';
+        memcpy(query + had, parameter, strlen(parameter) + 1);
+    }
+    free(parameter);
+    return code;
 }
 
 void option_consider(enum command command, struct nearest *nearest)

@@ -29,9 +29,10 @@ const struct option *option_by_name(
 
 /* Is this the name of a URL parameter ('-' for '_')? Then its own spelling. */
 const char *option_url_parameter(const char *name, size_t length);
-/* Adds name=value to args->query, with what is special in a URL encoded. */
-int option_add_to_query(
-    struct args *args, const char *name, const char *value);
+/* Adds name=value, an option shown so, to args->query, with what is special
+ * in a URL encoded. 0, or an exit code after saying what is wrong with it. */
+int option_add_to_query(struct args *args, const char *shown,
+    const char *name, const char *value);
 
 /* Shows every option of the command to *nearest, without dashes. */
 void option_consider(enum command command, struct nearest *nearest);

@@ -18,7 +18,7 @@ static int take_over(struct session *session, const char *what)
         return 0;
     if (rc == NXL_E_INVALID) {
         say("'%s' is not a token; write the word that 'nxlock acquire %s' "
-            "printed", args->token, args->name);
+            "printed", args->token, args->pasted);
         return EXIT_USAGE;
     }
     return session_failed(session, what, rc);

@@ -49,7 +49,7 @@ static void stop_command(struct run *run, const char *why)
 {
     uint64_t now = nxl_now_ns();
 
-    say("lost '%s': %s; stopping %s", run->args->name, why,
+    say("lost '%s': %s; stopping %s", run->args->shown, why,
         run->args->child[0]);
     run->lost = true;
     run->kill_at = now + run->grace;
@@ -67,7 +67,7 @@ static void extend_failed(struct run *run, int rc)
     if (run->failing)
         return;
     run->failing = true;
-    say("cannot renew '%s': %s; trying again for %lld s", run->args->name,
+    say("cannot renew '%s': %s; trying again for %lld s", run->args->shown,
         why[0] != '\0' ? why : nxl_strerror(rc),
         (long long)(nxl_lock_remaining_ms(run->session.lock) / 1000));
 }
@@ -81,7 +81,7 @@ static void extend_done(struct run *run, int rc)
         if (deadline > run->deadline)
             run->deadline = deadline;
         if (run->failing)
-            say("renewed '%s' after all", run->args->name);
+            say("renewed '%s' after all", run->args->shown);
         run->failing = false;
     } else if (run->lost) {
         /* Known already. */
@@ -240,7 +240,7 @@ static bool start(struct run *run, int *code)
     run->renew_at = now + ms_to_ns(run->args->ttl_ms) / 3;
     if (now + run->grace >= run->deadline) {
         say("cannot run %s: '%s' was granted too late to be of use",
-            run->args->child[0], run->args->name);
+            run->args->child[0], run->args->shown);
         *code = EXIT_UNAVAILABLE;
         return false;
     }
@@ -258,7 +258,7 @@ static bool start(struct run *run, int *code)
 static int finish(struct run *run)
 {
     struct session *session = &run->session;
-    const char *name = run->args->name;
+    const char *name = run->args->shown;
     bool held = nxl_now_ns() < run->deadline;
 
     if (run->extending) {

@@ -109,7 +109,7 @@ static int open_lock(struct session *session, const char *label)
     if (rc == NXL_OK)
         return 0;
     const char *why = nxl_client_errmsg(session->client);
-    say("'%s': %s", session->args->name,
+    say("'%s': %s", session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(rc));
     if (rc != NXL_E_INVALID)
         return exit_code_for(rc, EXIT_BUSY);
@@ -269,7 +269,7 @@ void session_complain(struct session *session, const char *what, int result)
 {
     const char *why = nxl_lock_errmsg(session->lock);
 
-    say("cannot %s '%s': %s", what, session->args->name,
+    say("cannot %s '%s': %s", what, session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(result));
 }
 
@@ -279,7 +279,7 @@ int session_failed(struct session *session, const char *what, int result)
         return session_interrupted(session);
     if (result == NXL_LOST)
         say("cannot %s '%s': it is not held under this token any more", what,
-            session->args->name);
+            session->args->shown);
     else
         session_complain(session, what, result);
     return exit_code_for(result, EXIT_BUSY);

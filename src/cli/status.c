@@ -63,7 +63,7 @@ static void print_words(const struct args *args, const nxl_holder *holder,
 {
     char words[HOLDER_WORDS];
 
-    printf("%s %s\n", args->name,
+    printf("%s %s\n", args->shown,
         holder == NULL ? "free" : holder_words(words, holder));
     if (args->verbose)
         printf("  server: %s\n", server);

@@ -300,6 +300,8 @@ static int parse_db(struct parse *p, struct slice in)
     if (in.len <= 1)
         return NXL_OK;
     int result = set(p, row, cut(in.data + 1, in.data + in.len), "the db");
+    if (result == NXL_E_URL && strchr(in.data, '@'))
+        text_add(p->error, "; " IN_PASSWORD);
     /* The same number may be repeated as a parameter. */
     p->seen &= ~(1U << row);
     p->db_in_path = true;

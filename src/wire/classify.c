@@ -42,6 +42,7 @@ static const struct rule rules[] = {
     {FAULT_DENIED, false, "Client sent AUTH"},
     {FAULT_DENIED, false, "AUTH <password> called without"},
     {FAULT_DENIED, false, "The user executing the script can't"},
+    {FAULT_DENIED, false, "ACL failure in script"},
     {FAULT_WRONG_TYPE, true, "WRONGTYPE"},
     {FAULT_WRONG_TYPE, false, "Operation against a key holding the wrong kind"},
     {FAULT_WRONG_TYPE, false, "Key should be of string type"},
@@ -58,6 +59,7 @@ static const struct rule rules[] = {
     {FAULT_UNSUPPORTED, false, "Wrong number of args calling"},
     {FAULT_UNSUPPORTED, false, "This Redis command is not allowed from"},
     {FAULT_UNSUPPORTED, false, "This command is not allowed from"},
+    {FAULT_UNSUPPORTED, false, "This Valkey command is not allowed from"},
     {FAULT_UNSUPPORTED, false, "Write commands not allowed after"},
 };
 

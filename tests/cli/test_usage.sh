@@ -22,7 +22,7 @@ words() {
     gives 64 "help for an unknown command" help rnu
     said "and the nearest is named" "did you mean 'run'?"
     gives 64 "an option before the command" -n run x -- true
-    said "and the order is told" "'-n'" "nxlock run NAME"
+    said "and the order is told" "'-n'" "nxlock COMMAND NAME"
     gives 64 "a command without --" run x sleep 1
     said "and the line is written out" "'sleep'" "nxlock run x -- sleep"
     gives 64 "no command at all" run x

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The name of a lock in messages: any bytes, of any length, are shown in a
+ * line that they cannot break, and in a command that can be copied.
+ */
+#ifndef NXLOCK_CLI_NAME_H
+#define NXLOCK_CLI_NAME_H
+
+#define NAME_SHOWN 112
+#define NAME_PASTED 512
+
+/* name without control bytes, and cut if it is long. Returns out, which has
+ * NAME_SHOWN bytes. */
+const char *name_shown(char *out, const char *name);
+
+/* name as a word of a shell's command line, NAME if it is too long for one.
+ * Returns out, which has NAME_PASTED bytes. */
+const char *name_pasted(char *out, const char *name);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread, one lock, as in proxy.c: the thread lets go of it only inside
+ * poll(), and it alone closes descriptors.
+ */
+#include "support/aged_inner.h"
+
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+enum { FDS = 3 + 2 * AGED_LINKS };
+
+/* ------------------------------------------------------------ the thread */
+
+static void wake(struct aged *a)
+{
+    if (write(a->wake[1], "", 1) != 1 && errno != EAGAIN)
+        abort();
+}
+
+static void fill(const struct aged *a, struct pollfd *fds)
+{
+    fds[0] = (struct pollfd){a->wake[0], POLLIN, 0};
+    for (int i = 0; i < 2; i++)
+        fds[1 + i] = (struct pollfd){a->listeners[i], POLLIN, 0};
+    for (size_t i = 0; i < AGED_LINKS; i++)
+        for (int side = 0; side < 2; side++) {
+            const struct aged_link *l = &a->links[i];
+            bool ask = l->used && !l->closed[side];
+            short more = ask && l->out[side].len > 0 ? POLLOUT : 0;
+            fds[3 + 2 * i + (size_t)side] = (struct pollfd){
+                ask ? l->fd[side] : -1, (short)(POLLIN | more), 0};
+        }
+}
+
+static void serve(struct aged *a, const struct pollfd *fds)
+{
+    for (size_t i = 0; i < AGED_LINKS; i++) {
+        struct aged_link *l = &a->links[i];
+        const struct pollfd *own = &fds[3 + 2 * i];
+        if (!l->used)
+            continue;
+        for (int side = 0; side < 2; side++)
+            if (own[side].fd >= 0 && (own[side].revents & ~POLLOUT) != 0)
+                aged_link_take_in(l, (enum aged_side)side);
+        if (own[AGED_CLIENT].revents != 0 || own[AGED_SERVER].revents != 0)
+            aged_link_work(a, l);
+    }
+}
+
+static void end_turn(struct aged *a)
+{
+    for (size_t i = 0; i < AGED_LINKS; i++)
+        if (a->links[i].used &&
+            (a->links[i].cut || a->cutting || a->stopping))
+            aged_link_close(&a->links[i]);
+    a->cutting = false;
+    a->turns++;
+    pthread_cond_broadcast(&a->changed);
+}
+
+static void *run(void *data)
+{
+    struct aged *a = data;
+    struct pollfd fds[FDS];
+    char drain[64];
+
+    pthread_mutex_lock(&a->lock);
+    for (end_turn(a); !a->stopping; end_turn(a)) {
+        fill(a, fds);
+        pthread_mutex_unlock(&a->lock);
+        if (poll(fds, FDS, -1) < 0 && errno != EINTR)
+            abort();
+        pthread_mutex_lock(&a->lock);
+        if (fds[0].revents != 0 &&
+            read(a->wake[0], drain, sizeof(drain)) < 0 && errno != EAGAIN)
+            abort();
+        serve(a, fds);
+        for (int i = 0; i < 2; i++) {
+            int fd = fds[1 + i].revents == 0
+                         ? -1
+                         : accept4(a->listeners[i], NULL, NULL, SOCK_CLOEXEC);
+            if (fd >= 0)
+                aged_link_open(a, fd);
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+
+/* ---------------------------------------------------------- for the test */
+
+static void listen_at(struct aged *a)
+{
+    local_dir_make(a->dir);
+    local_path(a->path, a->dir, "aged.sock");
+    a->listeners[0] = local_listen_unix(a->path);
+    a->listeners[1] = local_listen_tcp(&a->port);
+    for (int i = 0; i < 2; i++) {
+        if (a->listeners[i] < 0)
+            abort();
+        fcntl(a->listeners[i], F_SETFL, O_NONBLOCK);
+    }
+    snprintf(a->url, sizeof(a->url), "unix://%s", a->path);
+    snprintf(a->tcp_url, sizeof(a->tcp_url), "redis://127.0.0.1:%u",
+        (unsigned)a->port);
+}
+
+struct aged *aged_start(enum aged_profile profile, const struct redis *behind)
+{
+    struct aged *a = calloc(1, sizeof(*a));
+    sigset_t all, before;
+
+    if (a == NULL || pipe2(a->wake, O_CLOEXEC | O_NONBLOCK) != 0)
+        abort();
+    memcpy(a->behind, behind->path, sizeof(a->behind));
+    a->book.age = &aged_ages[profile];
+    listen_at(a);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&a->thread, NULL, run, a) != 0)
+        abort();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return a;
+}
+
+void aged_stop(struct aged *a)
+{
+    if (a == NULL)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->stopping = true;
+    wake(a);
+    pthread_mutex_unlock(&a->lock);
+    pthread_join(a->thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        close(a->wake[i]);
+        close(a->listeners[i]);
+    }
+    local_dir_remove(a->dir);
+    aged_allow(a);
+    aged_scripts_free(&a->book);
+    bytes_free(&a->log);
+    bytes_free(&a->shown);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+const char *aged_url(const struct aged *a)
+{
+    return a->url;
+}
+
+const char *aged_tcp_url(const struct aged *a)
+{
+    return a->tcp_url;
+}
+
+const char *aged_path(const struct aged *a)
+{
+    return a->path;
+}
+
+uint16_t aged_port(const struct aged *a)
+{
+    return a->port;
+}
+
+/* Lets the thread carry out what was ordered; the lock is held. */
+static void carry_out(struct aged *a)
+{
+    uint64_t turn = a->turns + 1;
+
+    wake(a);
+    while (a->turns < turn)
+        pthread_cond_wait(&a->changed, &a->lock);
+}
+
+void aged_profile_now(struct aged *a, enum aged_profile profile, bool cut)
+{
+    pthread_mutex_lock(&a->lock);
+    a->book.age = &aged_ages[profile];
+    aged_scripts_free(&a->book);
+    if (cut) {
+        a->cutting = true;
+        carry_out(a);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+void aged_cut(struct aged *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->cutting = true;
+    carry_out(a);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void aged_refuse(struct aged *a, const char *commands, const char *reply)
+{
+    struct aged_refusal *r = calloc(1, sizeof(*r));
+
+    if (r == NULL || (r->commands = strdup(commands)) == NULL ||
+        (r->reply = strdup(reply)) == NULL)
+        abort();
+    pthread_mutex_lock(&a->lock);
+    r->next = a->book.refusals;
+    a->book.refusals = r;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void aged_allow(struct aged *a)
+{
+    pthread_mutex_lock(&a->lock);
+    while (a->book.refusals != NULL) {
+        struct aged_refusal *r = a->book.refusals;
+        a->book.refusals = r->next;
+        free(r->commands);
+        free(r->reply);
+        free(r);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* The word that begins at *at, without its blank, and *at after it. */
+static struct resp_arg next_word(const char **at)
+{
+    struct resp_arg word = {*at, strcspn(*at, " \n")};
+
+    *at += word.len + ((*at)[word.len] == ' ');
+    return word;
+}
+
+/* line: "0 SET k v\n". */
+static bool begins_so(const char *line, const char *words)
+{
+    next_word(&line);
+    for (bool first = true; *words != '\0'; first = false) {
+        struct resp_arg asked = next_word(&words), is = next_word(&line);
+        if (is.len == 0)
+            return false;
+        if (asked.len == 1 && *asked.data == '*')
+            continue;
+        if (asked.len != is.len ||
+            (first ? strncasecmp(asked.data, is.data, is.len)
+                   : strncmp(asked.data, is.data, is.len)) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* not_longer: nor those that begin so. */
+static size_t count(struct aged *a, const char *words, const char *not_longer)
+{
+    size_t found = 0;
+
+    pthread_mutex_lock(&a->lock);
+    for (const char *at = a->log.len > 0 ? a->log.data : ""; *at != '\0';
+         at = strchr(at, '\n') + 1)
+        found += begins_so(at, words) &&
+                 (not_longer == NULL || !begins_so(at, not_longer));
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+size_t aged_count(struct aged *a, const char *words)
+{
+    return count(a, words, NULL);
+}
+
+size_t aged_count_unconditional_delex(struct aged *a)
+{
+    return count(a, "DELEX *", "DELEX * *");
+}
+
+const char *aged_log(struct aged *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->shown.len = 0;
+    bytes_add(&a->shown, a->log.data, a->log.len);
+    pthread_mutex_unlock(&a->lock);
+    return a->shown.data;
+}
+
+const char *aged_names(struct aged *a, size_t connection)
+{
+    pthread_mutex_lock(&a->lock);
+    a->shown.len = 0;
+    bytes_add(&a->shown, "", 0);
+    for (const char *at = a->log.len > 0 ? a->log.data : ""; *at != '\0';
+         at = strchr(at, '\n') + 1) {
+        const char *line = at;
+        if (strtoul(line, NULL, 10) != connection)
+            continue;
+        next_word(&line);
+        struct resp_arg name = next_word(&line);
+        bytes_add(&a->shown, " ", a->shown.len > 0);
+        bytes_add(&a->shown, name.data, name.len);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return a->shown.data;
+}
+
+void aged_forget(struct aged *a)
+{
+    pthread_mutex_lock(&a->lock);
+    bytes_free(&a->log);
+    pthread_mutex_unlock(&a->lock);
+}
+
+size_t aged_connections(struct aged *a)
+{
+    size_t found = 0;
+
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; i < AGED_LINKS; i++)
+        found += a->links[i].used;
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+size_t aged_accepted(struct aged *a)
+{
+    pthread_mutex_lock(&a->lock);
+    size_t accepted = a->accepted;
+    pthread_mutex_unlock(&a->lock);
+    return accepted;
+}

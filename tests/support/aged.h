@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server of another version: stands before a real redis-server 7.0 and
+ * makes it answer like one, by its exact words. Listens on a unix socket and
+ * on 127.0.0.1; one thread. What a function orders is in force when it
+ * returns, for every command that has not been passed on by then.
+ *
+ * A command is passed on when the one before it, of the same connection, was
+ * answered: pipelining is fine, and no faster than asking one by one.
+ * Commands are arrays of at most 64 bulk strings.
+ *
+ * Emulated, also within MULTI: which commands there are and with how many
+ * arguments, errors before AUTH and while queueing, texts of errors, TTL of a
+ * missing key, INFO, HELLO, COMMAND INFO, DELEX, DELIFEQ, SET IFEQ; of 2.6
+ * also what a script may call and what it is answered.
+ *
+ * Not emulated, for the server behind is a 7.0: a watched key that expires
+ * aborts EXEC (before 6.0 it did not); a ttl in seconds ends within a
+ * millisecond of it, not within a second; replicas of 2.2 and 2.4 that may be
+ * written to; an EXEC of 2.2 and 2.4 that runs on although the server itself
+ * refused a command while queueing (OOM, NOPERM); the default eviction
+ * policy; what came after 7.0 but is not named above (WAITAOF, IFNE, IFDEQ);
+ * CLIENT REPLY OFF and SKIP. Rights are the server's own: to it, an emulated
+ * command is an EVAL, also in its statistics.
+ */
+#ifndef NXLOCK_TEST_AGED_H
+#define NXLOCK_TEST_AGED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "support/redis.h"
+
+struct aged;
+
+enum aged_profile {
+    AGED_PLAIN,  /* the server as it is */
+    AGED_2_2,    /* 2.2.15: no scripts, no SET options, ttls in seconds */
+    AGED_2_4,    /* 2.4.18: the same, with CLIENT LIST and run_id */
+    AGED_2_6,    /* 2.6.9: scripts, PEXPIRE, PTTL; no SET options */
+    AGED_6_2,    /* 6.2.16: its texts, no NX GET, nothing of 7.0 */
+    AGED_DELEX,  /* Redis 8.6.3 that knows no scripts: DELEX, SET IFEQ */
+    AGED_DELIFEQ /* Valkey 9.1.2 that knows no scripts: DELIFEQ, SET IFEQ */
+};
+
+/* Never NULL. The server may be restarted behind it. */
+struct aged *aged_start(enum aged_profile profile, const struct redis *behind);
+/* Cuts everything and frees; NULL is fine. */
+void aged_stop(struct aged *a);
+
+const char *aged_url(const struct aged *a);     /* unix:///... */
+const char *aged_tcp_url(const struct aged *a); /* redis://127.0.0.1:... */
+const char *aged_path(const struct aged *a);
+uint16_t aged_port(const struct aged *a);
+
+/* From now on another server answers, on the connections that there are too
+ * (cut: they are closed, as by a failover). It has none of the scripts that
+ * were loaded through another profile which emulates them (2.6). */
+void aged_profile_now(struct aged *a, enum aged_profile profile, bool cut);
+void aged_cut(struct aged *a); /* closes all connections; new ones welcome */
+
+/* Replies for aged_refuse(), in the words of the profile's version. */
+#define AGED_UNKNOWN "unknown" /* as rename-command does */
+#define AGED_NOPERM "noperm"   /* as an ACL does */
+
+/* The commands ("EVAL EVALSHA SCRIPT|LOAD", in any case) are answered with
+ * reply, a line such as "-ERR x" without its end, and do not reach the
+ * server. Within MULTI an error aborts EXEC where the version does so. */
+void aged_refuse(struct aged *a, const char *commands, const char *reply);
+/* Takes back every refusal. */
+void aged_allow(struct aged *a);
+
+/* How many commands came that begin so: "SET", "SET * * NX", "SET * * IFEQ".
+ * The first word in any case, the others exactly; * is any one argument. */
+size_t aged_count(struct aged *a, const char *words);
+/* DELEX that would delete whatever stands there. */
+size_t aged_count_unconditional_delex(struct aged *a);
+/* All commands in the order in which they were taken up, "0 SET k v\n": the
+ * connection, then the arguments (other bytes as \xNN, long ones cut). Valid
+ * until the next call. */
+const char *aged_log(struct aged *a);
+/* The names on one connection, as sent: "WATCH GET MULTI". Valid the same. */
+const char *aged_names(struct aged *a, size_t connection);
+void aged_forget(struct aged *a); /* empties the log, and so all counts */
+
+size_t aged_connections(struct aged *a); /* open now */
+size_t aged_accepted(struct aged *a);    /* since the start */
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replies of any type, nested to any depth, are found whole before they are
+ * said in other words. What no rule is for is passed on byte for byte.
+ */
+#include "support/aged_inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { DEPTH_MAX = 32, STARS_MAX = 9, SHOWN_MAX = 128 };
+
+/* ------------------------------------------------------- finding replies */
+
+/* Bytes of the line with its end; 0: it is not all there. */
+static long line_length(const char *data, size_t len)
+{
+    const char *end = len > 1 ? memchr(data, '\n', len) : NULL;
+    return end == NULL ? 0 : end - data + 1;
+}
+
+static long length_within(const char *data, size_t len, int depth)
+{
+    static const char lines[] = "+-:_#,(", strings[] = "$!=";
+    long line = line_length(data, len), used = line;
+
+    if (len == 0 || line == 0)
+        return 0;
+    if (depth == DEPTH_MAX)
+        return -1;
+    if (strchr(lines, data[0]) != NULL)
+        return line;
+    long count = strtol(data + 1, NULL, 10);
+    if (strchr(strings, data[0]) != NULL) {
+        if (count < 0)
+            return line;
+        return len - (size_t)line < (size_t)count + 2 ? 0 : line + count + 2;
+    }
+    if (data[0] == '%' || data[0] == '|')
+        count *= 2;
+    else if (strchr("*~>", data[0]) == NULL)
+        return -1;
+    if (data[0] == '|') /* an attribute goes with what follows it */
+        count++;
+    for (long i = 0; i < count; i++) {
+        long next = length_within(
+            data + used, len - (size_t)used, depth + 1);
+        if (next <= 0)
+            return next;
+        used += next;
+    }
+    return used;
+}
+
+long aged_reply_length(const char *data, size_t len)
+{
+    return length_within(data, len, 0);
+}
+
+/* ---------------------------------------------------------------- errors */
+
+struct taken {
+    size_t count;
+    struct resp_arg part[STARS_MAX];
+};
+
+/* The shortest of every star, so that the text fits as a whole. */
+static bool fits(
+    const char *form, const char *text, size_t len, struct taken *taken)
+{
+    for (; *form != '*'; form++, text++, len--) {
+        if (*form == '\0' || len == 0)
+            return *form == '\0' && len == 0;
+        if (*form != *text)
+            return false;
+    }
+    size_t mine = taken->count++;
+    if (mine == STARS_MAX)
+        abort();
+    for (size_t n = 0; n <= len; n++) {
+        taken->part[mine] = (struct resp_arg){text, n};
+        taken->count = mine + 1;
+        if (fits(form + 1, text + n, len - n, taken))
+            return true;
+    }
+    return false;
+}
+
+static void fill(struct bytes *out, const char *to, const struct taken *taken,
+    const char *sha)
+{
+    for (; *to != '\0'; to++) {
+        if (to[0] == '$' && to[1] == 's') {
+            bytes_add(out, sha, strlen(sha));
+            to++;
+        } else if (to[0] == '$' && to[1] >= '1' && to[1] <= '9') {
+            const struct resp_arg *part = &taken->part[*++to - '1'];
+            bytes_add(out, part->data, part->len);
+        } else {
+            bytes_add(out, to, 1);
+        }
+    }
+}
+
+/* As the server would print it: to its first zero byte, on one line. */
+static void put_shown(struct bytes *out, const char *form,
+    const struct resp_arg *arg, size_t limit)
+{
+    size_t star = strcspn(form, "*");
+    size_t len = strnlen(arg->data, arg->len < limit ? arg->len : limit);
+
+    bytes_add(out, form, star);
+    for (size_t i = 0; i < len; i++) {
+        char c = arg->data[i];
+        bytes_add(out, c == '\r' || c == '\n' ? " " : &c, 1);
+    }
+    bytes_add(out, form + star + 1, strlen(form + star + 1));
+}
+
+void aged_unknown(struct bytes *out, const struct aged_order *o)
+{
+    const char *form = o->age->argument;
+
+    put_shown(out, o->age->unknown, &o->command.arg[0], SHOWN_MAX);
+    size_t begin = out->len;
+    for (size_t i = 1; form != NULL && i < o->command.count; i++) {
+        size_t used = out->len - begin;
+        if (used >= SHOWN_MAX)
+            break;
+        put_shown(out, form, &o->command.arg[i], SHOWN_MAX - used);
+    }
+    bytes_add(out, "\r\n", 2);
+}
+
+static void say_error(
+    struct bytes *out, const struct aged_order *o, const char *line, size_t len)
+{
+    static const char unknown[] = "-ERR unknown command '";
+    const struct aged_words *w = aged_words;
+    struct taken taken = {0, {{NULL, 0}}};
+
+    if (len > sizeof(unknown) &&
+        memcmp(line, unknown, sizeof(unknown) - 1) == 0) {
+        aged_unknown(out, o);
+        return;
+    }
+    for (; w->from != NULL; w++) {
+        taken.count = 0;
+        if ((w->ages & o->age->bit) && fits(w->from, line, len - 2, &taken))
+            break;
+    }
+    if (w->from == NULL) {
+        bytes_add(out, line, len);
+        return;
+    }
+    fill(out, w->to, &taken, o->sha);
+    bytes_add(out, "\r\n", 2);
+}
+
+/* ------------------------------------------------------------------ INFO */
+
+static bool in_field(const char *field, const char *name, size_t len)
+{
+    size_t size = strlen(field);
+
+    if (size > 0 && field[size - 1] == '*')
+        return len >= size - 1 && memcmp(field, name, size - 1) == 0;
+    return len == size && memcmp(field, name, len) == 0;
+}
+
+static bool among(const char *fields, const char *name, size_t len)
+{
+    char field[64];
+
+    while (*fields != '\0') {
+        size_t size = strcspn(fields, " ");
+        memcpy(field, fields, size);
+        field[size] = '\0';
+        if (in_field(field, name, len))
+            return true;
+        fields += size + (fields[size] == ' ');
+    }
+    return false;
+}
+
+/* One line without its end. */
+static void say_field(struct bytes *out, const struct aged_order *o,
+    const char *line, size_t len)
+{
+    const char *only = aged_info_fields(o->age);
+    const char *colon = memchr(line, ':', len);
+    size_t name = colon ? (size_t)(colon - line) : len;
+    const struct aged_field *f = aged_fields;
+
+    if (only != NULL && (colon == NULL || !among(only, line, name)))
+        return;
+    while (f->field != NULL && !(colon != NULL && (f->ages & o->age->bit) &&
+                                   in_field(f->field, line, name)))
+        f++;
+    if (f->field == NULL && name == 13 &&
+        memcmp(line, "redis_version", 13) == 0) {
+        bytes_addf(out, "redis_version:%s\r\n", o->age->version);
+    } else if (f->field == NULL) {
+        bytes_add(out, line, len);
+        bytes_add(out, "\r\n", 2);
+    } else if (f->to != NULL) {
+        size_t dollar = strcspn(f->to, "$");
+        bytes_add(out, f->to, dollar);
+        if (f->to[dollar] == '$')
+            bytes_add(out, colon + 1, len - name - 1);
+        bytes_add(out, "\r\n", 2);
+    }
+}
+
+/* A bulk string, or one of RESP3 whose text begins with "txt:". */
+static void say_info(struct bytes *out, const struct aged_order *o,
+    const char *reply, size_t len)
+{
+    struct bytes text = {NULL, 0, 0};
+    size_t at = (size_t)line_length(reply, len);
+
+    if (reply[0] == '=') {
+        bytes_add(&text, reply + at, 4);
+        at += 4;
+    }
+    while (at + 2 < len) {
+        size_t line = (size_t)line_length(reply + at, len - at);
+        say_field(&text, o, reply + at, line - 2);
+        at += line;
+    }
+    bytes_addf(out, "%c%zu\r\n", reply[0], text.len);
+    bytes_add(out, text.data, text.len);
+    bytes_add(out, "\r\n", 2);
+    bytes_free(&text);
+}
+
+/* ---------------------------------------------------------- other replies */
+
+#define BULK_NAME(len, name) "$" #len "\r\n" name "\r\n"
+#define KEY_SPEC                                                               \
+    BULK_NAME(12, "begin_search") "*4\r\n" BULK_NAME(4, "type")                \
+    BULK_NAME(5, "index") BULK_NAME(4, "spec") "*2\r\n"                        \
+    BULK_NAME(5, "index") ":1\r\n" BULK_NAME(9, "find_keys") "*4\r\n"          \
+    BULK_NAME(4, "type") BULK_NAME(5, "range") BULK_NAME(4, "spec") "*6\r\n"   \
+    BULK_NAME(7, "lastkey") ":0\r\n" BULK_NAME(7, "keystep") ":1\r\n"          \
+    BULK_NAME(5, "limit") ":0\r\n*0\r\n"
+#define ABOUT(name, arity, flags)                                              \
+    "*10\r\n" name arity "*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"         \
+    "*3\r\n+@write\r\n+@string\r\n+@fast\r\n*0\r\n*1\r\n*6\r\n"                \
+    BULK_NAME(5, "flags") flags KEY_SPEC
+
+static const char *about(const struct aged_order *o, size_t i)
+{
+    const char *native = o->age->delete_if_equal;
+    const struct aged_limit *l = aged_limits;
+
+    while (l->name != NULL && !((l->ages & o->age->bit) && l->words == 0 &&
+                                  resp_is(&o->command, i, l->name)))
+        l++;
+    if (l->name != NULL)
+        return "$-1\r\n";
+    if (native == NULL || !resp_is(&o->command, i, native))
+        return NULL;
+    return o->age->bit == AGE_DELEX
+               ? ABOUT(BULK_NAME(5, "delex"), ":-2\r\n",
+                     "*3\r\n+RW\r\n+delete\r\n+variable_flags\r\n")
+               : ABOUT(BULK_NAME(7, "delifeq"), ":3\r\n",
+                     "*2\r\n+RM\r\n+delete\r\n");
+}
+
+/* HELLO's map and COMMAND INFO's array: element by element. */
+static void say_parts(struct bytes *out, const struct aged_order *o,
+    const char *reply, size_t len)
+{
+    size_t at = (size_t)line_length(reply, len);
+    bool valkey = o->age->bit == AGE_DELIFEQ;
+    const char *put = NULL;
+
+    bytes_add(out, reply, at);
+    for (size_t i = 2; at < len; i++) {
+        const char *part = reply + at;
+        size_t size = (size_t)aged_reply_length(part, len - at);
+        if (o->change == AGED_COMMAND_INFO)
+            put = about(o, i);
+        if (put != NULL && o->change == AGED_HELLO)
+            resp_bulk(out, put, strlen(put));
+        else if (put != NULL)
+            bytes_add(out, put, strlen(put));
+        else
+            bytes_add(out, part, size);
+        put = NULL;
+        if (o->change == AGED_HELLO && size == 13 &&
+            memcmp(part, "$7\r\nversion", 11) == 0)
+            put = o->age->version;
+        else if (o->change == AGED_HELLO && size == 12 && valkey &&
+                 memcmp(part, "$6\r\nserver", 10) == 0)
+            put = "valkey";
+        at += size;
+    }
+}
+
+static void say_transaction(struct bytes *out, const struct aged_order *o,
+    const struct aged_order *queue, const char *reply, size_t len)
+{
+    size_t at = (size_t)line_length(reply, len);
+
+    bytes_add(out, reply, at);
+    while (at < len) {
+        size_t size = (size_t)aged_reply_length(reply + at, len - at);
+        aged_say(out, queue ? queue : o, NULL, reply + at, size);
+        queue = queue ? queue->next : NULL;
+        at += size;
+    }
+}
+
+void aged_say(struct bytes *out, const struct aged_order *o,
+    const struct aged_order *queue, const char *reply, size_t len)
+{
+    bool array = reply[0] == '*' || reply[0] == '%';
+    bool text = reply[0] == '$' || reply[0] == '=';
+
+    if (o->change == AGED_TEXT && strncmp(reply, "-NOAUTH", 7) != 0)
+        bytes_add(out, o->text.data, o->text.len);
+    else if (reply[0] == '-' && o->age->bit != 0)
+        say_error(out, o, reply, len);
+    else if (o->change == AGED_SHA && reply[0] == '$')
+        resp_bulk(out, o->sha, 40);
+    else if (o->change == AGED_TTL && len == 5 && memcmp(reply, ":-2", 3) == 0)
+        bytes_add(out, ":-1\r\n", 5);
+    else if (o->change == AGED_INFO && text && reply[1] != '-')
+        say_info(out, o, reply, len);
+    else if (o->change == AGED_HELLO && array)
+        say_parts(out, o, reply, len);
+    else if (o->change == AGED_COMMAND_INFO && array)
+        say_parts(out, o, reply, len);
+    else if (o->change == AGED_EXEC && array)
+        say_transaction(out, o, queue, reply, len);
+    else
+        bytes_add(out, reply, len);
+}

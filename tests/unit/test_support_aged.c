@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The aged server before a real one, word by word: what servers of 2.2 to
+ * 9.1 were measured to answer, and what the profile of each answers here.
+ */
+#include "unit/aged_rig.h"
+
+/* Names of the ages, for the table: 2.2 and so on. */
+enum {
+    A = AGE_2_2,
+    B = AGE_2_4,
+    C = AGE_2_6,
+    OLD = A | B | C,
+    S = AGE_6_2,
+    X = AGE_DELEX,
+    V = AGE_DELIFEQ,
+    NEW = X | V,
+    PLAIN = 1, /* 7.0.15 itself */
+    ALL = OLD | S | NEW | PLAIN,
+    LUA = C | S | PLAIN
+};
+
+#define U1(name) "-ERR unknown command '" name "'"
+#define U2 "-ERR unknown command `"
+#define U3 "-ERR unknown command '"
+#define ARGS ", with args beginning with: "
+#define WRAP "-ERR Error running script (call to f_<sha1>): "
+#define WRAP2 WRAP "@user_script:1: @user_script: 1: "
+#define E1 "-ERR wrong number of arguments for 'set' command"
+#define E2 "-NOSCRIPT No matching script. Please use EVAL."
+#define E3 "-ERR syntax error"
+#define E6 "-ERR Syntax error, try CLIENT (LIST | KILL ip:port)"
+#define KIND "Operation against a key holding the wrong kind of value"
+#define E20 "-ERR wrong number of arguments for 'info' command"
+#define AT " script: <sha1>, on @user_script:1."
+#define CALL(words) "EVAL {return redis.call(" words ")} 1 k"
+
+struct said {
+    unsigned ages;
+    const char *reply;
+};
+
+/* In this order. Reply NULL: it is not asked. */
+static const struct probe {
+    const char *command;
+    struct said said[5];
+} probes[] = {
+    {"SET k v NX PX 60000", {{OLD, E1}, {S | NEW | PLAIN, "+OK"}}},
+    {"SET k v NX PX 60000", {{OLD, E1}, {S | NEW | PLAIN, "$-1"}}},
+    {"SET k w PX 60000 NX", {{OLD, E1}, {S | NEW | PLAIN, "$-1"}}},
+    {"SET k w NX GET PX 60000",
+        {{OLD, E1}, {S, E3}, {NEW | PLAIN, "$1|v"}}},
+    {"SET k w XX GET PX 60000", {{OLD, E1}, {S | NEW | PLAIN, "$1|v"}}},
+    {"SET no v XX PX 60000", {{OLD, E1}, {S | NEW | PLAIN, "$-1"}}},
+    {"SET k v PX 0",
+        {{OLD, E1}, {S, "-ERR invalid expire time in set"},
+            {NEW | PLAIN, "-ERR invalid expire time in 'set' command"}}},
+    {"SET k v NX PX abc",
+        {{OLD, E1},
+            {S | NEW | PLAIN,
+                "-ERR value is not an integer or out of range"}}},
+    {"SET k v FOO", {{OLD, E1}, {S | NEW | PLAIN, E3}}},
+    {"SET k", {{ALL, E1}}},
+    {"GET", {{ALL, "-ERR wrong number of arguments for 'get' command"}}},
+    {"DEL k no", {{OLD, ":0"}, {S | NEW | PLAIN, ":1"}}},
+    {"SETNX k a", {{ALL, ":1"}}},
+    {"setnx k b", {{ALL, ":0"}}},
+    {"GETSET no2 v", {{ALL, "$-1"}}},
+    {"GETSET k b", {{ALL, "$1|a"}}},
+    {"TTL k", {{ALL, ":-1"}}},
+    {"TTL missing", {{OLD, ":-1"}, {S | NEW | PLAIN, ":-2"}}},
+    {"PTTL k", {{A | B, U1("PTTL")}, {C | S | NEW | PLAIN, ":-1"}}},
+    {"PTTL missing",
+        {{A | B, U1("PTTL")}, {C, ":-1"}, {S | NEW | PLAIN, ":-2"}}},
+    {"SETEX k 60 v", {{ALL, "+OK"}}},
+    {"SETEX k 0 v",
+        {{OLD, "-ERR invalid expire time in SETEX"},
+            {S, "-ERR invalid expire time in setex"},
+            {NEW | PLAIN, "-ERR invalid expire time in 'setex' command"}}},
+    {"PSETEX k 60000 v",
+        {{A | B, U1("PSETEX")}, {C | S | NEW | PLAIN, "+OK"}}},
+    {"PEXPIRE missing 60000",
+        {{A | B, U1("PEXPIRE")}, {C | S | NEW | PLAIN, ":0"}}},
+    {"pexpire k 60000",
+        {{A | B, U1("pexpire")}, {C | S | NEW | PLAIN, ":1"}}},
+    {"PEXPIRE k 50000 GT",
+        {{A | B, U1("PEXPIRE")},
+            {C | S, "-ERR wrong number of arguments for 'pexpire' command"},
+            {NEW | PLAIN, ":0"}}},
+    {"EXPIRE k 69", {{ALL, ":1"}}},
+    {"TTL k", {{ALL, ":6~"}}},
+    {"PEXPIRETIME missing",
+        {{OLD, U1("PEXPIRETIME")}, {S, U2 "PEXPIRETIME`" ARGS "`missing`, "},
+            {NEW | PLAIN, ":-2"}}},
+    {"GETRANGE k 0 511", {{ALL, "$1|v"}}},
+    {"SUBSTR k 0 511", {{ALL, "$1|v"}}},
+    {"EVAL {return 1} 0",
+        {{A | B, U1("EVAL")}, {LUA, ":1"},
+            {NEW, U3 "EVAL'" ARGS "'return 1' '0' "}}},
+    {"EVAL {return redis.error_reply('MYERR x')} 0",
+        {{A | B, U1("EVAL")}, {LUA, "-MYERR x"}, {NEW, U3 "EVAL'~"}}},
+    {"EVAL {return redis.call('NO')} 0",
+        {{A | B, U1("EVAL")},
+            {C, WRAP "Unknown Redis command called from Lua script "},
+            {S, WRAP2 "Unknown Redis command called from Lua script"},
+            {PLAIN, "-ERR Unknown Redis command called from script" AT},
+            {NEW, U3 "EVAL'~"}}},
+    {CALL("'SET',KEYS[1],'v','NX','PX',9"),
+        {{A | B, U1("EVAL")},
+            {C, WRAP "Wrong number of args calling Redis command From Lua "
+                     "script "},
+            {S | PLAIN, "$-1"}, {NEW, U3 "EVAL'~"}}},
+    {CALL("'SET',KEYS[1]"),
+        {{A | B, U1("EVAL")},
+            {C, WRAP "Wrong number of args calling Redis command From Lua "
+                     "script "},
+            {S, WRAP2 "Wrong number of args calling Redis command From Lua "
+                      "script"},
+            {PLAIN, "-ERR Wrong number of args calling Redis command from "
+                    "script" AT},
+            {NEW, U3 "EVAL'~"}}},
+    {"EVAL {redis.call('TIME') redis.call('SET','t','v') return 'ok'} 0",
+        {{A | B, U1("EVAL")},
+            {C, WRAP "Write commands not allowed after non deterministic "
+                     "commands "},
+            {S | PLAIN, "$2|ok"}, {NEW, U3 "EVAL'~"}}},
+    {"EVAL {return redis.call('PTTL',KEYS[1])} 1 missing",
+        {{A | B, U1("EVAL")}, {C, ":-1"}, {S | PLAIN, ":-2"},
+            {NEW, U3 "EVAL'~"}}},
+    {"EVAL {return redis.pcall('SPUBLISH','c','m')} 0",
+        {{A | B, U1("EVAL")},
+            {C, "-Unknown Redis command called from Lua script"},
+            {S | PLAIN, ":0"}, {NEW, U3 "EVAL'~"}}},
+    {"EVAL {(redis.call)('SET','t','v') return redis.sha1hex('')} 0",
+        {{A | B, U1("EVAL")},
+            {LUA, "$40|da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+            {NEW, U3 "EVAL'~"}}},
+    {"EVALSHA 0000000000000000000000000000000000000000 0",
+        {{A | B, U1("EVALSHA")}, {LUA, E2}, {NEW, U3 "EVALSHA'~"}}},
+    {"EVALSHA x 0",
+        {{A | B, U1("EVALSHA")}, {LUA, E2},
+            {NEW, U3 "EVALSHA'" ARGS "'x' '0' "}}},
+    {"SCRIPT LOAD {return 1}",
+        {{A | B, U1("SCRIPT")},
+            {LUA, "$40|e0e1f9fabfc9d4800c877a703b823ac0578ff8db"},
+            {NEW, U3 "SCRIPT'~"}}},
+    {"SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db x",
+        {{A | B, U1("SCRIPT")}, {LUA, "*2|:1|:0"}, {NEW, U3 "SCRIPT'~"}}},
+    {"EVALSHA E0E1F9FABFC9D4800C877A703B823AC0578FF8DB 0",
+        {{A | B, U1("EVALSHA")}, {LUA, ":1"}, {NEW, U3 "EVALSHA'~"}}},
+    {"SCRIPT LOAD {return redis.call('NO')}",
+        {{A | B, U1("SCRIPT")}, {LUA, "$40|<sha1>"}, {NEW, U3 "SCRIPT'~"}}},
+    {"EVALSHA <sha1> 0",
+        {{A | B, U1("EVALSHA")},
+            {C, WRAP "Unknown Redis command called from Lua script "},
+            {S, WRAP2 "Unknown Redis command called from Lua script"},
+            {PLAIN, "-ERR Unknown Redis command called from script" AT},
+            {NEW, U3 "EVALSHA'~"}}},
+    {"FCALL nosuch 0",
+        {{OLD, U1("FCALL")}, {S, U2 "FCALL`" ARGS "`nosuch`, `0`, "},
+            {NEW, U3 "FCALL'" ARGS "'nosuch' '0' "},
+            {PLAIN, "-ERR Function not found"}}},
+    {"SPUBLISH ch m",
+        {{OLD, U1("SPUBLISH")}, {S, U2 "SPUBLISH`" ARGS "`ch`, `m`, "},
+            {NEW | PLAIN, ":0"}}},
+    {"PUBLISH ch m", {{ALL, ":0"}}},
+    {"FOOBAR x y",
+        {{OLD, U1("FOOBAR")}, {S, U2 "FOOBAR`" ARGS "`x`, `y`, "},
+            {NEW | PLAIN, U3 "FOOBAR'" ARGS "'x' 'y' "}}},
+    {"DELEX k IFEQ x",
+        {{OLD, U1("DELEX")}, {S, U2 "DELEX`" ARGS "`k`, `IFEQ`, `x`, "},
+            {V | PLAIN, U3 "DELEX'" ARGS "'k' 'IFEQ' 'x' "}, {X, ":0"}}},
+    {"DELEX k ifeq v",
+        {{OLD, U1("DELEX")}, {S, U2 "DELEX`~"},
+            {V | PLAIN, U3 "DELEX'~"}, {X, ":1"}}},
+    {"DELEX k IFEQ v",
+        {{OLD, U1("DELEX")}, {S, U2 "DELEX`~"},
+            {V | PLAIN, U3 "DELEX'~"}, {X, ":0"}}},
+    {"DELEX missing FOO v",
+        {{OLD, U1("DELEX")}, {S, U2 "DELEX`~"},
+            {V | PLAIN, U3 "DELEX'~"}, {X, ":0"}}},
+    {"DELEX",
+        {{OLD, U1("DELEX")}, {S, U2 "DELEX`" ARGS},
+            {V | PLAIN, U3 "DELEX'" ARGS},
+            {X, "-ERR wrong number of arguments for 'delex' command"}}},
+    {"SETEX k 60 v", {{ALL, "+OK"}}},
+    {"DELIFEQ k x",
+        {{OLD, U1("DELIFEQ")}, {S, U2 "DELIFEQ`" ARGS "`k`, `x`, "},
+            {X | PLAIN, U3 "DELIFEQ'" ARGS "'k' 'x' "}, {V, ":0"}}},
+    {"DELIFEQ k v",
+        {{OLD, U1("DELIFEQ")}, {S, U2 "DELIFEQ`~"},
+            {X | PLAIN, U3 "DELIFEQ'~"}, {V, ":1"}}},
+    {"DELIFEQ k v",
+        {{OLD, U1("DELIFEQ")}, {S, U2 "DELIFEQ`~"},
+            {X | PLAIN, U3 "DELIFEQ'~"}, {V, ":0"}}},
+    {"DELIFEQ k",
+        {{OLD, U1("DELIFEQ")}, {S, U2 "DELIFEQ`~"},
+            {X | PLAIN, U3 "DELIFEQ'~"},
+            {V, "-ERR wrong number of arguments for 'delifeq' command"}}},
+    {"DEL k", {{OLD | S | X | PLAIN, ":1"}, {V, ":0"}}},
+    {"SET k v IFEQ w PX 60000",
+        {{OLD, E1}, {S | PLAIN, E3}, {NEW, "$-1"}}},
+    {"EXISTS k", {{ALL, ":0"}}},
+    {"SETEX k 69 v", {{ALL, "+OK"}}},
+    {"SET k v2 IFEQ w PX 60000",
+        {{OLD, E1}, {S | PLAIN, E3}, {NEW, "$-1"}}},
+    {"SET k v2 IFEQ v PX 60000",
+        {{OLD, E1}, {S | PLAIN, E3}, {NEW, "+OK"}}},
+    {"SET k v3 GET IFEQ v2 PX 69000",
+        {{OLD, E1}, {S | PLAIN, E3}, {NEW, "$2|v2"}}},
+    {"SET k v4 IFEQ v3 PX abc",
+        {{OLD, E1}, {S | PLAIN, E3},
+            {NEW, "-ERR value is not an integer or out of range"}}},
+    {"SET missing v IFEQ v PX 0",
+        {{OLD, E1}, {S | PLAIN, E3},
+            {NEW, "-ERR invalid expire time in 'set' command"}}},
+    {"SET k v4 IFEQ v3 NX", {{OLD, E1}, {S | NEW | PLAIN, E3}}},
+    {"SET k v4 XX IFEQ v3", {{OLD, E1}, {S | NEW | PLAIN, E3}}},
+    {"SET k v4 IFEQ", {{OLD, E1}, {S | NEW | PLAIN, E3}}},
+    {"GET k", {{OLD | S | PLAIN, "$1|v"}, {NEW, "$2|v3"}}},
+    {"TTL k", {{ALL, ":6~"}}},
+    {"SET k v4 IFEQ v3", {{OLD, E1}, {S | PLAIN, E3}, {NEW, "+OK"}}},
+    {"TTL k", {{OLD | S | PLAIN, ":6~"}, {NEW, ":-1"}}},
+    {"RPUSH l a", {{ALL, ":1"}}},
+    {"GET l", {{OLD, "-ERR " KIND}, {S | NEW | PLAIN, "-WRONGTYPE " KIND}}},
+    {"DELEX l IFEQ a",
+        {{OLD, U1("DELEX")}, {S, U2 "DELEX`" ARGS "`l`, `IFEQ`, `a`, "},
+            {V | PLAIN, U3 "DELEX'" ARGS "'l' 'IFEQ' 'a' "},
+            {X, "-ERR Key should be of string type if conditions are "
+                "specified"}}},
+    {"DELIFEQ l a",
+        {{OLD, U1("DELIFEQ")}, {S, U2 "DELIFEQ`" ARGS "`l`, `a`, "},
+            {X | PLAIN, U3 "DELIFEQ'" ARGS "'l' 'a' "},
+            {V, "-WRONGTYPE " KIND}}},
+    {"SET l v IFEQ a PX 60000",
+        {{OLD, E1}, {S | PLAIN, E3}, {NEW, "-WRONGTYPE " KIND}}},
+    {"SET l v NX PX 60000", {{OLD, E1}, {S | NEW | PLAIN, "$-1"}}},
+    {"TYPE l", {{ALL, "+list"}}},
+    {"EVAL {return redis.call('GET','l')} 0",
+        {{A | B, U1("EVAL")}, {C, WRAP "ERR " KIND " "},
+            {S, WRAP "@user_script:1: WRONGTYPE " KIND},
+            {PLAIN, "-WRONGTYPE " KIND AT}, {NEW, U3 "EVAL'~"}}},
+    {"EVAL {return redis.pcall('GET','l')} 0",
+        {{A | B, U1("EVAL")}, {C, "-ERR " KIND},
+            {S | PLAIN, "-WRONGTYPE " KIND}, {NEW, U3 "EVAL'~"}}},
+    {"AUTH u x",
+        {{OLD, "-ERR wrong number of arguments for 'auth' command"},
+            {S | NEW | PLAIN, "-WRONGPASS invalid username-password pair or "
+                              "user is disabled."}}},
+    {"AUTH pass",
+        {{A, "+OK"}, {B | C, "-ERR Client sent AUTH, but no password is set"},
+            {S | NEW | PLAIN,
+                "-ERR AUTH <password> called without any password configured "
+                "for the default user. Are you sure your configuration is "
+                "correct?"}}},
+    {"TIME", {{A | B, U1("TIME")}, {C | S | NEW | PLAIN, "*2|~"}}},
+    {"HELLO 3",
+        {{OLD, U1("HELLO")},
+            {S, "%7|$6|server|$5|redis|$7|version|$6|6.2.16|~"},
+            {X, "%7|$6|server|$5|redis|$7|version|$5|8.6.3|~"},
+            {V, "%7|$6|server|$6|valkey|$7|version|$5|9.1.2|~"},
+            {PLAIN, "%7|$6|server|$5|redis|$7|version|$6|7.0.15|~"}}},
+    {"HELLO 2",
+        {{OLD, U1("HELLO")},
+            {S, "*14|$6|server|$5|redis|$7|version|$6|6.2.16|~"},
+            {X, "*14|$6|server|$5|redis|$7|version|$5|8.6.3|~"},
+            {V, "*14|$6|server|$6|valkey|$7|version|$5|9.1.2|~"},
+            {PLAIN, "*14|$6|server|$5|redis|$7|version|$6|7.0.15|~"}}},
+    {"CLIENT ID",
+        {{A, U1("CLIENT")}, {B | C, E6}, {S | NEW | PLAIN, ":~"}}},
+    {"CLIENT SETNAME x",
+        {{A, U1("CLIENT")}, {B, E6}, {C | S | NEW | PLAIN, "+OK"}}},
+    {"CLIENT SETINFO LIB-NAME x",
+        {{A, U1("CLIENT")}, {B | C, E6},
+            {S, "-ERR Unknown subcommand or wrong number of arguments for "
+                "'SETINFO'. Try CLIENT HELP."},
+            {PLAIN, "-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP."},
+            {NEW, "+OK"}}},
+    {"COMMAND INFO foo bar", {{OLD, U1("COMMAND")}, {S | NEW | PLAIN, "*2|~"}}},
+    {"INFO server", {{A | B, E20}, {C | S | NEW | PLAIN, "$~"}}},
+    {"WAIT 1 50", {{OLD, U1("WAIT")}, {S | NEW | PLAIN, ":0"}}},
+    {"WAITAOF 0 0 10",
+        {{OLD, U1("WAITAOF")}, {S, U2 "WAITAOF`" ARGS "`0`, `0`, `10`, "},
+            {PLAIN, U3 "WAITAOF'" ARGS "'0' '0' '10' "}, {NEW, NULL}}},
+    {"BLPOP q 0.05",
+        {{OLD, "-ERR timeout is not an integer or out of range"},
+            {S | NEW | PLAIN, "*-1"}}},
+    {"SELECT 99",
+        {{OLD, "-ERR invalid DB index"},
+            {S | NEW | PLAIN, "-ERR DB index is out of range"}}},
+    {"UNLINK missing", {{OLD, U1("UNLINK")}, {S | NEW | PLAIN, ":0"}}},
+    {"ROLE", {{OLD, U1("ROLE")}, {S | NEW | PLAIN, "*3|$6|master|:0|*0"}}},
+    {"RESET", {{OLD, U1("RESET")}, {S | NEW | PLAIN, "+RESET"}}},
+    {"QUIT", {{ALL, "+OK"}}},
+};
+
+static int start(void **state)
+{
+    (void)state;
+    return redis_start(&r, NULL);
+}
+
+static const char *wanted(const struct probe *p, unsigned age)
+{
+    for (size_t i = 0; i < 5; i++)
+        if (p->said[i].ages & age)
+            return p->said[i].reply;
+    fail_msg("%s: no reply is named for %u", p->command, age);
+    return NULL;
+}
+
+static void ask_all(enum aged_profile profile)
+{
+    rig_age(profile);
+    struct rig_client *c = rig_dial();
+
+    for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++) {
+        const char *expected = wanted(&probes[i], 1U << profile);
+        if (expected != NULL)
+            ask(c, probes[i].command, expected);
+    }
+    assert_true(rig_is_closed(c));
+}
+
+#define EACH(name, profile)                                                    \
+    static void test_words_of_##name(void **state)                             \
+    {                                                                          \
+        (void)state;                                                           \
+        ask_all(profile);                                                      \
+    }
+
+EACH(plain, AGED_PLAIN)
+EACH(2_2, AGED_2_2)
+EACH(2_4, AGED_2_4)
+EACH(2_6, AGED_2_6)
+EACH(6_2, AGED_6_2)
+EACH(delex, AGED_DELEX)
+EACH(delifeq, AGED_DELIFEQ)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_words_of_plain, start, rig_stop),
+        cmocka_unit_test_setup_teardown(test_words_of_2_2, start, rig_stop),
+        cmocka_unit_test_setup_teardown(test_words_of_2_4, start, rig_stop),
+        cmocka_unit_test_setup_teardown(test_words_of_2_6, start, rig_stop),
+        cmocka_unit_test_setup_teardown(test_words_of_6_2, start, rig_stop),
+        cmocka_unit_test_setup_teardown(test_words_of_delex, start, rig_stop),
+        cmocka_unit_test_setup_teardown(test_words_of_delifeq, start, rig_stop),
+    };
+    return cmocka_run_group_tests_name("support_aged", tests, NULL, NULL);
+}
