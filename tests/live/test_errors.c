@@ -144,7 +144,8 @@ static void busy_script_refuses(void **state)
     assert_eventually(nxl_lock_acquire(lock, 0) == NXL_E_REFUSED ||
                       nxl_lock_release(lock) == NXL_E_REFUSED);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, " is busy running a script", "try again later");
+    assert_told(
+        lock, server_url, " is busy running a script", "try again later");
     redis_run(&server, "SCRIPT", "KILL", NULL);
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     redisFree(other);
