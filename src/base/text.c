@@ -37,7 +37,7 @@ static struct slice without(struct slice bytes, const char *from)
 {
     const char *at = NULL;
 
-    if (bytes.len > 0)
+    if (bytes.data != NULL)
         at = memmem(bytes.data, bytes.len, from, strlen(from));
     if (at)
         bytes.len = (size_t)(at - bytes.data);
