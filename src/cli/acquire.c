@@ -179,19 +179,37 @@ bool acquire_for(struct session *session, int *code)
     return false;
 }
 
+/* False: nobody has the token, so the lock must not stay. */
+static bool print_token(struct session *session, int *code)
+{
+    const char *name = session->args->shown;
+
+    if (!session_can_print(session, nxl_lock_deadline(session->lock))) {
+        *code = session_interrupted(session);
+        if (*code != 0)
+            return false;
+        say("nobody took the token of '%s' in the time of its lease; released",
+            name);
+    } else if (puts(nxl_lock_token(session->lock)) >= 0 &&
+               fflush(stdout) == 0) {
+        return true;
+    } else {
+        say("cannot print the token of '%s': %s; released", name,
+            strerror(errno));
+    }
+    *code = EXIT_INTERNAL;
+    return false;
+}
+
 int command_acquire(const struct args *args)
 {
     struct session session;
     char label[LABEL_ROOM];
     int code = session_open(&session, args, label_of_caller(label));
 
-    if (code == 0 && acquire_for(&session, &code)) {
-        if (puts(nxl_lock_token(session.lock)) >= 0 && fflush(stdout) == 0)
-            session_leave_held(EXIT_DONE);
-        say("cannot print the token of '%s': %s; released", args->shown,
-            strerror(errno));
-        code = EXIT_INTERNAL;
-    }
+    if (code == 0 && acquire_for(&session, &code) &&
+        print_token(&session, &code))
+        session_leave_held(EXIT_DONE);
     session_close(&session);
     return code;
 }

@@ -51,7 +51,12 @@ static int unknown_option(const struct args *args, const char *word)
     struct nearest nearest;
     const char *bare = word + strspn(word, "-");
     char start[64];
-    int length = (int)strcspn(word, "="); /* what follows may be a secret */
+    char shown[DISCREET_ROOM];
+    int length = (int)strcspn(discreet(shown, word), "=");
+
+    /* As other tools take a password: "-pSECRET", "-a SECRET". */
+    if (word[1] == 'p' || word[1] == 'a')
+        length = 2;
 
     snprintf(start, sizeof(start), "%.*s", (int)strcspn(bare, "="), bare);
     nearest_start(&nearest, start);
@@ -63,13 +68,13 @@ static int unknown_option(const struct args *args, const char *word)
             flag[i] = nearest.best[i] == '_' ? '-' : nearest.best[i];
         flag[i] = '\0';
         say("%s has no option '%.*s'; did you mean '--%s'?", args->word,
-            length, word, flag);
+            length, shown, flag);
     } else if (args->name == NULL) {
         say("%s has no option '%.*s'; a NAME that starts with '-' is written "
-            "--name=%.*s", args->word, length, word, length, word);
+            "--name=%.*s", args->word, length, shown, length, shown);
     } else {
         say("%s has no option '%.*s'; 'nxlock %s --help' lists them",
-            args->word, length, word, args->word);
+            args->word, length, shown, args->word);
     }
     return EXIT_USAGE;
 }
@@ -111,7 +116,9 @@ static int long_option(struct walk *walk)
     }
     if (option->value == NULL) {
         if (rest != NULL) {
-            say("%s takes no value, but '%s' was given", shown, rest);
+            char word[DISCREET_ROOM];
+            say("%s takes no value, but '%s' was given", shown,
+                discreet(word, rest));
             return EXIT_USAGE;
         }
         return option->set(walk->args, shown, NULL);
@@ -156,6 +163,7 @@ static int plain_word(struct walk *walk)
 {
     struct args *args = walk->args;
     const char *word = *walk->at;
+    char shown[DISCREET_ROOM];
     bool wants_token =
         args->command == CMD_RENEW || args->command == CMD_RELEASE;
 
@@ -166,15 +174,16 @@ static int plain_word(struct walk *walk)
     } else if (args->command == CMD_RUN) {
         if (args->script != NULL)
             say("'%s' is one word too many; STRING is one word, in quotes: "
-                "nxlock run %s -c 'CMD...'", word, args->pasted);
+                "nxlock run %s -c 'CMD...'", discreet(shown, word),
+                args->pasted);
         else
             say("'%s' stands where '--' belongs; write: nxlock run %s -- "
-                "%s%s", word, args->pasted, word,
+                "%s%s", discreet(shown, word), args->pasted, shown,
                 walk->at[1] != NULL ? " ..." : "");
         return EXIT_USAGE;
     } else {
         say("'%s' is one word too many after %s; write: %s",
-            is_token(word) ? "TOKEN" : word,
+            discreet(shown, word),
             args->token != NULL ? "NAME and TOKEN" : "NAME",
             usage_of(args->command));
         return EXIT_USAGE;

@@ -10,14 +10,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/report.h"
 
-/* Gives the terminal at standard input to a process group. The one who gives
- * may be in the background: without the mask it would be stopped for that. */
-static void give_terminal(pid_t group)
+/* Gives the terminal to a process group. The one who gives may be in the
+ * background: without the mask it would be stopped for that. */
+static void give_terminal(const struct child *child, pid_t group)
 {
     sigset_t output;
     sigset_t before;
@@ -25,27 +26,29 @@ static void give_terminal(pid_t group)
     sigemptyset(&output);
     sigaddset(&output, SIGTTOU);
     sigprocmask(SIG_BLOCK, &output, &before);
-    (void)tcsetpgrp(STDIN_FILENO, group);
+    (void)tcsetpgrp(child->tty, group);
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-static bool have_terminal(void)
+static bool terminal_is_with(const struct child *child, pid_t group)
 {
-    return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    return child->tty >= 0 && tcgetpgrp(child->tty) == group;
 }
 
 _Noreturn static void become(const struct child *child, char **words,
-    const sigset_t *mask, const struct sigaction *chld, pid_t parent, int told)
+    const struct session *session, const struct sigaction *chld, pid_t parent,
+    int told)
 {
     setpgid(0, 0);
     if (child->terminal)
-        give_terminal(getpid());
+        give_terminal(child, getpid());
     /* If nxlock is killed outright nobody renews the lease any more. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(EXIT_INTERNAL);
     sigaction(SIGCHLD, chld, NULL);
-    sigprocmask(SIG_SETMASK, mask, NULL);
+    session_unignore(session);
+    sigprocmask(SIG_SETMASK, &session->inherited, NULL);
     execvp(words[0], words);
     int why = errno;
     while (write(told, &why, sizeof(why)) < 0 && errno == EINTR)
@@ -53,14 +56,18 @@ _Noreturn static void become(const struct child *child, char **words,
     _exit(why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
 }
 
-int child_start(struct child *child, char **words, const sigset_t *mask,
-    const struct sigaction *chld)
+int child_start(struct child *child, char **words,
+    const struct session *session, const struct sigaction *chld)
 {
     int ends[2];
     pid_t parent = getpid();
 
     memset(child, 0, sizeof(*child));
-    child->terminal = have_terminal();
+    child->tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    /* A pipe at the output leads to somebody in our own group, a pager perhaps,
+     * which needs the terminal; then the command gets it when it asks. */
+    child->terminal = terminal_is_with(child, getpgrp()) &&
+                      isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return errno;
     child->pid = fork();
@@ -71,13 +78,13 @@ int child_start(struct child *child, char **words, const sigset_t *mask,
         return why;
     }
     if (child->pid == 0)
-        become(child, words, mask, chld, parent, ends[1]);
+        become(child, words, session, chld, parent, ends[1]);
     close(ends[1]);
     child->told = ends[0];
     /* Both sides do it, so that neither can be too early. */
     setpgid(child->pid, child->pid);
     if (child->terminal)
-        give_terminal(child->pid);
+        give_terminal(child, child->pid);
     return 0;
 }
 
@@ -105,29 +112,48 @@ void child_signal(const struct child *child, int signo, bool wake)
         kill(-child->pid, SIGCONT);
 }
 
+/* Does with this process, or with all of its group, what signo does by
+ * default, and comes back when that was a stop which is over. */
+static void suffer(pid_t target, int signo)
+{
+    struct sigaction plain;
+    struct sigaction own;
+    sigset_t set;
+    sigset_t before;
+
+    memset(&plain, 0, sizeof(plain));
+    plain.sa_handler = SIG_DFL;
+    sigemptyset(&plain.sa_mask);
+    sigaction(signo, &plain, &own);
+    kill(target, signo);
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    sigprocmask(SIG_UNBLOCK, &set, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(signo, &own, NULL);
+}
+
 bool child_follow_stop(struct child *child)
 {
     int signo = child->stop_signal;
-    bool from_terminal =
-        signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
-    bool had_terminal = isatty(STDIN_FILENO) &&
-                        tcgetpgrp(STDIN_FILENO) == child->pid;
-    sigset_t stop;
-    sigset_t before;
+    bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
+    bool from_terminal = signo == SIGTSTP || wants_terminal;
+    bool had_terminal = terminal_is_with(child, child->pid);
 
+    child->stopped = true;
+    if (wants_terminal && terminal_is_with(child, getpgrp())) {
+        child->terminal = true;
+        return true;
+    }
     if (!from_terminal && !had_terminal)
         return false; /* somebody's kill -STOP: that is between the two */
     if (had_terminal)
-        give_terminal(getpgrp());
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTSTP);
+        give_terminal(child, getpgrp());
     /* The terminal stopped the child's group only; the rest of our job would
      * have been stopped with it. Without a terminal that is not ours to do.
      * Where nobody could continue us, the system discards the signal. */
-    kill(had_terminal ? 0 : getpid(), from_terminal ? signo : SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &stop, &before);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    child->terminal = have_terminal();
+    suffer(had_terminal ? 0 : getpid(), from_terminal ? signo : SIGTSTP);
+    child->terminal = terminal_is_with(child, getpgrp());
     /* Who wants to read from the background would only stop again. */
     return signo == SIGTSTP || child->terminal;
 }
@@ -135,7 +161,8 @@ bool child_follow_stop(struct child *child)
 void child_resume(struct child *child)
 {
     if (child->terminal)
-        give_terminal(child->pid);
+        give_terminal(child, child->pid);
+    child->stopped = false;
     kill(-child->pid, SIGCONT);
 }
 
@@ -143,14 +170,30 @@ void child_reap(struct child *child)
 {
     int status = 0;
     int why;
+    bool had_terminal = terminal_is_with(child, child->pid);
 
-    if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == child->pid)
-        give_terminal(getpgrp());
+    if (had_terminal)
+        give_terminal(child, getpgrp());
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         ;
     child->code = WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status)
                                       : WEXITSTATUS(status);
+    if (had_terminal && WIFSIGNALED(status) &&
+        (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
+        child->keyboard = WTERMSIG(status);
     if (read(child->told, &why, sizeof(why)) == (ssize_t)sizeof(why))
         child->exec_error = why;
     close(child->told);
+    if (child->tty >= 0)
+        close(child->tty);
+}
+
+void child_pass_keyboard(const struct child *child)
+{
+    static const struct rlimit no_core = {0, 0};
+
+    if (child->keyboard == 0)
+        return;
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    suffer(0, child->keyboard);
 }

@@ -10,13 +10,18 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "cli/session.h"
+
 struct child {
     pid_t pid;        /* and its process group */
     int told;         /* descriptor that tells why exec failed */
     int exec_error;   /* once reaped: that errno; 0: it was executed */
     int code;         /* once reaped: 0-255, or 128 + signal */
     int stop_signal;  /* once stopped: by what */
-    bool terminal;    /* it is to have the terminal at standard input */
+    int tty;          /* descriptor of our terminal, or -1 */
+    bool terminal;    /* it is to have that */
+    bool stopped;     /* and has not been continued by us */
+    int keyboard;     /* once reaped: the keyboard's signal that ended it */
 };
 
 enum child_state {
@@ -25,10 +30,10 @@ enum child_state {
     CHILD_ENDED    /* not reaped yet: its group's number is still its own */
 };
 
-/* Starts words[0] with the signal mask given and, for SIGCHLD, which the
- * caller blocks, the disposition *chld. 0, or an errno. */
-int child_start(struct child *child, char **words, const sigset_t *mask,
-    const struct sigaction *chld);
+/* Starts words[0] with the signal mask and dispositions that the session found
+ * and, for SIGCHLD, which the caller blocks, *chld. 0, or an errno. */
+int child_start(struct child *child, char **words,
+    const struct session *session, const struct sigaction *chld);
 
 /* Does not block. */
 enum child_state child_poll(struct child *child);
@@ -46,5 +51,9 @@ void child_resume(struct child *child);
 
 /* After CHILD_ENDED: takes the terminal back and reaps. */
 void child_reap(struct child *child);
+
+/* Ctrl-C went to the command alone, which had the terminal; a script that we
+ * are a line of should end as well. Does not come back if it ends us. */
+void child_pass_keyboard(const struct child *child);
 
 #endif

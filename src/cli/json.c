@@ -81,6 +81,12 @@ void json_number(struct json *json, const char *name, int64_t number)
     fprintf(json->out, "%" PRId64, number);
 }
 
+void json_true(struct json *json, const char *name)
+{
+    member(json, name);
+    fputs("true", json->out);
+}
+
 void json_null(struct json *json, const char *name)
 {
     member(json, name);

@@ -19,6 +19,7 @@ void json_begin(struct json *json, FILE *out);
 void json_text(
     struct json *json, const char *name, const char *text, size_t length);
 void json_number(struct json *json, const char *name, int64_t number);
+void json_true(struct json *json, const char *name);
 void json_null(struct json *json, const char *name);
 void json_end(struct json *json);
 

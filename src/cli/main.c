@@ -3,8 +3,10 @@
  * Keeps: a word that is not a command starts nothing.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <nxlock.h>
 
@@ -39,22 +41,24 @@ static size_t find(const char *word)
 static int unknown_command(const char *word)
 {
     struct nearest nearest;
+    char shown[DISCREET_ROOM];
 
+    discreet(shown, word);
     if (word[0] == '-') {
         say("'%.*s' stands where the command belongs: options come after it; "
             "write: nxlock COMMAND NAME [OPTION...]",
-            (int)strcspn(word, "="), word);
+            (int)strcspn(shown, "="), shown);
         return EXIT_USAGE;
     }
     nearest_start(&nearest, word);
     for (size_t i = 0; i < COMMANDS; i++)
         nearest_consider(&nearest, commands[i].name);
     if (nearest.best != NULL)
-        say("there is no command '%s'; did you mean '%s'?", word,
+        say("there is no command '%s'; did you mean '%s'?", shown,
             nearest.best);
     else
         say("there is no command '%s'; the commands are run, acquire, renew, "
-            "release and status", word);
+            "release and status", shown);
     return EXIT_USAGE;
 }
 
@@ -93,8 +97,23 @@ static int obey(size_t i, char **words)
     return code;
 }
 
+/* Descriptors 0 to 2 that were closed must not become a socket of ours, into
+ * which a message would then go. Not for writing, so that printing fails as it
+ * would have; and CMD gets them closed as they were. */
+static void fill_standard(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
+    fill_standard();
     if (argc < 2) {
         help_overview(stderr);
         return EXIT_USAGE;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/report.h"
+
 #define SHOWN_WHOLE 80
 #define CUT_TO 64
 
@@ -21,10 +23,7 @@ const char *name_shown(char *out, const char *name)
         snprintf(out, NAME_SHOWN, "%.*s... (%zu bytes)", (int)cut, name,
             length);
     }
-    for (char *at = out; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = '?';
-    }
+    clean_text(out, strlen(out));
     return out;
 }
 

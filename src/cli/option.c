@@ -10,8 +10,6 @@
 
 #include <nxlock.h>
 
-#include "cli/token.h"
-
 #define ON(command) (1U << (command))
 #define ON_ALL (~0U)
 #define ON_ACQUIRING (ON(CMD_RUN) | ON(CMD_ACQUIRE))
@@ -89,8 +87,10 @@ static int set_once(struct args *args, const char *shown, const char *value)
 
 static int no_duration(const char *shown, const char *value)
 {
+    char word[DISCREET_ROOM];
+
     say("%s '%s' is not a duration: " DURATION_WORDS, shown,
-        is_token(value) ? "TOKEN" : value);
+        discreet(word, value));
     return EXIT_USAGE;
 }
 
@@ -121,8 +121,9 @@ static int set_busy(struct args *args, const char *shown, const char *value)
     long code = strtol(value, &end, 10);
 
     if (value[0] < '0' || value[0] > '9' || *end != '\0' || code > 255) {
+        char word[DISCREET_ROOM];
         say("%s '%s' is not an exit code: write a number from 0 to 255",
-            shown, value);
+            shown, discreet(word, value));
         return EXIT_USAGE;
     }
     args->busy_code = (int)code;
@@ -142,7 +143,9 @@ static int set_url(struct args *args, const char *shown, const char *value)
 static int set_name(struct args *args, const char *shown, const char *value)
 {
     if (args->name != NULL) {
-        say("%s '%s': the lock is '%s' already", shown, value, args->shown);
+        char word[DISCREET_ROOM];
+        say("%s '%s': the lock is '%s' already", shown, discreet(word, value),
+            args->shown);
         return EXIT_USAGE;
     }
     args_name(args, value);

@@ -5,6 +5,8 @@
  */
 #include "cli/commands.h"
 
+#include <string.h>
+
 #include "cli/report.h"
 
 /* Takes over the lock that args name. 0, or an exit code. */
@@ -17,8 +19,8 @@ static int take_over(struct session *session, const char *what)
     if (rc == NXL_OK)
         return 0;
     if (rc == NXL_E_INVALID) {
-        say("'%s' is not a token; write the word that 'nxlock acquire %s' "
-            "printed", args->token, args->pasted);
+        say("TOKEN is not a token (it has %zu characters); write the word that "
+            "'nxlock acquire %s' printed", strlen(args->token), args->pasted);
         return EXIT_USAGE;
     }
     return session_failed(session, what, rc);

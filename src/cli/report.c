@@ -5,15 +5,43 @@
  */
 #include "cli/report.h"
 
+#include <ctype.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <nxlock.h>
 
 /* A word that needs more edits than this is not a slip of the fingers. */
 #define NEAR_ENOUGH 2
 #define WORD_MAX 32
+
+/* Who does not read what we say must not keep us from stopping a command in
+ * time: a line that cannot go at once does not go. (Of a pipe that has room for
+ * PIPE_BUF bytes, which is more than a line, poll() says that it is ready.) */
+static void write_line(const char *line, size_t length)
+{
+    struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
+
+    if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0 &&
+        write(STDERR_FILENO, line, length) < 0)
+        return; /* there is nobody else to tell */
+}
+
+void clean_text(char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        unsigned char next = i + 1 < length ? (unsigned char)text[i + 1] : 0;
+        /* C0, DEL, and C1 in UTF-8. */
+        if (byte == 0xc2 && next >= 0x80 && next < 0xa0)
+            text[i] = text[i + 1] = '?';
+        else if (byte < ' ' || byte == 0x7f)
+            text[i] = '?';
+    }
+}
 
 void say(const char *format, ...)
 {
@@ -28,13 +56,9 @@ void say(const char *format, ...)
     if (wanted < 0)
         return;
     size_t length = (size_t)wanted < room ? (size_t)wanted : room - 1;
-    for (size_t i = start; i < start + length; i++) {
-        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-            line[i] = '?'; /* of a name, which may hold anything */
-    }
+    clean_text(line + start, length); /* a name may hold anything */
     line[start + length] = '\n';
-    fwrite(line, 1, start + length + 1, stderr);
-    fflush(stderr);
+    write_line(line, start + length + 1);
 }
 
 int exit_code_for(int result, int busy)
@@ -122,5 +146,31 @@ const char *printable(char *out, size_t size, const char *text, size_t length)
     for (i = 0; i < length && i + 1 < size; i++)
         out[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
     out[i] = '\0';
+    return out;
+}
+
+/* Eight hexadecimal digits, '-', four, '-': so a token begins, whole or not. */
+static bool looks_like_token(const char *text)
+{
+    for (int i = 0; i < 14; i++) {
+        bool dash = i == 8 || i == 13;
+        if (dash ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+            return false;
+    }
+    return true;
+}
+
+const char *discreet(char *out, const char *word)
+{
+    snprintf(out, DISCREET_ROOM, "%s", word);
+    for (char *at = out; *at != '\0'; at++) {
+        if (looks_like_token(at)) {
+            snprintf(at, (size_t)(out + DISCREET_ROOM - at), "(TOKEN)");
+            return out;
+        }
+    }
+    char *host = strstr(out, "://");
+    if (host != NULL && strchr(host, '@') != NULL)
+        snprintf(host, (size_t)(out + DISCREET_ROOM - host), "://...");
     return out;
 }

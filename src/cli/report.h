@@ -5,6 +5,7 @@
 #ifndef NXLOCK_CLI_REPORT_H
 #define NXLOCK_CLI_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Where sysexits.h has a number for it, that number; 126 and above as the
@@ -24,8 +25,17 @@ enum exit_code {
     EXIT_SIGNAL = 128      /* + its number */
 };
 
-/* "nxlock: ..." and a newline, in one write. */
+/* "nxlock: ..." and a newline, in one write, which does not block: where
+ * nobody reads, nothing is said. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Puts '?' for every control character. */
+void clean_text(char *text, size_t length);
+
+/* A word of the command line as it may be repeated: without what looks like a
+ * token or a URL's password, and cut. Returns out, of DISCREET_ROOM bytes. */
+#define DISCREET_ROOM 128
+const char *discreet(char *out, const char *word);
 
 /* The exit code for a result of the library that ended an attempt; busy is
  * the code for NXL_BUSY. */

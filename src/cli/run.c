@@ -47,15 +47,13 @@ static int64_t smaller(int64_t a, int64_t b)
 /* The lock is lost or as good as: stops the command. */
 static void stop_command(struct run *run, const char *why)
 {
-    uint64_t now = nxl_now_ns();
-
-    say("lost '%s': %s; stopping %s", run->args->shown, why,
-        run->args->child[0]);
     run->lost = true;
-    run->kill_at = now + run->grace;
+    run->kill_at = nxl_now_ns() + run->grace;
     if (run->deadline < run->kill_at)
         run->kill_at = run->deadline;
     child_signal(&run->child, SIGTERM, true);
+    say("lost '%s': %s; stopping %s", run->args->shown, why,
+        run->args->child[0]);
 }
 
 static void extend_failed(struct run *run, int rc)
@@ -142,8 +140,9 @@ static uint64_t next_wake(const struct run *run)
 static void pass_signals_on(struct run *run)
 {
     for (int signo; (signo = session_signal(&run->session)) != 0;) {
+        bool ends = signo != SIGCHLD && signo != SIGTSTP;
         if (signo != SIGCHLD)
-            child_signal(&run->child, signo, false);
+            child_signal(&run->child, signo, ends && run->child.stopped);
     }
 }
 
@@ -244,8 +243,8 @@ static bool start(struct run *run, int *code)
         *code = EXIT_UNAVAILABLE;
         return false;
     }
-    int why = child_start(&run->child, run->args->child,
-        &run->session.inherited, &chld);
+    int why = child_start(
+        &run->child, run->args->child, &run->session, &chld);
     if (why != 0) {
         say("cannot start a process: %s", strerror(why));
         *code = EXIT_INTERNAL;
@@ -300,5 +299,6 @@ int command_run(const struct args *args)
         code = finish(&run);
     }
     session_close(&run.session);
+    child_pass_keyboard(&run.child);
     return code;
 }

@@ -27,8 +27,27 @@
 #define FDS_MAX 16
 #define OWN_FDS 2
 
-static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1,
-    SIGUSR2};
+/* A process with a child is to outlast these: a message that nobody reads, a
+ * terminal in somebody else's hands, a full file. */
+static const int endured[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
+
+/* All others that end a process by default, and are not its own fault. */
+static bool ends_process(int signo)
+{
+    static const int others[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP,
+        SIGURG, SIGWINCH, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
+        SIGABRT};
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (others[i] == signo)
+            return false;
+    }
+    for (size_t i = 0; i < sizeof(endured) / sizeof(endured[0]); i++) {
+        if (endured[i] == signo)
+            return false;
+    }
+    return true;
+}
 
 /* The URL to use and where it was found. */
 static const char *choose_url(const struct args *args, const char **source)
@@ -139,11 +158,19 @@ static bool is_ignored(int signo)
 
 static int open_signals(struct session *session)
 {
+    struct sigaction ignore;
+
+    memset(&ignore, 0, sizeof(ignore));
+    ignore.sa_handler = SIG_IGN;
+    sigemptyset(&ignore.sa_mask);
     sigemptyset(&session->watched);
-    for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
+    for (size_t i = 0; i < sizeof(endured) / sizeof(endured[0]); i++)
+        sigaction(endured[i], &ignore, &session->endured[i]);
+    /* glibc keeps two numbers below SIGRTMIN to itself, and refuses them. */
+    for (int signo = 1; signo <= SIGRTMAX; signo++) {
         /* nohup, and shells for what they put in the background. */
-        if (!is_ignored(ending[i]))
-            sigaddset(&session->watched, ending[i]);
+        if (ends_process(signo) && !is_ignored(signo))
+            sigaddset(&session->watched, signo);
     }
     session->signals =
         signalfd(-1, &session->watched, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -182,6 +209,31 @@ void session_close(struct session *session)
         close(session->signals);
     if (session->timer >= 0)
         close(session->timer);
+}
+
+void session_unignore(const struct session *session)
+{
+    for (size_t i = 0; i < sizeof(endured) / sizeof(endured[0]); i++)
+        sigaction(endured[i], &session->endured[i], NULL);
+}
+
+bool session_can_print(struct session *session, uint64_t until)
+{
+    for (;;) {
+        struct pollfd fds[] = {{session->signals, POLLIN, 0},
+            {STDOUT_FILENO, POLLOUT, 0}};
+        uint64_t now = nxl_now_ns();
+        if (now >= until)
+            return false;
+        uint64_t left_ms = (until - now) / NS_PER_MS + 1;
+        int timeout_ms = (int)(left_ms < MS_PER_S ? left_ms : MS_PER_S);
+        (void)poll(fds, 2, timeout_ms);
+        session_cancel_on_signal(session);
+        if (session->caught != 0)
+            return false;
+        if (fds[1].revents != 0) /* an error is seen by printing */
+            return true;
+    }
 }
 
 void session_watch(struct session *session, int signo)

@@ -21,6 +21,7 @@ struct session {
     nxl_lock *lock;
     sigset_t inherited;     /* the mask this process was started with */
     sigset_t watched;       /* the signals that arrive at signals */
+    struct sigaction endured[4]; /* as they were before they were ignored */
     int signals;            /* descriptor; -1: none */
     int timer;              /* descriptor; -1: poll's own time-out only */
     int caught;             /* the first signal that ended a wait, or 0 */
@@ -35,6 +36,13 @@ int session_open(
 
 /* Frees everything; a lock that is held is released. */
 void session_close(struct session *session);
+
+/* In a new process: puts back what the session ignores. */
+void session_unignore(const struct session *session);
+
+/* Waits until standard output takes bytes. False: a signal came before, or
+ * the time until. */
+bool session_can_print(struct session *session, uint64_t until);
 
 /* Reads signo from the session too. */
 void session_watch(struct session *session, int signo);

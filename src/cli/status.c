@@ -23,6 +23,8 @@ static void json_holder(struct json *json, const nxl_holder *holder)
 
     if (!holder_has_token(holder)) {
         json_text(json, "value", holder->value, holder->value_length);
+        if (holder->truncated)
+            json_true(json, "truncated");
     } else {
         if (holder->label != NULL)
             json_text(json, "label", holder->label, strlen(holder->label));
