@@ -24,6 +24,7 @@ work=
 server=
 running=
 
+unset CDPATH # cd would print where it went
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 # The lock, server and lease of whoever calls this are not this run's.
 unset NXLOCK_URL REDIS_URL NXLOCK_NAME NXLOCK_TOKEN NXLOCK_TTL_MS
@@ -216,7 +217,8 @@ log_fails() { # WHAT
 # A unix socket's path is at most 107 bytes, and stands in a URL as it is.
 make_folder() {
     for parent in "${TMPDIR:-/tmp}" /tmp; do
-        work=$(mktemp -d "$parent/nxlock-quickstart.XXXXXX") || exit 1
+        work=$(mktemp -d "$parent/nxlock-quickstart.XXXXXX" 2> /dev/null) ||
+            continue
         case $work in
             /*) odd=$(printf %s "$work" | tr -d 'A-Za-z0-9/._-') ;;
             *) odd=relative ;;

@@ -14,6 +14,7 @@
 # processes are gone at the end, also after a signal.
 set -u
 
+unset CDPATH # cd would print where it went
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0") || exit 1
 root=$(dirname "$(dirname "$self")")
 
@@ -282,7 +283,7 @@ mounted() { # PATH: something is mounted there or below
 }
 clean() {
     trap - EXIT
-    trap '' HUP INT TERM
+    trap '' HUP INT QUIT PIPE TERM
     for one in $running; do
         kill -KILL "$one" 2> /dev/null
         wait "$one" 2> /dev/null
@@ -322,6 +323,8 @@ work=$(mktemp -d) || exit 1
 trap clean EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
+trap 'exit 131' QUIT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM
 [ $# -gt 0 ] || set -- bookworm trixie
 why=$(lacking)

@@ -22,6 +22,7 @@ case "${1-}" in
         ;;
 esac
 
+unset CDPATH # cd would print where it went
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 support=$root/tests/support
 # No more at once than processors: the tests hold calls to their deadlines.
@@ -43,7 +44,7 @@ clean() {
     [ -n "${NXLOCK_BUILD-}" ] || rm -rf "$work"
 }
 trap clean EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT QUIT PIPE TERM
 
 say() {
     echo "== $*"
@@ -118,8 +119,8 @@ install() { # PACKAGE...
     fi
     # A redis-server that is installed must not start serving.
     if [ ! -e "$policy" ]; then
-        printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod +x "$policy" &&
-            policy_made=1
+        policy_made=1
+        printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod +x "$policy"
     fi
     export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
     apt-get -o DPkg::Lock::Timeout=300 -qq update &&

@@ -6,6 +6,7 @@
  */
 #include "net/dial.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,6 +29,13 @@ static enum dial_state fail(struct dial *d)
     return DIAL_FAILED;
 }
 
+/* A socket was not to be had: was that ours to mend? */
+static void blame(struct dial *d)
+{
+    d->starved = errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+                 errno == ENOBUFS;
+}
+
 /* Tries the remaining addresses until one connects or takes its time. */
 static enum dial_state try_next(struct dial *d, const struct endpoint *to,
     uint64_t now, int *fd, struct text *error)
@@ -39,8 +47,10 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
         d->address_end =
             deadline_after(now, deadline_left(d->end, now) / shares);
         int s = socket_open_tcp(address, to->settings.keepalive_s, error);
-        if (s < 0)
+        if (s < 0) {
+            blame(d);
             continue;
+        }
         switch (socket_connected(s, error)) {
         case SOCKET_CONNECTED:
             d->stage = DIAL_IDLE;
@@ -92,6 +102,8 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         .fd = d->job ? d->fd : -1, .end = end, .address_end = NEVER};
     if (to->path) {
         *fd = socket_open_unix(to->path, error);
+        if (*fd < 0)
+            blame(d);
         if (*fd < 0 && ends_in_number(to->path))
             text_add(error, " (a database is written ?db=N after the path)");
         return *fd >= 0 ? DIAL_CONNECTED : DIAL_FAILED;

@@ -21,6 +21,7 @@ struct dial {
     struct addresses found;
     size_t next; /* address to try after the present one */
     uint64_t end, address_end;
+    bool starved; /* FAILED: for want of descriptors or memory here */
 };
 
 enum dial_state { DIAL_CONNECTED, DIAL_WAIT, DIAL_FAILED };

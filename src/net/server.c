@@ -116,7 +116,8 @@ static void dialled(
     if (state == DIAL_CONNECTED)
         begin_handshake(s, fd, now);
     else if (state == DIAL_FAILED)
-        connect_failed(s, FAULT_UNREACHABLE, now);
+        connect_failed(
+            s, s->dial.starved ? FAULT_SYSTEM : FAULT_UNREACHABLE, now);
 }
 
 static void dial_on(struct server *s, uint64_t now)
