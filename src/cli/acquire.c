@@ -211,5 +211,6 @@ int command_acquire(const struct args *args)
         print_token(&session, &code))
         session_leave_held(EXIT_DONE);
     session_close(&session);
+    session_end_as_caught(&session);
     return code;
 }

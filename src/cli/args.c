@@ -52,10 +52,11 @@ static int unknown_option(const struct args *args, const char *word)
     const char *bare = word + strspn(word, "-");
     char start[64];
     char shown[DISCREET_ROOM];
+    char pasted[NAME_PASTED];
     int length = (int)strcspn(discreet(shown, word), "=");
+    bool secret = is_password_letter(word);
 
-    /* As other tools take a password: "-pSECRET", "-a SECRET". */
-    if (word[1] == 'p' || word[1] == 'a')
+    if (secret)
         length = 2;
 
     snprintf(start, sizeof(start), "%.*s", (int)strcspn(bare, "="), bare);
@@ -70,8 +71,10 @@ static int unknown_option(const struct args *args, const char *word)
         say("%s has no option '%.*s'; did you mean '--%s'?", args->word,
             length, shown, flag);
     } else if (args->name == NULL) {
-        say("%s has no option '%.*s'; a NAME that starts with '-' is written "
-            "--name=%.*s", args->word, length, shown, length, shown);
+        shown[length] = '\0';
+        say("%s has no option '%s'; a NAME that starts with '-' is written "
+            "%s", args->word, shown,
+            secret ? "--name=NAME" : name_pasted(pasted, shown));
     } else {
         say("%s has no option '%.*s'; 'nxlock %s --help' lists them",
             args->word, length, shown, args->word);
@@ -164,8 +167,11 @@ static int plain_word(struct walk *walk)
     struct args *args = walk->args;
     const char *word = *walk->at;
     char shown[DISCREET_ROOM];
+    char pasted[NAME_PASTED];
     bool wants_token =
         args->command == CMD_RENEW || args->command == CMD_RELEASE;
+
+    discreet(shown, word);
 
     if (args->name == NULL) {
         args_name(args, word);
@@ -174,16 +180,16 @@ static int plain_word(struct walk *walk)
     } else if (args->command == CMD_RUN) {
         if (args->script != NULL)
             say("'%s' is one word too many; STRING is one word, in quotes: "
-                "nxlock run %s -c 'CMD...'", discreet(shown, word),
-                args->pasted);
+                "nxlock run %s -c 'CMD...'", shown, args->pasted);
         else
             say("'%s' stands where '--' belongs; write: nxlock run %s -- "
-                "%s%s", discreet(shown, word), args->pasted, shown,
+                "%s%s", shown, args->pasted,
+                word_pasted(pasted, shown),
                 walk->at[1] != NULL ? " ..." : "");
         return EXIT_USAGE;
     } else {
         say("'%s' is one word too many after %s; write: %s",
-            discreet(shown, word),
+            shown,
             args->token != NULL ? "NAME and TOKEN" : "NAME",
             usage_of(args->command));
         return EXIT_USAGE;

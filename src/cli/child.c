@@ -10,10 +10,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/keyboard.h"
 #include "cli/report.h"
 
 /* Gives the terminal to a process group. The one who gives may be in the
@@ -112,27 +112,6 @@ void child_signal(const struct child *child, int signo, bool wake)
         kill(-child->pid, SIGCONT);
 }
 
-/* Does with this process, or with all of its group, what signo does by
- * default, and comes back when that was a stop which is over. */
-static void suffer(pid_t target, int signo)
-{
-    struct sigaction plain;
-    struct sigaction own;
-    sigset_t set;
-    sigset_t before;
-
-    memset(&plain, 0, sizeof(plain));
-    plain.sa_handler = SIG_DFL;
-    sigemptyset(&plain.sa_mask);
-    sigaction(signo, &plain, &own);
-    kill(target, signo);
-    sigemptyset(&set);
-    sigaddset(&set, signo);
-    sigprocmask(SIG_UNBLOCK, &set, &before);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    sigaction(signo, &own, NULL);
-}
-
 bool child_follow_stop(struct child *child)
 {
     int signo = child->stop_signal;
@@ -170,17 +149,18 @@ void child_reap(struct child *child)
 {
     int status = 0;
     int why;
-    bool had_terminal = terminal_is_with(child, child->pid);
 
-    if (had_terminal)
+    child->had_terminal = terminal_is_with(child, child->pid);
+    if (child->had_terminal)
         give_terminal(child, getpgrp());
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         ;
     child->code = WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status)
                                       : WEXITSTATUS(status);
-    if (had_terminal && WIFSIGNALED(status) &&
-        (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
-        child->keyboard = WTERMSIG(status);
+    int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (child->had_terminal ? signo == SIGINT || signo == SIGQUIT
+                            : signo == child->typed)
+        child->keyboard = signo;
     if (read(child->told, &why, sizeof(why)) == (ssize_t)sizeof(why))
         child->exec_error = why;
     close(child->told);
@@ -190,10 +170,5 @@ void child_reap(struct child *child)
 
 void child_pass_keyboard(const struct child *child)
 {
-    static const struct rlimit no_core = {0, 0};
-
-    if (child->keyboard == 0)
-        return;
-    (void)setrlimit(RLIMIT_CORE, &no_core);
-    suffer(0, child->keyboard);
+    keyboard_end(child->had_terminal ? 0 : getpid(), child->keyboard);
 }

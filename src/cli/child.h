@@ -21,7 +21,9 @@ struct child {
     int tty;          /* descriptor of our terminal, or -1 */
     bool terminal;    /* it is to have that */
     bool stopped;     /* and has not been continued by us */
+    int typed;        /* the keyboard's signal that we passed on, or 0 */
     int keyboard;     /* once reaped: the keyboard's signal that ended it */
+    bool had_terminal; /* likewise: it got that one, and we did not */
 };
 
 enum child_state {
@@ -52,8 +54,9 @@ void child_resume(struct child *child);
 /* After CHILD_ENDED: takes the terminal back and reaps. */
 void child_reap(struct child *child);
 
-/* Ctrl-C went to the command alone, which had the terminal; a script that we
- * are a line of should end as well. Does not come back if it ends us. */
+/* What the keyboard ended should end the script, too, that we are a line of.
+ * Where the command had the terminal, nobody else got the signal. Does not
+ * come back if it ends us. */
 void child_pass_keyboard(const struct child *child);
 
 #endif

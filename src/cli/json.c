@@ -54,6 +54,8 @@ static void string(FILE *out, const char *text, size_t length)
             fprintf(out, "\\%c", *at);
         } else if (*at < ' ' || *at == 0x7f) {
             fprintf(out, "\\u%04x", *at);
+        } else if (*at == 0xc2 && at[1] < 0xa0) { /* C1 */
+            fprintf(out, "\\u%04x", at[1]);
         } else {
             fwrite(at, 1, size, out);
         }

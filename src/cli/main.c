@@ -47,7 +47,7 @@ static int unknown_command(const char *word)
     if (word[0] == '-') {
         say("'%.*s' stands where the command belongs: options come after it; "
             "write: nxlock COMMAND NAME [OPTION...]",
-            (int)strcspn(shown, "="), shown);
+            is_password_letter(word) ? 2 : (int)strcspn(shown, "="), shown);
         return EXIT_USAGE;
     }
     nearest_start(&nearest, word);

@@ -10,11 +10,32 @@
 #define SHOWN_WHOLE 80
 #define CUT_TO 64
 
+/* More likely a token in the wrong place than a name. */
+static bool is_token_like(const char *name)
+{
+    return begins_like_token(name + strspn(name, " \t\n"));
+}
+
+/* ... or a URL, or what stands before and after its '@'. */
+static bool is_url_like(const char *name)
+{
+    const char *colon = strchr(name, ':');
+    const char *at = strrchr(name, '@');
+
+    return strstr(name, "://") != NULL ||
+           (colon != NULL && at != NULL && colon < at);
+}
+
 const char *name_shown(char *out, const char *name)
 {
     size_t length = strlen(name);
 
-    if (length <= SHOWN_WHOLE) {
+    if (is_token_like(name))
+        snprintf(out, NAME_SHOWN, "%.8s...", name);
+    else if (is_url_like(name))
+        snprintf(out, NAME_SHOWN, "%.*s...", (int)strcspn(name, ":") + 1,
+            name);
+    else if (length <= SHOWN_WHOLE) {
         memcpy(out, name, length + 1);
     } else {
         size_t cut = CUT_TO;
@@ -44,27 +65,31 @@ static size_t quote(char *out, const char *name)
     return length;
 }
 
-const char *name_pasted(char *out, const char *name)
+const char *word_pasted(char *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ_./:@%+,-=";
-    size_t length = strlen(name);
-    size_t at = 0;
+    size_t length = strlen(word);
 
-    if (4 * length + sizeof("--name=''") > NAME_PASTED) {
+    if (length > 0 && strspn(word, plain) == length)
+        memcpy(out, word, length);
+    else
+        length = quote(out, word);
+    out[length] = '\0';
+    return out;
+}
+
+const char *name_pasted(char *out, const char *name)
+{
+    static const char option[] = "--name=";
+    size_t at = name[0] == '-' ? strlen(option) : 0;
+
+    if (is_token_like(name) || is_url_like(name) ||
+        4 * strlen(name) + sizeof("--name=''") > NAME_PASTED) {
         memcpy(out, "NAME", sizeof("NAME"));
         return out;
     }
-    if (name[0] == '-') {
-        memcpy(out, "--name=", strlen("--name="));
-        at = strlen("--name=");
-    }
-    if (length > 0 && strspn(name, plain) == length) {
-        memcpy(out + at, name, length);
-        at += length;
-    } else {
-        at += quote(out + at, name);
-    }
-    out[at] = '\0';
+    memcpy(out, option, at);
+    word_pasted(out + at, name);
     return out;
 }

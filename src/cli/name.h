@@ -13,6 +13,10 @@
  * NAME_SHOWN bytes. */
 const char *name_shown(char *out, const char *name);
 
+/* word, shorter than NAME_PASTED / 4 - 8, quoted if a shell would not take it
+ * as it is. Returns out, which has NAME_PASTED bytes. */
+const char *word_pasted(char *out, const char *word);
+
 /* name as a word of a shell's command line, NAME if it is too long for one.
  * Returns out, which has NAME_PASTED bytes. */
 const char *name_pasted(char *out, const char *name);

@@ -5,7 +5,6 @@
  */
 #include "cli/report.h"
 
-#include <ctype.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +16,8 @@
 /* A word that needs more edits than this is not a slip of the fingers. */
 #define NEAR_ENOUGH 2
 #define WORD_MAX 32
+
+#define HEX "0123456789abcdefABCDEF"
 
 /* Who does not read what we say must not keep us from stopping a command in
  * time: a line that cannot go at once does not go. (Of a pipe that has room for
@@ -149,28 +150,50 @@ const char *printable(char *out, size_t size, const char *text, size_t length)
     return out;
 }
 
-/* Eight hexadecimal digits, '-', four, '-': so a token begins, whole or not. */
-static bool looks_like_token(const char *text)
+bool begins_like_token(const char *text)
 {
-    for (int i = 0; i < 14; i++) {
-        bool dash = i == 8 || i == 13;
-        if (dash ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+    size_t at = strspn(text, HEX);
+
+    if (at != 7 && at != 8)
+        return false;
+    for (int group = 0; group < 2; group++) {
+        if (text[at] != '-' || strspn(text + at + 1, HEX) != 4)
             return false;
+        at += 5;
     }
-    return true;
+    return text[at] == '-';
+}
+
+/* How much of word may be shown. */
+static size_t open_part(const char *word)
+{
+    const char *scheme = strstr(word, "://");
+    const char *at = strrchr(word, '@');
+    const char *colon = strchr(word, ':');
+
+    for (const char *from = word; *from != '\0'; from++) {
+        if (begins_like_token(from))
+            return (size_t)(from - word);
+    }
+    if (scheme != NULL)
+        return (size_t)(scheme - word) + 3;
+    if (at != NULL && colon != NULL && colon < at) /* user:password@host */
+        return (size_t)(colon - word) + 1;
+    return strlen(word);
 }
 
 const char *discreet(char *out, const char *word)
 {
-    snprintf(out, DISCREET_ROOM, "%s", word);
-    for (char *at = out; *at != '\0'; at++) {
-        if (looks_like_token(at)) {
-            snprintf(at, (size_t)(out + DISCREET_ROOM - at), "(TOKEN)");
-            return out;
-        }
-    }
-    char *host = strstr(out, "://");
-    if (host != NULL && strchr(host, '@') != NULL)
-        snprintf(host, (size_t)(out + DISCREET_ROOM - host), "://...");
+    size_t part = open_part(word);
+    bool all = word[part] == '\0' && part < DISCREET_ROOM - 4;
+
+    if (part > DISCREET_ROOM - 4)
+        part = DISCREET_ROOM - 4;
+    snprintf(out, DISCREET_ROOM, "%.*s%s", (int)part, word, all ? "" : "...");
     return out;
+}
+
+bool is_password_letter(const char *word)
+{
+    return word[0] == '-' && (word[1] == 'p' || word[1] == 'a');
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/child.h"
+#include "cli/keyboard.h"
 #include "cli/label.h"
 #include "cli/report.h"
 
@@ -141,6 +142,8 @@ static void pass_signals_on(struct run *run)
 {
     for (int signo; (signo = session_signal(&run->session)) != 0;) {
         bool ends = signo != SIGCHLD && signo != SIGTSTP;
+        if (keyboard_sent(signo))
+            run->child.typed = signo;
         if (signo != SIGCHLD)
             child_signal(&run->child, signo, ends && run->child.stopped);
     }
@@ -229,6 +232,7 @@ static bool start(struct run *run, int *code)
     expect_child(run, &chld);
     for (int signo; (signo = session_signal(&run->session)) != 0;) {
         if (signo != SIGCHLD && signo != SIGTSTP) {
+            run->session.caught = signo;
             *code = EXIT_SIGNAL + signo;
             return false;
         }
@@ -266,7 +270,8 @@ static int finish(struct run *run)
     }
     int rc = session_finish(session, nxl_lock_release_start(session->lock));
     if (run->child.exec_error != 0) {
-        say("cannot run %s: %s", run->args->child[0],
+        char word[DISCREET_ROOM];
+        say("cannot run %s: %s", discreet(word, run->args->child[0]),
             strerror(run->child.exec_error));
         return run->child.code;
     }
@@ -300,5 +305,6 @@ int command_run(const struct args *args)
     }
     session_close(&run.session);
     child_pass_keyboard(&run.child);
+    session_end_as_caught(&run.session);
     return code;
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/keyboard.h"
 #include "cli/option.h"
 #include "cli/report.h"
 
@@ -315,6 +316,12 @@ void session_cancel_on_signal(struct session *session)
 int session_interrupted(const struct session *session)
 {
     return session->caught == 0 ? 0 : EXIT_SIGNAL + session->caught;
+}
+
+void session_end_as_caught(const struct session *session)
+{
+    if (keyboard_sent(session->caught))
+        keyboard_end(getpid(), session->caught);
 }
 
 void session_complain(struct session *session, const char *what, int result)

@@ -66,6 +66,10 @@ void session_cancel_on_signal(struct session *session);
 /* The exit code after a signal cancelled something, or 0. */
 int session_interrupted(const struct session *session);
 
+/* The last thing a command does: if the keyboard ended a wait, ends this
+ * process by that signal, for the sake of the script around. */
+void session_end_as_caught(const struct session *session);
+
 /* Says why what was attempted failed, unless a signal ended it; the exit
  * code. */
 int session_failed(struct session *session, const char *what, int result);

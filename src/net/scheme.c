@@ -22,6 +22,8 @@ static bool is_address(const char *url)
 
     if (!isalpha((unsigned char)*url) && !isdigit((unsigned char)*url))
         return false;
+    if (strspn(url, "0123456789abcdefABCDEF-") >= 18)
+        return false; /* a UUID, which may be a token */
     url += strspn(url, letters);
     if (*url == ':' && isdigit((unsigned char)url[1]))
         url += 1 + strspn(url + 1, digits);

@@ -174,6 +174,14 @@ class Room:
             tap.check(answer is not None and 100 < len(answer["value"]) and
                       whole.startswith(answer["value"].rstrip("\ufffd")),
                       f"a long value, cut at {start}", self.raw)
+            tap.equal(answer and answer.get("truncated"), True,
+                      "which says that it is cut")
+        for length, wanted in ((511, None), (512, True)):
+            self.put("x", b"a" * length)
+            answer = self.status("x")
+            tap.equal(answer and (len(answer["value"]),
+                                  answer.get("truncated")), (511, wanted),
+                      f"{length} bytes: 511 are shown, and whether that is all")
 
     def names(self):
         wrong = []

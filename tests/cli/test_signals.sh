@@ -14,18 +14,28 @@ number_of() { # SIGNAL
         KILL) echo 9 ;;
         USR1) echo 10 ;;
         USR2) echo 12 ;;
+        ALRM) echo 14 ;;
         TERM) echo 15 ;;
+        XCPU) echo 24 ;;
+        VTALRM) echo 26 ;;
+        IO) echo 29 ;;
+        RTMIN) echo 34 ;;
+        RTMAX) echo 64 ;;
     esac
 }
 
+# All others that would end nxlock are treated as these are. By number, for
+# not every shell has names for the last.
+all='TERM INT HUP QUIT USR1 USR2 ALRM XCPU VTALRM IO RTMIN RTMAX'
+
 while_waiting() {
-    for signal in TERM INT HUP QUIT USR1 USR2; do
+    for signal in $all; do
         db SET w stranger PX 100000 > /dev/null
         before=$(attempts)
         launch run w -- touch "$dir/started"
         await attempted "$before"
-        kill -$signal "$pid"
-        ends $((128 + $(number_of $signal))) "$signal ends a wait"
+        kill -"$(number_of "$signal")" "$pid"
+        ends $((128 + $(number_of "$signal"))) "$signal ends a wait"
         silent "without a word"
         check "and leaves the key alone" test "$(db GET w)" = stranger
         db DEL w > /dev/null
@@ -57,16 +67,17 @@ while_waiting() {
 }
 
 passed_on() {
-    for signal in TERM INT HUP QUIT USR1 USR2; do
+    for signal in $all; do
         rm -f "$dir/ready" "$dir/got"
         launch run s -- sh -c '
-            trap "echo $0 > \"$1/got\"; exit 5" $0
+            trap "echo $0 > \"$1/got\"; exit 5" $2
             : > "$1/ready"
-            while [ -e "$1" ]; do sleep 0.02; done' $signal "$dir"
+            while [ -e "$1" ]; do sleep 0.02; done' \
+            "$signal" "$dir" "$(number_of "$signal")"
         await test -e "$dir/ready"
-        kill -$signal "$pid"
+        kill -"$(number_of "$signal")" "$pid"
         ends 5 "$signal is passed on"
-        check "once to the child" test "$(cat "$dir/got")" = $signal
+        check "once to the child" test "$(cat "$dir/got")" = "$signal"
         check "whose end frees the lock" is_free s
     done
 }
@@ -87,11 +98,11 @@ all_gone() { # they are children of others, so their numbers stay gone
 }
 
 killed() {
-    for signal in TERM INT HUP QUIT; do
+    for signal in TERM INT HUP QUIT ALRM XCPU VTALRM IO RTMIN; do
         family
         check "a child under a lock" is_held s
-        kill -$signal "$pid"
-        ends $((128 + $(number_of $signal))) "$signal that ends it is told"
+        kill -"$(number_of "$signal")" "$pid"
+        ends $((128 + $(number_of "$signal"))) "$signal that ends it is told"
         check "and the lock is free" is_free s
         all_gone "the child is gone"
     done

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_inherit.py NXLOCK: what CMD finds is what nxlock was started with.
+
+The descriptors, closed ones too, the signal mask, and the signals ignored:
+as if nxlock were not there. And a closed descriptor of nxlock's own never
+becomes something else.
+"""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, await_, clean_environment
+
+# Without a descriptor of its own while it looks.
+LOOK = """
+set --
+for f in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ ! -e /proc/$$/fd/$f ] || set -- "$@" $f
+done
+echo "$*" > seen
+"""
+# What stands at nxlock's own.
+LOOK_UP = """
+for f in 0 1 2; do readlink /proc/$PPID/fd/$f >> links; done
+"""
+MASKS = ("SigBlk", "SigIgn", "SigCgt")
+# Those that nxlock treats in a way of its own, one of each.
+SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTIN, signal.SIGTTOU,
+           signal.SIGTSTP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT,
+           signal.SIGHUP, signal.SIGALRM, signal.SIGXCPU, signal.SIGUSR1,
+           signal.SIGIO, signal.SIGRTMIN, signal.SIGRTMAX, signal.SIGCONT,
+           signal.SIGWINCH]
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock = nxlock
+        self.server = server
+        self.tap = Tap()
+
+    def path(self, name):
+        return os.path.join(self.server.folder, name)
+
+    def shell(self, closed, *words):
+        """words, with the descriptors closed; its code."""
+        how = " ".join(f"{fd}>&-" for fd in closed)
+        return subprocess.run(
+            ["sh", "-c", f'exec "$@" {how}', "sh", *words], timeout=60,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, cwd=self.server.folder,
+            check=False).returncode
+
+    def seen(self):
+        with open(self.path("seen"), encoding="ascii") as file:
+            return file.read()
+
+    def is_free(self, key="k"):
+        return self.server.cli("EXISTS", key) == b"0\n"
+
+    def closed_descriptors(self):
+        tap = self.tap
+        for count in range(4):
+            for closed in itertools.combinations((0, 1, 2), count):
+                what = f"closed: {closed or 'none'}"
+                self.shell(closed, "sh", "-c", LOOK)
+                wanted = self.seen()
+                self.shell(closed, self.nxlock, "run", "k", "--", "sh", "-c",
+                           LOOK)
+                tap.equal(self.seen(), wanted, f"{what}: so CMD finds them")
+                with open(self.path("links"), "w", encoding="ascii"):
+                    pass
+                self.shell(closed, self.nxlock, "run", "k", "--", "sh", "-c",
+                           LOOK_UP)
+                with open(self.path("links"), encoding="ascii") as file:
+                    links = file.read().splitlines()
+                tap.check(links and all(link.startswith("/")
+                                        for link in links),
+                          "and no descriptor of nxlock's stands there", links)
+                start = time.monotonic()
+                code = self.shell(closed, self.nxlock, "acquire", "k")
+                took = time.monotonic() - start
+                tap.check(took < 10, f"{what}: acquire waits for nobody",
+                          f"{took:.2f} s")
+                tap.equal(code, 70 if 1 in closed else 0, f"{what}: acquire")
+                tap.equal(self.is_free(), 1 in closed,
+                          "leaves what was printed, and only that")
+                self.server.cli("SET", "k", "stranger")
+                tap.equal(self.shell(closed, self.nxlock, "status", "k"),
+                          70 if 1 in closed else 0, f"{what}: status")
+                # It has something to say, while a connection is open.
+                tap.equal(self.shell(closed, self.nxlock, "run", "k", "-nv",
+                                     "--", "true"), 75, f"{what}: busy")
+                self.server.cli("DEL", "k")
+
+    def loses_in_silence(self):
+        """Nothing that is said goes to the server, or anywhere else."""
+        with subprocess.Popen(
+                ["sh", "-c", f"exec '{self.nxlock}' run k --ttl 600ms -c "
+                 "'echo > begun; sleep 60' <&- >&- 2>&-"],
+                cwd=self.server.folder) as run:
+            await_(lambda: os.path.exists(self.path("begun")))
+            self.server.cli("DEL", "k")
+            self.tap.check(await_(lambda: run.poll() is not None),
+                           "all closed: CMD ends when the lock is lost")
+            self.tap.equal(run.poll(), 79, "with the code for that")
+            run.kill()
+
+    def masks(self, words, ignored, blocked):
+        def begin():
+            for signo in ignored:
+                signal.signal(signo, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+
+        # pylint: disable=subprocess-popen-preexec-fn
+        lines = subprocess.run(
+            [*words, "cat", "/proc/self/status"], preexec_fn=begin,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+            check=False).stdout.decode().splitlines()
+        return [line for line in lines if line.startswith(MASKS)]
+
+    def signals(self):
+        sets = [("none", [])] + [(one.name, [one]) for one in SIGNALS] + \
+            [("all", SIGNALS)]
+        for name, some in sets:
+            for how, ignored, blocked in (
+                    ("ignored", some, []), ("blocked", [], some)):
+                wanted = self.masks([], ignored, blocked)
+                got = self.masks([self.nxlock, "run", "k", "--"], ignored,
+                                 blocked)
+                self.tap.check(len(got) == 3 and got == wanted,
+                               f"{how}: {name}", f"{got}\n{wanted}")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with Server() as server:
+        clean_environment(server)
+        room = Room(os.path.abspath(sys.argv[1]), server)
+        room.closed_descriptors()
+        room.loses_in_silence()
+        room.signals()
+        return room.tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

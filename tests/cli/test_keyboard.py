@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_keyboard.py NXLOCK: a job at a terminal with a person before it.
+
+Whoever has the terminal, and whatever its keys do: nxlock is not stopped
+while CMD goes on, and CMD does not outlive the lease.
+"""
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, await_, clean_environment, nx
+from terminal import (CTRL_BACKSLASH, CTRL_C, CTRL_Z, Terminal, gone, parent,
+                      state)
+
+SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
+
+# Each ends, at the latest, with the room's folder, which is its directory.
+LOOP = """echo $$ > new; mv new pid
+while [ -e pid ]; do echo tick; sleep 0.05; done
+"""
+DEAF = "trap '' TERM HUP; " + LOOP
+# A pager: it reads keys from the terminal, once there is something to show.
+PAGER = """until [ -e pid ]; do sleep 0.02; done
+read -r x < /dev/tty && echo "$x" > got
+read -r x < /dev/tty
+"""
+# As ssh asks for a password: no echo, and the terminal by its own name.
+ASKS = """echo $$ > new; mv new pid
+stty -echo < /dev/tty; read -r x < /dev/tty; stty echo < /dev/tty
+echo "$x" > got
+"""
+HANDLES = "trap 'exit 3' INT; " + LOOP
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock = nxlock
+        self.server = server
+        self.tap = Tap()
+        self.cmd = None  # the present CMD's number, and its nxlock's
+        self.own = None
+        for name, text in (("loop", LOOP), ("deaf", DEAF), ("pager", PAGER),
+                           ("asks", ASKS), ("handles", HANDLES)):
+            with open(self.path(name), "w", encoding="ascii") as file:
+                file.write(text)
+
+    def path(self, name):
+        return os.path.join(self.server.folder, name)
+
+    def has(self, name):
+        return os.path.exists(self.path(name))
+
+    def text(self, name):
+        with open(self.path(name), encoding="ascii") as file:
+            return file.read().strip()
+
+    def begin(self):
+        """A clean folder and a free lock."""
+        for name in ("pid", "got", "code", "after", "back"):
+            if self.has(name):
+                os.unlink(self.path(name))
+        self.server.cli("DEL", "k")
+
+    def at(self, command, **more):
+        self.begin()
+        return Terminal(command, cwd=self.server.folder, **more)
+
+    def run(self, *options, cmd="loop"):
+        return " ".join([f"'{self.nxlock}' run k", *options, "-- sh", cmd])
+
+    def started(self, name):
+        """Awaits CMD and learns who it is."""
+        if not self.tap.check(await_(lambda: self.has("pid")), name):
+            return False
+        self.cmd = int(self.text("pid"))
+        self.own = parent(self.cmd)
+        return True
+
+    def is_free(self):
+        return self.server.cli("EXISTS", "k") == b"0\n"
+
+    def renewals(self):
+        found = re.search(rb"cmdstat_pexpire:calls=(\d+)",
+                          self.server.cli("INFO", "commandstats"))
+        return int(found[1]) if found else 0
+
+    def is_renewed(self, name):
+        """For longer than the lease, which is three renewals."""
+        before = self.renewals()
+        self.tap.check(await_(lambda: self.renewals() >= before + 4), name,
+                       f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
+
+    def ends_in_time(self, name):
+        """Within 1.5 s, the lease, after the key was deleted; and some."""
+        self.tap.check(await_(lambda: gone(self.cmd), 3), name,
+                       f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
+
+    def code_is(self, wanted, name, terminal):
+        await_(lambda: self.has("code"))
+        got = self.text("code") if self.has("code") else terminal.text()
+        self.tap.equal(got, str(wanted), name)
+
+    def pager(self):
+        tap = self.tap
+        with self.at(SHELL) as terminal:
+            terminal.type(b"set -o pipefail\n" + self.run(
+                "--ttl 1500ms").encode() +
+                b" | sh pager > shown; echo $? > new; mv new code\n")
+            if not self.started("a job of two, the second one a pager"):
+                return
+            key = self.server.cli("GET", "k")
+            terminal.type(b"word\n")
+            tap.check(await_(lambda: self.has("got")),
+                      "the pager reads its keys", terminal.text())
+            tap.check(state(self.own) != "T", "nxlock is not stopped")
+            self.is_renewed("and renews the lease")
+            tap.equal(nx(self.nxlock, "run", "k", "-n", "--", "true")
+                      .returncode, 75, "a second one is told busy")
+            tap.equal(self.server.cli("GET", "k"), key,
+                      "for the key is the first one's still")
+            self.server.cli("DEL", "k")
+            self.ends_in_time("CMD ends when the lock is lost")
+            terminal.type(b"q\n")
+            self.code_is(79, "and the job says so", terminal)
+
+    def tostop(self):
+        for cmd in ("loop", "deaf"):
+            with self.at(SHELL) as terminal:
+                terminal.type(b"stty tostop\n" + self.run(
+                    "--ttl 1500ms", cmd=cmd).encode() +
+                    b"; echo $? > new; mv new code\n")
+                if not self.started(f"stty tostop, {cmd}"):
+                    return
+                self.tap.check(
+                    await_(lambda: terminal.foreground() == self.cmd),
+                    "CMD has the terminal")
+                self.server.cli("DEL", "k")
+                self.ends_in_time("CMD ends when the lock is lost")
+                self.code_is(79, "nxlock was not stopped by its own message",
+                             terminal)
+                self.tap.check(b"nxlock: lost 'k'" in terminal.screen,
+                               "which was shown", terminal.text())
+
+    def asked(self):
+        tap = self.tap
+        with self.at(SHELL) as terminal:
+            terminal.type(b": | " + self.run(cmd="asks").encode() +
+                          b"; echo $? > new; mv new code\n")
+            if not self.started("CMD asks at /dev/tty, with a pipe as input"):
+                return
+            tap.check(await_(lambda: terminal.foreground() == self.cmd),
+                      "it is given the terminal", terminal.text())
+            terminal.type(b"secret\n")
+            tap.check(await_(lambda: self.has("got")),
+                      "and reads the answer", terminal.text())
+            self.code_is(0, "and ends", terminal)
+            terminal.type(b"read x; echo $x > new; mv new back\nagain\n")
+            tap.check(await_(lambda: self.has("back")),
+                      "the shell has the terminal back", terminal.text())
+
+    def stopped(self):
+        """CMD is stopped by a terminal that belongs to a third group, and
+        nxlock, in the leader's group, cannot be."""
+        tap = self.tap
+
+        def give_away(tty):
+            other = os.fork()
+            if other == 0:
+                os.setpgid(0, 0)
+                os.execvp("sleep", ["sleep", "60"])
+            os.setpgid(other, other)
+            os.tcsetpgrp(tty, other)
+
+        with self.at([self.nxlock, "run", "k", "--", "sh", "asks"],
+                     before=give_away, stdin=subprocess.DEVNULL) as terminal:
+            if not self.started("CMD that wants the terminal of others"):
+                return
+            tap.check(await_(lambda: state(self.cmd) == "T"),
+                      "is stopped by it")
+            terminal.leader.terminate()
+            tap.check(await_(lambda: terminal.leader.poll() is not None),
+                      "TERM to nxlock ends it", state(self.cmd))
+            tap.equal(terminal.leader.poll(), 143, "with its code")
+            tap.check(gone(self.cmd), "CMD is gone")
+            tap.check(self.is_free(), "and the lock is free")
+
+    def interrupted(self):
+        tap = self.tap
+        for shell, keys, signo in (  # no bash is ended by QUIT
+                ("bash", CTRL_C, signal.SIGINT),
+                ("sh", CTRL_C, signal.SIGINT),
+                ("sh", CTRL_BACKSLASH, signal.SIGQUIT)):
+            script = self.run() + "; echo > after"
+            with self.at([shell, "-c", script]) as terminal:
+                if not self.started(f"a script of {shell}, {signo.name}"):
+                    return
+                await_(lambda: terminal.foreground() == self.cmd)
+                terminal.type(keys)
+                tap.check(await_(lambda: terminal.leader.poll() is not None),
+                          "ends the script")
+                tap.equal(terminal.leader.poll(), -signo, "by that signal")
+                tap.check(not self.has("after"), "it does not go on")
+                tap.check(await_(lambda: gone(self.cmd)), "CMD is gone")
+                tap.check(self.is_free(), "and the lock is free")
+        script = self.run(cmd="handles") + "; echo $? > after"
+        with self.at(["bash", "-c", script]) as terminal:
+            if not self.started("CMD that takes Ctrl-C for an order"):
+                return
+            await_(lambda: terminal.foreground() == self.cmd)
+            terminal.type(CTRL_C)
+            tap.check(await_(lambda: terminal.leader.poll() is not None),
+                      "ends as it likes")
+            tap.check(self.has("after") and self.text("after") == "3",
+                      "and the script goes on", terminal.text())
+            tap.check(self.is_free(), "and the lock is free")
+
+    def interrupted_elsewhere(self):
+        """The terminal is with the script: CMD's output or input is not
+        it, or nothing runs yet."""
+        tap = self.tap
+        for what, more in (("output in a file", " > shown"),
+                           ("a pipe", " | cat > shown"),
+                           ("no input", " < /dev/null")):
+            script = self.run() + more + "; echo > after"
+            with self.at(["bash", "-c", script]) as terminal:
+                if not self.started(f"a script, {what}, and Ctrl-C"):
+                    return
+                terminal.type(CTRL_C)
+                tap.check(await_(lambda: terminal.leader.poll() is not None),
+                          "ends the script")
+                tap.equal(terminal.leader.poll(), -signal.SIGINT,
+                          "by that signal")
+                tap.check(not self.has("after"), "it does not go on")
+                tap.check(await_(lambda: gone(self.cmd)), "CMD is gone")
+                tap.check(self.is_free(), "and the lock is free")
+        for command in (f"'{self.nxlock}' run k -- true",
+                        f"'{self.nxlock}' acquire k"):
+            with self.at(["bash", "-c", f"sleep 0.2; {command}; echo > after"]
+                         ) as terminal:
+                self.server.cli("SET", "k", "stranger")
+                tap.check(await_(lambda: b"waiting for" in terminal.screen),
+                          "a script that waits, and Ctrl-C")
+                terminal.type(CTRL_C)
+                tap.check(await_(lambda: terminal.leader.poll() is not None),
+                          "ends the script")
+                tap.equal(terminal.leader.poll(), -signal.SIGINT,
+                          "by that signal")
+                tap.check(not self.has("after"), "it does not go on")
+
+    def not_the_keyboard(self):
+        self.begin()
+        with subprocess.Popen(
+                ["bash", "-c", self.run() + "; echo $? > after"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                start_new_session=True, cwd=self.server.folder) as script:
+            if not self.started("a script without a terminal"):
+                script.kill()
+                return
+            os.kill(self.cmd, signal.SIGINT)
+            self.tap.check(await_(lambda: script.poll() is not None),
+                           "INT by somebody to CMD ends that")
+            self.tap.check(self.has("after") and self.text("after") == "130",
+                           "and the script goes on")
+            self.tap.check(self.is_free(), "and the lock is free")
+
+    def suspended(self):
+        tap = self.tap
+        with self.at(SHELL) as terminal:
+            terminal.type(self.run("--ttl 1500ms").encode() +
+                          b"; echo $? > new; mv new code\n")
+            if not self.started("Ctrl-Z"):
+                return
+            await_(lambda: terminal.foreground() == self.cmd)
+            terminal.type(CTRL_Z)
+            tap.check(await_(lambda: state(self.cmd) == "T" and
+                             state(self.own) == "T"),
+                      "stops CMD, and nxlock with it")
+            terminal.type(b"fg\n")
+            tap.check(await_(lambda: terminal.foreground() == self.cmd and
+                             state(self.cmd) != "T"),
+                      "fg continues both", terminal.text())
+            self.is_renewed("and the lease is renewed")
+            if self.has("code"):  # of the list that Ctrl-Z cut short
+                os.unlink(self.path("code"))
+            terminal.type(CTRL_Z)
+            tap.check(await_(self.is_free), "a stop longer than the lease")
+            terminal.type(b"fg; echo $? > new; mv new code\n")
+            self.ends_in_time("fg after that ends CMD")
+            self.code_is(79, "and the loss is told", terminal)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # QUIT leaves one
+    with Server() as server:
+        clean_environment(server)
+        os.environ["HISTFILE"] = "/dev/null"
+        os.environ["TERM"] = "dumb"
+        room = Room(os.path.abspath(sys.argv[1]), server)
+        room.pager()
+        room.tostop()
+        room.asked()
+        room.stopped()
+        room.interrupted()
+        room.interrupted_elsewhere()
+        room.not_the_keyboard()
+        room.suspended()
+        return room.tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

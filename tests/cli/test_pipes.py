@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_pipes.py NXLOCK: outputs that take nothing any more.
+
+Nobody reads what is said, or nobody can: the command under the lock is
+stopped in time all the same, and a token that nobody got is released.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, await_, clean_environment, nx
+from terminal import gone
+
+TTL_S = 1.5
+# CMD and a child of its own; both end, at the latest, with the folder.
+FAMILY = """
+sh -c 'while [ -e rig ]; do sleep 0.05; done' &
+echo $$ $! > new; mv new pids; wait
+"""
+# Goes on after TERM.
+DEAF = """
+trap '' TERM; echo $$ $$ > new; mv new pids
+while [ -e rig ]; do sleep 0.05; done
+"""
+
+
+def full_pipe():
+    """Both ends of a pipe that takes nothing, and would block a writer."""
+    ends = os.pipe()
+    os.set_blocking(ends[1], False)
+    try:
+        while os.write(ends[1], b"x" * 4096):
+            pass
+    except BlockingIOError:
+        pass
+    os.set_blocking(ends[1], True)
+    return ends
+
+
+def orphan_pipe():
+    """The end of a pipe whose reader is gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock = nxlock
+        self.server = server
+        self.tap = Tap()
+        self.pids = ()
+        with open(self.path("rig"), "w", encoding="ascii"):
+            pass
+
+    def path(self, name):
+        return os.path.join(self.server.folder, name)
+
+    def launch(self, *words, **streams):
+        """Python gives PIPE and XFSZ their defaults back."""
+        more = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
+                "stderr": subprocess.DEVNULL}
+        more.update(streams)
+        return subprocess.Popen(
+            [self.nxlock, *words], cwd=self.server.folder, **more)
+
+    def family(self, stderr, script=FAMILY, ttl=TTL_S):
+        """A run of it; None if it does not start."""
+        if os.path.exists(self.path("pids")):
+            os.unlink(self.path("pids"))
+        run = self.launch("run", "k", "--ttl", f"{ttl}", "-c", script,
+                          stderr=stderr)
+        if not await_(lambda: os.path.exists(self.path("pids"))):
+            run.kill()
+            run.wait()
+            self.tap.check(False, "CMD does not start")
+            return None
+        with open(self.path("pids"), encoding="ascii") as file:
+            self.pids = [int(word) for word in file.read().split()]
+        return run
+
+    def is_free(self, key="k"):
+        return self.server.cli("EXISTS", key) == b"0\n"
+
+    def ends(self, run, code, name, limit=10):
+        try:
+            got = run.wait(limit)
+        except subprocess.TimeoutExpired:
+            got = "nothing"
+            run.kill()
+            run.wait()
+        for pid in self.pids:  # of a test that fails
+            if not gone(pid):
+                os.kill(pid, signal.SIGKILL)
+        return self.tap.equal(got, code, name)
+
+    def loses(self, stderr, script, name):
+        """The lock is taken away. A second holder, which waits for it, has it
+        for no longer than the lease before CMD is gone."""
+        tap = self.tap
+        run = self.family(stderr, script)
+        if run is None:
+            return
+        self.server.cli("SET", "k", "stranger")
+        start = time.monotonic()
+        tap.check(await_(lambda: all(gone(pid) for pid in self.pids), 6),
+                  f"{name}: CMD is stopped when the lock is lost")
+        took = time.monotonic() - start
+        tap.check(took < TTL_S + 0.5, "in the time of the lease",
+                  f"{took:.2f} s")
+        self.ends(run, 79, "and the loss is told")
+        tap.equal(self.server.cli("GET", "k"), b"stranger\n",
+                  "the other one's key stands")
+        self.server.cli("DEL", "k")
+
+    def nobody_reads(self):
+        tap = self.tap
+        reader, writer = full_pipe()
+        self.loses(writer, FAMILY, "stderr is full")
+        self.loses(writer, DEAF, "stderr is full and CMD deaf to TERM")
+        run = self.family(writer, ttl=30)
+        if run is not None:
+            run.terminate()
+            self.ends(run, 143, "stderr is full: TERM is passed on")
+            tap.check(self.is_free(), "and the lock is free")
+        self.server.cli("SET", "k", "stranger")
+        start = time.monotonic()
+        run = self.launch("run", "k", "-v", "-w", "2", "--", "true",
+                          stderr=writer)
+        self.pids = ()
+        self.ends(run, 75, "stderr is full: a wait ends")
+        took = time.monotonic() - start
+        tap.check(1.9 < took < 5, "in time", f"{took:.2f} s")
+        self.server.cli("DEL", "k")
+        os.close(reader)
+        os.close(writer)
+
+    def reader_gone(self):
+        writer = orphan_pipe()
+        self.loses(writer, FAMILY, "stderr has no reader")
+        self.loses(writer, DEAF, "stderr has no reader and CMD is deaf")
+        os.close(writer)
+
+    def token_lost(self):
+        """The token goes nowhere."""
+        tap = self.tap
+        self.pids = ()
+        writer = orphan_pipe()
+        run = self.launch("acquire", "k", stdout=writer,
+                          stderr=subprocess.PIPE)
+        os.close(writer)
+        said = run.stderr.read()
+        run.stderr.close()
+        self.ends(run, 70, "acquire into a pipe without a reader")
+        tap.check(b"released" in said, "says that it released", said)
+        tap.check(self.is_free(), "and did")
+
+        def no_file_grows():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+        with open(self.path("token"), "wb") as token:
+            # pylint: disable=subprocess-popen-preexec-fn
+            run = self.launch("acquire", "k", stdout=token,
+                              preexec_fn=no_file_grows)
+        self.ends(run, 70, "acquire into a file that may not grow")
+        tap.check(self.is_free(), "releases")
+
+    def token_late(self):
+        """It is taken in the time of the lease, or released."""
+        tap = self.tap
+        self.pids = ()
+        reader, writer = full_pipe()
+        run = self.launch("acquire", "k", stdout=writer)
+        tap.check(await_(lambda: not self.is_free()),
+                  "acquire into a full pipe")
+        run.terminate()
+        self.ends(run, 143, "is ended by TERM")
+        tap.check(self.is_free(), "and releases")
+        run = self.launch("acquire", "k", "--ttl", "500ms", stdout=writer)
+        self.ends(run, 70, "and by the end of its lease")
+        tap.check(self.is_free(), "which is over")
+        run = self.launch("acquire", "k", stdout=writer)
+        await_(lambda: not self.is_free())
+        os.close(writer)
+        got = b""
+        while more := os.read(reader, 65536):
+            got += more
+        os.close(reader)
+        self.ends(run, 0, "but who reads in time")
+        tap.equal(got.strip(b"x\n"), self.server.cli("GET", "k").strip(),
+                  "has the token")
+        self.server.cli("DEL", "k")
+
+    def few_descriptors(self):
+        """Not enough of them for a connection, or for CMD."""
+        tap = self.tap
+        self.pids = ()
+        good = []
+        for limit in range(4, 16):
+            def few(limit=limit):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            start = time.monotonic()
+            with open(self.path("ran"), "wb") as ran:
+                # pylint: disable=subprocess-popen-preexec-fn
+                run = self.launch("run", "k", "--", "echo", "ran",
+                                  stdout=ran, preexec_fn=few)
+            try:
+                code = run.wait(5)
+            except subprocess.TimeoutExpired:
+                code = "nothing in 5 s"
+                run.kill()
+                run.wait()
+            took = time.monotonic() - start
+            size = os.path.getsize(self.path("ran"))
+            good.append(code == 0)
+            if code == 0:
+                tap.check(size > 0, f"{limit} descriptors are enough")
+            else:
+                tap.equal((code, size), (70, 0),
+                          f"{limit} descriptors: a fault, and no CMD")
+            tap.check(took < 4, "without a wait", f"{took:.2f} s")
+            tap.check(self.is_free(), "and nothing stays locked")
+        tap.check(not good[2] and good[-1], "6 are too few, 15 are not", good)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with Server() as server:
+        clean_environment(server)
+        room = Room(os.path.abspath(sys.argv[1]), server)
+        room.nobody_reads()
+        room.reader_gone()
+        room.token_lost()
+        room.token_late()
+        room.few_descriptors()
+        room.tap.equal(nx(sys.argv[1], "status", "k").returncode, 1,
+                       "in the end the name is free")
+        return room.tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
