@@ -262,8 +262,10 @@ size_t nxl_client_describe(nxl_client *client, char *text, size_t size)
             text_addf(&t, ", %s %s", s->facts.software, s->facts.version);
         if (s->facts.role[0])
             text_addf(&t, ", role %s", s->facts.role);
-        if (s->state == SERVER_UP)
-            text_add(&t, ", rung SET NX PX + scripts");
+        if (s->state == SERVER_UP) {
+            text_add(&t, ", rung ");
+            ladder_describe(&s->ladder, &t);
+        }
         if (s->state == SERVER_DOWN && s->why.len)
             text_addf(&t, ": %s", s->why.data);
         pthread_mutex_unlock(&client->mutex);

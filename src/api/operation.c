@@ -91,10 +91,11 @@ static void settle_lease(struct operation *op, uint64_t now)
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         set_deadline(lock, op->machine.acquire.deadline);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
+        bool stays = true;
         for (unsigned i = 0; i < lock->client->server_count; i++)
-            server_forgive(&lock->client->servers[i], lock->verb.key,
+            stays &= server_forgive(&lock->client->servers[i], lock->verb.key,
                 lock->verb.token);
-        if (op->machine.round.deadline > now)
+        if (stays && op->machine.round.deadline > now)
             set_deadline(lock, op->machine.round.deadline);
         else
             op->result = NXL_LOST;

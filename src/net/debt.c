@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps: a debt ends only when its token can not stand at the server any
- * more, and none of its commands can remove another token. They go as EVAL
- * with the script's text: nobody is there to answer a NOSCRIPT.
+ * more, and none of its commands can remove another token. A script goes with
+ * its text, which saves a round trip after a restart.
  */
 #include "net/debt.h"
 
@@ -61,28 +61,42 @@ static bool wants_kill(const struct debt *d, const struct facts *facts)
            guarded(GUARD_KILL);
 }
 
+/* Appends the compare-and-delete's present step and its slots. */
+static bool format(
+    struct debt *d, struct conn *c, struct ladder *ladder, uint64_t now)
+{
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, EXCHANGE_REPLIES) ||
+        !exchange_may_go(&d->exchange, ladder))
+        return false;
+    unsigned due = exchange_encode(&d->exchange, ladder, &c->out);
+    for (unsigned i = 0; i < due; i++)
+        slots_push(&c->slots, (struct slot){SLOT_DEBT, d, now,
+                                  i == 0 ? buf_len(&c->out) - before : 0});
+    return due > 0;
+}
+
 /* Appends its commands; both or nothing, for a slot that is left behind would
  * outlive the debt. */
-static bool format(
-    struct debt *d, struct conn *c, const struct facts *facts, uint64_t now)
+static bool format_all(struct debt *d, struct conn *c, struct ladder *ladder,
+    const struct facts *facts, uint64_t now)
 {
-    size_t before = buf_len(&c->out), killing = 0;
-    if (!slots_reserve(&c->slots, 2))
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, 1 + EXCHANGE_REPLIES))
         return false;
-    if (wants_kill(d, facts)) {
-        if (!command_client_kill(&c->out, d->old_client))
-            return false;
-        killing = buf_len(&c->out) - before;
-    }
-    if (!command_verb_eval(&c->out, &d->verb)) {
-        buf_cut(&c->out, before, killing);
+    exchange_begin(&d->exchange, &d->verb, NULL);
+    d->exchange.whole = true;
+    if (!wants_kill(d, facts))
+        return format(d, c, ladder, now);
+    if (!command_client_kill(&c->out, d->old_client))
         return false;
-    }
-    if (killing)
-        slots_push(&c->slots, (struct slot){SLOT_KILL, d, now, killing});
-    slots_push(&c->slots,
-        (struct slot){SLOT_DEBT, d, now, buf_len(&c->out) - before - killing});
-    return true;
+    size_t killing = buf_len(&c->out) - before;
+    slots_push(&c->slots, (struct slot){SLOT_KILL, d, now, killing});
+    if (format(d, c, ladder, now))
+        return true;
+    slots_unpush(&c->slots);
+    buf_cut(&c->out, before, killing);
+    return false;
 }
 
 static void try_later(struct debt *d, uint64_t now)
@@ -91,10 +105,10 @@ static void try_later(struct debt *d, uint64_t now)
     d->interval = earlier(2 * d->interval, LAST_INTERVAL);
 }
 
-bool debt_send(
-    struct debt *d, struct conn *c, const struct facts *facts, uint64_t now)
+bool debt_send(struct debt *d, struct conn *c, struct ladder *ladder,
+    const struct facts *facts, uint64_t now)
 {
-    if (!format(d, c, facts, now)) {
+    if (!format_all(d, c, ladder, facts, now)) {
         try_later(d, now);
         return false;
     }
@@ -111,16 +125,23 @@ void debt_kill_answered(struct debt *d, const struct reply *reply)
         d->killed = true;
 }
 
-bool debt_answered(struct debt *d, const struct reply *reply, uint64_t now)
+enum debt_answer debt_answered(struct debt *d, const struct reply *reply,
+    struct conn *c, struct ladder *ladder, uint64_t now)
 {
+    const struct outcome *o = &d->exchange.outcome;
+    enum exchange_next next = exchange_reply(&d->exchange, reply);
+    if (next == EXCHANGE_WAIT)
+        return DEBT_WAITS;
+    if (next == EXCHANGE_AGAIN && format(d, c, ladder, now))
+        return DEBT_WAITS;
     d->state = DEBT_OWED;
-    if (reply->kind == REPLY_INTEGER &&
-        (reply->integer == 1 || !d->may_come || d->exact || d->killed))
-        return true;
-    if (reply->kind == REPLY_ERROR && d->until == NEVER)
+    if (next == EXCHANGE_DONE && o->kind != OUTCOME_FAULT &&
+        (o->kind == OUTCOME_MINE || !d->may_come || d->exact || d->killed))
+        return DEBT_PAID;
+    if (next == EXCHANGE_DONE && o->kind == OUTCOME_FAULT && d->until == NEVER)
         d->until = deadline_after(now, d->ttl_ns);
     try_later(d, now);
-    return debt_over(d, now);
+    return debt_over(d, now) ? DEBT_PAID : DEBT_STANDS;
 }
 
 void debt_acquire_answered(struct debt *d, uint64_t now)

@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/verb.h"
 #include "net/conn.h"
+#include "wire/exchange.h"
 #include "wire/handshake.h"
 
 struct debt {
@@ -35,8 +36,15 @@ struct debt {
     uint64_t next_try, interval;
     uint64_t until; /* nothing of it can stand after; NEVER while open */
     uint64_t ttl_ns;
+    struct exchange exchange; /* of the compare-and-delete on its way */
     struct verb verb; /* RELEASE of key and token, which follow here */
     char bytes[];
+};
+
+enum debt_answer {
+    DEBT_WAITS, /* more answers are to come */
+    DEBT_PAID,  /* nothing of it can stand: free it */
+    DEBT_STANDS /* put it back among the owed */
 };
 
 /* Room for this key and a token of up to token_room bytes. NULL: no memory */
@@ -50,12 +58,13 @@ void debt_incur(struct debt *d, struct slice token, uint32_t ttl_ms,
 /* Appends what is due to the connection and its slots, and takes it out of
  * the owed; with an answer or a cut the caller puts it back. NULL facts: none.
  * Returns false when memory ran out (the debt is tried again later). */
-bool debt_send(
-    struct debt *d, struct conn *c, const struct facts *facts, uint64_t now);
+bool debt_send(struct debt *d, struct conn *c, struct ladder *ladder,
+    const struct facts *facts, uint64_t now);
 
-/* Replies. debt_answered: true when the debt is paid (then free it). */
+/* Replies. debt_answered appends what has to follow, if something has to. */
 void debt_kill_answered(struct debt *d, const struct reply *reply);
-bool debt_answered(struct debt *d, const struct reply *reply, uint64_t now);
+enum debt_answer debt_answered(struct debt *d, const struct reply *reply,
+    struct conn *c, struct ladder *ladder, uint64_t now);
 
 /* The acquire itself was answered, though nobody listened: nothing of it can
  * come later than that. */

@@ -8,7 +8,6 @@
 
 #include "base/deadline.h"
 #include "base/guard.h"
-#include "wire/classify.h"
 
 /* The longest value a compare-and-delete is made for. */
 #define TOKEN_ROOM 512
@@ -51,9 +50,9 @@ static bool format(struct server *s, struct request *r, uint64_t now)
 {
     struct conn *c = &s->conn;
     size_t before = buf_len(&c->out);
-    if (!slots_reserve(&c->slots, 2))
+    if (!slots_reserve(&c->slots, EXCHANGE_REPLIES))
         return false;
-    unsigned due = exchange_encode(&r->exchange, &c->out);
+    unsigned due = exchange_encode(&r->exchange, &s->ladder, &c->out);
     if (!due)
         return false;
     r->slot = slots_end(&c->slots);
@@ -68,7 +67,7 @@ static bool format(struct server *s, struct request *r, uint64_t now)
 
 void requests_format(struct server *s, uint64_t now)
 {
-    while (!list_empty(&s->waiting) && !s->conn.blocked) {
+    while (!list_empty(&s->waiting) && !s->conn.blocked && !s->ladder.alone) {
         bool full = s->conn.dropped >= SERVER_DROPPED_MAX;
         if (full && socket_news(s->conn.fd) != SOCKET_QUIET)
             return; /* there are answers to be read, which may make room */
@@ -140,123 +139,6 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
     }
 }
 
-/* ---------------------------------------------------------------- giving up */
-
-static void owe(struct server *s, struct debt *d, const struct verb *verb,
-    bool may_come, uint64_t now)
-{
-    debt_incur(d, verb->token, verb->ttl_ms, may_come, now);
-    list_append(&s->debts, &d->node);
-    list_append(&s->owed, &d->owed);
-}
-
-static struct debt *take_spare(struct request *r)
-{
-    struct debt *d = r->spare;
-    r->spare = NULL;
-    return d;
-}
-
-/* Drops the listeners of r's slots; the first one that is left belongs to a
- * debt from now on, if there is one. */
-static void drop_slots(struct server *s, struct request *r, size_t index,
-    struct debt *d, enum slot_kind first)
-{
-    for (size_t i = index; i < s->conn.slots.count; i++) {
-        struct slot *slot = slots_at(&s->conn.slots, i);
-        if (slot->owner != r || slot->kind != SLOT_REQUEST)
-            return;
-        slot->kind = i == index ? first : SLOT_DROPPED;
-        slot->owner = i == index ? d : NULL;
-        s->conn.dropped += slot->kind == SLOT_DROPPED;
-    }
-}
-
-static bool abandon_sent(
-    struct server *s, struct request *r, bool undo, uint64_t now)
-{
-    struct slots *slots = &s->conn.slots;
-    const struct verb *verb = r->exchange.verb;
-    /* The first of two replies may have come, and taken its slot away. */
-    uint64_t number = later(r->slot, slots->popped);
-    size_t index = (size_t)(number - slots->popped);
-    r->state = REQUEST_IDLE;
-    if (number >= s->conn.unsent) {
-        conn_withdraw(&s->conn, number, r->exchange.due);
-        if (undo && verb->kind == VERB_RELEASE && r->spare)
-            owe(s, take_spare(r), verb, false, now);
-        return true;
-    }
-    struct debt *d =
-        undo && guarded(GUARD_LATE_UNDO) ? take_spare(r) : NULL;
-    if (d && verb->kind == VERB_ACQUIRE) {
-        /* After the first of two replies nothing can come later. */
-        bool answered = slots_at(slots, index)->bytes == 0;
-        owe(s, d, verb, !answered, now);
-        d->exact = true;
-        drop_slots(s, r, index, answered ? NULL : d, SLOT_DROPPED);
-        debt_send(d, &s->conn, NULL, now);
-    } else if (d) {
-        /* The release on its way is itself the compare-and-delete. */
-        owe(s, d, verb, false, now);
-        d->state = DEBT_SENT;
-        list_remove(&d->owed);
-        drop_slots(s, r, index, d, SLOT_DEBT);
-    } else {
-        drop_slots(s, r, index, NULL, SLOT_DROPPED);
-    }
-    return false;
-}
-
-/* r has been answered, or has failed. */
-static bool undo_ended(struct server *s, struct request *r, uint64_t now)
-{
-    const struct verb *verb = r->exchange.verb;
-    bool never_left = r->sent_at == 0;
-    bool acquire = verb->kind == VERB_ACQUIRE;
-    if (r->spare && !(acquire && never_left) && guarded(GUARD_DEBTS)) {
-        struct debt *d = take_spare(r);
-        owe(s, d, verb, acquire && r->cut, now);
-        if (d->may_come) {
-            d->exact = true;
-            debt_cut_off(d, r->cut_client, r->cut_run_id, now);
-        }
-    }
-    return never_left || !r->unsure;
-}
-
-bool server_abandon(
-    struct server *s, struct request *r, bool undo, uint64_t now)
-{
-    if (r->state == REQUEST_SENT)
-        return abandon_sent(s, r, undo, now);
-    if (r->state != REQUEST_IDLE)
-        list_remove(&r->node);
-    r->state = REQUEST_IDLE;
-    return undo ? undo_ended(s, r, now) : r->sent_at == 0;
-}
-
-void server_owe(struct server *s, struct debt *debt, struct slice token,
-    uint32_t ttl_ms, uint64_t now)
-{
-    debt_incur(debt, token, ttl_ms, false, now);
-    list_append(&s->debts, &debt->node);
-    list_append(&s->owed, &debt->owed);
-}
-
-void server_forgive(struct server *s, struct slice key, struct slice token)
-{
-    struct list *node = s->owed.next, *next;
-    for (; node != &s->owed; node = next) {
-        next = node->next;
-        struct debt *d = list_entry(node, struct debt, owed);
-        bool open = d->until == NEVER; /* its acquire has a slot still */
-        if (!open && slice_equal(d->verb.key, key) &&
-            slice_equal(d->verb.token, token))
-            debt_free(d);
-    }
-}
-
 /* ------------------------------------------------------------------ replies */
 
 enum fault stream_fault(const struct server *s)
@@ -290,6 +172,16 @@ static void shaken(
     }
 }
 
+/* A transaction that cannot be ended would take in all that follows. */
+static void end_stuck(struct server *s, const struct exchange *x)
+{
+    if (!x->stuck)
+        return;
+    text_clear(&s->why);
+    text_add(&s->why, "DISCARD is not allowed here");
+    s->ended = FAULT_DENIED;
+}
+
 /* True when the reply completed r. */
 static bool replied(struct server *s, struct request *r,
     const struct reply *reply, struct completion *c, uint64_t now)
@@ -298,15 +190,21 @@ static bool replied(struct server *s, struct request *r,
     case EXCHANGE_WAIT:
         return false;
     case EXCHANGE_AGAIN:
-        if (!format(s, r, now)) {
+        if (!exchange_may_go(&r->exchange, &s->ladder)) {
+            r->state = REQUEST_WAITING;
+            list_append(&s->waiting, &r->node);
+        } else if (!format(s, r, now)) {
             text_clear(&s->why);
             text_add(&s->why, "no memory for a command");
+            if (exchange_leave(&r->exchange))
+                request_discard(s, now);
             request_fail(s, r, FAULT_SYSTEM, false);
         }
         return false;
     case EXCHANGE_DONE:
         break;
     }
+    end_stuck(s, &r->exchange);
     r->state = REQUEST_IDLE;
     c->request = r;
     c->outcome = r->exchange.outcome;
@@ -323,6 +221,25 @@ static bool replied(struct server *s, struct request *r,
         s->ended = FAULT_NOT_REDIS;
     }
     return true;
+}
+
+/* A reply to a debt's commands. */
+static void paid_in(struct server *s, struct debt *d,
+    const struct reply *reply, uint64_t now)
+{
+    enum debt_answer answer =
+        debt_answered(d, reply, &s->conn, &s->ladder, now);
+    if (answer == DEBT_WAITS)
+        return;
+    if (exchange_leave(&d->exchange))
+        request_discard(s, now);
+    end_stuck(s, &d->exchange);
+    if (d->exchange.outcome.fault == FAULT_ELSEWHERE)
+        s->elsewhere = true;
+    if (answer == DEBT_PAID)
+        debt_free(d);
+    else
+        owe_again(s, d);
 }
 
 /* One reply to whom it belongs; true when a request was completed by it. */
@@ -353,13 +270,7 @@ static bool dispatch(struct server *s, const struct reply *reply,
         debt_kill_answered(slot.owner, reply);
         return false;
     case SLOT_DEBT:
-        if (reply->kind == REPLY_ERROR &&
-            classify_error(reply->bytes) == FAULT_ELSEWHERE)
-            s->elsewhere = true;
-        if (debt_answered(slot.owner, reply, now))
-            debt_free(slot.owner);
-        else
-            owe_again(s, slot.owner);
+        paid_in(s, slot.owner, reply, now);
         return false;
     case SLOT_HOLE:
         break;

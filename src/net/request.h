@@ -23,6 +23,11 @@ void requests_format(struct server *s, uint64_t now);
 /* The connection is about to be closed: every slot's owner is told. */
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now);
 
+/* A transaction is open that nobody goes on with: without an end, what follows
+ * would be part of it. No memory for the few bytes: then the connection has to
+ * end. */
+void request_discard(struct server *s, uint64_t now);
+
 /* Whose fault it is that the reader goes no further. */
 enum fault stream_fault(const struct server *s);
 

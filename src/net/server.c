@@ -75,6 +75,7 @@ void server_close(struct server *s, enum fault fault, uint64_t now)
         text_add(&s->why, ", before it had answered (a TLS port?)");
     requests_cut_off(s, fault, now);
     conn_close(&s->conn);
+    s->ladder.alone = NULL;
     s->ended = FAULT_NONE;
     s->elsewhere = false;
     s->state = SERVER_DOWN;
@@ -90,6 +91,7 @@ static void begin_handshake(struct server *s, int fd, uint64_t now)
 {
     s->state = SERVER_SHAKING;
     s->good = false;
+    ladder_begin(&s->ladder);
     if (!conn_open(&s->conn, fd)) {
         text_clear(&s->why);
         text_add(&s->why, "no memory for a connection");
@@ -160,8 +162,8 @@ static void push_debts(struct server *s, uint64_t now)
     for (; node != &s->owed; node = next) {
         next = node->next;
         struct debt *d = list_entry(node, struct debt, owed);
-        if (d->next_try <= now)
-            debt_send(d, &s->conn, &s->facts, now);
+        if (d->next_try <= now && !s->ladder.alone)
+            debt_send(d, &s->conn, &s->ladder, &s->facts, now);
     }
 }
 
@@ -324,8 +326,9 @@ uint64_t server_deadline(const struct server *s)
     }
     if (s->state == SERVER_DIALLING)
         return dial_deadline(&s->dial);
-    if (s->state == SERVER_SHAKING || (s->elsewhere && s->conn.slots.count))
-        at = NEVER; /* debts wait for the handshake, or for another server */
+    if (s->state == SERVER_SHAKING || s->ladder.alone ||
+        (s->elsewhere && s->conn.slots.count))
+        at = NEVER; /* for the handshake, a transaction, another server */
     else if (!list_empty(&s->waiting) && !s->conn.blocked)
         return 0;
     return earlier(at, stale_at(s));

@@ -61,6 +61,7 @@ struct server {
     struct conn conn;
     struct handshake handshake;
     struct facts facts; /* of the connection that is up, or was last */
+    struct ladder ladder; /* likewise: by which commands it is locked */
     struct list waiting, failed, debts;
     struct list owed; /* the debts that nothing is under way for */
     struct backoff reconnect;
@@ -97,9 +98,9 @@ void server_owe(struct server *s, struct debt *debt, struct slice token,
     uint32_t ttl_ms, uint64_t now);
 
 /* The token is wanted again: what is owed for it and has not been sent is not
- * owed any more. (What has been sent was carried out before any later answer.)
- */
-void server_forgive(struct server *s, struct slice key, struct slice token);
+ * owed any more. False: something of it is on its way, which may delete the
+ * token after it was seen. */
+bool server_forgive(struct server *s, struct slice key, struct slice token);
 
 /* Connects if something wants to go, formats, sends. */
 void server_push(struct server *s, uint64_t now);

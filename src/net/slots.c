@@ -30,6 +30,11 @@ void slots_push(struct slots *s, struct slot slot)
     *slots_at(s, s->count - 1) = slot;
 }
 
+void slots_unpush(struct slots *s)
+{
+    s->count--;
+}
+
 struct slot slots_pop(struct slots *s)
 {
     struct slot slot = *slots_at(s, 0);

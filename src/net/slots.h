@@ -36,6 +36,7 @@ struct slots {
 
 bool slots_reserve(struct slots *s, size_t more); /* false: no memory */
 void slots_push(struct slots *s, struct slot slot); /* after reserve */
+void slots_unpush(struct slots *s);                 /* the newest; likewise */
 struct slot slots_pop(struct slots *s);             /* count > 0 */
 void slots_clear(struct slots *s); /* numbers begin with 0 again */
 void slots_free(struct slots *s);

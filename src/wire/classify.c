@@ -106,8 +106,21 @@ static bool matches(struct slice error, const struct rule *rule)
     return slice_starts(words, rule->text);
 }
 
+/* EXEC was not allowed, or could not be done: since 7.0 the cause follows. */
+static struct slice without_abort(struct slice error)
+{
+    static const char abort[] = "EXECABORT Transaction discarded because of: ";
+
+    if (slice_starts(error, abort)) {
+        error.data += sizeof abort - 1;
+        error.len -= sizeof abort - 1;
+    }
+    return error;
+}
+
 enum fault classify_error(struct slice error)
 {
+    error = without_abort(error);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (matches(error, &rules[i]))
             return rules[i].fault;
@@ -117,4 +130,11 @@ enum fault classify_error(struct slice error)
 bool error_is_noscript(struct slice error)
 {
     return has_code(error, "NOSCRIPT");
+}
+
+bool error_is_of_login(struct slice error)
+{
+    return has_code(error, "NOAUTH") || has_code(error, "WRONGPASS") ||
+           has_code(error, "DENIED") ||
+           slice_starts(error, "ERR operation not permitted");
 }

@@ -15,4 +15,8 @@ enum fault classify_error(struct slice error);
 
 bool error_is_noscript(struct slice error);
 
+/* A refusal of whoever is connected, whatever the command: no other one would
+ * fare better. */
+bool error_is_of_login(struct slice error);
+
 #endif

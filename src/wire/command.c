@@ -15,11 +15,12 @@
 
 /* What a verb's one-command form is made of. */
 static const struct form {
-    enum script_id script; /* unless ACQUIRE */
-    unsigned char token;   /* index of the token's argument; 0: none */
+    enum script_id script;
+    /* Index of the token's argument, of SET for ACQUIRE; 0: none. */
+    unsigned char token;
     bool ttl;
 } forms[VERB_KINDS] = {
-    [VERB_ACQUIRE] = {.token = 2, .ttl = true},
+    [VERB_ACQUIRE] = {.script = SCRIPT_ACQUIRE, .token = 2, .ttl = true},
     [VERB_EXTEND] = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
     [VERB_RELEASE] = {.script = SCRIPT_RELEASE, .token = 4},
     [VERB_INSPECT] = {.script = SCRIPT_INSPECT},
@@ -175,10 +176,55 @@ bool command_verb_eval(struct buf *out, const struct verb *verb)
     return command_append(out, a.count, a.arg);
 }
 
-bool command_pttl(struct buf *out, struct slice key)
+bool command_word(struct buf *out, const char *word)
 {
-    struct slice argv[] = {slice_of("PTTL"), key};
+    struct slice argv[] = {slice_of(word)};
+    return command_append(out, 1, argv);
+}
+
+bool command_on_key(struct buf *out, const char *word, struct slice key)
+{
+    struct slice argv[] = {slice_of(word), key};
     return command_append(out, 2, argv);
+}
+
+bool command_getrange(struct buf *out, struct slice key)
+{
+    struct slice argv[] = {
+        slice_of("GETRANGE"), key, slice_of("0"), slice_of("511")};
+    return command_append(out, 4, argv);
+}
+
+bool command_pexpire(struct buf *out, const struct verb *verb)
+{
+    struct args a = {0, {{NULL, 0}}, ""};
+    push(&a, slice_of("PEXPIRE"));
+    push(&a, verb->key);
+    push_ttl(&a, verb);
+    return command_append(out, a.count, a.arg);
+}
+
+bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px)
+{
+    char number[NUMBER_TEXT];
+    snprintf(number, sizeof number, "%" PRId64, px);
+    struct slice argv[] = {slice_of("SET"), verb->key, verb->token,
+        slice_of("IFEQ"), verb->token, slice_of(px < 0 ? "KEEPTTL" : "PX"),
+        slice_of(number)};
+    return command_append(out, px < 0 ? 6 : 7, argv);
+}
+
+bool command_delex(struct buf *out, const struct verb *verb)
+{
+    struct slice argv[] = {
+        slice_of("DELEX"), verb->key, slice_of("IFEQ"), verb->token};
+    return command_append(out, 4, argv);
+}
+
+bool command_delifeq(struct buf *out, const struct verb *verb)
+{
+    struct slice argv[] = {slice_of("DELIFEQ"), verb->key, verb->token};
+    return command_append(out, 3, argv);
 }
 
 bool command_client_kill(struct buf *out, int64_t client_id)

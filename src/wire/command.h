@@ -37,10 +37,21 @@ bool command_append(struct buf *out, int argc, const struct slice *argv);
  * fits, else formatted into it. kept may be NULL. false: no memory. */
 bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept);
 
-/* The same as EVAL with the script's text; EXTEND, RELEASE and INSPECT. */
+/* The verb as EVAL with the script's text. */
 bool command_verb_eval(struct buf *out, const struct verb *verb);
 
-bool command_pttl(struct buf *out, struct slice key);
+/* Conditions that are part of the command, for servers that have them. px:
+ * below 0 the key keeps the end it has. */
+bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
+bool command_delex(struct buf *out, const struct verb *verb);
+bool command_delifeq(struct buf *out, const struct verb *verb);
+
+/* WORD; WORD key; GETRANGE key 0 511; PEXPIRE key ttl. */
+bool command_word(struct buf *out, const char *word);
+bool command_on_key(struct buf *out, const char *word, struct slice key);
+bool command_getrange(struct buf *out, struct slice key);
+bool command_pexpire(struct buf *out, const struct verb *verb);
+
 bool command_client_kill(struct buf *out, int64_t client_id);
 
 #endif

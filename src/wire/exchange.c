@@ -2,101 +2,87 @@
 /*
  * An outcome is decided by the reply to the verb's own command and by nothing
  * else; a reply that cannot be its answer means that replies and commands do
- * not match any more, and then nothing may be concluded.
+ * not match any more, and then nothing may be concluded. A rung is left for
+ * the next only on an error which proves that nothing was done.
  */
 #include "wire/exchange.h"
 
 #include "wire/classify.h"
+#include "wire/rung.h"
+
+static void restart(struct exchange *x)
+{
+    x->ladder = NULL;
+    x->tried = 0;
+    x->step = 0;
+    x->changing = false;
+    x->stuck = false;
+    x->round = 0;
+    x->first_len = 0;
+    x->refused = FAULT_NONE;
+    x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
+}
 
 void exchange_begin(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept)
 {
     x->verb = verb;
     x->kept = kept;
-    x->step = 0;
+    x->rung = NULL;
     x->due = 0;
-    x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
+    x->whole = false;
+    restart(x);
 }
 
-unsigned exchange_encode(struct exchange *x, struct buf *out)
+void exchange_hand_over(struct exchange *from, struct exchange *x,
+    const struct verb *verb)
 {
-    const struct verb *verb = x->verb;
-    struct kept *kept = x->kept != NULL ? &x->kept->verb[verb->kind] : NULL;
-
-    x->due = 0;
-    if (x->step > 0) {
-        if (command_verb_eval(out, verb))
-            x->due = 1;
-        return x->due;
-    }
-    size_t before = buf_len(out);
-    if (!command_verb(out, verb, kept))
-        return 0;
-    if (verb->kind != VERB_ACQUIRE || !verb->want_left)
-        return x->due = 1;
-    if (!command_pttl(out, verb->key)) {
-        buf_cut(out, before, buf_len(out) - before);
-        return 0;
-    }
-    return x->due = 2;
+    exchange_begin(x, verb, NULL);
+    x->ladder = from->ladder;
+    x->connection = from->connection;
+    x->rung = from->rung;
+    x->at = from->at;
+    x->step = from->step;
+    x->due = from->due;
 }
 
-static void decide(struct exchange *x, enum outcome_kind kind, int64_t left_ms)
+bool exchange_may_go(const struct exchange *x, const struct ladder *ladder)
 {
-    x->outcome.kind = kind;
-    x->outcome.left_ms = left_ms;
+    return !ladder->alone || ladder->alone == x;
 }
 
-static void fail(struct exchange *x, enum fault fault, struct slice text)
+unsigned exchange_encode(
+    struct exchange *x, struct ladder *ladder, struct buf *out)
 {
-    x->outcome.kind = OUTCOME_FAULT;
-    x->outcome.fault = fault;
-    x->outcome.text = text;
+    if (x->ladder && x->connection != ladder->connection)
+        restart(x);
+    if (!x->ladder)
+        x->at = ladder->at[x->verb->kind];
+    x->ladder = ladder;
+    x->connection = ladder->connection;
+    x->rung = ladder_rung(x->verb->kind, x->at);
+    x->due = (unsigned char)x->rung->encode(x, out);
+    if (x->due && x->rung->alone)
+        ladder->alone = x;
+    return x->due;
 }
 
-/* The connection carries something else than the answers to our commands. */
-static void break_off(struct exchange *x, const char *expected)
+bool exchange_compares(const struct exchange *x)
 {
-    fail(x, FAULT_NOT_REDIS, slice_of(expected));
-    x->outcome.unsure = true;
+    return x->rung && x->rung->at_once;
 }
 
-static void refuse(struct exchange *x, const struct reply *reply)
+bool exchange_leave(struct exchange *x)
 {
-    enum fault fault = classify_error(reply->bytes);
-    const struct verb *verb = x->verb;
-
-    /* A key of another type cannot hold our token: that is an answer. */
-    if (fault == FAULT_WRONG_TYPE && verb->kind != VERB_ACQUIRE &&
-        verb->token.len > 0) {
-        decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-        x->outcome.text = reply->bytes;
-        return;
-    }
-    /* Not unsure: a refused command did nothing, and a script of ours writes
-     * last. But words that no Redis server has may be a proxy's own, after it
-     * had passed the command on. */
-    fail(x, fault, reply->bytes);
-    x->outcome.unsure = fault == FAULT_SERVER;
+    if (!x->ladder || x->ladder->alone != x)
+        return false;
+    x->ladder->alone = NULL;
+    return true;
 }
 
-/* What PTTL says. -2 is a key that went away meanwhile. */
-static int64_t left_of(int64_t pttl)
+bool exchange_discard(struct buf *out)
 {
-    return pttl >= 0 ? pttl : pttl == -1 ? LEFT_FOREVER : 0;
-}
-
-static void acquired(struct exchange *x, const struct reply *reply)
-{
-    if (reply->kind == REPLY_STATUS &&
-        slice_equal(reply->bytes, slice_of("OK")))
-        decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
-    else if (reply->kind == REPLY_NIL)
-        decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
-    else if (reply->kind == REPLY_ERROR)
-        refuse(x, reply);
-    else
-        break_off(x, "expected OK or nil in reply to SET NX");
+    return command_word(out, "DISCARD");
 }
 
 /* The reply's bytes do not live until the next one. */
@@ -104,7 +90,7 @@ static void save_text(struct exchange *x)
 {
     struct slice *text = &x->outcome.text;
 
-    if (text->len == 0)
+    if (text->len == 0 || text->data == x->words)
         return;
     if (text->len > sizeof x->words)
         text->len = sizeof x->words;
@@ -112,98 +98,116 @@ static void save_text(struct exchange *x)
     text->data = x->words;
 }
 
-/* The reply to PTTL after SET: it adds to the outcome and never decides. */
-static void timed(struct exchange *x, const struct reply *reply)
+/* The best rung's refusal says most; those of its stand-ins are noise. */
+static void remember_refusal(struct exchange *x)
 {
-    if (reply->kind == REPLY_INTEGER && reply->integer >= -2) {
-        if (x->outcome.kind == OUTCOME_BUSY)
-            x->outcome.left_ms = left_of(reply->integer);
-    } else if (reply->kind != REPLY_ERROR) {
-        break_off(x, "expected a number in reply to PTTL");
+    struct slice text = x->outcome.text;
+
+    if (x->refused != FAULT_NONE)
+        return;
+    x->refused = x->outcome.fault;
+    x->first_len = text.len > sizeof x->first ? sizeof x->first : text.len;
+    memcpy(x->first, text.data, x->first_len);
+}
+
+/* True when there is another rung to try. */
+static bool climb(struct exchange *x)
+{
+    unsigned rungs = ladder_rungs(x->verb->kind);
+
+    remember_refusal(x);
+    exchange_leave(x);
+    x->step = 0;
+    x->round = 0;
+    if (++x->tried < rungs && !x->stuck) {
+        x->at = (unsigned char)((x->at + 1U) % rungs);
+        x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
+        return true;
     }
+    x->outcome.fault = x->refused;
+    x->outcome.text = (struct slice){x->first, x->first_len};
+    return false;
 }
 
-static void extended(struct exchange *x, const struct reply *reply)
+enum exchange_next exchange_reply(
+    struct exchange *x, const struct reply *reply)
 {
-    if (reply->kind == REPLY_INTEGER && reply->integer >= -1)
-        decide(x, OUTCOME_MINE, left_of(reply->integer));
-    else if (reply->kind == REPLY_INTEGER && reply->integer == -2)
-        decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    else if (reply->kind == REPLY_ERROR)
-        refuse(x, reply);
-    else
-        break_off(x, "expected milliseconds or -2 of the extend script");
+    x->due--;
+    enum exchange_next next = x->rung->reply(x, reply);
+    if (next != EXCHANGE_DONE) {
+        save_text(x);
+        return next;
+    }
+    const struct outcome *o = &x->outcome;
+    bool refused = o->kind == OUTCOME_FAULT && !o->unsure &&
+                   (x->rung->climb & 1U << o->fault) != 0 &&
+                   !error_is_of_login(o->text);
+    if (refused && climb(x))
+        return EXCHANGE_AGAIN;
+    if (!refused)
+        x->ladder->at[x->verb->kind] = x->at;
+    exchange_leave(x);
+    return EXCHANGE_DONE;
 }
 
-static void released(struct exchange *x, const struct reply *reply)
+/* --------------------------------------------------- what rungs decide with */
+
+enum exchange_next rung_decide(
+    struct exchange *x, enum outcome_kind kind, int64_t left_ms)
 {
-    if (reply->kind == REPLY_INTEGER && reply->integer == 1)
-        decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
-    else if (reply->kind == REPLY_INTEGER && reply->integer == 0)
-        decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    else if (reply->kind == REPLY_ERROR)
-        refuse(x, reply);
-    else
-        break_off(x, "expected 1 or 0 of the release script");
+    x->outcome.kind = kind;
+    x->outcome.left_ms = left_ms;
+    return EXCHANGE_DONE;
 }
 
-static void seen(struct exchange *x, struct slice value, int64_t left_ms)
+static enum exchange_next fail(
+    struct exchange *x, enum fault fault, struct slice text, bool unsure)
+{
+    x->outcome = (struct outcome){.kind = OUTCOME_FAULT,
+        .fault = fault,
+        .text = text,
+        .left_ms = LEFT_UNKNOWN,
+        .unsure = unsure};
+    return EXCHANGE_DONE;
+}
+
+enum exchange_next rung_broken(struct exchange *x, const char *expected)
+{
+    return fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
+}
+
+enum exchange_next rung_refused(struct exchange *x, const struct reply *reply)
+{
+    enum fault fault = classify_error(reply->bytes);
+    const struct verb *verb = x->verb;
+
+    /* A key of another type cannot hold our token: that is an answer. */
+    if (fault == FAULT_WRONG_TYPE && verb->kind != VERB_ACQUIRE &&
+        verb->token.len > 0) {
+        x->outcome.text = reply->bytes;
+        return rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    }
+    /* Not unsure: a refused command did nothing, and a script of ours writes
+     * last. But words that no Redis server has may be a proxy's own, after it
+     * had passed the command on. */
+    return fail(x, fault, reply->bytes, fault == FAULT_SERVER);
+}
+
+enum exchange_next rung_seen(
+    struct exchange *x, struct slice value, int64_t left_ms)
 {
     struct slice token = x->verb->token;
 
     if (token.len == 0) {
         x->outcome.value = value;
-        decide(x, OUTCOME_SEEN, left_ms);
-    } else if (slice_equal(value, token)) {
-        decide(x, OUTCOME_MINE, left_ms);
-    } else {
-        decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+        return rung_decide(x, OUTCOME_SEEN, left_ms);
     }
+    return slice_equal(value, token)
+               ? rung_decide(x, OUTCOME_MINE, left_ms)
+               : rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
-static void inspected(struct exchange *x, const struct reply *reply)
+int64_t rung_left(int64_t pttl)
 {
-    const struct reply *item = reply->items;
-
-    if (reply->kind == REPLY_ERROR)
-        refuse(x, reply);
-    else if (reply->kind == REPLY_ARRAY && reply->count == 0)
-        decide(x, x->verb->token.len > 0 ? OUTCOME_NOT_MINE : OUTCOME_FREE,
-            LEFT_UNKNOWN);
-    else if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
-             item[0].kind == REPLY_STRING && item[1].kind == REPLY_INTEGER &&
-             item[1].integer >= -2)
-        seen(x, item[0].bytes, left_of(item[1].integer));
-    else
-        break_off(x, "expected a value and its time of the inspect script");
-}
-
-enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
-{
-    enum verb_kind kind = x->verb->kind;
-
-    x->due--;
-    if (kind == VERB_ACQUIRE) {
-        if (x->due == 0 && x->verb->want_left) {
-            timed(x, reply);
-            return EXCHANGE_DONE;
-        }
-        acquired(x, reply);
-        if (x->due == 0)
-            return EXCHANGE_DONE;
-        save_text(x);
-        return EXCHANGE_WAIT;
-    }
-    if (reply->kind == REPLY_ERROR && x->step == 0 &&
-        error_is_noscript(reply->bytes)) {
-        x->step = 1;
-        return EXCHANGE_AGAIN;
-    }
-    if (kind == VERB_EXTEND)
-        extended(x, reply);
-    else if (kind == VERB_RELEASE)
-        released(x, reply);
-    else
-        inspected(x, reply);
-    return EXCHANGE_DONE;
+    return pttl >= 0 ? pttl : pttl == -1 ? LEFT_FOREVER : 0;
 }

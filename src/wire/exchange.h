@@ -3,24 +3,41 @@
  * One verb on one connection, from its first byte to its outcome: which
  * commands go out, how many replies they have, and what the replies mean. A
  * small machine, because a verb can take more than one step (EVALSHA, then
- * EVAL after NOSCRIPT).
+ * EVAL after NOSCRIPT) and more than one way (see ladder.h).
  */
 #ifndef NXLOCK_WIRE_EXCHANGE_H
 #define NXLOCK_WIRE_EXCHANGE_H
 
 #include "wire/command.h"
+#include "wire/ladder.h"
 #include "wire/reply.h"
 
 struct exchange {
     const struct verb *verb;
     struct kept_commands *kept;
+    struct ladder *ladder; /* of the connection it was encoded for, or NULL */
+    unsigned connection;   /* the number of that one */
+    const struct rung *rung;
+    unsigned char at;    /* which rung of the verb that is */
+    unsigned char tried; /* rungs given up so far */
     unsigned char step;
+    unsigned char round; /* how often a transaction was begun anew */
     unsigned char due; /* replies still to come of what was encoded */
+    bool changing;     /* WATCH: EXEC is on its way, not DISCARD */
+    bool stuck;        /* and neither was allowed: the connection must end */
+    bool whole;        /* scripts go with their text, as EVAL */
+    int64_t read;      /* a number that an earlier reply of this step gave */
     struct outcome outcome;
-    /* The first of two replies' words, while the second is due; so do not
-     * copy an exchange. */
-    char words[128];
+    /* What has to outlive its reply: words or a value that decided while other
+     * replies are due. So do not copy an exchange. */
+    char words[512];
+    char first[512];    /* the first refusal's, while other rungs are tried */
+    size_t first_len;
+    enum fault refused; /* that refusal; FAULT_NONE: there was none */
 };
+
+/* The most replies that one step has. */
+#define EXCHANGE_REPLIES 5
 
 enum exchange_next {
     EXCHANGE_WAIT,  /* more replies are due */
@@ -33,11 +50,31 @@ enum exchange_next {
 void exchange_begin(struct exchange *x, const struct verb *verb,
     struct kept_commands *kept);
 
+/* x goes on for verb, the same one in another place, without kept commands;
+ * nobody listens to from any more. */
+void exchange_hand_over(struct exchange *from, struct exchange *x,
+    const struct verb *verb);
+
+/* May its present step go out on this connection now? Else another exchange's
+ * transaction is open there: everything would become a part of it. */
+bool exchange_may_go(const struct exchange *x, const struct ladder *ladder);
+
 /* Appends the commands of the present step. Returns how many replies they
- * will have (exchange.due), 0: no memory, out as before. */
-unsigned exchange_encode(struct exchange *x, struct buf *out);
+ * will have (exchange.due), 0: no memory, out as before. On another connection
+ * than the step before it begins anew. The ladder outlives the exchange. */
+unsigned exchange_encode(
+    struct exchange *x, struct ladder *ladder, struct buf *out);
 
 enum exchange_next exchange_reply(
     struct exchange *x, const struct reply *reply);
+
+/* Does the one command on its way compare and change by itself? */
+bool exchange_compares(const struct exchange *x);
+
+/* Nobody listens to its replies any more. True: a transaction of its own is
+ * open on the connection, and has to be ended there by exchange_discard(),
+ * one reply, before anything else goes. */
+bool exchange_leave(struct exchange *x);
+bool exchange_discard(struct buf *out);
 
 #endif

@@ -17,7 +17,7 @@ enum step {
     STEP_CLIENT_ID,
     STEP_INFO,
     STEP_LOAD, /* and one step for each further script */
-    STEP_END = STEP_LOAD + SCRIPTS
+    STEP_END = STEP_LOAD + SCRIPTS_LOADED
 };
 
 static bool is_sent(const struct credentials *who, unsigned step)

@@ -20,6 +20,10 @@ enum script_id {
     SCRIPT_EXTEND,  /* KEYS key  ARGV token, ttl  ->  left ms, -1, or -2 */
     SCRIPT_INSPECT, /* KEYS key  ->  {value up to 512 bytes, left}, or {} */
     SCRIPT_RELEASE, /* KEYS key  ARGV token  ->  1 deleted, 0 not there */
+    SCRIPTS_LOADED, /* by the handshake: all above; those below go whole */
+    /* KEYS key  ARGV token, ttl  ->  OK, or nil if the key stands. For
+     * servers whose SET knows no options. */
+    SCRIPT_ACQUIRE = SCRIPTS_LOADED,
     SCRIPTS
 };
 

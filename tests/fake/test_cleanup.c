@@ -4,6 +4,7 @@
 #include "rig.h"
 
 #define LATE "timeout_ms=60"
+#define REFUSED "SEND -NOPERM not you\\r\\n\n"
 
 /* ------------------------------------------------------- an acquire late */
 
@@ -104,14 +105,19 @@ static void a_refused_undoing_is_repeated(void **state)
     rig_close(&r);
 }
 
-/* Refused for good: it ends when the lease of that token must have. */
+/* Refused for good, in every way: it ends when the lease of that token must
+ * have. */
 static void a_refused_undoing_ends_with_the_ttl(void **state)
 {
     (void)state;
     struct script s = {0};
     add(&s, SHAKE "EXPECT SET k $t NX PX 200\n" UNDO_T OK);
-    for (int i = 0; i < 30; i++)
-        add(&s, "SEND -NOPERM no permissions to run 'eval'\\r\\n\n" UNDO_T);
+    for (int i = 0; i < 12; i++)
+        add(&s, REFUSED "EXPECT DELEX k IFEQ $t\n" REFUSED
+                        "EXPECT DELIFEQ k $t\n" REFUSED
+                        "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\n"
+                        "EXPECT PTTL k\nEXPECT EXISTS k\nEXPECT MULTI\n"
+                        REFUSED REFUSED REFUSED REFUSED REFUSED UNDO_T);
     struct rig r = rig_open(s.text, 'u', LATE);
     nxl_lock *lock = lock_of_name(r.client, "k", 200);
     int64_t start = test_now_ms();
@@ -119,6 +125,10 @@ static void a_refused_undoing_ends_with_the_ttl(void **state)
     assert_idle(r.client);
     assert_between(test_now_ms() - start, 200, 60 + 200 + 320 + slack_ms());
     assert_between(fake_count(r.fake, 0, "EVAL"), 3, 8);
+    assert_int_equal(
+        fake_count(r.fake, 0, "EVAL"), fake_count(r.fake, 0, "MULTI"));
+    assert_int_equal(fake_count(r.fake, -1, "DEL"), 0);
+    assert_int_equal(fake_connections(r.fake), 1);
     nxl_lock_free(lock);
     nxl_lock_free(r.lock);
     nxl_client_free(r.client);

@@ -4,6 +4,7 @@
 #include "rig.h"
 
 #define PARAMS "timeout_ms=500"
+#define REFUSED "SEND -NOPERM not now\\r\\n\n"
 #define KILL_7 "EXPECT CLIENT KILL ID 7\n"
 
 /* An acquire by the loop that ends unknown with its connection. */
@@ -209,31 +210,44 @@ static void unsure_is_repeated_for_the_ttl(void **state)
     }
 }
 
+/* ------------------------------------------------------------- adoption */
+
+#define WAYS_REFUSED                                                           \
+    REFUSED "EXPECT DELEX k IFEQ $t\n" REFUSED "EXPECT DELIFEQ k $t\n"         \
+    REFUSED "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\nEXPECT PTTL k\n"         \
+    "EXPECT EXISTS k\nEXPECT MULTI\n"                                          \
+    REFUSED REFUSED REFUSED REFUSED REFUSED
+
 /* The acquire had been applied, and its token is adopted: what is owed for it
  * must not delete what is held now. */
 static void an_adopted_token_is_forgiven(void **state)
 {
     (void)state;
-    struct rig r = rig_open(FLIGHT "SEND :7\\r\\n-NOPERM no info\\r\\n\n"
-                            "BULK a\nBULK b\nBULK c\n" SET_T
-                            "CLOSE\n" NEXT SHAKE UNDO_T
-                            "SEND -NOPERM not now\\r\\n\n"
-                            "EXPECT EVALSHA * 1 k\n"
-                            "SEND *2\\r\\n$36\\r\\n$t\\r\\n:30000\\r\\n\n"
-                            "WAIT-FOR later\n" EXTEND_T
-                            "SEND :30000\\r\\n\n" DROP_T ONE,
-        'u', PARAMS);
+    enum { TIMES = 4 };
+    struct script s = {0};
+    add(&s, NO_INFO SET_T "CLOSE\n" NEXT SHAKE);
+    for (int i = 0; i < TIMES; i++)
+        add(&s, UNDO_T WAYS_REFUSED);
+    add(&s, "TELL refused\nEXPECT EVALSHA * 1 k\n"
+            "SEND *2\\r\\n$36\\r\\n$t\\r\\n:30000\\r\\n\n"
+            "WAIT-FOR later\n" EXTEND_T "SEND :30000\\r\\n\n" DROP_T ONE);
+    struct rig r = rig_open(s.text, 'u', PARAMS);
     char token[64];
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
+    lose(&r);
     snprintf(token, sizeof token, "%s", nxl_lock_token(r.lock));
-    assert_ends(nxl_lock_adopt(r.lock, token), NXL_OK, 200);
-    int64_t adopted = test_now_ms(); /* the next undoing would be due at 20 */
-    while (test_now_ms() < adopted + 60)
-        test_pause_ms(5);
+    turn_until(r.client, fake_count(r.fake, 1, "MULTI") == TIMES);
+    assert_true(fake_await(r.fake, "refused"));
+    assert_int_equal(nxl_lock_adopt_start(r.lock, token), NXL_PENDING);
+    assert_int_equal(event_result(r.client, r.lock), NXL_OK);
+    int64_t adopted = test_now_ms(); /* it would be undone 160 ms later */
+    turn_until(r.client, test_now_ms() > adopted + 250);
+    assert_int_equal(fake_count(r.fake, 1, "EVAL"), TIMES);
     fake_signal(r.fake, "later");
-    assert_ends(nxl_lock_extend(r.lock, 0), NXL_OK, 200);
-    assert_int_equal(fake_count(r.fake, 1, "EVAL"), 1);
-    assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
+    assert_int_equal(nxl_lock_extend_start(r.lock, 0), NXL_PENDING);
+    assert_int_equal(event_result(r.client, r.lock), NXL_OK);
+    assert_int_equal(nxl_lock_release_start(r.lock), NXL_PENDING);
+    assert_int_equal(event_result(r.client, r.lock), NXL_OK);
+    assert_int_equal(fake_count(r.fake, 1, "EVAL"), TIMES);
     rig_close(&r);
 }
 

@@ -5,6 +5,12 @@
 
 #define PARAMS "timeout_ms=500"
 
+#define WATCH_K                                                                \
+    "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\nEXPECT PTTL k\n"                 \
+    "EXPECT EXISTS k\nEXPECT MULTI\n"
+#define DELEX_T "EXPECT DELEX k IFEQ $t\n"
+#define DELIFEQ_T "EXPECT DELIFEQ k $t\n"
+
 struct refusal {
     const char *error;
     int result;
@@ -55,6 +61,60 @@ static bool goes_elsewhere(const struct refusal *refusal)
            strncmp(e, "ASK", 3) == 0;
 }
 
+/* Another way may do what this one may not: the next one of the ladder is
+ * tried. Whoever may not SET may not lock by another command either. */
+static bool is_climbed(const struct refusal *refusal)
+{
+    return refusal->result == NXL_E_UNSUPPORTED ||
+           strncmp(refusal->error, "NOPERM", 6) == 0;
+}
+
+/* What the further ways are refused with: another class, other words. */
+static const char *stand_in(const struct refusal *refusal)
+{
+    return refusal->result == NXL_E_UNSUPPORTED
+               ? "SEND -NOPERM not by a stand-in either\\r\\n\n"
+               : "SEND -ERR unknown command 'stand-in'\\r\\n\n";
+}
+
+/* All of WATCH, GETRANGE, PTTL, EXISTS and MULTI. */
+static void add_refused_watch(struct script *s, const char *refused)
+{
+    add(s, WATCH_K "%s%s%s%s%s", refused, refused, refused, refused, refused);
+}
+
+/* The further ways of SET, extend, release and inspect, all refused. */
+static void add_ways(
+    struct script *s, char verb, const struct refusal *refusal)
+{
+    const char *refused = stand_in(refusal);
+
+    if (!is_climbed(refusal) ||
+        (verb == 'a' && refusal->result == NXL_E_DENIED))
+        return;
+    switch (verb) {
+    case 'a':
+        add(s, "EXPECT EVAL * 1 k $t 30000\n%s", refused);
+        break;
+    case 'e':
+        add_refused_watch(s, refused);
+        add(s,
+            "EXPECT PTTL k\nSEND :20000\\r\\n\n"
+            "EXPECT SET k $t IFEQ $t PX 30000\n%s",
+            refused);
+        break;
+    case 'r':
+        add(s, DELEX_T "%s" DELIFEQ_T "%s", refused, refused);
+        add_refused_watch(s, refused);
+        break;
+    default:
+        add(s,
+            "EXPECT PTTL k\nEXPECT GETRANGE k 0 511\nEXPECT EXISTS k\n"
+            "%s%s%s",
+            refused, refused, refused);
+    }
+}
+
 /* The server's words, but for a command's arguments: they may be secret. */
 static void assert_words(const struct rig *r, const struct refusal *refusal)
 {
@@ -65,6 +125,7 @@ static void assert_words(const struct rig *r, const struct refusal *refusal)
         *echo = '\0';
     assert_contains(nxl_lock_errmsg(r->lock), words);
     assert_null(strstr(nxl_lock_errmsg(r->lock), "with args"));
+    assert_null(strstr(nxl_lock_errmsg(r->lock), "stand-in"));
 }
 
 /* Words that no Redis server has may be a proxy's, after it had passed the
@@ -92,7 +153,9 @@ static void a_refused_try(void **state)
         if (refusal->result == NXL_E_SERVER)
             continue; /* see strange_words_are_undone */
         struct script s = {0};
-        add(&s, SHAKE SET_T "SEND -%s\\r\\n\n%s" WORKS, refusal->error,
+        add(&s, SHAKE SET_T "SEND -%s\\r\\n\n", refusal->error);
+        add_ways(&s, 'a', refusal);
+        add(&s, "%s" WORKS,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
         int64_t start = test_now_ms();
@@ -100,7 +163,9 @@ static void a_refused_try(void **state)
             &r, refusal, refusal->result, nxl_lock_acquire(r.lock, 0));
         assert_between(test_now_ms() - start, 0, 100);
         assert_works(r.lock);
-        assert_int_equal(fake_count(r.fake, -1, "EVAL"), 0);
+        /* The other way to acquire is one, too. */
+        assert_int_equal(fake_count(r.fake, -1, "EVAL"),
+            refusal->result == NXL_E_UNSUPPORTED);
         rig_close(&r);
     }
 }
@@ -115,6 +180,7 @@ static void a_refused_wait(void **state)
             continue; /* see strange_words_are_undone */
         struct script s = {0};
         add(&s, SHAKE SET_T "SEND -%s\\r\\n\n", refusal->error);
+        add_ways(&s, 'a', refusal);
         if (refusal->passes)
             add(&s,
                 "EXPECT SET k $u NX PX 30000\nEXPECT PTTL k\n"
@@ -182,10 +248,9 @@ static void a_refused_extension_changes_nothing(void **state)
         if (refusal->result == NXL_E_WRONG_TYPE)
             continue; /* says that the token does not stand there */
         struct script s = {0};
-        add(&s,
-            SHAKE GRANT EXTEND_T "SEND -%s\\r\\n\n%s" EXTEND_T
-                                 "SEND :30000\\r\\n\n" DROP_T ONE,
-            refusal->error,
+        add(&s, SHAKE GRANT EXTEND_T "SEND -%s\\r\\n\n", refusal->error);
+        add_ways(&s, 'e', refusal);
+        add(&s, "%s" EXTEND_T "SEND :30000\\r\\n\n" DROP_T ONE,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
@@ -224,8 +289,10 @@ static void a_refused_inspection(void **state)
     for (size_t i = 0; i < REFUSALS; i++) {
         const struct refusal *refusal = &refusals[i];
         struct script s = {0};
-        add(&s, SHAKE "EXPECT EVALSHA * 1 k\nSEND -%s\\r\\n\n%s" WORKS,
-            refusal->error,
+        add(&s, SHAKE "EXPECT EVALSHA * 1 k\nSEND -%s\\r\\n\n",
+            refusal->error);
+        add_ways(&s, 'i', refusal);
+        add(&s, "%s" WORKS,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
         nxl_holder holder = {.size = sizeof holder};
@@ -246,6 +313,7 @@ static void a_refused_release_is_owed(void **state)
             continue;
         struct script s = {0};
         add(&s, SHAKE GRANT DROP_T "SEND -%s\\r\\n\n", refusal->error);
+        add_ways(&s, 'r', refusal);
         add(&s, "%s" UNDO_T ONE WORKS,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
@@ -255,6 +323,54 @@ static void a_refused_release_is_owed(void **state)
         assert_works(r.lock);
         rig_close(&r);
     }
+}
+
+/* ------------------------------------------------- a transaction left open */
+
+#define TAKES_NONE "SEND -NOPERM first\\r\\n\n"
+#define OPENS(value)                                                           \
+    WATCH_K "SEND +OK\\r\\n\nBULK " value "\n"                                 \
+            "SEND :20000\\r\\n:1\\r\\n+OK\\r\\n\n"
+#define KEEPS                                                                  \
+    "EXPECT DISCARD\nSEND -NOPERM not to discard\\r\\n\nEXPECT-CLOSE\n" NEXT
+
+/* DISCARD is not allowed: all that follows would be queued, so nothing follows
+ * on this connection. */
+static void what_cannot_be_discarded_ends_the_connection(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(SHAKE GRANT EXTEND_T TAKES_NONE OPENS("other")
+        KEEPS SHAKE DROP_T ZERO WORKS, 'u', PARAMS);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+    assert_ends(nxl_lock_extend(r.lock, 0), NXL_LOST, 200);
+    assert_not_held(r.lock);
+    assert_ends(nxl_lock_release(r.lock), NXL_LOST, 200);
+    assert_works(r.lock);
+    rig_close(&r);
+
+    r = rig_open(SHAKE GRANT DROP_T TAKES_NONE DELEX_T TAKES_NONE DELIFEQ_T
+        TAKES_NONE OPENS("other") KEEPS SHAKE WORKS, 'u', PARAMS);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
+    assert_ends(nxl_lock_release(r.lock), NXL_LOST, 200);
+    assert_not_held(r.lock);
+    assert_works(r.lock);
+    rig_close(&r);
+}
+
+/* ... also when it is what is owed for an acquire that came late. */
+static void nor_does_a_debt_leave_one_open(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(SHAKE SET_T UNDO_T OK TAKES_NONE DELEX_T TAKES_NONE
+        DELIFEQ_T TAKES_NONE OPENS("other") KEEPS SHAKE WORKS,
+        'u', "timeout_ms=60");
+    assert_int_equal(acquire_by_loop(r.client, r.lock, 0), NXL_UNKNOWN);
+    assert_not_held(r.lock);
+    assert_idle(r.client);
+    assert_int_equal(acquire_by_loop(r.client, r.lock, 0), NXL_OK);
+    assert_int_equal(nxl_lock_release_start(r.lock), NXL_PENDING);
+    assert_int_equal(event_result(r.client, r.lock), NXL_OK);
+    rig_close(&r);
 }
 
 int main(void)
@@ -268,6 +384,8 @@ int main(void)
         cmocka_unit_test(another_type_is_not_ours),
         cmocka_unit_test(a_refused_inspection),
         cmocka_unit_test(a_refused_release_is_owed),
+        cmocka_unit_test(what_cannot_be_discarded_ends_the_connection),
+        cmocka_unit_test(nor_does_a_debt_leave_one_open),
     };
     return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);
 }

@@ -4,28 +4,29 @@
  * was asked and how the bytes behind it arrive:
  *
  *     letter  a, A    acquire; A asks for the time left too
- *             e, r    extend, release
+ *             e, r    extend, release; E, R on another connection from the
+ *                     third step on
  *             i, I    inspect; I compares with the token
  *             h ...   handshake: h plain, p password, u user, d database,
  *                     x user and database
  *     rest    sizes of the pieces, in turn: a digit is itself, 0 is ten, any
  *             other byte up to 64; none: all at once
  *
- * Each reply is held against a second reader, and the outcome against the
- * table of docs/wire.md, written down once more below.
+ * Each reply is held against a second reader, and what is sent and decided
+ * against the model of meaning.h: by one exchange after the other on the same
+ * connection, for as long as there are replies.
  */
 #include "net/reader.h"
 
 #include <stdlib.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/meaning.h"
 #include "fuzz/resp.h"
-#include "wire/classify.h"
-#include "wire/exchange.h"
 #include "wire/handshake.h"
 
-#define TOKEN "6f1c9b0e-8a53-4c1d-9e07-2b7f4d1a6c35@db7:41233:backup"
 #define REPLIES 64
+#define STEPS 16 /* of an exchange, at most */
 #define PIECES 400 /* the rest comes at once */
 /* Beyond it the reader may give up, which has its own tests. */
 #define BYTES_MAX (READER_BACKLOG / 2)
@@ -97,19 +98,24 @@ static void check_fault(enum fault fault)
     CHECK(fault > FAULT_NONE && fault < FAULT_CLASSES);
 }
 
-/* What an error means does not change by further words. */
-static enum fault class_of(struct slice error)
+/* What an error means does not change by further words, but by the first one
+ * of what EXEC was refused for. */
+static void check_class(const struct reply *reply)
 {
+    struct slice error = reply->bytes;
+    struct slice open =
+        slice_of("EXECABORT Transaction discarded because of:");
+
+    if (reply->kind != REPLY_ERROR || slice_equal(error, open))
+        return;
     enum fault fault = classify_error(error);
     char *longer = malloc(error.len + 2);
-
     check_fault(fault);
     CHECK(longer != NULL);
     memcpy(longer, error.data, error.len);
     memcpy(longer + error.len, " x", 2);
     CHECK(classify_error((struct slice){longer, error.len + 2}) == fault);
     free(longer);
-    return fault;
 }
 
 /* --------------------------------------------------------------- exchanges */
@@ -117,14 +123,14 @@ static enum fault class_of(struct slice error)
 static struct verb verb_of(char letter)
 {
     struct verb verb = {.kind = VERB_ACQUIRE,
-        .key = slice_of("key"),
+        .key = slice_of(KEY),
         .token = slice_of(TOKEN),
         .ttl_ms = 30000,
         .want_left = letter == 'A'};
 
-    if (letter == 'e')
+    if (letter == 'e' || letter == 'E')
         verb.kind = VERB_EXTEND;
-    else if (letter == 'r')
+    else if (letter == 'r' || letter == 'R')
         verb.kind = VERB_RELEASE;
     else if (letter == 'i' || letter == 'I')
         verb.kind = VERB_INSPECT;
@@ -133,150 +139,147 @@ static struct verb verb_of(char letter)
     return verb;
 }
 
-static bool is_number(const struct reply *reply, int64_t least)
+/* The words are those which decided; of what a stand-in said they may be
+ * left out. */
+static void check_text(const struct model *m, struct slice got)
 {
-    return reply->kind == REPLY_INTEGER && reply->integer >= least;
-}
+    struct slice text = m->outcome.text;
 
-static struct outcome decided(enum outcome_kind kind, int64_t left_ms)
-{
-    return (struct outcome){.kind = kind, .left_ms = left_ms};
-}
-
-static struct outcome broken(void)
-{
-    return (struct outcome){.kind = OUTCOME_FAULT,
-        .fault = FAULT_NOT_REDIS,
-        .unsure = true,
-        .left_ms = LEFT_UNKNOWN};
-}
-
-/* An error never means yes; it means no where the key cannot hold the token. */
-static struct outcome refused(const struct verb *verb, struct slice error)
-{
-    enum fault fault = class_of(error);
-
-    if (fault == FAULT_WRONG_TYPE && verb->kind != VERB_ACQUIRE &&
-        verb->token.len > 0)
-        return decided(OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    return (struct outcome){.kind = OUTCOME_FAULT,
-        .fault = fault,
-        .unsure = fault == FAULT_SERVER,
-        .left_ms = LEFT_UNKNOWN};
-}
-
-static struct outcome inspected(
-    const struct verb *verb, const struct reply *reply)
-{
-    bool compare = verb->token.len > 0;
-    const struct reply *item = reply->items;
-
-    if (reply->kind != REPLY_ARRAY || (reply->count != 0 && reply->count != 2))
-        return broken();
-    if (reply->count == 0)
-        return decided(compare ? OUTCOME_NOT_MINE : OUTCOME_FREE, LEFT_UNKNOWN);
-    if (item[0].kind != REPLY_STRING || !is_number(&item[1], -2))
-        return broken();
-    int64_t left = item[1].integer == -2 ? 0 : item[1].integer;
-    if (compare && !slice_equal(item[0].bytes, verb->token))
-        return decided(OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    struct outcome o = decided(compare ? OUTCOME_MINE : OUTCOME_SEEN, left);
-    if (!compare)
-        o.value = item[0].bytes;
-    return o;
-}
-
-/* What the reply to the verb's own command means. */
-static struct outcome meaning(
-    const struct verb *verb, const struct reply *reply)
-{
-    if (reply->kind == REPLY_ERROR)
-        return refused(verb, reply->bytes);
-    switch (verb->kind) {
-    case VERB_ACQUIRE:
-        if (reply->kind == REPLY_STATUS && reply->bytes.len == 2 &&
-            memcmp(reply->bytes.data, "OK", 2) == 0)
-            return decided(OUTCOME_GRANTED, LEFT_UNKNOWN);
-        return reply->kind == REPLY_NIL ? decided(OUTCOME_BUSY, LEFT_UNKNOWN)
-                                        : broken();
-    case VERB_EXTEND:
-        if (!is_number(reply, -2))
-            return broken();
-        return reply->integer == -2
-                   ? decided(OUTCOME_NOT_MINE, LEFT_UNKNOWN)
-                   : decided(OUTCOME_MINE, reply->integer);
-    case VERB_RELEASE:
-        if (!is_number(reply, 0) || reply->integer > 1)
-            return broken();
-        return decided(
-            reply->integer == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE,
-            LEFT_UNKNOWN);
-    default:
-        return inspected(verb, reply);
+    if (got.len == 0 && m->tried > 0)
+        return;
+    if (text.len > 0 && (slice_starts(text, "EXECABORT ") ||
+                            m->outcome.fault == FAULT_NOT_REDIS)) {
+        CHECK(got.len >= 9 && memcmp(got.data, text.data, 9) == 0);
+        return;
     }
+    CHECK(got.len == text.len || (got.len < text.len && got.len >= 512));
+    CHECK(got.len == 0 || memcmp(got.data, text.data, got.len) == 0);
 }
 
-/* The reply to PTTL: it may add the time left, or show that replies and
- * commands do not match. */
-static void add_time(struct outcome *o, const struct reply *reply)
+static void check_outcome(const struct model *m, const struct outcome *a)
 {
-    if (is_number(reply, -2)) {
-        if (o->kind == OUTCOME_BUSY)
-            o->left_ms = reply->integer == -2 ? 0 : reply->integer;
-    } else if (reply->kind != REPLY_ERROR) {
-        *o = broken();
-    }
-}
+    const struct outcome *b = &m->outcome;
 
-static void check_outcome(const struct outcome *a, const struct outcome *b)
-{
     CHECK(a->kind == b->kind && a->fault == b->fault);
     CHECK(a->unsure == b->unsure);
     if (a->kind == OUTCOME_FAULT) {
         check_fault(a->fault);
-        CHECK(a->text.len <= READER_TEXT);
+        check_text(m, a->text);
         return;
     }
     CHECK(a->left_ms == b->left_ms && a->left_ms >= LEFT_UNKNOWN);
     CHECK(slice_equal(a->value, b->value));
 }
 
-/* True when the server decided something, told in *kind. */
-static bool exchange(struct feed *f, char letter, struct buf *out)
-{
-    struct verb verb = verb_of(letter);
-    struct exchange x;
-    enum exchange_next next;
-    unsigned steps = 0;
+/* One step to a server and its replies. */
+struct step {
+    struct told told[EXCHANGE_REPLIES];
+    unsigned count;
+};
 
-    exchange_begin(&x, &verb, NULL);
-    do {
-        const struct reply *reply;
-        struct outcome expected;
-        CHECK(exchange_encode(&x, out) == (verb.want_left ? 2 : 1));
-        CHECK(++steps <= 2);
-        reply = next_reply(f);
+/* Whatever the model says: a key is deleted only behind a MULTI that was
+ * accepted and a value that was the token, on the same connection. */
+static void check_delete(const struct buf *out, const struct step *before)
+{
+    const struct told *told = before->told;
+
+    if (memmem(buf_head(out), buf_len(out), "$3\r\nDEL\r\n", 9) == NULL)
+        return;
+    CHECK(before->count == 5 && told[4].reply.kind == REPLY_STATUS);
+    CHECK(slice_equal(told[4].reply.bytes, slice_of("OK")));
+    CHECK(told[1].reply.kind == REPLY_STRING);
+    CHECK(slice_equal(told[1].reply.bytes, slice_of(TOKEN)));
+}
+
+static void check_said(const struct model *m, struct exchange *x,
+    struct ladder *ladder, const struct step *before)
+{
+    struct buf out = {0}, expected = {0};
+    unsigned due = exchange_encode(x, ladder, &out);
+
+    CHECK(due > 0 && due == model_says(m, &expected) && x->due == due);
+    CHECK(due <= EXCHANGE_REPLIES);
+    check_delete(&out, before);
+    CHECK(buf_len(&out) == buf_len(&expected));
+    CHECK(memcmp(buf_head(&out), buf_head(&expected), buf_len(&out)) == 0);
+    CHECK((ladder->alone == x) == (model_way(m) == WATCH));
+    buf_free(&out);
+    buf_free(&expected);
+}
+
+/* All replies to what was said. False: there are no more. */
+static bool take_replies(struct feed *f, struct exchange *x, struct step *step,
+    enum exchange_next *next)
+{
+    unsigned due = x->due;
+
+    for (step->count = 0; step->count < due; step->count++) {
+        struct told *told = &step->told[step->count];
+        const struct reply *reply = next_reply(f);
         if (reply == NULL)
             return false;
-        bool again = reply->kind == REPLY_ERROR && steps == 1 &&
-                     verb.kind != VERB_ACQUIRE &&
-                     error_is_noscript(reply->bytes);
-        expected = meaning(&verb, &f->second.reply);
-        next = exchange_reply(&x, reply);
-        CHECK((next == EXCHANGE_AGAIN) == again);
-        if (next == EXCHANGE_WAIT) {
-            CHECK(verb.want_left);
-            reply = next_reply(f);
-            if (reply == NULL)
-                return false;
-            add_time(&expected, &f->second.reply);
-            next = exchange_reply(&x, reply);
-            CHECK(next == EXCHANGE_DONE);
+        check_class(reply);
+        told->reply = f->second.reply;
+        memcpy(told->items, f->second.items, sizeof(told->items));
+        if (told->reply.kind == REPLY_ARRAY)
+            told->reply.items = told->items;
+        *next = exchange_reply(x, reply);
+        CHECK((*next == EXCHANGE_WAIT) == (step->count < due - 1));
+    }
+    return true;
+}
+
+/* An exchange on a connection of which *at is known. False: no reply was left
+ * for it. */
+static bool exchange(struct feed *f, char letter, struct ladder *ladder,
+    unsigned *at, bool *good)
+{
+    struct model m = {.verb = verb_of(letter)};
+    struct step step = {.count = 0};
+    struct exchange x;
+    bool over = false;
+
+    model_begin(&m, *at);
+    exchange_begin(&x, &m.verb, NULL);
+    for (unsigned steps = 1; !over; steps++) {
+        enum exchange_next next = EXCHANGE_WAIT;
+        CHECK(steps <= STEPS);
+        if (steps == 3 && (letter == 'E' || letter == 'R')) {
+            ladder_begin(ladder);
+            model_begin(&m, *at = 0);
+            step.count = 0;
         }
-        if (next == EXCHANGE_DONE)
-            check_outcome(&x.outcome, &expected);
-    } while (next != EXCHANGE_DONE);
-    return x.outcome.kind != OUTCOME_FAULT;
+        check_said(&m, &x, ladder, &step);
+        if (!take_replies(f, &x, &step, &next))
+            return false;
+        over = model_judge(
+            &m, step.told, &x.outcome, next == EXCHANGE_AGAIN);
+        CHECK((next == EXCHANGE_DONE) == over);
+    }
+    check_outcome(&m, &x.outcome);
+    CHECK(x.stuck == m.stuck);
+    if (m.settled)
+        *at = m.at;
+    CHECK(ladder->at[m.verb.kind] == *at && ladder->alone == NULL);
+    *good = x.outcome.kind != OUTCOME_FAULT;
+    return true;
+}
+
+/* As many as there are replies for. True when the first one's server decided
+ * something. */
+static bool exchanges(struct feed *f, char letter)
+{
+    struct ladder ladder = {.connection = 7};
+    bool good = false, later;
+    unsigned at = 0;
+
+    if (!exchange(f, letter, &ladder, &at, &good))
+        return false;
+    for (unsigned i = 0; i < REPLIES; i++) {
+        if (!exchange(f, letter, &ladder, &at, &later))
+            break;
+    }
+    return good;
 }
 
 /* -------------------------------------------------------------- handshakes */
@@ -304,12 +307,6 @@ static void check_facts(const struct facts *f, struct slice said)
     CHECK(f->run_id[0] == '\0' || memmem(said.data, said.len, "run_id:", 7));
 }
 
-static bool is_ok(const struct reply *reply)
-{
-    return reply->kind == REPLY_STATUS &&
-           slice_equal(reply->bytes, slice_of("OK"));
-}
-
 static bool shake_hands(struct feed *f, char letter, struct buf *out)
 {
     struct credentials who = {.db = letter == 'd' || letter == 'x' ? 3 : 0};
@@ -326,7 +323,7 @@ static bool shake_hands(struct feed *f, char letter, struct buf *out)
     if (letter == 'u' || letter == 'x')
         who.user = slice_of("somebody");
     unsigned due = handshake_begin(&h, &who, out);
-    CHECK(due == must_be_ok + 2 + SCRIPTS);
+    CHECK(due == must_be_ok + 2 + SCRIPTS_LOADED);
     CHECK(handshake_is_plain(&who) == (must_be_ok == 0));
     for (unsigned i = 0; next == HANDSHAKE_WAIT; i++) {
         const struct reply *reply = next_reply(f);
@@ -336,7 +333,8 @@ static bool shake_hands(struct feed *f, char letter, struct buf *out)
         next = handshake_reply(&h, reply, &fault);
         check_facts(&h.facts, said);
         CHECK(next != HANDSHAKE_DONE || i == due - 1);
-        CHECK(next == HANDSHAKE_FAILED || i >= must_be_ok || is_ok(reply));
+        CHECK(next == HANDSHAKE_FAILED || i >= must_be_ok ||
+              is_status(reply, "OK"));
     }
     if (next == HANDSHAKE_FAILED)
         check_fault(fault);
@@ -355,8 +353,8 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
     struct buf out = {0};
 
     CHECK(f.reader != NULL);
-    bool good = strchr("aAeriI", letter) != NULL
-                    ? exchange(&f, letter, &out)
+    bool good = strchr("aAeErRiI", letter) != NULL
+                    ? exchanges(&f, letter)
                     : shake_hands(&f, letter, &out);
     for (unsigned i = 0; i < REPLIES && next_reply(&f) != NULL; i++)
         continue;
@@ -367,7 +365,7 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char letters[] = "aAeriIhpudx";
+    static const char letters[] = "aAeErRiIhpudx";
     char *text = fuzz_expand(data, size, BYTES_MAX, &size);
     const char *end = memchr(text, '\n', size);
     struct slice sizes = {text, 0}, bytes = {text + size, 0};

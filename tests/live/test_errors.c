@@ -346,31 +346,40 @@ static void scripts_vanish_all_the_time(void **state)
     end(lock, client);
 }
 
+/* Newer servers compare without scripts and WATCH. */
+static bool known(int rc, nxl_lock *lock, const char *url)
+{
+    if (rc == NXL_OK)
+        return true;
+    assert_result(rc, NXL_E_UNSUPPORTED, lock);
+    assert_told(lock, url, "'EVALSHA'", "with scripts or");
+    return false;
+}
+
 static void missing_commands_are_named(void **state)
 {
     (void)state;
     struct redis bare;
     redis_start(&bare, "--rename-command", "EVALSHA", "", "--rename-command",
-        "EVAL", "", "--rename-command", "SETNX", "", NULL);
+        "EVAL", "", "--rename-command", "WATCH", "", NULL);
     nxl_client *client = client_at(bare.unix_url);
     nxl_lock *lock = new_lock(client, "job", 300);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     uint64_t deadline = nxl_lock_deadline(lock);
-    assert_result(nxl_lock_extend(lock, 9000), NXL_E_UNSUPPORTED, lock);
-    assert_told(lock, bare.unix_url, "'EVALSHA'", "with scripts is needed");
-    assert_int_equal(nxl_lock_deadline(lock), deadline);
-    assert_result(nxl_lock_release(lock), NXL_E_UNSUPPORTED, lock);
-    assert_told(lock, bare.unix_url, "'EVALSHA'", "with scripts is needed");
+    if (!known(nxl_lock_extend(lock, 900), lock, bare.unix_url))
+        assert_int_equal(nxl_lock_deadline(lock), deadline);
+    (void)known(nxl_lock_release(lock), lock, bare.unix_url);
     assert_false(nxl_lock_held(lock));
     assert_eventually(!redis_exists(&bare, "job"));
     end(lock, client);
     redis_stop(&bare);
 
-    redis_start(&bare, "--rename-command", "SET", "", NULL);
+    redis_start(&bare, "--rename-command", "SET", "", "--rename-command",
+        "EVAL", "", NULL);
     client = client_at(bare.unix_url);
     lock = new_lock(client, "job", 300);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNSUPPORTED, lock);
-    assert_told(lock, bare.unix_url, "'SET'", "2.6.12");
+    assert_told(lock, bare.unix_url, "'SET'", "Redis 2.6");
     end(lock, client);
     redis_stop(&bare);
 }

@@ -89,6 +89,9 @@ static const struct {
     {FAULT_DENIED,
         "DENIED Redis is running in protected mode because protected mode "
         "is enabled"},
+    {FAULT_DENIED,
+        "EXECABORT Transaction discarded because of: NOPERM this user has no "
+        "permissions to run the 'exec' command"},
     /* keys of another type */
     {FAULT_WRONG_TYPE,
         "WRONGTYPE Operation against a key holding the wrong kind of value"},
@@ -155,6 +158,10 @@ static const struct {
         "KILL or SHUTDOWN NOSAVE."},
     {FAULT_RETRY,
         "EXECABORT Transaction discarded because of previous errors."},
+    {FAULT_RETRY,
+        "EXECABORT Transaction discarded because of previous errors. NOPERM"},
+    {FAULT_RETRY, "EXECABORT Transaction discarded because of:NOPERM x"},
+    {FAULT_RETRY, "EXECABORT Transaction discarded because of: BUSY x"},
     {FAULT_RETRY, "TRYAGAIN Multiple keys request during rehashing of slot"},
     {FAULT_RETRY, "CLUSTERDOWN The cluster is down"},
     {FAULT_RETRY, "ERR max number of clients reached"},
@@ -180,6 +187,8 @@ static const struct {
     {FAULT_SERVER, MID "not READONLY but worse"},
     {FAULT_SERVER, MID "-READONLYX"},
     {FAULT_ELSEWHERE, MID "-READONLYX -READONLY y"},
+    {FAULT_SERVER, "EXECABORT Transaction discarded because of: "},
+    {FAULT_SERVER, "EXECABORT Transaction discarded because of: x NOPERM"},
     {FAULT_ELSEWHERE, "READONLY"},
     {FAULT_FULL, MID "-OOM"},
 };

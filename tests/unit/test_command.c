@@ -120,7 +120,7 @@ static void test_small_commands(void **state)
     struct buf out = {0};
 
     (void)state;
-    assert_true(command_pttl(&out, slice_of("k")));
+    assert_true(command_on_key(&out, "PTTL", slice_of("k")));
     assert_text(&out, "*2\r\n$4\r\nPTTL\r\n$1\r\nk\r\n");
     assert_true(command_client_kill(&out, 1234567890123));
     assert_text(&out, "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n"

@@ -5,78 +5,8 @@
  */
 #include "support/test.h"
 
-#include "base/deadline.h"
-#include "net/debt.h"
 #include "support/alloc.h"
-
-#define START UINT64_C(5000000000)
-#define TTL_MS 3000
-#define TTL (TTL_MS * NS_PER_MS)
-#define TOKEN "6f1d7c1e-0000-4000-8000-0123456789ab"
-#define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-
-static struct conn conn;
-static struct facts facts; /* of the connection there is now */
-static struct debt *debt;
-
-static int set_up(void **state)
-{
-    (void)state;
-    conn = (struct conn){.fd = -1};
-    facts = (struct facts){.client_id = 9};
-    memcpy(facts.run_id, RUN_A, sizeof facts.run_id);
-    debt = debt_new(slice_of("key"), 64);
-    return debt == NULL;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    debt_free(debt);
-    debt = NULL;
-    conn_free(&conn);
-    return 0;
-}
-
-static void owe(bool may_come)
-{
-    debt_incur(debt, slice_of(TOKEN), TTL_MS, may_come, START);
-}
-
-static bool answered(int64_t number, uint64_t now)
-{
-    struct reply reply = {.kind = REPLY_INTEGER, .integer = number};
-    return debt_answered(debt, &reply, now);
-}
-
-static bool refused(uint64_t now)
-{
-    struct reply reply = {.kind = REPLY_ERROR, .bytes = slice_of("ERR no")};
-    return debt_answered(debt, &reply, now);
-}
-
-/* Sends what is due at now; what went, as text (zero bytes do not occur). */
-static const char *sent(uint64_t now)
-{
-    static char text[4096];
-    conn.slots.first = conn.slots.count = 0;
-    buf_clear(&conn.out);
-    assert_true(debt_send(debt, &conn, &facts, now));
-    assert_int_equal(debt->state, DEBT_SENT);
-    assert_true(buf_len(&conn.out) < sizeof text);
-    memcpy(text, buf_head(&conn.out), buf_len(&conn.out));
-    text[buf_len(&conn.out)] = '\0';
-    return text;
-}
-
-/* The debt's acquire went on a connection that is gone: client 7 of A. */
-static void owe_after_a_cut(void)
-{
-    owe(true);
-    debt->exact = true;
-    debt_cut_off(debt, 7, RUN_A, START);
-}
+#include "unit/debt_rig.h"
 
 static void a_record_has_room_for_all(void **state)
 {
@@ -231,7 +161,7 @@ static void only_the_same_process_is_asked_to_kill(void **state)
     assert_null(strstr(sent(START), "KILL"));
     debt->old_client = 7;
     conn.slots.first = conn.slots.count = 0;
-    assert_true(debt_send(debt, &conn, NULL, START));
+    assert_true(debt_send(debt, &conn, &ladder, NULL, START));
     assert_int_equal(conn.slots.count, 1);
     debt->may_come = false;
     assert_null(strstr(sent(START), "KILL"));
@@ -336,7 +266,7 @@ static void no_memory_leaves_nothing_half_sent(void **state)
         conn_free(&conn);
         assert_true(buf_append(&conn.out, "before", 6));
         alloc_fail_at(n);
-        bool went = debt_send(debt, &conn, &facts, START);
+        bool went = debt_send(debt, &conn, &ladder, &facts, START);
         bool failed = alloc_stop();
         if (!failed) {
             assert_true(went);
@@ -352,8 +282,6 @@ static void no_memory_leaves_nothing_half_sent(void **state)
         debt->next_try = START;
     }
 }
-
-#define debt_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {

@@ -287,6 +287,9 @@ static const struct row rows[] = {
         "as arguments"},
     {"", "ACL: key", R8_0, V9_1, DENIED,
         "NOPERM No permissions to access a key"},
+    {"", "ACL: EXEC", R7_0, R7_0, DENIED,
+        "EXECABORT Transaction discarded because of: NOPERM this user has no "
+        "permissions to run the 'exec' command"},
     {"", "ACL: EVAL DEL", R6_0, R6_0, DENIED,
         IN_2_8 "The user executing the script can't run this command or "
                "subcommand"},

@@ -49,7 +49,7 @@ static void assert_fails(
 static void assert_loads(struct handshake *h, struct reply reply)
 {
     enum fault fault = FAULT_NONE;
-    for (int i = 0; i < SCRIPTS - 1; i++)
+    for (int i = 0; i < SCRIPTS_LOADED - 1; i++)
         assert_waits(h, reply);
     assert_int_equal(handshake_reply(h, &reply, &fault), HANDSHAKE_DONE);
     assert_int_equal(fault, FAULT_NONE);
@@ -57,7 +57,7 @@ static void assert_loads(struct handshake *h, struct reply reply)
 
 static void append_loads(struct buf *expected)
 {
-    for (int i = 0; i < SCRIPTS; i++) {
+    for (int i = 0; i < SCRIPTS_LOADED; i++) {
         char text[2048];
         int len = snprintf(text, sizeof text,
             "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
@@ -94,10 +94,11 @@ static void test_bytes(void **state)
     static const char empty_auth[] = "*2\r\n$4\r\nAUTH\r\n$0\r\n\r\n";
 
     (void)state;
-    assert_flight(&nobody, 2 + SCRIPTS, "", 0);
-    assert_flight(&secret, 3 + SCRIPTS, auth, sizeof auth - 1);
-    assert_flight(&full, 4 + SCRIPTS, both, sizeof both - 1);
-    assert_flight(&empty, 3 + SCRIPTS, empty_auth, sizeof empty_auth - 1);
+    assert_flight(&nobody, 2 + SCRIPTS_LOADED, "", 0);
+    assert_flight(&secret, 3 + SCRIPTS_LOADED, auth, sizeof auth - 1);
+    assert_flight(&full, 4 + SCRIPTS_LOADED, both, sizeof both - 1);
+    assert_flight(
+        &empty, 3 + SCRIPTS_LOADED, empty_auth, sizeof empty_auth - 1);
 }
 
 static void test_plain(void **state)
@@ -116,7 +117,7 @@ static void test_redis(void **state)
     struct handshake h;
 
     (void)state;
-    begin(&h, &full, 4 + SCRIPTS);
+    begin(&h, &full, 4 + SCRIPTS_LOADED);
     assert_int_equal(h.facts.uptime_s, -1);
     assert_waits(&h, words(REPLY_STATUS, "OK"));
     assert_waits(&h, words(REPLY_STATUS, "OK"));
@@ -146,7 +147,7 @@ static struct facts facts_of(struct slice info)
     struct handshake h;
     struct reply reply = {.kind = REPLY_STRING, .bytes = info};
 
-    begin(&h, &nobody, 2 + SCRIPTS);
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_waits(&h, integer(1));
     assert_waits(&h, reply);
     return h.facts;
@@ -217,7 +218,7 @@ static void test_info_that_is_cut(void **state)
         struct handshake h;
         struct reply info = words(REPLY_STRING, texts[i]);
         info.cut = true;
-        begin(&h, &nobody, 2 + SCRIPTS);
+        begin(&h, &nobody, 2 + SCRIPTS_LOADED);
         assert_waits(&h, integer(1));
         assert_waits(&h, info);
         assert_string_equal(h.facts.run_id, i < 2 ? "ab" : "");
@@ -261,7 +262,7 @@ static void test_auth_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct handshake h;
-        begin(&h, &secret, 3 + SCRIPTS);
+        begin(&h, &secret, 3 + SCRIPTS_LOADED);
         assert_fails(&h, words(REPLY_ERROR, cases[i].error), cases[i].fault);
     }
 }
@@ -272,13 +273,13 @@ static void test_select_refused(void **state)
     struct credentials db = {.db = 99};
 
     (void)state;
-    begin(&h, &db, 3 + SCRIPTS);
+    begin(&h, &db, 3 + SCRIPTS_LOADED);
     assert_fails(
         &h, words(REPLY_ERROR, "ERR DB index is out of range"), FAULT_SERVER);
-    begin(&h, &db, 3 + SCRIPTS);
+    begin(&h, &db, 3 + SCRIPTS_LOADED);
     assert_fails(&h, words(REPLY_ERROR, "NOAUTH Authentication required."),
         FAULT_DENIED);
-    begin(&h, &full, 4 + SCRIPTS);
+    begin(&h, &full, 4 + SCRIPTS_LOADED);
     assert_waits(&h, words(REPLY_STATUS, "OK"));
     assert_fails(&h, words(REPLY_ERROR, "NOPERM x"), FAULT_DENIED);
 }
@@ -296,7 +297,7 @@ static void test_the_rest_may_be_refused(void **state)
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         struct handshake h;
         struct reply error = words(REPLY_ERROR, errors[i]);
-        begin(&h, &nobody, 2 + SCRIPTS);
+        begin(&h, &nobody, 2 + SCRIPTS_LOADED);
         assert_waits(&h, error);
         assert_waits(&h, error);
         assert_loads(&h, error);
@@ -312,7 +313,7 @@ static void test_loading(void **state)
     struct handshake h;
 
     (void)state;
-    begin(&h, &nobody, 2 + SCRIPTS);
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_waits(&h, words(REPLY_ERROR, "LOADING Redis is loading"));
     assert_true(h.facts.loading);
     assert_false(h.facts.info_refused);
@@ -323,10 +324,10 @@ static void test_farewell(void **state)
     struct handshake h;
 
     (void)state;
-    begin(&h, &nobody, 2 + SCRIPTS);
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_fails(&h, words(REPLY_ERROR, "ERR max number of clients reached"),
         FAULT_RETRY);
-    begin(&h, &nobody, 2 + SCRIPTS);
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_fails(&h,
         words(REPLY_ERROR, "DENIED Redis is running in protected mode"),
         FAULT_DENIED);
@@ -338,16 +339,16 @@ static void test_impossible_replies(void **state)
     struct handshake h;
 
     (void)state;
-    begin(&h, &secret, 3 + SCRIPTS);
+    begin(&h, &secret, 3 + SCRIPTS_LOADED);
     assert_fails(&h, integer(1), FAULT_NOT_REDIS);
-    begin(&h, &secret, 3 + SCRIPTS);
+    begin(&h, &secret, 3 + SCRIPTS_LOADED);
     assert_fails(&h, words(REPLY_STATUS, "QUEUED"), FAULT_NOT_REDIS);
-    begin(&h, &nobody, 2 + SCRIPTS);
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_fails(&h, words(REPLY_STATUS, "OK"), FAULT_NOT_REDIS);
-    begin(&h, &nobody, 2 + SCRIPTS);
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_waits(&h, integer(1));
     assert_fails(&h, nil, FAULT_NOT_REDIS);
-    begin(&h, &nobody, 2 + SCRIPTS);
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_waits(&h, integer(1));
     assert_waits(&h, words(REPLY_STRING, ""));
     assert_fails(&h, integer(1), FAULT_NOT_REDIS);

@@ -119,7 +119,6 @@ static void a_release_without_its_script_is_tried_again(void **state)
     assert_false(rig_abandon(0, true));
     assert_null(rig_reply(NOSCRIPT));
     assert_int_equal(rig_debts(), 1);
-    rig.now = server_deadline(&rig.s);
     rig_push();
     assert_eval(rig_said(), 1);
     assert_null(rig_reply(":1\r\n"));

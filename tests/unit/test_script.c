@@ -67,8 +67,9 @@ static void test_rules_of_the_house(void **state)
     (void)state;
     for (int i = 0; i < SCRIPTS; i++) {
         const char *body = scripts[i].body.data;
-        assert_non_null(
-            strstr(body, "redis.call('GETRANGE', KEYS[1], '0', '511')"));
+        if (i != SCRIPT_ACQUIRE) /* which compares nothing */
+            assert_non_null(
+                strstr(body, "redis.call('GETRANGE', KEYS[1], '0', '511')"));
         for (size_t k = 0; k < sizeof forbidden / sizeof forbidden[0]; k++)
             if (strstr(body, forbidden[k]) != NULL)
                 fail_msg("%s has %s", scripts[i].name, forbidden[k]);

@@ -41,7 +41,7 @@ static void the_first_handshake_goes_alone(void **state)
     const char *said = rig_said();
     assert_contains(said, "CLIENT\r\n");
     assert_contains(said, "INFO\r\n");
-    assert_int_equal(rig_count(said, "LOAD\r\n"), SCRIPTS);
+    assert_int_equal(rig_count(said, "LOAD\r\n"), SCRIPTS_LOADED);
     assert_null(strstr(said, "SET\r\n"));
     assert_null(strstr(said, "AUTH"));
     rig_send_handshake(7, RIG_RUN_ID);

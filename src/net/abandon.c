@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Giving up. Keeps: whatever a request may have done, or may still do, at the
+ * server although nobody wants it is owed from then on; and a connection is
+ * never left with a transaction open.
+ */
+#include "net/request.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+
+void request_discard(struct server *s, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, 1) || !exchange_discard(&c->out)) {
+        s->ended = FAULT_SYSTEM;
+        return;
+    }
+    slots_push(&c->slots,
+        (struct slot){SLOT_DROPPED, NULL, now, buf_len(&c->out) - before});
+    c->dropped++;
+}
+
+static void owe(struct server *s, struct debt *d, const struct verb *verb,
+    bool may_come, uint64_t now)
+{
+    debt_incur(d, verb->token, verb->ttl_ms, may_come, now);
+    list_append(&s->debts, &d->node);
+    list_append(&s->owed, &d->owed);
+}
+
+static struct debt *take_spare(struct request *r)
+{
+    struct debt *d = r->spare;
+    r->spare = NULL;
+    return d;
+}
+
+/* Drops the listeners of r's slots; the first one that is left belongs to a
+ * debt from now on, if there is one. */
+static void drop_slots(struct server *s, struct request *r, size_t index,
+    struct debt *d, enum slot_kind first)
+{
+    for (size_t i = index; i < s->conn.slots.count; i++) {
+        struct slot *slot = slots_at(&s->conn.slots, i);
+        if (slot->owner != r || slot->kind != SLOT_REQUEST)
+            return;
+        slot->kind = i == index ? first : SLOT_DROPPED;
+        slot->owner = i == index ? d : NULL;
+        s->conn.dropped += slot->kind == SLOT_DROPPED;
+    }
+}
+
+static bool abandon_sent(
+    struct server *s, struct request *r, bool undo, uint64_t now)
+{
+    struct slots *slots = &s->conn.slots;
+    const struct verb *verb = r->exchange.verb;
+    /* The first of two replies may have come, and taken its slot away. */
+    uint64_t number = later(r->slot, slots->popped);
+    size_t index = (size_t)(number - slots->popped);
+    bool opened = exchange_leave(&r->exchange);
+    bool all_to_go = number >= s->conn.unsent;
+    r->state = REQUEST_IDLE;
+    if (all_to_go) {
+        conn_withdraw(&s->conn, number, r->exchange.due);
+        if (opened && r->exchange.step > 0)
+            request_discard(s, now);
+        if (undo && verb->kind == VERB_RELEASE && r->spare)
+            owe(s, take_spare(r), verb, false, now);
+        return true;
+    }
+    struct debt *d =
+        undo && guarded(GUARD_LATE_UNDO) ? take_spare(r) : NULL;
+    if (d && verb->kind == VERB_ACQUIRE) {
+        /* After the first of two replies nothing can come later. */
+        bool answered = slots_at(slots, index)->bytes == 0;
+        owe(s, d, verb, !answered, now);
+        d->exact = true;
+        drop_slots(s, r, index, answered ? NULL : d, SLOT_DROPPED);
+        if (!s->ladder.alone)
+            debt_send(d, &s->conn, &s->ladder, NULL, now);
+    } else if (d && exchange_compares(&r->exchange)) {
+        /* The release on its way is itself the compare-and-delete. */
+        owe(s, d, verb, false, now);
+        d->state = DEBT_SENT;
+        list_remove(&d->owed);
+        exchange_hand_over(&r->exchange, &d->exchange, &d->verb);
+        drop_slots(s, r, index, d, SLOT_DEBT);
+    } else {
+        if (d)
+            owe(s, d, verb, false, now);
+        drop_slots(s, r, index, NULL, SLOT_DROPPED);
+    }
+    if (opened)
+        request_discard(s, now);
+    return false;
+}
+
+/* r has been answered, or has failed. */
+static bool undo_ended(struct server *s, struct request *r, uint64_t now)
+{
+    const struct verb *verb = r->exchange.verb;
+    bool never_left = r->sent_at == 0;
+    bool acquire = verb->kind == VERB_ACQUIRE;
+    if (r->spare && !(acquire && never_left) && guarded(GUARD_DEBTS)) {
+        struct debt *d = take_spare(r);
+        owe(s, d, verb, acquire && r->cut, now);
+        if (d->may_come) {
+            d->exact = true;
+            debt_cut_off(d, r->cut_client, r->cut_run_id, now);
+        }
+    }
+    return never_left || !r->unsure;
+}
+
+bool server_abandon(
+    struct server *s, struct request *r, bool undo, uint64_t now)
+{
+    if (r->state == REQUEST_SENT)
+        return abandon_sent(s, r, undo, now);
+    if (r->state != REQUEST_IDLE)
+        list_remove(&r->node);
+    r->state = REQUEST_IDLE;
+    return undo ? undo_ended(s, r, now) : r->sent_at == 0;
+}
+
+void server_owe(struct server *s, struct debt *debt, struct slice token,
+    uint32_t ttl_ms, uint64_t now)
+{
+    debt_incur(debt, token, ttl_ms, false, now);
+    list_append(&s->debts, &debt->node);
+    list_append(&s->owed, &debt->owed);
+}
+
+bool server_forgive(struct server *s, struct slice key, struct slice token)
+{
+    struct list *node = s->debts.next, *next;
+    bool none_left = true;
+    for (; node != &s->debts; node = next) {
+        next = node->next;
+        struct debt *d = list_entry(node, struct debt, node);
+        if (!slice_equal(d->verb.key, key) ||
+            !slice_equal(d->verb.token, token))
+            continue;
+        if (d->state == DEBT_OWED && d->until != NEVER)
+            debt_free(d);
+        else /* it is on its way, or its acquire has a slot still */
+            none_left = false;
+    }
+    return none_left;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rung of scripts: EVALSHA, and EVAL with the text when the server has
+ * not got it (any more). Keeps: a script writes last and once, so an error of
+ * one proves that nothing was done.
+ */
+#include "wire/rung.h"
+
+#include "wire/classify.h"
+
+enum { BY_HASH, WHOLE };
+
+unsigned scripted_encode(struct exchange *x, struct buf *out)
+{
+    const struct verb *verb = x->verb;
+    bool acquire = verb->kind == VERB_ACQUIRE;
+    bool asks_left = acquire && verb->want_left;
+    size_t before = buf_len(out);
+
+    /* The kept acquire is another rung's; and an acquire that is given up in
+     * mid-way is simpler to undo when it has one step only. */
+    bool whole = x->whole || x->step == WHOLE || acquire;
+    bool ok = whole ? command_verb_eval(out, verb)
+                    : command_verb(out, verb,
+                          x->kept ? &x->kept->verb[verb->kind] : NULL);
+    if (ok && asks_left && !command_on_key(out, "PTTL", verb->key)) {
+        buf_cut(out, before, buf_len(out) - before);
+        ok = false;
+    }
+    return ok ? 1U + asks_left : 0;
+}
+
+/* The server has not got the script: once more, with its text. */
+static bool wants_text(struct exchange *x, const struct reply *reply)
+{
+    if (x->step != BY_HASH || x->whole || reply->kind != REPLY_ERROR ||
+        !error_is_noscript(reply->bytes))
+        return false;
+    x->step = WHOLE;
+    return true;
+}
+
+enum exchange_next scripted_extended(
+    struct exchange *x, const struct reply *reply)
+{
+    if (wants_text(x, reply))
+        return EXCHANGE_AGAIN;
+    if (reply->kind == REPLY_INTEGER && reply->integer >= -1)
+        return rung_decide(x, OUTCOME_MINE, rung_left(reply->integer));
+    if (reply->kind == REPLY_INTEGER && reply->integer == -2)
+        return rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    if (reply->kind == REPLY_ERROR)
+        return rung_refused(x, reply);
+    return rung_broken(x, "expected milliseconds or -2 of the extend script");
+}
+
+enum exchange_next scripted_released(
+    struct exchange *x, const struct reply *reply)
+{
+    return wants_text(x, reply) ? EXCHANGE_AGAIN : native_released(x, reply);
+}
+
+enum exchange_next scripted_inspected(
+    struct exchange *x, const struct reply *reply)
+{
+    const struct reply *item = reply->items;
+
+    if (wants_text(x, reply))
+        return EXCHANGE_AGAIN;
+    if (reply->kind == REPLY_ERROR)
+        return rung_refused(x, reply);
+    if (reply->kind == REPLY_ARRAY && reply->count == 0)
+        return rung_decide(x,
+            x->verb->token.len > 0 ? OUTCOME_NOT_MINE : OUTCOME_FREE,
+            LEFT_UNKNOWN);
+    if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
+        item[0].kind == REPLY_STRING && item[1].kind == REPLY_INTEGER &&
+        item[1].integer >= -2)
+        return rung_seen(x, item[0].bytes, rung_left(item[1].integer));
+    return rung_broken(x, "expected a value and its time of a script");
+}

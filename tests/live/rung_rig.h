@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The places at which the ladder's rungs are met: real servers that refuse
+ * scripts in several ways, and servers of other versions. A group of tests
+ * runs at each. By which way a verb went is read from the server's own
+ * counters, or from the log of what stands for another version; and at the
+ * end of each test there was no DEL outside a script or a transaction, and no
+ * DELEX without its condition.
+ */
+#ifndef NXLOCK_TESTS_LIVE_RUNG_RIG_H
+#define NXLOCK_TESTS_LIVE_RUNG_RIG_H
+
+#include "live/live_rig.h"
+#include "support/aged.h"
+
+enum way {
+    BY_SET,
+    BY_SCRIPT,
+    BY_IFEQ,
+    BY_DELEX,
+    BY_DELIFEQ,
+    BY_WATCH,
+    BY_READ, /* PTTL, GETRANGE, EXISTS */
+    WAYS
+};
+
+struct place {
+    const char *name;
+    enum { DIRECT, USER, RENAMED, AGED } kind;
+    enum aged_profile age;
+    const char *without; /* AGED: commands that are refused there ... */
+    const char *words;   /* ... and how */
+    enum way acquire, extend, release, inspect;
+};
+
+static const struct place places[] = {
+    {"7.0", DIRECT, 0, NULL, NULL, BY_SET, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT},
+    {"7.0, user without @scripting", USER, 0, NULL, NULL, BY_SET, BY_WATCH,
+        BY_WATCH, BY_READ},
+    {"7.0, scripts renamed away", RENAMED, 0, NULL, NULL, BY_SET, BY_WATCH,
+        BY_WATCH, BY_READ},
+    {"8.6, no scripts", AGED, AGED_DELEX, NULL, NULL, BY_SET, BY_WATCH,
+        BY_DELEX, BY_READ},
+    {"8.6, no scripts, no WATCH", AGED, AGED_DELEX, "WATCH", AGED_UNKNOWN,
+        BY_SET, BY_IFEQ, BY_DELEX, BY_READ},
+    {"Valkey 9.1, no scripts", AGED, AGED_DELIFEQ, NULL, NULL, BY_SET, BY_WATCH,
+        BY_DELIFEQ, BY_READ},
+    {"Valkey 9.1, no scripts, no right to MULTI", AGED, AGED_DELIFEQ, "MULTI",
+        AGED_NOPERM, BY_SET, BY_IFEQ, BY_DELIFEQ, BY_READ},
+    {"2.6.9", AGED, AGED_2_6, NULL, NULL, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT,
+        BY_SCRIPT},
+    {"6.2", AGED, AGED_6_2, NULL, NULL, BY_SET, BY_SCRIPT, BY_SCRIPT,
+        BY_SCRIPT},
+    {"6.2, no right to scripts", AGED, AGED_6_2, "EVAL EVALSHA SCRIPT",
+        AGED_NOPERM, BY_SET, BY_WATCH, BY_WATCH, BY_READ},
+};
+
+enum { PLACES = sizeof(places) / sizeof(places[0]) };
+
+static const struct place *here;
+static struct aged *aged;     /* NULL at a real server */
+static redisContext *monitor; /* of a real server */
+static char here_url[2 * LOCAL_PATH];
+
+/* ---------------------------------------------------------- a group's place */
+
+static inline void place_of_aged(void)
+{
+    redis_start(&server, NULL);
+    aged = aged_start(here->age, &server);
+    if (here->without != NULL)
+        aged_refuse(aged, here->without, here->words);
+    snprintf(here_url, sizeof(here_url), "%s", aged_url(aged));
+}
+
+static inline void let_alice_in(void)
+{
+    redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">secret",
+        "~*", "&*", "+@all", "-@scripting", NULL);
+}
+
+static inline void place_of_real(void)
+{
+    if (here->kind == RENAMED)
+        redis_start(&server, "--rename-command", "EVAL", "", "--rename-command",
+            "EVALSHA", "", "--rename-command", "SCRIPT", "", NULL);
+    else
+        redis_start(&server, NULL);
+    if (here->kind == USER)
+        let_alice_in();
+    snprintf(here_url, sizeof(here_url), "redis://%s127.0.0.1:%u",
+        here->kind == USER ? "alice:secret@" : "", (unsigned)server.port);
+    monitor = redisConnectUnix(server.path);
+    assert_true(monitor != NULL && monitor->err == 0);
+    redisReply *reply = redisCommand(monitor, "MONITOR");
+    assert_true(reply != NULL && reply->type == REDIS_REPLY_STATUS);
+    freeReplyObject(reply);
+}
+
+static inline int place_open(void **state)
+{
+    (void)state;
+    const char *skip_live = getenv("NXLOCK_SKIP_LIVE");
+    if (skip_live != NULL && strcmp(skip_live, "1") == 0)
+        return test_skip("NXLOCK_SKIP_LIVE=1");
+    if (here->kind == AGED)
+        place_of_aged();
+    else
+        place_of_real();
+    server_url = here_url;
+    return 0;
+}
+
+static inline int place_close(void **state)
+{
+    (void)state;
+    if (monitor != NULL)
+        redisFree(monitor);
+    monitor = NULL;
+    aged_stop(aged);
+    aged = NULL;
+    redis_stop(&server);
+    return 0;
+}
+
+/* ----------------------------------------------------------- what was sent */
+
+/* How often each way was gone since the test began. */
+struct ways {
+    long n[WAYS];
+};
+
+static inline struct ways ways_so_far(void)
+{
+    struct ways w = {{0}};
+    if (aged != NULL) {
+        w.n[BY_SET] = (long)aged_count(aged, "SET * * NX");
+        w.n[BY_SCRIPT] =
+            (long)(aged_count(aged, "EVALSHA") + aged_count(aged, "EVAL"));
+        w.n[BY_IFEQ] = (long)aged_count(aged, "SET * * IFEQ");
+        w.n[BY_DELEX] = (long)aged_count(aged, "DELEX * IFEQ *");
+        w.n[BY_DELIFEQ] = (long)aged_count(aged, "DELIFEQ * *");
+        w.n[BY_WATCH] = (long)aged_count(aged, "WATCH");
+        w.n[BY_READ] = (long)aged_count(aged, "GETRANGE");
+        w.n[BY_READ] -= w.n[BY_WATCH];
+        return w;
+    }
+    w.n[BY_SET] = redis_calls(&server, "set");
+    w.n[BY_SCRIPT] =
+        redis_calls(&server, "evalsha") + redis_calls(&server, "eval");
+    w.n[BY_WATCH] = redis_calls(&server, "watch");
+    w.n[BY_READ] = redis_calls(&server, "getrange");
+    w.n[BY_READ] -= w.n[BY_WATCH] + w.n[BY_SCRIPT]; /* which read, too */
+    return w;
+}
+
+static inline void assert_went(
+    const struct ways *before, enum way way, const char *file, int line)
+{
+    static const char *const names[] = {
+        "SET NX", "scripts", "IFEQ", "DELEX", "DELIFEQ", "WATCH", "reading"};
+    struct ways now = ways_so_far();
+    bool good = true;
+    for (int i = 0; i < WAYS; i++) {
+        long count = now.n[i] - before->n[i], due = i == (int)way;
+        if (count != due)
+            print_error("by %s: %ld, not %ld\n", names[i], count, due);
+        good &= count == due;
+    }
+    if (!good)
+        _fail(file, line);
+}
+
+/* The call on the lock has this result, and goes this way and no other. */
+#define assert_by(way, call, expected, lock)                                   \
+    do {                                                                       \
+        struct ways rung_before = ways_so_far();                               \
+        assert_result(call, expected, lock);                                   \
+        assert_went(&rung_before, way, __FILE__, __LINE__);                    \
+    } while (0)
+
+/* ------------------------------------------------------- what must not be */
+
+enum { CONNECTIONS = 4096 };
+
+/* Commands of one connection, in turn: is this a DEL that nothing guards? */
+static inline bool unguarded(bool *in_multi, const char *name, size_t len)
+{
+    if (len == 5 && strncasecmp(name, "MULTI", len) == 0)
+        *in_multi = true;
+    else if ((len == 4 && strncasecmp(name, "EXEC", len) == 0) ||
+             (len == 7 && strncasecmp(name, "DISCARD", len) == 0))
+        *in_multi = false;
+    else
+        return ((len == 3 && strncasecmp(name, "DEL", len) == 0) ||
+                   (len == 6 && strncasecmp(name, "UNLINK", len) == 0)) &&
+               !*in_multi;
+    return false;
+}
+
+static inline void assert_log_is_clean(void)
+{
+    static bool in_multi[CONNECTIONS];
+    memset(in_multi, 0, sizeof(in_multi));
+    assert_int_equal(aged_count_unconditional_delex(aged), 0);
+    for (const char *at = aged_log(aged); *at != '\0';
+         at = strchr(at, '\n') + 1) {
+        char *name;
+        unsigned long who = strtoul(at, &name, 10) % CONNECTIONS;
+        name += *name == ' ';
+        if (unguarded(&in_multi[who], name, strcspn(name, " \n")))
+            fail_msg("%.*s", (int)strcspn(at, "\n"), at);
+    }
+}
+
+/* A line is: time [db address] "DEL" "key". Those of the tests' own connection
+ * have another address, those of scripts "lua". A port is its connection. */
+static inline void assert_monitor_is_clean(void)
+{
+    static bool in_multi[65536];
+    static const char marker[] = "that was all";
+    redisReply *reply;
+    bool more = true;
+    memset(in_multi, 0, sizeof(in_multi));
+    redis_run(&server, "ECHO", marker, NULL);
+    while (more) {
+        assert_int_equal(redisGetReply(monitor, (void **)&reply), REDIS_OK);
+        const char *at = strstr(reply->str, " 127.0.0.1:");
+        const char *name = strstr(reply->str, "] \"");
+        more = strstr(reply->str, marker) == NULL;
+        if (at != NULL && name != NULL && at < name &&
+            unguarded(&in_multi[strtoul(at + 11, NULL, 10) % 65536], name + 3,
+                strcspn(name + 3, "\"")))
+            fail_msg("%s", reply->str);
+        freeReplyObject(reply);
+    }
+}
+
+/* No connection is left inside a transaction. */
+static inline bool nobody_in_multi(void)
+{
+    redisReply *list = redis_command(&server, "CLIENT", "LIST", NULL);
+    bool none = true;
+    for (const char *at = list->str; (at = strstr(at, " multi=")) != NULL; at++)
+        none &= strncmp(at, " multi=-1", 9) == 0;
+    freeReplyObject(list);
+    return none;
+}
+
+static inline int place_clean(void **state)
+{
+    int rc = live_clean(state);
+    if (aged != NULL)
+        aged_forget(aged);
+    return rc;
+}
+
+static inline int place_check(void **state)
+{
+    (void)state;
+    if (aged != NULL)
+        assert_log_is_clean();
+    else if (monitor != NULL)
+        assert_monitor_is_clean();
+    return 0;
+}
+
+#define place_test(function)                                                   \
+    cmocka_unit_test_setup_teardown(function, place_clean, place_check)
+
+/* The array "tests" at each place; adds up into rc. */
+#define places_run(rc)                                                         \
+    for (here = places; here < places + PLACES; here++)                        \
+    rc += cmocka_run_group_tests_name(                                         \
+        here->name, tests, place_open, place_close)
+
+/* ------------------------------------------------------------------ clients */
+
+static inline int look(nxl_lock *lock)
+{
+    nxl_holder holder = {.size = sizeof(holder)};
+    return nxl_lock_inspect(lock, &holder);
+}
+
+/* One that has learnt on which rung each verb works here. */
+static inline nxl_client *learnt_client(const char *parameters)
+{
+    nxl_client *client = new_client(parameters);
+    nxl_lock *lock = new_lock(client, "to learn", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
+    assert_result(look(lock), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock_free(lock);
+    return client;
+}
+
+#endif

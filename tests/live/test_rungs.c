@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Acquire, extend and release behave alike on every rung, and each goes by
+ * the way that its place has, and by that alone.
+ */
+#include "live/rung_rig.h"
+
+#define KEY "invoice:42"
+#define TTL 20000
+
+static nxl_client *client;
+static nxl_lock *lock;
+
+static int open_client(void **state)
+{
+    place_clean(state);
+    client = learnt_client("");
+    lock = new_lock(client, KEY, TTL);
+    return 0;
+}
+
+static int close_client(void **state)
+{
+    end(lock, client);
+    return place_check(state);
+}
+
+static void hold(void)
+{
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+}
+
+/* A foreign value that begins with the token. */
+static void add_to_value(const char *more)
+{
+    redis_run(&server, "APPEND", KEY, more, NULL);
+}
+
+/* ------------------------------------------------------------------ acquire */
+
+static void acquire_free(void **state)
+{
+    (void)state;
+    uint64_t before = nxl_now_ns();
+    assert_by(here->acquire, nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_true(nxl_lock_held(lock));
+    assert_value(KEY, nxl_lock_token(lock));
+    assert_between(redis_pttl(&server, KEY), TTL - 2000, TTL);
+    assert_between(nxl_lock_deadline(lock), before + LEASE_NS(TTL),
+        nxl_now_ns() + LEASE_NS(TTL));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+}
+
+static void acquire_what_we_hold(void **state)
+{
+    (void)state;
+    nxl_lock *second = new_lock(client, KEY, TTL);
+    hold();
+    char token[512];
+    snprintf(token, sizeof(token), "%s", nxl_lock_token(lock));
+    uint64_t deadline = nxl_lock_deadline(lock);
+    assert_by(here->acquire, nxl_lock_acquire(second, 0), NXL_BUSY, second);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_INVALID, lock);
+    assert_false(nxl_lock_held(second));
+    assert_true(nxl_lock_held(lock));
+    assert_int_equal(nxl_lock_deadline(lock), deadline);
+    assert_value(KEY, token);
+    nxl_lock_free(second);
+    assert_value(KEY, token);
+}
+
+static void acquire_what_others_hold(void **state)
+{
+    (void)state;
+    static const int64_t ttls[] = {0, 40000};
+    for (int i = 0; i < 2; i++) {
+        stranger_sets(KEY, "other", ttls[i]);
+        assert_by(here->acquire, nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+        assert_false(nxl_lock_held(lock));
+        assert_value(KEY, "other");
+        if (i == 0)
+            assert_int_equal(redis_pttl(&server, KEY), -1);
+        else
+            assert_between(redis_pttl(&server, KEY), 38000, 40000);
+    }
+}
+
+static void acquire_when_it_gets_free(void **state)
+{
+    (void)state;
+    static struct waiter w;
+    stranger_sets(KEY, "other", 0);
+    waiter_start(&w, lock, 20000);
+    struct ways begun = ways_so_far();
+    assert_eventually(
+        ways_so_far().n[here->acquire] > begun.n[here->acquire] + 2);
+    redis_run(&server, "DEL", KEY, NULL);
+    assert_result(waiter_join(&w), NXL_OK, lock);
+    assert_value(KEY, nxl_lock_token(lock));
+    assert_between(redis_pttl(&server, KEY), TTL - 2000, TTL);
+
+    stranger_sets(KEY, "other", 200);
+    nxl_lock *second = new_lock(client, KEY, TTL);
+    int64_t start = test_now_ms();
+    assert_result(nxl_lock_acquire(second, 10000), NXL_OK, second);
+    assert_between(test_now_ms() - start, 100, 200 + LATE_MS + 100);
+    nxl_lock_free(second);
+}
+
+/* ------------------------------------------------------------------- extend */
+
+static void extend_longer(void **state)
+{
+    (void)state;
+    hold();
+    uint64_t before = nxl_now_ns();
+    assert_by(here->extend, nxl_lock_extend(lock, 50000), NXL_OK, lock);
+    assert_between(redis_pttl(&server, KEY), 48000, 50000);
+    assert_between(nxl_lock_deadline(lock), before + LEASE_NS(50000),
+        nxl_now_ns() + LEASE_NS(50000));
+    assert_value(KEY, nxl_lock_token(lock));
+    assert_by(here->extend, nxl_lock_extend(lock, 55000), NXL_OK, lock);
+    assert_between(redis_pttl(&server, KEY), 53000, 55000);
+}
+
+static void extend_shorter(void **state)
+{
+    (void)state;
+    hold();
+    uint64_t deadline = nxl_lock_deadline(lock);
+    assert_by(here->extend, nxl_lock_extend(lock, 1000), NXL_OK, lock);
+    assert_between(redis_pttl(&server, KEY), TTL - 5000, TTL);
+    assert_true(nxl_lock_deadline(lock) >= deadline);
+    assert_value(KEY, nxl_lock_token(lock));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+}
+
+static void extend_lost(void **state)
+{
+    (void)state;
+    hold();
+    redis_run(&server, "DEL", KEY, NULL);
+    assert_by(here->extend, nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_false(redis_exists(&server, KEY));
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+}
+
+static void extend_foreign(void **state)
+{
+    (void)state;
+    hold();
+    stranger_sets(KEY, "other", 5000);
+    assert_by(here->extend, nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_value(KEY, "other");
+    assert_between(redis_pttl(&server, KEY), 1, 5000);
+    redis_run(&server, "DEL", KEY, NULL);
+
+    hold();
+    redis_run(&server, "PEXPIRE", KEY, "5000", NULL);
+    add_to_value("x");
+    assert_by(here->extend, nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    assert_between(redis_pttl(&server, KEY), 1, 5000);
+}
+
+/* Who has the token prolongs for all who have it, and nobody shortens. */
+static void extend_adopted(void **state)
+{
+    (void)state;
+    nxl_client *others = learnt_client("");
+    nxl_lock *heir = new_lock(others, KEY, TTL);
+    hold();
+    assert_by(here->inspect, nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK,
+        heir);
+    assert_true(nxl_lock_held(heir));
+    assert_true(nxl_lock_deadline(heir) <= nxl_now_ns() + LEASE_NS(TTL));
+    assert_by(here->extend, nxl_lock_extend(heir, 50000), NXL_OK, heir);
+    assert_between(redis_pttl(&server, KEY), 48000, 50000);
+    assert_by(here->extend, nxl_lock_extend(lock, 30000), NXL_OK, lock);
+    assert_between(redis_pttl(&server, KEY), 45000, 50000);
+    assert_by(here->release, nxl_lock_release(heir), NXL_OK, heir);
+    assert_by(here->extend, nxl_lock_extend(lock, 30000), NXL_LOST, lock);
+    assert_false(redis_exists(&server, KEY));
+    assert_by(here->inspect, nxl_lock_adopt(heir, nxl_lock_token(lock)),
+        NXL_LOST, heir);
+    end(heir, others);
+}
+
+static void extend_without_end(void **state)
+{
+    (void)state;
+    hold();
+    redis_run(&server, "PERSIST", KEY, NULL);
+    assert_by(here->extend, nxl_lock_extend(lock, 50000), NXL_OK, lock);
+    assert_int_equal(redis_pttl(&server, KEY), -1);
+    assert_value(KEY, nxl_lock_token(lock));
+    assert_by(here->release, nxl_lock_release(lock), NXL_OK, lock);
+}
+
+/* ------------------------------------------------------------------ release */
+
+static void release_own(void **state)
+{
+    (void)state;
+    hold();
+    assert_by(here->release, nxl_lock_release(lock), NXL_OK, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_false(redis_exists(&server, KEY));
+}
+
+static void release_twice(void **state)
+{
+    (void)state;
+    hold();
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    stranger_sets(KEY, "other", 5000);
+    assert_result(nxl_lock_release(lock), NXL_E_INVALID, lock);
+    assert_value(KEY, "other");
+}
+
+static void release_lost(void **state)
+{
+    (void)state;
+    hold();
+    redis_run(&server, "DEL", KEY, NULL);
+    assert_by(here->release, nxl_lock_release(lock), NXL_LOST, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_false(redis_exists(&server, KEY));
+}
+
+static void release_foreign(void **state)
+{
+    (void)state;
+    hold();
+    stranger_sets(KEY, "other", 5000);
+    assert_by(here->release, nxl_lock_release(lock), NXL_LOST, lock);
+    assert_value(KEY, "other");
+    assert_between(redis_pttl(&server, KEY), 1, 5000);
+    redis_run(&server, "DEL", KEY, NULL);
+
+    char more[600];
+    memset(more, 'x', sizeof(more));
+    for (size_t i = 1; i < sizeof(more); i += 597) {
+        more[i] = '\0';
+        hold();
+        add_to_value(more);
+        assert_by(here->release, nxl_lock_release(lock), NXL_LOST, lock);
+        assert_true(redis_exists(&server, KEY));
+        redis_run(&server, "DEL", KEY, NULL);
+        more[i] = 'x';
+    }
+}
+
+/* Freed while held: released without waiting, by the same rung. */
+static void release_by_free(void **state)
+{
+    (void)state;
+    hold();
+    struct ways before = ways_so_far();
+    end(lock, client);
+    assert_eventually(!redis_exists(&server, KEY));
+    assert_went(&before, here->release, __FILE__, __LINE__);
+    client = new_client("");
+    lock = new_lock(client, KEY, TTL);
+}
+
+/* --------------------------------------------------------------- and scripts
+ */
+
+/* Whoever has scripts finds them gone, and goes on. */
+static void scripts_flushed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        hold();
+        if (here->kind != RENAMED)
+            redis_run(&server, "SCRIPT", "FLUSH", NULL);
+        if (i == 0)
+            assert_result(nxl_lock_extend(lock, 50000), NXL_OK, lock);
+        if (i == 1)
+            assert_result(look(lock), NXL_OK, lock);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        assert_false(redis_exists(&server, KEY));
+    }
+}
+
+static void the_way_is_told(void **state)
+{
+    (void)state;
+    char text[512];
+    nxl_client_describe(client, text, sizeof(text));
+    assert_contains(
+        text, here->acquire == BY_SET ? "SET NX PX" : "SETNX script");
+    static const char *const names[] = {[BY_SCRIPT] = "scripts",
+        [BY_IFEQ] = "SET IFEQ",
+        [BY_DELEX] = "DELEX",
+        [BY_DELIFEQ] = "DELIFEQ",
+        [BY_WATCH] = "WATCH"};
+    assert_contains(text, names[here->extend]);
+    assert_contains(text, names[here->release]);
+}
+
+#define rung_test(function)                                                    \
+    cmocka_unit_test_setup_teardown(function, open_client, close_client)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rung_test(acquire_free),
+        rung_test(acquire_what_we_hold),
+        rung_test(acquire_what_others_hold),
+        rung_test(acquire_when_it_gets_free),
+        rung_test(extend_longer),
+        rung_test(extend_shorter),
+        rung_test(extend_lost),
+        rung_test(extend_foreign),
+        rung_test(extend_adopted),
+        rung_test(extend_without_end),
+        rung_test(release_own),
+        rung_test(release_twice),
+        rung_test(release_lost),
+        rung_test(release_foreign),
+        rung_test(release_by_free),
+        rung_test(scripts_flushed),
+        rung_test(the_way_is_told),
+    };
+    int rc = 0;
+    places_run(rc);
+    return rc;
+}

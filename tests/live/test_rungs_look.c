@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inspect and break, leases that end, keys of another type and names of any
+ * bytes: alike on every rung.
+ */
+#include "live/rung_rig.h"
+
+#define KEY "invoice:42"
+#define TTL 20000
+
+static nxl_client *client;
+static nxl_lock *lock;
+static nxl_holder holder;
+
+static int open_client(void **state)
+{
+    place_clean(state);
+    client = learnt_client("");
+    lock = new_lock(client, KEY, TTL);
+    memset(&holder, 0, sizeof(holder));
+    holder.size = sizeof(holder);
+    return 0;
+}
+
+static int close_client(void **state)
+{
+    end(lock, client);
+    return place_check(state);
+}
+
+static int inspect(void)
+{
+    return nxl_lock_inspect(lock, &holder);
+}
+
+/* Bytes that a command line would not carry. */
+static void set_bytes(const char *key, const char *value, size_t len)
+{
+    freeReplyObject(
+        redis_commandf(&server, "SET %s %b PX 60000", key, value, len));
+}
+
+static void *filled(size_t len)
+{
+    char *value = test_malloc(len);
+    memset(value, 'v', len);
+    return value;
+}
+
+/* ------------------------------------------------------------------ inspect */
+
+static void inspect_free(void **state)
+{
+    (void)state;
+    assert_by(here->inspect, inspect(), NXL_FREE, lock);
+    assert_by(here->inspect, nxl_lock_inspect(lock, NULL), NXL_FREE, lock);
+}
+
+static void inspect_held(void **state)
+{
+    (void)state;
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *named;
+    options.ttl_ms = TTL;
+    options.label = "db7:41233:backup";
+    assert_int_equal(nxl_lock_new(&named, client, KEY, &options), NXL_OK);
+    assert_result(nxl_lock_acquire(named, 0), NXL_OK, named);
+    assert_by(here->inspect, inspect(), NXL_OK, lock);
+    assert_false(holder.ours);
+    assert_string_equal(holder.value, nxl_lock_token(named));
+    assert_string_equal(holder.label, "db7:41233:backup");
+    assert_between(holder.left_ms, TTL - 2000, TTL);
+    assert_result(nxl_lock_inspect(named, &holder), NXL_OK, named);
+    assert_true(holder.ours);
+    assert_int_equal(holder.value_length, strlen(nxl_lock_token(named)));
+    assert_false(holder.truncated);
+    nxl_lock_free(named);
+}
+
+static void inspect_foreign(void **state)
+{
+    (void)state;
+    stranger_sets(KEY, "other", 5000);
+    assert_by(here->inspect, inspect(), NXL_OK, lock);
+    assert_string_equal(holder.value, "other");
+    assert_null(holder.label);
+    assert_between(holder.left_ms, 1, 5000);
+
+    stranger_sets(KEY, "other", 0);
+    assert_result(inspect(), NXL_OK, lock);
+    assert_int_equal(holder.left_ms, -1);
+
+    set_bytes(KEY, "a\0b\r\n\xff", 6);
+    assert_by(here->inspect, inspect(), NXL_OK, lock);
+    assert_int_equal(holder.value_length, 6);
+    assert_memory_equal(holder.value, "a\0b\r\n\xff", 7);
+}
+
+static void inspect_empty(void **state)
+{
+    (void)state;
+    set_bytes(KEY, "", 0);
+    assert_by(here->inspect, inspect(), NXL_OK, lock);
+    assert_int_equal(holder.value_length, 0);
+    assert_false(holder.truncated);
+    assert_between(holder.left_ms, 50000, 60000);
+}
+
+static void inspect_long(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {511, 512, 100 * 1024};
+    for (size_t i = 0; i < 3; i++) {
+        char *value = filled(lengths[i]);
+        set_bytes(KEY, value, lengths[i]);
+        assert_by(here->inspect, inspect(), NXL_OK, lock);
+        assert_int_equal(holder.truncated, i > 0);
+        assert_int_equal(holder.value_length, 511);
+        assert_memory_equal(holder.value, value, 511);
+        test_free(value);
+    }
+}
+
+/* -------------------------------------------------------------------- break */
+
+static void break_what_was_seen(void **state)
+{
+    (void)state;
+    nxl_lock *owner = new_lock(client, KEY, TTL);
+    assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
+    assert_result(inspect(), NXL_OK, lock);
+    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_OK, lock);
+    assert_false(redis_exists(&server, KEY));
+    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_FREE, lock);
+    assert_result(nxl_lock_extend(owner, 0), NXL_LOST, owner);
+    nxl_lock_free(owner);
+
+    set_bytes(KEY, "a\0b\r\n\xff", 6);
+    assert_result(inspect(), NXL_OK, lock);
+    set_bytes(KEY, "a\0b\r\n\xfe", 6);
+    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_FREE, lock);
+    assert_true(redis_exists(&server, KEY));
+    assert_result(inspect(), NXL_OK, lock);
+    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_OK, lock);
+    assert_false(redis_exists(&server, KEY));
+}
+
+static void break_the_longest(void **state)
+{
+    (void)state;
+    char *value = filled(512);
+    set_bytes(KEY, value, 512);
+    assert_result(inspect(), NXL_OK, lock);
+    assert_result(nxl_lock_break(lock, &holder), NXL_E_INVALID, lock);
+    holder.truncated = false; /* whose first 511 bytes are all they asked */
+    (void)!nxl_lock_break(lock, &holder);
+    assert_true(redis_exists(&server, KEY));
+    set_bytes(KEY, value, 511);
+    assert_result(inspect(), NXL_OK, lock);
+    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_OK, lock);
+    assert_false(redis_exists(&server, KEY));
+    test_free(value);
+}
+
+/* ------------------------------------------------------------------- expiry */
+
+static void leases_end(void **state)
+{
+    (void)state;
+    nxl_lock *brief = new_lock(client, KEY, 80);
+    for (int i = 0; i < 3; i++) {
+        assert_result(nxl_lock_acquire(brief, 0), NXL_OK, brief);
+        int64_t start = test_now_ms();
+        assert_between(redis_pttl(&server, KEY), 1, 80);
+        if (i == 1) {
+            assert_result(nxl_lock_extend(brief, 200), NXL_OK, brief);
+            assert_between(redis_pttl(&server, KEY), 81, 200);
+        }
+        assert_eventually(!redis_exists(&server, KEY));
+        assert_between(
+            test_now_ms() - start, 60, (i == 1 ? 200 : 80) + LATE_MS);
+        assert_false(nxl_lock_held(brief));
+        /* The server is not asked: its time is over. */
+        if (i == 0)
+            assert_result(nxl_lock_extend(brief, 0), NXL_LOST, brief);
+        if (i == 1)
+            assert_result(nxl_lock_release(brief), NXL_LOST, brief);
+        assert_false(redis_exists(&server, KEY));
+    }
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    nxl_lock_free(brief);
+    assert_result(look(lock), NXL_OK, lock);
+    assert_value(KEY, nxl_lock_token(lock));
+}
+
+/* ------------------------------------------------------------- another type */
+
+static void another_type(void **state)
+{
+    (void)state;
+    redis_run(&server, "RPUSH", KEY, "a", NULL);
+    assert_by(here->acquire, nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_by(here->inspect, inspect(), NXL_E_WRONG_TYPE, lock);
+    assert_contains(nxl_lock_errmsg(lock), "wrong kind of value");
+    for (int i = 0; i < 2; i++) {
+        redis_run(&server, "DEL", KEY, NULL);
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        redis_run(&server, "DEL", KEY, NULL);
+        redis_run(&server, "RPUSH", KEY, nxl_lock_token(lock), NULL);
+        if (i == 0)
+            assert_by(
+                here->extend, nxl_lock_extend(lock, 50000), NXL_LOST, lock);
+        else
+            assert_by(here->release, nxl_lock_release(lock), NXL_LOST, lock);
+        assert_false(nxl_lock_held(lock));
+        assert_int_equal(redis_run(&server, "LLEN", KEY, NULL), 1);
+        assert_int_equal(redis_pttl(&server, KEY), -1);
+    }
+    nxl_holder seen = {.size = sizeof(seen), .value = "a", .value_length = 1};
+    assert_by(here->release, nxl_lock_break(lock, &seen), NXL_FREE, lock);
+    assert_int_equal(redis_run(&server, "LLEN", KEY, NULL), 1);
+    assert_true(nobody_in_multi());
+}
+
+/* -------------------------------------------------------------------- names */
+
+static void cycle(const char *name, size_t len)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *named;
+    options.ttl_ms = TTL;
+    options.name_length = len;
+    assert_int_equal(nxl_lock_new(&named, client, name, &options), NXL_OK);
+    assert_by(here->acquire, nxl_lock_acquire(named, 0), NXL_OK, named);
+    redisReply *reply = redis_commandf(&server, "GET %b", name, len);
+    assert_int_equal(reply->type, REDIS_REPLY_STRING);
+    assert_string_equal(reply->str, nxl_lock_token(named));
+    freeReplyObject(reply);
+    assert_by(here->extend, nxl_lock_extend(named, 50000), NXL_OK, named);
+    assert_by(here->inspect, nxl_lock_inspect(named, &holder), NXL_OK, named);
+    assert_true(holder.ours);
+    assert_by(here->release, nxl_lock_release(named), NXL_OK, named);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    nxl_lock_free(named);
+}
+
+static void names_of_any_bytes(void **state)
+{
+    (void)state;
+    char every[256];
+    for (size_t i = 0; i < sizeof(every); i++)
+        every[i] = (char)i;
+    cycle(every, sizeof(every));
+    cycle("\0", 1);
+    cycle("a\r\n$5\r\nDEL b\r\n", 15);
+    cycle("{tag} %s %b *", 13);
+    char *longest = filled(NXL_NAME_MAX);
+    cycle(longest, NXL_NAME_MAX);
+    test_free(longest);
+}
+
+#define rung_test(function)                                                    \
+    cmocka_unit_test_setup_teardown(function, open_client, close_client)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rung_test(inspect_free),
+        rung_test(inspect_held),
+        rung_test(inspect_foreign),
+        rung_test(inspect_empty),
+        rung_test(inspect_long),
+        rung_test(break_what_was_seen),
+        rung_test(break_the_longest),
+        rung_test(leases_end),
+        rung_test(another_type),
+        rung_test(names_of_any_bytes),
+    };
+    int rc = 0;
+    places_run(rc);
+    return rc;
+}
