@@ -221,16 +221,27 @@ leaks() {
     fi
 }
 
+count_tap() { # LOG: what went wrong is shown, all of it is counted
+    grep -A 41 -e '^not ok' -e '# SKIP' "$1"
+    awk '/^not ok/ { f++ }
+        /^ok/ { if (/# SKIP/) s++; else p++ }
+        END { if (p + f + s == 0) f = 1
+              print p + 0, f + 0, s + 0 }' "$1" >> "$tally"
+}
+
+# The ways to lock, on the real servers of other Debian suites.
+servers() {
+    say "testing other servers"
+    sh "$root/tests/servers.sh" "$work/gcc" > "$work/servers.log" 2>&1
+    count_tap "$work/servers.log"
+}
+
 # What the README says, on Debian trees that have nothing. It tests the last
 # commit, or the files as they stand when they are not committed.
 fresh() {
     say "testing fresh trees"
     sh "$root/tests/fresh.sh" > "$work/fresh.log" 2>&1
-    grep -A 41 -e '^not ok' -e '# SKIP' "$work/fresh.log"
-    awk '/^not ok/ { f++ }
-        /^ok/ { if (/# SKIP/) s++; else p++ }
-        END { if (p + f + s == 0) f = 1
-              print p + 0, f + 0, s + 0 }' "$work/fresh.log" >> "$tally"
+    count_tap "$work/fresh.log"
 }
 
 steady=
@@ -242,6 +253,7 @@ build gcc || good=
 if [ -z "$quick" ]; then
     sanitized
     [ -z "$good" ] || leaks
+    [ -z "$good" ] || servers
     if have clang; then
         cc=clang
         cxx=clang++
