@@ -13,7 +13,7 @@
 
 #include "cli/option.h"
 #include "cli/report.h"
-#include "cli/token.h"
+#include "cli/secret.h"
 
 /* Where the walk over the words stands. */
 struct walk {

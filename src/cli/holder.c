@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/report.h"
-#include "cli/token.h"
+#include "cli/secret.h"
 
 #define MS_PER_S 1000
 

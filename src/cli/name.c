@@ -6,24 +6,15 @@
 #include <string.h>
 
 #include "cli/report.h"
+#include "cli/secret.h"
 
 #define SHOWN_WHOLE 80
 #define CUT_TO 64
 
-/* More likely a token in the wrong place than a name. */
+/* More likely a token in the wrong place than a name; so is a URL. */
 static bool is_token_like(const char *name)
 {
     return begins_like_token(name + strspn(name, " \t\n"));
-}
-
-/* ... or a URL, or what stands before and after its '@'. */
-static bool is_url_like(const char *name)
-{
-    const char *colon = strchr(name, ':');
-    const char *at = strrchr(name, '@');
-
-    return strstr(name, "://") != NULL ||
-           (colon != NULL && at != NULL && colon < at);
 }
 
 const char *name_shown(char *out, const char *name)
@@ -32,7 +23,7 @@ const char *name_shown(char *out, const char *name)
 
     if (is_token_like(name))
         snprintf(out, NAME_SHOWN, "%.8s...", name);
-    else if (is_url_like(name))
+    else if (holds_password(name))
         snprintf(out, NAME_SHOWN, "%.*s...", (int)strcspn(name, ":") + 1,
             name);
     else if (length <= SHOWN_WHOLE) {
@@ -84,7 +75,7 @@ const char *name_pasted(char *out, const char *name)
     static const char option[] = "--name=";
     size_t at = name[0] == '-' ? strlen(option) : 0;
 
-    if (is_token_like(name) || is_url_like(name) ||
+    if (is_token_like(name) || holds_password(name) ||
         4 * strlen(name) + sizeof("--name=''") > NAME_PASTED) {
         memcpy(out, "NAME", sizeof("NAME"));
         return out;

@@ -10,6 +10,8 @@
 
 #include <nxlock.h>
 
+#include "cli/secret.h"
+
 #define ON(command) (1U << (command))
 #define ON_ALL (~0U)
 #define ON_ACQUIRING (ON(CMD_RUN) | ON(CMD_ACQUIRE))

@@ -17,8 +17,6 @@
 #define NEAR_ENOUGH 2
 #define WORD_MAX 32
 
-#define HEX "0123456789abcdefABCDEF"
-
 /* Who does not read what we say must not keep us from stopping a command in
  * time: a line that cannot go at once does not go. (Of a pipe that has room for
  * PIPE_BUF bytes, which is more than a line, poll() says that it is ready.) */
@@ -148,52 +146,4 @@ const char *printable(char *out, size_t size, const char *text, size_t length)
         out[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
     out[i] = '\0';
     return out;
-}
-
-bool begins_like_token(const char *text)
-{
-    size_t at = strspn(text, HEX);
-
-    if (at != 7 && at != 8)
-        return false;
-    for (int group = 0; group < 2; group++) {
-        if (text[at] != '-' || strspn(text + at + 1, HEX) != 4)
-            return false;
-        at += 5;
-    }
-    return text[at] == '-';
-}
-
-/* How much of word may be shown. */
-static size_t open_part(const char *word)
-{
-    const char *scheme = strstr(word, "://");
-    const char *at = strrchr(word, '@');
-    const char *colon = strchr(word, ':');
-
-    for (const char *from = word; *from != '\0'; from++) {
-        if (begins_like_token(from))
-            return (size_t)(from - word);
-    }
-    if (scheme != NULL)
-        return (size_t)(scheme - word) + 3;
-    if (at != NULL && colon != NULL && colon < at) /* user:password@host */
-        return (size_t)(colon - word) + 1;
-    return strlen(word);
-}
-
-const char *discreet(char *out, const char *word)
-{
-    size_t part = open_part(word);
-    bool all = word[part] == '\0' && part < DISCREET_ROOM - 4;
-
-    if (part > DISCREET_ROOM - 4)
-        part = DISCREET_ROOM - 4;
-    snprintf(out, DISCREET_ROOM, "%.*s%s", (int)part, word, all ? "" : "...");
-    return out;
-}
-
-bool is_password_letter(const char *word)
-{
-    return word[0] == '-' && (word[1] == 'p' || word[1] == 'a');
 }

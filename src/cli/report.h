@@ -32,17 +32,6 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Puts '?' for every control character. */
 void clean_text(char *text, size_t length);
 
-/* 8-4-4- hexadecimal digits, or one less at first: a token, whole or not. */
-bool begins_like_token(const char *text);
-
-/* A word of the command line as it may be repeated: without what looks like a
- * token or a URL's password, and cut. Returns out, of DISCREET_ROOM bytes. */
-#define DISCREET_ROOM 128
-const char *discreet(char *out, const char *word);
-
-/* "-pSECRET", "-a SECRET": as other tools take a password. */
-bool is_password_letter(const char *word);
-
 /* The exit code for a result of the library that ended an attempt; busy is
  * the code for NXL_BUSY. */
 int exit_code_for(int result, int busy);

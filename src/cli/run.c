@@ -17,6 +17,7 @@
 #include "cli/keyboard.h"
 #include "cli/label.h"
 #include "cli/report.h"
+#include "cli/secret.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define GRACE_MAX_MS 5000

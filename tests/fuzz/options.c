@@ -14,7 +14,7 @@
 
 #include "cli/option.h"
 #include "cli/report.h"
-#include "cli/token.h"
+#include "cli/secret.h"
 #include "fuzz/fuzz.h"
 #include "net/url.h"
 

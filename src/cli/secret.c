@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: what the library takes for a token is one here; and where a word could
+ * be a secret it is taken for one.
+ */
+#include "cli/secret.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HEX "0123456789abcdefABCDEF"
+
+bool is_token(const char *word)
+{
+    static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    size_t i;
+
+    for (i = 0; shape[i] != '\0'; i++) {
+        if (shape[i] == '-' ? word[i] != '-'
+                            : !isxdigit((unsigned char)word[i]))
+            return false;
+    }
+    return word[i] == '\0' || word[i] == '@';
+}
+
+bool begins_like_token(const char *text)
+{
+    size_t at = strspn(text, HEX);
+
+    if (at != 7 && at != 8)
+        return false;
+    for (int group = 0; group < 2; group++) {
+        if (text[at] != '-' || strspn(text + at + 1, HEX) != 4)
+            return false;
+        at += 5;
+    }
+    return text[at] == '-';
+}
+
+bool holds_password(const char *word)
+{
+    const char *colon = strchr(word, ':');
+    const char *at = strrchr(word, '@');
+
+    return strstr(word, "://") != NULL ||
+           (colon != NULL && at != NULL && colon < at);
+}
+
+/* How much of word may be shown. */
+static size_t open_part(const char *word)
+{
+    const char *scheme = strstr(word, "://");
+
+    for (const char *from = word; *from != '\0'; from++) {
+        if (begins_like_token(from))
+            return (size_t)(from - word);
+    }
+    if (scheme != NULL)
+        return (size_t)(scheme - word) + 3;
+    return holds_password(word) ? strcspn(word, ":") + 1 : strlen(word);
+}
+
+const char *discreet(char *out, const char *word)
+{
+    size_t part = open_part(word);
+    bool all = word[part] == '\0' && part < DISCREET_ROOM - 4;
+
+    if (part > DISCREET_ROOM - 4)
+        part = DISCREET_ROOM - 4;
+    snprintf(out, DISCREET_ROOM, "%.*s%s", (int)part, word, all ? "" : "...");
+    return out;
+}
+
+bool is_password_letter(const char *word)
+{
+    return word[0] == '-' && (word[1] == 'p' || word[1] == 'a');
+}
