@@ -15,7 +15,6 @@ static void restart(struct exchange *x)
     x->ladder = NULL;
     x->tried = 0;
     x->step = 0;
-    x->changing = false;
     x->stuck = false;
     x->round = 0;
     x->first_len = 0;
@@ -205,6 +204,13 @@ enum exchange_next rung_seen(
     return slice_equal(value, token)
                ? rung_decide(x, OUTCOME_MINE, left_ms)
                : rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+}
+
+enum exchange_next rung_absent(struct exchange *x)
+{
+    return rung_decide(x,
+        x->verb->token.len > 0 ? OUTCOME_NOT_MINE : OUTCOME_FREE,
+        LEFT_UNKNOWN);
 }
 
 int64_t rung_left(int64_t pttl)

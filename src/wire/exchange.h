@@ -23,8 +23,7 @@ struct exchange {
     unsigned char step;
     unsigned char round; /* how often a transaction was begun anew */
     unsigned char due; /* replies still to come of what was encoded */
-    bool changing;     /* WATCH: EXEC is on its way, not DISCARD */
-    bool stuck;        /* and neither was allowed: the connection must end */
+    bool stuck;        /* WATCH: neither EXEC nor DISCARD was allowed */
     bool whole;        /* scripts go with their text, as EVAL */
     int64_t read;      /* a number that an earlier reply of this step gave */
     struct outcome outcome;

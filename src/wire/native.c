@@ -177,8 +177,7 @@ enum exchange_next native_inspected(
         rung_broken(x, "expected a number in reply to PTTL or EXISTS");
     else if (reply->integer == 0) {
         x->outcome.value.len = 0;
-        rung_decide(x, x->verb->token.len ? OUTCOME_NOT_MINE : OUTCOME_FREE,
-            LEFT_UNKNOWN);
+        rung_absent(x);
     }
     return x->due > 0 ? EXCHANGE_WAIT : EXCHANGE_DONE;
 }

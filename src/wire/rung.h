@@ -69,6 +69,8 @@ enum exchange_next rung_broken(struct exchange *x, const char *expected);
 /* INSPECT: value stands there. */
 enum exchange_next rung_seen(
     struct exchange *x, struct slice value, int64_t left_ms);
+/* INSPECT: nothing stands there. */
+enum exchange_next rung_absent(struct exchange *x);
 /* What PTTL says. -2 is a key that went away meanwhile. */
 int64_t rung_left(int64_t pttl);
 

@@ -70,9 +70,7 @@ enum exchange_next scripted_inspected(
     if (reply->kind == REPLY_ERROR)
         return rung_refused(x, reply);
     if (reply->kind == REPLY_ARRAY && reply->count == 0)
-        return rung_decide(x,
-            x->verb->token.len > 0 ? OUTCOME_NOT_MINE : OUTCOME_FREE,
-            LEFT_UNKNOWN);
+        return rung_absent(x);
     if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
         item[0].kind == REPLY_STRING && item[1].kind == REPLY_INTEGER &&
         item[1].integer >= -2)

@@ -8,14 +8,14 @@
  */
 #include "wire/rung.h"
 
-enum { READ, CHANGE };
+enum { READ, CHANGE, LEAVE };
 
 /* Somebody else changes the key faster than we come to it. */
 #define ROUNDS 3
 
 /* Replies still due of READ after ... */
 enum { AFTER_MULTI, AFTER_EXISTS, AFTER_LEFT, AFTER_VALUE, AFTER_WATCH };
-/* ... and of CHANGE. */
+/* ... and of CHANGE; LEAVE has one. */
 enum { AFTER_EXEC, AFTER_QUEUED };
 
 /* GRANTED is no outcome of these verbs: it stands for "not decided yet". */
@@ -49,13 +49,11 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
     if (x->step == READ) {
         ok = encode_read(out, x->verb->key);
         due = 5;
-    } else if (is_open(x)) {
+    } else if (x->step == CHANGE) {
         ok = encode_change(x, out);
-        x->changing = true;
         due = 2;
     } else {
         ok = exchange_discard(out);
-        x->changing = false;
         due = 1;
     }
     if (ok)
@@ -102,7 +100,17 @@ static enum exchange_next opened(struct exchange *x, const struct reply *reply)
     if (reply->kind != REPLY_STATUS ||
         !slice_equal(reply->bytes, slice_of("OK")))
         return rung_broken(x, "expected OK in reply to MULTI");
-    x->step = CHANGE;
+    x->step = is_open(x) ? CHANGE : LEAVE;
+    return EXCHANGE_AGAIN;
+}
+
+/* EXEC was refused; but for EXECABORT the transaction is open still. */
+static enum exchange_next not_executed(
+    struct exchange *x, const struct reply *reply)
+{
+    if (slice_starts(reply->bytes, "EXECABORT"))
+        return EXCHANGE_DONE;
+    x->step = LEAVE;
     return EXCHANGE_AGAIN;
 }
 
@@ -111,11 +119,12 @@ static enum exchange_next executed(
 {
     int64_t done = -1;
 
+    if (!is_open(x)) /* the change was not queued, so it was not done */
+        return reply->kind == REPLY_ERROR ? not_executed(x, reply)
+                                          : EXCHANGE_DONE;
     if (reply->kind == REPLY_ERROR) {
         rung_refused(x, reply);
-        /* Any other error leaves the transaction open. */
-        return slice_starts(reply->bytes, "EXECABORT") ? EXCHANGE_DONE
-                                                       : EXCHANGE_AGAIN;
+        return not_executed(x, reply);
     }
     if (reply->kind == REPLY_ARRAY && reply->count == 1) {
         if (reply->items[0].kind == REPLY_ERROR)
@@ -148,19 +157,16 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
             read_reply(x, reply);
         return EXCHANGE_WAIT;
     }
-    if (x->due == AFTER_QUEUED && is_open(x)) {
-        if (reply->kind == REPLY_ERROR)
-            rung_refused(x, reply);
-        else if (reply->kind != REPLY_STATUS)
-            rung_broken(x, "expected QUEUED in reply to what follows MULTI");
-        return EXCHANGE_WAIT;
-    }
-    if (x->due == AFTER_EXEC && is_open(x))
-        return executed(x, reply);
-    /* DISCARD, or EXEC of what was not queued, which only EXECABORT ends. */
-    if (reply->kind != REPLY_ERROR ||
-        slice_starts(reply->bytes, "EXECABORT"))
+    if (x->step == LEAVE) {
+        x->stuck = reply->kind == REPLY_ERROR &&
+                   !slice_starts(reply->bytes, "EXECABORT");
         return EXCHANGE_DONE;
-    x->stuck = !x->changing;
-    return x->stuck ? EXCHANGE_DONE : EXCHANGE_AGAIN;
+    }
+    if (x->due == AFTER_EXEC)
+        return executed(x, reply);
+    if (reply->kind == REPLY_ERROR)
+        rung_refused(x, reply);
+    else if (reply->kind != REPLY_STATUS)
+        rung_broken(x, "expected QUEUED in reply to what follows MULTI");
+    return EXCHANGE_WAIT;
 }
