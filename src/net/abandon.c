@@ -22,12 +22,18 @@ void request_discard(struct server *s, uint64_t now)
     c->dropped++;
 }
 
+static void take_on(struct server *s, struct debt *d, struct slice token,
+    uint32_t ttl_ms, bool may_come, uint64_t now)
+{
+    debt_incur(d, token, ttl_ms, may_come, now);
+    list_append(&s->debts, &d->node);
+    list_append(&s->owed, &d->owed);
+}
+
 static void owe(struct server *s, struct debt *d, const struct verb *verb,
     bool may_come, uint64_t now)
 {
-    debt_incur(d, verb->token, verb->ttl_ms, may_come, now);
-    list_append(&s->debts, &d->node);
-    list_append(&s->owed, &d->owed);
+    take_on(s, d, verb->token, verb->ttl_ms, may_come, now);
 }
 
 static struct debt *take_spare(struct request *r)
@@ -129,9 +135,7 @@ bool server_abandon(
 void server_owe(struct server *s, struct debt *debt, struct slice token,
     uint32_t ttl_ms, uint64_t now)
 {
-    debt_incur(debt, token, ttl_ms, false, now);
-    list_append(&s->debts, &debt->node);
-    list_append(&s->owed, &debt->owed);
+    take_on(s, debt, token, ttl_ms, false, now);
 }
 
 bool server_forgive(struct server *s, struct slice key, struct slice token)
