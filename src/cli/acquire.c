@@ -211,6 +211,5 @@ int command_acquire(const struct args *args)
         print_token(&session, &code))
         session_leave_held(EXIT_DONE);
     session_close(&session);
-    session_end_as_caught(&session);
     return code;
 }

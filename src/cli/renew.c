@@ -41,7 +41,6 @@ int command_renew(const struct args *args)
         session_leave_held(code);
     }
     session_close(&session);
-    session_end_as_caught(&session);
     return code;
 }
 
@@ -59,6 +58,5 @@ int command_release(const struct args *args)
             code = session_failed(&session, "release", rc);
     }
     session_close(&session);
-    session_end_as_caught(&session);
     return code;
 }

@@ -306,6 +306,5 @@ int command_run(const struct args *args)
     }
     session_close(&run.session);
     child_pass_keyboard(&run.child);
-    session_end_as_caught(&run.session);
     return code;
 }

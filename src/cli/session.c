@@ -210,6 +210,8 @@ void session_close(struct session *session)
         close(session->signals);
     if (session->timer >= 0)
         close(session->timer);
+    if (keyboard_sent(session->caught))
+        keyboard_end(getpid(), session->caught);
 }
 
 void session_unignore(const struct session *session)
@@ -316,12 +318,6 @@ void session_cancel_on_signal(struct session *session)
 int session_interrupted(const struct session *session)
 {
     return session->caught == 0 ? 0 : EXIT_SIGNAL + session->caught;
-}
-
-void session_end_as_caught(const struct session *session)
-{
-    if (keyboard_sent(session->caught))
-        keyboard_end(getpid(), session->caught);
 }
 
 void session_complain(struct session *session, const char *what, int result)

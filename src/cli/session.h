@@ -34,7 +34,8 @@ struct session {
 int session_open(
     struct session *session, const struct args *args, const char *label);
 
-/* Frees everything; a lock that is held is released. */
+/* Frees everything; a lock that is held is released. If the keyboard ended a
+ * wait, ends this process by that signal, for the sake of the script around. */
 void session_close(struct session *session);
 
 /* In a new process: puts back what the session ignores. */
@@ -65,10 +66,6 @@ void session_cancel_on_signal(struct session *session);
 
 /* The exit code after a signal cancelled something, or 0. */
 int session_interrupted(const struct session *session);
-
-/* The last thing a command does: if the keyboard ended a wait, ends this
- * process by that signal, for the sake of the script around. */
-void session_end_as_caught(const struct session *session);
 
 /* Says why what was attempted failed, unless a signal ended it; the exit
  * code. */

@@ -97,6 +97,5 @@ int command_status(const struct args *args)
         }
     }
     session_close(&session);
-    session_end_as_caught(&session);
     return code;
 }
