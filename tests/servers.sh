@@ -10,10 +10,9 @@
 #
 # Runs the live tests of BUILD that depend on the server's version; among them
 # is one of a user without scripts, who gets to DELEX or DELIFEQ where the
-# server has them. NXLOCK_SERVERS=DIR keeps the servers in DIR
-# and takes them from there; without it all is removed at the end, also after a
-# signal. What cannot be got is skipped, with the reason. Needs root, python3
-# and meson.
+# server has them. NXLOCK_SERVERS=DIR keeps the servers in DIR and takes them
+# from there; without it all is removed at the end, also after a signal. What
+# cannot be got is skipped, with the reason. Needs root, python3 and meson.
 set -u
 
 # A name for it; its release and what that is built upon; its program; the
@@ -31,6 +30,7 @@ END
 
 live='contention denied errors inspect interop lock names'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+unset CDPATH # cd would print where it went
 support=$(cd "$(dirname "$0")/support" && pwd) || exit 1
 
 have() {
@@ -47,7 +47,7 @@ child=
 work=$(mktemp -d) || exit 1
 clean() {
     trap - EXIT
-    trap '' HUP INT TERM
+    trap '' HUP INT QUIT PIPE TERM
     if [ -n "$child" ]; then
         kill -TERM -- "-$child" 2> /dev/null
         wait "$child" 2> /dev/null
@@ -58,6 +58,8 @@ clean() {
 trap clean EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
+trap 'exit 131' QUIT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
 store=${NXLOCK_SERVERS:-$work/servers}
@@ -325,15 +327,15 @@ number=0
 bad=0
 skip() { # WHAT
     number=$((number + 1))
-    echo "ok $number - $suite suite on $1 # SKIP $why"
+    echo "ok $number - live suite on $1 # SKIP $why"
 }
 report() { # WHAT CODE
     number=$((number + 1))
     if [ "$2" -eq 0 ]; then
-        echo "ok $number - $suite suite on $1"
+        echo "ok $number - live suite on $1"
     else
         bad=1
-        echo "not ok $number - $suite suite on $1"
+        echo "not ok $number - live suite on $1"
     fi
 }
 test_with() { # NAME WHAT
@@ -342,7 +344,7 @@ test_with() { # NAME WHAT
     # shellcheck disable=SC2086 # a list of names
     run env TMPDIR="$work" NXLOCK_REDIS_SERVER="$store/$1/redis-server" \
         meson test -C "$build" --no-rebuild --num-processes 2 \
-        --logbase "servers-$1" --suite "$suite" $tests
+        --logbase "servers-$1" --suite live $tests
     code=$?
     if [ -f "$results" ]; then
         python3 "$support/tally.py" "$2" "$results" "$work/tally" \
@@ -370,9 +372,8 @@ lacking() { # the reason why no server can be got here
     [ -f "$keyring" ] || echo "there is no debian-archive-keyring"
 }
 
-suite=live
 # shellcheck disable=SC2086 # a list of names
-tests=$(listed "$suite" $live)
+tests=$(listed live $live)
 if [ -z "$tests" ]; then
     echo "1..0 # SKIP $build has no live tests"
     exit 0
