@@ -147,7 +147,9 @@ static void take_in(struct proxy *p, struct joint *j, enum proxy_way way)
     struct chunk *chunk = calloc(1, sizeof(*chunk));
     if (chunk == NULL)
         abort();
-    chunk->due_ms = test_now_ms() + p->way[way].delay_ms;
+    int delay_ms = p->way[way].delay_ms;
+    /* The clock is cut to milliseconds: no delay is shorter than asked. */
+    chunk->due_ms = test_now_ms() + delay_ms + (delay_ms > 0);
     bytes_add(&chunk->bytes, data, (size_t)n);
     *flow->end = chunk;
     flow->end = &chunk->next;
