@@ -115,6 +115,22 @@ const char *nxl_version(void);
  * share one client; their commands share one pipelined connection. */
 typedef struct nxl_client nxl_client;
 
+/* By which commands a name is locked. */
+enum nxl_scheme {
+    /* The best that the server knows, found by trying: SET NX PX and scripts,
+     * down to the one below on servers before 2.6. */
+    NXL_SCHEME_AUTO = 0,
+    /* SETNX and a unix time as the value, on any server: for names that are
+     * shared with programs of that scheme. HARM: weaker promises, see
+     * docs/guarantees.md; above all, a program that takes over by a bare
+     * GETSET may shorten or end the lock of a live holder, and the clocks of
+     * all machines have to agree. */
+    NXL_SCHEME_TIMESTAMP = 1
+};
+
+/* A function of the program's own: see the member warning below. */
+typedef void (*nxl_warning)(void *arg, const char *text);
+
 /* Zero in any member but size means its default. Start from
  * NXL_CLIENT_OPTIONS_INIT, or nxl_client_options_init() in C++; size 0 (an
  * options = {0}) is NXL_E_INVALID, and then nothing is written to errbuf
@@ -143,11 +159,29 @@ typedef struct nxl_client_options {
      * May be NULL. */
     char *errbuf;
     size_t errbuf_size;
+    /* An enum nxl_scheme; default NXL_SCHEME_AUTO. */
+    int scheme;
+    /* 1: with SET NX PX a key that has no end and holds a unix time which is
+     * past by the server's clock is taken over: a program of the SETNX scheme
+     * died with it. Default 0: it is busy for ever. (What this library's own
+     * NXL_SCHEME_TIMESTAMP left is taken over in any case.) HARM: a name that
+     * such a program uses for something else is overwritten; and a program of
+     * that scheme takes our value for a time long past, and steals the lock:
+     * as long as one is at work, every program needs NXL_SCHEME_TIMESTAMP. */
+    int interop;
+    /* Told once a client, when it is first granted a lock whose promises are
+     * weaker than those of docs/guarantees.md: text says at which server and
+     * why, for a log, and is valid until it returns. Called at the end of a
+     * blocking call or of nxl_client_next_event(), by its thread; it may use
+     * the library but not free the client. NULL: nobody is told;
+     * nxl_client_describe() says it, too. */
+    nxl_warning warning;
+    void *warning_arg;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
-                                  0, 0, 0, NULL, 0, NULL, 0 }
+                                  0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, NULL }
 /* clang-format on */
 void nxl_client_options_init(nxl_client_options *options);
 
@@ -346,9 +380,20 @@ typedef struct nxl_holder {
     bool ours;           /* it is the token this handle holds */
     /* The label in value, or NULL; points into value. */
     const char *label;
-    /* Milliseconds until the server frees it; -1: it has no end. */
+    /* Milliseconds until it is free by the server's clock; -1: it has no
+     * end. 0 of a unix time (see below): it is over, and who asks next takes
+     * it over. */
     int64_t left_ms;
+    /* The value is a unix time, as programs write it that lock by SETNX and
+     * GETSET (see NXL_SCHEME_TIMESTAMP): the second at which it is over. 0: it
+     * is none. */
+    int64_t value_ends_s;
 } nxl_holder;
+
+/* Is it by that token that the name is held? Compares with the whole value,
+ * and with the digits of a unix time in this library's format. Sends nothing.
+ * NULL is nobody's. */
+bool nxl_holder_is(const nxl_holder *holder, const char *token);
 
 /* Asks who holds the name of this lock, which need not be held by it. Blocks
  * for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS). holder may

@@ -113,6 +113,7 @@ static int block(struct nxl_lock *lock, const struct call *call)
     } else {
         pthread_mutex_unlock(&client->mutex);
     }
+    client_warn(client);
     pthread_setcancelstate(cancel_state, NULL);
     return rc;
 }

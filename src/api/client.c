@@ -144,6 +144,10 @@ static int make(nxl_client **out, const char *url,
     list_init(&client->locks);
     list_init(&client->events);
     list_init(&client->followers);
+    if (GIVEN(options, warning_arg)) {
+        client->warning = options->warning;
+        client->warning_arg = options->warning_arg;
+    }
     rc = build(client, &endpoint,
         GIVEN(options, prefix) ? options->prefix : NULL, error);
     if (rc == NXL_OK)

@@ -65,6 +65,11 @@ struct nxl_client {
     bool waiting;          /* and sleeps */
     uint64_t wait_until;   /* until then */
 
+    nxl_warning warning; /* NULL: nobody listens */
+    void *warning_arg;
+    bool warned;              /* nobody is told twice */
+    _Atomic bool warning_due; /* read without the mutex */
+
     struct watch watch; /* all descriptors */
     int timer_fd;       /* in it after nxl_client_fd(); -1 before */
     uint64_t timer_at;  /* what it is set to; 0: it has to be set */
@@ -114,6 +119,12 @@ static inline void client_unlock(struct nxl_client *client)
     pthread_mutex_unlock(&client->mutex);
     pthread_setcancelstate(state, NULL);
 }
+
+/* A lock was granted: if it is the first of weaker promises, the caller of the
+ * library is going to be told ... */
+void client_note_grant(struct nxl_client *client);
+/* ... here, where nothing is held. */
+void client_warn(struct nxl_client *client);
 
 static inline struct nxl_lock *lock_of(struct operation *op)
 {

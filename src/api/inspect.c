@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an inspection found, handed out as a copy that stands by itself. */
 #include "api/client.h"
+#include "wire/timestamp.h"
 
 int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
 {
@@ -17,4 +18,11 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
     holder->label =
         token_label((struct slice){holder->value, holder->value_length});
     return NXL_OK;
+}
+
+bool nxl_holder_is(const nxl_holder *holder, const char *token)
+{
+    return holder && token &&
+           value_is_of((struct slice){holder->value, holder->value_length},
+               slice_of(token));
 }

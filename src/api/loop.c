@@ -132,6 +132,7 @@ bool nxl_client_next_event(nxl_client *client, nxl_event *event)
         };
     }
     client_unlock(client);
+    client_warn(client);
     return node != NULL;
 }
 

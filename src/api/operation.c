@@ -13,6 +13,7 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "core/lease.h"
+#include "wire/timestamp.h"
 
 #define BUDGET_LEAST (50 * NS_PER_MS)
 #define BUDGET_MOST (500 * NS_PER_MS)
@@ -90,6 +91,7 @@ static void settle_lease(struct operation *op, uint64_t now)
         }
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         set_deadline(lock, op->machine.acquire.deadline);
+        client_note_grant(lock->client);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
         bool stays = true;
         for (unsigned i = 0; i < lock->client->server_count; i++)
@@ -197,8 +199,10 @@ static void note_seen(struct nxl_lock *lock, const struct outcome *outcome)
     memcpy(seen->value, outcome->value.data, len);
     seen->value_length = len;
     seen->left_ms = outcome->left_ms;
-    seen->ours = lock->holding &&
-                 slice_equal(outcome->value, own_token(lock));
+    if (stamp_parse(outcome->value, &seen->value_ends_s) == STAMP_NONE)
+        seen->value_ends_s = 0;
+    seen->ours =
+        lock->holding && value_is_of(outcome->value, own_token(lock));
 }
 
 void operation_outcome(
@@ -395,6 +399,7 @@ void lock_let_go(struct nxl_lock *lock, uint64_t now)
             continue; /* its ttl frees it */
         struct debt *debt = r->spare;
         r->spare = NULL;
+        debt->exchange.stamped = r->exchange.stamped;
         server_owe(&lock->client->servers[i], debt, token,
             lock->client->max_ttl_ms, now);
     }

@@ -184,5 +184,8 @@ bool options_client(const nxl_client_options *options,
            take(&settings->drift_ppm, "drift_ppm", o.drift_ppm, DRIFT_PPM,
                error) &&
            take(&settings->keepalive_s, "keepalive_s", o.keepalive_s,
-               KEEPALIVE_S, error);
+               KEEPALIVE_S, error) &&
+           take(&settings->scheme, "scheme", o.scheme, NXL_SCHEME_AUTO,
+               error) &&
+           take(&settings->interop, "interop", o.interop, 0, error);
 }

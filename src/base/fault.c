@@ -68,8 +68,8 @@ const char *fault_remedy(enum fault fault)
                "a prefix";
     case FAULT_UNSUPPORTED:
         return "the server does not know this command or option, or it is "
-               "renamed or switched off; Redis 2.6 or later is needed, "
-               "with scripts or, from 2.6.12 on, with WATCH";
+               "renamed or switched off; Redis 2.2 or later is needed, "
+               "with WATCH or, from 2.6 on, with scripts";
     case FAULT_NOT_REDIS:
         return "is this the port of a Redis or Valkey server? a TLS port "
                "needs a TLS connection";

@@ -19,6 +19,7 @@ enum guard {
     GUARD_LATE_UNDO,   /* an abandoned acquire is followed by its undoing */
     GUARD_DEBTS,       /* ... also when its connection is gone */
     GUARD_KILL,        /* ... which is killed before the undoing counts */
+    GUARD_CLOBBER,     /* what a bare GETSET wrote is not deleted again */
     GUARDS
 };
 

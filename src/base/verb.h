@@ -46,7 +46,9 @@ enum outcome_kind {
 struct outcome {
     enum outcome_kind kind;
     enum fault fault; /* FAULT_NONE unless kind is OUTCOME_FAULT */
-    bool unsure;      /* FAULT: the server may have applied it all the same */
+    /* FAULT: the server may have applied it all the same. BUSY: the token was
+     * written nevertheless, and must not be used again. */
+    bool unsure;
     int64_t left_ms;
     uint64_t sent_at;   /* clock before its first byte left; 0: none did */
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */

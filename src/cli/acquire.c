@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/holder.h"
 #include "cli/label.h"
@@ -20,6 +19,8 @@
 
 /* A wait shorter than that is not worth a word. */
 #define LOOK_AFTER NS_PER_S
+/* Enough to ask twice. */
+#define TAKE_OVER_MS 2000
 #define LOOK_AGAIN (10 * NS_PER_S)
 
 /* A wait, and a second handle that asks meanwhile what it is for. */
@@ -31,12 +32,6 @@ struct wait {
     bool told_holder;
     int code;         /* exit code that ends the wait; 0: it goes on */
 };
-
-/* For people only: cron mails whatever a job prints. */
-static bool talks(const struct session *session)
-{
-    return session->args->verbose || isatty(STDERR_FILENO);
-}
 
 /* The key holds a list or the like: not a lock, and no skipped run either. */
 static int in_other_use(struct session *session, const nxl_lock *asker)
@@ -50,13 +45,15 @@ static int in_other_use(struct session *session, const nxl_lock *asker)
  * we are in its background; so who limits the wait may wait. */
 static bool is_around(const struct session *session, const nxl_holder *holder)
 {
-    const char *token = getenv("NXLOCK_TOKEN");
     const char *outer = getenv("NXLOCK_OUTER");
+    bool is = nxl_holder_is(holder, getenv("NXLOCK_TOKEN"));
+    char *copy = outer != NULL ? strdup(outer) : NULL;
+    char *rest = copy;
 
-    /* A token is long and has no spaces: it is found as a whole or not. */
-    return session->args->wait_ms == NXL_FOREVER && holder_has_token(holder) &&
-           ((token != NULL && strcmp(token, holder->value) == 0) ||
-               (outer != NULL && strstr(outer, holder->value) != NULL));
+    for (char *one; !is && (one = strsep(&rest, " ")) != NULL;)
+        is = nxl_holder_is(holder, one);
+    free(copy);
+    return is && session->args->wait_ms == NXL_FOREVER;
 }
 
 static int held_around(const struct session *session)
@@ -82,7 +79,7 @@ static void looked(struct wait *wait, int result)
     } else if (result == NXL_OK && is_around(session, &holder)) {
         wait->code = held_around(session);
     } else if (result == NXL_OK) {
-        if (!wait->told_holder && talks(session))
+        if (!wait->told_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));
         wait->told_holder = true;
@@ -144,21 +141,41 @@ static int busy(struct session *session)
         return session_interrupted(session);
     if (rc == NXL_E_WRONG_TYPE)
         return in_other_use(session, session->lock);
-    if (talks(session))
+    if (session_talks(session))
         say("'%s' is %s", session->args->shown,
             rc == NXL_OK ? holder_words(words, &holder)
                          : "held by somebody else");
     return session->args->busy_code;
 }
 
+/* Of a result: a try without a wait does not ask what stands there. If it is
+ * the time of a dead program, only who waits a little takes it over. */
+static bool is_over(struct session *session)
+{
+    nxl_holder holder;
+
+    return holder_ask(session, &holder) == NXL_OK && session->caught == 0 &&
+           holder.value_ends_s != 0 && holder.left_ms == 0;
+}
+
+static int try_for(struct session *session, struct wait *wait)
+{
+    int rc = nxl_lock_acquire_start(session->lock, session->args->wait_ms);
+
+    if (rc == NXL_PENDING)
+        rc = wait_for_it(wait);
+    if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_over(session))
+        return rc;
+    rc = nxl_lock_acquire_start(session->lock, TAKE_OVER_MS);
+    return rc == NXL_PENDING ? wait_for_it(wait) : rc;
+}
+
 bool acquire_for(struct session *session, int *code)
 {
     struct wait wait = {.session = session,
         .look_at = nxl_now_ns() + LOOK_AFTER};
-    int rc = nxl_lock_acquire_start(session->lock, session->args->wait_ms);
+    int rc = try_for(session, &wait);
 
-    if (rc == NXL_PENDING)
-        rc = wait_for_it(&wait);
     nxl_lock_free(wait.looker);
     if (session->caught != 0) {
         *code = session_interrupted(session);

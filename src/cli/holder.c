@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -27,10 +28,47 @@ bool holder_has_token(const nxl_holder *holder)
            is_token(holder->value);
 }
 
+/* SECONDS.DIGITS of the timestamp scheme: the digits are the token. */
+size_t holder_shown(const nxl_holder *holder)
+{
+    const char *dot = holder->value_ends_s != 0
+                          ? strchr(holder->value, '.')
+                          : NULL;
+    size_t shown = dot != NULL ? (size_t)(dot - holder->value) + 1 : 0;
+
+    return shown > 0 && holder->value_length - shown > TOKEN_SHOWN
+               ? shown + TOKEN_SHOWN
+               : holder->value_length;
+}
+
+/* What is known of its end. A time without an end is one that nobody takes
+ * over; whether it is past, only the server's clock could tell. */
+static void ending(char *out, size_t size, const nxl_holder *holder)
+{
+    time_t end = (time_t)holder->value_ends_s;
+    char when[40] = "";
+    struct tm tm;
+
+    if (end != 0 && gmtime_r(&end, &tm) != NULL)
+        strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
+    if (holder->left_ms < 0 && end != 0)
+        snprintf(out, size,
+            "without an end; as a unix time it is %s: with interop=1 it is "
+            "taken over once it is past",
+            when);
+    else if (holder->left_ms < 0)
+        snprintf(out, size, "without an end");
+    else if (holder->left_ms == 0 && end != 0)
+        snprintf(out, size, "over since %s", when);
+    else
+        snprintf(out, size, "%lld s left",
+            (long long)((holder->left_ms + MS_PER_S - 1) / MS_PER_S));
+}
+
 const char *holder_words(char *out, const nxl_holder *holder)
 {
     char who[160];
-    char left[48] = "without an end";
+    char left[128];
 
     if (holder->label != NULL)
         printable(who, sizeof(who), holder->label, strlen(holder->label));
@@ -38,10 +76,8 @@ const char *holder_words(char *out, const nxl_holder *holder)
         snprintf(who, sizeof(who), "%.*s... (no label)", TOKEN_SHOWN,
             holder->value);
     else
-        printable(who, sizeof(who), holder->value, holder->value_length);
-    if (holder->left_ms >= 0)
-        snprintf(left, sizeof(left), "%lld s left",
-            (long long)((holder->left_ms + MS_PER_S - 1) / MS_PER_S));
+        printable(who, sizeof(who), holder->value, holder_shown(holder));
+    ending(left, sizeof(left), holder);
     snprintf(out, HOLDER_WORDS, "held by %s, %s", who, left);
     return out;
 }

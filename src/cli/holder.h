@@ -9,7 +9,7 @@
 
 #include "cli/session.h"
 
-#define HOLDER_WORDS 256
+#define HOLDER_WORDS 320
 
 /* Asks and waits for the answer; a result of nxl_lock_inspect(). */
 int holder_ask(struct session *session, nxl_holder *holder);
@@ -20,6 +20,8 @@ const char *holder_words(char *out, const nxl_holder *holder);
 
 /* Does a token, "UUID" or "UUID@label", stand there? */
 bool holder_has_token(const nxl_holder *holder);
+/* How much of the value may be shown, for who has all of it can release. */
+size_t holder_shown(const nxl_holder *holder);
 
 /* The words of a token that may be shown. */
 #define TOKEN_SHOWN 8

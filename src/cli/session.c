@@ -87,6 +87,17 @@ static char *full_url(const char *url, const char *query)
     return full;
 }
 
+bool session_talks(const struct session *session)
+{
+    return session->args->verbose || isatty(STDERR_FILENO);
+}
+
+static void warned(void *arg, const char *text)
+{
+    if (session_talks(arg))
+        say("%s", text);
+}
+
 static int open_client(struct session *session)
 {
     char why[512] = "";
@@ -101,6 +112,8 @@ static int open_client(struct session *session)
     }
     options.errbuf = why;
     options.errbuf_size = sizeof(why);
+    options.warning = warned;
+    options.warning_arg = session;
     int rc = nxl_client_new(&session->client, url, &options);
     free(url);
     if (rc == NXL_OK)

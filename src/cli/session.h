@@ -77,4 +77,8 @@ _Noreturn void session_leave_held(int code);
 /* Says what became of an attempt on the lock, in the lock's words. */
 void session_complain(struct session *session, const char *what, int result);
 
+/* May it say what is no error? Cron mails whatever a job prints: so only to a
+ * terminal, or with -v. */
+bool session_talks(const struct session *session);
+
 #endif

@@ -22,7 +22,7 @@ static void json_holder(struct json *json, const nxl_holder *holder)
     struct label_parts parts;
 
     if (!holder_has_token(holder)) {
-        json_text(json, "value", holder->value, holder->value_length);
+        json_text(json, "value", holder->value, holder_shown(holder));
         if (holder->truncated)
             json_true(json, "truncated");
     } else {
@@ -35,6 +35,8 @@ static void json_holder(struct json *json, const nxl_holder *holder)
         }
         json_text(json, "owner", holder->value, TOKEN_SHOWN);
     }
+    if (holder->value_ends_s != 0)
+        json_number(json, "value_ends_s", holder->value_ends_s);
     if (holder->left_ms >= 0)
         json_number(json, "left_ms", holder->left_ms);
     else

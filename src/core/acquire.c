@@ -26,9 +26,11 @@ static void begin_round(struct acquire *a)
     /* A lone server that said "busy", or failed without a doubt, has not
      * taken the token: it is as good as fresh. */
     bool unused = a->rounds > 0 && a->terms.servers == 1 &&
+                  !a->token_spoilt &&
                   (a->part[0] == PART_NO || a->part[0] == PART_FAULT);
     if (!unused && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
+    a->token_spoilt = false;
     /* "Busy" came after the undoing of whatever was in doubt before. */
     a->doubt = !a->was_busy && (a->doubt || in_doubt(a));
     for (unsigned i = 0; i < a->terms.servers; i++) {
@@ -202,9 +204,12 @@ static void record_fault(
         a->lasting++;
 }
 
-static void record_busy(struct acquire *a, unsigned server, int64_t left_ms)
+static void record_busy(struct acquire *a, unsigned server,
+    const struct outcome *outcome)
 {
+    int64_t left_ms = outcome->left_ms;
     a->part[server] = PART_NO;
+    a->token_spoilt = a->token_spoilt || outcome->unsure;
     /* Several holders (of a split vote): be there when the first one ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
         a->left_ms = left_ms;
@@ -225,7 +230,7 @@ void acquire_outcome(struct acquire *a, unsigned server,
             guarded(GUARD_SEND_TIME) ? outcome->sent_at : a->now;
         break;
     case OUTCOME_BUSY:
-        record_busy(a, server, outcome->left_ms);
+        record_busy(a, server, outcome);
         break;
     case OUTCOME_FAULT:
         record_fault(a, server, outcome->fault, outcome->unsure);

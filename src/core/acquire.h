@@ -49,6 +49,7 @@ struct acquire {
     unsigned silent;        /* servers the round's end found unanswered */
     unsigned lasting;       /* servers with a fault that will not pass */
     enum fault round_fault; /* the worst of this round */
+    bool token_spoilt;      /* a server that said "busy" has written it */
     bool token_wanted;      /* ASK_TOKEN comes before the next ASK_SEND */
     bool late;              /* this round had a quorum after its deadline */
     bool was_busy;          /* this round was lost to another holder */

@@ -30,9 +30,11 @@ static void take_on(struct server *s, struct debt *d, struct slice token,
     list_append(&s->owed, &d->owed);
 }
 
-static void owe(struct server *s, struct debt *d, const struct verb *verb,
+static void owe(struct server *s, struct debt *d, const struct request *r,
     bool may_come, uint64_t now)
 {
+    const struct verb *verb = r->exchange.verb;
+    d->exchange.stamped = r->exchange.stamped;
     take_on(s, d, verb->token, verb->ttl_ms, may_come, now);
 }
 
@@ -43,61 +45,78 @@ static struct debt *take_spare(struct request *r)
     return d;
 }
 
-/* Drops the listeners of r's slots; the first one that is left belongs to a
- * debt from now on, if there is one. */
+/* Drops the listeners of r's slots; the one at place of those that are left
+ * belongs to a debt from now on, if there is one. */
 static void drop_slots(struct server *s, struct request *r, size_t index,
-    struct debt *d, enum slot_kind first)
+    struct debt *d, size_t place, enum slot_kind kind)
 {
     for (size_t i = index; i < s->conn.slots.count; i++) {
         struct slot *slot = slots_at(&s->conn.slots, i);
         if (slot->owner != r || slot->kind != SLOT_REQUEST)
             return;
-        slot->kind = i == index ? first : SLOT_DROPPED;
-        slot->owner = i == index ? d : NULL;
+        bool owned = d && i == index + place;
+        slot->kind = owned ? kind : SLOT_DROPPED;
+        slot->owner = owned ? d : NULL;
         s->conn.dropped += slot->kind == SLOT_DROPPED;
     }
+}
+
+/* An acquire on its way: its undoing goes behind it on this connection. */
+static void undo_acquire(struct server *s, struct request *r, size_t index,
+    struct debt *d, bool opened, uint64_t now)
+{
+    bool answered = slots_at(&s->conn.slots, index)->bytes == 0;
+    int place = exchange_writes(&r->exchange, answered);
+    owe(s, d, r, place >= 0, now);
+    d->exact = true;
+    drop_slots(s, r, index, place >= 0 ? d : NULL, (size_t)place,
+        SLOT_DROPPED);
+    if (opened) /* else the undoing would be a part of it */
+        request_discard(s, now);
+    if (!s->ladder.alone)
+        debt_send(d, &s->conn, &s->ladder, NULL, now);
+}
+
+/* Not a byte of r's present step has left. */
+static void withdraw(struct server *s, struct request *r, uint64_t number,
+    bool opened, bool undo, uint64_t now)
+{
+    conn_withdraw(&s->conn, number, r->exchange.due);
+    if (opened && exchange_opened(&r->exchange))
+        request_discard(s, now);
+    if (undo && r->exchange.verb->kind == VERB_RELEASE && r->spare)
+        owe(s, take_spare(r), r, false, now);
 }
 
 static bool abandon_sent(
     struct server *s, struct request *r, bool undo, uint64_t now)
 {
     struct slots *slots = &s->conn.slots;
-    const struct verb *verb = r->exchange.verb;
     /* The first of two replies may have come, and taken its slot away. */
     uint64_t number = later(r->slot, slots->popped);
     size_t index = (size_t)(number - slots->popped);
     bool opened = exchange_leave(&r->exchange);
-    bool all_to_go = number >= s->conn.unsent;
     r->state = REQUEST_IDLE;
-    if (all_to_go) {
-        conn_withdraw(&s->conn, number, r->exchange.due);
-        if (opened && r->exchange.step > 0)
-            request_discard(s, now);
-        if (undo && verb->kind == VERB_RELEASE && r->spare)
-            owe(s, take_spare(r), verb, false, now);
+    if (number >= s->conn.unsent) {
+        withdraw(s, r, number, opened, undo, now);
         return true;
     }
-    struct debt *d =
-        undo && guarded(GUARD_LATE_UNDO) ? take_spare(r) : NULL;
-    if (d && verb->kind == VERB_ACQUIRE) {
-        /* After the first of two replies nothing can come later. */
-        bool answered = slots_at(slots, index)->bytes == 0;
-        owe(s, d, verb, !answered, now);
-        d->exact = true;
-        drop_slots(s, r, index, answered ? NULL : d, SLOT_DROPPED);
-        if (!s->ladder.alone)
-            debt_send(d, &s->conn, &s->ladder, NULL, now);
-    } else if (d && exchange_compares(&r->exchange)) {
+    undo = undo && !r->exchange.no_undo && guarded(GUARD_LATE_UNDO);
+    struct debt *d = undo ? take_spare(r) : NULL;
+    if (d && r->exchange.verb->kind == VERB_ACQUIRE) {
+        undo_acquire(s, r, index, d, opened, now);
+        return false;
+    }
+    if (d)
+        owe(s, d, r, false, now);
+    if (d && exchange_compares(&r->exchange)) {
         /* The release on its way is itself the compare-and-delete. */
-        owe(s, d, verb, false, now);
         d->state = DEBT_SENT;
         list_remove(&d->owed);
         exchange_hand_over(&r->exchange, &d->exchange, &d->verb);
-        drop_slots(s, r, index, d, SLOT_DEBT);
+        drop_slots(s, r, index, d, 0, SLOT_DEBT);
     } else {
-        if (d)
-            owe(s, d, verb, false, now);
-        drop_slots(s, r, index, NULL, SLOT_DROPPED);
+        drop_slots(s, r, index, NULL, 0, SLOT_DROPPED);
     }
     if (opened)
         request_discard(s, now);
@@ -107,12 +126,12 @@ static bool abandon_sent(
 /* r has been answered, or has failed. */
 static bool undo_ended(struct server *s, struct request *r, uint64_t now)
 {
-    const struct verb *verb = r->exchange.verb;
     bool never_left = r->sent_at == 0;
-    bool acquire = verb->kind == VERB_ACQUIRE;
-    if (r->spare && !(acquire && never_left) && guarded(GUARD_DEBTS)) {
+    bool acquire = r->exchange.verb->kind == VERB_ACQUIRE;
+    if (r->spare && !(acquire && never_left) && !r->exchange.no_undo &&
+        guarded(GUARD_DEBTS)) {
         struct debt *d = take_spare(r);
-        owe(s, d, verb, acquire && r->cut, now);
+        owe(s, d, r, acquire && r->cut, now);
         if (d->may_come) {
             d->exact = true;
             debt_cut_off(d, r->cut_client, r->cut_run_id, now);

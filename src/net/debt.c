@@ -14,6 +14,7 @@
 
 #define FIRST_INTERVAL (20 * NS_PER_MS)
 #define LAST_INTERVAL NS_PER_S
+#define STAMP_SLACK_MS UINT64_C(5000)
 
 struct debt *debt_new(struct slice key, size_t token_room)
 {
@@ -45,7 +46,8 @@ void debt_incur(struct debt *d, struct slice token, uint32_t ttl_ms,
     d->verb.token.len = token.len;
     d->state = DEBT_OWED;
     d->may_come = may_come;
-    d->ttl_ns = ms_to_ns(ttl_ms);
+    /* The time in a value of ours is later than the lease's end. */
+    d->ttl_ns = ms_to_ns(ttl_ms + (d->exchange.stamped ? STAMP_SLACK_MS : 0));
     d->next_try = now;
     d->interval = FIRST_INTERVAL;
     d->until = may_come ? NEVER : deadline_after(now, d->ttl_ns);
@@ -69,6 +71,7 @@ static bool format(
     if (!slots_reserve(&c->slots, EXCHANGE_REPLIES) ||
         !exchange_may_go(&d->exchange, ladder))
         return false;
+    ladder->now = now;
     unsigned due = exchange_encode(&d->exchange, ladder, &c->out);
     for (unsigned i = 0; i < due; i++)
         slots_push(&c->slots, (struct slot){SLOT_DEBT, d, now,
@@ -84,7 +87,7 @@ static bool format_all(struct debt *d, struct conn *c, struct ladder *ladder,
     size_t before = buf_len(&c->out);
     if (!slots_reserve(&c->slots, 1 + EXCHANGE_REPLIES))
         return false;
-    exchange_begin(&d->exchange, &d->verb, NULL);
+    exchange_go_on(&d->exchange, &d->verb, NULL);
     d->exchange.whole = true;
     if (!wants_kill(d, facts))
         return format(d, c, ladder, now);

@@ -51,7 +51,8 @@ enum debt_answer {
 struct debt *debt_new(struct slice key, size_t token_room);
 void debt_free(struct debt *d);
 
-/* Fills in what is owed; the caller then puts it into the server's lists. */
+/* Fills in what is owed, after exchange.stamped; the caller then puts it into
+ * the server's lists. */
 void debt_incur(struct debt *d, struct slice token, uint32_t ttl_ms,
     bool may_come, uint64_t now);
 

@@ -31,14 +31,23 @@
         NUMBER, 1, 32767) \
     ROW(prefix, "TEXT", \
         "put in front of every name, at most 1024 bytes; default none", \
-        TEXT, 1, 1024)
+        TEXT, 1, 1024) \
+    ROW(scheme, "WORD", \
+        "auto, or timestamp: by SETNX and a unix time; default auto", \
+        SCHEME, 0, 1) \
+    ROW(interop, "N", \
+        "1: take over what a dead SETNX program left, a time; default 0", \
+        NUMBER, 0, 1)
 
 #define AS_PARAM(name, value, help, kind, low, high) {#name, value, help},
 #define AS_ROW(name, value, help, kind, low, high) \
     {kind, low, high, offsetof(struct settings, name)},
 /* clang-format on */
 
-enum kind { NUMBER, TEXT };
+enum kind { NUMBER, TEXT, SCHEME };
+
+/* The words for 0, 1, ... of a SCHEME. */
+static const char *const schemes[] = {"auto", "timestamp"};
 
 struct row {
     enum kind kind;
@@ -82,6 +91,10 @@ size_t param_find(struct slice name)
 
 void param_describe(size_t row, struct text *text)
 {
+    if (rows[row].kind == SCHEME) {
+        text_addf(text, "is %s or %s", schemes[0], schemes[1]);
+        return;
+    }
     text_addf(text,
         rows[row].kind == NUMBER ? "is a number from %lld to %lld"
                                  : "has %lld to %lld bytes",
@@ -92,7 +105,7 @@ bool url_param_check(const char *name, int64_t value, struct text *error)
 {
     size_t row = param_find(slice_of(name));
 
-    if (row < COUNT && rows[row].kind == NUMBER && value >= rows[row].low &&
+    if (row < COUNT && rows[row].kind != TEXT && value >= rows[row].low &&
         value <= rows[row].high)
         return true;
     text_clear(error);
@@ -121,7 +134,14 @@ bool param_set(struct settings *settings, size_t row, char *value)
         *text = value;
         return true;
     }
-    bool good = read_number(value, high, &number) && number >= low;
+    bool good;
+    if (rows[row].kind == SCHEME) {
+        while (number < high && strcmp(value, schemes[number]) != 0)
+            number++;
+        good = strcmp(value, schemes[number]) == 0;
+    } else {
+        good = read_number(value, high, &number) && number >= low;
+    }
     if (good)
         *(uint64_t *)place = number;
     free(value);

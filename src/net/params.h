@@ -19,6 +19,8 @@ struct settings {
     uint64_t max_ttl_ms;
     uint64_t drift_ppm;
     uint64_t keepalive_s;
+    uint64_t scheme;  /* enum nxl_scheme */
+    uint64_t interop; /* 0 or 1 */
     uint64_t db;
     char *user;     /* owned; NULL: none */
     char *password; /* owned; NULL: none; wiped when freed */

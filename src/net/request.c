@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests on the connection. Keeps: each reply goes to the slot of its
- * command and to nobody else; a request that is given up leaves the bytes
- * that have gone, and a debt for what they may do, but no pointer to itself.
+ * command and to nobody else.
  */
 #include "net/request.h"
 
@@ -38,7 +37,7 @@ void server_submit(struct server *s, struct request *r,
     const struct verb *verb, struct kept_commands *kept, uint64_t now)
 {
     server_refresh(s, now);
-    exchange_begin(&r->exchange, verb, kept);
+    exchange_go_on(&r->exchange, verb, kept);
     r->sent_at = 0;
     r->unsure = false;
     r->state = REQUEST_WAITING;
@@ -52,6 +51,7 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     size_t before = buf_len(&c->out);
     if (!slots_reserve(&c->slots, EXCHANGE_REPLIES))
         return false;
+    s->ladder.now = now;
     unsigned due = exchange_encode(&r->exchange, &s->ladder, &c->out);
     if (!due)
         return false;
@@ -247,7 +247,7 @@ static bool dispatch(struct server *s, const struct reply *reply,
     struct completion *c, uint64_t now)
 {
     struct slot slot = conn_pop(&s->conn);
-    s->heard_at = now;
+    s->heard_at = s->ladder.now = now;
     if (slot.kind != SLOT_HANDSHAKE) {
         s->good = true;
         backoff_reset(&s->reconnect);

@@ -7,6 +7,8 @@
  */
 #include "net/server.h"
 
+#include <nxlock.h>
+
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "net/request.h"
@@ -29,6 +31,9 @@ void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
         s->who.user = slice_of(set->user);
     if (set->password)
         s->who.password = slice_of(set->password);
+    s->ladder.stamps = set->scheme == NXL_SCHEME_TIMESTAMP;
+    s->ladder.interop = set->interop != 0;
+    s->ladder.max_ttl_ms = (uint32_t)set->max_ttl_ms;
     s->plain = sole && handshake_is_plain(&s->who);
     s->conn.fd = -1;
     s->dial.fd = -1;

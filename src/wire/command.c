@@ -195,12 +195,46 @@ bool command_getrange(struct buf *out, struct slice key)
     return command_append(out, 4, argv);
 }
 
+bool command_substr(struct buf *out, struct slice key)
+{
+    struct slice argv[] = {
+        slice_of("SUBSTR"), key, slice_of("0"), slice_of("511")};
+    return command_append(out, 4, argv);
+}
+
+bool command_set(
+    struct buf *out, const char *word, struct slice key, struct slice value)
+{
+    struct slice argv[] = {slice_of(word), key, value};
+    return command_append(out, 3, argv);
+}
+
 bool command_pexpire(struct buf *out, const struct verb *verb)
 {
     struct args a = {0, {{NULL, 0}}, ""};
     push(&a, slice_of("PEXPIRE"));
     push(&a, verb->key);
     push_ttl(&a, verb);
+    return command_append(out, a.count, a.arg);
+}
+
+bool command_psetex(struct buf *out, const struct verb *verb)
+{
+    struct args a = {0, {{NULL, 0}}, ""};
+    push(&a, slice_of("PSETEX"));
+    push(&a, verb->key);
+    push_ttl(&a, verb);
+    push(&a, verb->token);
+    return command_append(out, a.count, a.arg);
+}
+
+bool command_takeover(
+    struct buf *out, const struct verb *verb, struct slice old)
+{
+    struct args a;
+    script_args(&a, verb, true);
+    a.arg[1] = scripts[SCRIPT_TAKEOVER].body;
+    push(&a, old);
     return command_append(out, a.count, a.arg);
 }
 
@@ -225,6 +259,38 @@ bool command_delifeq(struct buf *out, const struct verb *verb)
 {
     struct slice argv[] = {slice_of("DELIFEQ"), verb->key, verb->token};
     return command_append(out, 3, argv);
+}
+
+/* The value that it gets first has a ttl, so that a broken connection leaves
+ * nothing behind; and it ends in 2090 only between two commands. (The ttl is
+ * an int of 32 bits on old servers.) */
+bool command_probe_clock(
+    struct buf *out, const struct verb *verb, uint64_t nonce)
+{
+    static const char tail[] = ":clock:";
+    char number[NUMBER_TEXT];
+    snprintf(number, sizeof number, "%" PRIu64, nonce);
+    struct slice whose = verb->token.len > 0 ? verb->token : slice_of(number);
+    size_t token = whose.len < 36 ? whose.len : 36;
+    struct slice name = {NULL, verb->key.len + sizeof tail - 1 + token};
+    char far[NUMBER_TEXT];
+    char *bytes = malloc(name.len);
+
+    if (!bytes)
+        return false;
+    memcpy(bytes, verb->key.data, verb->key.len);
+    memcpy(bytes + verb->key.len, tail, sizeof tail - 1);
+    memcpy(bytes + name.len - token, whose.data, token);
+    name.data = bytes;
+    snprintf(far, sizeof far, "%" PRId64, COMMAND_FAR_S);
+    struct slice begin[] = {
+        slice_of("SETEX"), name, slice_of("60"), slice_of("1")};
+    bool ok = command_append(out, 4, begin) &&
+              command_set(out, "EXPIREAT", name, slice_of(far)) &&
+              command_on_key(out, "TTL", name) &&
+              command_on_key(out, "DEL", name);
+    free(bytes);
+    return ok;
 }
 
 bool command_client_kill(struct buf *out, int64_t client_id)

@@ -46,11 +46,28 @@ bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
 bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
-/* WORD; WORD key; GETRANGE key 0 511; PEXPIRE key ttl. */
+/* ACQUIRE, if the key has no end and that old value: by a script. */
+bool command_takeover(
+    struct buf *out, const struct verb *verb, struct slice old);
+
+/* WORD; WORD key; WORD key value; GETRANGE key 0 511, SUBSTR before 2.4. */
 bool command_word(struct buf *out, const char *word);
 bool command_on_key(struct buf *out, const char *word, struct slice key);
+bool command_set(
+    struct buf *out, const char *word, struct slice key, struct slice value);
 bool command_getrange(struct buf *out, struct slice key);
+bool command_substr(struct buf *out, struct slice key);
+/* PEXPIRE key ttl; PSETEX key ttl token. */
 bool command_pexpire(struct buf *out, const struct verb *verb);
+bool command_psetex(struct buf *out, const struct verb *verb);
+
+/* The server's clock without TIME: what ttl does a key get that ends at
+ * COMMAND_FAR_S? The key is named after the token, or else the nonce, and is
+ * removed again. */
+#define COMMAND_FAR_S INT64_C(3800000000)
+#define COMMAND_PROBE_REPLIES 4
+bool command_probe_clock(
+    struct buf *out, const struct verb *verb, uint64_t nonce);
 
 bool command_client_kill(struct buf *out, int64_t client_id);
 

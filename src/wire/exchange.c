@@ -9,10 +9,13 @@
 
 #include "wire/classify.h"
 #include "wire/rung.h"
+#include "wire/timestamp.h"
 
 static void restart(struct exchange *x)
 {
     x->ladder = NULL;
+    x->closer = false;
+    x->no_undo = false; /* not a byte of the last step had left */
     x->tried = 0;
     x->step = 0;
     x->stuck = false;
@@ -22,7 +25,7 @@ static void restart(struct exchange *x)
     x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
 }
 
-void exchange_begin(
+void exchange_go_on(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept)
 {
     x->verb = verb;
@@ -30,7 +33,17 @@ void exchange_begin(
     x->rung = NULL;
     x->due = 0;
     x->whole = false;
+    if (verb->kind == VERB_ACQUIRE)
+        x->stamped = false;
     restart(x);
+}
+
+void exchange_begin(
+    struct exchange *x, const struct verb *verb, struct kept_commands *kept)
+{
+    x->stamped = false;
+    x->look_at = 0;
+    exchange_go_on(x, verb, kept);
 }
 
 void exchange_hand_over(struct exchange *from, struct exchange *x,
@@ -43,6 +56,7 @@ void exchange_hand_over(struct exchange *from, struct exchange *x,
     x->at = from->at;
     x->step = from->step;
     x->due = from->due;
+    x->stamped = from->stamped;
 }
 
 bool exchange_may_go(const struct exchange *x, const struct ladder *ladder)
@@ -50,20 +64,72 @@ bool exchange_may_go(const struct exchange *x, const struct ladder *ladder)
     return !ladder->alone || ladder->alone == x;
 }
 
+/* -------------------------------------------------------- which rung it is */
+
+/* Of an acquire the rung tells how its token is written; and in what form
+ * another one's value stands, nobody knows before it was read. */
+static bool wants_stamps(const struct exchange *x)
+{
+    if (x->verb->kind == VERB_ACQUIRE)
+        return false;
+    return x->closer || (x->stamped && x->verb->token.len > 0);
+}
+
+static struct ladder_range range_of(const struct exchange *x)
+{
+    return ladder_range(x->ladder, x->verb->kind, wants_stamps(x));
+}
+
+/* Where the connection remembers its rung. */
+static unsigned char *memory_of(const struct exchange *x)
+{
+    struct ladder *ladder = x->ladder;
+    return wants_stamps(x) ? &ladder->stamped_at[x->verb->kind]
+                           : &ladder->at[x->verb->kind];
+}
+
+static void choose_rung(struct exchange *x)
+{
+    struct ladder_range range = range_of(x);
+
+    x->at = *memory_of(x);
+    if (x->at < range.first || x->at >= range.end)
+        x->at = (unsigned char)range.first;
+}
+
 unsigned exchange_encode(
     struct exchange *x, struct ladder *ladder, struct buf *out)
 {
+    bool acquire = x->verb->kind == VERB_ACQUIRE;
+
     if (x->ladder && x->connection != ladder->connection)
         restart(x);
-    if (!x->ladder)
-        x->at = ladder->at[x->verb->kind];
-    x->ladder = ladder;
-    x->connection = ladder->connection;
-    x->rung = ladder_rung(x->verb->kind, x->at);
+    if (!x->ladder) {
+        x->ladder = ladder;
+        x->connection = ladder->connection;
+        choose_rung(x);
+    }
+    x->rung = x->closer && acquire ? &takeover_rung
+                                   : ladder_rung(x->verb->kind, x->at);
+    if (acquire)
+        x->stamped = x->rung->reply == stamped_reply;
+    x->asked_at = ladder->now;
     x->due = (unsigned char)x->rung->encode(x, out);
-    if (x->due && x->rung->alone)
+    if (x->due && x->step >= STEP_WATCH)
         ladder->alone = x;
     return x->due;
+}
+
+int exchange_writes(const struct exchange *x, bool answered)
+{
+    if (x->step == STEP_EXEC)
+        return x->due - 1;
+    return x->step < STEP_ASK && !answered ? 0 : -1;
+}
+
+bool exchange_opened(const struct exchange *x)
+{
+    return x->step > STEP_WATCH;
 }
 
 bool exchange_compares(const struct exchange *x)
@@ -109,17 +175,33 @@ static void remember_refusal(struct exchange *x)
     memcpy(x->first, text.data, x->first_len);
 }
 
+/* The first one after x->at that was not tried; false: there is none. */
+static bool next_rung(struct exchange *x, unsigned first, unsigned end)
+{
+    unsigned from = x->at < end ? x->at : end - 1;
+
+    for (unsigned i = 1; first < end && i <= end - first; i++) {
+        unsigned at = first + (from - first + i) % (end - first);
+        if (x->tried & 1U << at)
+            continue;
+        x->at = (unsigned char)at;
+        return true;
+    }
+    return false;
+}
+
 /* True when there is another rung to try. */
 static bool climb(struct exchange *x)
 {
-    unsigned rungs = ladder_rungs(x->verb->kind);
+    struct ladder_range range = range_of(x);
 
     remember_refusal(x);
     exchange_leave(x);
     x->step = 0;
     x->round = 0;
-    if (++x->tried < rungs && !x->stuck) {
-        x->at = (unsigned char)((x->at + 1U) % rungs);
+    x->tried |= (unsigned char)(1U << x->at);
+    if (!x->stuck && (next_rung(x, range.first, range.stamps) ||
+                         next_rung(x, range.first, range.end))) {
         x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
         return true;
     }
@@ -144,7 +226,7 @@ enum exchange_next exchange_reply(
     if (refused && climb(x))
         return EXCHANGE_AGAIN;
     if (!refused)
-        x->ladder->at[x->verb->kind] = x->at;
+        *memory_of(x) = x->at;
     exchange_leave(x);
     return EXCHANGE_DONE;
 }
@@ -192,11 +274,37 @@ enum exchange_next rung_refused(struct exchange *x, const struct reply *reply)
     return fail(x, fault, reply->bytes, fault == FAULT_SERVER);
 }
 
+void rung_keep_value(struct exchange *x, struct slice value)
+{
+    if (value.len > sizeof x->words)
+        value.len = sizeof x->words;
+    memcpy(x->words, value.data, value.len);
+    x->value_len = value.len;
+}
+
+struct slice rung_value(const struct exchange *x)
+{
+    return (struct slice){x->words, x->value_len};
+}
+
 enum exchange_next rung_seen(
     struct exchange *x, struct slice value, int64_t left_ms)
 {
     struct slice token = x->verb->token;
+    int64_t end_s;
+    enum stamp_kind kind = stamp_parse(value, &end_s);
+    bool time = kind == STAMP_OURS ||
+                (kind == STAMP_FOREIGN && x->ladder->interop);
 
+    if (stamp_is_of(value, token) ||
+        (token.len == 0 && left_ms == LEFT_FOREVER && time)) {
+        *memory_of(x) = x->at;
+        x->closer = true; /* it says itself when it is over */
+        x->tried = 0;
+        x->step = 0;
+        choose_rung(x);
+        return EXCHANGE_AGAIN;
+    }
     if (token.len == 0) {
         x->outcome.value = value;
         return rung_decide(x, OUTCOME_SEEN, left_ms);

@@ -19,17 +19,27 @@ struct exchange {
     unsigned connection;   /* the number of that one */
     const struct rung *rung;
     unsigned char at;    /* which rung of the verb that is */
-    unsigned char tried; /* rungs given up so far */
+    unsigned char tried; /* rungs given up so far, as bits */
     unsigned char step;
     unsigned char round; /* how often a transaction was begun anew */
     unsigned char due; /* replies still to come of what was encoded */
     bool stuck;        /* WATCH: neither EXEC nor DISCARD was allowed */
     bool whole;        /* scripts go with their text, as EVAL */
-    int64_t read;      /* a number that an earlier reply of this step gave */
+    bool closer;       /* a key without an end is looked at: is it a time? */
+    /* The token stands there as a timestamp, or may: known from the acquire
+     * or an inspection, for all that follows with this token. */
+    bool stamped;
+    /* ACQUIRE: what it may have written must not be deleted for its sake, for
+     * another one's lock may hang on it. */
+    bool no_undo;
+    int64_t read;      /* a number that an earlier reply gave */
+    uint64_t asked_at; /* the clock when the step was encoded */
+    uint64_t look_at;  /* ACQUIRE: not closer before that again */
     struct outcome outcome;
     /* What has to outlive its reply: words or a value that decided while other
      * replies are due. So do not copy an exchange. */
     char words[512];
+    size_t value_len;   /* of a value in it */
     char first[512];    /* the first refusal's, while other rungs are tried */
     size_t first_len;
     enum fault refused; /* that refusal; FAULT_NONE: there was none */
@@ -49,6 +59,11 @@ enum exchange_next {
 void exchange_begin(struct exchange *x, const struct verb *verb,
     struct kept_commands *kept);
 
+/* The same, where x has been used for this token before (or is all zero): in
+ * what form it stands is remembered, until the next ACQUIRE. */
+void exchange_go_on(struct exchange *x, const struct verb *verb,
+    struct kept_commands *kept);
+
 /* x goes on for verb, the same one in another place, without kept commands;
  * nobody listens to from any more. */
 void exchange_hand_over(struct exchange *from, struct exchange *x,
@@ -66,6 +81,14 @@ unsigned exchange_encode(
 
 enum exchange_next exchange_reply(
     struct exchange *x, const struct reply *reply);
+
+/* ACQUIRE, under way: may what was sent of its present step have written the
+ * token, which of its due replies says so? -1: none does, or that one has come
+ * already: then nothing is written later. */
+int exchange_writes(const struct exchange *x, bool answered);
+
+/* Its transaction had been opened before its present step. */
+bool exchange_opened(const struct exchange *x);
 
 /* Does the one command on its way compare and change by itself? */
 bool exchange_compares(const struct exchange *x);

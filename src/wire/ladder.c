@@ -7,44 +7,77 @@
 
 #include "wire/rung.h"
 
+/* clang-format off */
 static const struct rung acquire[] = {
-    {"SET NX PX", ON_UNSUPPORTED, false, false, native_set, native_acquired},
-    {"SETNX script", ON_REFUSED, false, false, scripted_encode,
-        native_acquired},
+    {.name = "SET NX PX", .climb = ON_UNSUPPORTED,
+        .encode = native_set, .reply = native_acquired},
+    {.name = "SETNX script", .climb = ON_REFUSED,
+        .encode = scripted_encode, .reply = native_acquired},
+    {.name = "SETNX + GETSET timestamps (weaker promises)",
+        .climb = ON_REFUSED, .watched = &stamped_watched,
+        .encode = stamped_encode, .reply = stamped_reply},
+    {.name = "SETNX + GETSET timestamps without WATCH (weakest promises)",
+        .climb = ON_REFUSED, .bare = true,
+        .encode = stamped_encode, .reply = stamped_reply},
 };
 static const struct rung extend[] = {
-    {"scripts", ON_REFUSED, false, false, scripted_encode, scripted_extended},
-    {"WATCH", ON_REFUSED, true, false, watched_encode, watched_reply},
+    {.name = "scripts", .climb = ON_REFUSED,
+        .encode = scripted_encode, .reply = scripted_extended},
+    {.name = "WATCH", .climb = ON_REFUSED, .watched = &watched_token,
+        .encode = watched_encode, .reply = watched_reply},
     /* Last: between its two steps another handle may prolong the same token,
      * which it would then shorten; EXEC would notice. */
-    {"SET IFEQ", ON_REFUSED, false, false, native_set_ifeq, native_extended},
+    {.name = "SET IFEQ", .climb = ON_REFUSED,
+        .encode = native_set_ifeq, .reply = native_extended},
+    {.name = "timestamps", .climb = ON_REFUSED, .watched = &stamped_watched,
+        .encode = stamped_encode, .reply = stamped_reply},
+    {.name = "timestamps without WATCH", .climb = ON_REFUSED, .bare = true,
+        .encode = stamped_encode, .reply = stamped_reply},
 };
 static const struct rung release[] = {
-    {"scripts", ON_REFUSED, false, true, scripted_encode, scripted_released},
-    {"DELEX", ON_REFUSED, false, true, native_delex, native_released},
-    {"DELIFEQ", ON_REFUSED, false, true, native_delifeq, native_released},
-    {"WATCH", ON_REFUSED, true, false, watched_encode, watched_reply},
+    {.name = "scripts", .climb = ON_REFUSED, .at_once = true,
+        .encode = scripted_encode, .reply = scripted_released},
+    {.name = "DELEX", .climb = ON_REFUSED, .at_once = true,
+        .encode = native_delex, .reply = native_released},
+    {.name = "DELIFEQ", .climb = ON_REFUSED, .at_once = true,
+        .encode = native_delifeq, .reply = native_released},
+    {.name = "WATCH", .climb = ON_REFUSED, .watched = &watched_token,
+        .encode = watched_encode, .reply = watched_reply},
+    {.name = "timestamps", .climb = ON_REFUSED, .watched = &stamped_watched,
+        .encode = stamped_encode, .reply = stamped_reply},
+    {.name = "timestamps without WATCH", .climb = ON_REFUSED, .bare = true,
+        .encode = stamped_encode, .reply = stamped_reply},
 };
 static const struct rung inspect[] = {
-    {"scripts", ON_REFUSED, false, false, scripted_encode, scripted_inspected},
-    {"GETRANGE", ON_REFUSED, false, false, native_read, native_inspected},
+    {.name = "scripts", .climb = ON_REFUSED,
+        .encode = scripted_encode, .reply = scripted_inspected},
+    {.name = "GETRANGE", .climb = ON_REFUSED,
+        .encode = native_read, .reply = native_inspected},
+    {.name = "timestamps", .climb = ON_REFUSED,
+        .encode = stamped_encode, .reply = stamped_reply},
 };
+/* clang-format on */
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
 static const struct {
     const struct rung *rows;
     unsigned count;
+    unsigned stamps; /* from here on they are those of timestamps */
+    unsigned bare;   /* ... without WATCH: only by order of the client */
 } tables[VERB_KINDS] = {
-    [VERB_ACQUIRE] = {acquire, ROWS(acquire)},
-    [VERB_EXTEND] = {extend, ROWS(extend)},
-    [VERB_RELEASE] = {release, ROWS(release)},
-    [VERB_INSPECT] = {inspect, ROWS(inspect)},
+    [VERB_ACQUIRE] = {acquire, ROWS(acquire), 2, 3},
+    [VERB_EXTEND] = {extend, ROWS(extend), 3, 4},
+    [VERB_RELEASE] = {release, ROWS(release), 4, 5},
+    [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
 };
 
 void ladder_begin(struct ladder *ladder)
 {
-    *ladder = (struct ladder){.connection = ladder->connection + 1};
+    *ladder = (struct ladder){.stamps = ladder->stamps,
+        .interop = ladder->interop,
+        .max_ttl_ms = ladder->max_ttl_ms,
+        .connection = ladder->connection + 1};
 }
 
 const struct rung *ladder_rung(enum verb_kind kind, unsigned i)
@@ -57,6 +90,27 @@ unsigned ladder_rungs(enum verb_kind kind)
     return tables[kind].count;
 }
 
+struct ladder_range ladder_range(
+    const struct ladder *ladder, enum verb_kind kind, bool stamped)
+{
+    bool looks = kind == VERB_ACQUIRE || kind == VERB_INSPECT;
+    struct ladder_range range = {0, tables[kind].stamps,
+        ladder->stamps ? tables[kind].count : tables[kind].bare};
+
+    if (stamped || (looks && ladder->stamps))
+        range.first = tables[kind].stamps;
+    else if (kind == VERB_EXTEND) /* a token stands there as it is */
+        range.end = tables[kind].stamps;
+    else if (kind == VERB_RELEASE) /* compared with whatever stands there */
+        range.end = tables[kind].bare;
+    return range;
+}
+
+bool ladder_weak(const struct ladder *ladder)
+{
+    return ladder->at[VERB_ACQUIRE] >= tables[VERB_ACQUIRE].stamps;
+}
+
 void ladder_describe(const struct ladder *ladder, struct text *text)
 {
     const char *lengthens = extend[ladder->at[VERB_EXTEND]].name;
@@ -66,7 +120,17 @@ void ladder_describe(const struct ladder *ladder, struct text *text)
     if (ladder->at[VERB_RELEASE] == 0 && ladder->at[VERB_INSPECT] > 0)
         ends = lengthens = "scripts refused";
 
-    text_add(text, acquire[ladder->at[VERB_ACQUIRE]].name);
+    unsigned set = ladder->at[VERB_ACQUIRE];
+    if (ladder->stamps && set < tables[VERB_ACQUIRE].stamps)
+        set = tables[VERB_ACQUIRE].stamps;
+    /* SETNX needs no WATCH; the others tell that there is none. */
+    if (set >= tables[VERB_ACQUIRE].stamps &&
+        (ladder->stamped_at[VERB_EXTEND] >= tables[VERB_EXTEND].bare ||
+            ladder->stamped_at[VERB_RELEASE] >= tables[VERB_RELEASE].bare))
+        set = tables[VERB_ACQUIRE].bare;
+    text_add(text, acquire[set].name);
+    if (set >= tables[VERB_ACQUIRE].stamps)
+        return;
     text_addf(text, " + %s", ends);
     if (strcmp(lengthens, ends) != 0)
         text_addf(text, " + %s", lengthens);

@@ -40,7 +40,8 @@ static enum exchange_next timed(struct exchange *x, const struct reply *reply)
     } else if (reply->kind != REPLY_ERROR) {
         return rung_broken(x, "expected a number in reply to PTTL");
     }
-    return EXCHANGE_DONE;
+    return x->outcome.kind == OUTCOME_BUSY ? rung_look_closer(x)
+                                           : EXCHANGE_DONE;
 }
 
 enum exchange_next native_acquired(
@@ -57,7 +58,10 @@ enum exchange_next native_acquired(
         rung_refused(x, reply);
     else
         rung_broken(x, "expected OK or nil in reply to SET NX");
-    return x->due > 0 ? EXCHANGE_WAIT : EXCHANGE_DONE;
+    if (x->due > 0)
+        return EXCHANGE_WAIT;
+    return x->outcome.kind == OUTCOME_BUSY ? rung_look_closer(x)
+                                           : EXCHANGE_DONE;
 }
 
 /* ------------------------------------------------------------------ extend */
@@ -145,39 +149,25 @@ unsigned native_read(struct exchange *x, struct buf *out)
     return take_back(out, before);
 }
 
-static void value_read(struct exchange *x, const struct reply *reply)
-{
-    if (reply->kind != REPLY_STRING) {
-        rung_broken(x, "expected a string in reply to GETRANGE");
-        return;
-    }
-    size_t len = reply->bytes.len;
-    if (len > sizeof x->words)
-        len = sizeof x->words;
-    memcpy(x->words, reply->bytes.data, len);
-    rung_seen(x, (struct slice){x->words, len}, rung_left(x->read));
-}
-
 enum exchange_next native_inspected(
     struct exchange *x, const struct reply *reply)
 {
-    bool decided = x->outcome.kind == OUTCOME_FAULT ||
-                   x->outcome.kind == OUTCOME_NOT_MINE;
-
-    if (reply->kind == REPLY_ERROR && !decided)
-        rung_refused(x, reply);
-    else if (decided)
+    if (!rung_open(x))
         ; /* what follows a refusal says nothing more */
+    else if (reply->kind == REPLY_ERROR)
+        rung_refused(x, reply);
     else if (x->due == 2 && reply->kind == REPLY_INTEGER &&
              reply->integer >= -2)
         x->read = reply->integer;
+    else if (x->due == 1 && reply->kind == REPLY_STRING)
+        rung_keep_value(x, reply->bytes);
     else if (x->due == 1)
-        value_read(x, reply);
+        rung_broken(x, "expected a string in reply to GETRANGE");
     else if (x->due == 2 || reply->kind != REPLY_INTEGER)
         rung_broken(x, "expected a number in reply to PTTL or EXISTS");
-    else if (reply->integer == 0) {
-        x->outcome.value.len = 0;
+    else if (reply->integer == 0)
         rung_absent(x);
-    }
+    else
+        return rung_seen(x, rung_value(x), rung_left(x->read));
     return x->due > 0 ? EXCHANGE_WAIT : EXCHANGE_DONE;
 }

@@ -24,6 +24,8 @@ enum script_id {
     /* KEYS key  ARGV token, ttl  ->  OK, or nil if the key stands. For
      * servers whose SET knows no options. */
     SCRIPT_ACQUIRE = SCRIPTS_LOADED,
+    /* KEYS key  ARGV token, ttl, old value  ->  OK, or nil: another one */
+    SCRIPT_TAKEOVER,
     SCRIPTS
 };
 

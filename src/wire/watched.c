@@ -1,56 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rung of servers that neither compare by themselves nor run scripts: the
- * value is read under WATCH and compared here, and EXEC changes the key only
- * if nobody touched it meanwhile. Keeps: the change is sent only after MULTI
- * was seen to be accepted; without MULTI it would be done at once, and a DEL
- * at once is what this library never sends.
+ * Reading, comparing here, and changing under WATCH: EXEC changes the key only
+ * if nobody touched it meanwhile. What is read and changed is a rung's
+ * (struct watched). Keeps: the change is sent only after MULTI was seen to be
+ * accepted; without MULTI it would be done at once, and a DEL at once is what
+ * this library never sends.
  */
 #include "wire/rung.h"
-
-enum { READ, CHANGE, LEAVE };
 
 /* Somebody else changes the key faster than we come to it. */
 #define ROUNDS 3
 
-/* Replies still due of READ after ... */
-enum { AFTER_MULTI, AFTER_EXISTS, AFTER_LEFT, AFTER_VALUE, AFTER_WATCH };
-/* ... and of CHANGE; LEAVE has one. */
+/* Replies still due of STEP_EXEC; STEP_LEAVE has one. */
 enum { AFTER_EXEC, AFTER_QUEUED };
-
-/* GRANTED is no outcome of these verbs: it stands for "not decided yet". */
-static bool is_open(const struct exchange *x)
-{
-    return x->outcome.kind == OUTCOME_GRANTED;
-}
-
-static bool encode_read(struct buf *out, struct slice key)
-{
-    return command_on_key(out, "WATCH", key) && command_getrange(out, key) &&
-           command_on_key(out, "PTTL", key) &&
-           command_on_key(out, "EXISTS", key) && command_word(out, "MULTI");
-}
-
-static bool encode_change(struct exchange *x, struct buf *out)
-{
-    const struct verb *verb = x->verb;
-    bool ok = verb->kind == VERB_EXTEND
-                  ? command_pexpire(out, verb)
-                  : command_on_key(out, "DEL", verb->key);
-    return ok && command_word(out, "EXEC");
-}
 
 unsigned watched_encode(struct exchange *x, struct buf *out)
 {
+    const struct watched *way = x->rung->watched;
     size_t before = buf_len(out);
     unsigned due;
     bool ok;
 
-    if (x->step == READ) {
-        ok = encode_read(out, x->verb->key);
-        due = 5;
-    } else if (x->step == CHANGE) {
-        ok = encode_change(x, out);
+    if (x->step < STEP_WATCH)
+        x->step = STEP_WATCH;
+    if (x->step == STEP_WATCH) {
+        ok = command_on_key(out, "WATCH", x->verb->key) && way->read(x, out) &&
+             command_word(out, "MULTI");
+        due = way->reads + 2U;
+    } else if (x->step == STEP_EXEC) {
+        ok = way->change(x, out) && command_word(out, "EXEC");
         due = 2;
     } else {
         ok = exchange_discard(out);
@@ -62,45 +40,31 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
     return 0;
 }
 
-/* One of READ's replies but MULTI's; the first that decides, decides. */
+/* One reply before MULTI's; the first that decides, decides. */
 static void read_reply(struct exchange *x, const struct reply *reply)
 {
-    bool number = x->due == AFTER_LEFT || x->due == AFTER_EXISTS;
-    enum reply_kind expected = number ? REPLY_INTEGER
-                               : x->due == AFTER_VALUE ? REPLY_STRING
-                                                       : REPLY_STATUS;
+    const struct watched *way = x->rung->watched;
 
-    if (reply->kind == REPLY_ERROR) {
+    if (reply->kind == REPLY_ERROR)
         rung_refused(x, reply);
-    } else if (reply->kind != expected) {
-        rung_broken(x, "expected the answers to WATCH, GETRANGE, PTTL, EXISTS");
-    } else if (x->due == AFTER_VALUE) {
-        if (!slice_equal(reply->bytes, x->verb->token))
-            rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    } else if (x->due == AFTER_LEFT) {
-        x->read = reply->integer;
-    } else if (x->due == AFTER_EXISTS) {
-        /* Before 2.8 a key that has gone away has a PTTL of -1, too. */
-        if (reply->integer == 0)
-            rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-        else if (x->verb->kind == VERB_EXTEND &&
-                 (x->read == -1 || x->read >= x->verb->ttl_ms))
-            rung_decide(x, OUTCOME_MINE, rung_left(x->read));
-    }
+    else if (x->due <= way->reads)
+        way->judge(x, reply);
+    else if (reply->kind != REPLY_STATUS)
+        rung_broken(x, "expected OK in reply to WATCH");
 }
 
 /* MULTI was answered: is there a transaction to be ended? */
 static enum exchange_next opened(struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR) {
-        if (is_open(x))
+        if (rung_open(x))
             rung_refused(x, reply);
         return EXCHANGE_DONE; /* there is none */
     }
     if (reply->kind != REPLY_STATUS ||
         !slice_equal(reply->bytes, slice_of("OK")))
         return rung_broken(x, "expected OK in reply to MULTI");
-    x->step = is_open(x) ? CHANGE : LEAVE;
+    x->step = rung_open(x) ? STEP_EXEC : STEP_LEAVE;
     return EXCHANGE_AGAIN;
 }
 
@@ -110,54 +74,51 @@ static enum exchange_next not_executed(
 {
     if (slice_starts(reply->bytes, "EXECABORT"))
         return EXCHANGE_DONE;
-    x->step = LEAVE;
+    x->step = STEP_LEAVE;
     return EXCHANGE_AGAIN;
+}
+
+/* The key was touched meanwhile. */
+static enum exchange_next raced(struct exchange *x)
+{
+    struct reply raced = {.kind = REPLY_ERROR,
+        .bytes = slice_of("EXECABORT the key changed again and again")};
+
+    if (x->verb->kind == VERB_ACQUIRE)
+        return rung_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
+    x->step = STEP_WATCH;
+    return ++x->round < ROUNDS ? EXCHANGE_AGAIN : rung_refused(x, &raced);
 }
 
 static enum exchange_next executed(
     struct exchange *x, const struct reply *reply)
 {
-    int64_t done = -1;
-
-    if (!is_open(x)) /* the change was not queued, so it was not done */
+    if (!rung_open(x)) /* the change was not queued, so it was not done */
         return reply->kind == REPLY_ERROR ? not_executed(x, reply)
                                           : EXCHANGE_DONE;
     if (reply->kind == REPLY_ERROR) {
         rung_refused(x, reply);
         return not_executed(x, reply);
     }
-    if (reply->kind == REPLY_ARRAY && reply->count == 1) {
-        if (reply->items[0].kind == REPLY_ERROR)
-            return rung_refused(x, &reply->items[0]);
-        if (reply->items[0].kind == REPLY_INTEGER)
-            done = reply->items[0].integer;
-    }
-    if (done == 1)
-        return rung_decide(x, OUTCOME_MINE,
-            x->verb->kind == VERB_EXTEND ? (int64_t)x->verb->ttl_ms
-                                         : LEFT_UNKNOWN);
-    if (done == 0)
-        return rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    if (reply->kind != REPLY_NIL)
+    if (reply->kind == REPLY_NIL)
+        return raced(x);
+    if (reply->kind != REPLY_ARRAY || reply->count != 1)
         return rung_broken(x, "expected the result of one command of EXEC");
-    x->step = READ;
-    if (++x->round < ROUNDS)
-        return EXCHANGE_AGAIN;
-    struct reply raced = {.kind = REPLY_ERROR,
-        .bytes = slice_of("EXECABORT the key changed again and again")};
-    return rung_refused(x, &raced);
+    return reply->items[0].kind == REPLY_ERROR
+               ? rung_refused(x, &reply->items[0])
+               : x->rung->watched->changed(x, &reply->items[0]);
 }
 
 enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
 {
-    if (x->step == READ) {
-        if (x->due == AFTER_MULTI)
+    if (x->step == STEP_WATCH) {
+        if (x->due == 0)
             return opened(x, reply);
-        if (is_open(x))
+        if (rung_open(x))
             read_reply(x, reply);
         return EXCHANGE_WAIT;
     }
-    if (x->step == LEAVE) {
+    if (x->step == STEP_LEAVE) {
         x->stuck = reply->kind == REPLY_ERROR &&
                    !slice_starts(reply->bytes, "EXECABORT");
         return EXCHANGE_DONE;
@@ -170,3 +131,61 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
         rung_broken(x, "expected QUEUED in reply to what follows MULTI");
     return EXCHANGE_WAIT;
 }
+
+/* ------------------------------------------------ a value that is a token */
+
+/* Replies still due after ... */
+enum { AFTER_EXISTS = 1, AFTER_LEFT, AFTER_VALUE };
+
+static bool token_read(struct exchange *x, struct buf *out)
+{
+    struct slice key = x->verb->key;
+
+    return command_getrange(out, key) && command_on_key(out, "PTTL", key) &&
+           command_on_key(out, "EXISTS", key);
+}
+
+static void token_judge(struct exchange *x, const struct reply *reply)
+{
+    enum reply_kind expected =
+        x->due == AFTER_VALUE ? REPLY_STRING : REPLY_INTEGER;
+
+    if (reply->kind != expected) {
+        rung_broken(x, "expected the answers to GETRANGE, PTTL and EXISTS");
+    } else if (x->due == AFTER_VALUE) {
+        if (!slice_equal(reply->bytes, x->verb->token))
+            rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    } else if (x->due == AFTER_LEFT) {
+        x->read = reply->integer;
+    } else if (reply->integer == 0) {
+        /* Before 2.8 a key that has gone away has a PTTL of -1, too. */
+        rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    } else if (x->verb->kind == VERB_EXTEND &&
+               (x->read == -1 || x->read >= x->verb->ttl_ms)) {
+        rung_decide(x, OUTCOME_MINE, rung_left(x->read));
+    }
+}
+
+static bool token_change(struct exchange *x, struct buf *out)
+{
+    return x->verb->kind == VERB_EXTEND
+               ? command_pexpire(out, x->verb)
+               : command_on_key(out, "DEL", x->verb->key);
+}
+
+static enum exchange_next token_changed(
+    struct exchange *x, const struct reply *reply)
+{
+    int64_t done = reply->kind == REPLY_INTEGER ? reply->integer : -1;
+
+    if (done == 1)
+        return rung_decide(x, OUTCOME_MINE,
+            x->verb->kind == VERB_EXTEND ? (int64_t)x->verb->ttl_ms
+                                         : LEFT_UNKNOWN);
+    if (done == 0)
+        return rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    return rung_broken(x, "expected 1 or 0 of DEL or PEXPIRE");
+}
+
+const struct watched watched_token = {
+    3, token_read, token_judge, token_change, token_changed};

@@ -347,7 +347,8 @@ class Header:
         code = re.sub(r"^[ \t]*#.*$", "", code, flags=re.M)
         code = code.replace('extern "C" {', "")
         self.constants = {}
-        self.types = set(re.findall(r"(?:typedef struct|enum) (\w+)", code))
+        self.types = set(re.findall(
+            r"(?:typedef struct|enum|typedef void \(\*) ?(\w+)", code))
         for body in re.findall(r"enum \w+ \{(.*?)\};", code, re.S):
             value = -1
             for entry in filter(None, map(str.strip, body.split(","))):

@@ -117,7 +117,9 @@ static void a_refused_undoing_ends_with_the_ttl(void **state)
                         "EXPECT DELIFEQ k $t\n" REFUSED
                         "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\n"
                         "EXPECT PTTL k\nEXPECT EXISTS k\nEXPECT MULTI\n"
-                        REFUSED REFUSED REFUSED REFUSED REFUSED UNDO_T);
+                        REFUSED REFUSED REFUSED REFUSED REFUSED
+                        "EXPECT TIME\nEXPECT GETRANGE k 0 511\n"
+                        REFUSED REFUSED UNDO_T);
     struct rig r = rig_open(s.text, 'u', LATE);
     nxl_lock *lock = lock_of_name(r.client, "k", 200);
     int64_t start = test_now_ms();

@@ -290,7 +290,8 @@ static void cancelled_between_two_rounds(void **state)
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock;
     struct rig r =
-        rig_open(SHAKE SET_T "EXPECT PTTL k\nSEND $-1\\r\\n:-1\\r\\n\n" WORKS,
+        rig_open(SHAKE SET_T
+                "EXPECT PTTL k\nSEND $-1\\r\\n:90000\\r\\n\n" WORKS,
             'u', PARAMS);
     options.retry_min_ms = options.retry_max_ms = 60000;
     assert_int_equal(nxl_lock_new(&lock, r.client, "k", &options), NXL_OK);

@@ -216,7 +216,8 @@ static void unsure_is_repeated_for_the_ttl(void **state)
     REFUSED "EXPECT DELEX k IFEQ $t\n" REFUSED "EXPECT DELIFEQ k $t\n"         \
     REFUSED "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\nEXPECT PTTL k\n"         \
     "EXPECT EXISTS k\nEXPECT MULTI\n"                                          \
-    REFUSED REFUSED REFUSED REFUSED REFUSED
+    REFUSED REFUSED REFUSED REFUSED REFUSED                                    \
+    "EXPECT TIME\nEXPECT GETRANGE k 0 511\n" REFUSED REFUSED
 
 /* The acquire had been applied, and its token is adopted: what is owed for it
  * must not delete what is held now. */
@@ -235,7 +236,7 @@ static void an_adopted_token_is_forgiven(void **state)
     char token[64];
     lose(&r);
     snprintf(token, sizeof token, "%s", nxl_lock_token(r.lock));
-    turn_until(r.client, fake_count(r.fake, 1, "MULTI") == TIMES);
+    turn_until(r.client, fake_count(r.fake, 1, "TIME") == TIMES);
     assert_true(fake_await(r.fake, "refused"));
     assert_int_equal(nxl_lock_adopt_start(r.lock, token), NXL_PENDING);
     assert_int_equal(event_result(r.client, r.lock), NXL_OK);

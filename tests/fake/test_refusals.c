@@ -77,6 +77,9 @@ static const char *stand_in(const struct refusal *refusal)
                : "SEND -ERR unknown command 'stand-in'\\r\\n\n";
 }
 
+/* What may not be read is no time either. */
+#define NOT_READ "SEND -NOPERM not by a stand-in either\\r\\n\n"
+
 /* All of WATCH, GETRANGE, PTTL, EXISTS and MULTI. */
 static void add_refused_watch(struct script *s, const char *refused)
 {
@@ -94,7 +97,10 @@ static void add_ways(
         return;
     switch (verb) {
     case 'a':
-        add(s, "EXPECT EVAL * 1 k $t 30000\n%s", refused);
+        add(s,
+            "EXPECT EVAL * 1 k $t 30000\n%s"
+            "EXPECT TIME\nEXPECT GETRANGE k 0 511\n%s%s",
+            refused, refused, refused);
         break;
     case 'e':
         add_refused_watch(s, refused);
@@ -106,12 +112,15 @@ static void add_ways(
     case 'r':
         add(s, DELEX_T "%s" DELIFEQ_T "%s", refused, refused);
         add_refused_watch(s, refused);
+        add(s, "EXPECT TIME\nEXPECT GETRANGE k 0 511\n%s%s", NOT_READ,
+            NOT_READ);
         break;
     default:
         add(s,
             "EXPECT PTTL k\nEXPECT GETRANGE k 0 511\nEXPECT EXISTS k\n"
-            "%s%s%s",
-            refused, refused, refused);
+            "%s%s%s"
+            "EXPECT TIME\nEXPECT GETRANGE k 0 511\n%s%s",
+            refused, refused, refused, NOT_READ, NOT_READ);
     }
 }
 

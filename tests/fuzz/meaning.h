@@ -242,10 +242,10 @@ static bool conclude(struct model *m, struct outcome o)
     if (m->first.fault == FAULT_NONE)
         m->first = o;
     m->outcome = m->first;
-    m->at = (m->at + 1) % count;
+    m->tried |= 1U << m->at;
     m->step = m->round = 0;
     m->odd = false;
-    return ++m->tried == count || m->stuck;
+    return m->tried == (1U << count) - 1 || m->stuck;
 }
 
 static bool goes_on(struct model *m, unsigned step)

@@ -7,14 +7,20 @@
  *             e, r    extend, release; E, R on another connection from the
  *                     third step on
  *             i, I    inspect; I compares with the token
+ *             o       acquire that takes over what others' times left
+ *             s, b    acquire by times, under WATCH and without; n on a new
+ *                     connection, of which nothing is known
+ *             t, q    extend a time, in the same two ways
+ *             f, g    release it, in the same two ways
+ *             k, K    inspect by times; K compares with the token
  *             h ...   handshake: h plain, p password, u user, d database,
  *                     x user and database
  *     rest    sizes of the pieces, in turn: a digit is itself, 0 is ten, any
  *             other byte up to 64; none: all at once
  *
  * Each reply is held against a second reader, and what is sent and decided
- * against the model of meaning.h: by one exchange after the other on the same
- * connection, for as long as there are replies.
+ * against the model of meaning.h and the watcher of watcher.h: by one exchange
+ * after the other on the same connection, for as long as there are replies.
  */
 #include "net/reader.h"
 
@@ -23,10 +29,11 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/meaning.h"
 #include "fuzz/resp.h"
+#include "fuzz/watcher.h"
 #include "wire/handshake.h"
 
 #define REPLIES 64
-#define STEPS 16 /* of an exchange, at most */
+#define STEPS 40 /* of an exchange, at most */
 #define PIECES 400 /* the rest comes at once */
 /* Beyond it the reader may give up, which has its own tests. */
 #define BYTES_MAX (READER_BACKLOG / 2)
@@ -120,25 +127,6 @@ static void check_class(const struct reply *reply)
 
 /* --------------------------------------------------------------- exchanges */
 
-static struct verb verb_of(char letter)
-{
-    struct verb verb = {.kind = VERB_ACQUIRE,
-        .key = slice_of(KEY),
-        .token = slice_of(TOKEN),
-        .ttl_ms = 30000,
-        .want_left = letter == 'A'};
-
-    if (letter == 'e' || letter == 'E')
-        verb.kind = VERB_EXTEND;
-    else if (letter == 'r' || letter == 'R')
-        verb.kind = VERB_RELEASE;
-    else if (letter == 'i' || letter == 'I')
-        verb.kind = VERB_INSPECT;
-    if (letter == 'i')
-        verb.token.len = 0;
-    return verb;
-}
-
 /* The words are those which decided; of what a stand-in said they may be
  * left out. */
 static void check_text(const struct model *m, struct slice got)
@@ -173,46 +161,47 @@ static void check_outcome(const struct model *m, const struct outcome *a)
 
 /* One step to a server and its replies. */
 struct step {
+    struct buf out;
     struct told told[EXCHANGE_REPLIES];
     unsigned count;
 };
 
-/* Whatever the model says: a key is deleted only behind a MULTI that was
- * accepted and a value that was the token, on the same connection. */
-static void check_delete(const struct buf *out, const struct step *before)
+static bool is_modelled(const struct exchange *x)
 {
-    const struct told *told = before->told;
-
-    if (memmem(buf_head(out), buf_len(out), "$3\r\nDEL\r\n", 9) == NULL)
-        return;
-    CHECK(before->count == 5 && told[4].reply.kind == REPLY_STATUS);
-    CHECK(slice_equal(told[4].reply.bytes, slice_of("OK")));
-    CHECK(told[1].reply.kind == REPLY_STRING);
-    CHECK(slice_equal(told[1].reply.bytes, slice_of(TOKEN)));
+    return !x->closer && x->at < ways[x->verb->kind].count;
 }
 
-static void check_said(const struct model *m, struct exchange *x,
-    struct ladder *ladder, const struct step *before)
+static void check_said(struct model *m, struct exchange *x,
+    struct ladder *ladder, struct step *step, struct watcher *w)
 {
-    struct buf out = {0}, expected = {0};
-    unsigned due = exchange_encode(x, ladder, &out);
+    struct buf expected = {0};
 
-    CHECK(due > 0 && due == model_says(m, &expected) && x->due == due);
-    CHECK(due <= EXCHANGE_REPLIES);
-    check_delete(&out, before);
-    CHECK(buf_len(&out) == buf_len(&expected));
-    CHECK(memcmp(buf_head(&out), buf_head(&expected), buf_len(&out)) == 0);
+    buf_free(&step->out);
+    unsigned due = exchange_encode(x, ladder, &step->out);
+    CHECK(due > 0 && x->due == due && due <= EXCHANGE_REPLIES);
+    watch_sent(w, x, &step->out);
+    CHECK(w->orders == due);
+    if (!is_modelled(x)) {
+        m->left = true;
+        return;
+    }
+    if (m->left)
+        return; /* it came back: what it has tried there is not known */
+    CHECK(due == model_says(m, &expected));
+    CHECK(buf_len(&step->out) == buf_len(&expected));
+    CHECK(memcmp(buf_head(&step->out), buf_head(&expected),
+              buf_len(&expected)) == 0);
     CHECK((ladder->alone == x) == (model_way(m) == WATCH));
-    buf_free(&out);
     buf_free(&expected);
 }
 
 /* All replies to what was said. False: there are no more. */
 static bool take_replies(struct feed *f, struct exchange *x, struct step *step,
-    enum exchange_next *next)
+    struct watcher *w, enum exchange_next *next)
 {
     unsigned due = x->due;
 
+    x->ladder->now += UINT64_C(5000000);
     for (step->count = 0; step->count < due; step->count++) {
         struct told *told = &step->told[step->count];
         const struct reply *reply = next_reply(f);
@@ -223,45 +212,101 @@ static bool take_replies(struct feed *f, struct exchange *x, struct step *step,
         memcpy(told->items, f->second.items, sizeof(told->items));
         if (told->reply.kind == REPLY_ARRAY)
             told->reply.items = told->items;
+        watch_answer(w, x, step->count, reply);
         *next = exchange_reply(x, reply);
         CHECK((*next == EXCHANGE_WAIT) == (step->count < due - 1));
     }
     return true;
 }
 
-/* An exchange on a connection of which *at is known. False: no reply was left
- * for it. */
-static bool exchange(struct feed *f, char letter, struct ladder *ladder,
-    unsigned *at, bool *good)
+/* The model says that it is over; it is not: to look whether what stands
+ * there is a time, or because the rungs of times are left. */
+static bool goes_further(const struct model *m, const struct exchange *x)
 {
-    struct model m = {.verb = verb_of(letter)};
+    const struct outcome *o = &m->outcome;
+
+    if (!x->closer)
+        return !m->settled && !is_modelled(x);
+    if (m->verb.kind == VERB_ACQUIRE)
+        return o->kind == OUTCOME_BUSY && o->left_ms == LEFT_FOREVER;
+    return o->kind == OUTCOME_NOT_MINE ||
+           (o->kind == OUTCOME_SEEN && o->left_ms == LEFT_FOREVER &&
+               end_of(o->value) > 0);
+}
+
+static bool judge(struct model *m, const struct exchange *x,
+    const struct step *step, enum exchange_next next)
+{
+    bool more = next == EXCHANGE_AGAIN;
+
+    if (m->left)
+        return !more;
+    bool over = model_judge(m, step->told, &x->outcome, more);
+    if (over && more) {
+        CHECK(goes_further(m, x));
+        m->left = true;
+        return false;
+    }
+    CHECK(over == !more);
+    if (!over && (m->tried & 1U << m->at)) { /* the next one, in any order */
+        CHECK(x->at >= ways[m->verb.kind].count ||
+              !(m->tried & 1U << x->at));
+        m->at = x->at;
+        m->left = !is_modelled(x);
+    }
+    return over;
+}
+
+/* False: no reply was left for it. */
+static bool run(struct feed *f, char letter, struct ladder *ladder,
+    struct model *m, struct exchange *x)
+{
     struct step step = {.count = 0};
-    struct exchange x;
+    struct watcher w = {.orders = 0};
     bool over = false;
 
-    model_begin(&m, *at);
-    exchange_begin(&x, &m.verb, NULL);
     for (unsigned steps = 1; !over; steps++) {
         enum exchange_next next = EXCHANGE_WAIT;
         CHECK(steps <= STEPS);
         if (steps == 3 && (letter == 'E' || letter == 'R')) {
             ladder_begin(ladder);
-            model_begin(&m, *at = 0);
-            step.count = 0;
+            model_begin(m, 0);
+            w = (struct watcher){.orders = 0};
         }
-        check_said(&m, &x, ladder, &step);
-        if (!take_replies(f, &x, &step, &next))
+        check_said(m, x, ladder, &step, &w);
+        if (!take_replies(f, x, &step, &w, &next)) {
+            buf_free(&step.out);
             return false;
-        over = model_judge(
-            &m, step.told, &x.outcome, next == EXCHANGE_AGAIN);
-        CHECK((next == EXCHANGE_DONE) == over);
+        }
+        over = judge(m, x, &step, next);
     }
+    watch_end(&w, x);
+    buf_free(&step.out);
+    return true;
+}
+
+/* An exchange on a connection of which something is known. False: no reply
+ * was left for it. */
+static bool exchange(
+    struct feed *f, char letter, struct ladder *ladder, bool *good)
+{
+    struct model m = {.verb = verb_of(letter)};
+    struct exchange x;
+    unsigned char *at = &ladder->at[m.verb.kind];
+
+    exchange_begin(&x, &m.verb, NULL);
+    x.stamped = strchr("tqfg", letter) != NULL;
+    model_begin(&m, *at);
+    m.left = ladder->stamps || *at >= ways[m.verb.kind].count;
+    if (!run(f, letter, ladder, &m, &x))
+        return false;
+    CHECK(ladder->alone == NULL);
+    *good = x.outcome.kind != OUTCOME_FAULT;
+    if (m.left)
+        return true;
     check_outcome(&m, &x.outcome);
     CHECK(x.stuck == m.stuck);
-    if (m.settled)
-        *at = m.at;
-    CHECK(ladder->at[m.verb.kind] == *at && ladder->alone == NULL);
-    *good = x.outcome.kind != OUTCOME_FAULT;
+    CHECK(!m.settled || *at == m.at);
     return true;
 }
 
@@ -269,14 +314,14 @@ static bool exchange(struct feed *f, char letter, struct ladder *ladder,
  * something. */
 static bool exchanges(struct feed *f, char letter)
 {
-    struct ladder ladder = {.connection = 7};
+    struct ladder ladder;
     bool good = false, later;
-    unsigned at = 0;
 
-    if (!exchange(f, letter, &ladder, &at, &good))
+    ladder_of(&ladder, letter, verb_of(letter).kind);
+    if (!exchange(f, letter, &ladder, &good))
         return false;
     for (unsigned i = 0; i < REPLIES; i++) {
-        if (!exchange(f, letter, &ladder, &at, &later))
+        if (!exchange(f, letter, &ladder, &later))
             break;
     }
     return good;
@@ -353,7 +398,7 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
     struct buf out = {0};
 
     CHECK(f.reader != NULL);
-    bool good = strchr("aAeErRiI", letter) != NULL
+    bool good = strchr("aAeErRiIosbntqfgkK", letter) != NULL
                     ? exchanges(&f, letter)
                     : shake_hands(&f, letter, &out);
     for (unsigned i = 0; i < REPLIES && next_reply(&f) != NULL; i++)
@@ -365,7 +410,7 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char letters[] = "aAeErRiIhpudx";
+    static const char letters[] = "aAeErRiIosbntqfgkKhpudx";
     char *text = fuzz_expand(data, size, BYTES_MAX, &size);
     const char *end = memchr(text, '\n', size);
     struct slice sizes = {text, 0}, bytes = {text + size, 0};

@@ -2,7 +2,8 @@
 /*
  * The ladder written down once more, to hold an exchange against: which way
  * follows which, and what each step of each of them sends, to the byte. What
- * the replies mean stands in meaning.h.
+ * the replies mean stands in meaning.h. The rungs of times are not in it: see
+ * watcher.h.
  */
 #ifndef NXLOCK_TESTS_FUZZ_RUNGS_H
 #define NXLOCK_TESTS_FUZZ_RUNGS_H
@@ -36,7 +37,7 @@ struct told {
 
 struct model {
     struct verb verb;
-    unsigned at, tried, round;
+    unsigned at, tried, round; /* tried: as bits */
     /* SCRIPT: by hash, whole. SET_IFEQ: PTTL, SET. WATCH: read, change,
      * DISCARD. */
     unsigned step;
@@ -47,6 +48,7 @@ struct model {
     struct outcome outcome;
     bool settled; /* it was not refused in every way */
     bool stuck;   /* a transaction could not be ended */
+    bool left;    /* it is on a rung of times, or takes one over: watcher.h */
 };
 
 static void model_begin(struct model *m, unsigned at)
@@ -61,6 +63,51 @@ static void model_begin(struct model *m, unsigned at)
 static enum way model_way(const struct model *m)
 {
     return ways[m->verb.kind].way[m->at];
+}
+
+/* ------------------------------------------------------------ what is asked */
+
+static struct verb verb_of(char letter)
+{
+    struct verb verb = {.kind = VERB_ACQUIRE,
+        .key = slice_of(KEY),
+        .token = slice_of(TOKEN),
+        .ttl_ms = 30000,
+        .want_left = letter == 'A' || letter == 'o'};
+
+    if (strchr("eEtq", letter))
+        verb.kind = VERB_EXTEND;
+    else if (strchr("rRfg", letter))
+        verb.kind = VERB_RELEASE;
+    else if (strchr("iIkK", letter))
+        verb.kind = VERB_INSPECT;
+    if (letter == 'i' || letter == 'k')
+        verb.token.len = 0;
+    return verb;
+}
+
+/* Where locks are times: the rung of this letter is known, and the clock. */
+static void ladder_of(struct ladder *ladder, char letter, enum verb_kind kind)
+{
+    static const struct {
+        char letter;
+        unsigned char rung;
+    } rungs[] = {{'s', 2}, {'b', 3}, {'t', 3}, {'q', 4}, {'f', 4}, {'g', 5},
+        {'k', 2}, {'K', 2}};
+
+    *ladder = (struct ladder){.connection = 7,
+        .stamps = strchr("sbntqfgkK", letter) != NULL,
+        .interop = letter == 'o',
+        .max_ttl_ms = 60000,
+        .now = UINT64_C(5000000000)};
+    for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
+        if (letter != rungs[i].letter)
+            continue;
+        ladder->at[kind] = ladder->stamped_at[kind] = rungs[i].rung;
+        ladder->learnt = ladder->timed = true;
+        server_clock_learn(&ladder->clock, ladder->now, ladder->now,
+            INT64_C(2000000000000), 1);
+    }
 }
 
 /* ------------------------------------------------------------- what is sent */

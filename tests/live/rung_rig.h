@@ -4,14 +4,15 @@
  * scripts in several ways, and servers of other versions. A group of tests
  * runs at each. By which way a verb went is read from the server's own
  * counters, or from the log of what stands for another version; and at the
- * end of each test there was no DEL outside a script or a transaction, and no
- * DELEX without its condition.
+ * end of each test there was no DEL of a lock outside a script or a transaction
+ * (but where there is no WATCH), and no DELEX without its condition.
  */
 #ifndef NXLOCK_TESTS_LIVE_RUNG_RIG_H
 #define NXLOCK_TESTS_LIVE_RUNG_RIG_H
 
 #include "live/live_rig.h"
 #include "support/aged.h"
+#include "wire/timestamp.h"
 
 enum way {
     BY_SET,
@@ -20,7 +21,9 @@ enum way {
     BY_DELEX,
     BY_DELIFEQ,
     BY_WATCH,
-    BY_READ, /* PTTL, GETRANGE, EXISTS */
+    BY_READ,  /* GETRANGE, EXISTS, and PTTL or TTL */
+    BY_STAMP, /* SETNX of a unix time, and GETRANGE */
+    BY_BARE,  /* GETRANGE, and GETSET or DEL, one by one */
     WAYS
 };
 
@@ -28,15 +31,15 @@ struct place {
     const char *name;
     enum { DIRECT, USER, RENAMED, AGED } kind;
     enum aged_profile age;
-    const char *without; /* AGED: commands that are refused there ... */
-    const char *words;   /* ... and how */
+    /* AGED: commands that are refused there, and how. USER: rights. */
+    const char *without, *words;
     enum way acquire, extend, release, inspect;
 };
 
 static const struct place places[] = {
     {"7.0", DIRECT, 0, NULL, NULL, BY_SET, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT},
-    {"7.0, user without @scripting", USER, 0, NULL, NULL, BY_SET, BY_WATCH,
-        BY_WATCH, BY_READ},
+    {"7.0, user without @scripting", USER, 0, "-@scripting", NULL, BY_SET,
+        BY_WATCH, BY_WATCH, BY_READ},
     {"7.0, scripts renamed away", RENAMED, 0, NULL, NULL, BY_SET, BY_WATCH,
         BY_WATCH, BY_READ},
     {"8.6, no scripts", AGED, AGED_DELEX, NULL, NULL, BY_SET, BY_WATCH,
@@ -53,6 +56,13 @@ static const struct place places[] = {
         BY_SCRIPT},
     {"6.2, no right to scripts", AGED, AGED_6_2, "EVAL EVALSHA SCRIPT",
         AGED_NOPERM, BY_SET, BY_WATCH, BY_WATCH, BY_READ},
+    {"2.2, no GETRANGE", AGED, AGED_2_2, "GETRANGE", AGED_UNKNOWN, BY_STAMP,
+        BY_WATCH, BY_WATCH, BY_READ},
+    {"2.4", AGED, AGED_2_4, NULL, NULL, BY_STAMP, BY_WATCH, BY_WATCH, BY_READ},
+    {"7.0, scheme=timestamp", DIRECT, 0, NULL, NULL, BY_STAMP, BY_WATCH,
+        BY_WATCH, BY_READ},
+    {"7.0, scheme=timestamp, no WATCH", USER, 0, "-watch -multi", NULL,
+        BY_STAMP, BY_BARE, BY_BARE, BY_READ},
 };
 
 enum { PLACES = sizeof(places) / sizeof(places[0]) };
@@ -61,6 +71,24 @@ static const struct place *here;
 static struct aged *aged;     /* NULL at a real server */
 static redisContext *monitor; /* of a real server */
 static char here_url[2 * LOCAL_PATH];
+
+/* A lock is a time there, and has no ttl. */
+static inline bool stamps_here(void)
+{
+    return here->acquire == BY_STAMP;
+}
+
+/* ... and is changed without WATCH. */
+static inline bool bare_here(void)
+{
+    return here->release == BY_BARE;
+}
+
+/* What the clients are told; old servers need no order. */
+static inline const char *query_here(void)
+{
+    return stamps_here() && here->kind != AGED ? "?scheme=timestamp" : "";
+}
 
 /* ---------------------------------------------------------- a group's place */
 
@@ -75,8 +103,13 @@ static inline void place_of_aged(void)
 
 static inline void let_alice_in(void)
 {
+    char rights[64], *rest;
     redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">secret",
-        "~*", "&*", "+@all", "-@scripting", NULL);
+        "~*", "&*", "+@all", NULL);
+    snprintf(rights, sizeof(rights), "%s", here->without);
+    for (char *right = strtok_r(rights, " ", &rest); right != NULL;
+         right = strtok_r(NULL, " ", &rest))
+        redis_run(&server, "ACL", "SETUSER", "alice", right, NULL);
 }
 
 static inline void place_of_real(void)
@@ -88,8 +121,9 @@ static inline void place_of_real(void)
         redis_start(&server, NULL);
     if (here->kind == USER)
         let_alice_in();
-    snprintf(here_url, sizeof(here_url), "redis://%s127.0.0.1:%u",
-        here->kind == USER ? "alice:secret@" : "", (unsigned)server.port);
+    snprintf(here_url, sizeof(here_url), "redis://%s127.0.0.1:%u%s",
+        here->kind == USER ? "alice:secret@" : "", (unsigned)server.port,
+        query_here());
     monitor = redisConnectUnix(server.path);
     assert_true(monitor != NULL && monitor->err == 0);
     redisReply *reply = redisCommand(monitor, "MONITOR");
@@ -130,9 +164,34 @@ struct ways {
     long n[WAYS];
 };
 
+static inline long calls(const char *name)
+{
+    return aged != NULL ? (long)aged_count(aged, name)
+                        : redis_calls(&server, name);
+}
+
+/* Whatever reads a value, but to learn (TIME) and in the ways counted before
+ * it, is an inspection, which asks for the ttl too, or goes without WATCH. */
+static inline struct ways stamp_ways_so_far(void)
+{
+    struct ways w = {{0}};
+    w.n[BY_SET] = calls("set");
+    w.n[BY_SCRIPT] = calls("evalsha") + calls("eval");
+    w.n[BY_STAMP] = calls("setnx");
+    w.n[BY_WATCH] = calls("watch");
+    w.n[BY_READ] = calls("ttl") - calls("expireat"); /* the clock's */
+    w.n[BY_BARE] = calls("getrange") + calls("substr") - calls("time") -
+                   w.n[BY_STAMP] - w.n[BY_WATCH] - w.n[BY_READ];
+    if (aged == NULL)
+        w.n[BY_BARE] -= w.n[BY_SCRIPT]; /* which read, too */
+    return w;
+}
+
 static inline struct ways ways_so_far(void)
 {
     struct ways w = {{0}};
+    if (stamps_here())
+        return stamp_ways_so_far();
     if (aged != NULL) {
         w.n[BY_SET] = (long)aged_count(aged, "SET * * NX");
         w.n[BY_SCRIPT] =
@@ -158,7 +217,8 @@ static inline void assert_went(
     const struct ways *before, enum way way, const char *file, int line)
 {
     static const char *const names[] = {
-        "SET NX", "scripts", "IFEQ", "DELEX", "DELIFEQ", "WATCH", "reading"};
+        "SET NX", "scripts", "IFEQ", "DELEX", "DELIFEQ", "WATCH", "reading",
+        "SETNX", "neither WATCH nor scripts"};
     struct ways now = ways_so_far();
     bool good = true;
     for (int i = 0; i < WAYS; i++) {
@@ -183,8 +243,16 @@ static inline void assert_went(
 
 enum { CONNECTIONS = 4096 };
 
-/* Commands of one connection, in turn: is this a DEL that nothing guards? */
-static inline bool unguarded(bool *in_multi, const char *name, size_t len)
+static inline bool is_clock(const char *key)
+{
+    const char *at = strstr(key, ":clock:");
+    return at != NULL && at < strchrnul(key, '\n');
+}
+
+/* Commands of one connection, in turn: is this a DEL that nothing guards? The
+ * key by which a clock is read is nobody's lock. */
+static inline bool unguarded(
+    bool *in_multi, const char *name, size_t len, const char *key)
 {
     if (len == 5 && strncasecmp(name, "MULTI", len) == 0)
         *in_multi = true;
@@ -194,7 +262,7 @@ static inline bool unguarded(bool *in_multi, const char *name, size_t len)
     else
         return ((len == 3 && strncasecmp(name, "DEL", len) == 0) ||
                    (len == 6 && strncasecmp(name, "UNLINK", len) == 0)) &&
-               !*in_multi;
+               !*in_multi && !is_clock(key);
     return false;
 }
 
@@ -208,14 +276,14 @@ static inline void assert_log_is_clean(void)
         char *name;
         unsigned long who = strtoul(at, &name, 10) % CONNECTIONS;
         name += *name == ' ';
-        if (unguarded(&in_multi[who], name, strcspn(name, " \n")))
+        if (unguarded(&in_multi[who], name, strcspn(name, " \n"), name))
             fail_msg("%.*s", (int)strcspn(at, "\n"), at);
     }
 }
 
 /* A line is: time [db address] "DEL" "key". Those of the tests' own connection
  * have another address, those of scripts "lua". A port is its connection. */
-static inline void assert_monitor_is_clean(void)
+static inline void assert_monitor_is_clean(bool unguarded_is_fine)
 {
     static bool in_multi[65536];
     static const char marker[] = "that was all";
@@ -228,9 +296,9 @@ static inline void assert_monitor_is_clean(void)
         const char *at = strstr(reply->str, " 127.0.0.1:");
         const char *name = strstr(reply->str, "] \"");
         more = strstr(reply->str, marker) == NULL;
-        if (at != NULL && name != NULL && at < name &&
+        if (at != NULL && name != NULL && at < name && !unguarded_is_fine &&
             unguarded(&in_multi[strtoul(at + 11, NULL, 10) % 65536], name + 3,
-                strcspn(name + 3, "\"")))
+                strcspn(name + 3, "\""), name))
             fail_msg("%s", reply->str);
         freeReplyObject(reply);
     }
@@ -260,8 +328,8 @@ static inline int place_check(void **state)
     (void)state;
     if (aged != NULL)
         assert_log_is_clean();
-    else if (monitor != NULL)
-        assert_monitor_is_clean();
+    else if (monitor != NULL) /* without WATCH only the time guards a DEL */
+        assert_monitor_is_clean(bare_here());
     return 0;
 }
 
@@ -276,6 +344,16 @@ static inline int place_check(void **state)
 
 /* ------------------------------------------------------------------ clients */
 
+/* With the place's parameters and these. */
+static inline nxl_client *client_here(const char *parameters)
+{
+    char url[512];
+    const char *before = strchr(server_url, '?') != NULL ? "&" : "?";
+    snprintf(url, sizeof(url), "%s%s%s", server_url,
+        *parameters != '\0' ? before : "", parameters);
+    return client_at(url);
+}
+
 static inline int look(nxl_lock *lock)
 {
     nxl_holder holder = {.size = sizeof(holder)};
@@ -285,7 +363,7 @@ static inline int look(nxl_lock *lock)
 /* One that has learnt on which rung each verb works here. */
 static inline nxl_client *learnt_client(const char *parameters)
 {
-    nxl_client *client = new_client(parameters);
+    nxl_client *client = client_here(parameters);
     nxl_lock *lock = new_lock(client, "to learn", 30000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
@@ -293,6 +371,91 @@ static inline nxl_client *learnt_client(const char *parameters)
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     nxl_lock_free(lock);
     return client;
+}
+
+/* ------------------------------------------------------------- what stands */
+
+/* A time is later than the lease's end: rounded up, one second more, and the
+ * doubt about the clock; and what GETSET wrote without WATCH is as long as any
+ * lock there. */
+enum { STAMP_LATER_MS = 4000, LONGEST_LOCK_MS = 60000 };
+
+static inline int64_t later_ms(void)
+{
+    return stamps_here() ? STAMP_LATER_MS : 0;
+}
+
+/* Tests that go from place to place: a lock's form is where it came from. */
+static bool any_form;
+
+static inline bool stamped_at(const char *key)
+{
+    char value[700];
+    int64_t end_s;
+    if (!any_form)
+        return stamps_here();
+    return redis_get(&server, key, value, sizeof(value)) &&
+           stamp_parse(slice_of(value), &end_s) == STAMP_OURS;
+}
+
+/* For how long still. */
+static inline int64_t left_of_stamp(const char *key)
+{
+    char value[700];
+    struct timespec now;
+    int64_t end_s = 0;
+    assert_true(redis_get(&server, key, value, sizeof(value)));
+    assert_int_not_equal(stamp_parse(slice_of(value), &end_s), STAMP_NONE);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return end_s * 1000 - now.tv_sec * 1000 - now.tv_nsec / 1000000;
+}
+
+static inline void live_assert_ours(
+    const char *key, const char *token, const char *file, int line)
+{
+    char value[700] = "";
+    bool there = redis_get(&server, key, value, sizeof(value));
+    bool ours = there && (stamped_at(key)
+                                 ? stamp_is_of(slice_of(value), slice_of(token))
+                                 : strcmp(value, token) == 0);
+    if (ours)
+        return;
+    print_error("%s is not of %s\n", there ? value : "nothing", token);
+    _fail(file, line);
+}
+
+#define assert_ours(key, lock)                                                 \
+    live_assert_ours(key, nxl_lock_token(lock), __FILE__, __LINE__)
+
+/* The lease of what stands there, by its ttl or by its time. */
+static inline void live_assert_lasts(const char *key, int64_t least,
+    int64_t most, const char *file, int line)
+{
+    int64_t ttl = redis_pttl(&server, key), left = ttl;
+    bool stamped = stamped_at(key);
+    if (stamped) {
+        left = left_of_stamp(key);
+        if (bare_here() && most < LONGEST_LOCK_MS)
+            most = LONGEST_LOCK_MS;
+        most += STAMP_LATER_MS;
+    }
+    if (left >= least && left <= most && (!stamped || ttl == -1))
+        return;
+    print_error("it lasts %lld ms, not %lld ... %lld; ttl %lld\n",
+        (long long)left, (long long)least, (long long)most, (long long)ttl);
+    _fail(file, line);
+}
+
+#define assert_lasts(key, least, most)                                         \
+    live_assert_lasts(key, least, most, __FILE__, __LINE__)
+
+/* A program of the scheme wrote it: whole seconds, so much from now. */
+static inline void time_stands(const char *key, int64_t offset_s)
+{
+    char value[32];
+    snprintf(
+        value, sizeof(value), "%lld", (long long)time(NULL) + offset_s);
+    redis_run(&server, "SET", key, value, NULL);
 }
 
 #endif

@@ -16,7 +16,9 @@
 
 enum { TTL = 20000, STEPS = 12 };
 
-enum verb { ACQUIRE, EXTEND, RELEASE, LOOK };
+/* TAKE: an acquire of what a dead holder of the scheme of times left. */
+enum verb { ACQUIRE, EXTEND, RELEASE, LOOK, TAKE };
+#define PAST "1600000000"
 enum side { REQUEST, REPLY };
 
 struct op {
@@ -46,6 +48,7 @@ static inline int call(enum verb verb, nxl_lock *lock, int64_t ttl_ms)
 {
     switch (verb) {
     case ACQUIRE:
+    case TAKE:
         return nxl_lock_acquire(lock, 0);
     case EXTEND:
         return nxl_lock_extend(lock, ttl_ms);
@@ -140,6 +143,8 @@ static inline void let_all_through(void)
 
 static inline void learn(void)
 {
+    if (stamps_here())
+        redis_run(&server, "SET", "probe", PAST, NULL);
     assert_result(insist(ACQUIRE, op.probe, 0), NXL_OK, op.probe);
     assert_result(insist(EXTEND, op.probe, 40000), NXL_OK, op.probe);
     assert_result(insist(LOOK, op.probe, 0), NXL_OK, op.probe);
@@ -152,17 +157,19 @@ static inline void open_op(const char *parameters)
     op.proxy = aged != NULL ? proxy_start(aged_path(aged), 0)
                             : proxy_start(NULL, server.port);
     const char *address = proxy_tcp_url(op.proxy) + strlen("redis://");
-    snprintf(url, sizeof(url), "redis://%s%s",
-        here->kind == USER ? "alice:secret@" : "", address);
+    snprintf(url, sizeof(url), "redis://%s%s%s",
+        here->kind == USER ? "alice:secret@" : "", address, query_here());
     server_url = url;
-    op.client = new_client(parameters);
+    op.client = client_here(parameters);
     server_url = here_url;
     op.lock = new_lock(op.client, KEY, TTL);
     op.probe = new_lock(op.client, "probe", TTL);
     op.late = 0;
     if (op.learnt)
         learn();
-    if (op.verb != ACQUIRE)
+    if (op.verb == TAKE)
+        redis_run(&server, "SET", KEY, PAST, NULL);
+    else if (op.verb != ACQUIRE)
         assert_result(insist(ACQUIRE, op.lock, 0), NXL_OK, op.lock);
     atomic_store(&op.done, false);
 }
@@ -179,8 +186,10 @@ static inline void close_op(void)
 /* Any call takes along what was left behind. */
 static inline bool is_gone(void)
 {
+    char value[700];
     assert_result(insist(LOOK, op.probe, 0), NXL_FREE, op.probe);
-    return !redis_exists(&server, KEY);
+    return !redis_get(&server, KEY, value, sizeof(value)) ||
+           (op.verb == TAKE && strcmp(value, PAST) == 0);
 }
 
 static inline void assert_released(void)
@@ -195,15 +204,15 @@ static inline void assert_released(void)
 static inline void assert_goes_on(void)
 {
     if (nxl_lock_held(op.lock)) {
-        assert_value(KEY, nxl_lock_token(op.lock));
+        assert_ours(KEY, op.lock);
         assert_result(insist(EXTEND, op.lock, 60000), NXL_OK, op.lock);
-        assert_between(redis_pttl(&server, KEY), 50001, 60000);
+        assert_lasts(KEY, 50001, 60000);
         assert_released();
     }
     assert_eventually(is_gone());
     assert_result(insist(ACQUIRE, op.lock, 0), NXL_OK, op.lock);
-    assert_value(KEY, nxl_lock_token(op.lock));
-    assert_between(redis_pttl(&server, KEY), 1, TTL);
+    assert_ours(KEY, op.lock);
+    assert_lasts(KEY, 1, TTL);
     assert_result(insist(LOOK, op.lock, 0), NXL_OK, op.lock);
     assert_released();
     assert_true(nobody_in_multi());

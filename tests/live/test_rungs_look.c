@@ -19,6 +19,10 @@ static int open_client(void **state)
     lock = new_lock(client, KEY, TTL);
     memset(&holder, 0, sizeof(holder));
     holder.size = sizeof(holder);
+    /* How a value that is no lock of ours is removed here. */
+    stranger_sets(KEY, "other", 0);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_result(nxl_lock_break(lock, &holder), NXL_OK, lock);
     return 0;
 }
 
@@ -67,12 +71,17 @@ static void inspect_held(void **state)
     assert_result(nxl_lock_acquire(named, 0), NXL_OK, named);
     assert_by(here->inspect, inspect(), NXL_OK, lock);
     assert_false(holder.ours);
-    assert_string_equal(holder.value, nxl_lock_token(named));
-    assert_string_equal(holder.label, "db7:41233:backup");
-    assert_between(holder.left_ms, TTL - 2000, TTL);
+    assert_value(KEY, holder.value);
+    assert_ours(KEY, named);
+    if (stamps_here()) /* who, but not by name */
+        assert_null(holder.label);
+    else
+        assert_string_equal(holder.label, "db7:41233:backup");
+    assert_between(holder.left_ms, TTL - 2000, TTL + later_ms());
     assert_result(nxl_lock_inspect(named, &holder), NXL_OK, named);
     assert_true(holder.ours);
-    assert_int_equal(holder.value_length, strlen(nxl_lock_token(named)));
+    assert_int_equal(holder.value_length,
+        stamps_here() ? 50 : strlen(nxl_lock_token(named)));
     assert_false(holder.truncated);
     nxl_lock_free(named);
 }
@@ -123,25 +132,31 @@ static void inspect_long(void **state)
 
 /* -------------------------------------------------------------------- break */
 
+/* A value is compared as it is, whatever it means: by the best way there. */
+static enum way breaks(void)
+{
+    return stamps_here() && here->kind != AGED ? BY_SCRIPT : here->release;
+}
+
 static void break_what_was_seen(void **state)
 {
     (void)state;
     nxl_lock *owner = new_lock(client, KEY, TTL);
     assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
     assert_result(inspect(), NXL_OK, lock);
-    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_OK, lock);
+    assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_OK, lock);
     assert_false(redis_exists(&server, KEY));
-    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_FREE, lock);
+    assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_FREE, lock);
     assert_result(nxl_lock_extend(owner, 0), NXL_LOST, owner);
     nxl_lock_free(owner);
 
     set_bytes(KEY, "a\0b\r\n\xff", 6);
     assert_result(inspect(), NXL_OK, lock);
     set_bytes(KEY, "a\0b\r\n\xfe", 6);
-    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_FREE, lock);
+    assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_FREE, lock);
     assert_true(redis_exists(&server, KEY));
     assert_result(inspect(), NXL_OK, lock);
-    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_OK, lock);
+    assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_OK, lock);
     assert_false(redis_exists(&server, KEY));
 }
 
@@ -157,16 +172,45 @@ static void break_the_longest(void **state)
     assert_true(redis_exists(&server, KEY));
     set_bytes(KEY, value, 511);
     assert_result(inspect(), NXL_OK, lock);
-    assert_by(here->release, nxl_lock_break(lock, &holder), NXL_OK, lock);
+    assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_OK, lock);
     assert_false(redis_exists(&server, KEY));
     test_free(value);
 }
 
 /* ------------------------------------------------------------------- expiry */
 
+/* Its time is over some seconds after the lease, and its key stays: the next
+ * one gets it then, and what the late one does takes nothing from him. */
+static void times_end(void)
+{
+    nxl_lock *brief = new_lock(client, KEY, 80);
+    assert_result(nxl_lock_acquire(brief, 0), NXL_OK, brief);
+    int64_t start = test_now_ms();
+    uint64_t deadline = nxl_lock_deadline(brief);
+    assert_true(deadline <= nxl_now_ns() + LEASE_NS(80));
+    assert_result(nxl_lock_extend(brief, 200), NXL_OK, brief);
+    deadline = nxl_lock_deadline(brief);
+    int64_t end = test_now_ms() + left_of_stamp(KEY);
+    assert_result(nxl_lock_acquire(lock, 10000), NXL_OK, lock);
+    assert_true(nxl_now_ns() > deadline);
+    assert_true(test_now_ms() >= end - 5);
+    assert_between(test_now_ms() - start, 200,
+        (bare_here() ? 80 : 200) + later_ms() + LATE_MS);
+    assert_false(nxl_lock_held(brief));
+    assert_result(nxl_lock_extend(brief, 0), NXL_LOST, brief);
+    assert_result(nxl_lock_release(brief), NXL_LOST, brief);
+    nxl_lock_free(brief);
+    assert_result(look(lock), NXL_OK, lock);
+    assert_ours(KEY, lock);
+}
+
 static void leases_end(void **state)
 {
     (void)state;
+    if (stamps_here()) {
+        times_end();
+        return;
+    }
     nxl_lock *brief = new_lock(client, KEY, 80);
     for (int i = 0; i < 3; i++) {
         assert_result(nxl_lock_acquire(brief, 0), NXL_OK, brief);
@@ -217,7 +261,9 @@ static void another_type(void **state)
         assert_int_equal(redis_pttl(&server, KEY), -1);
     }
     nxl_holder seen = {.size = sizeof(seen), .value = "a", .value_length = 1};
-    assert_by(here->release, nxl_lock_break(lock, &seen), NXL_FREE, lock);
+    nxl_lock *other = new_lock(client, KEY, TTL);
+    assert_by(breaks(), nxl_lock_break(other, &seen), NXL_FREE, other);
+    nxl_lock_free(other);
     assert_int_equal(redis_run(&server, "LLEN", KEY, NULL), 1);
     assert_true(nobody_in_multi());
 }
@@ -234,7 +280,11 @@ static void cycle(const char *name, size_t len)
     assert_by(here->acquire, nxl_lock_acquire(named, 0), NXL_OK, named);
     redisReply *reply = redis_commandf(&server, "GET %b", name, len);
     assert_int_equal(reply->type, REDIS_REPLY_STRING);
-    assert_string_equal(reply->str, nxl_lock_token(named));
+    if (stamps_here())
+        assert_true(stamp_is_of(
+            slice_of(reply->str), slice_of(nxl_lock_token(named))));
+    else
+        assert_string_equal(reply->str, nxl_lock_token(named));
     freeReplyObject(reply);
     assert_by(here->extend, nxl_lock_extend(named, 50000), NXL_OK, named);
     assert_by(here->inspect, nxl_lock_inspect(named, &holder), NXL_OK, named);

@@ -20,7 +20,7 @@ static nxl_lock *locks[LOCKS];
 static void open_locks(const char *parameters)
 {
     memset(&loop, 0, sizeof(loop));
-    client = new_client(parameters);
+    client = client_here(parameters);
     for (int i = 0; i < LOCKS; i++) {
         char name[16];
         snprintf(name, sizeof(name), "many:%d", i);
@@ -91,7 +91,7 @@ static void all_at_once(void **state)
         all_do(NXL_OP_EXTEND);
         assert_true(
             ways_so_far().n[here->extend] - before.n[here->extend] >= LOCKS);
-        assert_between(redis_pttl(&server, "many:99"), 50000, 60000);
+        assert_lasts("many:99", 50000, 60000);
         all_do(NXL_OP_INSPECT);
         all_do(NXL_OP_RELEASE);
         assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);

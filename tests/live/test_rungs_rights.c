@@ -8,7 +8,7 @@
 #include "live/rung_step.h"
 
 static const struct place place_of_alice = {
-    "rights", USER, 0, NULL, NULL, BY_SET, BY_WATCH, BY_WATCH, BY_READ};
+    "rights", USER, 0, "", NULL, BY_SET, BY_WATCH, BY_WATCH, BY_READ};
 
 static nxl_client *client;
 static nxl_lock *lock;
@@ -22,7 +22,7 @@ static int open_client(void **state)
 {
     place_clean(state);
     rights("+@all", NULL);
-    client = new_client("");
+    client = client_here("");
     lock = new_lock(client, KEY, TTL);
     return 0;
 }
@@ -31,6 +31,15 @@ static int close_client(void **state)
 {
     end(lock, client);
     return place_check(state);
+}
+
+/* Where WATCH may be refused, a DEL goes without. */
+static int close_unguarded(void **state)
+{
+    (void)state;
+    end(lock, client);
+    assert_monitor_is_clean(true);
+    return 0;
 }
 
 /* ------------------------------------------------------ between operations */
@@ -108,6 +117,36 @@ static void token_goes_along(void **state)
     }
 }
 
+/* The same of locks that are times: WATCH taken and given back, and TIME. */
+static void time_goes_along(void **state)
+{
+    (void)state;
+    static const char *const taken[] = {
+        "+@all", "-@scripting", "-watch", "-multi", "-exec", "-time"};
+    enum { SETS = sizeof(taken) / sizeof(taken[0]) };
+    char value[128];
+    nxl_client *old = client_here("scheme=timestamp");
+    nxl_lock *time = new_lock(old, KEY, TTL);
+    for (int i = 0; i < SETS * SETS; i++) {
+        rights(taken[i % SETS], NULL);
+        assert_result(nxl_lock_acquire(time, 0), NXL_OK, time);
+        assert_result(nxl_lock_extend(time, 30000), NXL_OK, time);
+        rights(taken[i / SETS], NULL);
+        assert_result(nxl_lock_extend(time, 40000), NXL_OK, time);
+        assert_result(look(time), NXL_OK, time);
+        assert_true(redis_get(&server, KEY, value, sizeof(value)));
+        assert_true(stamp_is_of(
+            slice_of(value), slice_of(nxl_lock_token(time))));
+        assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+        assert_result(nxl_lock_release(time), NXL_OK, time);
+        assert_false(redis_exists(&server, KEY));
+        assert_true(nobody_in_multi());
+    }
+    assert_true(redis_calls(&server, "watch") > 0);
+    assert_true(redis_calls(&server, "getset") > 0);
+    end(time, old);
+}
+
 /* ------------------------------------------------------- in the midst of one
  */
 
@@ -171,9 +210,9 @@ static bool needs(const char *right, enum verb verb, enum standing standing)
     } needs[] = {
         {"-watch", true, true, false, true},
         {"-getrange", true, true, true, true},
-        {"-pttl", true, true, false, false},
-        {"-pttl", false, false, true, true},
-        {"-exists", true, true, false, false},
+        /* A release and an inspection can do without, as before 2.6. */
+        {"-pttl", true, false, false, false},
+        {"-exists", true, false, false, false},
         {"-exists", false, false, true, true},
         {"-multi", true, true, false, false},
         {"-exec", true, true, false, false},
@@ -201,9 +240,10 @@ static void try_without(
         redis_run(&server, "DEL", KEY, NULL);
     if (standing == FOREIGN)
         stranger_sets(KEY, "other", 0);
+    nxl_holder seen = {.size = sizeof(seen)};
     int rc = verb == EXTEND    ? nxl_lock_extend(lock, 40000)
              : verb == RELEASE ? nxl_lock_release(lock)
-                               : look(lock);
+                               : nxl_lock_inspect(lock, &seen);
     int found = verb == LOOK       ? (standing == GONE ? NXL_FREE : NXL_OK)
                 : standing == OURS ? NXL_OK
                                    : NXL_LOST;
@@ -215,6 +255,10 @@ static void try_without(
         assert_value(KEY, "other");
         assert_int_equal(redis_pttl(&server, KEY), -1);
     }
+    if (verb == LOOK && rc == NXL_OK && standing == OURS)
+        assert_between(seen.left_ms, TTL - 3000, TTL); /* or by the second */
+    else if (verb == LOOK && rc == NXL_OK)
+        assert_int_equal(seen.left_ms, -1);
     /* Whatever was refused, the client goes on. */
     nxl_lock *next = new_lock(client, "next", TTL);
     assert_result(nxl_lock_acquire(next, 0), NXL_OK, next);
@@ -250,6 +294,8 @@ int main(void)
         rights_test(scripts_taken_and_given),
         rights_test(all_ways_taken),
         rights_test(token_goes_along),
+        cmocka_unit_test_setup_teardown(
+            time_goes_along, open_client, close_unguarded),
         place_test(rights_change_at_a_step),
         lacking("-watch"),
         lacking("-getrange"),

@@ -2,10 +2,12 @@
 /*
  * Dialogs of one exchange, as they would be spoken, a line each:
  *
- *     > PTTL k; EXISTS k     all that it sends; T is the token, sha:NAME and
- *                            text:NAME are a script's
+ *     > PTTL k; EXISTS k     all that it sends; T is the token, SECONDS.T
+ *                            the time of its lock, sha:NAME and text:NAME
+ *                            are a script's
  *     +OK -ERR x :1 $word    a reply; $T is the token, nil is nil
  *     [] [:1] [$T :5]        an array
+ *     @500                   so many milliseconds pass
  *
  * A dialog that ends with what is sent goes on after it; else the exchange is
  * over, and its outcome is compared, in words. Keeps in every dialog: the
@@ -23,10 +25,15 @@
 #include "wire/rung.h"
 
 #define TOKEN "01234567-89ab-4def-8123-456789abcdef"
+#define DIGITS ".001512366075203566475363147076673981935" /* the same */
 #define UNKNOWN "-ERR unknown command 'X'\n"
 #define NOPERM "-NOPERM this user may not\n"
 #define WRONGTYPE "-WRONGTYPE Operation against a key\n"
 #define BROKEN "not redis, unsure: expected"
+
+/* The server's clock, when ours is at 100 s. */
+#define NOW_MS INT64_C(2000000000000)
+#define OUR_NOW UINT64_C(100000000000)
 
 static struct ladder ladder;
 static struct exchange x;
@@ -55,6 +62,13 @@ static inline struct verb verb_of(char letter)
         .want_left = letter == 'A'};
 }
 
+/* How many ways there are for a value that is a token, without timestamps. */
+static inline unsigned token_rungs(int kind)
+{
+    static const unsigned rungs[VERB_KINDS] = {2, 3, 4, 2};
+    return rungs[kind];
+}
+
 /* On a connection of which only that rung is known. */
 static inline void begin(char letter, unsigned rung)
 {
@@ -65,7 +79,36 @@ static inline void begin(char letter, unsigned rung)
     dialog = "";
 }
 
+/* ... where locks are times: GETRANGE is there, and the clock is known but for
+ * 3 ms. What is prolonged and released is a time, too. */
+static inline void begin_stamped(char letter, unsigned rung)
+{
+    begin(letter, rung);
+    ladder.stamps = ladder.learnt = ladder.timed = true;
+    ladder.max_ttl_ms = 60000;
+    ladder.now = OUR_NOW;
+    server_clock_learn(&ladder.clock, OUR_NOW, OUR_NOW, NOW_MS, 1);
+    x.stamped = verb.kind == VERB_EXTEND || verb.kind == VERB_RELEASE;
+    if (x.stamped) {
+        ladder.at[verb.kind] = 0;
+        ladder.stamped_at[verb.kind] = (unsigned char)rung;
+    }
+}
+
 /* ------------------------------------------------------------- what is sent */
+
+/* ... but for that end of it, which is replaced. */
+static inline bool add_folded(struct bytes *b, struct slice word,
+    const char *end, const char *by)
+{
+    size_t len = strlen(end);
+
+    if (word.len < len || memcmp(word.data + word.len - len, end, len) != 0)
+        return false;
+    bytes_add_visible(b, word.data, word.len - len, " ;");
+    bytes_add(b, by, strlen(by));
+    return true;
+}
 
 static inline void add_word(struct bytes *b, const char *data, size_t len)
 {
@@ -81,9 +124,8 @@ static inline void add_word(struct bytes *b, const char *data, size_t len)
             return;
         }
     }
-    if (slice_equal(word, slice_of(TOKEN)))
-        word = slice_of("T");
-    bytes_add_visible(b, word.data, word.len, " ;");
+    if (!add_folded(b, word, TOKEN, "T") && !add_folded(b, word, DIGITS, ".T"))
+        bytes_add_visible(b, word.data, word.len, " ;");
 }
 
 /* The commands in these bytes, and how many they are. */
@@ -136,6 +178,7 @@ static inline const char *sends(void)
 
 /* ------------------------------------------------------------------ replies */
 
+#define LONGEST_WORD 64
 static char spoken[1024]; /* the bytes of the reply there is now */
 
 static inline struct reply reply_of(char *word)
@@ -149,10 +192,16 @@ static inline struct reply reply_of(char *word)
         reply = (struct reply){.kind = REPLY_INTEGER,
             .integer = strtoll(word + 1, NULL, 10)};
     } else if (word[0] == '$') {
+        size_t len = strlen(word);
+        char *end = spoken + sizeof spoken - LONGEST_WORD;
         reply.kind = REPLY_STRING;
         if (strcmp(word, "$T") == 0) {
-            char *end = spoken + sizeof spoken - sizeof TOKEN;
             memcpy(end, TOKEN, sizeof TOKEN);
+            reply.bytes = slice_of(end);
+        } else if (len > 2 && strcmp(word + len - 2, ".T") == 0) {
+            assert_true(len + sizeof DIGITS <= LONGEST_WORD);
+            memcpy(end, word + 1, len - 3);
+            memcpy(end + len - 3, DIGITS, sizeof DIGITS);
             reply.bytes = slice_of(end);
         }
     } else {
@@ -171,7 +220,7 @@ static inline enum exchange_next answer_to(
 
     memset(spoken, 'z', sizeof spoken);
     memset(items, 'z', sizeof items);
-    assert_true(strlen(line) < sizeof spoken - sizeof TOKEN);
+    assert_true(strlen(line) < sizeof spoken - LONGEST_WORD);
     strcpy(spoken, line);
     if (line[0] != '[') {
         reply = reply_of(spoken);
@@ -202,9 +251,9 @@ static inline const char *outcome_of(const struct exchange *of)
     static char text[1024];
     const struct outcome *o = &of->outcome;
     bool fault = o->kind == OUTCOME_FAULT;
-    int len = snprintf(text, 256, "%s%s",
+    int len = snprintf(text, 256, "%s%s%s",
         fault ? fault_name(o->fault) : kinds[o->kind],
-        o->unsure ? ", unsure" : "");
+        o->unsure ? ", unsure" : "", of->no_undo ? ", never undone" : "");
 
     assert_int_equal(fault, o->fault != FAULT_NONE);
     if (o->kind == OUTCOME_SEEN)
@@ -250,6 +299,8 @@ static inline void play(const char *lines, const char *expected)
             const char *sent = sends();
             check(strcmp(sent, line + 2) == 0, sent, line + 2);
             next = EXCHANGE_WAIT;
+        } else if (line[0] == '@') {
+            ladder.now += strtoull(line + 1, NULL, 10) * 1000000;
         } else {
             check(next == EXCHANGE_WAIT,
                 next == EXCHANGE_DONE ? outcome() : "it has more to send",
@@ -281,6 +332,16 @@ static inline void play_rows(const struct row *row, size_t count)
     }
 }
 
+static inline void play_stamped_rows(const struct row *row, size_t count)
+{
+    for (; count > 0; count--, row++) {
+        begin_stamped(row->verb, row->rung);
+        play(row->dialog, row->outcome);
+    }
+}
+
+#define PLAY_STAMPED(rows)                                                     \
+    play_stamped_rows(rows, sizeof(rows) / sizeof((rows)[0]))
 #define PLAY(rows) play_rows(rows, sizeof(rows) / sizeof((rows)[0]))
 
 #endif

@@ -87,7 +87,7 @@ static void refused_in_every_way_it_stands(void **state)
     sent(START);
     while ((answer = told_words(REPLY_ERROR, NOPERM, START)) == DEBT_WAITS)
         assert_true(++replies < 20);
-    assert_int_equal(replies, 1 + 1 + 1 + 5);
+    assert_int_equal(replies, 1 + 1 + 1 + 5 + 2);
     assert_int_equal(answer, DEBT_STANDS);
     assert_int_equal(debt->state, DEBT_OWED);
     assert_int_equal(debt->next_try, START + 20 * NS_PER_MS);

@@ -174,7 +174,7 @@ static void test_acquire_with_time_left(void **state)
 {
     static const struct {
         int64_t pttl, left_ms;
-    } cases[] = {{1234, 1234}, {0, 0}, {-1, LEFT_FOREVER}, {-2, 0}};
+    } cases[] = {{1234, 1234}, {0, 0}, {-2, 0}};
     const struct reply ok = words(REPLY_STATUS, "OK");
     struct exchange x;
     struct outcome o;
@@ -187,6 +187,13 @@ static void test_acquire_with_time_left(void **state)
     }
     o = after_two(&x, ok, integer(1000));
     assert_int_equal(o.kind, OUTCOME_GRANTED);
+
+    /* Without an end: is it a time that somebody left? */
+    const struct reply forever = integer(-1);
+    start(&x, &acquire_left, 2);
+    assert_int_equal(exchange_reply(&x, &nil), EXCHANGE_WAIT);
+    assert_int_equal(exchange_reply(&x, &forever), EXCHANGE_AGAIN);
+    assert_int_equal(encode(&x), 3);
 
     /* PTTL may be forbidden: it decides nothing. */
     o = after_two(&x, nil, words(REPLY_ERROR, "NOPERM x"));

@@ -8,6 +8,7 @@
 #include "unit/rung_rig.h"
 
 #define BY_HASH "> EVALSHA sha:release 1 k T\n"
+#define STAMPS "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM
 #define DELEX "> DELEX k IFEQ T\n"
 #define DELIFEQ "> DELIFEQ k T\n"
 #define WATCH "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n"
@@ -17,11 +18,15 @@ static const char letters[VERB_KINDS + 1] = "aeri";
 
 static void the_order_of_the_ways(void **state)
 {
-    static const char *const names[VERB_KINDS][5] = {
-        [VERB_ACQUIRE] = {"SET NX PX", "SETNX script"},
-        [VERB_EXTEND] = {"scripts", "WATCH", "SET IFEQ"},
-        [VERB_RELEASE] = {"scripts", "DELEX", "DELIFEQ", "WATCH"},
-        [VERB_INSPECT] = {"scripts", "GETRANGE"},
+    static const char *const names[VERB_KINDS][7] = {
+        [VERB_ACQUIRE] = {"SET NX PX", "SETNX script",
+            "SETNX + GETSET timestamps (weaker promises)",
+            "SETNX + GETSET timestamps without WATCH (weakest promises)"},
+        [VERB_EXTEND] = {"scripts", "WATCH", "SET IFEQ", "timestamps",
+            "timestamps without WATCH"},
+        [VERB_RELEASE] = {"scripts", "DELEX", "DELIFEQ", "WATCH", "timestamps",
+            "timestamps without WATCH"},
+        [VERB_INSPECT] = {"scripts", "GETRANGE", "timestamps"},
     };
 
     (void)state;
@@ -31,10 +36,17 @@ static void the_order_of_the_ways(void **state)
             const struct rung *rung = ladder_rung((enum verb_kind)kind, i);
             assert_non_null(rung);
             assert_string_equal(rung->name, names[kind][i]);
+            bool stamps = strstr(rung->name, "timestamps") != NULL;
+            assert_int_equal(rung->at_once,
+                kind == VERB_RELEASE && !rung->watched && !stamps);
             assert_int_equal(
-                rung->alone, strcmp(names[kind][i], "WATCH") == 0);
-            assert_int_equal(
-                rung->at_once, kind == VERB_RELEASE && !rung->alone);
+                rung->bare, strstr(rung->name, "without WATCH") != NULL);
+            if (strcmp(rung->name, "WATCH") == 0)
+                assert_ptr_equal(rung->watched, &watched_token);
+            else if (!stamps || rung->bare || kind == VERB_INSPECT)
+                assert_null(rung->watched);
+            else
+                assert_ptr_equal(rung->watched, &stamped_watched);
         }
         assert_int_equal(ladder_rungs((enum verb_kind)kind), i);
         assert_null(ladder_rung((enum verb_kind)kind, i));
@@ -60,7 +72,7 @@ static enum exchange_next after_refusal(
 
 static bool climbs(char letter, unsigned rung, const char *error)
 {
-    unsigned rungs = ladder_rungs(verb_of(letter).kind);
+    unsigned rungs = token_rungs((int)verb_of(letter).kind);
 
     if (after_refusal(letter, rung, error) == EXCHANGE_DONE) {
         /* It has decided: the same way is taken next time. */
@@ -110,8 +122,7 @@ static void what_is_climbed_on(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int kind = 0; kind < VERB_KINDS; kind++) {
-            unsigned rungs = ladder_rungs((enum verb_kind)kind);
-            for (unsigned rung = 0; rung < rungs; rung++) {
+            for (unsigned rung = 0; rung < token_rungs(kind); rung++) {
                 bool set = kind == VERB_ACQUIRE && rung == 0;
                 bool expected =
                     set ? cases[i].unsupported : cases[i].refused;
@@ -161,6 +172,10 @@ static void a_way_that_stops_working_leads_around(void **state)
     begin('a', 1);
     play("> EVAL text:acquire 1 k T 1000\n" NOPERM
          "> SET k T NX PX 1000\n" NOPERM, "denied: NOPERM this user may not");
+    begin('a', 1); /* those of timestamps are the last in any case */
+    play("> EVAL text:acquire 1 k T 1000\n" NOPERM
+         "> SET k T NX PX 1000\n-ERR syntax error\n"
+         "> TIME; GETRANGE k 0 511", NULL);
 }
 
 /* The words are the first refusal's, and so is the class; each way is tried
@@ -169,10 +184,11 @@ static void refused_in_every_way(void **state)
 {
     static const struct row rows[] = {
         {'a', 0, "> SET k T NX PX 1000\n-ERR syntax error\n"
-                 "> EVAL text:acquire 1 k T 1000\n" NOPERM,
+                 "> EVAL text:acquire 1 k T 1000\n" NOPERM STAMPS,
             "unsupported: ERR syntax error"},
         {'A', 0, "> SET k T NX PX 1000; PTTL k\n-ERR syntax error\n:-2\n"
-                 "> EVAL text:acquire 1 k T 1000; PTTL k\n" NOPERM NOPERM,
+                 "> EVAL text:acquire 1 k T 1000; PTTL k\n" NOPERM NOPERM
+                 STAMPS,
             "unsupported: ERR syntax error"},
         {'e', 0, "> EVALSHA sha:extend 1 k T 1000\n-NOPERM first\n"
                  WATCH NOPERM5 "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n"
@@ -181,23 +197,24 @@ static void refused_in_every_way(void **state)
                  "> EVALSHA sha:extend 1 k T 1000\n" NOPERM WATCH NOPERM5,
             "unsupported: ERR syntax error"},
         {'r', 0, BY_HASH "-NOPERM first\n" DELEX UNKNOWN DELIFEQ UNKNOWN
-                 WATCH NOPERM5, "denied: NOPERM first"},
+                 WATCH NOPERM5 STAMPS, "denied: NOPERM first"},
         {'r', 0, BY_HASH "-ERR unknown command 'EVALSHA'\n" DELEX NOPERM
-                 DELIFEQ NOPERM WATCH NOPERM5,
+                 DELIFEQ NOPERM WATCH NOPERM5 STAMPS,
             "unsupported: ERR unknown command 'EVALSHA'"},
         {'r', 2, DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH UNKNOWN
-                 DELEX UNKNOWN, "denied: NOPERM first"},
+                 DELEX UNKNOWN STAMPS, "denied: NOPERM first"},
         {'r', 3, WATCH "-NOPERM first\n" UNKNOWN UNKNOWN UNKNOWN UNKNOWN
-                 BY_HASH UNKNOWN DELEX UNKNOWN DELIFEQ UNKNOWN,
+                 BY_HASH UNKNOWN DELEX UNKNOWN DELIFEQ UNKNOWN STAMPS,
             "denied: NOPERM first"},
         {'r', 2, DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH
                  "-NOSCRIPT x\n> EVAL text:release 1 k T\n" UNKNOWN DELEX
-                 UNKNOWN, "denied: NOPERM first"},
+                 UNKNOWN STAMPS, "denied: NOPERM first"},
         {'i', 0, "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
                  "> PTTL k; GETRANGE k 0 511; EXISTS k\n" UNKNOWN UNKNOWN
-                 UNKNOWN, "denied: NOPERM first"},
+                 UNKNOWN STAMPS, "denied: NOPERM first"},
         {'i', 0, "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
-                 "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n" UNKNOWN,
+                 "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n" UNKNOWN
+                 STAMPS,
             "denied: NOPERM first"},
         {'i', 0, "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
                  "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n:1",

@@ -40,7 +40,7 @@ static void set_nx(void **state)
         {'a', 0, SET_NX SYNTAX "> EVAL text:acquire 1 k T 1000", NULL},
         {'A', 0, SET_LEFT "+OK\n:1000", "granted"},
         {'A', 0, SET_LEFT "nil\n:500", "busy 500"},
-        {'A', 0, SET_LEFT "nil\n:-1", "busy for ever"},
+        {'A', 0, SET_LEFT "nil\n:-1\n> TIME; GETRANGE k 0 511; PTTL k", NULL},
         {'A', 0, SET_LEFT "nil\n:-2", "busy 0"},
         {'A', 0, SET_LEFT "nil\n" NOPERM, "busy"},
         {'A', 0, SET_LEFT "nil\n+OK", BROKEN},

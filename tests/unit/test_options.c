@@ -263,6 +263,27 @@ static void client_numbers(void **state)
     }
 }
 
+static void client_schemes(void **state)
+{
+    (void)state;
+    struct settings settings;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    options.scheme = NXL_SCHEME_TIMESTAMP;
+    options.interop = 1;
+    assert_true(options_client(&options, &settings, &client.message));
+    assert_int_equal(settings.scheme, NXL_SCHEME_TIMESTAMP);
+    assert_int_equal(settings.interop, 1);
+    options.scheme = 2;
+    assert_false(client_accepts(&options));
+    assert_contains(client.message.data, "scheme was given as 2; it is auto");
+    options.scheme = -1;
+    assert_false(client_accepts(&options));
+    options.scheme = 0;
+    options.interop = 2;
+    assert_false(client_accepts(&options));
+    assert_contains(client.message.data, "interop was given as 2");
+}
+
 static void client_defaults_and_prefix(void **state)
 {
     (void)state;
@@ -274,6 +295,8 @@ static void client_defaults_and_prefix(void **state)
     assert_int_equal(settings.max_ttl_ms, 60000);
     assert_int_equal(settings.drift_ppm, 10000);
     assert_int_equal(settings.keepalive_s, 15);
+    assert_int_equal(settings.scheme, NXL_SCHEME_AUTO);
+    assert_int_equal(settings.interop, 0);
     assert_null(settings.password);
     memset(prefix, 'p', 1024);
     options.prefix = prefix;
@@ -377,6 +400,7 @@ int main(void)
         options_test(retry_delays),
         options_test(names_and_labels),
         options_test(client_numbers),
+        options_test(client_schemes),
         options_test(client_defaults_and_prefix),
         options_test(client_sizes),
         options_test(client_of_a_smaller_structure),

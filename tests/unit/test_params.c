@@ -17,7 +17,7 @@ static char *copy(const char *text)
 static void every_row_is_told_to_people(void **state)
 {
     (void)state;
-    assert_int_equal(url_param_count, 8);
+    assert_int_equal(url_param_count, 10);
     for (size_t i = 0; i < url_param_count; i++) {
         assert_int_equal(param_find(slice_of(url_params[i].name)), i);
         assert_true(strlen(url_params[i].value) > 0);
@@ -85,6 +85,30 @@ static void numbers_have_bounds(void **state)
     assert_false(url_param_check("prefix", 5, &error));
     assert_false(url_param_check("nothing", 5, &error));
     assert_contains(error.data, "it is no parameter");
+}
+
+static void schemes_are_words(void **state)
+{
+    struct settings s = {0};
+    struct text text;
+    size_t row = param_find(slice_of("scheme"));
+    static const char *const bad[] = {
+        "", "0", "1", "Timestamp", "timestamps", "time", "auto "};
+
+    (void)state;
+    assert_true(param_set(&s, row, copy("timestamp")));
+    assert_int_equal(s.scheme, 1);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(param_set(&s, row, copy(bad[i])));
+    assert_int_equal(s.scheme, 1);
+    assert_true(param_set(&s, row, copy("auto")));
+    assert_int_equal(s.scheme, 0);
+    text_clear(&text);
+    param_describe(row, &text);
+    assert_string_equal(text.data, "is auto or timestamp");
+    assert_true(url_param_check("scheme", 1, &text));
+    assert_false(url_param_check("scheme", 2, &text));
+    assert_false(url_param_check("scheme", -1, &text));
 }
 
 static void help_tells_the_bounds(void **state)
@@ -191,6 +215,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_told_to_people),
         cmocka_unit_test(numbers_have_bounds),
+        cmocka_unit_test(schemes_are_words),
         cmocka_unit_test(help_tells_the_bounds),
         cmocka_unit_test(texts_are_kept_or_refused),
         cmocka_unit_test(numbers_are_digits_only),

@@ -16,6 +16,7 @@
 #define BECAUSE "EXECABORT Transaction discarded because of: "
 #define RETRIED \
     "retry: EXECABORT Transaction discarded because of previous errors."
+#define STAMPS "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM
 #define DENIED "denied: NOPERM this user may not"
 
 static void the_value_is_the_token(void **state)
@@ -215,7 +216,7 @@ static void aborted_for_a_cause(void **state)
     begin('r', 3);
     play(MATCHES DEL "+QUEUED\n-" BECAUSE "NOPERM x\n"
          "> EVALSHA sha:release 1 k T\n" UNKNOWN "> DELEX k IFEQ T\n" UNKNOWN
-         "> DELIFEQ k T\n" UNKNOWN, "denied: " BECAUSE "NOPERM x");
+         "> DELIFEQ k T\n" UNKNOWN STAMPS, "denied: " BECAUSE "NOPERM x");
     assert_false(x.stuck);
 }
 
@@ -242,7 +243,7 @@ static void the_words_outlive_the_discard(void **state)
     begin('r', 3);
     play(MATCHES DEL "+QUEUED\n" NOPERM DISCARD "+OK\n"
          "> EVALSHA sha:release 1 k T\n" UNKNOWN "> DELEX k IFEQ T\n" UNKNOWN
-         "> DELIFEQ k T\n" UNKNOWN, DENIED);
+         "> DELIFEQ k T\n" UNKNOWN STAMPS, DENIED);
     /* Those of a fault that is no refusal, after one. */
     begin('r', 0);
     play("> EVALSHA sha:release 1 k T\n" NOPERM "> DELEX k IFEQ T\n" UNKNOWN

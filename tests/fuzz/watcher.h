@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whoever watches a connection, and knows nothing of rungs: by what was sent
+ * and what was answered, may this be sent, and may that be concluded? What the
+ * model of meaning.h does not follow, the rungs of times, is held to this; and
+ * all the rest as well. Keeps: a key is changed or deleted only by a command
+ * that compares, or in a transaction that MULTI opened behind a value that
+ * allows it, or without WATCH as docs/wire.md has it; GRANTED is a reply's to
+ * say; a transaction is ended.
+ */
+#ifndef NXLOCK_TESTS_FUZZ_WATCHER_H
+#define NXLOCK_TESTS_FUZZ_WATCHER_H
+
+#include <stdlib.h>
+
+#include "fuzz/rungs.h"
+#include "wire/classify.h"
+#include "wire/rung.h"
+
+#define DIGITS "147692836769657109919106903666618690613"
+#define CLOCK_KEY KEY ":clock:"
+
+struct order {
+    unsigned count;
+    struct slice arg[8];
+};
+
+struct watcher {
+    unsigned orders;
+    struct order order[EXCHANGE_REPLIES];
+    bool open; /* a transaction */
+    /* The value that was read last. */
+    bool ours, past, no_end;
+    int64_t end_s; /* 0: it is no time */
+    char value[512], taken[512]; /* taken: what is to be taken over */
+    size_t value_len, taken_len;
+    int64_t time_ms; /* that TIME said last */
+    bool yes;       /* the token was set, by a reply's word */
+    bool queued;    /* what is before EXEC was */
+    bool clobbered; /* a GETSET without WATCH was done */
+};
+
+/* ------------------------------------------------------------------- values */
+
+static size_t digits_of(struct slice s)
+{
+    size_t n = 0;
+
+    while (n < s.len && s.data[n] >= '0' && s.data[n] <= '9')
+        n++;
+    return n;
+}
+
+/* The second in which it is over; 0: no time. */
+static int64_t end_of(struct slice value)
+{
+    size_t whole = digits_of(value);
+    int64_t end_s = 0;
+    bool more = false;
+
+    if (value.len > 128 || whole < 10 || whole > 11 || value.data[0] == '0')
+        return 0;
+    for (size_t i = 0; i < whole; i++)
+        end_s = end_s * 10 + value.data[i] - '0';
+    if (whole == value.len)
+        return end_s;
+    struct slice rest = {value.data + whole + 1, value.len - whole - 1};
+    if (value.data[whole] != '.' || rest.len == 0 ||
+        digits_of(rest) != rest.len)
+        return 0;
+    for (size_t i = 0; i < rest.len; i++)
+        more |= rest.data[i] != '0';
+    return end_s + (more && rest.len != 39);
+}
+
+static bool is_ours(struct slice value)
+{
+    size_t len = sizeof DIGITS - 1;
+
+    return slice_equal(value, slice_of(TOKEN)) ||
+           (end_of(value) > 0 && value.len > len &&
+               value.data[value.len - len - 1] == '.' &&
+               memcmp(value.data + value.len - len, DIGITS, len) == 0);
+}
+
+static void watch_value(struct watcher *w, const struct exchange *x,
+    const struct reply *reply)
+{
+    struct slice value = {"", 0};
+
+    if (reply->kind == REPLY_STRING)
+        value = reply->bytes;
+    w->value_len = value.len < 512 ? value.len : 512;
+    memcpy(w->value, value.data, w->value_len);
+    w->ours = is_ours(value);
+    w->end_s = end_of(value);
+    w->past = w->end_s > 0 && x->ladder->clock.known &&
+              w->end_s * 1000 <= server_clock_low(&x->ladder->clock,
+                                     x->ladder->now);
+}
+
+/* ------------------------------------------------------------- what is sent */
+
+static bool says(struct slice word, const char *text)
+{
+    return slice_equal(word, slice_of(text));
+}
+
+static void read_orders(struct watcher *w, const struct buf *out)
+{
+    const char *at = buf_head(out), *end = at + buf_len(out);
+    char *next;
+
+    for (w->orders = 0; at < end; w->orders++) {
+        struct order *o = &w->order[w->orders];
+        CHECK(w->orders < EXCHANGE_REPLIES && *at == '*');
+        o->count = (unsigned)strtoul(at + 1, &next, 10);
+        CHECK(o->count <= 8);
+        at = next + 2;
+        for (unsigned i = 0; i < o->count; i++) {
+            o->arg[i].len = strtoul(at + 1, &next, 10);
+            o->arg[i].data = next + 2;
+            at = next + 2 + o->arg[i].len + 2;
+        }
+    }
+    CHECK(at == end);
+}
+
+/* Its time is so far away that a DEL or a GETSET comes before it. */
+static bool clearly_ours(const struct watcher *w, const struct exchange *x)
+{
+    return w->ours && w->end_s > 0 && x->ladder->clock.known &&
+           w->end_s * 1000 > server_clock_high(&x->ladder->clock,
+                                 x->ladder->now) + 1000;
+}
+
+static bool may_write_over(const struct watcher *w, const struct exchange *x)
+{
+    if (x->verb->kind == VERB_ACQUIRE)
+        return w->past;
+    return x->verb->kind == VERB_EXTEND && w->ours && w->end_s > 0 &&
+           (w->open || clearly_ours(w, x));
+}
+
+/* After SET NX: the time is past by TIME, and the key has no end. */
+static bool may_take(const struct watcher *w, const struct exchange *x)
+{
+    bool others = w->value_len < 40 || w->value[w->value_len - 40] != '.';
+
+    return w->end_s > 0 && w->no_end && w->time_ms > 0 &&
+           w->end_s * 1000 <= w->time_ms && (!others || x->ladder->interop);
+}
+
+static void check_order(struct watcher *w, const struct exchange *x,
+    const struct order *o)
+{
+    struct slice name = o->arg[0];
+    bool bare = !w->open && x->rung->bare;
+
+    if (o->count > 1 && slice_starts(o->arg[1], CLOCK_KEY))
+        return; /* nobody's lock */
+    if (says(name, "DEL")) {
+        CHECK(x->verb->kind == VERB_RELEASE && o->count == 2);
+        CHECK(w->open ? w->ours : bare && clearly_ours(w, x));
+    } else if (says(name, "GETSET")) {
+        CHECK((w->open || bare) && may_write_over(w, x));
+        CHECK(is_ours(o->arg[2]) && end_of(o->arg[2]) >= w->end_s);
+    } else if (says(name, "SETNX")) {
+        CHECK(x->verb->kind == VERB_ACQUIRE && is_ours(o->arg[2]));
+    } else if (says(name, "PEXPIRE")) {
+        CHECK(w->open && w->ours);
+    } else if (says(name, "PSETEX")) {
+        CHECK(w->open && may_take(w, x) && w->value_len == w->taken_len);
+        CHECK(memcmp(w->value, w->taken, w->taken_len) == 0);
+    } else if (says(name, "EXEC") || says(name, "DISCARD")) {
+        CHECK(w->open);
+    } else if (says(name, "WATCH") || says(name, "MULTI")) {
+        CHECK(!w->open);
+    } else if (says(name, "SET")) {
+        CHECK(says(o->arg[3], "NX") || says(o->arg[3], "IFEQ"));
+    } else if (says(name, "DELEX")) {
+        CHECK(o->count == 4 && says(o->arg[2], "IFEQ"));
+    } else if (says(name, "EVAL") && o->count == 7) { /* take-over */
+        CHECK(may_take(w, x));
+        CHECK(slice_equal(o->arg[6], (struct slice){w->value, w->value_len}));
+        memcpy(w->taken, w->value, w->taken_len = w->value_len);
+    } else {
+        CHECK(says(name, "EVAL") || says(name, "EVALSHA") ||
+              says(name, "DELIFEQ") || says(name, "GETRANGE") ||
+              says(name, "SUBSTR") || says(name, "PTTL") ||
+              says(name, "TTL") || says(name, "EXISTS") ||
+              says(name, "TIME"));
+    }
+}
+
+/* out lives until the replies have come. */
+static void watch_sent(
+    struct watcher *w, const struct exchange *x, const struct buf *out)
+{
+    read_orders(w, out);
+    w->queued = false;
+    for (unsigned i = 0; i < w->orders; i++)
+        check_order(w, x, &w->order[i]);
+}
+
+/* --------------------------------------------------------- what is answered */
+
+static bool ends(const struct reply *reply)
+{
+    return reply->kind != REPLY_ERROR ||
+           slice_starts(reply->bytes, "EXECABORT");
+}
+
+/* EXEC did what was queued before it. */
+static bool was_set(const struct watcher *w, const struct reply *reply)
+{
+    struct slice name = w->order[0].arg[0];
+
+    if (!w->queued || reply->kind != REPLY_ARRAY || reply->count != 1)
+        return false;
+    enum reply_kind kind = reply->items[0].kind;
+    return says(name, "GETSET")
+               ? kind == REPLY_STRING || kind == REPLY_NIL
+               : says(name, "PSETEX") && kind == REPLY_STATUS;
+}
+
+static void watch_getset(struct watcher *w, const struct exchange *x,
+    const struct reply *reply)
+{
+    const struct server_clock *clock = &x->ladder->clock;
+
+    if (w->open) {
+        w->queued = reply->kind == REPLY_STATUS;
+        return;
+    }
+    w->clobbered = reply->kind != REPLY_ERROR ||
+                   classify_error(reply->bytes) == FAULT_SERVER;
+    int64_t end_s = reply->kind == REPLY_STRING ? end_of(reply->bytes) : 0;
+    w->yes |= reply->kind == REPLY_NIL ||
+              (end_s > 0 &&
+                  end_s * 1000 <= server_clock_low(clock, x->asked_at));
+}
+
+static int64_t time_of(const struct reply *reply)
+{
+    const struct reply *item = reply->items;
+
+    if (reply->kind != REPLY_ARRAY || reply->count != 2 ||
+        item[0].kind != REPLY_STRING || item[1].kind != REPLY_STRING ||
+        item[0].bytes.len == 0 || item[0].bytes.len > 12 ||
+        digits_of(item[0].bytes) != item[0].bytes.len ||
+        item[1].bytes.len == 0 || item[1].bytes.len > 6 ||
+        digits_of(item[1].bytes) != item[1].bytes.len)
+        return -1;
+    return strtoll(item[0].bytes.data, NULL, 10) * 1000 +
+           strtol(item[1].bytes.data, NULL, 10) / 1000;
+}
+
+/* Before the exchange has it. i: of this step's replies. */
+static void watch_answer(struct watcher *w, const struct exchange *x,
+    unsigned i, const struct reply *reply)
+{
+    struct slice name = w->order[i].arg[0];
+    bool ok = reply->kind == REPLY_STATUS && says(reply->bytes, "OK");
+
+    if (w->order[i].count > 1 && slice_starts(w->order[i].arg[1], CLOCK_KEY))
+        return;
+    if (says(name, "GETRANGE") || says(name, "SUBSTR"))
+        watch_value(w, x, reply);
+    else if (says(name, "TIME"))
+        w->time_ms = time_of(reply);
+    else if (says(name, "PTTL"))
+        w->no_end = reply->kind == REPLY_INTEGER && reply->integer == -1;
+    else if (says(name, "MULTI"))
+        w->open = ok;
+    else if (says(name, "GETSET"))
+        watch_getset(w, x, reply);
+    else if (says(name, "PSETEX"))
+        w->queued = reply->kind == REPLY_STATUS;
+    else if (says(name, "SETNX"))
+        w->yes |= reply->kind == REPLY_INTEGER && reply->integer == 1;
+    else if (says(name, "SET"))
+        w->yes |= ok;
+    else if (says(name, "EVAL"))
+        w->yes |= reply->kind == REPLY_STATUS;
+    else if (says(name, "EXEC"))
+        w->yes |= was_set(w, reply);
+    if ((says(name, "EXEC") || says(name, "DISCARD")) && ends(reply))
+        w->open = false;
+}
+
+static void watch_end(const struct watcher *w, const struct exchange *x)
+{
+    const struct outcome *o = &x->outcome;
+
+    CHECK(!w->open || x->stuck || o->fault == FAULT_NOT_REDIS);
+    if (x->verb->kind != VERB_ACQUIRE)
+        return;
+    CHECK(o->kind != OUTCOME_GRANTED || w->yes);
+    CHECK(o->kind != OUTCOME_BUSY || !w->yes);
+    if (w->clobbered && !w->yes)
+        CHECK(o->unsure && x->no_undo && o->kind != OUTCOME_GRANTED);
+    else
+        CHECK(!x->no_undo);
+}
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks by time where WATCH is refused: GETSET takes over, and what it may
+ * have written over another one's time is never deleted.
+ */
+#include "live/orphan_rig.h"
+#include "live/stall_rig.h"
+#include "wire/timestamp.h"
+
+static int refuse_watch(void **state)
+{
+    live_clean(state);
+    without_watch();
+    return 0;
+}
+
+#define bare_test(function) cmocka_unit_test_setup(function, refuse_watch)
+
+static void one_cycle(void **state)
+{
+    (void)state;
+    char text[512];
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_extend(lock, 20000), NXL_OK, lock);
+    assert_true(stamp_at("job") >= server_now_s() + 20);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_false(redis_exists(&server, "job"));
+    redis_run(&server, "SET", "job", "1600000000", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(redis_calls(&server, "getset"), 2);
+    /* So long that whoever comes too late cannot shorten it. */
+    assert_true(stamp_at("job") >= server_now_s() + 60);
+    assert_result(nxl_lock_extend(lock, 20000), NXL_OK, lock);
+    assert_between(nxl_lock_remaining_ms(lock), 19000, 20000);
+    assert_int_equal(redis_calls(&server, "getset"), 2);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_false(redis_exists(&server, "job"));
+    nxl_client_describe(client, text, sizeof(text));
+    assert_contains(text, "without WATCH (weakest promises)");
+    end(lock, client);
+}
+
+/* Only the end of a lease is a safe place to stop at. */
+static void near_the_end_nothing_is_deleted(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    char value[128], mine[160];
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_true(redis_get(&server, "job", value, sizeof(value)));
+    snprintf(mine, sizeof(mine), "%lld%s", (long long)server_now_s() + 1,
+        strchr(value, '.'));
+    redis_run(&server, "SET", "job", mine, NULL);
+    assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    assert_true(redis_get(&server, "job", value, sizeof(value)));
+    snprintf(mine, sizeof(mine), "%lld%s", (long long)server_now_s() + 1,
+        strchr(value, '.'));
+    redis_run(&server, "SET", "job", mine, NULL);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_value("job", mine);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock); /* it ended */
+    end(lock, client);
+}
+
+static void *prolong(void *argument)
+{
+    struct waiter *w = argument;
+    w->result = nxl_lock_extend(w->lock, w->wait_ms);
+    return NULL;
+}
+
+static void waiter_prolong(struct waiter *w, nxl_lock *lock, int64_t ttl_ms)
+{
+    *w = (struct waiter){.lock = lock, .wait_ms = ttl_ms};
+    assert_int_equal(pthread_create(&w->thread, NULL, prolong, w), 0);
+}
+
+/* It comes second: the first one keeps the name, though its value is gone,
+ * and for as long as it asked for. The token is not used again. */
+static void the_loser_shortens_nothing(void **state)
+{
+    (void)state;
+    struct stalled s;
+    char token[64];
+    stall(&s, STAMPS "&timeout_ms=2000", 0);
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *winner = new_lock(client, "k", 40000);
+    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
+    int64_t end_s = stamp_at("k");
+    proxy_hold(s.proxy, PROXY_UP, false);
+    assert_int_equal(waiter_join(s.waiter), NXL_BUSY);
+    snprintf(token, sizeof(token), "%s", nxl_lock_token(s.lock));
+    assert_true(stamp_at("k") + 2 >= end_s);
+    assert_true(stamp_at("k") >= server_now_s() + 40);
+    assert_result(nxl_lock_acquire(s.lock, 0), NXL_BUSY, s.lock);
+    assert_result(nxl_lock_acquire(s.lock, 50), NXL_BUSY, s.lock);
+    assert_string_not_equal(token, nxl_lock_token(s.lock));
+    stall_end(&s);
+    assert_true(redis_exists(&server, "k"));
+    assert_true(nxl_lock_held(winner));
+    /* It cannot know that nobody took it over meanwhile. */
+    assert_result(nxl_lock_release(winner), NXL_LOST, winner);
+    assert_true(redis_exists(&server, "k"));
+    end(winner, client);
+}
+
+/* It goes on trying, in the same call: under another token, for the first one
+ * stands there in the place of the winner's. */
+static void the_loser_tries_again(void **state)
+{
+    (void)state;
+    struct stalled s;
+    char value[128];
+    stall(&s, STAMPS "&timeout_ms=2000", 300);
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *winner = new_lock(client, "k", 40000);
+    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
+    proxy_hold(s.proxy, PROXY_UP, false);
+    assert_int_equal(waiter_join(s.waiter), NXL_BUSY);
+    assert_true(redis_get(&server, "k", value, sizeof(value)));
+    assert_false(
+        stamp_is_of(slice_of(value), slice_of(nxl_lock_token(winner))));
+    assert_false(
+        stamp_is_of(slice_of(value), slice_of(nxl_lock_token(s.lock))));
+    stall_end(&s);
+    assert_value("k", value);
+    end(winner, client);
+}
+
+/* Its caller has gone when the GETSET comes: what stands there stays. */
+static void given_up_and_applied_late(void **state)
+{
+    (void)state;
+    struct stalled s;
+    stall(&s, STAMPS "&timeout_ms=200", 0);
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *winner = new_lock(client, "k", 40000);
+    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
+    int64_t deleted = redis_calls(&server, "del");
+    assert_int_equal(waiter_join(s.waiter), NXL_UNKNOWN);
+    proxy_hold(s.proxy, PROXY_UP, false);
+    assert_eventually(call(s.lock) == NXL_OK);
+    nxl_lock *third = new_lock(client, "k", 1000);
+    assert_result(nxl_lock_acquire(third, 50), NXL_BUSY, third);
+    nxl_lock_free(third);
+    stall_end(&s);
+    assert_true(redis_exists(&server, "k"));
+    assert_int_equal(redis_calls(&server, "del"), deleted);
+    end(winner, client);
+}
+
+/* Its owner slept between reading and prolonging: what GETSET brings back is
+ * another one's. */
+static void an_extend_that_comes_too_late(void **state)
+{
+    (void)state;
+    static struct waiter waiter;
+    struct proxy *proxy = proxy_to_server();
+    nxl_client *client = via(proxy, STAMPS "&timeout_ms=2000");
+    nxl_lock *lock = new_lock(client, "k", 20000);
+    nxl_client *other = new_client(STAMPS);
+    nxl_lock *heir = new_lock(other, "k", 20000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock); /* by which rung */
+    uint64_t up = proxy_bytes(proxy, PROXY_UP);
+    uint64_t down = proxy_bytes(proxy, PROXY_DOWN);
+    proxy_hold(proxy, PROXY_DOWN, true);
+    waiter_prolong(&waiter, lock, 60000);
+    assert_true(proxy_await(proxy, PROXY_DOWN, down + 50));
+    proxy_hold(proxy, PROXY_UP, true);
+    up = proxy_bytes(proxy, PROXY_UP);
+    proxy_hold(proxy, PROXY_DOWN, false);
+    assert_true(proxy_await(proxy, PROXY_UP, up + 80));
+    redis_run(&server, "SET", "k", "1600000000", NULL); /* as if it were over */
+    assert_result(nxl_lock_acquire(heir, 0), NXL_OK, heir);
+    proxy_hold(proxy, PROXY_UP, false);
+    assert_int_equal(waiter_join(&waiter), NXL_LOST);
+    assert_false(nxl_lock_held(lock));
+    assert_true(nxl_lock_held(heir));
+    end(lock, client);
+    end(heir, other);
+    proxy_stop(proxy);
+}
+
+/* The same with its connection cut while the answer was awaited. */
+static void cut_and_applied(void **state)
+{
+    (void)state;
+    struct stalled s;
+    stall(&s, STAMPS "&timeout_ms=500", 0);
+    int64_t deleted = redis_calls(&server, "del");
+    proxy_drop(s.proxy, PROXY_DOWN, true);
+    proxy_hold(s.proxy, PROXY_UP, false);
+    assert_eventually(stamp_at("k") > 0);
+    proxy_cut(s.proxy, false);
+    proxy_drop(s.proxy, PROXY_DOWN, false);
+    assert_int_equal(waiter_join(s.waiter), NXL_UNKNOWN);
+    assert_eventually(call(s.lock) == NXL_OK);
+    assert_result(nxl_lock_acquire(s.lock, 0), NXL_BUSY, s.lock);
+    stall_end(&s);
+    assert_true(redis_exists(&server, "k"));
+    assert_int_equal(redis_calls(&server, "del"), deleted);
+}
+
+/* SETNX writes over nothing, so it may be undone; well inside its time. */
+static void an_unanswered_setnx_is_undone(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client(STAMPS "&timeout_ms=100");
+    nxl_lock *lock = new_lock(client, "k", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    redis_freeze(&server);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+    redis_thaw(&server);
+    assert_eventually(call(lock) == NXL_FREE);
+    end(lock, client);
+    assert_false(redis_exists(&server, "k"));
+}
+
+/* What is over cannot be removed safely by anybody who did not read it in a
+ * transaction. */
+static void breaking_what_is_over(void **state)
+{
+    (void)state;
+    nxl_holder holder;
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    redis_run(&server, "ACL", "SETUSER", "default", "-@scripting", NULL);
+    redis_run(&server, "SET", "job", "1600000000", NULL);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_true(nxl_lock_break(lock, &holder) < NXL_OK);
+    assert_value("job", "1600000000");
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        bare_test(one_cycle),
+        bare_test(near_the_end_nothing_is_deleted),
+        bare_test(the_loser_shortens_nothing),
+        bare_test(the_loser_tries_again),
+        bare_test(given_up_and_applied_late),
+        bare_test(an_extend_that_comes_too_late),
+        bare_test(cut_and_applied),
+        bare_test(an_unanswered_setnx_is_undone),
+        bare_test(breaking_what_is_over),
+    };
+    return live_run("timestamps without WATCH");
+}

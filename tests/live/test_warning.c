@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client is told once that its locks promise less than usual: by whichever
+ * door, at the grant, with nothing held meanwhile; and where they promise all,
+ * never. What an inspection tells of unix times belongs to it.
+ */
+#include "live/stamp_rig.h"
+
+#include <poll.h>
+
+static struct told {
+    _Atomic int times;
+    char text[512];
+    nxl_client *asks; /* a client that is used in it */
+} told;
+
+static void listen_to(void *arg, const char *text)
+{
+    struct told *t = arg;
+
+    snprintf(t->text, sizeof(t->text), "%s", text);
+    if (t->asks != NULL) {
+        char description[256];
+        assert_true(nxl_client_describe(
+                        t->asks, description, sizeof(description)) > 0);
+        end(new_lock(t->asks, "other", 1000), NULL);
+    }
+    t->times++;
+}
+
+static nxl_client *listener(const char *parameters)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    char url[512];
+
+    told.times = 0;
+    told.text[0] = '\0';
+    told.asks = NULL;
+    options.warning = listen_to;
+    options.warning_arg = &told;
+    snprintf(url, sizeof(url), "%s?%s", server_url, parameters);
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    return client;
+}
+
+static void told_once(void **state)
+{
+    (void)state;
+    nxl_client *client = listener(STAMPS);
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    told.asks = client;
+    stranger_sets("k", "busy", 0);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_int_equal(told.times, 0); /* nothing was granted */
+    redis_run(&server, "DEL", "k", NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        assert_int_equal(told.times, 1);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    }
+    assert_contains(told.text, server_url);
+    assert_contains(told.text, "weaker promises");
+    assert_contains(told.text, "docs/guarantees.md");
+    end(lock, client);
+}
+
+static void never_where_all_is_promised(void **state)
+{
+    (void)state;
+    nxl_client *client = listener("timeout_ms=2000");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(told.times, 0);
+    end(lock, client);
+}
+
+static void by_the_other_door(void **state)
+{
+    (void)state;
+    nxl_client *client = listener(STAMPS);
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    nxl_event event = {0};
+    told.asks = client;
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    while (!nxl_client_next_event(client, &event)) {
+        struct pollfd fds[4];
+        int timeout_ms;
+        assert_int_equal(told.times, 0);
+        size_t n = nxl_client_pollfds(client, fds, 4, &timeout_ms);
+        assert_true(poll(fds, (nfds_t)n, timeout_ms) >= 0);
+        assert_int_equal(nxl_client_process(client), NXL_OK);
+    }
+    assert_int_equal(event.result, NXL_OK);
+    assert_int_equal(told.times, 1);
+    end(lock, client);
+}
+
+static void *a_thread_s_cycles(void *arg)
+{
+    nxl_lock *lock = arg;
+    for (int i = 0; i < 50; i++) {
+        if (nxl_lock_acquire(lock, 5000) != NXL_OK ||
+            nxl_lock_release(lock) != NXL_OK)
+            return lock;
+    }
+    return NULL;
+}
+
+static void by_one_of_many_threads(void **state)
+{
+    (void)state;
+    nxl_client *client = listener(STAMPS);
+    nxl_lock *lock[4];
+    pthread_t thread[4];
+    told.asks = client;
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "k%d", i);
+        lock[i] = new_lock(client, name, 5000);
+        pthread_create(&thread[i], NULL, a_thread_s_cycles, lock[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(thread[i], &failed);
+        assert_null(failed);
+        nxl_lock_free(lock[i]);
+    }
+    assert_int_equal(told.times, 1);
+    nxl_client_free(client);
+}
+
+/* ------------------------------------------------ what an inspection tells */
+
+static void whose_it_is(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    nxl_holder holder;
+    char other[] = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_true(holder.ours);
+    assert_true(nxl_holder_is(&holder, nxl_lock_token(lock)));
+    assert_true(nxl_holder_is(&holder, holder.value));
+    assert_false(nxl_holder_is(&holder, other));
+    assert_false(nxl_holder_is(&holder, ""));
+    assert_false(nxl_holder_is(&holder, NULL));
+    assert_false(nxl_holder_is(NULL, other));
+    assert_int_equal(holder.value_ends_s, stamp_at("k"));
+    redis_run(&server, "SET", "k", other, NULL);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_int_equal(holder.value_ends_s, 0);
+    assert_true(nxl_holder_is(&holder, other));
+    assert_false(nxl_holder_is(&holder, nxl_lock_token(lock)));
+    redis_run(&server, "SET", "k", "1600000000", NULL);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_int_equal(holder.value_ends_s, 1600000000);
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(told_once),
+        live_test(never_where_all_is_promised),
+        live_test(by_the_other_door),
+        live_test(by_one_of_many_threads),
+        live_test(whose_it_is),
+    };
+    return live_run("weaker promises");
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rungs of times, acquiring: a value that may still run is never written
+ * over, but by a GETSET without WATCH that comes too late, and what that wrote
+ * is not undone. Nothing that changes a key is sent unless MULTI was accepted.
+ */
+#include "support/test.h"
+
+#include "support/alloc.h"
+#include "unit/rung_rig.h"
+
+#define SET "> SETNX k 2000000003.T; GETRANGE k 0 511\n"
+#define IS_PAST SET ":0\n$1600000000\n"
+#define WATCH "> WATCH k; GETRANGE k 0 511; MULTI\n"
+#define GETSET "> GETSET k 2000000003.T; EXEC\n"
+#define DISCARD "> DISCARD\n"
+#define BARE_GETSET "> GETSET k 2000000062.T\n" /* as long as anybody's */
+#define ABORTED "-EXECABORT Transaction discarded because of previous errors.\n"
+#define DENIED "denied: NOPERM this user may not"
+
+/* ------------------------------------------------------------------ acquire */
+
+static void a_free_name(void **state)
+{
+    static const struct row rows[] = {
+        {'a', 2, SET ":1\n$2000000003.T", "granted"},
+        {'a', 3, SET ":1\n$2000000003.T", "granted"},
+        /* SETNX decides, and nothing after it. */
+        {'a', 2, SET ":1\n$other", "granted"},
+        {'a', 2, SET ":1\nnil", "granted"},
+        {'a', 2, SET ":1\n-LOADING x", "granted"},
+        {'a', 2, SET ":1\n" NOPERM, "granted"},
+        {'a', 2, SET ":2\n$x", BROKEN},
+        {'a', 2, SET ":-1\n$x", BROKEN},
+        {'a', 2, SET "+OK\n$x", BROKEN},
+        {'a', 2, SET "nil\n$x", BROKEN},
+        {'a', 2, SET "$1\n$x", BROKEN},
+        {'a', 2, SET "[:1]\n$x", BROKEN},
+        {'a', 2, SET "-LOADING x\n$1600000000", "retry: LOADING x"},
+        {'a', 2, SET "-OOM x\n$1600000000", "full: OOM x"},
+        {'a', 2, SET "-READONLY x\n$1600000000", "elsewhere: READONLY x"},
+        {'a', 2, SET "-ERR strange\n$1600000000",
+            "server, unsure: ERR strange"},
+        {'a', 2, SET NOPERM NOPERM SET NOPERM NOPERM, DENIED},
+        {'a', 2, SET ":0\n-LOADING x", "retry: LOADING x"},
+        {'a', 2, SET ":0\n:5", BROKEN},
+        {'a', 2, SET ":0\n+x", BROKEN},
+        {'a', 2, SET ":0\n[$x]", BROKEN},
+        {'a', 2, SET ":0\n" NOPERM SET ":1\n$x", "granted"},
+    };
+
+    (void)state;
+    PLAY_STAMPED(rows);
+}
+
+/* All doubt about the clock included: 3 ms. */
+static void what_stands_there(void **state)
+{
+    static const struct row rows[] = {
+        {'a', 2, SET ":0\n$2000000023", "busy 23003"},
+        {'a', 2, SET ":0\n$2000000001", "busy 1003"},
+        {'a', 2, SET ":0\n$2000000000", "busy 3"}, /* by a hair */
+        {'a', 2, SET ":0\n$1999999999.2", "busy 3"},
+        {'a', 2, SET ":0\n$2000000023.T", "busy 23003"}, /* ours, of before */
+        {'a', 2, SET ":0\n$T", "busy for ever"},
+        {'a', 2, SET ":0\n$2000000000000", "busy for ever"},
+        {'a', 2, SET ":0\n$999999999", "busy for ever"},
+        {'a', 2, SET ":0\n$0", "busy for ever"},
+        {'a', 2, SET ":0\n$x", "busy for ever"},
+        {'a', 2, SET ":0\n" WRONGTYPE, "busy for ever"},
+        {'a', 2, SET ":0\n$1999999999\n" WATCH, NULL},
+        {'a', 2, SET ":0\n$1000000000\n" WATCH, NULL},
+        {'a', 2, SET ":0\n$1999999999.T\n" WATCH, NULL},
+        {'a', 2, SET ":0\n$1999999998.2\n" WATCH, NULL},
+        {'a', 3, SET ":0\n$2000000000", "busy 3"},
+        {'a', 3, SET ":0\n$x", "busy for ever"},
+        {'a', 3, SET ":0\n$1999999999\n" BARE_GETSET, NULL},
+        /* It went away meanwhile; not for ever. */
+        {'a', 2, SET ":0\nnil\n" SET ":1\n$x", "granted"},
+        {'a', 2, SET ":0\n$\n" SET ":0\n$\n" SET ":0\n$", "busy"},
+    };
+
+    (void)state;
+    PLAY_STAMPED(rows);
+}
+
+static void taking_over(void **state)
+{
+    static const struct row rows[] = {
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\n[$1600000000]", "granted"},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\n[nil]", "granted"},
+        /* Another one that is past, too. */
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000001\n+OK\n" GETSET
+            "+QUEUED\n[$1600000001]", "granted"},
+        /* Somebody was faster: what is read under WATCH decides. */
+        {'a', 2, IS_PAST WATCH "+OK\n$2000000023\n+OK\n" DISCARD "+OK",
+            "busy 23003"},
+        {'a', 2, IS_PAST WATCH "+OK\n$2000000000\n+OK\n" DISCARD "+OK",
+            "busy 3"},
+        {'a', 2, IS_PAST WATCH "+OK\n$T\n+OK\n" DISCARD "+OK",
+            "busy for ever"},
+        {'a', 2, IS_PAST WATCH "+OK\n$\n+OK\n" DISCARD "+OK", "busy 0"},
+        {'a', 2, IS_PAST WATCH "+OK\nnil\n+OK\n" DISCARD "+OK", "busy 0"},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\nnil", "busy"},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\n[:1]", BROKEN},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\n[+OK]", BROKEN},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\n[]", BROKEN},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET "+QUEUED\n"
+            ABORTED,
+            "retry: EXECABORT Transaction discarded because of previous "
+            "errors."},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "-OOM x\n" ABORTED, "full: OOM x"},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\n-MISCONF x\n" DISCARD "+OK", "refusing: MISCONF x"},
+        {'a', 2, IS_PAST WATCH "+OK\n-LOADING x\n+OK\n" DISCARD "+OK",
+            "retry: LOADING x"},
+        {'a', 2, IS_PAST WATCH "+OK\n:5\n+OK\n" DISCARD "+OK", BROKEN},
+        {'a', 2, IS_PAST WATCH ":1\n$1600000000\n+OK\n" DISCARD "+OK", BROKEN},
+        /* Refused: without WATCH, from the start. */
+        {'a', 2, IS_PAST WATCH NOPERM "$1600000000\n" NOPERM SET, NULL},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n" UNKNOWN SET, NULL},
+        {'a', 2, IS_PAST WATCH UNKNOWN "$1600000000\n+OK\n" DISCARD "+OK\n"
+            SET, NULL},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET NOPERM
+            ABORTED SET, NULL},
+        {'a', 2, IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET
+            "+QUEUED\n" NOPERM DISCARD "+OK\n" SET, NULL},
+    };
+
+    (void)state;
+    PLAY_STAMPED(rows);
+}
+
+/* Without orders (2.4) there is no bare rung behind it. */
+static void without_orders_never_bare(void **state)
+{
+    (void)state;
+    begin_stamped('a', 2);
+    ladder.stamps = false;
+    play(IS_PAST WATCH NOPERM "$1600000000\n" NOPERM
+         "> SET k T NX PX 1000\n" UNKNOWN
+         "> EVAL text:acquire 1 k T 1000\n" UNKNOWN, DENIED);
+    begin_stamped('r', 4);
+    ladder.stamps = false;
+    play(WATCH NOPERM "$2000000010.T\n" NOPERM, DENIED);
+    begin_stamped('e', 3);
+    ladder.stamps = false;
+    play(WATCH NOPERM "$2000000010.T\n" NOPERM, DENIED);
+}
+
+static void taking_over_without_watch(void **state)
+{
+    static const struct row rows[] = {
+        {'a', 3, IS_PAST BARE_GETSET "$1600000000", "granted"},
+        {'a', 3, IS_PAST BARE_GETSET "$1999999999", "granted"},
+        {'a', 3, IS_PAST BARE_GETSET "nil", "granted"},
+        {'a', 3, IS_PAST BARE_GETSET "$2000000001",
+            "busy, unsure, never undone 1003"},
+        {'a', 3, IS_PAST BARE_GETSET "$2000000000",
+            "busy, unsure, never undone 3"},
+        {'a', 3, IS_PAST BARE_GETSET "$2000000010.T",
+            "busy, unsure, never undone 10003"},
+        {'a', 3, IS_PAST BARE_GETSET "$x",
+            "busy, unsure, never undone for ever"},
+        {'a', 3, IS_PAST BARE_GETSET "$",
+            "busy, unsure, never undone for ever"},
+        /* Past when the answer comes; it has to have been before. */
+        {'a', 3, IS_PAST BARE_GETSET "@5000\n$2000000001",
+            "busy, unsure, never undone 1003"},
+        {'a', 3, IS_PAST BARE_GETSET "+OK",
+            "not redis, unsure, never undone: expected"},
+        {'a', 3, IS_PAST BARE_GETSET ":1",
+            "not redis, unsure, never undone: expected"},
+        {'a', 3, IS_PAST BARE_GETSET "-ERR strange",
+            "server, unsure, never undone: ERR strange"},
+        /* Nothing was done: what the next attempt writes is its own. */
+        {'a', 3, IS_PAST BARE_GETSET "-OOM x", "full: OOM x"},
+        {'a', 3, IS_PAST BARE_GETSET "-READONLY x", "elsewhere: READONLY x"},
+        {'a', 3, IS_PAST BARE_GETSET NOPERM SET ":1\n$x", "granted"},
+        {'a', 3, IS_PAST BARE_GETSET NOPERM SET ":0\n$x", "busy for ever"},
+    };
+
+    (void)state;
+    PLAY_STAMPED(rows);
+}
+
+/* Given up before its answer: what it may have written is another one's to
+ * wait for, and not to be deleted. */
+static void a_bare_getset_on_its_way(void **state)
+{
+    struct exchange heir;
+
+    (void)state;
+    begin_stamped('a', 3);
+    play(IS_PAST BARE_GETSET, NULL);
+    assert_true(x.no_undo);
+    assert_true(x.stamped);
+    assert_int_equal(exchange_writes(&x, false), 0);
+    exchange_hand_over(&x, &heir, &verb);
+    assert_true(heir.stamped);
+    /* Another attempt on another connection begins anew. */
+    ladder_begin(&ladder);
+    ladder.at[VERB_ACQUIRE] = 3;
+    ladder.learnt = ladder.timed = true;
+    server_clock_learn(&ladder.clock, OUR_NOW, OUR_NOW, NOW_MS, 1);
+    ladder.now = OUR_NOW;
+    play(SET ":1\n$x", "granted");
+}
+
+static void which_reply_tells_what_was_written(void **state)
+{
+    (void)state;
+    begin_stamped('a', 2);
+    play(SET, NULL);
+    assert_int_equal(exchange_writes(&x, false), 0);
+    assert_int_equal(exchange_writes(&x, true), -1);
+    begin_stamped('a', 2);
+    play(IS_PAST WATCH, NULL);
+    assert_ptr_equal(ladder.alone, &x);
+    assert_int_equal(exchange_writes(&x, false), -1);
+    begin_stamped('a', 2);
+    play(IS_PAST WATCH "+OK\n$1600000000\n+OK\n" GETSET, NULL);
+    assert_int_equal(exchange_writes(&x, false), 1); /* EXEC's */
+    assert_int_equal(answer("+QUEUED"), EXCHANGE_WAIT);
+    assert_int_equal(exchange_writes(&x, false), 0);
+    begin_stamped('a', 2);
+    ladder.learnt = false;
+    play("> TIME; GETRANGE k 0 511\n", NULL);
+    assert_int_equal(exchange_writes(&x, false), -1);
+}
+
+/* ------------------------------------------------------------- all of them */
+
+/* Whatever three replies come to WATCH: what changes the key is sent only
+ * behind a past value, or our own, and an accepted MULTI. */
+static void all_replies_before_the_change(void **state)
+{
+    static const char *const words[] = {"+OK", "-NOPERM x", "-LOADING x",
+        "-WRONGTYPE x", ":1", "nil", "$", "$T", "$other", "$1600000000",
+        "$1600000000.T", "$2000000002", "$2000000002.T", "[+OK]"};
+    static const struct {
+        char letter;
+        unsigned char rung, first, last; /* of the values that let it go */
+        const char *change;
+    } cases[] = {{'a', 2, 9, 10, "GETSET k 2000000003.T; EXEC"},
+        {'e', 3, 12, 12, "GETSET k 2000000003.T; EXEC"},
+        {'r', 4, 7, 12, "DEL k; EXEC"}};
+    const size_t count = sizeof words / sizeof words[0];
+
+    (void)state;
+    for (size_t n = 0; n < 3 * count * count * count; n++) {
+        size_t c = n % 3, a = n / 3 % count, b = n / 3 / count % count,
+               m = n / 3 / count / count;
+        char said[100];
+        begin_stamped(cases[c].letter, cases[c].rung);
+        if (c == 0)
+            play(IS_PAST WATCH, NULL);
+        else
+            play(WATCH, NULL);
+        assert_int_equal(answer(words[a]), EXCHANGE_WAIT);
+        assert_int_equal(answer(words[b]), EXCHANGE_WAIT);
+        enum exchange_next next = answer(words[m]);
+        snprintf(said, sizeof said, "%c %s %s %s", cases[c].letter, words[a],
+            words[b], words[m]);
+        dialog = said;
+        bool value = b >= cases[c].first && b <= cases[c].last &&
+                     (c != 2 || (b != 8 && b != 9 && b != 11));
+        char sent[512] = "";
+        if (next == EXCHANGE_AGAIN)
+            strcpy(sent, sends());
+        bool changes = strcmp(sent, cases[c].change) == 0;
+        check(changes == (a == 0 && value && m == 0), sent, "the other way");
+        check(changes || (!strstr(sent, "GETSET") && !strstr(sent, "DEL ")),
+            sent, "no change");
+        if (m == 0)
+            check(changes || strcmp(sent, "DISCARD") == 0, sent, "DISCARD");
+        check((m == 0) == (ladder.alone == &x), sent, "alone while it is open");
+    }
+}
+
+/* All of a step, or nothing of it. */
+static void without_memory_nothing_is_sent(void **state)
+{
+    static const struct {
+        char verb;
+        unsigned char rung;
+        bool known, timed;
+    } steps[] = {{'a', 2, true, true}, {'a', 2, false, true},
+        {'a', 2, false, false}, {'e', 3, true, true}, {'e', 4, true, true},
+        {'i', 2, true, true}};
+
+    (void)state;
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        for (unsigned n = 1;; n++) {
+            struct buf out = {0};
+            begin_stamped(steps[i].verb, steps[i].rung);
+            ladder.clock.known = steps[i].known;
+            ladder.timed = steps[i].timed;
+            assert_true(buf_append(&out, "before", 6));
+            alloc_fail_at(n);
+            unsigned due = exchange_encode(&x, &ladder, &out);
+            bool failed = alloc_stop();
+            size_t len = buf_len(&out);
+            buf_free(&out);
+            if (!failed) {
+                assert_true(due > 0);
+                break;
+            }
+            assert_int_equal(due, 0);
+            assert_int_equal(len, 6);
+            assert_null(ladder.alone);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_free_name),
+        cmocka_unit_test(what_stands_there),
+        cmocka_unit_test(taking_over),
+        cmocka_unit_test(without_orders_never_bare),
+        cmocka_unit_test(taking_over_without_watch),
+        cmocka_unit_test(a_bare_getset_on_its_way),
+        cmocka_unit_test(which_reply_tells_what_was_written),
+        cmocka_unit_test(all_replies_before_the_change),
+        cmocka_unit_test(without_memory_nothing_is_sent),
+    };
+    return cmocka_run_group_tests_name("stamped", tests, NULL, NULL);
+}
