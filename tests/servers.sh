@@ -28,7 +28,8 @@ valkey-delif  forky                        valkey  delifeq
 END
 }
 
-live='contention denied errors inspect interop lock names'
+live='contention denied errors inspect interop lock names stamps
+    stamps_upgrade warning'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went
 support=$(cd "$(dirname "$0")/support" && pwd) || exit 1

@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Locks that are unix times: what the command says of them, takes over, and
+# leaves alone.
+# Usage: test_times.sh PATH-OF-NXLOCK
+. "${0%/*}/rig.sh"
+
+digits=000000000000000000000000000000000000007
+
+shows() { # NAME REGEX: the one line of standard output
+    grep -qx -e "$2" "$dir/out" || echo "# printed: $(cat "$dir/out")"
+    check "$1" grep -qx -e "$2" "$dir/out"
+}
+
+words() {
+    gives 0 "a command under a unix time" run --scheme timestamp t -- \
+        "$nxlock" status t
+    shows "status shows its end" \
+        't held by 1[0-9]*\.[0-9]\{8\}, 3[0-9] s left'
+    db SET t "1600000000.$digits" > /dev/null
+    gives 0 "status of one of a dead program of ours" status t
+    shows "says since when" \
+        't held by 1600000000.00000000, over since 2020-09-13 12:26:40 UTC'
+    db SET t 1600000000 > /dev/null
+    gives 0 "status of another program's" status t
+    shows "says that it is in the way, and what helps" \
+        't held by 1600000000, without.* 2020-09-13 12:26:40 UTC.*interop=1.*'
+    gives 0 "and with interop=1" status t --interop 1
+    shows "that it is over" \
+        't held by 1600000000, over since 2020-09-13 12:26:40 UTC'
+    gives 0 "status --json of it" status --json t
+    shows "has it as a number" \
+        '.*"value":"1600000000","value_ends_s":1600000000,"left_ms":null,.*'
+    db SET t "4000000000.$digits" > /dev/null
+    gives 0 "status --json of one of ours" status --json t
+    check "does not tell what releases it" fails grep -q "$digits" "$dir/out"
+    db DEL t > /dev/null
+}
+
+warning() {
+    gives 0 "without a terminal" run --scheme timestamp t -- true
+    silent "nothing is said"
+    gives 0 "with -v" run -v --scheme timestamp t -- true
+    said "that less is promised" "weaker promises" "docs/guarantees.md" \
+        "$socket"
+    check "once" test "$(grep -c 'weaker promises' "$dir/err")" -eq 1
+    gives 0 "without timestamps" run -v t -- true
+    unsaid "nothing" "weaker"
+}
+
+taking_over() {
+    db SET t "1600000000.$digits" > /dev/null
+    gives 0 "a dead program's name, by one try" run -n t -- true
+    check "is free then" is_free t
+    db SET t "1600000000.$digits" > /dev/null
+    gives 0 "and with a wait" run -w 5s t -- true
+    db SET t "4000000000.$digits" > /dev/null
+    refused 75 "a living one's is not, by one try" t -n
+    refused 75 "nor with a wait" t -w 1s
+    db SET t 1600000000 > /dev/null
+    refused 75 "nor another program's" t -n
+    gives 0 "but with interop=1" run -n --interop 1 t -- true
+}
+
+within() { # a name that a command around it holds
+    gives 64 "a name inside itself" run --scheme timestamp t -- \
+        "$nxlock" run --scheme timestamp t -- true
+    said "is recognised as a unix time, too" "around this one"
+    gives 64 "and two deep" run --scheme timestamp t -- \
+        "$nxlock" run --scheme timestamp u -- \
+        "$nxlock" run --scheme timestamp t -- true
+    check "and nothing is left" test "$(db DBSIZE)" = 0
+}
+
+tokens() {
+    nx acquire --scheme timestamp t
+    token=$(cat "$dir/out")
+    check "acquire prints a token" test ${#token} -ge 36
+    gives 0 "renew takes it" renew t "$token"
+    gives 0 "release takes it, without scheme=timestamp" release t "$token"
+    check "and it is free" is_free t
+    gives 79 "a second release does not" release t "$token"
+}
+
+start_server
+words
+warning
+taking_over
+db DEL t > /dev/null
+within
+tokens
+done_testing
