@@ -151,6 +151,8 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
         copy(f->role, sizeof f->role, value);
     } else if (named(name, "maxmemory_policy")) {
         copy(f->eviction, sizeof f->eviction, value);
+    } else if (named(name, "aof_enabled")) {
+        f->no_aof = named(value, "0");
     } else if (named(name, "loading")) {
         f->loading = !named(value, "0");
     } else if (named(name, "server_name")) {
@@ -239,6 +241,13 @@ enum handshake_next handshake_reply(
     unsigned step = h->step;
 
     if (reply->kind == REPLY_ERROR && is_farewell(reply->bytes)) {
+        *fault = classify_error(reply->bytes);
+        return HANDSHAKE_FAILED;
+    }
+    bool later = step == STEP_INFO && h->who->needs_info &&
+                 reply->kind == REPLY_ERROR &&
+                 fault_passes(classify_error(reply->bytes));
+    if (later) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }
