@@ -56,6 +56,23 @@ static int result_no(enum nxl_operation kind)
     return NXL_E_INVALID;
 }
 
+/* Busy, so far as is known: but of those that were not waited for some are
+ * known to be away, and with them no majority was there to be held. */
+static bool broken_rather(const struct operation *op)
+{
+    const struct nxl_lock *lock = lock_of(op);
+    unsigned able = 0, count = lock->client->server_count;
+    if (!is_acquire(op) || !lock->notes)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        const struct note *n = &lock->notes[i];
+        bool away = lock->client->servers[i].state == SERVER_DOWN;
+        able += n->kind == NOTE_YES || n->kind == NOTE_NO ||
+                (n->kind == NOTE_ASKED && !away);
+    }
+    return able < quorum_of(count);
+}
+
 int result_of(const struct operation *op, enum verdict verdict)
 {
     switch (verdict) {
@@ -63,7 +80,7 @@ int result_of(const struct operation *op, enum verdict verdict)
     case VERDICT_YES:
         return NXL_OK;
     case VERDICT_NO:
-        return result_no(op->kind);
+        return broken_rather(op) ? NXL_E_UNREACHABLE : result_no(op->kind);
     case VERDICT_LATE:
         return NXL_LOST;
     case VERDICT_UNKNOWN:
@@ -150,8 +167,13 @@ static unsigned notes_of(const struct nxl_lock *lock, int kind)
     return count;
 }
 
-/* The words for a server that did not answer, or ""; silent: also for one
- * that was not waited for. */
+/* Were those without an answer waited for until the time was over? */
+static bool waited(const struct operation *op)
+{
+    return !is_acquire(op) || op->machine.acquire.silent > 0;
+}
+
+/* The words for a server that failed, or, with silent, did not answer; "". */
 static const char *trouble(
     const struct nxl_lock *lock, unsigned i, bool silent, struct text *room)
 {
@@ -159,7 +181,8 @@ static const char *trouble(
     text_clear(room);
     if (n->kind == NOTE_FAULT)
         text_add(room, n->words);
-    else if (n->kind == NOTE_ASKED && silent)
+    else if (n->kind == NOTE_ASKED &&
+             (silent || lock->client->servers[i].state == SERVER_DOWN))
         add_silence(room, &lock->client->servers[i]);
     return room->data;
 }
@@ -189,11 +212,9 @@ static void add_troubles(
 static void message_several(struct nxl_lock *lock)
 {
     unsigned count = lock->client->server_count;
-    unsigned answers = notes_of(lock, NOTE_YES) + notes_of(lock, NOTE_NO);
     struct text *t = &lock->message;
-    text_addf(t, "%u of %u servers answered, %u are needed; ", answers, count,
-        quorum_of(count));
-    add_troubles(lock, true, t);
+    text_addf(t, "%u of %u servers are needed; ", quorum_of(count), count);
+    add_troubles(lock, waited(&lock->operation), t);
 }
 
 /* -------------------------------------------------------------- the result */

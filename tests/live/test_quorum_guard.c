@@ -170,7 +170,7 @@ static void test_inspect(void **state)
     end(lock, client);
 }
 
-/* ------------------------------------------------------------------ by right */
+/* ---------------------------------------------------------------- by right */
 
 /* Without INFO nobody can tell: no vote, and the message names the right. */
 static void test_info_refused(void **state)

@@ -51,7 +51,7 @@ static void ends(
     nxl_lock *lock = new_lock(client, "k", 10000);
     for (int i = 0; i < 3; i++) {
         assert_result(nxl_lock_acquire(lock, 0), result, lock);
-        assert_contains(nxl_lock_errmsg(lock), "2 are needed");
+        assert_contains(nxl_lock_errmsg(lock), "2 of 2 servers are needed");
         assert_contains(nxl_lock_errmsg(lock), name);
         assert_contains(nxl_lock_errmsg(lock), words);
         assert_eventually(!redis_exists(&servers[0], "k"));
