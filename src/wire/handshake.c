@@ -235,6 +235,17 @@ static bool learned(struct facts *f, unsigned step, const struct reply *reply)
     }
 }
 
+/* It cannot answer at present, or lets nobody in without a password: not the
+ * same as a user who may not ask for it. */
+static bool no_info_now(const struct reply *reply)
+{
+    if (reply->kind != REPLY_ERROR)
+        return false;
+    enum fault fault = classify_error(reply->bytes);
+    return fault_passes(fault) ||
+           (fault == FAULT_DENIED && !slice_starts(reply->bytes, "NOPERM"));
+}
+
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault)
 {
@@ -244,10 +255,7 @@ enum handshake_next handshake_reply(
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }
-    bool later = step == STEP_INFO && h->who->needs_info &&
-                 reply->kind == REPLY_ERROR &&
-                 fault_passes(classify_error(reply->bytes));
-    if (later) {
+    if (step == STEP_INFO && h->who->needs_info && no_info_now(reply)) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }
