@@ -32,10 +32,10 @@
     ROW(prefix, "TEXT", \
         "put in front of every name, at most 1024 bytes; default none", \
         TEXT, 1, 1024) \
-    ROW(guard_restarts, "0|1", \
+    ROW(guard_restarts, "BOOL", \
         "1: a restarted server does not vote for max_ttl_ms; else 0", \
         NUMBER, 0, 1) \
-    ROW(durable, "0|1", \
+    ROW(durable, "BOOL", \
         "1: this server forgets nothing (AOF, fsync always); default 0", \
         NUMBER, 0, 1)
 
