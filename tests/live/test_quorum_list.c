@@ -132,6 +132,54 @@ static void test_tls_port(void **state)
     close(listener);
 }
 
+/* --------------------------------------------------- cannot tell at present */
+
+static void *run_long_script(void *argument)
+{
+    struct redis *r = argument;
+    redisContext *context = redisConnectUnix(r->path);
+    redisReply *reply = NULL;
+    if (context != NULL && !context->err)
+        reply = redisCommand(context, "EVAL %s 0", "while true do end");
+    freeReplyObject(reply);
+    redisFree(context);
+    return NULL;
+}
+
+static bool is_busy(struct redis *r)
+{
+    redisReply *reply = redis_command(r, "GET", "k", NULL);
+    bool busy = reply->type == REDIS_REPLY_ERROR;
+    freeReplyObject(reply);
+    return busy;
+}
+
+/* A server that is busy with a script answers nothing, not even INFO: that is
+ * no refusal, and passes. */
+static void test_busy_script(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    static struct waiter w;
+    char list[URLS_ROOM] = "";
+    redis_run(&servers[0], "CONFIG", "SET", "lua-time-limit", "10", NULL);
+    assert_int_equal(
+        pthread_create(&thread, NULL, run_long_script, &servers[0]), 0);
+    assert_eventually(is_busy(&servers[0]));
+    for (size_t i = 0; i < 2; i++)
+        add_url(list, servers[i].unix_url, "max_ttl_ms=1000");
+    nxl_client *client = client_at(list);
+    nxl_lock *lock = new_lock(client, "k", 900);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "BUSY");
+    waiter_start(&w, lock, 20000);
+    redis_run(&servers[0], "SCRIPT", "KILL", NULL);
+    pthread_join(thread, NULL);
+    assert_result(waiter_join(&w), NXL_OK, lock);
+    end(lock, client);
+    redis_run(&servers[0], "CONFIG", "SET", "lua-time-limit", "5000", NULL);
+}
+
 /* ----------------------------------------------------- no server of its own */
 
 /* Of the first one; it would accept writes. */
@@ -239,6 +287,7 @@ int main(void)
         quorum_test(test_no_rights),
         quorum_test(test_nobody_there),
         quorum_test(test_tls_port),
+        quorum_test(test_busy_script),
         quorum_test(test_replica),
         quorum_test(test_replica_proves_nothing),
         quorum_test(test_twin),
