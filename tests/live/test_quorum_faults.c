@@ -128,6 +128,28 @@ static void test_majority_hung(void **state)
     majority(2, 1, redis_freeze, NXL_UNKNOWN);
 }
 
+/* A round is over after 5 % of the ttl, 50 ms at least, though the call could
+ * take longer; then there is another one, if the wait allows it. */
+static void test_budget(void **state)
+{
+    (void)state;
+    nxl_client *client = quorum_client(3, NO_GUARD "&timeout_ms=3000");
+    nxl_lock *lock = new_lock(client, "k", 1000);
+    connect_all(client);
+    redis_freeze(&servers[0]);
+    redis_freeze(&servers[1]);
+    int64_t before = test_now_ms();
+    assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+    assert_between(test_now_ms() - before, 45, 50 + LATE_MS);
+    before = test_now_ms();
+    long tried = redis_calls(&servers[2], "set");
+    int rc = nxl_lock_acquire(lock, 1000);
+    assert_true(rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);
+    assert_between(redis_calls(&servers[2], "set") - tried, 3, 20);
+    end(lock, client);
+    mend();
+}
+
 /* Somebody else holds it at all that answer: that is busy, if those that do
  * not are too few to change it, and not reached otherwise. */
 static void test_busy_or_broken(void **state)
@@ -283,6 +305,7 @@ int main(void)
         quorum_test(test_minority_from_the_start),
         quorum_test(test_majority_killed),
         quorum_test(test_majority_hung),
+        quorum_test(test_budget),
         quorum_test(test_busy_or_broken),
         quorum_test(test_orphans),
         quorum_test(test_late_minority),
