@@ -111,8 +111,10 @@ const char *nxl_version(void);
 
 /* ----------------------------------------------------------------- client
  *
- * A client is the connection to the server. Many locks and many threads
- * share one client; their commands share one pipelined connection. */
+ * A client is the connection to the server, or the connections to N
+ * independent servers that decide by majority (Redlock; docs/redlock.md says
+ * when). Many locks and many threads share one client; their commands share
+ * one pipelined connection to each server. */
 typedef struct nxl_client nxl_client;
 
 /* By which commands a name is locked. */
@@ -177,11 +179,20 @@ typedef struct nxl_client_options {
      * nxl_client_describe() says it, too. */
     nxl_warning warning;
     void *warning_arg;
+    /* A server that restarted may have forgotten locks that still stand
+     * elsewhere, so it does not vote until all of them are over: until it has
+     * been up for max_ttl_ms and the drift of that, in whole seconds and one
+     * more. Default (0): on for two servers or more, off for one; 1: on; -1:
+     * off. HARM when off: kill and restart, without persistence, the servers
+     * that granted a lock, and a second client gets it while the first one
+     * believes itself alone. */
+    int64_t guard_restarts;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
-                                  0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, NULL }
+                                  0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, \
+                                  NULL, 0 }
 /* clang-format on */
 void nxl_client_options_init(nxl_client_options *options);
 
@@ -195,10 +206,32 @@ void nxl_client_options_init(nxl_client_options *options);
  * IPv6 address stands in brackets; any part may be %-encoded. Parameters:
  * see nxl_url_params(). A value in the URL wins over the same option.
  *
+ * Several URLs with commas between them, "redis://a,redis://b,redis://c":
+ * Redlock over these servers, as nxl_client_new_urls(). Only a comma in front
+ * of a "scheme://" divides.
+ *
  * NXL_OK: *client is the caller's, to end with nxl_client_free(). Else
  * *client is NULL: NXL_E_INVALID, NXL_E_URL, NXL_E_NOMEM, NXL_E_SYSTEM. */
 int nxl_client_new(nxl_client **client, const char *url,
     const nxl_client_options *options) NXL_MUST_USE;
+
+/* Most servers of one client. */
+#define NXL_SERVERS_MAX 15
+
+/* Makes a client for count servers, 1 ... NXL_SERVERS_MAX, each at one URL as
+ * of nxl_client_new() (no commas here: an element is one URL). Above one the
+ * servers have to be independent of each other: no replica of one another, no
+ * common fate. A lock is held while more than half of all count servers hold
+ * it; all calls, results and promises are the same. Every client of these
+ * names must be given all of the servers, and the same max_ttl_ms.
+ *
+ * db, user, password, keepalive_s and durable are each server's own. All
+ * other parameters concern the client: it is enough that one URL gives them,
+ * and an error when two give them differently. The same address twice is an
+ * error too; one server behind two addresses is found when it is connected,
+ * and then votes once. Results as nxl_client_new(). */
+int nxl_client_new_urls(nxl_client **client, const char *const *urls,
+    size_t count, const nxl_client_options *options) NXL_MUST_USE;
 
 /* Ends the client and its connection; NULL is fine. Free its locks first. One
  * that is still there is released if it is held; its handle has to be freed all
@@ -214,11 +247,20 @@ void nxl_client_free(nxl_client *client);
  * calls this function again, for any client. Never NULL. */
 const char *nxl_client_errmsg(const nxl_client *client);
 
-/* One line about the server for a person (address, state of the connection,
- * software and version, role, and the rung: by which commands it is locked)
- * into text, zero-ended and cut to size. Known after the first operation.
- * Returns the length it wanted. No I/O. */
+/* One line about each server for a person (address, state of the connection,
+ * software and version, role, the rung: by which commands it is locked; and
+ * why it has no vote, since when, and when it votes again) into text, with
+ * line ends between them, zero-ended and cut to size. Known after the first
+ * operation. Returns the length it wanted. No I/O. */
 size_t nxl_client_describe(nxl_client *client, char *text, size_t size);
+
+/* How many servers there are. */
+size_t nxl_client_servers(const nxl_client *client);
+
+/* The line about one of them, counted from 0 in the order of the URLs; ""
+ * when there is none with that number. Else as nxl_client_describe(). */
+size_t nxl_client_describe_server(
+    nxl_client *client, size_t server, char *text, size_t size);
 
 /* A parameter a URL may carry after '?'. */
 typedef struct nxl_url_param {
@@ -407,6 +449,15 @@ int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
  * most. NXL_OK: removed. NXL_FREE: it does not stand there any more.
  * NXL_UNKNOWN: no answer. NXL_E_INVALID: truncated or empty value. */
 int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
+
+/* What the last nxl_lock_inspect() found at one server, 0 ...
+ * nxl_client_servers() - 1 in the order of the URLs. NXL_OK: *holder is filled.
+ * NXL_FREE: nothing stands there. NXL_E_UNREACHABLE, _DENIED, ...: it did not
+ * tell; nxl_client_describe_server() says more. NXL_E_INVALID: the last
+ * operation on this lock is no inspection that is over, or there is no such
+ * server. NXL_E_FORKED. No I/O. */
+int nxl_lock_holder_at(const nxl_lock *lock, size_t server,
+    nxl_holder *holder) NXL_MUST_USE;
 
 /* ------------------------------------------------------ non-blocking door
  *

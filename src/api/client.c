@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/endpoints.h"
 #include "api/engine.h"
 #include "api/lock.h"
 #include "api/message.h"
@@ -77,26 +78,40 @@ static void say(const nxl_client_options *o, const struct text *error)
     o->errbuf[len] = '\0';
 }
 
+/* Takes the endpoints over. */
+static bool make_servers(struct nxl_client *client, struct endpoints *e)
+{
+    const struct settings *set = &e->at[0].settings;
+    client->servers = calloc(e->count, sizeof *client->servers);
+    if (!client->servers) {
+        endpoints_free(e);
+        return false;
+    }
+    client->guard = set->guard_restarts == GUARD_RESTARTS_AUTO
+                        ? e->count > 1
+                        : set->guard_restarts;
+    bool sole = e->count == 1 && !client->guard;
+    client->server_count = e->count;
+    for (unsigned i = 0; i < e->count; i++)
+        server_init(&client->servers[i], &e->at[i], sole, clock_now() + i);
+    return true;
+}
+
 /* Makes what can fail, in the order in which destroy() can undo it. */
-static int build(struct nxl_client *client, struct endpoint *endpoint,
+static int build(struct nxl_client *client, struct endpoints *endpoints,
     const char *prefix, struct text *error)
 {
     text_clear(error);
-    client->server_count = 1;
-    client->servers = calloc(1, sizeof *client->servers);
-    if (!client->servers) {
-        client->server_count = 0;
-        endpoint_free(endpoint);
+    if (!make_servers(client, endpoints)) {
         text_add(error, "no memory for a client");
         return NXL_E_NOMEM;
     }
-    const struct settings *set = &endpoint->settings;
+    const struct settings *set = &client->servers->endpoint.settings;
     client->timeout_ns = ms_to_ns(set->timeout_ms);
     client->max_ttl_ms = (uint32_t)set->max_ttl_ms;
     client->drift_ppm = (uint32_t)set->drift_ppm;
     if (set->prefix)
         prefix = set->prefix;
-    server_init(client->servers, endpoint, true, clock_now());
     char *copy = strdup(prefix ? prefix : "");
     if (!copy) {
         text_add(error, "no memory for a client");
@@ -116,24 +131,18 @@ static int build(struct nxl_client *client, struct endpoint *endpoint,
         text_add(error, "the system gave no descriptor (eventfd, epoll)");
         return NXL_E_SYSTEM;
     }
-    server_watch(client->servers, &client->watch, 0);
+    for (unsigned i = 0; i < client->server_count; i++)
+        server_watch(&client->servers[i], &client->watch, i);
     return NXL_OK;
 }
 
-static int make(nxl_client **out, const char *url,
+/* Takes the endpoints over. */
+static int make(nxl_client **out, struct endpoints *endpoints,
     const nxl_client_options *options, struct text *error)
 {
-    struct endpoint endpoint = {0};
-    if (!url)
-        return message_invalid(error, "the URL is NULL");
-    if (!options_client(options, &endpoint.settings, error))
-        return NXL_E_INVALID;
-    int rc = url_parse(&endpoint, url, error);
-    if (rc != NXL_OK)
-        return rc;
     struct nxl_client *client = calloc(1, sizeof *client);
     if (!client) {
-        endpoint_free(&endpoint);
+        endpoints_free(endpoints);
         text_clear(error);
         text_add(error, "no memory for a client");
         return NXL_E_NOMEM;
@@ -148,7 +157,7 @@ static int make(nxl_client **out, const char *url,
         client->warning = options->warning;
         client->warning_arg = options->warning_arg;
     }
-    rc = build(client, &endpoint,
+    int rc = build(client, endpoints,
         GIVEN(options, prefix) ? options->prefix : NULL, error);
     if (rc == NXL_OK)
         *out = client;
@@ -157,18 +166,39 @@ static int make(nxl_client **out, const char *url,
     return rc;
 }
 
-int nxl_client_new(
-    nxl_client **client, const char *url, const nxl_client_options *options)
+/* From a list in one string, or with that NULL from an array. */
+static int open_client(nxl_client **client, const char *list,
+    const char *const *urls, size_t count, const nxl_client_options *options)
 {
-    if (!client)
-        return NXL_E_INVALID;
-    *client = NULL;
+    struct endpoints endpoints;
+    struct settings settings;
     struct text error;
+    int rc = NXL_E_INVALID;
     text_clear(&error);
-    int rc = make(client, url, options, &error);
+    if (!client)
+        return rc;
+    *client = NULL;
+    if (options_client(options, &settings, &error))
+        rc = urls ? endpoints_parse(&endpoints, urls, count, &settings, &error)
+                  : endpoints_split(&endpoints, list, &settings, &error);
+    if (rc == NXL_OK)
+        rc = make(client, &endpoints, options, &error);
     if (rc != NXL_OK)
         say(options, &error);
     return rc;
+}
+
+int nxl_client_new(
+    nxl_client **client, const char *url, const nxl_client_options *options)
+{
+    return open_client(client, url, NULL, 0, options);
+}
+
+int nxl_client_new_urls(nxl_client **client, const char *const *urls,
+    size_t count, const nxl_client_options *options)
+{
+    /* Without an array there is no URL either. */
+    return open_client(client, NULL, urls, count, options);
 }
 
 static bool owes(const struct nxl_client *client)
@@ -249,37 +279,6 @@ const char *nxl_client_errmsg(const nxl_client *client)
     copy = client->message;
     pthread_mutex_unlock(mutex);
     return copy.data;
-}
-
-size_t nxl_client_describe(nxl_client *client, char *text, size_t size)
-{
-    struct text t;
-    text_clear(&t);
-    if (client && !client_forked(client)) {
-        pthread_mutex_lock(&client->mutex);
-        const struct server *s = &client->servers[0];
-        static const char *const states[] = {
-            "not connected", "connecting", "connecting", "connected"};
-        text_add(&t, s->endpoint.name.data);
-        text_addf(&t, ", %s", states[s->state]);
-        if (s->facts.software[0])
-            text_addf(&t, ", %s %s", s->facts.software, s->facts.version);
-        if (s->facts.role[0])
-            text_addf(&t, ", role %s", s->facts.role);
-        if (s->state == SERVER_UP) {
-            text_add(&t, ", rung ");
-            ladder_describe(&s->ladder, &t);
-        }
-        if (s->state == SERVER_DOWN && s->why.len)
-            text_addf(&t, ": %s", s->why.data);
-        pthread_mutex_unlock(&client->mutex);
-    }
-    if (size) {
-        size_t len = t.len < size ? t.len : size - 1;
-        memcpy(text, t.data, len);
-        text[len] = '\0';
-    }
-    return t.len;
 }
 
 const nxl_url_param *nxl_url_params(size_t *count)

@@ -18,6 +18,7 @@
 #include "base/token.h"
 #include "core/acquire.h"
 #include "core/round.h"
+#include "core/standing.h"
 #include "net/request.h"
 
 /* Keys in the watch above those of servers. */
@@ -29,6 +30,7 @@ enum door { DOOR_NONE, DOOR_BLOCKING, DOOR_LOOP };
 struct operation {
     enum nxl_operation kind;
     bool running;
+    unsigned late; /* an inspection's servers still listened to, by bits */
     union {
         struct acquire acquire; /* NXL_OP_ACQUIRE */
         struct round round;     /* all others */
@@ -39,6 +41,14 @@ struct operation {
     /* Blocking door, a thread that sleeps while another one reads. */
     sem_t wake;
     bool asleep, promoted;
+};
+
+/* What is thought of a server; see voters.h. */
+struct voter {
+    struct standing standing;
+    unsigned judged;    /* the connection that was */
+    uint64_t judged_at; /* or looked at again */
+    unsigned twin;      /* STANDING_TWIN: the same server's number */
 };
 
 struct nxl_client {
@@ -52,9 +62,11 @@ struct nxl_client {
 
     unsigned server_count;
     struct server *servers;
+    struct voter voters[MAX_SERVERS];
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
+    bool guard; /* against restarts */
     struct slice prefix;
 
     struct timers timers;
@@ -77,6 +89,14 @@ struct nxl_client {
     struct text message;
 };
 
+/* What one server made of the present operation, or of the last one. */
+struct note {
+    enum { NOTE_NONE, NOTE_ASKED, NOTE_YES, NOTE_NO, NOTE_FAULT } kind;
+    enum fault fault;
+    char words[128];        /* FAULT: for people */
+    struct nxl_holder seen; /* YES of an inspection */
+};
+
 struct nxl_lock {
     struct nxl_client *client;
     struct list node; /* in client->locks */
@@ -96,6 +116,8 @@ struct nxl_lock {
 
     struct operation operation;
     struct nxl_holder seen; /* by the last inspect; size 0: none made */
+    struct note *notes;     /* one a server, of several; else NULL */
+    unsigned reached;       /* where its token may stand, by bits */
     char target[sizeof((struct nxl_holder *)0)->value]; /* of a break */
     size_t target_len;
     struct kept_commands kept;
@@ -126,7 +148,7 @@ void client_note_grant(struct nxl_client *client);
 /* ... here, where nothing is held. */
 void client_warn(struct nxl_client *client);
 
-static inline struct nxl_lock *lock_of(struct operation *op)
+static inline struct nxl_lock *lock_of(const struct operation *op)
 {
     return list_entry(op, struct nxl_lock, operation);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api/operation.h"
+#include "api/voters.h"
 #include "base/deadline.h"
 
 uint64_t engine_deadline(const struct nxl_client *client)
@@ -34,11 +35,16 @@ void engine_wait(const struct nxl_client *client, struct engine_events *events,
         deadline_poll_ms(until, now));
 }
 
-static void take_completions(struct server *s, uint64_t now)
+static void take_completions(
+    struct nxl_client *client, unsigned server, uint64_t now)
 {
     struct completion c;
-    while (server_next(s, &c, now))
-        operation_outcome(c.request->owner, &c, now);
+    for (int i = 0; i < 2; i++) {
+        while (server_next(&client->servers[server], &c, now))
+            operation_outcome(c.request->owner, &c, now);
+        /* A handshake may have ended, and its end may have completions. */
+        voters_judge(client, server, now);
+    }
 }
 
 /* Takes back what made an eventfd or timerfd readable. */
@@ -76,7 +82,7 @@ void engine_process(struct nxl_client *client,
         take_event(client, &events->list[i], now);
     for (unsigned i = 0; i < client->server_count; i++) {
         server_tick(&client->servers[i], now);
-        take_completions(&client->servers[i], now);
+        take_completions(client, i, now);
     }
     struct timer *timer;
     while ((timer = timers_due(&client->timers, now)))
@@ -85,7 +91,7 @@ void engine_process(struct nxl_client *client,
     /* A send that failed has completed requests; what they start anew goes
      * with the next turn, which their timers bring. */
     for (unsigned i = 0; i < client->server_count; i++)
-        take_completions(&client->servers[i], now);
+        take_completions(client, i, now);
 }
 
 void engine_wake(struct nxl_client *client)

@@ -92,6 +92,7 @@ static int call_adopt(struct nxl_lock *lock, const char *token, uint64_t now)
     lock->token_len = strlen(token);
     memmove(lock->token, token, lock->token_len + 1); /* perhaps its own */
     lock->token_foreign = true;
+    lock->reached = ~0U;
     operation_round(lock, NXL_OP_ADOPT, now);
     return NXL_PENDING;
 }
@@ -144,6 +145,7 @@ static void free_memory(struct nxl_lock *lock, unsigned servers)
     for (unsigned i = 0; i < servers; i++)
         request_free(&lock->requests[i]);
     kept_commands_free(&lock->kept);
+    free(lock->notes);
     sem_destroy(&lock->operation.wake);
     free(lock->label);
     free(lock->key);
@@ -180,6 +182,8 @@ static struct nxl_lock *make(
         lock->token_len = token_layout(lock->token, lock->label);
         lock->token[0] = '\0'; /* none drawn yet */
     }
+    if (ok && servers > 1)
+        ok = (lock->notes = calloc(servers, sizeof *lock->notes)) != NULL;
     for (unsigned i = 0; ok && i < servers; i++) {
         lock->requests[i].owner = &lock->operation;
         lock->requests[i].index = i;

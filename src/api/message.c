@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "api/machine.h"
+
 enum nxl_result result_of_fault(enum fault fault)
 {
     switch (fault) {
@@ -18,7 +20,10 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_ELSEWHERE:
     case FAULT_FULL:
     case FAULT_REFUSING:
+    case FAULT_RESTARTED:
         return NXL_E_REFUSED;
+    case FAULT_SETUP:
+        return NXL_E_URL;
     case FAULT_DENIED:
         return NXL_E_DENIED;
     case FAULT_WRONG_TYPE:
@@ -35,6 +40,61 @@ enum nxl_result result_of_fault(enum fault fault)
     return NXL_E_SERVER;
 }
 
+static int result_no(enum nxl_operation kind)
+{
+    switch (kind) {
+    case NXL_OP_ACQUIRE:
+        return NXL_BUSY;
+    case NXL_OP_EXTEND:
+    case NXL_OP_RELEASE:
+    case NXL_OP_ADOPT:
+        return NXL_LOST;
+    case NXL_OP_INSPECT:
+    case NXL_OP_BREAK:
+        return NXL_FREE;
+    }
+    return NXL_E_INVALID;
+}
+
+/* Busy, so far as is known: but of those that were not waited for some are
+ * known to be away, and with them no majority was there to be held. */
+static bool broken_rather(const struct operation *op)
+{
+    const struct nxl_lock *lock = lock_of(op);
+    unsigned able = 0, count = lock->client->server_count;
+    if (!is_acquire(op) || !lock->notes)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        const struct note *n = &lock->notes[i];
+        bool away = lock->client->servers[i].state == SERVER_DOWN;
+        able += n->kind == NOTE_YES || n->kind == NOTE_NO ||
+                (n->kind == NOTE_ASKED && !away);
+    }
+    return able < quorum_of(count);
+}
+
+int result_of(const struct operation *op, enum verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_OPEN:
+    case VERDICT_YES:
+        return NXL_OK;
+    case VERDICT_NO:
+        return broken_rather(op) ? NXL_E_UNREACHABLE : result_no(op->kind);
+    case VERDICT_LATE:
+        return NXL_LOST;
+    case VERDICT_UNKNOWN:
+        return NXL_UNKNOWN;
+    case VERDICT_FAULT:
+        return result_of_fault(machine_fault(op));
+    case VERDICT_CANCELLED:
+        return NXL_CANCELLED;
+    }
+    return NXL_E_INVALID;
+}
+
+/* ------------------------------------------------------------- one server */
+
 void message_fault(struct nxl_lock *lock, const struct server *server,
     const struct outcome *outcome)
 {
@@ -46,21 +106,118 @@ void message_fault(struct nxl_lock *lock, const struct server *server,
 }
 
 /* Nothing was heard at all: say how far it got. */
+static void add_silence(struct text *t, const struct server *s)
+{
+    if (s->state == SERVER_UP)
+        text_add(t, "no answer in time");
+    else if (s->state == SERVER_SHAKING)
+        text_add(t, "connected, but no answer to the first commands");
+    else if (s->state == SERVER_DIALLING)
+        text_add(t, "no connection in time; check address, port and "
+                    "firewall");
+    else
+        text_add(t, s->why.len ? s->why.data : "no connection");
+}
+
 static void message_silence(struct nxl_lock *lock)
 {
     const struct server *s = &lock->client->servers[0];
-    struct text *t = &lock->message;
-    text_add(t, s->endpoint.name.data);
-    if (s->state == SERVER_UP)
-        text_add(t, ": no answer in time");
-    else if (s->state == SERVER_SHAKING)
-        text_add(t, ": connected, but no answer to the first commands");
-    else if (s->state == SERVER_DIALLING)
-        text_add(t, ": no connection in time; check address, port and "
-                    "firewall");
-    else
-        text_addf(t, ": %s", s->why.len ? s->why.data : "no connection");
+    text_add(&lock->message, s->endpoint.name.data);
+    text_add(&lock->message, ": ");
+    add_silence(&lock->message, s);
 }
+
+void message_note(
+    struct nxl_lock *lock, unsigned server, const struct outcome *outcome)
+{
+    static const char kinds[] = {
+        [OUTCOME_GRANTED] = NOTE_YES,
+        [OUTCOME_BUSY] = NOTE_NO,
+        [OUTCOME_MINE] = NOTE_YES,
+        [OUTCOME_NOT_MINE] = NOTE_NO,
+        [OUTCOME_SEEN] = NOTE_YES,
+        [OUTCOME_FREE] = NOTE_NO,
+        [OUTCOME_FAULT] = NOTE_FAULT,
+    };
+    if (!lock->notes) {
+        if (outcome->kind == OUTCOME_FAULT)
+            message_fault(lock, &lock->client->servers[server], outcome);
+        return;
+    }
+    struct note *n = &lock->notes[server];
+    n->kind = (__typeof__(n->kind))kinds[outcome->kind];
+    n->fault = outcome->fault;
+    if (outcome->kind != OUTCOME_FAULT)
+        return;
+    struct text words;
+    text_clear(&words);
+    text_add_foreign(&words, outcome->text);
+    size_t len = words.len < sizeof n->words ? words.len : sizeof n->words - 1;
+    memcpy(n->words, words.data, len);
+    n->words[len] = '\0';
+}
+
+/* --------------------------------------------------------- several servers */
+
+static unsigned notes_of(const struct nxl_lock *lock, int kind)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        count += (int)lock->notes[i].kind == kind;
+    return count;
+}
+
+/* Were those without an answer waited for until the time was over? */
+static bool waited(const struct operation *op)
+{
+    return !is_acquire(op) || op->machine.acquire.silent > 0;
+}
+
+/* The words for a server that failed, or, with silent, did not answer; "". */
+static const char *trouble(
+    const struct nxl_lock *lock, unsigned i, bool silent, struct text *room)
+{
+    const struct note *n = &lock->notes[i];
+    text_clear(room);
+    if (n->kind == NOTE_FAULT)
+        text_add(room, n->words);
+    else if (n->kind == NOTE_ASKED &&
+             (silent || lock->client->servers[i].state == SERVER_DOWN))
+        add_silence(room, &lock->client->servers[i]);
+    return room->data;
+}
+
+/* "redis://a:6379/0, redis://b:6379/0: no answer in time; redis://c: ..." */
+static void add_troubles(
+    const struct nxl_lock *lock, bool silent, struct text *t)
+{
+    unsigned count = lock->client->server_count, told = 0;
+    struct text words, others;
+    for (unsigned i = 0; i < count; i++) {
+        if (told & 1U << i || !*trouble(lock, i, silent, &words))
+            continue;
+        text_add(t, told ? "; " : "");
+        for (unsigned j = i; j < count; j++) {
+            if (strcmp(trouble(lock, j, silent, &others), words.data) != 0)
+                continue;
+            text_add(t, j > i ? ", " : "");
+            text_add(t, lock->client->servers[j].endpoint.name.data);
+            told |= 1U << j;
+        }
+        text_add(t, ": ");
+        text_add(t, words.data);
+    }
+}
+
+static void message_several(struct nxl_lock *lock)
+{
+    unsigned count = lock->client->server_count;
+    struct text *t = &lock->message;
+    text_addf(t, "%u of %u servers are needed; ", quorum_of(count), count);
+    add_troubles(lock, waited(&lock->operation), t);
+}
+
+/* -------------------------------------------------------------- the result */
 
 static void message_busy(struct nxl_lock *lock)
 {
@@ -74,6 +231,10 @@ static void message_busy(struct nxl_lock *lock)
     else if (left == LEFT_FOREVER)
         text_add(t, ", and the key has no end: it may be used for "
                     "something else (see nxl_lock_inspect)");
+    if (lock->notes)
+        text_addf(t, " (busy at %u of %u servers, granted by %u)",
+            notes_of(lock, NOTE_NO), lock->client->server_count,
+            notes_of(lock, NOTE_YES));
 }
 
 static const char *other_words(const struct operation *op)
@@ -94,6 +255,8 @@ void message_result(struct nxl_lock *lock, enum fault fault)
     struct text *t = &lock->message;
     if (op->result == NXL_OK || op->result == NXL_FREE) {
         text_clear(t);
+        if (lock->notes) /* a minority's matters may grow */
+            add_troubles(lock, false, t);
         return;
     }
     if (op->result == NXL_BUSY) {
@@ -101,7 +264,11 @@ void message_result(struct nxl_lock *lock, enum fault fault)
         return;
     }
     if (op->result == NXL_UNKNOWN || op->result < 0) {
-        if (!t->len)
+        if (lock->notes)
+            text_clear(t);
+        if (lock->notes)
+            message_several(lock);
+        else if (!t->len)
             message_silence(lock);
         if (*fault_remedy(fault))
             text_addf(t, "; %s", fault_remedy(fault));

@@ -9,10 +9,15 @@
     "this handle was made before fork(); make a new client in the child"
 
 enum nxl_result result_of_fault(enum fault fault);
+int result_of(const struct operation *op, enum verdict verdict);
 
 /* A server gave no decision. */
 void message_fault(struct nxl_lock *lock, const struct server *server,
     const struct outcome *outcome);
+
+/* A server's part in the present operation. */
+void message_note(
+    struct nxl_lock *lock, unsigned server, const struct outcome *outcome);
 
 /* The operation is over with result; completes or replaces what
  * message_fault left. */

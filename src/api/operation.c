@@ -7,13 +7,15 @@
 #include "api/operation.h"
 
 #include "api/engine.h"
+#include "api/inspect.h"
+#include "api/linger.h"
 #include "api/machine.h"
 #include "api/message.h"
+#include "api/voters.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "core/lease.h"
-#include "wire/timestamp.h"
 
 #define BUDGET_LEAST (50 * NS_PER_MS)
 #define BUDGET_MOST (500 * NS_PER_MS)
@@ -21,42 +23,6 @@
 #define AGAIN_MOST (100 * NS_PER_MS)
 
 /* ------------------------------------------------------------- completing */
-
-static int result_no(enum nxl_operation kind)
-{
-    switch (kind) {
-    case NXL_OP_ACQUIRE:
-        return NXL_BUSY;
-    case NXL_OP_EXTEND:
-    case NXL_OP_RELEASE:
-    case NXL_OP_ADOPT:
-        return NXL_LOST;
-    case NXL_OP_INSPECT:
-    case NXL_OP_BREAK:
-        return NXL_FREE;
-    }
-    return NXL_E_INVALID;
-}
-
-static int result_of(const struct operation *op, enum verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_OPEN:
-    case VERDICT_YES:
-        return NXL_OK;
-    case VERDICT_NO:
-        return result_no(op->kind);
-    case VERDICT_LATE:
-        return NXL_LOST;
-    case VERDICT_UNKNOWN:
-        return NXL_UNKNOWN;
-    case VERDICT_FAULT:
-        return result_of_fault(machine_fault(op));
-    case VERDICT_CANCELLED:
-        return NXL_CANCELLED;
-    }
-    return NXL_E_INVALID;
-}
 
 static void set_deadline(struct nxl_lock *lock, uint64_t deadline)
 {
@@ -112,7 +78,9 @@ static void complete(struct operation *op, int result, uint64_t now)
     struct nxl_lock *lock = lock_of(op);
     op->result = result;
     settle_lease(op, now);
-    if (op->result != NXL_OK)
+    if (op->kind == NXL_OP_INSPECT && result == NXL_OK)
+        inspect_choose(lock);
+    if (op->result != NXL_OK || lock->notes)
         message_result(lock, machine_fault(op));
     engine_completed(lock->client, op);
 }
@@ -130,6 +98,43 @@ static bool fresh_token(struct nxl_lock *lock)
     }
     token_stamp(lock->token, random);
     lock->verb.token = own_token(lock);
+    lock->reached = 0; /* what the last one may have left is owed by now */
+    return true;
+}
+
+/* What came of a server's part, from itself or from us. */
+static void answered(struct operation *op, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    bool fault = outcome->kind == OUTCOME_FAULT;
+    if (is_acquire(op) &&
+        (outcome->kind == OUTCOME_BUSY || (fault && !outcome->unsure)))
+        lock->reached &= ~(1U << server);
+    message_note(lock, server, outcome);
+    if (outcome->kind == OUTCOME_SEEN)
+        inspect_note(lock, server, outcome);
+    machine_outcome(op, server, outcome, now);
+}
+
+/* The outcome that is known without asking. */
+static bool known(struct operation *op, unsigned server, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    unsigned bit = 1U << server;
+    struct outcome outcome = {
+        .kind = OUTCOME_NOT_MINE, .left_ms = LEFT_UNKNOWN};
+    struct text words;
+    if (is_acquire(op)) {
+        if (voters_ask(lock->client, server, now, &outcome, &words)) {
+            lock->reached |= bit;
+            return false;
+        }
+    } else if ((op->kind != NXL_OP_EXTEND && op->kind != NXL_OP_RELEASE) ||
+               (lock->reached & bit)) {
+        return false;
+    }
+    answered(op, server, &outcome, now);
     return true;
 }
 
@@ -138,16 +143,19 @@ static void send_verb(struct operation *op, unsigned server, uint64_t now)
     struct nxl_lock *lock = lock_of(op);
     struct request *r = &lock->requests[server];
     text_clear(&lock->message); /* an earlier attempt's is out of date */
+    if (known(op, server, now))
+        return;
     if (is_acquire(op)) {
         lock->verb.want_left = acquire_wants_left(&op->machine.acquire);
         if (!request_prepare(r, lock->verb.key)) {
             struct outcome none = {.kind = OUTCOME_FAULT,
                 .fault = FAULT_SYSTEM, .text = slice_of("no memory")};
-            message_fault(lock, &lock->client->servers[server], &none);
-            machine_outcome(op, server, &none, now);
+            answered(op, server, &none, now);
             return;
         }
     }
+    if (lock->notes)
+        lock->notes[server].kind = NOTE_ASKED;
     server_submit(&lock->client->servers[server], r, &lock->verb,
         op->kind == NXL_OP_BREAK ? NULL : &lock->kept, now);
 }
@@ -177,51 +185,43 @@ static void run(struct operation *op, uint64_t now)
                 machine_withdrawn(op, ask.server);
             break;
         case ASK_LEAVE:
-            server_abandon(server, r, false, now);
+            if (linger_on(op, ask.server))
+                op->late |= 1U << ask.server;
+            else
+                linger_leave(op, ask.server, now);
             break;
         }
     }
     enum verdict verdict = machine_verdict(op);
     if (verdict == VERDICT_OPEN)
         timer_set(&lock->client->timers, &op->timer, machine_wake(op));
+    else if (op->late)
+        timer_set(&lock->client->timers, &op->timer, linger_until(op, now));
     else
         complete(op, failed ? failed : result_of(op, verdict), now);
-}
-
-static void note_seen(struct nxl_lock *lock, const struct outcome *outcome)
-{
-    struct nxl_holder *seen = &lock->seen;
-    size_t len = outcome->value.len;
-    *seen = (struct nxl_holder){.size = sizeof *seen};
-    seen->truncated = len >= sizeof seen->value;
-    if (seen->truncated)
-        len = sizeof seen->value - 1;
-    memcpy(seen->value, outcome->value.data, len);
-    seen->value_length = len;
-    seen->left_ms = outcome->left_ms;
-    if (stamp_parse(outcome->value, &seen->value_ends_s) == STAMP_NONE)
-        seen->value_ends_s = 0;
-    seen->ours =
-        lock->holding && value_is_of(outcome->value, own_token(lock));
 }
 
 void operation_outcome(
     struct operation *op, const struct completion *c, uint64_t now)
 {
     struct nxl_lock *lock = lock_of(op);
+    unsigned server = c->request->index;
+    struct outcome other;
+    struct text words;
     if (!op->running)
         return;
-    if (c->outcome.kind == OUTCOME_FAULT)
-        message_fault(
-            lock, &lock->client->servers[c->request->index], &c->outcome);
-    else if (c->outcome.kind == OUTCOME_SEEN)
-        note_seen(lock, &c->outcome);
-    machine_outcome(op, c->request->index, &c->outcome, now);
-    run(op, now);
+    const struct outcome *outcome = voters_weigh(
+        lock->client, server, op->kind, &c->outcome, now, &other, &words);
+    bool was_late = op->late & (1U << server);
+    op->late &= ~(1U << server);
+    answered(op, server, outcome, now);
+    if (!was_late || !op->late)
+        run(op, now);
 }
 
 void operation_tick(struct operation *op, uint64_t now)
 {
+    linger_end(op, now);
     if (is_acquire(op))
         acquire_tick(&op->machine.acquire, now);
     else
@@ -231,6 +231,7 @@ void operation_tick(struct operation *op, uint64_t now)
 
 void operation_cancel(struct operation *op, uint64_t now)
 {
+    linger_end(op, now);
     machine_cancel(op);
     run(op, now);
 }
@@ -245,8 +246,9 @@ void operation_discard(struct operation *op, uint64_t now)
         return;
     }
     for (unsigned i = 0; i < lock->client->server_count; i++)
-        server_abandon(
-            &lock->client->servers[i], &lock->requests[i], true, now);
+        if (lock->reached & (1U << i))
+            server_abandon(
+                &lock->client->servers[i], &lock->requests[i], true, now);
     complete(op, NXL_UNKNOWN, now);
 }
 
@@ -265,7 +267,10 @@ static void begin(struct nxl_lock *lock, enum nxl_operation kind)
     struct operation *op = &lock->operation;
     op->kind = kind;
     op->running = true;
+    op->late = 0;
     text_clear(&lock->message);
+    for (unsigned i = 0; lock->notes && i < lock->client->server_count; i++)
+        lock->notes[i].kind = NOTE_NONE;
 }
 
 /* How long one server may take in one round. */
@@ -278,6 +283,11 @@ static uint64_t budget_of(const struct nxl_lock *lock)
         return earlier(client->timeout_ns, usable);
     uint64_t share = ms_to_ns(lock->ttl_ms) / 20;
     share = earlier(later(share, BUDGET_LEAST), BUDGET_MOST);
+    unsigned up = 0;
+    for (unsigned i = 0; i < client->server_count; i++)
+        up += client->servers[i].state == SERVER_UP;
+    if (up < quorum_of(client->server_count)) /* connecting takes its time */
+        share = client->timeout_ns;
     return earlier(earlier(share, usable / 2), client->timeout_ns);
 }
 
@@ -338,7 +348,8 @@ void operation_release(struct nxl_lock *lock, uint64_t now)
     set_deadline(lock, 0);
     /* Without memory for a debt the release is still tried. */
     for (unsigned i = 0; i < lock->client->server_count; i++)
-        (void)request_prepare(&lock->requests[i], lock->verb.key);
+        if (lock->reached & (1U << i))
+            (void)request_prepare(&lock->requests[i], lock->verb.key);
     lock->verb.ttl_ms = lock->client->max_ttl_ms;
     lock->verb.token = own_token(lock);
     start_round(lock, ROUND_RELEASE, VERB_RELEASE,
@@ -395,6 +406,8 @@ void lock_let_go(struct nxl_lock *lock, uint64_t now)
     set_deadline(lock, 0);
     for (unsigned i = 0; i < lock->client->server_count; i++) {
         struct request *r = &lock->requests[i];
+        if (!(lock->reached & (1U << i)))
+            continue;
         if (!request_prepare(r, lock->verb.key))
             continue; /* its ttl frees it */
         struct debt *debt = r->spare;

@@ -20,6 +20,7 @@
 #define DRIFT_PPM 10000
 #define KEEPALIVE_S 15
 #define PREFIX_MAX 1024
+#define ON_OFF_WORDS "write 1 (on), -1 (off) or 0 (the default)"
 
 void nxl_client_options_init(nxl_client_options *options)
 {
@@ -177,6 +178,13 @@ bool options_client(const nxl_client_options *options,
             strlen(o.prefix), PREFIX_MAX);
         return false;
     }
+    if (o.guard_restarts < -1 || o.guard_restarts > 1) {
+        message_invalid(error, "guard_restarts is %lld; " ON_OFF_WORDS,
+            (long long)o.guard_restarts);
+        return false;
+    }
+    settings->guard_restarts =
+        o.guard_restarts ? o.guard_restarts > 0 : GUARD_RESTARTS_AUTO;
     return take(&settings->timeout_ms, "timeout_ms", o.timeout_ms, TIMEOUT_MS,
                error) &&
            take(&settings->max_ttl_ms, "max_ttl_ms", o.max_ttl_ms, MAX_TTL_MS,

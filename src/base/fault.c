@@ -34,6 +34,10 @@ const char *fault_name(enum fault fault)
         return "server";
     case FAULT_SYSTEM:
         return "system";
+    case FAULT_RESTARTED:
+        return "restarted";
+    case FAULT_SETUP:
+        return "setup";
     case FAULT_CLASSES:
         break;
     }
@@ -75,6 +79,11 @@ const char *fault_remedy(enum fault fault)
                "needs a TLS connection";
     case FAULT_SYSTEM:
         return "this machine is short of memory, descriptors or ports";
+    case FAULT_RESTARTED:
+        return "wait until it votes, or make it keep what it is told (AOF, "
+               "fsync always) and say so in its URL: durable=1";
+    case FAULT_SETUP:
+        return "mend the list of servers";
     case FAULT_NONE:
     case FAULT_SERVER:
     case FAULT_CLASSES:
@@ -91,6 +100,7 @@ bool fault_passes(enum fault fault)
     case FAULT_RETRY:
     case FAULT_FULL:
     case FAULT_REFUSING:
+    case FAULT_RESTARTED:
         return true;
     case FAULT_NONE:
     case FAULT_ELSEWHERE:
@@ -100,6 +110,7 @@ bool fault_passes(enum fault fault)
     case FAULT_NOT_REDIS:
     case FAULT_SERVER:
     case FAULT_SYSTEM:
+    case FAULT_SETUP:
     case FAULT_CLASSES:
         break;
     }
@@ -112,23 +123,27 @@ static int rank(enum fault fault)
 {
     switch (fault) {
     case FAULT_SYSTEM:
-        return 12;
+        return 14;
     case FAULT_DENIED:
-        return 11;
+        return 13;
     case FAULT_WRONG_TYPE:
-        return 10;
+        return 12;
     case FAULT_NOT_REDIS:
-        return 9;
+        return 11;
     case FAULT_UNSUPPORTED:
-        return 8;
+        return 9;
     case FAULT_ELSEWHERE:
-        return 7;
+        return 8;
     case FAULT_SERVER:
-        return 6;
+        return 7;
     case FAULT_FULL:
-        return 5;
+        return 6;
     case FAULT_REFUSING:
+        return 5;
+    case FAULT_RESTARTED:
         return 4;
+    case FAULT_SETUP:
+        return 10;
     case FAULT_UNREACHABLE:
         return 3;
     case FAULT_SILENT:

@@ -22,6 +22,8 @@ enum fault {
     FAULT_NOT_REDIS,   /* the peer broke the protocol */
     FAULT_SERVER,      /* any other error reply */
     FAULT_SYSTEM,      /* this machine: no memory, no descriptor */
+    FAULT_RESTARTED,   /* it may have forgotten locks: no vote until later */
+    FAULT_SETUP,       /* it is not what the URLs say: no vote */
     FAULT_CLASSES
 };
 

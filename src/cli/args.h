@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nxlock.h>
+
 #include "cli/name.h"
 
 enum command { CMD_RUN, CMD_ACQUIRE, CMD_RENEW, CMD_RELEASE, CMD_STATUS };
@@ -23,7 +25,8 @@ struct args {
     char **child;           /* run: the words after "--", ends with NULL */
     const char *script;     /* -c, or NULL */
     char *shell[4];         /* then what child points to */
-    const char *url;        /* -u, or NULL */
+    const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given */
+    size_t url_count;
     char *query;            /* owned; "name=value&..." of the URL flags */
     int64_t wait_ms;        /* as nxl_lock_acquire() */
     int64_t ttl_ms;

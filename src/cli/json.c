@@ -99,3 +99,26 @@ void json_end(struct json *json)
 {
     fputs(json->members == 0 ? "{}\n" : "}\n", json->out);
 }
+
+void json_list_begin(struct json *json, const char *name)
+{
+    member(json, name);
+    putc('[', json->out);
+}
+
+void json_item(struct json *list, struct json *item, bool first)
+{
+    if (!first)
+        putc(',', list->out);
+    json_begin(item, list->out);
+}
+
+void json_item_end(struct json *item)
+{
+    fputs(item->members == 0 ? "{}" : "}", item->out);
+}
+
+void json_list_end(struct json *json)
+{
+    putc(']', json->out);
+}

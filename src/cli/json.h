@@ -5,6 +5,7 @@
 #ifndef NXLOCK_CLI_JSON_H
 #define NXLOCK_CLI_JSON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,5 +23,12 @@ void json_number(struct json *json, const char *name, int64_t number);
 void json_true(struct json *json, const char *name);
 void json_null(struct json *json, const char *name);
 void json_end(struct json *json);
+
+/* A member that is a list of objects: begin, then for each of them item,
+ * members, item_end, then end. */
+void json_list_begin(struct json *json, const char *name);
+void json_item(struct json *list, struct json *item, bool first);
+void json_item_end(struct json *item);
+void json_list_end(struct json *json);
 
 #endif

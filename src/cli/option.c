@@ -134,11 +134,12 @@ static int set_busy(struct args *args, const char *shown, const char *value)
 
 static int set_url(struct args *args, const char *shown, const char *value)
 {
-    if (args->url != NULL) {
-        say("%s is given twice: a lock stands on one server", shown);
+    if (args->url_count == NXL_SERVERS_MAX) {
+        say("%s is given more than %d times: no lock stands on so many "
+            "servers", shown, NXL_SERVERS_MAX);
         return EXIT_USAGE;
     }
-    args->url = value;
+    args->urls[args->url_count++] = value;
     return 0;
 }
 
@@ -205,13 +206,13 @@ static const struct option table[] = {
         ON_ACQUIRING, set_busy},
     {'c', "command", "STRING", "CMD, for /bin/sh -c; instead of -- CMD...",
         ON(CMD_RUN), set_script},
-    {'u', "url", "URL", "the server; else $NXLOCK_URL, else $REDIS_URL",
+    {'u', "url", "URL", "the server; repeated: Redlock over all of them",
         ON_ALL, set_url},
     {0, "name", "NAME", "the lock, also when it starts with '-'", ON_ALL,
         set_name},
     {'v', "verbose", NULL, "say who holds a busy lock, even without a tty",
         ON_ACQUIRING, set_verbose},
-    {'v', "verbose", NULL, "say by which server and how, too",
+    {'v', "verbose", NULL, "say what each server says, and how it is asked",
         ON(CMD_STATUS), set_verbose},
     {0, "json", NULL, "one JSON object on one line", ON(CMD_STATUS), set_json},
     {'h', "help", NULL, "show this", ON_ALL, set_help},

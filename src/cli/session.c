@@ -18,6 +18,7 @@
 #include "cli/keyboard.h"
 #include "cli/option.h"
 #include "cli/report.h"
+#include "cli/urls.h"
 
 #define FALLBACK_URL "redis://127.0.0.1:6379"
 #define NS_PER_MS UINT64_C(1000000)
@@ -50,41 +51,30 @@ static bool ends_process(int signo)
     return true;
 }
 
-/* The URL to use and where it was found. */
-static const char *choose_url(const struct args *args, const char **source)
+/* The URLs to use, each perhaps a list of them, and where they were found. */
+static size_t choose_urls(
+    const struct args *args, const char *const **urls, const char **source)
 {
+    static const char *found;
+
     static const char *const variables[] = {"NXLOCK_URL", "REDIS_URL"};
 
-    if (args->url != NULL) {
-        *source = "-u";
-        return args->url;
-    }
+    *urls = args->urls;
+    *source = "-u";
+    if (args->url_count > 0)
+        return args->url_count;
+    *urls = &found;
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         const char *value = getenv(variables[i]);
         if (value != NULL && value[0] != '\0') {
             *source = variables[i];
-            return value;
+            found = value;
+            return 1;
         }
     }
     *source = "the default URL";
-    return FALLBACK_URL;
-}
-
-/* url with the flags' parameters added; to be freed. NULL: no memory. */
-static char *full_url(const char *url, const char *query)
-{
-    char *full = NULL;
-    const char *join = "";
-
-    if (query == NULL)
-        query = "";
-    else if (strchr(url, '?') == NULL)
-        join = "?";
-    else if (url[strlen(url) - 1] != '?' && url[strlen(url) - 1] != '&')
-        join = "&";
-    if (asprintf(&full, "%s%s%s", url, join, query) < 0)
-        return NULL;
-    return full;
+    found = FALLBACK_URL;
+    return 1;
 }
 
 bool session_talks(const struct session *session)
@@ -98,34 +88,53 @@ static void warned(void *arg, const char *text)
         say("%s", text);
 }
 
+static int make_client(nxl_client **client, const struct url_list *list,
+    struct session *session, char *why, size_t size)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+
+    options.errbuf = why;
+    options.errbuf_size = size;
+    options.warning = session != NULL ? warned : NULL;
+    options.warning_arg = session;
+    return nxl_client_new_urls(
+        client, (const char *const *)list->urls, list->count, &options);
+}
+
+/* Is it a flag that is wrong? It is if the URLs alone are right. */
+static bool flags_are_wrong(const char *const *urls, size_t count)
+{
+    struct url_list list;
+    nxl_client *probe = NULL;
+    char why[512];
+
+    if (!url_list_make(&list, urls, count, NULL))
+        return false;
+    bool right = make_client(&probe, &list, NULL, why, sizeof(why)) == NXL_OK;
+    nxl_client_free(probe);
+    url_list_free(&list);
+    return right;
+}
+
 static int open_client(struct session *session)
 {
     char why[512] = "";
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    const char *source;
-    const char *plain = choose_url(session->args, &source);
-    char *url = full_url(plain, session->args->query);
+    const char *source, *const *urls;
+    const char *query = session->args->query;
+    size_t count = choose_urls(session->args, &urls, &source);
+    struct url_list list;
 
-    if (url == NULL) {
+    if (!url_list_make(&list, urls, count, query)) {
         say("out of memory");
         return EXIT_INTERNAL;
     }
-    options.errbuf = why;
-    options.errbuf_size = sizeof(why);
-    options.warning = warned;
-    options.warning_arg = session;
-    int rc = nxl_client_new(&session->client, url, &options);
-    free(url);
+    int rc = make_client(&session->client, &list, session, why, sizeof(why));
+    url_list_free(&list);
     if (rc == NXL_OK)
         return 0;
-    if (rc == NXL_E_URL && session->args->query != NULL) {
-        /* The URL or a flag? It is the flag if the URL alone is right. */
-        nxl_client *probe;
-        if (nxl_client_new(&probe, plain, NULL) == NXL_OK) {
-            nxl_client_free(probe);
-            say("%s with the flags added: %s", source, why);
-            return EXIT_USAGE;
-        }
+    if (rc == NXL_E_URL && query != NULL && flags_are_wrong(urls, count)) {
+        say("%s with the flags added: %s", source, why);
+        return EXIT_USAGE;
     }
     say("%s: %s", source, why[0] != '\0' ? why : nxl_strerror(rc));
     return exit_code_for(rc, EXIT_BUSY);
@@ -135,7 +144,10 @@ static int open_lock(struct session *session, const char *label)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
-    options.ttl_ms = session->args->ttl_ms;
+    /* Who asks for no lease is not to be refused for its length. */
+    enum command command = session->args->command;
+    if (command != CMD_STATUS && command != CMD_RELEASE)
+        options.ttl_ms = session->args->ttl_ms;
     options.label = label;
     int rc = nxl_lock_new(
         &session->lock, session->client, session->args->name, &options);

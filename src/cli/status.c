@@ -17,6 +17,9 @@
 /* Grows only by members; raised when one changes its meaning. */
 #define JSON_VERSION 1
 
+/* Of a line about a server. */
+#define LINE_ROOM 512
+
 static void json_holder(struct json *json, const nxl_holder *holder)
 {
     struct label_parts parts;
@@ -44,53 +47,98 @@ static void json_holder(struct json *json, const nxl_holder *holder)
 }
 
 /* holder is NULL if the name is free. */
-static void print_json(
-    const char *name, const nxl_holder *holder, const char *server)
+static void json_state(struct json *json, const nxl_holder *holder)
 {
-    struct json json;
+    const char *state = holder == NULL ? "free" : "held";
+
+    json_text(json, "state", state, strlen(state));
+    if (holder != NULL)
+        json_holder(json, holder);
+}
+
+/* What one of several servers says. */
+static void json_server(struct json *json, struct session *session, size_t i)
+{
+    nxl_holder holder;
+    char line[LINE_ROOM];
+    int rc = nxl_lock_holder_at(session->lock, i, &holder);
+
+    nxl_client_describe_server(session->client, i, line, sizeof(line));
+    json_text(json, "server", line, strlen(line));
+    if (rc == NXL_OK || rc == NXL_FREE)
+        json_state(json, rc == NXL_OK ? &holder : NULL);
+    else
+        json_text(json, "state", "unknown", strlen("unknown"));
+}
+
+static void print_json(struct session *session, const nxl_holder *holder)
+{
+    const char *name = session->args->name;
+    size_t count = nxl_client_servers(session->client);
+    struct json json, item;
+    char line[LINE_ROOM];
 
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", name, strlen(name));
-    if (holder == NULL) {
-        json_text(&json, "state", "free", strlen("free"));
+    json_state(&json, holder);
+    if (count == 1) {
+        nxl_client_describe(session->client, line, sizeof(line));
+        json_text(&json, "server", line, strlen(line));
     } else {
-        json_text(&json, "state", "held", strlen("held"));
-        json_holder(&json, holder);
+        json_list_begin(&json, "servers");
+        for (size_t i = 0; i < count; i++) {
+            json_item(&json, &item, i == 0);
+            json_server(&item, session, i);
+            json_item_end(&item);
+        }
+        json_list_end(&json);
     }
-    json_text(&json, "server", server, strlen(server));
     json_end(&json);
 }
 
-static void print_words(const struct args *args, const nxl_holder *holder,
-    const char *server)
+static void print_server(struct session *session, size_t i)
+{
+    nxl_holder holder;
+    char line[LINE_ROOM], words[HOLDER_WORDS];
+    int rc = nxl_lock_holder_at(session->lock, i, &holder);
+
+    nxl_client_describe_server(session->client, i, line, sizeof(line));
+    printf("  server: %s\n", line);
+    if (nxl_client_servers(session->client) > 1)
+        printf("    %s\n", rc == NXL_OK     ? holder_words(words, &holder)
+                          : rc == NXL_FREE ? "free"
+                                           : "not known");
+}
+
+static void print_words(struct session *session, const nxl_holder *holder)
 {
     char words[HOLDER_WORDS];
 
-    printf("%s %s\n", args->shown,
+    printf("%s %s\n", session->args->shown,
         holder == NULL ? "free" : holder_words(words, holder));
-    if (args->verbose)
-        printf("  server: %s\n", server);
+    if (!session->args->verbose)
+        return;
+    for (size_t i = 0; i < nxl_client_servers(session->client); i++)
+        print_server(session, i);
 }
 
 int command_status(const struct args *args)
 {
     struct session session;
     nxl_holder holder;
-    char server[512];
     int code = session_open(&session, args, NULL);
 
     if (code == 0) {
         int rc = holder_ask(&session, &holder);
         const nxl_holder *seen = rc == NXL_OK ? &holder : NULL;
-        nxl_client_describe(session.client, server, sizeof(server));
         if (rc != NXL_OK && rc != NXL_FREE) {
             code = session_failed(&session, "look at", rc);
         } else {
             if (args->json)
-                print_json(args->name, seen, server);
+                print_json(&session, seen);
             else
-                print_words(args, seen, server);
+                print_words(&session, seen);
             code = seen != NULL ? EXIT_DONE : EXIT_FREE;
         }
         if (ferror(stdout) || fflush(stdout) != 0) {

@@ -37,6 +37,12 @@
         SCHEME, 0, 1) \
     ROW(interop, "N", \
         "1: take over what a dead SETNX program left, a time; default 0", \
+        NUMBER, 0, 1) \
+    ROW(guard_restarts, "BOOL", \
+        "1: a restarted server does not vote for max_ttl_ms; else 0", \
+        NUMBER, 0, 1) \
+    ROW(durable, "BOOL", \
+        "1: this server forgets nothing (AOF, fsync always); default 0", \
         NUMBER, 0, 1)
 
 #define AS_PARAM(name, value, help, kind, low, high) {#name, value, help},
@@ -146,6 +152,48 @@ bool param_set(struct settings *settings, size_t row, char *value)
         *(uint64_t *)place = number;
     free(value);
     return good;
+}
+
+bool param_of_server(size_t row)
+{
+    static const char *const names[] = {
+        "db", "user", "password", "keepalive_s", "durable"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (row == param_find(slice_of(names[i])))
+            return true;
+    }
+    return false;
+}
+
+bool param_equal(size_t row, const struct settings *a, const struct settings *b)
+{
+    const void *in_a = (const char *)a + rows[row].place;
+    const void *in_b = (const char *)b + rows[row].place;
+
+    if (rows[row].kind == NUMBER)
+        return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
+    const char *text_a = *(char *const *)in_a, *text_b = *(char *const *)in_b;
+    return text_a && text_b ? strcmp(text_a, text_b) == 0 : text_a == text_b;
+}
+
+bool param_copy(size_t row, struct settings *to, const struct settings *from)
+{
+    void *in_to = (char *)to + rows[row].place;
+    const void *in_from = (const char *)from + rows[row].place;
+    const char *text = NULL;
+    char *copy = NULL;
+
+    if (rows[row].kind == NUMBER) {
+        *(uint64_t *)in_to = *(const uint64_t *)in_from;
+        return true;
+    }
+    text = *(char *const *)in_from;
+    if (text && !(copy = strdup(text)))
+        return false;
+    secret_free(*(char **)in_to);
+    *(char **)in_to = copy;
+    return true;
 }
 
 static size_t least(size_t a, size_t b)

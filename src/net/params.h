@@ -13,6 +13,9 @@
 
 #include "base/text.h"
 
+/* As a default of guard_restarts: on for two servers or more. */
+#define GUARD_RESTARTS_AUTO 2
+
 /* What the table's rows set. Defaults are put in before parsing. */
 struct settings {
     uint64_t timeout_ms;
@@ -25,6 +28,8 @@ struct settings {
     char *user;     /* owned; NULL: none */
     char *password; /* owned; NULL: none; wiped when freed */
     char *prefix;   /* owned; NULL: none */
+    uint64_t guard_restarts; /* 0, 1; or GUARD_RESTARTS_AUTO */
+    uint64_t durable;        /* the server forgets nothing at a restart */
 };
 
 struct url_param {
@@ -45,6 +50,16 @@ size_t param_find(struct slice name);
  * adds what would: "is a number from 10 to 600000". */
 bool param_set(struct settings *settings, size_t row, char *value);
 void param_describe(size_t row, struct text *text);
+
+/* Is it a matter of the one server, and not of the client as a whole? */
+bool param_of_server(size_t row);
+
+/* Do both have the same of that row? */
+bool param_equal(
+    size_t row, const struct settings *a, const struct settings *b);
+/* Sets the row's member of *to as in *from. false: no memory. */
+bool param_copy(
+    size_t row, struct settings *to, const struct settings *from);
 
 /* Adds the known names, and the one that an unknown name may have meant. */
 void param_suggest(struct slice unknown, struct text *text);

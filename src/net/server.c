@@ -35,6 +35,7 @@ void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
     s->ladder.interop = set->interop != 0;
     s->ladder.max_ttl_ms = (uint32_t)set->max_ttl_ms;
     s->plain = sole && handshake_is_plain(&s->who);
+    s->who.needs_info = !sole;
     s->conn.fd = -1;
     s->dial.fd = -1;
     list_init(&s->waiting);
@@ -73,6 +74,27 @@ static void connect_failed(struct server *s, enum fault fault, uint64_t now)
     }
 }
 
+void server_refuse(
+    struct server *s, enum fault fault, const struct text *words)
+{
+    struct list *node = s->waiting.next, *next;
+    for (; node != &s->waiting; node = next) {
+        next = node->next;
+        struct request *r = list_entry(node, struct request, node);
+        if (r->exchange.verb->kind != VERB_ACQUIRE || r->sent_at)
+            continue;
+        s->why = *words;
+        list_remove(&r->node);
+        request_fail(s, r, fault, false);
+    }
+}
+
+void server_look_again(struct server *s)
+{
+    if (s->state == SERVER_UP)
+        s->elsewhere = true;
+}
+
 void server_close(struct server *s, enum fault fault, uint64_t now)
 {
     bool was_up = s->state == SERVER_UP;
@@ -95,6 +117,7 @@ void server_close(struct server *s, enum fault fault, uint64_t now)
 static void begin_handshake(struct server *s, int fd, uint64_t now)
 {
     s->state = SERVER_SHAKING;
+    s->connections++;
     s->good = false;
     ladder_begin(&s->ladder);
     if (!conn_open(&s->conn, fd)) {

@@ -68,13 +68,15 @@ struct server {
     uint64_t not_before;  /* no new connection until then */
     uint64_t connect_end; /* dialling and handshake have to be done by then */
     uint64_t heard_at;    /* last reply */
+    unsigned connections; /* so many have been opened */
     bool good;            /* a command was answered on this connection */
     enum fault ended;     /* the stream is over behind what the reader has */
     bool elsewhere;       /* it said that it is not the primary: look again */
     struct text why;      /* of the last failure */
 };
 
-/* Takes endpoint over. sole: it is the only server (see plain). */
+/* Takes endpoint over. sole: it is the only server (see plain), and no vote
+ * is taken; of others INFO has to be known. */
 void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
     uint64_t seed);
 /* Its descriptors are in watch under key from now on; before any use. */
@@ -101,6 +103,14 @@ void server_owe(struct server *s, struct debt *debt, struct slice token,
  * owed any more. False: something of it is on its way, which may delete the
  * token after it was seen. */
 bool server_forgive(struct server *s, struct slice key, struct slice token);
+
+/* The acquires of which not a byte is formatted fail with that: it is not to
+ * have them. */
+void server_refuse(
+    struct server *s, enum fault fault, const struct text *words);
+/* What it told of itself may have changed: before the next request there is
+ * to be a new connection, unless one is being made. */
+void server_look_again(struct server *s);
 
 /* Connects if something wants to go, formats, sends. */
 void server_push(struct server *s, uint64_t now);

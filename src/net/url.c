@@ -407,6 +407,7 @@ int url_parse(struct endpoint *endpoint, const char *url, struct text *error)
         result = rest == url ? NXL_E_URL
                              : parse_rest(&p, slice_of(rest), local);
     }
+    endpoint->given = p.seen;
     if (result == NXL_OK)
         set_name(endpoint, local, cut(url, rest));
     else

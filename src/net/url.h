@@ -24,6 +24,7 @@ struct endpoint {
     char *path; /* owned; unix socket; NULL: TCP */
     uint16_t port;
     struct settings settings;
+    unsigned given; /* rows of the table that the URL set, one bit each */
     struct text name; /* for people: scheme, host, port, db; no credentials */
 };
 

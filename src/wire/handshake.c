@@ -151,6 +151,8 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
         copy(f->role, sizeof f->role, value);
     } else if (named(name, "maxmemory_policy")) {
         copy(f->eviction, sizeof f->eviction, value);
+    } else if (named(name, "aof_enabled")) {
+        f->no_aof = named(value, "0");
     } else if (named(name, "loading")) {
         f->loading = !named(value, "0");
     } else if (named(name, "server_name")) {
@@ -233,12 +235,27 @@ static bool learned(struct facts *f, unsigned step, const struct reply *reply)
     }
 }
 
+/* It cannot answer at present, or lets nobody in without a password: not the
+ * same as a user who may not ask for it. */
+static bool no_info_now(const struct reply *reply)
+{
+    if (reply->kind != REPLY_ERROR)
+        return false;
+    enum fault fault = classify_error(reply->bytes);
+    return fault_passes(fault) ||
+           (fault == FAULT_DENIED && !slice_starts(reply->bytes, "NOPERM"));
+}
+
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault)
 {
     unsigned step = h->step;
 
     if (reply->kind == REPLY_ERROR && is_farewell(reply->bytes)) {
+        *fault = classify_error(reply->bytes);
+        return HANDSHAKE_FAILED;
+    }
+    if (step == STEP_INFO && h->who->needs_info && no_info_now(reply)) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }

@@ -17,6 +17,7 @@ struct credentials {
     struct slice user;     /* empty: none */
     struct slice password; /* data NULL: no AUTH is sent */
     unsigned db;           /* 0: no SELECT is sent */
+    bool needs_info; /* a server that cannot answer INFO now is asked later */
 };
 
 /* What the server told of itself; zero or "" when it did not. Of its words
@@ -30,6 +31,7 @@ struct facts {
     char role[12];          /* "master", "slave" */
     char eviction[24];      /* maxmemory_policy */
     bool info_refused;
+    bool no_aof; /* aof_enabled:0 */
     bool loading;
 };
 

@@ -291,7 +291,8 @@ static void check_client(const char *url, int result,
     memset(why, '#', size > 0 ? size : 1);
     options.errbuf = why;
     options.errbuf_size = size;
-    CHECK(nxl_client_new(&client, url, &options) == result);
+    const char *const one[] = {url};
+    CHECK(nxl_client_new_urls(&client, one, 1, &options) == result);
     CHECK((client != NULL) == (result == NXL_OK));
     if (result == NXL_OK) {
         check_describe(client, e);
@@ -305,6 +306,26 @@ static void check_client(const char *url, int result,
     }
     CHECK(lowest_descriptor() == descriptor);
     free(why);
+}
+
+/* The same text, which may be a list of several. */
+static void check_list(const char *url, int result)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client = NULL;
+    char why[TEXT_MAX] = "";
+    bool list = false;
+
+    for (const char *at = url; (at = strchr(at, ',')) != NULL; at++)
+        list |= strstr(at, "://") != NULL;
+    options.errbuf = why;
+    options.errbuf_size = sizeof(why);
+    int rc = nxl_client_new(&client, url, &options);
+    CHECK(list || rc == result);
+    CHECK((client != NULL) == (rc == NXL_OK));
+    CHECK(rc == NXL_OK || rc == NXL_E_URL);
+    CHECK((why[0] != '\0') == (rc != NXL_OK) && fuzz_printable(why));
+    nxl_client_free(client);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -329,6 +350,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_exchanged(url, result, &e, &error);
     check_client(url, result, &e, &error);
+    check_list(url, result);
     if (result == NXL_OK)
         endpoint_free(&e);
     fuzz_count(result == NXL_OK);

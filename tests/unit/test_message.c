@@ -75,6 +75,8 @@ static void faults_become_results(void **state)
         {FAULT_NOT_REDIS, NXL_E_NOT_REDIS},
         {FAULT_SERVER, NXL_E_SERVER},
         {FAULT_SYSTEM, NXL_E_SYSTEM},
+        {FAULT_RESTARTED, NXL_E_REFUSED},
+        {FAULT_SETUP, NXL_E_URL},
     };
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), FAULT_CLASSES);
     for (size_t i = 0; i < FAULT_CLASSES; i++)

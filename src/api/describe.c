@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* The servers, a line each, for people. Keeps: nothing secret is in them. */
+#include "api/voters.h"
+#include "base/clock.h"
+
+/* Where the lines go, as far as there is room. */
+struct sink {
+    char *text;
+    size_t size, wanted;
+};
+
+static void put(struct sink *sink, const char *words, size_t len)
+{
+    if (sink->wanted < sink->size) {
+        size_t room = sink->size - sink->wanted - 1;
+        size_t part = len < room ? len : room;
+        memcpy(sink->text + sink->wanted, words, part);
+        sink->text[sink->wanted + part] = '\0';
+    }
+    sink->wanted += len;
+}
+
+static void line_of(
+    const struct nxl_client *client, unsigned server, struct text *t)
+{
+    static const char *const states[] = {
+        "not connected", "connecting", "connecting", "connected"};
+    const struct server *s = &client->servers[server];
+    struct text words;
+    text_clear(t);
+    text_add(t, s->endpoint.name.data);
+    text_addf(t, ", %s", states[s->state]);
+    if (s->facts.software[0])
+        text_addf(t, ", %s %s", s->facts.software, s->facts.version);
+    if (s->facts.role[0])
+        text_addf(t, ", role %s", s->facts.role);
+    if (s->state == SERVER_UP) {
+        text_add(t, ", rung ");
+        ladder_describe(&s->ladder, t);
+    }
+    text_clear(&words);
+    voters_words(client, server, clock_now(), &words);
+    if (words.len)
+        text_addf(t, "; no vote: %s", words.data);
+    if (s->state == SERVER_DOWN && s->why.len)
+        text_addf(t, "; last: %s", s->why.data);
+}
+
+/* The lines of servers from ... end - 1. */
+static size_t describe(nxl_client *client, size_t from, size_t end, char *text,
+    size_t size)
+{
+    struct sink sink = {text, size, 0};
+    struct text line;
+    put(&sink, "", 0);
+    if (!client || client_forked(client))
+        return 0;
+    pthread_mutex_lock(&client->mutex);
+    for (size_t i = from; i < end && i < client->server_count; i++) {
+        if (i > from)
+            put(&sink, "\n", 1);
+        line_of(client, (unsigned)i, &line);
+        put(&sink, line.data, line.len);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return sink.wanted;
+}
+
+size_t nxl_client_describe(nxl_client *client, char *text, size_t size)
+{
+    return describe(client, 0, MAX_SERVERS, text, size);
+}
+
+size_t nxl_client_describe_server(
+    nxl_client *client, size_t server, char *text, size_t size)
+{
+    return describe(client, server, server + 1, text, size);
+}
+
+size_t nxl_client_servers(const nxl_client *client)
+{
+    return client ? client->server_count : 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a list of servers has no address twice, and no two URLs that want
+ * the client to be different; what cannot be so is refused, never guessed.
+ */
+#include "api/endpoints.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#include "api/message.h"
+
+static int no_memory(struct text *error)
+{
+    text_clear(error);
+    text_add(error, "no memory for a client");
+    return NXL_E_NOMEM;
+}
+
+void endpoints_free(struct endpoints *e)
+{
+    while (e->count > 0)
+        endpoint_free(&e->at[--e->count]);
+}
+
+/* ------------------------------------------------------- one for another */
+
+static bool same_address(const struct endpoint *a, const struct endpoint *b)
+{
+    if (a->path || b->path)
+        return a->path && b->path && strcmp(a->path, b->path) == 0;
+    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+}
+
+static int check_addresses(const struct endpoints *e, struct text *error)
+{
+    for (unsigned i = 1; i < e->count; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            if (!same_address(&e->at[i], &e->at[j]))
+                continue;
+            text_clear(error);
+            text_addf(error, "URLs %u and %u name the same server, ", j + 1,
+                i + 1);
+            text_add(error, e->at[i].name.data);
+            text_add(error, "; each server has one vote");
+            return NXL_E_URL;
+        }
+    }
+    return NXL_OK;
+}
+
+static bool gives(const struct endpoint *e, size_t row)
+{
+    return e->given & 1U << row;
+}
+
+/* What one URL says of the client holds for all of them. */
+static int agree(struct endpoints *e, size_t row, struct text *error)
+{
+    unsigned first = 0;
+    while (first < e->count && !gives(&e->at[first], row))
+        first++;
+    for (unsigned i = 0; first < e->count && i < e->count; i++) {
+        struct settings *own = &e->at[i].settings;
+        const struct settings *said = &e->at[first].settings;
+        if (i == first || param_equal(row, own, said))
+            continue;
+        if (gives(&e->at[i], row)) {
+            text_clear(error);
+            text_addf(error,
+                "%s concerns the client, and URLs %u and %u give it "
+                "differently; one of them is enough",
+                url_params[row].name, first + 1, i + 1);
+            return NXL_E_URL;
+        }
+        if (!param_copy(row, own, said))
+            return no_memory(error);
+    }
+    return NXL_OK;
+}
+
+/* ----------------------------------------------------------------- parsing */
+
+/* Which of several URLs *error is about. */
+static void number_error(struct text *error, size_t number, size_t count)
+{
+    struct text words = *error;
+    if (count == 1)
+        return;
+    text_clear(error);
+    text_addf(error, "URL %zu of %zu: ", number, count);
+    text_add(error, words.data);
+}
+
+static int parse_one(struct endpoints *e, const char *url, size_t count,
+    const struct settings *defaults, struct text *error)
+{
+    struct endpoint *to = &e->at[e->count];
+    *to = (struct endpoint){.settings = *defaults};
+    if (!url)
+        return message_invalid(error, "the URL is NULL");
+    int rc = url_parse(to, url, error);
+    if (rc == NXL_OK)
+        e->count++;
+    else
+        number_error(error, e->count + 1U, count);
+    return rc;
+}
+
+int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
+    const struct settings *defaults, struct text *error)
+{
+    int rc = NXL_OK;
+    e->count = 0;
+    if (count < 1 || count > MAX_SERVERS)
+        return message_invalid(
+            error, "%zu servers; at least 1, at most %d", count, MAX_SERVERS);
+    for (size_t i = 0; i < count && rc == NXL_OK; i++)
+        rc = parse_one(e, urls[i], count, defaults, error);
+    for (size_t row = 0; row < url_param_count && rc == NXL_OK; row++)
+        if (!param_of_server(row))
+            rc = agree(e, row, error);
+    if (rc == NXL_OK)
+        rc = check_addresses(e, error);
+    if (rc != NXL_OK)
+        endpoints_free(e);
+    return rc;
+}
+
+static bool is_alpha(char c)
+{
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'z';
+}
+
+/* Does a URL begin at text, whether its scheme is known or not? */
+static bool begins_url(const char *text)
+{
+    size_t len = 0;
+    if (!is_alpha(*text))
+        return false;
+    while (is_alpha(text[len]) || (text[len] >= '0' && text[len] <= '9') ||
+           text[len] == '+' || text[len] == '-' || text[len] == '.')
+        len++;
+    return strncmp(text + len, "://", 3) == 0;
+}
+
+int endpoints_split(struct endpoints *e, const char *list,
+    const struct settings *defaults, struct text *error)
+{
+    const char *urls[MAX_SERVERS];
+    size_t count = 0;
+    e->count = 0;
+    if (!list)
+        return message_invalid(error, "the URL is NULL");
+    size_t size = strlen(list) + 1;
+    char *copy = malloc(size); /* it may hold passwords */
+    if (!copy)
+        return no_memory(error);
+    memcpy(copy, list, size);
+    urls[count++] = copy;
+    for (char *at = copy; *at; at++) {
+        if (*at != ',' || !begins_url(at + 1))
+            continue;
+        *at = '\0';
+        if (count < MAX_SERVERS)
+            urls[count] = at + 1;
+        count++;
+    }
+    int rc = NXL_E_URL;
+    if (count <= MAX_SERVERS) {
+        rc = endpoints_parse(e, urls, count, defaults, error);
+    } else {
+        text_clear(error);
+        text_addf(
+            error, "%zu servers in the URL; at most %d", count, MAX_SERVERS);
+    }
+    explicit_bzero(copy, size);
+    free(copy);
+    return rc;
+}

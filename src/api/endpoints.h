@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The servers of a client, from its URLs: one string with commas or an array.
+ */
+#ifndef NXLOCK_API_ENDPOINTS_H
+#define NXLOCK_API_ENDPOINTS_H
+
+#include <nxlock.h>
+
+#include "core/machine.h"
+#include "net/url.h"
+
+struct endpoints {
+    unsigned count;
+    struct endpoint at[MAX_SERVERS];
+};
+
+/* Parses the URLs, with these defaults (no strings in them); what concerns
+ * the client is the same in all of them afterwards. Returns NXL_OK; or an
+ * error with *error telling, and nothing to free. */
+int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
+    const struct settings *defaults, struct text *error);
+
+/* The same of one string, divided at each comma before a "scheme://". */
+int endpoints_split(struct endpoints *e, const char *list,
+    const struct settings *defaults, struct text *error);
+
+void endpoints_free(struct endpoints *e);
+
+#endif

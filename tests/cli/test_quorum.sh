@@ -1,0 +1,125 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The command over several servers: who they are, what is told of each, and
+# that a server that forgets is waited for with a word about it.
+. "${0%/*}/rig.sh"
+
+start_server # which does not count here
+unset NXLOCK_URL
+young="--max-ttl-ms 5000 --ttl 4900ms"
+most="--max-ttl-ms 5000"
+urls=
+list=
+for i in 1 2 3; do
+    mkdir "$dir/$i"
+    serve "$dir/$i"
+    eval "pid$i=$server"
+    urls="$urls -u unix://$dir/$i/socket"
+    list="$list,unix://$dir/$i/socket"
+done
+list=${list#,}
+at() { # SERVER COMMAND...
+    folder=$1
+    shift
+    redis-cli -s "$dir/$folder/socket" "$@" 2> /dev/null
+}
+for i in 1 2 3; do
+    await at $i PING || echo "Bail out! server $i does not start"
+done
+old() { # all are older than any lock of $young
+    for each in 1 2 3; do
+        up=$(at $each INFO server | tr -d '\r' |
+            sed -n 's/^uptime_in_seconds://p')
+        [ "${up:-0}" -ge 7 ] || return 1
+    done
+}
+held_at() { # KEY: at so many servers
+    count=0
+    for each in 1 2 3; do
+        [ "$(at $each EXISTS "$1")" != 1 ] || count=$((count + 1))
+    done
+    echo $count
+}
+# They are lists of words.
+# shellcheck disable=SC2086
+{
+    gives 0 "without the guard, at once" run a $urls --guard-restarts 0 -- true
+    gives 69 "with it, not of young servers" run a -n $urls -- true
+    said "and is told why" "2 of 3 servers are needed" \
+        "may have forgotten locks; it votes again in"
+    await old
+    gives 0 "of old ones" run a $urls $young -- true
+    NXLOCK_URL=$list
+    export NXLOCK_URL
+    gives 0 "by a list in NXLOCK_URL" run a $young -- true
+    gives 0 "which acquires too" acquire b $young
+    token=$(cat "$dir/out")
+    check "a majority has it" test "$(held_at b)" -ge 2
+    gives 75 "and somebody else does not get it" run b -n $young -- true
+    gives 0 "renews" renew b "$token" $young
+    gives 0 "status: held" status b -v $most
+    check "a line for the lock" grep -q '^b held by' "$dir/out"
+    check "a line for each server" \
+        test "$(grep -c '^  server: unix://.*, role master' "$dir/out")" = 3
+    check "who holds it there" \
+        test "$(grep -c '^    held by ' "$dir/out")" -ge 2
+    gives 0 "status as JSON" status b --json $most
+    check "with a list of servers" python3 -c '
+import json, sys
+told = json.load(sys.stdin)
+assert told["state"] == "held" and "server" not in told
+assert len(told["servers"]) == 3
+held = [s for s in told["servers"] if s["state"] == "held"]
+assert len(held) >= 2 and all(s["left_ms"] <= 5000 for s in held)
+assert all(s["owner"] == told["owner"] for s in held)
+' < "$dir/out"
+    gives 0 "releases" release b "$token" $most
+    gives 1 "status: free" status b $most
+    gives 79 "and releases once" release b "$token" $most
+
+    # ------------------------------------------------------------ the flags
+    for i in 1 2 3; do
+        at $i CONFIG SET requirepass sesame > /dev/null
+    done
+    gives 77 "no password" run c -n $young -- true
+    said "is denied by each" "NOAUTH" "$dir/1" "$dir/2"
+    gives 0 "a flag reaches all of them" \
+        run c -n $young --password sesame -- true
+    for i in 1 2 3; do
+        redis-cli -s "$dir/$i/socket" -a sesame CONFIG SET requirepass "" \
+            > /dev/null 2>&1
+    done
+
+    # ------------------------------------------------------------- the list
+    gives 78 "the same server twice" \
+        run d -u redis://a -u redis://b -u redis://a:6379 -- true
+    said "is refused by name" "URLs 1 and 3" "redis://a:6379/0"
+    gives 78 "two opinions" run d \
+        -u 'redis://a?max_ttl_ms=1000' -u 'redis://b?max_ttl_ms=2000' -- true
+    said "are refused by name" "max_ttl_ms" "URLs 1 and 2"
+    gives 78 "one bad URL of three" run d -u redis://a,redis://b:x,redis://c \
+        -- true
+    said "has its number" "URL 2 of 3" "port"
+
+    # ----------------------------------------------------------- a minority
+    kill -STOP $pid1
+    gives 0 "one stopped" run e -n $young -- true
+    silent "is nobody's matter"
+    gives 1 "nor for status" status e -v $most
+    check "which does not know of it" grep -q '^    not known' "$dir/out"
+    kill -CONT $pid1
+
+    # ----------------------------------------------------- a young majority
+    kill -KILL $pid1 $pid2
+    wait $pid1 $pid2 2> /dev/null
+    for i in 1 2; do
+        serve "$dir/$i"
+        await at $i PING
+    done
+    launch run f --max-ttl-ms 3000 --ttl 2900ms -- true
+    ends 0 "who waits gets it"
+    said "and was told what for" "waiting for 'f': 2 of 3 servers are needed" \
+        "votes again in"
+}
+done_testing

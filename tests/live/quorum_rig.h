@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * N real servers, started once for a group and emptied before each test;
+ * clients of the first so many of them. The servers are young, so clients are
+ * made without the restart guard unless a test is about it.
+ */
+#ifndef NXLOCK_TESTS_QUORUM_RIG_H
+#define NXLOCK_TESTS_QUORUM_RIG_H
+
+#include "live/live_rig.h"
+#include "support/proxy.h"
+
+#define QUORUM_MOST 7
+#define URLS_ROOM (16 * (LOCAL_PATH + 128))
+#define NO_GUARD "guard_restarts=0"
+
+static struct redis servers[QUORUM_MOST];
+static struct proxy *proxies[QUORUM_MOST];
+
+static inline int quorum_start(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < QUORUM_MOST; i++)
+        if (redis_start(&servers[i], NULL) != 0)
+            return -1;
+    return 0;
+}
+
+static inline int quorum_stop(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < QUORUM_MOST; i++)
+        redis_stop(&servers[i]);
+    return 0;
+}
+
+static inline int quorum_clean(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < QUORUM_MOST; i++) {
+        redis_run(&servers[i], "FLUSHALL", NULL);
+        redis_run(&servers[i], "CONFIG", "RESETSTAT", NULL);
+    }
+    return 0;
+}
+
+static inline int quorum_mend(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < QUORUM_MOST; i++) {
+        proxy_stop(proxies[i]);
+        proxies[i] = NULL;
+        if (servers[i].pid == 0)
+            redis_restart(&servers[i]);
+        redis_thaw(&servers[i]);
+    }
+    return 0;
+}
+
+#define quorum_test(function)                                                  \
+    cmocka_unit_test_setup_teardown(function, quorum_clean, quorum_mend)
+#define quorum_run(name)                                                       \
+    cmocka_run_group_tests_name(name, tests, quorum_start, quorum_stop)
+
+/* Adds one URL with parameters ("" for none) to the list. */
+static inline void add_url(char *list, const char *url, const char *parameters)
+{
+    size_t len = strlen(list);
+    assert_true(len + strlen(url) + strlen(parameters) + 3 < URLS_ROOM);
+    snprintf(list + len, URLS_ROOM - len, "%s%s%s%s", len ? "," : "", url,
+        *parameters ? "?" : "", parameters);
+}
+
+/* Of the first count servers, every URL with these parameters. */
+static inline nxl_client *quorum_client(size_t count, const char *parameters)
+{
+    char list[URLS_ROOM] = "";
+    for (size_t i = 0; i < count; i++)
+        add_url(list, i % 2 ? servers[i].url : servers[i].unix_url, parameters);
+    return client_at(list);
+}
+
+/* The same behind a proxy each. */
+static inline nxl_client *proxied_client(size_t count, const char *parameters)
+{
+    char list[URLS_ROOM] = "";
+    for (size_t i = 0; i < count; i++) {
+        if (proxies[i] == NULL)
+            proxies[i] = proxy_start(servers[i].path, 0);
+        add_url(list, proxy_url(proxies[i]), parameters);
+    }
+    return client_at(list);
+}
+
+/* A call that finds the connections good, or makes them. */
+static inline void connect_all(nxl_client *client)
+{
+    nxl_lock *lock = new_lock(client, "connect", 1000);
+    nxl_holder holder = {.size = sizeof(holder)};
+    int rc = nxl_lock_inspect(lock, &holder);
+    (void)rc;
+    nxl_lock_free(lock);
+}
+
+static inline bool stands_at(size_t i, const char *key, const nxl_lock *lock)
+{
+    char value[512];
+    return redis_get(&servers[i], key, value, sizeof(value)) &&
+           strcmp(value, nxl_lock_token(lock)) == 0;
+}
+
+/* At how many of the first count. */
+static inline size_t standing(
+    size_t count, const char *key, const nxl_lock *lock)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += stands_at(i, key, lock);
+    return found;
+}
+
+static inline size_t keys_at(size_t count, const char *key)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += redis_exists(&servers[i], key);
+    return found;
+}
+
+/* The lock has nothing wrong to tell. */
+static inline void assert_quiet(const nxl_lock *lock)
+{
+    assert_string_equal(nxl_lock_errmsg(lock), "");
+}
+
+#endif

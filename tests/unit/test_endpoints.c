@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A list of servers from its URLs: where it is divided, what all of them have
+ * to agree about, and what is refused by name.
+ */
+#include "support/test.h"
+
+#include "api/client.h"
+#include "api/endpoints.h"
+
+static struct endpoints e;
+static struct text error;
+static const struct settings defaults = {.timeout_ms = 2000,
+    .max_ttl_ms = 60000,
+    .drift_ppm = 10000,
+    .keepalive_s = 15,
+    .guard_restarts = GUARD_RESTARTS_AUTO};
+
+static int split(const char *list)
+{
+    text_clear(&error);
+    return endpoints_split(&e, list, &defaults, &error);
+}
+
+/* Refused, and these words are in the message. */
+static void refused(const char *list, int result, const char *words)
+{
+    assert_int_equal(split(list), result);
+    assert_contains(error.data, words);
+    assert_int_equal(e.count, 0);
+}
+
+static void divides_before_a_scheme(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        unsigned count;
+        const char *last;
+    } rows[] = {
+        {"redis://a", 1, "redis://a:6379/0"},
+        {"redis://a,redis://b", 2, "redis://b:6379/0"},
+        {"redis://a:1,valkey://b:2/3,unix:///s", 3, "unix:///s"},
+        {"unix:///a,b,unix:///c,", 2, "unix:///c,"},
+        {"redis://:x,y@a,redis://b", 2, "redis://b:6379/0"},
+        {"redis://a?prefix=x,y,redis://b", 2, "redis://b:6379/0"},
+        {"redis://a?prefix=x,:/y,redis://b", 2, "redis://b:6379/0"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(split(rows[i].list), NXL_OK);
+        assert_int_equal(e.count, rows[i].count);
+        assert_string_equal(e.at[e.count - 1].name.data, rows[i].last);
+        endpoints_free(&e);
+    }
+}
+
+static void fifteen_at_most(void **state)
+{
+    (void)state;
+    char list[1024] = "";
+    for (int i = 1; i <= 17; i++) {
+        size_t len = strlen(list);
+        snprintf(list + len, sizeof(list) - len, "%sredis://h%d",
+            i > 1 ? "," : "", i);
+        if (i <= 15) {
+            assert_int_equal(split(list), NXL_OK);
+            assert_int_equal(e.count, i);
+            endpoints_free(&e);
+        } else {
+            refused(list, NXL_E_URL, "servers in the URL; at most 15");
+        }
+    }
+    refused(NULL, NXL_E_INVALID, "the URL is NULL");
+}
+
+static void an_error_names_its_url(void **state)
+{
+    (void)state;
+    refused("redis://a,redis://b:0,redis://c", NXL_E_URL, "URL 2 of 3: ");
+    refused("redis://a,rediss://b", NXL_E_URL, "URL 2 of 2: ");
+    refused("redis://a,redis://b?ttl=1", NXL_E_URL, "URL 2 of 2: ");
+    refused("redis://a, redis://b", NXL_E_URL, "space");
+    refused("redis://a,", NXL_E_URL, "host");
+    assert_null(strstr(error.data, "URL 1 of"));
+}
+
+static void an_address_is_named_once(void **state)
+{
+    (void)state;
+    static const char *const same[] = {"redis://a,redis://b,redis://a:6379",
+        "redis://a,redis://b,valkey://A/3", "redis://a,redis://b,redis://x@a",
+        "unix:///s,redis://b,unix:///s?db=1"};
+    static const char *const different[] = {"redis://a:1,redis://a:2",
+        "unix:///a,unix:///A", "redis://a,unix:///a"};
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+        if (strstr(same[i], "x@"))
+            refused(same[i], NXL_E_URL, "URL 3 of 3: ");
+        else
+            refused(same[i], NXL_E_URL, "URLs 1 and 3 name the same server");
+    for (size_t i = 0; i < sizeof(different) / sizeof(different[0]); i++) {
+        assert_int_equal(split(different[i]), NXL_OK);
+        endpoints_free(&e);
+    }
+}
+
+static void the_client_is_of_one_mind(void **state)
+{
+    (void)state;
+    static const char *const parameters[][3] = {
+        {"timeout_ms", "100", "200"}, {"max_ttl_ms", "1000", "2000"},
+        {"drift_ppm", "1", "2"}, {"prefix", "a:", "b:"},
+        {"guard_restarts", "0", "1"}};
+    char list[256], words[128];
+    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
+        const char *const *p = parameters[i];
+        snprintf(list, sizeof(list),
+            "redis://a?%s=%s,redis://b,redis://c?%s=%s",
+            p[0], p[1], p[0], p[2]);
+        snprintf(words, sizeof(words),
+            "%s concerns the client, and URLs 1 and 3", p[0]);
+        refused(list, NXL_E_URL, words);
+        /* One of them, or all alike, is enough. */
+        snprintf(list, sizeof(list),
+            "redis://a,redis://b?%s=%s,redis://c?%s=%s",
+            p[0], p[1], p[0], p[1]);
+        assert_int_equal(split(list), NXL_OK);
+        size_t row = param_find(slice_of(p[0]));
+        for (unsigned j = 0; j < 3; j++)
+            assert_true(
+                param_equal(row, &e.at[j].settings, &e.at[1].settings));
+        assert_false(param_equal(row, &e.at[0].settings, &defaults));
+        endpoints_free(&e);
+    }
+    /* The default, written out, is an opinion too. */
+    refused("redis://a?timeout_ms=2000,redis://b?timeout_ms=100", NXL_E_URL,
+        "timeout_ms");
+}
+
+static void a_server_has_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(split("redis://u:p@a/1?keepalive_s=1&durable=1,"
+                           "redis://:q@b/2?keepalive_s=2,redis://c"),
+        NXL_OK);
+    assert_string_equal(e.at[0].settings.user, "u");
+    assert_string_equal(e.at[1].settings.password, "q");
+    assert_null(e.at[2].settings.password);
+    assert_null(e.at[1].settings.user);
+    assert_int_equal(e.at[1].settings.db, 2);
+    assert_int_equal(e.at[2].settings.db, 0);
+    assert_int_equal(e.at[0].settings.durable, 1);
+    assert_int_equal(e.at[1].settings.durable, 0);
+    assert_int_equal(e.at[2].settings.keepalive_s, 15);
+    endpoints_free(&e);
+}
+
+/* ------------------------------------------------------------ constructors */
+
+static void guard_of(const char *url, int64_t option, bool expected)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    options.guard_restarts = option;
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    assert_int_equal(client->guard, expected);
+    nxl_client_free(client);
+}
+
+static void guard_is_on_from_two_on(void **state)
+{
+    (void)state;
+    guard_of("redis://a", 0, false);
+    guard_of("redis://a", 1, true);
+    guard_of("redis://a?guard_restarts=1", -1, true);
+    guard_of("redis://a,redis://b", 0, true);
+    guard_of("redis://a,redis://b", -1, false);
+    guard_of("redis://a,redis://b?guard_restarts=0", 1, false);
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    options.guard_restarts = 2;
+    assert_int_equal(
+        nxl_client_new(&client, "redis://a", &options), NXL_E_INVALID);
+}
+
+static void arrays(void **state)
+{
+    (void)state;
+    char why[128] = "";
+    static const char *const urls[] = {
+        "redis://a", "redis://b", "redis://c?prefix=x,redis://y"};
+    static const char *const hole[] = {"redis://a", NULL};
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    options.errbuf = why;
+    options.errbuf_size = sizeof(why);
+    for (size_t i = 1; i <= 3; i++) {
+        assert_int_equal(
+            nxl_client_new_urls(&client, urls, i, &options), NXL_OK);
+        assert_int_equal(nxl_client_servers(client), i);
+        nxl_client_free(client);
+    }
+    assert_int_equal(
+        nxl_client_new_urls(&client, urls, 0, &options), NXL_E_INVALID);
+    assert_contains(why, "0 servers");
+    assert_null(client);
+    assert_int_equal(
+        nxl_client_new_urls(&client, hole, 2, &options), NXL_E_INVALID);
+    assert_int_equal(
+        nxl_client_new_urls(&client, NULL, 2, &options), NXL_E_INVALID);
+    assert_int_equal(nxl_client_new_urls(NULL, urls, 2, NULL), NXL_E_INVALID);
+    assert_int_equal(nxl_client_servers(NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(divides_before_a_scheme),
+        cmocka_unit_test(fifteen_at_most),
+        cmocka_unit_test(an_error_names_its_url),
+        cmocka_unit_test(an_address_is_named_once),
+        cmocka_unit_test(the_client_is_of_one_mind),
+        cmocka_unit_test(a_server_has_its_own),
+        cmocka_unit_test(guard_is_on_from_two_on),
+        cmocka_unit_test(arrays),
+    };
+    return cmocka_run_group_tests_name("endpoints", tests, NULL, NULL);
+}
