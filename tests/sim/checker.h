@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The judge. It is told what the servers do and what the clients believe, and
+ * knows what no client can know; it looks at each step as it happens:
+ *
+ *   I1  two tokens of one name are never believed in at once: from when the
+ *       caller is told, until the deadline or until a release is begun
+ *   I2  fencing numbers grow from grant to grant, also where I1 is broken
+ *   I3  a deadline is not later than sent + ttl - drift at a quorum
+ *   I4  nobody removes another one's key
+ *   I5  when all have stopped every key is gone within max_ttl + 1 s; and as
+ *       soon as all debts are paid none stands but what its owner left
+ *   I8  what is reported is true: a fault has not been applied by a quorum, a
+ *       release that succeeded has deleted at a quorum, and what a client
+ *       knows to be undone is never set again
+ */
+#ifndef NXLOCK_SIM_CHECKER_H
+#define NXLOCK_SIM_CHECKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/machine.h"
+
+struct world;
+struct worker;
+struct message;
+struct model_server;
+
+enum invariant { I1 = 1, I2 = 2, I3 = 3, I4 = 4, I5 = 5, I8 = 8 };
+#define INVARIANT(i) (1u << (i))
+#define ALL_INVARIANTS (~0u)
+
+/* What is known of a token. One bit of a mask for each server. */
+struct token {
+    unsigned name;
+    unsigned process;
+    uint64_t life;
+    bool left; /* its owner leaves it to its ttl */
+    unsigned set, deleted, settled, strayed;
+    uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
+};
+
+struct checker {
+    unsigned checked; /* invariants, as a mask */
+    struct token *token;
+    size_t tokens, room; /* [0] is no token */
+    unsigned broken;     /* the invariant; 0: none so far */
+    char why[200];
+    /* Of each name: the numbers given, for I2. */
+    uint64_t *fence;
+};
+
+void checker_start(struct world *w);
+void checker_end(struct world *w);
+
+/* ------------------------------------------------ what the servers have done */
+
+void checker_set(
+    struct world *w, const struct model_server *s, const struct message *m);
+/* It said that the token stands, for ttl_ms still. */
+void checker_vouched(struct world *w, const struct model_server *s,
+    const struct message *m, uint32_t ttl_ms);
+void checker_deleted(struct world *w, const struct model_server *s,
+    const struct message *m, uint64_t stood);
+void checker_rewound(struct world *w, struct model_server *s);
+
+/* ---------------------------------------------- what the clients take for so */
+
+uint64_t checker_token(struct world *w, const struct worker *k);
+void checker_ended(struct world *w, const struct worker *k);
+void checker_granted(struct world *w, struct worker *k);
+/* A debt is paid: nothing of the token can stand there. */
+void checker_settled(struct world *w, unsigned server, uint64_t token);
+/* ... or given up, because its time is over. */
+void checker_lapsed(struct world *w, unsigned server, uint64_t token);
+/* An acquire that won elsewhere was lost with its connection. */
+void checker_strayed(struct world *w, unsigned server, uint64_t token);
+/* Its owner leaves the token to its ttl. */
+void checker_left(struct world *w, uint64_t token);
+void checker_handed(
+    struct world *w, uint64_t token, const struct worker *heir);
+
+/* ---------------------------------------------------------------- at the end */
+
+void checker_orphans(struct world *w); /* all debts are paid */
+void checker_leaks(struct world *w);   /* max_ttl + 1 s have passed */
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of src/api/operation.c around the real machines. Keeps: a lease's
+ * deadline is set only from a machine's YES and cleared before a release is
+ * sent; every ask is carried out before the verdict is read; an operation
+ * ends exactly once.
+ */
+#include "base/guard.h"
+#include "core/lease.h"
+#include "sim/client.h"
+#include "sim/world.h"
+
+#define AGAIN_FIRST (5 * MS)
+#define AGAIN_MOST (100 * MS)
+#define RETRY_FIRST (10 * MS)
+#define RETRY_MOST (160 * MS)
+#define BUDGET_LEAST (50 * MS)
+#define BUDGET_MOST (500 * MS)
+
+static const char *const verdicts[] = {
+    [VERDICT_OPEN] = "open",
+    [VERDICT_YES] = "yes",
+    [VERDICT_NO] = "no",
+    [VERDICT_LATE] = "late",
+    [VERDICT_UNKNOWN] = "unknown",
+    [VERDICT_FAULT] = "fault",
+    [VERDICT_CANCELLED] = "cancelled",
+};
+
+/* ------------------------------------------------ the two machines as one */
+
+static bool next_ask(struct worker *k, struct ask *ask)
+{
+    return k->operation == ACQUIRING ? acquire_next(&k->machine.acquire, ask)
+                                     : round_next(&k->machine.round, ask);
+}
+
+static enum verdict verdict_of(const struct worker *k)
+{
+    return k->operation == ACQUIRING ? acquire_verdict(&k->machine.acquire)
+                                     : round_verdict(&k->machine.round);
+}
+
+static uint64_t wake_of(const struct worker *k)
+{
+    return k->operation == ACQUIRING ? acquire_wake(&k->machine.acquire)
+                                     : round_wake(&k->machine.round);
+}
+
+static void withdrawn(struct worker *k, unsigned server)
+{
+    if (k->operation == ACQUIRING)
+        acquire_withdrawn(&k->machine.acquire, server);
+    else
+        round_withdrawn(&k->machine.round, server);
+}
+
+/* -------------------------------------------------------------- completing */
+
+static enum result result_of(const struct worker *k, enum verdict verdict)
+{
+    static const enum result results[] = {
+        [VERDICT_YES] = RESULT_OK,
+        [VERDICT_NO] = RESULT_LOST,
+        [VERDICT_LATE] = RESULT_LOST,
+        [VERDICT_UNKNOWN] = RESULT_UNKNOWN,
+        [VERDICT_FAULT] = RESULT_FAULT,
+        [VERDICT_CANCELLED] = RESULT_CANCELLED,
+    };
+    if (verdict == VERDICT_NO && k->operation == ACQUIRING)
+        return RESULT_NO;
+    return results[verdict];
+}
+
+/* What the result means for the lease. */
+static void settle_lease(struct world *w, struct worker *k)
+{
+    if (k->operation == EXTENDING) {
+        if (k->result == RESULT_LOST ||
+            (w->now >= k->deadline && guarded(GUARD_LAPSED))) {
+            k->result = RESULT_LOST;
+            k->deadline = 0;
+        } else if (k->result == RESULT_OK) {
+            k->deadline = later(k->deadline, k->machine.round.deadline);
+        }
+    } else if (k->result == RESULT_OK && k->operation == ACQUIRING) {
+        k->deadline = k->machine.acquire.deadline;
+    } else if (k->result == RESULT_OK && k->operation == ADOPTING) {
+        if (k->machine.round.deadline > w->now)
+            k->deadline = k->machine.round.deadline;
+        else
+            k->result = RESULT_LOST;
+    }
+}
+
+static void complete(struct world *w, struct worker *k, enum verdict verdict)
+{
+    note(w, "c%llu.%llu op %llu of n%llu t%llu ends:", verdicts[verdict],
+        k->process->index, k->index, k->operation, k->name, k->token);
+    k->result = result_of(k, verdict);
+    alarm_set(w, &k->timer, NEVER);
+    settle_lease(w, k);
+    life_completed(w, k);
+}
+
+/* ------------------------------------------------------------------ asking */
+
+static void send_verb(struct world *w, struct worker *k, unsigned server)
+{
+    static const enum message_kind kinds[] = {
+        [ACQUIRING] = MESSAGE_ACQUIRE,
+        [EXTENDING] = MESSAGE_EXTEND,
+        [RELEASING] = MESSAGE_RELEASE,
+        [ADOPTING] = MESSAGE_LOOK,
+    };
+    struct request *r = &k->request[server];
+    r->message = (struct message){.kind = kinds[k->operation],
+        .name = k->name,
+        .token = k->token,
+        .ttl_ms = k->operation == RELEASING ? w->setting.max_ttl_ms
+                                            : k->ttl_ms};
+    request_submit(w, r);
+}
+
+/* Carries out what the machine asks for until it asks no more. */
+static void run(struct world *w, struct worker *k)
+{
+    struct ask ask;
+    while (next_ask(k, &ask)) {
+        struct request *r = &k->request[ask.server];
+        switch (ask.kind) {
+        case ASK_TOKEN:
+            k->token = checker_token(w, k);
+            break;
+        case ASK_SEND:
+            send_verb(w, k, ask.server);
+            break;
+        case ASK_UNDO:
+            if (request_abandon(w, r, true))
+                withdrawn(k, ask.server);
+            break;
+        case ASK_LEAVE:
+            request_abandon(w, r, false);
+            break;
+        }
+    }
+    enum verdict verdict = verdict_of(k);
+    if (verdict == VERDICT_OPEN)
+        alarm_set(w, &k->timer, wake_of(k));
+    else
+        complete(w, k, verdict);
+}
+
+void worker_outcome(
+    struct world *w, struct request *r, const struct outcome *o)
+{
+    struct worker *k = r->worker;
+    r->unsure = o->kind == OUTCOME_FAULT && o->unsure;
+    if (k->life_state != LIFE_BUSY)
+        return; /* that operation is over */
+    struct outcome outcome = *o;
+    outcome.sent_at = r->sent_at;
+    if (k->operation == ACQUIRING)
+        acquire_outcome(&k->machine.acquire, r->server, &outcome, w->now);
+    else
+        round_outcome(&k->machine.round, r->server, &outcome, w->now);
+    run(w, k);
+}
+
+static void timer_rings(struct world *w, struct alarm *alarm)
+{
+    struct worker *k = list_entry(alarm, struct worker, timer);
+    if (w->now < k->process->paused_until) {
+        alarm_set(w, alarm, k->process->paused_until);
+        return;
+    }
+    if (k->operation == ACQUIRING)
+        acquire_tick(&k->machine.acquire, w->now);
+    else
+        round_tick(&k->machine.round, w->now);
+    run(w, k);
+    process_turn(w, k->process);
+}
+
+void worker_cancel(struct world *w, struct worker *k)
+{
+    note(w, "c%llu.%llu is cancelled", NULL, k->process->index, k->index);
+    if (k->operation == ACQUIRING)
+        acquire_cancel(&k->machine.acquire);
+    else
+        round_cancel(&k->machine.round);
+    run(w, k);
+}
+
+/* ---------------------------------------------------------------- starting */
+
+static uint64_t budget_of(const struct world *w, const struct worker *k)
+{
+    uint64_t usable = ms_to_ns(k->ttl_ms) -
+                      lease_drift_ns(k->ttl_ms, w->setting.drift_ppm);
+    uint64_t timeout = w->setting.timeout_ns;
+    if (w->options.servers == 1)
+        return earlier(timeout, usable);
+    uint64_t share = ms_to_ns(k->ttl_ms) / 20;
+    share = earlier(later(share, BUDGET_LEAST), BUDGET_MOST);
+    return earlier(earlier(share, usable / 2), timeout);
+}
+
+void worker_acquire(
+    struct world *w, struct worker *k, unsigned name, uint64_t wait_ns)
+{
+    struct acquire *a = &k->machine.acquire;
+    k->name = name;
+    k->operation = ACQUIRING;
+    k->began = w->now;
+    struct acquire_terms terms = {
+        .servers = w->options.servers,
+        .ttl_ms = k->ttl_ms,
+        .drift_ppm = w->setting.drift_ppm,
+        .budget_ns = budget_of(w, k),
+        .wait_until = deadline_after(w->now, wait_ns),
+        .end =
+            deadline_after(w->now, later(wait_ns, w->setting.timeout_ns)),
+    };
+    note(w, "c%llu.%llu acquires n%llu, ttl %llu", NULL, k->process->index,
+        k->index, name, k->ttl_ms);
+    backoff_init(&a->backoff, RETRY_FIRST, RETRY_MOST, roll(w, NEVER));
+    acquire_start(a, &terms, w->now);
+    run(w, k);
+}
+
+static void start_round(struct world *w, struct worker *k,
+    enum operation operation, enum round_kind kind, uint64_t end)
+{
+    struct round *r = &k->machine.round;
+    struct round_terms terms = {
+        .kind = kind,
+        .servers = w->options.servers,
+        .ttl_ms = k->ttl_ms,
+        .drift_ppm = w->setting.drift_ppm,
+        .end = end,
+    };
+    k->operation = operation;
+    note(w, "c%llu.%llu begins op %llu of n%llu t%llu", NULL,
+        k->process->index, k->index, operation, k->name, k->token);
+    backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MOST, roll(w, NEVER));
+    round_start(r, &terms, w->now);
+    run(w, k);
+}
+
+void worker_extend(struct world *w, struct worker *k)
+{
+    uint64_t end = w->now + w->setting.timeout_ns;
+    if (guarded(GUARD_LAPSED))
+        end = earlier(end, k->deadline);
+    start_round(w, k, EXTENDING, ROUND_EXTEND, end);
+}
+
+void worker_release(struct world *w, struct worker *k)
+{
+    k->deadline = 0;
+    start_round(w, k, RELEASING, ROUND_RELEASE, w->now + w->setting.timeout_ns);
+}
+
+void worker_adopt(
+    struct world *w, struct worker *k, unsigned name, uint64_t token)
+{
+    k->name = name;
+    k->token = token;
+    k->began = w->now;
+    start_round(w, k, ADOPTING, ROUND_ADOPT, w->now + w->setting.timeout_ns);
+}
+
+void worker_let_go(struct world *w, struct worker *k)
+{
+    struct message release = {.kind = MESSAGE_RELEASE,
+        .name = k->name,
+        .token = k->token,
+        .ttl_ms = w->setting.max_ttl_ms};
+    k->deadline = 0;
+    for (unsigned i = 0; i < w->options.servers; i++)
+        debt_incur(w, &k->process->link[i], &release, false);
+}
+
+/* --------------------------------------------------------------- processes */
+
+void process_turn(struct world *w, struct process *p)
+{
+    do {
+        struct list *node;
+        while ((node = list_pop(&p->failed))) {
+            struct request *r = list_entry(node, struct request, node);
+            r->state = REQUEST_IDLE;
+            worker_outcome(w, r,
+                &(struct outcome){.kind = OUTCOME_FAULT,
+                    .fault = r->fault,
+                    .unsure = r->unsure,
+                    .left_ms = LEFT_UNKNOWN});
+        }
+        for (unsigned i = 0; i < w->options.servers; i++)
+            link_step(w, &p->link[i]);
+    } while (!list_empty(&p->failed));
+}
+
+static void reborn(struct world *w, struct alarm *alarm)
+{
+    struct process *p = list_entry(alarm, struct process, reborn);
+    unsigned index = p->index;
+    uint64_t life = p->life;
+    alarm_end(w, &p->reborn);
+    process_start(w, p, index);
+    p->life = life + 1;
+}
+
+void process_start(struct world *w, struct process *p, unsigned index)
+{
+    *p = (struct process){.index = index, .alive = true};
+    list_init(&p->failed);
+    alarm_init(w, &p->reborn, reborn);
+    for (unsigned i = 0; i < w->options.servers; i++)
+        link_start(w, p, i);
+    for (unsigned i = 0; i < w->setting.workers; i++) {
+        struct worker *k = &p->worker[i];
+        k->process = p;
+        k->index = i;
+        for (unsigned s = 0; s < w->options.servers; s++) {
+            k->request[s].worker = k;
+            k->request[s].server = s;
+        }
+        alarm_init(w, &k->timer, timer_rings);
+        life_start(w, k);
+    }
+}
+
+/* Closes what is open; the kernel still delivers what was sent. */
+static void leave_all(struct world *w, struct process *p)
+{
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        struct link *l = &p->link[i];
+        if (l->conn)
+            conn_leave(w, l->conn, w->setting.linger_ns);
+        link_end(w, l);
+    }
+    for (unsigned i = 0; i < w->setting.workers; i++) {
+        alarm_end(w, &p->worker[i].timer);
+        alarm_end(w, &p->worker[i].life);
+    }
+}
+
+void process_end(struct world *w, struct process *p)
+{
+    if (p->alive)
+        leave_all(w, p);
+    alarm_end(w, &p->reborn);
+}
+
+void process_die(struct world *w, struct process *p, uint64_t away)
+{
+    note(w, "c%llu dies", NULL, p->index);
+    leave_all(w, p);
+    p->alive = false;
+    p->paused_until = 0;
+    for (unsigned i = 0; i < w->setting.workers; i++)
+        p->worker[i].holding = false;
+    alarm_set(w, &p->reborn, w->now + away);
+}
