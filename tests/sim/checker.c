@@ -201,6 +201,9 @@ void checker_handed(
     struct world *w, uint64_t token, const struct worker *heir)
 {
     struct token *t = facts_of(w, token);
+    /* Where the token does not stand yet it may come later, on a connection
+     * that the heir knows nothing of. */
+    t->strayed |= ~t->set;
     t->process = heir->process->index;
     t->life = heir->process->life;
 }
@@ -234,4 +237,10 @@ void checker_leaks(struct world *w)
                     (unsigned long long)token, n, i);
         }
     }
+}
+
+void checker_stands_still(struct world *w)
+{
+    broken(w, I14, "it is %llu ns, again and again",
+        (unsigned long long)w->now);
 }

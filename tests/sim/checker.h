@@ -13,6 +13,7 @@
  *   I8  what is reported is true: a fault has not been applied by a quorum, a
  *       release that succeeded has deleted at a quorum, and what a client
  *       knows to be undone is never set again
+ *   I14 nobody turns round and round while time stands still
  */
 #ifndef NXLOCK_SIM_CHECKER_H
 #define NXLOCK_SIM_CHECKER_H
@@ -28,7 +29,7 @@ struct worker;
 struct message;
 struct model_server;
 
-enum invariant { I1 = 1, I2 = 2, I3 = 3, I4 = 4, I5 = 5, I8 = 8 };
+enum invariant { I1 = 1, I2 = 2, I3 = 3, I4 = 4, I5 = 5, I8 = 8, I14 = 14 };
 #define INVARIANT(i) (1u << (i))
 #define ALL_INVARIANTS (~0u)
 
@@ -86,5 +87,7 @@ void checker_handed(
 
 void checker_orphans(struct world *w); /* all debts are paid */
 void checker_leaks(struct world *w);   /* max_ttl + 1 s have passed */
+
+void checker_stands_still(struct world *w);
 
 #endif

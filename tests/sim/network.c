@@ -123,7 +123,8 @@ static void breaks(struct world *w, struct alarm *alarm)
     struct conn *c = list_entry(alarm, struct conn, breaks);
     struct process *p = c->link->process;
     if (w->now < p->paused_until || !list_empty(&c->down.messages)) {
-        alarm_set(w, alarm, later(p->paused_until, c->down.last + 1));
+        uint64_t read = later(c->down.last, p->paused_until);
+        alarm_set(w, alarm, later(w->now, read) + 1);
         return;
     }
     link_lost(w, c->link, 0);

@@ -9,6 +9,7 @@
 
 #define BEGINNING (UINT64_C(1000) * MS)
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
+#define TURNS_MOST 100000 /* without time passing */
 #define AFTER_ALL (1000 * MS)
 
 /* --------------------------------------------------------- time and chance */
@@ -53,6 +54,9 @@ static bool step(struct world *w, uint64_t end)
     uint64_t at = timers_next(&w->timers);
     if (at > end)
         return false;
+    w->turns = at > w->now ? 0 : w->turns + 1;
+    if (w->turns == TURNS_MOST)
+        checker_stands_still(w);
     w->now = later(w->now, at);
     struct timer *timer = timers_due(&w->timers, w->now);
     struct alarm *alarm = list_entry(timer, struct alarm, timer);

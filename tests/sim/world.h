@@ -54,6 +54,7 @@ struct world {
     struct model_server server[MAX_SERVERS];
     struct process process[PROCESSES_MAX];
     bool stopping;
+    unsigned turns; /* alarms since time has passed */
     uint64_t grants, strays;
 };
 
