@@ -107,7 +107,7 @@ void checker_rewound(struct world *w, struct model_server *s)
         if (token == 0)
             continue;
         facts_of(w, token)->left = true;
-        facts_of(w, token)->settled &= ~(1u << s->index);
+        facts_of(w, token)->strayed |= 1u << s->index;
     }
 }
 

@@ -104,6 +104,7 @@ struct worker {
     struct alarm life;  /* what it does next, of itself */
     enum { LIFE_IDLE, LIFE_BUSY, LIFE_HANDED, LIFE_HOLDS } life_state;
     unsigned extends_left;
+    uint64_t released; /* the last token that was, for certain; 0: none */
 };
 
 struct process {
@@ -128,6 +129,8 @@ void request_fail(struct request *r, enum fault fault, bool unsure);
 void link_heard(struct world *w, struct link *l, const struct message *m);
 /* The connection is over; what was sent may arrive until linger is over. */
 void link_lost(struct world *w, struct link *l, uint64_t linger);
+/* The token is wanted again; false: its deletion may be on the way. */
+bool link_forgive(struct link *l, uint64_t token);
 /* Connects, sends what is due, sets the alarm. */
 void link_step(struct world *w, struct link *l);
 void link_push_slot(struct link *l, struct slot slot);

@@ -131,3 +131,20 @@ uint64_t debts_due(struct world *w, struct link *l)
     }
     return at;
 }
+
+bool link_forgive(struct link *l, uint64_t token)
+{
+    bool none_left = true;
+    struct list *node = l->debts.next, *next;
+    for (; node != &l->debts; node = next) {
+        next = node->next;
+        struct debt *d = list_entry(node, struct debt, node);
+        if (d->message.token != token)
+            continue;
+        if (!d->sent && d->until != NEVER)
+            debt_free(d);
+        else
+            none_left = false;
+    }
+    return none_left;
+}

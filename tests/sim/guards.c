@@ -23,6 +23,7 @@ static const struct {
     {"debts", &guard_off[GUARD_DEBTS]},
     {"kill", &guard_off[GUARD_KILL]},
     {"restarts", &sim_guard_off[SIM_GUARD_RESTARTS]},
+    {"adopt", &sim_guard_off[SIM_GUARD_ADOPT]},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE]},
     {"write-back", &sim_guard_off[SIM_GUARD_WRITE_BACK]},
     {"fence-floor", &sim_guard_off[SIM_GUARD_FENCE_FLOOR]},

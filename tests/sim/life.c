@@ -88,6 +88,7 @@ static void told(struct world *w, struct worker *k)
     if (k->operation == EXTENDING) {
         told_extended(w, k);
     } else if (k->operation == RELEASING) {
+        k->released = k->result == RESULT_OK ? k->token : 0;
         rest(w, k);
     } else {
         if (k->operation == ADOPTING && k->result != RESULT_OK)
@@ -114,6 +115,11 @@ static void begin(struct world *w, struct worker *k)
         0, 50 * MS, 500 * MS, 3000 * MS, NEVER};
     uint64_t wait = waits[roll(w, 5)];
     k->life_state = LIFE_BUSY;
+    if (k->released != 0 && chance(w, 15)) { /* it should find it gone */
+        sleep_until(w, k, NEVER);
+        worker_adopt(w, k, k->name, k->released);
+        return;
+    }
     k->ttl_ms = (uint32_t)roll_from(
         w, w->setting.min_ttl_ms, w->setting.max_ttl_ms);
     if (wait == NEVER) /* somebody gives up in the end */

@@ -245,16 +245,22 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
 
 /* ------------------------------------------------------------------ acting */
 
-/* These count a server's word for what it did not tell before. */
-static bool asks_for_vote(const struct message *m)
+/* Does its answer count? An acquire asks for a vote, and so does an adoption:
+ * a server that came back with older data may have forgotten that the token
+ * was released. To extend is only to count on what one holds already. */
+static bool counts(const struct world *w, const struct link *l,
+    const struct message *m)
 {
-    return m->kind == MESSAGE_ACQUIRE || m->kind == MESSAGE_LOOK;
+    if (standing_votes(&l->standing, w->now))
+        return true;
+    if (m->kind == MESSAGE_ACQUIRE)
+        return !guarded_here(SIM_GUARD_RESTARTS);
+    return m->kind != MESSAGE_LOOK || !guarded_here(SIM_GUARD_ADOPT);
 }
 
 static void send_request(struct world *w, struct link *l, struct request *r)
 {
-    if (asks_for_vote(&r->message) && guarded_here(SIM_GUARD_RESTARTS) &&
-        !standing_votes(&l->standing, w->now)) {
+    if (!counts(w, l, &r->message)) {
         request_fail(r, FAULT_RETRY, false);
         return;
     }

@@ -101,11 +101,15 @@ static bool crash(struct world *w, enum restart how)
     struct model_server *s = some_server(w);
     if (!s)
         return false;
-    if (how == RESTART_REWOUND && chance(w, 50)) {
-        s->saved = s->data; /* for a later one */
-        return false;
+    uint64_t away =
+        roll_from(w, 2 * MS, chance(w, 50) ? 30 * MS : 1500 * MS);
+    if (!chance(w, 25)) {
+        server_crash(w, s, how, away);
+        return true;
     }
-    server_crash(w, s, how, roll_from(w, 5 * MS, 1500 * MS));
+    for (unsigned i = 0; i < w->options.servers; i++) /* a power cut */
+        if (!w->server[i].down)
+            server_crash(w, &w->server[i], how, away);
     return true;
 }
 
@@ -216,6 +220,9 @@ static void rings(struct world *w, struct alarm *alarm)
     enum trouble trouble = (enum trouble)roll(w, TROUBLES);
     if (w->stopping || !(w->faults.allowed & 1u << trouble))
         return;
+    bool save = chance(w, 30); /* what a rewound server comes back with */
+    for (unsigned i = 0; save && i < w->options.servers; i++)
+        w->server[i].saved = w->server[i].data;
     note(w, "trouble:", names[trouble], 0);
     if (!strike(w, trouble))
         return;

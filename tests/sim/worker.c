@@ -86,7 +86,10 @@ static void settle_lease(struct world *w, struct worker *k)
     } else if (k->result == RESULT_OK && k->operation == ACQUIRING) {
         k->deadline = k->machine.acquire.deadline;
     } else if (k->result == RESULT_OK && k->operation == ADOPTING) {
-        if (k->machine.round.deadline > w->now)
+        bool stays = true;
+        for (unsigned i = 0; i < w->options.servers; i++)
+            stays &= link_forgive(&k->process->link[i], k->token);
+        if (stays && k->machine.round.deadline > w->now)
             k->deadline = k->machine.round.deadline;
         else
             k->result = RESULT_LOST;

@@ -6,6 +6,7 @@
 #include "sim/world.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define BEGINNING (UINT64_C(1000) * MS)
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
@@ -196,6 +197,7 @@ struct report world_run(const struct options *options, FILE *out)
     report.broken = w->checker.broken;
     report.grants = w->grants;
     report.troubles = w->faults.happened;
+    memcpy(report.each, w->faults.each, sizeof report.each);
     report.strays = w->strays;
     report.hash = w->history.hash;
     report.steps = w->history.steps;

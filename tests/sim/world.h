@@ -62,6 +62,7 @@ struct report {
     unsigned broken; /* the invariant; 0: none */
     bool too_few;    /* grants or troubles, within its time */
     uint64_t grants, troubles, strays, hash, steps, virtual_ns;
+    uint64_t each[TROUBLES];
 };
 
 /* Plays a world. What went wrong is printed to out (NULL: not at all). */
