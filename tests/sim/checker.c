@@ -125,6 +125,7 @@ void checker_ended(struct world *w, const struct worker *k)
 {
     const struct token *t = facts_of(w, k->token);
     unsigned quorum = quorum_of(w->options.servers);
+    checker_orphans(w);
     if (k->operation == ACQUIRING && k->result == RESULT_FAULT &&
         count_bits(t->set) >= quorum)
         broken(w, I8, "c%u.%u: the fault of t%llu was applied",
@@ -208,7 +209,22 @@ void checker_handed(
     t->life = heir->process->life;
 }
 
-/* ---------------------------------------------------------------- at the end */
+/* ------------------------------------------------------------ now and then */
+
+static bool wanted(const struct world *w, const struct process *p,
+    unsigned server, uint64_t token)
+{
+    for (unsigned i = 0; i < w->setting.workers; i++) {
+        const struct worker *k = &p->worker[i];
+        if (k->token == token && k->life_state != LIFE_IDLE)
+            return true;
+    }
+    const struct list *debts = &p->link[server].debts;
+    for (struct list *n = debts->next; n != debts; n = n->next)
+        if (list_entry(n, struct debt, node)->message.token == token)
+            return true;
+    return false;
+}
 
 void checker_orphans(struct world *w)
 {
@@ -218,7 +234,8 @@ void checker_orphans(struct world *w)
             const struct token *t = facts_of(w, token);
             const struct process *p = &w->process[t->process];
             bool died = !p->alive || p->life != t->life;
-            if (token != 0 && !died && !t->left && !(t->strayed & 1u << i))
+            if (token != 0 && !died && !t->left &&
+                !(t->strayed & 1u << i) && !wanted(w, p, i, token))
                 broken(w, I5, "t%llu of n%u stands at s%u, and nobody cares",
                     (unsigned long long)token, n, i);
         }

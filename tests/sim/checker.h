@@ -8,8 +8,9 @@
  *   I2  fencing numbers grow from grant to grant, also where I1 is broken
  *   I3  a deadline is not later than sent + ttl - drift at a quorum
  *   I4  nobody removes another one's key
- *   I5  when all have stopped every key is gone within max_ttl + 1 s; and as
- *       soon as all debts are paid none stands but what its owner left
+ *   I5  when all have stopped every key is gone within max_ttl + 1 s; and at
+ *       any time somebody works with each token that stands, or owes its
+ *       deletion, unless its owner died or left it to its ttl
  *   I8  what is reported is true: a fault has not been applied by a quorum, a
  *       release that succeeded has deleted at a quorum, and what a client
  *       knows to be undone is never set again
@@ -83,10 +84,10 @@ void checker_left(struct world *w, uint64_t token);
 void checker_handed(
     struct world *w, uint64_t token, const struct worker *heir);
 
-/* ---------------------------------------------------------------- at the end */
+/* ------------------------------------------------------------ now and then */
 
-void checker_orphans(struct world *w); /* all debts are paid */
-void checker_leaks(struct world *w);   /* max_ttl + 1 s have passed */
+void checker_orphans(struct world *w);
+void checker_leaks(struct world *w); /* max_ttl + 1 s after the end */
 
 void checker_stands_still(struct world *w);
 

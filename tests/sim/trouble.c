@@ -223,6 +223,7 @@ static void rings(struct world *w, struct alarm *alarm)
     bool save = chance(w, 30); /* what a rewound server comes back with */
     for (unsigned i = 0; save && i < w->options.servers; i++)
         w->server[i].saved = w->server[i].data;
+    checker_orphans(w);
     note(w, "trouble:", names[trouble], 0);
     if (!strike(w, trouble))
         return;

@@ -138,37 +138,12 @@ static void stop(struct world *w)
     }
 }
 
-static bool quiet(const struct world *w)
-{
-    for (unsigned i = 0; i < w->setting.processes; i++) {
-        const struct process *p = &w->process[i];
-        for (unsigned j = 0; p->alive && j < w->options.servers; j++)
-            if (!list_empty(&p->link[j].debts))
-                return false;
-        for (unsigned j = 0; p->alive && j < w->setting.workers; j++)
-            if (p->worker[j].life_state != LIFE_IDLE)
-                return false;
-    }
-    for (unsigned i = 0; i < w->options.servers; i++) {
-        const struct list *conns = &w->server[i].conns;
-        for (struct list *n = conns->next; n != conns; n = n->next)
-            if (!list_empty(&list_entry(n, struct conn, node)->up.messages))
-                return false;
-    }
-    return true;
-}
-
 static void clean_up(struct world *w)
 {
     uint64_t longest = ms_to_ns(w->setting.max_ttl_ms);
     uint64_t end = w->now + longest + longest / 100 + AFTER_ALL;
-    bool seen_quiet = false;
-    do {
-        if (!seen_quiet && quiet(w)) {
-            seen_quiet = true;
-            checker_orphans(w);
-        }
-    } while (!w->checker.broken && step(w, end));
+    while (step(w, end))
+        checker_orphans(w);
     if (w->checker.broken)
         return;
     w->now = end;
