@@ -161,6 +161,25 @@ static void check_deadline(struct world *w, const struct worker *k)
             k->index, (unsigned long long)k->token);
 }
 
+/* Two that were both believed in have no order but the servers'; their
+ * numbers differ all the same. */
+static void check_fence(struct world *w, const struct worker *k)
+{
+    struct fences *f = &w->checker.fences[k->name];
+    bool skewed = w->options.troubles & 1u << TROUBLE_SKEW;
+    size_t first = f->count > FENCES_KEPT ? f->count - FENCES_KEPT : 0;
+    for (size_t i = first; i < f->count; i++) {
+        uint64_t number = f->of[i % FENCES_KEPT].number;
+        bool before = !skewed || f->of[i % FENCES_KEPT].told_at < k->began;
+        if (before ? number >= k->fence : number == k->fence)
+            broken(w, I2, "n%u: fence %llu comes after %llu", k->name,
+                (unsigned long long)k->fence, (unsigned long long)number);
+    }
+    f->of[f->count % FENCES_KEPT].number = k->fence;
+    f->of[f->count++ % FENCES_KEPT].told_at = w->now;
+    w->fences++;
+}
+
 void checker_granted(struct world *w, struct worker *k)
 {
     note(w, "c%llu.%llu holds n%llu t%llu for %llu ns", NULL,
@@ -170,6 +189,8 @@ void checker_granted(struct world *w, struct worker *k)
     check_deadline(w, k);
     if (k->operation != EXTENDING)
         w->grants++;
+    if (k->operation == ACQUIRING && k->fence != 0)
+        check_fence(w, k);
 }
 
 void checker_settled(struct world *w, unsigned server, uint64_t token)

@@ -5,7 +5,8 @@
  *
  *   I1  two tokens of one name are never believed in at once: from when the
  *       caller is told, until the deadline or until a release is begun
- *   I2  fencing numbers grow from grant to grant, also where I1 is broken
+ *   I2  fencing numbers grow from grant to grant; where clocks break I1, from
+ *       each grant to all that were called for after it was told
  *   I3  a deadline is not later than sent + ttl - drift at a quorum
  *   I4  nobody removes another one's key
  *   I5  when all have stopped every key is gone within max_ttl + 1 s; and at
@@ -24,11 +25,11 @@
 #include <stdint.h>
 
 #include "core/machine.h"
+#include "sim/server.h"
 
 struct world;
 struct worker;
 struct message;
-struct model_server;
 
 enum invariant { I1 = 1, I2 = 2, I3 = 3, I4 = 4, I5 = 5, I8 = 8, I14 = 14 };
 #define INVARIANT(i) (1u << (i))
@@ -44,14 +45,22 @@ struct token {
     uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
 };
 
+/* The latest grants of a name, for I2. */
+#define FENCES_KEPT 64
+struct fences {
+    size_t count;
+    struct {
+        uint64_t number, told_at;
+    } of[FENCES_KEPT];
+};
+
 struct checker {
     unsigned checked; /* invariants, as a mask */
     struct token *token;
     size_t tokens, room; /* [0] is no token */
     unsigned broken;     /* the invariant; 0: none so far */
     char why[200];
-    /* Of each name: the numbers given, for I2. */
-    uint64_t *fence;
+    struct fences fences[NAMES_MAX];
 };
 
 void checker_start(struct world *w);

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/verb.h"
 #include "core/acquire.h"
+#include "core/fence.h"
 #include "core/round.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
@@ -77,7 +78,14 @@ struct link {
     struct alarm alarm;
 };
 
-enum operation { DOING_NOTHING, ACQUIRING, EXTENDING, RELEASING, ADOPTING };
+enum operation {
+    DOING_NOTHING,
+    ACQUIRING,
+    FENCING, /* the acquire's second half */
+    EXTENDING,
+    RELEASING,
+    ADOPTING
+};
 
 /* The results of the library's calls. */
 enum result { RESULT_OK, RESULT_NO, RESULT_LOST, RESULT_UNKNOWN, RESULT_FAULT,
@@ -90,6 +98,7 @@ struct worker {
     union {
         struct acquire acquire;
         struct round round;
+        struct fence fence;
     } machine;
     enum result result;
     unsigned name;
@@ -97,7 +106,8 @@ struct worker {
     uint32_t ttl_ms;
     uint64_t deadline; /* the lease's; 0: none */
     uint64_t began;    /* the acquire was called */
-    uint64_t fence;    /* of the grant */
+    uint64_t number[MAX_SERVERS]; /* given with the present round's votes */
+    uint64_t fence;               /* of the grant; 0: none was asked for */
     bool holding;      /* it was told OK, and has not let go since */
     struct request request[MAX_SERVERS];
     struct alarm timer; /* the machine's */

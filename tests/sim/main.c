@@ -119,13 +119,14 @@ static void print_replay(const struct arguments *a, uint64_t seed)
 
 static int play(struct arguments *a)
 {
-    uint64_t grants = 0, troubles = 0, steps = 0, strays = 0, hash = 0;
+    uint64_t grants = 0, fences = 0, troubles = 0, steps = 0, strays = 0, hash = 0;
     uint64_t failed = 0, too_few = 0;
     clock_t began = clock();
     for (uint64_t seed = a->from;; seed++) {
         a->options.seed = seed;
         struct report r = world_run(&a->options, failed ? NULL : stdout);
         grants += r.grants;
+        fences += r.fences;
         troubles += r.troubles;
         steps += r.steps;
         strays += r.strays;
@@ -140,11 +141,11 @@ static int play(struct arguments *a)
             break;
     }
     uint64_t count = a->to - a->from + 1;
-    printf("%u servers, seeds %llu-%llu: %llu grants, %llu troubles, "
-           "%llu strays, %llu steps, %.2f ms each; hash %016llx\n",
+    printf("%u servers, seeds %llu-%llu: %llu grants, %llu fences, "
+           "%llu troubles, %llu strays, %llu steps, %.2f ms each; hash %016llx\n",
         a->options.servers, (unsigned long long)a->from,
         (unsigned long long)a->to, (unsigned long long)grants,
-        (unsigned long long)troubles, (unsigned long long)strays,
+        (unsigned long long)fences, (unsigned long long)troubles, (unsigned long long)strays,
         (unsigned long long)steps,
         (double)(clock() - began) * 1000 / CLOCKS_PER_SEC / (double)count,
         (unsigned long long)hash);

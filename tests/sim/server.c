@@ -11,6 +11,7 @@
 #include "sim/world.h"
 
 #define DAY_MS (INT64_C(86400000))
+#define EPOCH (20000 * DAY_MS * (int64_t)MS) /* wall time when now is 0 */
 
 static int64_t clock_ns(const struct world *w, struct model_server *s)
 {
@@ -31,6 +32,11 @@ uint64_t server_uptime_s(const struct world *w, struct model_server *s)
     int64_t now_s = server_clock_ms(w, s) / 1000;
     int64_t then_s = s->started_ms / 1000;
     return now_s > then_s ? (uint64_t)(now_s - then_s) : 0;
+}
+
+int64_t server_clock_error(const struct world *w, struct model_server *s)
+{
+    return clock_ns(w, s) - EPOCH - (int64_t)w->now;
 }
 
 void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns)
@@ -72,8 +78,7 @@ void server_start(struct world *w, struct model_server *s, unsigned index)
     *s = (struct model_server){.index = index, .clock_at = w->now};
     list_init(&s->conns);
     alarm_init(w, &s->up_again, up_again);
-    /* Its time of day differs from that of the others. */
-    s->clock_ns = (20000 * DAY_MS + (int64_t)roll(w, 120000)) * (int64_t)MS;
+    s->clock_ns = EPOCH + (int64_t)w->now;
     new_process(w, s);
     s->started_ms -= DAY_MS;
 }
@@ -149,6 +154,8 @@ static void acquire_here(
     m->number = next_fence(w, s, m->name);
     m->outcome.kind = OUTCOME_GRANTED;
     checker_set(w, s, m);
+    if (chance(w, 10))
+        s->saved = s->data;
 }
 
 static void extend_here(

@@ -56,6 +56,8 @@ void server_end(struct world *w, struct model_server *s);
 /* Whole milliseconds, as it stores and compares times. */
 int64_t server_clock_ms(const struct world *w, struct model_server *s);
 uint64_t server_uptime_s(const struct world *w, struct model_server *s);
+/* ns before (+) or behind the true time of day */
+int64_t server_clock_error(const struct world *w, struct model_server *s);
 void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns);
 
 /* The token that stands there now; 0: none. */

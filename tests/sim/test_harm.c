@@ -28,22 +28,29 @@ static uint64_t first_broken(unsigned servers, const char *faults,
     return 0;
 }
 
-static void assert_harm(
-    const char *guard, unsigned servers, enum invariant which)
+static void assert_harm_with(const char *faults, const char *guard,
+    unsigned servers, enum invariant which)
 {
     guards_turn_on();
     assert_true(guard_turn_off(guard));
-    uint64_t seed = first_broken(servers, "clean", which, MOST_SEEDS);
+    uint64_t seed = first_broken(servers, faults, which, MOST_SEEDS);
     guards_turn_on();
     print_message("%u servers without %s: seed %llu breaks I%u\n", servers,
         guard, (unsigned long long)seed, which);
     assert_true(seed != 0);
     uint64_t clean = seed > 200 ? 200 : seed;
-    assert_true(first_broken(servers, "clean", which, clean) == 0);
+    assert_true(first_broken(servers, faults, which, clean) == 0);
     struct options options = OPTIONS_INIT;
     options.servers = servers;
     options.seed = seed;
+    assert_true(troubles_parse(faults, &options.troubles));
     assert_true(world_run(&options, stderr).broken == 0);
+}
+
+static void assert_harm(
+    const char *guard, unsigned servers, enum invariant which)
+{
+    assert_harm_with("clean", guard, servers, which);
 }
 
 static void test_two_holders(void **state)
@@ -58,7 +65,7 @@ static void test_two_holders(void **state)
     }
     assert_harm("send-time", 1, I1);
     assert_harm("fresh-token", 1, I1);
-    assert_harm("adopt", 1, I1);
+    assert_harm_with("rewind", "adopt", 1, I1);
 }
 
 static void test_deadlines(void **state)

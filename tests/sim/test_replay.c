@@ -59,7 +59,7 @@ static void test_names(void **state)
     unsigned mask;
     assert_true(troubles_parse("cut,wipe", &mask));
     assert_int_equal(mask, 1u << TROUBLE_CUT | 1u << TROUBLE_WIPE);
-    assert_true(troubles_parse("clean,skew", &mask));
+    assert_true(troubles_parse("clean,skew,apart", &mask));
     assert_int_equal(mask, (1u << TROUBLES) - 1);
     assert_true(troubles_parse("none", &mask));
     assert_int_equal(mask, 0);

@@ -9,6 +9,8 @@
 
 #include "sim/world.h"
 
+#define FAR_OFF ((int64_t)(400 * MS))
+
 static const char *const names[TROUBLES] = {
     [TROUBLE_SLOW] = "slow",
     [TROUBLE_CUT] = "cut",
@@ -23,6 +25,7 @@ static const char *const names[TROUBLES] = {
     [TROUBLE_DEATH] = "death",
     [TROUBLE_CANCEL] = "cancel",
     [TROUBLE_SKEW] = "skew",
+    [TROUBLE_APART] = "apart",
 };
 
 const char *trouble_name(enum trouble trouble)
@@ -113,19 +116,30 @@ static bool crash(struct world *w, enum restart how)
     return true;
 }
 
+/* Each clock goes wrong at its own rate until it is far off; then the rate is
+ * such that it comes back. So they differ by less than a quarantine lasts. */
+static void set_rate(struct world *w, struct model_server *s)
+{
+    int64_t error = server_clock_error(w, s), rate = (int64_t)roll(w, 9900);
+    bool slower = error > FAR_OFF || (error > -FAR_OFF && chance(w, 50));
+    s->rate_ppm = slower ? -rate : rate;
+}
+
 /* Backwards as it pleases; forwards by less than what the 2 ms of a lease's
  * drift leave beside two roundings, and not twice in the life of a key. */
 static bool step_clock(struct world *w)
 {
     struct model_server *s = &w->server[roll(w, w->options.servers)];
     uint64_t rest = 2 * ms_to_ns(w->setting.max_ttl_ms);
+    int64_t room = FAR_OFF + server_clock_error(w, s);
+    set_rate(w, s);
     if (w->now < s->stepped_at + rest)
         return false;
     s->stepped_back_ms = 0;
-    if (chance(w, 50))
-        server_step_clock(w, s, (int64_t)roll(w, 9 * MS / 10));
+    if (room > 0 && chance(w, 50))
+        server_step_clock(w, s, -(int64_t)roll(w, (uint64_t)room));
     else
-        server_step_clock(w, s, -(int64_t)roll(w, 1000 * MS));
+        server_step_clock(w, s, (int64_t)roll(w, 9 * MS / 10));
     return true;
 }
 
@@ -203,6 +217,7 @@ static bool strike(struct world *w, enum trouble trouble)
         return cancel(w);
     case TROUBLE_SKEW:
         return skew(w);
+    case TROUBLE_APART: /* from the beginning */
     case TROUBLES:
         break;
     }
@@ -220,9 +235,6 @@ static void rings(struct world *w, struct alarm *alarm)
     enum trouble trouble = (enum trouble)roll(w, TROUBLES);
     if (w->stopping || !(w->faults.allowed & 1u << trouble))
         return;
-    bool save = chance(w, 30); /* what a rewound server comes back with */
-    for (unsigned i = 0; save && i < w->options.servers; i++)
-        w->server[i].saved = w->server[i].data;
     checker_orphans(w);
     note(w, "trouble:", names[trouble], 0);
     if (!strike(w, trouble))
@@ -240,7 +252,9 @@ void troubles_start(struct world *w)
     for (unsigned i = 0; i < w->options.servers; i++) {
         struct model_server *s = &w->server[i];
         if (w->faults.allowed & 1u << TROUBLE_CLOCK)
-            s->rate_ppm = (int64_t)roll_from(w, 0, 19800) - 9900;
+            set_rate(w, s);
+        if (w->faults.allowed & 1u << TROUBLE_APART)
+            server_step_clock(w, s, (int64_t)roll(w, 120 * NS_PER_S));
     }
 }
 

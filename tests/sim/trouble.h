@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What goes wrong, and when. The clean ones must not break an invariant,
- * whatever their number; skew is what no lock on servers' clocks can bear.
+ * whatever their number. The last two are not clean: no lock on servers'
+ * clocks can bear skew, and no fence a server that forgets while they are
+ * apart.
  */
 #ifndef NXLOCK_SIM_TROUBLE_H
 #define NXLOCK_SIM_TROUBLE_H
@@ -20,11 +22,12 @@ enum trouble {
     TROUBLE_REWIND, /* ... with older data */
     TROUBLE_HANG,   /* a server stands still, connections open */
     TROUBLE_REFUSE, /* a server answers with errors */
-    TROUBLE_CLOCK,  /* servers' rates within the allowance, steps back */
+    TROUBLE_CLOCK,  /* wrong rates within the allowance, steps back */
     TROUBLE_PAUSE,  /* a client stands still */
     TROUBLE_DEATH,  /* a client dies */
     TROUBLE_CANCEL, /* a caller gives up */
     TROUBLE_SKEW,   /* a server's clock is stepped forward */
+    TROUBLE_APART,  /* servers' times of day differ by minutes */
     TROUBLES
 };
 

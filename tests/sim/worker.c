@@ -5,6 +5,8 @@
  * sent; every ask is carried out before the verdict is read; an operation
  * ends exactly once.
  */
+#include <string.h>
+
 #include "base/guard.h"
 #include "core/lease.h"
 #include "sim/client.h"
@@ -27,32 +29,61 @@ static const char *const verdicts[] = {
     [VERDICT_CANCELLED] = "cancelled",
 };
 
-/* ------------------------------------------------ the two machines as one */
+/* ---------------------------------------------- the three machines as one */
 
 static bool next_ask(struct worker *k, struct ask *ask)
 {
-    return k->operation == ACQUIRING ? acquire_next(&k->machine.acquire, ask)
-                                     : round_next(&k->machine.round, ask);
+    if (k->operation == ACQUIRING)
+        return acquire_next(&k->machine.acquire, ask);
+    if (k->operation == FENCING)
+        return fence_next(&k->machine.fence, ask);
+    return round_next(&k->machine.round, ask);
 }
 
 static enum verdict verdict_of(const struct worker *k)
 {
-    return k->operation == ACQUIRING ? acquire_verdict(&k->machine.acquire)
-                                     : round_verdict(&k->machine.round);
+    if (k->operation == ACQUIRING)
+        return acquire_verdict(&k->machine.acquire);
+    if (k->operation == FENCING)
+        return fence_verdict(&k->machine.fence);
+    return round_verdict(&k->machine.round);
 }
 
 static uint64_t wake_of(const struct worker *k)
 {
-    return k->operation == ACQUIRING ? acquire_wake(&k->machine.acquire)
-                                     : round_wake(&k->machine.round);
+    if (k->operation == ACQUIRING)
+        return acquire_wake(&k->machine.acquire);
+    if (k->operation == FENCING)
+        return fence_wake(&k->machine.fence);
+    return round_wake(&k->machine.round);
 }
 
 static void withdrawn(struct worker *k, unsigned server)
 {
     if (k->operation == ACQUIRING)
         acquire_withdrawn(&k->machine.acquire, server);
-    else
+    else if (k->operation != FENCING) /* which undoes nothing */
         round_withdrawn(&k->machine.round, server);
+}
+
+static void tick(struct worker *k, uint64_t now)
+{
+    if (k->operation == ACQUIRING)
+        acquire_tick(&k->machine.acquire, now);
+    else if (k->operation == FENCING)
+        fence_tick(&k->machine.fence, now);
+    else
+        round_tick(&k->machine.round, now);
+}
+
+static void cancel(struct worker *k)
+{
+    if (k->operation == ACQUIRING)
+        acquire_cancel(&k->machine.acquire);
+    else if (k->operation == FENCING)
+        fence_cancel(&k->machine.fence);
+    else
+        round_cancel(&k->machine.round);
 }
 
 /* -------------------------------------------------------------- completing */
@@ -96,6 +127,36 @@ static void settle_lease(struct world *w, struct worker *k)
     }
 }
 
+static void run(struct world *w, struct worker *k);
+
+/* The acquire has been granted; its fence has to be made to count. */
+static void begin_fence(struct world *w, struct worker *k)
+{
+    struct fence_terms terms = {.servers = w->options.servers,
+        .end = earlier(k->deadline, w->now + w->setting.timeout_ns)};
+    memcpy(terms.number, k->number, sizeof terms.number);
+    k->operation = FENCING;
+    fence_start(&k->machine.fence, &terms);
+    k->fence = k->machine.fence.number;
+    run(w, k);
+}
+
+static bool wants_fence(const struct world *w, const struct worker *k)
+{
+    return w->setting.fences && k->operation == ACQUIRING &&
+           k->result == RESULT_OK;
+}
+
+/* Without its second half the first one must not stay. */
+static void settle_fence(struct world *w, struct worker *k)
+{
+    k->operation = ACQUIRING;
+    if (k->result == RESULT_OK)
+        return;
+    k->fence = 0;
+    worker_let_go(w, k);
+}
+
 static void complete(struct world *w, struct worker *k, enum verdict verdict)
 {
     note(w, "c%llu.%llu op %llu of n%llu t%llu ends:", verdicts[verdict],
@@ -103,6 +164,17 @@ static void complete(struct world *w, struct worker *k, enum verdict verdict)
     k->result = result_of(k, verdict);
     alarm_set(w, &k->timer, NEVER);
     settle_lease(w, k);
+    if (wants_fence(w, k) && guarded_here(SIM_GUARD_WRITE_BACK)) {
+        begin_fence(w, k);
+        return;
+    }
+    if (wants_fence(w, k)) { /* naively */
+        k->fence = 0;
+        for (unsigned i = 0; i < w->options.servers; i++)
+            k->fence = later(k->fence, k->number[i]);
+    }
+    if (k->operation == FENCING)
+        settle_fence(w, k);
     life_completed(w, k);
 }
 
@@ -112,6 +184,7 @@ static void send_verb(struct world *w, struct worker *k, unsigned server)
 {
     static const enum message_kind kinds[] = {
         [ACQUIRING] = MESSAGE_ACQUIRE,
+        [FENCING] = MESSAGE_RAISE,
         [EXTENDING] = MESSAGE_EXTEND,
         [RELEASING] = MESSAGE_RELEASE,
         [ADOPTING] = MESSAGE_LOOK,
@@ -122,6 +195,10 @@ static void send_verb(struct world *w, struct worker *k, unsigned server)
         .token = k->token,
         .ttl_ms = k->operation == RELEASING ? w->setting.max_ttl_ms
                                             : k->ttl_ms};
+    if (k->operation == ACQUIRING)
+        k->number[server] = 0;
+    else if (k->operation == FENCING)
+        r->message.number = k->machine.fence.number;
     request_submit(w, r);
 }
 
@@ -163,8 +240,13 @@ void worker_outcome(
         return; /* that operation is over */
     struct outcome outcome = *o;
     outcome.sent_at = r->sent_at;
+    if (outcome.kind == OUTCOME_GRANTED)
+        k->number[r->server] = r->message.number;
     if (k->operation == ACQUIRING)
         acquire_outcome(&k->machine.acquire, r->server, &outcome, w->now);
+    else if (k->operation == FENCING)
+        fence_outcome(&k->machine.fence, r->server, &outcome,
+            r->message.number);
     else
         round_outcome(&k->machine.round, r->server, &outcome, w->now);
     run(w, k);
@@ -177,10 +259,7 @@ static void timer_rings(struct world *w, struct alarm *alarm)
         alarm_set(w, alarm, k->process->paused_until);
         return;
     }
-    if (k->operation == ACQUIRING)
-        acquire_tick(&k->machine.acquire, w->now);
-    else
-        round_tick(&k->machine.round, w->now);
+    tick(k, w->now);
     run(w, k);
     process_turn(w, k->process);
 }
@@ -188,10 +267,7 @@ static void timer_rings(struct world *w, struct alarm *alarm)
 void worker_cancel(struct world *w, struct worker *k)
 {
     note(w, "c%llu.%llu is cancelled", NULL, k->process->index, k->index);
-    if (k->operation == ACQUIRING)
-        acquire_cancel(&k->machine.acquire);
-    else
-        round_cancel(&k->machine.round);
+    cancel(k);
     run(w, k);
 }
 
@@ -216,6 +292,8 @@ void worker_acquire(
     k->name = name;
     k->operation = ACQUIRING;
     k->began = w->now;
+    k->fence = 0;
+    memset(k->number, 0, sizeof k->number);
     struct acquire_terms terms = {
         .servers = w->options.servers,
         .ttl_ms = k->ttl_ms,
@@ -271,6 +349,7 @@ void worker_adopt(
     k->name = name;
     k->token = token;
     k->began = w->now;
+    k->fence = 0; /* its owner had one */
     start_round(w, k, ADOPTING, ROUND_ADOPT, w->now + w->setting.timeout_ns);
 }
 

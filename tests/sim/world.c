@@ -82,6 +82,7 @@ static void choose(struct world *w)
     s->slow_ns = roll_from(w, 20 * MS, 400 * MS);
     s->linger_ns = roll_from(w, MS, 400 * MS);
     s->think_ns = roll_from(w, MS, 200 * MS);
+    s->fences = chance(w, 50);
     s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
 }
 
@@ -173,6 +174,7 @@ struct report world_run(const struct options *options, FILE *out)
     report.grants = w->grants;
     report.troubles = w->faults.happened;
     memcpy(report.each, w->faults.each, sizeof report.each);
+    report.fences = w->fences;
     report.strays = w->strays;
     report.hash = w->history.hash;
     report.steps = w->history.steps;

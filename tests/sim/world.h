@@ -39,6 +39,7 @@ struct setting {
     uint64_t timeout_ns;  /* of a call */
     uint64_t patience_ns; /* with a connection that does not answer */
     uint64_t travel_ns, slow_ns, linger_ns, think_ns;
+    bool fences; /* each acquire asks for a fencing number */
     uint64_t trouble_ns; /* between two troubles, on average */
 };
 
@@ -55,13 +56,13 @@ struct world {
     struct process process[PROCESSES_MAX];
     bool stopping;
     unsigned turns; /* alarms since time has passed */
-    uint64_t grants, strays;
+    uint64_t grants, strays, fences;
 };
 
 struct report {
     unsigned broken; /* the invariant; 0: none */
     bool too_few;    /* grants or troubles, within its time */
-    uint64_t grants, troubles, strays, hash, steps, virtual_ns;
+    uint64_t grants, fences, troubles, strays, hash, steps, virtual_ns;
     uint64_t each[TROUBLES];
 };
 
