@@ -17,8 +17,8 @@ static void conclude(struct fence *f, enum verdict verdict)
         else if (f->part[i] == PART_ASKED)
             f->part[i] = PART_TO_LEAVE;
     }
-    f->phase = parts_asking(f->part, f->terms.servers) ? PHASE_ENDING
-                                                       : PHASE_OVER;
+    f->phase =
+        parts_asking(f->part, f->terms.servers) ? PHASE_ENDING : PHASE_OVER;
 }
 
 static void decide(struct fence *f)
@@ -55,8 +55,8 @@ void fence_outcome(struct fence *f, unsigned server,
     } else if (outcome->kind == OUTCOME_NOT_MINE) {
         f->part[server] = PART_NO;
     } else {
-        enum fault fault = outcome->kind == OUTCOME_FAULT ? outcome->fault
-                                                          : FAULT_NOT_REDIS;
+        enum fault fault =
+            outcome->kind == OUTCOME_FAULT ? outcome->fault : FAULT_NOT_REDIS;
         f->part[server] = PART_FAULT;
         f->fault = fault_worse(f->fault, fault);
     }

@@ -61,7 +61,7 @@ uint64_t checker_token(struct world *w, const struct worker *k)
     return c->tokens++;
 }
 
-/* ------------------------------------------------ what the servers have done */
+/* ------------------------------------------- what the servers have done */
 
 /* Not lease_deadline(): that is on trial, too. */
 static uint64_t latest_deadline(
@@ -111,7 +111,8 @@ void checker_rewound(struct world *w, struct model_server *s)
     }
 }
 
-/* ---------------------------------------------- what the clients take for so */
+/* ---------------------------------------------- what the clients take for so
+ */
 
 static unsigned count_bits(unsigned mask)
 {
@@ -133,6 +134,10 @@ void checker_ended(struct world *w, const struct worker *k)
     if (k->operation == RELEASING && k->result == RESULT_OK &&
         count_bits(t->deleted) < quorum)
         broken(w, I8, "c%u.%u: the released t%llu was not deleted",
+            k->process->index, k->index, (unsigned long long)k->token);
+    if (k->operation == RELEASING && k->result == RESULT_LOST &&
+        count_bits(t->deleted) >= quorum)
+        broken(w, I8, "c%u.%u: t%llu was not lost, but released",
             k->process->index, k->index, (unsigned long long)k->token);
 }
 
@@ -182,9 +187,8 @@ static void check_fence(struct world *w, const struct worker *k)
 
 void checker_granted(struct world *w, struct worker *k)
 {
-    note(w, "c%llu.%llu holds n%llu t%llu for %llu ns", NULL,
-        k->process->index, k->index, k->name, k->token,
-        deadline_left(k->deadline, w->now));
+    note(w, "c%llu.%llu holds n%llu t%llu for %llu ns", NULL, k->process->index,
+        k->index, k->name, k->token, deadline_left(k->deadline, w->now));
     check_exclusion(w, k);
     check_deadline(w, k);
     if (k->operation != EXTENDING)
@@ -219,8 +223,7 @@ void checker_left(struct world *w, uint64_t token)
     facts_of(w, token)->left = true;
 }
 
-void checker_handed(
-    struct world *w, uint64_t token, const struct worker *heir)
+void checker_handed(struct world *w, uint64_t token, const struct worker *heir)
 {
     struct token *t = facts_of(w, token);
     /* Where the token does not stand yet it may come later, on a connection
@@ -255,8 +258,8 @@ void checker_orphans(struct world *w)
             const struct token *t = facts_of(w, token);
             const struct process *p = &w->process[t->process];
             bool died = !p->alive || p->life != t->life;
-            if (token != 0 && !died && !t->left &&
-                !(t->strayed & 1u << i) && !wanted(w, p, i, token))
+            if (token != 0 && !died && !t->left && !(t->strayed & 1u << i) &&
+                !wanted(w, p, i, token))
                 broken(w, I5, "t%llu of n%u stands at s%u, and nobody cares",
                     (unsigned long long)token, n, i);
         }
@@ -277,8 +280,14 @@ void checker_leaks(struct world *w)
     }
 }
 
+void checker_twice(struct world *w, const struct worker *k)
+{
+    broken(w, I10, "c%u.%u asks a server twice at once", k->process->index,
+        k->index);
+}
+
 void checker_stands_still(struct world *w)
 {
-    broken(w, I14, "it is %llu ns, again and again",
-        (unsigned long long)w->now);
+    broken(
+        w, I14, "it is %llu ns, again and again", (unsigned long long)w->now);
 }

@@ -13,8 +13,10 @@
  *       any time somebody works with each token that stands, or owes its
  *       deletion, unless its owner died or left it to its ttl
  *   I8  what is reported is true: a fault has not been applied by a quorum, a
- *       release that succeeded has deleted at a quorum, and what a client
- *       knows to be undone is never set again
+ *       release that succeeded has deleted at a quorum and one that found the
+ *       lock lost has not, and what a client knows to be undone is never set
+ *       again
+ *   I10 a verb is not sent while the one before it is under way
  *   I14 nobody turns round and round while time stands still
  */
 #ifndef NXLOCK_SIM_CHECKER_H
@@ -31,7 +33,16 @@ struct world;
 struct worker;
 struct message;
 
-enum invariant { I1 = 1, I2 = 2, I3 = 3, I4 = 4, I5 = 5, I8 = 8, I14 = 14 };
+enum invariant {
+    I1 = 1,
+    I2 = 2,
+    I3 = 3,
+    I4 = 4,
+    I5 = 5,
+    I8 = 8,
+    I10 = 10,
+    I14 = 14
+};
 #define INVARIANT(i) (1u << (i))
 #define ALL_INVARIANTS (~0u)
 
@@ -66,7 +77,8 @@ struct checker {
 void checker_start(struct world *w);
 void checker_end(struct world *w);
 
-/* ------------------------------------------------ what the servers have done */
+/* ------------------------------------------------ what the servers have done
+ */
 
 void checker_set(
     struct world *w, const struct model_server *s, const struct message *m);
@@ -77,7 +89,8 @@ void checker_deleted(struct world *w, const struct model_server *s,
     const struct message *m, uint64_t stood);
 void checker_rewound(struct world *w, struct model_server *s);
 
-/* ---------------------------------------------- what the clients take for so */
+/* ---------------------------------------------- what the clients take for so
+ */
 
 uint64_t checker_token(struct world *w, const struct worker *k);
 void checker_ended(struct world *w, const struct worker *k);
@@ -90,8 +103,7 @@ void checker_lapsed(struct world *w, unsigned server, uint64_t token);
 void checker_strayed(struct world *w, unsigned server, uint64_t token);
 /* Its owner leaves the token to its ttl. */
 void checker_left(struct world *w, uint64_t token);
-void checker_handed(
-    struct world *w, uint64_t token, const struct worker *heir);
+void checker_handed(struct world *w, uint64_t token, const struct worker *heir);
 
 /* ------------------------------------------------------------ now and then */
 
@@ -99,5 +111,6 @@ void checker_orphans(struct world *w);
 void checker_leaks(struct world *w); /* max_ttl + 1 s after the end */
 
 void checker_stands_still(struct world *w);
+void checker_twice(struct world *w, const struct worker *k);
 
 #endif

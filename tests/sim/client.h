@@ -44,11 +44,11 @@ struct request {
 
 /* A token that may stand at a server though nobody wants it. */
 struct debt {
-    struct list node; /* in the link's debts */
+    struct list node;       /* in the link's debts */
     struct message message; /* MESSAGE_RELEASE of it */
-    bool sent;     /* its compare-and-delete is on the way */
-    bool may_come; /* its acquire may still be applied */
-    bool exact;    /* the compare-and-delete on the way comes after that */
+    bool sent;              /* its compare-and-delete is on the way */
+    bool may_come;          /* its acquire may still be applied */
+    bool exact; /* the compare-and-delete on the way comes after that */
     bool cut, killed;
     uint64_t old_client, old_run_id;
     uint64_t next_try, interval, until;
@@ -88,8 +88,14 @@ enum operation {
 };
 
 /* The results of the library's calls. */
-enum result { RESULT_OK, RESULT_NO, RESULT_LOST, RESULT_UNKNOWN, RESULT_FAULT,
-    RESULT_CANCELLED };
+enum result {
+    RESULT_OK,
+    RESULT_NO,
+    RESULT_LOST,
+    RESULT_UNKNOWN,
+    RESULT_FAULT,
+    RESULT_CANCELLED
+};
 
 struct worker {
     struct process *process;
@@ -104,11 +110,11 @@ struct worker {
     unsigned name;
     uint64_t token;
     uint32_t ttl_ms;
-    uint64_t deadline; /* the lease's; 0: none */
-    uint64_t began;    /* the acquire was called */
+    uint64_t deadline;            /* the lease's; 0: none */
+    uint64_t began;               /* the acquire was called */
     uint64_t number[MAX_SERVERS]; /* given with the present round's votes */
     uint64_t fence;               /* of the grant; 0: none was asked for */
-    bool holding;      /* it was told OK, and has not let go since */
+    bool holding;                 /* it was told OK, and has not let go since */
     struct request request[MAX_SERVERS];
     struct alarm timer; /* the machine's */
     struct alarm life;  /* what it does next, of itself */
@@ -147,8 +153,8 @@ void link_push_slot(struct link *l, struct slot slot);
 
 /* -------------------------------------------------------------------- debts */
 
-struct debt *debt_incur(struct world *w, struct link *l,
-    const struct message *of, bool may_come);
+struct debt *debt_incur(
+    struct world *w, struct link *l, const struct message *of, bool may_come);
 void debt_send(struct world *w, struct link *l, struct debt *d);
 void debt_acquire_answered(
     struct world *w, struct debt *d, const struct message *reply);
@@ -163,6 +169,9 @@ void debt_free(struct debt *d);
 
 /* ------------------------------------------------------------------ workers */
 
+void worker_start(
+    struct world *w, struct worker *k, struct process *p, unsigned index);
+void worker_end(struct world *w, struct worker *k);
 void worker_acquire(
     struct world *w, struct worker *k, unsigned name, uint64_t wait_ns);
 void worker_extend(struct world *w, struct worker *k);

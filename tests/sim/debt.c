@@ -13,8 +13,8 @@
 #define FIRST_INTERVAL (20 * MS)
 #define LAST_INTERVAL NS_PER_S
 
-struct debt *debt_incur(struct world *w, struct link *l,
-    const struct message *of, bool may_come)
+struct debt *debt_incur(
+    struct world *w, struct link *l, const struct message *of, bool may_come)
 {
     struct debt *d = calloc(1, sizeof *d);
     if (!d)
@@ -26,8 +26,7 @@ struct debt *debt_incur(struct world *w, struct link *l,
     d->may_come = may_come;
     d->next_try = w->now;
     d->interval = FIRST_INTERVAL;
-    d->until =
-        may_come ? NEVER : deadline_after_ms(w->now, d->message.ttl_ms);
+    d->until = may_come ? NEVER : deadline_after_ms(w->now, d->message.ttl_ms);
     note(w, "c%llu owes s%llu t%llu", may_come ? "(it may come)" : NULL,
         l->process->index, l->server, of->token);
     return d;
@@ -48,10 +47,9 @@ static bool wants_kill(const struct link *l, const struct debt *d)
 void debt_send(struct world *w, struct link *l, struct debt *d)
 {
     if (wants_kill(l, d)) {
-        struct message kill = {
-            .kind = MESSAGE_KILL, .number = d->old_client};
-        link_push_slot(l,
-            (struct slot){.kind = SLOT_KILL, .debt = d, .sent_at = w->now});
+        struct message kill = {.kind = MESSAGE_KILL, .number = d->old_client};
+        link_push_slot(
+            l, (struct slot){.kind = SLOT_KILL, .debt = d, .sent_at = w->now});
         conn_send(w, l->conn, &kill);
     }
     d->sent = true;

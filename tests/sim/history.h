@@ -33,7 +33,7 @@ void history_print(const struct history *h, unsigned most, FILE *out);
 
 /* note(w, "c%llu asks s%llu:", "set", client, server) */
 #define note(w, text, word, ...)                                               \
-    history_add(&(w)->history,                                                 \
-        &(struct step){(w)->now, text, word, {__VA_ARGS__}})
+    history_add(                                                               \
+        &(w)->history, &(struct step){(w)->now, text, word, {__VA_ARGS__}})
 
 #endif

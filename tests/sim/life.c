@@ -59,8 +59,7 @@ static void told_acquired(struct world *w, struct worker *k)
     k->extends_left = chance(w, 30) ? (unsigned)roll(w, 4) : 0;
     checker_granted(w, k);
     if (w->faults.allowed & 1u << TROUBLE_PAUSE && chance(w, 2))
-        k->process->paused_until =
-            w->now + roll(w, 2 * ms_to_ns(k->ttl_ms));
+        k->process->paused_until = w->now + roll(w, 2 * ms_to_ns(k->ttl_ms));
     hold_on(w, k);
 }
 
@@ -111,8 +110,7 @@ void life_completed(struct world *w, struct worker *k)
 
 static void begin(struct world *w, struct worker *k)
 {
-    static const uint64_t waits[] = {
-        0, 50 * MS, 500 * MS, 3000 * MS, NEVER};
+    static const uint64_t waits[] = {0, 50 * MS, 500 * MS, 3000 * MS, NEVER};
     uint64_t wait = waits[roll(w, 5)];
     k->life_state = LIFE_BUSY;
     if (k->released != 0 && chance(w, 15)) { /* it should find it gone */
@@ -120,8 +118,8 @@ static void begin(struct world *w, struct worker *k)
         worker_adopt(w, k, k->name, k->released);
         return;
     }
-    k->ttl_ms = (uint32_t)roll_from(
-        w, w->setting.min_ttl_ms, w->setting.max_ttl_ms);
+    k->ttl_ms =
+        (uint32_t)roll_from(w, w->setting.min_ttl_ms, w->setting.max_ttl_ms);
     if (wait == NEVER) /* somebody gives up in the end */
         sleep_until(w, k, w->now + roll(w, 5000 * MS));
     worker_acquire(w, k, (unsigned)roll(w, w->setting.names), wait);
@@ -159,8 +157,8 @@ static void go_on(struct world *w, struct worker *k)
     } else if (worker_held(w, k) && chance(w, 8) && hand_token(w, k)) {
         return;
     } else if (chance(w, 3)) {
-        note(w, "c%llu.%llu leaves t%llu to its ttl", NULL,
-            k->process->index, k->index, k->token);
+        note(w, "c%llu.%llu leaves t%llu to its ttl", NULL, k->process->index,
+            k->index, k->token);
         checker_left(w, k->token);
         rest(w, k);
     } else {

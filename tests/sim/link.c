@@ -78,7 +78,10 @@ void request_fail(struct request *r, enum fault fault, bool unsure)
 
 void request_submit(struct world *w, struct request *r)
 {
-    (void)w;
+    if (r->state != REQUEST_IDLE) {
+        checker_twice(w, r->worker);
+        return;
+    }
     r->sent_at = 0;
     r->unsure = r->cut = false;
     r->state = REQUEST_WAITING;
@@ -235,7 +238,7 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
             debt_acquire_answered(w, was.debt, m);
         break;
     case SLOT_KILL:
-        was.debt->killed = true;
+        was.debt->killed = m->outcome.kind != OUTCOME_FAULT;
         break;
     case SLOT_DEBT:
         debt_answered(w, l, was.debt, m);
@@ -248,8 +251,8 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
 /* Does its answer count? An acquire asks for a vote, and so does an adoption:
  * a server that came back with older data may have forgotten that the token
  * was released. To extend is only to count on what one holds already. */
-static bool counts(const struct world *w, const struct link *l,
-    const struct message *m)
+static bool counts(
+    const struct world *w, const struct link *l, const struct message *m)
 {
     if (standing_votes(&l->standing, w->now))
         return true;

@@ -35,8 +35,8 @@ struct message {
     uint32_t ttl_ms;
     uint64_t sent_at; /* the client's reading before it left */
     uint64_t number;
-    struct outcome outcome;      /* the reply */
-    uint64_t run_id, uptime_s;   /* HELLO: likewise */
+    struct outcome outcome;    /* the reply */
+    uint64_t run_id, uptime_s; /* HELLO: likewise */
 };
 
 struct pipe {

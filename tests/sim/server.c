@@ -56,8 +56,7 @@ static void new_process(struct world *w, struct model_server *s)
 
 static void up_again(struct world *w, struct alarm *alarm)
 {
-    struct model_server *s =
-        list_entry(alarm, struct model_server, up_again);
+    struct model_server *s = list_entry(alarm, struct model_server, up_again);
     s->down = false;
     if (s->restart == RESTART_EMPTY)
         s->data = (struct data){0};
@@ -224,8 +223,7 @@ static void kill_here(
     }
 }
 
-void server_apply(
-    struct world *w, struct model_server *s, struct message *m)
+void server_apply(struct world *w, struct model_server *s, struct message *m)
 {
     static void (*const commands[])(
         struct world *, struct model_server *, struct message *) = {
@@ -235,13 +233,16 @@ void server_apply(
         [MESSAGE_LOOK] = look_here,
         [MESSAGE_RAISE] = raise_here,
     };
-    m->outcome = (struct outcome){
-        .left_ms = LEFT_UNKNOWN, .sent_at = m->sent_at};
+    m->outcome =
+        (struct outcome){.left_ms = LEFT_UNKNOWN, .sent_at = m->sent_at};
     if (m->kind == MESSAGE_HELLO) {
         m->run_id = s->run_id;
         m->uptime_s = server_uptime_s(w, s);
-    } else if (m->kind == MESSAGE_KILL) {
+    } else if (m->kind == MESSAGE_KILL && w->setting.kill_allowed) {
         kill_here(w, s, m);
+    } else if (m->kind == MESSAGE_KILL) {
+        m->outcome.kind = OUTCOME_FAULT;
+        m->outcome.fault = FAULT_DENIED;
     } else if (w->now < s->refusing_until) {
         m->outcome.kind = OUTCOME_FAULT;
         m->outcome.fault = FAULT_RETRY;

@@ -36,8 +36,8 @@ struct model_server {
     int64_t clock_ns;
     uint64_t clock_at;
     int64_t rate_ppm;
-    uint64_t run_id;     /* of the present process */
-    int64_t started_ms;  /* by its clock */
+    uint64_t run_id;    /* of the present process */
+    int64_t started_ms; /* by its clock */
     bool down;
     enum restart restart;
     uint64_t stopped_until;  /* SIGSTOP: it reads nothing */
@@ -65,8 +65,7 @@ uint64_t server_value(
     const struct world *w, struct model_server *s, unsigned name);
 
 /* Carries out the command in m and turns it into its reply. */
-void server_apply(
-    struct world *w, struct model_server *s, struct message *m);
+void server_apply(struct world *w, struct model_server *s, struct message *m);
 
 void server_crash(
     struct world *w, struct model_server *s, enum restart how, uint64_t away);

@@ -11,8 +11,8 @@
 #define MOST_SEEDS 6000
 
 /* The first seed that breaks which; 0: none up to last. */
-static uint64_t first_broken(unsigned servers, const char *faults,
-    enum invariant which, uint64_t last)
+static uint64_t first_broken(
+    unsigned servers, const char *faults, enum invariant which, uint64_t last)
 {
     struct options options = OPTIONS_INIT;
     options.servers = servers;
@@ -102,11 +102,10 @@ static void test_undone_is_undone(void **state)
 static void test_skew(void **state)
 {
     (void)state;
-    for (unsigned servers = 1; servers <= 5; servers++) {
-        if (servers == 2)
-            continue; /* both would have to be skewed at once */
-        uint64_t seed = first_broken(servers, "all", I1, MOST_SEEDS);
-        print_message("%u servers, clocks stepped: seed %llu\n", servers,
+    static const unsigned counts[] = {1, 2, 3, 5};
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t seed = first_broken(counts[i], "skew", I1, MOST_SEEDS);
+        print_message("%u servers, clocks stepped: seed %llu\n", counts[i],
             (unsigned long long)seed);
         assert_true(seed != 0);
     }

@@ -55,7 +55,8 @@ bool troubles_parse(const char *list, unsigned *mask)
     return true;
 }
 
-/* ------------------------------------------------------------- who is struck */
+/* ------------------------------------------------------------- who is struck
+ */
 
 static struct model_server *some_server(struct world *w)
 {
@@ -78,7 +79,8 @@ static struct link *some_link(struct world *w)
     return l->conn ? l : NULL;
 }
 
-/* --------------------------------------------------------------- what strikes */
+/* --------------------------------------------------------------- what strikes
+ */
 
 static bool cut(struct world *w)
 {
@@ -104,8 +106,7 @@ static bool crash(struct world *w, enum restart how)
     struct model_server *s = some_server(w);
     if (!s)
         return false;
-    uint64_t away =
-        roll_from(w, 2 * MS, chance(w, 50) ? 30 * MS : 1500 * MS);
+    uint64_t away = roll_from(w, 2 * MS, chance(w, 50) ? 30 * MS : 1500 * MS);
     if (!chance(w, 25)) {
         server_crash(w, s, how, away);
         return true;
@@ -186,8 +187,7 @@ static bool strike_client(struct world *w, enum trouble trouble)
     if (trouble == TROUBLE_DEATH)
         process_die(w, p, roll_from(w, MS, 1000 * MS));
     else
-        p->paused_until =
-            w->now + roll(w, 2 * ms_to_ns(w->setting.max_ttl_ms));
+        p->paused_until = w->now + roll(w, 2 * ms_to_ns(w->setting.max_ttl_ms));
     return true;
 }
 

@@ -193,8 +193,8 @@ static void send_verb(struct world *w, struct worker *k, unsigned server)
     r->message = (struct message){.kind = kinds[k->operation],
         .name = k->name,
         .token = k->token,
-        .ttl_ms = k->operation == RELEASING ? w->setting.max_ttl_ms
-                                            : k->ttl_ms};
+        .ttl_ms =
+            k->operation == RELEASING ? w->setting.max_ttl_ms : k->ttl_ms};
     if (k->operation == ACQUIRING)
         k->number[server] = 0;
     else if (k->operation == FENCING)
@@ -231,8 +231,7 @@ static void run(struct world *w, struct worker *k)
         complete(w, k, verdict);
 }
 
-void worker_outcome(
-    struct world *w, struct request *r, const struct outcome *o)
+void worker_outcome(struct world *w, struct request *r, const struct outcome *o)
 {
     struct worker *k = r->worker;
     r->unsure = o->kind == OUTCOME_FAULT && o->unsure;
@@ -245,8 +244,8 @@ void worker_outcome(
     if (k->operation == ACQUIRING)
         acquire_outcome(&k->machine.acquire, r->server, &outcome, w->now);
     else if (k->operation == FENCING)
-        fence_outcome(&k->machine.fence, r->server, &outcome,
-            r->message.number);
+        fence_outcome(
+            &k->machine.fence, r->server, &outcome, r->message.number);
     else
         round_outcome(&k->machine.round, r->server, &outcome, w->now);
     run(w, k);
@@ -275,8 +274,8 @@ void worker_cancel(struct world *w, struct worker *k)
 
 static uint64_t budget_of(const struct world *w, const struct worker *k)
 {
-    uint64_t usable = ms_to_ns(k->ttl_ms) -
-                      lease_drift_ns(k->ttl_ms, w->setting.drift_ppm);
+    uint64_t usable =
+        ms_to_ns(k->ttl_ms) - lease_drift_ns(k->ttl_ms, w->setting.drift_ppm);
     uint64_t timeout = w->setting.timeout_ns;
     if (w->options.servers == 1)
         return earlier(timeout, usable);
@@ -300,8 +299,7 @@ void worker_acquire(
         .drift_ppm = w->setting.drift_ppm,
         .budget_ns = budget_of(w, k),
         .wait_until = deadline_after(w->now, wait_ns),
-        .end =
-            deadline_after(w->now, later(wait_ns, w->setting.timeout_ns)),
+        .end = deadline_after(w->now, later(wait_ns, w->setting.timeout_ns)),
     };
     note(w, "c%llu.%llu acquires n%llu, ttl %llu", NULL, k->process->index,
         k->index, name, k->ttl_ms);
@@ -322,8 +320,8 @@ static void start_round(struct world *w, struct worker *k,
         .end = end,
     };
     k->operation = operation;
-    note(w, "c%llu.%llu begins op %llu of n%llu t%llu", NULL,
-        k->process->index, k->index, operation, k->name, k->token);
+    note(w, "c%llu.%llu begins op %llu of n%llu t%llu", NULL, k->process->index,
+        k->index, operation, k->name, k->token);
     backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MOST, roll(w, NEVER));
     round_start(r, &terms, w->now);
     run(w, k);
@@ -364,85 +362,18 @@ void worker_let_go(struct world *w, struct worker *k)
         debt_incur(w, &k->process->link[i], &release, false);
 }
 
-/* --------------------------------------------------------------- processes */
-
-void process_turn(struct world *w, struct process *p)
+void worker_start(
+    struct world *w, struct worker *k, struct process *p, unsigned index)
 {
-    do {
-        struct list *node;
-        while ((node = list_pop(&p->failed))) {
-            struct request *r = list_entry(node, struct request, node);
-            r->state = REQUEST_IDLE;
-            worker_outcome(w, r,
-                &(struct outcome){.kind = OUTCOME_FAULT,
-                    .fault = r->fault,
-                    .unsure = r->unsure,
-                    .left_ms = LEFT_UNKNOWN});
-        }
-        for (unsigned i = 0; i < w->options.servers; i++)
-            link_step(w, &p->link[i]);
-    } while (!list_empty(&p->failed));
-}
-
-static void reborn(struct world *w, struct alarm *alarm)
-{
-    struct process *p = list_entry(alarm, struct process, reborn);
-    unsigned index = p->index;
-    uint64_t life = p->life;
-    alarm_end(w, &p->reborn);
-    process_start(w, p, index);
-    p->life = life + 1;
-}
-
-void process_start(struct world *w, struct process *p, unsigned index)
-{
-    *p = (struct process){.index = index, .alive = true};
-    list_init(&p->failed);
-    alarm_init(w, &p->reborn, reborn);
+    *k = (struct worker){.process = p, .index = index};
     for (unsigned i = 0; i < w->options.servers; i++)
-        link_start(w, p, i);
-    for (unsigned i = 0; i < w->setting.workers; i++) {
-        struct worker *k = &p->worker[i];
-        k->process = p;
-        k->index = i;
-        for (unsigned s = 0; s < w->options.servers; s++) {
-            k->request[s].worker = k;
-            k->request[s].server = s;
-        }
-        alarm_init(w, &k->timer, timer_rings);
-        life_start(w, k);
-    }
+        k->request[i] = (struct request){.worker = k, .server = i};
+    alarm_init(w, &k->timer, timer_rings);
+    life_start(w, k);
 }
 
-/* Closes what is open; the kernel still delivers what was sent. */
-static void leave_all(struct world *w, struct process *p)
+void worker_end(struct world *w, struct worker *k)
 {
-    for (unsigned i = 0; i < w->options.servers; i++) {
-        struct link *l = &p->link[i];
-        if (l->conn)
-            conn_leave(w, l->conn, w->setting.linger_ns);
-        link_end(w, l);
-    }
-    for (unsigned i = 0; i < w->setting.workers; i++) {
-        alarm_end(w, &p->worker[i].timer);
-        alarm_end(w, &p->worker[i].life);
-    }
-}
-
-void process_end(struct world *w, struct process *p)
-{
-    if (p->alive)
-        leave_all(w, p);
-    alarm_end(w, &p->reborn);
-}
-
-void process_die(struct world *w, struct process *p, uint64_t away)
-{
-    note(w, "c%llu dies", NULL, p->index);
-    leave_all(w, p);
-    p->alive = false;
-    p->paused_until = 0;
-    for (unsigned i = 0; i < w->setting.workers; i++)
-        p->worker[i].holding = false;
-    alarm_set(w, &p->reborn, w->now + away);
+    alarm_end(w, &k->timer);
+    alarm_end(w, &k->life);
 }

@@ -10,7 +10,7 @@
 
 #define BEGINNING (UINT64_C(1000) * MS)
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
-#define TURNS_MOST 100000 /* without time passing */
+#define TURNS_MOST 100000                  /* without time passing */
 #define AFTER_ALL (1000 * MS)
 
 /* --------------------------------------------------------- time and chance */
@@ -65,7 +65,8 @@ static bool step(struct world *w, uint64_t end)
     return !w->checker.broken;
 }
 
-/* ------------------------------------------------------ beginning and ending */
+/* ------------------------------------------------------ beginning and ending
+ */
 
 static void choose(struct world *w)
 {
@@ -82,6 +83,7 @@ static void choose(struct world *w)
     s->slow_ns = roll_from(w, 20 * MS, 400 * MS);
     s->linger_ns = roll_from(w, MS, 400 * MS);
     s->think_ns = roll_from(w, MS, 200 * MS);
+    s->kill_allowed = chance(w, 70);
     s->fences = chance(w, 50);
     s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
 }
@@ -182,8 +184,8 @@ struct report world_run(const struct options *options, FILE *out)
         if (!options->aloud)
             history_print(&w->history, 60, out);
         fprintf(out, "seed %llu, %u servers: I%u is broken: %s\n",
-            (unsigned long long)options->seed, options->servers,
-            report.broken, w->checker.why);
+            (unsigned long long)options->seed, options->servers, report.broken,
+            w->checker.why);
     }
     finish(w);
     return report;

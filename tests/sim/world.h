@@ -39,7 +39,8 @@ struct setting {
     uint64_t timeout_ns;  /* of a call */
     uint64_t patience_ns; /* with a connection that does not answer */
     uint64_t travel_ns, slow_ns, linger_ns, think_ns;
-    bool fences; /* each acquire asks for a fencing number */
+    bool kill_allowed;   /* CLIENT KILL, by the servers' ACL */
+    bool fences;         /* each acquire asks for a fencing number */
     uint64_t trouble_ns; /* between two troubles, on average */
 };
 

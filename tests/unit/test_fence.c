@@ -11,8 +11,8 @@
 #define END (T0 + 100 * MS)
 
 /* Starts with what each server granted (0: it did not), and takes the asks. */
-static const char *start(struct fence *f, char *words, unsigned servers,
-    const uint64_t *numbers)
+static const char *start(
+    struct fence *f, char *words, unsigned servers, const uint64_t *numbers)
 {
     struct fence_terms terms = {.servers = servers, .end = END};
     struct ask ask;
@@ -179,8 +179,7 @@ static void test_every_vote(void **state)
             }
             drain(&f, WORDS);
             unsigned quorum = quorum_of(servers);
-            assert_int_equal(
-                fence_verdict(&f) == VERDICT_YES, have >= quorum);
+            assert_int_equal(fence_verdict(&f) == VERDICT_YES, have >= quorum);
             assert_true(fence_verdict(&f) != VERDICT_OPEN);
             if (fence_verdict(&f) == VERDICT_NO)
                 assert_true(gone > servers - quorum);
