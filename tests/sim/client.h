@@ -15,7 +15,7 @@
 #include "core/round.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
-#include "sim/standing.h"
+#include "sim/quarantine.h"
 
 #define PROCESSES_MAX 5
 #define WORKERS_MAX 3
@@ -70,7 +70,7 @@ struct link {
     enum { LINK_DOWN, LINK_DIALLING, LINK_SHAKING, LINK_UP } state;
     struct conn *conn;
     uint64_t client_id, run_id; /* of the connection, once it has said so */
-    struct standing standing;
+    struct quarantine quarantine;
     struct list waiting, debts, slots;
     unsigned dropped; /* slots nobody listens to */
     struct backoff reconnect;

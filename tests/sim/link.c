@@ -209,9 +209,9 @@ static void shaken(struct world *w, struct link *l, const struct message *m)
     l->state = LINK_UP;
     l->client_id = m->number;
     l->run_id = m->run_id;
-    standing_seen(&l->standing, m->run_id, m->uptime_s, w->setting.max_ttl_ms,
-        w->setting.drift_ppm, w->now);
-    if (!standing_votes(&l->standing, w->now))
+    quarantine_seen(&l->quarantine, m->run_id, m->uptime_s,
+        w->setting.max_ttl_ms, w->setting.drift_ppm, w->now);
+    if (!quarantine_over(&l->quarantine, w->now))
         note(w, "c%llu sees s%llu in quarantine", NULL, l->process->index,
             l->server);
 }
@@ -254,7 +254,7 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
 static bool counts(
     const struct world *w, const struct link *l, const struct message *m)
 {
-    if (standing_votes(&l->standing, w->now))
+    if (quarantine_over(&l->quarantine, w->now))
         return true;
     if (m->kind == MESSAGE_ACQUIRE)
         return !guarded_here(SIM_GUARD_RESTARTS);

@@ -18,6 +18,7 @@ static struct options fences_only(unsigned servers, const char *faults)
     options.servers = servers;
     options.checked = INVARIANT(I2);
     options.least_grants = 100;
+    options.fences = true;
     assert_true(troubles_parse(faults, &options.troubles));
     return options;
 }
@@ -63,15 +64,15 @@ static void test_grow(void **state)
 {
     (void)state;
     compare(3, "clean", ENOUGH);
-    compare(4, "clean", ENOUGH / 10);
-    compare(5, "clean", ENOUGH / 10);
+    compare(4, "clean", ENOUGH / 20);
+    compare(5, "clean", ENOUGH / 20);
 }
 
 static void test_grow_though_two_hold(void **state)
 {
     (void)state;
-    compare(3, "clean,skew", ENOUGH / 10);
-    compare(5, "clean,skew", ENOUGH / 10);
+    compare(3, "clean,skew", ENOUGH / 20);
+    compare(5, "clean,skew", ENOUGH / 20);
 }
 
 /* Servers that keep their data need no clock at all. */
@@ -82,7 +83,7 @@ static void test_without_floor(void **state)
     struct options options = fences_only(3, "clean,skew,apart");
     options.troubles &= ~(1u << TROUBLE_WIPE | 1u << TROUBLE_REWIND);
     guard_turn_off("fence-floor");
-    assert_int_equal(play(options, ENOUGH / 10, &last), 0);
+    assert_int_equal(play(options, ENOUGH / 20, &last), 0);
     options = fences_only(3, "clean"); /* but those that forget do */
     assert_true(replay(options, 500) > 0);
     guards_turn_on();

@@ -84,7 +84,7 @@ static void choose(struct world *w)
     s->linger_ns = roll_from(w, MS, 400 * MS);
     s->think_ns = roll_from(w, MS, 200 * MS);
     s->kill_allowed = chance(w, 70);
-    s->fences = chance(w, 50);
+    s->fences = chance(w, 50) || w->options.fences;
     s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
 }
 

@@ -22,6 +22,7 @@ struct options {
     unsigned troubles; /* allowed, as a mask */
     unsigned checked;  /* invariants, as a mask */
     unsigned least_grants, least_troubles;
+    bool fences; /* in every world, not in every second one */
     bool aloud;
 };
 

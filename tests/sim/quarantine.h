@@ -4,21 +4,21 @@
  * until everything that it may have forgotten has run out, that is max_ttl
  * and its drift after it began anew.
  */
-#ifndef NXLOCK_SIM_STANDING_H
-#define NXLOCK_SIM_STANDING_H
+#ifndef NXLOCK_SIM_QUARANTINE_H
+#define NXLOCK_SIM_QUARANTINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct standing {
+struct quarantine {
     uint64_t run_id;     /* last seen; 0: none yet */
     uint64_t votes_from; /* not before */
 };
 
 /* Both readings come with a handshake, now. */
-void standing_seen(struct standing *s, uint64_t run_id, uint64_t uptime_s,
+void quarantine_seen(struct quarantine *s, uint64_t run_id, uint64_t uptime_s,
     uint32_t max_ttl_ms, uint32_t drift_ppm, uint64_t now);
 
-bool standing_votes(const struct standing *s, uint64_t now);
+bool quarantine_over(const struct quarantine *s, uint64_t now);
 
 #endif

@@ -4,12 +4,12 @@
  * since its process began, as far as the client can know. An uptime is the
  * difference of two whole seconds, so it may be almost one too many.
  */
-#include "sim/standing.h"
+#include "sim/quarantine.h"
 
 #include "base/deadline.h"
 #include "core/lease.h"
 
-void standing_seen(struct standing *s, uint64_t run_id, uint64_t uptime_s,
+void quarantine_seen(struct quarantine *s, uint64_t run_id, uint64_t uptime_s,
     uint32_t max_ttl_ms, uint32_t drift_ppm, uint64_t now)
 {
     uint64_t longest =
@@ -27,7 +27,7 @@ void standing_seen(struct standing *s, uint64_t run_id, uint64_t uptime_s,
     s->votes_from = from;
 }
 
-bool standing_votes(const struct standing *s, uint64_t now)
+bool quarantine_over(const struct quarantine *s, uint64_t now)
 {
     return s->run_id != 0 && now >= s->votes_from;
 }
