@@ -141,6 +141,13 @@ void checker_ended(struct world *w, const struct worker *k)
             k->process->index, k->index, (unsigned long long)k->token);
 }
 
+void checker_won(struct world *w, const struct worker *k)
+{
+    for (unsigned i = 0; i < w->options.servers; i++)
+        if (k->request[i].cut)
+            checker_strayed(w, i, k->token);
+}
+
 static void check_exclusion(struct world *w, const struct worker *k)
 {
     for (unsigned i = 0; i < w->setting.processes; i++) {

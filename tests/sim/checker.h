@@ -94,12 +94,15 @@ void checker_rewound(struct world *w, struct model_server *s);
 
 uint64_t checker_token(struct world *w, const struct worker *k);
 void checker_ended(struct world *w, const struct worker *k);
+/* A quorum has granted; what was cut elsewhere is left to itself. */
+void checker_won(struct world *w, const struct worker *k);
 void checker_granted(struct world *w, struct worker *k);
 /* A debt is paid: nothing of the token can stand there. */
 void checker_settled(struct world *w, unsigned server, uint64_t token);
 /* ... or given up, because its time is over. */
 void checker_lapsed(struct world *w, unsigned server, uint64_t token);
-/* An acquire that won elsewhere was lost with its connection. */
+/* An acquire that was granted elsewhere was lost with its connection there:
+ * it may be applied behind the release, and then stands until its ttl. */
 void checker_strayed(struct world *w, unsigned server, uint64_t token);
 /* Its owner leaves the token to its ttl. */
 void checker_left(struct world *w, uint64_t token);

@@ -164,6 +164,8 @@ static void complete(struct world *w, struct worker *k, enum verdict verdict)
     k->result = result_of(k, verdict);
     alarm_set(w, &k->timer, NEVER);
     settle_lease(w, k);
+    if (k->operation == ACQUIRING && k->result == RESULT_OK)
+        checker_won(w, k);
     if (wants_fence(w, k) && guarded_here(SIM_GUARD_WRITE_BACK)) {
         begin_fence(w, k);
         return;
