@@ -35,6 +35,7 @@ struct message {
     uint32_t ttl_ms;
     uint64_t sent_at; /* the client's reading before it left */
     uint64_t number;
+    bool want_left;            /* ACQUIRE: when busy, say how long still */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */
 };

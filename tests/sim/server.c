@@ -145,7 +145,8 @@ static void acquire_here(
     struct key *key = standing_key(w, s, m->name);
     if (key->token != 0) {
         m->outcome.kind = OUTCOME_BUSY;
-        m->outcome.left_ms = left_ms(w, s, key);
+        if (m->want_left)
+            m->outcome.left_ms = left_ms(w, s, key);
         return;
     }
     key->token = m->token;
@@ -223,6 +224,13 @@ static void kill_here(
     }
 }
 
+static bool refuses(const struct world *w, const struct model_server *s,
+    const struct message *m)
+{
+    return w->now < s->refusing_until &&
+           (s->refusal != FAULT_FULL || m->kind == MESSAGE_ACQUIRE);
+}
+
 void server_apply(struct world *w, struct model_server *s, struct message *m)
 {
     static void (*const commands[])(
@@ -243,9 +251,9 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
     } else if (m->kind == MESSAGE_KILL) {
         m->outcome.kind = OUTCOME_FAULT;
         m->outcome.fault = FAULT_DENIED;
-    } else if (w->now < s->refusing_until) {
+    } else if (refuses(w, s, m)) {
         m->outcome.kind = OUTCOME_FAULT;
-        m->outcome.fault = FAULT_RETRY;
+        m->outcome.fault = s->refusal;
     } else {
         commands[m->kind](w, s, m);
     }

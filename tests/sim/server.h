@@ -42,7 +42,8 @@ struct model_server {
     enum restart restart;
     uint64_t stopped_until;  /* SIGSTOP: it reads nothing */
     uint64_t slow_until;     /* what it sends and is sent takes long */
-    uint64_t refusing_until; /* LOADING: an error for every command */
+    uint64_t refusing_until; /* an error for every command */
+    enum fault refusal;      /* ... this; FULL: for those that set a key */
     uint64_t next_client;
     int64_t stepped_back_ms; /* leases last as much longer */
     uint64_t stepped_at;

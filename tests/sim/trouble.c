@@ -165,6 +165,14 @@ static bool cancel(struct world *w)
     return true;
 }
 
+static void refuse(struct world *w, struct model_server *s)
+{
+    static const enum fault refusals[] = {
+        FAULT_RETRY, FAULT_FULL, FAULT_REFUSING, FAULT_DENIED};
+    s->refusal = refusals[roll(w, 4)];
+    s->refusing_until = w->now + roll(w, 500 * MS);
+}
+
 static bool strike_server(struct world *w, enum trouble trouble)
 {
     struct model_server *s = some_server(w);
@@ -175,7 +183,7 @@ static bool strike_server(struct world *w, enum trouble trouble)
     else if (trouble == TROUBLE_HANG)
         s->stopped_until = w->now + roll(w, 1500 * MS);
     else
-        s->refusing_until = w->now + roll(w, 500 * MS);
+        refuse(w, s);
     return true;
 }
 

@@ -197,10 +197,12 @@ static void send_verb(struct world *w, struct worker *k, unsigned server)
         .token = k->token,
         .ttl_ms =
             k->operation == RELEASING ? w->setting.max_ttl_ms : k->ttl_ms};
-    if (k->operation == ACQUIRING)
+    if (k->operation == ACQUIRING) {
         k->number[server] = 0;
-    else if (k->operation == FENCING)
+        r->message.want_left = acquire_wants_left(&k->machine.acquire);
+    } else if (k->operation == FENCING) {
         r->message.number = k->machine.fence.number;
+    }
     request_submit(w, r);
 }
 
