@@ -4,8 +4,9 @@
 # Builds and tests everything, on a fresh machine too: what is missing is
 # installed first (apt-get, as root). The last line is the sum.
 #
-#     sh tests/run.sh            gcc, clang, sanitizers, valgrind, fuzzers,
-#                                and the README on fresh Debian trees
+#     sh tests/run.sh            gcc, clang, sanitizers, valgrind, fuzzers, all
+#                                seeds of the simulator, and the README on
+#                                fresh Debian trees
 #     sh tests/run.sh --quick    gcc only
 #
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
@@ -201,7 +202,7 @@ sanitized() {
         skipped "address sanitizer: $(tail -n 1 "$work/probe.log")"
     elif build asan -Db_sanitize=address,undefined; then
         check asan asan --suite unit --suite fake --suite live --suite fuzz \
-            --suite header
+            --suite header --suite sim
     fi
     if ! runs thread; then
         skipped "thread sanitizer: $(tail -n 1 "$work/probe.log")"
@@ -230,6 +231,28 @@ count_tap() { # LOG: what went wrong is shown, all of it is counted
               print p + 0, f + 0, s + 0 }' "$1" >> "$tally"
 }
 
+play() { # SERVERS...: all seeds of the simulator, for each number of servers
+    for servers in "$@"; do
+        "$work/gcc/tests/sim/nxlock-sim" --servers "$servers" \
+            --seeds 1-20000 > "$work/sim-$servers.log" 2>&1
+        echo $? > "$work/sim-$servers.code"
+    done
+}
+
+simulated() {
+    say "simulating"
+    play 1 5 &
+    play 3 4
+    wait $!
+    for servers in 1 3 4 5; do
+        if [ "$(cat "$work/sim-$servers.code")" = 0 ]; then
+            echo 1 0 0 >> "$tally"
+        else
+            failed "$work/sim-$servers.log" "simulating $servers servers"
+        fi
+    done
+}
+
 # The ways to lock, on the real servers of other Debian suites.
 servers() {
     say "testing other servers"
@@ -256,6 +279,7 @@ build gcc || good=
 unset NXLOCK_FULL
 if [ -z "$quick" ]; then
     sanitized
+    [ -z "$good" ] || simulated
     [ -z "$good" ] || leaks
     [ -z "$good" ] || servers
     if have clang; then

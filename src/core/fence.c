@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a server counts once, and only with the number that was asked for;
+ * those that granted it are not asked, which makes one server, or equal
+ * counters, cost nothing.
+ */
+#include "core/fence.h"
+
+#include "base/deadline.h"
+
+static void conclude(struct fence *f, enum verdict verdict)
+{
+    f->verdict = verdict;
+    for (unsigned i = 0; i < f->terms.servers; i++) {
+        if (f->part[i] == PART_TO_ASK)
+            f->part[i] = PART_IDLE;
+        else if (f->part[i] == PART_ASKED)
+            f->part[i] = PART_TO_LEAVE;
+    }
+    f->phase =
+        parts_asking(f->part, f->terms.servers) ? PHASE_ENDING : PHASE_OVER;
+}
+
+static void decide(struct fence *f)
+{
+    struct tally t = tally_of(f->part, f->terms.servers);
+    if (t.yes >= t.quorum)
+        conclude(f, VERDICT_YES);
+    else if (t.no > t.servers - t.quorum)
+        conclude(f, VERDICT_NO);
+    else if (t.yes + t.open < t.quorum)
+        conclude(f, VERDICT_UNKNOWN);
+}
+
+void fence_start(struct fence *f, const struct fence_terms *terms)
+{
+    *f = (struct fence){.terms = *terms};
+    for (unsigned i = 0; i < terms->servers; i++)
+        f->number = later(f->number, terms->number[i]);
+    /* Who has not answered the acquire may have granted it since. */
+    for (unsigned i = 0; i < terms->servers; i++) {
+        bool has = terms->number[i] != 0 && terms->number[i] == f->number;
+        f->part[i] = has ? PART_YES : PART_TO_ASK;
+    }
+    decide(f);
+}
+
+void fence_outcome(struct fence *f, unsigned server,
+    const struct outcome *outcome, uint64_t number)
+{
+    if (server >= f->terms.servers || f->part[server] != PART_ASKED)
+        return;
+    if (outcome->kind == OUTCOME_MINE) {
+        f->part[server] = number == f->number ? PART_YES : PART_FAULT;
+    } else if (outcome->kind == OUTCOME_NOT_MINE) {
+        f->part[server] = PART_NO;
+    } else {
+        enum fault fault =
+            outcome->kind == OUTCOME_FAULT ? outcome->fault : FAULT_NOT_REDIS;
+        f->part[server] = PART_FAULT;
+        f->fault = fault_worse(f->fault, fault);
+    }
+    decide(f);
+}
+
+bool fence_next(struct fence *f, struct ask *ask)
+{
+    unsigned *server = &ask->server;
+    *server = 0;
+    if (part_find(f->part, f->terms.servers, PART_TO_ASK, server)) {
+        ask->kind = ASK_SEND;
+        f->part[*server] = PART_ASKED;
+        return true;
+    }
+    if (part_find(f->part, f->terms.servers, PART_TO_LEAVE, server)) {
+        ask->kind = ASK_LEAVE;
+        f->part[*server] = PART_IDLE;
+        return true;
+    }
+    if (f->phase == PHASE_ENDING)
+        f->phase = PHASE_OVER;
+    return false;
+}
+
+void fence_tick(struct fence *f, uint64_t now)
+{
+    if (f->phase != PHASE_ASKING || now < f->terms.end)
+        return;
+    f->fault = fault_worse(f->fault, FAULT_SILENT);
+    conclude(f, VERDICT_UNKNOWN);
+}
+
+void fence_cancel(struct fence *f)
+{
+    if (f->phase == PHASE_ASKING)
+        conclude(f, VERDICT_CANCELLED);
+}
+
+uint64_t fence_wake(const struct fence *f)
+{
+    return f->phase == PHASE_ASKING ? f->terms.end : NEVER;
+}
+
+enum verdict fence_verdict(const struct fence *f)
+{
+    return f->phase == PHASE_OVER ? f->verdict : VERDICT_OPEN;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The judge. It is told what the servers do and what the clients believe, and
+ * knows what no client can know; it looks at each step as it happens:
+ *
+ *   I1  two tokens of one name are never believed in at once: from when the
+ *       caller is told, until the deadline or until a release is begun
+ *   I2  fencing numbers grow from grant to grant; where clocks break I1, from
+ *       each grant to all that were called for after it was told
+ *   I3  a deadline is not later than sent + ttl - drift at a quorum
+ *   I4  nobody removes another one's key
+ *   I5  when all have stopped every key is gone within max_ttl + 1 s; and at
+ *       any time somebody works with each token that stands, or owes its
+ *       deletion, unless its owner died or left it to its ttl
+ *   I8  what is reported is true: a fault has not been applied by a quorum, a
+ *       release that succeeded has deleted at a quorum and one that found the
+ *       lock lost has not, and what a client knows to be undone is never set
+ *       again
+ *   I10 a verb is not sent while the one before it is under way
+ *   I14 nobody turns round and round while time stands still
+ */
+#ifndef NXLOCK_SIM_CHECKER_H
+#define NXLOCK_SIM_CHECKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/machine.h"
+#include "sim/server.h"
+
+struct world;
+struct worker;
+struct message;
+
+enum invariant {
+    I1 = 1,
+    I2 = 2,
+    I3 = 3,
+    I4 = 4,
+    I5 = 5,
+    I8 = 8,
+    I10 = 10,
+    I14 = 14
+};
+#define INVARIANT(i) (1u << (i))
+#define ALL_INVARIANTS (~0u)
+
+/* What is known of a token. One bit of a mask for each server. */
+struct token {
+    unsigned name;
+    unsigned process;
+    uint64_t life;
+    bool left; /* its owner leaves it to its ttl */
+    unsigned set, deleted, settled, strayed;
+    uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
+};
+
+/* The latest grants of a name, for I2. */
+#define FENCES_KEPT 64
+struct fences {
+    size_t count;
+    struct {
+        uint64_t number, told_at;
+    } of[FENCES_KEPT];
+};
+
+struct checker {
+    unsigned checked; /* invariants, as a mask */
+    struct token *token;
+    size_t tokens, room; /* [0] is no token */
+    unsigned broken;     /* the invariant; 0: none so far */
+    char why[200];
+    struct fences fences[NAMES_MAX];
+};
+
+void checker_start(struct world *w);
+void checker_end(struct world *w);
+
+/* ------------------------------------------------ what the servers have done
+ */
+
+void checker_set(
+    struct world *w, const struct model_server *s, const struct message *m);
+/* It said that the token stands, for ttl_ms still. */
+void checker_vouched(struct world *w, const struct model_server *s,
+    const struct message *m, uint32_t ttl_ms);
+void checker_deleted(struct world *w, const struct model_server *s,
+    const struct message *m, uint64_t stood);
+void checker_rewound(struct world *w, struct model_server *s);
+
+/* ---------------------------------------------- what the clients take for so
+ */
+
+uint64_t checker_token(struct world *w, const struct worker *k);
+void checker_ended(struct world *w, const struct worker *k);
+/* A quorum has granted; what was cut elsewhere is left to itself. */
+void checker_won(struct world *w, const struct worker *k);
+void checker_granted(struct world *w, struct worker *k);
+/* A debt is paid: nothing of the token can stand there. */
+void checker_settled(struct world *w, unsigned server, uint64_t token);
+/* ... or given up, because its time is over. */
+void checker_lapsed(struct world *w, unsigned server, uint64_t token);
+/* An acquire that was granted elsewhere was lost with its connection there:
+ * it may be applied behind the release, and then stands until its ttl. */
+void checker_strayed(struct world *w, unsigned server, uint64_t token);
+/* Its owner leaves the token to its ttl. */
+void checker_left(struct world *w, uint64_t token);
+void checker_handed(struct world *w, uint64_t token, const struct worker *heir);
+
+/* ------------------------------------------------------------ now and then */
+
+void checker_orphans(struct world *w);
+void checker_leaks(struct world *w); /* max_ttl + 1 s after the end */
+
+void checker_stands_still(struct world *w);
+void checker_twice(struct world *w, const struct worker *k);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which checks can be turned off, by the name that --without takes: those of
+ * the core (base/guard.h), and those that are still models here.
+ */
+#ifndef NXLOCK_SIM_GUARDS_H
+#define NXLOCK_SIM_GUARDS_H
+
+#include <stdbool.h>
+
+enum sim_guard {
+    SIM_GUARD_RESTARTS,    /* a restarted server does not vote for a while */
+    SIM_GUARD_ADOPT,       /* ... nor does it vouch for an adopted token */
+    SIM_GUARD_COMPARE,     /* only the owner's token deletes */
+    SIM_GUARD_WRITE_BACK,  /* the highest fence goes to a quorum */
+    SIM_GUARD_FENCE_FLOOR, /* fences are not behind the server's clock */
+    SIM_GUARDS
+};
+
+extern bool sim_guard_off[SIM_GUARDS];
+#define guarded_here(guard) (!sim_guard_off[guard])
+
+/* False: no such guard. */
+bool guard_turn_off(const char *name);
+void guards_turn_on(void);
+const char *guard_name(unsigned index); /* NULL: no more */
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nxlock-sim: plays seeds. The same arguments always give the same history;
+ * a seed that fails is printed with its last steps and the command that plays
+ * it again.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/world.h"
+
+static const char help[] =
+    "usage: nxlock-sim [--seed S | --seeds FROM-TO] [--servers N]\n"
+    "                  [--faults LIST] [--without GUARD]... [--only I]...\n"
+    "                  [--grants MIN] [--troubles MIN] [-v]\n"
+    "LIST: names with commas, or all, clean (default), none\n";
+
+struct arguments {
+    struct options options;
+    uint64_t from, to;
+    const char *faults;
+    const char *without[8];
+    unsigned without_count;
+};
+
+static void print_names(void)
+{
+    fputs("faults:", stderr);
+    for (unsigned i = 0; i < TROUBLES; i++)
+        fprintf(stderr, " %s", trouble_name((enum trouble)i));
+    fputs("\nguards:", stderr);
+    for (unsigned i = 0; guard_name(i); i++)
+        fprintf(stderr, " %s", guard_name(i));
+    fputs("\n", stderr);
+}
+
+static bool number(const char *text, uint64_t most, uint64_t *out)
+{
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    *out = strtoull(text, &end, 10);
+    return *end == '\0' && *out <= most;
+}
+
+static bool seeds(struct arguments *a, const char *text)
+{
+    char from[24];
+    const char *dash = strchr(text, '-');
+    if (!dash || (size_t)(dash - text) >= sizeof from)
+        return false;
+    memcpy(from, text, (size_t)(dash - text));
+    from[dash - text] = '\0';
+    return number(from, UINT64_MAX, &a->from) &&
+           number(dash + 1, UINT64_MAX, &a->to) && a->from <= a->to;
+}
+
+static bool invariant(struct arguments *a, const char *text)
+{
+    uint64_t i;
+    if (*text == 'I')
+        text++;
+    if (!number(text, 31, &i))
+        return false;
+    if (a->options.checked == ALL_INVARIANTS)
+        a->options.checked = 0;
+    a->options.checked |= INVARIANT(i);
+    return true;
+}
+
+static bool take(struct arguments *a, const char *option, const char *value)
+{
+    uint64_t n = 0;
+    bool good = true;
+    if (strcmp(option, "--seed") == 0) {
+        good = number(value, UINT64_MAX, &n);
+        a->from = a->to = n;
+    } else if (strcmp(option, "--seeds") == 0) {
+        good = seeds(a, value);
+    } else if (strcmp(option, "--servers") == 0) {
+        good = number(value, MAX_SERVERS, &n) && n > 0;
+        a->options.servers = (unsigned)n;
+    } else if (strcmp(option, "--faults") == 0) {
+        a->faults = value;
+        good = troubles_parse(value, &a->options.troubles);
+    } else if (strcmp(option, "--without") == 0) {
+        good = a->without_count < 8 && guard_turn_off(value);
+        if (good)
+            a->without[a->without_count++] = value;
+    } else if (strcmp(option, "--only") == 0) {
+        good = invariant(a, value);
+    } else if (strcmp(option, "--grants") == 0) {
+        good = number(value, UINT32_MAX, &n);
+        a->options.least_grants = (unsigned)n;
+    } else if (strcmp(option, "--troubles") == 0) {
+        good = number(value, UINT32_MAX, &n);
+        a->options.least_troubles = (unsigned)n;
+    } else {
+        good = false;
+    }
+    return good;
+}
+
+static void print_replay(const struct arguments *a, uint64_t seed)
+{
+    printf("replay: nxlock-sim --seed %llu --servers %u",
+        (unsigned long long)seed, a->options.servers);
+    if (a->faults)
+        printf(" --faults %s", a->faults);
+    for (unsigned i = 0; i < a->without_count; i++)
+        printf(" --without %s", a->without[i]);
+    if (a->options.checked != ALL_INVARIANTS)
+        for (unsigned i = 1; i < 32; i++)
+            if (a->options.checked & INVARIANT(i))
+                printf(" --only I%u", i);
+    printf(" -v\n");
+}
+
+static int play(struct arguments *a)
+{
+    uint64_t grants = 0, fences = 0, troubles = 0, steps = 0, strays = 0,
+             hash = 0;
+    uint64_t failed = 0, too_few = 0;
+    clock_t began = clock();
+    for (uint64_t seed = a->from;; seed++) {
+        a->options.seed = seed;
+        struct report r = world_run(&a->options, failed ? NULL : stdout);
+        grants += r.grants;
+        fences += r.fences;
+        troubles += r.troubles;
+        steps += r.steps;
+        strays += r.strays;
+        hash = hash * 31 + r.hash;
+        if (r.broken && failed++ == 0)
+            print_replay(a, seed);
+        if (r.too_few && !r.broken && too_few++ == 0)
+            printf("seed %llu: only %llu grants and %llu troubles\n",
+                (unsigned long long)seed, (unsigned long long)r.grants,
+                (unsigned long long)r.troubles);
+        if (seed == a->to)
+            break;
+    }
+    uint64_t count = a->to - a->from + 1;
+    printf(
+        "%u servers, seeds %llu-%llu: %llu grants, %llu fences, "
+        "%llu troubles, %llu strays, %llu steps, %.2f ms each; hash %016llx\n",
+        a->options.servers, (unsigned long long)a->from,
+        (unsigned long long)a->to, (unsigned long long)grants,
+        (unsigned long long)fences, (unsigned long long)troubles,
+        (unsigned long long)strays, (unsigned long long)steps,
+        (double)(clock() - began) * 1000 / CLOCKS_PER_SEC / (double)count,
+        (unsigned long long)hash);
+    if (failed || too_few)
+        printf("%llu seeds failed, %llu had too little in them\n",
+            (unsigned long long)failed, (unsigned long long)too_few);
+    return failed || too_few ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {.options = OPTIONS_INIT, .from = 1, .to = 1};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-v") == 0) {
+            a.options.aloud = true;
+        } else if (i + 1 == argc || !take(&a, argv[i], argv[i + 1])) {
+            fputs(help, stderr);
+            print_names();
+            return 2;
+        } else {
+            i++;
+        }
+    }
+    return play(&a);
+}

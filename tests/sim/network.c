@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: in one pipe nothing overtakes and nothing is lost alone; a message
+ * is either delivered once or dropped with its pipe. A server that is stopped
+ * and a client that is paused leave what arrives in the pipe.
+ */
+#include "sim/network.h"
+
+#include <stdlib.h>
+
+#include "sim/client.h"
+#include "sim/server.h"
+#include "sim/world.h"
+
+const char *message_name(enum message_kind kind)
+{
+    static const char *const names[] = {
+        [MESSAGE_HELLO] = "hello",
+        [MESSAGE_ACQUIRE] = "acquire",
+        [MESSAGE_EXTEND] = "extend",
+        [MESSAGE_RELEASE] = "compare-and-delete",
+        [MESSAGE_LOOK] = "look",
+        [MESSAGE_KILL] = "kill",
+        [MESSAGE_RAISE] = "raise",
+    };
+    return names[kind];
+}
+
+uint64_t travel(struct world *w, const struct model_server *s)
+{
+    if (w->now < s->slow_until)
+        return roll_from(w, MS, w->setting.slow_ns);
+    return roll_from(w, MS / 20, w->setting.travel_ns);
+}
+
+static void pipe_push(
+    struct world *w, struct pipe *p, struct message *m, uint64_t arrives)
+{
+    m->arrives = later(arrives, p->last);
+    p->last = m->arrives;
+    if (list_empty(&p->messages))
+        alarm_set(w, &p->alarm, m->arrives);
+    list_append(&p->messages, &m->node);
+}
+
+static struct message *pipe_pop(struct world *w, struct pipe *p)
+{
+    struct list *node = list_pop(&p->messages);
+    if (!list_empty(&p->messages)) {
+        struct message *next =
+            list_entry(p->messages.next, struct message, node);
+        alarm_set(w, &p->alarm, next->arrives);
+    }
+    return list_entry(node, struct message, node);
+}
+
+static void pipe_clear(struct world *w, struct pipe *p)
+{
+    struct list *node;
+    while ((node = list_pop(&p->messages)))
+        free(list_entry(node, struct message, node));
+    alarm_set(w, &p->alarm, NEVER);
+}
+
+/* Once nobody is left at either end. */
+static void free_if_over(struct world *w, struct conn *c)
+{
+    if (!c->served && !c->link)
+        conn_free(w, c);
+}
+
+void conn_free(struct world *w, struct conn *c)
+{
+    list_remove(&c->node);
+    pipe_clear(w, &c->up);
+    pipe_clear(w, &c->down);
+    alarm_end(w, &c->up.alarm);
+    alarm_end(w, &c->down.alarm);
+    alarm_end(w, &c->breaks);
+    alarm_end(w, &c->gone);
+    free(c);
+}
+
+/* A command reaches the server. */
+static void up_rings(struct world *w, struct alarm *alarm)
+{
+    struct conn *c = list_entry(alarm, struct conn, up.alarm);
+    struct model_server *s = c->server;
+    if (w->now < s->stopped_until) {
+        alarm_set(w, alarm, s->stopped_until);
+        return;
+    }
+    struct message *m = pipe_pop(w, &c->up);
+    server_apply(w, s, m);
+    if (m->kind == MESSAGE_HELLO)
+        m->number = c->id;
+    if (c->link) {
+        pipe_push(w, &c->down, m, w->now + travel(w, s));
+        return;
+    }
+    free(m);
+    if (list_empty(&c->up.messages)) /* then comes the end of the stream */
+        conn_drop(w, c, true);
+}
+
+/* A reply reaches the client. */
+static void down_rings(struct world *w, struct alarm *alarm)
+{
+    struct conn *c = list_entry(alarm, struct conn, down.alarm);
+    struct process *p = c->link->process;
+    if (w->now < p->paused_until) {
+        alarm_set(w, alarm, p->paused_until);
+        return;
+    }
+    struct message *m = pipe_pop(w, &c->down);
+    link_heard(w, c->link, m);
+    free(m);
+    process_turn(w, p);
+}
+
+static void breaks(struct world *w, struct alarm *alarm)
+{
+    struct conn *c = list_entry(alarm, struct conn, breaks);
+    struct process *p = c->link->process;
+    if (w->now < p->paused_until || !list_empty(&c->down.messages)) {
+        uint64_t read = later(c->down.last, p->paused_until);
+        alarm_set(w, alarm, later(w->now, read) + 1);
+        return;
+    }
+    link_lost(w, c->link, 0);
+    process_turn(w, p);
+}
+
+static void gone(struct world *w, struct alarm *alarm)
+{
+    conn_drop(w, list_entry(alarm, struct conn, gone), true);
+}
+
+struct conn *conn_open(
+    struct world *w, struct model_server *s, struct link *link)
+{
+    struct conn *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    c->server = s;
+    c->link = link;
+    c->served = true;
+    c->id = s->next_client++;
+    c->run_id = s->run_id;
+    list_init(&c->up.messages);
+    list_init(&c->down.messages);
+    alarm_init(w, &c->up.alarm, up_rings);
+    alarm_init(w, &c->down.alarm, down_rings);
+    alarm_init(w, &c->breaks, breaks);
+    alarm_init(w, &c->gone, gone);
+    list_init(&c->node);
+    list_append(&s->conns, &c->node);
+    return c;
+}
+
+void conn_send(struct world *w, struct conn *c, const struct message *m)
+{
+    if (!c->served)
+        return; /* to nobody */
+    struct message *copy = malloc(sizeof *copy);
+    if (!copy)
+        abort();
+    *copy = *m;
+    list_init(&copy->node);
+    pipe_push(w, &c->up, copy, w->now + travel(w, c->server));
+}
+
+void conn_leave(struct world *w, struct conn *c, uint64_t linger)
+{
+    c->link = NULL;
+    pipe_clear(w, &c->down);
+    alarm_set(w, &c->breaks, NEVER);
+    if (!c->served || linger == 0 || list_empty(&c->up.messages)) {
+        c->served = false;
+        conn_free(w, c);
+        return;
+    }
+    alarm_set(w, &c->gone, w->now + linger);
+}
+
+void conn_drop(struct world *w, struct conn *c, bool clean)
+{
+    if (!c->served)
+        return;
+    c->served = false;
+    pipe_clear(w, &c->up);
+    if (c->link) {
+        if (!clean)
+            pipe_clear(w, &c->down);
+        alarm_set(w, &c->breaks, w->now + travel(w, c->server));
+    }
+    free_if_over(w, c);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The network: connections made of two pipes in which nothing overtakes and
+ * everything takes its time. Either end may be gone while the other does not
+ * know yet: what a client has sent may be applied after it was told that the
+ * connection is lost, and what it sends to an end that is gone is not.
+ */
+#ifndef NXLOCK_SIM_NETWORK_H
+#define NXLOCK_SIM_NETWORK_H
+
+#include "base/list.h"
+#include "base/verb.h"
+#include "sim/alarm.h"
+
+struct link;
+struct model_server;
+
+enum message_kind {
+    MESSAGE_HELLO,   /* the handshake: AUTH, CLIENT ID, INFO */
+    MESSAGE_ACQUIRE, /* SET NX PX, and the name's next fencing number */
+    MESSAGE_EXTEND,
+    MESSAGE_RELEASE, /* compare-and-delete */
+    MESSAGE_LOOK,    /* GET, compared, and PTTL */
+    MESSAGE_KILL,    /* CLIENT KILL ID number */
+    MESSAGE_RAISE    /* if the token stands: fence = max(fence, number) */
+};
+
+/* A command on its way there, and its reply on the way back. */
+struct message {
+    struct list node;
+    uint64_t arrives;
+    enum message_kind kind;
+    unsigned name;
+    uint64_t token;
+    uint32_t ttl_ms;
+    uint64_t sent_at; /* the client's reading before it left */
+    uint64_t number;
+    bool want_left;            /* ACQUIRE: when busy, say how long still */
+    struct outcome outcome;    /* the reply */
+    uint64_t run_id, uptime_s; /* HELLO: likewise */
+};
+
+struct pipe {
+    struct list messages;
+    uint64_t last; /* arrival of the latest: nothing overtakes it */
+    struct alarm alarm;
+};
+
+struct conn {
+    struct list node; /* among the server's */
+    struct model_server *server;
+    struct link *link;   /* NULL: the client's end is gone */
+    bool served;         /* false: the server's end is gone */
+    uint64_t id, run_id; /* CLIENT ID, and whose */
+    struct pipe up, down;
+    struct alarm breaks; /* the client is told that it is lost */
+    struct alarm gone;   /* the server finds out that the client is gone */
+};
+
+const char *message_name(enum message_kind kind);
+
+/* How long a message takes to or from s. */
+uint64_t travel(struct world *w, const struct model_server *s);
+
+struct conn *conn_open(
+    struct world *w, struct model_server *s, struct link *link);
+
+/* A copy of m leaves the client. */
+void conn_send(struct world *w, struct conn *c, const struct message *m);
+
+/* The client's end is gone. What it sent arrives all the same until linger has
+ * passed. */
+void conn_leave(struct world *w, struct conn *c, uint64_t linger);
+
+/* The server's end is gone, with what had not arrived. The client is told
+ * after its replies (clean), or sooner and without them. */
+void conn_drop(struct world *w, struct conn *c, bool clean);
+
+/* At the end of a world. */
+void conn_free(struct world *w, struct conn *c);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process: its links and its workers live and die together. Keeps: whatever
+ * has failed is told before anything new is sent; of one that died nothing
+ * goes on but what the kernel had taken.
+ */
+#include "sim/client.h"
+#include "sim/world.h"
+
+void process_turn(struct world *w, struct process *p)
+{
+    do {
+        struct list *node;
+        while ((node = list_pop(&p->failed))) {
+            struct request *r = list_entry(node, struct request, node);
+            r->state = REQUEST_IDLE;
+            worker_outcome(w, r,
+                &(struct outcome){.kind = OUTCOME_FAULT,
+                    .fault = r->fault,
+                    .unsure = r->unsure,
+                    .left_ms = LEFT_UNKNOWN});
+        }
+        for (unsigned i = 0; i < w->options.servers; i++)
+            link_step(w, &p->link[i]);
+    } while (!list_empty(&p->failed));
+}
+
+static void reborn(struct world *w, struct alarm *alarm)
+{
+    struct process *p = list_entry(alarm, struct process, reborn);
+    unsigned index = p->index;
+    uint64_t life = p->life;
+    alarm_end(w, &p->reborn);
+    process_start(w, p, index);
+    p->life = life + 1;
+}
+
+void process_start(struct world *w, struct process *p, unsigned index)
+{
+    *p = (struct process){.index = index, .alive = true};
+    list_init(&p->failed);
+    alarm_init(w, &p->reborn, reborn);
+    for (unsigned i = 0; i < w->options.servers; i++)
+        link_start(w, p, i);
+    for (unsigned i = 0; i < w->setting.workers; i++)
+        worker_start(w, &p->worker[i], p, i);
+}
+
+/* Closes what is open; the kernel still delivers what was sent. */
+static void leave_all(struct world *w, struct process *p)
+{
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        struct link *l = &p->link[i];
+        if (l->conn)
+            conn_leave(w, l->conn, w->setting.linger_ns);
+        link_end(w, l);
+    }
+    for (unsigned i = 0; i < w->setting.workers; i++)
+        worker_end(w, &p->worker[i]);
+}
+
+void process_end(struct world *w, struct process *p)
+{
+    if (p->alive)
+        leave_all(w, p);
+    alarm_end(w, &p->reborn);
+}
+
+void process_die(struct world *w, struct process *p, uint64_t away)
+{
+    note(w, "c%llu dies", NULL, p->index);
+    leave_all(w, p);
+    p->alive = false;
+    p->paused_until = 0;
+    for (unsigned i = 0; i < w->setting.workers; i++)
+        p->worker[i].holding = false;
+    alarm_set(w, &p->reborn, w->now + away);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: each command is carried out whole or not at all, on what stands at
+ * that moment by this server's clock; what is carried out is told to the
+ * checker, which knows what no client can know.
+ */
+#include "sim/server.h"
+
+#include "core/lease.h"
+#include "sim/network.h"
+#include "sim/world.h"
+
+#define DAY_MS (INT64_C(86400000))
+#define EPOCH (20000 * DAY_MS * (int64_t)MS) /* wall time when now is 0 */
+
+static int64_t clock_ns(const struct world *w, struct model_server *s)
+{
+    int64_t passed = (int64_t)(w->now - s->clock_at);
+    s->clock_ns += passed + passed / 1000000 * s->rate_ppm +
+                   passed % 1000000 * s->rate_ppm / 1000000;
+    s->clock_at = w->now;
+    return s->clock_ns;
+}
+
+int64_t server_clock_ms(const struct world *w, struct model_server *s)
+{
+    return clock_ns(w, s) / (int64_t)MS;
+}
+
+uint64_t server_uptime_s(const struct world *w, struct model_server *s)
+{
+    int64_t now_s = server_clock_ms(w, s) / 1000;
+    int64_t then_s = s->started_ms / 1000;
+    return now_s > then_s ? (uint64_t)(now_s - then_s) : 0;
+}
+
+int64_t server_clock_error(const struct world *w, struct model_server *s)
+{
+    return clock_ns(w, s) - EPOCH - (int64_t)w->now;
+}
+
+void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns)
+{
+    s->clock_ns = clock_ns(w, s) + by_ns;
+    if (by_ns < 0)
+        s->stepped_back_ms -= by_ns / (int64_t)MS;
+    s->stepped_at = w->now;
+}
+
+static void new_process(struct world *w, struct model_server *s)
+{
+    s->run_id = 1 + roll(w, UINT64_MAX - 1);
+    s->started_ms = server_clock_ms(w, s);
+    s->next_client = 1;
+}
+
+static void up_again(struct world *w, struct alarm *alarm)
+{
+    struct model_server *s = list_entry(alarm, struct model_server, up_again);
+    s->down = false;
+    if (s->restart == RESTART_EMPTY)
+        s->data = (struct data){0};
+    else if (s->restart == RESTART_REWOUND)
+        s->data = s->saved;
+    new_process(w, s);
+    if (s->restart == RESTART_REWOUND)
+        checker_rewound(w, s);
+    note(w, "s%llu is up again, run_id %llu,",
+        s->restart == RESTART_EMPTY     ? "empty"
+        : s->restart == RESTART_REWOUND ? "with what it had saved"
+                                        : "with its data",
+        s->index, s->run_id % 10000);
+}
+
+void server_start(struct world *w, struct model_server *s, unsigned index)
+{
+    *s = (struct model_server){.index = index, .clock_at = w->now};
+    list_init(&s->conns);
+    alarm_init(w, &s->up_again, up_again);
+    s->clock_ns = EPOCH + (int64_t)w->now;
+    new_process(w, s);
+    s->started_ms -= DAY_MS;
+}
+
+void server_end(struct world *w, struct model_server *s)
+{
+    while (!list_empty(&s->conns))
+        conn_free(w, list_entry(s->conns.next, struct conn, node));
+    alarm_end(w, &s->up_again);
+}
+
+void server_crash(
+    struct world *w, struct model_server *s, enum restart how, uint64_t away)
+{
+    struct list *node = s->conns.next, *next;
+    for (; node != &s->conns; node = next) {
+        next = node->next;
+        conn_drop(w, list_entry(node, struct conn, node), chance(w, 50));
+    }
+    s->down = true;
+    s->restart = how;
+    s->stopped_until = 0;
+    alarm_set(w, &s->up_again, w->now + away);
+}
+
+/* ---------------------------------------------------------------- commands */
+
+static struct key *standing_key(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    struct key *key = &s->data.key[name];
+    if (key->token != 0 && server_clock_ms(w, s) >= key->until_ms)
+        key->token = 0;
+    return key;
+}
+
+uint64_t server_value(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    return standing_key(w, s, name)->token;
+}
+
+static int64_t left_ms(
+    const struct world *w, struct model_server *s, const struct key *key)
+{
+    return key->until_ms - server_clock_ms(w, s);
+}
+
+/* The next number: more than the last one, and not behind the clock, so that
+ * numbers go on growing after the last one was forgotten. */
+static uint64_t next_fence(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    uint64_t *fence = &s->data.fence[name];
+    uint64_t floor = guarded_here(SIM_GUARD_FENCE_FLOOR)
+                         ? (uint64_t)(clock_ns(w, s) / 1000)
+                         : 0;
+    *fence = later(*fence + 1, floor);
+    return *fence;
+}
+
+static void acquire_here(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = standing_key(w, s, m->name);
+    if (key->token != 0) {
+        m->outcome.kind = OUTCOME_BUSY;
+        if (m->want_left)
+            m->outcome.left_ms = left_ms(w, s, key);
+        return;
+    }
+    key->token = m->token;
+    key->until_ms = server_clock_ms(w, s) + m->ttl_ms;
+    m->number = next_fence(w, s, m->name);
+    m->outcome.kind = OUTCOME_GRANTED;
+    checker_set(w, s, m);
+    if (chance(w, 10))
+        s->saved = s->data;
+}
+
+static void extend_here(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = standing_key(w, s, m->name);
+    m->outcome.kind = OUTCOME_NOT_MINE;
+    if (key->token != m->token)
+        return;
+    int64_t until = server_clock_ms(w, s) + m->ttl_ms;
+    if (until > key->until_ms)
+        key->until_ms = until;
+    m->outcome.kind = OUTCOME_MINE;
+    m->outcome.left_ms = left_ms(w, s, key);
+    checker_vouched(w, s, m, m->ttl_ms);
+}
+
+static void release_here(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = standing_key(w, s, m->name);
+    bool compared = guarded_here(SIM_GUARD_COMPARE);
+    m->outcome.kind = OUTCOME_NOT_MINE;
+    if (key->token == 0 || (compared && key->token != m->token))
+        return;
+    m->outcome.kind = OUTCOME_MINE;
+    checker_deleted(w, s, m, key->token);
+    key->token = 0;
+}
+
+static void look_here(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = standing_key(w, s, m->name);
+    m->outcome.kind = OUTCOME_NOT_MINE;
+    if (key->token != m->token)
+        return;
+    m->outcome.kind = OUTCOME_MINE;
+    m->outcome.left_ms = left_ms(w, s, key);
+    checker_vouched(w, s, m, (uint32_t)m->outcome.left_ms);
+}
+
+static void raise_here(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    uint64_t *fence = &s->data.fence[m->name];
+    m->outcome.kind = OUTCOME_NOT_MINE;
+    if (standing_key(w, s, m->name)->token != m->token)
+        return;
+    *fence = later(*fence, m->number);
+    m->number = *fence;
+    m->outcome.kind = OUTCOME_MINE;
+}
+
+/* What had come from it and was not read is thrown away. */
+static void kill_here(
+    struct world *w, struct model_server *s, const struct message *m)
+{
+    for (struct list *node = s->conns.next; node != &s->conns;
+         node = node->next) {
+        struct conn *c = list_entry(node, struct conn, node);
+        if (c->id == m->number && c->run_id == s->run_id) {
+            conn_drop(w, c, false);
+            return;
+        }
+    }
+}
+
+static bool refuses(const struct world *w, const struct model_server *s,
+    const struct message *m)
+{
+    return w->now < s->refusing_until &&
+           (s->refusal != FAULT_FULL || m->kind == MESSAGE_ACQUIRE);
+}
+
+void server_apply(struct world *w, struct model_server *s, struct message *m)
+{
+    static void (*const commands[])(
+        struct world *, struct model_server *, struct message *) = {
+        [MESSAGE_ACQUIRE] = acquire_here,
+        [MESSAGE_EXTEND] = extend_here,
+        [MESSAGE_RELEASE] = release_here,
+        [MESSAGE_LOOK] = look_here,
+        [MESSAGE_RAISE] = raise_here,
+    };
+    m->outcome =
+        (struct outcome){.left_ms = LEFT_UNKNOWN, .sent_at = m->sent_at};
+    if (m->kind == MESSAGE_HELLO) {
+        m->run_id = s->run_id;
+        m->uptime_s = server_uptime_s(w, s);
+    } else if (m->kind == MESSAGE_KILL && w->setting.kill_allowed) {
+        kill_here(w, s, m);
+    } else if (m->kind == MESSAGE_KILL) {
+        m->outcome.kind = OUTCOME_FAULT;
+        m->outcome.fault = FAULT_DENIED;
+    } else if (refuses(w, s, m)) {
+        m->outcome.kind = OUTCOME_FAULT;
+        m->outcome.fault = s->refusal;
+    } else {
+        commands[m->kind](w, s, m);
+    }
+    note(w, "s%llu does for n%llu t%llu:", message_name(m->kind), s->index,
+        m->name, m->token, m->outcome.kind);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of one Redis server: keys with a value and an end by the server's
+ * own clock, which is off, runs at its own rate and may be stepped; one
+ * process after another, each with a run_id and an uptime; crashes that keep
+ * the data, lose it, or bring back what was saved a while ago.
+ */
+#ifndef NXLOCK_SIM_SERVER_H
+#define NXLOCK_SIM_SERVER_H
+
+#include "base/list.h"
+#include "base/verb.h"
+#include "sim/alarm.h"
+
+#define NAMES_MAX 4
+
+struct conn;
+struct message;
+
+struct key {
+    uint64_t token;   /* 0: free */
+    int64_t until_ms; /* by the server's clock */
+};
+
+struct data {
+    struct key key[NAMES_MAX];
+    uint64_t fence[NAMES_MAX]; /* the last number given for each name */
+};
+
+enum restart { RESTART_KEEPING, RESTART_EMPTY, RESTART_REWOUND };
+
+struct model_server {
+    unsigned index;
+    struct data data, saved; /* saved: what RESTART_REWOUND brings back */
+    /* Its clock: what it shows now, and by how many ppm it is too fast. */
+    int64_t clock_ns;
+    uint64_t clock_at;
+    int64_t rate_ppm;
+    uint64_t run_id;    /* of the present process */
+    int64_t started_ms; /* by its clock */
+    bool down;
+    enum restart restart;
+    uint64_t stopped_until;  /* SIGSTOP: it reads nothing */
+    uint64_t slow_until;     /* what it sends and is sent takes long */
+    uint64_t refusing_until; /* an error for every command */
+    enum fault refusal;      /* ... this; FULL: for those that set a key */
+    uint64_t next_client;
+    int64_t stepped_back_ms; /* leases last as much longer */
+    uint64_t stepped_at;
+    struct list conns;
+    struct alarm up_again;
+};
+
+void server_start(struct world *w, struct model_server *s, unsigned index);
+void server_end(struct world *w, struct model_server *s);
+
+/* Whole milliseconds, as it stores and compares times. */
+int64_t server_clock_ms(const struct world *w, struct model_server *s);
+uint64_t server_uptime_s(const struct world *w, struct model_server *s);
+/* ns before (+) or behind the true time of day */
+int64_t server_clock_error(const struct world *w, struct model_server *s);
+void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns);
+
+/* The token that stands there now; 0: none. */
+uint64_t server_value(
+    const struct world *w, struct model_server *s, unsigned name);
+
+/* Carries out the command in m and turns it into its reply. */
+void server_apply(struct world *w, struct model_server *s, struct message *m);
+
+void server_crash(
+    struct world *w, struct model_server *s, enum restart how, uint64_t away);
+
+#endif

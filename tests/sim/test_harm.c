@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The checker can only be trusted if it finds what is wrong: with each guard
+ * turned off, the very seeds that are clean with it break the invariant that
+ * it is there for. And clocks that no lease can bear do break exclusion.
+ */
+#include "support/test.h"
+
+#include "sim/world.h"
+
+#define MOST_SEEDS 6000
+
+/* The first seed that breaks which; 0: none up to last. */
+static uint64_t first_broken(
+    unsigned servers, const char *faults, enum invariant which, uint64_t last)
+{
+    struct options options = OPTIONS_INIT;
+    options.servers = servers;
+    options.checked = INVARIANT(which);
+    assert_true(troubles_parse(faults, &options.troubles));
+    for (uint64_t seed = 1; seed <= last; seed++) {
+        options.seed = seed;
+        unsigned broken = world_run(&options, NULL).broken;
+        assert_true(broken == 0 || broken == which);
+        if (broken)
+            return seed;
+    }
+    return 0;
+}
+
+static void assert_harm_with(const char *faults, const char *guard,
+    unsigned servers, enum invariant which)
+{
+    guards_turn_on();
+    assert_true(guard_turn_off(guard));
+    uint64_t seed = first_broken(servers, faults, which, MOST_SEEDS);
+    guards_turn_on();
+    print_message("%u servers without %s: seed %llu breaks I%u\n", servers,
+        guard, (unsigned long long)seed, which);
+    assert_true(seed != 0);
+    uint64_t clean = seed > 200 ? 200 : seed;
+    assert_true(first_broken(servers, faults, which, clean) == 0);
+    struct options options = OPTIONS_INIT;
+    options.servers = servers;
+    options.seed = seed;
+    assert_true(troubles_parse(faults, &options.troubles));
+    assert_true(world_run(&options, stderr).broken == 0);
+}
+
+static void assert_harm(
+    const char *guard, unsigned servers, enum invariant which)
+{
+    assert_harm_with("clean", guard, servers, which);
+}
+
+static void test_two_holders(void **state)
+{
+    (void)state;
+    static const char *const guards[] = {
+        "drift", "hand-over", "restarts", "compare"};
+    for (unsigned i = 0; i < 4; i++) {
+        assert_harm(guards[i], 1, I1);
+        assert_harm(guards[i], 3, I1);
+        assert_harm(guards[i], 5, I1);
+    }
+    assert_harm("send-time", 1, I1);
+    assert_harm("fresh-token", 1, I1);
+    assert_harm_with("rewind", "adopt", 1, I1);
+}
+
+static void test_deadlines(void **state)
+{
+    (void)state;
+    assert_harm("drift", 4, I3);
+    assert_harm("send-time", 4, I3);
+}
+
+static void test_foreign_keys(void **state)
+{
+    (void)state;
+    assert_harm("compare", 1, I4);
+    assert_harm("compare", 5, I4);
+}
+
+static void test_orphans(void **state)
+{
+    (void)state;
+    for (unsigned servers = 1; servers <= 5; servers += 2) {
+        assert_harm("late-undo", servers, I5);
+        assert_harm("debts", servers, I5);
+    }
+}
+
+static void test_undone_is_undone(void **state)
+{
+    (void)state;
+    assert_harm("fresh-token", 1, I8);
+    assert_harm("fresh-token", 3, I8);
+}
+
+/* Not a guard: nothing helps against it, and we say so. */
+static void test_skew(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {1, 2, 3, 5};
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t seed = first_broken(counts[i], "skew", I1, MOST_SEEDS);
+        print_message("%u servers, clocks stepped: seed %llu\n", counts[i],
+            (unsigned long long)seed);
+        assert_true(seed != 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_holders),
+        cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_foreign_keys),
+        cmocka_unit_test(test_orphans),
+        cmocka_unit_test(test_undone_is_undone),
+        cmocka_unit_test(test_skew),
+    };
+    return cmocka_run_group_tests_name("harm", tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A seed is worth printing only if it always gives the same history: played
+ * twice, in another order and with other worlds in between. And a world must
+ * have in it what it is there for.
+ */
+#include "support/test.h"
+
+#include "sim/world.h"
+
+#define SEEDS 40
+
+static struct options options_of(unsigned servers, uint64_t seed)
+{
+    struct options options = OPTIONS_INIT;
+    options.servers = servers;
+    options.seed = seed;
+    return options;
+}
+
+static void test_same_history(void **state)
+{
+    (void)state;
+    static const unsigned servers[] = {1, 3, 4, 5};
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t hash[SEEDS + 1];
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            struct options o = options_of(servers[i], seed);
+            hash[seed] = world_run(&o, stderr).hash;
+            assert_true(seed == 1 || hash[seed] != hash[seed - 1]);
+        }
+        for (uint64_t seed = SEEDS; seed >= 1; seed--) {
+            struct options o = options_of(servers[i], seed);
+            assert_true(world_run(&o, stderr).hash == hash[seed]);
+        }
+    }
+}
+
+static void test_enough_in_it(void **state)
+{
+    (void)state;
+    uint64_t each[TROUBLES] = {0};
+    for (uint64_t seed = 1; seed <= 10 * SEEDS; seed++) {
+        struct options o = options_of(3, seed);
+        struct report r = world_run(&o, stderr);
+        assert_int_equal(r.broken, 0);
+        assert_false(r.too_few);
+        assert_true(r.grants >= 50 && r.troubles >= 5);
+        for (unsigned i = 0; i < TROUBLES; i++)
+            each[i] += r.each[i];
+    }
+    for (unsigned i = 0; i < TROUBLES; i++)
+        assert_true((each[i] >= 10) == ((CLEAN_TROUBLES & 1u << i) != 0));
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    unsigned mask;
+    assert_true(troubles_parse("cut,wipe", &mask));
+    assert_int_equal(mask, 1u << TROUBLE_CUT | 1u << TROUBLE_WIPE);
+    assert_true(troubles_parse("clean,skew,apart", &mask));
+    assert_int_equal(mask, (1u << TROUBLES) - 1);
+    assert_true(troubles_parse("none", &mask));
+    assert_int_equal(mask, 0);
+    assert_false(troubles_parse("cut,rain", &mask));
+    assert_false(guard_turn_off("umbrella"));
+    for (unsigned i = 0; guard_name(i); i++)
+        assert_true(guard_turn_off(guard_name(i)));
+    guards_turn_on();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_history),
+        cmocka_unit_test(test_enough_in_it),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
+}

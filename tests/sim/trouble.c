@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: whatever strikes is drawn from the world's dice, and counted only if
+ * there was something for it to strike.
+ */
+#include "sim/trouble.h"
+
+#include <string.h>
+
+#include "sim/world.h"
+
+#define FAR_OFF ((int64_t)(400 * MS))
+
+static const char *const names[TROUBLES] = {
+    [TROUBLE_SLOW] = "slow",
+    [TROUBLE_CUT] = "cut",
+    [TROUBLE_LATE] = "late",
+    [TROUBLE_CRASH] = "crash",
+    [TROUBLE_WIPE] = "wipe",
+    [TROUBLE_REWIND] = "rewind",
+    [TROUBLE_HANG] = "hang",
+    [TROUBLE_REFUSE] = "refuse",
+    [TROUBLE_CLOCK] = "clock",
+    [TROUBLE_PAUSE] = "pause",
+    [TROUBLE_DEATH] = "death",
+    [TROUBLE_CANCEL] = "cancel",
+    [TROUBLE_SKEW] = "skew",
+    [TROUBLE_APART] = "apart",
+};
+
+const char *trouble_name(enum trouble trouble)
+{
+    return names[trouble];
+}
+
+bool troubles_parse(const char *list, unsigned *mask)
+{
+    *mask = 0;
+    while (*list != '\0') {
+        size_t len = strcspn(list, ",");
+        unsigned found = 0;
+        for (unsigned i = 0; i < TROUBLES; i++) {
+            if (strlen(names[i]) == len && strncmp(names[i], list, len) == 0)
+                found = 1u << i;
+        }
+        if (len == 3 && strncmp(list, "all", len) == 0)
+            found = (1u << TROUBLES) - 1;
+        else if (len == 5 && strncmp(list, "clean", len) == 0)
+            found = CLEAN_TROUBLES;
+        else if (found == 0 && !(len == 4 && strncmp(list, "none", len) == 0))
+            return false;
+        *mask |= found;
+        list += len + (list[len] == ',');
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------- who is struck
+ */
+
+static struct model_server *some_server(struct world *w)
+{
+    struct model_server *s = &w->server[roll(w, w->options.servers)];
+    return s->down ? NULL : s;
+}
+
+static struct process *some_process(struct world *w)
+{
+    struct process *p = &w->process[roll(w, w->setting.processes)];
+    return p->alive && w->now >= p->paused_until ? p : NULL;
+}
+
+static struct link *some_link(struct world *w)
+{
+    struct process *p = some_process(w);
+    if (!p)
+        return NULL;
+    struct link *l = &p->link[roll(w, w->options.servers)];
+    return l->conn ? l : NULL;
+}
+
+/* --------------------------------------------------------------- what strikes
+ */
+
+static bool cut(struct world *w)
+{
+    struct link *l = some_link(w);
+    if (!l || !l->conn->served)
+        return false;
+    conn_drop(w, l->conn, chance(w, 50));
+    return true;
+}
+
+static bool cut_late(struct world *w)
+{
+    struct link *l = some_link(w);
+    if (!l)
+        return false;
+    link_lost(w, l, 1 + roll(w, w->setting.linger_ns));
+    process_turn(w, l->process);
+    return true;
+}
+
+static bool crash(struct world *w, enum restart how)
+{
+    struct model_server *s = some_server(w);
+    if (!s)
+        return false;
+    uint64_t away = roll_from(w, 2 * MS, chance(w, 50) ? 30 * MS : 1500 * MS);
+    if (!chance(w, 25)) {
+        server_crash(w, s, how, away);
+        return true;
+    }
+    for (unsigned i = 0; i < w->options.servers; i++) /* a power cut */
+        if (!w->server[i].down)
+            server_crash(w, &w->server[i], how, away);
+    return true;
+}
+
+/* Each clock goes wrong at its own rate until it is far off; then the rate is
+ * such that it comes back. So they differ by less than a quarantine lasts. */
+static void set_rate(struct world *w, struct model_server *s)
+{
+    int64_t error = server_clock_error(w, s), rate = (int64_t)roll(w, 9900);
+    bool slower = error > FAR_OFF || (error > -FAR_OFF && chance(w, 50));
+    s->rate_ppm = slower ? -rate : rate;
+}
+
+/* Backwards as it pleases; forwards by less than what the 2 ms of a lease's
+ * drift leave beside two roundings, and not twice in the life of a key. */
+static bool step_clock(struct world *w)
+{
+    struct model_server *s = &w->server[roll(w, w->options.servers)];
+    uint64_t rest = 2 * ms_to_ns(w->setting.max_ttl_ms);
+    int64_t room = FAR_OFF + server_clock_error(w, s);
+    set_rate(w, s);
+    if (w->now < s->stepped_at + rest)
+        return false;
+    s->stepped_back_ms = 0;
+    if (room > 0 && chance(w, 50))
+        server_step_clock(w, s, -(int64_t)roll(w, (uint64_t)room));
+    else
+        server_step_clock(w, s, (int64_t)roll(w, 9 * MS / 10));
+    return true;
+}
+
+static bool skew(struct world *w)
+{
+    struct model_server *s = &w->server[roll(w, w->options.servers)];
+    uint64_t most = ms_to_ns(w->setting.max_ttl_ms);
+    server_step_clock(w, s, (int64_t)roll_from(w, most / 4, most));
+    return true;
+}
+
+static bool cancel(struct world *w)
+{
+    struct process *p = some_process(w);
+    if (!p)
+        return false;
+    struct worker *k = &p->worker[roll(w, w->setting.workers)];
+    if (k->life_state != LIFE_BUSY)
+        return false;
+    worker_cancel(w, k);
+    process_turn(w, p);
+    return true;
+}
+
+static void refuse(struct world *w, struct model_server *s)
+{
+    static const enum fault refusals[] = {
+        FAULT_RETRY, FAULT_FULL, FAULT_REFUSING, FAULT_DENIED};
+    s->refusal = refusals[roll(w, 4)];
+    s->refusing_until = w->now + roll(w, 500 * MS);
+}
+
+static bool strike_server(struct world *w, enum trouble trouble)
+{
+    struct model_server *s = some_server(w);
+    if (!s)
+        return false;
+    if (trouble == TROUBLE_SLOW)
+        s->slow_until = w->now + roll(w, 1500 * MS);
+    else if (trouble == TROUBLE_HANG)
+        s->stopped_until = w->now + roll(w, 1500 * MS);
+    else
+        refuse(w, s);
+    return true;
+}
+
+static bool strike_client(struct world *w, enum trouble trouble)
+{
+    struct process *p = some_process(w);
+    if (!p)
+        return false;
+    if (trouble == TROUBLE_DEATH)
+        process_die(w, p, roll_from(w, MS, 1000 * MS));
+    else
+        p->paused_until = w->now + roll(w, 2 * ms_to_ns(w->setting.max_ttl_ms));
+    return true;
+}
+
+static bool strike(struct world *w, enum trouble trouble)
+{
+    switch (trouble) {
+    case TROUBLE_SLOW:
+    case TROUBLE_HANG:
+    case TROUBLE_REFUSE:
+        return strike_server(w, trouble);
+    case TROUBLE_CUT:
+        return cut(w);
+    case TROUBLE_LATE:
+        return cut_late(w);
+    case TROUBLE_CRASH:
+        return crash(w, RESTART_KEEPING);
+    case TROUBLE_WIPE:
+        return crash(w, RESTART_EMPTY);
+    case TROUBLE_REWIND:
+        return crash(w, RESTART_REWOUND);
+    case TROUBLE_CLOCK:
+        return step_clock(w);
+    case TROUBLE_PAUSE:
+    case TROUBLE_DEATH:
+        return strike_client(w, trouble);
+    case TROUBLE_CANCEL:
+        return cancel(w);
+    case TROUBLE_SKEW:
+        return skew(w);
+    case TROUBLE_APART: /* from the beginning */
+    case TROUBLES:
+        break;
+    }
+    return false;
+}
+
+static void rings(struct world *w, struct alarm *alarm)
+{
+    /* They come in storms; in between even a server in quarantine votes
+     * again. */
+    uint64_t pause = 2 * w->setting.trouble_ns;
+    if (chance(w, 15))
+        pause = 4 * ms_to_ns(w->setting.max_ttl_ms) + 4 * NS_PER_S;
+    alarm_set(w, alarm, w->now + 1 + roll(w, pause));
+    enum trouble trouble = (enum trouble)roll(w, TROUBLES);
+    if (w->stopping || !(w->faults.allowed & 1u << trouble))
+        return;
+    checker_orphans(w);
+    note(w, "trouble:", names[trouble], 0);
+    if (!strike(w, trouble))
+        return;
+    w->faults.happened++;
+    w->faults.each[trouble]++;
+}
+
+void troubles_start(struct world *w)
+{
+    w->faults = (struct troubles){.allowed = w->options.troubles};
+    alarm_init(w, &w->faults.alarm, rings);
+    if (w->faults.allowed)
+        alarm_set(w, &w->faults.alarm, w->now + w->setting.trouble_ns);
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        struct model_server *s = &w->server[i];
+        if (w->faults.allowed & 1u << TROUBLE_CLOCK)
+            set_rate(w, s);
+        if (w->faults.allowed & 1u << TROUBLE_APART)
+            server_step_clock(w, s, (int64_t)roll(w, 120 * NS_PER_S));
+    }
+}
+
+void troubles_end(struct world *w)
+{
+    alarm_end(w, &w->faults.alarm);
+}

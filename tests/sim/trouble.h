@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What goes wrong, and when. The clean ones must not break an invariant,
+ * whatever their number. The last two are not clean: no lock on servers'
+ * clocks can bear skew, and no fence a server that forgets while they are
+ * apart.
+ */
+#ifndef NXLOCK_SIM_TROUBLE_H
+#define NXLOCK_SIM_TROUBLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/alarm.h"
+
+enum trouble {
+    TROUBLE_SLOW,   /* a server's messages take longer than any budget */
+    TROUBLE_CUT,    /* a connection is lost with what was on its way */
+    TROUBLE_LATE,   /* ... and is applied all the same, later */
+    TROUBLE_CRASH,  /* a server restarts with its data */
+    TROUBLE_WIPE,   /* ... without */
+    TROUBLE_REWIND, /* ... with older data */
+    TROUBLE_HANG,   /* a server stands still, connections open */
+    TROUBLE_REFUSE, /* a server answers with errors */
+    TROUBLE_CLOCK,  /* wrong rates within the allowance, steps back */
+    TROUBLE_PAUSE,  /* a client stands still */
+    TROUBLE_DEATH,  /* a client dies */
+    TROUBLE_CANCEL, /* a caller gives up */
+    TROUBLE_SKEW,   /* a server's clock is stepped forward */
+    TROUBLE_APART,  /* servers' times of day differ by minutes */
+    TROUBLES
+};
+
+#define CLEAN_TROUBLES ((1u << TROUBLE_SKEW) - 1)
+
+struct troubles {
+    unsigned allowed;
+    uint64_t happened, each[TROUBLES];
+    struct alarm alarm;
+};
+
+void troubles_start(struct world *w);
+void troubles_end(struct world *w);
+
+const char *trouble_name(enum trouble trouble);
+/* Names with commas between them, "all", "clean" or "none". */
+bool troubles_parse(const char *list, unsigned *mask);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: time goes from one alarm to the next and never back; a world ends
+ * when enough has happened in it, and then all must be cleaned up.
+ */
+#include "sim/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BEGINNING (UINT64_C(1000) * MS)
+#define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
+#define TURNS_MOST 100000                  /* without time passing */
+#define AFTER_ALL (1000 * MS)
+
+/* --------------------------------------------------------- time and chance */
+
+void alarm_init(struct world *w, struct alarm *alarm,
+    void (*ring)(struct world *w, struct alarm *alarm))
+{
+    *alarm = (struct alarm){.ring = ring};
+    if (!timers_reserve(&w->timers))
+        abort();
+}
+
+void alarm_set(struct world *w, struct alarm *alarm, uint64_t at)
+{
+    timer_set(&w->timers, &alarm->timer, at);
+}
+
+void alarm_end(struct world *w, struct alarm *alarm)
+{
+    timer_stop(&w->timers, &alarm->timer);
+    timers_unreserve(&w->timers);
+}
+
+uint64_t roll(struct world *w, uint64_t limit)
+{
+    return backoff_random(&w->dice, limit);
+}
+
+uint64_t roll_from(struct world *w, uint64_t least, uint64_t most)
+{
+    return least + roll(w, most - least + 1);
+}
+
+bool chance(struct world *w, unsigned percent)
+{
+    return roll(w, 100) < percent;
+}
+
+/* Lets one alarm ring, if it does before end. */
+static bool step(struct world *w, uint64_t end)
+{
+    uint64_t at = timers_next(&w->timers);
+    if (at > end)
+        return false;
+    w->turns = at > w->now ? 0 : w->turns + 1;
+    if (w->turns == TURNS_MOST)
+        checker_stands_still(w);
+    w->now = later(w->now, at);
+    struct timer *timer = timers_due(&w->timers, w->now);
+    struct alarm *alarm = list_entry(timer, struct alarm, timer);
+    alarm->ring(w, alarm);
+    return !w->checker.broken;
+}
+
+/* ------------------------------------------------------ beginning and ending
+ */
+
+static void choose(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->processes = (unsigned)roll_from(w, 2, PROCESSES_MAX);
+    s->workers = (unsigned)roll_from(w, 1, WORKERS_MAX);
+    s->names = (unsigned)roll_from(w, 1, NAMES_MAX);
+    s->min_ttl_ms = (uint32_t)roll_from(w, 60, 300);
+    s->max_ttl_ms = (uint32_t)roll_from(w, s->min_ttl_ms, 1500);
+    s->drift_ppm = 10000;
+    s->timeout_ns = roll_from(w, 100 * MS, 600 * MS);
+    s->patience_ns = 2 * s->timeout_ns;
+    s->travel_ns = roll_from(w, MS / 10, 5 * MS);
+    s->slow_ns = roll_from(w, 20 * MS, 400 * MS);
+    s->linger_ns = roll_from(w, MS, 400 * MS);
+    s->think_ns = roll_from(w, MS, 200 * MS);
+    s->kill_allowed = chance(w, 70);
+    s->fences = chance(w, 50) || w->options.fences;
+    s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
+}
+
+static void start(struct world *w, const struct options *options)
+{
+    *w = (struct world){.options = *options, .now = BEGINNING};
+    backoff_init(&w->dice, 1, 1, options->seed);
+    w->history.aloud = options->aloud;
+    choose(w);
+    checker_start(w);
+    for (unsigned i = 0; i < options->servers; i++)
+        server_start(w, &w->server[i], i);
+    troubles_start(w);
+    for (unsigned i = 0; i < w->setting.processes; i++)
+        process_start(w, &w->process[i], i);
+}
+
+static void finish(struct world *w)
+{
+    for (unsigned i = 0; i < w->setting.processes; i++)
+        process_end(w, &w->process[i]);
+    for (unsigned i = 0; i < w->options.servers; i++)
+        server_end(w, &w->server[i]);
+    troubles_end(w);
+    checker_end(w);
+    timers_free(&w->timers);
+}
+
+/* Nothing begins any more, and what hangs goes on. */
+static void stop(struct world *w)
+{
+    note(w, "all stop", NULL, 0);
+    w->stopping = true;
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        struct model_server *s = &w->server[i];
+        s->refusing_until = s->slow_until = s->stopped_until = w->now;
+        for (struct list *n = s->conns.next; n != &s->conns; n = n->next) {
+            struct conn *c = list_entry(n, struct conn, node);
+            if (!list_empty(&c->up.messages))
+                alarm_set(w, &c->up.alarm,
+                    list_entry(c->up.messages.next, struct message, node)
+                        ->arrives);
+        }
+    }
+    for (unsigned i = 0; i < w->setting.processes; i++) {
+        struct process *p = &w->process[i];
+        for (unsigned j = 0; p->alive && j < w->setting.workers; j++) {
+            struct worker *k = &p->worker[j];
+            if (k->life_state == LIFE_BUSY && k->operation != RELEASING)
+                worker_cancel(w, k);
+        }
+        if (p->alive)
+            process_turn(w, p);
+    }
+}
+
+static void clean_up(struct world *w)
+{
+    uint64_t longest = ms_to_ns(w->setting.max_ttl_ms);
+    uint64_t end = w->now + longest + longest / 100 + AFTER_ALL;
+    while (step(w, end))
+        checker_orphans(w);
+    if (w->checker.broken)
+        return;
+    w->now = end;
+    checker_leaks(w);
+}
+
+static bool enough(const struct world *w)
+{
+    return w->grants >= w->options.least_grants &&
+           w->faults.happened >= w->options.least_troubles;
+}
+
+struct report world_run(const struct options *options, FILE *out)
+{
+    static struct world world;
+    struct world *w = &world;
+    start(w, options);
+    while (!enough(w) && step(w, BEGINNING + LONGEST))
+        ;
+    struct report report = {.too_few = !enough(w)};
+    report.virtual_ns = w->now - BEGINNING;
+    if (!w->checker.broken) {
+        stop(w);
+        clean_up(w);
+    }
+    report.broken = w->checker.broken;
+    report.grants = w->grants;
+    report.troubles = w->faults.happened;
+    memcpy(report.each, w->faults.each, sizeof report.each);
+    report.fences = w->fences;
+    report.strays = w->strays;
+    report.hash = w->history.hash;
+    report.steps = w->history.steps;
+    if (out && report.broken) {
+        if (!options->aloud)
+            history_print(&w->history, 60, out);
+        fprintf(out, "seed %llu, %u servers: I%u is broken: %s\n",
+            (unsigned long long)options->seed, options->servers, report.broken,
+            w->checker.why);
+    }
+    finish(w);
+    return report;
+}
