@@ -299,11 +299,17 @@ typedef struct nxl_lock_options {
      * retry_max_ms loads the server with every waiter. */
     int64_t retry_min_ms;
     int64_t retry_max_ms;
+    /* 1: each acquire draws a fencing number, see nxl_lock_fence(); one script
+     * instead of SET, so a server without scripts refuses it
+     * (NXL_E_UNSUPPORTED, NXL_E_DENIED). Default 0. Every program that locks
+     * this name has to draw one, or else the numbers do not tell who came
+     * last. */
+    int fence;
 } nxl_lock_options;
 
 /* clang-format off */
 #define NXL_LOCK_OPTIONS_INIT { sizeof(nxl_lock_options), \
-                                0, NULL, 0, NULL, 0, 0 }
+                                0, NULL, 0, NULL, 0, 0, 0 }
 /* clang-format on */
 void nxl_lock_options_init(nxl_lock_options *options);
 
@@ -405,6 +411,20 @@ uint64_t nxl_now_ns(void);
  * valid until the next acquire or adopt on this handle. Who has it can
  * release the lock. */
 const char *nxl_lock_token(const nxl_lock *lock);
+
+/* The fencing number of the last acquire that was granted (options.fence): above
+ * 0, and greater than that of every grant of this name before it. Hand it to
+ * what the lock protects, which has to refuse a number below the greatest that
+ * it has seen: so a holder that was stopped, and goes on after its lease, does
+ * no harm. 0: none was asked for, nothing was granted yet, or the lock was
+ * adopted; its first holder knows the number. No I/O; any thread may ask.
+ *
+ * It comes of a counter at the server, the key {name}:f (name:f when name has
+ * a tag in braces) beside the lock's own, which has no ttl and must not be deleted:
+ * max(the last one + 1, the server's clock in microseconds), so that it grows
+ * over a loss of data too, as long as that clock is not set back; before
+ * Redis 3.2 the last one + 1. */
+uint64_t nxl_lock_fence(const nxl_lock *lock);
 
 /* What the last operation on this lock met, for a person. As
  * nxl_client_errmsg(), valid until the next call on this lock. */

@@ -38,6 +38,7 @@ struct operation {
     struct timer timer;
     struct list node; /* loop door: events. blocking door: followers */
     int result;       /* once it is not running */
+    uint64_t drawn;   /* ACQUIRE: the fencing number of its grant */
     /* Blocking door, a thread that sleeps while another one reads. */
     sem_t wake;
     bool asleep, promoted;
@@ -110,6 +111,8 @@ struct nxl_lock {
     size_t token_len;
     bool token_foreign; /* adopted: lay it out anew for the next acquire */
     char *key;
+    char *counter; /* the key fencing numbers are drawn from; NULL: none are */
+    _Atomic uint64_t fence; /* the last one. Read without the mutex. */
 
     bool holding; /* granted and not yet released or found lost */
     _Atomic uint64_t deadline; /* ns; 0: not held. Read without the mutex. */

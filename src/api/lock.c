@@ -148,8 +148,30 @@ static void free_memory(struct nxl_lock *lock, unsigned servers)
     free(lock->notes);
     sem_destroy(&lock->operation.wake);
     free(lock->label);
+    free(lock->counter);
     free(lock->key);
     free(lock);
+}
+
+/* The counter of a key has its hash tag, or the key as one. */
+static char *counter_of(struct slice key, struct slice *counter)
+{
+    const char *open = memchr(key.data, '{', key.len);
+    size_t rest = open ? key.len - (size_t)(open + 1 - key.data) : 0;
+    const char *close = rest ? memchr(open + 1, '}', rest) : NULL;
+    bool tagged = close && close > open + 1;
+    struct buf out = {0};
+    bool ok = (tagged || buf_append(&out, "{", 1)) &&
+              buf_append(&out, key.data, key.len) &&
+              (tagged || buf_append(&out, "}", 1)) &&
+              buf_append(&out, ":f", 2);
+    char *bytes = ok ? malloc(buf_len(&out)) : NULL;
+    if (bytes) {
+        memcpy(bytes, buf_head(&out), buf_len(&out));
+        *counter = (struct slice){bytes, buf_len(&out)};
+    }
+    buf_free(&out);
+    return bytes;
 }
 
 /* Memory and links of a lock whose options are good. NULL: no memory. */
@@ -184,6 +206,9 @@ static struct nxl_lock *make(
     }
     if (ok && servers > 1)
         ok = (lock->notes = calloc(servers, sizeof *lock->notes)) != NULL;
+    if (ok && set->fence)
+        ok = (lock->counter =
+                     counter_of(lock->verb.key, &lock->verb.counter)) != NULL;
     for (unsigned i = 0; ok && i < servers; i++) {
         lock->requests[i].owner = &lock->operation;
         lock->requests[i].index = i;
@@ -283,6 +308,11 @@ uint64_t nxl_now_ns(void)
 const char *nxl_lock_token(const nxl_lock *lock)
 {
     return lock ? lock->token : "";
+}
+
+uint64_t nxl_lock_fence(const nxl_lock *lock)
+{
+    return lock ? atomic_load(&lock->fence) : 0;
 }
 
 const char *nxl_lock_errmsg(const nxl_lock *lock)

@@ -57,12 +57,14 @@ static void settle_lease(struct operation *op, uint64_t now)
         }
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         set_deadline(lock, op->machine.acquire.deadline);
+        atomic_store(&lock->fence, op->drawn);
         client_note_grant(lock->client);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
         bool stays = true;
         for (unsigned i = 0; i < lock->client->server_count; i++)
             stays &= server_forgive(&lock->client->servers[i], lock->verb.key,
                 lock->verb.token);
+        atomic_store(&lock->fence, 0);
         if (stays && op->machine.round.deadline > now)
             set_deadline(lock, op->machine.round.deadline);
         else

@@ -147,6 +147,17 @@ bool options_lock(struct nxl_client *client, const char *name,
             LABEL_MAX);
         return false;
     }
+    if (o.fence < 0 || o.fence > 1) {
+        message_invalid(
+            &client->message, "fence is %d; it is 0 or 1", o.fence);
+        return false;
+    }
+    if (o.fence && client->servers[0].ladder.stamps) {
+        message_invalid(&client->message, "fence is 1 with scheme=timestamp, "
+                                          "which has no fencing numbers");
+        return false;
+    }
+    set->fence = o.fence;
     int64_t ttl_ms = o.ttl_ms;
     if (ttl_ms == 0)
         ttl_ms = TTL_DEFAULT_MS < client->max_ttl_ms

@@ -16,6 +16,7 @@ struct lock_settings {
     const char *label;
     void *user;
     uint32_t ttl_ms;
+    bool fence;
     uint64_t retry_first_ns, retry_most_ns;
 };
 

@@ -28,6 +28,9 @@ struct verb {
     struct slice token;
     uint32_t ttl_ms;
     bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
+    /* ACQUIRE: the key of the counter from which a fencing number is drawn in
+     * the same step; empty: none is. */
+    struct slice counter;
 };
 
 enum outcome_kind {
@@ -50,6 +53,7 @@ struct outcome {
      * written nevertheless, and must not be used again. */
     bool unsure;
     int64_t left_ms;
+    uint64_t fence;     /* GRANTED with a counter: the number */
     uint64_t sent_at;   /* clock before its first byte left; 0: none did */
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
     struct slice text;  /* FAULT: the server's words or ours; likewise */

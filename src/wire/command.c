@@ -228,6 +228,20 @@ bool command_psetex(struct buf *out, const struct verb *verb)
     return command_append(out, a.count, a.arg);
 }
 
+bool command_fence(struct buf *out, const struct verb *verb, bool whole)
+{
+    const struct script *script = &scripts[SCRIPT_FENCE];
+    struct args a = {0, {{NULL, 0}}, ""};
+    push(&a, slice_of(whole ? "EVAL" : "EVALSHA"));
+    push(&a, whole ? script->body : slice_of(script->sha1));
+    push(&a, slice_of("2"));
+    push(&a, verb->key);
+    push(&a, verb->counter);
+    push(&a, verb->token);
+    push_ttl(&a, verb);
+    return command_append(out, a.count, a.arg);
+}
+
 bool command_takeover(
     struct buf *out, const struct verb *verb, struct slice old)
 {

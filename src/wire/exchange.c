@@ -109,8 +109,12 @@ unsigned exchange_encode(
         x->connection = ladder->connection;
         choose_rung(x);
     }
-    x->rung = x->closer && acquire ? &takeover_rung
-                                   : ladder_rung(x->verb->kind, x->at);
+    if (acquire && x->verb->counter.len > 0)
+        x->rung = &fenced_rung;
+    else if (acquire && x->closer)
+        x->rung = &takeover_rung;
+    else
+        x->rung = ladder_rung(x->verb->kind, x->at);
     if (acquire)
         x->stamped = x->rung->reply == stamped_reply;
     x->asked_at = ladder->now;

@@ -89,6 +89,9 @@ enum exchange_next stamped_reply(
     struct exchange *x, const struct reply *reply);
 extern const struct watched stamped_watched;
 
+/* fenced.c: an acquire that draws a number, verb.counter */
+extern const struct rung fenced_rung;
+
 /* takeover.c: after an acquire has met a key without an end */
 extern const struct rung takeover_rung;
 /* BUSY was decided: AGAIN, when it is time to look whether it is for ever. */

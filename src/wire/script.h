@@ -26,6 +26,8 @@ enum script_id {
     SCRIPT_ACQUIRE = SCRIPTS_LOADED,
     /* KEYS key  ARGV token, ttl, old value  ->  OK, or nil: another one */
     SCRIPT_TAKEOVER,
+    /* KEYS key, counter  ARGV token, ttl  ->  a fencing number, or nil */
+    SCRIPT_FENCE,
     SCRIPTS
 };
 

@@ -7,15 +7,15 @@
 #define TOKEN "01234567-89ab-4def-8123-456789abcdef"
 
 static const struct verb verbs[VERB_KINDS] = {
-    [VERB_ACQUIRE] = {VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, false},
-    [VERB_EXTEND] = {VERB_EXTEND, {"k", 1}, {TOKEN, 36}, 1000, false},
-    [VERB_RELEASE] = {VERB_RELEASE, {"k", 1}, {TOKEN, 36}, 0, false},
-    [VERB_INSPECT] = {VERB_INSPECT, {"k", 1}, {NULL, 0}, 0, false},
+    [VERB_ACQUIRE] = {VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, false, {NULL, 0}},
+    [VERB_EXTEND] = {VERB_EXTEND, {"k", 1}, {TOKEN, 36}, 1000, false, {NULL, 0}},
+    [VERB_RELEASE] = {VERB_RELEASE, {"k", 1}, {TOKEN, 36}, 0, false, {NULL, 0}},
+    [VERB_INSPECT] = {VERB_INSPECT, {"k", 1}, {NULL, 0}, 0, false, {NULL, 0}},
 };
 static const struct verb acquire_left = {
-    VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, true};
+    VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, true, {NULL, 0}};
 static const struct verb inspect_token = {
-    VERB_INSPECT, {"k", 1}, {TOKEN, 36}, 0, false};
+    VERB_INSPECT, {"k", 1}, {TOKEN, 36}, 0, false, {NULL, 0}};
 
 static struct reply integer(int64_t n)
 {

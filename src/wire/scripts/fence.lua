@@ -1,0 +1,21 @@
+-- SPDX-License-Identifier: MIT
+-- Acquire and draw a fencing number, which only grows. The server's clock is a
+-- floor under it, so that it grows over a loss of data too, where TIME may come
+-- before a write (from 3.2). The counter first: a number nobody got is no harm.
+-- Numbers are exact below 2^53.
+local seen = redis.call('GETRANGE', KEYS[2], '0', '16')
+local last = seen == '' and 0 or tonumber(string.match(seen, '^%d+$') or '')
+if not last or last >= 9007199254740991 then
+    return {err = 'WRONGTYPE the counter of fencing numbers holds no such number'}
+end
+if redis.call('EXISTS', KEYS[1]) == 1 then
+    return false
+end
+local fence = last + 1
+if redis.replicate_commands and redis.replicate_commands() then
+    local time = redis.call('TIME')
+    fence = math.max(fence, time[1] * 1000000 + time[2])
+end
+redis.call('SET', KEYS[2], string.format('%.0f', fence))
+redis.call('PSETEX', KEYS[1], ARGV[2], ARGV[1])
+return fence

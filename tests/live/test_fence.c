@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fencing numbers of one server: in the order of the grants, whatever happens
+ * to the holders, to the server's data or to an answer; and none where there
+ * can be none.
+ */
+#include "live/proxy_rig.h"
+
+#define COUNTER "{job}:f"
+
+static nxl_lock *fenced_lock(nxl_client *client, const char *name, int64_t ttl)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    options.ttl_ms = ttl;
+    options.fence = 1;
+    live_assert_result(nxl_lock_new(&lock, client, name, &options), NXL_OK,
+        nxl_client_errmsg(client), __FILE__, __LINE__);
+    return lock;
+}
+
+static uint64_t server_us(void)
+{
+    redisReply *reply = redis_command(&server, "TIME", NULL);
+    uint64_t us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+                  strtoull(reply->element[1]->str, NULL, 10);
+    freeReplyObject(reply);
+    return us;
+}
+
+static uint64_t counter_at(const char *key)
+{
+    char value[64];
+    return redis_get(&server, key, value, sizeof(value))
+               ? strtoull(value, NULL, 10)
+               : 0;
+}
+
+static void it_only_grows(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    nxl_lock *other = fenced_lock(client, "job", 5000);
+    uint64_t last = server_us() - 1;
+    assert_int_equal(nxl_lock_fence(lock), 0);
+    assert_int_equal(nxl_lock_fence(NULL), 0);
+    for (int i = 0; i < 100; i++) {
+        nxl_lock *one = i % 3 ? lock : other;
+        assert_result(nxl_lock_acquire(one, 0), NXL_OK, one);
+        assert_true(nxl_lock_fence(one) > last);
+        last = nxl_lock_fence(one);
+        assert_int_equal(counter_at(COUNTER), last);
+        assert_result(
+            nxl_lock_acquire(one == lock ? other : lock, 0), NXL_BUSY, other);
+        assert_int_equal(counter_at(COUNTER), last);
+        assert_result(nxl_lock_extend(one, 6000), NXL_OK, one);
+        assert_int_equal(nxl_lock_fence(one), last);
+        assert_result(nxl_lock_release(one), NXL_OK, one);
+    }
+    assert_int_equal(redis_calls(&server, "set"), 100); /* the counter's */
+    assert_int_equal(redis_pttl(&server, COUNTER), -1);
+    nxl_lock_free(other);
+    end(lock, client);
+}
+
+/* A server that lost everything has a clock still. */
+static void over_a_loss_of_data(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    uint64_t last = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        assert_true(nxl_lock_fence(lock) > last);
+        last = nxl_lock_fence(lock);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        redis_run(&server, "FLUSHALL", NULL);
+        redis_run(&server, "SCRIPT", "FLUSH", NULL);
+    }
+    end(lock, client);
+}
+
+/* A clock that was set back is not followed. */
+static void over_a_clock_that_is_behind(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    redis_run(&server, "SET", COUNTER, "9000000000000000", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_true(nxl_lock_fence(lock) == UINT64_C(9000000000000001));
+    end(lock, client);
+}
+
+static void a_wait_is_fenced_too(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    stranger_sets("job", "somebody", 100);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    assert_int_equal(nxl_lock_fence(lock), counter_at(COUNTER));
+    end(lock, client);
+}
+
+static void counters_that_are_none(void **state)
+{
+    static const char *const values[] = {"", "x", "-5", "1.5", "1e9", " 7",
+        "9007199254740991", "99999999999999999999", "0x10"};
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    for (size_t i = 1; i < sizeof(values) / sizeof(values[0]); i++) {
+        redis_run(&server, "SET", COUNTER, values[i], NULL);
+        assert_result(nxl_lock_acquire(lock, 0), NXL_E_WRONG_TYPE, lock);
+        assert_contains(nxl_lock_errmsg(lock), "fencing numbers");
+        assert_false(redis_exists(&server, "job"));
+        assert_value(COUNTER, values[i]);
+    }
+    redis_run(&server, "DEL", COUNTER, NULL);
+    redis_run(&server, "LPUSH", COUNTER, "1", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_WRONG_TYPE, lock);
+    assert_false(redis_exists(&server, "job"));
+    redis_run(&server, "DEL", COUNTER, NULL);
+    redis_run(&server, "SET", COUNTER, "", NULL); /* as good as none */
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void where_the_counter_stands(void **state)
+{
+    static const struct {
+        const char *name, *counter;
+    } cases[] = {
+        {"a", "{a}:f"},
+        {"a{b}c", "a{b}c:f"},
+        {"{}a", "{{}a}:f"},
+        {"a{", "{a{}:f"},
+        {"a b\n", "{a b\n}:f"},
+    };
+    (void)state;
+    nxl_client *client = new_client("");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        nxl_lock *lock = fenced_lock(client, cases[i].name, 5000);
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        assert_int_equal(counter_at(cases[i].counter), nxl_lock_fence(lock));
+        nxl_lock_free(lock);
+    }
+    nxl_client_free(client);
+    client = new_client("prefix=p:");
+    nxl_lock *lock = fenced_lock(client, "a", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(counter_at("{p:a}:f"), nxl_lock_fence(lock));
+    end(lock, client);
+}
+
+static void without_scripts_there_is_none(void **state)
+{
+    (void)state;
+    redis_run(&server, "ACL", "SETUSER", "default", "-@scripting", NULL);
+    nxl_client *client = new_client("");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
+    assert_result(nxl_lock_acquire(lock, 100), NXL_E_DENIED, lock);
+    assert_int_equal(nxl_lock_fence(lock), 0);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    redis_run(&server, "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void what_cannot_be_asked_for(void **state)
+{
+    (void)state;
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    nxl_client *client = new_client("scheme=timestamp");
+    options.fence = 1;
+    assert_int_equal(
+        nxl_lock_new(&lock, client, "job", &options), NXL_E_INVALID);
+    assert_contains(nxl_client_errmsg(client), "scheme=timestamp");
+    nxl_client_free(client);
+    client = new_client("");
+    options.fence = 2;
+    assert_int_equal(
+        nxl_lock_new(&lock, client, "job", &options), NXL_E_INVALID);
+    assert_contains(nxl_client_errmsg(client), "fence is 2");
+    nxl_client_free(client);
+}
+
+/* The number of an acquire that nobody heard of is never given again. */
+static void an_answer_is_lost(void **state)
+{
+    (void)state;
+    struct proxy *proxy = proxy_to_server();
+    nxl_client *client = via(proxy, "timeout_ms=200");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    uint64_t last = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        assert_true(nxl_lock_fence(lock) > last);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        proxy_hold(proxy, PROXY_DOWN, true);
+        assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+        proxy_hold(proxy, PROXY_DOWN, false);
+        last = counter_at(COUNTER);
+        assert_eventually(!redis_exists(&server, "job"));
+    }
+    end(lock, client);
+    proxy_stop(proxy);
+}
+
+/* Adopting takes the lock over, not its number. */
+static void an_adopted_lock_has_none(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    nxl_lock *heir = fenced_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(heir, 0), NXL_OK, heir);
+    assert_result(nxl_lock_release(heir), NXL_OK, heir);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK, heir);
+    assert_int_equal(nxl_lock_fence(heir), 0);
+    assert_result(nxl_lock_release(heir), NXL_OK, heir);
+    nxl_lock_free(heir);
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(it_only_grows),
+        live_test(over_a_loss_of_data),
+        live_test(over_a_clock_that_is_behind),
+        live_test(a_wait_is_fenced_too),
+        live_test(counters_that_are_none),
+        live_test(where_the_counter_stands),
+        live_test(without_scripts_there_is_none),
+        live_test(what_cannot_be_asked_for),
+        live_test(an_answer_is_lost),
+        live_test(an_adopted_lock_has_none),
+    };
+    return live_run("fencing numbers");
+}
