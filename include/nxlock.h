@@ -412,18 +412,21 @@ uint64_t nxl_now_ns(void);
  * release the lock. */
 const char *nxl_lock_token(const nxl_lock *lock);
 
-/* The fencing number of the last acquire that was granted (options.fence): above
- * 0, and greater than that of every grant of this name before it. Hand it to
- * what the lock protects, which has to refuse a number below the greatest that
- * it has seen: so a holder that was stopped, and goes on after its lease, does
- * no harm. 0: none was asked for, nothing was granted yet, or the lock was
- * adopted; its first holder knows the number. No I/O; any thread may ask.
+/* The fencing number of the last acquire that was granted (options.fence):
+ * above 0, and greater than that of every grant of this name before it. Hand
+ * it to what the lock protects, which has to refuse a number below the
+ * greatest that it has seen: so a holder that was stopped, and goes on after
+ * its lease, does no harm. 0: none was asked for, nothing was granted yet, or
+ * the lock was adopted; its first holder knows the number. No I/O; any thread
+ * may ask.
  *
  * It comes of a counter at the server, the key {name}:f (name:f when name has
- * a tag in braces) beside the lock's own, which has no ttl and must not be deleted:
- * max(the last one + 1, the server's clock in microseconds), so that it grows
- * over a loss of data too, as long as that clock is not set back; before
- * Redis 3.2 the last one + 1. */
+ * a tag in braces) beside the lock's own, which has no ttl and must not be
+ * deleted: max(the last one + 1, the server's clock in microseconds), so that
+ * it grows over a loss of data too, as long as that clock is not set back;
+ * before Redis 3.2 the last one + 1. Over several servers it is the highest
+ * that those give which grant, and a majority is raised to it before the call
+ * returns (one more round trip). */
 uint64_t nxl_lock_fence(const nxl_lock *lock);
 
 /* What the last operation on this lock met, for a person. As

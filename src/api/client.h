@@ -17,6 +17,7 @@
 #include "base/timer.h"
 #include "base/token.h"
 #include "core/acquire.h"
+#include "core/fence.h"
 #include "core/round.h"
 #include "core/standing.h"
 #include "net/request.h"
@@ -38,7 +39,11 @@ struct operation {
     struct timer timer;
     struct list node; /* loop door: events. blocking door: followers */
     int result;       /* once it is not running */
-    uint64_t drawn;   /* ACQUIRE: the fencing number of its grant */
+    /* ACQUIRE with a fencing number: what each server gave for the present
+     * token; and the second part, once it runs. */
+    uint64_t drawn[MAX_SERVERS];
+    bool fencing;
+    struct fence fence;
     /* Blocking door, a thread that sleeps while another one reads. */
     sem_t wake;
     bool asleep, promoted;

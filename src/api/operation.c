@@ -7,6 +7,7 @@
 #include "api/operation.h"
 
 #include "api/engine.h"
+#include "api/fencing.h"
 #include "api/inspect.h"
 #include "api/linger.h"
 #include "api/machine.h"
@@ -57,7 +58,7 @@ static void settle_lease(struct operation *op, uint64_t now)
         }
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         set_deadline(lock, op->machine.acquire.deadline);
-        atomic_store(&lock->fence, op->drawn);
+        atomic_store(&lock->fence, op->fencing ? op->fence.number : 0);
         client_note_grant(lock->client);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
         bool stays = true;
@@ -101,6 +102,7 @@ static bool fresh_token(struct nxl_lock *lock)
     token_stamp(lock->token, random);
     lock->verb.token = own_token(lock);
     lock->reached = 0; /* what the last one may have left is owed by now */
+    memset(lock->operation.drawn, 0, sizeof lock->operation.drawn);
     return true;
 }
 
@@ -110,7 +112,9 @@ static void answered(struct operation *op, unsigned server,
 {
     struct nxl_lock *lock = lock_of(op);
     bool fault = outcome->kind == OUTCOME_FAULT;
-    if (is_acquire(op) &&
+    if (outcome->kind == OUTCOME_GRANTED)
+        op->drawn[server] = outcome->fence;
+    if (is_acquire(op) && !op->fencing &&
         (outcome->kind == OUTCOME_BUSY || (fault && !outcome->unsure)))
         lock->reached &= ~(1U << server);
     message_note(lock, server, outcome);
@@ -127,12 +131,13 @@ static bool known(struct operation *op, unsigned server, uint64_t now)
     struct outcome outcome = {
         .kind = OUTCOME_NOT_MINE, .left_ms = LEFT_UNKNOWN};
     struct text words;
-    if (is_acquire(op)) {
+    if (is_acquire(op) && !op->fencing) {
         if (voters_ask(lock->client, server, now, &outcome, &words)) {
             lock->reached |= bit;
             return false;
         }
-    } else if ((op->kind != NXL_OP_EXTEND && op->kind != NXL_OP_RELEASE) ||
+    } else if ((op->kind != NXL_OP_EXTEND && op->kind != NXL_OP_RELEASE &&
+                   !op->fencing) ||
                (lock->reached & bit)) {
         return false;
     }
@@ -147,7 +152,7 @@ static void send_verb(struct operation *op, unsigned server, uint64_t now)
     text_clear(&lock->message); /* an earlier attempt's is out of date */
     if (known(op, server, now))
         return;
-    if (is_acquire(op)) {
+    if (is_acquire(op) && !op->fencing) {
         lock->verb.want_left = acquire_wants_left(&op->machine.acquire);
         if (!request_prepare(r, lock->verb.key)) {
             struct outcome none = {.kind = OUTCOME_FAULT,
@@ -187,7 +192,9 @@ static void run(struct operation *op, uint64_t now)
                 machine_withdrawn(op, ask.server);
             break;
         case ASK_LEAVE:
-            if (linger_on(op, ask.server))
+            if (op->fencing) /* its acquire may stand there all the same */
+                (void)server_abandon(server, r, false, now);
+            else if (linger_on(op, ask.server))
                 op->late |= 1U << ask.server;
             else
                 linger_leave(op, ask.server, now);
@@ -199,6 +206,10 @@ static void run(struct operation *op, uint64_t now)
         timer_set(&lock->client->timers, &op->timer, machine_wake(op));
     else if (op->late)
         timer_set(&lock->client->timers, &op->timer, linger_until(op, now));
+    else if (verdict == VERDICT_YES && fencing_begin(op, now))
+        run(op, now);
+    else if (op->fencing)
+        complete(op, fencing_end(op, verdict, now), now);
     else
         complete(op, failed ? failed : result_of(op, verdict), now);
 }
@@ -212,8 +223,9 @@ void operation_outcome(
     struct text words;
     if (!op->running)
         return;
+    enum nxl_operation kind = op->fencing ? NXL_OP_EXTEND : op->kind;
     const struct outcome *outcome = voters_weigh(
-        lock->client, server, op->kind, &c->outcome, now, &other, &words);
+        lock->client, server, kind, &c->outcome, now, &other, &words);
     bool was_late = op->late & (1U << server);
     op->late &= ~(1U << server);
     answered(op, server, outcome, now);
@@ -224,10 +236,7 @@ void operation_outcome(
 void operation_tick(struct operation *op, uint64_t now)
 {
     linger_end(op, now);
-    if (is_acquire(op))
-        acquire_tick(&op->machine.acquire, now);
-    else
-        round_tick(&op->machine.round, now);
+    machine_tick(op, now);
     run(op, now);
 }
 
@@ -270,6 +279,7 @@ static void begin(struct nxl_lock *lock, enum nxl_operation kind)
     op->kind = kind;
     op->running = true;
     op->late = 0;
+    op->fencing = false;
     text_clear(&lock->message);
     for (unsigned i = 0; lock->notes && i < lock->client->server_count; i++)
         lock->notes[i].kind = NOTE_NONE;

@@ -110,6 +110,10 @@ static bool has_say(const struct standing *s, enum nxl_operation kind,
     case OUTCOME_GRANTED:
         return standing_votes(s, outcome->sent_at);
     case OUTCOME_MINE:
+        /* It may have forgotten that a token was released since; our own we
+         * know of. */
+        if (kind == NXL_OP_ADOPT)
+            return standing_votes(s, now);
         return kind == NXL_OP_RELEASE || kind == NXL_OP_BREAK ||
                standing_proves(s);
     case OUTCOME_SEEN:

@@ -17,6 +17,7 @@ enum verb_kind {
     VERB_EXTEND,  /* if key is token: let it stand for ttl_ms at least */
     VERB_RELEASE, /* if key is token: delete it */
     VERB_INSPECT, /* what stands there, and for how long */
+    VERB_RAISE, /* the counter to at least .fence, while the token stands */
     VERB_KINDS
 };
 
@@ -30,7 +31,8 @@ struct verb {
     bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
     /* ACQUIRE: the key of the counter from which a fencing number is drawn in
      * the same step; empty: none is. */
-    struct slice counter;
+    struct slice counter; /* RAISE too */
+    uint64_t fence;       /* RAISE */
 };
 
 enum outcome_kind {
@@ -53,7 +55,8 @@ struct outcome {
      * written nevertheless, and must not be used again. */
     bool unsure;
     int64_t left_ms;
-    uint64_t fence;     /* GRANTED with a counter: the number */
+    uint64_t fence;     /* GRANTED with a counter: the number. RAISE, MINE:
+                         * the counter now */
     uint64_t sent_at;   /* clock before its first byte left; 0: none did */
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
     struct slice text;  /* FAULT: the server's words or ours; likewise */

@@ -65,8 +65,9 @@ bool standing_votes(const struct standing *s, uint64_t now);
 /* Why not: FAULT_NONE when it votes. */
 enum fault standing_fault(const struct standing *s, uint64_t now);
 
-/* That it holds a token counts for extending and adopting: it held it all the
- * time since it was set, whatever it has forgotten before. */
+/* That it holds a token counts for extending: it held it all the time since we
+ * set it, whatever it has forgotten before. Not for adopting: it may have
+ * forgotten that the token was released. */
 bool standing_proves(const struct standing *s);
 
 /* Adds why it does not vote, since when, and when it does again. */

@@ -230,15 +230,21 @@ bool command_psetex(struct buf *out, const struct verb *verb)
 
 bool command_fence(struct buf *out, const struct verb *verb, bool whole)
 {
-    const struct script *script = &scripts[SCRIPT_FENCE];
+    bool raise = verb->kind == VERB_RAISE;
+    const struct script *script = &scripts[raise ? SCRIPT_RAISE : SCRIPT_FENCE];
     struct args a = {0, {{NULL, 0}}, ""};
+    char number[NUMBER_TEXT];
+    snprintf(number, sizeof number, "%" PRIu64, verb->fence);
     push(&a, slice_of(whole ? "EVAL" : "EVALSHA"));
     push(&a, whole ? script->body : slice_of(script->sha1));
     push(&a, slice_of("2"));
     push(&a, verb->key);
     push(&a, verb->counter);
     push(&a, verb->token);
-    push_ttl(&a, verb);
+    if (raise)
+        push(&a, slice_of(number));
+    else
+        push_ttl(&a, verb);
     return command_append(out, a.count, a.arg);
 }
 

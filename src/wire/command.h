@@ -46,7 +46,7 @@ bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
 bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
-/* ACQUIRE with verb.counter, by the script's hash or whole. */
+/* ACQUIRE with verb.counter and RAISE, by the script's hash or whole. */
 bool command_fence(struct buf *out, const struct verb *verb, bool whole);
 
 /* ACQUIRE, if the key has no end and that old value: by a script. */

@@ -109,7 +109,8 @@ unsigned exchange_encode(
         x->connection = ladder->connection;
         choose_rung(x);
     }
-    if (acquire && x->verb->counter.len > 0)
+    if (x->verb->kind == VERB_RAISE ||
+        (acquire && x->verb->counter.len > 0))
         x->rung = &fenced_rung;
     else if (acquire && x->closer)
         x->rung = &takeover_rung;

@@ -2,14 +2,20 @@
 /*
  * Acquiring with a fencing number: one script that raises the name's counter
  * and sets the key, so that the order of the numbers is the order of the
- * grants. Keeps: there is no other way; without scripts there is no number,
- * and no lock that was asked for with one.
+ * grants; and, over several servers, one that raises the counter to the number
+ * of the grant. Keeps: there is no other way; without scripts there is no
+ * number, and no lock that was asked for with one.
  */
 #include "wire/rung.h"
 
 #include "wire/classify.h"
 
 enum { BY_HASH, WHOLE };
+
+static bool asks_left(const struct verb *verb)
+{
+    return verb->kind == VERB_ACQUIRE && verb->want_left;
+}
 
 static unsigned encode(struct exchange *x, struct buf *out)
 {
@@ -18,8 +24,8 @@ static unsigned encode(struct exchange *x, struct buf *out)
 
     x->read = BY_HASH;
     if (command_fence(out, verb, x->step == WHOLE) &&
-        (!verb->want_left || command_on_key(out, "PTTL", verb->key)))
-        return 1U + verb->want_left;
+        (!asks_left(verb) || command_on_key(out, "PTTL", verb->key)))
+        return 1U + asks_left(verb);
     buf_cut(out, before, buf_len(out) - before);
     return 0;
 }
@@ -27,22 +33,27 @@ static unsigned encode(struct exchange *x, struct buf *out)
 /* The first reply, with or without another one behind it. */
 static void fenced(struct exchange *x, const struct reply *reply)
 {
+    bool raise = x->verb->kind == VERB_RAISE;
+
     if (reply->kind == REPLY_INTEGER && reply->integer > 0) {
         x->outcome.fence = (uint64_t)reply->integer;
-        rung_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
-    } else if (reply->kind == REPLY_NIL) {
+        rung_decide(
+            x, raise ? OUTCOME_MINE : OUTCOME_GRANTED, LEFT_UNKNOWN);
+    } else if (raise && reply->kind == REPLY_INTEGER && reply->integer == 0) {
+        rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    } else if (!raise && reply->kind == REPLY_NIL) {
         rung_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     } else if (reply->kind == REPLY_ERROR) {
         rung_refused(x, reply);
     } else {
-        rung_broken(x, "expected a number or nil of the fence script");
+        rung_broken(x, "expected a number or nil of a fence script");
     }
 }
 
 static enum exchange_next answered(
     struct exchange *x, const struct reply *reply)
 {
-    bool left = x->verb->want_left && x->due == 0;
+    bool left = asks_left(x->verb) && x->due == 0;
 
     if (!left && x->step == BY_HASH && reply->kind == REPLY_ERROR &&
         error_is_noscript(reply->bytes))

@@ -28,6 +28,8 @@ enum script_id {
     SCRIPT_TAKEOVER,
     /* KEYS key, counter  ARGV token, ttl  ->  a fencing number, or nil */
     SCRIPT_FENCE,
+    /* KEYS key, counter  ARGV token, number  ->  the counter, or 0 */
+    SCRIPT_RAISE,
     SCRIPTS
 };
 

@@ -6,16 +6,25 @@
 
 #define TOKEN "01234567-89ab-4def-8123-456789abcdef"
 
+#define VERB(of, the_token, ttl)                                               \
+    {                                                                          \
+        .kind = VERB_##of, .key = {"k", 1}, .token = the_token, .ttl_ms = ttl  \
+    }
+#define NO_TOKEN {NULL, 0}
+#define THE_TOKEN {TOKEN, 36}
+
 static const struct verb verbs[VERB_KINDS] = {
-    [VERB_ACQUIRE] = {VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, false, {NULL, 0}},
-    [VERB_EXTEND] = {VERB_EXTEND, {"k", 1}, {TOKEN, 36}, 1000, false, {NULL, 0}},
-    [VERB_RELEASE] = {VERB_RELEASE, {"k", 1}, {TOKEN, 36}, 0, false, {NULL, 0}},
-    [VERB_INSPECT] = {VERB_INSPECT, {"k", 1}, {NULL, 0}, 0, false, {NULL, 0}},
+    [VERB_ACQUIRE] = VERB(ACQUIRE, THE_TOKEN, 1000),
+    [VERB_EXTEND] = VERB(EXTEND, THE_TOKEN, 1000),
+    [VERB_RELEASE] = VERB(RELEASE, THE_TOKEN, 0),
+    [VERB_INSPECT] = VERB(INSPECT, NO_TOKEN, 0),
 };
-static const struct verb acquire_left = {
-    VERB_ACQUIRE, {"k", 1}, {TOKEN, 36}, 1000, true, {NULL, 0}};
-static const struct verb inspect_token = {
-    VERB_INSPECT, {"k", 1}, {TOKEN, 36}, 0, false, {NULL, 0}};
+static const struct verb acquire_left = {.kind = VERB_ACQUIRE,
+    .key = {"k", 1},
+    .token = THE_TOKEN,
+    .ttl_ms = 1000,
+    .want_left = true};
+static const struct verb inspect_token = VERB(INSPECT, THE_TOKEN, 0);
 
 static struct reply integer(int64_t n)
 {

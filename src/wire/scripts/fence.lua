@@ -6,7 +6,7 @@
 local seen = redis.call('GETRANGE', KEYS[2], '0', '16')
 local last = seen == '' and 0 or tonumber(string.match(seen, '^%d+$') or '')
 if not last or last >= 9007199254740991 then
-    return {err = 'WRONGTYPE the counter of fencing numbers holds no such number'}
+    return {err = 'WRONGTYPE the counter of fencing numbers holds none'}
 end
 if redis.call('EXISTS', KEYS[1]) == 1 then
     return false

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a lock that was asked for with a number is held with one that a
+ * quorum has, or not at all; and what was granted without one is owed.
+ */
+#include "api/fencing.h"
+
+#include "api/operation.h"
+#include "base/deadline.h"
+
+bool fencing_begin(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    const struct acquire *a = &op->machine.acquire;
+    if (!lock->counter || op->kind != NXL_OP_ACQUIRE || op->fencing)
+        return false;
+    struct fence_terms terms = {
+        .servers = lock->client->server_count,
+        .end = earlier(earlier(a->deadline, a->terms.end),
+            deadline_after(now, a->terms.budget_ns)),
+    };
+    memcpy(terms.number, op->drawn, sizeof op->drawn);
+    op->fencing = true;
+    fence_start(&op->fence, &terms);
+    lock->verb.kind = VERB_RAISE;
+    lock->verb.fence = op->fence.number;
+    return true;
+}
+
+static int result_of(enum verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_YES:
+        return NXL_OK;
+    case VERDICT_NO: /* the token is gone where it was granted */
+    case VERDICT_LATE:
+        return NXL_LOST;
+    case VERDICT_CANCELLED:
+        return NXL_CANCELLED;
+    case VERDICT_OPEN:
+    case VERDICT_UNKNOWN:
+    case VERDICT_FAULT:
+        break;
+    }
+    return NXL_UNKNOWN;
+}
+
+int fencing_end(struct operation *op, enum verdict verdict, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    if (verdict != VERDICT_YES) {
+        for (unsigned i = 0; i < lock->client->server_count; i++)
+            server_abandon(
+                &lock->client->servers[i], &lock->requests[i], false, now);
+        lock_let_go(lock, now);
+    }
+    return result_of(verdict);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fencing numbers over several servers: they grow in the order of the grants,
+ * also where two grants have only one server in common and the counters of all
+ * are far apart; a grant whose number does not reach a majority is none.
+ */
+#include "support/test.h"
+
+#include "live/quorum_rig.h"
+
+#define COUNTER "{k}:f"
+#define TERMS NO_GUARD "&timeout_ms=600"
+#define FAR UINT64_C(8000000000000000) /* beyond the clock's numbers */
+
+static nxl_lock *fenced_lock(nxl_client *client, int64_t ttl_ms)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    options.ttl_ms = ttl_ms;
+    options.fence = 1;
+    options.retry_max_ms = 10;
+    live_assert_result(nxl_lock_new(&lock, client, "k", &options), NXL_OK,
+        nxl_client_errmsg(client), __FILE__, __LINE__);
+    return lock;
+}
+
+static void counter_is(size_t i, uint64_t number)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    redis_run(&servers[i], "SET", COUNTER, text, NULL);
+}
+
+static uint64_t counter_at(size_t i)
+{
+    char value[32];
+    return redis_get(&servers[i], COUNTER, value, sizeof(value))
+               ? strtoull(value, NULL, 10)
+               : 0;
+}
+
+static void only_these(size_t count, unsigned set)
+{
+    for (size_t i = 0; i < count; i++)
+        if (set & (1U << i))
+            redis_thaw(&servers[i]);
+        else
+            redis_freeze(&servers[i]);
+}
+
+static uint64_t one_grant(nxl_client *client)
+{
+    nxl_lock *lock = fenced_lock(client, 6000);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    uint64_t fence = nxl_lock_fence(lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock_free(lock);
+    return fence;
+}
+
+static void a_majority_has_it(void **state)
+{
+    (void)state;
+    for (size_t count = 2; count <= 7; count++) {
+        nxl_client *client = quorum_client(count, TERMS);
+        uint64_t last = 0;
+        for (int i = 0; i < 5; i++) {
+            for (size_t s = 0; s < count; s++)
+                counter_is(s, FAR + (uint64_t)((7 * s + 3 * count) % 11) * 100);
+            size_t have = 0;
+            if (i > 0)
+                counter_is(0, last);
+            uint64_t fence = one_grant(client);
+            assert_true(fence > last);
+            for (size_t s = 0; s < count; s++)
+                have += counter_at(s) >= fence;
+            assert_true(have > count / 2);
+            last = fence;
+            if (fence < FAR + 1000)
+                last = 0; /* the counters were set back by the test */
+        }
+        nxl_client_free(client);
+        quorum_clean(NULL);
+    }
+}
+
+/* X is granted by A, B and C, whose counters are 100, 1 and 1; Y by C, D and
+ * E. The highest number that each is given would be 101, and then 2. */
+static void one_server_in_common(void **state)
+{
+    (void)state;
+    nxl_client *client = quorum_client(5, TERMS);
+    for (size_t i = 0; i < 5; i++)
+        counter_is(i, i == 0 ? FAR + 100 : FAR);
+    connect_all(client);
+    only_these(5, 0x07);
+    uint64_t x = one_grant(client);
+    assert_true(x == FAR + 101);
+    only_these(5, 0x1c);
+    uint64_t y = one_grant(client);
+    assert_true(y > x);
+    only_these(5, 0x1f);
+    nxl_client_free(client);
+}
+
+/* Equal counters: nothing has to be raised. */
+static void equal_numbers_cost_nothing(void **state)
+{
+    (void)state;
+    nxl_client *client = quorum_client(3, TERMS);
+    one_grant(client);
+    for (size_t i = 0; i < 3; i++)
+        counter_is(i, FAR);
+    redis_run(&servers[0], "CONFIG", "RESETSTAT", NULL);
+    assert_true(one_grant(client) == FAR + 1);
+    /* The grant and the release, no more; it may ask the one that was late. */
+    assert_between(redis_calls(&servers[0], "evalsha"), 2, 3);
+    nxl_client_free(client);
+}
+
+static void too_few_can_be_raised(void **state)
+{
+    (void)state;
+    nxl_client *client = quorum_client(3, TERMS);
+    nxl_lock *lock = fenced_lock(client, 6000);
+    one_grant(client);
+    counter_is(0, FAR);
+    /* The script that grants runs; the one that raises does not. */
+    for (size_t i = 1; i < 3; i++) {
+        redis_run(&servers[i], "SCRIPT", "FLUSH", NULL);
+        one_grant(client);
+        redis_run(&servers[i], "ACL", "SETUSER", "default", "-eval", NULL);
+        redis_run(&servers[i], "SCRIPT", "FLUSH", NULL);
+    }
+    int rc = nxl_lock_acquire(lock, 0);
+    assert_true(rc != NXL_OK);
+    assert_int_equal(nxl_lock_fence(lock), 0);
+    assert_false(nxl_lock_held(lock));
+    for (size_t i = 1; i < 3; i++)
+        redis_run(&servers[i], "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_eventually(keys_at(3, "k") == 0);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------- with faults */
+
+enum { THREADS = 4, GRANTS = 2000 };
+
+static struct shared {
+    pthread_mutex_t mutex;
+    uint64_t last;
+    int grants, bad;
+    _Atomic bool over;
+} shared = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void *grants(void *arg)
+{
+    nxl_client *client = arg;
+    nxl_lock *lock = fenced_lock(client, 5000);
+    while (!shared.over) {
+        if (nxl_lock_acquire(lock, 2000) != NXL_OK)
+            continue;
+        uint64_t fence = nxl_lock_fence(lock);
+        pthread_mutex_lock(&shared.mutex);
+        if (nxl_lock_held(lock)) {
+            shared.bad += fence <= shared.last;
+            shared.last = fence;
+            shared.over = ++shared.grants >= GRANTS || shared.bad;
+        }
+        pthread_mutex_unlock(&shared.mutex);
+        int rc = nxl_lock_release(lock);
+        (void)rc;
+    }
+    nxl_lock_free(lock);
+    return NULL;
+}
+
+static void in_the_order_of_grants(void **state)
+{
+    (void)state;
+    pthread_t thread[THREADS];
+    nxl_client *client[THREADS];
+    for (size_t i = 0; i < 5; i++)
+        counter_is(i, FAR + i * 1000000);
+    for (int i = 0; i < THREADS; i++) {
+        client[i] = proxied_client(5, TERMS);
+        pthread_create(&thread[i], NULL, grants, client[i]);
+    }
+    for (unsigned n = 0; !shared.over; n++) {
+        size_t a = n % 5, b = (n * 3 + 1) % 5;
+        switch (n % 4) {
+        case 0:
+            redis_freeze(&servers[a]);
+            break;
+        case 1:
+            proxy_cut(proxies[a], n % 8 == 1);
+            proxy_delay(proxies[b], PROXY_DOWN, 20);
+            break;
+        case 2:
+            proxy_hold(proxies[a], PROXY_DOWN, true);
+            break;
+        default:
+            redis_freeze(&servers[a]);
+            proxy_delay(proxies[b], PROXY_UP, 15);
+            break;
+        }
+        test_pause_ms(15);
+        redis_thaw(&servers[a]);
+        proxy_hold(proxies[a], PROXY_DOWN, false);
+        proxy_delay(proxies[b], PROXY_DOWN, 0);
+        proxy_delay(proxies[b], PROXY_UP, 0);
+        test_pause_ms(2);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        nxl_client_free(client[i]);
+    }
+    assert_int_equal(shared.bad, 0);
+    assert_true(shared.grants >= GRANTS);
+    assert_eventually(keys_at(5, "k") == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        quorum_test(a_majority_has_it),
+        quorum_test(one_server_in_common),
+        quorum_test(equal_numbers_cost_nothing),
+        quorum_test(too_few_can_be_raised),
+        quorum_test(in_the_order_of_grants),
+    };
+    return quorum_run("fencing numbers over several servers");
+}
