@@ -96,6 +96,31 @@ static void test_waits_it_out(void **state)
     end(lock, client);
 }
 
+/* A server that came back with old data has forgotten that the lock was
+ * released since: its token there is no reason to believe in it. */
+static void test_old_tokens_are_not_adopted(void **state)
+{
+    (void)state;
+    char token[64];
+    grow_old(3);
+    nxl_client *client = quorum_client(3, SHORT_MAX);
+    nxl_lock *lock = new_lock(client, "k", SHORT_MAX_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    snprintf(token, sizeof(token), "%s", nxl_lock_token(lock));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    for (size_t i = 0; i < 2; i++) {
+        redis_restart(&servers[i]);
+        redis_run(&servers[i], "SET", "k", token, "PX", "60000", NULL);
+    }
+    nxl_client *other = quorum_client(3, SHORT_MAX);
+    nxl_lock *heir = new_lock(other, "k", SHORT_MAX_MS);
+    int rc = nxl_lock_adopt(heir, token);
+    assert_true(rc != NXL_OK);
+    assert_false(nxl_lock_held(heir));
+    end(heir, other);
+    end(lock, client);
+}
+
 /* The client that saw the process before knows it by its run_id, and judges
  * from when it sees the next one. */
 static void test_living_client(void **state)
@@ -270,6 +295,7 @@ int main(void)
         quorum_test(test_second_holder_without),
         quorum_test(test_no_second_holder_with),
         quorum_test(test_waits_it_out),
+        quorum_test(test_old_tokens_are_not_adopted),
         quorum_test(test_living_client),
         quorum_test(test_minority),
         quorum_test(test_inspect),
