@@ -32,6 +32,7 @@ struct race {
     int file;
     struct board { /* shared */
         atomic_bool go;
+        atomic_bool asleep; /* the one whom somebody is to follow */
         int last; /* who wrote last; written under the lock */
         struct tally {
             int written, lost, passed; /* passed: from another process */
@@ -81,6 +82,8 @@ static void oversleep(struct race *race, int who, nxl_lock *lock)
     int64_t began = test_now_ms();
     nxl_holder holder;
 
+    if (taken_over(who))
+        atomic_store(&race->board->asleep, true);
     test_pause_ms(3 * (int)race->ttl_ms);
     while (taken_over(who) && test_now_ms() - began < 60000) {
         if (nxl_lock_inspect(lock, &holder) == NXL_OK &&
@@ -139,8 +142,13 @@ static void child(struct race *race, int who)
         _exit(2);
     while (!atomic_load(&race->board->go))
         test_pause_ms(1);
-    for (int round = 0; round < race->rounds; round++)
+    for (int round = 0; round < race->rounds; round++) {
+        /* Somebody has to be left who wants it. */
+        while (round == race->rounds - 1 && who != 0 && race->oversleeps &&
+               taken_over(0) && !atomic_load(&race->board->asleep))
+            test_pause_ms(1);
         one_hold(race, who, round, lock);
+    }
     end(lock, client);
     _exit(0);
 }
