@@ -86,8 +86,9 @@ static void oversleep(struct race *race, int who, nxl_lock *lock)
         atomic_store(&race->board->asleep, true);
     test_pause_ms(3 * (int)race->ttl_ms);
     while (taken_over(who) && test_now_ms() - began < 60000) {
-        if (nxl_lock_inspect(lock, &holder) == NXL_OK &&
-            !nxl_holder_is(&holder, nxl_lock_token(lock)))
+        int rc = nxl_lock_inspect(lock, &holder);
+        if (rc == NXL_FREE ||
+            (rc == NXL_OK && !nxl_holder_is(&holder, nxl_lock_token(lock))))
             return;
         test_pause_ms(20);
     }
