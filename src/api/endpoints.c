@@ -123,9 +123,11 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     if (rc == NXL_OK)
         rc = check_addresses(e, error);
     if (rc == NXL_OK && count > 1 &&
-        e->at[0].settings.scheme == NXL_SCHEME_TIMESTAMP)
-        rc = message_invalid(error, "scheme=timestamp is for one server; %zu "
-                                    "are given", count);
+        e->at[0].settings.scheme == NXL_SCHEME_TIMESTAMP) {
+        (void)message_invalid(error, "scheme=timestamp is for one server; %zu "
+                                     "are given", count);
+        rc = NXL_E_URL;
+    }
     if (rc != NXL_OK)
         endpoints_free(e);
     return rc;

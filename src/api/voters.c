@@ -128,13 +128,19 @@ static bool has_say(const struct standing *s, enum nxl_operation kind,
     return true;
 }
 
-const struct outcome *voters_weigh(const struct nxl_client *client,
+const struct outcome *voters_weigh(struct nxl_client *client,
     unsigned server, enum nxl_operation kind, const struct outcome *outcome,
     uint64_t now, struct outcome *other, struct text *words)
 {
-    const struct standing *s = &client->voters[server].standing;
-    if (has_say(s, kind, outcome, now))
+    struct voter *v = &client->voters[server];
+    if (has_say(&v->standing, kind, outcome, now))
         return outcome;
+    /* Who only extends would keep a judgement that is out of date. */
+    if (v->standing.bar != STANDING_FREE &&
+        now >= deadline_after(v->judged_at, LOOK_AGAIN)) {
+        v->judged_at = now;
+        server_look_again(&client->servers[server]);
+    }
     bool granted = outcome->kind == OUTCOME_GRANTED;
     *other = no_vote(client, server, granted, now, words);
     if (other->fault == FAULT_NONE) /* between the two readings of a clock */

@@ -25,7 +25,7 @@ bool voters_ask(struct nxl_client *client, unsigned server, uint64_t now,
 
 /* What an outcome counts for: *outcome, or *other where the server has no
  * say in that (its text lives in *words). */
-const struct outcome *voters_weigh(const struct nxl_client *client,
+const struct outcome *voters_weigh(struct nxl_client *client,
     unsigned server, enum nxl_operation kind, const struct outcome *outcome,
     uint64_t now, struct outcome *other, struct text *words);
 

@@ -137,7 +137,7 @@ static int open_client(struct session *session)
         return EXIT_USAGE;
     }
     say("%s: %s", source, why[0] != '\0' ? why : nxl_strerror(rc));
-    return exit_code_for(rc, EXIT_BUSY);
+    return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
 }
 
 static int open_lock(struct session *session, const char *label)

@@ -69,6 +69,8 @@ void standing_judge(struct standing *s, const struct told *told,
 {
     bool changed = told->run_id[0] && s->run_id[0] &&
                    !is(told->run_id, s->run_id);
+    /* A replica's data are another server's: what it had granted is gone. */
+    bool was_replica = s->bar == STANDING_REPLICA;
     if (told->run_id[0]) {
         struct slice id = slice_of(told->run_id);
         memset(s->run_id, 0, sizeof s->run_id);
@@ -76,7 +78,9 @@ void standing_judge(struct standing *s, const struct told *told,
             id.len < STANDING_ID ? id.len : STANDING_ID - 1);
     }
     s->bar = bar_of(told, terms, twin);
-    if (terms->guard && !terms->durable)
+    if (was_replica && s->bar != STANDING_REPLICA && terms->guard)
+        quarantine(s, told, terms, true, now);
+    else if (terms->guard && !terms->durable)
         quarantine(s, told, terms, changed, now);
 }
 

@@ -171,7 +171,7 @@ bool param_equal(size_t row, const struct settings *a, const struct settings *b)
     const void *in_a = (const char *)a + rows[row].place;
     const void *in_b = (const char *)b + rows[row].place;
 
-    if (rows[row].kind == NUMBER)
+    if (rows[row].kind != TEXT)
         return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
     const char *text_a = *(char *const *)in_a, *text_b = *(char *const *)in_b;
     return text_a && text_b ? strcmp(text_a, text_b) == 0 : text_a == text_b;
@@ -184,7 +184,7 @@ bool param_copy(size_t row, struct settings *to, const struct settings *from)
     const char *text = NULL;
     char *copy = NULL;
 
-    if (rows[row].kind == NUMBER) {
+    if (rows[row].kind != TEXT) {
         *(uint64_t *)in_to = *(const uint64_t *)in_from;
         return true;
     }

@@ -30,6 +30,18 @@ static void refused(const char *list, int result, const char *words)
     assert_int_equal(e.count, 0);
 }
 
+/* A parameter whose value is a word is one of a number inside. */
+static void timestamps_are_for_one_server(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {
+        "redis://a?scheme=timestamp,redis://b",
+        "redis://a,redis://b?scheme=timestamp",
+        "redis://a?scheme=timestamp,redis://b?scheme=timestamp"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        refused(lists[i], NXL_E_URL, "scheme=timestamp is for one server");
+}
+
 static void divides_before_a_scheme(void **state)
 {
     (void)state;
@@ -109,7 +121,7 @@ static void the_client_is_of_one_mind(void **state)
     static const char *const parameters[][3] = {
         {"timeout_ms", "100", "200"}, {"max_ttl_ms", "1000", "2000"},
         {"drift_ppm", "1", "2"}, {"prefix", "a:", "b:"},
-        {"guard_restarts", "0", "1"}};
+        {"guard_restarts", "0", "1"}, {"interop", "1", "0"}};
     char list[256], words[128];
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
         const char *const *p = parameters[i];
@@ -215,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(divides_before_a_scheme),
+        cmocka_unit_test(timestamps_are_for_one_server),
         cmocka_unit_test(fifteen_at_most),
         cmocka_unit_test(an_error_names_its_url),
         cmocka_unit_test(an_address_is_named_once),

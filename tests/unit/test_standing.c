@@ -50,6 +50,26 @@ static void votes_from(uint64_t at)
     assert_string_equal(words(at), "");
 }
 
+/* What it had granted before is gone, whether it keeps its data or not. */
+static void a_replica_that_is_promoted_waits(void **state)
+{
+    (void)state;
+    for (int durable = 0; durable <= 1; durable++) {
+        set_up(NULL);
+        terms.durable = durable;
+        judge(T0);
+        assert_true(standing_votes(&s, T0));
+        told.role = "slave";
+        judge(T0 + S);
+        assert_false(standing_votes(&s, T0 + S));
+        told.role = "master";
+        judge(T0 + 2 * S);
+        votes_from(T0 + (2 + NEEDED) * S);
+        judge(T0 + 3 * S); /* and is not put off again */
+        votes_from(T0 + (2 + NEEDED) * S);
+    }
+}
+
 static void old_one_votes(void **state)
 {
     (void)state;
@@ -181,8 +201,10 @@ static void bars(void **state)
         assert_contains(words(T0), rows[i].words);
         told.run_id = "a";
         terms.durable = false;
-        judge(T0 + S); /* mended */
-        assert_true(standing_votes(&s, T0 + S));
+        judge(T0 + S); /* mended; a replica has its time to wait */
+        bool waits = rows[i].fault == FAULT_ELSEWHERE;
+        assert_int_equal(standing_votes(&s, T0 + S), !waits);
+        assert_true(standing_votes(&s, T0 + (1 + NEEDED) * S));
     }
 }
 
@@ -240,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(old_one_votes, set_up),
+        cmocka_unit_test_setup(a_replica_that_is_promoted_waits, set_up),
         cmocka_unit_test_setup(by_uptime, set_up),
         cmocka_unit_test_setup(by_max_ttl, set_up),
         cmocka_unit_test_setup(a_stepped_clock_brings_nothing_forward, set_up),
