@@ -155,7 +155,7 @@ static bool is_over(struct session *session)
     nxl_holder holder;
 
     return holder_ask(session, &holder) == NXL_OK && session->caught == 0 &&
-           holder.value_ends_s != 0 && holder.left_ms == 0;
+           holder_is_over(&holder);
 }
 
 static int try_for(struct session *session, struct wait *wait)

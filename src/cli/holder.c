@@ -22,6 +22,11 @@ int holder_ask(struct session *session, nxl_holder *holder)
     return rc == NXL_OK ? nxl_lock_holder(session->lock, holder) : rc;
 }
 
+bool holder_is_over(const nxl_holder *holder)
+{
+    return holder->value_ends_s != 0 && holder->left_ms == 0;
+}
+
 bool holder_has_token(const nxl_holder *holder)
 {
     return strlen(holder->value) == holder->value_length &&
@@ -58,7 +63,7 @@ static void ending(char *out, size_t size, const nxl_holder *holder)
             when);
     else if (holder->left_ms < 0)
         snprintf(out, size, "without an end");
-    else if (holder->left_ms == 0 && end != 0)
+    else if (holder_is_over(holder))
         snprintf(out, size, "over since %s", when);
     else
         snprintf(out, size, "%lld s left",
@@ -78,6 +83,7 @@ const char *holder_words(char *out, const nxl_holder *holder)
     else
         printable(who, sizeof(who), holder->value, holder_shown(holder));
     ending(left, sizeof(left), holder);
-    snprintf(out, HOLDER_WORDS, "held by %s, %s", who, left);
+    snprintf(out, HOLDER_WORDS, "%s %s, %s",
+        holder_is_over(holder) ? "free, left by" : "held by", who, left);
     return out;
 }

@@ -18,6 +18,9 @@ int holder_ask(struct session *session, nxl_holder *holder);
  * a token only the beginning is told: who has all of it can release. */
 const char *holder_words(char *out, const nxl_holder *holder);
 
+/* A unix time that is past: nobody holds it, who waits for it gets it. */
+bool holder_is_over(const nxl_holder *holder);
+
 /* Does a token, "UUID" or "UUID@label", stand there? */
 bool holder_has_token(const nxl_holder *holder);
 /* How much of the value may be shown, for who has all of it can release. */

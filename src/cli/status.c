@@ -49,7 +49,8 @@ static void json_holder(struct json *json, const nxl_holder *holder)
 /* holder is NULL if the name is free. */
 static void json_state(struct json *json, const nxl_holder *holder)
 {
-    const char *state = holder == NULL ? "free" : "held";
+    const char *state = holder == NULL || holder_is_over(holder) ? "free"
+                                                                : "held";
 
     json_text(json, "state", state, strlen(state));
     if (holder != NULL)
@@ -139,7 +140,8 @@ int command_status(const struct args *args)
                 print_json(&session, seen);
             else
                 print_words(&session, seen);
-            code = seen != NULL ? EXIT_DONE : EXIT_FREE;
+            code = seen != NULL && !holder_is_over(seen) ? EXIT_DONE
+                                                         : EXIT_FREE;
         }
         if (ferror(stdout) || fflush(stdout) != 0) {
             say("cannot print: %s", strerror(errno));

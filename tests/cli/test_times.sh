@@ -19,16 +19,16 @@ words() {
     shows "status shows its end" \
         't held by 1[0-9]*\.[0-9]\{8\}, 3[0-9] s left'
     db SET t "1600000000.$digits" > /dev/null
-    gives 0 "status of one of a dead program of ours" status t
+    gives 1 "status of one of a dead program of ours" status t
     shows "says since when" \
-        't held by 1600000000.00000000, over since 2020-09-13 12:26:40 UTC'
+        't free, left by 1600000000.00000000, over since 2020-09-13 12:26:.*'
     db SET t 1600000000 > /dev/null
     gives 0 "status of another program's" status t
     shows "says that it is in the way, and what helps" \
         't held by 1600000000, without.* 2020-09-13 12:26:40 UTC.*interop=1.*'
-    gives 0 "and with interop=1" status t --interop 1
+    gives 1 "and with interop=1" status t --interop 1
     shows "that it is over" \
-        't held by 1600000000, over since 2020-09-13 12:26:40 UTC'
+        't free, left by 1600000000, over since 2020-09-13 12:26:40 UTC'
     gives 0 "status --json of it" status --json t
     shows "has it as a number" \
         '.*"value":"1600000000","value_ends_s":1600000000,"left_ms":null,.*'
