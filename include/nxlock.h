@@ -125,8 +125,8 @@ enum nxl_scheme {
     /* SETNX and a unix time as the value, on any server: for names that are
      * shared with programs of that scheme. HARM: weaker promises, see
      * docs/guarantees.md; above all, a program that takes over by a bare
-     * GETSET may shorten or end the lock of a live holder, and the clocks of
-     * all machines have to agree. */
+     * GETSET may shorten or end the lock of a live holder, and their clocks
+     * have to agree with the server's. For one server only. */
     NXL_SCHEME_TIMESTAMP = 1
 };
 
@@ -282,7 +282,8 @@ typedef struct nxl_lock nxl_lock;
 typedef struct nxl_lock_options {
     size_t size;
     /* The lease: the server frees the name that long after it applied the
-     * acquire, if nobody prolongs it. Default 30000. At most max_ttl_ms; at
+     * acquire, if nobody prolongs it. Default 30000, or max_ttl_ms if that is
+     * less. At most max_ttl_ms; at
      * least so much that 10 ms remain after the drift allowance. */
     int64_t ttl_ms;
     /* Says who holds, to people: one printable ASCII word without spaces,
@@ -301,9 +302,11 @@ typedef struct nxl_lock_options {
     int64_t retry_max_ms;
     /* 1: each acquire draws a fencing number, see nxl_lock_fence(); one script
      * instead of SET, so a server without scripts refuses it
-     * (NXL_E_UNSUPPORTED, NXL_E_DENIED). Default 0. Every program that locks
-     * this name has to draw one, or else the numbers do not tell who came
-     * last. */
+     * (NXL_E_UNSUPPORTED, NXL_E_DENIED); with NXL_SCHEME_TIMESTAMP it is
+     * NXL_E_INVALID, and what such a lock left when its holder died stays in
+     * the way. Default 0. Every program that locks this name has to draw
+     * one, or else the numbers do not tell who came last; the command nxlock
+     * draws none. */
     int fence;
 } nxl_lock_options;
 
@@ -426,7 +429,8 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * it grows over a loss of data too, as long as that clock is not set back;
  * before Redis 3.2 the last one + 1. Over several servers it is the highest
  * that those give which grant, and a majority is raised to it before the call
- * returns (one more round trip). */
+ * returns (one more round trip); then a server that forgets its counter needs a
+ * clock that is behind the others' by less than max_ttl_ms. */
 uint64_t nxl_lock_fence(const nxl_lock *lock);
 
 /* What the last operation on this lock met, for a person. As
@@ -446,8 +450,8 @@ typedef struct nxl_holder {
     /* The label in value, or NULL; points into value. */
     const char *label;
     /* Milliseconds until it is free by the server's clock; -1: it has no
-     * end. 0 of a unix time (see below): it is over, and who asks next takes
-     * it over. */
+     * end. 0 of a unix time (see below): it is over, and who waits for it next
+     * takes it over. */
     int64_t left_ms;
     /* The value is a unix time, as programs write it that lock by SETNX and
      * GETSET (see NXL_SCHEME_TIMESTAMP): the second at which it is over. 0: it

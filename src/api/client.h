@@ -86,6 +86,7 @@ struct nxl_client {
     nxl_warning warning; /* NULL: nobody listens */
     void *warning_arg;
     bool warned;              /* nobody is told twice */
+    struct text warning_text;
     _Atomic bool warning_due; /* read without the mutex */
 
     struct watch watch; /* all descriptors */

@@ -17,6 +17,7 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "core/lease.h"
+#include "wire/timestamp.h"
 
 #define BUDGET_LEAST (50 * NS_PER_MS)
 #define BUDGET_MOST (500 * NS_PER_MS)
@@ -71,7 +72,7 @@ static void settle_lease(struct operation *op, uint64_t now)
         else
             op->result = NXL_LOST;
     } else if (op->result == NXL_OK && op->kind == NXL_OP_BREAK &&
-               slice_equal(lock->verb.token, own_token(lock))) {
+               value_is_of(lock->verb.token, own_token(lock))) {
         forget_deadline(lock); /* it broke its own */
     }
 }
@@ -117,7 +118,8 @@ static void answered(struct operation *op, unsigned server,
     if (is_acquire(op) && !op->fencing &&
         (outcome->kind == OUTCOME_BUSY || (fault && !outcome->unsure)))
         lock->reached &= ~(1U << server);
-    message_note(lock, server, outcome);
+    if (!op->fencing || outcome->kind == OUTCOME_FAULT)
+        message_note(lock, server, outcome);
     if (outcome->kind == OUTCOME_SEEN)
         inspect_note(lock, server, outcome);
     machine_outcome(op, server, outcome, now);
@@ -425,6 +427,7 @@ void lock_let_go(struct nxl_lock *lock, uint64_t now)
         struct debt *debt = r->spare;
         r->spare = NULL;
         debt->exchange.stamped = r->exchange.stamped;
+        debt->exchange.no_undo = r->exchange.no_undo;
         server_owe(&lock->client->servers[i], debt, token,
             lock->client->max_ttl_ms, now);
     }

@@ -18,7 +18,7 @@ void request_discard(struct server *s, uint64_t now)
         return;
     }
     slots_push(&c->slots,
-        (struct slot){SLOT_DROPPED, NULL, now, buf_len(&c->out) - before});
+        (struct slot){SLOT_LEFT, NULL, now, buf_len(&c->out) - before});
     c->dropped++;
 }
 
@@ -35,6 +35,7 @@ static void owe(struct server *s, struct debt *d, const struct request *r,
 {
     const struct verb *verb = r->exchange.verb;
     d->exchange.stamped = r->exchange.stamped;
+    d->exchange.no_undo = r->exchange.no_undo;
     take_on(s, d, verb->token, verb->ttl_ms, may_come, now);
 }
 
@@ -145,9 +146,13 @@ bool server_abandon(
 {
     if (r->state == REQUEST_SENT)
         return abandon_sent(s, r, undo, now);
+    bool waits = r->state == REQUEST_WAITING;
     if (r->state != REQUEST_IDLE)
         list_remove(&r->node);
     r->state = REQUEST_IDLE;
+    /* Steps of an acquire follow one another only while none has written. */
+    if (waits && r->exchange.verb->kind == VERB_ACQUIRE)
+        return true;
     return undo ? undo_ended(s, r, now) : r->sent_at == 0;
 }
 

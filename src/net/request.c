@@ -5,8 +5,10 @@
  */
 #include "net/request.h"
 
+#include "base/clock.h"
 #include "base/deadline.h"
 #include "base/guard.h"
+#include "wire/classify.h"
 
 /* The longest value a compare-and-delete is made for. */
 #define TOKEN_ROOM 512
@@ -161,6 +163,13 @@ static void shaken(
     case HANDSHAKE_WAIT:
         return;
     case HANDSHAKE_DONE:
+        if (s->who.needs_info && s->handshake.facts.loading) {
+            /* What INFO says of persistence then is not so afterwards. */
+            text_clear(&s->why);
+            text_add(&s->why, "LOADING the server is reading its data in");
+            server_close(s, FAULT_RETRY, now);
+            return;
+        }
         s->state = SERVER_UP;
         s->known = true;
         s->facts = s->handshake.facts;
@@ -173,13 +182,17 @@ static void shaken(
 }
 
 /* A transaction that cannot be ended would take in all that follows. */
-static void end_stuck(struct server *s, const struct exchange *x)
+static void end_open(struct server *s)
 {
-    if (!x->stuck)
-        return;
     text_clear(&s->why);
     text_add(&s->why, "DISCARD is not allowed here");
     s->ended = FAULT_DENIED;
+}
+
+static void end_stuck(struct server *s, const struct exchange *x)
+{
+    if (x->stuck)
+        end_open(s);
 }
 
 /* True when the reply completed r. */
@@ -248,6 +261,10 @@ static bool dispatch(struct server *s, const struct reply *reply,
 {
     struct slot slot = conn_pop(&s->conn);
     s->heard_at = s->ladder.now = now;
+    /* Timestamps are made of the two clocks' difference: now was read before
+     * this reply came, and how long before nobody knows. */
+    if (s->ladder.stamps || ladder_weak(&s->ladder))
+        s->ladder.now = later(now, clock_now());
     if (slot.kind != SLOT_HANDSHAKE) {
         s->good = true;
         backoff_reset(&s->reconnect);
@@ -265,6 +282,11 @@ static bool dispatch(struct server *s, const struct reply *reply,
             debt_acquire_refused(slot.owner, now);
         else if (slot.owner)
             debt_acquire_answered(slot.owner, now);
+        return false;
+    case SLOT_LEFT:
+        s->conn.dropped--;
+        if (reply->kind == REPLY_ERROR && !error_leaves(reply->bytes))
+            end_open(s);
         return false;
     case SLOT_KILL:
         debt_kill_answered(slot.owner, reply);

@@ -15,6 +15,7 @@
 enum slot_kind {
     SLOT_HANDSHAKE,
     SLOT_REQUEST, /* owner: struct request */
+    SLOT_LEFT,    /* DISCARD of a transaction that was given up */
     SLOT_DROPPED, /* nobody listens; owner: the debt it left, or NULL */
     SLOT_DEBT,    /* a debt's compare-and-delete; owner: struct debt */
     SLOT_KILL,    /* a debt's CLIENT KILL; owner: struct debt */

@@ -138,3 +138,9 @@ bool error_is_of_login(struct slice error)
            has_code(error, "DENIED") ||
            slice_starts(error, "ERR operation not permitted");
 }
+
+bool error_leaves(struct slice error)
+{
+    return slice_starts(error, "EXECABORT") ||
+           slice_starts(error, "ERR DISCARD without MULTI");
+}

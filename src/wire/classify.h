@@ -13,6 +13,9 @@
 /* error: the bytes after '-'. Never FAULT_NONE. */
 enum fault classify_error(struct slice error);
 
+/* In reply to DISCARD: there is no transaction any more. */
+bool error_leaves(struct slice error);
+
 bool error_is_noscript(struct slice error);
 
 /* A refusal of whoever is connected, whatever the command: no other one would

@@ -15,7 +15,6 @@ static void restart(struct exchange *x)
 {
     x->ladder = NULL;
     x->closer = false;
-    x->no_undo = false; /* not a byte of the last step had left */
     x->tried = 0;
     x->step = 0;
     x->stuck = false;
@@ -34,14 +33,14 @@ void exchange_go_on(
     x->due = 0;
     x->whole = false;
     if (verb->kind == VERB_ACQUIRE)
-        x->stamped = false;
+        x->stamped = x->no_undo = false;
     restart(x);
 }
 
 void exchange_begin(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept)
 {
-    x->stamped = false;
+    x->stamped = x->no_undo = false;
     x->look_at = 0;
     exchange_go_on(x, verb, kept);
 }
@@ -57,6 +56,7 @@ void exchange_hand_over(struct exchange *from, struct exchange *x,
     x->step = from->step;
     x->due = from->due;
     x->stamped = from->stamped;
+    x->no_undo = from->no_undo;
 }
 
 bool exchange_may_go(const struct exchange *x, const struct ladder *ladder)
@@ -102,8 +102,11 @@ unsigned exchange_encode(
 {
     bool acquire = x->verb->kind == VERB_ACQUIRE;
 
-    if (x->ladder && x->connection != ladder->connection)
+    if (x->ladder && x->connection != ladder->connection) {
+        if (acquire) /* not a byte of its last step had left */
+            x->no_undo = false;
         restart(x);
+    }
     if (!x->ladder) {
         x->ladder = ladder;
         x->connection = ladder->connection;

@@ -23,17 +23,21 @@ struct exchange {
     unsigned char step;
     unsigned char round; /* how often a transaction was begun anew */
     unsigned char due; /* replies still to come of what was encoded */
+    unsigned char reads; /* STEP_WATCH: those between WATCH's and MULTI's */
     bool stuck;        /* WATCH: neither EXEC nor DISCARD was allowed */
     bool whole;        /* scripts go with their text, as EVAL */
     bool closer;       /* a key without an end is looked at: is it a time? */
     /* The token stands there as a timestamp, or may: known from the acquire
      * or an inspection, for all that follows with this token. */
     bool stamped;
-    /* ACQUIRE: what it may have written must not be deleted for its sake, for
-     * another one's lock may hang on it. */
+    /* The token may stand in the place of another one's by a bare GETSET that
+     * came too late: it must not be deleted, for another one's lock may hang
+     * on it. Remembered as stamped is. */
     bool no_undo;
     int64_t read;      /* a number that an earlier reply gave */
     uint64_t asked_at; /* the clock when the step was encoded */
+    bool set;          /* timestamps: SETNX has set the key */
+    int64_t end_s;     /* ... the time that was written, or sent to be */
     uint64_t look_at;  /* ACQUIRE: not closer before that again */
     struct outcome outcome;
     /* What has to outlive its reply: words or a value that decided while other

@@ -67,8 +67,8 @@ enum exchange_next native_inspected(
 
 /* watched.c: read, compare here, change under WATCH */
 struct watched {
-    unsigned char reads; /* replies to what read() appends: 1 to 3 */
-    bool (*read)(struct exchange *x, struct buf *out);
+    /* Returns how many replies there will be, 1 to 3; 0: no memory. */
+    unsigned (*read)(struct exchange *x, struct buf *out);
     /* One of these replies, no error; x->due - 1 more are to come. What it
      * decides is the outcome, and then nothing is changed. */
     void (*judge)(struct exchange *x, const struct reply *reply);

@@ -17,6 +17,8 @@
 #define ROUNDS 3
 /* Of one's own time, after which it is not touched any more without WATCH. */
 #define CLEARLY_MS 1000
+/* Replies to TIME, TTL and the value. */
+#define LOOK_WITH_TIME 3
 
 /* ------------------------------------------------------------------- times */
 
@@ -64,10 +66,23 @@ bool stamped_encode_value(struct exchange *x, struct buf *out)
                              : command_getrange(out, key);
 }
 
+/* What stands there, and by when it is to be judged: the server's clock, where
+ * it tells that, read before the value; and the ttl, for a time with an end is
+ * not of this scheme. */
+static unsigned encode_look(struct exchange *x, struct buf *out)
+{
+    bool timed = x->ladder->timed;
+    bool ok = (!timed || command_word(out, "TIME")) &&
+              command_on_key(out, "TTL", x->verb->key) &&
+              stamped_encode_value(x, out);
+    return ok ? (timed ? LOOK_WITH_TIME : LOOK_WITH_TIME - 1) : 0;
+}
+
 static bool encode_stamp(struct exchange *x, struct buf *out, const char *word)
 {
     char stamp[STAMP_ROOM];
-    size_t len = stamp_format(stamp, x->verb->token, lease_end(x));
+    x->end_s = lease_end(x);
+    size_t len = stamp_format(stamp, x->verb->token, x->end_s);
 
     return len > 0 &&
            command_set(out, word, x->verb->key, (struct slice){stamp, len});
@@ -86,11 +101,15 @@ static unsigned encode_step(struct exchange *x, struct buf *out)
 
     switch (x->step) {
     case STAMPED_SET:
-        return encode_stamp(x, out, "SETNX") && stamped_encode_value(x, out)
-                   ? 2
-                   : 0;
+        if (!encode_stamp(x, out, "SETNX"))
+            return 0;
+        x->reads = (unsigned char)encode_look(x, out);
+        return x->reads ? x->reads + 1U : 0;
     case STAMPED_CHANGE:
-        x->no_undo = x->verb->kind == VERB_ACQUIRE && guarded(GUARD_CLOBBER);
+        if (x->verb->kind != VERB_RELEASE) {
+            x->set = x->no_undo; /* what an earlier one did stays done */
+            x->no_undo = guarded(GUARD_CLOBBER);
+        }
         return encode_change(x, out) ? 1 : 0;
     case STAMPED_LEARN:
         return command_word(out, "TIME") && stamped_encode_value(x, out) ? 2
@@ -143,18 +162,70 @@ static void judge(struct exchange *x, struct slice value, int64_t now_ms)
         rung_decide(x, OUTCOME_BUSY, stamped_left(end_s, now_ms));
 }
 
+/* The present step has asked for TIME and was told. */
+static bool tells_time(const struct exchange *x)
+{
+    return x->reads == LOOK_WITH_TIME && x->read > 0;
+}
+
+/* The server's clock at the least, when the value was read. What GETSET brings
+ * back is judged by what is known of that clock: no value may pass here that
+ * would not pass then. */
+static int64_t read_at(const struct exchange *x)
+{
+    return tells_time(x) && !x->rung->bare ? x->read : stamped_low(x);
+}
+
+/* One reply of encode_look() but the value's, left being those to come. */
+static void look_replied(
+    struct exchange *x, const struct reply *reply, unsigned left)
+{
+    if (left == 2)
+        stamped_time_told(x, reply);
+    else if (reply->kind == REPLY_ERROR)
+        rung_refused(x, reply);
+    else if (reply->kind != REPLY_INTEGER)
+        rung_broken(x, "expected the seconds left in reply to TTL");
+    else if (reply->integer >= 0 && x->verb->kind == VERB_ACQUIRE)
+        rung_decide(x, OUTCOME_BUSY,
+            reply->integer < INT32_MAX ? reply->integer * 1000 : LEFT_FOREVER);
+}
+
+/* Our time stands there. It was made by a clock that was read before; had it
+ * been set since, the lease would outlast the time. */
+static enum exchange_next was_set(struct exchange *x)
+{
+    int64_t needed_ms = x->read + x->verb->ttl_ms;
+
+    if (!tells_time(x) || x->end_s * 1000 >= needed_ms)
+        return rung_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
+    stamped_fail(x, "TRYAGAIN the server's clock was set meanwhile");
+    x->outcome.unsure = true;
+    return EXCHANGE_DONE;
+}
+
 static enum exchange_next set_replied(
     struct exchange *x, const struct reply *reply)
 {
-    if (x->due == 1) {
-        x->read = reply->integer;
-        if (reply->kind == REPLY_ERROR)
-            rung_refused(x, reply);
-        else if (reply->kind != REPLY_INTEGER || x->read < 0 || x->read > 1)
-            rung_broken(x, "expected 1 or 0 in reply to SETNX");
-        return EXCHANGE_WAIT;
+    bool first = x->due == x->reads;
+
+    if (first && reply->kind == REPLY_ERROR)
+        rung_refused(x, reply);
+    else if (first && (reply->kind != REPLY_INTEGER || reply->integer < 0 ||
+                          reply->integer > 1))
+        rung_broken(x, "expected 1 or 0 in reply to SETNX");
+    else if (first)
+        x->set = reply->integer == 1;
+    else if (rung_open(x) && x->due > 0 && !(x->set && x->due == 1)) {
+        look_replied(x, reply, x->due);
+        if (x->set && !rung_open(x))
+            x->outcome.unsure = true; /* our time stands there */
     }
-    if (!rung_open(x) || x->read == 1)
+    if (x->due > 0)
+        return EXCHANGE_WAIT;
+    if (rung_open(x) && x->set)
+        return was_set(x);
+    if (!rung_open(x))
         return EXCHANGE_DONE;
     if (stamped_refusal(reply, 1U << FAULT_WRONG_TYPE))
         return rung_decide(x, OUTCOME_BUSY, LEFT_FOREVER);
@@ -167,7 +238,7 @@ static enum exchange_next set_replied(
     }
     if (reply->kind != REPLY_STRING)
         return rung_broken(x, "expected a string in reply to GETRANGE");
-    judge(x, reply->bytes, stamped_low(x));
+    judge(x, reply->bytes, read_at(x));
     if (!rung_open(x))
         return EXCHANGE_DONE;
     x->step = x->rung->bare ? STAMPED_CHANGE : STEP_WATCH;
@@ -204,7 +275,8 @@ static void compare(struct exchange *x, struct slice value)
     bool extend = x->verb->kind == VERB_EXTEND;
     int64_t end_s = 0;
 
-    if (!stamped_ours(x, value)) {
+    /* With no_undo it stands there for another one. */
+    if (x->no_undo || !stamped_ours(x, value)) {
         rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
         return;
     }
@@ -227,6 +299,10 @@ static void value_read(struct exchange *x, const struct reply *reply)
 {
     bool acquire = x->verb->kind == VERB_ACQUIRE;
 
+    if (x->step == STEP_WATCH && x->due > 1) {
+        look_replied(x, reply, x->due - 1);
+        return;
+    }
     if (reply->kind == REPLY_ERROR)
         rung_refused(x, reply);
     else if (is_absent(reply))
@@ -235,7 +311,7 @@ static void value_read(struct exchange *x, const struct reply *reply)
     else if (reply->kind != REPLY_STRING)
         rung_broken(x, "expected a string in reply to GETRANGE");
     else if (acquire)
-        judge(x, reply->bytes, stamped_low(x));
+        judge(x, reply->bytes, read_at(x));
     else
         compare(x, reply->bytes);
 }
@@ -249,10 +325,14 @@ static enum exchange_next changed(
     if (kind == VERB_ACQUIRE && text)
         return rung_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     /* Without WATCH another one may have taken it over after it was read. */
-    if (kind == VERB_EXTEND && text)
-        return reply->kind == REPLY_STRING && stamped_ours(x, reply->bytes)
-                   ? rung_decide(x, OUTCOME_MINE, x->verb->ttl_ms)
-                   : rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    if (kind == VERB_EXTEND && text) {
+        if (reply->kind == REPLY_NIL)
+            x->no_undo = false; /* it was in nobody's way */
+        if (reply->kind != REPLY_STRING || !stamped_ours(x, reply->bytes))
+            return rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+        x->no_undo = false;
+        return rung_decide(x, OUTCOME_MINE, x->verb->ttl_ms);
+    }
     if (kind == VERB_RELEASE && reply->kind == REPLY_INTEGER)
         return rung_decide(x,
             reply->integer == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE,
@@ -261,7 +341,7 @@ static enum exchange_next changed(
 }
 
 const struct watched stamped_watched = {
-    1, stamped_encode_value, value_read, encode_change, changed};
+    encode_look, value_read, encode_change, changed};
 
 /* ----------------------------------------------------------------- replies */
 
@@ -280,8 +360,12 @@ static enum exchange_next bare_changed(
 {
     if (x->verb->kind == VERB_ACQUIRE)
         return clobbered(x, reply);
-    return reply->kind == REPLY_ERROR ? rung_refused(x, reply)
-                                      : changed(x, reply);
+    if (reply->kind != REPLY_ERROR)
+        return changed(x, reply);
+    rung_refused(x, reply);
+    if (x->verb->kind == VERB_EXTEND && !x->outcome.unsure)
+        x->no_undo = x->set; /* nothing was done */
+    return EXCHANGE_DONE;
 }
 
 enum exchange_next stamped_reply(struct exchange *x, const struct reply *reply)

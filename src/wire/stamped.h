@@ -17,6 +17,9 @@ enum {
 };
 
 bool stamped_encode_value(struct exchange *x, struct buf *out);
+/* TIME's reply: the server's clock is known from it, and x->read says what it
+ * was at the least when what follows is carried out. */
+void stamped_time_told(struct exchange *x, const struct reply *reply);
 enum exchange_next stamped_learn(
     struct exchange *x, const struct reply *reply);
 enum exchange_next stamped_probe(

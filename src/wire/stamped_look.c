@@ -44,18 +44,20 @@ static enum exchange_next set_clock(
 {
     if (server_ms < INT64_C(1000000000000) ||
         server_ms > INT64_C(99000000000000))
-        return stamped_fail(x, "MISCONF the server's clock is not set");
+        return stamped_fail(x, "TRYAGAIN the server's clock is not set");
     server_clock_learn(&x->ladder->clock, x->asked_at, x->ladder->now,
         server_ms, error_ms);
     return EXCHANGE_WAIT;
 }
 
-static void time_told(struct exchange *x, const struct reply *reply)
+void stamped_time_told(struct exchange *x, const struct reply *reply)
 {
+    int64_t server_ms = rung_time(reply);
+
     x->ladder->timed = reply->kind != REPLY_ERROR;
+    x->read = server_ms;
     if (stamped_refusal(reply, ON_REFUSED))
         return;
-    int64_t server_ms = rung_time(reply);
     if (reply->kind == REPLY_ERROR)
         rung_refused(x, reply);
     else if (server_ms < 0)
@@ -71,7 +73,7 @@ enum exchange_next stamped_learn(
     struct ladder *ladder = x->ladder;
 
     if (x->due == 1) {
-        time_told(x, reply);
+        stamped_time_told(x, reply);
         return EXCHANGE_WAIT;
     }
     if (!rung_open(x))
@@ -97,7 +99,8 @@ enum exchange_next stamped_probe(
         int64_t now_s = COMMAND_FAR_S - reply->integer;
         if (reply->kind != REPLY_INTEGER)
             rung_broken(x, "expected the seconds left in reply to TTL");
-        else if (reply->integer < PROBE_LEAST_S)
+        else if (reply->integer < PROBE_LEAST_S ||
+                 reply->integer > COMMAND_FAR_S)
             stamped_fail(x, "TRYAGAIN the clock's key was changed meanwhile");
         else
             set_clock(x, now_s * 1000 + PROBE_MIDDLE_MS, PROBE_ERROR_MS);

@@ -85,10 +85,12 @@ static enum exchange_next scripted(
     return EXCHANGE_AGAIN;
 }
 
-static bool read_again(struct exchange *x, struct buf *out)
+static unsigned read_again(struct exchange *x, struct buf *out)
 {
     return command_getrange(out, x->verb->key) &&
-           command_on_key(out, "PTTL", x->verb->key);
+                   command_on_key(out, "PTTL", x->verb->key)
+               ? 2
+               : 0;
 }
 
 static void judge_again(struct exchange *x, const struct reply *reply)
@@ -115,7 +117,7 @@ static enum exchange_next was_set(
 }
 
 static const struct watched watched = {
-    2, read_again, judge_again, set, was_set};
+    read_again, judge_again, set, was_set};
 
 /* ---------------------------------------------------------------- the rung */
 

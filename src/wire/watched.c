@@ -8,6 +8,8 @@
  */
 #include "wire/rung.h"
 
+#include "wire/classify.h"
+
 /* Somebody else changes the key faster than we come to it. */
 #define ROUNDS 3
 
@@ -24,9 +26,10 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
     if (x->step < STEP_WATCH)
         x->step = STEP_WATCH;
     if (x->step == STEP_WATCH) {
-        ok = command_on_key(out, "WATCH", x->verb->key) && way->read(x, out) &&
+        ok = command_on_key(out, "WATCH", x->verb->key) &&
+             (x->reads = (unsigned char)way->read(x, out)) > 0 &&
              command_word(out, "MULTI");
-        due = way->reads + 2U;
+        due = x->reads + 2U;
     } else if (x->step == STEP_EXEC) {
         ok = way->change(x, out) && command_word(out, "EXEC");
         due = 2;
@@ -47,7 +50,7 @@ static void read_reply(struct exchange *x, const struct reply *reply)
 
     if (reply->kind == REPLY_ERROR)
         rung_refused(x, reply);
-    else if (x->due <= way->reads)
+    else if (x->due <= x->reads)
         way->judge(x, reply);
     else if (reply->kind != REPLY_STATUS)
         rung_broken(x, "expected OK in reply to WATCH");
@@ -119,8 +122,8 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
         return EXCHANGE_WAIT;
     }
     if (x->step == STEP_LEAVE) {
-        x->stuck = reply->kind == REPLY_ERROR &&
-                   !slice_starts(reply->bytes, "EXECABORT");
+        /* Some errors of EXEC up to 6.0 end the transaction. */
+        x->stuck = reply->kind == REPLY_ERROR && !error_leaves(reply->bytes);
         return EXCHANGE_DONE;
     }
     if (x->due == AFTER_EXEC)
@@ -137,12 +140,14 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
 /* Replies still due after ... */
 enum { AFTER_EXISTS = 1, AFTER_LEFT, AFTER_VALUE };
 
-static bool token_read(struct exchange *x, struct buf *out)
+static unsigned token_read(struct exchange *x, struct buf *out)
 {
     struct slice key = x->verb->key;
 
     return command_getrange(out, key) && command_on_key(out, "PTTL", key) &&
-           command_on_key(out, "EXISTS", key);
+                   command_on_key(out, "EXISTS", key)
+               ? 3
+               : 0;
 }
 
 static void token_judge(struct exchange *x, const struct reply *reply)
@@ -188,4 +193,4 @@ static enum exchange_next token_changed(
 }
 
 const struct watched watched_token = {
-    3, token_read, token_judge, token_change, token_changed};
+    token_read, token_judge, token_change, token_changed};

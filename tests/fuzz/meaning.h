@@ -319,7 +319,8 @@ static bool watch_replies(struct model *m, const struct told *told,
         return changed(m, told, got, again);
     const struct reply *ended = &told[0].reply;
     bool odd = m->odd || !is_status(ended, "OK");
-    m->stuck |= is_error(ended) && !slice_starts(ended->bytes, "EXECABORT");
+    m->stuck |= is_error(ended) && !slice_starts(ended->bytes, "EXECABORT") &&
+                !slice_starts(ended->bytes, "ERR DISCARD without MULTI");
     return conclude(m, odd && is_broken(got) ? broken() : m->was);
 }
 

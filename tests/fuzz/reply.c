@@ -11,6 +11,7 @@
  *             s, b    acquire by times, under WATCH and without; n on a new
  *                     connection, of which nothing is known
  *             t, q    extend a time, in the same two ways
+ *             Q       as q, and then release it
  *             f, g    release it, in the same two ways
  *             k, K    inspect by times; K compares with the token
  *             h ...   handshake: h plain, p password, u user, d database,
@@ -259,10 +260,9 @@ static bool judge(struct model *m, const struct exchange *x,
 
 /* False: no reply was left for it. */
 static bool run(struct feed *f, char letter, struct ladder *ladder,
-    struct model *m, struct exchange *x)
+    struct model *m, struct exchange *x, struct watcher *w)
 {
     struct step step = {.count = 0};
-    struct watcher w = {.orders = 0};
     bool over = false;
 
     for (unsigned steps = 1; !over; steps++) {
@@ -271,16 +271,16 @@ static bool run(struct feed *f, char letter, struct ladder *ladder,
         if (steps == 3 && (letter == 'E' || letter == 'R')) {
             ladder_begin(ladder);
             model_begin(m, 0);
-            w = (struct watcher){.orders = 0};
+            *w = (struct watcher){.orders = 0};
         }
-        check_said(m, x, ladder, &step, &w);
-        if (!take_replies(f, x, &step, &w, &next)) {
+        check_said(m, x, ladder, &step, w);
+        if (!take_replies(f, x, &step, w, &next)) {
             buf_free(&step.out);
             return false;
         }
         over = judge(m, x, &step, next);
     }
-    watch_end(&w, x);
+    watch_end(w, x);
     buf_free(&step.out);
     return true;
 }
@@ -291,15 +291,23 @@ static bool exchange(
     struct feed *f, char letter, struct ladder *ladder, bool *good)
 {
     struct model m = {.verb = verb_of(letter)};
+    struct watcher w = {.orders = 0};
     struct exchange x;
     unsigned char *at = &ladder->at[m.verb.kind];
 
     exchange_begin(&x, &m.verb, NULL);
-    x.stamped = strchr("tqfg", letter) != NULL;
+    x.stamped = strchr("tqQfg", letter) != NULL;
     model_begin(&m, *at);
     m.left = ladder->stamps || *at >= ways[m.verb.kind].count;
-    if (!run(f, letter, ladder, &m, &x))
+    if (!run(f, letter, ladder, &m, &x, &w))
         return false;
+    if (letter == 'Q') { /* what that did is not forgotten */
+        ladder->stamped_at[VERB_RELEASE] = 5;
+        m.verb = verb_of('g');
+        exchange_go_on(&x, &m.verb, NULL);
+        if (!run(f, letter, ladder, &m, &x, &w))
+            return false;
+    }
     CHECK(ladder->alone == NULL);
     *good = x.outcome.kind != OUTCOME_FAULT;
     if (m.left)
@@ -398,7 +406,7 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
     struct buf out = {0};
 
     CHECK(f.reader != NULL);
-    bool good = strchr("aAeErRiIosbntqfgkK", letter) != NULL
+    bool good = strchr("aAeErRiIosbntqQfgkK", letter) != NULL
                     ? exchanges(&f, letter)
                     : shake_hands(&f, letter, &out);
     for (unsigned i = 0; i < REPLIES && next_reply(&f) != NULL; i++)
@@ -410,7 +418,7 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char letters[] = "aAeErRiIosbntqfgkKhpudx";
+    static const char letters[] = "aAeErRiIosbntqQfgkKhpudx";
     char *text = fuzz_expand(data, size, BYTES_MAX, &size);
     const char *end = memchr(text, '\n', size);
     struct slice sizes = {text, 0}, bytes = {text + size, 0};

@@ -75,7 +75,7 @@ static struct verb verb_of(char letter)
         .ttl_ms = 30000,
         .want_left = letter == 'A' || letter == 'o'};
 
-    if (strchr("eEtq", letter))
+    if (strchr("eEtqQ", letter))
         verb.kind = VERB_EXTEND;
     else if (strchr("rRfg", letter))
         verb.kind = VERB_RELEASE;
@@ -92,11 +92,11 @@ static void ladder_of(struct ladder *ladder, char letter, enum verb_kind kind)
     static const struct {
         char letter;
         unsigned char rung;
-    } rungs[] = {{'s', 2}, {'b', 3}, {'t', 3}, {'q', 4}, {'f', 4}, {'g', 5},
-        {'k', 2}, {'K', 2}};
+    } rungs[] = {{'s', 2}, {'b', 3}, {'t', 3}, {'q', 4}, {'Q', 4}, {'f', 4},
+        {'g', 5}, {'k', 2}, {'K', 2}};
 
     *ladder = (struct ladder){.connection = 7,
-        .stamps = strchr("sbntqfgkK", letter) != NULL,
+        .stamps = strchr("sbntqQfgkK", letter) != NULL,
         .interop = letter == 'o',
         .max_ttl_ms = 60000,
         .now = UINT64_C(5000000000)};

@@ -35,9 +35,14 @@ struct watcher {
     char value[512], taken[512]; /* taken: what is to be taken over */
     size_t value_len, taken_len;
     int64_t time_ms; /* that TIME said last */
+    int64_t asked_ms; /* ... in this step; 0: nothing */
+    bool with_end;    /* TTL said so in this step */
+    int64_t set_s;    /* the time that SETNX was to write */
+    bool stepped;     /* TIME says that it is too early */
     bool yes;       /* the token was set, by a reply's word */
     bool queued;    /* what is before EXEC was */
     bool clobbered; /* a GETSET without WATCH was done */
+    bool lost;      /* ... to prolong, and what stood there was not ours */
 };
 
 /* ------------------------------------------------------------------- values */
@@ -83,6 +88,14 @@ static bool is_ours(struct slice value)
                memcmp(value.data + value.len - len, DIGITS, len) == 0);
 }
 
+/* The server's clock, by the step that reads a value. */
+static int64_t now_of(const struct watcher *w, const struct exchange *x)
+{
+    if (w->asked_ms > 0 && !x->rung->bare)
+        return w->asked_ms;
+    return server_clock_low(&x->ladder->clock, x->ladder->now);
+}
+
 static void watch_value(struct watcher *w, const struct exchange *x,
     const struct reply *reply)
 {
@@ -94,9 +107,8 @@ static void watch_value(struct watcher *w, const struct exchange *x,
     memcpy(w->value, value.data, w->value_len);
     w->ours = is_ours(value);
     w->end_s = end_of(value);
-    w->past = w->end_s > 0 && x->ladder->clock.known &&
-              w->end_s * 1000 <= server_clock_low(&x->ladder->clock,
-                                     x->ladder->now);
+    w->past = w->end_s > 0 && x->ladder->clock.known && !w->with_end &&
+              w->end_s * 1000 <= now_of(w, x);
 }
 
 /* ------------------------------------------------------------- what is sent */
@@ -161,12 +173,15 @@ static void check_order(struct watcher *w, const struct exchange *x,
         return; /* nobody's lock */
     if (says(name, "DEL")) {
         CHECK(x->verb->kind == VERB_RELEASE && o->count == 2);
+        CHECK(!w->lost);
         CHECK(w->open ? w->ours : bare && clearly_ours(w, x));
     } else if (says(name, "GETSET")) {
         CHECK((w->open || bare) && may_write_over(w, x));
         CHECK(is_ours(o->arg[2]) && end_of(o->arg[2]) >= w->end_s);
     } else if (says(name, "SETNX")) {
         CHECK(x->verb->kind == VERB_ACQUIRE && is_ours(o->arg[2]));
+        w->set_s = end_of(o->arg[2]);
+        CHECK(w->set_s > 0 && !w->yes);
     } else if (says(name, "PEXPIRE")) {
         CHECK(w->open && w->ours);
     } else if (says(name, "PSETEX")) {
@@ -201,14 +216,18 @@ static void watch_sent(
     w->queued = false;
     for (unsigned i = 0; i < w->orders; i++)
         check_order(w, x, &w->order[i]);
+    w->asked_ms = 0;
+    w->with_end = false;
 }
 
 /* --------------------------------------------------------- what is answered */
 
-static bool ends(const struct reply *reply)
+static bool ends(struct slice name, const struct reply *reply)
 {
     return reply->kind != REPLY_ERROR ||
-           slice_starts(reply->bytes, "EXECABORT");
+           slice_starts(reply->bytes, "EXECABORT") ||
+           (says(name, "DISCARD") &&
+               slice_starts(reply->bytes, "ERR DISCARD without MULTI"));
 }
 
 /* EXEC did what was queued before it. */
@@ -235,10 +254,23 @@ static void watch_getset(struct watcher *w, const struct exchange *x,
     }
     w->clobbered = reply->kind != REPLY_ERROR ||
                    classify_error(reply->bytes) == FAULT_SERVER;
+    if (x->verb->kind == VERB_EXTEND && w->clobbered)
+        w->lost = reply->kind != REPLY_NIL &&
+                  !(reply->kind == REPLY_STRING && is_ours(reply->bytes));
     int64_t end_s = reply->kind == REPLY_STRING ? end_of(reply->bytes) : 0;
     w->yes |= reply->kind == REPLY_NIL ||
               (end_s > 0 &&
                   end_s * 1000 <= server_clock_low(clock, x->asked_at));
+}
+
+/* Nothing says where such bytes end but their length. */
+static int64_t number_of(struct slice digits)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < digits.len; i++)
+        number = number * 10 + digits.data[i] - '0';
+    return number;
 }
 
 static int64_t time_of(const struct reply *reply)
@@ -252,8 +284,14 @@ static int64_t time_of(const struct reply *reply)
         item[1].bytes.len == 0 || item[1].bytes.len > 6 ||
         digits_of(item[1].bytes) != item[1].bytes.len)
         return -1;
-    return strtoll(item[0].bytes.data, NULL, 10) * 1000 +
-           strtol(item[1].bytes.data, NULL, 10) / 1000;
+    return number_of(item[0].bytes) * 1000 + number_of(item[1].bytes) / 1000;
+}
+
+static void watch_time(
+    struct watcher *w, const struct exchange *x, int64_t time_ms)
+{
+    w->time_ms = w->asked_ms = time_ms;
+    w->stepped = w->yes && w->set_s * 1000 < time_ms + x->verb->ttl_ms;
 }
 
 /* Before the exchange has it. i: of this step's replies. */
@@ -268,9 +306,11 @@ static void watch_answer(struct watcher *w, const struct exchange *x,
     if (says(name, "GETRANGE") || says(name, "SUBSTR"))
         watch_value(w, x, reply);
     else if (says(name, "TIME"))
-        w->time_ms = time_of(reply);
+        watch_time(w, x, time_of(reply));
     else if (says(name, "PTTL"))
         w->no_end = reply->kind == REPLY_INTEGER && reply->integer == -1;
+    else if (says(name, "TTL"))
+        w->with_end = reply->kind == REPLY_INTEGER && reply->integer >= 0;
     else if (says(name, "MULTI"))
         w->open = ok;
     else if (says(name, "GETSET"))
@@ -285,7 +325,7 @@ static void watch_answer(struct watcher *w, const struct exchange *x,
         w->yes |= reply->kind == REPLY_STATUS;
     else if (says(name, "EXEC"))
         w->yes |= was_set(w, reply);
-    if ((says(name, "EXEC") || says(name, "DISCARD")) && ends(reply))
+    if ((says(name, "EXEC") || says(name, "DISCARD")) && ends(name, reply))
         w->open = false;
 }
 
@@ -294,10 +334,13 @@ static void watch_end(const struct watcher *w, const struct exchange *x)
     const struct outcome *o = &x->outcome;
 
     CHECK(!w->open || x->stuck || o->fault == FAULT_NOT_REDIS);
+    CHECK(x->no_undo || !w->lost);
     if (x->verb->kind != VERB_ACQUIRE)
         return;
-    CHECK(o->kind != OUTCOME_GRANTED || w->yes);
+    CHECK(o->kind != OUTCOME_GRANTED || (w->yes && !w->stepped));
+    CHECK(!w->stepped || o->unsure);
     CHECK(o->kind != OUTCOME_BUSY || !w->yes);
+    CHECK(o->kind != OUTCOME_FAULT || !w->yes || o->unsure);
     if (w->clobbered && !w->yes)
         CHECK(o->unsure && x->no_undo && o->kind != OUTCOME_GRANTED);
     else

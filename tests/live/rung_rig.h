@@ -170,8 +170,10 @@ static inline long calls(const char *name)
                         : redis_calls(&server, name);
 }
 
-/* Whatever reads a value, but to learn (TIME) and in the ways counted before
- * it, is an inspection, which asks for the ttl too, or goes without WATCH. */
+/* A value is read once in each way. Beside an inspection (EXISTS), SETNX, and
+ * WATCH but for a release ask for its ttl, and so does the clock's probe
+ * (EXPIREAT); where there is TIME they ask for that, too, and so does who
+ * learns what there is. */
 static inline struct ways stamp_ways_so_far(void)
 {
     struct ways w = {{0}};
@@ -179,8 +181,11 @@ static inline struct ways stamp_ways_so_far(void)
     w.n[BY_SCRIPT] = calls("evalsha") + calls("eval");
     w.n[BY_STAMP] = calls("setnx");
     w.n[BY_WATCH] = calls("watch");
-    w.n[BY_READ] = calls("ttl") - calls("expireat"); /* the clock's */
-    w.n[BY_BARE] = calls("getrange") + calls("substr") - calls("time") -
+    w.n[BY_READ] = calls("exists");
+    long learnt = calls("time");
+    if (aged == NULL) /* all others that ask for TIME ask for the ttl */
+        learnt -= calls("ttl") - w.n[BY_READ] - calls("expireat");
+    w.n[BY_BARE] = calls("getrange") + calls("substr") - learnt -
                    w.n[BY_STAMP] - w.n[BY_WATCH] - w.n[BY_READ];
     if (aged == NULL)
         w.n[BY_BARE] -= w.n[BY_SCRIPT]; /* which read, too */

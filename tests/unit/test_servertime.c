@@ -11,9 +11,9 @@
 #define PROBE                                                                  \
     "> SETEX k:clock:T 60 1; EXPIREAT k:clock:T 3800000000; "                  \
     "TTL k:clock:T; DEL k:clock:T\n"
-#define SET "> SETNX k 2000000003.T; GETRANGE k 0 511\n"
+#define SET "> SETNX k 2000000003.T; TIME; TTL k; GETRANGE k 0 511\n"
 #define DENIED "denied: NOPERM this user may not"
-#define NO_CLOCK "refusing: MISCONF the server's clock is not set"
+#define NO_CLOCK "retry: TRYAGAIN the server's clock is not set"
 #define DISTURBED "retry: TRYAGAIN the clock's key was changed meanwhile"
 
 /* On a new connection. */
@@ -58,16 +58,22 @@ static void told(void **state)
     (void)state;
     begin_unknown('a', 2);
     play(LEARN "@40\n[$2000000000 $123456]\n$\n"
-         "> SETNX k 2000000003.T; GETRANGE k 0 511\n:1\n$x", "granted");
+         SET, NULL);
     assert_within(NOW_MS + 123);
     assert_within(NOW_MS + 123 + 40);
+    answer(":1");
+    answer("[$2000000000 $123456]");
+    answer(":-1");
+    assert_int_equal(answer("$x"), EXCHANGE_DONE);
+    assert_string_equal(outcome(), "granted");
     assert_true(ladder.timed && ladder.learnt && !ladder.substr);
-    /* Known for 10 s: no more than one round trip a lock. */
+    /* For 10 s it does without a flight of its own, which goes along. */
     exchange_begin(&x, &verb, NULL);
     ladder.now += UINT64_C(9000000000);
-    play("> SETNX k 2000000012.T; GETRANGE k 0 511\n:1\n$x", "granted");
+    play("> SETNX k 2000000012.T; TIME; TTL k; GETRANGE k 0 511\n"
+         ":1\n[$2000000009 $123456]\n:-1\n$x", "granted");
     exchange_begin(&x, &verb, NULL);
-    ladder.now += UINT64_C(1000000000);
+    ladder.now += UINT64_C(10000000000);
     play(LEARN, NULL);
 }
 
@@ -79,12 +85,13 @@ static void learning(void **state)
         {'a', 2, LEARN "[$2000000000 $0]\nnil\n" SET, NULL},
         {'a', 2, LEARN "[$2000000000 $0]\n" WRONGTYPE SET, NULL},
         {'a', 2, LEARN "[$2000000000 $0]\n" UNKNOWN
-            "> SETNX k 2000000003.T; SUBSTR k 0 511\n:0\n$1600000000\n"
-            "> WATCH k; SUBSTR k 0 511; MULTI", NULL},
+            "> SETNX k 2000000003.T; TIME; TTL k; SUBSTR k 0 511\n"
+            ":0\n[$2000000000 $0]\n:-1\n$1600000000\n"
+            "> WATCH k; TIME; TTL k; SUBSTR k 0 511; MULTI", NULL},
         {'i', 2, LEARN "[$2000000000 $0]\n" UNKNOWN
             "> SUBSTR k 0 511; TTL k; EXISTS k", NULL},
         {'e', 3, LEARN "[$2000000000 $0]\n" UNKNOWN
-            "> WATCH k; SUBSTR k 0 511; MULTI", NULL},
+            "> WATCH k; TIME; TTL k; SUBSTR k 0 511; MULTI", NULL},
         {'r', 5, LEARN "[$2000000000 $0]\n" UNKNOWN "> SUBSTR k 0 511", NULL},
         {'a', 2, LEARN "[$2000000000 $0]\n-LOADING x", "retry: LOADING x"},
         {'a', 2, LEARN "[$2000000000 $0]\n-ERR strange",
@@ -140,7 +147,8 @@ static void probed(void **state)
     (void)state;
     begin_unknown('a', 2);
     play(LEARN UNKNOWN "$\n" PROBE "+OK\n:1\n:1800000000\n:1\n"
-         "> SETNX k 2000000004.T; GETRANGE k 0 511\n:1\n$x", "granted");
+         "> SETNX k 2000000004.T; TTL k; GETRANGE k 0 511\n:1\n:-1\n$x",
+        "granted");
     for (int ms = -500; ms < 1000; ms += 499) /* old and new rounding */
         assert_within(NOW_MS + ms);
     assert_false(ladder.timed);

@@ -6,10 +6,14 @@
  */
 #include "support/test.h"
 
+#include "support/alloc.h"
 #include "unit/rung_rig.h"
 
-#define WATCH "> WATCH k; GETRANGE k 0 511; MULTI\n"
+#define NOW "[$2000000000 $0]\n"
+#define WATCH "> WATCH k; TIME; TTL k; GETRANGE k 0 511; MULTI\n"
+#define READS WATCH "+OK\n" NOW ":-1\n"
 #define GETSET "> GETSET k 2000000003.T; EXEC\n"
+#define SETNX "> SETNX k 2000000003.T; TIME; TTL k; GETRANGE k 0 511\n"
 #define DEL "> DEL k; EXEC\n"
 #define DISCARD "> DISCARD\n"
 #define READ "> GETRANGE k 0 511\n"
@@ -23,32 +27,32 @@
 static void prolonging(void **state)
 {
     static const struct row rows[] = {
-        {'e', 3, WATCH "+OK\n$2000000002.T\n+OK\n" GETSET
+        {'e', 3, READS "$2000000002.T\n+OK\n" GETSET
             "+QUEUED\n[$2000000002.T]", "mine 1000"},
-        {'e', 3, WATCH "+OK\n$2000000001.T\n+OK\n" GETSET
+        {'e', 3, READS "$2000000001.T\n+OK\n" GETSET
             "+QUEUED\n[$2000000001.T]", "mine 1000"},
         /* It lasts long enough: nothing is shortened. */
-        {'e', 3, WATCH "+OK\n$2000000003.T\n+OK\n" DISCARD "+OK",
+        {'e', 3, READS "$2000000003.T\n+OK\n" DISCARD "+OK",
             "mine 2997"},
-        {'e', 3, WATCH "+OK\n$2000000022.T\n+OK\n" DISCARD "+OK",
+        {'e', 3, READS "$2000000022.T\n+OK\n" DISCARD "+OK",
             "mine 21997"},
         /* It may be over: somebody may be about to take it. */
-        {'e', 3, WATCH "+OK\n$2000000000.T\n+OK\n" DISCARD "+OK", "not mine"},
-        {'e', 3, WATCH "+OK\n$1600000000.T\n+OK\n" DISCARD "+OK", "not mine"},
-        {'e', 3, WATCH "+OK\n$2000000002\n+OK\n" DISCARD "+OK", "not mine"},
-        {'e', 3, WATCH "+OK\n$2000000002.000000000000000000000000000000000"
+        {'e', 3, READS "$2000000000.T\n+OK\n" DISCARD "+OK", "not mine"},
+        {'e', 3, READS "$1600000000.T\n+OK\n" DISCARD "+OK", "not mine"},
+        {'e', 3, READS "$2000000002\n+OK\n" DISCARD "+OK", "not mine"},
+        {'e', 3, READS "$2000000002.000000000000000000000000000000000"
             "000007\n+OK\n" DISCARD "+OK", "not mine"},
-        {'e', 3, WATCH "+OK\n$T\n+OK\n" DISCARD "+OK", "not mine"},
-        {'e', 3, WATCH "+OK\n$\n+OK\n" DISCARD "+OK", "not mine"},
-        {'e', 3, WATCH "+OK\nnil\n+OK\n" DISCARD "+OK", "not mine"},
-        {'e', 3, WATCH "+OK\n" WRONGTYPE "+OK\n" DISCARD "+OK",
+        {'e', 3, READS "$T\n+OK\n" DISCARD "+OK", "not mine"},
+        {'e', 3, READS "$\n+OK\n" DISCARD "+OK", "not mine"},
+        {'e', 3, READS "nil\n+OK\n" DISCARD "+OK", "not mine"},
+        {'e', 3, READS WRONGTYPE "+OK\n" DISCARD "+OK",
             "not mine: " WRONG_TYPE_WORDS},
         /* What EXEC brings back is what was read; else it is broken. */
-        {'e', 3, WATCH "+OK\n$2000000002.T\n+OK\n" GETSET
+        {'e', 3, READS "$2000000002.T\n+OK\n" GETSET
             "+QUEUED\n[$other]", "not mine"},
-        {'e', 3, WATCH "+OK\n$2000000002.T\n+OK\n" GETSET "+QUEUED\n[nil]",
+        {'e', 3, READS "$2000000002.T\n+OK\n" GETSET "+QUEUED\n[nil]",
             "not mine"},
-        {'e', 3, WATCH "+OK\n$2000000002.T\n+OK\n" GETSET "+QUEUED\n[:1]",
+        {'e', 3, READS "$2000000002.T\n+OK\n" GETSET "+QUEUED\n[:1]",
             BROKEN},
         {'e', 4, READ "$2000000002.T\n" BARE_GETSET "$2000000002.T",
             "mine 1000"},
@@ -62,10 +66,22 @@ static void prolonging(void **state)
         {'e', 4, READ ":1", BROKEN},
         /* Another one has taken it over meanwhile, or released it. */
         {'e', 4, READ "$2000000002.T\n" BARE_GETSET "$2000000009",
-            "not mine"},
-        {'e', 4, READ "$2000000002.T\n" BARE_GETSET "nil", "not mine"},
-        {'e', 4, READ "$2000000002.T\n" BARE_GETSET "-OOM x", "full: OOM x"},
-        {'e', 4, READ "$2000000002.T\n" BARE_GETSET ":1", BROKEN},
+            "not mine, never undone"},
+        {'e', 4, READ "$2000000002.T\n" BARE_GETSET ":1",
+            "not redis, unsure, never undone: expected"},
+        {'e', 4, READ "$2000000002.T\n" BARE_GETSET "-ERR strange",
+            "server, unsure, never undone: ERR strange"},
+        /* An end that is not of this scheme does not matter to our own. */
+        {'e', 3, WATCH "+OK\n" NOW ":7\n$2000000002.T\n+OK\n" GETSET
+            "+QUEUED\n[$2000000002.T]", "mine 1000"},
+        {'e', 3, WATCH "+OK\n" NOW "nil\n$2000000002.T\n+OK\n" DISCARD
+            "+OK", BROKEN},
+        /* The clock was set: by now it may be over. */
+        {'e', 3, WATCH "+OK\n[$2000000002 $0]\n:-1\n$2000000002.T\n+OK\n"
+            DISCARD "+OK", "not mine"},
+        {'e', 3, WATCH "+OK\n[$2000000001 $0]\n:-1\n$2000000002.T\n+OK\n"
+            "> GETSET k 2000000004.T; EXEC\n+QUEUED\n[$2000000002.T]",
+            "mine 1000"},
     };
 
     (void)state;
@@ -75,25 +91,25 @@ static void prolonging(void **state)
 static void releasing(void **state)
 {
     static const struct row rows[] = {
-        {'r', 4, WATCH "+OK\n$2000000002.T\n+OK\n" DEL "+QUEUED\n[:1]",
+        {'r', 4, READS "$2000000002.T\n+OK\n" DEL "+QUEUED\n[:1]",
             "mine"},
-        {'r', 4, WATCH "+OK\n$2000000002.T\n+OK\n" DEL "+QUEUED\n[:0]",
+        {'r', 4, READS "$2000000002.T\n+OK\n" DEL "+QUEUED\n[:0]",
             "not mine"},
         /* Over long since, but still there; and a token as it is. */
-        {'r', 4, WATCH "+OK\n$1000000000.T\n+OK\n" DEL "+QUEUED\n[:1]",
+        {'r', 4, READS "$1000000000.T\n+OK\n" DEL "+QUEUED\n[:1]",
             "mine"},
-        {'r', 4, WATCH "+OK\n$T\n+OK\n" DEL "+QUEUED\n[:1]", "mine"},
-        {'r', 4, WATCH "+OK\n$2000000002\n+OK\n" DISCARD "+OK", "not mine"},
-        {'r', 4, WATCH "+OK\n$2000000002.000000000000000000000000000000000"
+        {'r', 4, READS "$T\n+OK\n" DEL "+QUEUED\n[:1]", "mine"},
+        {'r', 4, READS "$2000000002\n+OK\n" DISCARD "+OK", "not mine"},
+        {'r', 4, READS "$2000000002.000000000000000000000000000000000"
             "000007\n+OK\n" DISCARD "+OK", "not mine"},
-        {'r', 4, WATCH "+OK\n$\n+OK\n" DISCARD "+OK", "not mine"},
-        {'r', 4, WATCH "+OK\n$2000000002.T\n+OK\n" DEL "+QUEUED\n[$x]",
+        {'r', 4, READS "$\n+OK\n" DISCARD "+OK", "not mine"},
+        {'r', 4, READS "$2000000002.T\n+OK\n" DEL "+QUEUED\n[$x]",
             BROKEN},
-        {'r', 4, WATCH "+OK\n$2000000002.T\n+OK\n" DEL "+QUEUED\nnil\n" WATCH
-            "+OK\n$2000000002.T\n+OK\n" DEL "+QUEUED\nnil\n" WATCH
-            "+OK\n$2000000002.T\n+OK\n" DEL "+QUEUED\nnil", RACED},
-        {'r', 4, WATCH "+OK\n$2000000002.T\n+OK\n" DEL "+QUEUED\nnil\n" WATCH
-            "+OK\n$other\n+OK\n" DISCARD "+OK", "not mine"},
+        {'r', 4, READS "$2000000002.T\n+OK\n" DEL "+QUEUED\nnil\n" READS
+            "$2000000002.T\n+OK\n" DEL "+QUEUED\nnil\n" READS
+            "$2000000002.T\n+OK\n" DEL "+QUEUED\nnil", RACED},
+        {'r', 4, READS "$2000000002.T\n+OK\n" DEL "+QUEUED\nnil\n" READS
+            "$other\n+OK\n" DISCARD "+OK", "not mine"},
         {'r', 5, READ "$2000000002.T\n" BARE_DEL ":1", "mine"},
         {'r', 5, READ "$2000000002.T\n" BARE_DEL ":0", "not mine"},
         {'r', 5, READ "$2000000002.T\n" BARE_DEL "+OK", BROKEN},
@@ -107,6 +123,127 @@ static void releasing(void **state)
         {'r', 5, READ "nil", "not mine"},
         /* A token never is. */
         {'r', 5, READ "$T\n" WATCH, NULL},
+    };
+
+    (void)state;
+    PLAY_STAMPED(rows);
+}
+
+/* Asks for something else with the same token, as the API does. */
+static void go_on(char letter, unsigned rung)
+{
+    verb = verb_of(letter);
+    ladder.stamped_at[verb.kind] = (unsigned char)rung;
+    exchange_go_on(&x, &verb, NULL);
+}
+
+/* As another connection to it begins, of which as much is known. */
+static void connect_again(void)
+{
+    struct ladder was = ladder;
+
+    ladder_begin(&ladder);
+    was.connection = ladder.connection;
+    ladder = was;
+    ladder.alone = NULL;
+}
+
+/* A GETSET that came too late has replaced another one's time by ours: to
+ * delete it would free that one's lock. */
+static void what_stands_for_another_one_is_not_deleted(void **state)
+{
+    static const struct {
+        unsigned rung;
+        const char *release;
+    } ways[] = {{4, READS "$2000000062.T\n+OK\n" DISCARD "+OK"},
+        {5, READ "$2000000062.T"}};
+    static const struct {
+        const char *extend, *outcome; /* NULL: given up before its answer */
+    } late[] = {{BARE_GETSET "$2000000009", "not mine, never undone"},
+        {BARE_GETSET "$2000000009.000000000000000000000000000000000000007",
+            "not mine, never undone"},
+        {BARE_GETSET "-ERR strange",
+            "server, unsure, never undone: ERR strange"},
+        {BARE_GETSET, NULL}};
+    char said[200];
+
+    (void)state;
+    for (size_t i = 0; i < 16; i++) {
+        size_t how = i / 4;
+        begin_stamped('e', 4);
+        snprintf(said, sizeof said, READ "$2000000002.T\n%s",
+            late[how].extend);
+        play(said, late[how].outcome);
+        assert_true(x.no_undo);
+        if (i & 1)
+            connect_again();
+        go_on('r', ways[i / 2 % 2].rung);
+        play(ways[i / 2 % 2].release, "not mine, never undone");
+    }
+    /* The release itself is begun anew. */
+    begin_stamped('e', 4);
+    play(READ "$2000000002.T\n" BARE_GETSET "$2000000009",
+        "not mine, never undone");
+    go_on('r', 5);
+    play(READ, NULL);
+    connect_again();
+    play(READ "$2000000062.T", "not mine, never undone");
+    /* An extend that is begun anew does not forget what was sent. */
+    begin_stamped('e', 4);
+    play(READ "$2000000002.T\n" BARE_GETSET, NULL);
+    connect_again();
+    play(READ "$other", "not mine, never undone");
+    go_on('r', 5);
+    play(READ "$2000000062.T", "not mine, never undone");
+    /* Whoever takes it over on its way has to know. */
+    struct exchange heir;
+    begin_stamped('e', 4);
+    play(READ "$2000000002.T\n" BARE_GETSET, NULL);
+    exchange_hand_over(&x, &heir, &verb);
+    assert_true(heir.stamped && heir.no_undo);
+}
+
+static void what_is_ours_is_deleted_again(void **state)
+{
+    (void)state;
+    begin_stamped('e', 4);
+    play(READ "$2000000002.T\n" BARE_GETSET "$2000000002.T", "mine 1000");
+    go_on('r', 5);
+    play(READ "$2000000062.T\n" BARE_DEL ":1", "mine");
+    begin_stamped('e', 4); /* the next acquire begins anew */
+    play(READ "$2000000002.T\n" BARE_GETSET "$2000000009",
+        "not mine, never undone");
+    verb = verb_of('a');
+    exchange_go_on(&x, &verb, NULL);
+    assert_false(x.no_undo || x.stamped);
+}
+
+/* A GETSET that was refused did nothing. */
+static void refused_it_is_deleted_still(void **state)
+{
+    static const char *const words[] = {"full: OOM x", "retry: LOADING x"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        begin_stamped('e', 4);
+        play(READ "$2000000002.T\n" BARE_GETSET, NULL);
+        answer(i ? "-LOADING x" : "-OOM x");
+        check(strcmp(outcome(), words[i]) == 0, outcome(), words[i]);
+        go_on('r', 5);
+        play(READ "$2000000002.T\n" BARE_DEL ":1", "mine");
+    }
+    begin_stamped('e', 4); /* but an earlier one had: it may be another's */
+    x.no_undo = true;
+    play(READ "$2000000002.T", "not mine, never undone");
+}
+
+/* SETNX has set it: what TIME fails of leaves it there. */
+static void a_time_that_was_set_has_to_be_undone(void **state)
+{
+    static const struct row rows[] = {
+        {'a', 2, SETNX ":1\n-LOADING x\n:-1\n$x", "retry, unsure: LOADING x"},
+        {'a', 2, SETNX ":1\n[$5 $0]\n:-1\n$x",
+            "retry, unsure: TRYAGAIN the server's clock is not set"},
     };
 
     (void)state;
@@ -168,13 +305,55 @@ static void looking(void **state)
     }
 }
 
+/* All of a step, or nothing of it. */
+static void without_memory_nothing_is_sent(void **state)
+{
+    static const struct {
+        char verb;
+        unsigned char rung;
+        bool known, timed;
+    } steps[] = {{'a', 2, true, true}, {'a', 2, false, true},
+        {'a', 2, false, false}, {'a', 2, true, false},
+        {'e', 3, true, true}, {'e', 4, true, true}, {'i', 2, true, true}};
+
+    (void)state;
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        for (unsigned n = 1;; n++) {
+            struct buf out = {0};
+            begin_stamped(steps[i].verb, steps[i].rung);
+            ladder.clock.known = steps[i].known;
+            ladder.timed = steps[i].timed;
+            assert_true(buf_append(&out, "before", 6));
+            alloc_fail_at(n);
+            unsigned due = exchange_encode(&x, &ladder, &out);
+            bool failed = alloc_stop();
+            size_t len = buf_len(&out);
+            buf_free(&out);
+            if (!failed) {
+                assert_true(due > 0);
+                break;
+            }
+            assert_int_equal(due, 0);
+            assert_int_equal(len, 6);
+            assert_null(ladder.alone);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prolonging),
         cmocka_unit_test(releasing),
+        cmocka_unit_test(what_stands_for_another_one_is_not_deleted),
+        cmocka_unit_test(what_is_ours_is_deleted_again),
+        cmocka_unit_test(refused_it_is_deleted_still),
+        cmocka_unit_test(a_time_that_was_set_has_to_be_undone),
         cmocka_unit_test(a_bare_release_needs_the_clock),
         cmocka_unit_test(looking),
+        cmocka_unit_test(without_memory_nothing_is_sent),
     };
     return cmocka_run_group_tests_name("stamped, own", tests, NULL, NULL);
 }

@@ -182,16 +182,29 @@ static void refused_when_it_was_executed(void **state)
             "refusing: MISCONF x"},
         {'r', 3, MATCHES DEL "+QUEUED\n-ERR strange\n" DISCARD "+OK",
             "server, unsure: ERR strange"},
-        {'r', 3, MATCHES DEL "+QUEUED\n-LOADING x\n" DISCARD
-            "-ERR DISCARD without MULTI", "retry: LOADING x"},
-        {'r', 3, MATCHES DEL "+QUEUED\n" NOPERM DISCARD "+OK\n"
-            "> EVALSHA sha:release 1 k T", NULL},
+        {'r', 3, MATCHES DEL "+QUEUED\n" NOPERM DISCARD
+            "-ERR DISCARD without MULTI\n> EVALSHA sha:release 1 k T", NULL},
         {'e', 1, MATCHES PEXPIRE "+QUEUED\n-BUSY x\n" DISCARD "+OK",
             "retry: BUSY x"},
     };
 
     (void)state;
     PLAY(rows);
+}
+
+/* Was it open still? The first three say that it is not any more. */
+static void a_discard_is_refused(void **state)
+{
+    static const char *const replies[] = {"+OK", "-ERR DISCARD without MULTI",
+        "-EXECABORT x", "-NOPERM x", "-LOADING x", "-ERR DISCARD"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        begin('r', 3);
+        play(MATCHES DEL "+QUEUED\n-LOADING x\n" DISCARD, NULL);
+        assert_int_equal(answer(replies[i]), EXCHANGE_DONE);
+        assert_int_equal(x.stuck, i >= 3);
+    }
 }
 
 /* Since 7.0 EXECABORT tells what EXEC was refused for: that is the class. */
@@ -424,6 +437,7 @@ int main(void)
         cmocka_unit_test(refused_before_the_change),
         cmocka_unit_test(refused_when_it_was_queued),
         cmocka_unit_test(refused_when_it_was_executed),
+        cmocka_unit_test(a_discard_is_refused),
         cmocka_unit_test(aborted_for_a_cause),
         cmocka_unit_test(refused_when_queued_and_when_executed),
         cmocka_unit_test(the_words_outlive_the_discard),
