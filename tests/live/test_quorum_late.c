@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Servers that answer late, in each direction up to twice the time that a
+ * round gives them: what a lost round leaves on its way is undone in order, so
+ * that at no server the next one of the same contender ever meets it; nothing
+ * waits for its ttl to end; and nobody dials a server because it is slow.
+ *
+ * NXLOCK_SEED=N repeats the choice of delays; NXLOCK_FULL=1 takes a minute.
+ */
+#define TEST_TIMEOUT_S 150
+#include "support/test.h"
+
+#include "live/monitor_rig.h"
+
+#include "live/holds_rig.h"
+
+enum { COUNT = MONITORED, CLIENTS = 8, TTL_MS = 2000, BUDGET_MS = 100 };
+enum { STEP_MS = 5 };
+#define TERMS NO_GUARD "&timeout_ms=600"
+
+static struct contender {
+    pthread_t thread;
+    nxl_client *client;
+    nxl_lock *lock;
+    uint64_t dice;
+    int who;
+} contender[CLIENTS];
+
+static uint64_t dice;
+static int cuts[COUNT];
+static bool running; /* the contenders */
+
+static nxl_lock *labelled_lock(nxl_client *client, int who)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    char label[16];
+    nxl_lock *lock;
+    snprintf(label, sizeof(label), "c%d", who);
+    options.ttl_ms = TTL_MS;
+    options.label = label;
+    live_assert_result(nxl_lock_new(&lock, client, "k", &options), NXL_OK,
+        nxl_client_errmsg(client), __FILE__, __LINE__);
+    return lock;
+}
+
+static long long expired(size_t i)
+{
+    return server_number(&servers[i], "stats", "expired_keys");
+}
+
+/* ------------------------------------------------------ one round, exactly */
+
+/* Round k is lost: granted here, refused there, and late at the third, by
+ * whom it is applied when round k + 1 has been granted by the others. */
+static void late_grant(void **state)
+{
+    (void)state;
+    nxl_client *client = proxied_client(3, TERMS);
+    nxl_lock *lock = labelled_lock(client, 0);
+    connect_all(client);
+    monitors_open();
+    redis_run(&servers[1], "SETEX", "k", "60", "other", NULL);
+    proxy_hold(proxies[2], PROXY_UP, true);
+    int rc = nxl_lock_acquire(lock, 0);
+    assert_true(rc == NXL_UNKNOWN || rc == NXL_BUSY);
+    char first[TOKEN_TEXT] = "";
+    memcpy(first, nxl_lock_token(lock), TOKEN_TEXT - 1);
+    assert_eventually(!redis_exists(&servers[0], "k"));
+    redis_run(&servers[1], "UNLINK", "k", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(standing(2, "k", lock), 2);
+    assert_false(redis_exists(&servers[2], "k"));
+    proxy_hold(proxies[2], PROXY_UP, false);
+    assert_eventually(stands_at(2, "k", lock));
+    monitors_catch_up();
+    struct monitor *m = &monitor[2];
+    assert_int_equal(m->own_in_way, 0);
+    assert_true(m->tokens >= 2);
+    assert_memory_equal(m->token[0], first, TOKEN_TEXT - 1);
+    assert_memory_equal(
+        m->token[m->tokens - 1], nxl_lock_token(lock), TOKEN_TEXT - 1);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_eventually(keys_at(3, "k") == 0);
+    assert_int_equal(proxy_accepted(proxies[2]), 1);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------ all at random */
+
+static void *contend(void *argument)
+{
+    struct contender *c = argument;
+    while (!holds.board->over) {
+        int rc = nxl_lock_acquire(c->lock, dice_below(&c->dice, 1500));
+        count_result(c->who, rc);
+        if (rc != NXL_OK)
+            continue;
+        struct hold *hold = hold_begins(c->who, nxl_lock_deadline(c->lock));
+        pause_us(dice_below(&c->dice, 5000));
+        hold_ends(hold);
+        rc = nxl_lock_release(c->lock);
+        holds.board->of[c->who].lost += rc == NXL_LOST;
+        pause_us(dice_below(&c->dice, 3000));
+    }
+    end(c->lock, c->client); /* at once: it has debts to pay */
+    return NULL;
+}
+
+static void start_contenders(void)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        nxl_client *client = proxied_client(COUNT, TERMS);
+        connect_all(client);
+        contender[i] = (struct contender){.client = client,
+            .lock = labelled_lock(client, i),
+            .dice = dice_roll(&dice),
+            .who = i};
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        assert_eventually(proxy_accepted(proxies[i]) == CLIENTS);
+    monitors_open();
+    running = true;
+    for (int i = 0; i < CLIENTS; i++)
+        assert_int_equal(
+            pthread_create(&contender[i].thread, NULL, contend, &contender[i]),
+            0);
+}
+
+static void end_contenders(void)
+{
+    holds.board->over = 1;
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(contender[i].thread, NULL);
+    running = false;
+}
+
+/* Mostly both ways together up to twice the budget; at times each of them, or
+ * none. */
+static void delay_one(void)
+{
+    struct proxy *p = proxies[dice_below(&dice, COUNT)];
+    int kind = dice_below(&dice, 8);
+    int up = dice_below(&dice, 2 * BUDGET_MS + 1);
+    int down = dice_below(&dice, 2 * BUDGET_MS + 1);
+    if (kind == 0) {
+        up = down = 0;
+    } else if (kind > 1) {
+        int both = up;
+        up = down % (both + 1);
+        down = both - up;
+    }
+    proxy_delay(p, PROXY_UP, up);
+    proxy_delay(p, PROXY_DOWN, down);
+}
+
+static void hurry_all(void)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        proxy_delay(proxies[i], PROXY_UP, 0);
+        proxy_delay(proxies[i], PROXY_DOWN, 0);
+    }
+}
+
+/* cut_ms: about so often all connections to one server break; 0: never. */
+static void play(int seconds, int cut_ms)
+{
+    const char *seed = getenv("NXLOCK_SEED");
+    uint64_t number = seed ? strtoull(seed, NULL, 10) : test_now_ns();
+    int found = 0, calm_until = 0;
+    dice = number;
+    print_message("# NXLOCK_SEED=%llu\n", (unsigned long long)number);
+    memset(cuts, 0, sizeof(cuts));
+    for (size_t i = 0; i < COUNT; i++)
+        redis_run(&servers[i], "CONFIG", "RESETSTAT", NULL);
+    holds_open();
+    start_contenders();
+    for (int now = 0; now < seconds * 1000 && !found; now += STEP_MS) {
+        /* In a calm moment a round is granted while an earlier one is late. */
+        if (dice_below(&dice, 1000 / STEP_MS) == 0) {
+            hurry_all();
+            calm_until = now + 300;
+        }
+        if (now >= calm_until)
+            delay_one();
+        if (cut_ms > 0 && dice_below(&dice, cut_ms / STEP_MS) == 0) {
+            int i = dice_below(&dice, COUNT);
+            proxy_cut(proxies[i], dice_below(&dice, 2) == 0);
+            cuts[i]++;
+        }
+        monitors_read();
+        found = holds_look();
+        test_pause_ms(STEP_MS);
+    }
+    end_contenders();
+    hurry_all();
+    int64_t over = test_now_ms();
+    while (keys_at(COUNT, "k") > 0 && test_now_ms() < over + 2 * TTL_MS)
+        test_pause_ms(1);
+    print_message(
+        "# keys were left for %lld ms\n", (long long)(test_now_ms() - over));
+    monitors_catch_up();
+    holds_look();
+    holds_tell();
+}
+
+static int rounds_seen(void)
+{
+    int most = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        struct monitor *m = &monitor[i];
+        print_message("# server %zu: %d rounds, %d met another's value, %d "
+                      "their own; a value stood for %.0f ms at most, %lld "
+                      "expired; %d cuts, %zu connections\n",
+            i, m->tokens, m->refused, m->own_in_way, m->longest * 1e3,
+            expired(i), cuts[i], proxy_accepted(proxies[i]));
+        most = m->tokens > most ? m->tokens : most;
+    }
+    print_message("# %d rounds lost\n", most - holds_result(NXL_OK));
+    return most;
+}
+
+static int seconds(void)
+{
+    const char *full = getenv("NXLOCK_FULL");
+    return full && strcmp(full, "1") == 0 ? 30 : 8;
+}
+
+static void late_at_random(void **state)
+{
+    (void)state;
+    play(seconds(), 0);
+    int lost = rounds_seen() - holds_result(NXL_OK);
+    assert_int_equal(holds_verdict(), 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(monitor[i].own_in_way, 0);
+        assert_int_equal(monitor[i].twice, 0);
+        assert_int_equal(expired(i), 0);
+        assert_false(redis_exists(&servers[i], "k"));
+        /* Sent, up to twice late, with what undoes it twice late again. */
+        assert_true(monitor[i].longest * 1e3 < 6 * BUDGET_MS + LATE_MS);
+        assert_int_equal(proxy_accepted(proxies[i]), CLIENTS);
+    }
+    assert_true(holds_result(NXL_OK) >= seconds());
+    assert_true(lost >= 2 * seconds());
+}
+
+/* A cut loses what is on its way; what may have been applied is removed on the
+ * next connection. One for each client and cut, and no more. */
+static void late_and_cut(void **state)
+{
+    (void)state;
+    play(seconds(), 400);
+    int lost = rounds_seen() - holds_result(NXL_OK);
+    assert_int_equal(holds_verdict(), 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(monitor[i].twice, 0);
+        /* Cut twice in a row, what is owed waits a moment. */
+        assert_between(monitor[i].own_in_way, 0, cuts[i]);
+        /* The end of a client waits for 500 ms and no longer. */
+        assert_between(expired(i), 0, 1);
+        assert_false(redis_exists(&servers[i], "k"));
+        assert_between(
+            proxy_accepted(proxies[i]), CLIENTS, CLIENTS * (1 + cuts[i]));
+    }
+    assert_true(holds_result(NXL_OK) >= seconds());
+    assert_true(lost >= seconds());
+}
+
+static int clean_up(void **state)
+{
+    if (running)
+        end_contenders();
+    monitors_close();
+    holds_close();
+    return quorum_mend(state);
+}
+
+#define late_test(function)                                                    \
+    cmocka_unit_test_setup_teardown(function, quorum_clean, clean_up)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        late_test(late_grant),
+        late_test(late_at_random),
+        late_test(late_and_cut),
+    };
+    return quorum_run("quorum and late answers");
+}
