@@ -170,7 +170,7 @@ static unsigned notes_of(const struct nxl_lock *lock, int kind)
 /* Were those without an answer waited for until the time was over? */
 static bool waited(const struct operation *op)
 {
-    return !is_acquire(op) || op->machine.acquire.silent > 0;
+    return !is_acquire(op) || op->fencing || op->machine.acquire.silent > 0;
 }
 
 /* The words for a server that failed, or, with silent, did not answer; "". */

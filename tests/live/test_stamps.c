@@ -263,7 +263,28 @@ static void breaking(void **state)
     assert_false(redis_exists(&server, "job"));
     assert_result(nxl_lock_break(other, &holder), NXL_FREE, other);
     assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    /* Its own one: then it knows. */
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_true(holder.ours);
+    assert_result(nxl_lock_break(lock, &holder), NXL_OK, lock);
+    assert_false(nxl_lock_held(lock));
     nxl_lock_free(other);
+    end(lock, client);
+}
+
+/* A program that locks by SET k <unix time> PX holds it until its ttl. */
+static void a_time_with_an_end_is_held(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    stranger_sets("job", "1600000000", 60000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_result(nxl_lock_acquire(lock, 100), NXL_BUSY, lock);
+    assert_value("job", "1600000000");
+    stranger_sets("job", "1600000000", 300);
+    assert_result(nxl_lock_acquire(lock, 10000), NXL_OK, lock);
     end(lock, client);
 }
 
@@ -312,6 +333,7 @@ int main(void)
         live_test(inspecting),
         live_test(adopting),
         live_test(breaking),
+        live_test(a_time_with_an_end_is_held),
         live_test(beside_the_other_scheme),
         live_test(freeing_releases),
     };
