@@ -3,7 +3,7 @@
  * and what a refused login, a refused fact and a stranger's answer mean. */
 #include "rig.h"
 
-#define LOGIN "EXPECT AUTH pw\nEXPECT SELECT 3\n"
+#define LOGIN "EXPECT AUTH s3kr1t-pw\nEXPECT SELECT 3\n"
 
 /* The answers of a flight; the first two are the login's. */
 static const char *const answers[] = {
@@ -20,7 +20,7 @@ static const char *const answers[] = {
 
 static const char *params(bool login)
 {
-    return login ? "timeout_ms=60&password=pw&db=3" : "timeout_ms=60";
+    return login ? "timeout_ms=60&password=s3kr1t-pw&db=3" : "timeout_ms=60";
 }
 
 /* The flight, and its answers from the first one that there is to end. */
@@ -96,7 +96,7 @@ static void a_refused_login_ends_it(void **state)
         if (rc != refusal->result)
             fail_msg("%s: %s", refusal->answer, nxl_strerror(rc));
         assert_contains(nxl_lock_errmsg(r.lock), refusal->answer + 1);
-        assert_null(strstr(nxl_lock_errmsg(r.lock), "pw"));
+        assert_null(strstr(nxl_lock_errmsg(r.lock), "s3kr1t-pw"));
         assert_not_held(r.lock);
         assert_works(r.lock);
         rig_close(&r);
@@ -122,7 +122,7 @@ static void a_user_logs_in_by_name(void **state)
 {
     (void)state;
     struct rig r = rig_open(
-        "EXPECT AUTH alice pw\n" OK SHAKE WORKS, 'u', "user=alice&password=pw");
+        "EXPECT AUTH alice s3kr1t-pw\n" OK SHAKE WORKS, 'u', "user=alice&password=s3kr1t-pw");
     assert_works(r.lock);
     rig_close(&r);
 }
@@ -178,7 +178,7 @@ static void a_stranger_is_not_believed(void **state)
         add_flight(&s, true, strange[i].place);
         add(&s, "SEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE WORKS,
             strange[i].answer);
-        struct rig r = rig_open(s.text, 'u', "password=pw&db=3");
+        struct rig r = rig_open(s.text, 'u', "password=s3kr1t-pw&db=3");
         int rc = nxl_lock_acquire(r.lock, 5000);
         if (rc != strange[i].result)
             fail_msg("%s: %s", strange[i].answer, nxl_strerror(rc));
@@ -222,7 +222,7 @@ static void a_reconnect_with_login_waits_for_it(void **state)
         "SEND -WRONGPASS invalid username-password pair\\r\\n\n"
         "EXPECT-CLOSE\n" NEXT SHAKE "EXPECT SET k $y NX PX 30000\n" OK
         "EXPECT EVALSHA * 1 k $y\n" ONE,
-        'u', "password=pw&db=3");
+        'u', "password=s3kr1t-pw&db=3");
     first_life(&r);
     assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_E_DENIED, 1000);
     assert_works(r.lock);

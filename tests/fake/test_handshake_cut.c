@@ -5,7 +5,7 @@
 
 #include "support/local.h"
 
-#define LOGIN "EXPECT AUTH pw\nEXPECT SELECT 3\n"
+#define LOGIN "EXPECT AUTH s3kr1t-pw\nEXPECT SELECT 3\n"
 
 struct answer {
     const char *whole, *part;
@@ -55,7 +55,7 @@ static struct rig open_at(
 {
     char params[64];
     snprintf(params, sizeof params, "timeout_ms=%s%s", timeout,
-        login_at(place) ? "&password=pw&db=3" : "");
+        login_at(place) ? "&password=s3kr1t-pw&db=3" : "");
     return rig_open(s->text, way, params);
 }
 

@@ -18,11 +18,11 @@
 #include "support/local.h"
 #include "support/resp.h"
 
-enum { GATE_UP, GATE_DOWN, GATE_LINKS = 8, GATE_WORDS = 9 };
+enum { GATE_UP, GATE_DOWN, GATE_LINKS = 8, GATE_WORDS = 10 };
 
 static const char *const gate_word[GATE_WORDS] = {
     "?", "SETNX", "GETRANGE", "WATCH", "MULTI", "GETSET", "DEL", "EXEC",
-    "TIME"};
+    "TIME", "TTL"};
 
 /* Numbers that a seed repeats (splitmix64). */
 static inline uint64_t dice_roll(uint64_t *dice)

@@ -359,8 +359,8 @@ static bool in_full(void)
 static void beside_classic_ones(void **state)
 {
     (void)state;
-    static const char *const pair[][2] = {{"SETNX", "GETRANGE"},
-        {"GETRANGE", "WATCH"}, {"WATCH", "GETRANGE"}, {"GETRANGE", "MULTI"},
+    static const char *const pair[][2] = {{"SETNX", "TIME"}, {"TIME", "TTL"},
+        {"TTL", "GETRANGE"}, {"GETRANGE", "WATCH"}, {"GETRANGE", "MULTI"},
         {"MULTI", "GETSET"}, {"GETSET", "EXEC"}, {"MULTI", "DEL"},
         {"DEL", "EXEC"}};
     struct chaos chaos = {.classics = CLASSICS,
@@ -380,8 +380,8 @@ static void beside_classic_ones(void **state)
 static void alone_without_watch(void **state)
 {
     (void)state;
-    static const char *const pair[][2] = {{"SETNX", "GETRANGE"},
-        {"GETRANGE", "GETSET"}, {"GETRANGE", "DEL"}};
+    static const char *const pair[][2] = {{"SETNX", "TIME"},
+        {"TTL", "GETRANGE"}, {"GETRANGE", "GETSET"}, {"GETRANGE", "DEL"}};
     struct chaos chaos = {.seconds = in_full() ? 20 : 10,
         .parameters = STAMPS "&timeout_ms=600&max_ttl_ms=500",
         .stall_ms = 200,
