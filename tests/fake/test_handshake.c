@@ -122,7 +122,8 @@ static void a_user_logs_in_by_name(void **state)
 {
     (void)state;
     struct rig r = rig_open(
-        "EXPECT AUTH alice s3kr1t-pw\n" OK SHAKE WORKS, 'u', "user=alice&password=s3kr1t-pw");
+        "EXPECT AUTH alice s3kr1t-pw\n" OK SHAKE WORKS, 'u',
+        "user=alice&password=s3kr1t-pw");
     assert_works(r.lock);
     rig_close(&r);
 }
