@@ -160,17 +160,16 @@ static char *counter_of(struct slice key, struct slice *counter)
     size_t rest = open ? key.len - (size_t)(open + 1 - key.data) : 0;
     const char *close = rest ? memchr(open + 1, '}', rest) : NULL;
     bool tagged = close && close > open + 1;
-    struct buf out = {0};
-    bool ok = (tagged || buf_append(&out, "{", 1)) &&
-              buf_append(&out, key.data, key.len) &&
-              (tagged || buf_append(&out, "}", 1)) &&
-              buf_append(&out, ":f", 2);
-    char *bytes = ok ? malloc(buf_len(&out)) : NULL;
-    if (bytes) {
-        memcpy(bytes, buf_head(&out), buf_len(&out));
-        *counter = (struct slice){bytes, buf_len(&out)};
-    }
-    buf_free(&out);
+    struct slice before = slice_of(tagged ? "" : "{");
+    struct slice behind = slice_of(tagged ? ":f" : "}:f");
+    size_t len = before.len + key.len + behind.len;
+    char *bytes = malloc(len);
+    if (!bytes)
+        return NULL;
+    memcpy(bytes, before.data, before.len);
+    memcpy(bytes + before.len, key.data, key.len);
+    memcpy(bytes + before.len + key.len, behind.data, behind.len);
+    *counter = (struct slice){bytes, len};
     return bytes;
 }
 

@@ -213,6 +213,7 @@ static void message_several(struct nxl_lock *lock)
 {
     unsigned count = lock->client->server_count;
     struct text *t = &lock->message;
+    text_clear(t);
     text_addf(t, "%u of %u servers are needed; ", quorum_of(count), count);
     add_troubles(lock, waited(&lock->operation), t);
 }
@@ -264,8 +265,6 @@ void message_result(struct nxl_lock *lock, enum fault fault)
         return;
     }
     if (op->result == NXL_UNKNOWN || op->result < 0) {
-        if (lock->notes)
-            text_clear(t);
         if (lock->notes)
             message_several(lock);
         else if (!t->len)

@@ -426,8 +426,7 @@ void lock_let_go(struct nxl_lock *lock, uint64_t now)
             continue; /* its ttl frees it */
         struct debt *debt = r->spare;
         r->spare = NULL;
-        debt->exchange.stamped = r->exchange.stamped;
-        debt->exchange.no_undo = r->exchange.no_undo;
+        exchange_inherit(&debt->exchange, &r->exchange);
         server_owe(&lock->client->servers[i], debt, token,
             lock->client->max_ttl_ms, now);
     }

@@ -34,8 +34,7 @@ static void owe(struct server *s, struct debt *d, const struct request *r,
     bool may_come, uint64_t now)
 {
     const struct verb *verb = r->exchange.verb;
-    d->exchange.stamped = r->exchange.stamped;
-    d->exchange.no_undo = r->exchange.no_undo;
+    exchange_inherit(&d->exchange, &r->exchange);
     take_on(s, d, verb->token, verb->ttl_ms, may_come, now);
 }
 

@@ -45,6 +45,12 @@ void exchange_begin(
     exchange_go_on(x, verb, kept);
 }
 
+void exchange_inherit(struct exchange *x, const struct exchange *from)
+{
+    x->stamped = from->stamped;
+    x->no_undo = from->no_undo;
+}
+
 void exchange_hand_over(struct exchange *from, struct exchange *x,
     const struct verb *verb)
 {
@@ -55,8 +61,7 @@ void exchange_hand_over(struct exchange *from, struct exchange *x,
     x->at = from->at;
     x->step = from->step;
     x->due = from->due;
-    x->stamped = from->stamped;
-    x->no_undo = from->no_undo;
+    exchange_inherit(x, from);
 }
 
 bool exchange_may_go(const struct exchange *x, const struct ladder *ladder)

@@ -37,6 +37,7 @@ struct exchange {
     int64_t read;      /* a number that an earlier reply gave */
     uint64_t asked_at; /* the clock when the step was encoded */
     bool set;          /* timestamps: SETNX has set the key */
+    bool no_undo_before; /* ... no_undo, when a bare GETSET was sent */
     int64_t end_s;     /* ... the time that was written, or sent to be */
     uint64_t look_at;  /* ACQUIRE: not closer before that again */
     struct outcome outcome;
@@ -67,6 +68,9 @@ void exchange_begin(struct exchange *x, const struct verb *verb,
  * what form it stands is remembered, until the next ACQUIRE. */
 void exchange_go_on(struct exchange *x, const struct verb *verb,
     struct kept_commands *kept);
+
+/* x is about the same token as from: what is known of how that stands. */
+void exchange_inherit(struct exchange *x, const struct exchange *from);
 
 /* x goes on for verb, the same one in another place, without kept commands;
  * nobody listens to from any more. */

@@ -107,7 +107,8 @@ static unsigned encode_step(struct exchange *x, struct buf *out)
         return x->reads ? x->reads + 1U : 0;
     case STAMPED_CHANGE:
         if (x->verb->kind != VERB_RELEASE) {
-            x->set = x->no_undo; /* what an earlier one did stays done */
+            /* What an earlier one did stays done. */
+            x->no_undo_before = x->no_undo;
             x->no_undo = guarded(GUARD_CLOBBER);
         }
         return encode_change(x, out) ? 1 : 0;
@@ -364,7 +365,7 @@ static enum exchange_next bare_changed(
         return changed(x, reply);
     rung_refused(x, reply);
     if (x->verb->kind == VERB_EXTEND && !x->outcome.unsure)
-        x->no_undo = x->set; /* nothing was done */
+        x->no_undo = x->no_undo_before; /* nothing was done */
     return EXCHANGE_DONE;
 }
 
