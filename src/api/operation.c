@@ -6,6 +6,7 @@
  */
 #include "api/operation.h"
 
+#include "api/ask.h"
 #include "api/engine.h"
 #include "api/fencing.h"
 #include "api/inspect.h"
@@ -225,6 +226,10 @@ void operation_outcome(
     struct text words;
     if (!op->running)
         return;
+    if (op->kind == OP_ASK) {
+        ask_outcome(op, c, now);
+        return;
+    }
     enum nxl_operation kind = op->fencing ? NXL_OP_EXTEND : op->kind;
     const struct outcome *outcome = voters_weigh(
         lock->client, server, kind, &c->outcome, now, &other, &words);
@@ -237,6 +242,10 @@ void operation_outcome(
 
 void operation_tick(struct operation *op, uint64_t now)
 {
+    if (op->kind == OP_ASK) {
+        ask_late(op, now);
+        return;
+    }
     linger_end(op, now);
     machine_tick(op, now);
     run(op, now);
@@ -244,6 +253,10 @@ void operation_tick(struct operation *op, uint64_t now)
 
 void operation_cancel(struct operation *op, uint64_t now)
 {
+    if (op->kind == OP_ASK) {
+        ask_cancel(op, now);
+        return;
+    }
     linger_end(op, now);
     machine_cancel(op);
     run(op, now);
