@@ -51,9 +51,9 @@ for command in run acquire renew release status wait list unlock doctor; do
     check "says nothing" test ! -s "$dir/err"
     has "begins with how to write it" "^nxlock $command \(NAME\|\[\)"
     has "has an example" "^  .*nxlock $command"
-    check "which stands before all else" before "^  .*nxlock $command [a-z]" \
+    check "which stands before all else" before "^  .*nxlock $command" \
         '^[A-Z]'
-    check "and before the options" before "^  .*nxlock $command [a-z]" \
+    check "and before the options" before "^  .*nxlock $command" \
         '^options:'
     for flag in url name help db user password timeout-ms max-ttl-ms \
         drift-ppm keepalive-s prefix; do
