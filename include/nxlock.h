@@ -597,9 +597,9 @@ int nxl_lock_holder_at(const nxl_lock *lock, size_t server,
  *             ... event.lock, event.operation, event.result ...
  *     }
  *
- * A client serves one door: the first _start, pollfds, fd, process or
- * next_event makes it a loop client, the first blocking operation a blocking
- * one; afterwards calls of the other door return NXL_E_INVALID (0, false).
+ * A client serves one door: the first _start, pollfds, fd or process makes it
+ * a loop client, the first blocking operation a blocking one; afterwards calls
+ * of the other door return NXL_E_INVALID (0).
  *
  * Every _start sends nothing by itself and does not block: the commands
  * leave, many in one write, in the next pollfds or process. NXL_PENDING: one

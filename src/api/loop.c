@@ -153,9 +153,9 @@ bool nxl_client_next_event(nxl_client *client, nxl_event *event)
             .operation = NXL_OP_HOLD,
             .result = NXL_LOST,
         };
-    bool blocking = client->door == DOOR_BLOCKING || client->closed;
+    bool looping = client->door == DOOR_LOOP && !client->closed;
     client_unlock(client);
-    if (lost || blocking)
+    if (lost || !looping)
         return lost;
     if (enter(client) != NXL_OK)
         return false;
