@@ -7,6 +7,7 @@
 #include "core/holding.h"
 
 #include "base/deadline.h"
+#include "base/guard.h"
 
 /* A renewal each third of the lease: two may fail. (The customary rate.) */
 #define PER_LEASE 3
@@ -71,6 +72,8 @@ enum holding_due holding_due(const struct holding *h, uint64_t now)
 
 uint64_t holding_wake(const struct holding *h)
 {
+    if (!guarded(GUARD_LOSS))
+        return earlier(h->renew_at, deadline_after(h->deadline, lease_of(h)));
     return earlier(lost_at(h), h->renew_at);
 }
 
