@@ -22,7 +22,8 @@ struct nxl_answer {
 
 /* ---------------------------------------------------- as an operation */
 
-static void complete(struct operation *op, int result, enum fault fault)
+static void complete(
+    struct operation *op, int result, enum fault fault, uint64_t now)
 {
     struct nxl_lock *lock = lock_of(op);
     op->result = result;
@@ -31,7 +32,7 @@ static void complete(struct operation *op, int result, enum fault fault)
             text_addf(&lock->message, "; %s", fault_remedy(fault));
         lock->client->message = lock->message;
     }
-    engine_completed(lock->client, op);
+    engine_completed(lock->client, op, now);
 }
 
 /* The words of a failure that is not the server's own. */
@@ -83,17 +84,17 @@ void ask_outcome(
         text_clear(&lock->message);
         message_fault(
             lock, &lock->client->servers[c->request->index], outcome);
-        complete(op, (int)result_of_fault(outcome->fault), outcome->fault);
+        complete(op, (int)result_of_fault(outcome->fault), outcome->fault, now);
     } else if (ask->leaves.starved) {
         text_add(begin_message(lock), "no memory for its answer");
-        complete(op, NXL_E_NOMEM, FAULT_NONE);
+        complete(op, NXL_E_NOMEM, FAULT_NONE, now);
     } else if (ask->leaves.full) {
         text_addf(begin_message(lock),
             "an answer to %.*s of more than %d bytes is not kept",
             (int)ask->words[0].len, ask->words[0].data, LEAVES_MOST);
-        complete(op, NXL_E_UNSUPPORTED, FAULT_NONE);
+        complete(op, NXL_E_UNSUPPORTED, FAULT_NONE, now);
     } else {
-        complete(op, NXL_OK, FAULT_NONE);
+        complete(op, NXL_OK, FAULT_NONE, now);
     }
 }
 
@@ -110,7 +111,7 @@ void ask_late(struct operation *op, uint64_t now)
     message_add_silence(begin_message(lock),
         &lock->client->servers[op->machine.ask->server]);
     leave(lock, now);
-    complete(op, NXL_E_UNREACHABLE, FAULT_SILENT);
+    complete(op, NXL_E_UNREACHABLE, FAULT_SILENT, now);
 }
 
 void ask_cancel(struct operation *op, uint64_t now)
@@ -118,7 +119,7 @@ void ask_cancel(struct operation *op, uint64_t now)
     struct nxl_lock *lock = lock_of(op);
     text_add(begin_message(lock), "the client was freed");
     leave(lock, now);
-    complete(op, NXL_CANCELLED, FAULT_NONE);
+    complete(op, NXL_CANCELLED, FAULT_NONE, now);
 }
 
 /* ----------------------------------------------------------- the call */

@@ -45,7 +45,7 @@ struct verb {
 enum outcome_kind {
     OUTCOME_GRANTED,  /* ACQUIRE: set by this very command */
     OUTCOME_BUSY,     /* ACQUIRE: another value stands; left_ms */
-    OUTCOME_MINE,     /* EXTEND, INSPECT with token: left_ms; RELEASE: gone; KEEP */
+    OUTCOME_MINE,     /* EXTEND, KEEP, INSPECT with token: left_ms; RELEASE */
     OUTCOME_NOT_MINE, /* the token does not stand there */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key */

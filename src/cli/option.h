@@ -34,7 +34,7 @@ const char *option_url_parameter(const char *name, size_t length);
 int option_add_to_query(struct args *args, const char *shown,
     const char *name, const char *value);
 
-/* Options of unlock alone, beside it. */
+/* Options of unlock alone; in option_unlock.c. */
 int option_set_token(
     struct args *args, const char *shown, const char *value);
 int option_set_force(

@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #include "cli/holder.h"
-#include "cli/option.h"
 #include "cli/report.h"
-#include "cli/secret.h"
 
 /* Data of a program rather than a lock? Of a lock by whatever program it is
  * known when it ends. */
@@ -101,36 +99,6 @@ static int unlock(struct session *session)
     }
     int code = args->force ? permitted(session, &holder) : 0;
     return code != 0 ? code : remove_shown(session, &holder);
-}
-
-int option_set_token(
-    struct args *args, const char *shown, const char *value)
-{
-    if (!is_token(value)) {
-        say("%s wants the word that 'nxlock acquire' printed, UUID or "
-            "UUID@label, all of it", shown);
-        return EXIT_USAGE;
-    }
-    args->token = value;
-    return 0;
-}
-
-int option_set_force(
-    struct args *args, const char *shown, const char *value)
-{
-    (void)shown;
-    (void)value;
-    args->force = true;
-    return 0;
-}
-
-int option_set_yes(
-    struct args *args, const char *shown, const char *value)
-{
-    (void)shown;
-    (void)value;
-    args->yes = true;
-    return 0;
 }
 
 int command_unlock(const struct args *args)

@@ -57,7 +57,9 @@ lines "is none" 1
 line "but itself" "x${tab}held${tab}z${tab}[0-9]*s"
 
 gives 0 "list --json" list 'app:b' --json
-line "is an object" '{"v":1,"name":"app:b","state":"held","label":"db7:41233:backup","host":"db7","pid":41233,"program":"backup","owner":"6fa459ea","left_ms":[0-9]*}'
+line "is an object" '{"v":1,"name":"app:b","state":"held",'\
+'"label":"db7:41233:backup","host":"db7","pid":41233,"program":"backup",'\
+'"owner":"6fa459ea","left_ms":[0-9]*}'
 gives 0 "list --json without an end" list app:ever --json
 check "says null" grep -q '"left_ms":null}$' "$dir/out"
 

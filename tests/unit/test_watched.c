@@ -28,10 +28,9 @@ static void the_value_is_the_token(void **state)
         {'r', 3, READ "+OK\n$T\n:5000\n:1\n+OK\n" DEL "+QUEUED\n[:1]", "mine"},
         {'e', 1, MATCHES PEXPIRE "+QUEUED\n[:1]", "mine 1000"},
         {'e', 1, MATCHES PEXPIRE "+QUEUED\n[:0]", "not mine"},
-        {'e', 1, READ "+OK\n$T\n:999\n:1\n+OK\n" PEXPIRE "+QUEUED\n[:1]",
-            "mine 1000"},
         {'e', 1, READ "+OK\n$T\n:0\n:1\n+OK\n" PEXPIRE "+QUEUED\n[:1]",
             "mine 1000"},
+        {'k', 1, MATCHES PEXPIRE "+QUEUED\n[:1]", "mine"},
     };
 
     (void)state;
@@ -39,22 +38,6 @@ static void the_value_is_the_token(void **state)
 }
 
 /* An extend never shortens: then there is nothing to be done. */
-/* ... however long that would stand. */
-static void what_is_kept_may_be_shortened(void **state)
-{
-    static const struct row rows[] = {
-        {'k', 1, MATCHES PEXPIRE "+QUEUED\n[:1]", "mine"},
-        {'k', 1, READ "+OK\n$T\n:5000\n:1\n+OK\n" PEXPIRE "+QUEUED\n[:1]",
-            "mine"},
-        {'k', 1, READ "+OK\n$other\n:500\n:1\n+OK\n" DISCARD "+OK",
-            "not mine"},
-        {'k', 1, MATCHES PEXPIRE "+QUEUED\n[:0]", "not mine"},
-    };
-
-    (void)state;
-    PLAY(rows);
-}
-
 static void what_stands_long_enough_is_left_alone(void **state)
 {
     static const struct row rows[] = {
@@ -447,7 +430,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_value_is_the_token),
-        cmocka_unit_test(what_is_kept_may_be_shortened),
         cmocka_unit_test(what_stands_long_enough_is_left_alone),
         cmocka_unit_test(the_value_is_another),
         cmocka_unit_test(answers_that_are_none),
