@@ -112,8 +112,8 @@ static void draw_number(
         rc = nxl_lock_release(lock);
     } else if (rc == NXL_E_DENIED || rc == NXL_E_UNSUPPORTED) {
         finding(&d->findings, LEVEL_WARN, "rights",
-            "ACL SETUSER USER +eval +evalsha +script|load +psetex ~{NAME}:f, "
-            "or a pattern for all names, ~{*",
+            "ACL SETUSER USER +eval +evalsha +script|load +psetex +time "
+            "~{NAME}:f, or a pattern for all names, ~{*",
             "no script, so no fencing numbers, and slower renewals: %s",
             nxl_lock_errmsg(lock));
     } else {

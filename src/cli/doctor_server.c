@@ -235,7 +235,8 @@ static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
             "restarted %lld s ago%s", age,
             keeps ? ", with an append-only file" : ", and not guarded against");
     else if (d->servers > 1)
-        finding(&d->findings, LEVEL_WARN, "age", "wait until it votes, or make it keep what it is told (appendonly "
+        finding(&d->findings, LEVEL_WARN, "age",
+            "wait until it votes, or make it keep what it is told (appendonly "
             "yes, appendfsync always) and say so in its URL: durable=1",
             "restarted %lld s ago: it may have forgotten locks, and has no "
             "vote until it is older than any of them, %lld s", age,

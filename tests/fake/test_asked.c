@@ -3,6 +3,8 @@
  * the connection gets its own. */
 #include "rig.h"
 
+#include <pthread.h>
+
 #define ASKED "EXPECT SCAN 0\n"
 #define NESTED "*2\\r\\n$1\\r\\n0\\r\\n*2\\r\\n$1\\r\\na\\r\\n"
 
@@ -98,12 +100,42 @@ static void no_answer_is_none(void **state)
     }
 }
 
+static void *ask_in_thread(void *argument)
+{
+    static int result;
+    nxl_answer *answer = NULL;
+    result = ask(argument, &answer);
+    nxl_answer_free(answer);
+    return &result;
+}
+
+/* Who asks comes out when the client is freed, as who waits for a lock. */
+static void the_client_is_freed(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_start(SHAKE ASKED "TELL asked\nSILENCE\n");
+    char url[256];
+    void *result;
+    pthread_t thread;
+    snprintf(url, sizeof url, "%s?timeout_ms=30000", fake_url(fake));
+    nxl_client *client = client_of(url);
+    assert_int_equal(pthread_create(&thread, NULL, ask_in_thread, client), 0);
+    assert_true(fake_await(fake, "asked"));
+    int64_t began = test_now_ms();
+    nxl_client_free(client);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_true(test_now_ms() - began < 10000);
+    assert_int_equal(*(int *)result, NXL_CANCELLED);
+    fake_free(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rest_of_a_late_answer_is_dropped),
         cmocka_unit_test(it_is_asked_again),
         cmocka_unit_test(no_answer_is_none),
+        cmocka_unit_test(the_client_is_freed),
     };
     return cmocka_run_group_tests_name("asked", tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
  */
 #include "live_rig.h"
 
+#include <sys/wait.h>
+
 static nxl_answer *answer;
 
 static int tear_down(void **state)
@@ -237,6 +239,26 @@ static void over_restarts(void **state)
     nxl_client_free(client);
 }
 
+static void in_a_child(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    asks(client, "PING");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static const char *const words[] = {"PING"};
+        nxl_answer *none = (nxl_answer *)&child;
+        int rc = nxl_client_ask(client, 0, 1, words, NULL, &none);
+        _exit(rc == NXL_E_FORKED && none == NULL ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    asks(client, "PING");
+    nxl_client_free(client);
+}
+
 /* ---------------------------------------------------------------- threads */
 
 #define THREADS 8
@@ -313,6 +335,6 @@ int main(void)
         ask_test(every_form), ask_test(binary_words), ask_test(large_answers),
         ask_test(what_may_not_be_asked), ask_test(refusals),
         ask_test(a_server_that_hangs), ask_test(over_restarts),
-        ask_test(from_many_threads)};
+        ask_test(in_a_child), ask_test(from_many_threads)};
     return live_run("ask") ? 1 : 0;
 }
