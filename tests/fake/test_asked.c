@@ -31,8 +31,9 @@ static void the_rest_of_a_late_answer_is_dropped(void **state)
     nxl_client_free(r.client);
     fake_free(r.fake);
 
-    r = rig_open(SHAKE ASKED "SEND-PART " NESTED "\nWAIT-FOR rest\n"
-        "SEND $1\\r\\nb\\r\\n\n" WORKS, 't', "timeout_ms=300");
+    r = rig_open(SHAKE ASKED "SEND-PART *2\\r\\n$1\\r\\n0\\r\\n\n"
+        "WAIT-FOR rest\nSEND *2\\r\\n$1\\r\\na\\r\\n$1\\r\\nb\\r\\n\n" WORKS,
+        't', "timeout_ms=300");
     assert_takes(ask(r.client, &answer), NXL_E_UNREACHABLE, 300, 350);
     fake_signal(r.fake, "rest");
     assert_works(r.lock);
