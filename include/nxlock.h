@@ -313,8 +313,8 @@ typedef struct nxl_answer nxl_answer;
  * nxl_client_errmsg() says why: NXL_E_INVALID: another command, or no such
  * server. NXL_E_UNSUPPORTED: the server does not know the command, or its
  * answer is longer than 1 MB. NXL_E_DENIED, _REFUSED, _WRONG_TYPE, _SERVER: it
- * answers with an error. NXL_E_UNREACHABLE, _URL, _NOT_REDIS, _NOMEM, _SYSTEM,
- * _FORKED. */
+ * answers with an error. NXL_CANCELLED: another thread freed the client.
+ * NXL_E_UNREACHABLE, _URL, _NOT_REDIS, _NOMEM, _SYSTEM, _FORKED. */
 int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
     const char *const *argv, const size_t *lengths,
     nxl_answer **answer) NXL_MUST_USE;

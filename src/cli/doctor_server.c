@@ -21,6 +21,7 @@
 /* From here on fencing numbers and timestamps suffer. */
 #define APART_US US_PER_S
 #define APART_NOTE_US (100 * US_PER_MS)
+#define NEVER_US (INT64_MAX / 4)
 
 /* The value of a line "name:value" of INFO; "" when there is none. */
 static const char *field(
@@ -326,13 +327,18 @@ static bool look_at_clock(
 
 static void check_clock(struct doctor *d, size_t server)
 {
-    int64_t apart = 0, unsure = INT64_MAX / 4;
+    int64_t apart = 0, unsure = NEVER_US;
 
     for (int i = 0; i < LOOKS; i++) {
         if (look_at_clock(d, server, &apart, &unsure))
             continue;
         finding(&d->findings, LEVEL_NOTE, "clock", NULL,
             "it does not tell its time");
+        return;
+    }
+    if (unsure >= NEVER_US) {
+        finding(&d->findings, LEVEL_NOTE, "clock", NULL,
+            "this machine's was set meanwhile, so they were not compared");
         return;
     }
     int64_t far = (apart < 0 ? -apart : apart) - unsure;
@@ -346,8 +352,10 @@ static void check_clock(struct doctor *d, size_t server)
             "takes over, and so do locks of scheme=timestamp with programs "
             "that use their own clock", s, way);
     else
-        finding(&d->findings, far >= APART_NOTE_US ? LEVEL_NOTE : LEVEL_OK,
-            "clock", NULL, "%.3f s %s this machine's", s, way);
+        finding(&d->findings,
+            far >= APART_NOTE_US || unsure >= APART_US ? LEVEL_NOTE : LEVEL_OK,
+            "clock", NULL, "%.3f s %s this machine's, to within %.3f s", s,
+            way, (double)unsure / 1e6);
 }
 
 /* What a server needs to vote at all, and doctor to tell anything. */
