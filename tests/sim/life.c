@@ -132,7 +132,7 @@ static void begin_drawn(struct world *w, struct worker *k)
 
 static void begin(struct world *w, struct worker *k)
 {
-    uint64_t id = EVENT_BEGIN(k->process->index, k->index, 
+    uint64_t id = EVENT_BEGIN(k->process->index, k->index,
         w->begins[k->process->index][k->index]++);
     if (!event_happens(w, id)) {
         rest(w, k);
