@@ -193,8 +193,11 @@ int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
         return NXL_E_INVALID;
     }
     nxl_answer *made = calloc(1, sizeof *made);
-    if (!made)
+    if (!made) {
+        text_add(&why, "no memory for an answer");
+        tell(client, &why);
         return NXL_E_NOMEM;
+    }
     struct question one = {
         .server = (unsigned)server, .words = words, .count = argc};
     int rc = ask(client, &one);

@@ -106,10 +106,13 @@ static void draw_number(
     if (lock == NULL)
         return;
     int rc = nxl_lock_acquire(lock, 0);
-    if (rc == NXL_OK) {
+    /* All that is to go, before a word is said: who reads may have gone, and
+     * writing to him ends this process. */
+    int released = rc == NXL_OK ? nxl_lock_release(lock) : NXL_OK;
+    remove_counter(d, counter); /* a script may have come so far and no more */
+    if (rc == NXL_OK && released == NXL_OK) {
         finding(&d->findings, LEVEL_OK, "scripts", NULL,
             "allowed; fencing numbers are drawn");
-        rc = nxl_lock_release(lock);
     } else if (rc == NXL_E_DENIED || rc == NXL_E_UNSUPPORTED) {
         finding(&d->findings, LEVEL_WARN, "rights",
             "ACL SETUSER USER +eval +evalsha +script|load +psetex +time "
@@ -117,12 +120,10 @@ static void draw_number(
             "no script, so no fencing numbers, and slower renewals: %s",
             nxl_lock_errmsg(lock));
     } else {
-        finding(&d->findings, LEVEL_FAIL, "scripts", NULL, "%s",
+        finding_failed(&d->findings, "scripts", rc == NXL_OK ? released : rc,
             nxl_lock_errmsg(lock));
-        finding_code(&d->findings, exit_code_for(rc, EXIT_UNAVAILABLE));
     }
     nxl_lock_free(lock);
-    remove_counter(d, counter); /* a script may have come so far and no more */
 }
 
 /* Names beside NAME's own, so that the same rights are needed. In braces where
