@@ -67,12 +67,14 @@ static int rank(int code)
     return code == EXIT_CONFIG        ? 4
            : code == EXIT_DENIED      ? 3
            : code == EXIT_UNAVAILABLE ? 2
-           : code != 0                ? 1
+           : code == EXIT_INTERNAL    ? 1
                                       : 0;
 }
 
 void finding_code(struct findings *f, int code)
 {
+    if (rank(code) == 0) /* such as a lease that was over on arrival */
+        code = EXIT_UNAVAILABLE;
     if (rank(code) > rank(f->code))
         f->code = code;
 }
