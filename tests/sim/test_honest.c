@@ -97,23 +97,31 @@ static struct outcome ask_real(const struct verb *verb)
 
 /* ------------------------------------------------------------- side by side */
 
+/* The model's clock is the one that the real server reads. */
 static void move_clock(void)
 {
+    struct timespec now;
     world.now = test_now_ns();
+    clock_gettime(CLOCK_REALTIME, &now);
+    model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    model->clock_at = world.now;
 }
 
-/* Until no key is about to end. */
+static bool about_to_end(const struct key *key)
+{
+    int64_t left = key->until_ms - server_clock_ms(&world, model);
+    return left >= -SLACK_MS && left <= 2 * SLACK_MS;
+}
+
+/* Until no key is. */
 static void settle(void)
 {
-    for (unsigned i = 0; i < NAMES_MAX; i++) {
-        for (;;) {
-            move_clock();
-            int64_t left =
-                model->data.key[i].until_ms - server_clock_ms(&world, model);
-            if (left < -SLACK_MS || left > 2 * SLACK_MS)
-                break;
-            test_pause_ms(1);
-        }
+    for (unsigned i = 0; i < NAMES_MAX;) {
+        move_clock();
+        if (!about_to_end(&model->data.key[i++]))
+            continue;
+        test_pause_ms(1);
+        i = 0;
     }
 }
 
@@ -274,19 +282,13 @@ static int begin(void **state)
     world.options.checked = 0;
     world.setting.drift_ppm = 10000;
     backoff_init(&world.dice, 1, 1, 1);
-    move_clock();
     checker_start(&world);
     struct worker nobody = {.process = &world.process[0]};
     for (unsigned i = 1; i <= NAMES_MAX * TOKENS; i++)
         checker_token(&world, &nobody);
     model = &world.server[0];
     server_start(&world, model, 0);
-    /* Numbers come of the time of day. */
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     move_clock();
-    model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-    model->clock_at = world.now;
     return 0;
 }
 
