@@ -145,7 +145,7 @@ int main(int argc, char **argv)
     get_in_line(&program);
     while (program.code == RUNNING)
         turn(&program, signals);
-    nxl_lock_free(program.lock); /* gives it back, or leaves the line */
+    nxl_lock_free(program.lock);     /* gives it back, or leaves the line */
     nxl_client_free(program.client); /* waits for that, half a second at most */
     close(signals);
     return program.code;

@@ -96,8 +96,8 @@ static void on_signal(uv_signal_t *signal, int signo)
 
 static void watch(void)
 {
-    uv_poll_init(program.loop, &program.readable,
-        nxl_client_fd(program.client));
+    uv_poll_init(
+        program.loop, &program.readable, nxl_client_fd(program.client));
     uv_poll_start(&program.readable, UV_READABLE, on_readable);
     uv_timer_init(program.loop, &program.step);
     uv_signal_init(program.loop, &program.term);
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     watch();
     get_in_line();
     uv_run(program.loop, UV_RUN_DEFAULT);
-    nxl_lock_free(program.lock); /* gives it back, or leaves the line */
+    nxl_lock_free(program.lock);     /* gives it back, or leaves the line */
     nxl_client_free(program.client); /* waits for that, half a second at most */
     return program.code;
 }

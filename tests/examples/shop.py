@@ -14,10 +14,10 @@ from stage import await_
 
 WORKERS = 8
 TTL_MS = 600
-DELAY_MS = 150      # of the provider, at most
-FAULT_S = 0.12      # between two faults, on average
-STOP_S = (0.3, 1.8) # a stop may be shorter than the lease, too
-PATIENCE_S = 400    # for all orders
+DELAY_MS = 150     # of the provider, at most
+FAULT_S = 0.12     # between two faults, on average
+STOP_S = (0.3, 1.8)  # a stop may be shorter than the lease, too
+PATIENCE_S = 400   # for all orders
 
 # What the row does not tell: a later claim that was moved back.
 WATCH = """
@@ -135,9 +135,8 @@ class Crowd:
         return finished
 
 
-def play(stage, worker, folder, orders, seed):
-    """All orders, from new to settled."""
-    began = time.monotonic()
+def open_shop(stage, folder, orders):
+    """With so many new orders; and the provider, which has to be killed."""
     shop = sqlite3.connect(folder / "shop.db")
     shop.executescript(
         (stage.examples / "payment/schema.sql").read_text("utf-8") + WATCH)
@@ -148,8 +147,15 @@ def play(stage, worker, folder, orders, seed):
     provider = stage.start(
         stage.examples / "payment/provider.py", folder / "socket",
         folder / "provider.db", "--delay-ms", DELAY_MS)
+    await_((folder / "socket").exists)
+    return provider
+
+
+def play(stage, worker, folder, orders, seed):
+    """All orders, from new to settled."""
+    began = time.monotonic()
+    provider = open_shop(stage, folder, orders)
     try:
-        await_((folder / "socket").exists)
         crowd = Crowd(stage, worker, folder, random.Random(seed))
         finished = crowd.run(began + PATIENCE_S)
     finally:

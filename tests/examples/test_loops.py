@@ -14,7 +14,7 @@ import time
 from stage import Stage, Tap, Wrong, await_, lacking, skip
 
 NAME = "leader"
-TTL_MS = 600
+TTL_MS = 1200
 LONG_MS = 60000  # a lease that must not be waited for
 
 
@@ -91,13 +91,13 @@ class Play:
         loop = Loop(self.stage, self.program)
         self.check(loop.works(), "works", loop)
         token = self.server.ask(f"GETRANGE {NAME} 0 -1")
-        end = time.monotonic() + 5 * TTL_MS / 1000
+        end = time.monotonic() + 3 * TTL_MS / 1000
         await_(lambda: time.monotonic() > end)
         self.check(self.server.ask(f"GETRANGE {NAME} 0 -1") == token and
                    loop.works() and loop.count("lost") == 0, "renews", loop)
         self.loses(loop, lambda: self.server.ask(f"DEL {NAME}"),
                    "the key was removed")
-        self.loses(loop, lambda: self.server.ask(f"SET {NAME} x PX 1500"),
+        self.loses(loop, lambda: self.server.ask(f"SET {NAME} x PX 2000"),
                    "another value stands")
         self.loses(loop, lambda: self.stop(loop), "this program was stopped")
         process = self.server.process

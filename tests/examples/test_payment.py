@@ -7,15 +7,18 @@ in a copy of it there are doubles, so the faults do hit. NXLOCK_SEED=N chooses
 the same faults again. NXLOCK_FULL=1: 3000 orders, not 300, and more copies.
 """
 
+import contextlib
 import os
 import pathlib
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 
-from stage import (EXAMPLES, FULL, ROOT, Stage, Tap, Wrong, lacking, skip_all)
+from stage import (EXAMPLES, FULL, ROOT, Stage, Tap, Wrong, await_, lacking,
+                   skip_all)
 
 import shop
 
@@ -62,6 +65,42 @@ def orderings(stage, tap):
               done.stdout + done.stderr)
 
 
+def rows(folder, book, question):
+    with contextlib.closing(sqlite3.connect(folder / book)) as books:
+        return books.execute(question).fetchone()[0]
+
+
+def one_worker(stage, tap, worker):
+    """Told to end, and without a server."""
+    folder = stage.folder / "one"
+    folder.mkdir()
+    provider = shop.open_shop(stage, folder, 40)
+    charged = "SELECT count(*) FROM charges"
+    words = [worker, folder / "shop.db", folder / "socket"]
+    with open(folder / "said.txt", "wb") as said:
+        alone = subprocess.Popen(
+            words, env={**stage.env, "NXLOCK_URL": "redis://127.0.0.1:1"},
+            stdin=subprocess.DEVNULL, stderr=said)
+        await_(lambda: (folder / "said.txt").stat().st_size > 0)
+        alone.kill()
+        alone.wait()
+        tap.check("cannot connect" in (folder / "said.txt").read_text() and
+                  rows(folder, "provider.db", charged) == 0,
+                  "without a lock nobody pays")
+        ending = stage.start(*words, stderr=said)
+        await_(lambda: rows(folder, "provider.db", charged) > 2)
+        ending.terminate()
+        code = ending.wait(30)
+    begun = rows(folder, "shop.db",
+                 "SELECT count(*) FROM charge WHERE state = 'charging'")
+    settled = rows(folder, "shop.db", "SELECT count(*) FROM charge")
+    tap.check(code == 0 and begun == 0 and 2 < settled < 40,
+              "on SIGTERM the order at hand is finished, and no more",
+              f"code {code}, {begun} begun, {settled} settled")
+    provider.kill()
+    provider.wait()
+
+
 def play(stage, tap, name, worker, seed, orders=ORDERS):
     # In memory: on a slow disk most of the time goes by in commits, and who is
     # stopped in one stops all.
@@ -82,6 +121,7 @@ def play(stage, tap, name, worker, seed, orders=ORDERS):
 def work(stage, tap, seed):
     orderings(stage, tap)
     worker = stage.build("payment/worker")
+    one_worker(stage, tap, worker)
     outcome = play(stage, tap, "three belts", worker, seed)
     tap.check(outcome.double == 0, "none is charged twice", outcome)
     tap.check(outcome.wrong == 0, "each has its amount and its reference",

@@ -79,8 +79,8 @@ static int finish(sqlite3_stmt *statement, char *text, size_t size)
                 (const char *)sqlite3_column_text(statement, 0));
     }
     if (rc != SQLITE_DONE)
-        fprintf(stderr, "shop: %s\n",
-            sqlite3_errmsg(sqlite3_db_handle(statement)));
+        fprintf(
+            stderr, "shop: %s\n", sqlite3_errmsg(sqlite3_db_handle(statement)));
     sqlite3_finalize(statement);
     return rc == SQLITE_DONE ? rows : -1;
 }
@@ -152,8 +152,8 @@ static enum claim why_not(
     return moved < 0 ? CLAIM_FAILED : moved ? CLAIM_REVIEW : CLAIM_STALE;
 }
 
-enum claim charge_claim(sqlite3 *shop, const struct order *order,
-    int64_t fence, char key[KEY_SIZE])
+enum claim charge_claim(
+    sqlite3 *shop, const struct order *order, int64_t fence, char key[KEY_SIZE])
 {
     sqlite3_stmt *statement = prepare(shop, claim_sql);
 

@@ -70,8 +70,9 @@ def main():
     parser.add_argument("--delay-ms", type=int, default=200)
     parser.add_argument("--ignore-keys", action="store_true")
     options = parser.parse_args()
+    ledger = Ledger(options.ledger, options.ignore_keys)
     with Provider(options.socket, Request) as provider:
-        provider.ledger = Ledger(options.ledger, options.ignore_keys)
+        provider.ledger = ledger
         provider.delay_ms = options.delay_ms
         provider.serve_forever()
 

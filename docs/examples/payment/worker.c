@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker SHOP.db PROVIDER-SOCKET [TTL_MS]: charges what is to be paid, beside
- * any number of other workers, and ends when nothing is open. Each may be
- * killed, or stopped for any time, at any moment.
+ * any number of other workers, and ends when nothing is open, or on SIGTERM.
+ * Each may be killed, or stopped for any time, at any moment.
  *
  * Keeps: no order is charged twice and none is forgotten, by three belts of
  * which each holds what the others cannot:
