@@ -11,16 +11,21 @@
 
 enum guard {
     GUARD_DRIFT,       /* the deadline is before the server's by the drift */
-    GUARD_SEND_TIME,   /* ... and counted from before the request was sent */
+    GUARD_SEND_TIME,   /* a lease counts from before its request was sent */
     GUARD_HAND_OVER,   /* a fresh reading before a grant is handed over */
     GUARD_LAPSED,      /* a lease that lapsed here is not prolonged */
     GUARD_LOSS,        /* a loss comes from the deadline, not from a renewal */
     GUARD_FRESH_TOKEN, /* a token that may have been applied is not reused */
     GUARD_HANDSHAKE,   /* nothing before AUTH and SELECT have succeeded */
     GUARD_LATE_UNDO,   /* an abandoned acquire is followed by its undoing */
-    GUARD_DEBTS,       /* ... also when its connection is gone */
-    GUARD_KILL,        /* ... which is killed before the undoing counts */
+    GUARD_DEBTS,       /* so is one whose connection was lost */
+    GUARD_KILL,        /* a lost connection is killed before that counts */
     GUARD_CLOBBER,     /* what a bare GETSET wrote is not deleted again */
+    GUARD_TAKE_OVER,   /* what the dead left is replaced by compare-and-set */
+    GUARD_SHORTEN,     /* an extend leaves a longer lease as it is */
+    GUARD_CONTINUITY,  /* an extend counts those that kept the token */
+    GUARD_WRITE_BACK,  /* a quorum has the fence before it is handed out */
+    GUARD_RESTARTS,    /* a server that may have forgotten does not vote */
     GUARDS
 };
 

@@ -7,6 +7,7 @@
 #include "core/fence.h"
 
 #include "base/deadline.h"
+#include "base/guard.h"
 
 static void conclude(struct fence *f, enum verdict verdict)
 {
@@ -42,7 +43,10 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
         bool has = terms->number[i] != 0 && terms->number[i] == f->number;
         f->part[i] = has ? PART_YES : PART_TO_ASK;
     }
-    decide(f);
+    if (guarded(GUARD_WRITE_BACK))
+        decide(f);
+    else
+        conclude(f, VERDICT_YES);
 }
 
 void fence_outcome(struct fence *f, unsigned server,

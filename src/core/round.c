@@ -180,6 +180,11 @@ void round_outcome(struct round *r, unsigned server,
                                  : earlier(*sent_at, outcome->sent_at);
     bool inspect = r->terms.kind == ROUND_INSPECT;
     enum outcome_kind kind = outcome->kind;
+    /* Where the token is gone another one may have held the name since, also
+     * if it is set anew. */
+    if (r->terms.kind == ROUND_EXTEND && kind == OUTCOME_NOT_MINE &&
+        !guarded(GUARD_CONTINUITY))
+        kind = OUTCOME_MINE;
     if (kind == OUTCOME_MINE || (inspect && kind == OUTCOME_SEEN))
         record_yes(r, server, outcome);
     else if (kind == OUTCOME_NOT_MINE || (inspect && kind == OUTCOME_FREE))

@@ -6,6 +6,7 @@
 #include "core/standing.h"
 
 #include "base/deadline.h"
+#include "base/guard.h"
 #include "base/slice.h"
 #include "core/lease.h"
 
@@ -27,7 +28,7 @@ static uint64_t certain_age_s(const struct told *told)
 static void put_off(
     struct standing *s, uint64_t votes_at, uint64_t since, bool changed)
 {
-    if (votes_at <= s->votes_at)
+    if (votes_at <= s->votes_at || !guarded(GUARD_RESTARTS))
         return;
     s->votes_at = votes_at;
     s->since = since;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
+
 #define NUMBER_TEXT 24
 
 /* What a verb's one-command form is made of. */
@@ -49,6 +51,8 @@ static void script_args(struct args *a, const struct verb *verb, bool whole)
     const struct form *form = &forms[verb->kind];
     const struct script *script = &scripts[form->script];
 
+    if (form->script == SCRIPT_EXTEND && !guarded(GUARD_SHORTEN))
+        script = &scripts[SCRIPT_KEEP];
     a->count = 0;
     push(a, slice_of(whole ? "EVAL" : "EVALSHA"));
     push(a, whole ? script->body : slice_of(script->sha1));

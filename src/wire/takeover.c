@@ -10,6 +10,7 @@
 #include "wire/rung.h"
 
 #include "base/deadline.h"
+#include "base/guard.h"
 #include "wire/classify.h"
 #include "wire/timestamp.h"
 
@@ -130,8 +131,10 @@ static unsigned encode(struct exchange *x, struct buf *out)
         return watched_encode(x, out);
     if (x->step == LOOK)
         due = encode_look(x, out);
-    else
+    else if (guarded(GUARD_TAKE_OVER))
         due = command_takeover(out, x->verb, rung_value(x)) ? 1 : 0;
+    else
+        due = command_psetex(out, x->verb) ? 1 : 0;
     if (due == 0)
         buf_cut(out, before, buf_len(out) - before);
     return due;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A guard is worth its place when the very scenario that does no harm with
- * it does harm without it: every test here runs one twice.
+ * it does harm without it: every test here runs one twice, and tells what was
+ * seen in a line that table.py reads.
  */
 #ifndef NXLOCK_TESTS_GUARDS_RIG_H
 #define NXLOCK_TESTS_GUARDS_RIG_H
@@ -14,23 +15,38 @@
 /* Plays on a clean server and returns whether harm was done. */
 typedef bool scenario(void);
 
+/* For a program with other servers than the one of live_rig.h. */
+static int (*guards_clean)(void **) = live_clean;
+
 static inline int guards_on(void **state)
 {
     memset(guard_off, 0, sizeof(guard_off));
-    return live_clean(state);
+    return guards_clean(state);
 }
 
-static inline void assert_needed(enum guard guard, scenario *harms)
+static inline void tell_harm(const char *guard, const char *harm, int64_t ms)
+{
+    print_message("without %s: %s (%lld ms)\n", guard, harm, (long long)ms);
+}
+
+static inline void guard_needed(
+    enum guard guard, const char *name, const char *harm, scenario *harms)
 {
     guards_on(NULL);
     if (harms())
-        fail_msg("harm although the guard is on");
+        fail_msg("harm although the guard is on: %s", name);
     guards_on(NULL);
     guard_off[guard] = true;
+    int64_t began_ms = test_now_ms();
     if (!harms())
-        fail_msg("no harm although the guard is off");
+        fail_msg("no harm although the guard is off: %s", name);
+    tell_harm(name, harm, test_now_ms() - began_ms);
     memset(guard_off, 0, sizeof(guard_off));
 }
+
+/* The scenario does that harm, in words, without GUARD_NAME alone. */
+#define assert_needed(name, harm, harms)                                       \
+    guard_needed(GUARD_##name, #name, harm, harms)
 
 #define guard_test(function) cmocka_unit_test_setup(function, guards_on)
 

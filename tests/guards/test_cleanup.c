@@ -50,7 +50,9 @@ static void test_fresh_token(void **state)
     freeReplyObject(user);
     if (!rights)
         test_skip("this server cannot refuse CLIENT KILL: it has no ACL");
-    assert_needed(GUARD_FRESH_TOKEN, undoing_frees_a_held_lock);
+    assert_needed(FRESH_TOKEN,
+        "the undoing of an earlier request frees a held lock; two hold",
+        undoing_frees_a_held_lock);
 }
 
 /* ----------------------------------------------------------- the handshake */
@@ -84,8 +86,12 @@ static bool lock_by_another_user(void)
 static void test_handshake(void **state)
 {
     (void)state;
-    assert_needed(GUARD_HANDSHAKE, lock_lands_in_another_db);
-    assert_needed(GUARD_HANDSHAKE, lock_by_another_user);
+    assert_needed(HANDSHAKE,
+        "the key is set in another database than the URL's",
+        lock_lands_in_another_db);
+    assert_needed(HANDSHAKE,
+        "the key is set by another user than the URL's",
+        lock_by_another_user);
 }
 
 /* ------------------------------------------------------------- the orphans */
@@ -107,7 +113,9 @@ static bool orphan_on_the_same_connection(void)
 static void test_late_undo(void **state)
 {
     (void)state;
-    assert_needed(GUARD_LATE_UNDO, orphan_on_the_same_connection);
+    assert_needed(LATE_UNDO,
+        "a request that was given up keeps the name taken for its ttl",
+        orphan_on_the_same_connection);
 }
 
 static bool orphan_of_a_lost_connection(enum lost when)
@@ -137,8 +145,12 @@ static bool orphan_lost_after_giving_up(void)
 static void test_debts(void **state)
 {
     (void)state;
-    assert_needed(GUARD_DEBTS, orphan_lost_while_waiting);
-    assert_needed(GUARD_DEBTS, orphan_lost_after_giving_up);
+    assert_needed(DEBTS,
+        "a request whose connection was lost keeps the name taken",
+        orphan_lost_while_waiting);
+    assert_needed(DEBTS,
+        "an undoing that was lost with its connection keeps the name taken",
+        orphan_lost_after_giving_up);
 }
 
 /* The SET is held up on the way, and what follows it is lost, until the client
@@ -165,7 +177,9 @@ static bool orphan_held_up_on_the_way(void)
 static void test_kill(void **state)
 {
     (void)state;
-    assert_needed(GUARD_KILL, orphan_held_up_on_the_way);
+    assert_needed(KILL,
+        "a request that was held up on the way comes after its undoing",
+        orphan_held_up_on_the_way);
 }
 
 /* ------------------------------------------------------- compare and delete */
@@ -195,7 +209,10 @@ static void test_compare_and_delete(void **state)
 {
     (void)state;
     assert_false(third_holder(false));
+    int64_t began_ms = test_now_ms();
     assert_true(third_holder(true));
+    tell_harm("COMPARE", "who overslept deletes another one's key; two hold",
+        test_now_ms() - began_ms);
 }
 
 int main(void)

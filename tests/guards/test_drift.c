@@ -37,7 +37,11 @@ static void test_drift(void **state)
     (void)state;
     assert_false(two_hold_by_drift());
     guard_off[GUARD_DRIFT] = true;
+    int64_t began_ms = test_now_ms();
     assert_true(two_hold_by_drift());
+    print_message("without DRIFT: the clock of a server is 0.9 %% too fast; "
+                  "two hold (%lld ms)\n",
+        (long long)(test_now_ms() - began_ms));
     guard_off[GUARD_DRIFT] = false;
 }
 

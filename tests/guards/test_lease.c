@@ -42,8 +42,12 @@ static bool two_hold_after_extend(void)
 static void test_send_time(void **state)
 {
     (void)state;
-    assert_needed(GUARD_SEND_TIME, two_hold_after_acquire);
-    assert_needed(GUARD_SEND_TIME, two_hold_after_extend);
+    assert_needed(SEND_TIME,
+        "a slow reply to an acquire is counted from its end; two hold",
+        two_hold_after_acquire);
+    assert_needed(SEND_TIME,
+        "a slow reply to an extend is counted from its end; two hold",
+        two_hold_after_extend);
 }
 
 /* ------------------------------------------------------------ handing over */
@@ -71,7 +75,9 @@ static bool stale_grant_is_handed_over(void)
 static void test_hand_over(void **state)
 {
     (void)state;
-    assert_needed(GUARD_HAND_OVER, stale_grant_is_handed_over);
+    assert_needed(HAND_OVER,
+        "a grant is handed over when another one holds the lock",
+        stale_grant_is_handed_over);
 }
 
 /* ---------------------------------------------------------- a lapsed lease */
@@ -94,7 +100,9 @@ static bool the_dead_revive(void)
 static void test_lapsed(void **state)
 {
     (void)state;
-    assert_needed(GUARD_LAPSED, the_dead_revive);
+    assert_needed(LAPSED,
+        "a lease that was over, and told to be, is held again",
+        the_dead_revive);
 }
 
 int main(void)

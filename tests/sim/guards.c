@@ -23,10 +23,12 @@ static const struct {
     {"debts", &guard_off[GUARD_DEBTS]},
     {"kill", &guard_off[GUARD_KILL]},
     {"loss", &guard_off[GUARD_LOSS]},
-    {"restarts", &sim_guard_off[SIM_GUARD_RESTARTS]},
+    {"shorten", &guard_off[GUARD_SHORTEN]},
+    {"continuity", &guard_off[GUARD_CONTINUITY]},
+    {"write-back", &guard_off[GUARD_WRITE_BACK]},
+    {"restarts", &guard_off[GUARD_RESTARTS]},
     {"adopt", &sim_guard_off[SIM_GUARD_ADOPT]},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE]},
-    {"write-back", &sim_guard_off[SIM_GUARD_WRITE_BACK]},
     {"fence-floor", &sim_guard_off[SIM_GUARD_FENCE_FLOOR]},
 };
 

@@ -9,10 +9,8 @@
 #include <stdbool.h>
 
 enum sim_guard {
-    SIM_GUARD_RESTARTS,    /* a restarted server does not vote for a while */
-    SIM_GUARD_ADOPT,       /* ... nor does it vouch for an adopted token */
+    SIM_GUARD_ADOPT,       /* a restarted server vouches for no adoption */
     SIM_GUARD_COMPARE,     /* only the owner's token deletes */
-    SIM_GUARD_WRITE_BACK,  /* the highest fence goes to a quorum */
     SIM_GUARD_FENCE_FLOOR, /* fences are not behind the server's clock */
     SIM_GUARDS
 };

@@ -257,7 +257,7 @@ static bool counts(
     if (quarantine_over(&l->quarantine, w->now))
         return true;
     if (m->kind == MESSAGE_ACQUIRE)
-        return !guarded_here(SIM_GUARD_RESTARTS);
+        return false;
     return m->kind != MESSAGE_LOOK || !guarded_here(SIM_GUARD_ADOPT);
 }
 

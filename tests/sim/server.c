@@ -6,6 +6,7 @@
  */
 #include "sim/server.h"
 
+#include "base/guard.h"
 #include "core/lease.h"
 #include "sim/network.h"
 #include "sim/world.h"
@@ -166,7 +167,7 @@ static void extend_here(
     if (key->token != m->token)
         return;
     int64_t until = server_clock_ms(w, s) + m->ttl_ms;
-    if (until > key->until_ms)
+    if (until > key->until_ms || !guarded(GUARD_SHORTEN))
         key->until_ms = until;
     m->outcome.kind = OUTCOME_MINE;
     m->outcome.left_ms = left_ms(w, s, key);

@@ -3,8 +3,11 @@
  * The checker can only be trusted if it finds what is wrong: with each guard
  * turned off, the very seeds that are clean with it break the invariant that
  * it is there for. And clocks that no lease can bear do break exclusion.
+ * tests/guards/table.py reads the lines that are printed here.
  */
 #include "support/test.h"
+
+#include <time.h>
 
 #include "sim/world.h"
 
@@ -28,15 +31,21 @@ static uint64_t first_broken(
     return 0;
 }
 
+static double cpu_ms(clock_t since)
+{
+    return (double)(clock() - since) * 1000 / CLOCKS_PER_SEC;
+}
+
 static void assert_harm_with(const char *faults, const char *guard,
     unsigned servers, enum invariant which)
 {
     guards_turn_on();
     assert_true(guard_turn_off(guard));
+    clock_t began = clock();
     uint64_t seed = first_broken(servers, faults, which, MOST_SEEDS);
     guards_turn_on();
-    print_message("%u servers without %s: seed %llu breaks I%u\n", servers,
-        guard, (unsigned long long)seed, which);
+    print_message("%u servers without %s: seed %llu breaks I%u (%.0f ms)\n",
+        servers, guard, (unsigned long long)seed, which, cpu_ms(began));
     assert_true(seed != 0);
     uint64_t clean = seed > 200 ? 200 : seed;
     assert_true(first_broken(servers, faults, which, clean) == 0);
@@ -57,14 +66,15 @@ static void test_two_holders(void **state)
 {
     (void)state;
     static const char *const guards[] = {
-        "drift", "hand-over", "restarts", "compare"};
-    for (unsigned i = 0; i < 4; i++) {
+        "drift", "hand-over", "restarts", "compare", "continuity"};
+    for (unsigned i = 0; i < 5; i++) {
         assert_harm(guards[i], 1, I1);
         assert_harm(guards[i], 3, I1);
         assert_harm(guards[i], 5, I1);
     }
     assert_harm("send-time", 1, I1);
     assert_harm("fresh-token", 1, I1);
+    assert_harm("shorten", 3, I1);
     assert_harm_with("rewind", "adopt", 1, I1);
 }
 
@@ -73,6 +83,18 @@ static void test_deadlines(void **state)
     (void)state;
     assert_harm("drift", 4, I3);
     assert_harm("send-time", 4, I3);
+    assert_harm("continuity", 1, I3);
+    assert_harm("continuity", 4, I3);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    assert_harm("write-back", 3, I2);
+    assert_harm("write-back", 5, I2);
+    assert_harm("fence-floor", 1, I2);
+    assert_harm("fence-floor", 3, I2);
+    assert_harm("restarts", 1, I2);
 }
 
 static void test_losses(void **state)
@@ -123,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_holders),
         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_foreign_keys),
         cmocka_unit_test(test_orphans),

@@ -169,14 +169,9 @@ static void complete(struct world *w, struct worker *k, enum verdict verdict)
     settle_lease(w, k);
     if (k->operation == ACQUIRING && k->result == RESULT_OK)
         checker_won(w, k);
-    if (wants_fence(w, k) && guarded_here(SIM_GUARD_WRITE_BACK)) {
+    if (wants_fence(w, k)) {
         begin_fence(w, k);
         return;
-    }
-    if (wants_fence(w, k)) { /* naively */
-        k->fence = 0;
-        for (unsigned i = 0; i < w->options.servers; i++)
-            k->fence = later(k->fence, k->number[i]);
     }
     if (k->operation == FENCING)
         settle_fence(w, k);

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""table.py BUILD [--write FILE | --check FILE]: what each guard prevents.
+
+Runs the programs of BUILD that turn guards off one by one, and makes of what
+they tell a table in Markdown: on stdout, or in FILE. --check compares instead:
+every guard that has a switch was found, and FILE tells of these, with the same
+harm (when and how fast may differ). Keeps: a guard that nobody misses, or that
+a program tells of and the headers do not have, is an error.
+"""
+
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = ("src/base/guard.h", "tests/sim/guards.h")
+PROGRAMS = ("guards/test_guards_*", "sim/test_sim_harm")
+SECONDS = 240  # of one program; all of them take about 15
+
+SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
+PLAYED = re.compile(
+    r"^(\d+) servers? without (\S+): seed (\d+) breaks (I\d+) \((\d+) ms\)",
+    re.M)
+LIVE = re.compile(r"^without (\w+): (.*) \((\d+) ms\)", re.M)
+
+INVARIANTS = {
+    "I1": "two hold at once",
+    "I2": "fencing numbers do not grow",
+    "I3": "a lease is counted on for longer than the servers allow",
+    "I4": "another one's key is deleted",
+    "I5": "a key stands that nobody works with or owes",
+    "I8": "a result that is told is not true",
+    "I9": "a loss is told after the deadline",
+}
+
+HEAD = """# What each guard prevents
+
+Every check that keeps two holders apart, or their keys from being left behind,
+has a switch in a build of the tests. Without it the simulator (`tests/sim`,
+whose seeds play again what they played) or a test with a real redis-server
+finds the harm; with it the very same does none. This page is made by
+
+    python3 tests/guards/table.py BUILD --write docs/guards.md
+
+where BUILD is a directory of meson, and compared with what is found in every
+run of the tests. I1 and so on are the invariants of `tests/sim/checker.h`; the
+time is that of the search, or of the scenario. To see it happen, step by step:
+
+    BUILD/tests/sim/nxlock-sim --servers 3 --seed 6 --without drift --only I1
+
+(of adopt with `--faults rewind`).
+
+"""
+
+
+def name_of(word):
+    return word.lower().replace("_", "-")
+
+
+def switches():
+    """{name: what it does}, in the order of the headers."""
+    found = {}
+    for header in HEADERS:
+        text = (ROOT / header).read_text()
+        for word, comment in SWITCH.findall(text):
+            found[name_of(word)] = comment
+    return found
+
+
+def programs(build):
+    found = []
+    for pattern in PROGRAMS:
+        found += sorted(p for p in (build / "tests").glob(pattern)
+                        if p.is_file() and p.suffix == "")
+    return found
+
+
+def run(program):
+    """(name, code, what it told)"""
+    done = subprocess.run([program], capture_output=True, text=True,
+                          timeout=SECONDS)
+    return program.name, done.returncode, done.stdout + done.stderr
+
+
+def played(text):
+    """[guard, harm, by, ms] of the simulator: a row an invariant."""
+    rows = {}
+    for servers, guard, seed, invariant, ms in PLAYED.findall(text):
+        row = rows.setdefault((guard, invariant), [[], 0])
+        some = "1 server" if servers == "1" else f"{servers} servers"
+        row[0].append(f"seed {seed} of {some}")
+        row[1] += int(ms)
+    return [[guard, f"{INVARIANTS[which]} ({which})",
+             "nxlock-sim: " + ", ".join(seeds), ms]
+            for (guard, which), (seeds, ms) in rows.items()]
+
+
+def lived(name, text):
+    """Likewise of a test with servers, which may tell it once a transport."""
+    rows = {}
+    for word, harm, ms in LIVE.findall(text):
+        key = name_of(word), harm
+        rows[key] = max(rows.get(key, 0), int(ms))
+    return [[guard, harm, name, ms] for (guard, harm), ms in rows.items()]
+
+
+def table(guards, rows):
+    lines = ["| guard | what it does | without it | found by | after |",
+             "|-------|--------------|------------|----------|-------|"]
+    for guard, does in guards.items():
+        first = f"| {guard} | {does} "
+        for row in rows:
+            if row[0] == guard:
+                after = f"{row[3]} ms" if row[3] else "< 1 ms"
+                lines.append(f"{first}| {row[1]} | {row[2]} | {after} |")
+                first = "| | "
+    return "\n".join(lines) + "\n"
+
+
+def timeless(text):
+    """The table's cells but those which change from run to run."""
+    return [line.split("|")[1:4] for line in text.splitlines()
+            if line.startswith("|")]
+
+
+def main():
+    if len(sys.argv) not in (2, 4) or sys.argv[2:3] not in (
+            [], ["--write"], ["--check"]):
+        sys.exit(__doc__)
+    guards, rows, wrong = switches(), [], []
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for name, code, text in pool.map(
+                run, programs(pathlib.Path(sys.argv[1]))):
+            if code == 0 and "[  SKIPPED ]" in text:
+                print(f"{name} was skipped:\n{text}")
+                sys.exit(77)
+            if code != 0:
+                wrong.append(f"{name} failed:\n{text}")
+            rows += played(text) + lived(name, text)
+    found = {row[0] for row in rows}
+    wrong += [f"nobody misses the guard {g}" for g in guards if g not in found]
+    wrong += [f"there is no guard {g}" for g in found if g not in guards]
+    made = table(guards, rows)
+    if sys.argv[2:3] == ["--write"] and not wrong:
+        pathlib.Path(sys.argv[3]).write_text(HEAD + made)
+    else:
+        print(made, end="")
+    if sys.argv[2:3] == ["--check"]:
+        there = pathlib.Path(sys.argv[3]).read_text()
+        if timeless(there) != timeless(made):
+            wrong.append(f"{sys.argv[3]} tells something else; make it anew "
+                         "with --write")
+    for what in wrong:
+        print(what, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

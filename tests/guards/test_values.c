@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* The guards of what stands at the server, against a write that knows less
+ * than its writer did: one that shortens, and one that replaces. */
+#include "guards/guards_rig.h"
+#include "live/stamp_rig.h"
+
+/* ------------------------------------------------------- to extend shortens */
+
+/* The holder asks for less than it has got, as one does who extends by the
+ * same small step again and again, and counts on what it was told at first. */
+static bool another_gets_it_early(void)
+{
+    nxl_client *client = new_client(""), *other = new_client("");
+    nxl_lock *lock = new_lock(client, "k", 20000);
+    nxl_lock *second = new_lock(other, "k", 10000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_extend(lock, 300), NXL_OK, lock);
+    int rc = nxl_lock_acquire(second, 1500);
+    assert_true(rc == NXL_OK || rc == NXL_BUSY);
+    bool harm = rc == NXL_OK && nxl_lock_held(lock);
+    end(second, other);
+    end(lock, client);
+    return harm;
+}
+
+static void test_shorten(void **state)
+{
+    (void)state;
+    assert_needed(SHORTEN,
+        "an extend by less than is left ends the key early; two hold",
+        another_gets_it_early);
+}
+
+/* ------------------------------------------------------------ taking over */
+
+#define PAST "1600000000.123456789012345678901234567890123456789"
+
+enum { REPLIES_TAKE_MS = 400 };
+
+/* Two find what a dead program left. The write of the one is held up until
+ * the other one has got the lock. */
+static bool both_take_it_over(void)
+{
+    static struct waiter waiter;
+    struct proxy *proxy = proxy_to_server();
+    nxl_client *slow = via(proxy, "timeout_ms=3000"), *client = new_client("");
+    nxl_lock *late = new_lock(slow, "k", 10000);
+    nxl_lock *lock = new_lock(client, "k", 20000);
+    assert_result(call(late), NXL_FREE, late);
+    redis_run(&server, "SET", "k", PAST, NULL);
+    proxy_delay(proxy, PROXY_DOWN, REPLIES_TAKE_MS);
+    waiter_start(&waiter, late, 4000);
+    assert_eventually(redis_calls(&server, "time") > 0); /* it has looked */
+    proxy_hold(proxy, PROXY_UP, true);
+    uint64_t up = proxy_bytes(proxy, PROXY_UP);
+    assert_int_equal(redis_calls(&server, "eval"), 0);
+    assert_int_equal(redis_calls(&server, "psetex"), 0);
+    assert_true(proxy_await(proxy, PROXY_UP, up + 20));
+    assert_result(nxl_lock_acquire(lock, 3000), NXL_OK, lock);
+    proxy_hold(proxy, PROXY_UP, false);
+    int rc = waiter_join(&waiter);
+    assert_true(rc == NXL_OK || rc == NXL_BUSY);
+    assert_true(nxl_lock_held(lock));
+    end(late, slow);
+    end(lock, client);
+    proxy_stop(proxy);
+    return rc == NXL_OK;
+}
+
+static void test_take_over(void **state)
+{
+    (void)state;
+    assert_needed(TAKE_OVER,
+        "two take over what one dead program left; two hold",
+        both_take_it_over);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        guard_test(test_shorten),
+        guard_test(test_take_over),
+    };
+    return live_run("guards of values");
+}
