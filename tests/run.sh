@@ -9,8 +9,8 @@
 #                                address sanitizer over what does not wait on
 #                                real time, the thread sanitizer over threads,
 #                                valgrind, fuzzers, 2000 seeds of the simulator
-#                                for each number of servers, and the README on a
-#                                fresh Debian tree. Ten minutes on two processors
+#                                for N servers each, and the README on a fresh
+#                                Debian tree. Ten minutes on two processors
 #     sh tests/run.sh --full     gcc with longer chaos, the address sanitizer
 #                                over everything, 20000 seeds, servers of other
 #                                Debian releases, and two fresh trees. Half an

@@ -258,8 +258,8 @@ static void test_no_storm(void **state)
 static void test_extend_unknown(void **state)
 {
     (void)state;
-    nxl_client *client = quorum_client(3, NO_GUARD "&timeout_ms=100");
-    nxl_lock *lock = new_lock(client, "k", 1500);
+    nxl_client *client = quorum_client(3, NO_GUARD "&timeout_ms=300");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
     connect_all(client);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     uint64_t deadline = nxl_lock_deadline(lock);
