@@ -299,11 +299,12 @@ servers() {
 
 # What the README says, on Debian trees that have nothing. It tests the last
 # commit, or the files as they stand when they are not committed. The older
-# release has the older tools. It goes on beside what is not held to a time.
+# release has the older tools. It works while the tests sleep: nice, so that it
+# does not keep them from waking up in time.
 fresh_begin() {
-    say "testing fresh trees: $releases"
+    say "testing fresh trees beside the rest: $releases"
     # shellcheck disable=SC2086 # a list of words
-    sh "$root/tests/fresh.sh" $releases > "$work/fresh.log" 2>&1 &
+    nice sh "$root/tests/fresh.sh" $releases > "$work/fresh.log" 2>&1 &
     trees=$!
 }
 fresh_end() {
@@ -318,6 +319,7 @@ good=1
 cc=gcc
 cxx=g++
 build gcc || good=
+[ -n "$quick" ] || fresh_begin
 # What is a chaos of seconds elsewhere is one of a minute here.
 [ -z "$full" ] || export NXLOCK_FULL=1
 [ -z "$good" ] || check gcc gcc
@@ -326,7 +328,6 @@ if [ -z "$quick" ]; then
     sanitized
     [ -z "$good" ] || leaks
     [ -z "$full" ] || [ -z "$good" ] || servers
-    fresh_begin
     [ -z "$good" ] || simulated
     if have clang; then
         cc=clang
