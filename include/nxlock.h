@@ -304,10 +304,12 @@ typedef struct nxl_lock_options {
      * instead of SET, so a server without scripts refuses it
      * (NXL_E_UNSUPPORTED, NXL_E_DENIED); with NXL_SCHEME_TIMESTAMP it is
      * NXL_E_INVALID, and what such a lock left when its holder died stays in
-     * the way. Over several servers a wait is over (NXL_UNKNOWN, NXL_LOST)
-     * when a number does not reach a majority: try again. Default 0. Every
-     * program that locks this name has to draw one, or else the numbers do not
-     * tell who came last; the command nxlock draws none. */
+     * the way. Over several servers a grant whose number does not reach a
+     * majority is undone, and the wait goes on; at its end, or when so many
+     * refuse the number for good, that is NXL_UNKNOWN (NXL_LOST where the lock
+     * had gone meanwhile). Default 0. Every program that locks this name has
+     * to draw one, or else the numbers do not tell who came last; the command
+     * nxlock draws none. */
     int fence;
 } nxl_lock_options;
 

@@ -243,8 +243,8 @@ static const char *other_words(const struct operation *op)
     if (op->result == NXL_CANCELLED)
         return "nxl_lock_cancel() ended it; nothing is held";
     if (op->kind == NXL_OP_ACQUIRE)
-        return "granted, but its time was over before it could be handed "
-               "over; it is being released";
+        return "granted, but its time was over, or its key was removed, "
+               "before it could be handed over; it is being released";
     if (op->kind == NXL_OP_ADOPT)
         return "the name is free, or held under another token";
     return "the lease had run out, or the key was removed or taken";
