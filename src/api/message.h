@@ -19,6 +19,11 @@ void message_fault(struct nxl_lock *lock, const struct server *server,
 void message_note(
     struct nxl_lock *lock, unsigned server, const struct outcome *outcome);
 
+/* Adds which servers need somebody to mend them, and why, although others were
+ * enough; *young: some are only to be waited for. False: there are none. */
+bool message_minority(
+    const struct nxl_lock *lock, bool *young, struct text *text);
+
 /* The operation is over with result; completes or replaces what
  * message_fault left. */
 void message_result(struct nxl_lock *lock, enum fault fault);

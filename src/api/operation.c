@@ -60,7 +60,7 @@ static void settle_lease(struct operation *op, uint64_t now)
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         set_deadline(lock, op->machine.acquire.deadline);
         atomic_store(&lock->fence, op->fencing ? op->fence.number : 0);
-        client_note_grant(lock->client);
+        client_note_grant(lock);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
         bool stays = true;
         for (unsigned i = 0; i < lock->client->server_count; i++)

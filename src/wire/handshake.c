@@ -136,6 +136,19 @@ static int64_t number(struct slice value)
     return n;
 }
 
+/* A difference of two readings of a clock that a person may set. */
+static void read_uptime(struct facts *f, struct slice value)
+{
+    f->uptime_s = number(value);
+    f->set_back = false;
+    if (f->uptime_s >= 0 || value.len < 2 || value.data[0] != '-')
+        return;
+    value.data++;
+    value.len--;
+    f->set_back = number(value) > 0;
+    f->uptime_s = f->set_back ? 0 : -1;
+}
+
 static bool named(struct slice name, const char *what)
 {
     return slice_equal(name, slice_of(what));
@@ -146,7 +159,7 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
     if (named(name, "run_id")) {
         copy(f->run_id, sizeof f->run_id, value);
     } else if (named(name, "uptime_in_seconds")) {
-        f->uptime_s = number(value);
+        read_uptime(f, value);
     } else if (named(name, "role")) {
         copy(f->role, sizeof f->role, value);
     } else if (named(name, "maxmemory_policy")) {

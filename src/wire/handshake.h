@@ -24,7 +24,7 @@ struct credentials {
  * only '!' to '~' are kept, anything else is a '?'. */
 struct facts {
     int64_t client_id;      /* CLIENT ID, 5.0+ */
-    int64_t uptime_s;       /* -1: unknown */
+    int64_t uptime_s;       /* -1: unknown; 0 where it is negative */
     char run_id[41];        /* 2.4+ */
     char version[24];       /* redis_version, or valkey_version */
     char software[12];      /* "redis", "valkey" */
@@ -32,6 +32,7 @@ struct facts {
     char eviction[24];      /* maxmemory_policy */
     bool info_refused;
     bool no_aof; /* aof_enabled:0 */
+    bool set_back; /* its uptime is negative: its clock was, since it started */
     bool loading;
 };
 
