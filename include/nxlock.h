@@ -171,8 +171,11 @@ typedef struct nxl_client_options {
      * that scheme takes our value for a time long past, and steals the lock:
      * as long as one is at work, every program needs NXL_SCHEME_TIMESTAMP. */
     int interop;
-    /* Told once a client, when it is first granted a lock whose promises are
-     * weaker than those of docs/guarantees.md: text says at which server and
+    /* Told, once a client each: when it is first granted a lock whose promises
+     * are weaker than those of docs/guarantees.md; when one is granted that a
+     * minority of the servers had no part in, and somebody has to mend that (a
+     * wrong password, a replica, INFO refused; not: away or slow), or when
+     * these restarted and have no vote yet. text says at which servers and
      * why, for a log, and is valid until it returns. Called at the end of a
      * blocking call or of nxl_client_next_event(), by its thread; it may use
      * the library but not free the client. NULL: nobody is told;
@@ -208,7 +211,7 @@ void nxl_client_options_init(nxl_client_options *options);
  *
  * Several URLs with commas between them, "redis://a,redis://b,redis://c":
  * Redlock over these servers, as nxl_client_new_urls(). Only a comma in front
- * of a "scheme://" divides.
+ * of a "scheme://" divides; at the end of a URL it is written %2C.
  *
  * NXL_OK: *client is the caller's, to end with nxl_client_free(). Else
  * *client is NULL: NXL_E_INVALID, NXL_E_URL, NXL_E_NOMEM, NXL_E_SYSTEM. */
@@ -440,6 +443,11 @@ uint64_t nxl_lock_fence(const nxl_lock *lock);
  * nxl_client_errmsg(), valid until the next call on this lock. */
 const char *nxl_lock_errmsg(const nxl_lock *lock);
 
+/* The same of one server, 0 ... nxl_client_servers() - 1: its words, or that it
+ * did not answer; "" when it answered, or was not asked. A copy of this
+ * thread's own, valid until it calls this function again. No I/O. */
+const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server);
+
 /* Who holds a name, and how long still. The library fills all of it in; its
  * layout is fixed. */
 typedef struct nxl_holder {
@@ -483,7 +491,7 @@ int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
 /* What the last nxl_lock_inspect() found at one server, 0 ...
  * nxl_client_servers() - 1 in the order of the URLs. NXL_OK: *holder is filled.
  * NXL_FREE: nothing stands there. NXL_E_UNREACHABLE, _DENIED, ...: it did not
- * tell; nxl_client_describe_server() says more. NXL_E_INVALID: the last
+ * tell; nxl_lock_errmsg_at() says why. NXL_E_INVALID: the last
  * operation on this lock is no inspection that is over, or there is no such
  * server. NXL_E_FORKED. No I/O. */
 int nxl_lock_holder_at(const nxl_lock *lock, size_t server,

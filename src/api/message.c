@@ -266,6 +266,15 @@ static void add_mending(struct troubles *about, struct text *t)
     add_troubles(about, t);
 }
 
+void message_at(
+    const struct nxl_lock *lock, unsigned server, struct text *text)
+{
+    struct troubles about = {.lock = lock, .silent = true};
+    struct text words;
+    (void)trouble(&about, server, &words);
+    text_add(text, words.data);
+}
+
 static void message_several(struct nxl_lock *lock)
 {
     struct troubles about = {.lock = lock, .silent = waited(&lock->operation)};

@@ -19,6 +19,10 @@ void message_fault(struct nxl_lock *lock, const struct server *server,
 void message_note(
     struct nxl_lock *lock, unsigned server, const struct outcome *outcome);
 
+/* Adds what the last operation met at one of several servers, or nothing. */
+void message_at(
+    const struct nxl_lock *lock, unsigned server, struct text *text);
+
 /* Adds which servers need somebody to mend them, and why, although others were
  * enough; *young: some are only to be waited for. False: there are none. */
 bool message_minority(
