@@ -430,10 +430,12 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * may ask.
  *
  * It comes of a counter at the server, the key {name}:f (name:f when name has
- * a tag in braces) beside the lock's own, which has no ttl and must not be
- * deleted: max(the last one + 1, the server's clock in microseconds), so that
- * it grows over a loss of data too, as long as that clock is not set back;
- * before Redis 3.2 the last one + 1. Over several servers it is the highest
+ * a tag in braces) beside the lock's own, which must not be deleted: max(the
+ * last one + 1, the server's clock in microseconds), so that it grows over a
+ * loss of data too, as long as that clock is not set back. It ends by itself
+ * 24 hours, or 2 * max_ttl_ms if that is more, after its last use, when that
+ * clock is above it; it has no end while it is too far ahead of that clock, nor
+ * before Redis 3.2, where it is the last one + 1. Over several servers it is the highest
  * that those give which grant, and a majority is raised to it before the call
  * returns (one more round trip); then a server that forgets its counter needs a
  * clock that is behind the others' by less than max_ttl_ms. */

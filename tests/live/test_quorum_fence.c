@@ -118,6 +118,29 @@ static void equal_numbers_cost_nothing(void **state)
     nxl_client_free(client);
 }
 
+/* Raised, too, it has an end; but not ahead of the server's own clock. */
+static void it_ends_at_all(void **state)
+{
+    (void)state;
+    nxl_client *client = quorum_client(3, TERMS);
+    connect_all(client);
+    for (int i = 0; i < 10; i++) {
+        one_grant(client);
+        for (size_t s = 0; s < 3; s++)
+            if (counter_at(s) != 0)
+                assert_between(
+                    redis_pttl(&servers[s], COUNTER), 86300000, 86400000);
+    }
+    counter_is(0, FAR);
+    redis_run(&servers[0], "PEXPIRE", COUNTER, "80000", NULL);
+    for (int i = 0; i < 10 && counter_at(1) < FAR; i++)
+        one_grant(client);
+    assert_true(counter_at(1) >= FAR);
+    assert_int_equal(redis_pttl(&servers[0], COUNTER), -1);
+    assert_int_equal(redis_pttl(&servers[1], COUNTER), -1);
+    nxl_client_free(client);
+}
+
 static void too_few_can_be_raised(void **state)
 {
     (void)state;
@@ -301,6 +324,7 @@ int main(void)
         quorum_test(a_majority_has_it),
         quorum_test(one_server_in_common),
         quorum_test(equal_numbers_cost_nothing),
+        quorum_test(it_ends_at_all),
         quorum_test(too_few_can_be_raised),
         quorum_test(a_wait_goes_on),
         quorum_test(in_the_order_of_grants),
