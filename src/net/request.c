@@ -173,6 +173,7 @@ static void shaken(
         s->state = SERVER_UP;
         s->known = true;
         s->facts = s->handshake.facts;
+        s->ladder.doubted = s->facts.no_scripts || s->ladder.stamps;
         return;
     case HANDSHAKE_FAILED:
         text_clear(&s->why);

@@ -117,7 +117,9 @@ unsigned exchange_encode(
         x->connection = ladder->connection;
         choose_rung(x);
     }
-    if (x->verb->kind == VERB_RAISE ||
+    if (rights_doubted(x))
+        x->rung = &rights_rung;
+    else if (x->verb->kind == VERB_RAISE ||
         (acquire && x->verb->counter.len > 0))
         x->rung = &fenced_rung;
     else if (acquire && x->closer)
@@ -220,6 +222,9 @@ static bool climb(struct exchange *x)
     }
     x->outcome.fault = x->refused;
     x->outcome.text = (struct slice){x->first, x->first_len};
+    bool ends = x->verb->kind == VERB_EXTEND || x->verb->kind == VERB_RELEASE;
+    if (ends && !x->ladder->stamps) /* the next lock is not to meet that, too */
+        x->ladder->doubted = true;
     return false;
 }
 

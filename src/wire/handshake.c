@@ -230,6 +230,8 @@ static bool learned(struct facts *f, unsigned step, const struct reply *reply)
     if (reply->kind == REPLY_ERROR) {
         if (step == STEP_INFO)
             f->info_refused = true;
+        if (step >= STEP_LOAD && !fault_passes(classify_error(reply->bytes)))
+            f->no_scripts = true;
         if (slice_starts(reply->bytes, "LOADING"))
             f->loading = true;
         return true;

@@ -31,6 +31,7 @@ struct facts {
     char role[12];          /* "master", "slave" */
     char eviction[24];      /* maxmemory_policy */
     bool info_refused;
+    bool no_scripts; /* SCRIPT LOAD is refused, not only at present */
     bool no_aof; /* aof_enabled:0 */
     bool set_back; /* its uptime is negative: its clock was, since it started */
     bool loading;
