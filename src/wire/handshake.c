@@ -200,11 +200,11 @@ static void read_info(struct facts *f, const struct reply *reply)
     }
 }
 
-/* What a server says before it hangs up, whatever was asked. */
-static bool is_farewell(struct slice error)
+bool handshake_is_farewell(const struct reply *reply)
 {
-    return slice_starts(error, "ERR max number of clients") ||
-           slice_starts(error, "DENIED ");
+    return reply->kind == REPLY_ERROR &&
+           (slice_starts(reply->bytes, "ERR max number of clients") ||
+               slice_starts(reply->bytes, "DENIED "));
 }
 
 /* AUTH and SELECT: OK or the end. */
@@ -266,7 +266,7 @@ enum handshake_next handshake_reply(
 {
     unsigned step = h->step;
 
-    if (reply->kind == REPLY_ERROR && is_farewell(reply->bytes)) {
+    if (handshake_is_farewell(reply)) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }

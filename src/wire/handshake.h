@@ -53,6 +53,10 @@ unsigned handshake_begin(
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault);
 
+/* What a server says before it hangs up, whatever was asked, and be it nothing
+ * yet: handshake_reply() fails with it. */
+bool handshake_is_farewell(const struct reply *reply);
+
 /* True when lock commands may follow in the same flight: no credentials and
  * db 0, so that there is nothing whose refusal would change what they mean. */
 bool handshake_is_plain(const struct credentials *who);
