@@ -435,10 +435,10 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * loss of data too, as long as that clock is not set back. It ends by itself
  * 24 hours, or 2 * max_ttl_ms if that is more, after its last use, when that
  * clock is above it; it has no end while it is too far ahead of that clock, nor
- * before Redis 3.2, where it is the last one + 1. Over several servers it is the highest
- * that those give which grant, and a majority is raised to it before the call
- * returns (one more round trip); then a server that forgets its counter needs a
- * clock that is behind the others' by less than max_ttl_ms. */
+ * before Redis 3.2, where it is the last one + 1. Over several servers it is
+ * the highest that those give which grant, and a majority is raised to it
+ * before the call returns (one more round trip); then a server that forgets its
+ * counter needs a clock that is behind the others' by less than max_ttl_ms. */
 uint64_t nxl_lock_fence(const nxl_lock *lock);
 
 /* What the last operation on this lock met, for a person. As

@@ -26,8 +26,8 @@ enum script_id {
     SCRIPT_ACQUIRE = SCRIPTS_LOADED,
     /* KEYS key  ARGV token, ttl, old value  ->  OK, or nil: another one */
     SCRIPT_TAKEOVER,
-    /* KEYS key, counter  ARGV token, ttl, the counter's least ttl  ->  a fencing
-     * number, or nil */
+    /* KEYS key, counter  ARGV token, ttl, the counter's least ttl  ->  a
+     * fencing number, or nil */
     SCRIPT_FENCE,
     /* KEYS key, counter  ARGV token, number, likewise  ->  the counter, or 0 */
     SCRIPT_RAISE,
