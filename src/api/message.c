@@ -54,6 +54,8 @@ static int result_no(enum nxl_operation kind)
     case NXL_OP_INSPECT:
     case NXL_OP_BREAK:
         return NXL_FREE;
+    case NXL_OP_HOLD:
+        break;
     }
     return NXL_E_INVALID;
 }
@@ -108,7 +110,7 @@ void message_fault(struct nxl_lock *lock, const struct server *server,
 }
 
 /* Nothing was heard at all: say how far it got. */
-static void add_silence(struct text *t, const struct server *s)
+void message_add_silence(struct text *t, const struct server *s)
 {
     if (s->state == SERVER_UP)
         text_add(t, "no answer in time");
@@ -126,7 +128,7 @@ static void message_silence(struct nxl_lock *lock)
     const struct server *s = &lock->client->servers[0];
     text_add(&lock->message, s->endpoint.name.data);
     text_add(&lock->message, ": ");
-    add_silence(&lock->message, s);
+    message_add_silence(&lock->message, s);
 }
 
 void message_note(
@@ -202,7 +204,7 @@ static enum fault trouble(
     if (n->kind == NOTE_FAULT)
         text_add(words, n->words);
     else if (fault != FAULT_NONE)
-        add_silence(words, s);
+        message_add_silence(words, s);
     return fault;
 }
 

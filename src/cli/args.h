@@ -13,15 +13,25 @@
 
 #include "cli/name.h"
 
-enum command { CMD_RUN, CMD_ACQUIRE, CMD_RENEW, CMD_RELEASE, CMD_STATUS };
+enum command {
+    CMD_RUN,
+    CMD_ACQUIRE,
+    CMD_RENEW,
+    CMD_RELEASE,
+    CMD_STATUS,
+    CMD_WAIT,
+    CMD_LIST,
+    CMD_UNLOCK,
+    CMD_DOCTOR
+};
 
 struct args {
     enum command command;
     const char *word;       /* the command as it was written */
-    const char *name;       /* of the lock */
+    const char *name;       /* of the lock; list: GLOB. list, doctor: or NULL */
     char shown[NAME_SHOWN]; /* in messages */
     char pasted[NAME_PASTED]; /* in commands that are proposed */
-    const char *token;      /* renew and release */
+    const char *token;      /* renew, release and unlock */
     char **child;           /* run: the words after "--", ends with NULL */
     const char *script;     /* -c, or NULL */
     char *shell[4];         /* then what child points to */
@@ -33,6 +43,7 @@ struct args {
     const char *ttl;        /* as it was written, or NULL */
     int busy_code;
     bool once, waits;       /* -n and -w were given */
+    bool force, yes;        /* unlock */
     bool verbose;
     bool json;
     bool help;

@@ -117,10 +117,12 @@ unsigned exchange_encode(
         x->connection = ladder->connection;
         choose_rung(x);
     }
-    if (rights_doubted(x))
+    if (x->verb->kind == VERB_ASK)
+        x->rung = &asked_rung;
+    else if (rights_doubted(x))
         x->rung = &rights_rung;
     else if (x->verb->kind == VERB_RAISE ||
-        (acquire && x->verb->counter.len > 0))
+             (acquire && x->verb->counter.len > 0))
         x->rung = &fenced_rung;
     else if (acquire && x->closer)
         x->rung = &takeover_rung;

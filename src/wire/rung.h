@@ -80,7 +80,7 @@ struct watched {
 unsigned watched_encode(struct exchange *x, struct buf *out);
 enum exchange_next watched_reply(
     struct exchange *x, const struct reply *reply);
-extern const struct watched watched_token; /* EXTEND, RELEASE */
+extern const struct watched watched_token; /* EXTEND, RELEASE, KEEP */
 
 /* stamped.c: SETNX of a time, and on what stands there the same; with
  * rung.bare not under WATCH */
@@ -95,6 +95,9 @@ extern const struct rung rights_rung;
 
 /* fenced.c: an acquire that draws a number, verb.counter */
 extern const struct rung fenced_rung;
+
+/* asked.c: a command of the caller's own that only reads */
+extern const struct rung asked_rung;
 
 /* takeover.c: after an acquire has met a key without an end */
 extern const struct rung takeover_rung;

@@ -21,6 +21,7 @@ bool worker_held(const struct world *w, const struct worker *k)
 
 static void rest(struct world *w, struct worker *k)
 {
+    keep_end(w, k);
     k->operation = DOING_NOTHING;
     k->life_state = LIFE_IDLE;
     k->holding = false;
@@ -37,6 +38,8 @@ static void hold_on(struct world *w, struct worker *k)
     uint64_t pause = k->extends_left > 0 ? ttl / 3 : roll(w, ttl / 2);
     if (chance(w, 3))
         pause += ttl; /* it oversleeps */
+    if (k->keep.on)
+        pause += roll(w, 4 * ttl);
     sleep_until(w, k, w->now + 1 + pause);
 }
 
@@ -58,6 +61,8 @@ static void told_acquired(struct world *w, struct worker *k)
     k->holding = true;
     k->extends_left = chance(w, 30) ? (unsigned)roll(w, 4) : 0;
     checker_granted(w, k);
+    if (!w->stopping && chance(w, 30))
+        keep_begin(w, k);
     if (w->faults.allowed & 1u << TROUBLE_PAUSE && chance(w, 2))
         k->process->paused_until = w->now + roll(w, 2 * ms_to_ns(k->ttl_ms));
     hold_on(w, k);
@@ -108,7 +113,7 @@ void life_completed(struct world *w, struct worker *k)
 
 /* ------------------------------------------------------------------ acting */
 
-static void begin(struct world *w, struct worker *k)
+static void begin_drawn(struct world *w, struct worker *k)
 {
     static const uint64_t waits[] = {0, 50 * MS, 500 * MS, 3000 * MS, NEVER};
     uint64_t wait = waits[roll(w, 5)];
@@ -125,6 +130,18 @@ static void begin(struct world *w, struct worker *k)
     worker_acquire(w, k, (unsigned)roll(w, w->setting.names), wait);
 }
 
+static void begin(struct world *w, struct worker *k)
+{
+    uint64_t id = EVENT_BEGIN(k->process->index, k->index,
+        w->begins[k->process->index][k->index]++);
+    if (!event_happens(w, id)) {
+        rest(w, k);
+        return;
+    }
+    begin_drawn(w, k);
+    event_over(w);
+}
+
 /* Another process goes on with the lock, this one forgets it. */
 static bool hand_token(struct world *w, struct worker *k)
 {
@@ -133,6 +150,7 @@ static bool hand_token(struct world *w, struct worker *k)
     if (p == k->process || !p->alive || heir->life_state != LIFE_IDLE ||
         w->now < p->paused_until)
         return false;
+    keep_end(w, k);
     note(w, "c%llu.%llu hands t%llu to c%llu.%llu", NULL, k->process->index,
         k->index, k->token, p->index, heir->index);
     uint64_t token = k->token;
