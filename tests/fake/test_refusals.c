@@ -323,8 +323,9 @@ static void a_refused_release_is_owed(void **state)
         struct script s = {0};
         add(&s, SHAKE GRANT DROP_T "SEND -%s\\r\\n\n", refusal->error);
         add_ways(&s, 'r', refusal);
-        add(&s, "%s" UNDO_T ONE WORKS,
-            goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
+        add(&s, "%s" UNDO_T ONE "%s" WORKS,
+            goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "",
+            is_climbed(refusal) ? RIGHTS("$z") : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
         check_refused(&r, refusal, result_of_change(refusal),
