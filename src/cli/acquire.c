@@ -15,6 +15,7 @@
 #include "cli/label.h"
 #include "cli/report.h"
 
+#define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
 /* A wait shorter than that is not worth a word. */
@@ -22,10 +23,13 @@
 /* Enough to ask twice. */
 #define TAKE_OVER_MS 2000
 #define LOOK_AGAIN (10 * NS_PER_S)
+/* Between two attempts of several servers. */
+#define PAUSE (NS_PER_S / 10)
 
 /* A wait, and a second handle that asks meanwhile what it is for. */
 struct wait {
     struct session *session;
+    uint64_t since;
     nxl_lock *looker; /* NULL: it has not looked yet */
     uint64_t look_at; /* NEVER: it is looking */
     bool told_fault;  /* that the server cannot be asked */
@@ -158,22 +162,82 @@ static bool is_over(struct session *session)
            holder_is_over(&holder);
 }
 
+static int attempt(struct wait *wait, int64_t wait_ms)
+{
+    int rc = nxl_lock_acquire_start(wait->session->lock, wait_ms);
+
+    return rc == NXL_PENDING ? wait_for_it(wait) : rc;
+}
+
+/* What is left of the wait. */
+static int64_t left_of(const struct wait *wait)
+{
+    int64_t wait_ms = wait->session->args->wait_ms;
+
+    if (wait_ms <= 0)
+        return wait_ms;
+    int64_t gone = (int64_t)((nxl_now_ns() - wait->since) / NS_PER_MS);
+    return gone < wait_ms ? wait_ms - gone : 0;
+}
+
+/* Several servers, and the number did not reach a majority of them: that ends
+ * an attempt, but not the wait. */
+static bool goes_on(const struct wait *wait, int rc)
+{
+    const struct session *session = wait->session;
+
+    return session->fenced && (rc == NXL_UNKNOWN || rc == NXL_LOST) &&
+           session->caught == 0 && wait->code == 0 &&
+           nxl_client_servers(session->client) > 1 && left_of(wait) != 0;
+}
+
+/* Without a number, if the server cannot draw one and none is insisted on. */
+static int without_fence(struct wait *wait, int rc)
+{
+    struct session *session = wait->session;
+    char why[512];
+
+    snprintf(why, sizeof(why), "%s", nxl_lock_errmsg(session->lock));
+    int made = session_drop_fence(session);
+    if (made != NXL_OK)
+        return rc;
+    rc = attempt(wait, left_of(wait));
+    if (rc == NXL_OK && session->args->verbose)
+        say("'%s' has no fencing number: %s", session->args->shown, why);
+    return rc;
+}
+
 static int try_for(struct session *session, struct wait *wait)
 {
-    int rc = nxl_lock_acquire_start(session->lock, session->args->wait_ms);
+    int rc = attempt(wait, session->args->wait_ms);
 
-    if (rc == NXL_PENDING)
-        rc = wait_for_it(wait);
+    while (goes_on(wait, rc)) {
+        uint64_t end = nxl_now_ns() + PAUSE;
+        while (session->caught == 0 && nxl_now_ns() < end) {
+            (void)session_turn(session, end);
+            session_cancel_on_signal(session);
+        }
+        rc = attempt(wait, left_of(wait));
+    }
+    if (session->fenced && session->args->run.fence == FENCE_IF_CAN &&
+        (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
+        rc = without_fence(wait, rc);
     if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_over(session))
         return rc;
-    rc = nxl_lock_acquire_start(session->lock, TAKE_OVER_MS);
-    return rc == NXL_PENDING ? wait_for_it(wait) : rc;
+    return attempt(wait, TAKE_OVER_MS);
+}
+
+/* Nobody could say yes or no, but somebody may in a while. */
+static bool is_down(int rc)
+{
+    return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
 }
 
 bool acquire_for(struct session *session, int *code)
 {
-    struct wait wait = {.session = session,
-        .look_at = nxl_now_ns() + LOOK_AFTER};
+    uint64_t now = nxl_now_ns();
+    struct wait wait = {
+        .session = session, .since = now, .look_at = now + LOOK_AFTER};
     int rc = try_for(session, &wait);
 
     nxl_lock_free(wait.looker);
@@ -191,6 +255,7 @@ bool acquire_for(struct session *session, int *code)
         *code = EXIT_UNAVAILABLE;
     } else {
         session_complain(session, "acquire", rc);
+        session->down = is_down(rc);
         *code = exit_code_for(rc, session->args->busy_code);
     }
     return false;
