@@ -68,6 +68,19 @@ static int held_around(const struct session *session)
     return EXIT_USAGE;
 }
 
+/* The time of a dead program: who draws a number does not take it over, so it
+ * is removed, if it still stands. */
+static bool clears(const struct session *session, const nxl_holder *holder)
+{
+    return session->fenced && holder_is_over(holder);
+}
+
+static void clear(struct wait *wait, const nxl_holder *holder)
+{
+    if (nxl_lock_break_start(wait->looker, holder) == NXL_PENDING)
+        wait->look_at = NEVER;
+}
+
 /* What the looker found. */
 static void looked(struct wait *wait, int result)
 {
@@ -82,6 +95,8 @@ static void looked(struct wait *wait, int result)
         wait->code = in_other_use(session, wait->looker);
     } else if (result == NXL_OK && is_around(session, &holder)) {
         wait->code = held_around(session);
+    } else if (result == NXL_OK && clears(session, &holder)) {
+        clear(wait, &holder);
     } else if (result == NXL_OK) {
         if (!wait->told_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
@@ -123,7 +138,10 @@ static int wait_for_it(struct wait *wait)
         while (nxl_client_next_event(session->client, &event)) {
             if (event.lock == session->lock)
                 return event.result;
-            looked(wait, event.result);
+            if (event.operation == NXL_OP_BREAK)
+                wait->look_at = nxl_now_ns() + LOOK_AGAIN;
+            else
+                looked(wait, event.result);
         }
         if (wait->look_at <= nxl_now_ns())
             look(wait);
@@ -158,8 +176,12 @@ static bool is_over(struct session *session)
 {
     nxl_holder holder;
 
-    return holder_ask(session, &holder) == NXL_OK && session->caught == 0 &&
-           holder_is_over(&holder);
+    if (holder_ask(session, &holder) != NXL_OK || session->caught != 0 ||
+        !holder_is_over(&holder))
+        return false;
+    return !clears(session, &holder) ||
+           session_finish(session,
+               nxl_lock_break_start(session->lock, &holder)) == NXL_OK;
 }
 
 static int attempt(struct wait *wait, int64_t wait_ms)
@@ -222,7 +244,8 @@ static int try_for(struct session *session, struct wait *wait)
     if (session->fenced && session->args->run.fence == FENCE_IF_CAN &&
         (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
         rc = without_fence(wait, rc);
-    if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_over(session))
+    bool looks = session->args->wait_ms == 0 || session->fenced;
+    if (rc != NXL_BUSY || !looks || !is_over(session))
         return rc;
     return attempt(wait, TAKE_OVER_MS);
 }

@@ -148,9 +148,11 @@ int child_news(struct child *child, int *number)
     *number = 0;
     if (child->gone || child->taken_over)
         return 0;
+    /* ECONNRESET, told once: the guard ended with orders unread. What it had
+     * sent before is still to come. */
     do
         got = recv(child->line, &note, sizeof(note), MSG_DONTWAIT);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got == (ssize_t)sizeof(note)) {
         took_note(child, &note);
         *number = note.number;

@@ -238,10 +238,10 @@ static void take_orders(struct guard *guard)
             recv(guard->plan->line, &note, sizeof(note), MSG_DONTWAIT);
         if (got == (ssize_t)sizeof(note))
             obey(guard, &note);
-        else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-            guard->alone = true;
-        else if (errno == EAGAIN)
+        else if (got < 0 && errno == EAGAIN)
             return;
+        else if (got >= 0 || (errno != EINTR && errno != ECONNRESET))
+            guard->alone = true;
     }
     /* Nobody renews the lease any more, nor waits for the command. */
     stop(guard, REASON_ALONE);

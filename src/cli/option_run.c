@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: an option that weakens the lock says so in its row.
+ * Keeps: no value is guessed, and one that would do nothing is refused. What
+ * harm an option does stands in the help's text.
  */
 #include "cli/option_run.h"
 
@@ -142,22 +143,22 @@ static int set_no_fence(
 static const struct option rows[] = {
     {0, "at-least", "DUR", "NAME stays locked that long from the start", RUN,
         set_at_least},
-    {0, "at-most", "DUR", "stop CMD then; exit code 124", RUN, set_at_most},
-    {0, "grace", "DUR", "from TERM to KILL (a sixth of --ttl, 5s at most)",
-        RUN, set_grace},
-    {0, "every", "DUR", "one run in that time, on whatever machine; else 75",
-        RUN, set_every},
-    {0, "retry-failed", NULL, "a run of --every that failed does not count",
+    {0, "at-most", "DUR", "stop CMD after that time; exit code 124", RUN,
+        set_at_most},
+    {0, "grace", "DUR", "from TERM to KILL (ttl/6, at most 5s)", RUN,
+        set_grace},
+    {0, "every", "DUR", "one run in that time, on whatever machine", RUN,
+        set_every},
+    {0, "retry-failed", NULL, "a run of --every that fails does not count",
         RUN, set_retry_failed},
-    {0, "on-lost", "WHAT", "kill (default), a signal instead of TERM, or warn:"
-        " HARM, CMD works on without the lock", RUN, set_on_lost},
-    {0, "on-down", "WHAT", "no server at the start: fail (default), skip, or "
-        "run: HARM, without the lock", RUN, set_on_down},
-    {0, "leave-descendants", NULL, "what CMD leaves behind is not stopped; "
-        "HARM: it works on without the lock", RUN, set_leave},
-    {0, "fence", NULL, "no run without a fencing number", RUN, set_fence},
-    {0, "no-fence", NULL, "draw none; HARM: NXLOCK_FENCE is not there, and a "
-        "number of others may be stale", RUN, set_no_fence},
+    {0, "on-lost", "WHAT", "kill, a signal instead of TERM, or warn", RUN,
+        set_on_lost},
+    {0, "on-down", "WHAT", "no server at the start: fail, skip or run", RUN,
+        set_on_down},
+    {0, "leave-descendants", NULL, "let what CMD leaves behind run on", RUN,
+        set_leave},
+    {0, "fence", NULL, "do not run without a fencing number", RUN, set_fence},
+    {0, "no-fence", NULL, "draw no fencing number", RUN, set_no_fence},
 };
 
 const struct option *option_run_row(size_t i)

@@ -247,7 +247,7 @@ static bool may_start(struct run *run, int *code)
 static int not_started(int why)
 {
     say("cannot start a process: %s", strerror(why));
-    return EXIT_NO_PROCESS;
+    return why == EMFILE || why == ENFILE ? EXIT_INTERNAL : EXIT_NO_PROCESS;
 }
 
 /* Starts the command. False: it was not, and *code is the exit code. */

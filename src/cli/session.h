@@ -36,9 +36,9 @@ struct session {
 /* The URLs that args and the environment give. False: no memory. */
 bool session_urls(const struct args *args, struct url_list *list);
 
-/* Makes client and lock; label as nxl_lock_options, which has to stay. From here on the signals
- * that end a process by a person's or the system's wish are read from the
- * session, except those that the caller of this process ignores. 0, or an
+/* Makes client and lock; label as nxl_lock_options, which has to stay. From
+ * here on the signals that end a process by a person's or the system's wish
+ * are read from the session, except those that the caller ignores. 0, or an
  * exit code after saying why; session_close() is due in both cases. */
 int session_open(
     struct session *session, const struct args *args, const char *label);

@@ -101,7 +101,8 @@ int timing_settle(struct args *args)
     args->timeout_ms =
         larger(smaller(args->ttl_ms / 10, REQUEST_MAX_MS), REQUEST_MIN_MS);
     args->run.request_ms = given_ms > 0 ? given_ms : args->timeout_ms;
-    if (args->run.at_most_ms == 0 || args->run.at_least_ms <= args->run.at_most_ms)
+    if (args->run.at_most_ms == 0 ||
+        args->run.at_least_ms <= args->run.at_most_ms)
         return 0;
     say("--at-least, %lld ms, is more than --at-most, %lld ms; it has to be "
         "the other way round", (long long)args->run.at_least_ms,
