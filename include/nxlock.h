@@ -116,6 +116,7 @@ const char *nxl_version(void);
  * when). Many locks and many threads share one client; their commands share
  * one pipelined connection to each server. */
 typedef struct nxl_client nxl_client;
+typedef struct nxl_lock nxl_lock; /* see below */
 
 /* By which commands a name is locked. */
 enum nxl_scheme {
@@ -132,6 +133,27 @@ enum nxl_scheme {
 
 /* A function of the program's own: see the member warning below. */
 typedef void (*nxl_warning)(void *arg, const char *text);
+
+/* One step of what the library decided, for a log: see the member tracer. */
+enum nxl_trace_kind {
+    NXL_TRACE_ATTEMPT = 1, /* an acquire is tried with a token of its own */
+    NXL_TRACE_END = 2,     /* an operation is over; result tells */
+    NXL_TRACE_RENEWAL = 3, /* options.renew: tried; result tells */
+    NXL_TRACE_LOSS = 4     /* options.renew: lost; result is an enum nxl_loss */
+};
+
+typedef struct nxl_trace {
+    int kind;         /* enum nxl_trace_kind */
+    int operation;    /* END: enum nxl_operation, else 0 */
+    int result;       /* END, RENEWAL: enum nxl_result */
+    nxl_lock *lock;   /* whose it is */
+    void *user;       /* options.user of that lock */
+    uint64_t at_ns;   /* of nxl_now_ns() */
+    int64_t left_ms;  /* until the lock's deadline; 0: not held */
+    const char *text; /* for a person; "" when there is nothing to add. Valid
+                       * until the function returns. */
+} nxl_trace;
+typedef void (*nxl_tracer)(void *arg, const nxl_trace *trace);
 
 /* Zero in any member but size means its default. Start from
  * NXL_CLIENT_OPTIONS_INIT, or nxl_client_options_init() in C++; size 0 (an
@@ -187,12 +209,17 @@ typedef struct nxl_client_options {
      * that granted a lock, and a second client gets it while the first one
      * believes itself alone. */
     int64_t guard_restarts;
+    /* Told of each decision as it is made, on whatever thread makes it, with
+     * the client locked: it has to be quick and must not call this library.
+     * NULL (the default): costs nothing. */
+    nxl_tracer tracer;
+    void *tracer_arg;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
                                   0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, \
-                                  NULL, 0 }
+                                  NULL, 0, NULL, NULL }
 /* clang-format on */
 void nxl_client_options_init(nxl_client_options *options);
 
@@ -262,6 +289,36 @@ size_t nxl_client_servers(const nxl_client *client);
 size_t nxl_client_describe_server(
     nxl_client *client, size_t server, char *text, size_t size);
 
+/* What a client has done so far. */
+typedef struct nxl_stats {
+    uint64_t attempts;  /* to acquire, each with a token of its own */
+    uint64_t grants;    /* acquires that ended with NXL_OK */
+    uint64_t busy;      /* ... with NXL_BUSY */
+    uint64_t unknowns;  /* acquires, extends, releases: NXL_UNKNOWN */
+    uint64_t waits;     /* acquires that took more than one attempt */
+    uint64_t wait_ns;   /* all acquires took, together */
+    uint64_t releases;  /* that ended with NXL_OK */
+    uint64_t hold_ns;   /* locks were held, together; counted at the end */
+    uint64_t renewals;  /* options.renew: that succeeded */
+    uint64_t renewal_failures; /* ... that did not, and were tried again */
+    uint64_t least_slack_ms; /* the least that was left of a lease when it was
+                              * renewed; 0 before the first renewal */
+    uint64_t losses;    /* options.renew: locks lost */
+    uint64_t cleaned;   /* tokens that nobody wanted, and that were removed */
+    uint64_t connections; /* made; above the servers' number: reconnects */
+} nxl_stats;
+
+/* Copies them; size is sizeof(nxl_stats) as the caller was compiled (more
+ * members may come at the end). No I/O; any thread may ask. NXL_OK,
+ * NXL_E_INVALID, NXL_E_FORKED. */
+int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size);
+
+/* Ends every acquire that waits, in any thread, with NXL_CANCELLED; when none
+ * does, the next one that is begun. May be called in a signal handler: so a
+ * program that is told to stop gets out of nxl_lock_acquire(). Does not
+ * block. Nothing in a fork()ed child, or when client is NULL. */
+void nxl_client_interrupt(nxl_client *client);
+
 /* A parameter a URL may carry after '?'. */
 typedef struct nxl_url_param {
     const char *name;  /* "timeout_ms" */
@@ -276,7 +333,6 @@ const nxl_url_param *nxl_url_params(size_t *count);
  *
  * A lock is one contender for one name. It serves any number of acquire and
  * release cycles, and allocates nothing in them unless an answer is lost. */
-typedef struct nxl_lock nxl_lock;
 
 /* Zero in any member but size means its default (see client options). */
 typedef struct nxl_lock_options {
@@ -309,11 +365,30 @@ typedef struct nxl_lock_options {
      * program that locks this name has to draw one, or else the numbers do not
      * tell who came last; the command nxlock draws none. */
     int fence;
+    /* 1: the lease is kept alive until the lock is released: prolonged by
+     * ttl_ms each third of it, and again soon when that fails. Loop door: by
+     * pollfds and process. Blocking door: by one thread for the client, which
+     * blocks all signals; it is started with the first such lock and ends
+     * within 250 ms of the last one's release. If it cannot be kept, the lock
+     * is lost before its deadline: see nxl_lock_loss(). A process that hangs
+     * holds on as well: see max_hold_ms. Default 0: as long as ttl_ms, or
+     * nxl_lock_extend(), says. */
+    int renew;
+    /* The name stays taken that long from the grant on, even if the lock is
+     * released before (then its key stays for the rest of it) or its holder
+     * dies: a lease is that long at first. For jobs that are started on
+     * several machines by clocks that differ by less. At most max_ttl_ms;
+     * default 0. Where keys hold times (NXL_SCHEME_TIMESTAMP, servers before
+     * 2.6) a release leaves them to the end of the lease. */
+    int64_t min_hold_ms;
+    /* Of a lock with renew: its lease is not prolonged beyond that time from
+     * the grant on, and then lost. At least ttl_ms. Default 0: no limit. */
+    int64_t max_hold_ms;
 } nxl_lock_options;
 
 /* clang-format off */
 #define NXL_LOCK_OPTIONS_INIT { sizeof(nxl_lock_options), \
-                                0, NULL, 0, NULL, 0, 0, 0 }
+                                0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 void nxl_lock_options_init(nxl_lock_options *options);
 
@@ -401,6 +476,28 @@ bool nxl_lock_held(const nxl_lock *lock);
 
 /* Milliseconds until the deadline, rounded down; 0 when not held. */
 int64_t nxl_lock_remaining_ms(const nxl_lock *lock);
+
+/* How a lock with options.renew was lost. */
+enum nxl_loss {
+    NXL_LOSS_NONE = 0, /* it was not, or does not renew */
+    /* Its time was over here before it was prolonged: the process was stopped
+     * or its loop did not come in time, or max_hold_ms is over. */
+    NXL_LOSS_EXPIRED = 1,
+    /* The key is gone before its time: nxlock unlock --force, DEL, FLUSHALL,
+     * an eviction, a failover, a restart without data. */
+    NXL_LOSS_REMOVED = 2,
+    /* Another value stands there: after a removal somebody else has it. */
+    NXL_LOSS_TAKEN = 3,
+    /* It could not be prolonged: servers did not answer, or refused. */
+    NXL_LOSS_UNREACHABLE = 4
+};
+
+/* Was the present or last hold of a lock with options.renew lost, and how? An
+ * enum nxl_loss; and into text (NULL: not wanted), zero-ended and cut to size,
+ * why, for a person. Forgotten with the next grant. nxl_lock_held() is false
+ * before this tells of it; an event NXL_OP_HOLD does, too. No I/O; any thread
+ * may ask. */
+int nxl_lock_loss(const nxl_lock *lock, char *text, size_t size);
 
 /* The deadline in ns of nxl_now_ns(); 0 when not held. It was computed from
  * before the request was sent, with the drift allowance taken off. */
@@ -500,9 +597,9 @@ int nxl_lock_holder_at(const nxl_lock *lock, size_t server,
  *             ... event.lock, event.operation, event.result ...
  *     }
  *
- * A client serves one door: the first _start, pollfds, fd, process or
- * next_event makes it a loop client, the first blocking operation a blocking
- * one; afterwards calls of the other door return NXL_E_INVALID (0, false).
+ * A client serves one door: the first _start, pollfds, fd or process makes it
+ * a loop client, the first blocking operation a blocking one; afterwards calls
+ * of the other door return NXL_E_INVALID (0).
  *
  * Every _start sends nothing by itself and does not block: the commands
  * leave, many in one write, in the next pollfds or process. NXL_PENDING: one
@@ -545,7 +642,12 @@ enum nxl_operation {
     NXL_OP_RELEASE = 3,
     NXL_OP_ADOPT = 4,
     NXL_OP_INSPECT = 5,
-    NXL_OP_BREAK = 6
+    NXL_OP_BREAK = 6,
+    /* No operation: a lock with options.renew was lost; nxl_lock_loss() says
+     * how. Its result is NXL_LOST. It comes once, before the deadline that the
+     * lock had, unless this process itself was stopped or late. None comes
+     * after the lock was released or acquired anew. */
+    NXL_OP_HOLD = 7
 };
 
 typedef struct nxl_event {
@@ -556,8 +658,15 @@ typedef struct nxl_event {
 } nxl_event;
 
 /* Takes the next event; false when there is none. A grant that went stale
- * while it waited here arrives as NXL_LOST and is released. */
+ * while it waited here arrives as NXL_LOST and is released. Of a client of the
+ * blocking door it gives the losses (NXL_OP_HOLD), in any thread. */
 bool nxl_client_next_event(nxl_client *client, nxl_event *event);
+
+/* A descriptor that is readable while the loss of a lock (NXL_OP_HOLD) waits
+ * in nxl_client_next_event(): for programs that block elsewhere, with either
+ * door; only wait for it, do not read it. It stays the same and is the
+ * client's. -1: the system gave none, or client is NULL or forked. */
+int nxl_client_loss_fd(nxl_client *client);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

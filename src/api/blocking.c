@@ -9,16 +9,23 @@
  * to lead; the mutex is free while the leader sleeps.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "api/engine.h"
+#include "api/keeper.h"
+#include "api/lease.h"
 #include "api/lock.h"
 #include "api/operation.h"
+#include "api/reading.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 
-/* One turn of the leader: sleep until something happens, then act on it.
- * Returns the time of that. */
-static uint64_t lead(struct nxl_client *client, uint64_t now)
+void reading_take(struct nxl_client *client)
+{
+    client->led = true;
+}
+
+uint64_t reading_turn(struct nxl_client *client, uint64_t now)
 {
     struct engine_events events;
     uint64_t until = engine_deadline(client);
@@ -33,12 +40,14 @@ static uint64_t lead(struct nxl_client *client, uint64_t now)
     return now;
 }
 
-static void hand_on(struct nxl_client *client)
+void reading_hand_on(struct nxl_client *client)
 {
     client->led = false;
     struct list *node = list_pop(&client->followers);
-    if (!node)
+    if (!node) {
+        keeper_lead(client);
         return;
+    }
     struct operation *op = list_entry(node, struct operation, node);
     client->led = true; /* it leads from now on, though it still sleeps */
     op->asleep = false;
@@ -68,14 +77,14 @@ static void wait_for(
         pthread_mutex_lock(&client->mutex);
         now = clock_now();
     } else if (op->running) {
-        client->led = true;
+        reading_take(client);
     } else {
         pthread_mutex_unlock(&client->mutex);
         return;
     }
     while (op->running)
-        now = lead(client, now);
-    hand_on(client);
+        now = reading_turn(client, now);
+    reading_hand_on(client);
     pthread_mutex_unlock(&client->mutex);
 }
 
@@ -90,6 +99,25 @@ static int finish(struct nxl_client *client, struct operation *op)
     engine_hurry(client);
     pthread_mutex_unlock(&client->mutex);
     return op->result;
+}
+
+/* What was just granted is to be kept alive by somebody. */
+static int keep(struct nxl_lock *lock)
+{
+    struct nxl_client *client = lock->client;
+    pthread_mutex_lock(&client->mutex);
+    bool kept = keeper_start(client);
+    if (!kept) {
+        uint64_t now = clock_now();
+        lock_let_go(lock, now);
+        text_clear(&lock->message);
+        text_addf(&lock->message, "no thread to renew with: %s; it has been "
+                                  "released", strerror(errno));
+        engine_push(client, now);
+        engine_hurry(client);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return kept ? NXL_OK : NXL_E_SYSTEM;
 }
 
 static int block(struct nxl_lock *lock, const struct call *call)
@@ -110,6 +138,8 @@ static int block(struct nxl_lock *lock, const struct call *call)
         engine_push(client, now);
         wait_for(client, &lock->operation, now);
         rc = finish(client, &lock->operation);
+        if (lock->hold && rc == NXL_OK && nxl_lock_held(lock))
+            rc = keep(lock);
     } else {
         pthread_mutex_unlock(&client->mutex);
     }

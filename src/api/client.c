@@ -10,6 +10,9 @@
 
 #include "api/endpoints.h"
 #include "api/engine.h"
+#include "api/hold.h"
+#include "api/keeper.h"
+#include "api/lease.h"
 #include "api/lock.h"
 #include "api/message.h"
 #include "api/operation.h"
@@ -45,7 +48,12 @@ static void close_descriptors(struct nxl_client *client)
         close(client->watch.fd);
     if (client->timer_fd >= 0)
         close(client->timer_fd);
+    if (client->keeper.fd >= 0)
+        close(client->keeper.fd);
+    if (client->loss_fd >= 0)
+        close(client->loss_fd);
     client->wake_fd = client->watch.fd = client->timer_fd = -1;
+    client->keeper.fd = client->loss_fd = -1;
 }
 
 /* Of what has been built so far. */
@@ -56,6 +64,7 @@ static void destroy(struct nxl_client *client)
     free(client->servers);
     client->server_count = 0;
     timers_free(&client->timers);
+    timers_free(&client->holds);
     free((char *)client->prefix.data);
     close_descriptors(client);
     entropy_free(client->entropy);
@@ -150,12 +159,19 @@ static int make(nxl_client **out, struct endpoints *endpoints,
     pthread_mutex_init(&client->mutex, NULL);
     client->refs = 1;
     client->wake_fd = client->watch.fd = client->timer_fd = -1;
+    client->loss_fd = -1;
+    keeper_init(&client->keeper);
+    list_init(&client->losses);
     list_init(&client->locks);
     list_init(&client->events);
     list_init(&client->followers);
     if (GIVEN(options, warning_arg)) {
         client->warning = options->warning;
         client->warning_arg = options->warning_arg;
+    }
+    if (GIVEN(options, tracer_arg)) {
+        client->tracer = options->tracer;
+        client->tracer_arg = options->tracer_arg;
     }
     int rc = build(client, endpoints,
         GIVEN(options, prefix) ? options->prefix : NULL, error);
@@ -247,13 +263,15 @@ void nxl_client_free(nxl_client *client)
         return;
     }
     client_lock(client);
+    keeper_stop(client); /* nobody but this thread reads from now on */
     uint64_t now = clock_now();
     for (struct list *node = client->locks.next; node != &client->locks;
          node = node->next) {
         struct nxl_lock *lock = list_entry(node, struct nxl_lock, node);
         operation_discard(&lock->operation, now);
         if (lock->holding)
-            lock_let_go(lock, now);
+            lock_part(lock, now);
+        hold_end(lock, now);
     }
     settle(client);
     for (unsigned i = 0; i < client->server_count; i++) {

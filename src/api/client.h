@@ -39,6 +39,8 @@ struct operation {
     struct timer timer;
     struct list node; /* loop door: events. blocking door: followers */
     int result;       /* once it is not running */
+    uint64_t started_at;
+    unsigned attempts; /* ACQUIRE: tokens drawn */
     /* ACQUIRE with a fencing number: what each server gave for the present
      * token; and the second part, once it runs. */
     uint64_t drawn[MAX_SERVERS];
@@ -55,6 +57,15 @@ struct voter {
     unsigned judged;    /* the connection that was */
     uint64_t judged_at; /* or looked at again */
     unsigned twin;      /* STANDING_TWIN: the same server's number */
+};
+
+/* The thread that renews; see keeper.h. */
+struct keeper {
+    pthread_t thread;
+    bool running, joinable, stop;
+    int fd;                /* a timer; -1: none was needed yet */
+    uint64_t armed;        /* what it is set to */
+    uint64_t needed_until; /* when nothing is kept */
 };
 
 struct nxl_client {
@@ -78,6 +89,15 @@ struct nxl_client {
     struct timers timers;
     struct list locks;
     struct list events;    /* loop door: operations that are over */
+    struct timers holds;   /* of locks that are kept alive; see hold.h */
+    struct list losses;    /* of these, not told yet */
+    int loss_fd;           /* readable while there are some; -1: not made */
+    size_t kept, renewing; /* how many are; answers that are due */
+    struct keeper keeper;
+    struct nxl_stats stats;
+    nxl_tracer tracer; /* NULL: nobody listens */
+    void *tracer_arg;
+    _Atomic bool interrupted; /* by nxl_client_interrupt() */
     struct list followers; /* blocking door: operations that sleep */
     bool led;              /* a thread is the reader */
     bool waiting;          /* and sleeps */
@@ -119,6 +139,12 @@ struct nxl_lock {
     char *key;
     char *counter; /* the key fencing numbers are drawn from; NULL: none are */
     _Atomic uint64_t fence; /* the last one. Read without the mutex. */
+
+    uint32_t min_hold_ms;
+    uint64_t max_hold_ns; /* NEVER: as long as it is wanted */
+    uint64_t granted_at;
+    struct hold *hold;    /* it is kept alive; NULL: it is not */
+    struct hold *serves;  /* this is the agent of one that is; NULL */
 
     bool holding; /* granted and not yet released or found lost */
     _Atomic uint64_t deadline; /* ns; 0: not held. Read without the mutex. */

@@ -10,13 +10,15 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "api/hold.h"
 #include "api/operation.h"
 #include "api/voters.h"
 #include "base/deadline.h"
 
 uint64_t engine_deadline(const struct nxl_client *client)
 {
-    uint64_t at = timers_next(&client->timers);
+    uint64_t at =
+        earlier(timers_next(&client->timers), timers_next(&client->holds));
     for (unsigned i = 0; i < client->server_count; i++)
         at = earlier(at, server_deadline(&client->servers[i]));
     return at;
@@ -73,6 +75,34 @@ static void take_event(
     }
 }
 
+static void take_timers(struct nxl_client *client, uint64_t now)
+{
+    struct timer *timer;
+    while ((timer = timers_due(&client->timers, now)))
+        operation_tick(list_entry(timer, struct operation, timer), now);
+    while ((timer = timers_due(&client->holds, now)))
+        hold_tick(list_entry(timer, struct hold, timer), now);
+}
+
+/* nxl_client_interrupt(): what waits for a lock, or else what waits next. */
+static void take_interrupt(struct nxl_client *client, uint64_t now)
+{
+    bool any = false;
+    if (!atomic_load_explicit(&client->interrupted, memory_order_relaxed))
+        return;
+    for (struct list *node = client->locks.next; node != &client->locks;
+         node = node->next) {
+        struct operation *op =
+            &list_entry(node, struct nxl_lock, node)->operation;
+        if (!op->running || op->kind != NXL_OP_ACQUIRE)
+            continue;
+        operation_cancel(op, now);
+        any = true;
+    }
+    if (any)
+        atomic_store(&client->interrupted, false);
+}
+
 void engine_process(struct nxl_client *client,
     const struct engine_events *events, uint64_t now)
 {
@@ -84,9 +114,8 @@ void engine_process(struct nxl_client *client,
         server_tick(&client->servers[i], now);
         take_completions(client, i, now);
     }
-    struct timer *timer;
-    while ((timer = timers_due(&client->timers, now)))
-        operation_tick(list_entry(timer, struct operation, timer), now);
+    take_timers(client, now);
+    take_interrupt(client, now);
     engine_push(client, now);
     /* A send that failed has completed requests; what they start anew goes
      * with the next turn, which their timers bring. */
@@ -108,11 +137,14 @@ void engine_hurry(struct nxl_client *client)
         engine_wake(client);
 }
 
-void engine_completed(struct nxl_client *client, struct operation *op)
+void engine_completed(
+    struct nxl_client *client, struct operation *op, uint64_t now)
 {
     timer_stop(&client->timers, &op->timer);
     op->running = false;
-    if (client->door == DOOR_LOOP) {
+    if (lock_of(op)->serves) {
+        hold_answered(lock_of(op)->serves, now);
+    } else if (client->door == DOOR_LOOP) {
         list_append(&client->events, &op->node);
     } else if (op->asleep) {
         op->asleep = false;

@@ -40,7 +40,9 @@ void engine_wake(struct nxl_client *client);
  * it, a thread that leads or a loop that waits for the one descriptor. */
 void engine_hurry(struct nxl_client *client);
 
-/* An operation is over: its waiting thread or the event queue is told. */
-void engine_completed(struct nxl_client *client, struct operation *op);
+/* An operation is over: its waiting thread, the event queue or the hold that
+ * it renews is told. */
+void engine_completed(
+    struct nxl_client *client, struct operation *op, uint64_t now);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "api/fencing.h"
 
+#include "api/lease.h"
 #include "api/operation.h"
 #include "base/deadline.h"
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 #include "api/engine.h"
+#include "api/hold.h"
+#include "api/lease.h"
 #include "api/message.h"
 #include "api/operation.h"
 #include "api/options.h"
@@ -59,6 +61,11 @@ static int call_acquire(struct nxl_lock *lock, int64_t wait_ms, uint64_t now)
             (long long)wait_ms);
     if (still_held(lock, now))
         return NXL_E_INVALID;
+    if (atomic_exchange(&lock->client->interrupted, false)) {
+        text_clear(&lock->message);
+        text_add(&lock->message, "nxl_client_interrupt() was called before");
+        return NXL_CANCELLED;
+    }
     operation_acquire(lock,
         wait_ms == NXL_FOREVER ? NEVER : ms_to_ns((uint64_t)wait_ms), now);
     return NXL_PENDING;
@@ -71,13 +78,14 @@ static int call_extend(struct nxl_lock *lock, int64_t ttl_ms, uint64_t now)
     if (!options_ttl(lock->client, ttl_ms, &lock->message))
         return NXL_E_INVALID;
     if (now >= atomic_load(&lock->deadline) && guarded(GUARD_LAPSED)) {
-        atomic_store(&lock->deadline, 0);
+        lease_forget(lock, now);
         text_clear(&lock->message);
         text_add(&lock->message, "the lease had run out before it was to be "
                                  "prolonged");
         return NXL_LOST;
     }
-    operation_extend(lock, (uint32_t)ttl_ms, now);
+    operation_extend(lock, (uint32_t)ttl_ms,
+        deadline_after(now, lock->client->timeout_ns), now);
     return NXL_PENDING;
 }
 
@@ -134,6 +142,8 @@ int lock_call(struct nxl_lock *lock, const struct call *call, uint64_t now)
         return NXL_PENDING;
     case NXL_OP_BREAK:
         return call_break(lock, call->seen, now);
+    case NXL_OP_HOLD: /* nobody calls that */
+        break;
     }
     return NXL_E_INVALID;
 }
@@ -151,6 +161,19 @@ static void free_memory(struct nxl_lock *lock, unsigned servers)
     free(lock->counter);
     free(lock->key);
     free(lock);
+}
+
+/* A lock and its agent, if it has one. */
+static void unmake(struct nxl_lock *lock)
+{
+    struct nxl_client *client = lock->client;
+    struct nxl_lock *agent = hold_free(lock);
+    if (agent) {
+        timers_unreserve(&client->timers);
+        free_memory(agent, client->server_count);
+    }
+    timers_unreserve(&client->timers);
+    free_memory(lock, client->server_count);
 }
 
 /* The counter of a key has its hash tag, or the key as one. */
@@ -190,6 +213,8 @@ static struct nxl_lock *make(
     lock->ttl_ms = set->ttl_ms;
     lock->retry_first_ns = set->retry_first_ns;
     lock->retry_most_ns = set->retry_most_ns;
+    lock->min_hold_ms = set->min_hold_ms;
+    lock->max_hold_ns = set->max_hold_ns;
     lock->key = malloc(set->prefix.len + set->name.len);
     bool ok = lock->key != NULL;
     if (ok && set->label)
@@ -220,6 +245,27 @@ static struct nxl_lock *make(
     return NULL;
 }
 
+/* ... and the handle that renews it. */
+static struct nxl_lock *make_kept(
+    struct nxl_client *client, const struct lock_settings *set)
+{
+    struct lock_settings plain = *set;
+    struct nxl_lock *lock = make(client, set);
+    if (!lock || !set->renew)
+        return lock;
+    plain.label = NULL;
+    plain.fence = false;
+    struct nxl_lock *agent = make(client, &plain);
+    if (agent && hold_make(lock, agent))
+        return lock;
+    if (agent) {
+        timers_unreserve(&client->timers);
+        free_memory(agent, client->server_count);
+    }
+    unmake(lock);
+    return NULL;
+}
+
 int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     const nxl_lock_options *options)
 {
@@ -236,7 +282,7 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     if (client->closed) {
         message_invalid(&client->message, "the client has been freed");
     } else if (options_lock(client, name, options, &set)) {
-        *lock = make(client, &set);
+        *lock = make_kept(client, &set);
         rc = *lock ? NXL_OK : NXL_E_NOMEM;
         if (*lock) {
             list_append(&client->locks, &(*lock)->node);
@@ -262,14 +308,14 @@ void nxl_lock_free(nxl_lock *lock)
         uint64_t now = clock_now();
         operation_discard(&lock->operation, now);
         if (lock->holding)
-            lock_let_go(lock, now);
+            lock_part(lock, now);
+        hold_end(lock, now);
         engine_push(client, now);
         engine_hurry(client);
-        timers_unreserve(&client->timers);
     }
     list_remove(&lock->operation.node);
     list_remove(&lock->node);
-    free_memory(lock, client->server_count);
+    unmake(lock);
     client_unref(client); /* unlocks */
 }
 

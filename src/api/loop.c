@@ -4,11 +4,14 @@
  * Keeps: nothing here waits; every operation that was started gives exactly
  * one event.
  */
+#include <errno.h>
 #include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "api/engine.h"
+#include "api/hold.h"
+#include "api/lease.h"
 #include "api/lock.h"
 #include "api/message.h"
 #include "api/operation.h"
@@ -31,13 +34,18 @@ static int enter(struct nxl_client *client)
     return NXL_E_INVALID;
 }
 
+static bool has_events(const struct nxl_client *client)
+{
+    return !list_empty(&client->events) || !list_empty(&client->losses);
+}
+
 /* The timer makes the one descriptor readable when time-outs are due or
  * events wait. */
 static void set_timer(struct nxl_client *client)
 {
     if (client->timer_fd < 0)
         return;
-    uint64_t at = list_empty(&client->events) ? engine_deadline(client) : 0;
+    uint64_t at = has_events(client) ? 0 : engine_deadline(client);
     if (at == client->timer_at && at != 0)
         return;
     client->timer_at = at;
@@ -92,9 +100,9 @@ size_t nxl_client_pollfds(nxl_client *client, struct pollfd *fds,
     if (fds && capacity)
         fds[0] = (struct pollfd){.fd = client->watch.fd, .events = POLLIN};
     if (timeout_ms)
-        *timeout_ms = list_empty(&client->events)
-                          ? deadline_poll_ms(engine_deadline(client), now)
-                          : 0;
+        *timeout_ms = has_events(client)
+                          ? 0
+                          : deadline_poll_ms(engine_deadline(client), now);
     set_timer(client);
     client_unlock(client);
     return 1;
@@ -114,26 +122,47 @@ int nxl_client_process(nxl_client *client)
     return NXL_OK;
 }
 
+static bool next_operation(struct nxl_client *client, nxl_event *event)
+{
+    struct list *node = list_pop(&client->events);
+    if (!node)
+        return false;
+    struct operation *op = list_entry(node, struct operation, node);
+    struct nxl_lock *lock = lock_of(op);
+    if (operation_stale(op))
+        operation_drop_stale(op, clock_now());
+    *event = (nxl_event){
+        .lock = lock,
+        .user = lock->user,
+        .operation = (int)op->kind,
+        .result = op->result,
+    };
+    return true;
+}
+
 bool nxl_client_next_event(nxl_client *client, nxl_event *event)
 {
-    if (!event || enter(client) != NXL_OK)
+    if (!client || !event || client_forked(client))
         return false;
-    struct list *node = list_pop(&client->events);
-    if (node) {
-        struct operation *op = list_entry(node, struct operation, node);
-        struct nxl_lock *lock = lock_of(op);
-        if (operation_stale(op))
-            operation_drop_stale(op, clock_now());
+    client_lock(client);
+    struct nxl_lock *lost = hold_take_loss(client);
+    if (lost)
         *event = (nxl_event){
-            .lock = lock,
-            .user = lock->user,
-            .operation = (int)op->kind,
-            .result = op->result,
+            .lock = lost,
+            .user = lost->user,
+            .operation = NXL_OP_HOLD,
+            .result = NXL_LOST,
         };
-    }
+    bool looping = client->door == DOOR_LOOP && !client->closed;
+    client_unlock(client);
+    if (lost || !looping)
+        return lost;
+    if (enter(client) != NXL_OK)
+        return false;
+    bool any = next_operation(client, event);
     client_unlock(client);
     client_warn(client);
-    return node != NULL;
+    return any;
 }
 
 /* ---------------------------------------------------------------- starting */
@@ -211,4 +240,14 @@ int nxl_lock_cancel(nxl_lock *lock)
     }
     client_unlock(client);
     return rc;
+}
+
+void nxl_client_interrupt(nxl_client *client)
+{
+    int error = errno; /* this may be a signal handler */
+    if (client && !client_forked(client)) {
+        atomic_store(&client->interrupted, true);
+        engine_wake(client);
+    }
+    errno = error;
 }

@@ -52,6 +52,8 @@ static int result_no(enum nxl_operation kind)
     case NXL_OP_INSPECT:
     case NXL_OP_BREAK:
         return NXL_FREE;
+    case NXL_OP_HOLD:
+        break;
     }
     return NXL_E_INVALID;
 }

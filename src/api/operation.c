@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a lock's deadline is set only from a machine's YES and cleared before
- * a release is sent; every ask of a machine is carried out before its verdict
- * is read; an operation ends exactly once.
+ * Keeps: every ask of a machine is carried out before its verdict is read; an
+ * operation ends exactly once.
  */
 #include "api/operation.h"
 
 #include "api/engine.h"
 #include "api/fencing.h"
+#include "api/hold.h"
 #include "api/inspect.h"
+#include "api/lease.h"
 #include "api/linger.h"
 #include "api/machine.h"
 #include "api/message.h"
+#include "api/trace.h"
 #include "api/voters.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -26,72 +28,23 @@
 
 /* ------------------------------------------------------------- completing */
 
-static void set_deadline(struct nxl_lock *lock, uint64_t deadline)
-{
-    lock->holding = deadline != 0;
-    atomic_store_explicit(&lock->deadline, deadline, memory_order_release);
-}
-
-static void forget_deadline(struct nxl_lock *lock)
-{
-    atomic_store_explicit(&lock->deadline, 0, memory_order_release);
-}
-
-static struct slice own_token(const struct nxl_lock *lock)
-{
-    return (struct slice){lock->token, lock->token_len};
-}
-
-/* What the verdict means for the lease. */
-static void settle_lease(struct operation *op, uint64_t now)
-{
-    struct nxl_lock *lock = lock_of(op);
-    if (op->kind == NXL_OP_EXTEND) {
-        uint64_t old = atomic_load(&lock->deadline);
-        /* A lease that lapsed here is lost, whatever the server still says:
-         * a process that was stopped must not revive itself. */
-        if (op->result == NXL_LOST ||
-            (now >= old && guarded(GUARD_LAPSED))) {
-            op->result = NXL_LOST;
-            forget_deadline(lock);
-        } else if (op->result == NXL_OK) {
-            set_deadline(lock, later(old, op->machine.round.deadline));
-        }
-    } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
-        set_deadline(lock, op->machine.acquire.deadline);
-        atomic_store(&lock->fence, op->fencing ? op->fence.number : 0);
-        client_note_grant(lock->client);
-    } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
-        bool stays = true;
-        for (unsigned i = 0; i < lock->client->server_count; i++)
-            stays &= server_forgive(&lock->client->servers[i], lock->verb.key,
-                lock->verb.token);
-        atomic_store(&lock->fence, 0);
-        if (stays && op->machine.round.deadline > now)
-            set_deadline(lock, op->machine.round.deadline);
-        else
-            op->result = NXL_LOST;
-    } else if (op->result == NXL_OK && op->kind == NXL_OP_BREAK &&
-               value_is_of(lock->verb.token, own_token(lock))) {
-        forget_deadline(lock); /* it broke its own */
-    }
-}
-
 static void complete(struct operation *op, int result, uint64_t now)
 {
     struct nxl_lock *lock = lock_of(op);
     op->result = result;
-    settle_lease(op, now);
+    lease_settle(op, now);
     if (op->kind == NXL_OP_INSPECT && result == NXL_OK)
         inspect_choose(lock);
     if (op->result != NXL_OK || lock->notes)
         message_result(lock, machine_fault(op));
-    engine_completed(lock->client, op);
+    if (!lock->serves)
+        trace_end(op, now);
+    engine_completed(lock->client, op, now);
 }
 
 /* ------------------------------------------------------------------ asking */
 
-static bool fresh_token(struct nxl_lock *lock)
+static bool fresh_token(struct nxl_lock *lock, uint64_t now)
 {
     unsigned char random[16];
     if (!entropy_take(lock->client->entropy, random, sizeof random))
@@ -101,9 +54,10 @@ static bool fresh_token(struct nxl_lock *lock)
         lock->token_foreign = false;
     }
     token_stamp(lock->token, random);
-    lock->verb.token = own_token(lock);
+    lock->verb.token = lock_token(lock);
     lock->reached = 0; /* what the last one may have left is owed by now */
     memset(lock->operation.drawn, 0, sizeof lock->operation.drawn);
+    trace_attempt(lock, now);
     return true;
 }
 
@@ -141,7 +95,10 @@ static bool known(struct operation *op, unsigned server, uint64_t now)
     } else if ((op->kind != NXL_OP_EXTEND && op->kind != NXL_OP_RELEASE &&
                    !op->fencing) ||
                (lock->reached & bit)) {
-        return false;
+        if (lock->verb.kind != VERB_KEEP ||
+            !lock->requests[server].exchange.stamped)
+            return false;
+        outcome.kind = OUTCOME_MINE; /* the time in it cannot be changed */
     }
     answered(op, server, &outcome, now);
     return true;
@@ -181,7 +138,7 @@ static void run(struct operation *op, uint64_t now)
         struct request *r = &lock->requests[ask.server];
         switch (ask.kind) {
         case ASK_TOKEN:
-            if (!fresh_token(lock)) {
+            if (!fresh_token(lock, now)) {
                 failed = NXL_E_SYSTEM;
                 machine_cancel(op);
             }
@@ -260,8 +217,8 @@ void operation_discard(struct operation *op, uint64_t now)
     }
     for (unsigned i = 0; i < lock->client->server_count; i++)
         if (lock->reached & (1U << i))
-            server_abandon(
-                &lock->client->servers[i], &lock->requests[i], true, now);
+            server_abandon(&lock->client->servers[i], &lock->requests[i],
+                lock->verb.kind == VERB_RELEASE, now);
     complete(op, NXL_UNKNOWN, now);
 }
 
@@ -275,11 +232,14 @@ static uint64_t seed_of(const struct nxl_lock *lock, uint64_t now)
            lock->client->salt;
 }
 
-static void begin(struct nxl_lock *lock, enum nxl_operation kind)
+static void begin(
+    struct nxl_lock *lock, enum nxl_operation kind, uint64_t now)
 {
     struct operation *op = &lock->operation;
     op->kind = kind;
     op->running = true;
+    op->started_at = now;
+    op->attempts = 0;
     op->late = 0;
     op->fencing = false;
     text_clear(&lock->message);
@@ -310,17 +270,19 @@ void operation_acquire(struct nxl_lock *lock, uint64_t wait_ns, uint64_t now)
     struct acquire *a = &lock->operation.machine.acquire;
     uint64_t wait = wait_ns == NEVER ? NEVER
                                      : later(wait_ns, lock->client->timeout_ns);
+    uint32_t ttl_ms = lock->ttl_ms > lock->min_hold_ms ? lock->ttl_ms
+                                                       : lock->min_hold_ms;
     struct acquire_terms terms = {
         .servers = lock->client->server_count,
-        .ttl_ms = lock->ttl_ms,
+        .ttl_ms = ttl_ms,
         .drift_ppm = lock->client->drift_ppm,
         .budget_ns = budget_of(lock),
         .wait_until = deadline_after(now, wait_ns),
         .end = deadline_after(now, wait),
     };
-    begin(lock, NXL_OP_ACQUIRE);
+    begin(lock, NXL_OP_ACQUIRE, now);
     lock->verb.kind = VERB_ACQUIRE;
-    lock->verb.ttl_ms = lock->ttl_ms;
+    lock->verb.ttl_ms = ttl_ms;
     backoff_init(&a->backoff, lock->retry_first_ns, lock->retry_most_ns,
         seed_of(lock, now));
     acquire_start(a, &terms, now);
@@ -345,27 +307,42 @@ static void start_round(struct nxl_lock *lock, enum round_kind kind,
     run(&lock->operation, now);
 }
 
-void operation_extend(struct nxl_lock *lock, uint32_t ttl_ms, uint64_t now)
+void operation_extend(
+    struct nxl_lock *lock, uint32_t ttl_ms, uint64_t end, uint64_t now)
 {
-    uint64_t end = deadline_after(now, lock->client->timeout_ns);
-    begin(lock, NXL_OP_EXTEND);
+    begin(lock, NXL_OP_EXTEND, now);
     lock->verb.ttl_ms = ttl_ms;
-    lock->verb.token = own_token(lock);
+    lock->verb.token = lock_token(lock);
     if (guarded(GUARD_LAPSED))
         end = earlier(end, atomic_load(&lock->deadline));
     start_round(lock, ROUND_EXTEND, VERB_EXTEND, end, now);
 }
 
+/* Done before the minimum is over: the key stays for the rest of it. Nothing
+ * is undone then, whatever comes of it. */
+static void keep_rest(struct nxl_lock *lock, uint32_t rest_ms, uint64_t now)
+{
+    lock->verb.ttl_ms = rest_ms;
+    start_round(lock, ROUND_EXTEND, VERB_KEEP,
+        deadline_after(now, lock->client->timeout_ns), now);
+}
+
 void operation_release(struct nxl_lock *lock, uint64_t now)
 {
-    begin(lock, NXL_OP_RELEASE);
-    set_deadline(lock, 0);
+    uint32_t rest_ms = lease_rest_ms(lock, now);
+    hold_end(lock, now);
+    begin(lock, NXL_OP_RELEASE, now);
+    lease_end(lock, now);
+    lock->verb.token = lock_token(lock);
+    if (rest_ms) {
+        keep_rest(lock, rest_ms, now);
+        return;
+    }
     /* Without memory for a debt the release is still tried. */
     for (unsigned i = 0; i < lock->client->server_count; i++)
         if (lock->reached & (1U << i))
             (void)request_prepare(&lock->requests[i], lock->verb.key);
     lock->verb.ttl_ms = lock->client->max_ttl_ms;
-    lock->verb.token = own_token(lock);
     start_round(lock, ROUND_RELEASE, VERB_RELEASE,
         deadline_after(now, lock->client->timeout_ns), now);
 }
@@ -374,60 +351,17 @@ void operation_round(
     struct nxl_lock *lock, enum nxl_operation kind, uint64_t now)
 {
     uint64_t end = deadline_after(now, lock->client->timeout_ns);
-    begin(lock, kind);
+    begin(lock, kind, now);
     lock->verb.ttl_ms = lock->client->max_ttl_ms;
     if (kind == NXL_OP_BREAK) {
         lock->verb.token = (struct slice){lock->target, lock->target_len};
         start_round(lock, ROUND_RELEASE, VERB_RELEASE, end, now);
     } else if (kind == NXL_OP_ADOPT) {
-        lock->verb.token = own_token(lock);
+        lock->verb.token = lock_token(lock);
         start_round(lock, ROUND_ADOPT, VERB_INSPECT, end, now);
     } else {
         lock->seen.size = 0;
         lock->verb.token = (struct slice){NULL, 0};
         start_round(lock, ROUND_INSPECT, VERB_INSPECT, end, now);
-    }
-}
-
-/* --------------------------------------------------------------- afterwards */
-
-bool operation_stale(struct operation *op)
-{
-    if (op->result != NXL_OK || (op->kind != NXL_OP_ACQUIRE &&
-                                    op->kind != NXL_OP_ADOPT &&
-                                    op->kind != NXL_OP_EXTEND))
-        return false;
-    return clock_now() >= atomic_load(&lock_of(op)->deadline) &&
-           guarded(GUARD_HAND_OVER);
-}
-
-void operation_drop_stale(struct operation *op, uint64_t now)
-{
-    struct nxl_lock *lock = lock_of(op);
-    op->result = NXL_LOST;
-    message_result(lock, FAULT_NONE);
-    if (op->kind == NXL_OP_EXTEND)
-        forget_deadline(lock);
-    else if (op->kind == NXL_OP_ADOPT)
-        set_deadline(lock, 0); /* the token's owner may be alive */
-    else
-        lock_let_go(lock, now);
-}
-
-void lock_let_go(struct nxl_lock *lock, uint64_t now)
-{
-    struct slice token = own_token(lock);
-    set_deadline(lock, 0);
-    for (unsigned i = 0; i < lock->client->server_count; i++) {
-        struct request *r = &lock->requests[i];
-        if (!(lock->reached & (1U << i)))
-            continue;
-        if (!request_prepare(r, lock->verb.key))
-            continue; /* its ttl frees it */
-        struct debt *debt = r->spare;
-        r->spare = NULL;
-        exchange_inherit(&debt->exchange, &r->exchange);
-        server_owe(&lock->client->servers[i], debt, token,
-            lock->client->max_ttl_ms, now);
     }
 }

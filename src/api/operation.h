@@ -11,7 +11,8 @@
 
 /* Begin; the arguments have been checked. */
 void operation_acquire(struct nxl_lock *lock, uint64_t wait_ns, uint64_t now);
-void operation_extend(struct nxl_lock *lock, uint32_t ttl_ms, uint64_t now);
+void operation_extend(
+    struct nxl_lock *lock, uint32_t ttl_ms, uint64_t end, uint64_t now);
 void operation_release(struct nxl_lock *lock, uint64_t now);
 /* adopt: the lock's token is the one to take over. break: lock->target. */
 void operation_round(
@@ -24,14 +25,5 @@ void operation_cancel(struct operation *op, uint64_t now);
 /* Its lock or client ends: cancels what can be, and leaves a release that is
  * under way to itself. Harmless when nothing is running. */
 void operation_discard(struct operation *op, uint64_t now);
-
-/* The last word on an operation that is over, by a fresh reading of the clock:
- * true when its grant has gone stale while it waited to be handed over. Needs
- * no mutex. Then operation_drop_stale makes it NXL_LOST and undoes it. */
-bool operation_stale(struct operation *op);
-void operation_drop_stale(struct operation *op, uint64_t now);
-
-/* Makes sure the lock's token will be gone, without an operation. */
-void lock_let_go(struct nxl_lock *lock, uint64_t now);
 
 #endif

@@ -130,6 +130,39 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     return true;
 }
 
+static bool check_holding(struct nxl_client *client,
+    const nxl_lock_options *o, struct lock_settings *set)
+{
+    struct text *error = &client->message;
+    if (o->renew < 0 || o->renew > 1)
+        message_invalid(error, "renew is %d; it is 0 or 1", o->renew);
+    else if (o->min_hold_ms < 0 || o->min_hold_ms > client->max_ttl_ms)
+        message_invalid(error,
+            "min_hold_ms is %lld; it is 0 ... %u, the max_ttl_ms of this "
+            "client (a client option and a URL parameter)",
+            (long long)o->min_hold_ms, client->max_ttl_ms);
+    else if (o->max_hold_ms != 0 && !o->renew)
+        message_invalid(error, "max_hold_ms is %lld without renew, and a "
+                               "lease that is not prolonged ends by itself",
+            (long long)o->max_hold_ms);
+    else if (o->max_hold_ms != 0 && o->max_hold_ms < set->ttl_ms)
+        message_invalid(error,
+            "max_hold_ms is %lld; it is 0 (no limit) or at least ttl_ms, %u",
+            (long long)o->max_hold_ms, set->ttl_ms);
+    else if (o->max_hold_ms != 0 && o->max_hold_ms < o->min_hold_ms)
+        message_invalid(error, "max_hold_ms is %lld, below min_hold_ms, %lld",
+            (long long)o->max_hold_ms, (long long)o->min_hold_ms);
+    else {
+        set->renew = o->renew;
+        set->min_hold_ms = (uint32_t)o->min_hold_ms;
+        set->max_hold_ns = o->max_hold_ms == 0
+                               ? NEVER
+                               : ms_to_ns((uint64_t)o->max_hold_ms);
+        return true;
+    }
+    return false;
+}
+
 bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set)
 {
@@ -166,7 +199,7 @@ bool options_lock(struct nxl_client *client, const char *name,
     if (!options_ttl(client, ttl_ms, &client->message))
         return false;
     set->ttl_ms = (uint32_t)ttl_ms;
-    return true;
+    return check_holding(client, &o, set);
 }
 
 static bool take(uint64_t *to, const char *name, int64_t value,

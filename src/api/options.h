@@ -16,7 +16,9 @@ struct lock_settings {
     const char *label;
     void *user;
     uint32_t ttl_ms;
-    bool fence;
+    bool fence, renew;
+    uint32_t min_hold_ms;
+    uint64_t max_hold_ns; /* NEVER */
     uint64_t retry_first_ns, retry_most_ns;
 };
 

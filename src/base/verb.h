@@ -17,6 +17,7 @@ enum verb_kind {
     VERB_EXTEND,  /* if key is token: let it stand for ttl_ms at least */
     VERB_RELEASE, /* if key is token: delete it */
     VERB_INSPECT, /* what stands there, and for how long */
+    VERB_KEEP,    /* if key is token: let it stand for ttl_ms, no longer */
     VERB_RAISE, /* the counter to at least .fence, while the token stands */
     VERB_KINDS
 };
@@ -24,7 +25,7 @@ enum verb_kind {
 struct verb {
     enum verb_kind kind;
     struct slice key;
-    /* ACQUIRE, EXTEND, RELEASE: the whole value. INSPECT: empty, or the
+    /* ACQUIRE, EXTEND, RELEASE, KEEP: the whole value. INSPECT: empty, or the
      * token to compare with (then the outcome is MINE or NOT_MINE). */
     struct slice token;
     uint32_t ttl_ms;
@@ -38,7 +39,7 @@ struct verb {
 enum outcome_kind {
     OUTCOME_GRANTED,  /* ACQUIRE: set by this very command */
     OUTCOME_BUSY,     /* ACQUIRE: another value stands; left_ms */
-    OUTCOME_MINE,     /* EXTEND, INSPECT with token: left_ms; RELEASE: gone */
+    OUTCOME_MINE,     /* EXTEND, KEEP, INSPECT with token: left_ms; RELEASE */
     OUTCOME_NOT_MINE, /* the token does not stand there */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key */

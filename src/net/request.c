@@ -249,6 +249,7 @@ static void paid_in(struct server *s, struct debt *d,
     end_stuck(s, &d->exchange);
     if (d->exchange.outcome.fault == FAULT_ELSEWHERE)
         s->elsewhere = true;
+    s->cleaned += d->exchange.outcome.kind == OUTCOME_MINE;
     if (answer == DEBT_PAID)
         debt_free(d);
     else

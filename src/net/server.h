@@ -69,6 +69,7 @@ struct server {
     uint64_t connect_end; /* dialling and handshake have to be done by then */
     uint64_t heard_at;    /* last reply */
     unsigned connections; /* so many have been opened */
+    uint64_t cleaned;     /* tokens that a debt has removed */
     bool good;            /* a command was answered on this connection */
     enum fault ended;     /* the stream is over behind what the reader has */
     bool elsewhere;       /* it said that it is not the primary: look again */

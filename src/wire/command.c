@@ -24,6 +24,7 @@ static const struct form {
     [VERB_EXTEND] = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
     [VERB_RELEASE] = {.script = SCRIPT_RELEASE, .token = 4},
     [VERB_INSPECT] = {.script = SCRIPT_INSPECT},
+    [VERB_KEEP] = {.script = SCRIPT_KEEP, .token = 4, .ttl = true},
 };
 
 struct args {

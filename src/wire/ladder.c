@@ -48,6 +48,13 @@ static const struct rung release[] = {
     {.name = "timestamps without WATCH", .climb = ON_REFUSED, .bare = true,
         .encode = stamped_encode, .reply = stamped_reply},
 };
+/* A time in the value cannot be shortened: who holds by one keeps nothing. */
+static const struct rung keep[] = {
+    {.name = "scripts", .climb = ON_REFUSED,
+        .encode = scripted_encode, .reply = scripted_released},
+    {.name = "WATCH", .climb = ON_REFUSED, .watched = &watched_token,
+        .encode = watched_encode, .reply = watched_reply},
+};
 static const struct rung inspect[] = {
     {.name = "scripts", .climb = ON_REFUSED,
         .encode = scripted_encode, .reply = scripted_inspected},
@@ -70,6 +77,7 @@ static const struct {
     [VERB_EXTEND] = {extend, ROWS(extend), 3, 4},
     [VERB_RELEASE] = {release, ROWS(release), 4, 5},
     [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
+    [VERB_KEEP] = {keep, ROWS(keep), 2, 2},
 };
 
 void ladder_begin(struct ladder *ladder)
@@ -97,7 +105,9 @@ struct ladder_range ladder_range(
     struct ladder_range range = {0, tables[kind].stamps,
         ladder->stamps ? tables[kind].count : tables[kind].bare};
 
-    if (stamped || (looks && ladder->stamps))
+    if (kind == VERB_KEEP)
+        ;
+    else if (stamped || (looks && ladder->stamps))
         range.first = tables[kind].stamps;
     else if (kind == VERB_EXTEND) /* a token stands there as it is */
         range.end = tables[kind].stamps;

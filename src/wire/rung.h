@@ -80,7 +80,7 @@ struct watched {
 unsigned watched_encode(struct exchange *x, struct buf *out);
 enum exchange_next watched_reply(
     struct exchange *x, const struct reply *reply);
-extern const struct watched watched_token; /* EXTEND, RELEASE */
+extern const struct watched watched_token; /* EXTEND, RELEASE, KEEP */
 
 /* stamped.c: SETNX of a time, and on what stands there the same; with
  * rung.bare not under WATCH */

@@ -26,6 +26,7 @@ enum script_id {
     SCRIPT_ACQUIRE = SCRIPTS_LOADED,
     /* KEYS key  ARGV token, ttl, old value  ->  OK, or nil: another one */
     SCRIPT_TAKEOVER,
+    SCRIPT_KEEP, /* KEYS key  ARGV token, ttl  ->  1 kept, 0 not there */
     /* KEYS key, counter  ARGV token, ttl  ->  a fencing number, or nil */
     SCRIPT_FENCE,
     /* KEYS key, counter  ARGV token, number  ->  the counter, or 0 */

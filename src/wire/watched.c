@@ -173,9 +173,9 @@ static void token_judge(struct exchange *x, const struct reply *reply)
 
 static bool token_change(struct exchange *x, struct buf *out)
 {
-    return x->verb->kind == VERB_EXTEND
-               ? command_pexpire(out, x->verb)
-               : command_on_key(out, "DEL", x->verb->key);
+    return x->verb->kind == VERB_RELEASE
+               ? command_on_key(out, "DEL", x->verb->key)
+               : command_pexpire(out, x->verb);
 }
 
 static enum exchange_next token_changed(

@@ -204,6 +204,19 @@ void checker_granted(struct world *w, struct worker *k)
         check_fence(w, k);
 }
 
+void checker_renewed(struct world *w, const struct worker *k)
+{
+    check_exclusion(w, k);
+    check_deadline(w, k);
+}
+
+void checker_lost(struct world *w, const struct worker *k, uint64_t deadline)
+{
+    if (w->now > deadline && w->now != k->process->paused_until)
+        broken(w, I9, "c%u.%u learns too late of the loss of t%llu",
+            k->process->index, k->index, (unsigned long long)k->token);
+}
+
 void checker_settled(struct world *w, unsigned server, uint64_t token)
 {
     struct token *t = facts_of(w, token);

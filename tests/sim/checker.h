@@ -16,6 +16,8 @@
  *       release that succeeded has deleted at a quorum and one that found the
  *       lock lost has not, and what a client knows to be undone is never set
  *       again
+ *   I9  the loss of a lock that is kept alive is told before its deadline,
+ *       unless its process stood still then
  *   I10 a verb is not sent while the one before it is under way
  *   I14 nobody turns round and round while time stands still
  */
@@ -40,6 +42,7 @@ enum invariant {
     I4 = 4,
     I5 = 5,
     I8 = 8,
+    I9 = 9,
     I10 = 10,
     I14 = 14
 };
@@ -97,6 +100,10 @@ void checker_ended(struct world *w, const struct worker *k);
 /* A quorum has granted; what was cut elsewhere is left to itself. */
 void checker_won(struct world *w, const struct worker *k);
 void checker_granted(struct world *w, struct worker *k);
+/* Its lease was prolonged by a renewal; it is lost, whose lease had been good
+ * until then. */
+void checker_renewed(struct world *w, const struct worker *k);
+void checker_lost(struct world *w, const struct worker *k, uint64_t deadline);
 /* A debt is paid: nothing of the token can stand there. */
 void checker_settled(struct world *w, unsigned server, uint64_t token);
 /* ... or given up, because its time is over. */

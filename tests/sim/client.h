@@ -12,6 +12,7 @@
 #include "base/verb.h"
 #include "core/acquire.h"
 #include "core/fence.h"
+#include "core/holding.h"
 #include "core/round.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
@@ -40,6 +41,7 @@ struct request {
     bool unsure;
     bool cut; /* its connection was lost with it: it may still be applied */
     uint64_t cut_client, cut_run_id;
+    bool renewal; /* of the worker's keep */
 };
 
 /* A token that may stand at a server though nobody wants it. */
@@ -97,6 +99,15 @@ enum result {
     RESULT_CANCELLED
 };
 
+/* Its lock is kept alive, beside all else. */
+struct keep {
+    bool on, asking;
+    struct holding holding;
+    struct round round;
+    struct request request[MAX_SERVERS];
+    struct alarm alarm;
+};
+
 struct worker {
     struct process *process;
     unsigned index;
@@ -120,6 +131,7 @@ struct worker {
     struct alarm life;  /* what it does next, of itself */
     enum { LIFE_IDLE, LIFE_BUSY, LIFE_HANDED, LIFE_HOLDS } life_state;
     unsigned extends_left;
+    struct keep keep;
     uint64_t released; /* the last token that was, for certain; 0: none */
 };
 
@@ -183,6 +195,13 @@ void worker_outcome(
     struct world *w, struct request *r, const struct outcome *o);
 /* Makes sure that its token will be gone, without an operation. */
 void worker_let_go(struct world *w, struct worker *k);
+
+/* The renewals of a lock that it holds: keep.c. */
+void keep_start(struct world *w, struct worker *k);
+void keep_begin(struct world *w, struct worker *k);
+void keep_end(struct world *w, struct worker *k);
+void keep_outcome(
+    struct world *w, struct request *r, const struct outcome *o);
 
 /* What a worker does of itself: life.c. */
 void life_start(struct world *w, struct worker *k);

@@ -22,6 +22,7 @@ static const struct {
     {"late-undo", &guard_off[GUARD_LATE_UNDO]},
     {"debts", &guard_off[GUARD_DEBTS]},
     {"kill", &guard_off[GUARD_KILL]},
+    {"loss", &guard_off[GUARD_LOSS]},
     {"restarts", &sim_guard_off[SIM_GUARD_RESTARTS]},
     {"adopt", &sim_guard_off[SIM_GUARD_ADOPT]},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE]},

@@ -21,6 +21,7 @@ bool worker_held(const struct world *w, const struct worker *k)
 
 static void rest(struct world *w, struct worker *k)
 {
+    keep_end(w, k);
     k->operation = DOING_NOTHING;
     k->life_state = LIFE_IDLE;
     k->holding = false;
@@ -37,6 +38,8 @@ static void hold_on(struct world *w, struct worker *k)
     uint64_t pause = k->extends_left > 0 ? ttl / 3 : roll(w, ttl / 2);
     if (chance(w, 3))
         pause += ttl; /* it oversleeps */
+    if (k->keep.on)
+        pause += roll(w, 4 * ttl);
     sleep_until(w, k, w->now + 1 + pause);
 }
 
@@ -58,6 +61,8 @@ static void told_acquired(struct world *w, struct worker *k)
     k->holding = true;
     k->extends_left = chance(w, 30) ? (unsigned)roll(w, 4) : 0;
     checker_granted(w, k);
+    if (!w->stopping && chance(w, 30))
+        keep_begin(w, k);
     if (w->faults.allowed & 1u << TROUBLE_PAUSE && chance(w, 2))
         k->process->paused_until = w->now + roll(w, 2 * ms_to_ns(k->ttl_ms));
     hold_on(w, k);
@@ -133,6 +138,7 @@ static bool hand_token(struct world *w, struct worker *k)
     if (p == k->process || !p->alive || heir->life_state != LIFE_IDLE ||
         w->now < p->paused_until)
         return false;
+    keep_end(w, k);
     note(w, "c%llu.%llu hands t%llu to c%llu.%llu", NULL, k->process->index,
         k->index, k->token, p->index, heir->index);
     uint64_t token = k->token;

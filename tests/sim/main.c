@@ -119,8 +119,8 @@ static void print_replay(const struct arguments *a, uint64_t seed)
 
 static int play(struct arguments *a)
 {
-    uint64_t grants = 0, fences = 0, troubles = 0, steps = 0, strays = 0,
-             hash = 0;
+    uint64_t grants = 0, fences = 0, renewals = 0, losses = 0;
+    uint64_t troubles = 0, steps = 0, strays = 0, hash = 0;
     uint64_t failed = 0, too_few = 0;
     clock_t began = clock();
     for (uint64_t seed = a->from;; seed++) {
@@ -128,6 +128,8 @@ static int play(struct arguments *a)
         struct report r = world_run(&a->options, failed ? NULL : stdout);
         grants += r.grants;
         fences += r.fences;
+        renewals += r.renewals;
+        losses += r.losses;
         troubles += r.troubles;
         steps += r.steps;
         strays += r.strays;
@@ -144,10 +146,11 @@ static int play(struct arguments *a)
     uint64_t count = a->to - a->from + 1;
     printf(
         "%u servers, seeds %llu-%llu: %llu grants, %llu fences, "
-        "%llu troubles, %llu strays, %llu steps, %.2f ms each; hash %016llx\n",
+        "%llu renewals, %llu losses, %llu troubles, %llu strays, %llu steps, %.2f ms each; hash %016llx\n",
         a->options.servers, (unsigned long long)a->from,
         (unsigned long long)a->to, (unsigned long long)grants,
-        (unsigned long long)fences, (unsigned long long)troubles,
+        (unsigned long long)fences, (unsigned long long)renewals,
+        (unsigned long long)losses, (unsigned long long)troubles,
         (unsigned long long)strays, (unsigned long long)steps,
         (double)(clock() - began) * 1000 / CLOCKS_PER_SEC / (double)count,
         (unsigned long long)hash);

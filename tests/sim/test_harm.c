@@ -75,6 +75,13 @@ static void test_deadlines(void **state)
     assert_harm("send-time", 4, I3);
 }
 
+static void test_losses(void **state)
+{
+    (void)state;
+    assert_harm("loss", 1, I9);
+    assert_harm("loss", 5, I9);
+}
+
 static void test_foreign_keys(void **state)
 {
     (void)state;
@@ -116,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_holders),
         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_losses),
         cmocka_unit_test(test_foreign_keys),
         cmocka_unit_test(test_orphans),
         cmocka_unit_test(test_undone_is_undone),

@@ -111,8 +111,11 @@ static void settle_lease(struct world *w, struct worker *k)
             (w->now >= k->deadline && guarded(GUARD_LAPSED))) {
             k->result = RESULT_LOST;
             k->deadline = 0;
+            keep_end(w, k);
         } else if (k->result == RESULT_OK) {
             k->deadline = later(k->deadline, k->machine.round.deadline);
+            if (k->keep.on)
+                holding_prolonged(&k->keep.holding, k->deadline, w->now);
         }
     } else if (k->result == RESULT_OK && k->operation == ACQUIRING) {
         k->deadline = k->machine.acquire.deadline;
@@ -239,6 +242,10 @@ void worker_outcome(struct world *w, struct request *r, const struct outcome *o)
 {
     struct worker *k = r->worker;
     r->unsure = o->kind == OUTCOME_FAULT && o->unsure;
+    if (r->renewal) {
+        keep_outcome(w, r, o);
+        return;
+    }
     if (k->life_state != LIFE_BUSY)
         return; /* that operation is over */
     struct outcome outcome = *o;
@@ -341,6 +348,7 @@ void worker_extend(struct world *w, struct worker *k)
 
 void worker_release(struct world *w, struct worker *k)
 {
+    keep_end(w, k);
     k->deadline = 0;
     start_round(w, k, RELEASING, ROUND_RELEASE, w->now + w->setting.timeout_ns);
 }
@@ -373,6 +381,7 @@ void worker_start(
     for (unsigned i = 0; i < w->options.servers; i++)
         k->request[i] = (struct request){.worker = k, .server = i};
     alarm_init(w, &k->timer, timer_rings);
+    keep_start(w, k);
     life_start(w, k);
 }
 
@@ -380,4 +389,5 @@ void worker_end(struct world *w, struct worker *k)
 {
     alarm_end(w, &k->timer);
     alarm_end(w, &k->life);
+    alarm_end(w, &k->keep.alarm);
 }

@@ -133,6 +133,7 @@ static void stop(struct world *w)
         struct process *p = &w->process[i];
         for (unsigned j = 0; p->alive && j < w->setting.workers; j++) {
             struct worker *k = &p->worker[j];
+            keep_end(w, k);
             if (k->life_state == LIFE_BUSY && k->operation != RELEASING)
                 worker_cancel(w, k);
         }
@@ -177,6 +178,8 @@ struct report world_run(const struct options *options, FILE *out)
     report.troubles = w->faults.happened;
     memcpy(report.each, w->faults.each, sizeof report.each);
     report.fences = w->fences;
+    report.renewals = w->renewals;
+    report.losses = w->losses;
     report.strays = w->strays;
     report.hash = w->history.hash;
     report.steps = w->history.steps;

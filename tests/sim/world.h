@@ -58,13 +58,13 @@ struct world {
     struct process process[PROCESSES_MAX];
     bool stopping;
     unsigned turns; /* alarms since time has passed */
-    uint64_t grants, strays, fences;
+    uint64_t grants, strays, fences, renewals, losses;
 };
 
 struct report {
     unsigned broken; /* the invariant; 0: none */
     bool too_few;    /* grants or troubles, within its time */
-    uint64_t grants, fences, troubles, strays, hash, steps, virtual_ns;
+    uint64_t grants, fences, renewals, losses, troubles, strays, hash, steps, virtual_ns;
     uint64_t each[TROUBLES];
 };
 

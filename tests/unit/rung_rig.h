@@ -52,7 +52,7 @@ static const char *dialog; /* for a failure's sake */
 /* a, A (asks for the time left), e, r, i, I (compares). */
 static inline struct verb verb_of(char letter)
 {
-    static const char letters[] = "aeri";
+    static const char letters[] = "aerik";
     size_t kind = (size_t)(strchr(letters, letter | 0x20) - letters);
 
     return (struct verb){.kind = (enum verb_kind)kind,
@@ -65,7 +65,7 @@ static inline struct verb verb_of(char letter)
 /* How many ways there are for a value that is a token, without timestamps. */
 static inline unsigned token_rungs(int kind)
 {
-    static const unsigned rungs[VERB_KINDS] = {2, 3, 4, 2};
+    static const unsigned rungs[VERB_KINDS] = {2, 3, 4, 2, 2};
     return rungs[kind];
 }
 

@@ -18,6 +18,7 @@ static const struct verb verbs[VERB_KINDS] = {
     [VERB_EXTEND] = VERB(EXTEND, THE_TOKEN, 1000),
     [VERB_RELEASE] = VERB(RELEASE, THE_TOKEN, 0),
     [VERB_INSPECT] = VERB(INSPECT, NO_TOKEN, 0),
+    [VERB_KEEP] = VERB(KEEP, THE_TOKEN, 1000),
 };
 static const struct verb acquire_left = {.kind = VERB_ACQUIRE,
     .key = {"k", 1},

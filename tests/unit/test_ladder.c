@@ -14,7 +14,7 @@
 #define WATCH "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n"
 #define NOPERM5 NOPERM NOPERM NOPERM NOPERM NOPERM
 
-static const char letters[VERB_KINDS + 1] = "aeri";
+static const char letters[VERB_KINDS + 1] = "aerik";
 
 static void the_order_of_the_ways(void **state)
 {
@@ -27,6 +27,7 @@ static void the_order_of_the_ways(void **state)
         [VERB_RELEASE] = {"scripts", "DELEX", "DELIFEQ", "WATCH", "timestamps",
             "timestamps without WATCH"},
         [VERB_INSPECT] = {"scripts", "GETRANGE", "timestamps"},
+        [VERB_KEEP] = {"scripts", "WATCH"},
     };
 
     (void)state;

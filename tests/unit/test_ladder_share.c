@@ -16,7 +16,7 @@
 #define DISCARD "> DISCARD\n"
 #define NOPERM5 NOPERM NOPERM NOPERM NOPERM NOPERM
 
-static const char letters[VERB_KINDS + 1] = "aeri";
+static const char letters[VERB_KINDS + 1] = "aerik";
 
 static void another_connection_begins_at_the_first(void **state)
 {

@@ -108,6 +108,21 @@ static void a_release(void **state)
     PLAY(rows);
 }
 
+static void what_is_kept(void **state)
+{
+    static const struct row rows[] = {
+        {'k', 0, "> EVALSHA sha:keep 1 k T 1000\n:1", "mine"},
+        {'k', 0, "> EVALSHA sha:keep 1 k T 1000\n:0", "not mine"},
+        {'k', 0,
+            "> EVALSHA sha:keep 1 k T 1000\n-NOSCRIPT No matching script\n"
+            "> EVAL text:keep 1 k T 1000\n:1",
+            "mine"},
+    };
+
+    (void)state;
+    PLAY(rows);
+}
+
 static void an_inspect(void **state)
 {
     static const struct row rows[] = {
@@ -186,6 +201,7 @@ int main(void)
         cmocka_unit_test(an_acquire_goes_whole),
         cmocka_unit_test(an_extend),
         cmocka_unit_test(a_release),
+        cmocka_unit_test(what_is_kept),
         cmocka_unit_test(an_inspect),
         cmocka_unit_test(a_script_that_is_not_there_goes_whole),
         cmocka_unit_test(whole_from_the_start),

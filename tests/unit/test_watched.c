@@ -28,10 +28,9 @@ static void the_value_is_the_token(void **state)
         {'r', 3, READ "+OK\n$T\n:5000\n:1\n+OK\n" DEL "+QUEUED\n[:1]", "mine"},
         {'e', 1, MATCHES PEXPIRE "+QUEUED\n[:1]", "mine 1000"},
         {'e', 1, MATCHES PEXPIRE "+QUEUED\n[:0]", "not mine"},
-        {'e', 1, READ "+OK\n$T\n:999\n:1\n+OK\n" PEXPIRE "+QUEUED\n[:1]",
-            "mine 1000"},
         {'e', 1, READ "+OK\n$T\n:0\n:1\n+OK\n" PEXPIRE "+QUEUED\n[:1]",
             "mine 1000"},
+        {'k', 1, MATCHES PEXPIRE "+QUEUED\n[:1]", "mine"},
     };
 
     (void)state;

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a lock's deadline is set only from a machine's YES, is cleared before
+ * a release is sent, and never comes back once its time was over here.
+ */
+#include "api/lease.h"
+
+#include "api/hold.h"
+#include "api/message.h"
+#include "api/trace.h"
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "wire/timestamp.h"
+
+void lease_set(struct nxl_lock *lock, uint64_t deadline)
+{
+    lock->holding = true;
+    atomic_store_explicit(&lock->deadline, deadline, memory_order_release);
+}
+
+void lease_forget(struct nxl_lock *lock, uint64_t now)
+{
+    trace_hold_over(lock, now);
+    atomic_store_explicit(&lock->deadline, 0, memory_order_release);
+}
+
+void lease_end(struct nxl_lock *lock, uint64_t now)
+{
+    lease_forget(lock, now);
+    lock->holding = false;
+}
+
+/* Held from now on. */
+static void granted(struct nxl_lock *lock, uint64_t deadline, uint64_t now)
+{
+    lease_set(lock, deadline);
+    lock->granted_at = now;
+    hold_begin(lock, now);
+}
+
+static void settle_extend(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    uint64_t old = atomic_load(&lock->deadline);
+    /* A lease that lapsed here is lost, whatever the server still says: a
+     * process that was stopped must not revive itself. */
+    if (op->result == NXL_LOST || (now >= old && guarded(GUARD_LAPSED))) {
+        op->result = NXL_LOST;
+        lease_forget(lock, now);
+        hold_end(lock, now);
+    } else if (op->result == NXL_OK) {
+        lease_set(lock, later(old, op->machine.round.deadline));
+        hold_prolonged(lock, now);
+    }
+}
+
+static void settle_adopt(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    bool stays = true;
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        stays &= server_forgive(
+            &lock->client->servers[i], lock->verb.key, lock->verb.token);
+    atomic_store(&lock->fence, 0);
+    if (stays && op->machine.round.deadline > now)
+        granted(lock, op->machine.round.deadline, now);
+    else
+        op->result = NXL_LOST;
+}
+
+void lease_settle(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    if (op->kind == NXL_OP_EXTEND) {
+        settle_extend(op, now);
+    } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
+        granted(lock, op->machine.acquire.deadline, now);
+        atomic_store(&lock->fence, op->fencing ? op->fence.number : 0);
+        client_note_grant(lock->client);
+    } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
+        settle_adopt(op, now);
+    } else if (op->result == NXL_OK && op->kind == NXL_OP_BREAK &&
+               value_is_of(lock->verb.token, lock_token(lock))) {
+        lease_forget(lock, now); /* it broke its own */
+        hold_end(lock, now);
+    }
+}
+
+uint32_t lease_rest_ms(const struct nxl_lock *lock, uint64_t now)
+{
+    uint64_t left = deadline_left(
+        deadline_after_ms(lock->granted_at, lock->min_hold_ms), now);
+    return (uint32_t)((left + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+/* --------------------------------------------------------------- afterwards */
+
+bool operation_stale(struct operation *op)
+{
+    if (op->result != NXL_OK || (op->kind != NXL_OP_ACQUIRE &&
+                                    op->kind != NXL_OP_ADOPT &&
+                                    op->kind != NXL_OP_EXTEND))
+        return false;
+    return clock_now() >= atomic_load(&lock_of(op)->deadline) &&
+           guarded(GUARD_HAND_OVER);
+}
+
+void operation_drop_stale(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    op->result = NXL_LOST;
+    message_result(lock, FAULT_NONE);
+    hold_end(lock, now);
+    if (op->kind == NXL_OP_EXTEND)
+        lease_forget(lock, now);
+    else if (op->kind == NXL_OP_ADOPT)
+        lease_end(lock, now); /* the token's owner may be alive */
+    else
+        lock_let_go(lock, now);
+}
+
+void lock_let_go(struct nxl_lock *lock, uint64_t now)
+{
+    struct slice token = lock_token(lock);
+    hold_end(lock, now);
+    lease_end(lock, now);
+    for (unsigned i = 0; i < lock->client->server_count; i++) {
+        struct request *r = &lock->requests[i];
+        if (!(lock->reached & (1U << i)))
+            continue;
+        if (!request_prepare(r, lock->verb.key))
+            continue; /* its ttl frees it */
+        struct debt *debt = r->spare;
+        r->spare = NULL;
+        exchange_inherit(&debt->exchange, &r->exchange);
+        server_owe(&lock->client->servers[i], debt, token,
+            lock->client->max_ttl_ms, now);
+    }
+}
+
+void lock_part(struct nxl_lock *lock, uint64_t now)
+{
+    if (!lease_rest_ms(lock, now)) {
+        lock_let_go(lock, now);
+        return;
+    }
+    hold_end(lock, now);
+    lease_end(lock, now);
+}

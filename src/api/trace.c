@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: what is counted is counted once; without a listener a decision costs
+ * an addition and a comparison.
+ */
+#include "api/trace.h"
+
+#include "api/hold.h"
+#include "base/deadline.h"
+
+static void told(struct nxl_lock *lock, int kind, int operation, int result,
+    const char *text, uint64_t now)
+{
+    struct nxl_client *client = lock->client;
+    if (!client->tracer)
+        return;
+    uint64_t deadline = atomic_load(&lock->deadline);
+    nxl_trace trace = {
+        .kind = kind,
+        .operation = operation,
+        .result = result,
+        .lock = lock,
+        .user = lock->user,
+        .at_ns = now,
+        .left_ms = (int64_t)(deadline_left(deadline, now) / NS_PER_MS),
+        .text = text,
+    };
+    client->tracer(client->tracer_arg, &trace);
+}
+
+void trace_attempt(struct nxl_lock *lock, uint64_t now)
+{
+    lock->client->stats.attempts++;
+    lock->operation.attempts++;
+    told(lock, NXL_TRACE_ATTEMPT, 0, NXL_PENDING, "", now);
+}
+
+static void count_acquire(
+    struct nxl_stats *stats, const struct operation *op, uint64_t now)
+{
+    stats->grants += op->result == NXL_OK;
+    stats->busy += op->result == NXL_BUSY;
+    stats->waits += op->attempts > 1;
+    stats->wait_ns += now - op->started_at;
+}
+
+void trace_end(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = lock_of(op);
+    struct nxl_stats *stats = &lock->client->stats;
+    if (op->kind == NXL_OP_ACQUIRE)
+        count_acquire(stats, op, now);
+    stats->releases += op->kind == NXL_OP_RELEASE && op->result == NXL_OK;
+    stats->unknowns += op->result == NXL_UNKNOWN;
+    told(lock, NXL_TRACE_END, (int)op->kind, op->result, lock->message.data,
+        now);
+}
+
+void trace_renewal(
+    struct nxl_lock *lock, int result, const char *text, uint64_t now)
+{
+    told(lock, NXL_TRACE_RENEWAL, 0, result, text, now);
+}
+
+void trace_loss(struct nxl_lock *lock, enum nxl_loss loss, uint64_t now)
+{
+    told(lock, NXL_TRACE_LOSS, 0, (int)loss, lock->hold->why.data, now);
+}
+
+void trace_hold_over(struct nxl_lock *lock, uint64_t now)
+{
+    if (lock->granted_at)
+        lock->client->stats.hold_ns += now - lock->granted_at;
+    lock->granted_at = 0;
+}
+
+int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
+{
+    if (!client || !stats || !size)
+        return NXL_E_INVALID;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    client_lock(client);
+    nxl_stats now = client->stats;
+    for (unsigned i = 0; i < client->server_count; i++) {
+        now.cleaned += client->servers[i].cleaned;
+        now.connections += client->servers[i].connections;
+    }
+    client_unlock(client);
+    memset(stats, 0, size);
+    memcpy(stats, &now, size < sizeof now ? size : sizeof now);
+    return NXL_OK;
+}

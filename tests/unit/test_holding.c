@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When a lease is prolonged and when it is lost, over made-up time: the loss
+ * comes before the deadline whatever was or was not answered, and from nothing
+ * but the deadline.
+ */
+#include "support/test.h"
+
+#include "base/deadline.h"
+#include "core/holding.h"
+
+#define TTL_MS 3000
+#define START (100 * NS_PER_S)
+#define DRIFT (32 * NS_PER_MS)
+#define LEASE (TTL_MS * NS_PER_MS - DRIFT)
+#define LEAD (TTL_MS / 50 * NS_PER_MS)
+#define PERIOD (TTL_MS / 3 * NS_PER_MS)
+
+static struct holding h;
+
+static void begin(uint64_t ends, uint64_t seed)
+{
+    struct holding_terms terms = {.ttl_ms = TTL_MS,
+        .deadline = START + LEASE,
+        .ends = ends,
+        .seed = seed};
+    holding_begin(&h, &terms, START);
+}
+
+static void the_first_ones_are_spread(void **state)
+{
+    (void)state;
+    unsigned parts[8] = {0};
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        begin(NEVER, seed);
+        uint64_t wake = holding_wake(&h) - START;
+        assert_true(wake >= PERIOD / 5 && wake <= PERIOD);
+        parts[(wake - PERIOD / 5) * 8 / (PERIOD - PERIOD / 5 + 1)]++;
+    }
+    for (int i = 0; i < 8; i++)
+        assert_in_range(parts[i], 90, 160);
+}
+
+static void each_third_of_the_lease(void **state)
+{
+    (void)state;
+    begin(NEVER, 1);
+    for (int i = 0; i < 100; i++) {
+        uint64_t at = holding_wake(&h);
+        assert_int_equal(holding_due(&h, at - 1), HOLDING_WAIT);
+        assert_int_equal(holding_due(&h, at), HOLDING_RENEW);
+        assert_int_equal(holding_ttl_ms(&h, at), TTL_MS);
+        holding_asked(&h, at);
+        assert_int_equal(holding_due(&h, at), HOLDING_WAIT); /* not twice */
+        /* The answer comes late: that does not move the next one. */
+        holding_prolonged(&h, at + LEASE, at + 200 * NS_PER_MS);
+        uint64_t pause = holding_wake(&h) - at;
+        assert_true(pause >= PERIOD * 9 / 10 && pause <= PERIOD);
+    }
+}
+
+/* What the loss is told by, and when. */
+static void the_deadline_ends_it(void **state)
+{
+    (void)state;
+    uint64_t lost_at = START + LEASE - LEAD;
+    begin(NEVER, 1);
+    uint64_t at = holding_wake(&h);
+    holding_asked(&h, at); /* and no answer */
+    assert_int_equal(holding_wake(&h), lost_at);
+    assert_int_equal(holding_due(&h, lost_at - 1), HOLDING_WAIT);
+    assert_int_equal(holding_due(&h, lost_at), HOLDING_LOST);
+    assert_int_equal(holding_due(&h, lost_at + 9 * NS_PER_S), HOLDING_LOST);
+    /* A stop in front of a renewal that was due. */
+    begin(NEVER, 2);
+    assert_int_equal(holding_due(&h, lost_at), HOLDING_LOST);
+}
+
+static void failures_are_tried_again_soon(void **state)
+{
+    (void)state;
+    begin(NEVER, 1);
+    uint64_t at = holding_wake(&h), first = at, lost_at = START + LEASE - LEAD;
+    unsigned tries = 0;
+    while (holding_due(&h, at) == HOLDING_RENEW) {
+        tries++;
+        holding_asked(&h, at);
+        assert_true(holding_patience(&h, 2 * NS_PER_S, at) <= lost_at);
+        holding_failed(&h, at + 10 * NS_PER_MS);
+        assert_int_equal(h.failing_since, first);
+        uint64_t next = holding_wake(&h);
+        assert_true(next - at <= 310 * NS_PER_MS);
+        at = next;
+    }
+    assert_int_equal(holding_due(&h, at), HOLDING_LOST);
+    assert_int_equal(at, lost_at);
+    assert_true(tries >= 6);
+}
+
+static void an_outage_is_forgotten(void **state)
+{
+    (void)state;
+    begin(NEVER, 1);
+    uint64_t at = holding_wake(&h);
+    holding_asked(&h, at);
+    holding_failed(&h, at + 5);
+    at = holding_wake(&h);
+    holding_asked(&h, at);
+    holding_prolonged(&h, at + LEASE, at + 5);
+    assert_int_equal(h.failing_since, 0);
+    assert_true(holding_wake(&h) - at >= PERIOD * 9 / 10);
+    /* A deadline never comes nearer. */
+    holding_prolonged(&h, at, at + 6);
+    assert_int_equal(h.deadline, at + LEASE);
+}
+
+/* max_hold_ms: the last renewal asks for what is left of it. */
+static void it_ends_with_the_most(void **state)
+{
+    (void)state;
+    for (uint64_t most = TTL_MS; most < 30000; most += 137) {
+        uint64_t ends = START + most * NS_PER_MS, at, deadline = START + LEASE;
+        begin(ends, most);
+        while (holding_due(&h, at = holding_wake(&h)) == HOLDING_RENEW) {
+            uint32_t ttl_ms = holding_ttl_ms(&h, at);
+            assert_true(at + ttl_ms * NS_PER_MS <= ends);
+            assert_true(at + ttl_ms * NS_PER_MS > deadline);
+            holding_asked(&h, at);
+            deadline = at + ttl_ms * NS_PER_MS - DRIFT;
+            holding_prolonged(&h, deadline, at + 1);
+        }
+        assert_true(h.deadline <= ends && ends - h.deadline <= PERIOD / 4);
+    }
+}
+
+static void one_answer_is_waited_for_a_tenth(void **state)
+{
+    (void)state;
+    begin(NEVER, 1);
+    assert_int_equal(holding_patience(&h, 2 * NS_PER_S, START),
+        START + TTL_MS / 10 * NS_PER_MS);
+    assert_int_equal(
+        holding_patience(&h, 20 * NS_PER_MS, START), START + 20 * NS_PER_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_ones_are_spread),
+        cmocka_unit_test(each_third_of_the_lease),
+        cmocka_unit_test(the_deadline_ends_it),
+        cmocka_unit_test(failures_are_tried_again_soon),
+        cmocka_unit_test(an_outage_is_forgotten),
+        cmocka_unit_test(it_ends_with_the_most),
+        cmocka_unit_test(one_answer_is_waited_for_a_tenth),
+    };
+    return cmocka_run_group_tests_name("holding", tests, NULL, NULL);
+}
