@@ -282,8 +282,10 @@ static int complete(struct args *args)
         say("-n (do not wait) and -w (wait) exclude each other");
         code = EXIT_USAGE;
     }
-    if (code == 0 && args->run.retry_failed && args->run.every_ms == 0) {
-        say("--retry-failed gives a run of --every back, which is not given");
+    if (code == 0 && args->run.retry_failed && args->run.every_ms == 0 &&
+        args->run.at_least_ms == 0) {
+        say("--retry-failed is for --every and --at-least, and neither is "
+            "given");
         code = EXIT_USAGE;
     }
     return code;

@@ -52,6 +52,7 @@ struct args {
     int64_t ttl_ms;
     const char *ttl;        /* as it was written, or NULL */
     int64_t timeout_ms;     /* of a request, unless a URL says; 0: default */
+    int64_t max_ttl_ms;     /* likewise, the longest lease */
     struct run_args run;
     int busy_code;
     bool once, waits;       /* -n and -w were given */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/holder.h"
 #include "cli/report.h"
 
 static struct {
@@ -66,17 +65,21 @@ static int acquire(const struct session *session)
 
 static int not_due(const struct session *session)
 {
-    char words[HOLDER_WORDS];
+    const struct args *args = session->args;
     nxl_holder holder;
+    char who[160] = "somebody";
 
     if (!session_talks(session))
-        return session->args->busy_code;
-    if (nxl_lock_inspect(record.lock, &holder) == NXL_OK)
-        say("'%s' is not due: its last run is %s until the next one",
-            session->args->shown, holder_words(words, &holder));
-    else
-        say("'%s' is not due", session->args->shown);
-    return session->args->busy_code;
+        return args->busy_code;
+    if (nxl_lock_inspect(record.lock, &holder) != NXL_OK) {
+        say("'%s' is not due", args->shown);
+        return args->busy_code;
+    }
+    if (holder.label != NULL)
+        printable(who, sizeof(who), holder.label, strlen(holder.label));
+    say("'%s' is not due: %s ran it; a run counts for %lld s more",
+        args->shown, who, (long long)((holder.left_ms + 999) / 1000));
+    return args->busy_code;
 }
 
 bool every_record(struct session *session, int *code)

@@ -5,6 +5,7 @@
  */
 #include "cli/lease.h"
 
+#include "cli/holder.h"
 #include "cli/report.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -103,4 +104,16 @@ int lease_end(struct lease *lease)
     }
     lease->extending = false;
     return session_finish(session, nxl_lock_release_start(session->lock));
+}
+
+void lease_clear(struct lease *lease)
+{
+    struct session *session = lease->session;
+    nxl_holder holder;
+
+    if (session->unlocked || holder_ask(session, &holder) != NXL_OK ||
+        !nxl_holder_is(&holder, nxl_lock_token(session->lock)))
+        return;
+    (void)session_finish(
+        session, nxl_lock_break_start(session->lock, &holder));
 }

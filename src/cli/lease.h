@@ -32,4 +32,7 @@ uint64_t lease_wake(const struct lease *lease);
 /* Releases the lock: a result of nxl_lock_release(). */
 int lease_end(struct lease *lease);
 
+/* After that: removes what --at-least has left of it. */
+void lease_clear(struct lease *lease);
+
 #endif

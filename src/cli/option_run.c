@@ -149,7 +149,7 @@ static const struct option rows[] = {
         set_grace},
     {0, "every", "DUR", "one run in that time, on whatever machine", RUN,
         set_every},
-    {0, "retry-failed", NULL, "a run of --every that fails does not count",
+    {0, "retry-failed", NULL, "no --every nor --at-least after a failure",
         RUN, set_retry_failed},
     {0, "on-lost", "WHAT", "kill, a signal instead of TERM, or warn", RUN,
         set_on_lost},

@@ -311,9 +311,12 @@ static int code_of(struct run *run, int rc, bool held)
         return EXIT_LOST;
     }
     const char *why = nxl_lock_errmsg(run->session.lock);
+    int64_t left_ms = args->run.at_least_ms > args->ttl_ms
+                          ? args->run.at_least_ms
+                          : args->ttl_ms;
     say("cannot release '%s': %s; it frees itself within %lld s",
         args->shown, why[0] != '\0' ? why : nxl_strerror(rc),
-        (long long)(args->ttl_ms + 999) / 1000);
+        (long long)(left_ms + 999) / 1000);
     return code;
 }
 
@@ -325,10 +328,13 @@ static int finish(struct run *run)
     int rc = lease_end(&run->lease);
     int code = code_of(run, rc, held);
 
-    if (options->every_ms > 0 && (run->child.no_process != 0 ||
-                                     run->child.exec_error != 0 ||
-                                     (options->retry_failed && code != 0)))
+    if (run->child.no_process == 0 && run->child.exec_error == 0 &&
+        !(options->retry_failed && code != 0))
+        return code;
+    if (options->every_ms > 0)
         every_give_back();
+    if (options->at_least_ms > 0)
+        lease_clear(&run->lease);
     return code;
 }
 

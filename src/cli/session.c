@@ -105,8 +105,10 @@ static int make_client(nxl_client **client, const struct url_list *list,
     options.errbuf_size = size;
     options.warning = session != NULL ? warned : NULL;
     options.warning_arg = session;
-    if (session != NULL)
+    if (session != NULL) {
         options.timeout_ms = session->args->timeout_ms;
+        options.max_ttl_ms = session->args->max_ttl_ms;
+    }
     return nxl_client_new_urls(
         client, (const char *const *)list->urls, list->count, &options);
 }
@@ -160,6 +162,7 @@ static int make_lock(struct session *session)
         options.ttl_ms = session->args->ttl_ms;
     options.label = session->label;
     options.fence = session->fenced;
+    options.min_hold_ms = session->args->run.at_least_ms;
     return nxl_lock_new(
         &session->lock, session->client, session->args->name, &options);
 }
@@ -191,6 +194,10 @@ static int open_lock(struct session *session, const char *label)
         why[0] != '\0' ? why : nxl_strerror(rc));
     if (rc != NXL_E_INVALID)
         return exit_code_for(rc, EXIT_BUSY);
+    if (args->run.at_least_ms > args->ttl_ms)
+        say("--at-least is a lease, too: it is allowed with --max-ttl-ms %lld, "
+            "which everybody who uses these names has to give",
+            (long long)args->run.at_least_ms);
     if (session->args->ttl_ms < MS_PER_S && session->args->ttl != NULL)
         say("--ttl %s is %lld milliseconds; a bare number is seconds, and so "
             "is 's': --ttl %.*ss", session->args->ttl,
