@@ -145,7 +145,7 @@ static const struct option rows[] = {
         set_at_least},
     {0, "at-most", "DUR", "stop CMD after that time; exit code 124", RUN,
         set_at_most},
-    {0, "grace", "DUR", "from TERM to KILL (ttl/6, at most 5s)", RUN,
+    {0, "grace", "DUR", "from TERM to KILL (a sixth of --ttl, or 5s)", RUN,
         set_grace},
     {0, "every", "DUR", "one run in that time, on whatever machine", RUN,
         set_every},
