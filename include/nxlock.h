@@ -363,7 +363,7 @@ typedef struct nxl_lock_options {
      * the way. Over several servers a wait is over (NXL_UNKNOWN, NXL_LOST)
      * when a number does not reach a majority: try again. Default 0. Every
      * program that locks this name has to draw one, or else the numbers do not
-     * tell who came last; the command nxlock draws none. */
+     * tell who came last; nxlock run draws one, nxlock acquire does not. */
     int fence;
     /* 1: the lease is kept alive until the lock is released: prolonged by
      * ttl_ms each third of it, and again soon when that fails. Loop door: by
