@@ -164,6 +164,16 @@ def guard_stopped(nxlock, tap):
         trial.code_is(79, "is told by the code")
 
 
+def both_killed(nxlock, tap):
+    """Then nobody is there who looks for the rest; only the fence helps."""
+    with Trial(nxlock, tap) as trial:
+        trial.first.send_signal(signal.SIGSTOP)
+        os.kill(trial.guard, signal.SIGKILL)
+        trial.first.kill()
+        tap.check(await_(lambda: gone(trial.command), TTL),
+                  "KILL to nxlock and its guard: CMD itself is killed")
+
+
 def server_stopped(nxlock, tap):
     with Trial(nxlock, tap) as trial:
         trial.server.process.send_signal(signal.SIGSTOP)
@@ -203,7 +213,7 @@ def main():
         sys.exit(__doc__)
     nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
     for trial in (wrapper_killed, wrapper_stopped, guard_killed,
-                  guard_stopped, server_stopped, server_killed, key_deleted):
+                  guard_stopped, both_killed, server_stopped, server_killed, key_deleted):
         if len(sys.argv) < 3 or trial.__name__ in sys.argv[2:]:
             trial(nxlock, tap)
     return tap.done()
