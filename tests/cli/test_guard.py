@@ -164,6 +164,17 @@ def guard_stopped(nxlock, tap):
         trial.code_is(79, "is told by the code")
 
 
+def guard_late(nxlock, tap):
+    """Both are frozen, and the guard is back with less than a grace left."""
+    with Trial(nxlock, tap) as trial:
+        trial.first.send_signal(signal.SIGSTOP)
+        os.kill(trial.guard, signal.SIGSTOP)
+        await_(lambda: int(trial.server.cli("PTTL", "k")) < GRACE * 800)
+        os.kill(trial.guard, signal.SIGCONT)
+        trial.ends()
+        trial.is_in_order("a guard that is late")
+
+
 def both_killed(nxlock, tap):
     """Then nobody is there who looks for the rest; only the fence helps."""
     with Trial(nxlock, tap) as trial:
@@ -213,7 +224,7 @@ def main():
         sys.exit(__doc__)
     nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
     for trial in (wrapper_killed, wrapper_stopped, guard_killed,
-                  guard_stopped, both_killed, server_stopped, server_killed, key_deleted):
+                  guard_stopped, guard_late, both_killed, server_stopped, server_killed, key_deleted):
         if len(sys.argv) < 3 or trial.__name__ in sys.argv[2:]:
             trial(nxlock, tap)
     return tap.done()
