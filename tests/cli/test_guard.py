@@ -224,7 +224,8 @@ def main():
         sys.exit(__doc__)
     nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
     for trial in (wrapper_killed, wrapper_stopped, guard_killed,
-                  guard_stopped, guard_late, both_killed, server_stopped, server_killed, key_deleted):
+                  guard_stopped, guard_late, both_killed, server_stopped,
+                  server_killed, key_deleted):
         if len(sys.argv) < 3 or trial.__name__ in sys.argv[2:]:
             trial(nxlock, tap)
     return tap.done()
