@@ -113,7 +113,7 @@ void life_completed(struct world *w, struct worker *k)
 
 /* ------------------------------------------------------------------ acting */
 
-static void begin(struct world *w, struct worker *k)
+static void begin_drawn(struct world *w, struct worker *k)
 {
     static const uint64_t waits[] = {0, 50 * MS, 500 * MS, 3000 * MS, NEVER};
     uint64_t wait = waits[roll(w, 5)];
@@ -128,6 +128,18 @@ static void begin(struct world *w, struct worker *k)
     if (wait == NEVER) /* somebody gives up in the end */
         sleep_until(w, k, w->now + roll(w, 5000 * MS));
     worker_acquire(w, k, (unsigned)roll(w, w->setting.names), wait);
+}
+
+static void begin(struct world *w, struct worker *k)
+{
+    uint64_t id = EVENT_BEGIN(k->process->index, k->index,
+        w->begins[k->process->index][k->index]++);
+    if (!event_happens(w, id)) {
+        rest(w, k);
+        return;
+    }
+    begin_drawn(w, k);
+    event_over(w);
 }
 
 /* Another process goes on with the lock, this one forgets it. */

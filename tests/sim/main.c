@@ -8,12 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/world.h"
+#include "sim/shrink.h"
 
 static const char help[] =
     "usage: nxlock-sim [--seed S | --seeds FROM-TO] [--servers N]\n"
     "                  [--faults LIST] [--without GUARD]... [--only I]...\n"
     "                  [--grants MIN] [--troubles MIN] [-v]\n"
+    "                  [--lasts NS] [--events LIST]\n"
     "LIST: names with commas, or all, clean (default), none\n";
 
 struct arguments {
@@ -69,6 +70,21 @@ static bool invariant(struct arguments *a, const char *text)
     return true;
 }
 
+static struct events chosen;
+
+static bool events(struct arguments *a, const char *list)
+{
+    a->options.only = &chosen;
+    while (*list != '\0') {
+        size_t len = strcspn(list, ",");
+        if (chosen.count == EVENTS_MAX ||
+            !event_parse(list, len, &chosen.id[chosen.count++]))
+            return false;
+        list += len + (list[len] == ',');
+    }
+    return true;
+}
+
 static bool take(struct arguments *a, const char *option, const char *value)
 {
     uint64_t n = 0;
@@ -93,6 +109,10 @@ static bool take(struct arguments *a, const char *option, const char *value)
     } else if (strcmp(option, "--grants") == 0) {
         good = number(value, UINT32_MAX, &n);
         a->options.least_grants = (unsigned)n;
+    } else if (strcmp(option, "--lasts") == 0) {
+        good = number(value, UINT64_MAX, &a->options.lasts_ns);
+    } else if (strcmp(option, "--events") == 0) {
+        good = events(a, value);
     } else if (strcmp(option, "--troubles") == 0) {
         good = number(value, UINT32_MAX, &n);
         a->options.least_troubles = (unsigned)n;
@@ -114,6 +134,24 @@ static void print_replay(const struct arguments *a, uint64_t seed)
         for (unsigned i = 1; i < 32; i++)
             if (a->options.checked & INVARIANT(i))
                 printf(" --only I%u", i);
+}
+
+/* What is left of it when all that does not matter is left out. */
+static void tell_story(const struct arguments *a, uint64_t seed)
+{
+    static struct events kept;
+    struct options small = a->options;
+    small.seed = seed;
+    shrink(&small, &kept);
+    printf("--- the same with the fewest events, %zu:\n", kept.count);
+    small.aloud = true;
+    world_run(&small, stdout);
+    print_replay(a, seed);
+    printf(" --lasts %llu --events ", (unsigned long long)small.lasts_ns);
+    for (size_t i = 0; i < kept.count; i++) {
+        fputs(i ? "," : "", stdout);
+        event_print(kept.id[i], stdout);
+    }
     printf(" -v\n");
 }
 
@@ -134,8 +172,12 @@ static int play(struct arguments *a)
         steps += r.steps;
         strays += r.strays;
         hash = hash * 31 + r.hash;
-        if (r.broken && failed++ == 0)
+        if (r.broken && failed++ == 0) {
             print_replay(a, seed);
+            printf(" -v\n");
+            if (!a->options.only && !a->options.aloud)
+                tell_story(a, seed);
+        }
         if (r.too_few && !r.broken && too_few++ == 0)
             printf("seed %llu: only %llu grants and %llu troubles\n",
                 (unsigned long long)seed, (unsigned long long)r.grants,
@@ -146,7 +188,8 @@ static int play(struct arguments *a)
     uint64_t count = a->to - a->from + 1;
     printf(
         "%u servers, seeds %llu-%llu: %llu grants, %llu fences, "
-        "%llu renewals, %llu losses, %llu troubles, %llu strays, %llu steps, %.2f ms each; hash %016llx\n",
+        "%llu renewals, %llu losses, %llu troubles, %llu strays, "
+        "%llu steps, %.2f ms each; hash %016llx\n",
         a->options.servers, (unsigned long long)a->from,
         (unsigned long long)a->to, (unsigned long long)grants,
         (unsigned long long)fences, (unsigned long long)renewals,

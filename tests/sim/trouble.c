@@ -240,15 +240,18 @@ static void rings(struct world *w, struct alarm *alarm)
     if (chance(w, 15))
         pause = 4 * ms_to_ns(w->setting.max_ttl_ms) + 4 * NS_PER_S;
     alarm_set(w, alarm, w->now + 1 + roll(w, pause));
+    if (w->stopping || !event_happens(w, EVENT_TROUBLE(w->faults.rings++)))
+        return;
     enum trouble trouble = (enum trouble)roll(w, TROUBLES);
-    if (w->stopping || !(w->faults.allowed & 1u << trouble))
-        return;
-    checker_orphans(w);
-    note(w, "trouble:", names[trouble], 0);
-    if (!strike(w, trouble))
-        return;
-    w->faults.happened++;
-    w->faults.each[trouble]++;
+    if (w->faults.allowed & 1u << trouble) {
+        checker_orphans(w);
+        note(w, "trouble:", names[trouble], 0);
+        if (strike(w, trouble)) {
+            w->faults.happened++;
+            w->faults.each[trouble]++;
+        }
+    }
+    event_over(w);
 }
 
 void troubles_start(struct world *w)

@@ -34,7 +34,7 @@ enum trouble {
 #define CLEAN_TROUBLES ((1u << TROUBLE_SKEW) - 1)
 
 struct troubles {
-    unsigned allowed;
+    unsigned allowed, rings;
     uint64_t happened, each[TROUBLES];
     struct alarm alarm;
 };

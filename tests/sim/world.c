@@ -49,6 +49,31 @@ bool chance(struct world *w, unsigned percent)
     return roll(w, 100) < percent;
 }
 
+static bool allowed(const struct events *only, uint64_t id)
+{
+    for (size_t i = 0; only && i < only->count; i++)
+        if (only->id[i] == id)
+            return true;
+    return !only;
+}
+
+bool event_happens(struct world *w, uint64_t id)
+{
+    struct events *happened = w->options.happened;
+    if (!allowed(w->options.only, id))
+        return false;
+    if (happened && happened->count < EVENTS_MAX)
+        happened->id[happened->count++] = id;
+    w->common_dice = w->dice;
+    backoff_init(&w->dice, 1, 1, w->options.seed * UINT64_C(0x9e3779b9) + id);
+    return true;
+}
+
+void event_over(struct world *w)
+{
+    w->dice = w->common_dice;
+}
+
 /* Lets one alarm ring, if it does before end. */
 static bool step(struct world *w, uint64_t end)
 {
@@ -156,6 +181,8 @@ static void clean_up(struct world *w)
 
 static bool enough(const struct world *w)
 {
+    if (w->options.lasts_ns)
+        return false; /* time ends it */
     return w->grants >= w->options.least_grants &&
            w->faults.happened >= w->options.least_troubles;
 }
@@ -165,7 +192,8 @@ struct report world_run(const struct options *options, FILE *out)
     static struct world world;
     struct world *w = &world;
     start(w, options);
-    while (!enough(w) && step(w, BEGINNING + LONGEST))
+    uint64_t lasts = options->lasts_ns ? options->lasts_ns : LONGEST;
+    while (!enough(w) && step(w, BEGINNING + lasts))
         ;
     struct report report = {.too_few = !enough(w)};
     report.virtual_ns = w->now - BEGINNING;

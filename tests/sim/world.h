@@ -16,6 +16,16 @@
 #include "sim/server.h"
 #include "sim/trouble.h"
 
+/* What can be left out of a world: a trouble, or that a worker begins. */
+#define EVENTS_MAX 8192
+struct events {
+    size_t count;
+    uint64_t id[EVENTS_MAX];
+};
+#define EVENT_TROUBLE(n) ((uint64_t)(n) << 8 | 0xff)
+#define EVENT_BEGIN(process, worker, n)                                        \
+    ((uint64_t)(n) << 8 | (uint64_t)(process) << 4 | (uint64_t)(worker))
+
 struct options {
     uint64_t seed;
     unsigned servers;  /* 1 ... MAX_SERVERS */
@@ -24,6 +34,9 @@ struct options {
     unsigned least_grants, least_troubles;
     bool fences; /* in every world, not in every second one */
     bool aloud;
+    const struct events *only; /* no others happen; NULL: all do */
+    struct events *happened;   /* those that do are added; NULL */
+    uint64_t lasts_ns;         /* so long, whatever was in it; 0 */
 };
 
 #define OPTIONS_INIT                                                           \
@@ -49,7 +62,7 @@ struct world {
     struct options options;
     struct setting setting;
     uint64_t now;
-    struct backoff dice;
+    struct backoff dice, common_dice; /* those of an event, and all others' */
     struct timers timers;
     struct history history;
     struct checker checker;
@@ -57,6 +70,7 @@ struct world {
     struct model_server server[MAX_SERVERS];
     struct process process[PROCESSES_MAX];
     bool stopping;
+    unsigned begins[PROCESSES_MAX][WORKERS_MAX]; /* of all their lives */
     unsigned turns; /* alarms since time has passed */
     uint64_t grants, strays, fences, renewals, losses;
 };
@@ -64,9 +78,15 @@ struct world {
 struct report {
     unsigned broken; /* the invariant; 0: none */
     bool too_few;    /* grants or troubles, within its time */
-    uint64_t grants, fences, renewals, losses, troubles, strays, hash, steps, virtual_ns;
+    uint64_t grants, fences, renewals, losses, troubles, strays;
+    uint64_t hash, steps, virtual_ns;
     uint64_t each[TROUBLES];
 };
+
+/* Does that event happen? Draws from dice of its own from then on, so that it
+ * is the same one whatever else is left out; until event_over(). */
+bool event_happens(struct world *w, uint64_t id);
+void event_over(struct world *w);
 
 /* Plays a world. What went wrong is printed to out (NULL: not at all). */
 struct report world_run(const struct options *options, FILE *out);
