@@ -136,6 +136,8 @@ static bool begin(struct guard *guard)
     sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    /* Who kills all that are called nxlock is not to hit both. */
+    prctl(PR_SET_NAME, "nxl-guard");
     sigemptyset(&all);
     sigaddset(&all, SIGCHLD);
     guard->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -303,7 +305,7 @@ static void watch_clock(struct guard *guard)
 
     if (now >= lost_at(guard))
         lose(guard);
-    if (!guard->stopping && now >= guard->at_most)
+    if (!guard->stopping && guard->leader_here && now >= guard->at_most)
         stop(guard, REASON_AT_MOST);
     if (!guard->stopping && now >= guard->linger)
         stop(guard, REASON_LEFT_OVER);
@@ -325,7 +327,7 @@ static uint64_t next_wake(const struct guard *guard)
         return nxl_now_ns() + guard->round;
     if (lost_at(guard) < wake)
         wake = lost_at(guard);
-    if (!guard->stopping && guard->at_most < wake)
+    if (!guard->stopping && guard->leader_here && guard->at_most < wake)
         wake = guard->at_most;
     if (!guard->stopping && guard->linger < wake)
         wake = guard->linger;

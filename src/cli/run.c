@@ -128,10 +128,11 @@ static void watch_guard(struct run *run)
 {
     if (run->child.gone)
         return;
-    if (!run->child.taken_over && nxl_now_ns() >= take_over_at(run))
-        lost(run, "its end is near, and the guard does nothing");
-    else if (!run->child.taken_over)
+    if (!run->child.taken_over && nxl_now_ns() < take_over_at(run))
         return;
+    if (!run->child.taken_over)
+        lost(run, "its end is near, and the guard does nothing");
+    run->unguarded = true;
     child_take_over(&run->child);
 }
 

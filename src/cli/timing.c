@@ -15,7 +15,7 @@
 #define GRACE_MAX_MS 5000
 #define REQUEST_MAX_MS 2000
 #define REQUEST_MIN_MS 10
-#define MARGIN_MS 100
+#define MARGIN_MS 250
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -27,7 +27,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Of a lease: the machine needs some time to end a process. */
+/* Of a lease: a machine at work needs some time to end a process. */
 static int64_t margin_of(int64_t ttl_ms)
 {
     return larger(ttl_ms / 100, smaller(MARGIN_MS, ttl_ms / 10));

@@ -20,9 +20,9 @@ fits() { # the rule of times
         touch "$dir/started"
     said "is said with its numbers and a remedy" "a lease of 3000 ms" \
         "1000 ms until it is renewed" "two requests of timeout_ms 300" \
-        "a grace of 2000 ms" "are 3700 ms" "--grace 1299ms at most" "--ttl "
+        "a grace of 2000 ms" "are 3850 ms" "--grace 1149ms at most" "--ttl "
     check "and nothing is started" fails started
-    gives 0 "the grace of the remedy" run l --ttl 3s --grace 1299ms -- true
+    gives 0 "the grace of the remedy" run l --ttl 3s --grace 1149ms -- true
     longer=$(sed -n 's/.*--ttl \([0-9]*ms\) at least.*/\1/p' "$dir/err")
     nx run l --ttl 3s --grace 2s -- true
     longer=$(sed -n 's/.*--ttl \([0-9]*ms\) at least.*/\1/p' "$dir/err")
@@ -216,6 +216,8 @@ given() {
         until ! for fd in /proc/$PPID/fd/*; do
             readlink "$fd"; done | grep -v -e ^/dev/null -e ^socket: \
             -e ^pipe: -e ^anon_inode:; do sleep 0.02; done' 3< "$0"
+    gives 0 "which is not called nxlock" run l -- sh -c \
+        'test "$(cat /proc/$PPID/comm)" = nxl-guard'
     gives 0 "the variables" run l --ttl 9s --prefix 'p%:' -- sh -c '
         test "$NXLOCK_HELD" = 1 && test "$NXLOCK_KEY" = "p%:l" &&
         test "$NXLOCK_TTL_MS" = 9000 &&
