@@ -289,6 +289,49 @@ size_t nxl_client_servers(const nxl_client *client);
 size_t nxl_client_describe_server(
     nxl_client *client, size_t server, char *text, size_t size);
 
+/* The prefix of its options or URL, "" when there is none; valid as long as
+ * the client. And its max_ttl_ms. No I/O; NULL: "" and 0. */
+const char *nxl_client_prefix(const nxl_client *client);
+int64_t nxl_client_max_ttl_ms(const nxl_client *client);
+
+/* What a server said to nxl_client_ask(). */
+typedef struct nxl_answer nxl_answer;
+
+/* Asks one server, counted as in nxl_client_describe_server(), what no other
+ * call asks: for tools that look at keys or at how a server is set up. Over
+ * the connection of the client's locks, whose commands wait behind the answer.
+ * argv: a command and its arguments, 1 to 64; lengths are theirs, for binary
+ * ones, or NULL: up to the zero byte. The command has to be one of these,
+ * which neither change anything nor hold up the connection: ACL DRYRUN, ACL
+ * GETUSER, ACL WHOAMI, CLIENT ID, CLUSTER INFO, CLUSTER KEYSLOT, COMMAND
+ * COUNT, CONFIG GET, DBSIZE, EXISTS, GETRANGE (524288 bytes at most, from 0
+ * on), INFO, LASTSAVE, MEMORY USAGE, OBJECT ENCODING, PING, PTTL, ROLE, SCAN
+ * (COUNT 1000 at most), STRLEN, TIME, TTL, TYPE.
+ *
+ * Blocking door only; blocks for timeout_ms at most. NXL_OK: *answer is the
+ * caller's, to end with nxl_answer_free(). Else *answer is NULL and
+ * nxl_client_errmsg() says why: NXL_E_INVALID: another command, or no such
+ * server. NXL_E_UNSUPPORTED: the server does not know the command, or its
+ * answer is longer than 1 MB. NXL_E_DENIED, _REFUSED, _WRONG_TYPE, _SERVER: it
+ * answers with an error. NXL_CANCELLED: another thread freed the client.
+ * NXL_E_UNREACHABLE, _URL, _NOT_REDIS, _NOMEM, _SYSTEM, _FORKED. */
+int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
+    const char *const *argv, const size_t *lengths,
+    nxl_answer **answer) NXL_MUST_USE;
+
+/* How many values there are: 1, or those of an array, and of the arrays in
+ * it, one after the other. NULL has none. */
+size_t nxl_answer_count(const nxl_answer *answer);
+
+/* The i-th of them, counted from 0; a number is in decimal digits. Zero-ended,
+ * and *length, which may be NULL, is its length. NULL: it is nil, or there is
+ * none with that number. Valid until nxl_answer_free(). */
+const char *nxl_answer_item(
+    const nxl_answer *answer, size_t i, size_t *length);
+
+/* Ends the answer; NULL is fine. */
+void nxl_answer_free(nxl_answer *answer);
+
 /* What a client has done so far. */
 typedef struct nxl_stats {
     uint64_t attempts;  /* to acquire, each with a token of its own */

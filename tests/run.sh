@@ -94,8 +94,11 @@ missing() { # the packages that are missing, by Debian's names
         pkg-config --exists hiredis || echo libhiredis-dev
         pkg-config --exists uuid || echo uuid-dev
         pkg-config --exists cmocka || echo libcmocka-dev
+        pkg-config --exists sqlite3 || echo libsqlite3-dev
+        pkg-config --exists libuv || echo libuv1-dev
     else
-        echo pkg-config libhiredis-dev uuid-dev libcmocka-dev
+        echo pkg-config libhiredis-dev uuid-dev libcmocka-dev \
+            libsqlite3-dev libuv1-dev
     fi
     have redis-server || [ -n "${NXLOCK_REDIS_SERVER-}" ] ||
         [ "${NXLOCK_SKIP_LIVE-}" = 1 ] || echo redis-server

@@ -148,6 +148,11 @@ static int block(struct nxl_lock *lock, const struct call *call)
     return rc;
 }
 
+int lock_block(struct nxl_lock *lock, const struct call *call)
+{
+    return block(lock, call);
+}
+
 int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms)
 {
     struct call call = {

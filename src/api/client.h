@@ -27,6 +27,9 @@ enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER };
 
 enum door { DOOR_NONE, DOOR_BLOCKING, DOOR_LOOP };
 
+/* Of a lock that is none, see ask.h; not in enum nxl_operation. */
+#define OP_ASK ((enum nxl_operation)100)
+
 /* One acquire, extend, ... from its start to its result. */
 struct operation {
     enum nxl_operation kind;
@@ -35,6 +38,7 @@ struct operation {
     union {
         struct acquire acquire; /* NXL_OP_ACQUIRE */
         struct round round;     /* all others */
+        struct question *ask;   /* OP_ASK */
     } machine;
     struct timer timer;
     struct list node; /* loop door: events. blocking door: followers */

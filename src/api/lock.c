@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "api/ask.h"
 #include "api/engine.h"
 #include "api/hold.h"
 #include "api/lease.h"
@@ -127,6 +128,8 @@ int lock_call(struct nxl_lock *lock, const struct call *call, uint64_t now)
     int rc = invalid_state(lock, call);
     if (rc != NXL_OK)
         return rc;
+    if (call->kind == OP_ASK)
+        return ask_begin(lock, call->ask, now);
     switch (call->kind) {
     case NXL_OP_ACQUIRE:
         return call_acquire(lock, call->number, now);

@@ -108,7 +108,7 @@ void message_fault(struct nxl_lock *lock, const struct server *server,
 }
 
 /* Nothing was heard at all: say how far it got. */
-static void add_silence(struct text *t, const struct server *s)
+void message_add_silence(struct text *t, const struct server *s)
 {
     if (s->state == SERVER_UP)
         text_add(t, "no answer in time");
@@ -126,7 +126,7 @@ static void message_silence(struct nxl_lock *lock)
     const struct server *s = &lock->client->servers[0];
     text_add(&lock->message, s->endpoint.name.data);
     text_add(&lock->message, ": ");
-    add_silence(&lock->message, s);
+    message_add_silence(&lock->message, s);
 }
 
 void message_note(
@@ -185,7 +185,7 @@ static const char *trouble(
         text_add(room, n->words);
     else if (n->kind == NOTE_ASKED &&
              (silent || lock->client->servers[i].state == SERVER_DOWN))
-        add_silence(room, &lock->client->servers[i]);
+        message_add_silence(room, &lock->client->servers[i]);
     return room->data;
 }
 

@@ -15,6 +15,9 @@ int result_of(const struct operation *op, enum verdict verdict);
 void message_fault(struct nxl_lock *lock, const struct server *server,
     const struct outcome *outcome);
 
+/* Nothing was heard of it: how far it got. */
+void message_add_silence(struct text *t, const struct server *server);
+
 /* A server's part in the present operation. */
 void message_note(
     struct nxl_lock *lock, unsigned server, const struct outcome *outcome);

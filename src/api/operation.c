@@ -5,6 +5,7 @@
  */
 #include "api/operation.h"
 
+#include "api/ask.h"
 #include "api/engine.h"
 #include "api/fencing.h"
 #include "api/hold.h"
@@ -182,6 +183,10 @@ void operation_outcome(
     struct text words;
     if (!op->running)
         return;
+    if (op->kind == OP_ASK) {
+        ask_outcome(op, c, now);
+        return;
+    }
     enum nxl_operation kind = op->fencing ? NXL_OP_EXTEND : op->kind;
     const struct outcome *outcome = voters_weigh(
         lock->client, server, kind, &c->outcome, now, &other, &words);
@@ -194,6 +199,10 @@ void operation_outcome(
 
 void operation_tick(struct operation *op, uint64_t now)
 {
+    if (op->kind == OP_ASK) {
+        ask_late(op, now);
+        return;
+    }
     linger_end(op, now);
     machine_tick(op, now);
     run(op, now);
@@ -201,6 +210,10 @@ void operation_tick(struct operation *op, uint64_t now)
 
 void operation_cancel(struct operation *op, uint64_t now)
 {
+    if (op->kind == OP_ASK) {
+        ask_cancel(op, now);
+        return;
+    }
     linger_end(op, now);
     machine_cancel(op);
     run(op, now);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "base/leaves.h"
 #include "base/slice.h"
 
 enum verb_kind {
@@ -19,6 +20,7 @@ enum verb_kind {
     VERB_INSPECT, /* what stands there, and for how long */
     VERB_KEEP,    /* if key is token: let it stand for ttl_ms, no longer */
     VERB_RAISE, /* the counter to at least .fence, while the token stands */
+    VERB_ASK,   /* any command that only reads: .words, answered in .leaves */
     VERB_KINDS
 };
 
@@ -34,6 +36,10 @@ struct verb {
      * the same step; empty: none is. */
     struct slice counter; /* RAISE too */
     uint64_t fence;       /* RAISE */
+    /* ASK */
+    const struct slice *words;
+    size_t word_count;
+    struct leaves *leaves;
 };
 
 enum outcome_kind {

@@ -34,6 +34,15 @@ static const char *usage_of(enum command command)
         return "nxlock renew NAME TOKEN [OPTION...]";
     case CMD_RELEASE:
         return "nxlock release NAME TOKEN [OPTION...]";
+    case CMD_WAIT:
+        return "nxlock wait NAME [OPTION...]";
+    case CMD_LIST:
+        return "nxlock list [GLOB] [OPTION...]";
+    case CMD_UNLOCK:
+        return "nxlock unlock NAME --token TOKEN, or nxlock unlock NAME "
+               "--force";
+    case CMD_DOCTOR:
+        return "nxlock doctor [NAME] [OPTION...]";
     case CMD_STATUS:
     default:
         return "nxlock status NAME [OPTION...]";
@@ -272,10 +281,27 @@ static int complete_words(const struct args *args)
     return 0;
 }
 
+/* unlock: one of --token and --force. */
+static int complete_unlock(const struct args *args)
+{
+    if ((args->token != NULL) != args->force)
+        return 0;
+    say("%s; write: nxlock unlock %s %s", args->force
+            ? "--token and --force exclude each other"
+            : "unlock removes what it is told to, by --token, or whatever "
+              "stands there, by --force",
+        args->pasted, args->force ? "--force" : "--token TOKEN");
+    return EXIT_USAGE;
+}
+
 static int complete(struct args *args)
 {
-    int code = complete_words(args);
+    bool may_do_without =
+        args->command == CMD_LIST || args->command == CMD_DOCTOR;
+    int code = may_do_without && args->name == NULL ? 0 : complete_words(args);
 
+    if (code == 0 && args->command == CMD_UNLOCK)
+        code = complete_unlock(args);
     if (code == 0 && args->command == CMD_RUN)
         code = complete_child(args);
     if (code == 0 && args->once && args->waits) {

@@ -13,7 +13,17 @@
 
 #include "cli/name.h"
 
-enum command { CMD_RUN, CMD_ACQUIRE, CMD_RENEW, CMD_RELEASE, CMD_STATUS };
+enum command {
+    CMD_RUN,
+    CMD_ACQUIRE,
+    CMD_RENEW,
+    CMD_RELEASE,
+    CMD_STATUS,
+    CMD_WAIT,
+    CMD_LIST,
+    CMD_UNLOCK,
+    CMD_DOCTOR
+};
 
 /* What a lost lock does to the command of run. */
 #define ON_LOST_WARN 0 /* else the signal for it */
@@ -38,10 +48,10 @@ struct run_args {
 struct args {
     enum command command;
     const char *word;       /* the command as it was written */
-    const char *name;       /* of the lock */
+    const char *name;       /* of the lock; list: GLOB. list, doctor: or NULL */
     char shown[NAME_SHOWN]; /* in messages */
     char pasted[NAME_PASTED]; /* in commands that are proposed */
-    const char *token;      /* renew and release */
+    const char *token;      /* renew, release and unlock */
     char **child;           /* run: the words after "--", ends with NULL */
     const char *script;     /* -c, or NULL */
     char *shell[4];         /* then what child points to */
@@ -56,6 +66,7 @@ struct args {
     struct run_args run;
     int busy_code;
     bool once, waits;       /* -n and -w were given */
+    bool force, yes;        /* unlock */
     bool verbose;
     bool json;
     bool help;

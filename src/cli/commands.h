@@ -13,6 +13,10 @@ int command_acquire(const struct args *args);
 int command_renew(const struct args *args);
 int command_release(const struct args *args);
 int command_status(const struct args *args);
+int command_wait(const struct args *args);
+int command_list(const struct args *args);
+int command_unlock(const struct args *args);
+int command_doctor(const struct args *args);
 
 /* Acquires. False: not held, and *code is the exit code; why not has been
  * said if it is to be said. */

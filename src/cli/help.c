@@ -19,13 +19,17 @@ static const char overview[] =
     "  renew NAME TOKEN      prolong a lock left held\n"
     "  release NAME TOKEN    release it\n"
     "  status NAME           who holds it, and how long still\n"
+    "  wait NAME             wait until nobody holds it, without taking it\n"
+    "  list [GLOB]           all locks that are held\n"
+    "  unlock NAME           take it from a dead holder\n"
+    "  doctor [NAME]         is the server fit for locks?\n"
     "\n"
     "'nxlock COMMAND --help' says more. The server: -u URL, else "
     "$NXLOCK_URL,\nelse $REDIS_URL, else redis://127.0.0.1:6379.\n"
     "\n"
     "exit codes:\n"
     "    0  done; status: held\n"
-    "    1  status: free\n"
+    "    1  status: free; unlock: free before; doctor: a warning\n"
     "   64  the command line is wrong, or its times\n"
     "   69  no server, a refusal, no answer, or NAME is a key of other use\n"
     "   70  internal, or the output cannot be written\n"
@@ -115,6 +119,64 @@ static const char status_text[] =
     "Prints who holds NAME and how long still. Exit code 0: held; 1: free;\n"
     "above 1: it could not be told.\n";
 
+static const char wait_text[] =
+    "nxlock wait NAME [OPTION...]\n"
+    "\n"
+    "examples:\n"
+    "  nxlock wait migration && ./start-the-service\n"
+    "  nxlock wait backup -w 10m -v\n"
+    "\n"
+    "Waits until nobody holds NAME, and does not take it: somebody may have\n"
+    "it again when this ends; 'nxlock run' is what excludes. Asks the server\n"
+    "at growing intervals, 2 s at most. Exit code 0: free; 75: still held\n"
+    "when -w was over. On a terminal or with -v it says who holds it.\n";
+
+static const char list_text[] =
+    "nxlock list [GLOB] [OPTION...]\n"
+    "\n"
+    "examples:\n"
+    "  nxlock list\n"
+    "  nxlock list 'invoice:*' --json\n"
+    "  nxlock list | cut -f 1\n"
+    "\n"
+    "Prints the locks whose names match GLOB (* ? [a-z] \\): NAME, STATE,\n"
+    "OWNER, LEFT, and of several servers at how many it stands; with tabs\n"
+    "between them unless it goes to a terminal. STATE is 'partial' where no\n"
+    "majority of the servers has it. Walks the keys by SCAN, in small steps\n"
+    "that hold nobody up, and reads the values: in a large database that\n"
+    "takes its time. Locks of other formats are not shown.\n";
+
+static const char unlock_text[] =
+    "nxlock unlock NAME --token TOKEN [OPTION...]\n"
+    "nxlock unlock NAME --force [--yes] [OPTION...]\n"
+    "\n"
+    "examples:\n"
+    "  nxlock status backup && nxlock unlock backup --force\n"
+    "  nxlock unlock backup --token \"$token\"\n"
+    "\n"
+    "Removes a lock that somebody else took, if it is still the one that is\n"
+    "held under TOKEN, or that --force shows; at a terminal --force asks\n"
+    "first, else it wants --yes. HARM: the holder may be at work, and goes on\n"
+    "until it renews and finds that it has lost; so two may work at a time.\n"
+    "If its writes carry its fencing number, what the lock protects refuses\n"
+    "them after the next holder's, whose number is higher.\n"
+    "Exit code 0: removed; 1: it was free already, or has changed since it\n"
+    "was shown; 75: held under another token, or you said no.\n";
+
+static const char doctor_text[] =
+    "nxlock doctor [NAME] [OPTION...]\n"
+    "\n"
+    "examples:\n"
+    "  nxlock doctor\n"
+    "  nxlock doctor invoice:42 -u redis://locks@db7\n"
+    "  nxlock doctor --json > findings\n"
+    "\n"
+    "Asks the server whether it is fit for locks, and takes one under a name\n"
+    "of its own. A line each: ok, note, WARN or FAIL, what, the finding and\n"
+    "the remedy. With NAME it looks at the rights to that lock's keys too;\n"
+    "the lock itself is not touched. Exit code 0: all is well; 1: it works,\n"
+    "with a warning; else as the worst failure: 69, 77 or 78.\n";
+
 void help_overview(FILE *out)
 {
     fputs(overview, out);
@@ -128,6 +190,10 @@ void help_command(enum command command, FILE *out)
         [CMD_RENEW] = renew_text,
         [CMD_RELEASE] = release_text,
         [CMD_STATUS] = status_text,
+        [CMD_WAIT] = wait_text,
+        [CMD_LIST] = list_text,
+        [CMD_UNLOCK] = unlock_text,
+        [CMD_DOCTOR] = doctor_text,
     };
 
     fputs(texts[command], out);

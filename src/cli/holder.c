@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/label.h"
 #include "cli/report.h"
 #include "cli/secret.h"
 
@@ -70,20 +71,52 @@ static void ending(char *out, size_t size, const nxl_holder *holder)
             (long long)((holder->left_ms + MS_PER_S - 1) / MS_PER_S));
 }
 
-const char *holder_words(char *out, const nxl_holder *holder)
+const char *holder_who(char *out, const nxl_holder *holder)
 {
-    char who[160];
-    char left[128];
-
     if (holder->label != NULL)
-        printable(who, sizeof(who), holder->label, strlen(holder->label));
+        printable(out, HOLDER_WHO, holder->label, strlen(holder->label));
     else if (holder_has_token(holder))
-        snprintf(who, sizeof(who), "%.*s... (no label)", TOKEN_SHOWN,
+        snprintf(out, HOLDER_WHO, "%.*s... (no label)", TOKEN_SHOWN,
             holder->value);
     else
-        printable(who, sizeof(who), holder->value, holder_shown(holder));
+        printable(out, HOLDER_WHO, holder->value, holder_shown(holder));
+    return out;
+}
+
+const char *holder_words(char *out, const nxl_holder *holder)
+{
+    char who[HOLDER_WHO];
+    char left[128];
+
+    holder_who(who, holder);
     ending(left, sizeof(left), holder);
     snprintf(out, HOLDER_WORDS, "%s %s, %s",
         holder_is_over(holder) ? "free, left by" : "held by", who, left);
     return out;
+}
+
+void holder_json(struct json *json, const nxl_holder *holder)
+{
+    struct label_parts parts;
+
+    if (!holder_has_token(holder)) {
+        json_text(json, "value", holder->value, holder_shown(holder));
+        if (holder->truncated)
+            json_true(json, "truncated");
+    } else {
+        if (holder->label != NULL)
+            json_text(json, "label", holder->label, strlen(holder->label));
+        if (holder->label != NULL && label_read(holder->label, &parts)) {
+            json_text(json, "host", holder->label, parts.host);
+            json_number(json, "pid", parts.pid);
+            json_text(json, "program", parts.program, strlen(parts.program));
+        }
+        json_text(json, "owner", holder->value, TOKEN_SHOWN);
+    }
+    if (holder->value_ends_s != 0)
+        json_number(json, "value_ends_s", holder->value_ends_s);
+    if (holder->left_ms >= 0)
+        json_number(json, "left_ms", holder->left_ms);
+    else
+        json_null(json, "left_ms");
 }

@@ -7,9 +7,11 @@
 
 #include <nxlock.h>
 
+#include "cli/json.h"
 #include "cli/session.h"
 
 #define HOLDER_WORDS 320
+#define HOLDER_WHO 160
 
 /* Asks and waits for the answer; a result of nxl_lock_inspect(). */
 int holder_ask(struct session *session, nxl_holder *holder);
@@ -25,6 +27,12 @@ bool holder_is_over(const nxl_holder *holder);
 bool holder_has_token(const nxl_holder *holder);
 /* How much of the value may be shown, for who has all of it can release. */
 size_t holder_shown(const nxl_holder *holder);
+
+/* Who it is, and left_ms, as members. */
+void holder_json(struct json *json, const nxl_holder *holder);
+
+/* Who it is in a word or two, into out, of HOLDER_WHO bytes. */
+const char *holder_who(char *out, const nxl_holder *holder);
 
 /* The words of a token that may be shown. */
 #define TOKEN_SHOWN 8

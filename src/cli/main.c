@@ -25,6 +25,10 @@ static const struct {
     {"renew", CMD_RENEW, command_renew},
     {"release", CMD_RELEASE, command_release},
     {"status", CMD_STATUS, command_status},
+    {"wait", CMD_WAIT, command_wait},
+    {"list", CMD_LIST, command_list},
+    {"unlock", CMD_UNLOCK, command_unlock},
+    {"doctor", CMD_DOCTOR, command_doctor},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -59,7 +63,7 @@ static int unknown_command(const char *word)
             nearest.best);
     else
         say("there is no command '%s'; the commands are run, acquire, renew, "
-            "release and status", shown);
+            "release, status, wait, list, unlock and doctor", shown);
     return EXIT_USAGE;
 }
 

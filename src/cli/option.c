@@ -218,6 +218,18 @@ static const struct option table[] = {
     {'v', "verbose", NULL, "say what each server says, and how it is asked",
         ON(CMD_STATUS), set_verbose},
     {0, "json", NULL, "one JSON object on one line", ON(CMD_STATUS), set_json},
+    {'w', "wait", "DUR", "wait that long at most (default: for ever)",
+        ON(CMD_WAIT), set_wait},
+    {'v', "verbose", NULL, "say who holds it, even without a tty",
+        ON(CMD_WAIT), set_verbose},
+    {0, "json", NULL, "a line with a JSON object for each",
+        ON(CMD_LIST) | ON(CMD_DOCTOR), set_json},
+    {0, "token", "TOKEN", "remove the lock held under TOKEN, no other one",
+        ON(CMD_UNLOCK), option_set_token},
+    {0, "force", NULL, "remove whatever lock stands there",
+        ON(CMD_UNLOCK), option_set_force},
+    {'y', "yes", NULL, "do not ask before --force does it",
+        ON(CMD_UNLOCK), option_set_yes},
     {'h', "help", NULL, "show this", ON_ALL, set_help},
 };
 #define ROWS (sizeof(table) / sizeof(table[0]))

@@ -34,6 +34,13 @@ const char *option_url_parameter(const char *name, size_t length);
 int option_add_to_query(struct args *args, const char *shown,
     const char *name, const char *value);
 
+/* Options of unlock alone; in option_unlock.c. */
+int option_set_token(
+    struct args *args, const char *shown, const char *value);
+int option_set_force(
+    struct args *args, const char *shown, const char *value);
+int option_set_yes(struct args *args, const char *shown, const char *value);
+
 /* Shows every option of the command to *nearest, without dashes. */
 void option_consider(enum command command, struct nearest *nearest);
 void option_print(enum command command, FILE *out);

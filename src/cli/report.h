@@ -12,7 +12,8 @@
  * shell. The codes of the child share this space. */
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_FREE = 1,         /* status: nobody holds the name */
+    EXIT_FREE = 1,         /* status, unlock: nobody holds the name */
+    EXIT_WARNED = 1,       /* doctor: it works, but */
     EXIT_USAGE = 64,       /* the command line */
     EXIT_UNAVAILABLE = 69, /* no answer, or a refusal; nothing was started */
     EXIT_INTERNAL = 70,    /* memory, descriptors, a fault of ours */

@@ -158,7 +158,7 @@ static int make_lock(struct session *session)
 
     /* Who asks for no lease is not to be refused for its length. */
     enum command command = session->args->command;
-    if (command != CMD_STATUS && command != CMD_RELEASE)
+    if (command == CMD_RUN || command == CMD_ACQUIRE || command == CMD_RENEW)
         options.ttl_ms = session->args->ttl_ms;
     options.label = session->label;
     options.fence = session->fenced;
@@ -265,6 +265,18 @@ int session_open(
         code = open_lock(session, label);
     if (code == 0)
         code = open_signals(session);
+    return code;
+}
+
+int session_open_plain(struct session *session, const struct args *args)
+{
+    memset(session, 0, sizeof(*session));
+    session->args = args;
+    session->signals = -1;
+    session->timer = -1;
+    int code = open_client(session);
+    if (code == 0 && args->name != NULL && args->command != CMD_LIST)
+        code = open_lock(session, NULL);
     return code;
 }
 

@@ -43,6 +43,11 @@ bool session_urls(const struct args *args, struct url_list *list);
 int session_open(
     struct session *session, const struct args *args, const char *label);
 
+/* For commands that only ask, by the blocking door: signals stay as they were,
+ * for there is nothing that one could leave behind. Without a NAME, and for
+ * list, there is no lock. */
+int session_open_plain(struct session *session, const struct args *args);
+
 /* Frees everything; a lock that is held is released. If the keyboard ended a
  * wait, ends this process by that signal, for the sake of the script around. */
 void session_close(struct session *session);

@@ -11,7 +11,6 @@
 
 #include "cli/holder.h"
 #include "cli/json.h"
-#include "cli/label.h"
 #include "cli/report.h"
 
 /* Grows only by members; raised when one changes its meaning. */
@@ -19,32 +18,6 @@
 
 /* Of a line about a server. */
 #define LINE_ROOM 512
-
-static void json_holder(struct json *json, const nxl_holder *holder)
-{
-    struct label_parts parts;
-
-    if (!holder_has_token(holder)) {
-        json_text(json, "value", holder->value, holder_shown(holder));
-        if (holder->truncated)
-            json_true(json, "truncated");
-    } else {
-        if (holder->label != NULL)
-            json_text(json, "label", holder->label, strlen(holder->label));
-        if (holder->label != NULL && label_read(holder->label, &parts)) {
-            json_text(json, "host", holder->label, parts.host);
-            json_number(json, "pid", parts.pid);
-            json_text(json, "program", parts.program, strlen(parts.program));
-        }
-        json_text(json, "owner", holder->value, TOKEN_SHOWN);
-    }
-    if (holder->value_ends_s != 0)
-        json_number(json, "value_ends_s", holder->value_ends_s);
-    if (holder->left_ms >= 0)
-        json_number(json, "left_ms", holder->left_ms);
-    else
-        json_null(json, "left_ms");
-}
 
 /* holder is NULL if the name is free. */
 static void json_state(struct json *json, const nxl_holder *holder)
@@ -54,7 +27,7 @@ static void json_state(struct json *json, const nxl_holder *holder)
 
     json_text(json, "state", state, strlen(state));
     if (holder != NULL)
-        json_holder(json, holder);
+        holder_json(json, holder);
 }
 
 /* What one of several servers says. */

@@ -50,14 +50,16 @@ static struct debt *take_spare(struct request *r)
 static void drop_slots(struct server *s, struct request *r, size_t index,
     struct debt *d, size_t place, enum slot_kind kind)
 {
+    bool any = r->exchange.verb->kind == VERB_ASK;
+    enum slot_kind rest = any ? SLOT_SPILT : SLOT_DROPPED;
     for (size_t i = index; i < s->conn.slots.count; i++) {
         struct slot *slot = slots_at(&s->conn.slots, i);
         if (slot->owner != r || slot->kind != SLOT_REQUEST)
             return;
         bool owned = d && i == index + place;
-        slot->kind = owned ? kind : SLOT_DROPPED;
+        slot->kind = owned ? kind : rest;
         slot->owner = owned ? d : NULL;
-        s->conn.dropped += slot->kind == SLOT_DROPPED;
+        s->conn.dropped += slot->kind == rest;
     }
 }
 

@@ -33,6 +33,8 @@ struct reader {
     bool behind; /* there is something behind the last reply taken */
     bool broken;
     bool starved; /* for want of memory */
+    bool loose;   /* the present reply may have any form */
+    struct leaves *leaves; /* where its values go; not ours */
     struct text error;
     char text[READER_TEXT];
 };
@@ -45,7 +47,7 @@ static struct reply *place(struct reader *r, const redisReadTask *task)
     if (!task->parent)
         r->text_used = 0;
     else
-        reply = &r->items[task->idx];
+        reply = &r->items[r->loose ? 0 : task->idx];
     memset(reply, 0, sizeof(*reply));
     return reply;
 }
@@ -56,6 +58,24 @@ static void *refuse(struct reader *r, const char *why)
     text_clear(&r->error);
     text_add(&r->error, why);
     return NULL;
+}
+
+void reader_expect(struct reader *r, bool loose, struct leaves *leaves)
+{
+    r->loose = loose;
+    r->leaves = leaves;
+}
+
+/* A value of a reply of any form. An error that is all of the reply is told as
+ * any other one is. */
+static bool spill(struct reader *r, const redisReadTask *task,
+    struct reply *reply, struct slice value)
+{
+    if (!r->loose || (reply->kind == REPLY_ERROR && !task->parent))
+        return false;
+    if (r->leaves)
+        leaves_add(r->leaves, value);
+    return true;
 }
 
 static void *create_string(const redisReadTask *task, char *bytes, size_t len)
@@ -76,6 +96,8 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t len)
     default:
         return refuse(r, "a reply of protocol RESP3, which was not asked for");
     }
+    if (spill(r, task, reply, (struct slice){bytes, len}))
+        return reply;
     size_t room = sizeof(r->text) - r->text_used;
     if (len > room) {
         /* Part of an array may be a value that something is decided by. */
@@ -100,14 +122,14 @@ static void *create_array(const redisReadTask *task, array_count count)
 
     if (task->type != REDIS_REPLY_ARRAY)
         return refuse(r, "a reply of protocol RESP3, which was not asked for");
-    if (task->parent)
+    if (task->parent && !r->loose)
         return refuse(r, "an array inside an array, which was not asked for");
-    if (count > REPLY_ITEMS)
+    if (count > REPLY_ITEMS && !r->loose)
         return refuse(r, "an array longer than any this library asks for");
 
     struct reply *reply = place(r, task);
     reply->kind = REPLY_ARRAY;
-    reply->count = (size_t)count;
+    reply->count = r->loose ? 0 : (size_t)count;
     reply->items = r->items;
     return reply;
 }
@@ -121,6 +143,8 @@ static void *create_integer(const redisReadTask *task, long long value)
         return refuse(r, "a reply of protocol RESP3, which was not asked for");
     reply->kind = REPLY_INTEGER;
     reply->integer = value;
+    if (r->loose && r->leaves)
+        leaves_add_number(r->leaves, value);
     return reply;
 }
 
@@ -133,6 +157,8 @@ static void *create_nil(const redisReadTask *task)
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_ARRAY)
         return refuse(r, "a reply of protocol RESP3, which was not asked for");
     reply->kind = REPLY_NIL;
+    if (r->loose && r->leaves)
+        leaves_add_nil(r->leaves);
     return reply;
 }
 
@@ -222,14 +248,15 @@ bool reader_reset(struct reader *r)
 
 /* The backlog that is allowed now. A string's type has been taken off the
  * parser's buffer when it waits for the rest; the buffer is zero-ended. */
-static size_t limit(const redisReader *parser)
+static size_t limit(const redisReader *parser, bool loose)
 {
-    if (parser->ridx != 0 || parser->len == parser->pos)
+    int at = parser->ridx;
+    if (at < 0 || (at > 0 && !loose) || parser->len == parser->pos)
         return READER_BACKLOG;
 #if HIREDIS_MAJOR >= 1
-    int type = parser->task[0]->type;
+    int type = parser->task[at]->type;
 #else
-    int type = parser->rstack[0].type;
+    int type = parser->rstack[at].type;
 #endif
     const char *number = parser->buf + parser->pos;
     char *end;
@@ -248,7 +275,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
 
     r->behind = true;
     size_t backlog = r->parser->len - r->parser->pos;
-    size_t most = limit(r->parser);
+    size_t most = limit(r->parser, r->loose);
     if (backlog > most || len > most - backlog) {
         r->broken = true;
         text_clear(&r->error);

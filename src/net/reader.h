@@ -6,13 +6,15 @@
  * READER_TEXT bytes are kept; a longer one is cut there and says so, because
  * INFO has no limit (a line for each database, and for each error code) and
  * what matters in it comes first. Anything else beyond is a broken protocol,
- * after which the connection can only be closed.
+ * after which the connection can only be closed. The exception is a reply that
+ * was announced as one of any form, see reader_expect().
  */
 #ifndef NXLOCK_NET_READER_H
 #define NXLOCK_NET_READER_H
 
 #include <stdbool.h>
 
+#include "base/leaves.h"
 #include "wire/reply.h"
 
 #define READER_TEXT 32768 /* bytes of strings of one reply */
@@ -29,6 +31,12 @@ void reader_free(struct reader *r);
 /* false: too much, or no memory; reader_error() tells. Nothing can be read
  * after that: replies that are complete are to be taken before more is fed. */
 bool reader_feed(struct reader *r, const void *bytes, size_t len);
+
+/* The reply that comes next, or the rest of it, may have any form (loose): its
+ * values go to leaves, or nowhere when that is NULL, and reader_next() then
+ * tells its kind and, of an error, its words, and nothing else of it. To be
+ * said before each reader_next(). */
+void reader_expect(struct reader *r, bool loose, struct leaves *leaves);
 
 /* 1: *reply is the next one, valid until the next call on r. 0: incomplete.
  * -1: broken; reader_error() tells. */

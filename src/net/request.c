@@ -284,6 +284,9 @@ static bool dispatch(struct server *s, const struct reply *reply,
         else if (slot.owner)
             debt_acquire_answered(slot.owner, now);
         return false;
+    case SLOT_SPILT:
+        s->conn.dropped--;
+        return false;
     case SLOT_LEFT:
         s->conn.dropped--;
         if (reply->kind == REPLY_ERROR && !error_leaves(reply->bytes))
@@ -299,6 +302,21 @@ static bool dispatch(struct server *s, const struct reply *reply,
         break;
     }
     return false;
+}
+
+/* Of what form is the reply that comes next, and who gathers it? */
+static void expect_reply(struct server *s)
+{
+    const struct slots *slots = &s->conn.slots;
+    const struct slot *slot = slots->count ? slots_at(slots, 0) : NULL;
+    struct leaves *leaves = NULL;
+    bool loose = slot && slot->kind == SLOT_SPILT;
+    if (slot && slot->kind == SLOT_REQUEST) {
+        const struct request *r = slot->owner;
+        loose = r->exchange.verb->kind == VERB_ASK;
+        leaves = loose ? r->exchange.verb->leaves : NULL;
+    }
+    reader_expect(s->conn.reader, loose, leaves);
 }
 
 bool server_next(struct server *s, struct completion *c, uint64_t now)
@@ -321,6 +339,7 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             continue;
         }
         const struct reply *reply = NULL;
+        expect_reply(s);
         int got = reader_next(s->conn.reader, &reply);
         if (got < 0)
             broken(s, reader_error(s->conn.reader), now);

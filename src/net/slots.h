@@ -17,6 +17,7 @@ enum slot_kind {
     SLOT_REQUEST, /* owner: struct request */
     SLOT_LEFT,    /* DISCARD of a transaction that was given up */
     SLOT_DROPPED, /* nobody listens; owner: the debt it left, or NULL */
+    SLOT_SPILT,   /* likewise, of an ask: its reply may have any form */
     SLOT_DEBT,    /* a debt's compare-and-delete; owner: struct debt */
     SLOT_KILL,    /* a debt's CLIENT KILL; owner: struct debt */
     SLOT_HOLE     /* taken back: no reply is to come */

@@ -117,8 +117,10 @@ unsigned exchange_encode(
         x->connection = ladder->connection;
         choose_rung(x);
     }
-    if (x->verb->kind == VERB_RAISE ||
-        (acquire && x->verb->counter.len > 0))
+    if (x->verb->kind == VERB_ASK)
+        x->rung = &asked_rung;
+    else if (x->verb->kind == VERB_RAISE ||
+             (acquire && x->verb->counter.len > 0))
         x->rung = &fenced_rung;
     else if (acquire && x->closer)
         x->rung = &takeover_rung;

@@ -92,6 +92,9 @@ extern const struct watched stamped_watched;
 /* fenced.c: an acquire that draws a number, verb.counter */
 extern const struct rung fenced_rung;
 
+/* asked.c: a command of the caller's own that only reads */
+extern const struct rung asked_rung;
+
 /* takeover.c: after an acquire has met a key without an end */
 extern const struct rung takeover_rung;
 /* BUSY was decided: AGAIN, when it is time to look whether it is for ever. */

@@ -31,8 +31,11 @@ check "which stands before the list" before '^  nxlock run' '^commands:'
 for code in 64 69 70 75 77 78 79 126 127 128; do
     has "knows the code $code" "\<$code\>"
 done
-for command in run acquire renew release status; do
+for command in run acquire renew release status wait unlock; do
     has "names $command" "^  $command NAME"
+done
+for command in list doctor; do
+    has "names $command" "^  $command \["
 done
 for variable in NXLOCK_URL REDIS_URL redis://127.0.0.1:6379; do
     has "names $variable" "$variable"
@@ -42,15 +45,15 @@ for spelling in -h help; do
     check "is the same" cmp "$dir/out" "$dir/overview"
 done
 
-for command in run acquire renew release status; do
+for command in run acquire renew release status wait list unlock doctor; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
     check "says nothing" test ! -s "$dir/err"
-    has "begins with how to write it" "^nxlock $command NAME"
-    has "has an example" "^  .*nxlock $command [a-z]"
-    check "which stands before all else" before "^  .*nxlock $command [a-z]" \
+    has "begins with how to write it" "^nxlock $command \(NAME\|\[\)"
+    has "has an example" "^  .*nxlock $command"
+    check "which stands before all else" before "^  .*nxlock $command" \
         '^[A-Z]'
-    check "and before the options" before "^  .*nxlock $command [a-z]" \
+    check "and before the options" before "^  .*nxlock $command" \
         '^options:'
     for flag in url name help db user password timeout-ms max-ttl-ms \
         drift-ppm keepalive-s prefix; do

@@ -156,6 +156,36 @@ static void cycles_take_none(void **state)
     end(lock, client);
 }
 
+/* With a nested answer, on a connection that is new or good. */
+static void a_question(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"SCAN", "0"};
+    redis_run(&server, "SET", "key", "value", NULL);
+    for (unsigned n = 1;; n++) {
+        nxl_client *client = new_client("timeout_ms=500");
+        nxl_answer *answer = NULL, *again = NULL;
+        fail_at(n);
+        int rc = nxl_client_ask(client, 0, 2, words, NULL, &answer);
+        bool failed = alloc_stop();
+        assert_true((answer != NULL) == (rc == NXL_OK));
+        if (rc != NXL_OK)
+            assert_out_of_memory(rc, nxl_client_errmsg(client));
+        assert_int_equal(
+            nxl_client_ask(client, 0, 2, words, NULL, &again), NXL_OK);
+        assert_int_equal(nxl_answer_count(again), 2);
+        assert_string_equal(nxl_answer_item(again, 1, NULL), "key");
+        nxl_answer_free(answer);
+        nxl_answer_free(again);
+        nxl_client_free(client);
+        if (!failed) {
+            assert_int_equal(rc, NXL_OK);
+            assert_true(n > 5);
+            return;
+        }
+    }
+}
+
 /* On a connection that is good, with a handle that has never been used. */
 static void a_cycle(void **state)
 {
@@ -344,7 +374,7 @@ int main(void)
         memory_test(making_a_lock),
         memory_test(the_first_acquire),
         {"cycles_take_none", cycles_take_none, once, NULL, NULL},
-        memory_test(a_cycle),
+        memory_test(a_question), memory_test(a_cycle),
         memory_test(running_into_debt),
         memory_test(extending_by_another_time),
         memory_test(inspecting),

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Keeps: places are offsets, for the bytes move when they become more. */
+#include "base/leaves.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What is known now would only be a part of the truth. */
+static void give_up(struct leaves *l)
+{
+    buf_clear(&l->bytes);
+    l->count = 0;
+}
+
+static bool make_room(struct leaves *l)
+{
+    if (l->count < l->room)
+        return true;
+    size_t room = l->room ? 2 * l->room : 16;
+    struct leaf *list = realloc(l->list, room * sizeof *list);
+    if (!list)
+        return false;
+    l->list = list;
+    l->room = room;
+    return true;
+}
+
+static void add(struct leaves *l, struct slice value, bool nil)
+{
+    size_t at = buf_len(&l->bytes);
+    size_t used = at + l->count * sizeof *l->list;
+    if (l->full || l->starved)
+        return;
+    if (value.len > LEAVES_MOST ||
+        used + value.len + sizeof *l->list >= LEAVES_MOST) {
+        l->full = true;
+    } else if (!make_room(l) || !buf_reserve(&l->bytes, value.len + 1)) {
+        l->starved = true;
+    } else {
+        if (value.len > 0)
+            buf_append(&l->bytes, value.data, value.len);
+        buf_append(&l->bytes, "", 1);
+        l->list[l->count++] = (struct leaf){at, value.len, nil};
+        return;
+    }
+    give_up(l);
+}
+
+void leaves_add(struct leaves *l, struct slice value)
+{
+    add(l, value, false);
+}
+
+void leaves_add_number(struct leaves *l, int64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, number);
+    add(l, slice_of(digits), false);
+}
+
+void leaves_add_nil(struct leaves *l)
+{
+    add(l, (struct slice){NULL, 0}, true);
+}
+
+void leaves_clear(struct leaves *l)
+{
+    give_up(l);
+    l->full = l->starved = false;
+}
+
+void leaves_free(struct leaves *l)
+{
+    buf_free(&l->bytes);
+    free(l->list);
+    *l = (struct leaves){.list = NULL};
+}

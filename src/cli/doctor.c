@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a lock is really taken, prolonged and given back before all is called
+ * well, under a name that nobody uses; and nothing is left behind.
+ */
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+
+#define LEASE_MS 5000
+#define LINE_ROOM 512
+
+/* A lock of that name; NULL after telling why there is none. */
+static nxl_lock *lock_of(struct doctor *d, const char *name, int fence)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    int64_t most = nxl_client_max_ttl_ms(d->client);
+
+    options.ttl_ms = most < LEASE_MS ? most : LEASE_MS;
+    options.label = "nxlock-doctor";
+    options.fence = fence;
+    int rc = nxl_lock_new(&lock, d->client, name, &options);
+    if (rc != NXL_OK)
+        finding_failed(
+            &d->findings, "round trip", rc, nxl_client_errmsg(d->client));
+    return lock;
+}
+
+static double ms_since(uint64_t *then)
+{
+    uint64_t now = nxl_now_ns();
+    double ms = (double)(now - *then) / 1e6;
+
+    *then = now;
+    return ms;
+}
+
+static bool round_trip(struct doctor *d, const char *scratch)
+{
+    nxl_lock *lock = lock_of(d, scratch, 0);
+    const char *step = "acquire";
+    double took[3] = {0, 0, 0};
+
+    if (lock == NULL)
+        return false;
+    uint64_t then = nxl_now_ns();
+    int rc = nxl_lock_acquire(lock, 0);
+    took[0] = ms_since(&then);
+    if (rc == NXL_OK) {
+        step = "extend";
+        rc = nxl_lock_extend(lock, 0);
+        took[1] = ms_since(&then);
+    }
+    if (rc == NXL_OK) {
+        step = "release";
+        rc = nxl_lock_release(lock);
+        took[2] = ms_since(&then);
+    }
+    if (rc == NXL_OK) {
+        finding(&d->findings, LEVEL_OK, "round trip", NULL,
+            "acquired in %.2f ms, prolonged in %.2f ms, released in %.2f ms",
+            took[0], took[1], took[2]);
+    } else {
+        const char *why = nxl_lock_errmsg(lock);
+        finding(&d->findings, LEVEL_FAIL, "round trip", NULL, "cannot %s: %s",
+            step, why[0] != '\0' ? why : nxl_strerror(rc));
+        finding_code(&d->findings, exit_code_for(rc, EXIT_UNAVAILABLE));
+    }
+    nxl_lock_free(lock);
+    return rc == NXL_OK;
+}
+
+/* The counter has no end by itself. With this name it will not be used again,
+ * so nothing is lost with it. */
+static void remove_counter(struct doctor *d, const char *counter)
+{
+    nxl_lock *lock = lock_of(d, counter, 0);
+    nxl_holder seen;
+
+    if (lock == NULL)
+        return;
+    int rc = nxl_lock_inspect(lock, &seen);
+    if (rc == NXL_OK)
+        rc = nxl_lock_break(lock, &seen);
+    if (rc != NXL_OK && rc != NXL_FREE)
+        finding(&d->findings, LEVEL_NOTE, "scripts", NULL,
+            "the counter of the trial, '%s%s', could not be removed: %s",
+            nxl_client_prefix(d->client), counter, nxl_lock_errmsg(lock));
+    nxl_lock_free(lock);
+}
+
+/* A fencing number is drawn by a script, and of nothing but a script. */
+static void draw_number(
+    struct doctor *d, const char *scratch, const char *counter)
+{
+    nxl_lock *lock = lock_of(d, scratch, 1);
+
+    if (lock == NULL)
+        return;
+    int rc = nxl_lock_acquire(lock, 0);
+    /* All that is to go, before a word is said: who reads may have gone, and
+     * writing to him ends this process. */
+    int released = rc == NXL_OK ? nxl_lock_release(lock) : NXL_OK;
+    remove_counter(d, counter); /* a script may have come so far and no more */
+    if (rc == NXL_OK && released == NXL_OK) {
+        finding(&d->findings, LEVEL_OK, "scripts", NULL,
+            "allowed; fencing numbers are drawn");
+    } else if (rc == NXL_E_DENIED || rc == NXL_E_UNSUPPORTED) {
+        finding(&d->findings, LEVEL_WARN, "rights",
+            "ACL SETUSER USER +eval +evalsha +script|load +psetex +time "
+            "~{NAME}:f, or a pattern for all names, ~{*",
+            "no script, so no fencing numbers, and slower renewals: %s",
+            nxl_lock_errmsg(lock));
+    } else {
+        finding_failed(&d->findings, "scripts", rc == NXL_OK ? released : rc,
+            nxl_lock_errmsg(lock));
+    }
+    nxl_lock_free(lock);
+}
+
+/* Names beside NAME's own, so that the same rights are needed. In braces where
+ * there is a prefix, for then the counter's key begins with it too, and can be
+ * removed by name. */
+static void try_all(struct doctor *d)
+{
+    const char *beside = d->name != NULL ? d->name : "nxlock";
+    bool tagged = nxl_client_prefix(d->client)[0] != '\0';
+    char *scratch = NULL, *counter = NULL;
+
+    if (asprintf(&scratch, tagged ? "{%s:doctor:%d:%llx}" : "%s:doctor:%d:%llx",
+            beside, (int)getpid(), (unsigned long long)nxl_now_ns()) < 0 ||
+        asprintf(&counter, strchr(scratch, '{') != NULL ? "%s:f" : "{%s}:f",
+            scratch) < 0) {
+        say("out of memory");
+        finding_code(&d->findings, EXIT_INTERNAL);
+    } else if (round_trip(d, scratch)) {
+        draw_number(d, scratch, counter);
+    }
+    free(scratch);
+    free(counter);
+}
+
+/* The keys that NAME has at a server. */
+static bool name_keys(struct doctor *d)
+{
+    const char *prefix = nxl_client_prefix(d->client);
+
+    if (d->name == NULL)
+        return true;
+    if (asprintf(&d->key, "%s%s", prefix, d->name) < 0) {
+        d->key = NULL;
+        return false;
+    }
+    const char *open = strchr(d->key, '{');
+    const char *close = open != NULL ? strchr(open, '}') : NULL;
+    bool tagged = close != NULL && close > open + 1;
+    if (asprintf(&d->counter, tagged ? "%s:f" : "{%s}:f", d->key) < 0) {
+        d->counter = NULL;
+        return false;
+    }
+    return true;
+}
+
+/* The address is what its line begins with. */
+static const char *address(struct doctor *d, size_t server, char *line)
+{
+    nxl_client_describe_server(d->client, server, line, LINE_ROOM);
+    char *end = strstr(line, ", ");
+    if (end != NULL)
+        *end = '\0';
+    return line;
+}
+
+static void examine(struct doctor *d)
+{
+    char line[LINE_ROOM];
+
+    for (size_t i = 0; i < d->servers; i++) {
+        d->findings.server = address(d, i, line);
+        doctor_server(d, i);
+        fflush(stdout);
+    }
+    d->findings.server = NULL;
+    if (d->reached > 0)
+        try_all(d);
+    for (size_t i = 0; i < d->servers; i++) {
+        nxl_client_describe_server(d->client, i, line, sizeof(line));
+        if (strstr(line, ", connected") != NULL)
+            finding(&d->findings,
+                strstr(line, "; no vote") != NULL ? LEVEL_NOTE : LEVEL_OK,
+                "server", NULL, "%s", line);
+    }
+}
+
+int command_doctor(const struct args *args)
+{
+    struct session session;
+    int code = session_open_plain(&session, args);
+
+    if (code == 0) {
+        struct doctor doctor = {.client = session.client,
+            .findings = {.json = args->json},
+            .servers = nxl_client_servers(session.client),
+            .name = args->name};
+        if (name_keys(&doctor)) {
+            examine(&doctor);
+            code = findings_code(&doctor.findings);
+        } else {
+            say("out of memory");
+            code = EXIT_INTERNAL;
+        }
+        free(doctor.key);
+        free(doctor.counter);
+        if (ferror(stdout) || fflush(stdout) != 0) {
+            say("cannot print: %s", strerror(errno));
+            code = EXIT_INTERNAL;
+        }
+    }
+    session_close(&session);
+    return code;
+}

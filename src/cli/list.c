@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: the server is never held up: its keys are walked in small steps, and
+ * of each no more is read than a token is long. A list that lacks a server
+ * says so.
+ */
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/found.h"
+#include "cli/holder.h"
+#include "cli/json.h"
+#include "cli/report.h"
+#include "cli/secret.h"
+
+#define JSON_VERSION 1
+#define COUNT_FIRST 250 /* keys that one step looks at */
+#define VALUE_MOST "511"
+#define MS_PER_S 1000
+#define LEFT_ROOM 32
+
+struct lister {
+    struct session session;
+    struct found_list found;
+    size_t servers;
+    char *pattern;    /* owned */
+    size_t told;      /* servers that have told all */
+    int code;         /* of the first that has not; 0 */
+};
+
+/* ------------------------------------------------------------ what is there */
+
+/* The prefix as a pattern that nothing else matches, and GLOB. NULL: no
+ * memory. */
+static char *pattern_of(const char *prefix, const char *glob)
+{
+    char *pattern = malloc(2 * strlen(prefix) + strlen(glob) + 1);
+    char *at = pattern;
+
+    if (pattern == NULL)
+        return NULL;
+    for (; *prefix != '\0'; prefix++) {
+        if (strchr("*?[]\\", *prefix) != NULL)
+            *at++ = '\\';
+        *at++ = *prefix;
+    }
+    memcpy(at, glob, strlen(glob) + 1);
+    return pattern;
+}
+
+/* Is the key's value a token? Then the lock is added. */
+static int look_at(struct lister *lister, size_t server, const char *key,
+    size_t length)
+{
+    nxl_client *client = lister->session.client;
+    const char *value_of[] = {"GETRANGE", key, "0", VALUE_MOST};
+    const char *left_of[] = {"PTTL", key};
+    const size_t lengths[] = {8, length, 1, 3};
+    const size_t left_lengths[] = {4, length};
+    size_t prefix = strlen(nxl_client_prefix(client)), size;
+    nxl_answer *value, *left;
+    int rc = nxl_client_ask(client, server, 4, value_of, lengths, &value);
+
+    if (rc == NXL_E_WRONG_TYPE)
+        return NXL_OK;
+    if (rc != NXL_OK)
+        return rc;
+    const char *token = nxl_answer_item(value, 0, &size);
+    if (token != NULL && strlen(token) == size && is_token(token) &&
+        length >= prefix) {
+        rc = nxl_client_ask(client, server, 2, left_of, left_lengths, &left);
+        const char *ms = nxl_answer_item(left, 0, NULL);
+        int64_t left_ms = ms != NULL ? strtoll(ms, NULL, 10) : -2;
+        if (left_ms >= -1 && !found_add(&lister->found, key + prefix,
+                                 length - prefix, token, server, left_ms))
+            rc = NXL_E_NOMEM;
+        nxl_answer_free(left);
+    }
+    nxl_answer_free(value);
+    return rc;
+}
+
+/* Keys of one step of SCAN; the first leaf is the cursor of the next. */
+static int look_at_all(
+    struct lister *lister, size_t server, const nxl_answer *keys)
+{
+    int rc = NXL_OK;
+
+    for (size_t i = 1; rc == NXL_OK && i < nxl_answer_count(keys); i++) {
+        size_t length;
+        const char *key = nxl_answer_item(keys, i, &length);
+        if (key != NULL)
+            rc = look_at(lister, server, key, length);
+    }
+    return rc;
+}
+
+/* How the next step is asked for. */
+struct step {
+    char cursor[24];
+    unsigned count;
+    bool typed; /* the server can leave out what is no string: since 6.0 */
+};
+
+static int take_step(struct lister *lister, size_t server, struct step *step,
+    nxl_answer **keys)
+{
+    char count[12];
+    const char *words[] = {"SCAN", step->cursor, "MATCH", lister->pattern,
+        "COUNT", count, "TYPE", "string"};
+
+    for (;;) {
+        snprintf(count, sizeof(count), "%u", step->count);
+        int rc = nxl_client_ask(lister->session.client, server,
+            step->typed ? 8 : 6, words, NULL, keys);
+        if (rc != NXL_E_UNSUPPORTED)
+            return rc;
+        if (step->typed)
+            step->typed = false;
+        else if (step->count > 1) /* names so long that an answer is too big */
+            step->count = (step->count + 9) / 10;
+        else
+            return rc;
+    }
+}
+
+static int walk(struct lister *lister, size_t server)
+{
+    struct step step = {.cursor = "0", .count = COUNT_FIRST, .typed = true};
+    int rc;
+
+    do {
+        nxl_answer *keys;
+        rc = take_step(lister, server, &step, &keys);
+        if (rc != NXL_OK)
+            return rc;
+        const char *cursor = nxl_answer_item(keys, 0, NULL);
+        snprintf(step.cursor, sizeof(step.cursor), "%s",
+            cursor != NULL ? cursor : "0");
+        rc = look_at_all(lister, server, keys);
+        nxl_answer_free(keys);
+    } while (rc == NXL_OK && strcmp(step.cursor, "0") != 0);
+    return rc;
+}
+
+static void ask_all(struct lister *lister)
+{
+    nxl_client *client = lister->session.client;
+
+    for (size_t i = 0; i < lister->servers; i++) {
+        int rc = walk(lister, i);
+        if (rc == NXL_OK) {
+            lister->told++;
+            continue;
+        }
+        say("cannot list: %s", rc == NXL_E_NOMEM ? "out of memory"
+                                                : nxl_client_errmsg(client));
+        if (lister->code == 0)
+            lister->code = exit_code_for(rc, EXIT_BUSY);
+    }
+}
+
+/* --------------------------------------------------------------- telling it */
+
+static int longest_first(const void *a, const void *b)
+{
+    int64_t one = *(const int64_t *)a, two = *(const int64_t *)b;
+
+    return one == two ? 0 : one == -1 ? -1 : two == -1 ? 1
+         : one > two ? -1 : 1;
+}
+
+/* At how many servers it stands; and how long at a majority of all, or else at
+ * all of these. */
+static size_t standing(
+    const struct lister *lister, const struct found *f, int64_t *left_ms)
+{
+    int64_t left[NXL_SERVERS_MAX];
+    size_t quorum = lister->servers / 2 + 1, count = 0;
+
+    for (size_t i = 0; i < lister->servers; i++) {
+        if (f->left_ms[i] != FOUND_NOWHERE)
+            left[count++] = f->left_ms[i];
+    }
+    qsort(left, count, sizeof(left[0]), longest_first);
+    *left_ms = left[(count < quorum ? count : quorum) - 1];
+    return count;
+}
+
+/* As a person is told of it elsewhere; label points into it. */
+static void make_holder(
+    nxl_holder *holder, const struct found *f, int64_t left_ms)
+{
+    memset(holder, 0, sizeof(*holder));
+    holder->size = sizeof(*holder);
+    snprintf(holder->value, sizeof(holder->value), "%s", f->value);
+    holder->value_length = strlen(holder->value);
+    holder->left_ms = left_ms;
+    const char *at = strchr(holder->value, '@');
+    holder->label = at != NULL ? at + 1 : NULL;
+}
+
+static void print_json(const struct lister *lister, const struct found *f)
+{
+    int64_t left_ms;
+    size_t count = standing(lister, f, &left_ms);
+    const char *state = count > lister->servers / 2 ? "held" : "partial";
+    nxl_holder holder;
+    struct json json;
+
+    make_holder(&holder, f, left_ms);
+    json_begin(&json, stdout);
+    json_number(&json, "v", JSON_VERSION);
+    json_text(&json, "name", f->name, f->name_length);
+    json_text(&json, "state", state, strlen(state));
+    holder_json(&json, &holder);
+    if (lister->servers > 1) {
+        json_number(&json, "at", (int64_t)count);
+        json_number(&json, "of", (int64_t)lister->servers);
+    }
+    json_end(&json);
+}
+
+/* A zero byte would end the line in the middle. */
+static const char *clean_name(struct found *f)
+{
+    for (size_t i = 0; i < f->name_length; i++) {
+        if (f->name[i] == '\0')
+            f->name[i] = '?';
+    }
+    clean_text(f->name, f->name_length);
+    return f->name;
+}
+
+static void print_line(
+    const struct lister *lister, struct found *f, int width, bool aligned)
+{
+    int64_t left_ms;
+    size_t count = standing(lister, f, &left_ms);
+    const char *state = count > lister->servers / 2 ? "held" : "partial";
+    nxl_holder holder;
+    char who[HOLDER_WHO], left[LEFT_ROOM] = "-", shown[NAME_SHOWN];
+
+    if (left_ms >= 0)
+        snprintf(left, sizeof(left), "%llds",
+            (long long)((left_ms + MS_PER_S - 1) / MS_PER_S));
+    make_holder(&holder, f, left_ms);
+    holder_who(who, &holder);
+    clean_name(f);
+    if (aligned)
+        printf("%-*s  %-7s  %-32s  %6s", width, name_shown(shown, f->name),
+            state, who, left);
+    else
+        printf("%s\t%s\t%s\t%s", f->name, state, who, left);
+    if (lister->servers > 1)
+        printf(aligned ? "  %zu/%zu" : "\t%zu/%zu", count, lister->servers);
+    putchar('\n');
+}
+
+static void print_all(const struct lister *lister)
+{
+    const struct found_list *found = &lister->found;
+    bool aligned = isatty(STDOUT_FILENO);
+    int width = 4;
+    char shown[NAME_SHOWN];
+
+    for (size_t i = 0; i < found->count && !lister->session.args->json; i++) {
+        int length = (int)strlen(name_shown(shown, clean_name(found->list[i])));
+        if (length > width)
+            width = length;
+    }
+    if (aligned && !lister->session.args->json && found->count > 0)
+        printf("%-*s  %-7s  %-32s  %6s%s\n", width, "NAME", "STATE", "OWNER",
+            "LEFT", lister->servers > 1 ? "  SERVERS" : "");
+    for (size_t i = 0; i < found->count; i++) {
+        if (lister->session.args->json)
+            print_json(lister, found->list[i]);
+        else
+            print_line(lister, found->list[i], width, aligned);
+    }
+}
+
+static int list(struct lister *lister)
+{
+    const struct args *args = lister->session.args;
+
+    lister->servers = nxl_client_servers(lister->session.client);
+    lister->pattern =
+        pattern_of(nxl_client_prefix(lister->session.client),
+            args->name != NULL ? args->name : "*");
+    if (lister->pattern == NULL) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    ask_all(lister);
+    found_sort(&lister->found);
+    print_all(lister);
+    if (ferror(stdout) || fflush(stdout) != 0) {
+        say("cannot print: %s", strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    /* What a majority holds is seen by a majority. */
+    return lister->told > lister->servers / 2 ? EXIT_DONE : lister->code;
+}
+
+int command_list(const struct args *args)
+{
+    struct lister lister;
+
+    memset(&lister, 0, sizeof(lister));
+    int code = session_open_plain(&lister.session, args);
+    if (code == 0)
+        code = list(&lister);
+    found_free(&lister.found);
+    free(lister.pattern);
+    session_close(&lister.session);
+    return code;
+}

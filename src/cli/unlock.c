@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: what is removed is what was shown, byte for byte, or nothing; and
+ * nobody is evicted whom no person saw, unless a script says that it may.
+ */
+#include "cli/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/holder.h"
+#include "cli/report.h"
+
+/* Data of a program rather than a lock? Of a lock by whatever program it is
+ * known when it ends. */
+static bool is_data(const nxl_holder *holder)
+{
+    return !holder_has_token(holder) && holder->left_ms < 0 &&
+           holder->value_ends_s == 0;
+}
+
+static bool yes(void)
+{
+    char line[16];
+
+    if (fgets(line, sizeof(line), stdin) == NULL)
+        return false;
+    line[strcspn(line, "\n")] = '\0';
+    return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
+}
+
+/* May it be removed by force? 0, or an exit code after saying why not. */
+static int permitted(const struct session *session, const nxl_holder *holder)
+{
+    const struct args *args = session->args;
+    char words[HOLDER_WORDS];
+
+    if (holder->truncated) {
+        say("'%s' holds a value that is longer than any lock's", args->shown);
+        return EXIT_UNAVAILABLE;
+    }
+    if (is_data(holder)) {
+        say("'%s' is %s, and no lock in a format that is known here: it may "
+            "be data of a program; if it is none, remove it with redis-cli",
+            args->shown, holder_words(words, holder));
+        return EXIT_UNAVAILABLE;
+    }
+    say("'%s' is %s", args->shown, holder_words(words, holder));
+    if (args->yes)
+        return 0;
+    if (!isatty(STDIN_FILENO)) {
+        say("nobody is there to be asked; write --yes if it is to go");
+        return EXIT_USAGE;
+    }
+    fprintf(stderr, "The holder goes on until it renews or ends; evict it? "
+                    "[y/N] ");
+    fflush(stderr);
+    if (yes())
+        return 0;
+    say("'%s' stays", args->shown);
+    return EXIT_BUSY;
+}
+
+static int already_free(const struct session *session)
+{
+    say("'%s' is free already", session->args->shown);
+    return EXIT_FREE;
+}
+
+static int remove_shown(struct session *session, const nxl_holder *holder)
+{
+    int rc = nxl_lock_break(session->lock, holder);
+
+    if (rc == NXL_OK)
+        return EXIT_DONE;
+    if (rc != NXL_FREE)
+        return session_failed(session, "remove", rc);
+    say("'%s' has changed hands or is free since; nothing was removed",
+        session->args->shown);
+    return EXIT_FREE;
+}
+
+static int unlock(struct session *session)
+{
+    const struct args *args = session->args;
+    char words[HOLDER_WORDS];
+    nxl_holder holder;
+    int rc = nxl_lock_inspect(session->lock, &holder);
+
+    if (rc == NXL_FREE)
+        return already_free(session);
+    if (rc != NXL_OK)
+        return session_failed(session, "look at", rc);
+    if (args->token != NULL && !nxl_holder_is(&holder, args->token)) {
+        say("'%s' is not held under this token, but %s; nothing was removed",
+            args->shown, holder_words(words, &holder));
+        return EXIT_BUSY;
+    }
+    int code = args->force ? permitted(session, &holder) : 0;
+    return code != 0 ? code : remove_shown(session, &holder);
+}
+
+int command_unlock(const struct args *args)
+{
+    struct session session;
+    int code = session_open_plain(&session, args);
+
+    if (code == 0)
+        code = unlock(&session);
+    session_close(&session);
+    return code;
+}

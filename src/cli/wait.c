@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: nothing is taken, so whoever waits here is in nobody's way; and the
+ * server is asked less and less often, but never later than the lease that it
+ * told of ends.
+ */
+#include "cli/commands.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "cli/holder.h"
+#include "cli/report.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define DELAY_FIRST_MS 50
+#define DELAY_MOST_MS 2000
+/* The server frees a name in the millisecond after the last of its lease. */
+#define AFTER_LEASE_MS 5
+
+struct watch {
+    struct session session;
+    uint64_t until;   /* of nxl_now_ns(); NEVER */
+    uint64_t delay_ms;
+    uint64_t random;
+    bool told_holder, told_fault;
+};
+
+/* Many may wait for one lock, and are not to ask all at once. */
+static uint64_t jittered(struct watch *watch, uint64_t ms)
+{
+    watch->random ^= watch->random << 13;
+    watch->random ^= watch->random >> 7;
+    watch->random ^= watch->random << 17;
+    return ms - watch->random % (ms / 2 + 1);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* left_ms is the holder's, or below 0. False: the time is over. */
+static bool pause_for(struct watch *watch, int64_t left_ms)
+{
+    uint64_t now = nxl_now_ns();
+    uint64_t ms = jittered(watch, watch->delay_ms);
+
+    if (now >= watch->until)
+        return false;
+    if (left_ms >= 0)
+        ms = least(ms, (uint64_t)left_ms + AFTER_LEASE_MS);
+    if (watch->until != NEVER)
+        ms = least(ms, (watch->until - now) / NS_PER_MS + 1);
+    watch->delay_ms = least(2 * watch->delay_ms, DELAY_MOST_MS);
+    (void)poll(NULL, 0, (int)ms);
+    return true;
+}
+
+/* Will asking again help? */
+static bool passes(int rc)
+{
+    return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
+}
+
+static int wait_for(struct watch *watch)
+{
+    struct session *session = &watch->session;
+    char words[HOLDER_WORDS];
+    nxl_holder holder;
+
+    for (;;) {
+        int rc = nxl_lock_inspect(session->lock, &holder);
+        bool held = rc == NXL_OK && !holder_is_over(&holder);
+        if (rc == NXL_FREE || (rc == NXL_OK && !held))
+            return EXIT_DONE;
+        if (!held && !passes(rc))
+            return session_failed(session, "look at", rc);
+        if (held && !watch->told_holder && session_talks(session))
+            say("waiting for '%s': %s", session->args->shown,
+                holder_words(words, &holder));
+        if (!held && !watch->told_fault)
+            say("waiting for '%s': %s", session->args->shown,
+                nxl_lock_errmsg(session->lock));
+        watch->told_holder |= held;
+        watch->told_fault |= !held;
+        if (pause_for(watch, held ? holder.left_ms : -1))
+            continue;
+        if (!held)
+            return session_failed(session, "look at", rc);
+        if (session_talks(session))
+            say("'%s' is %s", session->args->shown,
+                holder_words(words, &holder));
+        return EXIT_BUSY;
+    }
+}
+
+int command_wait(const struct args *args)
+{
+    struct watch watch = {.until = NEVER, .delay_ms = DELAY_FIRST_MS};
+    int code = session_open_plain(&watch.session, args);
+    uint64_t now = nxl_now_ns();
+
+    watch.random = (now ^ (uint64_t)getpid() << 32) | 1;
+    if (args->wait_ms != NXL_FOREVER)
+        watch.until = now + (uint64_t)args->wait_ms * NS_PER_MS;
+    if (code == 0)
+        code = wait_for(&watch);
+    session_close(&watch.session);
+    return code;
+}

@@ -1,0 +1,225 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A server with nothing wrong, then one thing after the other made wrong with
+# it: each is found, said with its remedy, and told by the exit code.
+# Usage: test_doctor.sh PATH-OF-NXLOCK
+. "${0%/*}/rig.sh"
+
+# A sanitizer's program wants to be first in memory, before libfaketime.
+ASAN_OPTIONS=${ASAN_OPTIONS-}${ASAN_OPTIONS:+:}verify_asan_link_order=0
+export ASAN_OPTIONS
+
+# Short, so that a server is soon older than any lock.
+brief="--max-ttl-ms 1000"
+
+finds() { # NAME LEVEL WHAT WORDS: a line about it
+    grep -q -e "^$2 .*\<$3: .*$4" "$dir/out" || sed 's/^/# /' "$dir/out"
+    check "$1" grep -q -e "^$2 .*\<$3: .*$4" "$dir/out"
+}
+# CODE NAME ARGUMENT...
+# shellcheck disable=SC2086 # a list of words
+doctor() {
+    want=$1
+    what=$2
+    shift 2
+    gives "$want" "$what" doctor $brief "$@"
+    [ "$code" -eq "$want" ] || sed 's/^/# /' "$dir/out"
+    worst "$want" || sed 's/^/# /' "$dir/out"
+    check "and the lines agree" worst "$want"
+}
+worst() { # CODE: the worst that was printed is what it says
+    case $1 in
+        0) ! grep -q '^WARN\|^FAIL' "$dir/out" ;;
+        1) grep -q '^WARN' "$dir/out" && ! grep -q '^FAIL' "$dir/out" ;;
+        *) grep -q '^FAIL' "$dir/out" ;;
+    esac
+}
+older() { # SECONDS
+    up=$(db INFO server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p')
+    [ "${up:-0}" -ge "$1" ]
+}
+
+doctor 69 "no server" -u "unix://$dir/nothing"
+finds "is found" FAIL reach "$dir/nothing.*check that the server runs"
+gives 78 "nor a URL" doctor -u "http://x"
+gives 64 "two names" doctor a b
+start_server --appendonly yes --appendfsync always
+
+# Freshly restarted.
+doctor 0 "just started, with a file of all it was told"
+finds "is noted" note age "restarted [0-9]* s ago, with an append-only file"
+db CONFIG SET appendonly no > /dev/null
+gives 1 "just started, without" doctor
+finds "is found" WARN age "restarted [0-9]* s ago: .*61 s.* Remedy: wait"
+db CONFIG SET appendonly yes > /dev/null
+
+await older 4
+doctor 0 "a good server"
+for what in reach version role age eviction persistence database clock \
+    "round trip" scripts server; do
+    check "is asked for $what" grep -q "^ok .*\<$what: " "$dir/out"
+done
+finds "with its times" ok "round trip" \
+    "acquired in .* ms, prolonged in .* ms, released in .* ms"
+finds "and its rung" ok server "rung SET NX PX + scripts"
+check "and says nothing" test ! -s "$dir/err"
+doctor 0 "a good server for a name" invoice:42
+doctor 0 "with a prefix" invoice:42 --prefix app:
+check "nothing of it is left" test "$(db DBSIZE)" -eq 0
+db SET invoice:42 mine > /dev/null
+doctor 0 "for a name that is held" invoice:42
+check "which is left alone" test "$(db GET invoice:42)" = mine
+db DEL invoice:42 > /dev/null
+gives 0 "as JSON" doctor --json --max-ttl-ms 1000
+role='"what":"role","finding":"[^"]*"'
+check "a line is an object" grep -qx \
+    "{\"v\":1,\"level\":\"ok\",\"server\":\"unix://[^\"]*\",$role}" "$dir/out"
+check "and each is" fails grep -qv '^{"v":1,"level":"[a-z]*",.*"}$' "$dir/out"
+
+# Eviction.
+for policy in allkeys-lru allkeys-random volatile-ttl; do
+    db CONFIG SET maxmemory-policy $policy > /dev/null
+    doctor 1 "$policy"
+    finds "is found" WARN eviction "$policy: .*Remedy: .*noeviction"
+    finds "and that it rests" WARN eviction "maxmemory is 0"
+done
+db CONFIG SET maxmemory 1gb > /dev/null
+doctor 1 "and with a limit"
+finds "is found" WARN eviction "two hold one lock\. Remedy"
+db CONFIG SET maxmemory 0 maxmemory-policy noeviction > /dev/null
+
+# Persistence.
+db CONFIG SET appendfsync everysec > /dev/null
+doctor 0 "fsync now and then"
+finds "is noted" note persistence "fsync everysec: .*last second"
+db CONFIG SET appendonly no > /dev/null
+doctor 1 "no persistence"
+finds "is found" WARN persistence \
+    "no append-only file: .*Remedy: CONFIG SET appendonly yes"
+db CONFIG SET save '3600 1' > /dev/null
+doctor 1 "snapshots"
+finds "are found" WARN persistence "snapshots alone"
+db CONFIG SET save '' appendonly yes appendfsync always > /dev/null
+
+# Rights.
+user() { # NAME RULE...
+    one=$1
+    shift
+    db ACL SETUSER "$one" reset on '>p' '~*' +@all "$@" > /dev/null
+}
+as() {
+    echo --user "$1" --password p
+}
+# shellcheck disable=SC2046
+{
+    user noeval -eval -evalsha
+    doctor 1 "a user without EVAL" $(as noeval)
+    finds "is found" WARN rights "no script.*evalsha.*Remedy: .*+eval"
+    finds "and what is used instead" ok server "rung SET NX PX + WATCH"
+    doctor 1 "and for a name" x $(as noeval)
+    finds "is asked of the server" WARN rights "EVALSHA would be refused"
+    user noinfo -info
+    doctor 1 "a user without INFO" $(as noinfo)
+    finds "is found" WARN rights "INFO is refused.*Remedy: .*+info"
+    user noset -set
+    doctor 77 "a user without SET" $(as noset)
+    finds "is found" FAIL "round trip" "cannot acquire: .*'set'"
+    user keys resetkeys '~inv*' -acl
+    doctor 77 "a user of other keys" job $(as keys)
+    finds "is found" FAIL rights "'job', cannot be looked at"
+    doctor 1 "a user without the counter's" inv:1 $(as keys)
+    finds "is found" WARN rights "'{inv:1}:f', cannot.*Remedy: .*~{NAME}:f"
+    user keys resetkeys '~inv*' '~{inv*'
+    doctor 0 "a user of the right keys" inv:1 $(as keys)
+    doctor 77 "a wrong password" --user keys --password wrong
+    finds "is found" FAIL reach "WRONGPASS"
+    unsaid "and not shown" ">wrong\|:wrong@"
+    user few -@all +ping +set +get +del +pttl +eval +evalsha '+script|load' \
+        +getrange +pexpire +exists +incr +time +command
+    gives 1 "one who may lock and nothing else" doctor $(as few)
+    check "and nothing is left of it" test "$(db DBSIZE)" -eq 0
+    for what in eviction persistence clock; do
+        check "is told what is not known: $what" grep -q \
+            "^\(note\|ok\) .*\<$what: " "$dir/out"
+    done
+}
+
+# The database.
+doctor 78 "a database that there is not" --db 99
+finds "is found" FAIL database "DB index.*Remedy: give a database"
+db -n 3 SET somebody there > /dev/null
+doctor 1 "an empty one beside one that is not"
+finds "is found" WARN database "is empty, while db3 is not (1)"
+doctor 0 "but not the other" --db 3
+db -n 3 DEL somebody > /dev/null
+
+# The clock, this machine's: it is the difference that counts.
+skewed() {
+    faketime --exclude-monotonic -f "$1" "$nxlock" doctor --max-ttl-ms 1000 \
+        > "$dir/out" 2> "$dir/err"
+    code=$?
+}
+why=
+command -v faketime > /dev/null || why="no faketime"
+[ -n "$why" ] || { skewed +1h; [ $code -le 1 ]; } ||
+    why="this build of nxlock does not run under faketime"
+if [ -n "$why" ]; then
+    skip "a clock that is 5 s off" "$why"
+else
+    skewed +5s
+    check "a clock that is ahead" test $code -eq 1
+    finds "is found" WARN clock "[45]\.[0-9]* s behind this machine's"
+    skewed -5s
+    check "a clock that is behind" test $code -eq 1
+    finds "is found" WARN clock "[45]\.[0-9]* s ahead of this machine's"
+    finds "with what minds it" WARN clock "lease does not.*Remedy: let NTP"
+fi
+
+# Replicas, on both sides.
+mkdir "$dir/copy"
+serve "$dir/copy" --replicaof 127.0.0.1 1 --appendonly yes
+copy=unix://$dir/copy/socket
+await redis-cli -s "$dir/copy/socket" PING
+doctor 69 "a replica" -u "$copy"
+finds "is found" FAIL role "a replica.*Remedy: give the URL of the primary"
+finds "and takes nothing" FAIL "round trip" "READONLY"
+port=$(python3 -c 'import socket
+with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    print(s.getsockname()[1])')
+db CONFIG SET port "$port" > /dev/null
+redis-cli -s "$dir/copy/socket" REPLICAOF 127.0.0.1 "$port" > /dev/null
+has_replica() {
+    db INFO replication | grep -q '^connected_slaves:1'
+}
+if await has_replica; then
+    doctor 1 "a primary with a replica"
+    finds "is found" WARN role "with 1 replicas.*failover"
+else
+    result 1 "the replica finds the primary"
+fi
+redis-cli -s "$dir/copy/socket" REPLICAOF NO ONE > /dev/null
+
+# Several.
+mkdir "$dir/third"
+serve "$dir/third"
+third="-u unix://$dir/third/socket"
+await redis-cli -s "$dir/third/socket" PING
+# shellcheck disable=SC2086
+{
+    gives 1 "several servers, one young" doctor $third \
+        -u "unix://$socket?durable=1" -u "$copy?durable=1"
+    finds "says which" WARN "unix://$dir/third/socket age" \
+        "has no vote until"
+    finds "and what it means without a file" note persistence \
+        "so it has no vote"
+    finds "takes a lock of the others" ok "round trip" acquired
+    db ACL SETUSER default -info > /dev/null
+    gives 77 "several, one without INFO" doctor -u "unix://$socket" \
+        -u "$copy" $third --max-ttl-ms 1000
+    finds "says what it lacks" FAIL "unix://$socket rights" "it has no vote"
+}
+"$nxlock" doctor > /dev/full 2> "$dir/err"
+check "findings that cannot be printed" test $? -eq 70
+done_testing

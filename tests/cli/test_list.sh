@@ -1,0 +1,145 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# All locks that stand: which keys are, how each is shown, over one server and
+# several, and that a large database is walked in small steps.
+# Usage: test_list.sh PATH-OF-NXLOCK
+. "${0%/*}/rig.sh"
+
+uuid=6fa459ea-ee8a-4ca4-894e-db77e160355e
+tab=$(printf '\t')
+
+line() { # NAME PATTERN: a line of the output is that, whole
+    grep -qx -e "$2" "$dir/out" || sed 's/^/# /' "$dir/out"
+    check "$1" grep -qx -e "$2" "$dir/out"
+}
+lines() { # NAME COUNT
+    [ "$(wc -l < "$dir/out")" -eq "$2" ] || sed 's/^/# /' "$dir/out"
+    check "$1" test "$(wc -l < "$dir/out")" -eq "$2"
+}
+
+gives 69 "no server" list -u "unix://$dir/nothing"
+said "is said" "cannot list" "$dir/nothing"
+gives 64 "two patterns" list a b
+start_server
+gives 0 "list of nothing" list
+silent "is empty"
+
+db SET app:b "$uuid@db7:41233:backup" PX 100000 > /dev/null
+db SET app:a "$uuid" PX 100000 > /dev/null
+db SET app:ever "$uuid@x" > /dev/null
+db SET other:c "$uuid@y" PX 5000 > /dev/null
+db SET text hello > /dev/null
+db SET almost "$uuid-and-more" > /dev/null
+db SET counter 17 > /dev/null
+db LPUSH queue "$uuid" > /dev/null
+db HSET hash f "$uuid" > /dev/null
+gives 0 "list" list
+lines "has the locks and nothing else" 4
+line "with a label" "app:b${tab}held${tab}db7:41233:backup${tab}\(100\|99\)s"
+line "without one" "app:a${tab}held${tab}6fa459ea... (no label)${tab}[0-9]*s"
+line "without an end" "app:ever${tab}held${tab}x${tab}-"
+check "in the order of their names" sh -c \
+    "cut -f 1 '$dir/out' | LC_ALL=C sort -c"
+unsaid "and no token" "$uuid"
+check "and says nothing" test ! -s "$dir/err"
+gives 0 "list GLOB" list 'app:?'
+lines "has those" 2
+gives 0 "list of what is not there" list 'none*'
+lines "is empty" 0
+gives 0 "list with a prefix" list --prefix app:
+lines "has those of the prefix" 3
+line "without it" "b${tab}held${tab}db7:41233:backup${tab}[0-9]*s"
+db SET 'a*b:x' "$uuid@z" PX 100000 > /dev/null
+db SET 'aab:y' "$uuid@z" PX 100000 > /dev/null
+gives 0 "a prefix that looks like a pattern" list --prefix 'a*b:'
+lines "is none" 1
+line "but itself" "x${tab}held${tab}z${tab}[0-9]*s"
+
+gives 0 "list --json" list 'app:b' --json
+line "is an object" '{"v":1,"name":"app:b","state":"held",'\
+'"label":"db7:41233:backup","host":"db7","pid":41233,"program":"backup",'\
+'"owner":"6fa459ea","left_ms":[0-9]*}'
+gives 0 "list --json without an end" list app:ever --json
+check "says null" grep -q '"left_ms":null}$' "$dir/out"
+
+printf '%s' "$uuid@db7" | db -x SET "$(printf 'bad\tname\n\033[2J')" > /dev/null
+gives 0 "a name of control bytes" list 'bad*'
+line "is harmless" "bad?name??\[2J${tab}held${tab}db7${tab}-"
+printf 'SET "zero\\x00byte\\xff" %s\n' "$uuid@db7" |
+    redis-cli -s "$socket" > /dev/null
+gives 0 "a name with a zero byte" list 'zero*'
+lines "is one line" 1
+check "with all of the name" grep -q '^zero?byte' "$dir/out"
+gives 0 "and as JSON" list 'zero*' --json
+check "too" grep -q '"name":"zero\\u0000byte\\ufffd"' "$dir/out"
+
+if command -v script > /dev/null; then
+    SHELL=/bin/sh timeout 60 script -qec "'$nxlock' list 'app:*'" /dev/null |
+        tr -d '\r' > "$dir/out"
+    line "at a terminal it has a head" "NAME *STATE *OWNER *LEFT"
+    line "and columns" "app:b     held     db7:41233:backup  *[0-9]*s"
+fi
+"$nxlock" list > /dev/full 2> "$dir/err"
+check "a list that cannot be printed" test $? -eq 70
+
+db ACL SETUSER blind on '>p' '~*' +@all -scan > /dev/null
+gives 77 "a user who may not" list --user blind --password p
+said "is told what" "scan"
+
+# 20000 keys that are none, and a name of 60000 bytes.
+seq 20000 | sed 's/.*/SET key:& value/' | redis-cli -s "$socket" > /dev/null
+long=$(head -c 60000 /dev/zero | tr '\0' n)
+printf 'SET %s %s PX 100000\n' "$long" "$uuid@long" |
+    redis-cli -s "$socket" --pipe > /dev/null
+db CONFIG RESETSTAT > /dev/null
+gives 0 "among 20000 other keys" list --timeout-ms 20000
+lines "it finds the same" 9
+check "never by KEYS" test "$(calls keys)" -eq 0
+check "in many steps" test "$(calls scan)" -ge 70
+check "and most values are not asked how long" test "$(calls pttl)" -le 20
+
+# Three servers: one has no part in it, one is away.
+urls=
+for i in 1 2 3; do
+    mkdir "$dir/$i"
+    serve "$dir/$i"
+    eval "pid$i=$server"
+    urls="$urls -u unix://$dir/$i/socket"
+done
+at() { # SERVER COMMAND...
+    folder=$1
+    shift
+    redis-cli -s "$dir/$folder/socket" "$@" 2> /dev/null
+}
+for i in 1 2 3; do
+    await at $i PING || echo "Bail out! server $i does not start"
+done
+at 1 SET most "$uuid@m" PX 90000 > /dev/null
+at 2 SET most "$uuid@m" PX 50000 > /dev/null
+at 2 SET one "$uuid@o" PX 50000 > /dev/null
+at 1 SET split "$uuid@s" PX 50000 > /dev/null
+at 2 SET split "7$uuid@s" PX 50000 > /dev/null
+at 3 SET all "$uuid@a" PX 9000 > /dev/null
+at 2 SET all "$uuid@a" PX 19000 > /dev/null
+at 1 SET all "$uuid@a" PX 29000 > /dev/null
+# They are lists of words.
+# shellcheck disable=SC2086
+{
+    gives 0 "list over three" list $urls
+    lines "has each once" 4
+    line "of two" "most${tab}held${tab}m${tab}\(50\|49\)s${tab}2/3"
+    line "of one" "one${tab}partial${tab}o${tab}[0-9]*s${tab}1/3"
+    line "of all" "all${tab}held${tab}a${tab}\(19\|18\)s${tab}3/3"
+    gives 0 "and as JSON" list most --json $urls
+    check "with how many" grep -q '"at":2,"of":3}$' "$dir/out"
+    server=$pid3
+    stop_server
+    gives 0 "while one is away" list $urls
+    said "which is said" "$dir/3/socket"
+    line "of all that are left" "all${tab}held${tab}a${tab}[0-9]*s${tab}2/3"
+    server=$pid2
+    stop_server
+    gives 69 "while two are away" list $urls
+}
+done_testing
