@@ -204,19 +204,30 @@ def server_killed(nxlock, tap):
         trial.code_is(79, "is told by the code")
 
 
-def key_deleted(nxlock, tap):
+def taken_away(nxlock, tap, what, take):
     with Trial(nxlock, tap) as trial:
         trial.second.kill()  # it would not wait for anybody
         trial.second.wait()
-        trial.server.cli("DEL", "k")
+        take(trial)
         start = time.time_ns()
         trial.ends()
         took = (int(trial.lines("log")[-1]) - start) / 1e9
         tap.check(took < TTL / 3 + GRACE + 0.25 + SLACK,
-                  f"the key deleted: the last line comes {took:.2f} s later")
+                  f"{what}: the last line comes {took:.2f} s later")
         trial.code_is(79, "is told by the code")
         trial.second = trial.run("two")
         trial.is_in_order("and a next holder")
+
+
+def key_deleted(nxlock, tap):
+    taken_away(nxlock, tap, "the key deleted",
+               lambda trial: trial.server.cli("DEL", "k"))
+
+
+def forced(nxlock, tap):
+    taken_away(nxlock, tap, "unlock --force", lambda trial: subprocess.run(
+        [nxlock, "unlock", "k", "--force", "--yes"], check=False,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60))
 
 
 def main():
@@ -225,7 +236,7 @@ def main():
     nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
     for trial in (wrapper_killed, wrapper_stopped, guard_killed,
                   guard_stopped, guard_late, both_killed, server_stopped,
-                  server_killed, key_deleted):
+                  server_killed, key_deleted, forced):
         if len(sys.argv) < 3 or trial.__name__ in sys.argv[2:]:
             trial(nxlock, tap)
     return tap.done()
