@@ -23,8 +23,6 @@
 /* Enough to ask twice. */
 #define TAKE_OVER_MS 2000
 #define LOOK_AGAIN (10 * NS_PER_S)
-/* Between two attempts of several servers. */
-#define PAUSE (NS_PER_S / 10)
 
 /* A wait, and a second handle that asks meanwhile what it is for. */
 struct wait {
@@ -202,17 +200,6 @@ static int64_t left_of(const struct wait *wait)
     return gone < wait_ms ? wait_ms - gone : 0;
 }
 
-/* Several servers, and the number did not reach a majority of them: that ends
- * an attempt, but not the wait. */
-static bool goes_on(const struct wait *wait, int rc)
-{
-    const struct session *session = wait->session;
-
-    return session->fenced && (rc == NXL_UNKNOWN || rc == NXL_LOST) &&
-           session->caught == 0 && wait->code == 0 &&
-           nxl_client_servers(session->client) > 1 && left_of(wait) != 0;
-}
-
 /* Without a number, if the server cannot draw one and none is insisted on. */
 static int without_fence(struct wait *wait, int rc)
 {
@@ -233,14 +220,6 @@ static int try_for(struct session *session, struct wait *wait)
 {
     int rc = attempt(wait, session->args->wait_ms);
 
-    while (goes_on(wait, rc)) {
-        uint64_t end = nxl_now_ns() + PAUSE;
-        while (session->caught == 0 && nxl_now_ns() < end) {
-            (void)session_turn(session, end);
-            session_cancel_on_signal(session);
-        }
-        rc = attempt(wait, left_of(wait));
-    }
     if (session->fenced && session->args->run.fence == FENCE_IF_CAN &&
         (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
         rc = without_fence(wait, rc);

@@ -37,8 +37,8 @@ static bool add(
     if (urls == NULL)
         return false;
     list->urls = urls;
-    if (query == NULL)
-        query = "";
+    if (query == NULL || length == 0 || from[length - 1] == ',')
+        query = ""; /* an empty element is the library's to name */
     else if (memchr(from, '?', length) == NULL)
         join = "?";
     else if (from[length - 1] != '?' && from[length - 1] != '&')
