@@ -410,8 +410,8 @@ typedef struct nxl_lock_options {
      * majority is undone, and the wait goes on; at its end, or when so many
      * refuse the number for good, that is NXL_UNKNOWN (NXL_LOST where the lock
      * had gone meanwhile). Default 0. Every program that locks this name has
-     * to draw one, or else the numbers do not tell who came last; the command
-     * nxlock draws none. */
+     * to draw one, or else the numbers do not tell who came last; nxlock run
+     * does, nxlock acquire does not. */
     int fence;
     /* 1: the lease is kept alive until the lock is released: prolonged by
      * ttl_ms each third of it, and again soon when that fails. Loop door: by
