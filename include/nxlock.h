@@ -193,8 +193,11 @@ typedef struct nxl_client_options {
      * that scheme takes our value for a time long past, and steals the lock:
      * as long as one is at work, every program needs NXL_SCHEME_TIMESTAMP. */
     int interop;
-    /* Told once a client, when it is first granted a lock whose promises are
-     * weaker than those of docs/guarantees.md: text says at which server and
+    /* Told, once a client each: when it is first granted a lock whose promises
+     * are weaker than those of docs/guarantees.md; when one is granted that a
+     * minority of the servers had no part in, and somebody has to mend that (a
+     * wrong password, a replica, INFO refused; not: away or slow), or when
+     * these restarted and have no vote yet. text says at which servers and
      * why, for a log, and is valid until it returns. Called at the end of a
      * blocking call or of nxl_client_next_event(), by its thread; it may use
      * the library but not free the client. NULL: nobody is told;
@@ -235,7 +238,7 @@ void nxl_client_options_init(nxl_client_options *options);
  *
  * Several URLs with commas between them, "redis://a,redis://b,redis://c":
  * Redlock over these servers, as nxl_client_new_urls(). Only a comma in front
- * of a "scheme://" divides.
+ * of a "scheme://" divides; at the end of a URL it is written %2C.
  *
  * NXL_OK: *client is the caller's, to end with nxl_client_free(). Else
  * *client is NULL: NXL_E_INVALID, NXL_E_URL, NXL_E_NOMEM, NXL_E_SYSTEM. */
@@ -403,10 +406,12 @@ typedef struct nxl_lock_options {
      * instead of SET, so a server without scripts refuses it
      * (NXL_E_UNSUPPORTED, NXL_E_DENIED); with NXL_SCHEME_TIMESTAMP it is
      * NXL_E_INVALID, and what such a lock left when its holder died stays in
-     * the way. Over several servers a wait is over (NXL_UNKNOWN, NXL_LOST)
-     * when a number does not reach a majority: try again. Default 0. Every
-     * program that locks this name has to draw one, or else the numbers do not
-     * tell who came last; the command nxlock draws none. */
+     * the way. Over several servers a grant whose number does not reach a
+     * majority is undone, and the wait goes on; at its end, or when so many
+     * refuse the number for good, that is NXL_UNKNOWN (NXL_LOST where the lock
+     * had gone meanwhile). Default 0. Every program that locks this name has
+     * to draw one, or else the numbers do not tell who came last; nxlock run
+     * does, nxlock acquire does not. */
     int fence;
     /* 1: the lease is kept alive until the lock is released: prolonged by
      * ttl_ms each third of it, and again soon when that fails. Loop door: by
@@ -565,18 +570,25 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * may ask.
  *
  * It comes of a counter at the server, the key {name}:f (name:f when name has
- * a tag in braces) beside the lock's own, which has no ttl and must not be
- * deleted: max(the last one + 1, the server's clock in microseconds), so that
- * it grows over a loss of data too, as long as that clock is not set back;
- * before Redis 3.2 the last one + 1. Over several servers it is the highest
- * that those give which grant, and a majority is raised to it before the call
- * returns (one more round trip); then a server that forgets its counter needs a
- * clock that is behind the others' by less than max_ttl_ms. */
+ * a tag in braces) beside the lock's own, which must not be deleted: max(the
+ * last one + 1, the server's clock in microseconds), so that it grows over a
+ * loss of data too, as long as that clock is not set back. It ends by itself
+ * 24 hours, or 2 * max_ttl_ms if that is more, after its last use, when that
+ * clock is above it; it has no end while it is too far ahead of that clock, nor
+ * before Redis 3.2, where it is the last one + 1. Over several servers it is
+ * the highest that those give which grant, and a majority is raised to it
+ * before the call returns (one more round trip); then a server that forgets its
+ * counter needs a clock that is behind the others' by less than max_ttl_ms. */
 uint64_t nxl_lock_fence(const nxl_lock *lock);
 
 /* What the last operation on this lock met, for a person. As
  * nxl_client_errmsg(), valid until the next call on this lock. */
 const char *nxl_lock_errmsg(const nxl_lock *lock);
+
+/* The same of one server, 0 ... nxl_client_servers() - 1: its words, or that it
+ * did not answer; "" when it answered, or was not asked. A copy of this
+ * thread's own, valid until it calls this function again. No I/O. */
+const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server);
 
 /* Who holds a name, and how long still. The library fills all of it in; its
  * layout is fixed. */
@@ -621,7 +633,7 @@ int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
 /* What the last nxl_lock_inspect() found at one server, 0 ...
  * nxl_client_servers() - 1 in the order of the URLs. NXL_OK: *holder is filled.
  * NXL_FREE: nothing stands there. NXL_E_UNREACHABLE, _DENIED, ...: it did not
- * tell; nxl_client_describe_server() says more. NXL_E_INVALID: the last
+ * tell; nxl_lock_errmsg_at() says why. NXL_E_INVALID: the last
  * operation on this lock is no inspection that is over, or there is no such
  * server. NXL_E_FORKED. No I/O. */
 int nxl_lock_holder_at(const nxl_lock *lock, size_t server,

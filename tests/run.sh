@@ -4,21 +4,32 @@
 # Builds and tests everything, on a fresh machine too: what is missing is
 # installed first (apt-get, as root). The last line is the sum.
 #
-#     sh tests/run.sh            gcc, clang, sanitizers, valgrind, fuzzers, all
-#                                seeds of the simulator, and the README on
-#                                fresh Debian trees
-#     sh tests/run.sh --quick    gcc only
+#     sh tests/run.sh            every kind of check, each of them short: gcc
+#                                with all suites, clang without a warning, the
+#                                address sanitizer over what does not wait on
+#                                real time, the thread sanitizer over threads,
+#                                valgrind, fuzzers, 2000 seeds of the simulator
+#                                for N servers each, and the README on a fresh
+#                                Debian tree. Ten minutes on two processors
+#     sh tests/run.sh --full     gcc with longer chaos, the address sanitizer
+#                                over everything, 20000 seeds, servers of other
+#                                Debian releases, and two fresh trees. Half an
+#                                hour
+#     sh tests/run.sh --quick    gcc only, with all suites
 #
+# Each part is told with the time since the start, in minutes and seconds.
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
 # skips what needs a redis-server when there is none.
 set -u
 
 quick=
+full=
 case "${1-}" in
     '') ;;
     --quick) quick=1 ;;
+    --full) full=1 ;;
     *)
-        echo "usage: sh tests/run.sh [--quick]" >&2
+        echo "usage: sh tests/run.sh [--quick | --full]" >&2
         exit 2
         ;;
 esac
@@ -26,10 +37,21 @@ esac
 unset CDPATH # cd would print where it went
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 support=$root/tests/support
-# No more at once than processors: the tests hold calls to their deadlines.
-jobs=2
+# Most tests are asleep most of their time, so some more at once than there are
+# processors; not many more, for they hold calls to their deadlines. What is
+# instrumented is awake for longer.
+jobs=4
+jobs_instrumented=3
+started=$(date +%s)
+seeds=2000
+releases=bookworm
+if [ -n "$full" ]; then
+    seeds=20000
+    releases="bookworm trixie"
+fi
 policy=/usr/sbin/policy-rc.d
 policy_made=
+trees= # the process that tests on fresh trees
 
 if [ -n "${NXLOCK_BUILD-}" ]; then
     mkdir -p "$NXLOCK_BUILD" || exit 1
@@ -41,6 +63,10 @@ tally=$work/tally
 : > "$tally" || exit 1
 
 clean() {
+    if [ -n "$trees" ]; then # it takes its own processes along
+        kill "$trees" 2> /dev/null
+        wait "$trees" 2> /dev/null
+    fi
     [ -z "$policy_made" ] || rm -f "$policy"
     [ -n "${NXLOCK_BUILD-}" ] || rm -rf "$work"
 }
@@ -48,7 +74,8 @@ trap clean EXIT
 trap 'exit 1' HUP INT QUIT PIPE TERM
 
 say() {
-    echo "== $*"
+    now=$(($(date +%s) - started))
+    printf '== %d:%02d %s\n' $((now / 60)) $((now % 60)) "$*"
 }
 
 have() {
@@ -148,21 +175,26 @@ fi
 
 # ------------------------------------------------------------ build and test
 
-build() { # NAME OPTION...: a build directory; warnings are errors
+configure() { # NAME OPTION...: a build directory; warnings are errors
     name=$1
     shift
-    say "building $name"
     rm -rf "${work:?}/$name"
-    if env CC="$cc" CXX="$cxx" meson setup "$work/$name" "$root" \
+    env CC="$cc" CXX="$cxx" meson setup "$work/$name" "$root" \
         --wrap-mode=nodownload -Dwerror=true -Dtests=enabled "$@" \
-        > "$work/$name.log" 2>&1 &&
-        ninja -C "$work/$name" >> "$work/$name.log" 2>&1; then
-        return 0
-    fi
+        > "$work/$name.log" 2>&1 && return 0
+    failed "$work/$name.log" "configuring $name"
+    return 1
+}
+
+build() { # NAME OPTION...: all of it
+    say "building $1"
+    configure "$@" || return 1
+    ninja -C "$work/$name" >> "$work/$name.log" 2>&1 && return 0
     failed "$work/$name.log" "building $name"
     return 1
 }
 
+# Builds first what these tests need and is not built.
 check() { # RUN BUILD ARGUMENT...: one meson test run, counted
     run=$1
     dir=$work/$2
@@ -170,7 +202,7 @@ check() { # RUN BUILD ARGUMENT...: one meson test run, counted
     say "testing $run"
     rm -f "$dir"/meson-logs/testlog*.json
     # shellcheck disable=SC2086 # a command's words, or none
-    $steady meson test -C "$dir" --no-rebuild --num-processes "$jobs" \
+    $steady meson test -C "$dir" --num-processes "$jobs" \
         "$@" > "$work/$run.log" 2>&1
     for log in "$dir"/meson-logs/testlog*.json; do
         if [ -f "$log" ]; then
@@ -201,17 +233,22 @@ sanitized() {
     export ASAN_OPTIONS=detect_leaks=1:print_legend=0:use_sigaltstack=0
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    uninstrumented=$jobs
+    jobs=$jobs_instrumented
     if ! runs address; then
         skipped "address sanitizer: $(tail -n 1 "$work/probe.log")"
-    elif build asan -Db_sanitize=address,undefined; then
+    elif configure asan -Db_sanitize=address,undefined; then
+        set -- --no-suite waits
+        [ -z "$full" ] || set --
         check asan asan --suite unit --suite fake --suite live --suite fuzz \
-            --suite header --suite sim
+            --suite header --suite sim "$@"
     fi
     if ! runs thread; then
         skipped "thread sanitizer: $(tail -n 1 "$work/probe.log")"
-    elif build tsan -Db_sanitize=thread; then
+    elif configure tsan -Db_sanitize=thread; then
         check tsan tsan --suite thread
     fi
+    jobs=$uninstrumented
     steady=
     unset ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 }
@@ -234,10 +271,10 @@ count_tap() { # LOG: what went wrong is shown, all of it is counted
               print p + 0, f + 0, s + 0 }' "$1" >> "$tally"
 }
 
-play() { # SERVERS...: all seeds of the simulator, for each number of servers
+play() { # SERVERS...: the simulator's seeds, for each number of servers
     for servers in "$@"; do
         "$work/gcc/tests/sim/nxlock-sim" --servers "$servers" \
-            --seeds 1-20000 > "$work/sim-$servers.log" 2>&1
+            --seeds "1-$seeds" > "$work/sim-$servers.log" 2>&1
         echo $? > "$work/sim-$servers.code"
     done
 }
@@ -264,10 +301,19 @@ servers() {
 }
 
 # What the README says, on Debian trees that have nothing. It tests the last
-# commit, or the files as they stand when they are not committed.
-fresh() {
-    say "testing fresh trees"
-    sh "$root/tests/fresh.sh" > "$work/fresh.log" 2>&1
+# commit, or the files as they stand when they are not committed. The older
+# release has the older tools. It works while the tests sleep: nice, so that it
+# does not keep them from waking up in time.
+fresh_begin() {
+    say "testing fresh trees beside the rest: $releases"
+    # shellcheck disable=SC2086 # a list of words
+    nice sh "$root/tests/fresh.sh" $releases > "$work/fresh.log" 2>&1 &
+    trees=$!
+}
+fresh_end() {
+    say "waiting for the fresh trees"
+    wait "$trees"
+    trees=
     count_tap "$work/fresh.log"
 }
 
@@ -276,15 +322,16 @@ good=1
 cc=gcc
 cxx=g++
 build gcc || good=
+[ -n "$quick" ] || fresh_begin
 # What is a chaos of seconds elsewhere is one of a minute here.
-[ -n "$quick" ] || export NXLOCK_FULL=1
+[ -z "$full" ] || export NXLOCK_FULL=1
 [ -z "$good" ] || check gcc gcc
 unset NXLOCK_FULL
 if [ -z "$quick" ]; then
     sanitized
-    [ -z "$good" ] || simulated
     [ -z "$good" ] || leaks
-    [ -z "$good" ] || servers
+    [ -z "$full" ] || [ -z "$good" ] || servers
+    [ -z "$good" ] || simulated
     if have clang; then
         cc=clang
         cxx=clang++
@@ -297,6 +344,7 @@ if [ -z "$quick" ]; then
     else
         skipped "clang is not installed"
     fi
-    fresh
+    fresh_end
+    say "done"
 fi
 finish

@@ -55,6 +55,13 @@ struct operation {
     bool asleep, promoted;
 };
 
+enum warning_kind {
+    WARNING_WEAK,     /* by timestamps */
+    WARNING_MINORITY, /* servers without a vote that somebody has to mend */
+    WARNING_YOUNG,    /* ... or only to be waited for */
+    WARNINGS
+};
+
 /* What is thought of a server; see voters.h. */
 struct voter {
     struct standing standing;
@@ -109,9 +116,9 @@ struct nxl_client {
 
     nxl_warning warning; /* NULL: nobody listens */
     void *warning_arg;
-    bool warned;              /* nobody is told twice */
-    struct text warning_text;
-    _Atomic bool warning_due; /* read without the mutex */
+    unsigned warned; /* of what, by bits: nobody is told twice */
+    struct text warning_text[WARNINGS];
+    _Atomic unsigned warning_due; /* by bits; read without the mutex */
 
     struct watch watch; /* all descriptors */
     int timer_fd;       /* in it after nxl_client_fd(); -1 before */
@@ -124,7 +131,7 @@ struct nxl_client {
 struct note {
     enum { NOTE_NONE, NOTE_ASKED, NOTE_YES, NOTE_NO, NOTE_FAULT } kind;
     enum fault fault;
-    char words[128];        /* FAULT: for people */
+    char words[192];        /* FAULT: for people */
     struct nxl_holder seen; /* YES of an inspection */
 };
 
@@ -181,9 +188,9 @@ static inline void client_unlock(struct nxl_client *client)
     pthread_setcancelstate(state, NULL);
 }
 
-/* A lock was granted: if it is the first of weaker promises, the caller of the
- * library is going to be told ... */
-void client_note_grant(struct nxl_client *client);
+/* A lock was granted: what is to be told of that for the first time, the caller
+ * of the library is going to be told ... */
+void client_note_grant(const struct nxl_lock *lock);
 /* ... here, where nothing is held. */
 void client_warn(struct nxl_client *client);
 

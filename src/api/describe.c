@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The servers, a line each, for people. Keeps: nothing secret is in them. */
+/* The servers, a line each, for people, and what an operation met at one.
+ * Keeps: nothing secret is in them. */
+#include "api/message.h"
 #include "api/voters.h"
 #include "base/clock.h"
 
@@ -75,6 +77,26 @@ size_t nxl_client_describe_server(
     nxl_client *client, size_t server, char *text, size_t size)
 {
     return describe(client, server, server + 1, text, size);
+}
+
+const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
+{
+    static _Thread_local struct text copy;
+    text_clear(&copy);
+    if (!lock)
+        return "the lock is NULL";
+    struct nxl_client *client = lock->client;
+    if (client_forked(client))
+        return MESSAGE_FORKED;
+    pthread_mutex_lock(&client->mutex);
+    if (server < client->server_count) {
+        if (lock->notes)
+            message_at(lock, (unsigned)server, &copy);
+        else
+            copy = lock->message;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return copy.data;
 }
 
 size_t nxl_client_servers(const nxl_client *client)

@@ -92,14 +92,55 @@ static void number_error(struct text *error, size_t number, size_t count)
     text_add(error, words.data);
 }
 
+/* Is it a comma that divides nothing which spoils url? Then the words about the
+ * part that it stands in would mislead. */
+static bool stray_comma(const char *url, const struct settings *defaults,
+    struct text *error)
+{
+    struct text unused = {.len = 0};
+    struct endpoint before = {.settings = *defaults};
+    const char *last = strrchr(url, '@'); /* a password may hold commas */
+    const char *comma = strpbrk(last ? last : url, ",?"); /* as may values */
+    size_t len = comma ? (size_t)(comma - url) : 0;
+    char *head = comma && *comma == ',' ? strndup(url, len) : NULL;
+    bool found = head && url_parse(&before, head, &unused) == NXL_OK;
+    if (found) {
+        endpoint_free(&before);
+        text_clear(error);
+        text_addf(error, "behind the ',' at byte %zu comes no URL with a "
+                         "scheme, as in redis://a,redis://b", len + 1);
+    }
+    if (head)
+        explicit_bzero(head, len);
+    free(head);
+    return found;
+}
+
+static int parse_url(struct endpoint *to, const char *url,
+    const struct settings *defaults, struct text *error)
+{
+    size_t len = strlen(url);
+    *to = (struct endpoint){.settings = *defaults};
+    if (len > 0 && url[len - 1] == ',') {
+        text_clear(error);
+        text_addf(error, "behind the ',' at byte %zu, its last one, the list "
+                         "has an empty element: remove the comma (in a URL it "
+                         "is written %%2C)", len);
+        return NXL_E_URL;
+    }
+    int rc = url_parse(to, url, error);
+    if (rc == NXL_E_URL)
+        (void)stray_comma(url, defaults, error);
+    return rc;
+}
+
 static int parse_one(struct endpoints *e, const char *url, size_t count,
     const struct settings *defaults, struct text *error)
 {
     struct endpoint *to = &e->at[e->count];
-    *to = (struct endpoint){.settings = *defaults};
     if (!url)
         return message_invalid(error, "the URL is NULL");
-    int rc = url_parse(to, url, error);
+    int rc = parse_url(to, url, defaults, error);
     if (rc == NXL_OK)
         e->count++;
     else

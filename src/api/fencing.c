@@ -28,32 +28,17 @@ bool fencing_begin(struct operation *op, uint64_t now)
     return true;
 }
 
-static int result_of(enum verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_YES:
-        return NXL_OK;
-    case VERDICT_NO: /* the token is gone where it was granted */
-    case VERDICT_LATE:
-        return NXL_LOST;
-    case VERDICT_CANCELLED:
-        return NXL_CANCELLED;
-    case VERDICT_OPEN:
-    case VERDICT_UNKNOWN:
-    case VERDICT_FAULT:
-        break;
-    }
-    return NXL_UNKNOWN;
-}
-
-int fencing_end(struct operation *op, enum verdict verdict, uint64_t now)
+bool fencing_undo(struct operation *op, enum verdict verdict, uint64_t now)
 {
     struct nxl_lock *lock = lock_of(op);
-    if (verdict != VERDICT_YES) {
-        for (unsigned i = 0; i < lock->client->server_count; i++)
-            server_abandon(
-                &lock->client->servers[i], &lock->requests[i], false, now);
-        lock_let_go(lock, now);
-    }
-    return result_of(verdict);
+    if (verdict == VERDICT_YES)
+        return false;
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        server_abandon(
+            &lock->client->servers[i], &lock->requests[i], false, now);
+    lock_let_go(lock, now);
+    op->fencing = false;
+    lock->verb.kind = VERB_ACQUIRE;
+    acquire_again(&op->machine.acquire, &op->fence, now);
+    return true;
 }

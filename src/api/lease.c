@@ -77,7 +77,7 @@ void lease_settle(struct operation *op, uint64_t now)
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         granted(lock, op->machine.acquire.deadline, now);
         atomic_store(&lock->fence, op->fencing ? op->fence.number : 0);
-        client_note_grant(lock->client);
+        client_note_grant(lock);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
         settle_adopt(op, now);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_BREAK &&

@@ -22,9 +22,11 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
         return NXL_E_REFUSED;
+    case FAULT_FORGETS:
     case FAULT_SETUP:
         return NXL_E_URL;
     case FAULT_DENIED:
+    case FAULT_UNTOLD:
         return NXL_E_DENIED;
     case FAULT_WRONG_TYPE:
         return NXL_E_WRONG_TYPE;
@@ -175,49 +177,133 @@ static bool waited(const struct operation *op)
     return !is_acquire(op) || op->fencing || op->machine.acquire.silent > 0;
 }
 
-/* The words for a server that failed, or, with silent, did not answer; "". */
-static const char *trouble(
-    const struct nxl_lock *lock, unsigned i, bool silent, struct text *room)
+/* Which servers are told of, and what is said behind each. */
+struct troubles {
+    const struct nxl_lock *lock;
+    bool silent;   /* those without an answer, too */
+    bool mending;  /* only those that somebody has to mend, or wait for */
+    bool remedies; /* each has its own */
+};
+
+/* The fault of a server, and the words for it; FAULT_NONE: nothing is told. */
+static enum fault trouble(
+    const struct troubles *about, unsigned i, struct text *words)
 {
-    const struct note *n = &lock->notes[i];
-    text_clear(room);
+    const struct note *n = &about->lock->notes[i];
+    const struct server *s = &about->lock->client->servers[i];
+    bool down = s->state == SERVER_DOWN;
+    enum fault fault = FAULT_NONE;
+    text_clear(words);
     if (n->kind == NOTE_FAULT)
-        text_add(room, n->words);
-    else if (n->kind == NOTE_ASKED &&
-             (silent || lock->client->servers[i].state == SERVER_DOWN))
-        message_add_silence(room, &lock->client->servers[i]);
-    return room->data;
+        fault = n->fault;
+    else if (n->kind == NOTE_ASKED && (about->silent || down))
+        fault = down && s->why_fault ? s->why_fault : FAULT_SILENT;
+    if (about->mending && fault != FAULT_RESTARTED &&
+        !fault_wants_mending(fault))
+        return FAULT_NONE;
+    if (n->kind == NOTE_FAULT)
+        text_add(words, n->words);
+    else if (fault != FAULT_NONE)
+        message_add_silence(words, s);
+    return fault;
 }
 
 /* "redis://a:6379/0, redis://b:6379/0: no answer in time; redis://c: ..." */
-static void add_troubles(
-    const struct nxl_lock *lock, bool silent, struct text *t)
+static void add_troubles(const struct troubles *about, struct text *t)
 {
-    unsigned count = lock->client->server_count, told = 0;
+    const struct nxl_client *client = about->lock->client;
     struct text words, others;
-    for (unsigned i = 0; i < count; i++) {
-        if (told & 1U << i || !*trouble(lock, i, silent, &words))
+    unsigned told = 0;
+    for (unsigned i = 0; i < client->server_count; i++) {
+        enum fault fault = trouble(about, i, &words);
+        if (told & 1U << i || fault == FAULT_NONE)
             continue;
         text_add(t, told ? "; " : "");
-        for (unsigned j = i; j < count; j++) {
-            if (strcmp(trouble(lock, j, silent, &others), words.data) != 0)
+        for (unsigned j = i; j < client->server_count; j++) {
+            if (trouble(about, j, &others) != fault ||
+                strcmp(others.data, words.data) != 0)
                 continue;
             text_add(t, j > i ? ", " : "");
-            text_add(t, lock->client->servers[j].endpoint.name.data);
+            text_add(t, client->servers[j].endpoint.name.data);
             told |= 1U << j;
         }
         text_add(t, ": ");
         text_add(t, words.data);
+        if (about->remedies && *fault_remedy(fault))
+            text_addf(t, " (%s)", fault_remedy(fault));
     }
+}
+
+/* Is there one remedy for them all? *remedy is the first one that has any. */
+static bool same_remedy(const struct troubles *about, const char **remedy)
+{
+    struct text words;
+    bool any = false, same = true;
+    *remedy = "";
+    for (unsigned i = 0; i < about->lock->client->server_count; i++) {
+        enum fault fault = trouble(about, i, &words);
+        if (fault == FAULT_NONE)
+            continue;
+        same = same && (!any || strcmp(fault_remedy(fault), *remedy) == 0);
+        *remedy = any ? *remedy : fault_remedy(fault);
+        any = true;
+    }
+    return same;
+}
+
+/* With the remedy behind the words; where each has its own, behind each, or, if
+ * there is no room for that, none: one alone would pass for that of all. */
+static void add_mending(struct troubles *about, struct text *t)
+{
+    const struct text before = *t;
+    const char *remedy;
+    about->remedies = !same_remedy(about, &remedy);
+    add_troubles(about, t);
+    if (!about->remedies && *remedy)
+        text_addf(t, "; %s", remedy);
+    if (t->len < TEXT_MAX - 1 || !about->remedies)
+        return;
+    *t = before;
+    about->remedies = false;
+    add_troubles(about, t);
+}
+
+void message_at(
+    const struct nxl_lock *lock, unsigned server, struct text *text)
+{
+    struct troubles about = {.lock = lock, .silent = true};
+    struct text words;
+    (void)trouble(&about, server, &words);
+    text_add(text, words.data);
 }
 
 static void message_several(struct nxl_lock *lock)
 {
+    struct troubles about = {.lock = lock, .silent = waited(&lock->operation)};
     unsigned count = lock->client->server_count;
     struct text *t = &lock->message;
     text_clear(t);
     text_addf(t, "%u of %u servers are needed; ", quorum_of(count), count);
-    add_troubles(lock, waited(&lock->operation), t);
+    add_mending(&about, t);
+}
+
+bool message_minority(
+    const struct nxl_lock *lock, bool *young, struct text *text)
+{
+    struct troubles about = {.lock = lock, .mending = true};
+    unsigned count = lock->client->server_count, told = 0;
+    struct text words;
+    *young = true;
+    for (unsigned i = 0; lock->notes && i < count; i++) {
+        enum fault fault = trouble(&about, i, &words);
+        told += fault != FAULT_NONE;
+        *young = *young && !fault_wants_mending(fault);
+    }
+    if (!told)
+        return false;
+    text_addf(text, "%u of %u servers had no part in a grant: ", told, count);
+    add_mending(&about, text);
+    return true;
 }
 
 /* -------------------------------------------------------------- the result */
@@ -245,11 +331,22 @@ static const char *other_words(const struct operation *op)
     if (op->result == NXL_CANCELLED)
         return "nxl_lock_cancel() ended it; nothing is held";
     if (op->kind == NXL_OP_ACQUIRE)
-        return "granted, but its time was over before it could be handed "
-               "over; it is being released";
+        return "granted, but its time was over, or its key was removed, "
+               "before it could be handed over; it is being released";
     if (op->kind == NXL_OP_ADOPT)
         return "the name is free, or held under another token";
     return "the lease had run out, or the key was removed or taken";
+}
+
+/* Who did not prolong it until it had run out. */
+static void add_lapsed(struct nxl_lock *lock)
+{
+    struct troubles about = {.lock = lock, .silent = true};
+    struct text words;
+    text_clear(&words);
+    add_troubles(&about, &words);
+    if (words.len)
+        text_addf(&lock->message, "; %s", words.data);
 }
 
 void message_result(struct nxl_lock *lock, enum fault fault)
@@ -259,7 +356,7 @@ void message_result(struct nxl_lock *lock, enum fault fault)
     if (op->result == NXL_OK || op->result == NXL_FREE) {
         text_clear(t);
         if (lock->notes) /* a minority's matters may grow */
-            add_troubles(lock, false, t);
+            add_troubles(&(struct troubles){.lock = lock}, t);
         return;
     }
     if (op->result == NXL_BUSY) {
@@ -267,17 +364,21 @@ void message_result(struct nxl_lock *lock, enum fault fault)
         return;
     }
     if (op->result == NXL_UNKNOWN || op->result < 0) {
-        if (lock->notes)
+        if (lock->notes) {
             message_several(lock);
-        else if (!t->len)
-            message_silence(lock);
-        if (*fault_remedy(fault))
-            text_addf(t, "; %s", fault_remedy(fault));
+        } else {
+            if (!t->len)
+                message_silence(lock);
+            if (*fault_remedy(fault))
+                text_addf(t, "; %s", fault_remedy(fault));
+        }
         lock->client->message = *t;
         return;
     }
     text_clear(t);
     text_add(t, other_words(op));
+    if (lock->notes && op->kind == NXL_OP_EXTEND)
+        add_lapsed(lock);
 }
 
 int message_invalid(struct text *message, const char *format, ...)

@@ -22,6 +22,15 @@ void message_add_silence(struct text *t, const struct server *server);
 void message_note(
     struct nxl_lock *lock, unsigned server, const struct outcome *outcome);
 
+/* Adds what the last operation met at one of several servers, or nothing. */
+void message_at(
+    const struct nxl_lock *lock, unsigned server, struct text *text);
+
+/* Adds which servers need somebody to mend them, and why, although others were
+ * enough; *young: some are only to be waited for. False: there are none. */
+bool message_minority(
+    const struct nxl_lock *lock, bool *young, struct text *text);
+
 /* The operation is over with result; completes or replaces what
  * message_fault left. */
 void message_result(struct nxl_lock *lock, enum fault fault);

@@ -73,7 +73,8 @@ static void answered(struct operation *op, unsigned server,
     if (is_acquire(op) && !op->fencing &&
         (outcome->kind == OUTCOME_BUSY || (fault && !outcome->unsure)))
         lock->reached &= ~(1U << server);
-    if (!op->fencing || outcome->kind == OUTCOME_FAULT)
+    if (!op->fencing || fault ||
+        (lock->notes && lock->notes[server].kind == NOTE_ASKED))
         message_note(lock, server, outcome);
     if (outcome->kind == OUTCOME_SEEN)
         inspect_note(lock, server, outcome);
@@ -162,14 +163,15 @@ static void run(struct operation *op, uint64_t now)
         }
     }
     enum verdict verdict = machine_verdict(op);
+    if (op->fencing && verdict != VERDICT_OPEN &&
+        fencing_undo(op, verdict, now))
+        verdict = machine_verdict(op);
     if (verdict == VERDICT_OPEN)
         timer_set(&lock->client->timers, &op->timer, machine_wake(op));
     else if (op->late)
         timer_set(&lock->client->timers, &op->timer, linger_until(op, now));
     else if (verdict == VERDICT_YES && fencing_begin(op, now))
         run(op, now);
-    else if (op->fencing)
-        complete(op, fencing_end(op, verdict, now), now);
     else
         complete(op, failed ? failed : result_of(op, verdict), now);
 }

@@ -57,6 +57,7 @@ void voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
         .uptime_s = s->facts.uptime_s,
         .refused = s->facts.info_refused,
         .no_aof = s->facts.no_aof,
+        .set_back = s->facts.set_back,
     };
     struct standing_terms terms = {
         .max_ttl_ms = client->max_ttl_ms,

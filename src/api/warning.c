@@ -1,33 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one warning of a client. Keeps: the user's function is called at most
- * once, with no mutex held; its text is not written after that.
+ * The warnings of a client. Keeps: the user's function is called at most once
+ * for each kind, with no mutex held; its text is not written after that.
  */
-#include "api/client.h"
+#include "api/message.h"
 
-void client_note_grant(struct nxl_client *client)
+static void put_due(struct nxl_client *client, enum warning_kind kind)
 {
-    struct text *text = &client->warning_text;
-    if (!client->warning || client->warned)
-        return;
-    for (unsigned i = 0; i < client->server_count && !client->warned; i++) {
+    client->warned |= 1U << kind;
+    atomic_fetch_or(&client->warning_due, 1U << kind);
+}
+
+static bool was_warned(const struct nxl_client *client, enum warning_kind kind)
+{
+    return client->warned & 1U << kind;
+}
+
+static void note_weak(struct nxl_client *client)
+{
+    struct text *text = &client->warning_text[WARNING_WEAK];
+    for (unsigned i = 0; i < client->server_count; i++) {
         const struct server *s = &client->servers[i];
         if (!ladder_weak(&s->ladder))
             continue;
-        client->warned = true;
         text_clear(text);
         text_addf(text, "%s: it locks by ", s->endpoint.name.data);
         ladder_describe(&s->ladder, text);
         text_add(text, ": see \"Locks by unix times\" in docs/guarantees.md");
+        put_due(client, WARNING_WEAK);
+        return;
     }
-    if (client->warned)
-        atomic_store(&client->warning_due, true);
+}
+
+static void note_minority(const struct nxl_lock *lock)
+{
+    struct nxl_client *client = lock->client;
+    bool young;
+    struct text words;
+    text_clear(&words);
+    if (!message_minority(lock, &young, &words))
+        return;
+    enum warning_kind kind = young ? WARNING_YOUNG : WARNING_MINORITY;
+    if (was_warned(client, kind))
+        return;
+    client->warning_text[kind] = words;
+    put_due(client, kind);
+    client->warned |= 1U << WARNING_YOUNG; /* it is less than the other */
+}
+
+void client_note_grant(const struct nxl_lock *lock)
+{
+    struct nxl_client *client = lock->client;
+    if (!client->warning)
+        return;
+    if (!was_warned(client, WARNING_WEAK))
+        note_weak(client);
+    if (lock->notes && !was_warned(client, WARNING_MINORITY))
+        note_minority(lock);
 }
 
 void client_warn(struct nxl_client *client)
 {
-    if (!atomic_load_explicit(&client->warning_due, memory_order_relaxed) ||
-        !atomic_exchange(&client->warning_due, false))
+    if (!atomic_load_explicit(&client->warning_due, memory_order_relaxed))
         return;
-    client->warning(client->warning_arg, client->warning_text.data);
+    unsigned due = atomic_exchange(&client->warning_due, 0);
+    for (unsigned kind = 0; kind < WARNINGS; kind++)
+        if (due & 1U << kind)
+            client->warning(
+                client->warning_arg, client->warning_text[kind].data);
 }

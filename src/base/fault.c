@@ -36,6 +36,10 @@ const char *fault_name(enum fault fault)
         return "system";
     case FAULT_RESTARTED:
         return "restarted";
+    case FAULT_UNTOLD:
+        return "untold";
+    case FAULT_FORGETS:
+        return "forgets";
     case FAULT_SETUP:
         return "setup";
     case FAULT_CLASSES:
@@ -57,7 +61,8 @@ const char *fault_remedy(enum fault fault)
         return "the server is starting or busy; try again later";
     case FAULT_ELSEWHERE:
         return "this server is a replica or not in charge of the key; "
-               "connect to the primary";
+               "connect to the primary (of several servers: put its primary, "
+               "or an independent server, into the list in its place)";
     case FAULT_FULL:
         return "the server has reached maxmemory; raise it or free memory";
     case FAULT_REFUSING:
@@ -82,8 +87,15 @@ const char *fault_remedy(enum fault fault)
     case FAULT_RESTARTED:
         return "wait until it votes, or make it keep what it is told (AOF, "
                "fsync always) and say so in its URL: durable=1";
+    case FAULT_UNTOLD:
+        return "let its user run INFO (ACL: +info), or give up the guard with "
+               "guard_restarts=0 (harm: after a restart of those that granted "
+               "a lock a second client gets it)";
+    case FAULT_FORGETS:
+        return "switch its append-only file on (appendonly yes, appendfsync "
+               "always), or take durable=1 out of its URL";
     case FAULT_SETUP:
-        return "mend the list of servers";
+        return "name each server once";
     case FAULT_NONE:
     case FAULT_SERVER:
     case FAULT_CLASSES:
@@ -110,11 +122,19 @@ bool fault_passes(enum fault fault)
     case FAULT_NOT_REDIS:
     case FAULT_SERVER:
     case FAULT_SYSTEM:
+    case FAULT_UNTOLD:
+    case FAULT_FORGETS:
     case FAULT_SETUP:
     case FAULT_CLASSES:
         break;
     }
     return false;
+}
+
+bool fault_wants_mending(enum fault fault)
+{
+    return fault == FAULT_FULL || fault == FAULT_REFUSING ||
+           (fault != FAULT_NONE && !fault_passes(fault));
 }
 
 /* Higher is more telling. Ours comes first (it stands in the way of all
@@ -123,12 +143,16 @@ static int rank(enum fault fault)
 {
     switch (fault) {
     case FAULT_SYSTEM:
-        return 14;
+        return 16;
     case FAULT_DENIED:
-        return 13;
+        return 15;
+    case FAULT_UNTOLD:
+        return 14;
     case FAULT_WRONG_TYPE:
-        return 12;
+        return 13;
     case FAULT_NOT_REDIS:
+        return 12;
+    case FAULT_FORGETS:
         return 11;
     case FAULT_UNSUPPORTED:
         return 9;

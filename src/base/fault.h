@@ -23,7 +23,9 @@ enum fault {
     FAULT_SERVER,      /* any other error reply */
     FAULT_SYSTEM,      /* this machine: no memory, no descriptor */
     FAULT_RESTARTED,   /* it may have forgotten locks: no vote until later */
-    FAULT_SETUP,       /* it is not what the URLs say: no vote */
+    FAULT_UNTOLD,      /* it does not tell what a vote needs */
+    FAULT_FORGETS,     /* its URL says that it forgets nothing: no vote */
+    FAULT_SETUP,       /* it is in the list twice: no vote */
     FAULT_CLASSES
 };
 
@@ -36,6 +38,9 @@ const char *fault_remedy(enum fault fault);
 
 /* Asking the same server again later may well succeed. */
 bool fault_passes(enum fault fault);
+
+/* It stays until a person mends something: more than being away or slow. */
+bool fault_wants_mending(enum fault fault);
 
 /* The more telling of two faults, for a result over several servers: what a
  * person must mend comes before what passes. */

@@ -15,6 +15,7 @@
 #include "cli/label.h"
 #include "cli/report.h"
 
+#define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
 /* A wait shorter than that is not worth a word. */
@@ -26,6 +27,7 @@
 /* A wait, and a second handle that asks meanwhile what it is for. */
 struct wait {
     struct session *session;
+    uint64_t since;
     nxl_lock *looker; /* NULL: it has not looked yet */
     uint64_t look_at; /* NEVER: it is looking */
     bool told_fault;  /* that the server cannot be asked */
@@ -64,6 +66,19 @@ static int held_around(const struct session *session)
     return EXIT_USAGE;
 }
 
+/* The time of a dead program: who draws a number does not take it over, so it
+ * is removed, if it still stands. */
+static bool clears(const struct session *session, const nxl_holder *holder)
+{
+    return session->fenced && holder_is_over(holder);
+}
+
+static void clear(struct wait *wait, const nxl_holder *holder)
+{
+    if (nxl_lock_break_start(wait->looker, holder) == NXL_PENDING)
+        wait->look_at = NEVER;
+}
+
 /* What the looker found. */
 static void looked(struct wait *wait, int result)
 {
@@ -78,6 +93,8 @@ static void looked(struct wait *wait, int result)
         wait->code = in_other_use(session, wait->looker);
     } else if (result == NXL_OK && is_around(session, &holder)) {
         wait->code = held_around(session);
+    } else if (result == NXL_OK && clears(session, &holder)) {
+        clear(wait, &holder);
     } else if (result == NXL_OK) {
         if (!wait->told_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
@@ -119,7 +136,10 @@ static int wait_for_it(struct wait *wait)
         while (nxl_client_next_event(session->client, &event)) {
             if (event.lock == session->lock)
                 return event.result;
-            looked(wait, event.result);
+            if (event.operation == NXL_OP_BREAK)
+                wait->look_at = nxl_now_ns() + LOOK_AGAIN;
+            else
+                looked(wait, event.result);
         }
         if (wait->look_at <= nxl_now_ns())
             look(wait);
@@ -154,26 +174,72 @@ static bool is_over(struct session *session)
 {
     nxl_holder holder;
 
-    return holder_ask(session, &holder) == NXL_OK && session->caught == 0 &&
-           holder_is_over(&holder);
+    if (holder_ask(session, &holder) != NXL_OK || session->caught != 0 ||
+        !holder_is_over(&holder))
+        return false;
+    return !clears(session, &holder) ||
+           session_finish(session,
+               nxl_lock_break_start(session->lock, &holder)) == NXL_OK;
+}
+
+static int attempt(struct wait *wait, int64_t wait_ms)
+{
+    int rc = nxl_lock_acquire_start(wait->session->lock, wait_ms);
+
+    return rc == NXL_PENDING ? wait_for_it(wait) : rc;
+}
+
+/* What is left of the wait. */
+static int64_t left_of(const struct wait *wait)
+{
+    int64_t wait_ms = wait->session->args->wait_ms;
+
+    if (wait_ms <= 0)
+        return wait_ms;
+    int64_t gone = (int64_t)((nxl_now_ns() - wait->since) / NS_PER_MS);
+    return gone < wait_ms ? wait_ms - gone : 0;
+}
+
+/* Without a number, if the server cannot draw one and none is insisted on. */
+static int without_fence(struct wait *wait, int rc)
+{
+    struct session *session = wait->session;
+    char why[512];
+
+    snprintf(why, sizeof(why), "%s", nxl_lock_errmsg(session->lock));
+    int made = session_drop_fence(session);
+    if (made != NXL_OK)
+        return rc;
+    rc = attempt(wait, left_of(wait));
+    if (rc == NXL_OK && session->args->verbose)
+        say("'%s' has no fencing number: %s", session->args->shown, why);
+    return rc;
 }
 
 static int try_for(struct session *session, struct wait *wait)
 {
-    int rc = nxl_lock_acquire_start(session->lock, session->args->wait_ms);
+    int rc = attempt(wait, session->args->wait_ms);
 
-    if (rc == NXL_PENDING)
-        rc = wait_for_it(wait);
-    if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_over(session))
+    if (session->fenced && session->args->run.fence == FENCE_IF_CAN &&
+        (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
+        rc = without_fence(wait, rc);
+    bool looks = session->args->wait_ms == 0 || session->fenced;
+    if (rc != NXL_BUSY || !looks || !is_over(session))
         return rc;
-    rc = nxl_lock_acquire_start(session->lock, TAKE_OVER_MS);
-    return rc == NXL_PENDING ? wait_for_it(wait) : rc;
+    return attempt(wait, TAKE_OVER_MS);
+}
+
+/* Nobody could say yes or no, but somebody may in a while. */
+static bool is_down(int rc)
+{
+    return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
 }
 
 bool acquire_for(struct session *session, int *code)
 {
-    struct wait wait = {.session = session,
-        .look_at = nxl_now_ns() + LOOK_AFTER};
+    uint64_t now = nxl_now_ns();
+    struct wait wait = {
+        .session = session, .since = now, .look_at = now + LOOK_AFTER};
     int rc = try_for(session, &wait);
 
     nxl_lock_free(wait.looker);
@@ -191,6 +257,7 @@ bool acquire_for(struct session *session, int *code)
         *code = EXIT_UNAVAILABLE;
     } else {
         session_complain(session, "acquire", rc);
+        session->down = is_down(rc);
         *code = exit_code_for(rc, session->args->busy_code);
     }
     return false;

@@ -6,6 +6,7 @@
  */
 #include "cli/args.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -307,6 +308,12 @@ static int complete(struct args *args)
         say("-n (do not wait) and -w (wait) exclude each other");
         code = EXIT_USAGE;
     }
+    if (code == 0 && args->run.retry_failed && args->run.every_ms == 0 &&
+        args->run.at_least_ms == 0) {
+        say("--retry-failed is for --every and --at-least, and neither is "
+            "given");
+        code = EXIT_USAGE;
+    }
     return code;
 }
 
@@ -320,6 +327,8 @@ int args_parse(struct args *args, enum command command, char **words)
     args->wait_ms = NXL_FOREVER;
     args->ttl_ms = DEFAULT_TTL_MS;
     args->busy_code = EXIT_BUSY;
+    args->run.grace_ms = -1;
+    args->run.on_lost = SIGTERM;
     for (; *walk.at != NULL; walk.at++) {
         if (!walk.options_over && strcmp(*walk.at, "--") == 0) {
             if (command == CMD_RUN) {

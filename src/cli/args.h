@@ -25,6 +25,26 @@ enum command {
     CMD_DOCTOR
 };
 
+/* What a lost lock does to the command of run. */
+#define ON_LOST_WARN 0 /* else the signal for it */
+
+enum on_down { DOWN_FAILS, DOWN_SKIPS, DOWN_RUNS };
+enum fence_wish { FENCE_IF_CAN, FENCE_MUST, FENCE_NONE };
+
+/* Options of run alone; times in ms, 0 if they are not given. */
+struct run_args {
+    int64_t at_least_ms;
+    int64_t at_most_ms;
+    int64_t every_ms;
+    int64_t grace_ms;   /* -1: not given, and not settled yet */
+    int64_t request_ms; /* the time-out of a request that holds */
+    int on_lost;        /* a signal, or ON_LOST_WARN */
+    enum on_down on_down;
+    enum fence_wish fence;
+    bool retry_failed;
+    bool leave;         /* what the command leaves behind runs on */
+};
+
 struct args {
     enum command command;
     const char *word;       /* the command as it was written */
@@ -41,6 +61,9 @@ struct args {
     int64_t wait_ms;        /* as nxl_lock_acquire() */
     int64_t ttl_ms;
     const char *ttl;        /* as it was written, or NULL */
+    int64_t timeout_ms;     /* of a request, unless a URL says; 0: default */
+    int64_t max_ttl_ms;     /* likewise, the longest lease */
+    struct run_args run;
     int busy_code;
     bool once, waits;       /* -n and -w were given */
     bool force, yes;        /* unlock */

@@ -1,123 +1,184 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: the group is only signalled while its leader is not reaped, so a
- * signal never reaches a stranger; and the command starts with the mask and
- * dispositions that this process was started with.
+ * Keeps: the end of the command is told only when nothing of it runs any more,
+ * also when its guard was killed; and the terminal is ours again then.
  */
 #include "cli/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/keyboard.h"
 #include "cli/report.h"
-
-/* Gives the terminal to a process group. The one who gives may be in the
- * background: without the mask it would be stopped for that. */
-static void give_terminal(const struct child *child, pid_t group)
-{
-    sigset_t output;
-    sigset_t before;
-
-    sigemptyset(&output);
-    sigaddset(&output, SIGTTOU);
-    sigprocmask(SIG_BLOCK, &output, &before);
-    (void)tcsetpgrp(child->tty, group);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-}
 
 static bool terminal_is_with(const struct child *child, pid_t group)
 {
     return child->tty >= 0 && tcgetpgrp(child->tty) == group;
 }
 
-_Noreturn static void become(const struct child *child, char **words,
-    const struct session *session, const struct sigaction *chld, pid_t parent,
-    int told)
+static int start_guard(struct child *child, struct guard_plan *plan)
 {
-    setpgid(0, 0);
-    if (child->terminal)
-        give_terminal(child, getpid());
-    /* If nxlock is killed outright nobody renews the lease any more. */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
-        _exit(EXIT_INTERNAL);
-    sigaction(SIGCHLD, chld, NULL);
-    session_unignore(session);
-    sigprocmask(SIG_SETMASK, &session->inherited, NULL);
-    execvp(words[0], words);
-    int why = errno;
-    while (write(told, &why, sizeof(why)) < 0 && errno == EINTR)
-        ;
-    _exit(why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
+    int line[2];
+
+    if (!family_spare(&child->spared))
+        return ENOMEM;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0)
+        return errno;
+    plan->line = line[1];
+    /* What the guard loses by its death comes to us. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    child->guard = fork();
+    if (child->guard == 0) {
+        close(line[0]);
+        guard_work(plan);
+    }
+    int why = child->guard < 0 ? errno : 0;
+    close(line[1]);
+    child->line = line[0];
+    if (why != 0)
+        child->guard = 0;
+    return why;
 }
 
-int child_start(struct child *child, char **words,
-    const struct session *session, const struct sigaction *chld)
+void child_init(struct child *child)
 {
-    int ends[2];
-    pid_t parent = getpid();
-
     memset(child, 0, sizeof(*child));
+    child->line = -1;
+    child->tty = -1;
+}
+
+int child_start(struct child *child, struct guard_plan *plan)
+{
     child->tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
     /* A pipe at the output leads to somebody in our own group, a pager perhaps,
      * which needs the terminal; then the command gets it when it asks. */
     child->terminal = terminal_is_with(child, getpgrp()) &&
                       isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        return errno;
-    child->pid = fork();
-    if (child->pid < 0) {
-        int why = errno;
-        close(ends[0]);
-        close(ends[1]);
-        return why;
+    plan->tty = child->tty;
+    plan->terminal = child->terminal;
+    int why = start_guard(child, plan);
+    /* The guard alone keeps the end that is written to. */
+    close(plan->lost[0]);
+    close(plan->lost[1]);
+    return why;
+}
+
+void child_order(
+    const struct child *child, enum order order, int number, uint64_t time)
+{
+    struct note note = {(int)order, number, time};
+
+    if (child->line >= 0)
+        (void)send(
+            child->line, &note, sizeof(note), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The guard ends by itself or not at all, somebody may have stopped it; it is
+ * not reaped, so the number is its own. */
+static void end_guard(struct child *child)
+{
+    if (child->guard == 0)
+        return;
+    kill(child->guard, SIGKILL);
+    while (waitpid(child->guard, NULL, 0) < 0 && errno == EINTR)
+        ;
+    child->guard = 0;
+}
+
+static void take_terminal(struct child *child)
+{
+    if (child->pid == 0 || !terminal_is_with(child, child->pid))
+        return;
+    child->had_terminal = true;
+    give_terminal(child->tty, getpgrp());
+}
+
+static void command_ended(struct child *child, int status)
+{
+    int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+    child->ended = true;
+    child->stopped = false;
+    take_terminal(child);
+    child->code = signo != 0 ? EXIT_SIGNAL + signo : WEXITSTATUS(status);
+    if (child->had_terminal ? signo == SIGINT || signo == SIGQUIT
+                            : signo == child->typed)
+        child->keyboard = signo;
+}
+
+static void took_note(struct child *child, const struct note *note)
+{
+    switch ((enum news)note->kind) {
+    case NEWS_STARTED:
+        child->pid = (pid_t)note->number;
+        break;
+    case NEWS_NO_PROCESS:
+        child->no_process = note->number;
+        child->gone = true;
+        break;
+    case NEWS_NOT_RUN:
+        child->exec_error = note->number;
+        break;
+    case NEWS_ENDED:
+        command_ended(child, note->number);
+        break;
+    case NEWS_GONE:
+        child->gone = true;
+        break;
+    case NEWS_HALTED:
+    case NEWS_STOPPING:
+        break;
     }
-    if (child->pid == 0)
-        become(child, words, session, chld, parent, ends[1]);
-    close(ends[1]);
-    child->told = ends[0];
-    /* Both sides do it, so that neither can be too early. */
-    setpgid(child->pid, child->pid);
-    if (child->terminal)
-        give_terminal(child, child->pid);
-    return 0;
+    if (child->gone)
+        end_guard(child);
 }
 
-enum child_state child_poll(struct child *child)
+int child_news(struct child *child, int *number)
 {
-    siginfo_t info;
+    struct note note;
+    ssize_t got;
 
-    info.si_pid = 0;
-    if (waitid(P_PID, (id_t)child->pid, &info,
-            WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0)
-        return CHILD_ENDED;
-    info.si_pid = 0;
-    if (waitid(P_PID, (id_t)child->pid, &info, WSTOPPED | WNOHANG) == 0 &&
-        info.si_pid != 0) {
-        child->stop_signal = info.si_status;
-        return CHILD_STOPPED;
+    *number = 0;
+    if (child->gone || child->taken_over)
+        return 0;
+    /* ECONNRESET, told once: the guard ended with orders unread. What it had
+     * sent before is still to come. */
+    do
+        got = recv(child->line, &note, sizeof(note), MSG_DONTWAIT);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+    if (got == (ssize_t)sizeof(note)) {
+        took_note(child, &note);
+        *number = note.number;
+        return note.kind;
     }
-    return CHILD_RUNS;
+    if (got < 0 && errno == EAGAIN)
+        return 0;
+    child_take_over(child);
+    return child->gone ? NEWS_GONE : 0;
 }
 
-void child_signal(const struct child *child, int signo, bool wake)
+void child_take_over(struct child *child)
 {
-    kill(-child->pid, signo);
-    if (wake)
-        kill(-child->pid, SIGCONT);
+    child->taken_over = true;
+    end_guard(child);
+    take_terminal(child);
+    child->gone = family_kill(&child->spared, true) == 0;
 }
 
-bool child_follow_stop(struct child *child)
+bool child_follow_stop(struct child *child, int signo)
 {
-    int signo = child->stop_signal;
     bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
     bool from_terminal = signo == SIGTSTP || wants_terminal;
     bool had_terminal = terminal_is_with(child, child->pid);
+    static const struct timespec at_once = {0, 0};
+    sigset_t own;
 
     child->stopped = true;
     if (wants_terminal && terminal_is_with(child, getpgrp())) {
@@ -127,11 +188,15 @@ bool child_follow_stop(struct child *child)
     if (!from_terminal && !had_terminal)
         return false; /* somebody's kill -STOP: that is between the two */
     if (had_terminal)
-        give_terminal(child, getpgrp());
+        give_terminal(child->tty, getpgrp());
     /* The terminal stopped the child's group only; the rest of our job would
      * have been stopped with it. Without a terminal that is not ours to do.
      * Where nobody could continue us, the system discards the signal. */
     suffer(had_terminal ? 0 : getpid(), from_terminal ? signo : SIGTSTP);
+    /* The CONT that ended it is ours, and not to be passed on. */
+    sigemptyset(&own);
+    sigaddset(&own, SIGCONT);
+    (void)sigtimedwait(&own, NULL, &at_once);
     child->terminal = terminal_is_with(child, getpgrp());
     /* Who wants to read from the background would only stop again. */
     return signo == SIGTSTP || child->terminal;
@@ -140,32 +205,19 @@ bool child_follow_stop(struct child *child)
 void child_resume(struct child *child)
 {
     if (child->terminal)
-        give_terminal(child, child->pid);
+        give_terminal(child->tty, child->pid);
     child->stopped = false;
-    kill(-child->pid, SIGCONT);
+    child_order(child, ORDER_RESUME, 0, 0);
 }
 
-void child_reap(struct child *child)
+void child_close(struct child *child)
 {
-    int status = 0;
-    int why;
-
-    child->had_terminal = terminal_is_with(child, child->pid);
-    if (child->had_terminal)
-        give_terminal(child, getpgrp());
-    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    child->code = WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status)
-                                      : WEXITSTATUS(status);
-    int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (child->had_terminal ? signo == SIGINT || signo == SIGQUIT
-                            : signo == child->typed)
-        child->keyboard = signo;
-    if (read(child->told, &why, sizeof(why)) == (ssize_t)sizeof(why))
-        child->exec_error = why;
-    close(child->told);
+    if (child->line >= 0)
+        close(child->line);
     if (child->tty >= 0)
         close(child->tty);
+    child->line = child->tty = -1;
+    family_free(&child->spared);
 }
 
 void child_pass_keyboard(const struct child *child)

@@ -1,58 +1,67 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command that runs under the lock: a process group of its own, with the
- * terminal if we have it.
+ * The command that runs under the lock, seen from nxlock: its guard, what that
+ * tells, and the terminal.
  */
 #ifndef NXLOCK_CLI_CHILD_H
 #define NXLOCK_CLI_CHILD_H
 
-#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-#include "cli/session.h"
+#include "cli/family.h"
+#include "cli/guard.h"
 
 struct child {
-    pid_t pid;        /* and its process group */
-    int told;         /* descriptor that tells why exec failed */
-    int exec_error;   /* once reaped: that errno; 0: it was executed */
-    int code;         /* once reaped: 0-255, or 128 + signal */
-    int stop_signal;  /* once stopped: by what */
+    pid_t guard;      /* our child; 0: it is not there */
+    pid_t pid;        /* of the command, and of its process group */
+    int line;         /* our end of the socket */
+    struct spared spared; /* children of ours that are others' */
+    bool ended;       /* the command; code says how */
+    bool gone;        /* all that it had started, too: the end */
+    bool taken_over;  /* the guard is not there: we kill what is left */
+    int no_process;   /* errno, if it could not be started at all */
+    int exec_error;   /* errno; 0: it was executed */
+    int code;         /* once ended: 0-255, or 128 + signal */
     int tty;          /* descriptor of our terminal, or -1 */
-    bool terminal;    /* it is to have that */
+    bool terminal;    /* the command is to have it */
     bool stopped;     /* and has not been continued by us */
     int typed;        /* the keyboard's signal that we passed on, or 0 */
-    int keyboard;     /* once reaped: the keyboard's signal that ended it */
+    int keyboard;     /* once ended: the keyboard's signal that did it */
     bool had_terminal; /* likewise: it got that one, and we did not */
 };
 
-enum child_state {
-    CHILD_RUNS,
-    CHILD_STOPPED, /* told once for every stop */
-    CHILD_ENDED    /* not reaped yet: its group's number is still its own */
-};
+/* Before anything else. */
+void child_init(struct child *child);
 
-/* Starts words[0] with the signal mask and dispositions that the session found
- * and, for SIGCHLD, which the caller blocks, *chld. 0, or an errno. */
-int child_start(struct child *child, char **words,
-    const struct session *session, const struct sigaction *chld);
+/* Starts the guard, and through it the command; completes plan with the
+ * terminal and the socket, and closes both ends of its pipe. 0, or an
+ * errno. */
+int child_start(struct child *child, struct guard_plan *plan);
 
-/* Does not block. */
-enum child_state child_poll(struct child *child);
+/* The next note of the guard's: an enum news, with *number; 0: none for now.
+ * What concerns the terminal, and the end, is kept here. Once gone it is over
+ * with the guard. NEWS_GONE comes always, also when the guard is killed. */
+int child_news(struct child *child, int *number);
 
-/* Sends signo to the whole group; one that would otherwise wait until a
- * stopped group runs again is followed by SIGCONT when wake is set. */
-void child_signal(const struct child *child, int signo, bool wake);
+/* Tells the guard; it may be frozen, or not be there. */
+void child_order(
+    const struct child *child, enum order order, int number, uint64_t time);
 
-/* After CHILD_STOPPED: stops this process as the shell expects it, if the
- * stop came from a terminal, and returns when it runs again: true if the
- * group should be continued. */
-bool child_follow_stop(struct child *child);
+/* Kills the guard, and then, in this and the following calls, everything. It
+ * is to be called every few ms until gone. */
+void child_take_over(struct child *child);
+
+/* After NEWS_HALTED with that signal: stops this process as the shell expects
+ * it, if the stop came from a terminal, and returns when it runs again: true
+ * if the group should be continued. */
+bool child_follow_stop(struct child *child, int signo);
 /* Continues a stopped group, with the terminal if it had it. */
 void child_resume(struct child *child);
 
-/* After CHILD_ENDED: takes the terminal back and reaps. */
-void child_reap(struct child *child);
+/* Frees what is left; the guard ends. */
+void child_close(struct child *child);
 
 /* What the keyboard ended should end the script, too, that we are a line of.
  * Where the command had the terminal, nobody else got the signal. Does not

@@ -10,6 +10,7 @@
 
 #include <nxlock.h>
 
+#include "cli/option_run.h"
 #include "cli/secret.h"
 
 #define ON(command) (1U << (command))
@@ -87,10 +88,12 @@ static int set_once(struct args *args, const char *shown, const char *value)
     return 0;
 }
 
-static int no_duration(const char *shown, const char *value)
+int option_duration(int64_t *ms, const char *shown, const char *value)
 {
     char word[DISCREET_ROOM];
 
+    if (duration_parse(value, ms))
+        return 0;
     say("%s '%s' is not a duration: " DURATION_WORDS, shown,
         discreet(word, value));
     return EXIT_USAGE;
@@ -98,16 +101,16 @@ static int no_duration(const char *shown, const char *value)
 
 static int set_wait(struct args *args, const char *shown, const char *value)
 {
-    if (!duration_parse(value, &args->wait_ms))
-        return no_duration(shown, value);
     args->waits = true;
-    return 0;
+    return option_duration(&args->wait_ms, shown, value);
 }
 
 static int set_ttl(struct args *args, const char *shown, const char *value)
 {
-    if (!duration_parse(value, &args->ttl_ms))
-        return no_duration(shown, value);
+    int code = option_duration(&args->ttl_ms, shown, value);
+
+    if (code != 0)
+        return code;
     if (args->ttl_ms == 0) {
         say("%s '%s' is no time at all: a lease needs some, for example "
             "%s 30s", shown, value, shown);
@@ -231,14 +234,22 @@ static const struct option table[] = {
 };
 #define ROWS (sizeof(table) / sizeof(table[0]))
 
+/* Row i of all, those of run among them; NULL: there are no more. */
+static const struct option *row(size_t i)
+{
+    return i < ROWS ? &table[i] : option_run_row(i - ROWS);
+}
+
 const struct option *option_by_letter(enum command command, char letter)
 {
-    for (size_t i = 0; i < ROWS; i++) {
-        if (table[i].letter == letter && letter != '\0' &&
-            (table[i].commands & ON(command)) != 0)
-            return &table[i];
+    const struct option *option;
+
+    for (size_t i = 0; (option = row(i)) != NULL; i++) {
+        if (option->letter == letter && letter != '\0' &&
+            (option->commands & ON(command)) != 0)
+            break;
     }
-    return NULL;
+    return option;
 }
 
 static bool same_name(const char *own, const char *name, size_t length)
@@ -257,12 +268,14 @@ static bool same_name(const char *own, const char *name, size_t length)
 const struct option *option_by_name(
     enum command command, const char *name, size_t length)
 {
-    for (size_t i = 0; i < ROWS; i++) {
-        if (same_name(table[i].name, name, length) &&
-            (table[i].commands & ON(command)) != 0)
-            return &table[i];
+    const struct option *option;
+
+    for (size_t i = 0; (option = row(i)) != NULL; i++) {
+        if (same_name(option->name, name, length) &&
+            (option->commands & ON(command)) != 0)
+            break;
     }
-    return NULL;
+    return option;
 }
 
 const char *option_url_parameter(const char *name, size_t length)
@@ -385,10 +398,11 @@ void option_consider(enum command command, struct nearest *nearest)
 {
     size_t count;
     const nxl_url_param *params = nxl_url_params(&count);
+    const struct option *option;
 
-    for (size_t i = 0; i < ROWS; i++) {
-        if ((table[i].commands & ON(command)) != 0)
-            nearest_consider(nearest, table[i].name);
+    for (size_t i = 0; (option = row(i)) != NULL; i++) {
+        if ((option->commands & ON(command)) != 0)
+            nearest_consider(nearest, option->name);
     }
     for (size_t i = 0; i < count; i++)
         nearest_consider(nearest, params[i].name);
@@ -414,12 +428,13 @@ void option_print(enum command command, FILE *out)
 {
     size_t count;
     const nxl_url_param *params = nxl_url_params(&count);
+    const struct option *option;
 
     fputs("\noptions:\n", out);
-    for (size_t i = 0; i < ROWS; i++) {
-        if ((table[i].commands & ON(command)) != 0)
-            print_row(out, table[i].letter, table[i].name, table[i].value,
-                table[i].help);
+    for (size_t i = 0; (option = row(i)) != NULL; i++) {
+        if ((option->commands & ON(command)) != 0)
+            print_row(out, option->letter, option->name, option->value,
+                option->help);
     }
     fputs("\nthe URL's parameters, as flags:\n", out);
     for (size_t i = 0; i < count; i++)

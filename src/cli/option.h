@@ -47,5 +47,8 @@ void option_print(enum command command, FILE *out);
 
 /* "500ms", "30s", "10m", "2h", "1d", "1.5h"; a bare number is seconds. */
 bool duration_parse(const char *text, int64_t *ms);
+/* The same of an option shown so. 0, or EXIT_USAGE after saying what is wrong
+ * with it. */
+int option_duration(int64_t *ms, const char *shown, const char *value);
 
 #endif

@@ -21,6 +21,8 @@ enum exit_code {
     EXIT_DENIED = 77,      /* password, user or rights */
     EXIT_CONFIG = 78,      /* the URL */
     EXIT_LOST = 79,        /* the lock was lost */
+    EXIT_AT_MOST = 124,    /* run: the time of --at-most was over */
+    EXIT_NO_PROCESS = 125, /* run: no process could be made for CMD */
     EXIT_NOT_RUN = 126,    /* CMD was found but cannot be executed */
     EXIT_NOT_FOUND = 127,  /* CMD was not found */
     EXIT_SIGNAL = 128      /* + its number */

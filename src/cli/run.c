@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: the command runs only while the lease stands. It is started after a
- * last look at the deadline, told to stop a grace before the deadline that
- * the server last confirmed, and killed at it.
+ * Keeps: the command runs only while the lease stands, and the lock is
+ * released only after everything that the command started has ended. The
+ * guard stops it in time; this process renews the lease, tells the guard, and
+ * takes over should the guard fail.
  */
 #include "cli/commands.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,26 +16,30 @@
 #include <unistd.h>
 
 #include "cli/child.h"
+#include "cli/environ.h"
+#include "cli/every.h"
 #include "cli/keyboard.h"
 #include "cli/label.h"
+#include "cli/lease.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "cli/timing.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-#define GRACE_MAX_MS 5000
-#define RETRY_MAX_MS 1000
+/* Between two rounds of what child_take_over() does. */
+#define ROUND (5 * NS_PER_MS)
 
 struct run {
     const struct args *args;
     struct session session;
+    struct lease lease;
     struct child child;
-    uint64_t deadline;  /* the last confirmed end of the lease */
-    uint64_t grace;     /* ns between TERM and KILL */
-    uint64_t renew_at;  /* when the next extend is due */
-    uint64_t kill_at;   /* set once the lock is lost; 0: killed already */
-    bool extending;     /* its event has not come yet */
-    bool failing;       /* the last extend failed, and that was said */
-    bool lost;          /* the command is being stopped */
+    uint64_t margin;
+    uint64_t told;   /* the deadline that the guard knows */
+    bool lost;       /* the lock; it was said */
+    bool at_most;    /* the command is being stopped for its time */
+    bool stopping;   /* for whatever reason; TERM was sent */
+    bool unguarded;  /* the guard was killed */
 };
 
 static uint64_t ms_to_ns(int64_t ms)
@@ -41,269 +47,347 @@ static uint64_t ms_to_ns(int64_t ms)
     return (uint64_t)ms * NS_PER_MS;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+/* Said once. */
+static void lost(struct run *run, const char *why)
 {
-    return a < b ? a : b;
-}
-
-/* The lock is lost or as good as: stops the command. */
-static void stop_command(struct run *run, const char *why)
-{
+    if (run->lost)
+        return;
     run->lost = true;
-    run->kill_at = nxl_now_ns() + run->grace;
-    if (run->deadline < run->kill_at)
-        run->kill_at = run->deadline;
-    child_signal(&run->child, SIGTERM, true);
-    say("lost '%s': %s; stopping %s", run->args->shown, why,
+    say("lost '%s': %s; %s%s", run->args->shown, why,
+        run->args->run.on_lost == ON_LOST_WARN ? "--on-lost warn: it goes on: "
+                                               : "stopping ",
         run->args->child[0]);
 }
 
-static void extend_failed(struct run *run, int rc)
+static void lose(struct run *run, const char *why)
 {
-    int64_t retry_ms = smaller(run->args->ttl_ms / 10, RETRY_MAX_MS);
-    const char *why = nxl_lock_errmsg(run->session.lock);
+    lost(run, why);
+    child_order(&run->child, ORDER_STOP, REASON_LEASE, 0);
+}
 
-    run->renew_at = nxl_now_ns() + ms_to_ns(retry_ms);
-    if (run->failing)
+/* The guard stops the command, for one reason or another. */
+static void stopping(struct run *run, enum reason reason)
+{
+    const struct args *args = run->args;
+
+    switch (reason) {
+    case REASON_LEASE:
+        lost(run, "it could not be renewed in time");
+        run->stopping = args->run.on_lost != ON_LOST_WARN;
         return;
-    run->failing = true;
-    say("cannot renew '%s': %s; trying again for %lld s", run->args->shown,
-        why[0] != '\0' ? why : nxl_strerror(rc),
-        (long long)(nxl_lock_remaining_ms(run->session.lock) / 1000));
+    case REASON_AT_MOST:
+        run->at_most = true;
+        say("stopping %s: it has taken --at-most %lld ms", args->child[0],
+            (long long)args->run.at_most_ms);
+        break;
+    case REASON_LEFT_OVER:
+        if (session_talks(&run->session))
+            say("%s has left processes behind; stopping them "
+                "(--leave-descendants would not)", args->child[0]);
+        break;
+    case REASON_ALONE:
+        break;
+    }
+    run->stopping = true;
 }
 
-static void extend_done(struct run *run, int rc)
+/* Reads the guard's notes. Returns the signal that stopped the command for now,
+ * or 0. */
+static int take_news(struct run *run)
 {
-    nxl_lock *lock = run->session.lock;
+    int halted = 0;
+    int number;
 
-    if (rc == NXL_OK) {
-        uint64_t deadline = nxl_lock_deadline(lock);
-        if (deadline > run->deadline)
-            run->deadline = deadline;
-        if (run->failing)
-            say("renewed '%s' after all", run->args->shown);
-        run->failing = false;
-    } else if (run->lost) {
-        /* Known already. */
-    } else if (rc == NXL_LOST) {
-        stop_command(run, "it ran out or was removed at the server");
-    } else {
-        extend_failed(run, rc);
+    for (int news; (news = child_news(&run->child, &number)) != 0;) {
+        if (news == NEWS_STOPPING)
+            stopping(run, (enum reason)number);
+        else if (news == NEWS_HALTED)
+            halted = number;
     }
+    if (run->child.taken_over && !run->unguarded) {
+        run->unguarded = true;
+        if (!run->child.ended)
+            say("the guard of %s was killed; killing %s, so that it does "
+                "not outlive the lock", run->args->child[0],
+                run->args->child[0]);
+    }
+    return run->child.ended || run->child.taken_over ? 0 : halted;
 }
 
-static void take_events(struct run *run)
+/* The last resort, if the guard does not do its work, stopped by somebody
+ * perhaps. */
+static uint64_t take_over_at(const struct run *run)
 {
-    nxl_event event;
+    if (run->lease.deadline == NEVER ||
+        run->args->run.on_lost == ON_LOST_WARN)
+        return NEVER;
+    return run->lease.deadline - run->margin / 2;
+}
 
-    while (nxl_client_next_event(run->session.client, &event)) {
-        run->extending = false;
-        extend_done(run, event.result);
-    }
+static void watch_guard(struct run *run)
+{
+    if (run->child.gone)
+        return;
+    if (!run->child.taken_over && nxl_now_ns() < take_over_at(run))
+        return;
+    if (!run->child.taken_over)
+        lost(run, "its end is near, and the guard does nothing");
+    run->unguarded = true;
+    child_take_over(&run->child);
 }
 
 static void renew(struct run *run)
 {
-    uint64_t now = nxl_now_ns();
-
-    if (run->lost || run->extending || now < run->renew_at)
-        return;
-    /* From the start of this one, so that the rate does not depend on how
-     * long the answer takes. */
-    run->renew_at = now + ms_to_ns(run->args->ttl_ms) / 3;
-    int rc = nxl_lock_extend_start(run->session.lock, run->args->ttl_ms);
-    if (rc == NXL_PENDING)
-        run->extending = true;
-    else
-        extend_done(run, rc);
-}
-
-/* Acts on what the clock says. */
-static void watch_lease(struct run *run)
-{
-    uint64_t now = nxl_now_ns();
-
-    if (!run->lost && now + run->grace >= run->deadline)
-        stop_command(run, "it could not be renewed in time");
-    if (run->lost && run->kill_at != 0 && now >= run->kill_at) {
-        child_signal(&run->child, SIGKILL, false);
-        run->kill_at = 0;
+    lease_turn(&run->lease, run->lost);
+    if (run->lease.lost && !run->lost)
+        lose(run, "it ran out or was removed at the server");
+    if (run->lease.deadline != run->told && !run->lost) {
+        run->told = run->lease.deadline;
+        child_order(&run->child, ORDER_DEADLINE, 0, run->told);
     }
 }
 
 static uint64_t next_wake(const struct run *run)
 {
-    if (run->lost)
-        return run->kill_at != 0 ? run->kill_at : NEVER;
-    uint64_t wake = run->deadline - run->grace;
-    return !run->extending && run->renew_at < wake ? run->renew_at : wake;
+    if (run->child.taken_over)
+        return nxl_now_ns() + ROUND;
+    uint64_t wake = take_over_at(run);
+    uint64_t renewal = run->lost ? NEVER : lease_wake(&run->lease);
+    return renewal < wake ? renewal : wake;
 }
 
 static void pass_signals_on(struct run *run)
 {
     for (int signo; (signo = session_signal(&run->session)) != 0;) {
-        bool ends = signo != SIGCHLD && signo != SIGTSTP;
+        bool wake = session_signal_ends(signo) && run->child.stopped;
         if (keyboard_sent(signo))
             run->child.typed = signo;
-        if (signo != SIGCHLD)
-            child_signal(&run->child, signo, ends && run->child.stopped);
+        /* It has had its TERM, so this is the second one. */
+        if (run->stopping && (signo == SIGTERM || signo == SIGINT))
+            child_order(&run->child, ORDER_KILL, 0, 0);
+        else
+            child_order(&run->child, ORDER_SIGNAL, signo, wake);
+        if (signo == SIGCONT)
+            run->child.stopped = false;
     }
 }
 
-/* Until the command has ended. */
+/* Until nothing of the command is left. */
 static void supervise(struct run *run)
 {
-    enum child_state state;
-
-    while ((state = child_poll(&run->child)) != CHILD_ENDED) {
+    run->session.also = run->child.line;
+    while (!run->child.gone) {
         bool resume = false;
-        if (state == CHILD_STOPPED)
-            resume = child_follow_stop(&run->child);
-        take_events(run);
-        watch_lease(run);
+        int halted = take_news(run);
+        if (run->child.gone)
+            break;
+        if (run->child.taken_over)
+            run->session.also = -1;
+        if (halted != 0)
+            resume = child_follow_stop(&run->child, halted);
         renew(run);
+        watch_guard(run);
         /* It may have been stopped for longer than the lease. */
         if (resume && !run->lost)
             child_resume(&run->child);
+        if (run->child.gone)
+            break;
         if (session_turn(&run->session, next_wake(run)) != NXL_OK &&
             !run->lost)
-            stop_command(run, "internal error");
+            lose(run, "internal error");
         pass_signals_on(run);
     }
-    /* What it left behind in its group must not work on without the lock. */
-    if (run->lost)
-        child_signal(&run->child, SIGKILL, false);
-    child_reap(&run->child);
-}
-
-/* A command around this one may hold what one inside it asks for: the tokens
- * of all around go into NXLOCK_OUTER. */
-static bool set_outer(void)
-{
-    const char *token = getenv("NXLOCK_TOKEN");
-    const char *outer = getenv("NXLOCK_OUTER");
-    char *all = NULL;
-
-    if (token == NULL)
-        return true;
-    if (asprintf(&all, "%s %s", outer != NULL ? outer : "", token) < 0)
-        return false;
-    bool ok = setenv("NXLOCK_OUTER", all, 1) == 0;
-    free(all);
-    return ok;
-}
-
-static int set_environment(struct run *run)
-{
-    char ttl[32];
-
-    snprintf(ttl, sizeof(ttl), "%lld", (long long)run->args->ttl_ms);
-    if (set_outer() && setenv("NXLOCK_NAME", run->args->name, 1) == 0 &&
-        setenv("NXLOCK_TOKEN", nxl_lock_token(run->session.lock), 1) == 0 &&
-        setenv("NXLOCK_TTL_MS", ttl, 1) == 0)
-        return 0;
-    say("out of memory");
-    return EXIT_INTERNAL;
+    run->session.also = -1;
 }
 
 /* The command's own disposition for SIGCHLD goes to *own; ours must not
- * discard the news. */
+ * discard the news of the guard. */
 static void expect_child(struct run *run, struct sigaction *own)
 {
+    static const int passed_on[] = {SIGTSTP, SIGCONT, SIGWINCH};
     struct sigaction plain;
 
     memset(&plain, 0, sizeof(plain));
     plain.sa_handler = SIG_DFL;
     sigemptyset(&plain.sa_mask);
     sigaction(SIGCHLD, &plain, own);
-    session_watch(&run->session, SIGCHLD);
-    struct sigaction stop;
-    if (sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN)
-        session_watch(&run->session, SIGTSTP);
+    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
+        struct sigaction action;
+        if (sigaction(passed_on[i], NULL, &action) == 0 &&
+            action.sa_handler != SIG_IGN)
+            session_watch(&run->session, passed_on[i]);
+    }
 }
 
-/* Starts the command. False: it was not, and *code is the exit code. */
-static bool start(struct run *run, int *code)
+/* False: a signal came, or the lease is as good as over; *code says which. */
+static bool may_start(struct run *run, int *code)
 {
-    struct sigaction chld;
+    const struct args *args = run->args;
 
-    *code = set_environment(run);
-    if (*code != 0)
-        return false;
-    expect_child(run, &chld);
     for (int signo; (signo = session_signal(&run->session)) != 0;) {
-        if (signo != SIGCHLD && signo != SIGTSTP) {
+        if (session_signal_ends(signo)) {
             run->session.caught = signo;
             *code = EXIT_SIGNAL + signo;
             return false;
         }
     }
-    run->grace = ms_to_ns(smaller(run->args->ttl_ms / 6, GRACE_MAX_MS));
-    run->deadline = nxl_lock_deadline(run->session.lock);
-    uint64_t now = nxl_now_ns();
-    run->renew_at = now + ms_to_ns(run->args->ttl_ms) / 3;
-    if (now + run->grace >= run->deadline) {
+    lease_start(&run->lease, &run->session);
+    run->told = run->lease.deadline;
+    run->margin = ms_to_ns(timing_margin_ms(args));
+    if (run->lease.deadline != NEVER &&
+        nxl_now_ns() + ms_to_ns(args->run.grace_ms) + run->margin >=
+            run->lease.deadline) {
         say("cannot run %s: '%s' was granted too late to be of use",
-            run->args->child[0], run->args->shown);
+            args->child[0], args->shown);
         *code = EXIT_UNAVAILABLE;
-        return false;
-    }
-    int why = child_start(
-        &run->child, run->args->child, &run->session, &chld);
-    if (why != 0) {
-        say("cannot start a process: %s", strerror(why));
-        *code = EXIT_INTERNAL;
         return false;
     }
     return true;
 }
 
+static int not_started(int why)
+{
+    say("cannot start a process: %s", strerror(why));
+    return why == EMFILE || why == ENFILE ? EXIT_INTERNAL : EXIT_NO_PROCESS;
+}
+
+/* Starts the command. False: it was not, and *code is the exit code. */
+static bool start(struct run *run, int *code)
+{
+    const struct args *args = run->args;
+    struct sigaction chld;
+    struct guard_plan plan = {.words = args->child,
+        .session = &run->session,
+        .chld = &chld,
+        .grace = ms_to_ns(args->run.grace_ms),
+        .at_most =
+            args->run.at_most_ms > 0 ? ms_to_ns(args->run.at_most_ms) : NEVER,
+        .lost_signal = args->run.on_lost,
+        .leave = args->run.leave};
+
+    if (pipe2(plan.lost, O_CLOEXEC) != 0) {
+        *code = not_started(errno);
+        return false;
+    }
+    expect_child(run, &chld);
+    bool ok = environ_set(&run->session, plan.lost[0]);
+    if (!ok) {
+        say("out of memory");
+        *code = EXIT_INTERNAL;
+    }
+    if (!ok || !may_start(run, code)) {
+        close(plan.lost[0]);
+        close(plan.lost[1]);
+        return false;
+    }
+    plan.deadline = run->lease.deadline;
+    plan.margin = run->margin;
+    int why = child_start(&run->child, &plan);
+    if (why != 0)
+        *code = not_started(why);
+    return why == 0;
+}
+
+/* After the lock was given back; rc is the result of that. */
+static int code_of(struct run *run, int rc, bool held)
+{
+    const struct args *args = run->args;
+    const struct child *child = &run->child;
+
+    if (child->no_process != 0)
+        return not_started(child->no_process);
+    if (child->exec_error != 0) {
+        char word[DISCREET_ROOM];
+        say("cannot run %s: %s", discreet(word, args->child[0]),
+            strerror(child->exec_error));
+        return child->code;
+    }
+    if (run->lost || run->unguarded)
+        return EXIT_LOST;
+    int code = run->at_most ? EXIT_AT_MOST : child->code;
+    if (rc == NXL_OK)
+        return code;
+    if (rc == NXL_LOST || rc == NXL_E_INVALID || !held) {
+        say("lost '%s' before %s ended", args->shown, args->child[0]);
+        return EXIT_LOST;
+    }
+    const char *why = nxl_lock_errmsg(run->session.lock);
+    int64_t left_ms = args->run.at_least_ms > args->ttl_ms
+                          ? args->run.at_least_ms
+                          : args->ttl_ms;
+    say("cannot release '%s': %s; it frees itself within %lld s",
+        args->shown, why[0] != '\0' ? why : nxl_strerror(rc),
+        (long long)(left_ms + 999) / 1000);
+    return code;
+}
+
 /* Gives the lock back after the command has ended; the exit code. */
 static int finish(struct run *run)
 {
-    struct session *session = &run->session;
-    const char *name = run->args->shown;
-    bool held = nxl_now_ns() < run->deadline;
+    const struct run_args *options = &run->args->run;
+    bool held = nxl_now_ns() < run->lease.deadline;
+    int rc = lease_end(&run->lease);
+    int code = code_of(run, rc, held);
 
-    if (run->extending) {
-        nxl_lock_cancel(session->lock);
-        (void)session_finish(session, NXL_PENDING);
-    }
-    int rc = session_finish(session, nxl_lock_release_start(session->lock));
-    if (run->child.exec_error != 0) {
-        char word[DISCREET_ROOM];
-        say("cannot run %s: %s", discreet(word, run->args->child[0]),
-            strerror(run->child.exec_error));
-        return run->child.code;
-    }
-    if (run->lost)
-        return EXIT_LOST;
-    if (rc == NXL_OK)
-        return run->child.code;
-    if (rc == NXL_LOST || rc == NXL_E_INVALID || !held) {
-        say("lost '%s' before %s ended", name, run->args->child[0]);
-        return EXIT_LOST;
-    }
-    const char *why = nxl_lock_errmsg(session->lock);
-    say("cannot release '%s': %s; it frees itself within %lld s", name,
-        why[0] != '\0' ? why : nxl_strerror(rc),
-        (long long)(run->args->ttl_ms + 999) / 1000);
-    return run->child.code;
+    if (run->child.no_process == 0 && run->child.exec_error == 0 &&
+        !(options->retry_failed && code != 0))
+        return code;
+    if (options->every_ms > 0)
+        every_give_back();
+    if (options->at_least_ms > 0)
+        lease_clear(&run->lease);
+    return code;
 }
 
-int command_run(const struct args *args)
+/* What is to be done without a server. True: the command is to be run. */
+static bool may_do_without(struct run *run, int *code)
 {
+    enum on_down on_down = run->args->run.on_down;
+
+    if (!run->session.down || on_down == DOWN_FAILS)
+        return false;
+    if (on_down == DOWN_SKIPS) {
+        say("--on-down skip: %s is not run", run->args->child[0]);
+        *code = EXIT_DONE;
+        return false;
+    }
+    say("--on-down run: %s runs without the lock", run->args->child[0]);
+    run->session.unlocked = true;
+    return true;
+}
+
+static bool acquired(struct run *run, int *code)
+{
+    if (!acquire_for(&run->session, code))
+        return may_do_without(run, code);
+    return run->args->run.every_ms == 0 || every_record(&run->session, code);
+}
+
+int command_run(const struct args *given)
+{
+    struct args args = *given;
     struct run run;
     char label[LABEL_ROOM];
 
     memset(&run, 0, sizeof(run));
-    run.args = args;
-    int code = session_open(
-        &run.session, args, label_make(label, (long)getpid(), args->child[0]));
-    if (code == 0 && acquire_for(&run.session, &code) && start(&run, &code)) {
-        supervise(&run);
-        code = finish(&run);
+    run.args = &args;
+    child_init(&run.child);
+    int code = timing_settle(&args);
+    if (code != 0)
+        return code;
+    code = session_open(
+        &run.session, &args, label_make(label, (long)getpid(), args.child[0]));
+    if (code == 0)
+        code = timing_check(&args);
+    if (code == 0 && acquired(&run, &code)) {
+        if (start(&run, &code)) {
+            supervise(&run);
+            code = finish(&run);
+        } else if (args.run.every_ms > 0) {
+            every_give_back();
+        }
     }
+    child_close(&run.child);
     session_close(&run.session);
     child_pass_keyboard(&run.child);
     return code;

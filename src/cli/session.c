@@ -25,16 +25,16 @@
 #define MS_PER_S 1000
 #define NS_PER_S UINT64_C(1000000000)
 
-/* Signals, timer and the library's own. */
+/* Signals, timer, the guard of a command, and the library's own. */
 #define FDS_MAX 16
-#define OWN_FDS 2
+#define OWN_FDS 3
 
 /* A process with a child is to outlast these: a message that nobody reads, a
  * terminal in somebody else's hands, a full file. */
 static const int endured[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
 
 /* All others that end a process by default, and are not its own fault. */
-static bool ends_process(int signo)
+bool session_signal_ends(int signo)
 {
     static const int others[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP,
         SIGURG, SIGWINCH, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
@@ -77,6 +77,14 @@ static size_t choose_urls(
     return 1;
 }
 
+bool session_urls(const struct args *args, struct url_list *list)
+{
+    const char *source, *const *urls;
+    size_t count = choose_urls(args, &urls, &source);
+
+    return url_list_make(list, urls, count, args->query);
+}
+
 bool session_talks(const struct session *session)
 {
     return session->args->verbose || isatty(STDERR_FILENO);
@@ -97,6 +105,10 @@ static int make_client(nxl_client **client, const struct url_list *list,
     options.errbuf_size = size;
     options.warning = session != NULL ? warned : NULL;
     options.warning_arg = session;
+    if (session != NULL) {
+        options.timeout_ms = session->args->timeout_ms;
+        options.max_ttl_ms = session->args->max_ttl_ms;
+    }
     return nxl_client_new_urls(
         client, (const char *const *)list->urls, list->count, &options);
 }
@@ -140,7 +152,7 @@ static int open_client(struct session *session)
     return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
 }
 
-static int open_lock(struct session *session, const char *label)
+static int make_lock(struct session *session)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
@@ -148,9 +160,33 @@ static int open_lock(struct session *session, const char *label)
     enum command command = session->args->command;
     if (command == CMD_RUN || command == CMD_ACQUIRE || command == CMD_RENEW)
         options.ttl_ms = session->args->ttl_ms;
-    options.label = label;
-    int rc = nxl_lock_new(
+    options.label = session->label;
+    options.fence = session->fenced;
+    options.min_hold_ms = session->args->run.at_least_ms;
+    return nxl_lock_new(
         &session->lock, session->client, session->args->name, &options);
+}
+
+int session_drop_fence(struct session *session)
+{
+    nxl_lock_free(session->lock);
+    session->lock = NULL;
+    session->fenced = false;
+    return make_lock(session);
+}
+
+static int open_lock(struct session *session, const char *label)
+{
+    const struct args *args = session->args;
+
+    session->label = label;
+    session->fenced =
+        args->command == CMD_RUN && args->run.fence != FENCE_NONE;
+    int rc = make_lock(session);
+    /* Not with scheme=timestamp. */
+    if (rc == NXL_E_INVALID && session->fenced &&
+        args->run.fence == FENCE_IF_CAN)
+        rc = session_drop_fence(session);
     if (rc == NXL_OK)
         return 0;
     const char *why = nxl_client_errmsg(session->client);
@@ -158,6 +194,10 @@ static int open_lock(struct session *session, const char *label)
         why[0] != '\0' ? why : nxl_strerror(rc));
     if (rc != NXL_E_INVALID)
         return exit_code_for(rc, EXIT_BUSY);
+    if (args->run.at_least_ms > args->ttl_ms)
+        say("--at-least is a lease, too: it is allowed with --max-ttl-ms %lld, "
+            "which everybody who uses these names has to give",
+            (long long)args->run.at_least_ms);
     if (session->args->ttl_ms < MS_PER_S && session->args->ttl != NULL)
         say("--ttl %s is %lld milliseconds; a bare number is seconds, and so "
             "is 's': --ttl %.*ss", session->args->ttl,
@@ -195,7 +235,7 @@ static int open_signals(struct session *session)
     /* glibc keeps two numbers below SIGRTMIN to itself, and refuses them. */
     for (int signo = 1; signo <= SIGRTMAX; signo++) {
         /* nohup, and shells for what they put in the background. */
-        if (ends_process(signo) && !is_ignored(signo))
+        if (session_signal_ends(signo) && !is_ignored(signo))
             sigaddset(&session->watched, signo);
     }
     session->signals =
@@ -218,6 +258,7 @@ int session_open(
     session->args = args;
     session->signals = -1;
     session->timer = -1;
+    session->also = -1;
     sigprocmask(SIG_BLOCK, NULL, &session->inherited);
     int code = open_client(session);
     if (code == 0)
@@ -316,6 +357,7 @@ int session_turn(struct session *session, uint64_t wake_ns)
 
     fds[0] = (struct pollfd){session->signals, POLLIN, 0};
     fds[1] = (struct pollfd){session->timer, POLLIN, 0};
+    fds[2] = (struct pollfd){session->also, POLLIN, 0};
     size_t count = nxl_client_pollfds(
         session->client, fds + OWN_FDS, FDS_MAX - OWN_FDS, &timeout_ms);
     if (count > FDS_MAX - OWN_FDS)
@@ -344,7 +386,7 @@ int session_finish(struct session *session, int started)
 void session_cancel_on_signal(struct session *session)
 {
     for (int signo; (signo = session_signal(session)) != 0;) {
-        if (signo == SIGCHLD || signo == SIGTSTP)
+        if (!session_signal_ends(signo))
             continue;
         if (session->caught == 0)
             session->caught = signo;

@@ -11,6 +11,7 @@
 #include <nxlock.h>
 
 #include "cli/args.h"
+#include "cli/urls.h"
 
 /* No time to wake at. */
 #define NEVER UINT64_MAX
@@ -24,12 +25,20 @@ struct session {
     struct sigaction endured[4]; /* as they were before they were ignored */
     int signals;            /* descriptor; -1: none */
     int timer;              /* descriptor; -1: poll's own time-out only */
+    int also;               /* descriptor to wake for, too; -1: none */
     int caught;             /* the first signal that ended a wait, or 0 */
+    const char *label;      /* of the lock */
+    bool fenced;            /* the lock draws numbers */
+    bool down;              /* the last acquire found no server to decide */
+    bool unlocked;          /* it works on without the lock */
 };
 
-/* Makes client and lock; label as nxl_lock_options. From here on the signals
- * that end a process by a person's or the system's wish are read from the
- * session, except those that the caller of this process ignores. 0, or an
+/* The URLs that args and the environment give. False: no memory. */
+bool session_urls(const struct args *args, struct url_list *list);
+
+/* Makes client and lock; label as nxl_lock_options, which has to stay. From
+ * here on the signals that end a process by a person's or the system's wish
+ * are read from the session, except those that the caller ignores. 0, or an
  * exit code after saying why; session_close() is due in both cases. */
 int session_open(
     struct session *session, const struct args *args, const char *label);
@@ -42,6 +51,13 @@ int session_open_plain(struct session *session, const struct args *args);
 /* Frees everything; a lock that is held is released. If the keyboard ended a
  * wait, ends this process by that signal, for the sake of the script around. */
 void session_close(struct session *session);
+
+/* Exchanges the lock, which is not held, for one that draws no fencing
+ * number. A result of nxl_lock_new(). */
+int session_drop_fence(struct session *session);
+
+/* Does a signal end a process by default, and is no fault of its own? */
+bool session_signal_ends(int signo);
 
 /* In a new process: puts back what the session ignores. */
 void session_unignore(const struct session *session);

@@ -30,6 +30,14 @@ static void json_state(struct json *json, const nxl_holder *holder)
         holder_json(json, holder);
 }
 
+/* Why one of them did not say anything of use, rc. */
+static const char *why_unknown(struct session *session, size_t i, int rc)
+{
+    const char *why = nxl_lock_errmsg_at(session->lock, i);
+
+    return why[0] != '\0' ? why : nxl_strerror(rc);
+}
+
 /* What one of several servers says. */
 static void json_server(struct json *json, struct session *session, size_t i)
 {
@@ -39,10 +47,13 @@ static void json_server(struct json *json, struct session *session, size_t i)
 
     nxl_client_describe_server(session->client, i, line, sizeof(line));
     json_text(json, "server", line, strlen(line));
-    if (rc == NXL_OK || rc == NXL_FREE)
+    if (rc == NXL_OK || rc == NXL_FREE) {
         json_state(json, rc == NXL_OK ? &holder : NULL);
-    else
+    } else {
+        const char *why = why_unknown(session, i, rc);
         json_text(json, "state", "unknown", strlen("unknown"));
+        json_text(json, "why", why, strlen(why));
+    }
 }
 
 static void print_json(struct session *session, const nxl_holder *holder)
@@ -79,10 +90,13 @@ static void print_server(struct session *session, size_t i)
 
     nxl_client_describe_server(session->client, i, line, sizeof(line));
     printf("  server: %s\n", line);
-    if (nxl_client_servers(session->client) > 1)
-        printf("    %s\n", rc == NXL_OK     ? holder_words(words, &holder)
-                          : rc == NXL_FREE ? "free"
-                                           : "not known");
+    if (nxl_client_servers(session->client) == 1)
+        return;
+    if (rc == NXL_OK || rc == NXL_FREE)
+        printf("    %s\n",
+            rc == NXL_OK ? holder_words(words, &holder) : "free");
+    else
+        printf("    not known: %s\n", why_unknown(session, i, rc));
 }
 
 static void print_words(struct session *session, const nxl_holder *holder)

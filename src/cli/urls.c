@@ -37,8 +37,8 @@ static bool add(
     if (urls == NULL)
         return false;
     list->urls = urls;
-    if (query == NULL)
-        query = "";
+    if (query == NULL || length == 0 || from[length - 1] == ',')
+        query = ""; /* an empty element is the library's to name */
     else if (memchr(from, '?', length) == NULL)
         join = "?";
     else if (from[length - 1] != '?' && from[length - 1] != '&')
@@ -77,4 +77,66 @@ void url_list_free(struct url_list *list)
     free(list->urls);
     list->urls = NULL;
     list->count = 0;
+}
+
+/* "name=value" among the parameters of url, at the value; or NULL. */
+static char *find(char *url, const char *name)
+{
+    size_t length = strlen(name);
+    char *at = strchr(url, '?');
+
+    while (at != NULL) {
+        at++;
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return at + length + 1;
+        at = strchr(at, '&');
+    }
+    return NULL;
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at != NULL ? (int)(at - digits) % 16 : -1;
+}
+
+char *url_list_value(const struct url_list *list, const char *name)
+{
+    char *value = NULL;
+
+    for (size_t i = 0; i < list->count && value == NULL; i++)
+        value = find(list->urls[i], name);
+    if (value == NULL)
+        return NULL;
+    char *copy = strndup(value, strcspn(value, "&"));
+    char *to = copy;
+    for (const char *from = copy; copy != NULL && *from != '\0'; from++) {
+        int high = *from == '%' ? hex_digit(from[1]) : -1;
+        int low = high >= 0 ? hex_digit(from[2]) : -1;
+        if (low >= 0)
+            from += 2;
+        *to++ = low >= 0 ? (char)(high * 16 + low) : *from;
+    }
+    if (copy != NULL)
+        *to = '\0';
+    return copy;
+}
+
+void url_list_drop(struct url_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        char *value = find(list->urls[i], name);
+        if (value == NULL)
+            continue;
+        /* With the '&' behind it; one that is left at the end is fine. */
+        char *from = value - strlen(name) - 1;
+        char *rest = value + strcspn(value, "&");
+        if (*rest == '&')
+            rest++;
+        else if (from[-1] == '&' || from[-1] == '?')
+            from--;
+        memmove(from, rest, strlen(rest) + 1);
+    }
 }

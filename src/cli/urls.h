@@ -20,4 +20,10 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     size_t count, const char *query);
 void url_list_free(struct url_list *list);
 
+/* The value of a parameter, decoded, as the first URL has it that gives it;
+ * the caller's to free(). NULL: none gives it, or no memory. */
+char *url_list_value(const struct url_list *list, const char *name);
+/* Takes the parameter out of every URL. */
+void url_list_drop(struct url_list *list, const char *name);
+
 #endif

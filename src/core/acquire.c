@@ -318,6 +318,24 @@ void acquire_cancel(struct acquire *a)
         a->phase = PHASE_OVER;
 }
 
+/* The parts stand as they were granted: until another round was heard of, the
+ * token may stand at a quorum, which is in_doubt(). */
+void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
+{
+    a->now = later(a->now, now);
+    bool cancelled = fence->verdict == VERDICT_CANCELLED;
+    a->verdict = cancelled ? VERDICT_CANCELLED : VERDICT_OPEN;
+    a->deadline = 0;
+    a->was_busy = false;
+    a->late = fence->verdict == VERDICT_NO; /* it was ours, and is gone */
+    a->fault = fence->fault;
+    a->lasting = fence->lasting;
+    a->silent = fence->silent;
+    if (!a->silent)
+        a->longest_round = later(a->longest_round, a->now - a->round_started);
+    settle(a);
+}
+
 uint64_t acquire_wake(const struct acquire *a)
 {
     if (a->phase == PHASE_ASKING)

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/backoff.h"
+#include "core/fence.h"
 #include "core/machine.h"
 
 struct acquire_terms {
@@ -66,6 +67,10 @@ void acquire_outcome(struct acquire *a, unsigned server,
 void acquire_withdrawn(struct acquire *a, unsigned server);
 void acquire_tick(struct acquire *a, uint64_t now);
 void acquire_cancel(struct acquire *a);
+/* VERDICT_YES was reached, but not its fence, and the driver has undone the
+ * grant: waits for another round, like after one that was lost, or ends. */
+void acquire_again(
+    struct acquire *a, const struct fence *fence, uint64_t now);
 uint64_t acquire_wake(const struct acquire *a);
 enum verdict acquire_verdict(const struct acquire *a);
 

@@ -63,6 +63,7 @@ void fence_outcome(struct fence *f, unsigned server,
             outcome->kind == OUTCOME_FAULT ? outcome->fault : FAULT_NOT_REDIS;
         f->part[server] = PART_FAULT;
         f->fault = fault_worse(f->fault, fault);
+        f->lasting += !fault_passes(fault);
     }
     decide(f);
 }
@@ -91,6 +92,7 @@ void fence_tick(struct fence *f, uint64_t now)
     if (f->phase != PHASE_ASKING || now < f->terms.end)
         return;
     f->fault = fault_worse(f->fault, FAULT_SILENT);
+    f->silent = tally_of(f->part, f->terms.servers).open;
     conclude(f, VERDICT_UNKNOWN);
 }
 

@@ -14,8 +14,8 @@
  * late to be counted) proves nothing for this fence, and is not counted.
  *
  * Keeps: VERDICT_YES only with a quorum that has exactly the fence, each while
- * the token stood there. With any other verdict there is no fence, and the
- * driver undoes the acquire.
+ * the token stood there. With any other verdict there is no fence: the
+ * driver undoes the acquire, and acquire_again() waits for another one.
  */
 #ifndef NXLOCK_CORE_FENCE_H
 #define NXLOCK_CORE_FENCE_H
@@ -32,6 +32,8 @@ struct fence {
     struct fence_terms terms;
     uint64_t number;      /* the fence: what ASK_SEND raises a server to */
     enum fault fault;     /* the worst that was met */
+    unsigned lasting;     /* servers with a fault that will not pass */
+    unsigned silent;      /* servers that its end found unanswered */
     enum verdict verdict; /* reached, though asks may be left */
 
     /* private */

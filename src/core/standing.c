@@ -39,6 +39,9 @@ static void quarantine(struct standing *s, const struct told *told,
     const struct standing_terms *terms, bool changed, uint64_t now)
 {
     uint64_t needed = needed_s(terms), age = certain_age_s(told);
+    /* Seen so before: its age is counted from then. */
+    if (told->set_back && s->set_back && told->run_id[0] && !changed)
+        return;
     if (changed)
         put_off(s, deadline_after(now, needed * NS_PER_S), now, true);
     else if (told->uptime_s >= 0 && age < needed)
@@ -83,6 +86,7 @@ void standing_judge(struct standing *s, const struct told *told,
         quarantine(s, told, terms, true, now);
     else if (terms->guard && !terms->durable)
         quarantine(s, told, terms, changed, now);
+    s->set_back = told->set_back;
 }
 
 bool standing_votes(const struct standing *s, uint64_t now)
@@ -96,10 +100,11 @@ enum fault standing_fault(const struct standing *s, uint64_t now)
     case STANDING_FREE:
         break;
     case STANDING_UNTOLD:
-        return FAULT_DENIED;
+        return FAULT_UNTOLD;
     case STANDING_REPLICA:
         return FAULT_ELSEWHERE;
     case STANDING_FORGETS:
+        return FAULT_FORGETS;
     case STANDING_TWIN:
         return FAULT_SETUP;
     }
@@ -123,8 +128,10 @@ void standing_words(const struct standing *s, uint64_t now, struct text *text)
         if (now >= s->votes_at)
             return;
         text_addf(text,
-            s->changed ? "another process than before since %llu s"
-                       : "started %llu s ago",
+            s->changed    ? "another process than before since %llu s"
+            : s->set_back ? "its clock was set back since it started, so that "
+                            "its age is unknown and counted from %llu s ago"
+                          : "started %llu s ago",
             seconds(s->since, now));
         text_addf(text,
             " and may have forgotten locks; it votes again in %llu s",

@@ -28,6 +28,7 @@ struct told {
     int64_t uptime_s;   /* -1: it did not tell */
     bool refused;       /* INFO was */
     bool no_aof;
+    bool set_back; /* the uptime was negative, and counts as 0 */
 };
 
 struct standing_terms {
@@ -52,6 +53,7 @@ struct standing {
     uint64_t votes_at; /* only ever put off */
     uint64_t since;    /* about its process's start; changed: seen then */
     bool changed;      /* it was another process than before */
+    bool set_back;     /* told as it was judged last */
 };
 
 /* Judges anew; *s is what was known before, of zeros at first. twin: another

@@ -37,20 +37,20 @@
         SCHEME, 0, 1) \
     ROW(interop, "N", \
         "1: take over what a dead SETNX program left, a time; default 0", \
-        NUMBER, 0, 1) \
+        SWITCH, 0, 1) \
     ROW(guard_restarts, "BOOL", \
         "1: a restarted server does not vote for max_ttl_ms; else 0", \
-        NUMBER, 0, 1) \
+        SWITCH, 0, 1) \
     ROW(durable, "BOOL", \
         "1: this server forgets nothing (AOF, fsync always); default 0", \
-        NUMBER, 0, 1)
+        SWITCH, 0, 1)
 
 #define AS_PARAM(name, value, help, kind, low, high) {#name, value, help},
 #define AS_ROW(name, value, help, kind, low, high) \
     {kind, low, high, offsetof(struct settings, name)},
 /* clang-format on */
 
-enum kind { NUMBER, TEXT, SCHEME };
+enum kind { NUMBER, TEXT, SCHEME, SWITCH };
 
 /* The words for 0, 1, ... of a SCHEME. */
 static const char *const schemes[] = {"auto", "timestamp"};
@@ -99,6 +99,12 @@ void param_describe(size_t row, struct text *text)
 {
     if (rows[row].kind == SCHEME) {
         text_addf(text, "is %s or %s", schemes[0], schemes[1]);
+        return;
+    }
+    if (rows[row].kind == SWITCH) {
+        text_add(text, "is 1 (on) or 0 (off)");
+        if (row == param_find(slice_of("guard_restarts")))
+            text_add(text, "; -1 is the option's word for off");
         return;
     }
     text_addf(text,

@@ -173,6 +173,7 @@ static void shaken(
         s->state = SERVER_UP;
         s->known = true;
         s->facts = s->handshake.facts;
+        s->ladder.doubted = s->facts.no_scripts || s->ladder.stamps;
         return;
     case HANDSHAKE_FAILED:
         text_clear(&s->why);
@@ -347,6 +348,8 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             server_close(s, s->ended, now);
         else if (got == 0)
             return false;
+        else if (s->state == SERVER_SHAKING && handshake_is_farewell(reply))
+            shaken(s, reply, now); /* it may come before we have said a word */
         else if (s->conn.slots.count == conn_unsent_slots(&s->conn))
             broken(s, "an answer to nothing that was asked", now);
         else if (dispatch(s, reply, c, now))

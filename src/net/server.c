@@ -66,6 +66,7 @@ void server_free(struct server *s)
 static void connect_failed(struct server *s, enum fault fault, uint64_t now)
 {
     s->state = SERVER_DOWN;
+    s->why_fault = fault;
     s->not_before = deadline_after(now, backoff_next(&s->reconnect));
     struct list *node;
     while ((node = list_pop(&s->waiting))) {
@@ -106,6 +107,7 @@ void server_close(struct server *s, enum fault fault, uint64_t now)
     s->ended = FAULT_NONE;
     s->elsewhere = false;
     s->state = SERVER_DOWN;
+    s->why_fault = fault;
     if (!was_up)
         connect_failed(s, fault, now);
     else if (s->good)

@@ -74,6 +74,7 @@ struct server {
     enum fault ended;     /* the stream is over behind what the reader has */
     bool elsewhere;       /* it said that it is not the primary: look again */
     struct text why;      /* of the last failure */
+    enum fault why_fault; /* DOWN: its class */
 };
 
 /* Takes endpoint over. sole: it is the only server (see plain), and no vote

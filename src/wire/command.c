@@ -233,13 +233,15 @@ bool command_psetex(struct buf *out, const struct verb *verb)
     return command_append(out, a.count, a.arg);
 }
 
-bool command_fence(struct buf *out, const struct verb *verb, bool whole)
+bool command_fence(
+    struct buf *out, const struct verb *verb, bool whole, uint64_t keep_ms)
 {
     bool raise = verb->kind == VERB_RAISE;
     const struct script *script = &scripts[raise ? SCRIPT_RAISE : SCRIPT_FENCE];
     struct args a = {0, {{NULL, 0}}, ""};
-    char number[NUMBER_TEXT];
+    char number[NUMBER_TEXT], keep[NUMBER_TEXT];
     snprintf(number, sizeof number, "%" PRIu64, verb->fence);
+    snprintf(keep, sizeof keep, "%" PRIu64, keep_ms);
     push(&a, slice_of(whole ? "EVAL" : "EVALSHA"));
     push(&a, whole ? script->body : slice_of(script->sha1));
     push(&a, slice_of("2"));
@@ -250,6 +252,7 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole)
         push(&a, slice_of(number));
     else
         push_ttl(&a, verb);
+    push(&a, slice_of(keep));
     return command_append(out, a.count, a.arg);
 }
 

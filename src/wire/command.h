@@ -46,8 +46,10 @@ bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
 bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
-/* ACQUIRE with verb.counter and RAISE, by the script's hash or whole. */
-bool command_fence(struct buf *out, const struct verb *verb, bool whole);
+/* ACQUIRE with verb.counter and RAISE, by the script's hash or whole. The
+ * counter may end keep_ms after it was last written. */
+bool command_fence(
+    struct buf *out, const struct verb *verb, bool whole, uint64_t keep_ms);
 
 /* ACQUIRE, if the key has no end and that old value: by a script. */
 bool command_takeover(

@@ -119,6 +119,8 @@ unsigned exchange_encode(
     }
     if (x->verb->kind == VERB_ASK)
         x->rung = &asked_rung;
+    else if (rights_doubted(x))
+        x->rung = &rights_rung;
     else if (x->verb->kind == VERB_RAISE ||
              (acquire && x->verb->counter.len > 0))
         x->rung = &fenced_rung;
@@ -222,6 +224,9 @@ static bool climb(struct exchange *x)
     }
     x->outcome.fault = x->refused;
     x->outcome.text = (struct slice){x->first, x->first_len};
+    bool ends = x->verb->kind == VERB_EXTEND || x->verb->kind == VERB_RELEASE;
+    if (ends && !x->ladder->stamps) /* the next lock is not to meet that, too */
+        x->ladder->doubted = true;
     return false;
 }
 

@@ -12,6 +12,17 @@
 
 enum { BY_HASH, WHOLE };
 
+/* A counter that is not used any more ends by itself; but after any lock that
+ * was granted with its number, by whatever clock. */
+#define KEEP_LEAST_MS (UINT64_C(24) * 60 * 60 * 1000)
+
+static uint64_t keep_ms(const struct exchange *x)
+{
+    uint64_t twice = UINT64_C(2) * x->ladder->max_ttl_ms;
+
+    return twice > KEEP_LEAST_MS ? twice : KEEP_LEAST_MS;
+}
+
 static bool asks_left(const struct verb *verb)
 {
     return verb->kind == VERB_ACQUIRE && verb->want_left;
@@ -23,7 +34,7 @@ static unsigned encode(struct exchange *x, struct buf *out)
     size_t before = buf_len(out);
 
     x->read = BY_HASH;
-    if (command_fence(out, verb, x->step == WHOLE) &&
+    if (command_fence(out, verb, x->step == WHOLE, keep_ms(x)) &&
         (!asks_left(verb) || command_on_key(out, "PTTL", verb->key)))
         return 1U + asks_left(verb);
     buf_cut(out, before, buf_len(out) - before);

@@ -136,6 +136,19 @@ static int64_t number(struct slice value)
     return n;
 }
 
+/* A difference of two readings of a clock that a person may set. */
+static void read_uptime(struct facts *f, struct slice value)
+{
+    f->uptime_s = number(value);
+    f->set_back = false;
+    if (f->uptime_s >= 0 || value.len < 2 || value.data[0] != '-')
+        return;
+    value.data++;
+    value.len--;
+    f->set_back = number(value) > 0;
+    f->uptime_s = f->set_back ? 0 : -1;
+}
+
 static bool named(struct slice name, const char *what)
 {
     return slice_equal(name, slice_of(what));
@@ -146,7 +159,7 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
     if (named(name, "run_id")) {
         copy(f->run_id, sizeof f->run_id, value);
     } else if (named(name, "uptime_in_seconds")) {
-        f->uptime_s = number(value);
+        read_uptime(f, value);
     } else if (named(name, "role")) {
         copy(f->role, sizeof f->role, value);
     } else if (named(name, "maxmemory_policy")) {
@@ -187,11 +200,11 @@ static void read_info(struct facts *f, const struct reply *reply)
     }
 }
 
-/* What a server says before it hangs up, whatever was asked. */
-static bool is_farewell(struct slice error)
+bool handshake_is_farewell(const struct reply *reply)
 {
-    return slice_starts(error, "ERR max number of clients") ||
-           slice_starts(error, "DENIED ");
+    return reply->kind == REPLY_ERROR &&
+           (slice_starts(reply->bytes, "ERR max number of clients") ||
+               slice_starts(reply->bytes, "DENIED "));
 }
 
 /* AUTH and SELECT: OK or the end. */
@@ -217,6 +230,8 @@ static bool learned(struct facts *f, unsigned step, const struct reply *reply)
     if (reply->kind == REPLY_ERROR) {
         if (step == STEP_INFO)
             f->info_refused = true;
+        if (step >= STEP_LOAD && !fault_passes(classify_error(reply->bytes)))
+            f->no_scripts = true;
         if (slice_starts(reply->bytes, "LOADING"))
             f->loading = true;
         return true;
@@ -251,7 +266,7 @@ enum handshake_next handshake_reply(
 {
     unsigned step = h->step;
 
-    if (reply->kind == REPLY_ERROR && is_farewell(reply->bytes)) {
+    if (handshake_is_farewell(reply)) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }

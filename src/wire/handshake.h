@@ -24,14 +24,16 @@ struct credentials {
  * only '!' to '~' are kept, anything else is a '?'. */
 struct facts {
     int64_t client_id;      /* CLIENT ID, 5.0+ */
-    int64_t uptime_s;       /* -1: unknown */
+    int64_t uptime_s;       /* -1: unknown; 0 where it is negative */
     char run_id[41];        /* 2.4+ */
     char version[24];       /* redis_version, or valkey_version */
     char software[12];      /* "redis", "valkey" */
     char role[12];          /* "master", "slave" */
     char eviction[24];      /* maxmemory_policy */
     bool info_refused;
+    bool no_scripts; /* SCRIPT LOAD is refused, not only at present */
     bool no_aof; /* aof_enabled:0 */
+    bool set_back; /* its uptime is negative: its clock was, since it started */
     bool loading;
 };
 
@@ -50,6 +52,10 @@ unsigned handshake_begin(
 /* FAILED: *fault is set; the reply's bytes are the server's words. */
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault);
+
+/* What a server says before it hangs up, whatever was asked, and be it nothing
+ * yet: handshake_reply() fails with it. */
+bool handshake_is_farewell(const struct reply *reply);
 
 /* True when lock commands may follow in the same flight: no credentials and
  * db 0, so that there is nothing whose refusal would change what they mean. */

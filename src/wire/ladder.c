@@ -85,6 +85,7 @@ void ladder_begin(struct ladder *ladder)
     *ladder = (struct ladder){.stamps = ladder->stamps,
         .interop = ladder->interop,
         .max_ttl_ms = ladder->max_ttl_ms,
+        .doubted = ladder->doubted,
         .connection = ladder->connection + 1};
 }
 
@@ -135,7 +136,8 @@ void ladder_describe(const struct ladder *ladder, struct text *text)
         set = tables[VERB_ACQUIRE].stamps;
     /* SETNX needs no WATCH; the others tell that there is none. */
     if (set >= tables[VERB_ACQUIRE].stamps &&
-        (ladder->stamped_at[VERB_EXTEND] >= tables[VERB_EXTEND].bare ||
+        (ladder->unwatched ||
+            ladder->stamped_at[VERB_EXTEND] >= tables[VERB_EXTEND].bare ||
             ladder->stamped_at[VERB_RELEASE] >= tables[VERB_RELEASE].bare))
         set = tables[VERB_ACQUIRE].bare;
     text_add(text, acquire[set].name);

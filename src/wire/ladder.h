@@ -30,6 +30,10 @@ struct ladder {
     bool learnt; /* what follows, by asking */
     bool timed;  /* it has TIME */
     bool substr; /* GETRANGE is SUBSTR there, before 2.4 */
+    /* Scripts are refused: whether there is another way to end a lock is asked
+     * before the next acquire. Kept until the next handshake tells. */
+    bool doubted;
+    bool unwatched; /* ... and WATCH is none */
 };
 
 /* Another connection begins: nothing is known. */

@@ -31,7 +31,7 @@ struct rung {
 /* Steps have numbers of the row's own, from 0 on. But from STEP_ASK on the
  * keys of a lock are not written, with the exception of STEP_EXEC; and from
  * STEP_WATCH on the connection is in a transaction (see watched.c). */
-enum { STEP_ASK = 8, STEP_WATCH = 16, STEP_EXEC, STEP_LEAVE };
+enum { STEP_ASK = 8, STEP_RIGHTS = 15, STEP_WATCH = 16, STEP_EXEC, STEP_LEAVE };
 
 /* GRANTED, the outcome's zero, stands for "not decided yet" before the end. */
 static inline bool rung_open(const struct exchange *x)
@@ -88,6 +88,10 @@ unsigned stamped_encode(struct exchange *x, struct buf *out);
 enum exchange_next stamped_reply(
     struct exchange *x, const struct reply *reply);
 extern const struct watched stamped_watched;
+
+/* rights.c: may what is acquired be released, where ladder.doubted? */
+bool rights_doubted(const struct exchange *x);
+extern const struct rung rights_rung;
 
 /* fenced.c: an acquire that draws a number, verb.counter */
 extern const struct rung fenced_rung;

@@ -27,9 +27,10 @@ enum script_id {
     /* KEYS key  ARGV token, ttl, old value  ->  OK, or nil: another one */
     SCRIPT_TAKEOVER,
     SCRIPT_KEEP, /* KEYS key  ARGV token, ttl  ->  1 kept, 0 not there */
-    /* KEYS key, counter  ARGV token, ttl  ->  a fencing number, or nil */
+    /* KEYS key, counter  ARGV token, ttl, the counter's least ttl  ->  a
+     * fencing number, or nil */
     SCRIPT_FENCE,
-    /* KEYS key, counter  ARGV token, number  ->  the counter, or 0 */
+    /* KEYS key, counter  ARGV token, number, likewise  ->  the counter, or 0 */
     SCRIPT_RAISE,
     SCRIPTS
 };

@@ -67,11 +67,21 @@ class Server:
         self.folder = tempfile.mkdtemp()
         self.socket = os.path.join(self.folder, "socket")
         self.url = "unix://" + self.socket
+        self.program = program
+        self.start()
+
+    def start(self):
         self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", program, "--port", "0",
+            ["setpriv", "--pdeathsig", "KILL", self.program, "--port", "0",
              "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
              "--appendonly", "no", "--daemonize", "no"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def restart(self):
+        """Without its memory."""
+        self.process.kill()
+        self.process.wait()
+        self.start()
 
     def __enter__(self):
         if not await_(lambda: self.cli("PING") == b"PONG\n"):
@@ -97,7 +107,8 @@ class Server:
 
 def clean_environment(server):
     """What nxlock is to find in its environment."""
-    for name in ("REDIS_URL", "NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_TTL_MS"):
+    for name in ("REDIS_URL", "NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_TTL_MS",
+                 "NXLOCK_OUTER"):
         os.environ.pop(name, None)
     os.environ["NXLOCK_URL"] = server.url
 

@@ -20,7 +20,7 @@ fi
 nxlock=$1
 number=0
 bad=0
-unset NXLOCK_URL REDIS_URL NXLOCK_NAME NXLOCK_TOKEN NXLOCK_TTL_MS
+unset NXLOCK_URL REDIS_URL NXLOCK_NAME NXLOCK_TOKEN NXLOCK_TTL_MS NXLOCK_OUTER
 export LC_ALL=C
 ulimit -c 0 # some children end by signals that leave a core
 
@@ -190,11 +190,11 @@ calls() { # COMMAND: how often anybody gave it
         sed -n "s/^cmdstat_$1:calls=\([0-9]*\).*/\1/p")
     echo "${count:-0}"
 }
-attempted() { # COUNT: more often than that anybody tried to take anything
-    [ "$(calls set)" -gt "$1" ]
+attempts() { # how often anybody tried to take anything, or ended that
+    echo $(($(calls set) + $(calls eval) + $(calls evalsha)))
 }
-attempts() {
-    calls set
+attempted() { # COUNT: more often than that
+    [ "$(attempts)" -gt "$1" ]
 }
 has_program() {
     command -v "${NXLOCK_REDIS_SERVER:-redis-server}" > /dev/null

@@ -22,13 +22,13 @@ from rig import Server, Tap, await_, clean_environment
 LOOK = """
 set --
 for f in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ ! -e /proc/$$/fd/$f ] || set -- "$@" $f
+    [ ! -e /proc/$$/fd/$f ] || [ "$f" = "${NXLOCK_LOST_FD-}" ] || set -- "$@" $f
 done
 echo "$*" > seen
 """
 # What stands at nxlock's own.
 LOOK_UP = """
-for f in 0 1 2; do readlink /proc/$PPID/fd/$f >> links; done
+for f in 0 1 2; do readlink /proc/$NXLOCK_SUPERVISOR_PID/fd/$f >> links; done
 """
 MASKS = ("SigBlk", "SigIgn", "SigCgt")
 # Those that nxlock treats in a way of its own, one of each.

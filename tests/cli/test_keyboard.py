@@ -80,7 +80,7 @@ class Room:
         if not self.tap.check(await_(lambda: self.has("pid")), name):
             return False
         self.cmd = int(self.text("pid"))
-        self.own = parent(self.cmd)
+        self.own = parent(parent(self.cmd))  # the guard is between them
         return True
 
     def is_free(self):

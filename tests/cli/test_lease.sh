@@ -91,7 +91,8 @@ frozen() {
 }
 
 orphan() {
-    "$nxlock" run s -- sh -c 'echo $$ > "$0/orphan"; kill -KILL $PPID
+    "$nxlock" run s -- sh -c 'echo $$ > "$0/orphan"
+        kill -KILL $NXLOCK_SUPERVISOR_PID
         while [ -e "$0" ]; do sleep 0.02; done' "$dir" 2> /dev/null
     await test -s "$dir/orphan"
     check "a killed nxlock takes its child along" await gone \

@@ -41,6 +41,9 @@ held_at() { # KEY: at so many servers
     done
     echo $count
 }
+two_are_named() {
+    test "$(grep -o "$dir/[123]/socket" "$dir/err" | sort -u | wc -l)" -ge 2
+}
 # They are lists of words.
 # shellcheck disable=SC2086
 {
@@ -83,7 +86,8 @@ assert all(s["owner"] == told["owner"] for s in held)
         at $i CONFIG SET requirepass sesame > /dev/null
     done
     gives 77 "no password" run c -n $young -- true
-    said "is denied by each" "NOAUTH" "$dir/1" "$dir/2"
+    said "is denied" "NOAUTH"
+    check "by two at least; the third is not waited for" two_are_named
     gives 0 "a flag reaches all of them" \
         run c -n $young --password sesame -- true
     for i in 1 2 3; do
@@ -101,14 +105,36 @@ assert all(s["owner"] == told["owner"] for s in held)
     gives 78 "one bad URL of three" run d -u redis://a,redis://b:x,redis://c \
         -- true
     said "has its number" "URL 2 of 3" "port"
+    gives 78 "an empty one" run d -u redis://a:1,,redis://b $young -- true
+    said "is named as such" "URL 1 of 2" "at byte 12" "empty element"
+    gives 78 "one without a scheme" run d -u redis://a:1,b:2 $young -- true
+    said "is named as such" "at byte 12" "scheme"
 
     # ----------------------------------------------------------- a minority
     kill -STOP $pid1
     gives 0 "one stopped" run e -n $young -- true
     silent "is nobody's matter"
     gives 1 "nor for status" status e -v $most
-    check "which does not know of it" grep -q '^    not known' "$dir/out"
+    check "which does not know of it, and why" \
+        grep -q '^    not known: .*no answer' "$dir/out"
+    gives 1 "nor as JSON" status e --json $most
+    check "which says why" python3 -c '
+import json, sys
+told = [s for s in json.load(sys.stdin)["servers"] if s["state"] == "unknown"]
+assert len(told) == 1 and "no answer" in told[0]["why"], told
+' < "$dir/out"
     kill -CONT $pid1
+    at 1 ACL SETUSER default -@all +ping +client > /dev/null
+    gives 0 "one refuses" run e -n -v $young -- true
+    said "and is named with -v" "1 of 3 servers had no part in a grant" \
+        "$dir/1" "INFO is refused" "+info"
+    gives 0 "or without" run e -n $young -- true
+    silent "not, for cron"
+    at 1 ACL SETUSER default +@all > /dev/null
+    at 1 ACL SETUSER default -@scripting -getrange > /dev/null
+    gives 1 "one cannot be looked at" status e -v $most
+    check "and says why" grep -q '^    not known: NOPERM' "$dir/out"
+    at 1 ACL SETUSER default +@all > /dev/null
 
     # ----------------------------------------------------- a young majority
     kill -KILL $pid1 $pid2

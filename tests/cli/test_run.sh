@@ -38,7 +38,8 @@ environment() {
         test "$(redis-cli -s "$0" GET a)" = "$NXLOCK_TOKEN"' "$socket"
     gives 0 "the label" run a -- sh -c '
         case $NXLOCK_TOKEN in
-            *"@$(hostname | cut -c -64 | tr " " _):$PPID:sh") ;;
+            *"@$(hostname | cut -c -64 | tr " " _):$NXLOCK_SUPERVISOR_PID:sh")
+                ;;
             *) exit 1 ;;
         esac'
     gives 0 "the environment of the inner lock wins" run a -- \

@@ -17,6 +17,10 @@ In a text block the words HOST, PID, N and HEX stand for this host's name, a
 number, a number, and eight hexadecimal digits. A block that prints something
 must be followed by a text block.
 
+The documents hold to leases of seconds, which a busy machine may outlast: a
+document that fails is run once more, from its beginning, and what it does then
+is what counts.
+
 The documents say redis://localhost:6379. The runner moves into a network of
 its own, where that is a server of its own; where the system does not permit
 that, it replaces the port in its copies and says so.
@@ -117,9 +121,18 @@ def compare(expected, printed):
                         "all that was printed:\n" + printed)
 
 
+# The counters of fencing numbers are to stay, and so are the runs that --every
+# has recorded.
+LOCKS_LEFT = ("EVAL \"local n = 0; "
+              "for _, key in ipairs(redis.call('KEYS', '*')) do "
+              "if not string.match(key, ':f$') and "
+              "not string.match(key, ':every$') then n = n + 1 end end; "
+              "return n\" 0")
+
+
 class Document:
-    def __init__(self, tap, place, root, path):
-        self.tap, self.place, self.root, self.path = tap, place, root, path
+    def __init__(self, place, root, path):
+        self.tap, self.place, self.root, self.path = Tap(), place, root, path
         self.name = path.resolve().relative_to(root)
         self.home = pathlib.Path(tempfile.mkdtemp(dir=place.directory))
         self.env = {**place.env, "HOME": str(self.home)}
@@ -249,7 +262,7 @@ class Document:
         spare = self.place.server.process.pid
         while True:
             left = descendants(spare)
-            keys = self.place.server.ask("DBSIZE")
+            keys = self.place.server.ask(LOCKS_LEFT)
             if not left and keys == ":0":
                 return "no process and no lock is left"
             if time.monotonic() > limit:
@@ -279,14 +292,23 @@ class Document:
 class Tap:
     def __init__(self):
         self.count = self.bad = 0
+        self.results = []
 
     def result(self, good, what, why=""):
         self.count += 1
         self.bad += not good
-        print(f"{'ok' if good else 'not ok'} {self.count} - {what}")
-        for line in why.splitlines():
-            print(f"# {line}")
-        sys.stdout.flush()
+        self.results.append((good, what, why))
+
+    def add(self, other):
+        for result in other.results:
+            self.result(*result)
+
+    def show(self):
+        for number, (good, what, why) in enumerate(self.results, 1):
+            print(f"{'ok' if good else 'not ok'} {number} - {what}")
+            for line in why.splitlines():
+                print(f"# {line}")
+        print(f"1..{self.count}")
 
     def check(self, what, function, *arguments):
         try:
@@ -295,6 +317,21 @@ class Tap:
             self.result(False, what, str(why))
         except Exception as why:  # what breaks a check fails it
             self.result(False, what, repr(why))
+
+
+def try_out(place, root, path):
+    """The results of the document's first run, or else of its second."""
+    for last in (False, True):
+        document = Document(place, root, path)
+        document.run()
+        if last or not document.tap.bad:
+            return document.tap
+        for good, what, why in document.tap.results:
+            if not good:
+                print(f"# failed at first: {what}")
+                for line in why.splitlines():
+                    print(f"#   {line}")
+        sys.stdout.flush()
 
 
 def work(arguments, private):
@@ -307,14 +344,14 @@ def work(arguments, private):
             place = Place(pathlib.Path(directory), build, private)
             spare = place.server.process.pid
             for path in arguments[2:]:
-                Document(tap, place, root, pathlib.Path(path)).run()
+                tap.add(try_out(place, root, pathlib.Path(path)))
         except Wrong as why:
             tap.result(False, "a place to run the blocks in", str(why))
         finally:
             end_all(spare)
             if spare is not None:
                 place.server.stop()
-    print(f"1..{tap.count}")
+    tap.show()
     return 1 if tap.bad else 0
 
 

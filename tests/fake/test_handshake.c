@@ -148,14 +148,37 @@ static void works_without_the_facts(void **state)
             else
                 add(&s, "%s", answers[j]);
         }
-        add(&s, GRANT DROP_T
+        /* SCRIPT LOAD, for good: may a lock be ended at all? */
+        bool scripts = refused >= NO_LOGIN + 2 && i % 4 != 3;
+        add(&s, "%s" GRANT DROP_T
             "SEND -NOSCRIPT No matching script. Please use EVAL.\\r\\n\n" UNDO_T
-                ONE);
+                ONE, scripts ? RIGHTS("$t") : "");
         struct rig r = rig_open(s.text, 'u', "timeout_ms=2000");
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 2000);
         assert_ends(nxl_lock_release(r.lock), NXL_OK, 2000);
         rig_close(&r);
     }
+}
+
+/* It has answered INFO, and said what its clock has come to. */
+static void a_clock_that_was_set_back(void **state)
+{
+    (void)state;
+    char text[512];
+    struct script s = {0};
+    add(&s, FLIGHT "%s" "BULK " INFO_TEXT
+        "\\r\\nrole:master\\r\\nuptime_in_seconds:-7203\n" "%s%s%s"
+        "EXPECT-CLOSE\n",
+        answers[NO_LOGIN], answers[NO_LOGIN + 2], answers[NO_LOGIN + 3],
+        answers[NO_LOGIN + 4]);
+    struct rig r =
+        rig_open(s.text, 'u', "timeout_ms=2000&guard_restarts=1");
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_REFUSED, 2000);
+    assert_contains(nxl_lock_errmsg(r.lock), "its clock was set back");
+    assert_null(strstr(nxl_lock_errmsg(r.lock), "INFO"));
+    nxl_client_describe(r.client, text, sizeof(text));
+    assert_contains(text, "no vote: its clock was set back");
+    rig_close(&r);
 }
 
 /* Answers that cannot be the command's, and peers that are something else. */
@@ -331,6 +354,7 @@ int main(void)
         cmocka_unit_test(a_login_is_repeated_while_the_server_loads),
         cmocka_unit_test(a_user_logs_in_by_name),
         cmocka_unit_test(works_without_the_facts),
+        cmocka_unit_test(a_clock_that_was_set_back),
         cmocka_unit_test(a_stranger_is_not_believed),
         cmocka_unit_test(a_plain_reconnect_is_one_flight),
         cmocka_unit_test(a_reconnect_with_login_waits_for_it),

@@ -33,8 +33,9 @@
 #define LIVE_INSTRUMENTED (RUNNING_ON_VALGRIND != 0)
 #endif
 
-/* How much later than its deadline a call may return. */
-#define LATE_MS (LIVE_INSTRUMENTED ? 500 : 50)
+/* How much later than its deadline a call may return, on a machine that is
+ * busy with other tests. */
+#define LATE_MS (LIVE_INSTRUMENTED ? 500 : 400)
 
 /* The default drift_ppm takes 1 % and 2 ms off a lease. */
 #define DRIFT_NS(ttl_ms)                                                       \

@@ -331,6 +331,8 @@ static void scripts_vanish_all_the_time(void **state)
     assert_int_equal(pthread_create(&thread, NULL, flush_scripts, NULL), 0);
     int bad = NXL_OK, i = 0;
     for (; i < cycles && bad == NXL_OK; i++) {
+        if (i % 100 == 0) /* should the thread not get to run */
+            redis_run(&server, "SCRIPT", "FLUSH", NULL);
         bad = nxl_lock_acquire(lock, 0);
         if (bad == NXL_OK && i % 4 == 0)
             bad = nxl_lock_extend(lock, 40000);

@@ -58,8 +58,8 @@ static void it_only_grows(void **state)
         assert_int_equal(nxl_lock_fence(one), last);
         assert_result(nxl_lock_release(one), NXL_OK, one);
     }
-    assert_int_equal(redis_calls(&server, "set"), 100); /* the counter's */
-    assert_int_equal(redis_pttl(&server, COUNTER), -1);
+    assert_int_equal(redis_calls(&server, "psetex"), 200); /* the counter's */
+    assert_int_equal(redis_calls(&server, "set"), 0);
     nxl_lock_free(other);
     end(lock, client);
 }
@@ -92,6 +92,67 @@ static void over_a_clock_that_is_behind(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_true(nxl_lock_fence(lock) == UINT64_C(9000000000000001));
     end(lock, client);
+}
+
+/* ------------------------------------------------------ how long it is kept */
+
+#define DAY_MS INT64_C(86400000)
+
+static uint64_t draw(const char *parameters)
+{
+    nxl_client *client = new_client(parameters);
+    nxl_lock *lock = fenced_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    uint64_t fence = nxl_lock_fence(lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+    return fence;
+}
+
+/* A name that was used once leaves nothing for ever. */
+static void it_ends_by_itself(void **state)
+{
+    (void)state;
+    uint64_t last = draw("");
+    assert_between(redis_pttl(&server, COUNTER), DAY_MS - 60000, DAY_MS);
+    /* Renewed by each ... */
+    redis_run(&server, "PEXPIRE", COUNTER, "50000", NULL);
+    assert_true(draw("") > last);
+    assert_between(redis_pttl(&server, COUNTER), DAY_MS - 60000, DAY_MS);
+    /* ... and for longer where a lease may be that long; never shorter. */
+    last = draw("max_ttl_ms=86400000");
+    for (int i = 0; i < 2; i++) {
+        assert_between(
+            redis_pttl(&server, COUNTER), 2 * DAY_MS - 60000, 2 * DAY_MS);
+        assert_true(draw("") > last);
+    }
+    redis_run(&server, "PERSIST", COUNTER, NULL);
+    last = draw("");
+    assert_int_equal(redis_pttl(&server, COUNTER), -1);
+    /* It goes on from the clock. */
+    redis_run(&server, "PEXPIRE", COUNTER, "1", NULL);
+    assert_eventually(!redis_exists(&server, COUNTER));
+    assert_true(draw("") > last);
+}
+
+/* What the clock may not have reached when it would end, stays. */
+static void beyond_the_clock_it_stays(void **state)
+{
+    static const int64_t ahead_ms[] = {1000, DAY_MS / 2 - 60000,
+        DAY_MS / 2 + 60000, 10 * DAY_MS};
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        char text[32];
+        uint64_t far = server_us() + (uint64_t)ahead_ms[i] * 1000;
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)far);
+        redis_run(&server, "SET", COUNTER, text, "PX", "60000", NULL);
+        assert_int_equal(draw(""), far + 1);
+        if (i < 2)
+            assert_between(
+                redis_pttl(&server, COUNTER), DAY_MS - 60000, DAY_MS);
+        else
+            assert_int_equal(redis_pttl(&server, COUNTER), -1);
+    }
 }
 
 static void a_wait_is_fenced_too(void **state)
@@ -235,6 +296,8 @@ int main(void)
         live_test(it_only_grows),
         live_test(over_a_loss_of_data),
         live_test(over_a_clock_that_is_behind),
+        live_test(it_ends_by_itself),
+        live_test(beyond_the_clock_it_stays),
         live_test(a_wait_is_fenced_too),
         live_test(counters_that_are_none),
         live_test(where_the_counter_stands),

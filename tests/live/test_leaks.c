@@ -181,7 +181,7 @@ static void killed(unsigned n)
 {
     nxl_client *client = new_client("timeout_ms=100");
     nxl_lock *lock = labelled(client, "name"), *waits = labelled(client, "w");
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     redis_kill(&server);
     if (n % 3)
         assert_true(nxl_lock_release(lock) != NXL_OK);
@@ -205,7 +205,7 @@ static void frozen(unsigned n)
     nxl_client *client = new_client("timeout_ms=20");
     nxl_lock *lock = labelled(client, "name"), *other = labelled(client, "o");
     if (n % 2)
-        assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
+        assert_result(nxl_lock_acquire(other, 5000), NXL_OK, other);
     redis_freeze(&server);
     int rc = nxl_lock_acquire(lock, 0);
     assert_true(rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);

@@ -7,6 +7,18 @@
 
 #include "live/quorum_rig.h"
 
+/* To all: an acquire does not wait for a connection that it can do without. */
+static bool connected(nxl_client *client, size_t count)
+{
+    char text[4096];
+    size_t found = 0;
+    connect_all(client);
+    nxl_client_describe(client, text, sizeof(text));
+    for (const char *at = text; (at = strstr(at, ", connected")); at++)
+        found++;
+    return found == count;
+}
+
 static void excludes(size_t count)
 {
     nxl_client *one = quorum_client(count, NO_GUARD);
@@ -14,6 +26,7 @@ static void excludes(size_t count)
     nxl_lock *mine = new_lock(one, "k", 5000);
     nxl_lock *other = new_lock(two, "k", 5000);
     assert_int_equal(nxl_client_servers(one), count);
+    assert_eventually(connected(one, count));
     for (int i = 0; i < 20; i++) {
         assert_result(nxl_lock_acquire(mine, 0), NXL_OK, mine);
         assert_eventually(standing(count, "k", mine) == count);

@@ -118,26 +118,139 @@ static void equal_numbers_cost_nothing(void **state)
     nxl_client_free(client);
 }
 
+/* Raised, too, it has an end; but not ahead of the server's own clock. */
+static void it_ends_at_all(void **state)
+{
+    (void)state;
+    nxl_client *client = quorum_client(3, TERMS);
+    connect_all(client);
+    for (int i = 0; i < 10; i++) {
+        one_grant(client);
+        for (size_t s = 0; s < 3; s++)
+            if (counter_at(s) != 0)
+                assert_between(
+                    redis_pttl(&servers[s], COUNTER), 86300000, 86400000);
+    }
+    counter_is(0, FAR);
+    redis_run(&servers[0], "PEXPIRE", COUNTER, "80000", NULL);
+    for (int i = 0; i < 10 && counter_at(1) < FAR; i++)
+        one_grant(client);
+    assert_true(counter_at(1) >= FAR);
+    assert_int_equal(redis_pttl(&servers[0], COUNTER), -1);
+    assert_int_equal(redis_pttl(&servers[1], COUNTER), -1);
+    nxl_client_free(client);
+}
+
 static void too_few_can_be_raised(void **state)
 {
     (void)state;
     nxl_client *client = quorum_client(3, TERMS);
     nxl_lock *lock = fenced_lock(client, 6000);
-    one_grant(client);
-    counter_is(0, FAR);
+    connect_all(client);
     /* The script that grants runs; the one that raises does not. */
-    for (size_t i = 1; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         redis_run(&servers[i], "SCRIPT", "FLUSH", NULL);
-        one_grant(client);
-        redis_run(&servers[i], "ACL", "SETUSER", "default", "-eval", NULL);
-        redis_run(&servers[i], "SCRIPT", "FLUSH", NULL);
+        counter_is(i, FAR);
     }
-    int rc = nxl_lock_acquire(lock, 0);
-    assert_true(rc != NXL_OK);
+    one_grant(client);
+    for (size_t i = 1; i < 3; i++)
+        redis_run(&servers[i], "ACL", "SETUSER", "default", "-eval", NULL);
+    counter_is(0, FAR + 1000);
+    /* Not for ever, for they never will. */
+    int rc = nxl_lock_acquire(lock, NXL_FOREVER);
+    assert_result(rc, NXL_UNKNOWN, lock);
+    assert_contains(nxl_lock_errmsg(lock), "NOPERM");
     assert_int_equal(nxl_lock_fence(lock), 0);
     assert_false(nxl_lock_held(lock));
     for (size_t i = 1; i < 3; i++)
         redis_run(&servers[i], "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_eventually(keys_at(3, "k") == 0);
+    end(lock, client);
+}
+
+/* ------------------------------------------------- a wait goes on after it */
+
+static struct attempt {
+    nxl_lock *lock;
+    int64_t wait_ms;
+    int result;
+} attempt;
+
+static void *attempts(void *arg)
+{
+    struct attempt *a = arg;
+    a->result = nxl_lock_acquire(a->lock, a->wait_ms);
+    return NULL;
+}
+
+static void hold_all(bool held)
+{
+    for (size_t i = 0; i < 3; i++)
+        proxy_hold(proxies[i], PROXY_UP, held);
+}
+
+/* The grants arrive, the numbers do not: the last two servers would have to be
+ * raised. *first is the token that was granted then. False: they did. */
+static bool cut_short(const char *key, char *first, size_t size)
+{
+    pthread_t thread;
+    for (size_t i = 0; i < 3; i++)
+        proxy_delay(proxies[i], PROXY_DOWN, 150); /* it is granted meanwhile */
+    pthread_create(&thread, NULL, attempts, &attempt);
+    assert_eventually(keys_at(3, key) == 3);
+    hold_all(true);
+    redis_get(&servers[1], key, first, size);
+    for (size_t i = 0; i < 3; i++)
+        proxy_delay(proxies[i], PROXY_DOWN, 0);
+    uint64_t raise = proxy_bytes(proxies[1], PROXY_UP) + 1;
+    assert_true(proxy_await(proxies[1], PROXY_UP, raise));
+    uint64_t undo = proxy_bytes(proxies[1], PROXY_UP) + 1;
+    bool undone = attempt.result == NXL_PENDING &&
+                  proxy_await(proxies[1], PROXY_UP, undo);
+    hold_all(false);
+    pthread_join(thread, NULL);
+    return undone;
+}
+
+/* On a busy machine the numbers may be there before they are held up. */
+static void insist_on_cutting(nxl_lock *lock, char *first, size_t size)
+{
+    for (unsigned tries = 0;; tries++) {
+        int64_t wait_ms = attempt.wait_ms;
+        for (size_t i = 0; i < 3; i++)
+            counter_is(i, FAR + (i == 0 ? 1000 : i));
+        if (cut_short("k", first, size))
+            return;
+        assert_true(tries < 10);
+        if (attempt.result == NXL_OK)
+            (void)!nxl_lock_release(lock);
+        assert_eventually(keys_at(3, "k") == 0);
+        attempt = (struct attempt){lock, wait_ms, NXL_PENDING};
+    }
+}
+
+static void a_wait_goes_on(void **state)
+{
+    (void)state;
+    char first[128] = "";
+    nxl_client *client = proxied_client(3, TERMS);
+    nxl_lock *lock = fenced_lock(client, 6000);
+    connect_all(client);
+    one_grant(client);
+    for (int64_t wait_ms = 0; wait_ms <= 20000; wait_ms += 20000) {
+        attempt = (struct attempt){lock, wait_ms, NXL_PENDING};
+        insist_on_cutting(lock, first, sizeof(first));
+        assert_result(
+            attempt.result, wait_ms > 0 ? NXL_OK : NXL_UNKNOWN, lock);
+        if (wait_ms > 0)
+            continue;
+        assert_contains(nxl_lock_errmsg(lock), "no answer in time");
+        assert_eventually(keys_at(3, "k") == 0);
+    }
+    assert_string_not_equal(nxl_lock_token(lock), first);
+    assert_true(standing(3, "k", lock) >= 2);
+    assert_true(nxl_lock_fence(lock) > FAR + 1);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
     assert_eventually(keys_at(3, "k") == 0);
     end(lock, client);
 }
@@ -226,7 +339,9 @@ int main(void)
         quorum_test(a_majority_has_it),
         quorum_test(one_server_in_common),
         quorum_test(equal_numbers_cost_nothing),
+        quorum_test(it_ends_at_all),
         quorum_test(too_few_can_be_raised),
+        quorum_test(a_wait_goes_on),
         quorum_test(in_the_order_of_grants),
     };
     return quorum_run("fencing numbers over several servers");

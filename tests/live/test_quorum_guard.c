@@ -35,9 +35,10 @@ static void grow_old(size_t count)
 }
 
 /* The first one's lock, and what a second client gets when the majority that
- * granted has been restarted. */
-static int second_holder(const char *parameters, int64_t wait_ms,
-    bool *first_held, char *message, size_t size)
+ * granted has been restarted. That the third is busy may be heard before one
+ * of the two is known: busy, then, until the next try. */
+static int second_holder(
+    const char *parameters, bool *first_held, char *message, size_t size)
 {
     nxl_client *client = quorum_client(3, parameters);
     nxl_lock *lock = new_lock(client, "k", MAX_MS);
@@ -46,7 +47,11 @@ static int second_holder(const char *parameters, int64_t wait_ms,
     redis_restart(&servers[1]);
     nxl_client *other = quorum_client(3, parameters);
     nxl_lock *second = new_lock(other, "k", MAX_MS);
-    int rc = nxl_lock_acquire(second, wait_ms);
+    int rc = nxl_lock_acquire(second, 0);
+    for (int i = 0; rc == NXL_BUSY && i < 20; i++) {
+        test_pause_ms(20);
+        rc = nxl_lock_acquire(second, 0);
+    }
     *first_held = nxl_lock_held(lock);
     snprintf(message, size, "%s", nxl_lock_errmsg(second));
     end(second, other);
@@ -59,7 +64,7 @@ static void test_second_holder_without(void **state)
     (void)state;
     char message[512];
     bool held;
-    assert_int_equal(second_holder(MAX "&" NO_GUARD, 0, &held, message,
+    assert_int_equal(second_holder(MAX "&" NO_GUARD, &held, message,
                          sizeof(message)),
         NXL_OK);
     assert_true(held); /* both */
@@ -71,7 +76,7 @@ static void test_no_second_holder_with(void **state)
     char message[512];
     bool held;
     grow_older(3, MAX_MS);
-    int rc = second_holder(MAX, 0, &held, message, sizeof(message));
+    int rc = second_holder(MAX, &held, message, sizeof(message));
     assert_int_equal(rc, NXL_E_REFUSED);
     assert_true(held);
     assert_contains(message, "may have forgotten locks");
@@ -98,7 +103,7 @@ static void test_waits_it_out(void **state)
     assert_true(nxl_now_ns() > lease_end);
     assert_false(nxl_lock_held(lock));
     /* ceil(1500 + 17 ms), and the second that uptime may be ahead. */
-    assert_between(test_now_ms() - before, 1000, 3500);
+    assert_between(test_now_ms() - before, 1000, 3500 + LATE_MS);
     end(second, other);
     end(lock, client);
 }

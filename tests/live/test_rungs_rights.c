@@ -78,21 +78,66 @@ static void all_ways_taken(void **state)
     assert_int_equal(nxl_lock_deadline(lock), deadline);
     assert_true(nxl_lock_held(lock));
     assert_value(KEY, nxl_lock_token(lock));
+    assert_result(nxl_lock_release(lock), NXL_E_DENIED, lock);
+    assert_true(redis_exists(&server, KEY));
+    /* No other one is begun that could not be ended. */
     nxl_lock *other = new_lock(client, "other", TTL);
-    assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
-    assert_result(nxl_lock_release(other), NXL_E_DENIED, other);
-    assert_true(redis_exists(&server, "other"));
+    assert_result(nxl_lock_acquire(other, 0), NXL_E_DENIED, other);
+    assert_contains(nxl_lock_errmsg(other), "neither scripts (EVALSHA, EVAL) "
+                                            "nor WATCH");
+    assert_false(redis_exists(&server, "other"));
 
     rights("+@all", NULL);
-    assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
-    assert_between(redis_pttl(&server, KEY), 38000, 40000);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
     /* What was refused is taken back when it may be. */
-    redis_run(&server, "DEL", "other", NULL);
     assert_result(nxl_lock_acquire(other, 5000), NXL_OK, other);
     assert_result(nxl_lock_release(other), NXL_OK, other);
     nxl_lock_free(other);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+}
+
+/* With no right to end a lock none is begun, whatever else may be done; and
+ * who may run scripts is asked nothing. */
+static void known_at_the_first_acquire(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *second;
+        int result;
+    } rows[] = {
+        {"-watch", "+get", NXL_E_DENIED},
+        {"+watch", "+get", NXL_OK},
+        {"+evalsha", "+get", NXL_E_DENIED}, /* the script is not there */
+        {"+eval", "+get", NXL_E_DENIED},
+        {"+evalsha", "+eval", NXL_OK},
+        {"+evalsha", "+script", NXL_OK},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        rights("-@scripting", "-watch");
+        redis_run(&server, "ACL", "SETUSER", "alice", rows[i].first,
+            rows[i].second, NULL);
+        redis_run(&server, "SCRIPT", "FLUSH", NULL);
+        nxl_client *fresh = client_here("");
+        nxl_lock *one = new_lock(fresh, "one", TTL);
+        for (int k = 0; k < 2; k++) {
+            assert_result(nxl_lock_acquire(one, 0), rows[i].result, one);
+            if (rows[i].result == NXL_OK)
+                assert_result(nxl_lock_release(one), NXL_OK, one);
+            assert_false(redis_exists(&server, "one"));
+        }
+        /* The rights come, and the same client goes on. */
+        rights("+@all", NULL);
+        assert_result(nxl_lock_acquire(one, 0), NXL_OK, one);
+        assert_result(nxl_lock_release(one), NXL_OK, one);
+        end(one, fresh);
+    }
+    redis_run(&server, "CONFIG", "RESETSTAT", NULL);
+    nxl_client *fresh = client_here("");
+    nxl_lock *one = new_lock(fresh, "one", TTL);
+    assert_result(nxl_lock_acquire(one, 0), NXL_OK, one);
+    assert_int_equal(redis_calls(&server, "eval"), 0);
+    assert_int_equal(redis_calls(&server, "watch"), 0);
+    assert_result(nxl_lock_release(one), NXL_OK, one);
+    end(one, fresh);
 }
 
 /* From one rung to the next in each direction, with each verb. */
@@ -261,10 +306,13 @@ static void try_without(
         assert_int_equal(seen.left_ms, -1);
     /* Whatever was refused, the client goes on. */
     nxl_lock *next = new_lock(client, "next", TTL);
-    assert_result(nxl_lock_acquire(next, 0), NXL_OK, next);
+    bool no_way = denied && strcmp(right, "-watch") == 0 && verb != LOOK;
+    assert_result(nxl_lock_acquire(next, 0), no_way ? NXL_E_DENIED : NXL_OK,
+        next);
     assert_true(nobody_in_multi());
     rights("+@all", NULL);
-    assert_result(nxl_lock_release(next), NXL_OK, next);
+    if (!no_way)
+        assert_result(nxl_lock_release(next), NXL_OK, next);
     nxl_lock_free(next);
     if (nxl_lock_held(lock))
         (void)!nxl_lock_release(lock);
@@ -293,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rights_test(scripts_taken_and_given),
         rights_test(all_ways_taken),
+        rights_test(known_at_the_first_acquire),
         rights_test(token_goes_along),
         cmocka_unit_test_setup_teardown(
             time_goes_along, open_client, close_unguarded),

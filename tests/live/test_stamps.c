@@ -64,7 +64,9 @@ static void busy_is_cheap(void **state)
     nxl_lock *lock = new_lock(client, "job", 5000);
     time_stands("job", 60);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
-    assert_int_equal(redis_calls(&server, "watch"), 0);
+    /* It was asked about WATCH, and no more. */
+    assert_int_equal(redis_calls(&server, "watch"), 1);
+    assert_int_equal(redis_calls(&server, "multi"), 0);
     assert_int_equal(redis_calls(&server, "setnx"), 1);
     end(lock, client);
 }

@@ -42,6 +42,29 @@ static void one_cycle(void **state)
     end(lock, client);
 }
 
+static void listen_to(void *arg, const char *text)
+{
+    snprintf(arg, 512, "%s", text);
+}
+
+/* Before anything was to be changed: at the first grant. */
+static void it_is_told_at_once(void **state)
+{
+    (void)state;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    char told[512] = "", url[512];
+    options.warning = listen_to;
+    options.warning_arg = told;
+    snprintf(url, sizeof(url), "%s?" STAMPS, server_url);
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_contains(told, "without WATCH (weakest promises)");
+    assert_int_equal(redis_calls(&server, "evalsha"), 0);
+    end(lock, client);
+}
+
 /* Only the end of a lease is a safe place to stop at. */
 static void near_the_end_nothing_is_deleted(void **state)
 {
@@ -212,7 +235,7 @@ static void an_unanswered_setnx_is_undone(void **state)
     (void)state;
     nxl_client *client = new_client(STAMPS "&timeout_ms=100");
     nxl_lock *lock = new_lock(client, "k", 30000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     redis_freeze(&server);
     assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
@@ -242,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         bare_test(one_cycle),
+        bare_test(it_is_told_at_once),
         bare_test(near_the_end_nothing_is_deleted),
         bare_test(the_loser_shortens_nothing),
         bare_test(the_loser_tries_again),

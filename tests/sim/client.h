@@ -115,8 +115,8 @@ struct worker {
     union {
         struct acquire acquire;
         struct round round;
-        struct fence fence;
     } machine;
+    struct fence raise; /* FENCING: the acquire's machine waits meanwhile */
     enum result result;
     unsigned name;
     uint64_t token;

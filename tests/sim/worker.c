@@ -36,7 +36,7 @@ static bool next_ask(struct worker *k, struct ask *ask)
     if (k->operation == ACQUIRING)
         return acquire_next(&k->machine.acquire, ask);
     if (k->operation == FENCING)
-        return fence_next(&k->machine.fence, ask);
+        return fence_next(&k->raise, ask);
     return round_next(&k->machine.round, ask);
 }
 
@@ -45,7 +45,7 @@ static enum verdict verdict_of(const struct worker *k)
     if (k->operation == ACQUIRING)
         return acquire_verdict(&k->machine.acquire);
     if (k->operation == FENCING)
-        return fence_verdict(&k->machine.fence);
+        return fence_verdict(&k->raise);
     return round_verdict(&k->machine.round);
 }
 
@@ -54,7 +54,7 @@ static uint64_t wake_of(const struct worker *k)
     if (k->operation == ACQUIRING)
         return acquire_wake(&k->machine.acquire);
     if (k->operation == FENCING)
-        return fence_wake(&k->machine.fence);
+        return fence_wake(&k->raise);
     return round_wake(&k->machine.round);
 }
 
@@ -71,7 +71,7 @@ static void tick(struct worker *k, uint64_t now)
     if (k->operation == ACQUIRING)
         acquire_tick(&k->machine.acquire, now);
     else if (k->operation == FENCING)
-        fence_tick(&k->machine.fence, now);
+        fence_tick(&k->raise, now);
     else
         round_tick(&k->machine.round, now);
 }
@@ -81,7 +81,7 @@ static void cancel(struct worker *k)
     if (k->operation == ACQUIRING)
         acquire_cancel(&k->machine.acquire);
     else if (k->operation == FENCING)
-        fence_cancel(&k->machine.fence);
+        fence_cancel(&k->raise);
     else
         round_cancel(&k->machine.round);
 }
@@ -135,12 +135,14 @@ static void run(struct world *w, struct worker *k);
 /* The acquire has been granted; its fence has to be made to count. */
 static void begin_fence(struct world *w, struct worker *k)
 {
+    const struct acquire_terms *of = &k->machine.acquire.terms;
     struct fence_terms terms = {.servers = w->options.servers,
-        .end = earlier(k->deadline, w->now + w->setting.timeout_ns)};
+        .end = earlier(earlier(k->deadline, of->end),
+            deadline_after(w->now, of->budget_ns))};
     memcpy(terms.number, k->number, sizeof terms.number);
     k->operation = FENCING;
-    fence_start(&k->machine.fence, &terms);
-    k->fence = k->machine.fence.number;
+    fence_start(&k->raise, &terms);
+    k->fence = k->raise.number;
     run(w, k);
 }
 
@@ -150,14 +152,15 @@ static bool wants_fence(const struct world *w, const struct worker *k)
            k->result == RESULT_OK;
 }
 
-/* Without its second half the first one must not stay. */
-static void settle_fence(struct world *w, struct worker *k)
+/* Without its second half the first one must not stay, and it goes on. */
+static void undo_fence(struct world *w, struct worker *k, enum verdict verdict)
 {
+    note(w, "c%llu.%llu undoes t%llu, for its fence is", verdicts[verdict],
+        k->process->index, k->index, k->token);
     k->operation = ACQUIRING;
-    if (k->result == RESULT_OK)
-        return;
     k->fence = 0;
     worker_let_go(w, k);
+    acquire_again(&k->machine.acquire, &k->raise, w->now);
 }
 
 static void complete(struct world *w, struct worker *k, enum verdict verdict)
@@ -174,7 +177,7 @@ static void complete(struct world *w, struct worker *k, enum verdict verdict)
         return;
     }
     if (k->operation == FENCING)
-        settle_fence(w, k);
+        k->operation = ACQUIRING;
     life_completed(w, k);
 }
 
@@ -199,7 +202,7 @@ static void send_verb(struct world *w, struct worker *k, unsigned server)
         k->number[server] = 0;
         r->message.want_left = acquire_wants_left(&k->machine.acquire);
     } else if (k->operation == FENCING) {
-        r->message.number = k->machine.fence.number;
+        r->message.number = k->raise.number;
     }
     request_submit(w, r);
 }
@@ -227,6 +230,11 @@ static void run(struct world *w, struct worker *k)
         }
     }
     enum verdict verdict = verdict_of(k);
+    if (k->operation == FENCING && verdict != VERDICT_OPEN &&
+        verdict != VERDICT_YES) {
+        undo_fence(w, k, verdict);
+        verdict = verdict_of(k);
+    }
     if (verdict == VERDICT_OPEN)
         alarm_set(w, &k->timer, wake_of(k));
     else
@@ -251,7 +259,7 @@ void worker_outcome(struct world *w, struct request *r, const struct outcome *o)
         acquire_outcome(&k->machine.acquire, r->server, &outcome, w->now);
     else if (k->operation == FENCING)
         fence_outcome(
-            &k->machine.fence, r->server, &outcome, r->message.number);
+            &k->raise, r->server, &outcome, r->message.number);
     else
         round_outcome(&k->machine.round, r->server, &outcome, w->now);
     run(w, k);

@@ -62,8 +62,9 @@ static void launch(struct redis *r)
     char port[8], name[256];
     char *args[ARGS_MAX] = {name, "--bind", "127.0.0.1", "--port", port,
         "--unixsocket", r->path, "--dir", r->dir, "--logfile", r->log,
-        "--save", "", "--appendonly", "no", "--daemonize", "no"};
-    size_t count = 17;
+        "--save", "", "--appendonly", "no", "--daemonize", "no",
+        "--repl-diskless-sync-delay", "0"}; /* for 5 s it would wait for more */
+    size_t count = 19;
 
     snprintf(port, sizeof(port), "%u", (unsigned)r->port);
     snprintf(name, sizeof(name), "%s", program());

@@ -74,6 +74,7 @@ static inline void begin(char letter, unsigned rung)
 {
     verb = verb_of(letter);
     ladder_begin(&ladder);
+    ladder.doubted = false;
     ladder.at[verb.kind] = (unsigned char)rung;
     exchange_begin(&x, &verb, NULL);
     dialog = "";

@@ -53,7 +53,7 @@ static void divides_before_a_scheme(void **state)
         {"redis://a", 1, "redis://a:6379/0"},
         {"redis://a,redis://b", 2, "redis://b:6379/0"},
         {"redis://a:1,valkey://b:2/3,unix:///s", 3, "unix:///s"},
-        {"unix:///a,b,unix:///c,", 2, "unix:///c,"},
+        {"unix:///a,b,unix:///c%2C", 2, "unix:///c,"},
         {"redis://:x,y@a,redis://b", 2, "redis://b:6379/0"},
         {"redis://a?prefix=x,y,redis://b", 2, "redis://b:6379/0"},
         {"redis://a?prefix=x,:/y,redis://b", 2, "redis://b:6379/0"},
@@ -91,9 +91,47 @@ static void an_error_names_its_url(void **state)
     refused("redis://a,redis://b:0,redis://c", NXL_E_URL, "URL 2 of 3: ");
     refused("redis://a,rediss://b", NXL_E_URL, "URL 2 of 2: ");
     refused("redis://a,redis://b?ttl=1", NXL_E_URL, "URL 2 of 2: ");
-    refused("redis://a, redis://b", NXL_E_URL, "space");
-    refused("redis://a,", NXL_E_URL, "host");
+    refused("redis://a,redis:// b", NXL_E_URL, "space");
+    refused("redis://a:", NXL_E_URL, "port");
     assert_null(strstr(error.data, "URL 1 of"));
+}
+
+/* Not by the words for the part in which it stands. */
+static void a_stray_comma_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list, *words;
+    } rows[] = {
+        {"redis://a,", "the ',' at byte 10, its last one"},
+        {"redis://a:1,,redis://b", "URL 1 of 2: behind the ',' at byte 12"},
+        {"redis://a,redis://b/2,", "URL 2 of 2: behind the ',' at byte 12"},
+        {"redis://:p,q@a:1,", "the ',' at byte 17"},
+        {"unix:///s,,redis://b", "URL 1 of 2: behind the ',' at byte 10"},
+        {"redis://a?timeout_ms=100,,redis://b", "at byte 25"},
+        {",redis://a", "URL 1 of 2: the URL is empty"},
+        {"redis://a,b", "the ',' at byte 10 comes no URL with a scheme"},
+        {"redis://a:1,b:2,redis://c", "URL 1 of 2: behind the ',' at byte 12"},
+        {"redis://:p,q@a:1,b:2", "the ',' at byte 17 comes no URL"},
+        {"redis://a/0, redis://b", "the ',' at byte 12 comes no URL"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        refused(rows[i].list, NXL_E_URL, rows[i].words);
+    refused("redis://a:x?prefix=p,q", NXL_E_URL, "port");
+    refused("redis://a?prefix=p,q&ttl=1", NXL_E_URL, "unknown");
+    refused("redis://:secret,two", NXL_E_URL, "host");
+    assert_null(strstr(error.data, "two"));
+}
+
+/* A word is no number, and what is one, of three, is said. */
+static void a_switch_tells_its_values(void **state)
+{
+    (void)state;
+    refused("redis://a?guard_restarts=true", NXL_E_URL,
+        "is 1 (on) or 0 (off); -1 is the option's word for off");
+    refused("redis://a?guard_restarts=-1", NXL_E_URL, "1 (on) or 0 (off)");
+    refused("redis://a?durable=yes", NXL_E_URL, "is 1 (on) or 0 (off)");
+    refused("redis://a?interop=2", NXL_E_URL, "is 1 (on) or 0 (off)");
 }
 
 static void an_address_is_named_once(void **state)
@@ -230,6 +268,8 @@ int main(void)
         cmocka_unit_test(timestamps_are_for_one_server),
         cmocka_unit_test(fifteen_at_most),
         cmocka_unit_test(an_error_names_its_url),
+        cmocka_unit_test(a_stray_comma_is_named),
+        cmocka_unit_test(a_switch_tells_its_values),
         cmocka_unit_test(an_address_is_named_once),
         cmocka_unit_test(the_client_is_of_one_mind),
         cmocka_unit_test(a_server_has_its_own),

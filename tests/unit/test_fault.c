@@ -49,6 +49,21 @@ static void test_passes(void **state)
     assert_false(fault_passes(FAULT_NOT_REDIS));
 }
 
+static void test_wants_mending(void **state)
+{
+    (void)state;
+    assert_false(fault_wants_mending(FAULT_NONE));
+    assert_false(fault_wants_mending(FAULT_UNREACHABLE));
+    assert_false(fault_wants_mending(FAULT_SILENT));
+    assert_false(fault_wants_mending(FAULT_RETRY));
+    assert_false(fault_wants_mending(FAULT_RESTARTED));
+    assert_true(fault_wants_mending(FAULT_FULL));
+    assert_true(fault_wants_mending(FAULT_REFUSING));
+    assert_true(fault_wants_mending(FAULT_DENIED));
+    assert_true(fault_wants_mending(FAULT_UNTOLD));
+    assert_true(fault_wants_mending(FAULT_SETUP));
+}
+
 static void test_worse_is_an_order(void **state)
 {
     (void)state;
@@ -77,6 +92,7 @@ int main(void)
         cmocka_unit_test(test_names_differ),
         cmocka_unit_test(test_remedies),
         cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_wants_mending),
         cmocka_unit_test(test_worse_is_an_order),
     };
     return cmocka_run_group_tests_name("fault", tests, NULL, NULL);

@@ -190,6 +190,18 @@ static void test_strange_info(void **state)
     assert_int_equal(f.uptime_s, -1);
     f = facts_of(slice_of("uptime_in_seconds:0\r\n"));
     assert_int_equal(f.uptime_s, 0);
+    assert_false(f.set_back);
+    f = facts_of(slice_of("uptime_in_seconds:-7203\r\n"));
+    assert_int_equal(f.uptime_s, 0);
+    assert_true(f.set_back);
+    static const char *const none[] = {"uptime_in_seconds:-\r\n",
+        "uptime_in_seconds:--1\r\n", "uptime_in_seconds:-1a\r\n",
+        "uptime_in_seconds:-0\r\n"};
+    for (size_t i = 0; i < 4; i++) {
+        f = facts_of(slice_of(none[i]));
+        assert_int_equal(f.uptime_s, -1);
+        assert_false(f.set_back);
+    }
 }
 
 /* A terminal obeys what it is sent. */

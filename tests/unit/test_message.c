@@ -76,6 +76,8 @@ static void faults_become_results(void **state)
         {FAULT_SERVER, NXL_E_SERVER},
         {FAULT_SYSTEM, NXL_E_SYSTEM},
         {FAULT_RESTARTED, NXL_E_REFUSED},
+        {FAULT_UNTOLD, NXL_E_DENIED},
+        {FAULT_FORGETS, NXL_E_URL},
         {FAULT_SETUP, NXL_E_URL},
     };
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), FAULT_CLASSES);
@@ -194,6 +196,112 @@ static void other_outcomes_are_named(void **state)
     assert_string_equal(client.message.data, "");
 }
 
+/* ---------------------------------------------------------- several servers */
+
+static struct server three[3];
+static struct note notes[3];
+
+static void of_three(void)
+{
+    memset(three, 0, sizeof(three));
+    memset(notes, 0, sizeof(notes));
+    client.servers = three;
+    client.server_count = 3;
+    lock->notes = notes;
+    for (int i = 0; i < 3; i++) {
+        text_addf(&three[i].endpoint.name, "redis://%c", 'a' + i);
+        three[i].state = SERVER_UP;
+        notes[i].kind = NOTE_YES;
+    }
+}
+
+static void note_fault(unsigned i, enum fault fault, const char *words)
+{
+    struct outcome outcome = failed(fault, words, strlen(words));
+    message_note(lock, i, &outcome);
+}
+
+static void one_cause_has_its_remedy(void **state)
+{
+    (void)state;
+    of_three();
+    note_fault(0, FAULT_FORGETS, "no AOF");
+    note_fault(2, FAULT_FORGETS, "no AOF");
+    assert_string_equal(say_result(NXL_E_URL, FAULT_FORGETS),
+        "2 of 3 servers are needed; redis://a, redis://c: no AOF; switch its "
+        "append-only file on (appendonly yes, appendfsync always), or take "
+        "durable=1 out of its URL");
+}
+
+static void mixed_causes_have_their_own(void **state)
+{
+    (void)state;
+    of_three();
+    note_fault(0, FAULT_SETUP, "the same server");
+    note_fault(1, FAULT_FULL, "OOM");
+    assert_string_equal(say_result(NXL_E_URL, FAULT_SETUP),
+        "2 of 3 servers are needed; redis://a: the same server (name each "
+        "server once); redis://b: OOM (the server has reached maxmemory; "
+        "raise it or free memory)");
+    assert_string_equal(client.message.data, lock->message.data);
+}
+
+/* One remedy of several would pass for that of all. */
+static void without_room_there_is_none(void **state)
+{
+    (void)state;
+    of_three();
+    for (unsigned i = 0; i < 3; i++)
+        text_addf(&three[i].endpoint.name, "%070d", 0);
+    note_fault(0, FAULT_DENIED, "WRONGPASS");
+    note_fault(1, FAULT_UNTOLD, "INFO is refused");
+    note_fault(2, FAULT_ELSEWHERE, "READONLY");
+    const char *said = say_result(NXL_E_DENIED, FAULT_DENIED);
+    assert_contains(said, "WRONGPASS");
+    assert_contains(said, "INFO is refused");
+    assert_contains(said, "READONLY");
+    assert_null(strstr(said, "check user"));
+}
+
+static void a_minority_to_be_mended(void **state)
+{
+    (void)state;
+    bool young = true;
+    struct text text;
+    of_three();
+    text_clear(&text);
+    notes[0].kind = NOTE_ASKED; /* slow, and not needed */
+    note_fault(1, FAULT_UNREACHABLE, "refused");
+    assert_false(message_minority(lock, &young, &text));
+    note_fault(1, FAULT_RESTARTED, "started 3 s ago");
+    assert_true(message_minority(lock, &young, &text));
+    assert_true(young);
+    assert_contains(text.data, "1 of 3 servers had no part in a grant: "
+                               "redis://b: started 3 s ago; ");
+    three[0].state = SERVER_DOWN; /* it had hung up before it was asked */
+    three[0].why_fault = FAULT_DENIED;
+    text_add(&three[0].why, "WRONGPASS");
+    text_clear(&text);
+    assert_true(message_minority(lock, &young, &text));
+    assert_false(young);
+    assert_contains(text.data, "redis://a: WRONGPASS");
+    assert_contains(text.data, "redis://b: started 3 s ago");
+    assert_null(strstr(text.data, "redis://c"));
+}
+
+/* Who kept a lease from being prolonged until it was over. */
+static void a_lapsed_lease_names_who_was_silent(void **state)
+{
+    (void)state;
+    of_three();
+    lock->operation.kind = NXL_OP_EXTEND;
+    notes[1].kind = NOTE_ASKED;
+    note_fault(2, FAULT_UNREACHABLE, "connection lost");
+    assert_string_equal(say_result(NXL_LOST, FAULT_NONE),
+        "the lease had run out, or the key was removed or taken; redis://b: "
+        "no answer in time; redis://c: connection lost");
+}
+
 static void refusals_are_formatted_and_cut(void **state)
 {
     (void)state;
@@ -222,6 +330,11 @@ int main(void)
         message_test(busy_tells_how_long_still),
         message_test(success_clears_the_message),
         message_test(other_outcomes_are_named),
+        message_test(one_cause_has_its_remedy),
+        message_test(mixed_causes_have_their_own),
+        message_test(without_room_there_is_none),
+        message_test(a_minority_to_be_mended),
+        message_test(a_lapsed_lease_names_who_was_silent),
         message_test(refusals_are_formatted_and_cut),
     };
     return cmocka_run_group_tests_name("message", tests, NULL, NULL);

@@ -179,16 +179,17 @@ static void bars(void **state)
         enum fault fault;
         const char *words;
     } rows[] = {
-        {{"a", "", -1, true, false}, false, false, FAULT_DENIED, "+info"},
-        {{"a", "master", -1, false, false}, false, false, FAULT_DENIED,
+        {{"a", "", -1, true, false, false}, false, false, FAULT_UNTOLD,
+            "+info"},
+        {{"a", "master", -1, false, false, false}, false, false, FAULT_UNTOLD,
             "uptime"},
-        {{"a", "slave", 5000, false, false}, false, false, FAULT_ELSEWHERE,
-            "replica"},
-        {{"a", "replica", 5000, false, false}, false, false, FAULT_ELSEWHERE,
-            "replica"},
-        {{"a", "master", 5000, false, true}, true, false, FAULT_SETUP,
+        {{"a", "slave", 5000, false, false, false}, false, false,
+            FAULT_ELSEWHERE, "replica"},
+        {{"a", "replica", 5000, false, false, false}, false, false,
+            FAULT_ELSEWHERE, "replica"},
+        {{"a", "master", 5000, false, true, false}, true, false, FAULT_FORGETS,
             "aof_enabled:0"},
-        {{"a", "master", 5000, false, false}, false, true, FAULT_SETUP,
+        {{"a", "master", 5000, false, false, false}, false, true, FAULT_SETUP,
             "same server"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -220,12 +221,40 @@ static void quarantine_outlasts_a_bar(void **state)
     told.refused = true;
     told.uptime_s = -1;
     judge(T0 + 2 * S);
-    assert_int_equal(standing_fault(&s, T0 + 2 * S), FAULT_DENIED);
+    assert_int_equal(standing_fault(&s, T0 + 2 * S), FAULT_UNTOLD);
     told.refused = false;
     told.uptime_s = 100000;
     judge(T0 + 3 * S);
     votes_from(T0 + NEEDED * S);
     assert_true(standing_proves(&s));
+}
+
+/* Its age is then only what was seen of it. */
+static void a_clock_that_was_set_back(void **state)
+{
+    (void)state;
+    told.uptime_s = 0;
+    told.set_back = true;
+    judge(T0);
+    assert_contains(words(T0 + 3 * S), "its clock was set back");
+    assert_contains(words(T0 + 3 * S), "3 s ago");
+    assert_contains(words(T0 + 3 * S), "votes again in 59 s");
+    judge(T0 + 30 * S); /* a new connection to the same process */
+    votes_from(T0 + NEEDED * S);
+    judge(T0 + 2 * NEEDED * S);
+    assert_true(standing_votes(&s, T0 + 2 * NEEDED * S));
+    told.run_id = "bbbb";
+    judge(T0 + 3 * NEEDED * S);
+    votes_from(T0 + 4 * NEEDED * S);
+    told.run_id = "";
+    judge(T0 + 5 * NEEDED * S);
+    votes_from(T0 + 6 * NEEDED * S);
+    set_up(NULL); /* while it is set back, under a client that knows its age */
+    judge(T0);
+    told.uptime_s = 0;
+    told.set_back = true;
+    judge(T0 + S);
+    votes_from(T0 + (1 + NEEDED) * S);
 }
 
 static void a_durable_one_is_exempt(void **state)
@@ -271,6 +300,7 @@ int main(void)
         cmocka_unit_test_setup(no_run_id, set_up),
         cmocka_unit_test_setup(bars, set_up),
         cmocka_unit_test_setup(quarantine_outlasts_a_bar, set_up),
+        cmocka_unit_test_setup(a_clock_that_was_set_back, set_up),
         cmocka_unit_test_setup(a_durable_one_is_exempt, set_up),
         cmocka_unit_test_setup(without_the_guard, set_up),
     };

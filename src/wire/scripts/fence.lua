@@ -11,11 +11,21 @@ end
 if redis.call('EXISTS', KEYS[1]) == 1 then
     return false
 end
-local fence = last + 1
+local fence, keep = last + 1, nil
+-- When the counter ends the clock is beyond its number, and goes on from there:
+-- so one that is far ahead of the clock has no end, nor has what had none.
 if redis.replicate_commands and redis.replicate_commands() then
-    local time = redis.call('TIME')
-    fence = math.max(fence, time[1] * 1000000 + time[2])
+    local time, left = redis.call('TIME'), redis.call('PTTL', KEYS[2])
+    local now = time[1] * 1000000 + time[2]
+    fence = math.max(fence, now)
+    if left ~= -1 and fence - now <= ARGV[3] * 500 then
+        keep = string.format('%.0f', math.max(left, ARGV[3]))
+    end
 end
-redis.call('SET', KEYS[2], string.format('%.0f', fence))
+if keep then
+    redis.call('PSETEX', KEYS[2], keep, string.format('%.0f', fence))
+else
+    redis.call('SET', KEYS[2], string.format('%.0f', fence))
+end
 redis.call('PSETEX', KEYS[1], ARGV[2], ARGV[1])
 return fence

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Raise the counter of fencing numbers to that of a grant over several servers,
 -- while the token stands. Says what it is then; 0: the token does not stand.
+-- When the counter ends: as in fence.lua.
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
     return 0
 end
@@ -9,6 +10,15 @@ local last = tonumber(string.match(seen, '^%d+$') or '')
 local fence = tonumber(ARGV[2])
 if last and last >= fence then
     return last
+end
+if redis.replicate_commands and redis.replicate_commands() then
+    local time, left = redis.call('TIME'), redis.call('PTTL', KEYS[2])
+    local now = time[1] * 1000000 + time[2]
+    if left ~= -1 and fence - now <= ARGV[3] * 500 then
+        local keep = string.format('%.0f', math.max(left, ARGV[3]))
+        redis.call('PSETEX', KEYS[2], keep, ARGV[2])
+        return fence
+    end
 end
 redis.call('SET', KEYS[2], ARGV[2])
 return fence

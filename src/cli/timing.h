@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The times of a run: whether a command can be stopped before its lease ends,
+ * whatever happens and whenever it begins.
+ */
+#ifndef NXLOCK_CLI_TIMING_H
+#define NXLOCK_CLI_TIMING_H
+
+#include "cli/args.h"
+
+/* Settles the times that the command line leaves open: --ttl by max_ttl_ms of
+ * the URLs, the grace, and the time-out of a request. 0, or an exit code after
+ * saying which of them exclude each other. */
+int timing_settle(struct args *args);
+
+/* Can the command be stopped in time? Else EXIT_USAGE, after saying why not. */
+int timing_check(const struct args *args);
+
+/* KILL comes so long before the end of the lease, in ms. */
+int64_t timing_margin_ms(const struct args *args);
+
+#endif

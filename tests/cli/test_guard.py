@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_guard.py NXLOCK: nothing of a command runs when the next holder begins.
+
+The command is deaf to TERM; so are what it starts in the background and what
+it starts in a session of its own (setsid). Whatever is done to nxlock, to its
+guard and to the server, the last line of all of them is earlier than the
+first one of a second nxlock, which waits for the same name.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, await_, clean_environment
+from terminal import gone, parent
+
+TTL, GRACE = 3.0, 0.5
+SLACK = 1.5  # of a machine that is busy with other things
+OPTIONS = ["--ttl", "3s", "--grace", "500ms"]
+
+# FOLDER: appends the time to the file log there; ends with the folder.
+WRITER = """trap '' TERM HUP INT
+echo $$ >> "$1/pids"
+while [ -d "$1" ]; do date +%s%N >> "$1/log"; sleep .05; done
+"""
+FIRST = """trap '' TERM HUP INT
+echo "$NXLOCK_FENCE" > "$1/fence"
+sh "$1/writer" "$1" &
+setsid sh "$1/writer" "$1" &
+(setsid sh "$1/writer" "$1" &) &
+echo $$ > "$1/new"; mv "$1/new" "$1/first"
+sh "$1/writer" "$1"
+"""
+SECOND = """date +%s%N > "$1/began"
+echo "$NXLOCK_FENCE" > "$1/next"
+"""
+WRITERS = 4
+
+
+class Trial:
+    """A first and a second nxlock on a server of their own."""
+
+    def __init__(self, nxlock, tap, options=()):
+        self.nxlock = nxlock
+        self.tap = tap
+        self.options = OPTIONS + list(options)
+
+    def __enter__(self):
+        self.server = Server().__enter__()
+        clean_environment(self.server)
+        for name, text in (("writer", WRITER), ("one", FIRST),
+                           ("two", SECOND)):
+            with open(self.path(name), "w", encoding="ascii") as file:
+                file.write(text)
+        self.first = self.run("one")
+        self.good = self.tap.check(
+            await_(lambda: self.has("first") and self.has("log") and
+                   len(self.lines("pids")) == WRITERS, 30),
+            "a command and its descendants write")
+        if self.good:
+            self.command = int(self.lines("first")[0])
+            self.guard = parent(self.command)
+        self.second = self.run("two")
+        return self
+
+    def __exit__(self, *_):
+        for process in (self.first, self.second):
+            process.kill()
+            process.wait()
+        for pid in self.lines("pids") if self.has("pids") else []:
+            if not gone(int(pid)):
+                os.kill(int(pid), signal.SIGKILL)
+        self.server.__exit__()
+
+    def path(self, name):
+        return os.path.join(self.server.folder, name)
+
+    def has(self, name):
+        return os.path.exists(self.path(name))
+
+    def lines(self, name):
+        if not self.has(name):
+            return []
+        with open(self.path(name), encoding="ascii") as file:
+            return file.read().split()
+
+    def run(self, script):
+        with open(self.path(script + ".said"), "wb") as said:
+            return subprocess.Popen(
+                [self.nxlock, "run", "k", *self.options, "--", "sh",
+                 self.path(script), self.server.folder],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=said)
+
+    def said(self, script="one"):
+        with open(self.path(script + ".said"), encoding="utf-8") as file:
+            return file.read()
+
+    def all_gone(self):
+        return all(gone(int(pid)) for pid in self.lines("pids"))
+
+    def ends(self):
+        self.tap.check(await_(self.all_gone, TTL + SLACK * 4),
+                       "all of them are stopped", self.said())
+
+    def is_in_order(self, what):
+        """The second one begins, and the first one's are silent then."""
+        began = await_(lambda: len(self.lines("next")) == 1, 60)
+        time.sleep(0.3)  # in which a survivor would write
+        lines = self.lines("log")
+        last = int(lines[-1]) if lines else 0
+        first = int(self.lines("began")[0]) if began else 0
+        self.tap.check(began and max(map(int, lines)) < first,
+                       f"{what}: the last line is "
+                       f"{(first - last) // 1000000} ms before the next "
+                       "holder's first", self.said() + self.said("two"))
+        old, new = self.lines("fence"), self.lines("next")
+        self.tap.check(old and new and int(new[0]) > int(old[0]),
+                       "whose number is higher", f"{old} {new}")
+
+    def code_is(self, wanted, name):
+        await_(lambda: self.first.poll() is not None)
+        self.tap.equal(self.first.poll(), wanted, name)
+
+
+def wrapper_killed(nxlock, tap):
+    with Trial(nxlock, tap) as trial:
+        trial.first.kill()
+        trial.ends()
+        trial.is_in_order("KILL to nxlock")
+
+
+def wrapper_stopped(nxlock, tap):
+    with Trial(nxlock, tap) as trial:
+        trial.first.send_signal(signal.SIGSTOP)
+        trial.ends()
+        trial.is_in_order("STOP to nxlock")
+        trial.first.send_signal(signal.SIGCONT)
+        trial.code_is(79, "which says so when it goes on")
+
+
+def guard_killed(nxlock, tap):
+    with Trial(nxlock, tap) as trial:
+        os.kill(trial.guard, signal.SIGKILL)
+        trial.ends()
+        trial.is_in_order("KILL to the guard")
+        trial.code_is(79, "is told by the code")
+        tap.check("the guard of sh was killed" in trial.said(), "and said",
+                  trial.said())
+
+
+def guard_stopped(nxlock, tap):
+    with Trial(nxlock, tap) as trial:
+        os.kill(trial.guard, signal.SIGSTOP)
+        trial.server.process.send_signal(signal.SIGSTOP)
+        trial.ends()
+        trial.server.process.send_signal(signal.SIGCONT)
+        trial.is_in_order("STOP to the guard, and to the server")
+        trial.code_is(79, "is told by the code")
+
+
+def guard_late(nxlock, tap):
+    """Both are frozen, and the guard is back with less than a grace left."""
+    with Trial(nxlock, tap) as trial:
+        trial.first.send_signal(signal.SIGSTOP)
+        os.kill(trial.guard, signal.SIGSTOP)
+        await_(lambda: int(trial.server.cli("PTTL", "k")) < GRACE * 800)
+        os.kill(trial.guard, signal.SIGCONT)
+        trial.ends()
+        trial.is_in_order("a guard that is late")
+
+
+def both_killed(nxlock, tap):
+    """Then nobody is there who looks for the rest; only the fence helps."""
+    with Trial(nxlock, tap) as trial:
+        trial.first.send_signal(signal.SIGSTOP)
+        os.kill(trial.guard, signal.SIGKILL)
+        trial.first.kill()
+        tap.check(await_(lambda: gone(trial.command), TTL),
+                  "KILL to nxlock and its guard: CMD itself is killed")
+
+
+def server_stopped(nxlock, tap):
+    with Trial(nxlock, tap) as trial:
+        trial.server.process.send_signal(signal.SIGSTOP)
+        trial.ends()
+        trial.server.process.send_signal(signal.SIGCONT)
+        trial.is_in_order("STOP to the server")
+        trial.code_is(79, "is told by the code")
+
+
+def server_killed(nxlock, tap):
+    """It is back at once and has forgotten all; so it has no vote yet."""
+    with Trial(nxlock, tap,
+               ["--guard-restarts", "1", "--max-ttl-ms", "3000"]) as trial:
+        trial.server.restart()
+        trial.ends()
+        trial.is_in_order("KILL to the server")
+        trial.code_is(79, "is told by the code")
+
+
+def taken_away(nxlock, tap, what, take):
+    with Trial(nxlock, tap) as trial:
+        trial.second.kill()  # it would not wait for anybody
+        trial.second.wait()
+        take(trial)
+        start = time.time_ns()
+        trial.ends()
+        took = (int(trial.lines("log")[-1]) - start) / 1e9
+        tap.check(took < TTL / 3 + GRACE + 0.25 + SLACK,
+                  f"{what}: the last line comes {took:.2f} s later")
+        trial.code_is(79, "is told by the code")
+        trial.second = trial.run("two")
+        trial.is_in_order("and a next holder")
+
+
+def key_deleted(nxlock, tap):
+    taken_away(nxlock, tap, "the key deleted",
+               lambda trial: trial.server.cli("DEL", "k"))
+
+
+def forced(nxlock, tap):
+    taken_away(nxlock, tap, "unlock --force", lambda trial: subprocess.run(
+        [nxlock, "unlock", "k", "--force", "--yes"], check=False,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60))
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
+    for trial in (wrapper_killed, wrapper_stopped, guard_killed,
+                  guard_stopped, guard_late, both_killed, server_stopped,
+                  server_killed, key_deleted, forced):
+        if len(sys.argv) < 3 or trial.__name__ in sys.argv[2:]:
+            trial(nxlock, tap)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
