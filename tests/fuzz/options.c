@@ -6,6 +6,7 @@
  */
 #include "cli/args.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,12 @@ struct line {
 
 static void cut(struct line *line, char *text, size_t size)
 {
-    static const char *const names[] = {
-        "run", "acquire", "renew", "release", "status"};
+    static const char *const names[] = {[CMD_RUN] = "run",
+        [CMD_ACQUIRE] = "acquire", [CMD_RENEW] = "renew",
+        [CMD_RELEASE] = "release", [CMD_STATUS] = "status",
+        [CMD_WAIT] = "wait", [CMD_LIST] = "list", [CMD_UNLOCK] = "unlock",
+        [CMD_DOCTOR] = "doctor"};
+    const size_t count = sizeof(names) / sizeof(names[0]);
     char separator = memchr(text, '\0', size) != NULL ? '\0' : '\n';
     char *end = text + size;
 
@@ -62,8 +67,8 @@ static void cut(struct line *line, char *text, size_t size)
         text = (stop != NULL ? stop : end) + 1;
         text[-1] = '\0';
     }
-    line->command = (enum command)((unsigned char)line->words[0][0] % 5);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    line->command = (enum command)((unsigned char)line->words[0][0] % count);
+    for (size_t i = 0; i < count; i++) {
         if (strcmp(line->words[0], names[i]) == 0)
             line->command = (enum command)i;
     }
@@ -203,14 +208,50 @@ static void check_child(const struct args *args, struct line *line)
     CHECK(args->child == line->words + i + 1);
 }
 
+/* The words that a command needs, and those that it alone takes. */
+static void check_words(const struct args *args)
+{
+    enum command command = args->command;
+    bool unlocks = command == CMD_UNLOCK;
+
+    CHECK(args->name != NULL ? args->name[0] != '\0'
+                             : command == CMD_LIST || command == CMD_DOCTOR);
+    if (command == CMD_RENEW || command == CMD_RELEASE)
+        CHECK(args->token != NULL);
+    else
+        CHECK((args->token != NULL) == (unlocks && !args->force));
+    CHECK(unlocks || (!args->force && !args->yes));
+    CHECK(args->token == NULL || !unlocks || is_token(args->token));
+    CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
+          command == CMD_DOCTOR);
+}
+
+static void check_run(const struct args *args)
+{
+    const struct run_args *run = &args->run;
+    const int64_t times[] = {
+        run->at_least_ms, run->at_most_ms, run->every_ms, run->grace_ms};
+    size_t given = 0;
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        CHECK(times[i] >= (i == 3 ? -1 : 0) && times[i] <= LONGEST_MS);
+        given += times[i] > 0;
+    }
+    CHECK(run->every_ms == 0 || run->every_ms >= 40);
+    CHECK(run->on_lost >= 0 && run->on_lost < 32);
+    CHECK(run->on_down <= DOWN_RUNS && run->fence <= FENCE_NONE);
+    CHECK(!run->retry_failed || run->every_ms > 0 || run->at_least_ms > 0);
+    if (args->command != CMD_RUN)
+        CHECK(given == 0 && run->grace_ms == -1 && !run->leave &&
+              run->on_lost == SIGTERM && run->on_down == DOWN_FAILS &&
+              run->fence == FENCE_IF_CAN);
+}
+
 static void check_good(const struct args *args, struct line *line)
 {
-    bool wants_token =
-        args->command == CMD_RENEW || args->command == CMD_RELEASE;
-
     CHECK(args->command == line->command && args->word == line->words[0]);
-    CHECK(args->name != NULL && args->name[0] != '\0');
-    CHECK((args->token != NULL) == wants_token);
+    check_words(args);
+    check_run(args);
     CHECK(args->ttl_ms > 0 && args->ttl_ms <= LONGEST_MS);
     CHECK(args->ttl != NULL || args->ttl_ms == DEFAULT_TTL_MS);
     CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
@@ -218,7 +259,6 @@ static void check_good(const struct args *args, struct line *line)
     CHECK(!args->once || args->wait_ms == 0);
     CHECK(args->once || args->waits == (args->wait_ms != NXL_FOREVER));
     CHECK(args->busy_code >= 0 && args->busy_code <= 255);
-    CHECK(args->command == CMD_STATUS || !args->json);
     check_child(args, line);
 }
 
@@ -231,6 +271,7 @@ static void check_same(const struct args *a, const struct args *b)
     CHECK(a->busy_code == b->busy_code && a->once == b->once);
     CHECK(a->waits == b->waits && a->verbose == b->verbose);
     CHECK(a->json == b->json && a->help == b->help);
+    CHECK(memcmp(&a->run, &b->run, sizeof(a->run)) == 0);
 }
 
 /* What stands after "--" is the child's alone: anything else there changes
@@ -263,8 +304,6 @@ static bool is_part(const struct line *line, const char *token)
 /* A word too many or in the wrong place may be a token, which is a key. */
 static void check_unsaid(const struct line *line)
 {
-    if (line->command != CMD_RENEW && line->command != CMD_RELEASE)
-        return;
     for (size_t i = 1; i <= line->count; i++) {
         if (line->words[i][0] == '-')
             return;
