@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Which lines and branches of the library the tests reach, by gcov: of each
+# folder, and of each file the lines that nothing reached. Builds in DIR, which
+# is made if there is none, and runs the suites unit, fake and live of the
+# library (not those of the command).
+#
+#     sh tests/coverage.sh DIR [FOLDER...]     src/core src/wire src/net
+#
+# Fails when a folder is reached by less than 90 % of its lines.
+set -u
+
+if [ $# -lt 1 ]; then
+    echo "usage: sh tests/coverage.sh DIR [FOLDER...]" >&2
+    exit 2
+fi
+unset CDPATH # cd would print where it went
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+dir=$1
+shift
+[ $# -gt 0 ] || set -- src/core src/wire src/net
+
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+trap 'exit 1' HUP INT TERM
+
+if [ ! -f "$dir/build.ninja" ]; then
+    env CC=gcc CXX=g++ meson setup "$dir" "$root" --buildtype=debug \
+        -Db_coverage=true -Dtests=enabled > "$log" 2>&1 || {
+        cat "$log" >&2
+        exit 1
+    }
+fi
+ninja -C "$dir" > "$log" 2>&1 || {
+    tail -n 40 "$log" >&2
+    exit 1
+}
+find "$dir/src" -name '*.gcda' -exec rm -f {} +
+# By name, for the suite "live" has the command's tests too.
+tests=$(meson test -C "$dir" --no-rebuild --list --suite unit --suite fake \
+    --suite live 2> /dev/null | sed 's/.* //' | grep -v '^cli_')
+# shellcheck disable=SC2086 # a list of words
+meson test -C "$dir" --no-rebuild --num-processes 2 --timeout-multiplier 3 \
+    $tests > "$log" 2>&1 || {
+    echo "some tests failed; the figures are those of the others" >&2
+    grep -E ' (FAIL|TIMEOUT) ' "$log" >&2
+}
+exec python3 "$root/tests/support/coverage.py" "$root" \
+    "$dir/src/libnxlock-inner.a.p" "$@"
