@@ -31,6 +31,7 @@ struct game {
     unsigned tainted[MAX_SERVERS]; /* the token that it may have got; 0 */
     unsigned long asks;
     bool busy, cancelled;
+    bool again; /* the grant was given back, and it goes on */
 };
 
 static unsigned count(const struct game *g, enum state state)
@@ -148,10 +149,33 @@ static void check_over(struct game *g)
     CHECK(verdict != VERDICT_CANCELLED || g->cancelled);
 }
 
+/* It was granted, but without a fence that counts: its driver has undone it
+ * wherever it was sent. */
+static void give_back(struct game *g)
+{
+    unsigned byte = step_byte(g->s);
+    struct fence fence = {.verdict = byte & 1 ? VERDICT_NO : VERDICT_UNKNOWN,
+        .fault = (enum fault)(byte % FAULT_CLASSES),
+        .lasting = step_byte(g->s) % (g->a.terms.servers + 1),
+        .silent = step_byte(g->s) % (g->a.terms.servers + 1)};
+    if (acquire_verdict(&g->a) != VERDICT_YES)
+        return;
+    if (byte > 240) {
+        fence.verdict = VERDICT_CANCELLED;
+        g->cancelled = true;
+    }
+    for (unsigned i = 0; i < g->a.terms.servers; i++)
+        g->undone[i] = true;
+    acquire_again(&g->a, &fence, g->s->now);
+    CHECK(g->a.deadline == 0);
+    g->again = true;
+}
+
 static void step(struct game *g)
 {
     struct ask ask;
-    switch (step_byte(g->s) % 8) {
+    g->again = false;
+    switch (step_byte(g->s) % 9) {
     case 0:
         if (acquire_next(&g->a, &ask))
             take(g, &ask);
@@ -176,6 +200,9 @@ static void step(struct game *g)
         break;
     case 5: /* a clock that was read earlier */
         acquire_tick(&g->a, earlier(step_time(g->s), g->s->now));
+        break;
+    case 6:
+        give_back(g);
         break;
     default:
         hear(g);
@@ -224,15 +251,16 @@ bool play_acquire(struct steps *s)
     acquire_start(&g.a, &terms, s->now);
     see_round(&g);
     while (s->left > 0) {
+        enum verdict before = acquire_verdict(&g.a);
         step(&g);
         enum verdict verdict = acquire_verdict(&g.a);
-        if (verdict == VERDICT_OPEN) {
+        /* What is over stays so, whatever comes. */
+        CHECK(before == VERDICT_OPEN || before == verdict || g.again);
+        if (verdict != VERDICT_OPEN)
+            check_over(&g);
+        else
             CHECK(acquire_wake(&g.a) <= terms.end ||
                   acquire_wake(&g.a) == NEVER);
-            continue;
-        }
-        check_over(&g); /* and it stays so, whatever comes */
-        CHECK(verdict == acquire_verdict(&g.a));
     }
     finish(&g);
     return g.a.verdict == VERDICT_YES;

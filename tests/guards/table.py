@@ -49,7 +49,7 @@ where BUILD is a directory of meson, and compared with what is found in every
 run of the tests. I1 and so on are the invariants of `tests/sim/checker.h`; the
 time is that of the search, or of the scenario. To see it happen, step by step:
 
-    BUILD/tests/sim/nxlock-sim --servers 3 --seed 6 --without drift --only I1
+    BUILD/tests/sim/nxlock-sim --servers 3 --seed 6 --without shorten --only I1
 
 (of adopt with `--faults rewind`).
 

@@ -198,6 +198,8 @@ static void send_verb(struct world *w, struct worker *k, unsigned server)
         .token = k->token,
         .ttl_ms =
             k->operation == RELEASING ? w->setting.max_ttl_ms : k->ttl_ms};
+    if (k->operation == EXTENDING)
+        r->message.ttl_ms = k->machine.round.terms.ttl_ms;
     if (k->operation == ACQUIRING) {
         k->number[server] = 0;
         r->message.want_left = acquire_wants_left(&k->machine.acquire);
@@ -333,6 +335,9 @@ static void start_round(struct world *w, struct worker *k,
         .drift_ppm = w->setting.drift_ppm,
         .end = end,
     };
+    /* The last one asks for less than may be left, which changes nothing. */
+    if (operation == EXTENDING && k->extends_left == 0)
+        terms.ttl_ms /= 2;
     k->operation = operation;
     note(w, "c%llu.%llu begins op %llu of n%llu t%llu", NULL, k->process->index,
         k->index, operation, k->name, k->token);
