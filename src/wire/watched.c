@@ -8,6 +8,7 @@
  */
 #include "wire/rung.h"
 
+#include "base/guard.h"
 #include "wire/classify.h"
 
 /* Somebody else changes the key faster than we come to it. */
@@ -15,6 +16,13 @@
 
 /* Replies still due of STEP_EXEC; STEP_LEAVE has one. */
 enum { AFTER_EXEC, AFTER_QUEUED };
+
+static bool watch(const struct exchange *x, struct buf *out)
+{
+    if (!guarded(GUARD_TAKE_OVER))
+        return command_word(out, "PING"); /* answered likewise */
+    return command_on_key(out, "WATCH", x->verb->key);
+}
 
 unsigned watched_encode(struct exchange *x, struct buf *out)
 {
@@ -26,7 +34,7 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
     if (x->step < STEP_WATCH)
         x->step = STEP_WATCH;
     if (x->step == STEP_WATCH) {
-        ok = command_on_key(out, "WATCH", x->verb->key) &&
+        ok = watch(x, out) &&
              (x->reads = (unsigned char)way->read(x, out)) > 0 &&
              command_word(out, "MULTI");
         due = x->reads + 2U;

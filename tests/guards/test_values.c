@@ -37,24 +37,26 @@ static void test_shorten(void **state)
 
 enum { REPLIES_TAKE_MS = 400 };
 
-/* Two find what a dead program left. The write of the one is held up until
- * the other one has got the lock. */
-static bool both_take_it_over(void)
+/* Two find what a dead program left. The write of the one is held up, once it
+ * has asked by that command, until the other one has got the lock. */
+static bool both_take_over(const char *parameters, const char *asked_by)
 {
     static struct waiter waiter;
+    char slowly[64];
+    snprintf(slowly, sizeof(slowly), "timeout_ms=3000%s", parameters);
     struct proxy *proxy = proxy_to_server();
-    nxl_client *slow = via(proxy, "timeout_ms=3000"), *client = new_client("");
+    nxl_client *slow = via(proxy, slowly), *client = new_client(parameters + 1);
     nxl_lock *late = new_lock(slow, "k", 10000);
     nxl_lock *lock = new_lock(client, "k", 20000);
     assert_result(call(late), NXL_FREE, late);
     redis_run(&server, "SET", "k", PAST, NULL);
+    long asked = redis_calls(&server, asked_by);
     proxy_delay(proxy, PROXY_DOWN, REPLIES_TAKE_MS);
-    waiter_start(&waiter, late, 4000);
-    assert_eventually(redis_calls(&server, "time") > 0); /* it has looked */
+    waiter_start(&waiter, late, 3000);
+    assert_eventually(redis_calls(&server, asked_by) > asked);
     proxy_hold(proxy, PROXY_UP, true);
     uint64_t up = proxy_bytes(proxy, PROXY_UP);
-    assert_int_equal(redis_calls(&server, "eval"), 0);
-    assert_int_equal(redis_calls(&server, "psetex"), 0);
+    assert_value("k", PAST);
     assert_true(proxy_await(proxy, PROXY_UP, up + 20));
     assert_result(nxl_lock_acquire(lock, 3000), NXL_OK, lock);
     proxy_hold(proxy, PROXY_UP, false);
@@ -67,12 +69,24 @@ static bool both_take_it_over(void)
     return rc == NXL_OK;
 }
 
+static bool both_by_script(void)
+{
+    return both_take_over("&scheme=auto", "time");
+}
+
+static bool both_by_transaction(void)
+{
+    return both_take_over("&" STAMPS, "multi");
+}
+
 static void test_take_over(void **state)
 {
     (void)state;
     assert_needed(TAKE_OVER,
-        "two take over what one dead program left; two hold",
-        both_take_it_over);
+        "two take over what one dead program left; two hold", both_by_script);
+    assert_needed(TAKE_OVER,
+        "two replace one unix time that is past; two hold",
+        both_by_transaction);
 }
 
 int main(void)
