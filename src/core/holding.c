@@ -10,6 +10,8 @@
 
 /* A renewal each third of the lease: two may fail. (The customary rate.) */
 #define PER_LEASE 3
+/* Renewals that are due within a thousandth of the lease go in one write. */
+#define GRID_PER_LEASE 1000
 /* After a failure: a tenth of the lease, a second at most. */
 #define RETRY_PER_LEASE 10
 #define RETRY_MOST NS_PER_S
@@ -45,12 +47,17 @@ static uint64_t spread(struct holding *h, uint64_t whole, unsigned share)
     return least + backoff_random(&h->jitter, whole - least + 1);
 }
 
+static uint64_t on_grid(const struct holding *h, uint64_t at)
+{
+    return at - at % (lease_of(h) / GRID_PER_LEASE);
+}
+
 static void plan(struct holding *h, uint64_t delay, uint64_t now)
 {
     /* As good as all of the time that may be: no more of these. */
     bool enough = deadline_after(h->deadline, period_of(h) / 4) >=
                   h->terms.ends;
-    h->renew_at = enough ? NEVER : deadline_after(now, delay);
+    h->renew_at = enough ? NEVER : on_grid(h, deadline_after(now, delay));
 }
 
 void holding_begin(
@@ -109,5 +116,5 @@ void holding_failed(struct holding *h, uint64_t now)
     if (!h->failing_since)
         h->failing_since = h->asked_at ? h->asked_at : now;
     h->asked_at = 0;
-    h->renew_at = deadline_after(now, spread(h, delay, 50));
+    h->renew_at = on_grid(h, deadline_after(now, spread(h, delay, 50)));
 }

@@ -15,6 +15,7 @@
 #define LEASE (TTL_MS * NS_PER_MS - DRIFT)
 #define LEAD (TTL_MS / 50 * NS_PER_MS)
 #define PERIOD (TTL_MS / 3 * NS_PER_MS)
+#define GRID (TTL_MS * NS_PER_MS / 1000)
 
 static struct holding h;
 
@@ -34,11 +35,30 @@ static void the_first_ones_are_spread(void **state)
     for (uint64_t seed = 0; seed < 1000; seed++) {
         begin(NEVER, seed);
         uint64_t wake = holding_wake(&h) - START;
-        assert_true(wake >= PERIOD / 5 && wake <= PERIOD);
-        parts[(wake - PERIOD / 5) * 8 / (PERIOD - PERIOD / 5 + 1)]++;
+        assert_true(wake > PERIOD / 5 - GRID && wake <= PERIOD);
+        parts[wake < PERIOD / 5
+                  ? 0
+                  : (wake - PERIOD / 5) * 8 / (PERIOD - PERIOD / 5 + 1)]++;
     }
     for (int i = 0; i < 8; i++)
         assert_in_range(parts[i], 90, 160);
+}
+
+/* Spread, but not one by one: what is due soon after another goes with it. */
+static void many_go_together(void **state)
+{
+    (void)state;
+    enum { LOCKS = 20000 };
+    static unsigned at[PERIOD / GRID + 2];
+    unsigned most = 0;
+    for (uint64_t seed = 0; seed < LOCKS; seed++) {
+        begin(NEVER, seed);
+        assert_int_equal(holding_wake(&h) % GRID, 0);
+        at[(holding_wake(&h) - START) / GRID]++;
+    }
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
+        most = at[i] > most ? at[i] : most;
+    assert_in_range(most, LOCKS / (PERIOD / GRID), LOCKS / 100);
 }
 
 static void each_third_of_the_lease(void **state)
@@ -55,7 +75,7 @@ static void each_third_of_the_lease(void **state)
         /* The answer comes late: that does not move the next one. */
         holding_prolonged(&h, at + LEASE, at + 200 * NS_PER_MS);
         uint64_t pause = holding_wake(&h) - at;
-        assert_true(pause >= PERIOD * 9 / 10 && pause <= PERIOD);
+        assert_true(pause > PERIOD * 9 / 10 - GRID && pause <= PERIOD);
     }
 }
 
@@ -108,7 +128,7 @@ static void an_outage_is_forgotten(void **state)
     holding_asked(&h, at);
     holding_prolonged(&h, at + LEASE, at + 5);
     assert_int_equal(h.failing_since, 0);
-    assert_true(holding_wake(&h) - at >= PERIOD * 9 / 10);
+    assert_true(holding_wake(&h) - at > PERIOD * 9 / 10 - GRID);
     /* A deadline never comes nearer. */
     holding_prolonged(&h, at, at + 6);
     assert_int_equal(h.deadline, at + LEASE);
@@ -147,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_ones_are_spread),
+        cmocka_unit_test(many_go_together),
         cmocka_unit_test(each_third_of_the_lease),
         cmocka_unit_test(the_deadline_ends_it),
         cmocka_unit_test(failures_are_tried_again_soon),
