@@ -37,9 +37,26 @@ bool hold_make(struct nxl_lock *lock, struct nxl_lock *agent)
     return true;
 }
 
+/* The descriptor tells of what waits, and of nothing else. */
+static void settle_descriptor(struct nxl_client *client)
+{
+    uint64_t times;
+    if (client->loss_fd >= 0 && list_empty(&client->losses))
+        (void)!read(client->loss_fd, &times, sizeof times);
+}
+
+/* Nobody needs to be told any more. */
+static void untell(struct hold *hold)
+{
+    if (list_empty(&hold->lost))
+        return;
+    list_remove(&hold->lost);
+    settle_descriptor(hold->owner->client);
+}
+
 static void forget_loss(struct hold *hold)
 {
-    list_remove(&hold->lost);
+    untell(hold);
     hold->loss = NXL_LOSS_NONE;
     text_clear(&hold->why);
 }
@@ -64,7 +81,7 @@ struct nxl_lock *hold_free(struct nxl_lock *lock)
     if (!hold)
         return NULL;
     struct nxl_lock *agent = hold->agent;
-    list_remove(&hold->lost);
+    untell(hold);
     timers_unreserve(&lock->client->holds);
     lock->hold = NULL;
     free(hold);
@@ -118,7 +135,7 @@ void hold_end(struct nxl_lock *lock, uint64_t now)
     if (!lock->hold)
         return;
     switch_off(lock->hold, now);
-    list_remove(&lock->hold->lost); /* who ends it knows */
+    untell(lock->hold); /* who ends it knows */
 }
 
 /* The agent speaks for the token that its owner has now. */
@@ -288,9 +305,7 @@ void hold_answered(struct hold *hold, uint64_t now)
 struct nxl_lock *hold_take_loss(struct nxl_client *client)
 {
     struct list *node = list_pop(&client->losses);
-    uint64_t times;
-    if (list_empty(&client->losses) && client->loss_fd >= 0)
-        (void)!read(client->loss_fd, &times, sizeof times);
+    settle_descriptor(client);
     return node ? list_entry(node, struct hold, lost)->owner : NULL;
 }
 
