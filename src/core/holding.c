@@ -65,8 +65,10 @@ void holding_begin(
 {
     *h = (struct holding){.terms = *terms, .deadline = terms->deadline};
     backoff_init(&h->jitter, 1, 1, terms->seed);
-    /* Locks that were granted together are not renewed together. */
-    plan(h, spread(h, period_of(h), 20), now);
+    /* Locks that were granted together are not renewed together; one that was
+     * granted late, or taken over, may have little left. */
+    uint64_t left = deadline_left(terms->deadline, now);
+    plan(h, spread(h, earlier(period_of(h), left / 2), 20), now);
 }
 
 enum holding_due holding_due(const struct holding *h, uint64_t now)

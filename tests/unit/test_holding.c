@@ -61,6 +61,22 @@ static void many_go_together(void **state)
     assert_in_range(most, LOCKS / (PERIOD / GRID), LOCKS / 100);
 }
 
+/* Of a grant that came late, or of a lock that was taken over. */
+static void little_is_left_at_first(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct holding_terms terms = {.ttl_ms = TTL_MS,
+            .deadline = START + 400 * NS_PER_MS,
+            .ends = NEVER,
+            .seed = seed};
+        holding_begin(&h, &terms, START);
+        uint64_t at = holding_wake(&h);
+        assert_true(at >= START && at <= START + 200 * NS_PER_MS);
+        assert_int_equal(holding_due(&h, at), HOLDING_RENEW);
+    }
+}
+
 static void each_third_of_the_lease(void **state)
 {
     (void)state;
@@ -168,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_ones_are_spread),
         cmocka_unit_test(many_go_together),
+        cmocka_unit_test(little_is_left_at_first),
         cmocka_unit_test(each_third_of_the_lease),
         cmocka_unit_test(the_deadline_ends_it),
         cmocka_unit_test(failures_are_tried_again_soon),
