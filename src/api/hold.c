@@ -13,6 +13,7 @@
 #include "api/engine.h"
 #include "api/keeper.h"
 #include "api/lease.h"
+#include "api/machine.h"
 #include "api/message.h"
 #include "api/operation.h"
 #include "api/trace.h"
@@ -126,7 +127,7 @@ void hold_prolonged(struct nxl_lock *lock, uint64_t now)
     struct hold *hold = lock->hold;
     if (!hold || hold->state != HOLD_ON)
         return;
-    holding_prolonged(&hold->machine, deadline_of(hold), now);
+    holding_moved(&hold->machine, deadline_of(hold), now);
     sleep_on(hold, holding_wake(&hold->machine));
 }
 
@@ -196,7 +197,14 @@ static void look(struct hold *hold, uint64_t now)
 {
     lease_forget(hold->owner, now);
     hold->state = HOLD_LOOKING;
+    operation_discard(&hold->agent->operation, now); /* a renewal */
     sleep_on(hold, now); /* not out of the middle of an operation's end */
+}
+
+void hold_refuted(struct nxl_lock *lock, uint64_t now)
+{
+    if (lock->hold && lock->hold->state == HOLD_ON)
+        look(lock->hold, now);
 }
 
 static void seen(struct hold *hold, int result, uint64_t now)
@@ -284,7 +292,11 @@ void hold_answered(struct hold *hold, uint64_t now)
     }
     if (hold->state != HOLD_ON)
         return;
-    if (op->result == NXL_LOST && now < deadline_of(hold)) {
+    /* (The lease that it was to prolong may be over, and its owner may have
+     * prolonged it meanwhile: that is no word of the server's.) */
+    bool refuted =
+        op->result == NXL_LOST && machine_verdict(op) == VERDICT_NO;
+    if (refuted && now < deadline_of(hold)) {
         look(hold, now);
         return;
     }

@@ -31,6 +31,13 @@ void lease_end(struct nxl_lock *lock, uint64_t now)
     lock->holding = false;
 }
 
+/* Nothing is held, and nothing renewed. */
+static void part(struct nxl_lock *lock, uint64_t now)
+{
+    hold_end(lock, now);
+    lease_end(lock, now);
+}
+
 /* Held from now on. */
 static void granted(struct nxl_lock *lock, uint64_t deadline, uint64_t now)
 {
@@ -46,9 +53,11 @@ static void settle_extend(struct operation *op, uint64_t now)
     /* A lease that lapsed here is lost, whatever the server still says: a
      * process that was stopped must not revive itself. */
     if (op->result == NXL_LOST || (now >= old && guarded(GUARD_LAPSED))) {
+        bool refuted = op->result == NXL_LOST;
         op->result = NXL_LOST;
+        if (refuted)
+            hold_refuted(lock, now);
         lease_forget(lock, now);
-        hold_end(lock, now);
     } else if (op->result == NXL_OK) {
         lease_set(lock, later(old, op->machine.round.deadline));
         hold_prolonged(lock, now);
@@ -111,11 +120,10 @@ void operation_drop_stale(struct operation *op, uint64_t now)
     struct nxl_lock *lock = lock_of(op);
     op->result = NXL_LOST;
     message_result(lock, FAULT_NONE);
-    hold_end(lock, now);
     if (op->kind == NXL_OP_EXTEND)
-        lease_forget(lock, now);
+        lease_forget(lock, now); /* its hold finds that out by itself */
     else if (op->kind == NXL_OP_ADOPT)
-        lease_end(lock, now); /* the token's owner may be alive */
+        part(lock, now); /* the token's owner may be alive */
     else
         lock_let_go(lock, now);
 }
@@ -123,8 +131,7 @@ void operation_drop_stale(struct operation *op, uint64_t now)
 void lock_let_go(struct nxl_lock *lock, uint64_t now)
 {
     struct slice token = lock_token(lock);
-    hold_end(lock, now);
-    lease_end(lock, now);
+    part(lock, now);
     for (unsigned i = 0; i < lock->client->server_count; i++) {
         struct request *r = &lock->requests[i];
         if (!(lock->reached & (1U << i)))
@@ -145,6 +152,5 @@ void lock_part(struct nxl_lock *lock, uint64_t now)
         lock_let_go(lock, now);
         return;
     }
-    hold_end(lock, now);
-    lease_end(lock, now);
+    part(lock, now);
 }

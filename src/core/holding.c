@@ -112,6 +112,15 @@ void holding_prolonged(struct holding *h, uint64_t deadline, uint64_t now)
     plan(h, spread(h, period_of(h), 90), from);
 }
 
+void holding_moved(struct holding *h, uint64_t deadline, uint64_t now)
+{
+    h->deadline = later(h->deadline, deadline);
+    if (h->asked_at)
+        return; /* its answer plans the next one */
+    h->failing_since = 0;
+    plan(h, spread(h, period_of(h), 90), now);
+}
+
 void holding_failed(struct holding *h, uint64_t now)
 {
     uint64_t delay = earlier(lease_of(h) / RETRY_PER_LEASE, RETRY_MOST);

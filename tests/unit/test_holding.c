@@ -150,6 +150,26 @@ static void an_outage_is_forgotten(void **state)
     assert_int_equal(h.deadline, at + LEASE);
 }
 
+/* The owner prolongs it, too. */
+static void an_extend_beside_it(void **state)
+{
+    (void)state;
+    begin(NEVER, 1);
+    uint64_t at = START + PERIOD / 10;
+    holding_moved(&h, at + LEASE, at);
+    assert_int_equal(h.deadline, at + LEASE);
+    assert_true(holding_wake(&h) - at > PERIOD * 9 / 10 - GRID);
+    /* While one is under way there is no second one. */
+    at = holding_wake(&h);
+    holding_asked(&h, at);
+    holding_moved(&h, at + 1 + LEASE, at + 1);
+    assert_int_equal(holding_wake(&h), at + 1 + LEASE - LEAD);
+    assert_int_equal(holding_due(&h, at + PERIOD + 1), HOLDING_WAIT);
+    holding_prolonged(&h, at + LEASE, at + 2);
+    assert_int_equal(h.deadline, at + 1 + LEASE);
+    assert_true(holding_wake(&h) <= at + PERIOD);
+}
+
 /* max_hold_ms: the last renewal asks for what is left of it. */
 static void it_ends_with_the_most(void **state)
 {
@@ -189,6 +209,7 @@ int main(void)
         cmocka_unit_test(the_deadline_ends_it),
         cmocka_unit_test(failures_are_tried_again_soon),
         cmocka_unit_test(an_outage_is_forgotten),
+        cmocka_unit_test(an_extend_beside_it),
         cmocka_unit_test(it_ends_with_the_most),
         cmocka_unit_test(one_answer_is_waited_for_a_tenth),
     };
