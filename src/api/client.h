@@ -142,7 +142,8 @@ struct nxl_lock {
 
     uint32_t min_hold_ms;
     uint64_t max_hold_ns; /* NEVER: as long as it is wanted */
-    uint64_t granted_at;
+    uint64_t granted_at;   /* 0: it has been counted */
+    uint64_t stands_until; /* by min_hold_ms, also when it is held no more */
     struct hold *hold;    /* it is kept alive; NULL: it is not */
     struct hold *serves;  /* this is the agent of one that is; NULL */
 

@@ -43,6 +43,7 @@ static void granted(struct nxl_lock *lock, uint64_t deadline, uint64_t now)
 {
     lease_set(lock, deadline);
     lock->granted_at = now;
+    lock->stands_until = deadline_after_ms(now, lock->min_hold_ms);
     hold_begin(lock, now);
 }
 
@@ -98,8 +99,7 @@ void lease_settle(struct operation *op, uint64_t now)
 
 uint32_t lease_rest_ms(const struct nxl_lock *lock, uint64_t now)
 {
-    uint64_t left = deadline_left(
-        deadline_after_ms(lock->granted_at, lock->min_hold_ms), now);
+    uint64_t left = deadline_left(lock->stands_until, now);
     return (uint32_t)((left + NS_PER_MS - 1) / NS_PER_MS);
 }
 
