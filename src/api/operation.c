@@ -332,7 +332,8 @@ static void keep_rest(struct nxl_lock *lock, uint32_t rest_ms, uint64_t now)
 void operation_release(struct nxl_lock *lock, uint64_t now)
 {
     uint32_t rest_ms = lease_rest_ms(lock, now);
-    hold_end(lock, now);
+    if (guarded(GUARD_RELEASED))
+        hold_end(lock, now);
     begin(lock, NXL_OP_RELEASE, now);
     lease_end(lock, now);
     lock->verb.token = lock_token(lock);

@@ -7,6 +7,7 @@
 #include "core/holding.h"
 
 #include "base/deadline.h"
+#include "base/guard.h"
 
 /* A renewal each third of the lease: two may fail. (The customary rate.) */
 #define PER_LEASE 3
@@ -36,6 +37,8 @@ static uint64_t period_of(const struct holding *h)
 static uint64_t lost_at(const struct holding *h)
 {
     uint64_t lead = lease_of(h) / LEAD_PER_LEASE;
+    if (!guarded(GUARD_LOSS))
+        return NEVER;
     lead = earlier(later(lead, LEAD_LEAST), LEAD_MOST);
     return h->deadline > lead ? h->deadline - lead : 0;
 }
