@@ -6,7 +6,7 @@
 
 #include <sys/wait.h>
 
-/* ------------------------------------------------- a process that is stopped */
+/* ------------------------------------------------ a process that is stopped */
 
 enum { STOPPED_MS = 3000, TRIES = 4 };
 /* Half of the lease is drift: it is over there long after it is over here. */

@@ -251,7 +251,7 @@ static void other_calls_meanwhile(void **state)
     end(lock, client);
 }
 
-/* ------------------------------------------------------ events and their order */
+/* -------------------------------------------------- events and their order */
 
 /* The call that finds it out has the result; the reason comes all the same. */
 static void an_extend_that_finds_it_lost(void **state)
