@@ -17,9 +17,9 @@
 #define RETRY_PER_LEASE 10
 #define RETRY_MOST NS_PER_S
 /* Loss is told before the deadline, so that its owner can still act on it. */
-#define LEAD_PER_LEASE 50
+#define LEAD_PER_LEASE 20
 #define LEAD_LEAST (2 * NS_PER_MS)
-#define LEAD_MOST (250 * NS_PER_MS)
+#define LEAD_MOST (500 * NS_PER_MS)
 /* One answer is waited for as long. */
 #define PATIENCE_PER_LEASE 10
 #define PATIENCE_LEAST (50 * NS_PER_MS)

@@ -9,6 +9,7 @@
 
 #include "renew_rig.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 
 #define STALL_MS UINT64_C(1000000)
@@ -152,6 +153,20 @@ static inline void sleeper_end(void)
 {
     sleeper.stop = true;
     assert_int_equal(pthread_join(sleeper.thread, NULL), 0);
+}
+
+/* How long this thread has been ready to run, and was not let, ns; 0 where
+ * the system does not tell. */
+static inline uint64_t waited_to_run(void)
+{
+    char text[80];
+    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *second = strchr(text, ' ');
+    return second ? strtoull(second, NULL, 10) : 0;
 }
 
 /* Was nobody let run within the time in which it should have been told? */

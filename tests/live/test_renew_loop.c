@@ -167,11 +167,11 @@ static void stall(nxl_client *client)
 static void released_while_a_renewal_is_under_way(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         nxl_client *client = new_client("");
-        nxl_lock *lock = granted(client, 3000);
+        nxl_lock *lock = granted(client, 1500);
         stall(client);
-        loop_for(client, 80 * i);
+        loop_for(client, 60 * i);
         assert_true(nxl_lock_held(lock));
         assert_result(nxl_lock_release_start(lock), NXL_PENDING, lock);
         assert_false(nxl_lock_held(lock));
@@ -188,11 +188,11 @@ static void released_while_a_renewal_is_under_way(void **state)
 static void freed_while_a_renewal_is_under_way(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         nxl_client *client = new_client("");
-        nxl_lock *lock = granted(client, 3000);
+        nxl_lock *lock = granted(client, 1500);
         stall(client);
-        loop_for(client, 80 * i);
+        loop_for(client, 60 * i);
         if (i % 2) {
             nxl_lock_free(lock);
             loop_wait(client, 0);
@@ -337,7 +337,7 @@ static void adopted_with_little_left(void **state)
 {
     (void)state;
     nxl_client *client = new_client(""), *theirs = new_client("");
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         nxl_lock *plain = new_lock(theirs, "k", 800);
         assert_result(nxl_lock_acquire(plain, 0), NXL_OK, plain);
         nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;

@@ -16,8 +16,8 @@ enum { LOSSES = 2000, KEYS = STALL_KEYS };
 
 struct loss {
     unsigned key;
-    uint64_t told;
-    int why;
+    uint64_t decided, told;
+    uint64_t waited; /* for a processor, who decided it and who heard of it */
 };
 
 /* A server, a client, its locks, and two threads: one stops the server and
@@ -36,6 +36,7 @@ static struct lane {
     atomic_bool over;
     struct loss loss[LOSSES];
     atomic_size_t losses;
+    _Atomic uint64_t decided[KEYS], waited[KEYS];
 
     unsigned stops, lost, late, excused, unknown, held, wrong;
     uint64_t renewals;
@@ -56,19 +57,39 @@ static int64_t survivable_ms(const struct lane *l)
            l->ttl_ms / 10;
 }
 
+/* On the thread that renews. */
+static void on_trace(void *arg, const nxl_trace *trace)
+{
+    static _Thread_local uint64_t before;
+    struct lane *l = arg;
+    uint64_t now = waited_to_run();
+    if (trace->kind == NXL_TRACE_LOSS) {
+        unsigned key = *(const unsigned *)trace->user;
+        l->decided[key] = trace->at_ns;
+        l->waited[key] = now - before;
+    }
+    if (trace->kind != NXL_TRACE_LOSS) /* one turn may lose all of them */
+        before = now;
+}
+
 static void *listen_for_losses(void *argument)
 {
     struct lane *l = argument;
     struct pollfd fd = {nxl_client_loss_fd(l->client), POLLIN, 0};
     nxl_event event;
     while (!l->over) {
+        uint64_t before = waited_to_run();
         if (poll(&fd, 1, 50) != 1)
             continue;
         while (nxl_client_next_event(l->client, &event)) {
-            size_t at = l->losses % LOSSES;
-            l->loss[at].told = nxl_now_ns();
-            l->loss[at].key = *(const unsigned *)event.user;
-            l->loss[at].why = nxl_lock_loss(event.lock, NULL, 0);
+            unsigned key = *(const unsigned *)event.user;
+            l->loss[l->losses % LOSSES] = (struct loss){
+                .key = key,
+                .decided = l->decided[key],
+                .told = nxl_now_ns(),
+                .waited = l->waited[key] + waited_to_run() - before,
+            };
+            l->wrong += nxl_lock_loss(event.lock, NULL, 0) == NXL_LOSS_NONE;
             l->held += nxl_lock_held(event.lock);
             l->losses++;
         }
@@ -81,10 +102,13 @@ static const unsigned number_of[KEYS] = {0, 1, 2, 3};
 static bool begin(struct lane *l)
 {
     char url[LOCAL_PATH + 64], name[8];
+    nxl_client_options client_options = NXL_CLIENT_OPTIONS_INIT;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     snprintf(url, sizeof url, "%s?timeout_ms=%lld", l->server.unix_url,
         (long long)l->ttl_ms / 10);
-    if (nxl_client_new(&l->client, url, NULL) != NXL_OK)
+    client_options.tracer = on_trace;
+    client_options.tracer_arg = l;
+    if (nxl_client_new(&l->client, url, &client_options) != NXL_OK)
         return false;
     options.ttl_ms = l->ttl_ms;
     options.renew = 1;
@@ -137,10 +161,14 @@ static void judge(struct lane *l)
         if (left_ns > 0)
             continue;
         uint64_t lead = (uint64_t)l->ttl_ms * STALL_MS / 20;
-        if (overslept(end - lead, loss->told))
-            l->excused++;
-        else
-            l->late++;
+        bool excused = overslept(end - lead, loss->told) ||
+                       (uint64_t)-left_ns < loss->waited;
+        l->excused += excused;
+        l->late += !excused;
+        print_message("# lane %d: decided %.1f ms before the end, told %.1f; "
+                      "waited for a processor for %.1f ms\n",
+            (int)(l - lane), (double)(int64_t)(end - loss->decided) / 1e6,
+            (double)left_ns / 1e6, (double)loss->waited / 1e6);
     }
 }
 

@@ -183,6 +183,12 @@ static void the_numbers_add_up(void **state)
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     comes_true(stats_of(client).cleaned == 1, 5000);
     assert_int_equal(stats_of(client).unknowns, 1);
+    nxl_holder seen;
+    assert_result(nxl_lock_inspect(busy, &seen), NXL_OK, busy);
+    redis_freeze(&server);
+    assert_result(nxl_lock_break(busy, &seen), NXL_UNKNOWN, busy);
+    redis_thaw(&server);
+    assert_int_equal(stats_of(client).unknowns, 1); /* of no lock of ours */
     /* Found out by the release: it was held until somebody removed it. */
     redis_run(&server, "DEL", "k", NULL);
     assert_result(nxl_lock_release(lock), NXL_LOST, lock);

@@ -13,7 +13,7 @@
 #define START (100 * NS_PER_S)
 #define DRIFT (32 * NS_PER_MS)
 #define LEASE (TTL_MS * NS_PER_MS - DRIFT)
-#define LEAD (TTL_MS / 50 * NS_PER_MS)
+#define LEAD (TTL_MS / 20 * NS_PER_MS)
 #define PERIOD (TTL_MS / 3 * NS_PER_MS)
 #define GRID (TTL_MS * NS_PER_MS / 1000)
 
