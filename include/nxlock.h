@@ -25,7 +25,8 @@
  *
  * The library never prints, exits, aborts, raises a signal or changes a
  * signal's disposition, and starts no thread but a short one that looks up a
- * host name (never for an address, a unix socket or "localhost").
+ * host name (never for an address, a unix socket or "localhost"), and one that
+ * renews (options.renew, blocking door).
  */
 #ifndef NXLOCK_H
 #define NXLOCK_H
@@ -136,7 +137,7 @@ typedef void (*nxl_warning)(void *arg, const char *text);
 
 /* One step of what the library decided, for a log: see the member tracer. */
 enum nxl_trace_kind {
-    NXL_TRACE_ATTEMPT = 1, /* an acquire is tried with a token of its own */
+    NXL_TRACE_ATTEMPT = 1, /* an acquire is tried; a wait tries again */
     NXL_TRACE_END = 2,     /* an operation is over; result tells */
     NXL_TRACE_RENEWAL = 3, /* options.renew: tried; result tells */
     NXL_TRACE_LOSS = 4     /* options.renew: lost; result is an enum nxl_loss */
@@ -337,7 +338,7 @@ void nxl_answer_free(nxl_answer *answer);
 
 /* What a client has done so far. */
 typedef struct nxl_stats {
-    uint64_t attempts;  /* to acquire, each with a token of its own */
+    uint64_t attempts;  /* to acquire; a wait makes several */
     uint64_t grants;    /* acquires that ended with NXL_OK */
     uint64_t busy;      /* ... with NXL_BUSY */
     uint64_t unknowns;  /* acquires, extends, releases: NXL_UNKNOWN */

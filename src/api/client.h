@@ -44,7 +44,7 @@ struct operation {
     struct list node; /* loop door: events. blocking door: followers */
     int result;       /* once it is not running */
     uint64_t started_at;
-    unsigned attempts; /* ACQUIRE: tokens drawn */
+    unsigned attempts; /* ACQUIRE: rounds that were told of */
     /* ACQUIRE with a fencing number: what each server gave for the present
      * token; and the second part, once it runs. */
     uint64_t drawn[MAX_SERVERS];
@@ -153,7 +153,8 @@ struct nxl_lock {
 
     uint32_t min_hold_ms;
     uint64_t max_hold_ns; /* NEVER: as long as it is wanted */
-    uint64_t granted_at;
+    uint64_t granted_at;   /* 0: it has been counted */
+    uint64_t stands_until; /* by min_hold_ms, also when it is held no more */
     struct hold *hold;    /* it is kept alive; NULL: it is not */
     struct hold *serves;  /* this is the agent of one that is; NULL */
 

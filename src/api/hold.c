@@ -13,6 +13,7 @@
 #include "api/engine.h"
 #include "api/keeper.h"
 #include "api/lease.h"
+#include "api/machine.h"
 #include "api/message.h"
 #include "api/operation.h"
 #include "api/trace.h"
@@ -37,9 +38,26 @@ bool hold_make(struct nxl_lock *lock, struct nxl_lock *agent)
     return true;
 }
 
+/* The descriptor tells of what waits, and of nothing else. */
+static void settle_descriptor(struct nxl_client *client)
+{
+    uint64_t times;
+    if (client->loss_fd >= 0 && list_empty(&client->losses))
+        (void)!read(client->loss_fd, &times, sizeof times);
+}
+
+/* Nobody needs to be told any more. */
+static void untell(struct hold *hold)
+{
+    if (list_empty(&hold->lost))
+        return;
+    list_remove(&hold->lost);
+    settle_descriptor(hold->owner->client);
+}
+
 static void forget_loss(struct hold *hold)
 {
-    list_remove(&hold->lost);
+    untell(hold);
     hold->loss = NXL_LOSS_NONE;
     text_clear(&hold->why);
 }
@@ -64,7 +82,7 @@ struct nxl_lock *hold_free(struct nxl_lock *lock)
     if (!hold)
         return NULL;
     struct nxl_lock *agent = hold->agent;
-    list_remove(&hold->lost);
+    untell(hold);
     timers_unreserve(&lock->client->holds);
     lock->hold = NULL;
     free(hold);
@@ -109,7 +127,7 @@ void hold_prolonged(struct nxl_lock *lock, uint64_t now)
     struct hold *hold = lock->hold;
     if (!hold || hold->state != HOLD_ON)
         return;
-    holding_prolonged(&hold->machine, deadline_of(hold), now);
+    holding_moved(&hold->machine, deadline_of(hold), now);
     sleep_on(hold, holding_wake(&hold->machine));
 }
 
@@ -118,7 +136,7 @@ void hold_end(struct nxl_lock *lock, uint64_t now)
     if (!lock->hold)
         return;
     switch_off(lock->hold, now);
-    list_remove(&lock->hold->lost); /* who ends it knows */
+    untell(lock->hold); /* who ends it knows */
 }
 
 /* The agent speaks for the token that its owner has now. */
@@ -179,7 +197,14 @@ static void look(struct hold *hold, uint64_t now)
 {
     lease_forget(hold->owner, now);
     hold->state = HOLD_LOOKING;
+    operation_discard(&hold->agent->operation, now); /* a renewal */
     sleep_on(hold, now); /* not out of the middle of an operation's end */
+}
+
+void hold_refuted(struct nxl_lock *lock, uint64_t now)
+{
+    if (lock->hold && lock->hold->state == HOLD_ON)
+        look(lock->hold, now);
 }
 
 static void seen(struct hold *hold, int result, uint64_t now)
@@ -267,7 +292,11 @@ void hold_answered(struct hold *hold, uint64_t now)
     }
     if (hold->state != HOLD_ON)
         return;
-    if (op->result == NXL_LOST && now < deadline_of(hold)) {
+    /* (The lease that it was to prolong may be over, and its owner may have
+     * prolonged it meanwhile: that is no word of the server's.) */
+    bool refuted =
+        op->result == NXL_LOST && machine_verdict(op) == VERDICT_NO;
+    if (refuted && now < deadline_of(hold)) {
         look(hold, now);
         return;
     }
@@ -288,9 +317,7 @@ void hold_answered(struct hold *hold, uint64_t now)
 struct nxl_lock *hold_take_loss(struct nxl_client *client)
 {
     struct list *node = list_pop(&client->losses);
-    uint64_t times;
-    if (list_empty(&client->losses) && client->loss_fd >= 0)
-        (void)!read(client->loss_fd, &times, sizeof times);
+    settle_descriptor(client);
     return node ? list_entry(node, struct hold, lost)->owner : NULL;
 }
 

@@ -26,10 +26,12 @@ bool hold_make(struct nxl_lock *lock, struct nxl_lock *agent);
 /* Forgets it all; gives back the agent, whose memory is the caller's; NULL. */
 struct nxl_lock *hold_free(struct nxl_lock *lock);
 
-/* The lock is held from now on; its lease was prolonged by a call; its token
- * is not to be renewed any more. Nothing when it is not kept alive. */
+/* The lock is held from now on; its lease was prolonged by a call; a call was
+ * told that the token does not stand any more; the token is not to be renewed
+ * any more. Nothing when it is not kept alive. */
 void hold_begin(struct nxl_lock *lock, uint64_t now);
 void hold_prolonged(struct nxl_lock *lock, uint64_t now);
+void hold_refuted(struct nxl_lock *lock, uint64_t now);
 void hold_end(struct nxl_lock *lock, uint64_t now);
 
 /* Its timer is due; an operation of its agent is over. */

@@ -31,11 +31,19 @@ void lease_end(struct nxl_lock *lock, uint64_t now)
     lock->holding = false;
 }
 
+/* Nothing is held, and nothing renewed. */
+static void part(struct nxl_lock *lock, uint64_t now)
+{
+    hold_end(lock, now);
+    lease_end(lock, now);
+}
+
 /* Held from now on. */
 static void granted(struct nxl_lock *lock, uint64_t deadline, uint64_t now)
 {
     lease_set(lock, deadline);
     lock->granted_at = now;
+    lock->stands_until = deadline_after_ms(now, lock->min_hold_ms);
     hold_begin(lock, now);
 }
 
@@ -46,9 +54,11 @@ static void settle_extend(struct operation *op, uint64_t now)
     /* A lease that lapsed here is lost, whatever the server still says: a
      * process that was stopped must not revive itself. */
     if (op->result == NXL_LOST || (now >= old && guarded(GUARD_LAPSED))) {
+        bool refuted = op->result == NXL_LOST;
         op->result = NXL_LOST;
+        if (refuted)
+            hold_refuted(lock, now);
         lease_forget(lock, now);
-        hold_end(lock, now);
     } else if (op->result == NXL_OK) {
         lease_set(lock, later(old, op->machine.round.deadline));
         hold_prolonged(lock, now);
@@ -89,8 +99,7 @@ void lease_settle(struct operation *op, uint64_t now)
 
 uint32_t lease_rest_ms(const struct nxl_lock *lock, uint64_t now)
 {
-    uint64_t left = deadline_left(
-        deadline_after_ms(lock->granted_at, lock->min_hold_ms), now);
+    uint64_t left = deadline_left(lock->stands_until, now);
     return (uint32_t)((left + NS_PER_MS - 1) / NS_PER_MS);
 }
 
@@ -111,11 +120,10 @@ void operation_drop_stale(struct operation *op, uint64_t now)
     struct nxl_lock *lock = lock_of(op);
     op->result = NXL_LOST;
     message_result(lock, FAULT_NONE);
-    hold_end(lock, now);
     if (op->kind == NXL_OP_EXTEND)
-        lease_forget(lock, now);
+        lease_forget(lock, now); /* its hold finds that out by itself */
     else if (op->kind == NXL_OP_ADOPT)
-        lease_end(lock, now); /* the token's owner may be alive */
+        part(lock, now); /* the token's owner may be alive */
     else
         lock_let_go(lock, now);
 }
@@ -123,8 +131,7 @@ void operation_drop_stale(struct operation *op, uint64_t now)
 void lock_let_go(struct nxl_lock *lock, uint64_t now)
 {
     struct slice token = lock_token(lock);
-    hold_end(lock, now);
-    lease_end(lock, now);
+    part(lock, now);
     for (unsigned i = 0; i < lock->client->server_count; i++) {
         struct request *r = &lock->requests[i];
         if (!(lock->reached & (1U << i)))
@@ -145,6 +152,5 @@ void lock_part(struct nxl_lock *lock, uint64_t now)
         lock_let_go(lock, now);
         return;
     }
-    hold_end(lock, now);
-    lease_end(lock, now);
+    part(lock, now);
 }

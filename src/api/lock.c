@@ -50,7 +50,7 @@ static bool still_held(struct nxl_lock *lock, uint64_t now)
         return true;
     }
     if (lock->holding)
-        lock_let_go(lock, now);
+        lock_part(lock, now);
     return false;
 }
 

@@ -140,28 +140,33 @@ static bool next_operation(struct nxl_client *client, nxl_event *event)
     return true;
 }
 
+static bool next_loss(struct nxl_client *client, nxl_event *event)
+{
+    struct nxl_lock *lock = hold_take_loss(client);
+    if (!lock)
+        return false;
+    *event = (nxl_event){
+        .lock = lock,
+        .user = lock->user,
+        .operation = NXL_OP_HOLD,
+        .result = NXL_LOST,
+    };
+    return true;
+}
+
 bool nxl_client_next_event(nxl_client *client, nxl_event *event)
 {
     if (!client || !event || client_forked(client))
         return false;
     client_lock(client);
-    struct nxl_lock *lost = hold_take_loss(client);
-    if (lost)
-        *event = (nxl_event){
-            .lock = lost,
-            .user = lost->user,
-            .operation = NXL_OP_HOLD,
-            .result = NXL_LOST,
-        };
-    bool looping = client->door == DOOR_LOOP && !client->closed;
+    bool loops = !client->closed && client->door == DOOR_LOOP;
+    /* A grant comes before the loss of it; and one that is lost by then was
+     * none, and its loss is not told. */
+    bool any = (loops && next_operation(client, event)) ||
+               next_loss(client, event);
     client_unlock(client);
-    if (lost || !looping)
-        return lost;
-    if (enter(client) != NXL_OK)
-        return false;
-    bool any = next_operation(client, event);
-    client_unlock(client);
-    client_warn(client);
+    if (loops)
+        client_warn(client);
     return any;
 }
 

@@ -45,7 +45,7 @@ static void complete(struct operation *op, int result, uint64_t now)
 
 /* ------------------------------------------------------------------ asking */
 
-static bool fresh_token(struct nxl_lock *lock, uint64_t now)
+static bool fresh_token(struct nxl_lock *lock)
 {
     unsigned char random[16];
     if (!entropy_take(lock->client->entropy, random, sizeof random))
@@ -58,7 +58,6 @@ static bool fresh_token(struct nxl_lock *lock, uint64_t now)
     lock->verb.token = lock_token(lock);
     lock->reached = 0; /* what the last one may have left is owed by now */
     memset(lock->operation.drawn, 0, sizeof lock->operation.drawn);
-    trace_attempt(lock, now);
     return true;
 }
 
@@ -140,12 +139,15 @@ static void run(struct operation *op, uint64_t now)
         struct request *r = &lock->requests[ask.server];
         switch (ask.kind) {
         case ASK_TOKEN:
-            if (!fresh_token(lock, now)) {
+            if (!fresh_token(lock)) {
                 failed = NXL_E_SYSTEM;
                 machine_cancel(op);
             }
             break;
         case ASK_SEND:
+            if (is_acquire(op) && !op->fencing &&
+                op->attempts < op->machine.acquire.rounds)
+                trace_attempt(lock, now);
             send_verb(op, ask.server, now);
             break;
         case ASK_UNDO:
@@ -345,7 +347,8 @@ static void keep_rest(struct nxl_lock *lock, uint32_t rest_ms, uint64_t now)
 void operation_release(struct nxl_lock *lock, uint64_t now)
 {
     uint32_t rest_ms = lease_rest_ms(lock, now);
-    hold_end(lock, now);
+    if (guarded(GUARD_RELEASED))
+        hold_end(lock, now);
     begin(lock, NXL_OP_RELEASE, now);
     lease_end(lock, now);
     lock->verb.token = lock_token(lock);

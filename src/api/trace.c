@@ -51,7 +51,8 @@ void trace_end(struct operation *op, uint64_t now)
     if (op->kind == NXL_OP_ACQUIRE)
         count_acquire(stats, op, now);
     stats->releases += op->kind == NXL_OP_RELEASE && op->result == NXL_OK;
-    stats->unknowns += op->result == NXL_UNKNOWN;
+    stats->unknowns +=
+        op->result == NXL_UNKNOWN && op->kind <= NXL_OP_RELEASE;
     told(lock, NXL_TRACE_END, (int)op->kind, op->result, lock->message.data,
         now);
 }

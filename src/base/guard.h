@@ -14,7 +14,8 @@ enum guard {
     GUARD_SEND_TIME,   /* a lease counts from before its request was sent */
     GUARD_HAND_OVER,   /* a fresh reading before a grant is handed over */
     GUARD_LAPSED,      /* a lease that lapsed here is not prolonged */
-    GUARD_LOSS,        /* a loss comes from the deadline, not from a renewal */
+    GUARD_LOSS,        /* what cannot be prolonged is lost by its deadline */
+    GUARD_RELEASED,    /* what is released is not renewed any more */
     GUARD_FRESH_TOKEN, /* a token that may have been applied is not reused */
     GUARD_HANDSHAKE,   /* nothing before AUTH and SELECT have succeeded */
     GUARD_LATE_UNDO,   /* an abandoned acquire is followed by its undoing */

@@ -136,11 +136,11 @@ static void watch_guard(struct run *run)
     child_take_over(&run->child);
 }
 
-static void renew(struct run *run)
+static void follow_lease(struct run *run)
 {
-    lease_turn(&run->lease, run->lost);
+    lease_turn(&run->lease);
     if (run->lease.lost && !run->lost)
-        lose(run, "it ran out or was removed at the server");
+        lose(run, run->lease.why);
     if (run->lease.deadline != run->told && !run->lost) {
         run->told = run->lease.deadline;
         child_order(&run->child, ORDER_DEADLINE, 0, run->told);
@@ -151,9 +151,7 @@ static uint64_t next_wake(const struct run *run)
 {
     if (run->child.taken_over)
         return nxl_now_ns() + ROUND;
-    uint64_t wake = take_over_at(run);
-    uint64_t renewal = run->lost ? NEVER : lease_wake(&run->lease);
-    return renewal < wake ? renewal : wake;
+    return take_over_at(run);
 }
 
 static void pass_signals_on(struct run *run)
@@ -185,7 +183,7 @@ static void supervise(struct run *run)
             run->session.also = -1;
         if (halted != 0)
             resume = child_follow_stop(&run->child, halted);
-        renew(run);
+        follow_lease(run);
         watch_guard(run);
         /* It may have been stopped for longer than the lease. */
         if (resume && !run->lost)

@@ -96,6 +96,20 @@ static void warned(void *arg, const char *text)
         say("%s", text);
 }
 
+/* Within the library: so it only takes notes. */
+static void traced(void *arg, const nxl_trace *trace)
+{
+    struct renewal *renewal = &((struct session *)arg)->renewal;
+
+    if (trace->kind != NXL_TRACE_RENEWAL)
+        return;
+    renewal->tries++;
+    renewal->result = trace->result;
+    renewal->left_ms = trace->left_ms;
+    snprintf(renewal->why, sizeof(renewal->why), "%s",
+        trace->text[0] != '\0' ? trace->text : nxl_strerror(trace->result));
+}
+
 static int make_client(nxl_client **client, const struct url_list *list,
     struct session *session, char *why, size_t size)
 {
@@ -105,6 +119,10 @@ static int make_client(nxl_client **client, const struct url_list *list,
     options.errbuf_size = size;
     options.warning = session != NULL ? warned : NULL;
     options.warning_arg = session;
+    if (session != NULL && session->args->command == CMD_RUN) {
+        options.tracer = traced;
+        options.tracer_arg = session;
+    }
     if (session != NULL) {
         options.timeout_ms = session->args->timeout_ms;
         options.max_ttl_ms = session->args->max_ttl_ms;
@@ -163,6 +181,7 @@ static int make_lock(struct session *session)
     options.label = session->label;
     options.fence = session->fenced;
     options.min_hold_ms = session->args->run.at_least_ms;
+    options.renew = command == CMD_RUN;
     return nxl_lock_new(
         &session->lock, session->client, session->args->name, &options);
 }
@@ -374,13 +393,15 @@ int session_finish(struct session *session, int started)
 
     if (started != NXL_PENDING)
         return started;
-    while (!nxl_client_next_event(session->client, &event)) {
-        int rc = session_turn(session, NEVER);
+    for (;;) {
+        bool any = nxl_client_next_event(session->client, &event);
+        if (any && event.operation != NXL_OP_HOLD)
+            return event.result;
+        int rc = any ? NXL_OK : session_turn(session, NEVER);
         if (rc != NXL_OK)
             return rc;
         session_cancel_on_signal(session);
     }
-    return event.result;
 }
 
 void session_cancel_on_signal(struct session *session)

@@ -16,6 +16,14 @@
 /* No time to wake at. */
 #define NEVER UINT64_MAX
 
+/* The last renewal of the session's lock. */
+struct renewal {
+    unsigned tries; /* that are over */
+    int result;
+    int64_t left_ms; /* of the lease, then */
+    char why[256];
+};
+
 struct session {
     const struct args *args;
     nxl_client *client;
@@ -26,6 +34,7 @@ struct session {
     int signals;            /* descriptor; -1: none */
     int timer;              /* descriptor; -1: poll's own time-out only */
     int also;               /* descriptor to wake for, too; -1: none */
+    struct renewal renewal; /* of run, whose lock is kept alive */
     int caught;             /* the first signal that ended a wait, or 0 */
     const char *label;      /* of the lock */
     bool fenced;            /* the lock draws numbers */

@@ -11,13 +11,15 @@
 
 /* A renewal each third of the lease: two may fail. (The customary rate.) */
 #define PER_LEASE 3
+/* Renewals that are due within a thousandth of the lease go in one write. */
+#define GRID_PER_LEASE 1000
 /* After a failure: a tenth of the lease, a second at most. */
 #define RETRY_PER_LEASE 10
 #define RETRY_MOST NS_PER_S
 /* Loss is told before the deadline, so that its owner can still act on it. */
-#define LEAD_PER_LEASE 50
+#define LEAD_PER_LEASE 20
 #define LEAD_LEAST (2 * NS_PER_MS)
-#define LEAD_MOST (250 * NS_PER_MS)
+#define LEAD_MOST (500 * NS_PER_MS)
 /* One answer is waited for as long. */
 #define PATIENCE_PER_LEASE 10
 #define PATIENCE_LEAST (50 * NS_PER_MS)
@@ -35,6 +37,8 @@ static uint64_t period_of(const struct holding *h)
 static uint64_t lost_at(const struct holding *h)
 {
     uint64_t lead = lease_of(h) / LEAD_PER_LEASE;
+    if (!guarded(GUARD_LOSS))
+        return NEVER;
     lead = earlier(later(lead, LEAD_LEAST), LEAD_MOST);
     return h->deadline > lead ? h->deadline - lead : 0;
 }
@@ -46,12 +50,17 @@ static uint64_t spread(struct holding *h, uint64_t whole, unsigned share)
     return least + backoff_random(&h->jitter, whole - least + 1);
 }
 
+static uint64_t on_grid(const struct holding *h, uint64_t at)
+{
+    return at - at % (lease_of(h) / GRID_PER_LEASE);
+}
+
 static void plan(struct holding *h, uint64_t delay, uint64_t now)
 {
     /* As good as all of the time that may be: no more of these. */
     bool enough = deadline_after(h->deadline, period_of(h) / 4) >=
                   h->terms.ends;
-    h->renew_at = enough ? NEVER : deadline_after(now, delay);
+    h->renew_at = enough ? NEVER : on_grid(h, deadline_after(now, delay));
 }
 
 void holding_begin(
@@ -59,8 +68,10 @@ void holding_begin(
 {
     *h = (struct holding){.terms = *terms, .deadline = terms->deadline};
     backoff_init(&h->jitter, 1, 1, terms->seed);
-    /* Locks that were granted together are not renewed together. */
-    plan(h, spread(h, period_of(h), 20), now);
+    /* Locks that were granted together are not renewed together; one that was
+     * granted late, or taken over, may have little left. */
+    uint64_t left = deadline_left(terms->deadline, now);
+    plan(h, spread(h, earlier(period_of(h), left / 2), 20), now);
 }
 
 enum holding_due holding_due(const struct holding *h, uint64_t now)
@@ -72,8 +83,6 @@ enum holding_due holding_due(const struct holding *h, uint64_t now)
 
 uint64_t holding_wake(const struct holding *h)
 {
-    if (!guarded(GUARD_LOSS))
-        return earlier(h->renew_at, deadline_after(h->deadline, lease_of(h)));
     return earlier(lost_at(h), h->renew_at);
 }
 
@@ -106,11 +115,20 @@ void holding_prolonged(struct holding *h, uint64_t deadline, uint64_t now)
     plan(h, spread(h, period_of(h), 90), from);
 }
 
+void holding_moved(struct holding *h, uint64_t deadline, uint64_t now)
+{
+    h->deadline = later(h->deadline, deadline);
+    if (h->asked_at)
+        return; /* its answer plans the next one */
+    h->failing_since = 0;
+    plan(h, spread(h, period_of(h), 90), now);
+}
+
 void holding_failed(struct holding *h, uint64_t now)
 {
     uint64_t delay = earlier(lease_of(h) / RETRY_PER_LEASE, RETRY_MOST);
     if (!h->failing_since)
         h->failing_since = h->asked_at ? h->asked_at : now;
     h->asked_at = 0;
-    h->renew_at = deadline_after(now, spread(h, delay, 50));
+    h->renew_at = on_grid(h, deadline_after(now, spread(h, delay, 50)));
 }

@@ -47,10 +47,12 @@ uint32_t holding_ttl_ms(const struct holding *h, uint64_t now);
 uint64_t holding_patience(
     const struct holding *h, uint64_t timeout_ns, uint64_t now);
 
-/* A renewal was begun; it succeeded, and the lease stands until deadline (also
- * when somebody else prolonged it); it failed, and nothing is known. */
+/* A renewal was begun; it succeeded, and the lease stands until deadline;
+ * somebody else prolonged it, while one may be under way; it failed, and
+ * nothing is known. */
 void holding_asked(struct holding *h, uint64_t now);
 void holding_prolonged(struct holding *h, uint64_t deadline, uint64_t now);
+void holding_moved(struct holding *h, uint64_t deadline, uint64_t now);
 void holding_failed(struct holding *h, uint64_t now);
 
 #endif

@@ -25,7 +25,7 @@ static void check_due(const struct hold *k, uint64_t now, uint64_t timeout_ns)
 {
     const struct holding *h = &k->h;
     enum holding_due due = holding_due(h, now);
-    uint64_t most = 250 * NS_PER_MS;
+    uint64_t most = 500 * NS_PER_MS;
     CHECK(now < h->deadline || due == HOLDING_LOST);
     CHECK(due != HOLDING_LOST || now >= h->deadline ||
           h->deadline - now <= most);
@@ -54,7 +54,10 @@ bool play_holding(struct steps *s)
     terms.ends = later(step_time(s), s->now);
     terms.seed = step_byte(s);
     holding_begin(&k.h, &terms, s->now);
-    k.not_before = deadline_after(s->now, k.lease / 3 / 100 * 20);
+    /* Renewals may come together, by up to a thousandth earlier. */
+    uint64_t left = deadline_left(terms.deadline, s->now);
+    k.not_before = deadline_after(s->now, earlier(k.lease / 3, left / 2) / 5);
+    k.not_before = deadline_left(k.not_before, k.lease / 1000 + 100);
     while (s->left > 0) {
         uint64_t before = k.h.deadline, timeout_ns = step_span(s);
         check_due(&k, s->now, timeout_ns);
@@ -73,9 +76,14 @@ bool play_holding(struct steps *s)
         case 3:
             step_pass(s, step_span(s) % k.lease);
             break;
-        case 4:
+        case 4: /* by a renewal, or by its owner */
+            if (!k.asked || step_byte(s) & 1) {
+                holding_moved(&k.h, step_time(s) % (NEVER / 4 * 3), s->now);
+                k.not_before = k.asked ? k.not_before : 0;
+                break;
+            }
             holding_prolonged(&k.h, step_time(s) % (NEVER / 4 * 3), s->now);
-            renewed = renewed || k.asked;
+            renewed = true;
             k.asked = false;
             k.not_before = 0; /* counted from when it was asked */
             break;
@@ -86,6 +94,7 @@ bool play_holding(struct steps *s)
             k.asked = false;
             k.not_before = deadline_after(
                 s->now, earlier(k.lease / 10, NS_PER_S) / 100 * 50);
+            k.not_before = deadline_left(k.not_before, k.lease / 1000);
             break;
         }
         CHECK(k.h.deadline >= before);

@@ -213,7 +213,7 @@ void checker_renewed(struct world *w, const struct worker *k)
 void checker_lost(struct world *w, const struct worker *k, uint64_t deadline)
 {
     if (w->now > deadline && w->now != k->process->paused_until)
-        broken(w, I9, "c%u.%u learns too late of the loss of t%llu",
+        broken(w, I9, "c%u.%u does not learn in time of the loss of t%llu",
             k->process->index, k->index, (unsigned long long)k->token);
 }
 

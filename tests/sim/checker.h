@@ -100,8 +100,8 @@ void checker_ended(struct world *w, const struct worker *k);
 /* A quorum has granted; what was cut elsewhere is left to itself. */
 void checker_won(struct world *w, const struct worker *k);
 void checker_granted(struct world *w, struct worker *k);
-/* Its lease was prolonged by a renewal; it is lost, whose lease had been good
- * until then. */
+/* Its lease was prolonged by a renewal; it looks whether it is lost, whose
+ * lease was good until then. */
 void checker_renewed(struct world *w, const struct worker *k);
 void checker_lost(struct world *w, const struct worker *k, uint64_t deadline);
 /* A debt is paid: nothing of the token can stand there. */

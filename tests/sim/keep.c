@@ -148,6 +148,8 @@ static void keep_rings(struct world *w, struct alarm *alarm)
         round_tick(&keep->round, w->now);
         run(w, k);
     }
+    if (keep->on)
+        checker_lost(w, k, keep->holding.deadline);
     if (keep->on) {
         enum holding_due due = holding_due(&keep->holding, w->now);
         if (due == HOLDING_LOST)

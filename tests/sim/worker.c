@@ -115,7 +115,7 @@ static void settle_lease(struct world *w, struct worker *k)
         } else if (k->result == RESULT_OK) {
             k->deadline = later(k->deadline, k->machine.round.deadline);
             if (k->keep.on)
-                holding_prolonged(&k->keep.holding, k->deadline, w->now);
+                holding_moved(&k->keep.holding, k->deadline, w->now);
         }
     } else if (k->result == RESULT_OK && k->operation == ACQUIRING) {
         k->deadline = k->machine.acquire.deadline;

@@ -13,8 +13,9 @@
 #define START (100 * NS_PER_S)
 #define DRIFT (32 * NS_PER_MS)
 #define LEASE (TTL_MS * NS_PER_MS - DRIFT)
-#define LEAD (TTL_MS / 50 * NS_PER_MS)
+#define LEAD (TTL_MS / 20 * NS_PER_MS)
 #define PERIOD (TTL_MS / 3 * NS_PER_MS)
+#define GRID (TTL_MS * NS_PER_MS / 1000)
 
 static struct holding h;
 
@@ -34,11 +35,46 @@ static void the_first_ones_are_spread(void **state)
     for (uint64_t seed = 0; seed < 1000; seed++) {
         begin(NEVER, seed);
         uint64_t wake = holding_wake(&h) - START;
-        assert_true(wake >= PERIOD / 5 && wake <= PERIOD);
-        parts[(wake - PERIOD / 5) * 8 / (PERIOD - PERIOD / 5 + 1)]++;
+        assert_true(wake > PERIOD / 5 - GRID && wake <= PERIOD);
+        parts[wake < PERIOD / 5
+                  ? 0
+                  : (wake - PERIOD / 5) * 8 / (PERIOD - PERIOD / 5 + 1)]++;
     }
     for (int i = 0; i < 8; i++)
         assert_in_range(parts[i], 90, 160);
+}
+
+/* Spread, but not one by one: what is due soon after another goes with it. */
+static void many_go_together(void **state)
+{
+    (void)state;
+    enum { LOCKS = 20000 };
+    static unsigned at[PERIOD / GRID + 2];
+    unsigned most = 0;
+    for (uint64_t seed = 0; seed < LOCKS; seed++) {
+        begin(NEVER, seed);
+        assert_int_equal(holding_wake(&h) % GRID, 0);
+        at[(holding_wake(&h) - START) / GRID]++;
+    }
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
+        most = at[i] > most ? at[i] : most;
+    assert_in_range(most, LOCKS / (PERIOD / GRID), LOCKS / 100);
+}
+
+/* Of a grant that came late, or of a lock that was taken over. */
+static void little_is_left_at_first(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct holding_terms terms = {.ttl_ms = TTL_MS,
+            .deadline = START + 400 * NS_PER_MS,
+            .ends = NEVER,
+            .seed = seed};
+        holding_begin(&h, &terms, START);
+        uint64_t at = holding_wake(&h);
+        assert_true(at >= START && at <= START + 200 * NS_PER_MS);
+        assert_int_equal(holding_due(&h, at), HOLDING_RENEW);
+    }
 }
 
 static void each_third_of_the_lease(void **state)
@@ -55,7 +91,7 @@ static void each_third_of_the_lease(void **state)
         /* The answer comes late: that does not move the next one. */
         holding_prolonged(&h, at + LEASE, at + 200 * NS_PER_MS);
         uint64_t pause = holding_wake(&h) - at;
-        assert_true(pause >= PERIOD * 9 / 10 && pause <= PERIOD);
+        assert_true(pause > PERIOD * 9 / 10 - GRID && pause <= PERIOD);
     }
 }
 
@@ -108,10 +144,30 @@ static void an_outage_is_forgotten(void **state)
     holding_asked(&h, at);
     holding_prolonged(&h, at + LEASE, at + 5);
     assert_int_equal(h.failing_since, 0);
-    assert_true(holding_wake(&h) - at >= PERIOD * 9 / 10);
+    assert_true(holding_wake(&h) - at > PERIOD * 9 / 10 - GRID);
     /* A deadline never comes nearer. */
     holding_prolonged(&h, at, at + 6);
     assert_int_equal(h.deadline, at + LEASE);
+}
+
+/* The owner prolongs it, too. */
+static void an_extend_beside_it(void **state)
+{
+    (void)state;
+    begin(NEVER, 1);
+    uint64_t at = START + PERIOD / 10;
+    holding_moved(&h, at + LEASE, at);
+    assert_int_equal(h.deadline, at + LEASE);
+    assert_true(holding_wake(&h) - at > PERIOD * 9 / 10 - GRID);
+    /* While one is under way there is no second one. */
+    at = holding_wake(&h);
+    holding_asked(&h, at);
+    holding_moved(&h, at + 1 + LEASE, at + 1);
+    assert_int_equal(holding_wake(&h), at + 1 + LEASE - LEAD);
+    assert_int_equal(holding_due(&h, at + PERIOD + 1), HOLDING_WAIT);
+    holding_prolonged(&h, at + LEASE, at + 2);
+    assert_int_equal(h.deadline, at + 1 + LEASE);
+    assert_true(holding_wake(&h) <= at + PERIOD);
 }
 
 /* max_hold_ms: the last renewal asks for what is left of it. */
@@ -147,10 +203,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_ones_are_spread),
+        cmocka_unit_test(many_go_together),
+        cmocka_unit_test(little_is_left_at_first),
         cmocka_unit_test(each_third_of_the_lease),
         cmocka_unit_test(the_deadline_ends_it),
         cmocka_unit_test(failures_are_tried_again_soon),
         cmocka_unit_test(an_outage_is_forgotten),
+        cmocka_unit_test(an_extend_beside_it),
         cmocka_unit_test(it_ends_with_the_most),
         cmocka_unit_test(one_answer_is_waited_for_a_tenth),
     };

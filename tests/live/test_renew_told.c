@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program hears and says besides results: an interruption ends what
+ * waits and nothing else, also out of a signal handler; the numbers add up;
+ * and the trace tells each decision once, in order.
+ */
+#include "loop_rig.h"
+#include "renew_rig.h"
+
+#include <sys/wait.h>
+
+/* ------------------------------------------------------------- interruption */
+
+static nxl_client *interrupted; /* by the signal */
+
+static void on_signal(int number)
+{
+    (void)number;
+    nxl_client_interrupt(interrupted);
+}
+
+static void handle(nxl_client *client)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    interrupted = client;
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+}
+
+/* A single thread, which is in the call when the signal comes. */
+static void out_of_a_handler(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    stranger_sets("k", "somebody", 0);
+    handle(client);
+    for (int i = 0; i < 5; i++) {
+        pid_t parent = getpid(), child = test_fork();
+        if (child == 0) {
+            test_pause_ms(50 + 10 * i);
+            _exit(kill(parent, SIGUSR1) != 0);
+        }
+        assert_result(
+            nxl_lock_acquire(lock, NXL_FOREVER), NXL_CANCELLED, lock);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+    assert_result(nxl_lock_acquire(lock, 50), NXL_BUSY, lock);
+    assert_value("k", "somebody");
+    end(lock, client);
+}
+
+static void several_threads(void **state)
+{
+    (void)state;
+    enum { COUNT = 8 };
+    struct waiter waiter[COUNT];
+    nxl_lock *lock[COUNT];
+    nxl_client *client = new_client("");
+    nxl_lock *held = kept_lock(client, "held", NULL);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    stranger_sets("k", "somebody", 0);
+    handle(client);
+    for (int i = 0; i < COUNT; i++) {
+        lock[i] = new_lock(client, "k", 5000);
+        waiter_start(&waiter[i], lock[i], NXL_FOREVER);
+    }
+    assert_eventually(stats_of(client).attempts >= 1 + COUNT);
+    assert_int_equal(raise(SIGUSR1), 0);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(waiter_join(&waiter[i]), NXL_CANCELLED);
+    /* Only what waited, and only once. */
+    assert_true(nxl_lock_held(held));
+    assert_result(nxl_lock_acquire(lock[0], 0), NXL_BUSY, lock[0]);
+    redis_run(&server, "DEL", "k", NULL);
+    assert_result(nxl_lock_acquire(lock[0], 0), NXL_OK, lock[0]);
+    test_pause_ms(RENEW_MS);
+    assert_true(nxl_lock_held(held));
+    for (int i = 0; i < COUNT; i++)
+        nxl_lock_free(lock[i]);
+    end(held, client);
+}
+
+static void when_nothing_waits(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    nxl_client_interrupt(NULL);
+    nxl_client_interrupt(client);
+    nxl_client_interrupt(client);
+    assert_result(nxl_lock_inspect(lock, NULL), NXL_FREE, lock);
+    assert_result(nxl_lock_acquire(lock, 1000), NXL_CANCELLED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "nxl_client_interrupt");
+    assert_false(redis_exists(&server, "k"));
+    assert_result(nxl_lock_acquire(lock, 1000), NXL_OK, lock);
+    /* A release and an extend are none. */
+    nxl_client_interrupt(client);
+    assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void in_a_loop(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("");
+    nxl_lock *a = new_lock(client, "k", 5000), *b = new_lock(client, "k", 5000);
+    memset(&loop, 0, sizeof loop);
+    stranger_sets("k", "somebody", 0);
+    handle(client);
+    assert_result(nxl_lock_acquire_start(a, NXL_FOREVER), NXL_PENDING, a);
+    assert_result(nxl_lock_acquire_start(b, NXL_FOREVER), NXL_PENDING, b);
+    loop_for(client, 100);
+    assert_int_equal(raise(SIGUSR1), 0);
+    loop_until(client, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(loop.event[i].result, NXL_CANCELLED);
+    nxl_client_interrupt(client);
+    loop_for(client, 20);
+    assert_result(nxl_lock_acquire_start(a, 0), NXL_CANCELLED, a);
+    assert_result(nxl_lock_acquire_start(a, 0), NXL_PENDING, a);
+    assert_event(client, a, NXL_OP_ACQUIRE, NXL_BUSY);
+    nxl_lock_free(b);
+    end(a, client);
+}
+
+/* A child that runs its parent's handler stops nobody there. */
+static void in_a_child(void **state)
+{
+    (void)state;
+    struct waiter waiter;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    stranger_sets("k", "somebody", 0);
+    handle(client);
+    waiter_start(&waiter, lock, 600);
+    assert_eventually(stats_of(client).attempts >= 2);
+    pid_t child = test_fork();
+    if (child == 0) {
+        nxl_stats stats;
+        nxl_client_interrupt(client);
+        _exit(nxl_client_stats(client, &stats, sizeof stats) != NXL_E_FORKED);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(waiter_join(&waiter), NXL_BUSY);
+    end(lock, client);
+}
+
+/* --------------------------------------------------------------- statistics */
+
+static void the_numbers_add_up(void **state)
+{
+    (void)state;
+    nxl_client *client = new_client("timeout_ms=200");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    nxl_lock *busy = new_lock(client, "b", 5000);
+    stranger_sets("b", "somebody", 0);
+    for (int i = 0; i < 3; i++) {
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        test_pause_ms(20);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    }
+    assert_result(nxl_lock_acquire(busy, 0), NXL_BUSY, busy);
+    assert_result(nxl_lock_acquire(busy, 100), NXL_BUSY, busy);
+    nxl_stats s = stats_of(client);
+    assert_int_equal(s.grants, 3);
+    assert_int_equal(s.busy, 2);
+    assert_int_equal(s.waits, 1);
+    assert_true(s.attempts >= 6);
+    assert_int_equal(s.releases, 3);
+    assert_int_equal(s.unknowns, 0);
+    assert_int_equal(s.connections, 1);
+    assert_between(s.hold_ns, 60000000, 60000000 + INT64_C(1000000000));
+    assert_true(s.wait_ns >= 90000000);
+    assert_int_equal(s.renewals + s.renewal_failures + s.losses, 0);
+    assert_int_equal(s.least_slack_ms, 0);
+
+    redis_freeze(&server);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+    redis_thaw(&server);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    comes_true(stats_of(client).cleaned == 1, 5000);
+    assert_int_equal(stats_of(client).unknowns, 1);
+    nxl_holder seen;
+    assert_result(nxl_lock_inspect(busy, &seen), NXL_OK, busy);
+    redis_freeze(&server);
+    assert_result(nxl_lock_break(busy, &seen), NXL_UNKNOWN, busy);
+    redis_thaw(&server);
+    assert_int_equal(stats_of(client).unknowns, 1); /* of no lock of ours */
+    /* Found out by the release: it was held until somebody removed it. */
+    redis_run(&server, "DEL", "k", NULL);
+    assert_result(nxl_lock_release(lock), NXL_LOST, lock);
+    assert_int_equal(stats_of(client).releases, 3);
+    nxl_lock_free(busy);
+    end(lock, client);
+}
+
+static void of_any_size(void **state)
+{
+    (void)state;
+    struct {
+        nxl_stats stats;
+        uint64_t more[4];
+    } s;
+    uint64_t attempts[2] = {7, 7};
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    memset(&s, 255, sizeof s);
+    assert_int_equal(nxl_client_stats(client, &s.stats, sizeof s), NXL_OK);
+    assert_int_equal(s.stats.attempts, 1);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(s.more[i], 0);
+    assert_int_equal(
+        nxl_client_stats(client, (nxl_stats *)attempts, sizeof attempts[0]),
+        NXL_OK);
+    assert_int_equal(attempts[0], 1);
+    assert_int_equal(attempts[1], 7);
+    assert_int_equal(
+        nxl_client_stats(client, &s.stats, 0), NXL_E_INVALID);
+    assert_int_equal(nxl_client_stats(client, NULL, 8), NXL_E_INVALID);
+    assert_int_equal(nxl_client_stats(NULL, &s.stats, 8), NXL_E_INVALID);
+    end(lock, client);
+}
+
+/* -------------------------------------------------------------------- trace */
+
+enum { TRACES = 200 };
+static struct told {
+    nxl_trace trace[TRACES];
+    char text[TRACES][100];
+    size_t count;
+} told;
+
+static void on_trace(void *arg, const nxl_trace *trace)
+{
+    struct told *t = arg;
+    if (t->count == TRACES)
+        return;
+    t->trace[t->count] = *trace;
+    snprintf(t->text[t->count], sizeof t->text[0], "%s", trace->text);
+    t->count++;
+}
+
+static void assert_traced(
+    size_t at, nxl_lock *lock, int kind, int operation, int result)
+{
+    const nxl_trace *t = &told.trace[at];
+    assert_true(at < told.count);
+    assert_int_equal(t->kind, kind);
+    assert_int_equal(t->operation, operation);
+    assert_int_equal(t->result, result);
+    assert_ptr_equal(t->lock, lock);
+    assert_ptr_equal(t->user, &told);
+    assert_true(t->at_ns <= nxl_now_ns());
+    assert_true(at == 0 || t->at_ns >= told.trace[at - 1].at_ns);
+}
+
+static void each_decision_is_told_in_order(void **state)
+{
+    (void)state;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_lock_options more = NXL_LOCK_OPTIONS_INIT;
+    nxl_client *client;
+    memset(&told, 0, sizeof told);
+    options.tracer = on_trace;
+    options.tracer_arg = &told;
+    more.user = &told;
+    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
+    nxl_lock *lock = kept_lock(client, "k", &more);
+    assert_int_equal(told.count, 0);
+    stranger_sets("k", "somebody", 0);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_int_equal(told.count, 2);
+    assert_traced(0, lock, NXL_TRACE_ATTEMPT, 0, NXL_PENDING);
+    assert_traced(1, lock, NXL_TRACE_END, NXL_OP_ACQUIRE, NXL_BUSY);
+    redis_run(&server, "DEL", "k", NULL);
+
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    comes_true(stats_of(client).renewals >= 2, 5000);
+    redis_run(&server, "DEL", "k", NULL);
+    assert_ptr_equal(await_loss(client, 5000), lock);
+    assert_result(nxl_lock_release(lock), NXL_LOST, lock);
+    assert_traced(2, lock, NXL_TRACE_ATTEMPT, 0, NXL_PENDING);
+    assert_traced(3, lock, NXL_TRACE_END, NXL_OP_ACQUIRE, NXL_OK);
+    assert_between(told.trace[3].left_ms, 1, RENEW_MS);
+    size_t at = 4;
+    for (; at < told.count && told.trace[at].kind == NXL_TRACE_RENEWAL; at++) {
+        assert_traced(at, lock, NXL_TRACE_RENEWAL, 0, NXL_OK);
+        assert_between(told.trace[at].left_ms, 1, RENEW_MS);
+    }
+    assert_int_equal(at - 4, stats_of(client).renewals);
+    assert_traced(at, lock, NXL_TRACE_LOSS, 0, NXL_LOSS_REMOVED);
+    assert_int_equal(told.trace[at].left_ms, 0);
+    assert_contains(told.text[at], "removed");
+    assert_traced(at + 1, lock, NXL_TRACE_END, NXL_OP_RELEASE, NXL_LOST);
+    assert_int_equal(told.count, at + 2);
+    end(lock, client);
+}
+
+static void what_fails_is_told(void **state)
+{
+    (void)state;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_lock_options more = NXL_LOCK_OPTIONS_INIT;
+    nxl_client *client;
+    memset(&told, 0, sizeof told);
+    options.tracer = on_trace;
+    options.tracer_arg = &told;
+    more.user = &told;
+    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
+    nxl_lock *lock = kept_lock(client, "k", &more);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    redis_freeze(&server);
+    assert_ptr_equal(await_loss(client, 5000), lock);
+    redis_thaw(&server);
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    size_t failed = 0, at = 2;
+    for (; told.trace[at].kind == NXL_TRACE_RENEWAL; at++) {
+        failed += told.trace[at].result != NXL_OK;
+        if (told.trace[at].result != NXL_OK)
+            assert_string_not_equal(told.text[at], "");
+    }
+    assert_true(failed >= 2);
+    assert_traced(at, lock, NXL_TRACE_LOSS, 0, NXL_LOSS_UNREACHABLE);
+    assert_contains(told.text[at], "could not be prolonged");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(out_of_a_handler),
+        live_test(several_threads),
+        live_test(when_nothing_waits),
+        live_test(in_a_loop),
+        live_test(in_a_child),
+        live_test(the_numbers_add_up),
+        live_test(of_any_size),
+        live_test(each_decision_is_told_in_order),
+        live_test(what_fails_is_told),
+    };
+    return live_run("what is told");
+}
