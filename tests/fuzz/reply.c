@@ -302,6 +302,10 @@ static bool exchange(
     if (!run(f, letter, ladder, &m, &x, &w))
         return false;
     if (letter == 'Q') { /* what that did is not forgotten */
+        if (x.stuck) { /* but its connection was ended */
+            ladder_begin(ladder);
+            w = (struct watcher){.orders = 0};
+        }
         ladder->stamped_at[VERB_RELEASE] = 5;
         m.verb = verb_of('g');
         exchange_go_on(&x, &m.verb, NULL);
