@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = ("src/base/guard.h", "tests/sim/guards.h")
 PROGRAMS = ("guards/test_guards_*", "sim/test_sim_harm")
-SECONDS = 240  # of one program; all of them take about 15
+SECONDS = 240  # of one program; most of them sleep
 
 SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
 PLAYED = re.compile(
@@ -131,7 +131,7 @@ def main():
             [], ["--write"], ["--check"]):
         sys.exit(__doc__)
     guards, rows, wrong = switches(), [], []
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for name, code, text in pool.map(
                 run, programs(pathlib.Path(sys.argv[1]))):
             if code == 0 and "[  SKIPPED ]" in text:
