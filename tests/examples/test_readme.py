@@ -21,7 +21,7 @@ class Readme(blocks.Document):
     """A document whose reader stands in docs/examples."""
 
     def __init__(self, stage):
-        super().__init__(blocks.Tap(), stage.place, ROOT, README)
+        super().__init__(stage.place, ROOT, README)
         shutil.copytree(EXAMPLES, self.home, dirs_exist_ok=True)
         self.env.update(stage.env, HOME=str(self.home))
 
