@@ -132,7 +132,7 @@ static void hold(void)
         N(deadline), N(nxl_lock_fence(me.lock)));
     struct reading reading =
         resource_read(me.resource, nxl_lock_fence(me.lock));
-    bool is_long = below(5) == 0;
+    bool is_long = below(8) == 0;
     int ms = !is_long ? below(8) : me.ttl_ms * (me.renew ? 8 : 4) / 5;
     bool held = work(ms / 2, &deadline);
     if (held && is_long && !me.renew && below(2) == 0)

@@ -3,7 +3,7 @@
 long as cell.goes_on(), and leaves all well; and a row that says what is
 expected in which column. "ok": no two ever rely on the lock. "two": by design
 two may, so the function forces it, at a hold that it has picked, until it has
-been seen."""
+been seen and has done harm."""
 
 import dataclasses
 import struct
@@ -31,6 +31,7 @@ class Fault:
     clock: str = ""  # whose is stepped: "server", "client"
     write_ms: int = 3
     prepare: object = None
+    harms: bool = True  # "two": an update is lost by it, without the check
     checks: tuple = ()
 
 
@@ -201,16 +202,22 @@ def no_scripts(cell):
         cell.pause(0.1, 0.5)
 
 
+def saving_fails(server):
+    """Asked for again while a copy for the replica is being saved."""
+    try:
+        server.ask("BGSAVE")
+    except stage.Refused:
+        pass
+    return server.info("persistence", "rdb_last_bgsave_status") == "err"
+
+
 def bad_disk(cell):
     """A folder stands where the server wants to save."""
     name = "stop-writes-on-bgsave-error"
     for server in cell.stage.struck:
         (server.dir / "folder").mkdir()
         server.config(name, "no")
-        server.ask("BGSAVE")
-        stage.await_true(
-            lambda s=server: s.info("persistence", "rdb_last_bgsave_status")
-            == "err", "saving fails")
+        stage.await_true(lambda s=server: saving_fails(s), "saving fails")
     while cell.goes_on():
         cell.each(lambda s: s.config(name, "yes"))
         cell.strike()
@@ -312,6 +319,20 @@ def stop_holder(cell):
         cell.pause(0.2, 0.4)
 
 
+def stop_anybody(cell):
+    """Wherever they are, between a request and its reply too."""
+    while cell.goes_on():
+        some = cell.dice.sample(cell.contenders, 3)
+        for contender in some:
+            contender.stop()
+            cell.pause(0, 0.02)
+        cell.strike()
+        cell.pause(0.05, 0.9)
+        for contender in some:
+            contender.go_on()
+        cell.pause(0.05, 0.3)
+
+
 def step_client(cell):
     while cell.goes_on():
         hours = cell.dice.choice([1, -1, 0])
@@ -343,31 +364,41 @@ def classic(cell):
 # -------------------------------------------------------------- special looks
 
 def no_errors(cell, seen):
-    strange = {r: n for r, n in seen["acquires"].items()
-               if r not in ("ok", "busy", "cancelled", "lost", "unreachable")}
-    if cell.column in ("one", "replica"):
-        strange.update({r: n for r, n in seen["acquires"].items()
-                        if r == "unreachable"})
+    strange = set(seen["acquires"]) - {
+        "ok", "busy", "cancelled", "lost", "unknown", "unreachable"}
     if strange:
         said = [m for c in cell.contenders for m in c.record.messages]
-        cell.complain(f"errors were seen: {strange}; {said[:2]}")
+        cell.complain(f"{strange} were seen; {said[-1:]}")
 
 
 def stale_writes(cell, seen):
     if not seen["refused"] or not seen["lost_plain"]:
         cell.complain("a late write did no harm even without the check")
-
-
-def refusals(cell, seen):
-    if cell.column != "redlock2" and not any(
-            seen["acquires"].get(r) for r in
-            ("refused", "denied", "unsupported", "unreachable", "unknown")):
-        cell.complain("nobody was refused")
+    losses(cell, seen)
 
 
 def losses(cell, seen):
     if not seen["releases"].get("lost"):
         cell.complain("nobody was told of the loss")
+
+
+def refusals(cell, seen):
+    results = ("refused", "denied", "unsupported", "unreachable")
+    if cell.column != "redlock2" and not any(
+            seen["acquires"].get(r) for r in results):
+        cell.complain("nobody was refused")
+
+
+def releases_work(cell, seen):
+    if seen["releases"].get("refused"):
+        cell.complain("a release was refused")
+
+
+def unknowns(cell, seen):
+    if cell.column != "redlock2" and not (
+            seen["acquires"].get("unknown") or
+            seen["releases"].get("unknown")):
+        cell.complain("no outcome was unknown")
 
 
 GUARD_ON = {"one": ["guard_restarts=1"], "replica": ["guard_restarts=1"]}
@@ -389,7 +420,7 @@ FAULTS = [
     Fault("black-hole", "nothing passes and nothing is closed",
           black_hole, OK, proxied=True),
     Fault("lost-replies", "replies dropped after the server has executed",
-          lost_replies, OK, proxied=True),
+          lost_replies, OK, proxied=True, checks=(unknowns,)),
     Fault("stop-short", "server SIGSTOP shorter than the ttl",
           freeze(0.05, 0.35), OK),
     Fault("stop-long", "server SIGSTOP longer than the ttl",
@@ -408,7 +439,7 @@ FAULTS = [
     Fault("evict", "maxmemory and volatile-ttl: the lock is evicted",
           at_a_hold(evict), MAJORITY, server=EVICTS),
     Fault("oom", "maxmemory and noeviction", no_memory, OK,
-          checks=(refusals,)),
+          checks=(refusals, releases_work)),
     Fault("readonly", "server made a replica and a primary again",
           demote, OK, checks=(refusals,)),
     Fault("acl", "the user loses EVAL", no_scripts, OK, checks=(refusals,)),
@@ -423,14 +454,20 @@ FAULTS = [
           failover_complete, {"replica": "ok"}),
     Fault("failover-lagging", "failover to a replica that lags behind",
           failover_lagging, {"replica": "two"}),
+    Fault("failover-guarded", "the same, guard_restarts=1, and no process "
+          "that has only just begun", failover_lagging, {"replica": "ok"},
+          url=GUARD_ON),
     Fault("split-brain", "the old primary goes on beside the new one",
           split_brain, {"replica": "two"}, prepare=prepare_split),
     Fault("client-kill", "client SIGKILL while it holds", kill_holder, OK,
           write_ms=60),
     Fault("client-stop", "client SIGSTOP longer than the ttl, before it writes",
           stop_holder, OK, write_ms=60, checks=(stale_writes,)),
+    Fault("client-stop-any", "client SIGSTOP at any time, up to over the ttl",
+          stop_anybody, OK),
     Fault("client-clock", "client clock steps of 1 h", step_client, OK,
           clock="client"),
     Fault("classic", "a GETSET program on the key, without interop",
-          classic, {"one": "two", "replica": "two"}, checks=(losses,)),
+          classic, {"one": "two", "replica": "two"}, checks=(losses,),
+          harms=False),  # that program writes nothing
 ]

@@ -28,8 +28,7 @@ class Record:
         self.who, self.path = who, path
         self.file, self.rest = None, b""
         self.holds, self.late, self.last_ns = [], [], 0
-        self.acquires = collections.Counter()
-        self.releases = collections.Counter()
+        self.acquires, self.releases = [], []  # (result, when)
         self.messages = collections.Counter()
 
     def read(self):
@@ -48,7 +47,7 @@ class Record:
     def on_B(self, attempt, now, deadline, fence):
         # A deadline of 0 was over before it could be read.
         self.holds.append(Hold(self.who, attempt, now, deadline, fence))
-        self.acquires["ok"] += 1
+        self.acquires.append(("ok", now))
 
     def on_X(self, deadline):
         self.holds[-1].end = deadline
@@ -62,11 +61,11 @@ class Record:
     def on_E(self, now):
         self.holds[-1].ends(now)
 
-    def on_A(self, result, _now):
-        self.acquires[RESULTS.get(result, str(result))] += 1
+    def on_A(self, result, now):
+        self.acquires.append((RESULTS.get(result, str(result)), now))
 
-    def on_R(self, result, _now):
-        self.releases[RESULTS.get(result, str(result))] += 1
+    def on_R(self, result, now):
+        self.releases.append((RESULTS.get(result, str(result)), now))
 
     def on_H(self, began, now):
         self.late.append((began, now))
@@ -79,6 +78,7 @@ class Record:
     def close(self):
         if self.file:
             self.file.close()
+        self.file = None
 
 
 def overlaps(holds, now):
@@ -95,15 +95,17 @@ def overlaps(holds, now):
     return found
 
 
-def disorder(holds):
+def disorder(holds, exclusive):
     """Fencing numbers that are not above one whose holder had been told of
-    it before they were asked for, or that came twice."""
-    found, asked = 0, sorted(holds, key=lambda h: h.attempt)
+    it before they were asked for, or that came twice. Where no two held it at
+    a time, they were granted in the order in which they were told."""
+    found, greatest, at = 0, 0, 0
     told = sorted(holds, key=lambda h: h.begin)
-    greatest, at = 0, 0
-    for hold in asked:
+    for hold in sorted(holds, key=lambda h: h.attempt):
         while at < len(told) and told[at].begin < hold.attempt:
             greatest = max(greatest, told[at].fence)
             at += 1
         found += hold.fence <= greatest
+    if exclusive:
+        found += sum(a.fence >= b.fence for a, b in zip(told, told[1:]))
     return found + len(holds) - len({h.fence for h in holds})
