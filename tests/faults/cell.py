@@ -126,11 +126,15 @@ class Cell:
         if text not in self.complaints:
             self.complaints.append(text)
 
-    def aim(self, left_ms=200, age_ms=60, since=0):
+    def aim_if_possible(self):
+        """The fault is worth most while somebody holds it for long."""
+        self.aim(left_ms=300, age_ms=40, within_s=0.7)
+
+    def aim(self, left_ms=200, age_ms=60, since=0, within_s=AGAIN_S):
         """Waits for a hold that is old enough to be a long one, and has so
         much time left; None: there was none for long. To do harm it has to
         be one that does not renew itself and so be warned."""
-        end = time.monotonic() + AGAIN_S
+        end = time.monotonic() + within_s
         while time.monotonic() < end:
             now = stage.now_ns()
             for hold in self.holds():
@@ -141,7 +145,8 @@ class Cell:
                         and hold.end - now > left_ms * 1000000:
                     return hold
             time.sleep(0.003)
-        self.complain("nobody held it for long")
+        if within_s == AGAIN_S:
+            self.complain("nobody held it for long")
         return None
 
     def aim_at_write(self):
@@ -285,7 +290,8 @@ class Cell:
             "expected": self.expected, "strikes": self.strikes,
             "grants": len(holds), "overlaps": len(both), "writes": writes,
             "refused": refused, "lost": lost, "lost_plain": lost_plain,
-            "disorder": record.disorder(holds, not both), "left": len(self.left),
+            "disorder": record.disorder(holds, not both),
+            "left": len(self.left),
             "hung": sum(c.hung() for c in self.contenders),
             "gap_ms": round(self.longest_gap_s() * 1000),
             "longest_ms": round(max(

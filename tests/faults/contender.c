@@ -124,7 +124,17 @@ static void extend(void)
 }
 
 /* Most are short. The long ones of a lock that renews itself outlive its
- * first lease; the others are prolonged on the way, or not. */
+ * first lease; the others are prolonged on the way, or not, and some stay
+ * until their time is over. */
+static int work_ms(void)
+{
+    if (below(8) > 0)
+        return below(8);
+    if (me.renew)
+        return me.ttl_ms * 8 / 5;
+    return below(3) > 0 ? me.ttl_ms * 4 / 5 : me.ttl_ms * 3;
+}
+
 static void hold(void)
 {
     uint64_t deadline = nxl_lock_deadline(me.lock);
@@ -132,10 +142,9 @@ static void hold(void)
         N(deadline), N(nxl_lock_fence(me.lock)));
     struct reading reading =
         resource_read(me.resource, nxl_lock_fence(me.lock));
-    bool is_long = below(8) == 0;
-    int ms = !is_long ? below(8) : me.ttl_ms * (me.renew ? 8 : 4) / 5;
+    int ms = work_ms();
     bool held = work(ms / 2, &deadline);
-    if (held && is_long && !me.renew && below(2) == 0)
+    if (held && ms >= me.ttl_ms / 2 && !me.renew && below(2) == 0)
         extend();
     if (held && work(ms / 2, &deadline)) {
         /* From here on it does not ask: the write is on its way. */

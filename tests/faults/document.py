@@ -80,9 +80,11 @@ overlapped, and for how long at most; late writes that the check refused;
 updates lost without the check, and with it; acquires and releases without an
 answer (`NXL_UNKNOWN`); the longest time without a grant.
 
-| fault | topology | faults | grants | two at a time | longest, ms | refused | lost without | lost with | unknown | gap, ms |
-|-------|----------|-------:|-------:|--------------:|------------:|--------:|-------------:|----------:|--------:|--------:|
 """
+
+NUMBERS = ("fault", "topology", "faults", "grants", "two at a time",
+           "longest, ms", "refused", "lost without", "lost with", "unknown",
+           "gap, ms")
 
 
 def entry(seen):
@@ -130,6 +132,8 @@ def page(results, args):
         contenders=cell.CONTENDERS, options=options(args),
         left=cell.MAX_TTL_MS + 1000)
     text += matrix(results) + NOTES
+    text += "| " + " | ".join(NUMBERS) + " |\n"
+    text += "|---|---" + "|---:" * (len(NUMBERS) - 2) + "|\n"
     text += "".join(numbers(r) for r in results if "grants" in r)
     grants = sum(r.get("grants", 0) for r in results)
     writes = sum(r.get("writes", 0) for r in results)

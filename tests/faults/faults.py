@@ -78,6 +78,7 @@ def torn(cell):
 
 def black_hole(cell):
     while cell.goes_on():
+        cell.aim_if_possible()
         for way in ("up", "down"):
             cell.order("hold", way, 1)
         cell.strike()
@@ -108,6 +109,7 @@ def lost_replies(cell):
 def freeze(low, high):
     def strike(cell):
         while cell.goes_on():
+            cell.aim_if_possible()
             cell.each(stage.Server.freeze)
             cell.strike()
             cell.pause(low, high)
@@ -333,6 +335,22 @@ def stop_anybody(cell):
         cell.pause(0.05, 0.3)
 
 
+def stop_asking(cell):
+    """Their requests are executed, and their replies reach them when they are
+    stopped: they are read when what they grant is over."""
+    while cell.goes_on():
+        cell.order("hold", "down", 1)
+        cell.pause(0.01, 0.05)
+        for contender in cell.contenders:
+            contender.stop()
+        cell.order("hold", "down", 0)
+        cell.strike()
+        cell.pause(0.1, 0.8)
+        for contender in cell.contenders:
+            contender.go_on()
+        cell.pause(0.1, 0.4)
+
+
 def step_client(cell):
     while cell.goes_on():
         hours = cell.dice.choice([1, -1, 0])
@@ -465,6 +483,8 @@ FAULTS = [
           stop_holder, OK, write_ms=60, checks=(stale_writes,)),
     Fault("client-stop-any", "client SIGSTOP at any time, up to over the ttl",
           stop_anybody, OK),
+    Fault("client-stop-ask", "all clients SIGSTOP between request and reply",
+          stop_asking, OK, proxied=True),
     Fault("client-clock", "client clock steps of 1 h", step_client, OK,
           clock="client"),
     Fault("classic", "a GETSET program on the key, without interop",

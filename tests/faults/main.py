@@ -27,8 +27,9 @@ def arguments():
     parser.add_argument("--only", metavar="FAULT", action="append",
                         choices=[f.name for f in faults.FAULTS])
     parser.add_argument("--topology", metavar="T", action="append",
-                        choices=list(stage.COLUMNS),
-                        help=", ".join(stage.COLUMNS))
+                        choices=[*stage.COLUMNS, "redlock"],
+                        help="one, replica, redlock, or one column of it: "
+                        "redlock2, redlock3")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4,
                         help="of faults in each cell (default 4)")
@@ -48,7 +49,8 @@ def chosen(args):
                 continue
             if args.only and fault.name not in args.only:
                 continue
-            if args.topology and column not in args.topology:
+            if args.topology and not {
+                    column, column[:7]} & set(args.topology):
                 continue
             yield fault.name, column, args.seed, args.seconds, args.programs
 
