@@ -56,6 +56,7 @@ class Contender:
             [cell.programs / "nxlock-fault-contender",
              cell.url_of(self.who), self.record.path, cell.resource, TTL_MS,
              TIMEOUT_MS, cell.fault.write_ms, self.who % 2,
+             int(cell.fault.proxied),
              cell.dice.getrandbits(60)], env=environment)
 
     def stop(self):
@@ -293,6 +294,7 @@ class Cell:
             "disorder": record.disorder(holds, not both),
             "left": len(self.left),
             "hung": sum(c.hung() for c in self.contenders),
+            "mixed_up": sum(c.record.mixed_up for c in self.contenders),
             "gap_ms": round(self.longest_gap_s() * 1000),
             "longest_ms": round(max(
                 [min(a.end, b.end) - b.begin for a, b in both] or [0]) / 1e6),
@@ -307,6 +309,7 @@ class Cell:
         for member, text in (("lost", "updates lost in spite of the check"),
                              ("disorder", "fencing numbers out of order"),
                              ("left", "keys left behind"),
+                             ("mixed_up", "replies to another question"),
                              ("hung", "calls beyond their deadline")):
             if seen[member]:
                 self.complain(f"{seen[member]} {text}")

@@ -11,6 +11,7 @@
  *     A RESULT NOW     an acquire that did not get it
  *     R RESULT NOW     what the release or an extend said
  *     H BEGAN NOW      a call that returned long after its deadline
+ *     Y NOW            a thread was given the answer to another question
  *     M TEXT           why an acquire had no answer or failed
  *
  * SIGTERM ends it in order.
@@ -27,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "asker.h"
 #include "resource.h"
 
 /* A machine with much to do returns late; a call that hangs never does. */
@@ -54,7 +56,7 @@ static void on_term(int number)
 static void on_trace(void *arg, const nxl_trace *trace)
 {
     (void)arg;
-    if (trace->kind == NXL_TRACE_ATTEMPT)
+    if (trace->kind == NXL_TRACE_ATTEMPT && trace->lock == me.lock)
         me.attempt = trace->at_ns;
 }
 
@@ -91,6 +93,11 @@ static void note_late(uint64_t began, int64_t limit_ms)
     uint64_t now = nxl_now_ns();
     if (now > began + (uint64_t)(limit_ms + LATE_MS) * 1000000)
         note("H %llu %llu\n", N(began), N(now));
+}
+
+static void note_mix_up(void)
+{
+    note("Y %llu\n", N(nxl_now_ns()));
 }
 
 /* Works while the lock is held; false: it is not any more. */
@@ -190,13 +197,14 @@ static bool open_all(const char *url, const char *record, const char *resource)
     lock.ttl_ms = me.ttl_ms;
     lock.renew = me.renew;
     lock.fence = 1;
+    lock.label = COMMON_NAME;
     lock.retry_min_ms = 5;
     lock.retry_max_ms = 25;
     me.record =
         open(record, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     me.resource = resource_open(resource);
     if (me.record >= 0 && nxl_client_new(&me.client, url, &options) == NXL_OK &&
-        nxl_lock_new(&me.lock, me.client, "k", &lock) == NXL_OK)
+        nxl_lock_new(&me.lock, me.client, COMMON_NAME, &lock) == NXL_OK)
         return true;
     fprintf(stderr, "%s %s\n", why, nxl_client_errmsg(me.client));
     return false;
@@ -204,21 +212,24 @@ static bool open_all(const char *url, const char *record, const char *resource)
 
 int main(int argc, char **argv)
 {
-    if (argc != 9) {
+    if (argc != 10) {
         fprintf(stderr, "usage: contender URL RECORD RESOURCE TTL_MS "
-                        "TIMEOUT_MS WRITE_MS RENEW SEED\n");
+                        "TIMEOUT_MS WRITE_MS RENEW ASKERS SEED\n");
         return 2;
     }
     me.ttl_ms = (int)strtol(argv[4], NULL, 10);
     me.timeout_ms = (int)strtol(argv[5], NULL, 10);
     me.write_ms = (int)strtol(argv[6], NULL, 10);
     me.renew = strcmp(argv[7], "1") == 0;
-    me.dice = strtoull(argv[8], NULL, 10);
+    me.dice = strtoull(argv[9], NULL, 10);
     if (!open_all(argv[1], argv[2], argv[3]))
         return 1;
     struct sigaction action = {.sa_handler = on_term};
     sigaction(SIGTERM, &action, NULL);
+    if (strcmp(argv[8], "1") == 0)
+        askers_start(me.client, me.ttl_ms, note_mix_up);
     contend();
+    askers_stop();
     uint64_t began = nxl_now_ns();
     nxl_lock_free(me.lock);
     nxl_client_free(me.client);

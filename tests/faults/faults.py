@@ -302,7 +302,7 @@ def kill_holder(cell):
             contender.kill()
             killed = stage.now_ns()
             cell.strike()
-            cell.await_grant(killed, 5, "a dead holder blocked for long")
+            cell.await_grant(killed, 3, "a dead holder blocked for long")
             contender.begin()
         cell.pause(0.1, 0.4)
 

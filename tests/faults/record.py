@@ -27,7 +27,7 @@ class Record:
     def __init__(self, who, path):
         self.who, self.path = who, path
         self.file, self.rest = None, b""
-        self.holds, self.late, self.last_ns = [], [], 0
+        self.holds, self.late, self.mixed_up = [], [], 0
         self.acquires, self.releases = [], []  # (result, when)
         self.messages = collections.Counter()
 
@@ -69,6 +69,9 @@ class Record:
 
     def on_H(self, began, now):
         self.late.append((began, now))
+
+    def on_Y(self, _now):
+        self.mixed_up += 1
 
     def died(self, now):
         self.read()
