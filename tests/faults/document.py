@@ -42,9 +42,9 @@ In **every** cell it is expected, and was looked at, that with the check no
 update is lost; that fencing numbers grow in the order of the grants; that the
 name is granted again as soon as all is well (while two of five servers suffer,
 all the time); that {left} ms after the last process ended or was killed no key
-is left but the counters of the numbers; that no call outlasts its deadline; and,
-where the network suffers, that none of three threads which share a process's
-connections is given the answer to another one's question.
+is left but the counters of the numbers; and that no call outlasts its deadline.
+Where the network suffers, three threads share a process's connections, and none
+is given the answer to another one's question.
 
 - **one**: no two ever held the lock at a time.
 - **two**: by design two may hold it (docs/guarantees.md). The fault is aimed at
