@@ -200,6 +200,12 @@ class Cell:
             return f"unix://{self.other_place}?max_ttl_ms={MAX_TTL_MS}"
         return self.stage.url
 
+    def all_answered(self):
+        """Each has been told yes or no by servers that vote."""
+        self.holds()
+        return all({"ok", "busy"} & {result for result, _ in c.record.acquires}
+                   for c in self.contenders)
+
     def await_grant(self, since, seconds, complaint):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -237,6 +243,8 @@ class Cell:
         began = stage.now_ns()
         self.contenders += [Contender(self, i) for i in range(CONTENDERS)]
         self.await_grant(began, FIRST_S, "nobody got it at first")
+        stage.await_true(self.all_answered, "all processes met the servers",
+                         FIRST_S)
         self.began = stage.now_ns()
         self.end = time.monotonic() + self.seconds
         self.force_end = time.monotonic() + FORCE_S
