@@ -72,6 +72,11 @@ With two of five servers struck, `flushall`, `evict` and `clock-ahead` come only
 while the token stands at all five. A holder that three servers granted has none
 to spare.
 
+All of it runs on one machine. So the servers' clocks agree but where they are
+stepped: after a loss of data or a failover the fencing numbers lean on that
+(docs/guarantees.md, G7). And no power fails: SIGKILL loses nothing that the
+server had written, whatever `appendfsync` says.
+
 The restarts without data and without a guard are not shown for two of five, for
 the same reason; nor are they expected to be harmless there.
 
