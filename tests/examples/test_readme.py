@@ -53,7 +53,8 @@ def main(build):
         readme = Readme(stage)
         readme.run()
         tap = Tap()
-        tap.number, tap.bad = readme.tap.count, bool(readme.tap.bad)
+        for good, what, why in readme.tap.results:
+            tap.check(good, what, why)
         named(tap)
         programs = re.findall(r"-o (\S+)", " ".join(stage.lines()))
         tap.check(len(programs) == 3, "three programs", programs)
