@@ -21,7 +21,7 @@ class Readme(blocks.Document):
     """A document whose reader stands in docs/examples."""
 
     def __init__(self, stage):
-        super().__init__(blocks.Tap(), stage.place, ROOT, README)
+        super().__init__(stage.place, ROOT, README)
         shutil.copytree(EXAMPLES, self.home, dirs_exist_ok=True)
         self.env.update(stage.env, HOME=str(self.home))
 
@@ -53,7 +53,8 @@ def main(build):
         readme = Readme(stage)
         readme.run()
         tap = Tap()
-        tap.number, tap.bad = readme.tap.count, bool(readme.tap.bad)
+        for good, what, why in readme.tap.results:
+            tap.check(good, what, why)
         named(tap)
         programs = re.findall(r"-o (\S+)", " ".join(stage.lines()))
         tap.check(len(programs) == 3, "three programs", programs)

@@ -217,10 +217,10 @@ static void other_calls_meanwhile(void **state)
     (void)state;
     nxl_holder holder;
     nxl_client *client = new_client("");
-    nxl_lock *lock = granted(client, 300);
+    nxl_lock *lock = granted(client, 1200);
     uint64_t deadline = 0;
     unsigned cancelled = 0;
-    int64_t end_ms = test_now_ms() + 2500;
+    int64_t end_ms = test_now_ms() + 4000;
     for (int i = 0; test_now_ms() < end_ms; i++) {
         int operation = i % 2 ? NXL_OP_EXTEND : NXL_OP_INSPECT;
         assert_result(i % 2 ? nxl_lock_extend_start(lock, 0)
@@ -241,7 +241,7 @@ static void other_calls_meanwhile(void **state)
         assert_true(nxl_lock_deadline(lock) >= deadline);
         deadline = nxl_lock_deadline(lock);
         loop_for(client, i % 7);
-        loop_for(client, i % 11 == 0 ? 100 : 0); /* its renewal's turn */
+        loop_for(client, i % 50 == 0 ? 420 : 0); /* its renewal's turn */
     }
     assert_true(cancelled > 0);
     assert_true(stats_of(client).renewals > 0);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One process that wants the lock again and again, and writes down in RECORD
+ * what it is told, always before it does what ends that: what stands there of
+ * one that was killed is true. A line is a letter and numbers, times in ns of
+ * CLOCK_BOOTTIME:
+ *
+ *     B ATTEMPT NOW DEADLINE FENCE    held; asked for at ATTEMPT
+ *     X DEADLINE       prolonged      W NOW    held, and about to write
+ *     L NOW            not held any more       E NOW    the release begins
+ *     A RESULT NOW     an acquire that did not get it
+ *     R RESULT NOW     what the release or an extend said
+ *     H BEGAN NOW      a call that returned long after its deadline
+ *     Y NOW            a thread was given the answer to another question
+ *     M TEXT           why an acquire had no answer or failed
+ *
+ * SIGTERM ends it in order.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <nxlock.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "asker.h"
+#include "resource.h"
+
+/* A machine with much to do returns late; a call that hangs never does. */
+enum { LATE_MS = 1500, SLICE_MS = 5 };
+
+static struct {
+    int record;
+    int timeout_ms, ttl_ms, write_ms;
+    bool renew;
+    uint64_t dice;
+    nxl_client *client;
+    nxl_lock *lock;
+    struct resource *resource;
+    _Atomic uint64_t attempt;
+} me;
+static volatile sig_atomic_t over;
+
+static void on_term(int number)
+{
+    (void)number;
+    over = 1;
+    nxl_client_interrupt(me.client);
+}
+
+static void on_trace(void *arg, const nxl_trace *trace)
+{
+    (void)arg;
+    if (trace->kind == NXL_TRACE_ATTEMPT && trace->lock == me.lock)
+        me.attempt = trace->at_ns;
+}
+
+__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
+{
+    char line[640];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (write(me.record, line, (size_t)len) != len)
+        _Exit(8);
+}
+
+#define N(ns) ((unsigned long long)(ns))
+
+/* Numbers that a seed repeats (splitmix64). */
+static int below(int sides)
+{
+    uint64_t z = me.dice += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (int)((z ^ z >> 31) % (uint64_t)sides);
+}
+
+static void pause_ms(int ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+    nanosleep(&t, NULL);
+}
+
+static void note_late(uint64_t began, int64_t limit_ms)
+{
+    uint64_t now = nxl_now_ns();
+    if (now > began + (uint64_t)(limit_ms + LATE_MS) * 1000000)
+        note("H %llu %llu\n", N(began), N(now));
+}
+
+static void note_mix_up(void)
+{
+    note("Y %llu\n", N(nxl_now_ns()));
+}
+
+/* Works while the lock is held; false: it is not any more. */
+static bool work(int ms, uint64_t *deadline)
+{
+    uint64_t end = nxl_now_ns() + (uint64_t)ms * 1000000;
+    for (;;) {
+        uint64_t now_until = nxl_lock_deadline(me.lock);
+        bool held = nxl_lock_held(me.lock);
+        if (held && now_until > *deadline) {
+            *deadline = now_until;
+            note("X %llu\n", N(now_until));
+        }
+        if (!held) {
+            note("L %llu\n", N(nxl_now_ns()));
+            return false;
+        }
+        if (over || nxl_now_ns() >= end)
+            return true;
+        pause_ms(SLICE_MS);
+    }
+}
+
+static void extend(void)
+{
+    uint64_t began = nxl_now_ns();
+    int rc = nxl_lock_extend(me.lock, 0);
+    note_late(began, me.timeout_ms);
+    if (rc != NXL_OK)
+        note("R %d %llu\n", rc, N(nxl_now_ns()));
+}
+
+/* Most are short. The long ones of a lock that renews itself outlive its
+ * first lease; the others are prolonged on the way, or not, and some stay
+ * until their time is over. */
+static int work_ms(void)
+{
+    if (below(8) > 0)
+        return below(8);
+    if (me.renew)
+        return me.ttl_ms * 8 / 5;
+    return below(3) > 0 ? me.ttl_ms * 4 / 5 : me.ttl_ms * 3;
+}
+
+static void hold(void)
+{
+    uint64_t deadline = nxl_lock_deadline(me.lock);
+    note("B %llu %llu %llu %llu\n", N(me.attempt), N(nxl_now_ns()),
+        N(deadline), N(nxl_lock_fence(me.lock)));
+    struct reading reading =
+        resource_read(me.resource, nxl_lock_fence(me.lock));
+    int ms = work_ms();
+    bool held = work(ms / 2, &deadline);
+    if (held && ms >= me.ttl_ms / 2 && !me.renew && below(2) == 0)
+        extend();
+    if (held && work(ms / 2, &deadline)) {
+        /* From here on it does not ask: the write is on its way. */
+        note("W %llu\n", N(nxl_now_ns()));
+        pause_ms(me.write_ms);
+        resource_write(me.resource, &reading);
+    }
+    note("E %llu\n", N(nxl_now_ns()));
+    uint64_t began = nxl_now_ns();
+    int rc = nxl_lock_release(me.lock);
+    note_late(began, me.timeout_ms);
+    note("R %d %llu\n", rc, N(nxl_now_ns()));
+}
+
+static void contend(void)
+{
+    while (!over) {
+        int wait_ms = below(1000);
+        uint64_t began = nxl_now_ns();
+        int rc = nxl_lock_acquire(me.lock, wait_ms);
+        note_late(began, wait_ms > me.timeout_ms ? wait_ms : me.timeout_ms);
+        if (rc == NXL_OK) {
+            hold();
+            pause_ms(below(10));
+        } else {
+            note("A %d %llu\n", rc, N(nxl_now_ns()));
+            if (rc < 0 || rc == NXL_UNKNOWN)
+                note("M %.600s\n", nxl_lock_errmsg(me.lock));
+            pause_ms(5 + below(30));
+        }
+    }
+}
+
+static bool open_all(const char *url, const char *record, const char *resource)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_lock_options lock = NXL_LOCK_OPTIONS_INIT;
+    char why[512] = "";
+    options.errbuf = why;
+    options.errbuf_size = sizeof(why);
+    options.timeout_ms = me.timeout_ms;
+    options.tracer = on_trace;
+    lock.ttl_ms = me.ttl_ms;
+    lock.renew = me.renew;
+    lock.fence = 1;
+    lock.label = COMMON_NAME;
+    lock.retry_min_ms = 5;
+    lock.retry_max_ms = 25;
+    me.record =
+        open(record, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    me.resource = resource_open(resource);
+    if (me.record >= 0 && nxl_client_new(&me.client, url, &options) == NXL_OK &&
+        nxl_lock_new(&me.lock, me.client, COMMON_NAME, &lock) == NXL_OK)
+        return true;
+    fprintf(stderr, "%s %s\n", why, nxl_client_errmsg(me.client));
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 10) {
+        fprintf(stderr, "usage: contender URL RECORD RESOURCE TTL_MS "
+                        "TIMEOUT_MS WRITE_MS RENEW ASKERS SEED\n");
+        return 2;
+    }
+    me.ttl_ms = (int)strtol(argv[4], NULL, 10);
+    me.timeout_ms = (int)strtol(argv[5], NULL, 10);
+    me.write_ms = (int)strtol(argv[6], NULL, 10);
+    me.renew = strcmp(argv[7], "1") == 0;
+    me.dice = strtoull(argv[9], NULL, 10);
+    if (!open_all(argv[1], argv[2], argv[3]))
+        return 1;
+    struct sigaction action = {.sa_handler = on_term};
+    sigaction(SIGTERM, &action, NULL);
+    if (strcmp(argv[8], "1") == 0)
+        askers_start(me.client, me.ttl_ms, note_mix_up);
+    contend();
+    askers_stop();
+    uint64_t began = nxl_now_ns();
+    nxl_lock_free(me.lock);
+    nxl_client_free(me.client);
+    note_late(began, 500);
+    resource_close(me.resource);
+    return 0;
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""nxlock-faults: every fault at every topology, expected and seen. Ends with
+1 when a cell is not as expected."""
+
+import argparse
+import multiprocessing
+import os
+import pathlib
+import shutil
+import sys
+import traceback
+
+import cell
+import document
+import faults
+import stage
+
+SHORT = [("lost-replies", "one"), ("failover-lagging", "replica"),
+         ("flushall", "redlock3")]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="nxlock-faults", description=__doc__,
+        epilog="Faults: " + ", ".join(f.name for f in faults.FAULTS))
+    parser.add_argument("--programs", help=argparse.SUPPRESS)
+    parser.add_argument("--only", metavar="FAULT", action="append",
+                        choices=[f.name for f in faults.FAULTS])
+    parser.add_argument("--topology", metavar="T", action="append",
+                        choices=[*stage.COLUMNS, "redlock"],
+                        help="one, replica, redlock, or one column of it: "
+                        "redlock2, redlock3")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=4,
+                        help="of faults in each cell (default 4)")
+    parser.add_argument("--jobs", type=int, default=3,
+                        help="cells at a time (default 3)")
+    parser.add_argument("--short", action="store_true",
+                        help="one cell for each topology, for a quick test")
+    parser.add_argument("--write", metavar="FILE",
+                        help="write the document")
+    return parser.parse_args()
+
+
+def chosen(args):
+    for fault in faults.FAULTS:
+        for column in fault.expected:
+            if args.short and (fault.name, column) not in SHORT:
+                continue
+            if args.only and fault.name not in args.only:
+                continue
+            if args.topology and not {
+                    column, column[:7]} & set(args.topology):
+                continue
+            yield fault.name, column, args.seed, args.seconds, args.programs
+
+
+def play(work):
+    name, column, seed, seconds, programs = work
+    fault = next(f for f in faults.FAULTS if f.name == name)
+    this = cell.Cell(fault, column, seed, seconds, programs)
+    try:
+        return this.run()
+    except Exception:
+        return {"fault": name, "column": column,
+                "expected": fault.expected[column],
+                "complaints": ["broken: " + traceback.format_exc()]}
+
+
+def main():
+    args = arguments()
+    if shutil.which(stage.REDIS) is None:
+        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
+        print(f"{stage.REDIS} is not installed", file=sys.stderr)
+        return 77 if skip else 1
+    work, seen = list(chosen(args)), []
+    # Processes, each with the cells it is given one after the other: what a
+    # cell starts dies with its process.
+    with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
+        for result in pool.imap_unordered(play, work):
+            seen.append(result)
+            print(document.line(result), flush=True)
+    places = [(f.name, c) for f in faults.FAULTS for c in stage.COLUMNS]
+    seen.sort(key=lambda r: places.index((r["fault"], r["column"])))
+    bad = [r for r in seen if r["complaints"]]
+    print(f"\n{len(seen)} cells, {len(bad)} not as expected, seed {args.seed}")
+    if args.write:
+        pathlib.Path(args.write).write_text(document.page(seen, args))
+    return 1 if bad or not seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What the contenders wrote down, read as it comes: when whom relied on the
+lock, [told that it is held, the deadline or the release began or it was told
+of the loss or died]. A hold that has not ended yet ends at its deadline."""
+
+import collections
+
+RESULTS = {0: "ok", 1: "busy", 2: "lost", 3: "unknown", 5: "cancelled",
+           -5: "unreachable", -6: "denied", -7: "refused",
+           -9: "not redis", -10: "unsupported", -11: "server"}
+
+
+class Hold:
+    def __init__(self, who, attempt, begin, deadline, fence):
+        self.who, self.fence = who, fence
+        self.attempt, self.begin, self.end = attempt, begin, deadline
+        self.open, self.writing = True, 0
+
+    def ends(self, now):
+        self.end = min(self.end, now)
+        self.open = False
+
+
+class Record:
+    """Of one contender, whichever process it is by now."""
+
+    def __init__(self, who, path):
+        self.who, self.path = who, path
+        self.file, self.rest = None, b""
+        self.holds, self.late, self.mixed_up = [], [], 0
+        self.acquires, self.releases = [], []  # (result, when)
+        self.messages = collections.Counter()
+
+    def read(self):
+        if self.file is None:
+            if not self.path.exists():
+                return
+            self.file = open(self.path, "rb")
+        *lines, self.rest = (self.rest + self.file.read()).split(b"\n")
+        for line in lines:
+            kind, _, rest = line.decode().partition(" ")
+            if kind == "M":
+                self.messages[rest] += 1
+                continue
+            getattr(self, "on_" + kind)(*map(int, rest.split()))
+
+    def on_B(self, attempt, now, deadline, fence):
+        # A deadline of 0 was over before it could be read.
+        self.holds.append(Hold(self.who, attempt, now, deadline, fence))
+        self.acquires.append(("ok", now))
+
+    def on_X(self, deadline):
+        self.holds[-1].end = deadline
+
+    def on_W(self, now):
+        self.holds[-1].writing = now
+
+    def on_L(self, now):
+        self.holds[-1].ends(now)
+
+    def on_E(self, now):
+        self.holds[-1].ends(now)
+
+    def on_A(self, result, now):
+        self.acquires.append((RESULTS.get(result, str(result)), now))
+
+    def on_R(self, result, now):
+        self.releases.append((RESULTS.get(result, str(result)), now))
+
+    def on_H(self, began, now):
+        self.late.append((began, now))
+
+    def on_Y(self, _now):
+        self.mixed_up += 1
+
+    def died(self, now):
+        self.read()
+        if self.holds and self.holds[-1].open:
+            self.holds[-1].ends(now)
+
+    def close(self):
+        if self.file:
+            self.file.close()
+        self.file = None
+
+
+def overlaps(holds, now):
+    """Every two of which one was told that it holds the lock while another
+    one still relied on it. Of those that have ended by now: who releases
+    writes it down before the next one can begin, but is read in any order."""
+    found, last = [], None
+    done = [h for h in holds if not h.open or h.end < now]
+    for hold in sorted(done, key=lambda h: h.begin):
+        if last and hold.begin < min(last.end, hold.end):
+            found.append((last, hold))
+        if last is None or hold.end > last.end:
+            last = hold
+    return found
+
+
+def disorder(holds, exclusive):
+    """Fencing numbers that are not above one whose holder had been told of
+    it before they were asked for, or that came twice. Where no two held it at
+    a time, they were granted in the order in which they were told."""
+    found, greatest, at = 0, 0, 0
+    told = sorted(holds, key=lambda h: h.begin)
+    for hold in sorted(holds, key=lambda h: h.attempt):
+        while at < len(told) and told[at].begin < hold.attempt:
+            greatest = max(greatest, told[at].fence)
+            at += 1
+        found += hold.fence <= greatest
+    if exclusive:
+        found += sum(a.fence >= b.fence for a, b in zip(told, told[1:]))
+    return found + len(holds) - len({h.fence for h in holds})

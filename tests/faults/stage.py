@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""The servers of one cell and what stands in front of them, all in one
+directory. Every process here dies with the one that started it. A server
+counts as started when it has answered, as stopped or killed when the kernel
+has said so: nothing is assumed after a while."""
+
+import ctypes
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG = 1
+READY_S = 20
+REDIS = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def await_true(condition, what, seconds=READY_S):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"never came true: {what}")
+        time.sleep(0.003)
+
+
+def start(arguments, **more):
+    """A process that does not outlive this one."""
+    return subprocess.Popen(
+        [str(a) for a in arguments],
+        preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
+        **more)
+
+
+class Refused(Exception):
+    """The server's error reply."""
+
+
+def read_reply(stream):
+    line = stream.readline()
+    if not line.endswith(b"\r\n"):
+        raise ConnectionError("the server closed the connection")
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"-":
+        raise Refused(rest.decode())
+    if kind == b":":
+        return int(rest)
+    if kind == b"+":
+        return rest.decode()
+    if int(rest) < 0:
+        return None
+    if kind == b"$":
+        return stream.read(int(rest) + 2)[:-2].decode()
+    return [read_reply(stream) for _ in range(int(rest))]
+
+
+class Server:
+    def __init__(self, directory, name, arguments=(), shim=None):
+        self.dir = pathlib.Path(directory, name)
+        self.dir.mkdir()
+        self.socket = str(self.dir / "s")
+        self.arguments = arguments
+        self.process = None
+        self.environment = dict(os.environ)
+        self.clock = self.dir / "clock"
+        self.set_clock(0)
+        if shim:
+            self.environment.update(
+                LD_PRELOAD=str(shim), NXLOCK_CLOCK_FILE=str(self.clock))
+        self.launch()
+        self.ready()
+
+    def set_clock(self, offset_s):
+        """Its time of day is so far from this machine's from now on."""
+        self.offset_s = offset_s
+        with open(self.clock, "r+b" if self.clock.exists() else "wb") as file:
+            file.write(struct.pack("=q", offset_s))
+
+    def launch(self):
+        with open(self.dir / "log", "ab") as log:
+            self.process = start(
+                [REDIS, "--port", "0", "--unixsocket", self.socket,
+                 "--dir", self.dir, "--save", "", "--appendonly", "no",
+                 "--repl-diskless-sync-delay", "0", *self.arguments],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.environment)
+
+    def ready(self):
+        await_true(self.answers, f"{REDIS} in {self.dir} answers")
+
+    def answers(self):
+        try:
+            return self.ask("PING") == "PONG"
+        except (OSError, Refused):
+            return False
+
+    def ask(self, *words):
+        """One command on a connection of its own."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(READY_S)
+            s.connect(self.socket)
+            parts = [str(w).encode() for w in words]
+            s.sendall(b"*%d\r\n" % len(parts) + b"".join(
+                b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+            with s.makefile("rb") as stream:
+                return read_reply(stream)
+
+    def config(self, name, value):
+        self.ask("CONFIG", "SET", name, value)
+
+    def info(self, section, name):
+        for line in self.ask("INFO", section).splitlines():
+            if line.startswith(name + ":"):
+                return line.split(":", 1)[1]
+        return None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+
+class Proxy:
+    """Between one server and its clients; see proxy.c."""
+
+    def __init__(self, program, server):
+        self.process = start([program, server.socket],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True, bufsize=1)
+        self.url, self.tcp_url = self.process.stdout.readline().split()
+        self.port = int(self.tcp_url.rsplit(":", 1)[1])
+
+    def order(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        if self.process.stdout.readline() != "ok\n":
+            raise RuntimeError(f"the proxy did not {words}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+COLUMNS = {
+    "one": "one server",
+    "replica": "primary + replica",
+    "redlock2": "Redlock, 2 of 5 struck",
+    "redlock3": "Redlock, 3 of 5 struck",
+}
+
+
+class Stage:
+    """The servers of a column; `struck` are those that the fault is for. A
+    primary is met at a place of its own that a failover moves."""
+
+    def __init__(self, directory, column, fault, programs):
+        self.directory = pathlib.Path(directory)
+        self.column = column
+        self.programs = pathlib.Path(programs)
+        self.proxies, self.servers, self.links = [], [], []
+        count = {"one": 1, "replica": 2}.get(column, 5)
+        shim = self.programs / "libnxlock-stepped-clock.so"
+        for i in range(count):
+            self.servers.append(Server(
+                directory, f"s{i}", fault.server,
+                shim if fault.clock == "server" else None))
+        struck = {"redlock2": 2, "redlock3": 3}.get(column, 1)
+        self.struck = self.servers[:struck]
+        self.fronts = [self.proxy(s) for s in self.struck if fault.proxied]
+        urls = [f.tcp_url if fault.tcp else f.url for f in self.fronts]
+        urls += [f"unix://{s.socket}" for s in self.servers[len(urls):]]
+        if column == "replica":
+            self.links = [self.proxy(s) for s in self.servers]
+            self.primary, self.copy = 0, 1
+            self.follow()
+            self.place = self.directory / "primary"
+            if fault.proxied:
+                urls = urls[:1]
+            else:
+                self.move_place()
+                urls = [f"unix://{self.place}"]
+        parameters = "max_ttl_ms=600" + "".join(
+            "&" + p for p in fault.url.get(column, []))
+        self.url = ",".join(f"{u}?{parameters}" for u in urls)
+
+    def proxy(self, server):
+        proxy = Proxy(self.programs / "nxlock-fault-proxy", server)
+        self.proxies.append(proxy)
+        return proxy
+
+    def follow(self):
+        """The replica copies the primary, and has all of it."""
+        copy = self.servers[self.copy]
+        copy.ask("REPLICAOF", "127.0.0.1", self.links[self.primary].port)
+        await_true(lambda: copy.info("replication", "master_link_status")
+                   == "up", "the replica is connected")
+
+    def move_place(self):
+        """Who dials from now on meets the present primary."""
+        new = self.directory / "next"
+        os.symlink(self.servers[self.primary].socket, new)
+        os.replace(new, self.place)
+
+    def offset(self, i):
+        return int(self.servers[i].info("replication", "master_repl_offset"))
+
+    def promote(self):
+        """The replica is the primary from now on; the old one is told, and
+        its clients have to dial again."""
+        old = self.servers[self.primary]
+        self.servers[self.copy].ask("REPLICAOF", "NO", "ONE")
+        self.primary, self.copy = self.copy, self.primary
+        self.move_place()
+        self.struck = [self.servers[self.primary]]
+        old.ask("REPLICAOF", "127.0.0.1", self.links[self.primary].port)
+        old.ask("CLIENT", "UNPAUSE")
+        old.ask("CLIENT", "KILL", "TYPE", "normal")
+
+    def keys(self):
+        """All that stand anywhere, but the counters of the numbers."""
+        found = []
+        for i, server in enumerate(self.servers):
+            if self.column == "replica" and i != self.primary:
+                continue
+            found += [k for k in server.ask("KEYS", "*")
+                      if not k.endswith(":f")]
+        return found
+
+    def close(self):
+        for proxy in self.proxies:
+            proxy.close()
+        for server in self.servers:
+            server.kill()
