@@ -69,7 +69,7 @@ enum nxl_result {
     NXL_UNKNOWN = 3,
     /* Non-blocking door: started, its event will come. */
     NXL_PENDING = 4,
-    /* nxl_lock_cancel() ended the call; not held. */
+    /* nxl_lock_cancel() or nxl_client_interrupt() ended the call; not held. */
     NXL_CANCELLED = 5,
     /* nxl_lock_inspect(): nobody holds the name. nxl_lock_break(): what was
      * seen does not stand any more; nothing was removed. */
@@ -493,8 +493,9 @@ int nxl_lock_extend(nxl_lock *lock, int64_t ttl_ms) NXL_MUST_USE;
  * lock's token. Once this is called nxl_lock_held() is false, whatever the
  * result.
  *
- * Blocks for timeout_ms at most. NXL_OK: it was held until now. NXL_LOST: it
- * had run out or had been removed before. NXL_UNKNOWN: no answer; it is free
+ * Blocks for timeout_ms at most. NXL_OK: it was held until now. NXL_LOST: its
+ * deadline had passed, or it had been lost or removed, before this call,
+ * whatever the servers still say. NXL_UNKNOWN: no answer; it is free
  * now or after its ttl. An error: the server refused; it ends by its ttl.
  * NXL_E_INVALID: this lock holds nothing. */
 int nxl_lock_release(nxl_lock *lock) NXL_MUST_USE;

@@ -108,11 +108,13 @@ static int keep(struct nxl_lock *lock)
     pthread_mutex_lock(&client->mutex);
     bool kept = keeper_start(client);
     if (!kept) {
+        int error = errno;
         uint64_t now = clock_now();
         lock_let_go(lock, now);
         text_clear(&lock->message);
         text_addf(&lock->message, "no thread to renew with: %s; it has been "
-                                  "released", strerror(errno));
+                                  "released", strerror(error));
+        client->message = lock->message;
         engine_push(client, now);
         engine_hurry(client);
     }

@@ -44,6 +44,7 @@ struct operation {
     struct list node; /* loop door: events. blocking door: followers */
     int result;       /* once it is not running */
     uint64_t started_at;
+    bool lapsed;       /* RELEASE: its lease was over when it began */
     unsigned attempts; /* ACQUIRE: rounds that were told of */
     /* ACQUIRE with a fencing number: what each server gave for the present
      * token; and the second part, once it runs. */

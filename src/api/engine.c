@@ -26,7 +26,7 @@ uint64_t engine_deadline(const struct nxl_client *client)
 
 void engine_push(struct nxl_client *client, uint64_t now)
 {
-    for (unsigned i = 0; i < client->server_count; i++)
+    for (unsigned i = 0; !client->closed && i < client->server_count; i++)
         server_push(&client->servers[i], now);
 }
 

@@ -245,7 +245,8 @@ void hold_tick(struct hold *hold, uint64_t now)
     struct operation *op = &hold->agent->operation;
     if (hold->state == HOLD_LOOKING && !op->running && !hold->timer.place) {
         hold->owner->client->renewing++;
-        sleep_on(hold, deadline_after(now, LOOK_LONGEST));
+        sleep_on(hold, earlier(deadline_after(now, LOOK_LONGEST),
+                           holding_lost_at(&hold->machine)));
         operation_round(hold->agent, NXL_OP_INSPECT, now);
         return;
     }

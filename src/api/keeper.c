@@ -127,6 +127,9 @@ bool keeper_start(struct nxl_client *client)
     struct keeper *keeper = &client->keeper;
     if (keeper->running)
         return true;
+    errno = ECANCELED;
+    if (keeper->stop) /* the client is being freed */
+        return false;
     join(keeper);
     if (keeper->fd < 0)
         keeper->fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
@@ -154,10 +157,10 @@ void keeper_stop(struct nxl_client *client)
         engine_wake(client);
     }
     if (keeper->joinable) {
+        keeper->joinable = false; /* nobody else is to join it meanwhile */
         pthread_mutex_unlock(&client->mutex);
         pthread_join(keeper->thread, NULL);
         pthread_mutex_lock(&client->mutex);
-        keeper->joinable = false;
     }
     if (keeper->fd >= 0)
         close(keeper->fd);

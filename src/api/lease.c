@@ -84,6 +84,10 @@ void lease_settle(struct operation *op, uint64_t now)
     struct nxl_lock *lock = lock_of(op);
     if (op->kind == NXL_OP_EXTEND) {
         settle_extend(op, now);
+    } else if (op->kind == NXL_OP_RELEASE) {
+        /* It stood at the server perhaps, but nobody could rely on it here. */
+        if (op->lapsed && guarded(GUARD_LAPSED))
+            op->result = NXL_LOST;
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
         granted(lock, op->machine.acquire.deadline, now);
         atomic_store(&lock->fence, op->fencing ? op->fence.number : 0);

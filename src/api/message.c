@@ -329,7 +329,8 @@ static void message_busy(struct nxl_lock *lock)
 static const char *other_words(const struct operation *op)
 {
     if (op->result == NXL_CANCELLED)
-        return "nxl_lock_cancel() ended it; nothing is held";
+        return "nxl_lock_cancel() or nxl_client_interrupt() ended it; nothing "
+               "is held";
     if (op->kind == NXL_OP_ACQUIRE)
         return "granted, but its time was over, or its key was removed, "
                "before it could be handed over; it is being released";

@@ -350,6 +350,7 @@ void operation_release(struct nxl_lock *lock, uint64_t now)
     if (guarded(GUARD_RELEASED))
         hold_end(lock, now);
     begin(lock, NXL_OP_RELEASE, now);
+    lock->operation.lapsed = now >= atomic_load(&lock->deadline);
     lease_end(lock, now);
     lock->verb.token = lock_token(lock);
     if (rest_ms) {

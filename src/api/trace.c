@@ -32,7 +32,7 @@ void trace_attempt(struct nxl_lock *lock, uint64_t now)
 {
     lock->client->stats.attempts++;
     lock->operation.attempts++;
-    told(lock, NXL_TRACE_ATTEMPT, 0, NXL_PENDING, "", now);
+    told(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, "", now);
 }
 
 static void count_acquire(

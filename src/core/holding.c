@@ -34,7 +34,7 @@ static uint64_t period_of(const struct holding *h)
     return lease_of(h) / PER_LEASE;
 }
 
-static uint64_t lost_at(const struct holding *h)
+uint64_t holding_lost_at(const struct holding *h)
 {
     uint64_t lead = lease_of(h) / LEAD_PER_LEASE;
     if (!guarded(GUARD_LOSS))
@@ -76,14 +76,14 @@ void holding_begin(
 
 enum holding_due holding_due(const struct holding *h, uint64_t now)
 {
-    if (now >= lost_at(h))
+    if (now >= holding_lost_at(h))
         return HOLDING_LOST;
     return now >= h->renew_at ? HOLDING_RENEW : HOLDING_WAIT;
 }
 
 uint64_t holding_wake(const struct holding *h)
 {
-    return earlier(lost_at(h), h->renew_at);
+    return earlier(holding_lost_at(h), h->renew_at);
 }
 
 uint32_t holding_ttl_ms(const struct holding *h, uint64_t now)
@@ -96,7 +96,8 @@ uint64_t holding_patience(
     const struct holding *h, uint64_t timeout_ns, uint64_t now)
 {
     uint64_t share = later(lease_of(h) / PATIENCE_PER_LEASE, PATIENCE_LEAST);
-    return earlier(deadline_after(now, earlier(share, timeout_ns)), lost_at(h));
+    return earlier(deadline_after(now, earlier(share, timeout_ns)),
+        holding_lost_at(h));
 }
 
 void holding_asked(struct holding *h, uint64_t now)

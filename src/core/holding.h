@@ -38,6 +38,8 @@ void holding_begin(
 /* What is to be done at now. RENEW: then holding_asked(). LOST: the lease can
  * not be prolonged in time any more; nothing else is due. */
 enum holding_due holding_due(const struct holding *h, uint64_t now);
+/* When the loss is due, if the lease is not prolonged before. */
+uint64_t holding_lost_at(const struct holding *h);
 /* When to ask again; NEVER after a loss only. */
 uint64_t holding_wake(const struct holding *h);
 

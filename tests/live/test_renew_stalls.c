@@ -162,7 +162,8 @@ static void judge(struct lane *l)
             continue;
         uint64_t lead = (uint64_t)l->ttl_ms * STALL_MS / 20;
         /* The listener's thread, or all of this machine, was late. */
-        bool excused = loss->decided < end || overslept(end - lead, loss->told) ||
+        bool excused = loss->decided < end ||
+                       overslept(end - lead, loss->told) ||
                        (uint64_t)-left_ns < loss->waited;
         l->excused += excused;
         l->late += !excused;
