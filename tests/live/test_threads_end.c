@@ -232,6 +232,59 @@ static void client_is_freed_under_releases(void **state)
     redis_thaw(&server);
 }
 
+/* ------------------------------------- a client that keeps locks alive */
+
+enum { KEEPERS = 6, CLIENTS = 40 };
+
+static struct kept_one {
+    nxl_lock *lock;
+    unsigned seed;
+    pthread_t thread;
+} kept[KEEPERS];
+
+/* Until the client is gone. */
+static void *hold_again_and_again(void *argument)
+{
+    struct kept_one *k = argument;
+    int rc = NXL_OK;
+    while (rc != NXL_E_INVALID) {
+        rc = nxl_lock_acquire(k->lock, (int)(rand_r(&k->seed) % 40));
+        if (rc != NXL_OK)
+            continue;
+        test_pause_ms((int)(rand_r(&k->seed) % 20));
+        if (rand_r(&k->seed) % 2)
+            (void)!nxl_lock_extend(k->lock, 0);
+        rc = nxl_lock_release(k->lock);
+    }
+    nxl_lock_free(k->lock);
+    return NULL;
+}
+
+static void client_is_freed_under_renewals(void **state)
+{
+    (void)state;
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.ttl_ms = 300;
+    options.renew = 1;
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        nxl_client *client = new_client("timeout_ms=300");
+        for (unsigned j = 0; j < KEEPERS; j++) {
+            char name[8];
+            snprintf(name, sizeof(name), "n%u", j % 3);
+            kept[j].seed = i * KEEPERS + j;
+            assert_int_equal(
+                nxl_lock_new(&kept[j].lock, client, name, &options), NXL_OK);
+            assert_int_equal(pthread_create(&kept[j].thread, NULL,
+                                 hold_again_and_again, &kept[j]),
+                0);
+        }
+        test_pause_ms((int)(i * 7 % 30));
+        nxl_client_free(client);
+        for (unsigned j = 0; j < KEEPERS; j++)
+            pthread_join(kept[j].thread, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +294,7 @@ int main(void)
         ending_test(cancelling_an_operation),
         ending_test(freeing_a_client),
         ending_test(client_is_freed_under_releases),
+        ending_test(client_is_freed_under_renewals),
     };
     return live_run("threads_end");
 }
