@@ -424,8 +424,9 @@ typedef struct nxl_lock_options {
      * nxl_lock_extend(), says. */
     int renew;
     /* The name stays taken that long from the grant on, even if the lock is
-     * released before (then its key stays for the rest of it) or its holder
-     * dies: a lease is that long at first. For jobs that are started on
+     * released before (then its key stays for the rest of it), or its handle
+     * is freed or its holder dies (then to the end of the lease, which is that
+     * long at first and may be longer). For jobs that are started on
      * several machines by clocks that differ by less. At most max_ttl_ms;
      * default 0. Where keys hold times (NXL_SCHEME_TIMESTAMP, servers before
      * 2.6) a release leaves them to the end of the lease. */
