@@ -12,14 +12,6 @@
 #include "cli/holder.h"
 #include "cli/report.h"
 
-/* Data of a program rather than a lock? Of a lock by whatever program it is
- * known when it ends. */
-static bool is_data(const nxl_holder *holder)
-{
-    return !holder_has_token(holder) && holder->left_ms < 0 &&
-           holder->value_ends_s == 0;
-}
-
 static bool yes(void)
 {
     char line[16];
@@ -40,10 +32,9 @@ static int permitted(const struct session *session, const nxl_holder *holder)
         say("'%s' holds a value that is longer than any lock's", args->shown);
         return EXIT_UNAVAILABLE;
     }
-    if (is_data(holder)) {
-        say("'%s' is %s, and no lock in a format that is known here: it may "
-            "be data of a program; if it is none, remove it with redis-cli",
-            args->shown, holder_words(words, holder));
+    if (holder_is_data(holder)) {
+        say("'%s' %s: it may be data of a program; if it is of no use, remove "
+            "it with redis-cli", args->shown, holder_data_words(words, holder));
         return EXIT_UNAVAILABLE;
     }
     say("'%s' is %s", args->shown, holder_words(words, holder));

@@ -244,7 +244,7 @@ class Room:
                         f"'{self.nxlock}' acquire k"):
             with self.at(["bash", "-c", f"sleep 0.2; {command}; echo > after"]
                          ) as terminal:
-                self.server.cli("SET", "k", "stranger")
+                self.server.cli("SET", "k", "stranger", "PX", "600000")
                 tap.check(await_(lambda: b"waiting for" in terminal.screen),
                           "a script that waits, and Ctrl-C")
                 terminal.type(CTRL_C)
