@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/every.h"
 #include "cli/holder.h"
 #include "cli/report.h"
 
@@ -44,8 +45,10 @@ static int permitted(const struct session *session, const nxl_holder *holder)
         say("nobody is there to be asked; write --yes if it is to go");
         return EXIT_USAGE;
     }
-    fprintf(stderr, "The holder goes on until it renews or ends; evict it? "
-                    "[y/N] ");
+    fputs(every_is_record(args->name, strlen(args->name))
+              ? "It is a run of --every; allow the next one now? [y/N] "
+              : "The holder goes on until it renews or ends; evict it? [y/N] ",
+        stderr);
     fflush(stderr);
     if (yes())
         return 0;
