@@ -124,7 +124,9 @@ static void failed(const struct session *session, int rc)
 
     say("cannot record a run of '%s': %s", session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(rc));
-    if (rc == NXL_E_DENIED && record.lock != NULL)
+    /* A name that is not shown whole may be a token in the wrong place. */
+    if (rc == NXL_E_DENIED && record.lock != NULL &&
+        strcmp(session->args->shown, session->args->name) == 0)
         say_right(session);
 }
 
