@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/holder.h"
@@ -43,19 +42,21 @@ static int in_other_use(struct session *session, const nxl_lock *asker)
     return EXIT_UNAVAILABLE;
 }
 
-/* Is it what a command around this one holds? It ends only after us, unless
- * we are in its background; so who limits the wait may wait. */
+/* Nobody will release that, so it is neither a skipped run nor worth a wait. */
+static int holds_data(struct session *session, const nxl_holder *holder)
+{
+    char words[HOLDER_WORDS];
+
+    say("cannot acquire '%s': the key %s; " HOLDER_DATA_REMEDY,
+        session->args->shown, holder_data_words(words, holder));
+    return EXIT_UNAVAILABLE;
+}
+
+/* It ends only after us, unless we are in its background; so who limits the
+ * wait may wait. */
 static bool is_around(const struct session *session, const nxl_holder *holder)
 {
-    const char *outer = getenv("NXLOCK_OUTER");
-    bool is = nxl_holder_is(holder, getenv("NXLOCK_TOKEN"));
-    char *copy = outer != NULL ? strdup(outer) : NULL;
-    char *rest = copy;
-
-    for (char *one; !is && (one = strsep(&rest, " ")) != NULL;)
-        is = nxl_holder_is(holder, one);
-    free(copy);
-    return is && session->args->wait_ms == NXL_FOREVER;
+    return session->args->wait_ms == NXL_FOREVER && holder_is_around(holder);
 }
 
 static int held_around(const struct session *session)
@@ -91,6 +92,8 @@ static void looked(struct wait *wait, int result)
         result = nxl_lock_holder(wait->looker, &holder);
     if (result == NXL_E_WRONG_TYPE) {
         wait->code = in_other_use(session, wait->looker);
+    } else if (result == NXL_OK && holder_is_data(&holder)) {
+        wait->code = holds_data(session, &holder);
     } else if (result == NXL_OK && is_around(session, &holder)) {
         wait->code = held_around(session);
     } else if (result == NXL_OK && clears(session, &holder)) {
@@ -161,6 +164,8 @@ static int busy(struct session *session)
         return session_interrupted(session);
     if (rc == NXL_E_WRONG_TYPE)
         return in_other_use(session, session->lock);
+    if (rc == NXL_OK && holder_is_data(&holder))
+        return holds_data(session, &holder);
     if (session_talks(session))
         say("'%s' is %s", session->args->shown,
             rc == NXL_OK ? holder_words(words, &holder)

@@ -40,8 +40,8 @@ static void check_key(
     if (rc != NXL_E_DENIED)
         return;
     finding(&d->findings, is_lock ? LEVEL_FAIL : LEVEL_WARN, "rights",
-        "ACL SETUSER USER +pttl ~NAME ~{NAME}:f, or patterns of a prefix, "
-        "~PREFIX* ~{PREFIX*",
+        "ACL SETUSER USER +pttl ~NAME ~{NAME}:f and for --every "
+        "~{NAME}:every, or patterns of a prefix, ~PREFIX* ~{PREFIX*",
         "%s, '%s', cannot be looked at: %s", what, key, why);
     if (is_lock)
         finding_code(&d->findings, EXIT_DENIED);

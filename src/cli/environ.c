@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* A command around this one may hold what one inside it asks for: the tokens
- * of all around go into NXLOCK_OUTER. */
+ * of all around go into NXLOCK_OUTER, the outermost first. */
 static bool set_outer(void)
 {
     const char *token = getenv("NXLOCK_TOKEN");
@@ -19,7 +19,9 @@ static bool set_outer(void)
 
     if (token == NULL)
         return true;
-    if (asprintf(&all, "%s %s", outer != NULL ? outer : "", token) < 0)
+    bool first = outer == NULL || outer[0] == '\0';
+    if (asprintf(&all, "%s%s%s", first ? "" : outer, first ? "" : " ", token) <
+        0)
         return false;
     bool ok = setenv("NXLOCK_OUTER", all, 1) == 0;
     free(all);

@@ -11,18 +11,33 @@
 
 #include "cli/report.h"
 
+#define SUFFIX ":every"
+
 static struct {
     nxl_client *client;
     nxl_lock *lock;
+    char *name; /* NAME:every or {NAME}:every */
 } record;
 
 /* As the server hashes names: what stands in the first pair of braces. */
-static bool has_tag(const char *name)
+static bool has_tag(const char *name, size_t length)
 {
-    const char *open = strchr(name, '{');
-    const char *close = open != NULL ? strchr(open, '}') : NULL;
+    const char *open = memchr(name, '{', length);
+    size_t from = open != NULL ? (size_t)(open - name) + 1 : length;
+    const char *close = memchr(name + from, '}', length - from);
 
     return close != NULL && close > open + 1;
+}
+
+bool every_is_record(const char *name, size_t length)
+{
+    size_t suffix = strlen(SUFFIX);
+
+    if (length <= suffix || memcmp(name + length - suffix, SUFFIX, suffix) != 0)
+        return false;
+    length -= suffix;
+    return has_tag(name, length) ||
+           (length > 2 && name[0] == '{' && name[length - 1] == '}');
 }
 
 /* A client of its own: for the others of this name a lease of hours is not
@@ -49,17 +64,19 @@ static int acquire(const struct session *session)
 {
     const char *name = session->args->name;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    char *key = NULL;
 
     options.ttl_ms = session->args->run.every_ms / 2;
     options.label = session->label;
     int rc = make_client(session, options.ttl_ms);
     if (rc != NXL_OK)
         return rc;
-    if (asprintf(&key, has_tag(name) ? "%s:every" : "{%s}:every", name) < 0)
+    bool tagged = has_tag(name, strlen(name));
+    if (asprintf(&record.name, tagged ? "%s" SUFFIX : "{%s}" SUFFIX, name) <
+        0) {
+        record.name = NULL;
         return NXL_E_NOMEM;
-    rc = nxl_lock_new(&record.lock, record.client, key, &options);
-    free(key);
+    }
+    rc = nxl_lock_new(&record.lock, record.client, record.name, &options);
     return rc == NXL_OK ? nxl_lock_acquire(record.lock, 0) : rc;
 }
 
@@ -82,6 +99,37 @@ static int not_due(const struct session *session)
     return args->busy_code;
 }
 
+/* A pattern of an ACL that fits the record's key and the counter of its lock,
+ * and those of the names beside it: ~{job:* for job:9. */
+static void say_right(const struct session *session)
+{
+    const char *prefix = nxl_client_prefix(record.client);
+    const char *brace = strchr(record.name, '{');
+    int length = (int)(strlen(record.name) - strlen(SUFFIX));
+    int cut = length;
+
+    if (brace == record.name) {
+        for (int i = 0; i < length; i++)
+            cut = record.name[i] == ':' ? i + 1 : cut;
+    }
+    say("the user needs a right to the key '%s%s', in which --every records "
+        "the runs of '%s': ACL SETUSER USER '~%s%.*s%s*'", prefix, record.name,
+        session->args->shown, prefix, cut, record.name,
+        cut == length ? ":" : "");
+}
+
+static void failed(const struct session *session, int rc)
+{
+    const char *why = record.lock != NULL ? nxl_lock_errmsg(record.lock) : "";
+
+    say("cannot record a run of '%s': %s", session->args->shown,
+        why[0] != '\0' ? why : nxl_strerror(rc));
+    /* A name that is not shown whole may be a token in the wrong place. */
+    if (rc == NXL_E_DENIED && record.lock != NULL &&
+        strcmp(session->args->shown, session->args->name) == 0)
+        say_right(session);
+}
+
 bool every_record(struct session *session, int *code)
 {
     int rc = acquire(session);
@@ -91,10 +139,7 @@ bool every_record(struct session *session, int *code)
     if (rc == NXL_BUSY) {
         *code = not_due(session);
     } else {
-        const char *why = record.lock != NULL ? nxl_lock_errmsg(record.lock)
-                                              : "";
-        say("cannot record a run of '%s': %s", session->args->shown,
-            why[0] != '\0' ? why : nxl_strerror(rc));
+        failed(session, rc);
         *code = rc > 0 ? EXIT_UNAVAILABLE : exit_code_for(rc, 0);
     }
     every_give_back();
@@ -105,6 +150,8 @@ void every_give_back(void)
 {
     nxl_lock_free(record.lock);
     nxl_client_free(record.client);
+    free(record.name);
     record.lock = NULL;
     record.client = NULL;
+    record.name = NULL;
 }

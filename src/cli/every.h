@@ -14,6 +14,9 @@
  * is to be said. May block for the time-out of a request. */
 bool every_record(struct session *session, int *code);
 
+/* Is that the name of such a second lock? */
+bool every_is_record(const char *name, size_t length);
+
 /* Another machine may run it at once. */
 void every_give_back(void);
 

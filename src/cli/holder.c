@@ -5,6 +5,7 @@
 #include "cli/holder.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,6 +14,8 @@
 #include "cli/secret.h"
 
 #define MS_PER_S 1000
+/* Enough to know again what it is. */
+#define HOLDER_DATA_SHOWN 40
 
 int holder_ask(struct session *session, nxl_holder *holder)
 {
@@ -32,6 +35,39 @@ bool holder_has_token(const nxl_holder *holder)
 {
     return strlen(holder->value) == holder->value_length &&
            is_token(holder->value);
+}
+
+bool holder_is_data(const nxl_holder *holder)
+{
+    return !holder_has_token(holder) && holder->left_ms < 0 &&
+           holder->value_ends_s == 0;
+}
+
+const char *holder_data_words(char *out, const nxl_holder *holder)
+{
+    char who[HOLDER_DATA_SHOWN + 1];
+    size_t length = holder->value_length;
+    bool cut = length >= sizeof(who) || holder->truncated;
+
+    printable(who, sizeof(who), holder->value,
+        length < sizeof(who) ? length : sizeof(who) - 1);
+    snprintf(out, HOLDER_WORDS,
+        "holds '%s%s', which is no lock in a known format, without an end",
+        who, cut ? "..." : "");
+    return out;
+}
+
+bool holder_is_around(const nxl_holder *holder)
+{
+    const char *outer = getenv("NXLOCK_OUTER");
+    bool is = nxl_holder_is(holder, getenv("NXLOCK_TOKEN"));
+    char *copy = outer != NULL ? strdup(outer) : NULL;
+    char *rest = copy;
+
+    for (char *one; !is && (one = strsep(&rest, " ")) != NULL;)
+        is = nxl_holder_is(holder, one);
+    free(copy);
+    return is;
 }
 
 /* SECONDS.DIGITS of the timestamp scheme: the digits are the token. */

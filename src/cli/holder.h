@@ -25,6 +25,19 @@ bool holder_is_over(const nxl_holder *holder);
 
 /* Does a token, "UUID" or "UUID@label", stand there? */
 bool holder_has_token(const nxl_holder *holder);
+/* Data of a program rather than a lock? Of a lock by whatever program it is
+ * known when it ends. */
+bool holder_is_data(const nxl_holder *holder);
+/* What it is then, and what to do: "holds 'hello', which is ...", into out,
+ * of HOLDER_WORDS bytes. */
+const char *holder_data_words(char *out, const nxl_holder *holder);
+#define HOLDER_DATA_REMEDY \
+    "it may be data of a program: take another name, or if it is of no use, " \
+    "remove it with redis-cli"
+
+/* Is it what a command around this one holds (NXLOCK_TOKEN, NXLOCK_OUTER)? */
+bool holder_is_around(const nxl_holder *holder);
+
 /* How much of the value may be shown, for who has all of it can release. */
 size_t holder_shown(const nxl_holder *holder);
 

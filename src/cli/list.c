@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/every.h"
 #include "cli/found.h"
 #include "cli/holder.h"
 #include "cli/json.h"
@@ -158,11 +159,14 @@ static void ask_all(struct lister *lister)
             lister->told++;
             continue;
         }
-        say("cannot list: %s", rc == NXL_E_NOMEM ? "out of memory"
-                                                : nxl_client_errmsg(client));
+        say("%s: %s", lister->servers > 1 ? "left out" : "cannot list",
+            rc == NXL_E_NOMEM ? "out of memory" : nxl_client_errmsg(client));
         if (lister->code == 0)
             lister->code = exit_code_for(rc, EXIT_BUSY);
     }
+    if (lister->servers > 1 && lister->told <= lister->servers / 2)
+        say("cannot list all that is held: %zu of %zu servers told what they "
+            "have", lister->told, lister->servers);
 }
 
 /* --------------------------------------------------------------- telling it */
@@ -205,11 +209,19 @@ static void make_holder(
     holder->label = at != NULL ? at + 1 : NULL;
 }
 
+static const char *state_of(
+    const struct lister *lister, const struct found *f, size_t count)
+{
+    if (count <= lister->servers / 2)
+        return "partial";
+    return every_is_record(f->name, f->name_length) ? "every" : "held";
+}
+
 static void print_json(const struct lister *lister, const struct found *f)
 {
     int64_t left_ms;
     size_t count = standing(lister, f, &left_ms);
-    const char *state = count > lister->servers / 2 ? "held" : "partial";
+    const char *state = state_of(lister, f, count);
     nxl_holder holder;
     struct json json;
 
@@ -242,7 +254,7 @@ static void print_line(
 {
     int64_t left_ms;
     size_t count = standing(lister, f, &left_ms);
-    const char *state = count > lister->servers / 2 ? "held" : "partial";
+    const char *state = state_of(lister, f, count);
     nxl_holder holder;
     char who[HOLDER_WHO], left[LEFT_ROOM] = "-", shown[NAME_SHOWN];
 

@@ -147,7 +147,7 @@ static const struct option rows[] = {
         set_at_most},
     {0, "grace", "DUR", "from TERM to KILL (a sixth of --ttl, or 5s)", RUN,
         set_grace},
-    {0, "every", "DUR", "one run in that time, on whatever machine", RUN,
+    {0, "every", "DUR", "not again within half of DUR: one run each DUR", RUN,
         set_every},
     {0, "retry-failed", NULL, "no --every nor --at-least after a failure",
         RUN, set_retry_failed},

@@ -81,9 +81,10 @@ static void stopping(struct run *run, enum reason reason)
             (long long)args->run.at_most_ms);
         break;
     case REASON_LEFT_OVER:
-        if (session_talks(&run->session))
-            say("%s has left processes behind; stopping them "
-                "(--leave-descendants would not)", args->child[0]);
+        /* Not only to who looks on: a daemon ends by that, and its cron job
+         * exits with 0. */
+        say("%s has left processes behind; stopping them "
+            "(--leave-descendants would not)", args->child[0]);
         break;
     case REASON_ALONE:
         break;
@@ -130,8 +131,14 @@ static void watch_guard(struct run *run)
         return;
     if (!run->child.taken_over && nxl_now_ns() < take_over_at(run))
         return;
+    /* We may have been stopped, and the guard may have done it meanwhile. */
     if (!run->child.taken_over)
-        lost(run, "its end is near, and the guard does nothing");
+        (void)take_news(run);
+    if (run->child.gone)
+        return;
+    if (!run->child.taken_over)
+        lost(run, "its lease is as good as over, and nothing was heard of the "
+                  "guard");
     run->unguarded = true;
     child_take_over(&run->child);
 }
@@ -376,7 +383,7 @@ int command_run(const struct args *given)
     code = session_open(
         &run.session, &args, label_make(label, (long)getpid(), args.child[0]));
     if (code == 0)
-        code = timing_check(&args);
+        code = timing_check(&args, nxl_client_max_ttl_ms(run.session.client));
     if (code == 0 && acquired(&run, &code)) {
         if (start(&run, &code)) {
             supervise(&run);

@@ -82,6 +82,12 @@ static void print_json(struct session *session, const nxl_holder *holder)
     json_end(&json);
 }
 
+static const char *state_words(char *out, const nxl_holder *holder)
+{
+    return holder_is_data(holder) ? holder_data_words(out, holder)
+                                  : holder_words(out, holder);
+}
+
 static void print_server(struct session *session, size_t i)
 {
     nxl_holder holder;
@@ -94,7 +100,7 @@ static void print_server(struct session *session, size_t i)
         return;
     if (rc == NXL_OK || rc == NXL_FREE)
         printf("    %s\n",
-            rc == NXL_OK ? holder_words(words, &holder) : "free");
+            rc == NXL_OK ? state_words(words, &holder) : "free");
     else
         printf("    not known: %s\n", why_unknown(session, i, rc));
 }
@@ -104,7 +110,7 @@ static void print_words(struct session *session, const nxl_holder *holder)
     char words[HOLDER_WORDS];
 
     printf("%s %s\n", session->args->shown,
-        holder == NULL ? "free" : holder_words(words, holder));
+        holder == NULL ? "free" : state_words(words, holder));
     if (!session->args->verbose)
         return;
     for (size_t i = 0; i < nxl_client_servers(session->client); i++)

@@ -64,25 +64,43 @@ static int64_t long_enough(const struct args *args)
     return ttl_ms;
 }
 
-int timing_check(const struct args *args)
+/* What to write instead; spare_ms is the longest grace that fits, and
+ * longest_ms the longest lease that is allowed. */
+static void make_remedy(char *out, size_t size, const struct args *args,
+    int64_t spare_ms, int64_t longest_ms)
+{
+    int64_t ttl_ms = long_enough(args);
+    char grace[64] = "", longest[64] = "";
+
+    if (spare_ms > 0)
+        snprintf(grace, sizeof(grace), "--grace %lldms at most",
+            (long long)spare_ms);
+    if (ttl_ms > longest_ms)
+        snprintf(longest, sizeof(longest), " with --max-ttl-ms %lld",
+            (long long)ttl_ms);
+    if (spare_ms > 0 && ttl_ms > longest_ms)
+        snprintf(out, size, "%s", grace);
+    else
+        snprintf(out, size, "%s%s--ttl %lldms at least%s", grace,
+            spare_ms > 0 ? ", or " : "", (long long)ttl_ms, longest);
+}
+
+int timing_check(const struct args *args, int64_t longest_ms)
 {
     const struct run_args *run = &args->run;
     int64_t sum_ms = needs(args->ttl_ms, run->request_ms, run->grace_ms);
     int64_t spare_ms = args->ttl_ms - 1 - sum_ms + run->grace_ms;
-    char remedy[64] = "";
+    char remedy[192];
 
     if (sum_ms < args->ttl_ms)
         return 0;
-    if (spare_ms > 0)
-        snprintf(remedy, sizeof(remedy), "--grace %lldms at most, or ",
-            (long long)spare_ms);
+    make_remedy(remedy, sizeof(remedy), args, spare_ms, longest_ms);
     say("a lease of %lld ms cannot be kept: %lld ms until it is renewed, two "
         "requests of timeout_ms %lld, a grace of %lld ms and %lld ms to spare "
-        "are %lld ms; write %s--ttl %lldms at least",
+        "are %lld ms; write %s",
         (long long)args->ttl_ms, (long long)(args->ttl_ms / 3),
         (long long)run->request_ms, (long long)run->grace_ms,
-        (long long)margin_of(args->ttl_ms), (long long)sum_ms, remedy,
-        (long long)long_enough(args));
+        (long long)margin_of(args->ttl_ms), (long long)sum_ms, remedy);
     return EXIT_USAGE;
 }
 

@@ -14,7 +14,7 @@
 int timing_settle(struct args *args);
 
 /* Can the command be stopped in time? Else EXIT_USAGE, after saying why not. */
-int timing_check(const struct args *args);
+int timing_check(const struct args *args, int64_t longest_ms);
 
 /* KILL comes so long before the end of the lease, in ms. */
 int64_t timing_margin_ms(const struct args *args);

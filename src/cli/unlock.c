@@ -9,16 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/every.h"
 #include "cli/holder.h"
 #include "cli/report.h"
-
-/* Data of a program rather than a lock? Of a lock by whatever program it is
- * known when it ends. */
-static bool is_data(const nxl_holder *holder)
-{
-    return !holder_has_token(holder) && holder->left_ms < 0 &&
-           holder->value_ends_s == 0;
-}
 
 static bool yes(void)
 {
@@ -40,10 +33,9 @@ static int permitted(const struct session *session, const nxl_holder *holder)
         say("'%s' holds a value that is longer than any lock's", args->shown);
         return EXIT_UNAVAILABLE;
     }
-    if (is_data(holder)) {
-        say("'%s' is %s, and no lock in a format that is known here: it may "
-            "be data of a program; if it is none, remove it with redis-cli",
-            args->shown, holder_words(words, holder));
+    if (holder_is_data(holder)) {
+        say("'%s' %s: it may be data of a program; if it is of no use, remove "
+            "it with redis-cli", args->shown, holder_data_words(words, holder));
         return EXIT_UNAVAILABLE;
     }
     say("'%s' is %s", args->shown, holder_words(words, holder));
@@ -53,8 +45,10 @@ static int permitted(const struct session *session, const nxl_holder *holder)
         say("nobody is there to be asked; write --yes if it is to go");
         return EXIT_USAGE;
     }
-    fprintf(stderr, "The holder goes on until it renews or ends; evict it? "
-                    "[y/N] ");
+    fputs(every_is_record(args->name, strlen(args->name))
+              ? "It is a run of --every; allow the next one now? [y/N] "
+              : "The holder goes on until it renews or ends; evict it? [y/N] ",
+        stderr);
     fflush(stderr);
     if (yes())
         return 0;

@@ -63,6 +63,24 @@ static bool passes(int rc)
     return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
 }
 
+/* What holds the name will never be over. 0, or an exit code after saying
+ * why. */
+static int hopeless(const struct args *args, const nxl_holder *holder)
+{
+    char words[HOLDER_WORDS];
+
+    if (holder_is_data(holder)) {
+        say("no use waiting for '%s': the key %s; " HOLDER_DATA_REMEDY,
+            args->shown, holder_data_words(words, holder));
+        return EXIT_UNAVAILABLE;
+    }
+    if (args->wait_ms != NXL_FOREVER || !holder_is_around(holder))
+        return 0;
+    say("'%s' is held by the 'nxlock run' around this one, which waits for "
+        "this to end; wait outside of it, or with -w", args->shown);
+    return EXIT_USAGE;
+}
+
 static int wait_for(struct watch *watch)
 {
     struct session *session = &watch->session;
@@ -76,6 +94,9 @@ static int wait_for(struct watch *watch)
             return EXIT_DONE;
         if (!held && !passes(rc))
             return session_failed(session, "look at", rc);
+        int code = held ? hopeless(session->args, &holder) : 0;
+        if (code != 0)
+            return code;
         if (held && !watch->told_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));

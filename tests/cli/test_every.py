@@ -114,6 +114,12 @@ def by_hand(nxlock, tap, server):
     tap.equal(server.cli("EXISTS", "h"), b"0\n", "and the lock is free")
     tap.equal(nx(nxlock, "run", "h", "--", "true").returncode, 0,
               "without --every it runs")
+    got = nx(nxlock, "list")
+    tap.check(got.stdout.startswith(b"{h}:every\tevery\t"),
+              "list shows the record", got.stdout)
+    got = nx(nxlock, "unlock", "{h}:every", "--force", "--yes")
+    tap.equal((got.returncode, code().returncode), (0, 0),
+              "unlock of it allows the next run")
     server.cli("DEL", "{h}:every")
     tap.equal(code(command=("false",)).returncode, 1, "one that fails")
     tap.equal(code().returncode, 75, "counts")
@@ -133,6 +139,24 @@ def by_hand(nxlock, tap, server):
               "has its key in the same way")
 
 
+def rights(nxlock, tap, server):
+    server.cli("ACL", "SETUSER", "u", "on", ">p", "~job:*", "+@all")
+    line = ("run", "job:9", "--every", "1h", "--user", "u", "--password", "p",
+            "--", "true")
+    got = nx(nxlock, *line)
+    tap.equal(got.returncode, 77, "a user without rights for the record")
+    tap.check(b"key '{job:9}:every'" in got.stderr and
+              b"ACL SETUSER USER '~{job:*'" in got.stderr,
+              "is told the key and the remedy", got.stderr)
+    server.cli("ACL", "SETUSER", "u", "~{job:*")
+    tap.equal(nx(nxlock, *line).returncode, 0, "which does")
+    server.cli("ACL", "SETUSER", "u", "~{job}x")
+    got = nx(nxlock, line[0], "{job}x", *line[2:])
+    tap.check(b"key '{job}x:every'" in got.stderr and
+              b"ACL SETUSER USER '~{job}x:*'" in got.stderr,
+              "and of a name with a tag", got.stderr)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -140,6 +164,7 @@ def main():
     with Server() as server:
         clean_environment(server)
         by_hand(nxlock, tap, server)
+        rights(nxlock, tap, server)
         count(tap, crons(nxlock))
         return tap.done()
 

@@ -91,7 +91,7 @@ class Room:
                 tap.equal(code, 70 if 1 in closed else 0, f"{what}: acquire")
                 tap.equal(self.is_free(), 1 in closed,
                           "leaves what was printed, and only that")
-                self.server.cli("SET", "k", "stranger")
+                self.server.cli("SET", "k", "stranger", "PX", "600000")
                 tap.equal(self.shell(closed, self.nxlock, "status", "k"),
                           70 if 1 in closed else 0, f"{what}: status")
                 # It has something to say, while a connection is open.

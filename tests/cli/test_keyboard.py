@@ -244,7 +244,7 @@ class Room:
                         f"'{self.nxlock}' acquire k"):
             with self.at(["bash", "-c", f"sleep 0.2; {command}; echo > after"]
                          ) as terminal:
-                self.server.cli("SET", "k", "stranger")
+                self.server.cli("SET", "k", "stranger", "PX", "600000")
                 tap.check(await_(lambda: b"waiting for" in terminal.screen),
                           "a script that waits, and Ctrl-C")
                 terminal.type(CTRL_C)
@@ -294,6 +294,10 @@ class Room:
             terminal.type(b"fg; echo $? > new; mv new code\n")
             self.ends_in_time("fg after that ends CMD")
             self.code_is(79, "and the loss is told", terminal)
+            said = terminal.text()
+            tap.check("could not be renewed in time; stopping" in said and
+                      "heard of the guard" not in said,
+                      "without blame for the guard, which did it", said)
 
 
 def main():

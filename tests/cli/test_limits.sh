@@ -28,9 +28,17 @@ fits() { # the rule of times
     longer=$(sed -n 's/.*--ttl \([0-9]*ms\) at least.*/\1/p' "$dir/err")
     gives 0 "the lease of the remedy, $longer" run l --ttl "$longer" \
         --grace 2s -- true
+    gives 64 "a grace that fits no lease that is allowed" run l --ttl 60s \
+        --grace 60s -- true
+    said "has one remedy" "--grace 35399ms at most"
+    unsaid "and no other" "--ttl"
+    gives 0 "which does" run l --ttl 60s --grace 35399ms -- true
     gives 64 "a time-out that does not fit" run l --ttl 3s --timeout-ms 900 \
         -- true
     said "is said" "timeout_ms 900"
+    gives 64 "one for which the lease has to be longer than it may" run l \
+        --ttl 60s --timeout-ms 20000 --grace 1s -- true
+    said "has that remedy" "--ttl " "with --max-ttl-ms "
     gives 64 "nor one in the URL" run l --ttl 3s \
         -u "unix://$socket?timeout_ms=900" -- true
     gives 64 "at least more than at most" run l --at-least 3s --at-most 2s -- \
@@ -161,13 +169,16 @@ descendants() {
     rm -f "$dir/ready" "$dir/left"
     gives 5 "a command that leaves deaf ones behind" run l --ttl 3s \
         --grace 300ms -- sh -c "$daemons; exit 5" "$dir" "$deaf"
-    silent "in silence"
+    said "which is said, also where nobody looks" \
+        "sh has left processes behind; stopping them"
+    check "once" test "$(wc -l < "$dir/err")" -eq 1
     check "they are gone" all_left_gone
     check "and the lock is free" is_free l
     rm -f "$dir/ready" "$dir/left"
-    launch run l -v --ttl 6s --grace 1500ms -- sh -c "$daemons" "$dir" "$deaf"
+    launch run l --ttl 6s --grace 1500ms -- sh -c "$daemons" "$dir" "$deaf"
     await grep -q "left processes behind" "$dir/err"
-    check "with -v it is said" grep -q "left processes behind" "$dir/err"
+    check "it is said before they have ended" grep -q "stopping them" \
+        "$dir/err"
     check "the lock is held while they run" is_held l
     ends 0 "and the code is the command's"
     check "they are gone" all_left_gone

@@ -63,6 +63,20 @@ line "is an object" '{"v":1,"name":"app:b","state":"held",'\
 gives 0 "list --json without an end" list app:ever --json
 check "says null" grep -q '"left_ms":null}$' "$dir/out"
 
+for name in '{r}:every' '{r}s:every' '{}}:every' r:every '{}r:every'; do
+    db SET "$name" "$uuid@db7:1:r" PX 100000 > /dev/null
+done
+gives 0 "the records of --every" list '*every'
+for name in '{r}:every' '{r}s:every' '{}}:every'; do
+    line "are told from locks, $name" "$name${tab}every${tab}db7:1:r${tab}.*s"
+done
+for name in r:every '{}r:every'; do
+    line "but $name is none" "$name${tab}held${tab}db7:1:r${tab}.*s"
+done
+gives 0 "and as JSON" list '{r}:every' --json
+check "too" grep -q '"name":"{r}:every","state":"every"' "$dir/out"
+db DEL '{r}:every' '{r}s:every' '{}}:every' r:every '{}r:every' > /dev/null
+
 printf '%s' "$uuid@db7" | db -x SET "$(printf 'bad\tname\n\033[2J')" > /dev/null
 gives 0 "a name of control bytes" list 'bad*'
 line "is harmless" "bad?name??\[2J${tab}held${tab}db7${tab}-"
@@ -136,10 +150,12 @@ at 1 SET all "$uuid@a" PX 29000 > /dev/null
     server=$pid3
     stop_server
     gives 0 "while one is away" list $urls
-    said "which is said" "$dir/3/socket"
+    said "which is said" "left out: unix://$dir/3/socket"
+    unsaid "and no failure" "cannot list"
     line "of all that are left" "all${tab}held${tab}a${tab}[0-9]*s${tab}2/3"
     server=$pid2
     stop_server
     gives 69 "while two are away" list $urls
+    said "is said" "1 of 3 servers"
 }
 done_testing

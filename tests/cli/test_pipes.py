@@ -108,7 +108,7 @@ class Room:
         run = self.family(stderr, script)
         if run is None:
             return
-        self.server.cli("SET", "k", "stranger")
+        self.server.cli("SET", "k", "stranger", "PX", "600000")
         start = time.monotonic()
         tap.check(await_(lambda: all(gone(pid) for pid in self.pids), 6),
                   f"{name}: CMD is stopped when the lock is lost")
@@ -130,7 +130,7 @@ class Room:
             run.terminate()
             self.ends(run, 143, "stderr is full: TERM is passed on")
             tap.check(self.is_free(), "and the lock is free")
-        self.server.cli("SET", "k", "stranger")
+        self.server.cli("SET", "k", "stranger", "PX", "600000")
         start = time.monotonic()
         run = self.launch("run", "k", "-v", "-w", "2", "--", "true",
                           stderr=writer)

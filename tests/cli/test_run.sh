@@ -105,6 +105,20 @@ nested() {
         $dir/started'"
     check "and nothing is started" fails started
     gives 64 "acquire of the same name inside" run a -- "$nxlock" acquire a
+    gives 64 "wait for it inside" run a -- "$nxlock" wait a
+    said "is said" "'a' is held by the 'nxlock run' around this one"
+    gives 75 "with an end to it" run a -- "$nxlock" wait a -w 100ms
+    gives 64 "with another one between" run a -- \
+        "$nxlock" run b -- "$nxlock" wait a
+    cat > "$dir/around" << 'END'
+case $NXLOCK_NAME in
+    a) export first="$NXLOCK_TOKEN"; exec "$1" run b -- sh "$0" "$1" ;;
+    b) export second="$NXLOCK_TOKEN"; exec "$1" run c -- sh "$0" "$1" ;;
+    c) test "$NXLOCK_OUTER" = "$first $second" ;;
+esac
+END
+    gives 0 "the tokens around, the outermost first" run a -- \
+        sh "$dir/around" "$nxlock"
     for wait in -n -w1200ms; do
         gives 75 "with an end to it, $wait" run a -- "$nxlock" run a $wait -- \
             touch "$dir/started"

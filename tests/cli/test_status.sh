@@ -29,10 +29,12 @@ plain() {
     unsaid "and not the token" "$uuid"
     db SET h 'a b' > /dev/null
     gives 0 "status of a stranger's key" status h
-    prints "without an end" "h held by a b, without an end"
+    prints "without an end" \
+        "h holds 'a b', which is no lock in a known format, without an end"
     printf 'a\nb\033[2J\001' | db -x SET h > /dev/null
     gives 0 "status of a stranger's control bytes" status h
-    prints "is harmless" "h held by a?b?[2J?, without an end"
+    prints "is harmless" \
+        "h holds 'a?b?[2J?', which is no lock in a known format, without an end"
     db DEL h > /dev/null
     db LPUSH h x > /dev/null
     gives 69 "status of a list" status h

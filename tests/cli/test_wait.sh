@@ -122,6 +122,28 @@ other_use() {
     db DEL l > /dev/null
 }
 
+# So will not data of a program, whose key has no end.
+data() {
+    db SET d "some program data" > /dev/null
+    for wait in -n -w200ms ""; do
+        # shellcheck disable=SC2086 # none or one
+        refused 69 "run on data, '$wait'" d $wait -E 0
+        said "is ended with the reason" "holds 'some program data'" redis-cli
+        # shellcheck disable=SC2086 # none or one
+        gives 69 "acquire on data, '$wait'" acquire d $wait
+        check "prints no token" test ! -s "$dir/out"
+    done
+    gives 69 "wait for data" wait d
+    said "is ended with the reason" "holds 'some program data'"
+    check "and it stands" test "$(db GET d)" = "some program data"
+    db SET d "$holder" > /dev/null
+    gives 75 "a token without an end is a lock" run d -n -- true
+    gives 75 "also for wait" wait d -w 100ms
+    db SET d 4000000000 > /dev/null
+    gives 75 "and so is a time" run d -n -- true
+    db DEL d > /dev/null
+}
+
 # A server that cannot be asked is waited for like a lock.
 unreachable() {
     db SET u "$holder" PX 100000 > /dev/null
@@ -161,5 +183,6 @@ busy
 waiting
 message
 other_use
+data
 unreachable
 done_testing
