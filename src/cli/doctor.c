@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/name.h"
 #include "cli/report.h"
 
 #define LEASE_MS 5000
@@ -137,7 +138,8 @@ static void try_all(struct doctor *d)
 
     if (asprintf(&scratch, tagged ? "{%s:doctor:%d:%llx}" : "%s:doctor:%d:%llx",
             beside, (int)getpid(), (unsigned long long)nxl_now_ns()) < 0 ||
-        asprintf(&counter, strchr(scratch, '{') != NULL ? "%s:f" : "{%s}:f",
+        asprintf(&counter,
+            name_tagged(scratch, strlen(scratch)) ? "%s:f" : "{%s}:f",
             scratch) < 0) {
         say("out of memory");
         finding_code(&d->findings, EXIT_INTERNAL);
@@ -159,9 +161,7 @@ static bool name_keys(struct doctor *d)
         d->key = NULL;
         return false;
     }
-    const char *open = strchr(d->key, '{');
-    const char *close = open != NULL ? strchr(open, '}') : NULL;
-    bool tagged = close != NULL && close > open + 1;
+    bool tagged = name_tagged(d->key, strlen(d->key));
     if (asprintf(&d->counter, tagged ? "%s:f" : "{%s}:f", d->key) < 0) {
         d->counter = NULL;
         return false;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/name.h"
 #include "cli/report.h"
 
 #define SUFFIX ":every"
@@ -19,16 +20,6 @@ static struct {
     char *name; /* NAME:every or {NAME}:every */
 } record;
 
-/* As the server hashes names: what stands in the first pair of braces. */
-static bool has_tag(const char *name, size_t length)
-{
-    const char *open = memchr(name, '{', length);
-    size_t from = open != NULL ? (size_t)(open - name) + 1 : length;
-    const char *close = memchr(name + from, '}', length - from);
-
-    return close != NULL && close > open + 1;
-}
-
 bool every_is_record(const char *name, size_t length)
 {
     size_t suffix = strlen(SUFFIX);
@@ -36,7 +27,7 @@ bool every_is_record(const char *name, size_t length)
     if (length <= suffix || memcmp(name + length - suffix, SUFFIX, suffix) != 0)
         return false;
     length -= suffix;
-    return has_tag(name, length) ||
+    return name_tagged(name, length) ||
            (length > 2 && name[0] == '{' && name[length - 1] == '}');
 }
 
@@ -70,7 +61,7 @@ static int acquire(const struct session *session)
     int rc = make_client(session, options.ttl_ms);
     if (rc != NXL_OK)
         return rc;
-    bool tagged = has_tag(name, strlen(name));
+    bool tagged = name_tagged(name, strlen(name));
     if (asprintf(&record.name, tagged ? "%s" SUFFIX : "{%s}" SUFFIX, name) <
         0) {
         record.name = NULL;

@@ -84,3 +84,12 @@ const char *name_pasted(char *out, const char *name)
     word_pasted(out + at, name);
     return out;
 }
+
+bool name_tagged(const char *name, size_t length)
+{
+    const char *open = memchr(name, '{', length);
+    size_t from = open != NULL ? (size_t)(open - name) + 1 : length;
+    const char *close = memchr(name + from, '}', length - from);
+
+    return close != NULL && close > open + 1;
+}

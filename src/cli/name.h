@@ -6,6 +6,9 @@
 #ifndef NXLOCK_CLI_NAME_H
 #define NXLOCK_CLI_NAME_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #define NAME_SHOWN 112
 #define NAME_PASTED 512
 
@@ -20,5 +23,9 @@ const char *word_pasted(char *out, const char *word);
 /* name as a word of a shell's command line, NAME if it is too long for one.
  * Returns out, which has NAME_PASTED bytes. */
 const char *name_pasted(char *out, const char *name);
+
+/* Has it a tag, as the servers' clusters hash names: something in its first
+ * pair of braces? */
+bool name_tagged(const char *name, size_t length);
 
 #endif

@@ -23,6 +23,15 @@ static bool yes(void)
     return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
 }
 
+/* The counter of a name's fencing numbers. */
+static bool is_counter(const struct args *args, const nxl_holder *holder)
+{
+    size_t length = strlen(args->name);
+
+    return length > 2 && strcmp(args->name + length - 2, ":f") == 0 &&
+           strspn(holder->value, "0123456789") == holder->value_length;
+}
+
 /* May it be removed by force? 0, or an exit code after saying why not. */
 static int permitted(const struct session *session, const nxl_holder *holder)
 {
@@ -31,6 +40,11 @@ static int permitted(const struct session *session, const nxl_holder *holder)
 
     if (holder->truncated) {
         say("'%s' holds a value that is longer than any lock's", args->shown);
+        return EXIT_UNAVAILABLE;
+    }
+    if (is_counter(args, holder)) {
+        say("'%s' is the counter of a name's fencing numbers, and no lock",
+            args->shown);
         return EXIT_UNAVAILABLE;
     }
     if (holder_is_data(holder)) {
