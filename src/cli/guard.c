@@ -257,7 +257,8 @@ static void reap(struct guard *guard)
 
     while (read(guard->signals, &info, sizeof(info)) > 0)
         ;
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) >
+           0) {
         if (pid != guard->leader || !guard->leader_here)
             continue;
         if (WIFSTOPPED(status)) {
@@ -312,8 +313,9 @@ static void watch_clock(struct guard *guard)
     if (now >= end_at(guard))
         guard->killing = true;
     if (guard->killing) {
+        struct left left;
         to_group(guard, SIGKILL, false);
-        (void)family_kill(NULL, false);
+        family_kill(NULL, &left);
         if (guard->round < ROUND_MAX)
             guard->round *= 2;
     }
