@@ -164,12 +164,30 @@ int child_news(struct child *child, int *number)
     return child->gone ? NEWS_GONE : 0;
 }
 
+/* The group needs no /proc. A child's number is its own, and so is that of
+ * its group. */
+static void kill_group(const struct child *child)
+{
+    siginfo_t info;
+
+    if (child->pid > 0 &&
+        waitid(P_PID, (id_t)child->pid, &info,
+            WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
+        kill(-child->pid, SIGKILL);
+}
+
 void child_take_over(struct child *child)
 {
     child->taken_over = true;
     end_guard(child);
+    /* To read /proc takes a descriptor, and this may be the last one. */
+    if (child->line >= 0)
+        close(child->line);
+    child->line = -1;
     take_terminal(child);
-    child->gone = family_kill(&child->spared, true) == 0;
+    kill_group(child);
+    family_kill(&child->spared, &child->left);
+    child->gone = child->left.count == 0;
 }
 
 bool child_follow_stop(struct child *child, int signo)

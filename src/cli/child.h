@@ -20,7 +20,8 @@ struct child {
     struct spared spared; /* children of ours that are others' */
     bool ended;       /* the command; code says how */
     bool gone;        /* all that it had started, too: the end */
-    bool taken_over;  /* the guard is not there: we kill what is left */
+    bool taken_over;  /* the guard is not there: we kill what is left: */
+    struct left left; /* so much */
     int no_process;   /* errno, if it could not be started at all */
     int exec_error;   /* errno; 0: it was executed */
     int code;         /* once ended: 0-255, or 128 + signal */
@@ -50,7 +51,7 @@ void child_order(
     const struct child *child, enum order order, int number, uint64_t time);
 
 /* Kills the guard, and then, in this and the following calls, everything. It
- * is to be called every few ms until gone. */
+ * is to be called again and again until gone; line is closed. */
 void child_take_over(struct child *child);
 
 /* After NEWS_HALTED with that signal: stops this process as the shell expects

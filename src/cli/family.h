@@ -14,7 +14,20 @@
 struct spared {
     pid_t *pids; /* owned */
     size_t count;
+    bool unknown; /* there are some, but /proc does not show them */
 };
+
+/* Who is there still. */
+struct left {
+    size_t count; /* children that are not spared; at least so many */
+    pid_t pid;    /* one of them, rather one that cannot be ended; 0: unknown */
+    char state;   /* its letter in /proc */
+    int error;    /* errno of the KILL to it, or 0 */
+};
+
+/* Does /proc show the processes that this one sees, with their numbers? If
+ * not, nobody is signalled or killed here. */
+bool family_visible(void);
 
 /* Spares the children that this process has now: an exec by a shell script
  * hands its background jobs over. False: no memory. */
@@ -26,10 +39,11 @@ void family_free(struct spared *spared);
  * doubt whether it is still the same process is left out. */
 void family_signal(int signo, pid_t except);
 
-/* Sends KILL to every child but the spared (NULL: none is), and says how many
- * children there were, those included that have ended but are not reaped;
- * with reap they are. The children of those are ours then: to be repeated
- * until it is 0, and then there is no descendant any more. */
-size_t family_kill(const struct spared *spared, bool reap);
+/* Sends KILL to every descendant but the spared and theirs, and says who is
+ * left, those included that have ended but are not reaped; with spared they
+ * are (NULL: nobody is spared, and the caller reaps). What comes to be while
+ * this looks is missed: to be repeated until it is 0, and then there is no
+ * descendant any more. */
+void family_kill(struct spared *spared, struct left *left);
 
 #endif

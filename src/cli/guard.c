@@ -53,6 +53,9 @@ struct guard {
     uint64_t linger;   /* when what is left behind gets its TERM, or NEVER */
     uint64_t kill_at;  /* NEVER: no stop is under way */
     uint64_t round;    /* ns until the next round of KILL */
+    int halted;        /* signal of a NEWS_HALTED that is not sent yet, or 0 */
+    bool untold;       /* NEWS_ENDED is not sent yet: */
+    int status;
 };
 
 void give_terminal(int tty, pid_t group)
@@ -69,12 +72,40 @@ void give_terminal(int tty, pid_t group)
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Never waits: nxlock may be frozen. */
-static void tell(const struct guard_plan *plan, enum news kind, int number)
+/* Never waits: nxlock may be frozen. False: it could not be sent. */
+static bool tell(const struct guard_plan *plan, enum news kind, int number)
 {
     struct note note = {(int)kind, number, 0};
 
-    (void)send(plan->line, &note, sizeof(note), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return send(plan->line, &note, sizeof(note),
+               MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(note);
+}
+
+/* That the command was stopped may come without end while nxlock does not
+ * read; only the last one matters. A socket is writable while most of its
+ * buffer is free: the rest is for what comes once. */
+static void tell_halted(struct guard *guard)
+{
+    struct pollfd line = {guard->plan->line, POLLOUT, 0};
+
+    if (guard->halted != 0 && poll(&line, 1, 0) == 1 &&
+        tell(guard->plan, NEWS_HALTED, guard->halted))
+        guard->halted = 0;
+}
+
+/* What decides the code is sent in any case. Nothing of the command runs any
+ * more, so this may wait for a frozen nxlock; its death ends it. */
+static void tell_end(const struct guard *guard)
+{
+    const struct note notes[] = {
+        {NEWS_ENDED, guard->status, 0}, {NEWS_GONE, 0, 0}};
+
+    for (size_t i = guard->untold ? 0 : 1; i < 2; i++) {
+        while (send(guard->plan->line, &notes[i], sizeof(notes[i]),
+                   MSG_NOSIGNAL) < 0 &&
+               (errno == ENOBUFS || errno == ENOMEM))
+            (void)poll(NULL, 0, (int)(ROUND_MIN / NS_PER_MS));
+    }
 }
 
 _Noreturn static void become(const struct guard_plan *plan, pid_t parent)
@@ -257,20 +288,24 @@ static void reap(struct guard *guard)
 
     while (read(guard->signals, &info, sizeof(info)) > 0)
         ;
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) >
+           0) {
         if (pid != guard->leader || !guard->leader_here)
             continue;
         if (WIFSTOPPED(status)) {
-            tell(guard->plan, NEWS_HALTED, WSTOPSIG(status));
+            guard->halted = WSTOPSIG(status);
             continue;
         }
         guard->leader_here = false;
-        tell(guard->plan, NEWS_ENDED, status);
+        guard->halted = 0;
+        guard->status = status;
+        guard->untold = !tell(guard->plan, NEWS_ENDED, status);
         uint64_t wait = guard->plan->grace < LINGER ? guard->plan->grace
                                                     : LINGER;
         guard->linger = nxl_now_ns() + wait;
     }
     guard->over = pid < 0 && errno == ECHILD;
+    tell_halted(guard);
     if (!guard->leader_here && guard->plan->leave && !guard->stopping &&
         !guard->killing)
         guard->over = true;
@@ -312,8 +347,9 @@ static void watch_clock(struct guard *guard)
     if (now >= end_at(guard))
         guard->killing = true;
     if (guard->killing) {
+        struct left left;
         to_group(guard, SIGKILL, false);
-        (void)family_kill(NULL, false);
+        family_kill(NULL, &left);
         if (guard->round < ROUND_MAX)
             guard->round *= 2;
     }
@@ -338,7 +374,8 @@ static void sleep_until(const struct guard *guard, uint64_t wake)
 {
     struct pollfd fds[] = {{guard->signals, POLLIN, 0},
         {guard->timer, POLLIN, 0},
-        {guard->alone ? -1 : guard->plan->line, POLLIN, 0}};
+        {guard->alone ? -1 : guard->plan->line,
+            guard->halted != 0 ? POLLIN | POLLOUT : POLLIN, 0}};
     struct itimerspec spec = {{0, 0}, {0, 0}};
     uint64_t now = nxl_now_ns();
 
@@ -374,6 +411,6 @@ _Noreturn void guard_work(const struct guard_plan *plan)
         watch_clock(&guard);
         sleep_until(&guard, next_wake(&guard));
     }
-    tell(plan, NEWS_GONE, 0);
+    tell_end(&guard);
     _exit(EXIT_DONE);
 }

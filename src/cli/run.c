@@ -26,8 +26,10 @@
 #include "cli/timing.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-/* Between two rounds of what child_take_over() does. */
-#define ROUND (5 * NS_PER_MS)
+/* Between two rounds of what child_take_over() does; doubled while nobody
+ * ends. */
+#define ROUND_MIN (1 * NS_PER_MS)
+#define ROUND_MAX (128 * NS_PER_MS)
 
 struct run {
     const struct args *args;
@@ -40,6 +42,8 @@ struct run {
     bool at_most;    /* the command is being stopped for its time */
     bool stopping;   /* for whatever reason; TERM was sent */
     bool unguarded;  /* the guard was killed */
+    uint64_t round;  /* ns until child_take_over() again; 0: not yet */
+    bool stuck;      /* somebody cannot be ended; it was said */
 };
 
 static uint64_t ms_to_ns(int64_t ms)
@@ -125,6 +129,42 @@ static uint64_t take_over_at(const struct run *run)
     return run->lease.deadline - run->margin / 2;
 }
 
+/* Said once: somebody cannot be ended, and it is not known that he will. */
+static void stuck(struct run *run)
+{
+    const struct left *left = &run->child.left;
+
+    if (run->stuck)
+        return;
+    run->stuck = true;
+    if (left->pid == 0)
+        say("cannot find what %s has left behind, as /proc does not show it; "
+            "waiting for its end", run->args->child[0]);
+    else
+        say("cannot end process %ld, which %s has left behind: %s; waiting "
+            "for its end", (long)left->pid, run->args->child[0],
+            left->error != 0     ? "it runs as another user"
+            : left->state == 'Z' ? "a debugger holds what is left of it"
+                                 : "it does not react to KILL");
+}
+
+/* Once more, and soon if somebody has ended since the last time. */
+static void take_over(struct run *run)
+{
+    struct left before = run->child.left;
+
+    child_take_over(&run->child);
+    if (run->child.gone)
+        return;
+    if (run->round == 0 || before.count != run->child.left.count ||
+        before.pid != run->child.left.pid)
+        run->round = ROUND_MIN;
+    else if (run->round < ROUND_MAX)
+        run->round *= 2;
+    else
+        stuck(run);
+}
+
 static void watch_guard(struct run *run)
 {
     if (run->child.gone)
@@ -140,7 +180,7 @@ static void watch_guard(struct run *run)
         lost(run, "its lease is as good as over, and nothing was heard of the "
                   "guard");
     run->unguarded = true;
-    child_take_over(&run->child);
+    take_over(run);
 }
 
 static void follow_lease(struct run *run)
@@ -157,7 +197,7 @@ static void follow_lease(struct run *run)
 static uint64_t next_wake(const struct run *run)
 {
     if (run->child.taken_over)
-        return nxl_now_ns() + ROUND;
+        return nxl_now_ns() + run->round;
     return take_over_at(run);
 }
 
@@ -180,14 +220,11 @@ static void pass_signals_on(struct run *run)
 /* Until nothing of the command is left. */
 static void supervise(struct run *run)
 {
-    run->session.also = run->child.line;
     while (!run->child.gone) {
         bool resume = false;
         int halted = take_news(run);
         if (run->child.gone)
             break;
-        if (run->child.taken_over)
-            run->session.also = -1;
         if (halted != 0)
             resume = child_follow_stop(&run->child, halted);
         follow_lease(run);
@@ -197,6 +234,7 @@ static void supervise(struct run *run)
             child_resume(&run->child);
         if (run->child.gone)
             break;
+        run->session.also = run->child.line;
         if (session_turn(&run->session, next_wake(run)) != NXL_OK &&
             !run->lost)
             lose(run, "internal error");
@@ -287,6 +325,10 @@ static bool start(struct run *run, int *code)
     }
     plan.deadline = run->lease.deadline;
     plan.margin = run->margin;
+    if (!family_visible())
+        say("warning: /proc does not show the processes here: what %s starts "
+            "outside its process group cannot be stopped, and may run on when "
+            "the lock is lost; mount /proc", args->child[0]);
     int why = child_start(&run->child, &plan);
     if (why != 0)
         *code = not_started(why);

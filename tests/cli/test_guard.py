@@ -9,6 +9,7 @@ first one of a second nxlock, which waits for the same name.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import time
 sys.dont_write_bytecode = True  # the tree stays as it is
 
 from rig import Server, Tap, await_, clean_environment
-from terminal import gone, parent
+from terminal import gone, parent, state
 
 TTL, GRACE = 3.0, 0.5
 SLACK = 1.5  # of a machine that is busy with other things
@@ -42,10 +43,35 @@ echo "$NXLOCK_FENCE" > "$1/next"
 WRITERS = 4
 
 
+# FOLDER COUNT: so many, each the child of the one before and in a session of
+# its own; the last one of them does what the command is.
+CHAIN = """import os, signal, sys
+for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(signo, signal.SIG_IGN)
+for _ in range(int(sys.argv[2])):
+    if os.fork() != 0:
+        while True:
+            signal.pause()
+    os.setsid()
+os.execvp("sh", ["sh", sys.argv[1] + "/one", sys.argv[1]])
+"""
+DEEP = 60
+# FOLDER: one that leaves the group, and writes for some seconds; and the guard
+# is killed.
+STRAY = """setsid sh -c '
+    trap "" TERM
+    for i in $(seq 40); do date +%s%N >> "$0/log"; sleep .1; done' "$1" &
+until [ -e "$1/log" ]; do sleep .05; done
+kill -KILL "$PPID"
+sleep 30
+"""
+
+
 class Trial:
     """A first and a second nxlock on a server of their own."""
 
-    def __init__(self, nxlock, tap, options=()):
+    def __init__(self, nxlock, tap, options=(), depth=None):
+        self.depth = depth
         self.nxlock = nxlock
         self.tap = tap
         self.options = OPTIONS + list(options)
@@ -54,10 +80,10 @@ class Trial:
         self.server = Server().__enter__()
         clean_environment(self.server)
         for name, text in (("writer", WRITER), ("one", FIRST),
-                           ("two", SECOND)):
+                           ("two", SECOND), ("chain", CHAIN)):
             with open(self.path(name), "w", encoding="ascii") as file:
                 file.write(text)
-        self.first = self.run("one")
+        self.first = self.run("one", self.depth)
         self.good = self.tap.check(
             await_(lambda: self.has("first") and self.has("log") and
                    len(self.lines("pids")) == WRITERS, 30),
@@ -65,6 +91,8 @@ class Trial:
         if self.good:
             self.command = int(self.lines("first")[0])
             self.guard = parent(self.command)
+            while parent(self.guard) != self.first.pid:
+                self.guard = parent(self.guard)
         self.second = self.run("two")
         return self
 
@@ -89,11 +117,14 @@ class Trial:
         with open(self.path(name), encoding="ascii") as file:
             return file.read().split()
 
-    def run(self, script):
+    def run(self, script, depth=None):
+        words = ["sh", self.path(script), self.server.folder]
+        if depth is not None:
+            words = [sys.executable, self.path("chain"), self.server.folder,
+                     str(depth)]
         with open(self.path(script + ".said"), "wb") as said:
             return subprocess.Popen(
-                [self.nxlock, "run", "k", *self.options, "--", "sh",
-                 self.path(script), self.server.folder],
+                [self.nxlock, "run", "k", *self.options, "--", *words],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=said)
 
@@ -230,13 +261,115 @@ def forced(nxlock, tap):
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60))
 
 
+def deep(nxlock, tap):
+    """To kill one generation after the other would take too long."""
+    with Trial(nxlock, tap, depth=DEEP) as trial:
+        trial.server.process.send_signal(signal.SIGSTOP)
+        trial.ends()
+        trial.server.process.send_signal(signal.SIGCONT)
+        trial.is_in_order(f"{DEEP} generations")
+        trial.code_is(79, "is told by the code")
+
+
+def deep_without_guard(nxlock, tap):
+    with Trial(nxlock, tap, depth=DEEP) as trial:
+        os.kill(trial.guard, signal.SIGKILL)
+        trial.ends()
+        trial.is_in_order(f"KILL to the guard of {DEEP} generations")
+        trial.code_is(79, "is told by the code")
+
+
+def stops_unread(nxlock, tap):
+    """Of a frozen nxlock, more often than a socket can hold."""
+    with Server() as server:
+        clean_environment(server)
+        pid = os.path.join(server.folder, "pid")
+        end = os.path.join(server.folder, "end")
+        with subprocess.Popen(
+                [nxlock, "run", "k", "--ttl", "60s", "--", "sh", "-c",
+                 'echo $$ > "$0.new"; mv "$0.new" "$0"; '
+                 'until [ -e "$1" ]; do sleep .05; done; exit 7', pid, end],
+                stdin=subprocess.DEVNULL) as first:
+            await_(lambda: os.path.exists(pid), 30)
+            with open(pid, encoding="ascii") as file:
+                command = int(file.read())
+            first.send_signal(signal.SIGSTOP)
+            for _ in range(500):
+                os.kill(command, signal.SIGSTOP)
+                await_(lambda: state(command) == "T")
+                os.kill(command, signal.SIGCONT)
+                await_(lambda: state(command) != "T")
+            with open(end, "wb"):
+                await_(lambda: gone(command))
+            tap.check(gone(command),
+                      "a command ends while nxlock is frozen")
+            first.send_signal(signal.SIGCONT)
+            tap.check(await_(lambda: first.poll() is not None, 30),
+                      "which ends when it goes on")
+            tap.equal(first.poll(), 7, "with the code of the command")
+            first.kill()
+
+
+def may_run(words):
+    """Also a sanitizer may want /proc."""
+    return shutil.which("unshare") is not None and subprocess.run(
+        words, check=False, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        timeout=60).returncode == 0
+
+
+def without_proc(nxlock, tap, what, words):
+    """A stray one cannot be found, so the lock is kept until it ends."""
+    # The loader cannot know where the program is ($ORIGIN).
+    library = os.path.dirname(os.path.dirname(nxlock))
+    words = ["env", f"LD_LIBRARY_PATH={library}", *words]
+    if not may_run([*words, nxlock, "--version"]):
+        print(f"# {what}: NOT TESTED, unshare is not permitted here")
+        tap.check(True, f"{what} # SKIP unshare is not permitted")
+        return
+    with Server() as server:
+        clean_environment(server)
+        stray = os.path.join(server.folder, "stray")
+        with open(stray, "w", encoding="ascii") as file:
+            file.write(STRAY)
+        done = subprocess.run(
+            [*words, nxlock, "run", "k", *OPTIONS, "--", "sh", stray,
+             server.folder], check=False, timeout=60,
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        said = done.stderr.decode()
+        log = os.path.join(server.folder, "log")
+        lines = 0
+        if tap.check(os.path.exists(log), f"{what}: a stray one runs", said):
+            with open(log, encoding="ascii") as file:
+                lines = len(file.read().split())
+        tap.equal(lines, 40, "nxlock waits for its end")
+        tap.equal(done.returncode, 79, "KILL to the guard is told by the code")
+        tap.equal(said.count("warning: /proc does not show"), 1,
+                  "that it would not be stopped is said")
+        tap.equal(said.count("cannot find what sh has left"), 1,
+                  "and that it is waited for, once")
+
+
+def proc_empty(nxlock, tap):
+    without_proc(nxlock, tap, "no /proc", [
+        "unshare", "-r", "-m", "sh", "-c",
+        'mount -t tmpfs none /proc && exec "$@"', "sh"])
+
+
+def proc_of_others(nxlock, tap):
+    without_proc(nxlock, tap, "the /proc of another pid namespace", [
+        "unshare", "-r", "-p", "-f"])
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
     for trial in (wrapper_killed, wrapper_stopped, guard_killed,
                   guard_stopped, guard_late, both_killed, server_stopped,
-                  server_killed, key_deleted, forced):
+                  server_killed, key_deleted, forced, deep,
+                  deep_without_guard, stops_unread, proc_empty,
+                  proc_of_others):
         if len(sys.argv) < 3 or trial.__name__ in sys.argv[2:]:
             trial(nxlock, tap)
     return tap.done()
