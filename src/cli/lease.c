@@ -70,3 +70,14 @@ void lease_clear(struct lease *lease)
     (void)session_finish(
         session, nxl_lock_break_start(session->lock, &holder));
 }
+
+void lease_give_back(struct session *session)
+{
+    struct lease lease = {.session = session};
+
+    if (session->unlocked || session->lock == NULL ||
+        !nxl_lock_held(session->lock))
+        return;
+    if (lease_end(&lease) == NXL_OK && session->args->run.at_least_ms > 0)
+        lease_clear(&lease);
+}

@@ -33,4 +33,8 @@ int lease_end(struct lease *lease);
 /* After that: removes what --at-least has left of it. */
 void lease_clear(struct lease *lease);
 
+/* Of a lock under which nothing was started: so --at-least does not count,
+ * else the name would stay taken for as long as its lease. */
+void lease_give_back(struct session *session);
+
 #endif

@@ -434,6 +434,7 @@ int command_run(const struct args *given)
             every_give_back();
         }
     }
+    lease_give_back(&run.session);
     child_close(&run.child);
     session_close(&run.session);
     child_pass_keyboard(&run.child);

@@ -89,7 +89,7 @@ class Room(Tap):
         self.equal(self.server.cli("LLEN", "x"), b"1\n", "is left alone")
         self.server.cli("DEL", "x")
         self.hold("v" * 600, "PX", "60000")
-        self.ask("SET {job}:f 1795296609859843 PX 60000")
+        self.server.cli("SET", "{job}:f", "1795296609859843", "PX", "60000")
         said = self.gives(69, "a counter", "{job}:f", "--force", "--yes")
         self.check("fencing numbers" in said, "is told as what it is", said)
         self.gives(69, "a value that is not seen whole", "x", "--force",
