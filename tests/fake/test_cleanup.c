@@ -3,7 +3,7 @@
  * itself on that connection, exactly and once; a release is let go. */
 #include "rig.h"
 
-#define LATE "timeout_ms=60"
+#define LATE "timeout_ms=200"
 #define REFUSED "SEND -NOPERM not you\\r\\n\n"
 
 /* ------------------------------------------------------- an acquire late */
@@ -15,7 +15,7 @@ static void late_grant_is_undone(void **state)
     for (int i = 0; i < 2; i++) {
         struct rig r = rig_open(SHAKE SET_T UNDO_T "TELL undone\n" OK ONE WORKS,
             i ? 't' : 'u', LATE);
-        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 55, 60);
+        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 195, 200);
         assert_true(fake_await(r.fake, "undone"));
         assert_not_held(r.lock);
         assert_works(r.lock);
@@ -35,9 +35,9 @@ static void every_late_grant_is_undone(void **state)
         "SEND +OK\\r\\n:1\\r\\n+OK\\r\\n:1\\r\\n+OK\\r\\n:1\\r\\n\n" WORKS,
         'u', LATE);
     nxl_lock *other = lock_of_name(r.client, "other", 20000);
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 60);
-    assert_ends(nxl_lock_acquire(other, 0), NXL_UNKNOWN, 60);
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 60);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
+    assert_ends(nxl_lock_acquire(other, 0), NXL_UNKNOWN, 200);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
     assert_string_not_equal(fake_taken(r.fake, "t"), fake_taken(r.fake, "u"));
     assert_works(r.lock);
     nxl_lock_free(other);
@@ -53,7 +53,7 @@ static void a_late_undoing_does_not_disturb(void **state)
                                     "SEND +OK\\r\\n:1\\r\\n+OK\\r\\n\n"
                                     "EXPECT EVALSHA * 1 k $z\n" ONE,
             'u', LATE);
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 60);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
     assert_works(r.lock);
     rig_close(&r);
 }
@@ -65,7 +65,7 @@ static void both_commands_of_a_round_are_given_up(void **state)
                                   "EXPECT PTTL k\n" UNDO_T
                                   "SEND +OK\\r\\n:30000\\r\\n:1\\r\\n\n" WORKS,
         'u', LATE);
-    assert_ends(nxl_lock_acquire(r.lock, 50), NXL_BUSY, 60);
+    assert_ends(nxl_lock_acquire(r.lock, 50), NXL_BUSY, 200);
     assert_works(r.lock);
     rig_close(&r);
 }
@@ -78,7 +78,7 @@ static void a_grant_without_the_second_reply_is_undone(void **state)
                                   "EXPECT PTTL k\n" OK UNDO_T
                                   "SEND :30000\\r\\n:1\\r\\n\n" WORKS,
         'u', LATE);
-    assert_ends(nxl_lock_acquire(r.lock, 50), NXL_BUSY, 60);
+    assert_ends(nxl_lock_acquire(r.lock, 50), NXL_BUSY, 200);
     assert_not_held(r.lock);
     assert_works(r.lock);
     rig_close(&r);
@@ -149,7 +149,7 @@ static void nothing_is_owed_for_what_was_refused(void **state)
         add(&s, SHAKE SET_T UNDO_T "%sWAIT-FOR close\nCLOSE\n" NEXT SHAKE WORKS,
             replies[i % 2]);
         struct rig r = rig_open(s.text, i < 2 ? 'u' : 't', LATE);
-        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 60);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
         rig_hang_up(&r, "close");
         rig_idle();
         assert_works(r.lock);

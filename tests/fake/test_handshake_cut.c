@@ -110,10 +110,10 @@ static void cut_and_refused_until_it_is_back(void **state)
         add(&s, "REFUSE\n");
         add_cut(&s, cut, answers[answered_at(i)].part);
         char way = cut->reset ? 't' : 'u';
-        struct rig r = open_at(i, &s, way, "60");
-        assert_takes(nxl_lock_acquire(r.lock, 90), NXL_E_UNREACHABLE, 0, 90);
+        struct rig r = open_at(i, &s, way, "200");
+        assert_takes(nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 0, 300);
         assert_contains(nxl_lock_errmsg(r.lock), "refused");
-        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 60);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 200);
         assert_not_held(r.lock);
         uint16_t port = fake_port(r.fake);
         unlink(fake_path(r.fake));
@@ -140,12 +140,12 @@ static void late_answers_serve_the_next_call(void **state)
         add(&s, "WAIT-FOR late\n");
         add_rest(&s, place);
         add(&s, WORKS);
-        struct rig r = open_at(place, &s, place % 2 ? 't' : 'u', "60");
-        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 55, 60);
-        assert_takes(nxl_lock_acquire(r.lock, 90), NXL_E_UNREACHABLE, 55, 90);
+        struct rig r = open_at(place, &s, place % 2 ? 't' : 'u', "200");
+        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 195, 200);
+        assert_takes(nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 195, 300);
         nxl_holder holder = {.size = sizeof holder};
         assert_takes(
-            nxl_lock_inspect(r.lock, &holder), NXL_E_UNREACHABLE, 55, 60);
+            nxl_lock_inspect(r.lock, &holder), NXL_E_UNREACHABLE, 195, 200);
         assert_not_held(r.lock);
         fake_signal(r.fake, "late");
         assert_works(r.lock);
