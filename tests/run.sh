@@ -41,7 +41,7 @@ support=$root/tests/support
 # processors; not many more, for they hold calls to their deadlines. What is
 # instrumented is awake for longer.
 jobs=4
-jobs_instrumented=3
+jobs_instrumented=2
 started=$(date +%s)
 seeds=2000
 releases=bookworm

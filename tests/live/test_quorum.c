@@ -124,7 +124,7 @@ static void test_adopt(void **state)
     assert_result(
         nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK, heir);
     /* A majority keeps it until the first of them lets it go. */
-    assert_between(nxl_lock_deadline(heir), after + LEASE_NS(2800),
+    assert_between(nxl_lock_deadline(heir), after + LEASE_NS(2000),
         nxl_now_ns() + LEASE_NS(3000));
     assert_result(nxl_lock_extend(heir, 0), NXL_OK, heir);
     assert_result(nxl_lock_release(heir), NXL_OK, heir);
