@@ -141,8 +141,10 @@ static void late_answers_serve_the_next_call(void **state)
         add_rest(&s, place);
         add(&s, WORKS);
         struct rig r = open_at(place, &s, place % 2 ? 't' : 'u', "200");
-        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 195, 200);
-        assert_takes(nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 195, 300);
+        assert_takes(
+            nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 195, 200);
+        assert_takes(
+            nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 195, 300);
         nxl_holder holder = {.size = sizeof holder};
         assert_takes(
             nxl_lock_inspect(r.lock, &holder), NXL_E_UNREACHABLE, 195, 200);
