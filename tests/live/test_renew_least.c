@@ -138,10 +138,10 @@ static void no_longer_than_the_least(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     comes_true(stats_of(client).renewals > 0, 8000);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    if (test_now_ms() < from_ms + LEAST_MS)
-        assert_between(redis_pttl(&server, "k"), 1, LEAST_MS);
-    else
-        assert_false(redis_exists(&server, "k"));
+    /* Its minimum may be over by now, and the key with it. */
+    assert_between(redis_pttl(&server, "k"), -2, LEAST_MS);
+    assert_true(
+        redis_exists(&server, "k") || test_now_ms() >= from_ms + LEAST_MS);
     assert_result(nxl_lock_acquire(lock, LEAST_MS + 1000), NXL_OK, lock);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     assert_between(redis_pttl(&server, "k"), LEAST_MS - 1000, LEAST_MS);
