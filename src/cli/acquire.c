@@ -14,9 +14,6 @@
 #include "cli/label.h"
 #include "cli/report.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
-
 /* A wait shorter than that is not worth a word. */
 #define LOOK_AFTER NS_PER_S
 /* Enough to ask twice. */

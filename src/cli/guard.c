@@ -26,9 +26,6 @@
 #include "cli/family.h"
 #include "cli/report.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
-
 /* What the command left behind may be about to end, a tee at the end of its
  * output for example. */
 #define LINGER (200 * NS_PER_MS)
@@ -376,15 +373,8 @@ static void sleep_until(const struct guard *guard, uint64_t wake)
         {guard->timer, POLLIN, 0},
         {guard->alone ? -1 : guard->plan->line,
             guard->halted != 0 ? POLLIN | POLLOUT : POLLIN, 0}};
-    struct itimerspec spec = {{0, 0}, {0, 0}};
-    uint64_t now = nxl_now_ns();
 
-    if (wake != NEVER) {
-        uint64_t left = wake > now ? wake - now : 1;
-        spec.it_value.tv_sec = (time_t)(left / NS_PER_S);
-        spec.it_value.tv_nsec = (long)(left % NS_PER_S);
-    }
-    timerfd_settime(guard->timer, 0, &spec, NULL);
+    timer_wake_at(guard->timer, wake);
     (void)poll(fds, 3, -1);
 }
 

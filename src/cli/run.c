@@ -25,7 +25,6 @@
 #include "cli/secret.h"
 #include "cli/timing.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 /* Between two rounds of what child_take_over() does; doubled while nobody
  * ends. */
 #define ROUND_MIN (1 * NS_PER_MS)

@@ -21,9 +21,7 @@
 #include "cli/urls.h"
 
 #define FALLBACK_URL "redis://127.0.0.1:6379"
-#define NS_PER_MS UINT64_C(1000000)
 #define MS_PER_S 1000
-#define NS_PER_S UINT64_C(1000000000)
 
 /* Signals, timer, the guard of a command, and the library's own. */
 #define FDS_MAX 16
@@ -354,19 +352,16 @@ int session_signal(struct session *session)
 /* Sets the timer and shortens *timeout_ms, so that poll() ends at wake_ns. */
 static void arm(struct session *session, uint64_t wake_ns, int *timeout_ms)
 {
-    struct itimerspec spec = {{0, 0}, {0, 0}};
     uint64_t now = nxl_now_ns();
 
     if (wake_ns != NEVER) {
-        uint64_t left = wake_ns > now ? wake_ns - now : 1;
-        uint64_t left_ms = left / NS_PER_MS + 1;
-        spec.it_value.tv_sec = (time_t)(left / NS_PER_S);
-        spec.it_value.tv_nsec = (long)(left % NS_PER_S);
+        uint64_t left_ms =
+            (wake_ns > now ? wake_ns - now : 1) / NS_PER_MS + 1;
         if (*timeout_ms < 0 || (uint64_t)*timeout_ms > left_ms)
             *timeout_ms = (int)(left_ms < INT32_MAX ? left_ms : INT32_MAX);
     }
     if (session->timer >= 0)
-        timerfd_settime(session->timer, 0, &spec, NULL);
+        timer_wake_at(session->timer, wake_ns);
 }
 
 int session_turn(struct session *session, uint64_t wake_ns)

@@ -11,10 +11,8 @@
 #include <nxlock.h>
 
 #include "cli/args.h"
+#include "cli/clock.h"
 #include "cli/urls.h"
-
-/* No time to wake at. */
-#define NEVER UINT64_MAX
 
 /* The last renewal of the session's lock. */
 struct renewal {

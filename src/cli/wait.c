@@ -12,7 +12,6 @@
 #include "cli/holder.h"
 #include "cli/report.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define DELAY_FIRST_MS 50
 #define DELAY_MOST_MS 2000
 /* The server frees a name in the millisecond after the last of its lease. */
