@@ -82,9 +82,7 @@ static void say(const nxl_client_options *o, const struct text *error)
 {
     if (!GIVEN(o, errbuf_size) || !o->errbuf || !o->errbuf_size)
         return;
-    size_t len = error->len < o->errbuf_size ? error->len : o->errbuf_size - 1;
-    memcpy(o->errbuf, error->data, len);
-    o->errbuf[len] = '\0';
+    text_copy(error, o->errbuf, o->errbuf_size);
 }
 
 /* Takes the endpoints over. */

@@ -243,7 +243,7 @@ static void ask(struct hold *hold, uint64_t now)
 void hold_tick(struct hold *hold, uint64_t now)
 {
     struct operation *op = &hold->agent->operation;
-    if (hold->state == HOLD_LOOKING && !op->running && !hold->timer.place) {
+    if (hold->state == HOLD_LOOKING && !op->running) {
         hold->owner->client->renewing++;
         sleep_on(hold, earlier(deadline_after(now, LOOK_LONGEST),
                            holding_lost_at(&hold->machine)));
@@ -348,11 +348,8 @@ int nxl_lock_loss(const nxl_lock *lock, char *text, size_t size)
     const struct hold *hold = lock->hold;
     bool told = hold->state == HOLD_OFF;
     int loss = told ? (int)hold->loss : NXL_LOSS_NONE;
-    if (told && text && size) {
-        size_t len = hold->why.len < size ? hold->why.len : size - 1;
-        memcpy(text, hold->why.data, len);
-        text[len] = '\0';
-    }
+    if (told && text && size)
+        text_copy(&hold->why, text, size);
     pthread_mutex_unlock(&client->mutex);
     return loss;
 }

@@ -166,17 +166,21 @@ static void free_memory(struct nxl_lock *lock, unsigned servers)
     free(lock);
 }
 
+/* One of the two handles that a lock may have. */
+static void unmake_one(struct nxl_lock *lock)
+{
+    struct nxl_client *client = lock->client;
+    timers_unreserve(&client->timers);
+    free_memory(lock, client->server_count);
+}
+
 /* A lock and its agent, if it has one. */
 static void unmake(struct nxl_lock *lock)
 {
-    struct nxl_client *client = lock->client;
     struct nxl_lock *agent = hold_free(lock);
-    if (agent) {
-        timers_unreserve(&client->timers);
-        free_memory(agent, client->server_count);
-    }
-    timers_unreserve(&client->timers);
-    free_memory(lock, client->server_count);
+    if (agent)
+        unmake_one(agent);
+    unmake_one(lock);
 }
 
 /* The counter of a key has its hash tag, or the key as one. */
@@ -261,11 +265,9 @@ static struct nxl_lock *make_kept(
     struct nxl_lock *agent = make(client, &plain);
     if (agent && hold_make(lock, agent))
         return lock;
-    if (agent) {
-        timers_unreserve(&client->timers);
-        free_memory(agent, client->server_count);
-    }
-    unmake(lock);
+    if (agent)
+        unmake_one(agent);
+    unmake_one(lock);
     return NULL;
 }
 

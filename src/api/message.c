@@ -156,9 +156,7 @@ void message_note(
     struct text words;
     text_clear(&words);
     text_add_foreign(&words, outcome->text);
-    size_t len = words.len < sizeof n->words ? words.len : sizeof n->words - 1;
-    memcpy(n->words, words.data, len);
-    n->words[len] = '\0';
+    text_copy(&words, n->words, sizeof n->words);
 }
 
 /* --------------------------------------------------------- several servers */

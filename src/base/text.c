@@ -86,3 +86,11 @@ void text_addf(struct text *t, const char *format, ...)
     else
         t->len += (size_t)len < room(t) ? (size_t)len : room(t);
 }
+
+void text_copy(const struct text *t, char *to, size_t size)
+{
+    size_t len = t->len < size ? t->len : size - 1;
+
+    memcpy(to, t->data, len);
+    to[len] = '\0';
+}

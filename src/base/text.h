@@ -24,5 +24,7 @@ void text_add(struct text *t, const char *words);
 void text_add_foreign(struct text *t, struct slice bytes);
 void text_addf(struct text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* All of it that fits into size bytes, size > 0, zero-ended. */
+void text_copy(const struct text *t, char *to, size_t size);
 
 #endif
