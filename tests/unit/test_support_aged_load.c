@@ -209,8 +209,9 @@ static void test_a_client_goes_away(void **state)
     for (int i = 0; i < 100; i++)
         rig_say(c, "INCR n");
     rig_say(c, "BLPOP q 0");
-    rig_hang_up(c);
+    /* Who hangs up with replies unread may take back what is on its way. */
     assert_eventually(aged_count(a, "BLPOP q 0") == 1);
+    rig_hang_up(c);
     assert_eventually(aged_connections(a) == 0);
     assert_eventually(redis_clients(&r) == 0);
     assert_int_equal(redis_run(&r, "INCR", "n", NULL), 101);
