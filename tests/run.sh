@@ -52,6 +52,7 @@ fi
 policy=/usr/sbin/policy-rc.d
 policy_made=
 trees= # the process that tests on fresh trees
+unsteady=
 
 if [ -n "${NXLOCK_BUILD-}" ]; then
     mkdir -p "$NXLOCK_BUILD" || exit 1
@@ -102,6 +103,7 @@ failed() { # LOG WHAT: a step that is no test program counts as one
 }
 
 finish() {
+    [ -z "$unsteady" ] || echo "failed beside others, run again alone:$unsteady"
     awk '{ p += $1; f += $2; s += $3 }
         END { printf "%d passed, %d failed, %d skipped\n", p, f, s
               exit !(p > 0 && f == 0) }' "$tally"
@@ -194,23 +196,44 @@ build() { # NAME OPTION...: all of it
     return 1
 }
 
-# Builds first what these tests need and is not built.
-check() { # RUN BUILD ARGUMENT...: one meson test run, counted
-    run=$1
+# One meson test run, which builds first what is needed and is not built.
+meson_test() { # LOG BUILD ARGUMENT...
+    rm -f "$work/$2"/meson-logs/testlog*.json
+    log=$1
     dir=$work/$2
     shift 2
-    say "testing $run"
-    rm -f "$dir"/meson-logs/testlog*.json
     # shellcheck disable=SC2086 # a command's words, or none
-    $steady meson test -C "$dir" --num-processes "$jobs" \
-        "$@" > "$work/$run.log" 2>&1
-    for log in "$dir"/meson-logs/testlog*.json; do
+    $steady meson test -C "$dir" "$@" > "$work/$log.log" 2>&1 < /dev/null
+}
+
+count() { # RUN BUILD [AGAIN]
+    for log in "$work/$2"/meson-logs/testlog*.json; do
         if [ -f "$log" ]; then
-            python3 "$support/tally.py" "$run" "$log" "$tally"
+            python3 "$support/tally.py" "$1" "$log" "$tally" ${3+"$3"}
         else
-            failed "$work/$run.log" "testing $run"
+            failed "$work/$1.log" "testing $1"
         fi
     done
+}
+
+# A test run, counted. What failed, and may have failed because others
+# had the processor, is run once more with nothing beside it: tally.py says
+# which failures are none of these. What passes then is named at the end.
+check() { # RUN BUILD ARGUMENT...
+    run=$1
+    build=$2
+    shift 2
+    say "testing $run"
+    meson_test "$run" "$build" --num-processes "$jobs" "$@"
+    rm -f "$work/again"
+    count "$run" "$build" "$work/again"
+    [ -f "$work/again" ] || return 0
+    while read -r name; do
+        unsteady="$unsteady $run/$name"
+        say "testing $run/$name again, alone"
+        meson_test "$run-again" "$build" --num-processes 1 "$name"
+        count "$run-again" "$build"
+    done < "$work/again"
 }
 
 # A sanitizer's program needs its places in memory, which a system that
@@ -259,7 +282,9 @@ leaks() {
     elif [ ! -f "$root/tests/live/test_leaks.c" ]; then
         skipped "valgrind: there is no tests/live/test_leaks.c"
     else
-        check valgrind gcc --setup valgrind leaks
+        say "testing valgrind"
+        meson_test valgrind gcc --setup valgrind leaks
+        count valgrind gcc
     fi
 }
 
@@ -274,7 +299,7 @@ count_tap() { # LOG: what went wrong is shown, all of it is counted
 play() { # SERVERS...: the simulator's seeds, for each number of servers
     for servers in "$@"; do
         "$work/gcc/tests/sim/nxlock-sim" --servers "$servers" \
-            --seeds "1-$seeds" > "$work/sim-$servers.log" 2>&1
+            --seeds "$seeds" > "$work/sim-$servers.log" 2>&1
         echo $? > "$work/sim-$servers.code"
     done
 }

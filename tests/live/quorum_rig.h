@@ -92,14 +92,31 @@ static inline nxl_client *proxied_client(size_t count, const char *parameters)
     return client_at(list);
 }
 
-/* A call that finds the connections good, or makes them. */
-static inline void connect_all(nxl_client *client)
+/* A call that finds the connections good, or makes them: those of a majority,
+ * for it awaits no more. */
+static inline void connect_most(nxl_client *client)
 {
     nxl_lock *lock = new_lock(client, "connect", 1000);
     nxl_holder holder = {.size = sizeof(holder)};
     int rc = nxl_lock_inspect(lock, &holder);
     (void)rc;
     nxl_lock_free(lock);
+}
+
+static inline bool connected_to_all(nxl_client *client)
+{
+    char text[4096];
+    size_t found = 0;
+    nxl_client_describe(client, text, sizeof(text));
+    for (const char *at = text; (at = strstr(at, ", connected")); at++)
+        found++;
+    return found == nxl_client_servers(client);
+}
+
+/* So that the next request goes to all of them at once. */
+static inline void connect_all(nxl_client *client)
+{
+    assert_eventually((connect_most(client), connected_to_all(client)));
 }
 
 static inline bool stands_at(size_t i, const char *key, const nxl_lock *lock)

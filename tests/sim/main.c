@@ -11,15 +11,18 @@
 #include "sim/shrink.h"
 
 static const char help[] =
-    "usage: nxlock-sim [--seed S | --seeds FROM-TO] [--servers N]\n"
+    "usage: nxlock-sim [--seed S | --seeds COUNT [--from S]] [--servers N]...\n"
     "                  [--faults LIST] [--without GUARD]... [--only I]...\n"
     "                  [--grants MIN] [--troubles MIN] [-v]\n"
     "                  [--lasts NS] [--events LIST]\n"
+    "without --servers: 1, 3, 4 and 5 servers, one after the other\n"
     "LIST: names with commas, or all, clean (default), none\n";
 
 struct arguments {
     struct options options;
-    uint64_t from, to;
+    uint64_t from, count;
+    unsigned servers[MAX_SERVERS];
+    unsigned servers_count;
     const char *faults;
     const char *without[8];
     unsigned without_count;
@@ -43,18 +46,6 @@ static bool number(const char *text, uint64_t most, uint64_t *out)
         return false;
     *out = strtoull(text, &end, 10);
     return *end == '\0' && *out <= most;
-}
-
-static bool seeds(struct arguments *a, const char *text)
-{
-    char from[24];
-    const char *dash = strchr(text, '-');
-    if (!dash || (size_t)(dash - text) >= sizeof from)
-        return false;
-    memcpy(from, text, (size_t)(dash - text));
-    from[dash - text] = '\0';
-    return number(from, UINT64_MAX, &a->from) &&
-           number(dash + 1, UINT64_MAX, &a->to) && a->from <= a->to;
 }
 
 static bool invariant(struct arguments *a, const char *text)
@@ -90,13 +81,17 @@ static bool take(struct arguments *a, const char *option, const char *value)
     uint64_t n = 0;
     bool good = true;
     if (strcmp(option, "--seed") == 0) {
-        good = number(value, UINT64_MAX, &n);
-        a->from = a->to = n;
+        good = number(value, UINT64_MAX, &a->from);
+        a->count = 1;
     } else if (strcmp(option, "--seeds") == 0) {
-        good = seeds(a, value);
+        good = number(value, UINT32_MAX, &a->count) && a->count > 0;
+    } else if (strcmp(option, "--from") == 0) {
+        good = number(value, UINT64_MAX, &a->from);
     } else if (strcmp(option, "--servers") == 0) {
-        good = number(value, MAX_SERVERS, &n) && n > 0;
-        a->options.servers = (unsigned)n;
+        good = a->servers_count < MAX_SERVERS &&
+               number(value, MAX_SERVERS, &n) && n > 0;
+        if (good)
+            a->servers[a->servers_count++] = (unsigned)n;
     } else if (strcmp(option, "--faults") == 0) {
         a->faults = value;
         good = troubles_parse(value, &a->options.troubles);
@@ -161,7 +156,8 @@ static int play(struct arguments *a)
     uint64_t troubles = 0, steps = 0, strays = 0, hash = 0;
     uint64_t failed = 0, too_few = 0;
     clock_t began = clock();
-    for (uint64_t seed = a->from;; seed++) {
+    for (uint64_t i = 0; i < a->count; i++) {
+        uint64_t seed = a->from + i;
         a->options.seed = seed;
         struct report r = world_run(&a->options, failed ? NULL : stdout);
         grants += r.grants;
@@ -182,21 +178,19 @@ static int play(struct arguments *a)
             printf("seed %llu: only %llu grants and %llu troubles\n",
                 (unsigned long long)seed, (unsigned long long)r.grants,
                 (unsigned long long)r.troubles);
-        if (seed == a->to)
-            break;
     }
-    uint64_t count = a->to - a->from + 1;
+    double ms = (double)(clock() - began) * 1000 / CLOCKS_PER_SEC;
     printf(
         "%u servers, seeds %llu-%llu: %llu grants, %llu fences, "
         "%llu renewals, %llu losses, %llu troubles, %llu strays, "
-        "%llu steps, %.2f ms each; hash %016llx\n",
+        "%llu steps, %.0f a second; hash %016llx\n",
         a->options.servers, (unsigned long long)a->from,
-        (unsigned long long)a->to, (unsigned long long)grants,
+        (unsigned long long)(a->from + a->count - 1),
+        (unsigned long long)grants,
         (unsigned long long)fences, (unsigned long long)renewals,
         (unsigned long long)losses, (unsigned long long)troubles,
         (unsigned long long)strays, (unsigned long long)steps,
-        (double)(clock() - began) * 1000 / CLOCKS_PER_SEC / (double)count,
-        (unsigned long long)hash);
+        ms > 0 ? (double)steps * 1000 / ms : 0, (unsigned long long)hash);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);
@@ -205,7 +199,9 @@ static int play(struct arguments *a)
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.options = OPTIONS_INIT, .from = 1, .to = 1};
+    static const unsigned all[] = {1, 3, 4, 5};
+    struct arguments a = {.options = OPTIONS_INIT, .from = 1, .count = 1};
+    int code = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0) {
             a.options.aloud = true;
@@ -217,5 +213,13 @@ int main(int argc, char **argv)
             i++;
         }
     }
-    return play(&a);
+    if (a.servers_count == 0) {
+        a.servers_count = sizeof all / sizeof all[0];
+        memcpy(a.servers, all, sizeof all);
+    }
+    for (unsigned i = 0; i < a.servers_count; i++) {
+        a.options.servers = a.servers[i];
+        code |= play(&a);
+    }
+    return code;
 }
