@@ -37,11 +37,12 @@ esac
 unset CDPATH # cd would print where it went
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 support=$root/tests/support
-# Most tests are asleep most of their time, so some more at once than there are
-# processors; not many more, for they hold calls to their deadlines. What is
-# instrumented is awake for longer.
+# Most tests are asleep most of their time, so more at once than there are
+# processors; not many more, for they hold calls to their deadlines. What waits
+# on real time is awake for a seventh of it.
 jobs=4
-jobs_instrumented=2
+jobs_asleep=8
+jobs_instrumented=3
 started=$(date +%s)
 seeds=2000
 releases=bookworm
@@ -49,10 +50,10 @@ if [ -n "$full" ]; then
     seeds=20000
     releases="bookworm trixie"
 fi
-policy=/usr/sbin/policy-rc.d
-policy_made=
+ahead= # the process that builds what comes later
 trees= # the process that tests on fresh trees
 unsteady=
+steady= # a command before the tests
 
 if [ -n "${NXLOCK_BUILD-}" ]; then
     mkdir -p "$NXLOCK_BUILD" || exit 1
@@ -62,13 +63,14 @@ else
 fi
 tally=$work/tally
 : > "$tally" || exit 1
+. "$support/packages.sh"
 
 clean() {
-    if [ -n "$trees" ]; then # it takes its own processes along
-        kill "$trees" 2> /dev/null
-        wait "$trees" 2> /dev/null
-    fi
-    [ -z "$policy_made" ] || rm -f "$policy"
+    for process in $ahead $trees; do # they take their own processes along
+        kill "$process" 2> /dev/null
+        wait "$process" 2> /dev/null
+    done
+    install_undo
     [ -n "${NXLOCK_BUILD-}" ] || rm -rf "$work"
 }
 trap clean EXIT
@@ -77,17 +79,6 @@ trap 'exit 1' HUP INT QUIT PIPE TERM
 say() {
     now=$(($(date +%s) - started))
     printf '== %d:%02d %s\n' $((now / 60)) $((now % 60)) "$*"
-}
-
-have() {
-    command -v "$1" > /dev/null 2>&1
-}
-
-# clang alone does not bring the runtime of its fuzzer.
-fuzzes() {
-    have clang || return 1
-    echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
-        clang -fsanitize=fuzzer -x c - -o "$work/probe" > /dev/null 2>&1
 }
 
 skipped() { # REASON: what cannot be run counts as one
@@ -108,63 +99,6 @@ finish() {
         END { printf "%d passed, %d failed, %d skipped\n", p, f, s
               exit !(p > 0 && f == 0) }' "$tally"
     exit $?
-}
-
-# ------------------------------------------------------------ what is needed
-
-missing() { # the packages that are missing, by Debian's names
-    have meson || echo meson
-    have ninja || echo ninja-build
-    have gcc || echo gcc libc6-dev
-    have g++ || echo g++
-    have nm || echo binutils
-    have python3 || echo python3
-    if have pkg-config; then
-        pkg-config --exists hiredis || echo libhiredis-dev
-        pkg-config --exists uuid || echo uuid-dev
-        pkg-config --exists cmocka || echo libcmocka-dev
-        pkg-config --exists sqlite3 || echo libsqlite3-dev
-        pkg-config --exists libuv || echo libuv1-dev
-    else
-        echo pkg-config libhiredis-dev uuid-dev libcmocka-dev \
-            libsqlite3-dev libuv1-dev
-    fi
-    have redis-server || [ -n "${NXLOCK_REDIS_SERVER-}" ] ||
-        [ "${NXLOCK_SKIP_LIVE-}" = 1 ] || echo redis-server
-    have mandoc || echo mandoc
-    python3 -c 'import redis' 2> /dev/null ||
-        /usr/bin/python3 -c 'import redis' 2> /dev/null || echo python3-redis
-    have sqlite3 || echo sqlite3
-    have faketime || echo faketime
-    if [ -z "$quick" ]; then
-        have clang || echo clang
-        fuzzes || echo libclang-rt-dev
-        have valgrind || echo valgrind
-        have debootstrap || echo debootstrap
-        have unshare || echo util-linux
-        have ip || echo iproute2
-    fi
-}
-
-install() { # PACKAGE...
-    if ! have apt-get || [ "$(id -u)" -ne 0 ]; then
-        echo "missing; please install:" "$@" >&2
-        return 1
-    fi
-    # A redis-server that is installed must not start serving.
-    if [ ! -e "$policy" ]; then
-        policy_made=1
-        printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod +x "$policy"
-    fi
-    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-    apt-get -o DPkg::Lock::Timeout=300 -qq update &&
-        apt-get -o DPkg::Lock::Timeout=300 -qq -y \
-            --no-install-recommends install "$@"
-    code=$?
-    [ -z "$policy_made" ] || rm -f "$policy"
-    policy_made=
-    unset RUNLEVEL
-    return $code
 }
 
 needed=$(missing | tr '\n' ' ')
@@ -219,12 +153,12 @@ count() { # RUN BUILD [AGAIN]
 # A test run, counted. What failed, and may have failed because others
 # had the processor, is run once more with nothing beside it: tally.py says
 # which failures are none of these. What passes then is named at the end.
-check() { # RUN BUILD ARGUMENT...
+check() { # RUN BUILD JOBS ARGUMENT...
     run=$1
     build=$2
-    shift 2
     say "testing $run"
-    meson_test "$run" "$build" --num-processes "$jobs" "$@"
+    shift 2
+    meson_test "$run" "$build" --num-processes "$@"
     rm -f "$work/again"
     count "$run" "$build" "$work/again"
     [ -f "$work/again" ] || return 0
@@ -250,30 +184,96 @@ runs() { # SANITIZER: a program built with it works; sets steady
     $steady "$work/probe" >> "$work/probe.log" 2>&1
 }
 
+# What is configured is built while the first tests sleep: nice, so that it does
+# not keep them from waking up in time.
+ahead_begin() { # BUILD...
+    (
+        builder=
+        trap 'kill $builder; exit 1' TERM
+        for name in "$@"; do
+            nice -n 19 ninja -C "$work/$name" >> "$work/$name.log" 2>&1 &
+            builder=$!
+            wait $builder
+        done
+    ) &
+    ahead=$!
+}
+
+ahead_end() {
+    say "waiting for what is built ahead"
+    wait "$ahead" # what did not build is built, and told, where it is used
+    ahead=
+}
+
+prepare() {
+    say "configuring what comes later"
+    cc=gcc
+    cxx=g++
+    set --
+    if ! runs address; then
+        skipped "address sanitizer: $(tail -n 1 "$work/probe.log")"
+    elif configure asan -Db_sanitize=address,undefined; then
+        set -- asan
+    fi
+    if ! runs thread; then
+        skipped "thread sanitizer: $(tail -n 1 "$work/probe.log")"
+    else
+        configure tsan -Db_sanitize=thread
+    fi
+    cc=clang
+    cxx=clang++
+    if ! have clang; then
+        skipped "clang is not installed"
+    elif ! fuzzes; then
+        skipped "libFuzzer: libclang-rt-dev is not installed"
+        configure clang && set -- "$@" clang
+    else
+        configure clang -Dfuzz=true && set -- "$@" clang
+    fi
+    steady=
+    ahead_begin "$@"
+}
+
+configured() { # BUILD
+    [ -f "$work/$1/build.ninja" ]
+}
+
+by_gcc() {
+    # Short time-outs are kept with others of that kind alone.
+    check gcc-fake gcc "$jobs" --suite fake
+    check gcc-waits gcc "$jobs_asleep" --suite waits --no-suite fake
+    check gcc gcc "$jobs" --no-suite fake --no-suite waits
+}
+
 sanitized() {
     # A thread that is cancelled ends on a stack which the sanitizer still
     # takes for in use; without a stack for signals it does not look.
     export ASAN_OPTIONS=detect_leaks=1:print_legend=0:use_sigaltstack=0
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-    uninstrumented=$jobs
-    jobs=$jobs_instrumented
-    if ! runs address; then
-        skipped "address sanitizer: $(tail -n 1 "$work/probe.log")"
-    elif configure asan -Db_sanitize=address,undefined; then
-        set -- --no-suite waits
-        [ -z "$full" ] || set --
-        check asan asan --suite unit --suite fake --suite live --suite fuzz \
-            --suite header --suite sim "$@"
+    set -- --no-suite waits --no-suite long
+    [ -z "$full" ] || set --
+    if configured asan; then
+        runs address
+        check asan asan "$jobs_instrumented" --suite unit --suite fake \
+            --suite live --suite fuzz --suite header --suite sim "$@"
     fi
-    if ! runs thread; then
-        skipped "thread sanitizer: $(tail -n 1 "$work/probe.log")"
-    elif configure tsan -Db_sanitize=thread; then
-        check tsan tsan --suite thread
+    if configured tsan; then
+        runs thread
+        check tsan tsan "$jobs_instrumented" --suite thread
     fi
-    jobs=$uninstrumented
     steady=
     unset ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
+}
+
+by_clang() {
+    configured clang || return 0
+    say "building clang"
+    if ! ninja -C "$work/clang" > "$work/clang.log" 2>&1; then
+        failed "$work/clang.log" "building clang"
+    elif fuzzes; then
+        check fuzz clang "$jobs" --suite fuzz --suite libfuzzer
+    fi
 }
 
 leaks() {
@@ -342,7 +342,6 @@ fresh_end() {
     count_tap "$work/fresh.log"
 }
 
-steady=
 # Every fault on every arrangement of servers.
 faults() {
     say "striking"
@@ -357,29 +356,24 @@ good=1
 cc=gcc
 cxx=g++
 build gcc || good=
-[ -n "$quick" ] || fresh_begin
+if [ -z "$quick" ]; then
+    fresh_begin
+    prepare
+fi
 # What is a chaos of seconds elsewhere is one of a minute here.
 [ -z "$full" ] || export NXLOCK_FULL=1
-[ -z "$good" ] || check gcc gcc
+[ -z "$good" ] || by_gcc
 unset NXLOCK_FULL
 if [ -z "$quick" ]; then
+    ahead_end
     sanitized
-    [ -z "$good" ] || leaks
-    [ -z "$full" ] || [ -z "$good" ] || servers
-    [ -z "$full" ] || [ -z "$good" ] || faults
-    [ -z "$good" ] || simulated
-    if have clang; then
-        cc=clang
-        cxx=clang++
-        if ! fuzzes; then
-            skipped "libFuzzer: libclang-rt-dev is not installed"
-            build clang
-        elif build clang -Dfuzz=true; then
-            check fuzz clang --suite fuzz --suite libfuzzer
-        fi
-    else
-        skipped "clang is not installed"
+    if [ -n "$good" ]; then
+        leaks
+        [ -z "$full" ] || servers
+        [ -z "$full" ] || faults
+        simulated
     fi
+    by_clang
     fresh_end
     say "done"
 fi
