@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NXL_UNIT_RUNG_STARVED_H
-#define NXL_UNIT_RUNG_STARVED_H
 /*
  * A step that is sent without memory: all of it goes out, or nothing of it.
  */
+#ifndef NXL_UNIT_RUNG_STARVED_H
+#define NXL_UNIT_RUNG_STARVED_H
 #include "support/alloc.h"
 #include "unit/rung_rig.h"
 
