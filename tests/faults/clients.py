@@ -64,6 +64,32 @@ def stop_asking(cell):
         cell.pause(0.1, 0.4)
 
 
+def hang(cell):
+    """One that renews, in its next hold; it takes part again when others have
+    had the name and it has been told of the loss."""
+    while cell.goes_on():
+        contender = cell.contenders[cell.dice.choice([1, 3, 5])]
+        hold = contender.hang()
+        if hold:
+            cell.strike()
+            cell.await_grant(hold.hangs, 3 + cell.fault.max_hold_ms / 1000,
+                             "a hung holder blocked for long")
+            cell.await_that(lambda h=hold: h.loss, 5,
+                            "a hung holder was not told of the loss")
+        contender.hang_no_more()
+        cell.pause(0.1, 0.3)
+
+
+def held_while_hung(cell, _seen):
+    """By renewal until max_hold_ms was over, and none for longer."""
+    limit_ns = cell.fault.max_hold_ms * 1000000
+    hung = [h for h in cell.holds() if h.hangs]
+    if any(h.open or h.end - h.begin > limit_ns for h in hung):
+        cell.complain("a hung holder kept it beyond max_hold_ms")
+    if not any(h.loss == "max_hold_ms is over" for h in hung):
+        cell.complain("no hung holder kept it until max_hold_ms")
+
+
 def step_client(cell):
     while cell.goes_on():
         hours = cell.dice.choice([1, -1, 0])

@@ -15,6 +15,8 @@ OK = dict.fromkeys(ALL, "ok")
 # Of five servers two are not enough for a second holder, provided that the
 # first one stands at all of them.
 MAJORITY = {**dict.fromkeys(ALL, "two"), "redlock2": "ok"}
+# Without a guard two of five may be enough for one, or not.
+UNGUARDED = {"one": "two", "replica": "two", "redlock3": "two"}
 
 
 @dataclasses.dataclass
@@ -29,6 +31,7 @@ class Fault:
     tcp: bool = False
     clock: str = ""  # whose is stepped: "server", "client"
     write_ms: int = 3
+    max_hold_ms: int = 0  # of those that renew; 0: no limit
     prepare: object = None
     harms: bool = True  # "two": an update is lost by it, without the check
     checks: tuple = ()
@@ -119,6 +122,18 @@ def freeze(low, high):
 
 def bounce(cell):
     cell.each(stage.Server.kill)
+    come_back(cell)
+
+
+def cut_power(cell):
+    """The last time that they made sure of their disk was before they granted
+    what is held: all since then is lost, and what is older is not."""
+    for server in cell.stage.struck:
+        server.cut_power(server.ask("GET", "k") or "nobody")
+    come_back(cell)
+
+
+def come_back(cell):
     cell.each(stage.Server.launch)
     cell.each(stage.Server.ready)
     cell.strike()
@@ -130,19 +145,24 @@ def restart(cell):
         cell.pause(0.3, 1.0)
 
 
-def restart_at_a_hold(cell):
-    while cell.goes_on():
-        if cell.aim(left_ms=280, age_ms=40):
-            bounce(cell)
-        cell.pause(0.3)
+def restart_at_a_hold(how):
+    def strike(cell):
+        while cell.goes_on():
+            if cell.aim(left_ms=280, age_ms=40):
+                how(cell)
+            cell.pause(0.3)
+    return strike
 
 
-def restart_seldom(cell):
+def restart_seldom(how):
     """As long as the guard keeps them from voting, and then at a hold."""
-    for _ in range(2):
-        if cell.aim(left_ms=200):
-            bounce(cell)
-        cell.await_grant(stage.now_ns(), 15, "nobody got it after a restart")
+    def strike(cell):
+        for _ in range(2):
+            if cell.aim(left_ms=200):
+                how(cell)
+            cell.await_grant(
+                stage.now_ns(), 15, "nobody got it after a restart")
+    return strike
 
 
 def script_flush(cell):
@@ -336,6 +356,7 @@ GUARD_ON = {"one": ["guard_restarts=1"], "replica": ["guard_restarts=1"]}
 GUARD_OFF = {c: ["guard_restarts=0"] for c in ALL}
 DURABLE = {c: ["durable=1"] for c in ("redlock2", "redlock3")}
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
+EVERYSEC = ("--appendonly", "yes", "--appendfsync", "everysec")
 SAVES = ("--save", "3600 1000000", "--dbfilename", "folder")
 EVICTS = ("--maxmemory-policy", "volatile-ttl")
 
@@ -359,10 +380,15 @@ FAULTS = [
     Fault("restart-aof", "server SIGKILL and restart, appendfsync always",
           restart, OK, server=AOF, url=DURABLE),
     Fault("restart-guarded", "the same without data, restart guard on",
-          restart_seldom, OK, url=GUARD_ON),
+          restart_seldom(bounce), OK, url=GUARD_ON),
     Fault("restart-empty", "the same without data, guard_restarts=0",
-          restart_at_a_hold,
-          {"one": "two", "replica": "two", "redlock3": "two"}, url=GUARD_OFF),
+          restart_at_a_hold(bounce), UNGUARDED, url=GUARD_OFF),
+    Fault("power-cut", "power cut, appendfsync everysec: all since the grant "
+          "is lost; guard_restarts=0",
+          restart_at_a_hold(cut_power), UNGUARDED, server=EVERYSEC,
+          url=GUARD_OFF),
+    Fault("power-cut-guarded", "the same, restart guard on",
+          restart_seldom(cut_power), OK, server=EVERYSEC, url=GUARD_ON),
     Fault("script-flush", "SCRIPT FLUSH in a loop",
           script_flush, OK, checks=(no_errors,)),
     Fault("flushall", "FLUSHALL while it is held", at_a_hold(flush),
@@ -398,6 +424,9 @@ FAULTS = [
           clients.stop_anybody, OK),
     Fault("client-stop-ask", "all clients SIGSTOP between request and reply",
           clients.stop_asking, OK, proxied=True),
+    Fault("hung", "the holder's thread hangs for good, renewal goes on up to "
+          "max_hold_ms", clients.hang, OK, max_hold_ms=1000,
+          checks=(clients.held_while_hung,)),
     Fault("client-clock", "client clock steps of 1 h", clients.step_client, OK,
           clock="client"),
     Fault("classic", "a GETSET program on the key, without interop",
