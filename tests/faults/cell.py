@@ -57,6 +57,7 @@ class Contender:
              cell.url_of(self.who), self.record.path, cell.resource, TTL_MS,
              TIMEOUT_MS, cell.fault.write_ms, self.who % 2,
              int(cell.fault.proxied),
+             cell.fault.max_hold_ms if self.who % 2 else 0,
              cell.dice.getrandbits(60)], env=environment)
 
     def stop(self):
@@ -70,6 +71,17 @@ class Contender:
             self.stops[-1][1] = stage.now_ns()
             self.process.send_signal(signal.SIGCONT)
         self.stopped = False
+
+    def hang(self):
+        """The next hold that it gets, when it hangs in it."""
+        asked = stage.now_ns()
+        self.process.send_signal(signal.SIGUSR1)
+        return self.cell.await_that(
+            lambda: next((h for h in self.record.holds if h.hangs > asked),
+                         None), AGAIN_S, "who was to hang never held it")
+
+    def hang_no_more(self):
+        self.process.send_signal(signal.SIGUSR2)
 
     def kill(self):
         self.process.kill()
@@ -206,13 +218,21 @@ class Cell:
         return all({"ok", "busy"} & {result for result, _ in c.record.acquires}
                    for c in self.contenders)
 
-    def await_grant(self, since, seconds, complaint):
+    def await_that(self, look, seconds, complaint):
+        """What is found in the records at last."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if any(h.begin > since for h in self.holds()):
-                return
+            self.holds()
+            found = look()
+            if found:
+                return found
             time.sleep(0.01)
         self.complain(complaint)
+        return None
+
+    def await_grant(self, since, seconds, complaint):
+        self.await_that(lambda: any(h.begin > since for h in self.holds()),
+                        seconds, complaint)
 
     # ------------------------------------------------------------- the play
 

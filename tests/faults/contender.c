@@ -12,6 +12,8 @@
  *     R RESULT NOW     what the release or an extend said
  *     H BEGAN NOW      a call that returned long after its deadline
  *     Y NOW            a thread was given the answer to another question
+ *     G NOW            held, and the thread hangs
+ *     T TEXT           why it was lost, as it was told while it hung
  *     M TEXT           why an acquire had no answer or failed
  *
  * SIGTERM ends it in order.
@@ -37,6 +39,7 @@ enum { LATE_MS = 1500, SLICE_MS = 5 };
 static struct {
     int record;
     int timeout_ms, ttl_ms, write_ms;
+    int max_hold_ms;
     bool renew;
     uint64_t dice;
     nxl_client *client;
@@ -44,13 +47,18 @@ static struct {
     struct resource *resource;
     _Atomic uint64_t attempt;
 } me;
-static volatile sig_atomic_t over;
+static volatile sig_atomic_t over, to_hang;
 
 static void on_term(int number)
 {
     (void)number;
     over = 1;
     nxl_client_interrupt(me.client);
+}
+
+static void on_hang(int number)
+{
+    to_hang = number == SIGUSR1;
 }
 
 static void on_trace(void *arg, const nxl_trace *trace)
@@ -142,11 +150,31 @@ static int work_ms(void)
     return below(3) > 0 ? me.ttl_ms * 4 / 5 : me.ttl_ms * 3;
 }
 
+/* It asks nothing of anybody and never releases: what it writes down it only
+ * sees. The library's thread renews the lock all the same. */
+static void hang(uint64_t *deadline)
+{
+    char why[256];
+    note("G %llu\n", N(nxl_now_ns()));
+    while (!over && work(SLICE_MS, deadline))
+        ;
+    while (!over && nxl_lock_loss(me.lock, why, sizeof(why)) == NXL_LOSS_NONE)
+        pause_ms(SLICE_MS);
+    if (!over)
+        note("T %s\n", why);
+    while (!over && to_hang)
+        pause_ms(SLICE_MS);
+}
+
 static void hold(void)
 {
     uint64_t deadline = nxl_lock_deadline(me.lock);
     note("B %llu %llu %llu %llu\n", N(me.attempt), N(nxl_now_ns()),
         N(deadline), N(nxl_lock_fence(me.lock)));
+    if (to_hang) {
+        hang(&deadline);
+        return;
+    }
     struct reading reading =
         resource_read(me.resource, nxl_lock_fence(me.lock));
     int ms = work_ms();
@@ -196,6 +224,7 @@ static bool open_all(const char *url, const char *record, const char *resource)
     options.tracer = on_trace;
     lock.ttl_ms = me.ttl_ms;
     lock.renew = me.renew;
+    lock.max_hold_ms = me.max_hold_ms;
     lock.fence = 1;
     lock.label = COMMON_NAME;
     lock.retry_min_ms = 5;
@@ -212,20 +241,25 @@ static bool open_all(const char *url, const char *record, const char *resource)
 
 int main(int argc, char **argv)
 {
-    if (argc != 10) {
+    if (argc != 11) {
         fprintf(stderr, "usage: contender URL RECORD RESOURCE TTL_MS "
-                        "TIMEOUT_MS WRITE_MS RENEW ASKERS SEED\n");
+                        "TIMEOUT_MS WRITE_MS RENEW ASKERS "
+                        "MAX_HOLD_MS SEED\n");
         return 2;
     }
     me.ttl_ms = (int)strtol(argv[4], NULL, 10);
     me.timeout_ms = (int)strtol(argv[5], NULL, 10);
     me.write_ms = (int)strtol(argv[6], NULL, 10);
+    me.max_hold_ms = (int)strtol(argv[9], NULL, 10);
     me.renew = strcmp(argv[7], "1") == 0;
-    me.dice = strtoull(argv[9], NULL, 10);
+    me.dice = strtoull(argv[10], NULL, 10);
     if (!open_all(argv[1], argv[2], argv[3]))
         return 1;
     struct sigaction action = {.sa_handler = on_term};
     sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = on_hang;
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGUSR2, &action, NULL);
     if (strcmp(argv[8], "1") == 0)
         askers_start(me.client, me.ttl_ms, note_mix_up);
     contend();

@@ -58,15 +58,19 @@ is given the answer to another one's question.
 """
 
 NOTES = """
-Where it says **two**, the remedy is: for `restart-empty` the restart guard
-(`restart-guarded`) or `appendfsync always` (`restart-aof`); for `evict` the
-policy `noeviction` (`oom`); for `clock-ahead` to slew the servers' clocks and
-not to step them; for failovers to wait, after one, as long as a lease may last,
-as `guard_restarts=1` does in a client that lives on (`failover-guarded`; one
-that is begun after the failover knows of none); for `classic` the scheme
-`timestamp` in every program; for `flushall`, whoever gives it. And for
-all of them, as for a holder that is stopped just before it writes
-(`client-stop`): a resource that looks at the fencing number.
+Where it says **two**, the remedy is: for `restart-empty` and `power-cut` the
+restart guard (`restart-guarded`, `power-cut-guarded`) or `appendfsync always`
+(`restart-aof`); for `evict` the policy `noeviction` (`oom`); for `clock-ahead`
+to slew the servers' clocks and not to step them; for failovers to wait, after
+one, as long as a lease may last, as `guard_restarts=1` does in a client that
+lives on (`failover-guarded`; one that is begun after the failover knows of
+none); for `classic` the scheme `timestamp` in every program; for `flushall`,
+whoever gives it. And for all of them, as for a holder that is stopped just
+before it writes (`client-stop`): a resource that looks at the fencing number.
+
+A holder that hangs (`hung`) makes no two, but nobody else gets the name while
+it is renewed. The remedy is `max_hold_ms`: it is told of the loss and another
+one gets the name, as was looked at.
 
 With two of five servers struck, `flushall`, `evict` and `clock-ahead` come only
 while the token stands at all five. A holder that three servers granted has none
@@ -75,10 +79,12 @@ to spare.
 All of it runs on one machine. So the servers' clocks agree but where they are
 stepped: after a loss of data or a failover the fencing numbers lean on that
 (docs/guarantees.md, G7). And no power fails: SIGKILL loses nothing that the
-server had written, whatever `appendfsync` says.
+server had written, whatever `appendfsync` says. So `power-cut` shortens the
+append-only file itself, to what stood there before the grant, which `everysec`
+may not have brought to the disk; the counter of the numbers goes back as well.
 
-The restarts without data and without a guard are not shown for two of five, for
-the same reason; nor are they expected to be harmless there.
+The restarts that lose the lock, without a guard, are not shown for two of five:
+a holder that three servers granted has none to spare there either.
 
 ## Numbers
 

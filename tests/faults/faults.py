@@ -6,9 +6,8 @@ two may, so the function forces it, at a hold that it has picked, until it has
 been seen and has done harm."""
 
 import dataclasses
-import struct
-import time
 
+import clients
 import stage
 
 ALL = ("one", "replica", "redlock2", "redlock3")
@@ -16,6 +15,8 @@ OK = dict.fromkeys(ALL, "ok")
 # Of five servers two are not enough for a second holder, provided that the
 # first one stands at all of them.
 MAJORITY = {**dict.fromkeys(ALL, "two"), "redlock2": "ok"}
+# Without a guard two of five may be enough for one, or not.
+UNGUARDED = {"one": "two", "replica": "two", "redlock3": "two"}
 
 
 @dataclasses.dataclass
@@ -30,6 +31,7 @@ class Fault:
     tcp: bool = False
     clock: str = ""  # whose is stepped: "server", "client"
     write_ms: int = 3
+    max_hold_ms: int = 0  # of those that renew; 0: no limit
     prepare: object = None
     harms: bool = True  # "two": an update is lost by it, without the check
     checks: tuple = ()
@@ -120,6 +122,18 @@ def freeze(low, high):
 
 def bounce(cell):
     cell.each(stage.Server.kill)
+    come_back(cell)
+
+
+def cut_power(cell):
+    """The last time that they made sure of their disk was before they granted
+    what is held: all since then is lost, and what is older is not."""
+    for server in cell.stage.struck:
+        server.cut_power(server.ask("GET", "k") or "nobody")
+    come_back(cell)
+
+
+def come_back(cell):
     cell.each(stage.Server.launch)
     cell.each(stage.Server.ready)
     cell.strike()
@@ -131,19 +145,24 @@ def restart(cell):
         cell.pause(0.3, 1.0)
 
 
-def restart_at_a_hold(cell):
-    while cell.goes_on():
-        if cell.aim(left_ms=280, age_ms=40):
-            bounce(cell)
-        cell.pause(0.3)
+def restart_at_a_hold(how):
+    def strike(cell):
+        while cell.goes_on():
+            if cell.aim(left_ms=280, age_ms=40):
+                how(cell)
+            cell.pause(0.3)
+    return strike
 
 
-def restart_seldom(cell):
+def restart_seldom(how):
     """As long as the guard keeps them from voting, and then at a hold."""
-    for _ in range(2):
-        if cell.aim(left_ms=200):
-            bounce(cell)
-        cell.await_grant(stage.now_ns(), 15, "nobody got it after a restart")
+    def strike(cell):
+        for _ in range(2):
+            if cell.aim(left_ms=200):
+                how(cell)
+            cell.await_grant(
+                stage.now_ns(), 15, "nobody got it after a restart")
+    return strike
 
 
 def script_flush(cell):
@@ -293,92 +312,6 @@ def split_brain(cell):
     lag(cell, False)
 
 
-# ---------------------------------------------------------------- the clients
-
-def kill_holder(cell):
-    while cell.goes_on():
-        contender = cell.aim_at_write()
-        if contender:
-            contender.kill()
-            killed = stage.now_ns()
-            cell.strike()
-            cell.await_grant(killed, 3, "a dead holder blocked for long")
-            contender.begin()
-        cell.pause(0.1, 0.4)
-
-
-def stop_holder(cell):
-    while cell.goes_on():
-        contender = cell.aim_at_write()
-        if contender:
-            contender.stop()
-            stopped = stage.now_ns()
-            cell.await_grant(stopped, 5, "a stopped holder blocked for long")
-            # Until somebody else has written, and longer than any lease.
-            cell.pause(0.9, 1.2)
-            contender.go_on()
-            cell.strike()
-        cell.pause(0.2, 0.4)
-
-
-def stop_anybody(cell):
-    """Wherever they are, between a request and its reply too."""
-    while cell.goes_on():
-        some = cell.dice.sample(cell.contenders, 3)
-        for contender in some:
-            contender.stop()
-            cell.pause(0, 0.02)
-        cell.strike()
-        cell.pause(0.05, 0.9)
-        for contender in some:
-            contender.go_on()
-        cell.pause(0.05, 0.3)
-
-
-def stop_asking(cell):
-    """Their requests are executed, and their replies reach them when they are
-    stopped: they are read when what they grant is over."""
-    while cell.goes_on():
-        cell.order("hold", "down", 1)
-        cell.pause(0.01, 0.05)
-        for contender in cell.contenders:
-            contender.stop()
-        cell.order("hold", "down", 0)
-        cell.strike()
-        cell.pause(0.1, 0.8)
-        for contender in cell.contenders:
-            contender.go_on()
-        cell.pause(0.1, 0.4)
-
-
-def step_client(cell):
-    while cell.goes_on():
-        hours = cell.dice.choice([1, -1, 0])
-        with open(cell.clock, "r+b") as file:
-            file.write(struct.pack("=q", hours * 3600))
-        cell.strike()
-        cell.pause(0.05, 0.4)
-
-
-def classic(cell):
-    """It takes our token for a time long past, as its scheme says, holds for
-    200 ms and deletes the key."""
-    server = cell.stage.struck[0]
-    while cell.goes_on():
-        if cell.aim():
-            mine = int(time.time()) + 2
-            old = server.ask("GETSET", "k", mine)
-            begin = stage.now_ns()
-            time.sleep(0.2)
-            still = server.ask("GET", "k")
-            if old and still != str(mine):
-                cell.complain("another program's value was removed")
-            cell.hold_of_classic(begin, stage.now_ns())
-            server.ask("DEL", "k")
-            cell.strike()
-        cell.pause(0.3)
-
-
 # -------------------------------------------------------------- special looks
 
 def no_errors(cell, seen):
@@ -423,6 +356,7 @@ GUARD_ON = {"one": ["guard_restarts=1"], "replica": ["guard_restarts=1"]}
 GUARD_OFF = {c: ["guard_restarts=0"] for c in ALL}
 DURABLE = {c: ["durable=1"] for c in ("redlock2", "redlock3")}
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
+EVERYSEC = ("--appendonly", "yes", "--appendfsync", "everysec")
 SAVES = ("--save", "3600 1000000", "--dbfilename", "folder")
 EVICTS = ("--maxmemory-policy", "volatile-ttl")
 
@@ -446,10 +380,15 @@ FAULTS = [
     Fault("restart-aof", "server SIGKILL and restart, appendfsync always",
           restart, OK, server=AOF, url=DURABLE),
     Fault("restart-guarded", "the same without data, restart guard on",
-          restart_seldom, OK, url=GUARD_ON),
+          restart_seldom(bounce), OK, url=GUARD_ON),
     Fault("restart-empty", "the same without data, guard_restarts=0",
-          restart_at_a_hold,
-          {"one": "two", "replica": "two", "redlock3": "two"}, url=GUARD_OFF),
+          restart_at_a_hold(bounce), UNGUARDED, url=GUARD_OFF),
+    Fault("power-cut", "power cut, appendfsync everysec: all since the grant "
+          "is lost; guard_restarts=0",
+          restart_at_a_hold(cut_power), UNGUARDED, server=EVERYSEC,
+          url=GUARD_OFF),
+    Fault("power-cut-guarded", "the same, restart guard on",
+          restart_seldom(cut_power), OK, server=EVERYSEC, url=GUARD_ON),
     Fault("script-flush", "SCRIPT FLUSH in a loop",
           script_flush, OK, checks=(no_errors,)),
     Fault("flushall", "FLUSHALL while it is held", at_a_hold(flush),
@@ -477,17 +416,20 @@ FAULTS = [
           url=GUARD_ON),
     Fault("split-brain", "the old primary goes on beside the new one",
           split_brain, {"replica": "two"}, prepare=prepare_split),
-    Fault("client-kill", "client SIGKILL while it holds", kill_holder, OK,
-          write_ms=60),
+    Fault("client-kill", "client SIGKILL while it holds",
+          clients.kill_holder, OK, write_ms=60),
     Fault("client-stop", "client SIGSTOP longer than the ttl, before it writes",
-          stop_holder, OK, write_ms=60, checks=(stale_writes,)),
+          clients.stop_holder, OK, write_ms=60, checks=(stale_writes,)),
     Fault("client-stop-any", "client SIGSTOP at any time, up to over the ttl",
-          stop_anybody, OK),
+          clients.stop_anybody, OK),
     Fault("client-stop-ask", "all clients SIGSTOP between request and reply",
-          stop_asking, OK, proxied=True),
-    Fault("client-clock", "client clock steps of 1 h", step_client, OK,
+          clients.stop_asking, OK, proxied=True),
+    Fault("hung", "the holder's thread hangs for good, renewal goes on up to "
+          "max_hold_ms", clients.hang, OK, max_hold_ms=1000,
+          checks=(clients.held_while_hung,)),
+    Fault("client-clock", "client clock steps of 1 h", clients.step_client, OK,
           clock="client"),
     Fault("classic", "a GETSET program on the key, without interop",
-          classic, {"one": "two", "replica": "two"}, checks=(losses,),
+          clients.classic, {"one": "two", "replica": "two"}, checks=(losses,),
           harms=False),  # that program writes nothing
 ]

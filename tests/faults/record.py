@@ -15,6 +15,7 @@ class Hold:
         self.who, self.fence = who, fence
         self.attempt, self.begin, self.end = attempt, begin, deadline
         self.open, self.writing = True, 0
+        self.hangs, self.loss = 0, ""
 
     def ends(self, now):
         self.end = min(self.end, now)
@@ -42,6 +43,9 @@ class Record:
             if kind == "M":
                 self.messages[rest] += 1
                 continue
+            if kind == "T":
+                self.holds[-1].loss = rest
+                continue
             getattr(self, "on_" + kind)(*map(int, rest.split()))
 
     def on_B(self, attempt, now, deadline, fence):
@@ -54,6 +58,9 @@ class Record:
 
     def on_W(self, now):
         self.holds[-1].writing = now
+
+    def on_G(self, now):
+        self.holds[-1].hangs = now
 
     def on_L(self, now):
         self.holds[-1].ends(now)

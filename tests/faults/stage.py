@@ -125,6 +125,17 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    def cut_power(self, word):
+        """Killed; and its file ends in front of the first command with this
+        word, as if nothing of that and of what follows had reached the
+        disk."""
+        self.kill()
+        path, = self.dir.rglob("*.aof")
+        data = path.read_bytes()
+        at = data.find(word.encode())
+        if at >= 0:
+            os.truncate(path, data.rfind(b"*", 0, at))
+
     def freeze(self):
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
