@@ -10,7 +10,7 @@ With AGAIN, a failure that may come of the machine (a test that came late, for
 others had the processor) is printed, but not counted: the program's name is
 written to that file, and who asked runs it once more, alone. What is found by
 chance is found nonetheless, so some failures are none of these: of a suite of
-FINAL, a crash, a time-out, and what a sanitizer found.
+FINAL, a crash, a time-out, a leak, and what a sanitizer found.
 """
 
 import json
@@ -23,7 +23,8 @@ TAIL_LINES = 80
 # the same each time.
 FINAL = {"exclusion", "faults", "guards", "sim", "fuzz", "libfuzzer", "header",
          "api"}
-FOUND = re.compile(r"ERROR: \w+Sanitizer|WARNING: \w+Sanitizer|runtime error:")
+FOUND = re.compile(r"ERROR: (?!Leak)\w+Sanitizer|WARNING: \w+Sanitizer|"
+                   r"runtime error:")
 
 OK = re.compile(r"^\[ +OK \] ", re.M)
 BAD = re.compile(r"^\[ +(?:FAILED|ERROR) +\] (?!\d+ test)(\w[^\n]*)$", re.M)
@@ -60,8 +61,12 @@ def count(test):
 def is_final(test, text):
     """Whether a failure counts, whatever a second run would say."""
     suites = test["name"].split(" / ")[0].split(":")[-1].split("+")
-    return (bool(FINAL.intersection(suites)) or test["result"] != "FAIL" or
-            (test.get("returncode") or 0) < 0 or bool(FOUND.search(text)))
+    if FINAL.intersection(suites) or FOUND.search(text):
+        return True
+    # A case that failed leaves what the others would have tidied up; without
+    # one it is a crash, a time-out, a leak or a broken program.
+    return (cases(text)[1] == 0 or test["result"] == "TIMEOUT" or
+            (test.get("returncode") or 0) < 0)
 
 
 def main(run, log, tally, again=None):
