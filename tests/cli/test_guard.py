@@ -55,12 +55,13 @@ for _ in range(int(sys.argv[2])):
     os.setsid()
 os.execvp("sh", ["sh", sys.argv[1] + "/one", sys.argv[1]])
 """
-DEEP = 60
+DEEP = 300 if os.environ.get("NXLOCK_FULL") else 60
 # FOLDER: one that leaves the group, and writes for some seconds; and the guard
 # is killed.
 STRAY = """setsid sh -c '
     trap "" TERM
-    for i in $(seq 40); do date +%s%N >> "$0/log"; sleep .1; done' "$1" &
+    for i in $(seq 40); do date +%s%N >> "$0/log"; sleep .1; done' "$1" \\
+    2> /dev/null &
 until [ -e "$1/log" ]; do sleep .05; done
 kill -KILL "$PPID"
 sleep 30
