@@ -63,6 +63,7 @@ else
 fi
 tally=$work/tally
 : > "$tally" || exit 1
+rm -f "$work/again" "$work/late"
 . "$support/packages.sh"
 
 clean() {
@@ -150,25 +151,43 @@ count() { # RUN BUILD [AGAIN]
     done
 }
 
-# A test run, counted. What failed, and may have failed because others
-# had the processor, is run once more with nothing beside it: tally.py says
-# which failures are none of these. What passes then is named at the end.
+# A test run, counted. What failed, and may have failed because others had the
+# processor, is not, but is noted: tally.py says which failures are none of
+# these.
 check() { # RUN BUILD JOBS ARGUMENT...
     run=$1
     build=$2
     say "testing $run"
     shift 2
     meson_test "$run" "$build" --num-processes "$@"
-    rm -f "$work/again"
-    count "$run" "$build" "$work/again"
+    count "$run" "$build" "$work/late"
+    [ -f "$work/late" ] || return 0
+    sed "s/^/$build /" "$work/late" >> "$work/again"
+    rm "$work/late"
+}
+
+# What was noted is run once more when all else has ended, and then counts. It
+# is named at the end, whatever comes of it.
+check_again() {
     [ -f "$work/again" ] || return 0
-    while read -r name; do
-        unsteady="$unsteady $run/$name"
-        say "testing $run/$name again, alone"
-        meson_test "$run-again" "$build" --num-processes 1 "$name"
-        count "$run-again" "$build"
+    runs address # their way to begin does the others no harm
+    while read -r build name; do
+        unsteady="$unsteady $build/$name"
+        say "testing $name of $build again, alone"
+        case $full$build in
+            1gcc) export NXLOCK_FULL=1 ;; # as the first time
+            *) unset NXLOCK_FULL ;;
+        esac
+        meson_test "$build-again" "$build" --num-processes 1 "$name"
+        count "$build-again" "$build"
     done < "$work/again"
 }
+
+# A thread that is cancelled ends on a stack which the sanitizer still takes for
+# in use; without a stack for signals it does not look.
+export ASAN_OPTIONS=detect_leaks=1:print_legend=0:use_sigaltstack=0
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 
 # A sanitizer's program needs its places in memory, which a system that
 # scatters them widely may have taken; setarch -R keeps them together.
@@ -246,11 +265,6 @@ by_gcc() {
 }
 
 sanitized() {
-    # A thread that is cancelled ends on a stack which the sanitizer still
-    # takes for in use; without a stack for signals it does not look.
-    export ASAN_OPTIONS=detect_leaks=1:print_legend=0:use_sigaltstack=0
-    export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
     set -- --no-suite waits --no-suite long
     [ -z "$full" ] || set --
     if configured asan; then
@@ -263,7 +277,6 @@ sanitized() {
         check tsan tsan "$jobs_instrumented" --suite thread
     fi
     steady=
-    unset ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 }
 
 by_clang() {
@@ -375,6 +388,7 @@ if [ -z "$quick" ]; then
     fi
     by_clang
     fresh_end
-    say "done"
 fi
+check_again
+say "done"
 finish
