@@ -46,7 +46,8 @@ static inline void scene_play(void **state)
     scene->play(state);
     long blocks = alloc_blocks();
     scene->play(state);
-    assert_int_equal(alloc_blocks(), blocks);
+    /* A thread that was told to end, or a proxy's, may still be at it. */
+    assert_eventually(alloc_blocks() <= blocks);
 }
 
 #define memory_once(f, words, clean, teardown)                                 \
