@@ -15,6 +15,8 @@ enum { SERVERS = 3, MAJORITY = 2, LEASE_MS = 30000 };
 #define TERMS NO_GUARD "&timeout_ms=1000"
 
 #define memory_test(f) memory_scene(f, quorum_clean, quorum_mend)
+#define memory_test_once(f)                                                    \
+    memory_once(f, #f " (once)", quorum_clean, quorum_mend)
 
 static inline nxl_lock *plain_lock(nxl_client *client)
 {

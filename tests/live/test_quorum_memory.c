@@ -96,6 +96,7 @@ struct way {
     nxl_lock *(*make)(nxl_client *);
     bool fenced;
     bool one_away; /* then the two others have to grant */
+    int64_t wait_ms; /* one failure is waited out */
 };
 
 static nxl_client *client_for(const struct way *way)
@@ -107,21 +108,24 @@ static nxl_client *client_for(const struct way *way)
     return client;
 }
 
-/* On connections that have to be made. */
+/* On connections that have to be made. One failure leaves two servers: enough,
+ * but where a third is away, or connects too late to be raised. */
 static void acquiring(const struct way *way)
 {
+    bool plain = !way->fenced && !way->one_away;
+    int64_t most_ms = (way->wait_ms ? way->wait_ms : 1000) + LATE_MS;
     for (unsigned n = 1;; n++) {
         nxl_client *client = client_for(way);
         nxl_lock *lock = way->make(client);
         int64_t began = test_now_ms();
         fail_at(n);
-        int rc = nxl_lock_acquire(lock, 0);
+        int rc = nxl_lock_acquire(lock, way->wait_ms);
         bool failed = alloc_stop();
-        assert_between(test_now_ms() - began, 0, 1000 + LATE_MS);
+        assert_between(test_now_ms() - began, 0, most_ms);
         assert_granted_or_not(rc, lock);
         if (way->fenced)
             assert_fence(rc, lock);
-        else if (!for_good && !way->one_away)
+        if (!for_good && (plain || way->wait_ms))
             assert_result(rc, NXL_OK, lock);
         if (rc == NXL_OK)
             assert_result(nxl_lock_release(lock), NXL_OK, lock);
@@ -147,10 +151,24 @@ static void the_first_acquire_of_two_in_three(void **state)
     acquiring(&(struct way){.make = plain_lock, .one_away = true});
 }
 
+static void the_first_wait_for_two_in_three(void **state)
+{
+    (void)state;
+    acquiring(&(struct way){
+        .make = plain_lock, .one_away = true, .wait_ms = 5000});
+}
+
 static void the_first_fenced_acquire(void **state)
 {
     (void)state;
     acquiring(&(struct way){.make = own_fenced_lock, .fenced = true});
+}
+
+static void the_first_fenced_wait(void **state)
+{
+    (void)state;
+    acquiring(&(struct way){
+        .make = own_fenced_lock, .fenced = true, .wait_ms = 5000});
 }
 
 static void the_first_acquire_to_keep(void **state)
@@ -184,6 +202,40 @@ static void a_fence_that_is_raised(void **state)
         }
     }
     nxl_client_free(client);
+}
+
+/* Somebody has it at so many servers: in a minority he is in the way of one who
+ * gets no memory for another. */
+static void a_name_that_is_taken(size_t at)
+{
+    for (unsigned n = 1;; n++) {
+        nxl_client *client = quorum_client(SERVERS, TERMS);
+        nxl_lock *lock = plain_lock(client);
+        for (size_t i = 0; i < at; i++)
+            redis_run(&servers[i], "SET", "k", "somebody", NULL);
+        fail_at(n);
+        int rc = nxl_lock_acquire(lock, 0);
+        bool failed = alloc_stop();
+        assert_true(rc != NXL_OK || at < MAJORITY);
+        if (rc == NXL_BUSY)
+            assert_false(nxl_lock_held(lock));
+        else
+            assert_granted_or_not(rc, lock);
+        end(lock, client);
+        assert_int_equal(keys_at(SERVERS, "k"), at); /* theirs alone */
+        if (!failed) {
+            assert_int_equal(rc, at >= MAJORITY ? NXL_BUSY : NXL_OK);
+            quorum_clean(NULL);
+            return;
+        }
+    }
+}
+
+static void a_name_that_is_busy(void **state)
+{
+    (void)state;
+    for (size_t at = 1; at <= SERVERS; at++)
+        a_name_that_is_taken(at);
 }
 
 static void running_into_debt(void **state)
@@ -226,9 +278,12 @@ int main(void)
         memory_test(making_a_lock),
         memory_test(the_first_acquire),
         memory_test(the_first_acquire_of_two_in_three),
+        memory_test_once(the_first_wait_for_two_in_three),
         memory_test(the_first_fenced_acquire),
+        memory_test_once(the_first_fenced_wait),
         memory_test(the_first_acquire_to_keep),
         memory_test(a_fence_that_is_raised),
+        memory_test(a_name_that_is_busy),
         memory_test(running_into_debt),
     };
     return quorum_run("memory that runs out over several servers");
