@@ -296,7 +296,7 @@ leaks() {
         skipped "valgrind: there is no tests/live/test_leaks.c"
     else
         say "testing valgrind"
-        meson_test valgrind gcc --setup valgrind leaks
+        meson_test valgrind gcc --setup valgrind leaks quorum_leaks
         count valgrind gcc
     fi
 }

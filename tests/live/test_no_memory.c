@@ -5,54 +5,11 @@
  * behind by mistake, and afterwards the same handle works.
  */
 #include "loop_rig.h"
+#include "memory_rig.h"
 
 #include "support/alloc.h"
 
-#define PLACES_MOST 500
-
-/* The n-th allocation fails, or that one and all after it. */
-static bool for_good;
-
-static void fail_at(unsigned n)
-{
-    assert_true(n < PLACES_MOST); /* it does end some time */
-    if (for_good)
-        alloc_fail_from(n);
-    else
-        alloc_fail_at(n);
-}
-
-static int once(void **state)
-{
-    for_good = false;
-    if (!alloc_counts())
-        return test_skip("a sanitizer has the allocator");
-    return live_clean(state);
-}
-
-static int for_ever(void **state)
-{
-    int rc = once(state);
-    for_good = true;
-    return rc;
-}
-
-#define memory_test(f)                                                         \
-    {#f " (once)", f, once, NULL, NULL},                                       \
-    {                                                                          \
-#f " (for good)", f, for_ever, NULL, NULL                              \
-    }
-
-/* What a call may say when this machine has no memory: that, or that it did
- * not get to the server for it. */
-static void assert_out_of_memory(int rc, const char *message)
-{
-    if (rc != NXL_E_NOMEM && rc != NXL_E_SYSTEM && rc != NXL_E_UNREACHABLE) {
-        print_error("%s, \"%s\"\n", nxl_strerror(rc), message);
-        fail();
-    }
-    assert_contains(message, "emory");
-}
+#define memory_test(f) memory_scene(f, live_clean, NULL)
 
 /* Afterwards the same handle works, and nothing is in its way. */
 static void assert_works(nxl_lock *lock)
@@ -373,7 +330,7 @@ int main(void)
         memory_test(making_a_client),
         memory_test(making_a_lock),
         memory_test(the_first_acquire),
-        {"cycles_take_none", cycles_take_none, once, NULL, NULL},
+        memory_once(cycles_take_none, "cycles_take_none", live_clean, NULL),
         memory_test(a_question), memory_test(a_cycle),
         memory_test(running_into_debt),
         memory_test(extending_by_another_time),

@@ -6,38 +6,9 @@
  */
 #include "support/test.h"
 
-#include "live/quorum_rig.h"
+#include "live/fence_rig.h"
 
-#define COUNTER "{k}:f"
 #define TERMS NO_GUARD "&timeout_ms=600"
-#define FAR UINT64_C(8000000000000000) /* beyond the clock's numbers */
-
-static nxl_lock *fenced_lock(nxl_client *client, int64_t ttl_ms)
-{
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-    options.ttl_ms = ttl_ms;
-    options.fence = 1;
-    options.retry_max_ms = 10;
-    live_assert_result(nxl_lock_new(&lock, client, "k", &options), NXL_OK,
-        nxl_client_errmsg(client), __FILE__, __LINE__);
-    return lock;
-}
-
-static void counter_is(size_t i, uint64_t number)
-{
-    char text[32];
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-    redis_run(&servers[i], "SET", COUNTER, text, NULL);
-}
-
-static uint64_t counter_at(size_t i)
-{
-    char value[32];
-    return redis_get(&servers[i], COUNTER, value, sizeof(value))
-               ? strtoull(value, NULL, 10)
-               : 0;
-}
 
 static void only_these(size_t count, unsigned set)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Takes the place of the C library's allocator by name. Its state is plain
- * thread-local data, for nothing here may allocate.
+ * data, for nothing here may allocate.
  */
 #include "support/alloc.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -17,6 +18,7 @@ void __libc_free(void *old);
 static __thread unsigned long count;
 static __thread unsigned until; /* the failing one; 0: none is to fail */
 static __thread bool for_ever, failed;
+static atomic_long blocks;
 
 static bool fails(void)
 {
@@ -29,23 +31,39 @@ static bool fails(void)
     return true;
 }
 
+static void *given(void *block)
+{
+    if (block)
+        blocks++;
+    return block;
+}
+
 void *malloc(size_t size)
 {
-    return fails() ? NULL : __libc_malloc(size);
+    return fails() ? NULL : given(__libc_malloc(size));
 }
 
 void *calloc(size_t number, size_t size)
 {
-    return fails() ? NULL : __libc_calloc(number, size);
+    return fails() ? NULL : given(__libc_calloc(number, size));
 }
 
 void *realloc(void *old, size_t size)
 {
-    return fails() ? NULL : __libc_realloc(old, size);
+    if (fails())
+        return NULL;
+    void *block = __libc_realloc(old, size);
+    if (!old)
+        return given(block);
+    if (!block && size == 0) /* that frees it */
+        blocks--;
+    return block;
 }
 
 void free(void *old)
 {
+    if (old)
+        blocks--;
     __libc_free(old);
 }
 
@@ -74,6 +92,11 @@ bool alloc_stop(void)
 unsigned long alloc_count(void)
 {
     return count;
+}
+
+long alloc_blocks(void)
+{
+    return blocks;
 }
 
 bool alloc_counts(void)

@@ -5,7 +5,7 @@
  * library's functions underneath are glibc's. A sanitizer brings its own, so
  * in such a build alloc_fail_at() and alloc_fail_from() skip the test.
  *
- * Everything is per thread. The way to try every place:
+ * Failing and counting is per thread. The way to try every place:
  *
  *     for (unsigned n = 1; ; n++) {
  *         alloc_fail_at(n);
@@ -29,6 +29,9 @@ bool alloc_stop(void);
 
 /* Allocations of this thread so far (realloc counts); 0 under a sanitizer. */
 unsigned long alloc_count(void);
+/* Blocks in use, of all threads, without those of aligned_alloc() and the
+ * like; 0 under a sanitizer. */
+long alloc_blocks(void);
 /* False in a sanitizer's build: nothing is counted. */
 bool alloc_counts(void);
 

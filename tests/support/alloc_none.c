@@ -25,6 +25,11 @@ unsigned long alloc_count(void)
     return 0;
 }
 
+long alloc_blocks(void)
+{
+    return 0;
+}
+
 bool alloc_counts(void)
 {
     return false;

@@ -68,6 +68,33 @@ static void test_library_calls_count(void **state)
     assert_int_equal(alloc_count() - count, 1);
 }
 
+static void test_blocks_in_use(void **state)
+{
+    (void)state;
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    long blocks = alloc_blocks();
+    before = malloc(8);
+    kept = calloc(1, 8);
+    assert_int_equal(alloc_blocks(), blocks + 2);
+    before = realloc(before, 100000);
+    assert_int_equal(alloc_blocks(), blocks + 2);
+    free(kept);
+    free(NULL);
+    assert_int_equal(alloc_blocks(), blocks + 1);
+    alloc_fail_at(1);
+    bool got = gets_memory();
+    alloc_stop();
+    assert_false(got);
+    assert_int_equal(alloc_blocks(), blocks + 1);
+    kept = realloc(before, 0);
+    assert_null(kept);
+    kept = realloc(NULL, 8);
+    assert_int_equal(alloc_blocks(), blocks + 1);
+    free(kept);
+    assert_int_equal(alloc_blocks(), blocks);
+}
+
 static void *ask(void *got)
 {
     *(bool *)got = gets_memory();
@@ -95,6 +122,7 @@ int main(void)
         cmocka_unit_test(test_fails_for_ever),
         cmocka_unit_test(test_a_failed_realloc_keeps),
         cmocka_unit_test(test_library_calls_count),
+        cmocka_unit_test(test_blocks_in_use),
         cmocka_unit_test(test_other_threads_go_on),
     };
     return cmocka_run_group_tests_name("support_alloc", tests, NULL, NULL);

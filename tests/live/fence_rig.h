@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock "k" with a fencing number over N servers, and the counter of each
+ * server, which a test may set.
+ */
+#ifndef NXLOCK_TESTS_LIVE_FENCE_RIG_H
+#define NXLOCK_TESTS_LIVE_FENCE_RIG_H
+
+#include "live/quorum_rig.h"
+
+#define COUNTER "{k}:f"
+#define FAR UINT64_C(8000000000000000) /* beyond the clock's numbers */
+
+static inline nxl_lock *fenced_lock(nxl_client *client, int64_t ttl_ms)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    options.ttl_ms = ttl_ms;
+    options.fence = 1;
+    options.retry_max_ms = 10;
+    live_assert_result(nxl_lock_new(&lock, client, "k", &options), NXL_OK,
+        nxl_client_errmsg(client), __FILE__, __LINE__);
+    return lock;
+}
+
+static inline void counter_is(size_t i, uint64_t number)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    redis_run(&servers[i], "SET", COUNTER, text, NULL);
+}
+
+static inline uint64_t counter_at(size_t i)
+{
+    char value[32];
+    return redis_get(&servers[i], COUNTER, value, sizeof(value))
+               ? strtoull(value, NULL, 10)
+               : 0;
+}
+
+#endif
