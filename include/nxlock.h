@@ -623,7 +623,10 @@ bool nxl_holder_is(const nxl_holder *holder, const char *token);
 /* Asks who holds the name of this lock, which need not be held by it. Blocks
  * for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS). holder may
  * be NULL. NXL_OK: *holder is filled. NXL_FREE: nobody. NXL_E_WRONG_TYPE: the
- * key is used for something else. Other errors as nxl_lock_acquire(). */
+ * key is used for something else. Other errors as nxl_lock_acquire(). Over
+ * several servers NXL_FREE is the word of a majority; NXL_OK is that of one at
+ * least where no majority can call the name free, because they say that it is
+ * held or do not answer. nxl_lock_holder_at() tells each. */
 int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 
 /* Removes exactly what nxl_lock_inspect() showed, if it still stands: a

@@ -39,16 +39,15 @@ static void a_majority_has_it(void **state)
             for (size_t s = 0; s < count; s++)
                 counter_is(s, FAR + (uint64_t)((7 * s + 3 * count) % 11) * 100);
             size_t have = 0;
-            if (i > 0)
-                counter_is(0, last);
+            /* It is for a majority to know the last one. */
+            for (size_t s = 0; i > 0 && s <= count / 2; s++)
+                counter_is(s, last);
             uint64_t fence = one_grant(client);
             assert_true(fence > last);
             for (size_t s = 0; s < count; s++)
                 have += counter_at(s) >= fence;
             assert_true(have > count / 2);
             last = fence;
-            if (fence < FAR + 1000)
-                last = 0; /* the counters were set back by the test */
         }
         nxl_client_free(client);
         quorum_clean(NULL);
@@ -79,13 +78,15 @@ static void equal_numbers_cost_nothing(void **state)
 {
     (void)state;
     nxl_client *client = quorum_client(3, TERMS);
+    connect_all(client);
     one_grant(client);
     for (size_t i = 0; i < 3; i++)
         counter_is(i, FAR);
     redis_run(&servers[0], "CONFIG", "RESETSTAT", NULL);
     assert_true(one_grant(client) == FAR + 1);
     /* The grant and the release, no more; it may ask the one that was late. */
-    assert_between(redis_calls(&servers[0], "evalsha"), 2, 3);
+    assert_eventually(redis_calls(&servers[0], "evalsha") >= 2);
+    assert_true(redis_calls(&servers[0], "evalsha") <= 3);
     nxl_client_free(client);
 }
 
@@ -126,7 +127,9 @@ static void too_few_can_be_raised(void **state)
     one_grant(client);
     for (size_t i = 1; i < 3; i++)
         redis_run(&servers[i], "ACL", "SETUSER", "default", "-eval", NULL);
+    /* Whichever two are first, one of them would have to be raised. */
     counter_is(0, FAR + 1000);
+    counter_is(1, FAR + 500);
     /* Not for ever, for they never will. */
     int rc = nxl_lock_acquire(lock, NXL_FOREVER);
     assert_result(rc, NXL_UNKNOWN, lock);
@@ -144,8 +147,15 @@ static void too_few_can_be_raised(void **state)
 static struct attempt {
     nxl_lock *lock;
     int64_t wait_ms;
-    int result;
+    _Atomic int result;
 } attempt;
+
+static void attempt_is(nxl_lock *lock, int64_t wait_ms)
+{
+    attempt.lock = lock;
+    attempt.wait_ms = wait_ms;
+    attempt.result = NXL_PENDING;
+}
 
 static void *attempts(void *arg)
 {
@@ -168,16 +178,17 @@ static bool cut_short(const char *key, char *first, size_t size)
     for (size_t i = 0; i < 3; i++)
         proxy_delay(proxies[i], PROXY_DOWN, 150); /* it is granted meanwhile */
     pthread_create(&thread, NULL, attempts, &attempt);
-    assert_eventually(keys_at(3, key) == 3);
+    assert_eventually(
+        keys_at(3, key) == 3 || attempt.result != NXL_PENDING);
     hold_all(true);
     redis_get(&servers[1], key, first, size);
     for (size_t i = 0; i < 3; i++)
         proxy_delay(proxies[i], PROXY_DOWN, 0);
     uint64_t raise = proxy_bytes(proxies[1], PROXY_UP) + 1;
-    assert_true(proxy_await(proxies[1], PROXY_UP, raise));
+    bool undone = proxy_await(proxies[1], PROXY_UP, raise);
     uint64_t undo = proxy_bytes(proxies[1], PROXY_UP) + 1;
-    bool undone = attempt.result == NXL_PENDING &&
-                  proxy_await(proxies[1], PROXY_UP, undo);
+    undone = undone && attempt.result == NXL_PENDING &&
+             proxy_await(proxies[1], PROXY_UP, undo);
     hold_all(false);
     pthread_join(thread, NULL);
     return undone;
@@ -196,7 +207,7 @@ static void insist_on_cutting(nxl_lock *lock, char *first, size_t size)
         if (attempt.result == NXL_OK)
             (void)!nxl_lock_release(lock);
         assert_eventually(keys_at(3, "k") == 0);
-        attempt = (struct attempt){lock, wait_ms, NXL_PENDING};
+        attempt_is(lock, wait_ms);
     }
 }
 
@@ -209,7 +220,7 @@ static void a_wait_goes_on(void **state)
     connect_all(client);
     one_grant(client);
     for (int64_t wait_ms = 0; wait_ms <= 20000; wait_ms += 20000) {
-        attempt = (struct attempt){lock, wait_ms, NXL_PENDING};
+        attempt_is(lock, wait_ms);
         insist_on_cutting(lock, first, sizeof(first));
         assert_result(
             attempt.result, wait_ms > 0 ? NXL_OK : NXL_UNKNOWN, lock);
