@@ -97,7 +97,8 @@ static void take_interrupt(struct nxl_client *client, uint64_t now)
         if (!op->running || op->kind != NXL_OP_ACQUIRE)
             continue;
         operation_cancel(op, now);
-        any = true;
+        /* One that was granted already is not what it was meant for. */
+        any |= !op->running && op->result == NXL_CANCELLED;
     }
     if (any)
         atomic_store(&client->interrupted, false);
