@@ -428,11 +428,14 @@ typedef struct nxl_lock_options {
      * is freed or its holder dies (then to the end of the lease, which is that
      * long at first and may be longer). For jobs that are started on
      * several machines by clocks that differ by less. At most max_ttl_ms;
-     * default 0. Where keys hold times (NXL_SCHEME_TIMESTAMP, servers before
+     * default 0. A release by who has adopted the lock does not keep to it.
+     * Where keys hold times (NXL_SCHEME_TIMESTAMP, servers before
      * 2.6) a release leaves them to the end of the lease. */
     int64_t min_hold_ms;
-    /* Of a lock with renew: its lease is not prolonged beyond that time from
-     * the grant on, and then lost. At least ttl_ms. Default 0: no limit. */
+    /* Of a lock with renew: it is not held beyond that time from the grant or
+     * adoption on, but lost then, also when nxl_lock_extend() or the lease that
+     * was adopted would allow more (then the key stands at the server until it
+     * is released, or to that end). At least ttl_ms. Default 0: no limit. */
     int64_t max_hold_ms;
 } nxl_lock_options;
 
@@ -457,8 +460,9 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     const nxl_lock_options *options) NXL_MUST_USE;
 
 /* Ends the lock; NULL is fine. A held lock is released without waiting for
- * the answer; an operation in progress is cancelled and undone. Does not
- * block. In a fork()ed child it does nothing. */
+ * the answer (one whose lease has run out is left to its end); an operation in
+ * progress is cancelled and undone. Does not block. In a fork()ed child it does
+ * nothing. */
 void nxl_lock_free(nxl_lock *lock);
 
 /* Acquires the name. Sends SET key token NX PX ttl, at once and then, while
@@ -467,7 +471,9 @@ void nxl_lock_free(nxl_lock *lock);
  * server that is down, silent, loading or out of memory. What ends the wait
  * at once: a peer that is not the primary (READONLY, MOVED) or not Redis,
  * denied access, a missing command. A handle whose lease has run out may
- * acquire anew without a release.
+ * acquire anew without a release. What still stands at the server under its old
+ * token ends by itself, after the drift allowance, and is busy until then; or
+ * it stands for longer, for somebody has adopted it.
  *
  * Blocks. The call ends by start + max(wait_ms, timeout_ms), and somewhat
  * before that when another attempt could not end in time.
@@ -505,7 +511,10 @@ int nxl_lock_release(nxl_lock *lock) NXL_MUST_USE;
  * process): afterwards this handle holds it until the end of the lease that
  * stands (max_ttl_ms if the key has no end), and may extend and release it. The
  * former owner learns nothing of that, nor does this handle of a release there:
- * keep the two in touch.
+ * keep the two in touch. A release by the former owner, or the end of its
+ * handle or client, before its own lease is over takes the lock from who
+ * adopted it; after that it leaves it alone. An adopted lock has no fencing
+ * number and no min_hold_ms.
  *
  * Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS).
  * NXL_OK: held. NXL_LOST: the name is free or another token stands there.

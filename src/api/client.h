@@ -159,7 +159,10 @@ struct nxl_lock {
     struct hold *hold;    /* it is kept alive; NULL: it is not */
     struct hold *serves;  /* this is the agent of one that is; NULL */
 
+    uint64_t ends;       /* by max_hold_ms; NEVER */
     bool holding; /* granted and not yet released or found lost */
+    bool unsure;  /* an extend of its own may be applied later */
+    bool ran_out; /* see lease_lapse() */
     _Atomic uint64_t deadline; /* ns; 0: not held. Read without the mutex. */
 
     struct operation operation;

@@ -111,7 +111,7 @@ void hold_begin(struct nxl_lock *lock, uint64_t now)
     struct holding_terms terms = {
         .ttl_ms = lock->ttl_ms,
         .deadline = deadline_of(hold),
-        .ends = deadline_after(now, lock->max_hold_ns),
+        .ends = lock->ends,
         .seed = now ^ (uint64_t)(uintptr_t)lock ^ lock->client->salt,
     };
     forget_loss(hold);
@@ -212,8 +212,10 @@ static void seen(struct hold *hold, int result, uint64_t now)
     nxl_holder holder;
     text_clear(&hold->why);
     hold->loss = NXL_LOSS_REMOVED;
-    if (result == NXL_OK &&
-        nxl_lock_holder(hold->agent, &holder) == NXL_OK) {
+    bool stands = result == NXL_OK &&
+                  nxl_lock_holder(hold->agent, &holder) == NXL_OK;
+    /* Our own may stand at a minority still. */
+    if (stands && !nxl_holder_is(&holder, hold->owner->token)) {
         hold->loss = NXL_LOSS_TAKEN;
         text_add(&hold->why, "another value stands at the server, of ");
         text_add(&hold->why, holder.label ? holder.label : "somebody else");

@@ -16,13 +16,22 @@
 void lease_set(struct nxl_lock *lock, uint64_t deadline)
 {
     lock->holding = true;
-    atomic_store_explicit(&lock->deadline, deadline, memory_order_release);
+    atomic_store_explicit(&lock->deadline, earlier(deadline, lock->ends),
+        memory_order_release);
 }
 
 void lease_forget(struct nxl_lock *lock, uint64_t now)
 {
     trace_hold_over(lock, now);
     atomic_store_explicit(&lock->deadline, 0, memory_order_release);
+}
+
+void lease_lapse(struct nxl_lock *lock, uint64_t now)
+{
+    uint64_t deadline = atomic_load(&lock->deadline);
+    if (deadline && now >= deadline && !lock->unsure && !lock->hold)
+        lock->ran_out = true;
+    lease_forget(lock, now);
 }
 
 void lease_end(struct nxl_lock *lock, uint64_t now)
@@ -38,12 +47,15 @@ static void part(struct nxl_lock *lock, uint64_t now)
     lease_end(lock, now);
 }
 
-/* Held from now on. */
-static void granted(struct nxl_lock *lock, uint64_t deadline, uint64_t now)
+/* Held from now on, and for the minimum. */
+static void granted(struct nxl_lock *lock, uint64_t deadline,
+    uint32_t min_hold_ms, uint64_t now)
 {
-    lease_set(lock, deadline);
     lock->granted_at = now;
-    lock->stands_until = deadline_after_ms(now, lock->min_hold_ms);
+    lock->stands_until = deadline_after_ms(now, min_hold_ms);
+    lock->ends = deadline_after(now, lock->max_hold_ns);
+    lock->unsure = lock->ran_out = false;
+    lease_set(lock, deadline);
     hold_begin(lock, now);
 }
 
@@ -58,10 +70,13 @@ static void settle_extend(struct operation *op, uint64_t now)
         op->result = NXL_LOST;
         if (refuted)
             hold_refuted(lock, now);
+        lock->unsure |= !refuted;
         lease_forget(lock, now);
     } else if (op->result == NXL_OK) {
         lease_set(lock, later(old, op->machine.round.deadline));
         hold_prolonged(lock, now);
+    } else {
+        lock->unsure = true;
     }
 }
 
@@ -74,7 +89,7 @@ static void settle_adopt(struct operation *op, uint64_t now)
             &lock->client->servers[i], lock->verb.key, lock->verb.token);
     atomic_store(&lock->fence, 0);
     if (stays && op->machine.round.deadline > now)
-        granted(lock, op->machine.round.deadline, now);
+        granted(lock, op->machine.round.deadline, 0, now);
     else
         op->result = NXL_LOST;
 }
@@ -89,7 +104,7 @@ void lease_settle(struct operation *op, uint64_t now)
         if (op->lapsed && guarded(GUARD_LAPSED))
             op->result = NXL_LOST;
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ACQUIRE) {
-        granted(lock, op->machine.acquire.deadline, now);
+        granted(lock, op->machine.acquire.deadline, lock->min_hold_ms, now);
         atomic_store(&lock->fence, op->fencing ? op->fence.number : 0);
         client_note_grant(lock);
     } else if (op->result == NXL_OK && op->kind == NXL_OP_ADOPT) {
@@ -152,9 +167,10 @@ void lock_let_go(struct nxl_lock *lock, uint64_t now)
 
 void lock_part(struct nxl_lock *lock, uint64_t now)
 {
-    if (!lease_rest_ms(lock, now)) {
+    if (now >= atomic_load(&lock->deadline))
+        lease_lapse(lock, now);
+    if (lock->ran_out || lease_rest_ms(lock, now))
+        part(lock, now);
+    else
         lock_let_go(lock, now);
-        return;
-    }
-    part(lock, now);
 }

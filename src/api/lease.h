@@ -14,9 +14,13 @@ static inline struct slice lock_token(const struct nxl_lock *lock)
     return (struct slice){lock->token, lock->token_len};
 }
 
+/* No later than max_hold_ms allows, whatever the servers say. */
 void lease_set(struct nxl_lock *lock, uint64_t deadline);
 /* Nothing may be relied on any more, though a release is due still. */
 void lease_forget(struct nxl_lock *lock, uint64_t now);
+/* The same when its time is over: what stands under its token from now on was
+ * prolonged by who adopted it, and is not this handle's to delete. */
+void lease_lapse(struct nxl_lock *lock, uint64_t now);
 /* Nothing is held any more. */
 void lease_end(struct nxl_lock *lock, uint64_t now);
 
@@ -34,8 +38,9 @@ void operation_drop_stale(struct operation *op, uint64_t now);
 
 /* Makes sure the lock's token will be gone, without an operation. */
 void lock_let_go(struct nxl_lock *lock, uint64_t now);
-/* The same for a held lock whose handle ends: but its key stands for the
- * minimum, by the ttl that it has. */
+/* The same for a held lock whose handle ends, or begins anew: but its key
+ * stands for the minimum, by the ttl that it has, and one whose lease ran out
+ * is left alone. */
 void lock_part(struct nxl_lock *lock, uint64_t now);
 
 #endif

@@ -41,7 +41,7 @@ static int invalid_state(struct nxl_lock *lock, const struct call *call)
     return NXL_OK;
 }
 
-/* A lease that lapsed without a release is let go by what comes next. */
+/* A lease that was lost without a release is let go by what comes next. */
 static bool still_held(struct nxl_lock *lock, uint64_t now)
 {
     if (lock->holding && now < atomic_load(&lock->deadline)) {
@@ -79,7 +79,7 @@ static int call_extend(struct nxl_lock *lock, int64_t ttl_ms, uint64_t now)
     if (!options_ttl(lock->client, ttl_ms, &lock->message))
         return NXL_E_INVALID;
     if (now >= atomic_load(&lock->deadline) && guarded(GUARD_LAPSED)) {
-        lease_forget(lock, now);
+        lease_lapse(lock, now);
         text_clear(&lock->message);
         text_add(&lock->message, "the lease had run out before it was to be "
                                  "prolonged");
@@ -222,6 +222,7 @@ static struct nxl_lock *make(
     lock->retry_most_ns = set->retry_most_ns;
     lock->min_hold_ms = set->min_hold_ms;
     lock->max_hold_ns = set->max_hold_ns;
+    lock->ends = NEVER;
     lock->key = malloc(set->prefix.len + set->name.len);
     bool ok = lock->key != NULL;
     if (ok && set->label)

@@ -78,29 +78,6 @@ static void own_name_is_not_taken_twice(void **state)
     end(lock, client);
 }
 
-/* It ran out here, but at the server it still stands: what is left of it must
- * not stand in the way of the same handle. */
-static void lapsed_handle_takes_its_name_again(void **state)
-{
-    (void)state;
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", SHORT_MS);
-    char token[200];
-
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    snprintf(token, sizeof(token), "%s", nxl_lock_token(lock));
-    assert_int_equal(redis_run(&server, "PERSIST", "job", NULL), 1);
-    assert_eventually(!nxl_lock_held(lock));
-    assert_int_equal(nxl_lock_remaining_ms(lock), 0);
-    assert_value("job", token);
-
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_string_not_equal(nxl_lock_token(lock), token);
-    assert_value("job", nxl_lock_token(lock));
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-}
-
 static void try_sends_one_set(void **state)
 {
     (void)state;
@@ -423,7 +400,6 @@ int main(void)
         live_test(free_name_is_taken),
         live_test(held_name_is_busy),
         live_test(own_name_is_not_taken_twice),
-        live_test(lapsed_handle_takes_its_name_again),
         live_test(try_sends_one_set),
         live_test(token_is_a_fresh_uuid),
         live_test(token_carries_the_label),

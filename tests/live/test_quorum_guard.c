@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include "live/quorum_rig.h"
+#include "live/renew_rig.h"
 
 enum { SHORT_MAX_MS = 1500, MAX_MS = 6000 };
 #define SHORT_MAX "max_ttl_ms=1500" /* SHORT_MAX_MS */
@@ -301,6 +302,27 @@ static void test_holder_goes_on(void **state)
     end(lock, client);
 }
 
+/* Nobody has taken it: what stands at the third is its own. */
+static void test_forgotten_is_not_taken(void **state)
+{
+    (void)state;
+    char why[200];
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.ttl_ms = SHORT_MAX_MS;
+    options.label = "me";
+    grow_old(3);
+    nxl_client *client = quorum_client(3, SHORT_MAX);
+    nxl_lock *lock = kept_lock(client, "k", &options);
+    connect_all(client);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_eventually(standing(3, "k", lock) == 3);
+    redis_restart(&servers[0]);
+    redis_restart(&servers[1]);
+    assert_ptr_equal(await_loss(client, 5000), lock);
+    assert_int_equal(nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_REMOVED);
+    end(lock, client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +337,7 @@ int main(void)
         quorum_test(test_durable),
         quorum_test(test_one_server),
         quorum_test(test_holder_goes_on),
+        quorum_test(test_forgotten_is_not_taken),
     };
     return quorum_run("quorum and restarts");
 }
