@@ -50,8 +50,6 @@ if [ -n "$full" ]; then
     seeds=20000
     releases="bookworm trixie"
 fi
-ahead= # the process that builds what comes later
-trees= # the process that tests on fresh trees
 unsteady=
 steady= # a command before the tests
 
@@ -66,11 +64,41 @@ tally=$work/tally
 rm -f "$work/again" "$work/late"
 . "$support/packages.sh"
 
-clean() {
-    for process in $ahead $trees; do # they take their own processes along
-        kill "$process" 2> /dev/null
-        wait "$process" 2> /dev/null
+# What takes long has a session of its own, by which it can be ended with all
+# that it started; and the shell that waits for it hears its signals at once.
+# What a shell starts like this would ignore those of the keyboard.
+begin() { # COMMAND...: sets begun
+    env --default-signal=INT,QUIT setsid "$@" < /dev/null &
+    begun=$!
+}
+run() { # COMMAND...
+    begin "$@"
+    wait "$begun"
+}
+
+# By kill -s, for dash takes no -- after kill -TERM.
+end() { # PROCESS...: what has been begun; it has 20 s to tidy up
+    for process; do
+        kill -s TERM -- "-$process" || kill -s TERM "$process"
     done
+    tries=0
+    for process; do
+        while kill -s 0 -- "-$process" && [ $tries -lt 200 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+        kill -s KILL -- "-$process"
+        wait "$process"
+    done
+}
+
+clean() {
+    trap - EXIT
+    trap '' HUP INT QUIT PIPE TERM
+    jobs -p > "$work/jobs"
+    # shellcheck disable=SC2046 # a list of numbers
+    end $(cat "$work/jobs") 2> /dev/null
+    rm -f "$work/jobs"
     install_undo
     [ -n "${NXLOCK_BUILD-}" ] || rm -rf "$work"
 }
@@ -116,7 +144,7 @@ configure() { # NAME OPTION...: a build directory; warnings are errors
     name=$1
     shift
     rm -rf "${work:?}/$name"
-    env CC="$cc" CXX="$cxx" meson setup "$work/$name" "$root" \
+    run env CC="$cc" CXX="$cxx" meson setup "$work/$name" "$root" \
         --wrap-mode=nodownload -Dwerror=true -Dtests=enabled "$@" \
         > "$work/$name.log" 2>&1 && return 0
     failed "$work/$name.log" "configuring $name"
@@ -126,29 +154,40 @@ configure() { # NAME OPTION...: a build directory; warnings are errors
 build() { # NAME OPTION...: all of it
     say "building $1"
     configure "$@" || return 1
-    ninja -C "$work/$name" >> "$work/$name.log" 2>&1 && return 0
+    run ninja -C "$work/$name" >> "$work/$name.log" 2>&1 && return 0
     failed "$work/$name.log" "building $name"
     return 1
 }
 
-# One meson test run, which builds first what is needed and is not built.
+# One meson test run, which builds first what is needed and is not built. Sets
+# how many programs it was to run, and its exit code.
 meson_test() { # LOG BUILD ARGUMENT...
     rm -f "$work/$2"/meson-logs/testlog*.json
     log=$1
     dir=$work/$2
     shift 2
+    meant=$(meson test -C "$dir" --list "$@" 2> /dev/null | grep -c ' / ')
     # shellcheck disable=SC2086 # a command's words, or none
-    $steady meson test -C "$dir" "$@" > "$work/$log.log" 2>&1 < /dev/null
+    run $steady meson test -C "$dir" "$@" > "$work/$log.log" 2>&1
+    code=$?
 }
 
+# The log of that run. It may have been cut short, by meson's end or by the
+# disk's; that is a failure of its own.
 count() { # RUN BUILD [AGAIN]
-    for log in "$work/$2"/meson-logs/testlog*.json; do
-        if [ -f "$log" ]; then
-            python3 "$support/tally.py" "$1" "$log" "$tally" ${3+"$3"}
-        else
-            failed "$work/$1.log" "testing $1"
-        fi
-    done
+    json=$(echo "$work/$2"/meson-logs/testlog*.json)
+    python3 "$support/tally.py" "$1" "$json" "$tally" ${3+"$3"}
+    told=$?
+    if [ $told -ne 0 ] && [ $told -ne 3 ]; then # 3: programs failed
+        failed "$work/$1.log" "counting $1"
+        return
+    fi
+    ran=$(grep -c . "$json")
+    if [ "$ran" -ne "$meant" ]; then
+        failed "$work/$1.log" "testing $1 ($ran of $meant programs)"
+    elif [ $code -ne 0 ] && [ $told -eq 0 ]; then
+        failed "$work/$1.log" "meson, with code $code, testing $1,"
+    fi
 }
 
 # A test run, counted. What failed, and may have failed because others had the
@@ -184,10 +223,12 @@ check_again() {
 }
 
 # A thread that is cancelled ends on a stack which the sanitizer still takes for
-# in use; without a stack for signals it does not look.
-export ASAN_OPTIONS=detect_leaks=1:print_legend=0:use_sigaltstack=0
+# in use; without a stack for signals it does not look. A crash is for the
+# sanitizer to tell, and not for cmocka, which would catch it.
+crash=handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_sigill=2
+export ASAN_OPTIONS=detect_leaks=1:print_legend=0:use_sigaltstack=0:$crash
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:$crash
 
 # A sanitizer's program needs its places in memory, which a system that
 # scatters them widely may have taken; setarch -R keeps them together.
@@ -206,22 +247,16 @@ runs() { # SANITIZER: a program built with it works; sets steady
 # What is configured is built while the first tests sleep: nice, so that it does
 # not keep them from waking up in time.
 ahead_begin() { # BUILD...
-    (
-        builder=
-        trap 'kill $builder; exit 1' TERM
-        for name in "$@"; do
-            nice -n 19 ninja -C "$work/$name" >> "$work/$name.log" 2>&1 &
-            builder=$!
-            wait $builder
-        done
-    ) &
-    ahead=$!
+    # shellcheck disable=SC2016 # the inner shell's own
+    begin nice -n 19 sh -c 'cd "$0" && for name; do
+        ninja -C "$name" >> "$name.log" 2>&1
+    done' "$work" "$@"
+    ahead=$begun
 }
 
 ahead_end() {
     say "waiting for what is built ahead"
     wait "$ahead" # what did not build is built, and told, where it is used
-    ahead=
 }
 
 prepare() {
@@ -282,7 +317,7 @@ sanitized() {
 by_clang() {
     configured clang || return 0
     say "building clang"
-    if ! ninja -C "$work/clang" > "$work/clang.log" 2>&1; then
+    if ! run ninja -C "$work/clang" > "$work/clang.log" 2>&1; then
         failed "$work/clang.log" "building clang"
     elif fuzzes; then
         check fuzz clang "$jobs" --suite fuzz --suite libfuzzer
@@ -301,29 +336,30 @@ leaks() {
     fi
 }
 
-count_tap() { # LOG: what went wrong is shown, all of it is counted
+# What went wrong is shown, all of it is counted. Without its plan, or with an
+# exit code that nothing explains, it was cut short.
+count_tap() { # LOG CODE WHAT
     grep -A 41 -e '^not ok' -e '# SKIP' "$1"
-    awk '/^not ok/ { f++ }
+    awk -v code="$2" '/^not ok/ { f++ }
         /^ok/ { if (/# SKIP/) s++; else p++ }
-        END { if (p + f + s == 0) f = 1
-              print p + 0, f + 0, s + 0 }' "$1" >> "$tally"
+        /^1\.\.[0-9]+/ { plan = substr($1, 4) + 0 }
+        END { print p + 0, f + 0, s + 0
+              n = p + f + s
+              exit !(n > 0 && n == plan && (code == 0 || f > 0)) }' \
+        "$1" >> "$tally" || failed "$1" "$3 (code $2)"
 }
 
-play() { # SERVERS...: the simulator's seeds, for each number of servers
-    for servers in "$@"; do
-        "$work/gcc/tests/sim/nxlock-sim" --servers "$servers" \
-            --seeds "$seeds" > "$work/sim-$servers.log" 2>&1
-        echo $? > "$work/sim-$servers.code"
-    done
-}
-
-simulated() {
+simulated() { # the simulator's seeds, for each number of servers
     say "simulating"
-    play 1 5 &
-    play 3 4
-    wait $!
+    players=
     for servers in 1 3 4 5; do
-        if [ "$(cat "$work/sim-$servers.code")" = 0 ]; then
+        begin "$work/gcc/tests/sim/nxlock-sim" --servers "$servers" \
+            --seeds "$seeds" > "$work/sim-$servers.log" 2>&1
+        players="$players $servers:$begun"
+    done
+    for player in $players; do
+        servers=${player%:*}
+        if wait "${player#*:}"; then
             echo 1 0 0 >> "$tally"
         else
             failed "$work/sim-$servers.log" "simulating $servers servers"
@@ -334,8 +370,8 @@ simulated() {
 # The ways to lock, on the real servers of other Debian suites.
 servers() {
     say "testing other servers"
-    sh "$root/tests/servers.sh" "$work/gcc" > "$work/servers.log" 2>&1
-    count_tap "$work/servers.log"
+    run sh "$root/tests/servers.sh" "$work/gcc" > "$work/servers.log" 2>&1
+    count_tap "$work/servers.log" $? "testing other servers"
 }
 
 # What the README says, on Debian trees that have nothing. It tests the last
@@ -345,20 +381,20 @@ servers() {
 fresh_begin() {
     say "testing fresh trees beside the rest: $releases"
     # shellcheck disable=SC2086 # a list of words
-    nice sh "$root/tests/fresh.sh" $releases > "$work/fresh.log" 2>&1 &
-    trees=$!
+    begin nice sh "$root/tests/fresh.sh" $releases > "$work/fresh.log" 2>&1
+    trees=$begun
 }
 fresh_end() {
     say "waiting for the fresh trees"
     wait "$trees"
-    trees=
-    count_tap "$work/fresh.log"
+    count_tap "$work/fresh.log" $? "testing fresh trees"
 }
 
 # Every fault on every arrangement of servers.
 faults() {
     say "striking"
-    if "$work/gcc/tests/faults/nxlock-faults" > "$work/faults.log" 2>&1; then
+    if run "$work/gcc/tests/faults/nxlock-faults" > "$work/faults.log" 2>&1
+    then
         echo 1 0 0 >> "$tally"
     else
         failed "$work/faults.log" "the matrix of faults"

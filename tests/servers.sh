@@ -50,9 +50,9 @@ clean() {
     trap - EXIT
     trap '' HUP INT QUIT PIPE TERM
     if [ -n "$child" ]; then
-        kill -TERM -- "-$child" 2> /dev/null
+        kill -s TERM -- "-$child" 2> /dev/null
         wait "$child" 2> /dev/null
-        kill -KILL -- "-$child" 2> /dev/null
+        kill -s KILL -- "-$child" 2> /dev/null
     fi
     rm -rf "$work"
 }

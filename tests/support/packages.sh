@@ -68,9 +68,9 @@ install() { # PACKAGE...
         printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod +x "$policy"
     fi
     export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-    apt-get -o DPkg::Lock::Timeout=300 -qq update &&
+    apt-get -o DPkg::Lock::Timeout=300 -qq update < /dev/null &&
         apt-get -o DPkg::Lock::Timeout=300 -qq -y \
-            --no-install-recommends install "$@"
+            --no-install-recommends install "$@" < /dev/null
     code=$?
     install_undo
     unset RUNLEVEL

@@ -11,6 +11,9 @@ others had the processor) is printed, but not counted: the program's name is
 written to that file, and who asked runs it once more, alone. What is found by
 chance is found nonetheless, so some failures are none of these: of a suite of
 FINAL, a crash, a time-out, a leak, and what a sanitizer found.
+
+Exits with 0 when no program failed, with 3 when one did, counted or not; with
+any other code nothing was counted.
 """
 
 import json
@@ -24,7 +27,7 @@ TAIL_LINES = 80
 FINAL = {"exclusion", "faults", "guards", "sim", "fuzz", "libfuzzer", "header",
          "api"}
 FOUND = re.compile(r"ERROR: (?!Leak)\w+Sanitizer|WARNING: \w+Sanitizer|"
-                   r"runtime error:")
+                   r"runtime error:|Test failed with exception")
 
 OK = re.compile(r"^\[ +OK \] ", re.M)
 BAD = re.compile(r"^\[ +(?:FAILED|ERROR) +\] (?!\d+ test)(\w[^\n]*)$", re.M)
@@ -69,14 +72,26 @@ def is_final(test, text):
             (test.get("returncode") or 0) < 0)
 
 
+def read(run, log):
+    try:
+        with open(log, encoding="utf-8") as lines:
+            tests = [json.loads(line) for line in lines if line.strip()]
+        if not tests or not all("result" in test for test in tests):
+            raise ValueError("no program's result is in it")
+    except (OSError, ValueError) as error:
+        sys.exit(f"{run}: {log} cannot be counted: {error}")
+    return tests
+
+
 def main(run, log, tally, again=None):
     total = [0, 0, 0]
     reasons = {}
     unsteady = []
-    with open(log, encoding="utf-8") as lines:
-        tests = [json.loads(line) for line in lines if line.strip()]
+    tests = read(run, log)
+    failed = False
     for test in tests:
         numbers = count(test)
+        failed |= numbers[1] > 0
         text = test.get("stdout", "") + "\n" + test.get("stderr", "")
         if numbers[1]:
             print(f"--- {run}: {test['name']}: {test['result']}, "
@@ -101,7 +116,7 @@ def main(run, log, tally, again=None):
             print(*unsteady, sep="\n", file=out)
     with open(tally, "a", encoding="utf-8") as out:
         print(*total, file=out)
-    return 1 if total[1] else 0
+    return 3 if failed else 0
 
 
 if __name__ == "__main__":
