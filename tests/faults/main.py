@@ -30,16 +30,71 @@ def arguments():
                         choices=[*stage.COLUMNS, "redlock"],
                         help="one, replica, redlock, or one column of it: "
                         "redlock2, redlock3")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=4,
+    parser.add_argument("--seed", type=seed, default=1,
+                        help="draws other faults (default 1)")
+    parser.add_argument("--seconds", type=seconds, default=4,
                         help="of faults in each cell (default 4)")
-    parser.add_argument("--jobs", type=int, default=3,
+    parser.add_argument("--jobs", type=jobs, default=3,
                         help="cells at a time (default 3)")
     parser.add_argument("--short", action="store_true",
                         help="one cell for each topology, for a quick test")
-    parser.add_argument("--write", metavar="FILE",
+    parser.add_argument("--write", metavar="FILE", type=writable,
                         help="write the document")
-    return parser.parse_args()
+    parser.add_argument("--check", metavar="FILE", type=readable,
+                        help="play nothing; compare the document's faults, "
+                        "topologies and what is expected with those here")
+    args = parser.parse_args()
+    if not list(chosen(args)):
+        parser.error("there is no such cell: " + "; ".join(exists(args)))
+    return args
+
+
+def seed(text):
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def seconds(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value <= 3600:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number above 0 and up to 3600")
+    return value
+
+
+def jobs(text):
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number from 1 to 100")
+    return int(text)
+
+
+def writable(name):
+    place = pathlib.Path(name)
+    if place.is_dir() or not os.access(
+            place if place.exists() else place.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{name} cannot be written")
+    return name
+
+
+def readable(name):
+    try:
+        return name, pathlib.Path(name).read_text()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{name}: {error.strerror}")
+
+
+def exists(args):
+    """What there is of what was asked for."""
+    if args.short:
+        yield "--short has " + ", ".join(f"{f} at {c}" for f, c in SHORT)
+    for fault in faults.FAULTS:
+        if fault.name in (args.only or ()):
+            yield f"{fault.name} is played at " + ", ".join(fault.expected)
 
 
 def chosen(args):
@@ -69,6 +124,12 @@ def play(work):
 
 def main():
     args = arguments()
+    if args.check:
+        name, text = args.check
+        wrong = document.stale(text)
+        for what in wrong:
+            print(f"{name}: {what}", file=sys.stderr)
+        return 1 if wrong else 0
     if shutil.which(stage.REDIS) is None:
         skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
         print(f"{stage.REDIS} is not installed", file=sys.stderr)

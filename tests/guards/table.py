@@ -4,12 +4,14 @@
 
 Runs the programs of BUILD that turn guards off one by one, and makes of what
 they tell a table in Markdown: on stdout, or in FILE. --check compares instead:
-every guard that has a switch was found, and FILE tells of these, with the same
-harm (when and how fast may differ). Keeps: a guard that nobody misses, or that
-a program tells of and the headers do not have, is an error.
+every guard that has a switch was found, and FILE tells the very same (how fast
+may differ). Keeps: a guard that nobody misses, or that a program tells of and
+the headers do not have, is an error; and no command is given as an example
+that did not just break what it is to break.
 """
 
 import concurrent.futures
+import os
 import pathlib
 import re
 import subprocess
@@ -17,13 +19,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = ("src/base/guard.h", "tests/sim/guards.h")
-PROGRAMS = ("guards/test_guards_*", "sim/test_sim_harm")
+SIMULATOR = "tests/sim/nxlock-sim"
+EXAMPLES = ("shorten", "adopt")
 SECONDS = 240  # of one program; most of them sleep
 
 SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
 PLAYED = re.compile(
-    r"^(\d+) servers? without (\S+): seed (\d+) breaks (I\d+) \((\d+) ms\)",
-    re.M)
+    r"^(\d+) servers?, faults (\S+), without (\S+): seed (\d+) breaks (I\d+) "
+    r"\((\d+) ms\)", re.M)
 LIVE = re.compile(r"^without (\w+): (.*) \((\d+) ms\)", re.M)
 
 INVARIANTS = {
@@ -45,13 +48,16 @@ finds the harm; with it the very same does none. This page is made by
 
     python3 tests/guards/table.py BUILD --write docs/guards.md
 
-where BUILD is a directory of meson, and compared with what is found in every
-run of the tests. I1 and so on are the invariants of `tests/sim/checker.h`; the
-time is that of the search, or of the scenario. To see it happen, step by step:
+where BUILD is a directory of meson with `-Dtests=enabled`, and compared with
+what is found in every run of the tests. I1 and so on are the invariants of
+`tests/sim/checker.h`; the time is that of the search, or of the scenario.
 
-    BUILD/tests/sim/nxlock-sim --servers 3 --seed 6 --without shorten --only I1
+Which invariants are looked at without a guard, at which numbers of servers and
+under which faults, is written in `tests/sim/test_harm.c`. Each such search
+begins with seed 1, and the first seed that breaks the invariant is in the
+table. A number of servers that is not there was not tried.
 
-(of adopt with `--faults rewind`).
+To see it happen, step by step, take a seed of the table:
 
 """
 
@@ -71,11 +77,16 @@ def switches():
 
 
 def programs(build):
-    found = []
-    for pattern in PROGRAMS:
-        found += sorted(p for p in (build / "tests").glob(pattern)
-                        if p.is_file() and p.suffix == "")
-    return found
+    sources = sorted((ROOT / "tests/guards").glob("test_*.c"))
+    found = [build / "tests/guards" / source.stem.replace(
+        "test_", "test_guards_") for source in sources]
+    found += [build / "tests/sim/test_sim_harm", build / SIMULATOR]
+    missing = [str(p.relative_to(build)) for p in found if not p.is_file()]
+    if missing:
+        sys.exit(f"{build} has no {', '.join(missing)}: BUILD is a directory "
+                 f"that is made by 'meson setup {build} -Dtests=enabled' and "
+                 f"built by 'ninja -C {build}'")
+    return found[:-1]
 
 
 def run(program):
@@ -88,14 +99,34 @@ def run(program):
 def played(text):
     """[guard, harm, by, ms] of the simulator: a row an invariant."""
     rows = {}
-    for servers, guard, seed, invariant, ms in PLAYED.findall(text):
+    for servers, faults, guard, seed, invariant, ms in PLAYED.findall(text):
         row = rows.setdefault((guard, invariant), [[], 0])
         some = "1 server" if servers == "1" else f"{servers} servers"
-        row[0].append(f"seed {seed} of {some}")
+        with_faults = "" if faults == "clean" else f", `--faults {faults}`"
+        row[0].append(f"seed {seed} of {some}{with_faults}")
         row[1] += int(ms)
     return [[guard, f"{INVARIANTS[which]} ({which})",
              "nxlock-sim: " + ", ".join(seeds), ms]
             for (guard, which), (seeds, ms) in rows.items()]
+
+
+def examples(text):
+    """{guard: arguments of nxlock-sim}, of the first search for each."""
+    found = {}
+    for servers, faults, guard, seed, invariant, _ms in PLAYED.findall(text):
+        if guard in EXAMPLES:
+            found.setdefault(
+                guard, ["--servers", servers, "--seed", seed]
+                + (["--faults", faults] if faults != "clean" else [])
+                + ["--without", guard, "--only", invariant])
+    return found
+
+
+def shows(build, arguments):
+    """Does the command break the invariant that it ends with?"""
+    done = subprocess.run([build / SIMULATOR, *arguments],
+                          capture_output=True, text=True, timeout=SECONDS)
+    return done.returncode == 1 and f"{arguments[-1]} is broken" in done.stdout
 
 
 def lived(name, text):
@@ -121,38 +152,55 @@ def table(guards, rows):
 
 
 def timeless(text):
-    """The table's cells but those which change from run to run."""
-    return [line.split("|")[1:4] for line in text.splitlines()
-            if line.startswith("|")]
+    """All but the table's cells which change from run to run."""
+    return [line.split("|")[1:5] if line.startswith("|") else line
+            for line in text.splitlines()]
 
 
-def main():
+def arguments():
     if len(sys.argv) not in (2, 4) or sys.argv[2:3] not in (
             [], ["--write"], ["--check"]):
         sys.exit(__doc__)
-    guards, rows, wrong = switches(), [], []
+    build = pathlib.Path(sys.argv[1])
+    option, file = sys.argv[2:] or ("", None)
+    if option == "--write":
+        place = pathlib.Path(file)
+        if place.is_dir() or not os.access(
+                place if place.exists() else place.parent, os.W_OK):
+            sys.exit(f"{file} cannot be written")
+    return build, option, file
+
+
+def main():
+    build, option, file = arguments()
+    guards, rows, wrong, commands = switches(), [], [], {}
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for name, code, text in pool.map(
-                run, programs(pathlib.Path(sys.argv[1]))):
+        for name, code, text in pool.map(run, programs(build)):
             if code == 0 and "[  SKIPPED ]" in text:
                 print(f"{name} was skipped:\n{text}")
                 sys.exit(77)
             if code != 0:
                 wrong.append(f"{name} failed:\n{text}")
             rows += played(text) + lived(name, text)
+            commands.update(examples(text))
     found = {row[0] for row in rows}
     wrong += [f"nobody misses the guard {g}" for g in guards if g not in found]
     wrong += [f"there is no guard {g}" for g in found if g not in guards]
-    made = table(guards, rows)
-    if sys.argv[2:3] == ["--write"] and not wrong:
-        pathlib.Path(sys.argv[3]).write_text(HEAD + made)
+    wrong += [f"the example breaks nothing: {' '.join(commands.get(g, [g]))}"
+              for g in EXAMPLES
+              if g not in commands or not shows(build, commands[g])]
+    made = HEAD + "".join(f"    BUILD/{SIMULATOR} {' '.join(commands[g])}\n"
+                          for g in EXAMPLES if g in commands)
+    made += "\n" + table(guards, rows)
+    if option == "--write" and not wrong:
+        pathlib.Path(file).write_text(made)
     else:
         print(made, end="")
-    if sys.argv[2:3] == ["--check"]:
-        there = pathlib.Path(sys.argv[3]).read_text()
+    if option == "--check":
+        there = pathlib.Path(file).read_text()
         if timeless(there) != timeless(made):
-            wrong.append(f"{sys.argv[3]} tells something else; make it anew "
-                         "with --write")
+            wrong.append(f"{file} tells something else; make it anew with "
+                         "--write")
     for what in wrong:
         print(what, file=sys.stderr)
     return 1 if wrong else 0

@@ -308,6 +308,6 @@ void checker_twice(struct world *w, const struct worker *k)
 
 void checker_stands_still(struct world *w)
 {
-    broken(
-        w, I14, "it is %llu ns, again and again", (unsigned long long)w->now);
+    broken(w, I14, "it is %llu.%06llu ms, again and again",
+        (unsigned long long)(w->now / MS), (unsigned long long)(w->now % MS));
 }

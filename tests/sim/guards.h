@@ -21,6 +21,7 @@ extern bool sim_guard_off[SIM_GUARDS];
 /* False: no such guard. */
 bool guard_turn_off(const char *name);
 void guards_turn_on(void);
-const char *guard_name(unsigned index); /* NULL: no more */
+const char *guard_name(unsigned index);  /* NULL: no more */
+const char *guard_words(unsigned index); /* as where it is declared */
 
 #endif

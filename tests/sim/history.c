@@ -2,6 +2,8 @@
 /* The hash covers time, words and numbers of every step, and no address. */
 #include "sim/history.h"
 
+#include <string.h>
+
 #include "base/deadline.h"
 
 static uint64_t mixed(uint64_t hash, uint64_t number)
@@ -17,13 +19,35 @@ static uint64_t mixed_text(uint64_t hash, const char *text)
     return hash;
 }
 
+static void print_ms(uint64_t ns, int width, FILE *out)
+{
+    fprintf(out, "%*llu.%06llu", width, (unsigned long long)(ns / NS_PER_MS),
+        (unsigned long long)(ns % NS_PER_MS));
+}
+
+/* Nanoseconds are for the hash; whoever reads has all times in ms. */
+static void print_text(const char *text, const uint64_t *number, FILE *out)
+{
+    static const char verb[] = "%llu", ns[] = "%llu ns";
+    while (*text != '\0') {
+        if (strncmp(text, ns, sizeof ns - 1) == 0) {
+            print_ms(*number++, 0, out);
+            fputs(" ms", out);
+            text += sizeof ns - 1;
+        } else if (strncmp(text, verb, sizeof verb - 1) == 0) {
+            fprintf(out, "%llu", (unsigned long long)*number++);
+            text += sizeof verb - 1;
+        } else {
+            putc(*text++, out);
+        }
+    }
+}
+
 static void print_step(const struct step *s, FILE *out)
 {
-    typedef unsigned long long number;
-    fprintf(out, "%9llu.%06llu  ", (number)(s->at / NS_PER_MS),
-        (number)(s->at % NS_PER_MS));
-    fprintf(out, s->format, (number)s->number[0], (number)s->number[1],
-        (number)s->number[2], (number)s->number[3], (number)s->number[4]);
+    print_ms(s->at, 9, out);
+    fputs("  ", out);
+    print_text(s->format, s->number, out);
     fprintf(out, s->word ? " %s\n" : "\n", s->word);
 }
 

@@ -16,7 +16,7 @@
 
 struct step {
     uint64_t at;
-    const char *format; /* of numbers, all %llu */
+    const char *format; /* of numbers, all %llu; "%llu ns" is told in ms */
     const char *word;   /* printed behind it; may be NULL */
     uint64_t number[STEP_NUMBERS];
 };

@@ -1,153 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nxlock-sim: plays seeds. The same arguments always give the same history;
- * a seed that fails is printed with its last steps and the command that plays
- * it again.
+ * nxlock-sim: plays seeds. The same arguments always give the same history.
+ * The first seed that fails is told last, made small, with the command that
+ * plays it again.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "sim/arguments.h"
 #include "sim/shrink.h"
 
-static const char help[] =
-    "usage: nxlock-sim [--seed S | --seeds COUNT [--from S]] [--servers N]...\n"
-    "                  [--faults LIST] [--without GUARD]... [--only I]...\n"
-    "                  [--grants MIN] [--troubles MIN] [-v]\n"
-    "                  [--lasts NS] [--events LIST]\n"
-    "without --servers: 1, 3, 4 and 5 servers, one after the other\n"
-    "LIST: names with commas, or all, clean (default), none\n";
+/* What failed first of all. */
+static struct options first;
 
-struct arguments {
-    struct options options;
-    uint64_t from, count;
-    unsigned servers[MAX_SERVERS];
-    unsigned servers_count;
-    const char *faults;
-    const char *without[8];
-    unsigned without_count;
-};
-
-static void print_names(void)
+static void print_replay(const struct arguments *a, const struct options *o)
 {
-    fputs("faults:", stderr);
-    for (unsigned i = 0; i < TROUBLES; i++)
-        fprintf(stderr, " %s", trouble_name((enum trouble)i));
-    fputs("\nguards:", stderr);
-    for (unsigned i = 0; guard_name(i); i++)
-        fprintf(stderr, " %s", guard_name(i));
-    fputs("\n", stderr);
+    fputs("replay: ", stdout);
+    arguments_print(a, o, stdout);
 }
 
-static bool number(const char *text, uint64_t most, uint64_t *out)
-{
-    char *end;
-    if (*text < '0' || *text > '9')
-        return false;
-    *out = strtoull(text, &end, 10);
-    return *end == '\0' && *out <= most;
-}
-
-static bool invariant(struct arguments *a, const char *text)
-{
-    uint64_t i;
-    if (*text == 'I')
-        text++;
-    if (!number(text, 31, &i))
-        return false;
-    if (a->options.checked == ALL_INVARIANTS)
-        a->options.checked = 0;
-    a->options.checked |= INVARIANT(i);
-    return true;
-}
-
-static struct events chosen;
-
-static bool events(struct arguments *a, const char *list)
-{
-    a->options.only = &chosen;
-    while (*list != '\0') {
-        size_t len = strcspn(list, ",");
-        if (chosen.count == EVENTS_MAX ||
-            !event_parse(list, len, &chosen.id[chosen.count++]))
-            return false;
-        list += len + (list[len] == ',');
-    }
-    return true;
-}
-
-static bool take(struct arguments *a, const char *option, const char *value)
-{
-    uint64_t n = 0;
-    bool good = true;
-    if (strcmp(option, "--seed") == 0) {
-        good = number(value, UINT64_MAX, &a->from);
-        a->count = 1;
-    } else if (strcmp(option, "--seeds") == 0) {
-        good = number(value, UINT32_MAX, &a->count) && a->count > 0;
-    } else if (strcmp(option, "--from") == 0) {
-        good = number(value, UINT64_MAX, &a->from);
-    } else if (strcmp(option, "--servers") == 0) {
-        good = a->servers_count < MAX_SERVERS &&
-               number(value, MAX_SERVERS, &n) && n > 0;
-        if (good)
-            a->servers[a->servers_count++] = (unsigned)n;
-    } else if (strcmp(option, "--faults") == 0) {
-        a->faults = value;
-        good = troubles_parse(value, &a->options.troubles);
-    } else if (strcmp(option, "--without") == 0) {
-        good = a->without_count < 8 && guard_turn_off(value);
-        if (good)
-            a->without[a->without_count++] = value;
-    } else if (strcmp(option, "--only") == 0) {
-        good = invariant(a, value);
-    } else if (strcmp(option, "--grants") == 0) {
-        good = number(value, UINT32_MAX, &n);
-        a->options.least_grants = (unsigned)n;
-    } else if (strcmp(option, "--lasts") == 0) {
-        good = number(value, UINT64_MAX, &a->options.lasts_ns);
-    } else if (strcmp(option, "--events") == 0) {
-        good = events(a, value);
-    } else if (strcmp(option, "--troubles") == 0) {
-        good = number(value, UINT32_MAX, &n);
-        a->options.least_troubles = (unsigned)n;
-    } else {
-        good = false;
-    }
-    return good;
-}
-
-static void print_replay(const struct arguments *a, uint64_t seed)
-{
-    printf("replay: nxlock-sim --seed %llu --servers %u",
-        (unsigned long long)seed, a->options.servers);
-    if (a->faults)
-        printf(" --faults %s", a->faults);
-    for (unsigned i = 0; i < a->without_count; i++)
-        printf(" --without %s", a->without[i]);
-    if (a->options.checked != ALL_INVARIANTS)
-        for (unsigned i = 1; i < 32; i++)
-            if (a->options.checked & INVARIANT(i))
-                printf(" --only I%u", i);
-}
-
-/* What is left of it when all that does not matter is left out. */
-static void tell_story(const struct arguments *a, uint64_t seed)
+/* What is left of it when all that does not matter is left out; or, where
+ * nothing can be, its end. */
+static void tell_story(const struct arguments *a)
 {
     static struct events kept;
-    struct options small = a->options;
-    small.seed = seed;
-    shrink(&small, &kept);
-    printf("--- the same with the fewest events, %zu:\n", kept.count);
-    small.aloud = true;
-    world_run(&small, stdout);
-    print_replay(a, seed);
-    printf(" --lasts %llu --events ", (unsigned long long)small.lasts_ns);
-    for (size_t i = 0; i < kept.count; i++) {
-        fputs(i ? "," : "", stdout);
-        event_print(kept.id[i], stdout);
+    struct options told = first;
+    printf("\n--- seed %llu of %u server%s, ", (unsigned long long)first.seed,
+        first.servers, first.servers == 1 ? "" : "s");
+    if (shrink(&told, &kept)) {
+        printf("with the fewest events that break it so, %zu:\n", kept.count);
+        told.aloud = true;
+    } else {
+        printf("which cannot be made small, the end of it:\n");
+        told = first;
     }
-    printf(" -v\n");
+    world_run(&told, stdout);
+    print_replay(a, &told);
+    puts("tests/sim/README.md explains the words.");
+}
+
+/* ... as it happens. */
+static bool tells(const struct arguments *a)
+{
+    return a->options.aloud || a->options.only;
+}
+
+static void print_broken(const struct arguments *a, const struct report *r)
+{
+    if (!tells(a))
+        report_print(r, &a->options, stdout);
+    print_replay(a, &a->options);
+    if (tells(a))
+        puts("tests/sim/README.md explains the words.");
+    else if (first.servers == 0)
+        first = a->options;
+    fflush(stdout);
 }
 
 static int play(struct arguments *a)
@@ -159,7 +65,8 @@ static int play(struct arguments *a)
     for (uint64_t i = 0; i < a->count; i++) {
         uint64_t seed = a->from + i;
         a->options.seed = seed;
-        struct report r = world_run(&a->options, failed ? NULL : stdout);
+        struct report r =
+            world_run(&a->options, tells(a) && !failed ? stdout : NULL);
         grants += r.grants;
         fences += r.fences;
         renewals += r.renewals;
@@ -168,12 +75,8 @@ static int play(struct arguments *a)
         steps += r.steps;
         strays += r.strays;
         hash = hash * 31 + r.hash;
-        if (r.broken && failed++ == 0) {
-            print_replay(a, seed);
-            printf(" -v\n");
-            if (!a->options.only && !a->options.aloud)
-                tell_story(a, seed);
-        }
+        if (r.broken && failed++ == 0)
+            print_broken(a, &r);
         if (r.too_few && !r.broken && too_few++ == 0)
             printf("seed %llu: only %llu grants and %llu troubles\n",
                 (unsigned long long)seed, (unsigned long long)r.grants,
@@ -199,27 +102,21 @@ static int play(struct arguments *a)
 
 int main(int argc, char **argv)
 {
-    static const unsigned all[] = {1, 3, 4, 5};
-    struct arguments a = {.options = OPTIONS_INIT, .from = 1, .count = 1};
+    static struct arguments a;
     int code = 0;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-v") == 0) {
-            a.options.aloud = true;
-        } else if (i + 1 == argc || !take(&a, argv[i], argv[i + 1])) {
-            fputs(help, stderr);
-            print_names();
-            return 2;
-        } else {
-            i++;
-        }
-    }
-    if (a.servers_count == 0) {
-        a.servers_count = sizeof all / sizeof all[0];
-        memcpy(a.servers, all, sizeof all);
+    switch (arguments_read(&a, argc, argv)) {
+    case ARGUMENTS_HELP:
+        return 0;
+    case ARGUMENTS_WRONG:
+        return 2;
+    case ARGUMENTS_READ:
+        break;
     }
     for (unsigned i = 0; i < a.servers_count; i++) {
         a.options.servers = a.servers[i];
         code |= play(&a);
     }
+    if (first.servers != 0)
+        tell_story(&a);
     return code;
 }

@@ -44,8 +44,9 @@ static void assert_harm_with(const char *faults, const char *guard,
     clock_t began = clock();
     uint64_t seed = first_broken(servers, faults, which, MOST_SEEDS);
     guards_turn_on();
-    print_message("%u servers without %s: seed %llu breaks I%u (%.0f ms)\n",
-        servers, guard, (unsigned long long)seed, which, cpu_ms(began));
+    print_message(
+        "%u servers, faults %s, without %s: seed %llu breaks I%u (%.0f ms)\n",
+        servers, faults, guard, (unsigned long long)seed, which, cpu_ms(began));
     assert_true(seed != 0);
     uint64_t clean = seed > 200 ? 200 : seed;
     assert_true(first_broken(servers, faults, which, clean) == 0);

@@ -296,9 +296,11 @@ static int finish(void **state)
 {
     (void)state;
     redisFree(context);
-    server_end(&world, model);
-    checker_end(&world);
-    timers_free(&world.timers);
+    if (model) { /* without a real one there is none */
+        server_end(&world, model);
+        checker_end(&world);
+        timers_free(&world.timers);
+    }
     redis_stop(&server);
     return 0;
 }

@@ -7,49 +7,106 @@
 
 #include "sim/shrink.h"
 
-static struct options first_broken(const char *guard, struct report *report)
+static const struct wrong {
+    const char *guard;
+    unsigned servers;
+    enum invariant which;
+} wrongs[] = {
+    {"restarts", 3, I1},
+    {"drift", 3, I1},
+    {"compare", 3, I1},
+    {"late-undo", 1, I5},
+    {"debts", 3, I5},
+    {"fresh-token", 1, I8},
+};
+
+static struct options first_broken(
+    const struct wrong *wrong, struct report *report)
 {
     struct options options = OPTIONS_INIT;
-    options.servers = 3;
-    options.checked = INVARIANT(I1);
-    assert_true(guard_turn_off(guard));
+    options.servers = wrong->servers;
+    options.checked = INVARIANT(wrong->which);
+    assert_true(guard_turn_off(wrong->guard));
     do
         *report = world_run(&options, NULL);
     while (!report->broken && options.seed++ < 6000);
-    assert_int_equal(report->broken, I1);
+    assert_int_equal(report->broken, wrong->which);
     return options;
+}
+
+/* The sentence without its numbers. */
+static void words_of(const struct report *report, char *words)
+{
+    for (const char *at = report->why; *at != '\0'; at++)
+        if (!strchr("0123456789", *at))
+            *words++ = *at;
+    *words = '\0';
+}
+
+static void assert_same(const struct report *one, const struct report *other)
+{
+    char words[2][200];
+    words_of(one, words[0]);
+    words_of(other, words[1]);
+    assert_int_equal(one->broken, other->broken);
+    assert_string_equal(words[0], words[1]);
+}
+
+static void make_small(const struct wrong *wrong)
+{
+    static struct events all, kept, fewer;
+    struct report report;
+    struct options options = first_broken(wrong, &report);
+    all.count = 0;
+    options.happened = &all;
+    world_run(&options, NULL);
+    options.happened = NULL;
+    assert_true(shrink(&options, &kept));
+    print_message(
+        "without %s: %zu of %zu events\n", wrong->guard, kept.count, all.count);
+    assert_true(kept.count > 0 && kept.count < all.count);
+    struct report small = world_run(&options, NULL);
+    assert_same(&small, &report);
+    assert_true(small.steps < report.steps);
+    assert_true(world_run(&options, NULL).hash == small.hash);
+    for (size_t leave = 0; leave < kept.count; leave++) {
+        fewer.count = 0;
+        for (size_t j = 0; j < kept.count; j++)
+            if (j != leave)
+                fewer.id[fewer.count++] = kept.id[j];
+        options.only = &fewer;
+        struct report less = world_run(&options, NULL);
+        assert_false(same_failure(&less, &report));
+    }
 }
 
 static void test_smallest(void **state)
 {
-    static const char *const off[] = {"restarts", "drift", "compare"};
-    static struct events all, kept, fewer;
     (void)state;
-    for (unsigned i = 0; i < 3; i++) {
-        struct report report;
-        struct options options = first_broken(off[i], &report);
-        all.count = 0;
-        options.happened = &all;
-        world_run(&options, NULL);
-        options.happened = NULL;
-        shrink(&options, &kept);
-        print_message("without %s: %zu of %zu events\n", off[i], kept.count,
-            all.count);
-        assert_true(kept.count > 0 && kept.count < all.count);
-        struct report small = world_run(&options, NULL);
-        assert_int_equal(small.broken, I1);
-        assert_true(small.steps < report.steps);
-        assert_true(world_run(&options, NULL).hash == small.hash);
-        for (size_t leave = 0; leave < kept.count; leave++) {
-            fewer.count = 0;
-            for (size_t j = 0; j < kept.count; j++)
-                if (j != leave)
-                    fewer.id[fewer.count++] = kept.id[j];
-            options.only = &fewer;
-            assert_int_equal(world_run(&options, NULL).broken, 0);
-        }
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        make_small(&wrongs[i]);
         guards_turn_on();
     }
+}
+
+static void test_same_failure(void **state)
+{
+    static const struct report one = {.broken = I5, .why = "t9 stands at s1"};
+    static const struct {
+        struct report report;
+        bool same;
+    } others[] = {
+        {{.broken = I5, .why = "t10 stands at s2"}, true},
+        {{.broken = I5, .why = "t10 stands at s2, still"}, false},
+        {{.broken = I5, .why = "t10 still stands at s2"}, false},
+        {{.broken = I5, .why = "t10 stands at s"}, true},
+        {{.broken = I5, .why = "t10 stands"}, false},
+        {{.broken = I5, .why = ""}, false},
+        {{.broken = I8, .why = "t9 stands at s1"}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(same_failure(&one, &others[i].report), others[i].same);
 }
 
 static void test_events_have_names(void **state)
@@ -59,8 +116,9 @@ static void test_events_have_names(void **state)
         uint64_t id;
     } events[] = {{"T0", EVENT_TROUBLE(0)}, {"T17", EVENT_TROUBLE(17)},
         {"c0.0#0", EVENT_BEGIN(0, 0, 0)}, {"c4.2#99", EVENT_BEGIN(4, 2, 99)}};
-    static const char *const none[] = {
-        "", "T", "T1x", "c1.0", "c9.0#1", "c1.7#1", "x"};
+    static const char *const none[] = {"", "T", "T1x", "c1.0", "c9.0#1",
+        "c1.7#1", "x", "T07", "T-1", "T 1", "c1.0#+1",
+        "T99999999999999999999999"};
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         char text[40];
@@ -73,7 +131,7 @@ static void test_events_have_names(void **state)
         assert_true(event_parse(text, strlen(text), &id));
         assert_true(id == events[i].id);
     }
-    for (unsigned i = 0; i < 7; i++) {
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         uint64_t id;
         assert_false(event_parse(none[i], strlen(none[i]), &id));
     }
@@ -83,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_smallest),
+        cmocka_unit_test(test_same_failure),
         cmocka_unit_test(test_events_have_names),
     };
     return cmocka_run_group_tests_name("shrink", tests, NULL, NULL);

@@ -11,36 +11,48 @@
 
 #define FAR_OFF ((int64_t)(400 * MS))
 
-static const char *const names[TROUBLES] = {
-    [TROUBLE_SLOW] = "slow",
-    [TROUBLE_CUT] = "cut",
-    [TROUBLE_LATE] = "late",
-    [TROUBLE_CRASH] = "crash",
-    [TROUBLE_WIPE] = "wipe",
-    [TROUBLE_REWIND] = "rewind",
-    [TROUBLE_HANG] = "hang",
-    [TROUBLE_REFUSE] = "refuse",
-    [TROUBLE_CLOCK] = "clock",
-    [TROUBLE_PAUSE] = "pause",
-    [TROUBLE_DEATH] = "death",
-    [TROUBLE_CANCEL] = "cancel",
-    [TROUBLE_SKEW] = "skew",
-    [TROUBLE_APART] = "apart",
+static const struct {
+    const char *name, *words;
+} kinds[TROUBLES] = {
+    [TROUBLE_SLOW] = {"slow",
+        "a server's messages take longer than any budget"},
+    [TROUBLE_CUT] = {"cut", "a connection is lost with what was on its way"},
+    [TROUBLE_LATE] = {"late", "... and what was on its way is applied later"},
+    [TROUBLE_CRASH] = {"crash", "a server restarts with its data"},
+    [TROUBLE_WIPE] = {"wipe", "a server restarts without its data"},
+    [TROUBLE_REWIND] = {"rewind", "a server restarts with older data"},
+    [TROUBLE_HANG] = {"hang", "a server stands still, its connections open"},
+    [TROUBLE_REFUSE] = {"refuse", "a server answers with errors"},
+    [TROUBLE_CLOCK] = {"clock",
+        "servers' clocks run wrong within the allowance, or step back"},
+    [TROUBLE_PAUSE] = {"pause", "a client stands still"},
+    [TROUBLE_DEATH] = {"death", "a client dies, and is begun again"},
+    [TROUBLE_CANCEL] = {"cancel", "a caller gives up"},
+    [TROUBLE_SKEW] = {"skew",
+        "a server's clock is stepped forward, by up to a lease"},
+    [TROUBLE_APART] = {"apart",
+        "servers' times of day differ by up to two minutes"},
 };
 
 const char *trouble_name(enum trouble trouble)
 {
-    return names[trouble];
+    return kinds[trouble].name;
+}
+
+const char *trouble_words(enum trouble trouble)
+{
+    return kinds[trouble].words;
 }
 
 bool troubles_parse(const char *list, unsigned *mask)
 {
     *mask = 0;
-    while (*list != '\0') {
+    for (bool more = true; more;) {
         size_t len = strcspn(list, ",");
         unsigned found = 0;
         for (unsigned i = 0; i < TROUBLES; i++) {
-            if (strlen(names[i]) == len && strncmp(names[i], list, len) == 0)
+            if (strlen(kinds[i].name) == len &&
+                strncmp(kinds[i].name, list, len) == 0)
                 found = 1u << i;
         }
         if (len == 3 && strncmp(list, "all", len) == 0)
@@ -50,7 +62,8 @@ bool troubles_parse(const char *list, unsigned *mask)
         else if (found == 0 && !(len == 4 && strncmp(list, "none", len) == 0))
             return false;
         *mask |= found;
-        list += len + (list[len] == ',');
+        more = list[len] == ',';
+        list += len + 1;
     }
     return true;
 }
@@ -245,7 +258,7 @@ static void rings(struct world *w, struct alarm *alarm)
     enum trouble trouble = (enum trouble)roll(w, TROUBLES);
     if (w->faults.allowed & 1u << trouble) {
         checker_orphans(w);
-        note(w, "trouble:", names[trouble], 0);
+        note(w, "trouble:", kinds[trouble].name, 0);
         if (strike(w, trouble)) {
             w->faults.happened++;
             w->faults.each[trouble]++;

@@ -43,6 +43,7 @@ void troubles_start(struct world *w);
 void troubles_end(struct world *w);
 
 const char *trouble_name(enum trouble trouble);
+const char *trouble_words(enum trouble trouble);
 /* Names with commas between them, "all", "clean" or "none". */
 bool troubles_parse(const char *list, unsigned *mask);
 

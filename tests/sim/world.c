@@ -195,13 +195,14 @@ struct report world_run(const struct options *options, FILE *out)
     uint64_t lasts = options->lasts_ns ? options->lasts_ns : LONGEST;
     while (!enough(w) && step(w, BEGINNING + lasts))
         ;
-    struct report report = {.too_few = !enough(w)};
+    struct report report = {.too_few = !options->lasts_ns && !enough(w)};
     report.virtual_ns = w->now - BEGINNING;
     if (!w->checker.broken) {
         stop(w);
         clean_up(w);
     }
     report.broken = w->checker.broken;
+    memcpy(report.why, w->checker.why, sizeof report.why);
     report.grants = w->grants;
     report.troubles = w->faults.happened;
     memcpy(report.each, w->faults.each, sizeof report.each);
@@ -214,10 +215,16 @@ struct report world_run(const struct options *options, FILE *out)
     if (out && report.broken) {
         if (!options->aloud)
             history_print(&w->history, 60, out);
-        fprintf(out, "seed %llu, %u servers: I%u is broken: %s\n",
-            (unsigned long long)options->seed, options->servers, report.broken,
-            w->checker.why);
+        report_print(&report, options, out);
     }
     finish(w);
     return report;
+}
+
+void report_print(
+    const struct report *report, const struct options *options, FILE *out)
+{
+    fprintf(out, "seed %llu, %u server%s: I%u is broken: %s\n",
+        (unsigned long long)options->seed, options->servers,
+        options->servers == 1 ? "" : "s", report->broken, report->why);
 }

@@ -77,7 +77,8 @@ struct world {
 
 struct report {
     unsigned broken; /* the invariant; 0: none */
-    bool too_few;    /* grants or troubles, within its time */
+    char why[200];   /* ... in a sentence */
+    bool too_few;    /* grants or troubles, unless it was told how long */
     uint64_t grants, fences, renewals, losses, troubles, strays;
     uint64_t hash, steps, virtual_ns;
     uint64_t each[TROUBLES];
@@ -90,5 +91,8 @@ void event_over(struct world *w);
 
 /* Plays a world. What went wrong is printed to out (NULL: not at all). */
 struct report world_run(const struct options *options, FILE *out);
+/* What is broken, in a line. */
+void report_print(
+    const struct report *report, const struct options *options, FILE *out);
 
 #endif
