@@ -52,7 +52,7 @@ start() { # LOG COMMAND...: its pid is the first in running
 }
 
 alive() { # SESSION
-    kill -0 -- "-$1" 2> /dev/null || kill -0 "$1" 2> /dev/null
+    kill -s 0 -- "-$1" 2> /dev/null || kill -0 "$1" 2> /dev/null
 }
 
 stop() { # SESSION: ends it; after 5 s the hard way
