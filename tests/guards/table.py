@@ -35,6 +35,7 @@ INVARIANTS = {
     "I3": "a lease is counted on for longer than the servers allow",
     "I4": "another one's key is deleted",
     "I5": "a key stands that nobody works with or owes",
+    "I6": "a name that nobody holds is granted to nobody",
     "I8": "a result that is told is not true",
     "I9": "a loss is told after the deadline",
 }

@@ -86,6 +86,8 @@ static const char *invariant_words(enum invariant which)
         return "nobody deletes another one's key";
     case I5:
         return "no key stands that nobody works with or owes";
+    case I6:
+        return "a free name is granted within its bound";
     case I8:
         return "a result that is told is true";
     case I9:

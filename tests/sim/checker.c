@@ -198,6 +198,7 @@ void checker_granted(struct world *w, struct worker *k)
         k->index, k->name, k->token, deadline_left(k->deadline, w->now));
     check_exclusion(w, k);
     check_deadline(w, k);
+    progress_granted(w, k->name);
     if (k->operation != EXTENDING)
         w->grants++;
     if (k->operation == ACQUIRING && k->fence != 0)
@@ -304,6 +305,14 @@ void checker_twice(struct world *w, const struct worker *k)
 {
     broken(w, I10, "c%u.%u asks a server twice at once", k->process->index,
         k->index);
+}
+
+void checker_waits_long(
+    struct world *w, const struct worker *k, uint64_t since)
+{
+    broken(w, I6, "nobody gets n%u, which c%u.%u could have had since %llu",
+        k->name, k->process->index, k->index,
+        (unsigned long long)(since / MS));
 }
 
 void checker_stands_still(struct world *w)

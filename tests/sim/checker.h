@@ -12,6 +12,8 @@
  *   I5  when all have stopped every key is gone within max_ttl + 1 s; and at
  *       any time somebody works with each token that stands, or owes its
  *       deletion, unless its owner died or left it to its ttl
+ *   I6  while a quorum is free and open to a waiter, somebody is granted the
+ *       name within the bound of progress.h
  *   I8  what is reported is true: a fault has not been applied by a quorum, a
  *       release that succeeded has deleted at a quorum and one that found the
  *       lock lost has not, and what a client knows to be undone is never set
@@ -41,6 +43,7 @@ enum invariant {
     I3 = 3,
     I4 = 4,
     I5 = 5,
+    I6 = 6,
     I8 = 8,
     I9 = 9,
     I10 = 10,
@@ -120,6 +123,9 @@ void checker_handed(struct world *w, uint64_t token, const struct worker *heir);
 void checker_orphans(struct world *w);
 void checker_leaks(struct world *w); /* max_ttl + 1 s after the end */
 
+/* A quorum was open to k since then, and nobody was granted its name. */
+void checker_waits_long(
+    struct world *w, const struct worker *k, uint64_t since);
 void checker_stands_still(struct world *w);
 void checker_twice(struct world *w, const struct worker *k);
 

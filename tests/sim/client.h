@@ -20,6 +20,7 @@
 
 #define PROCESSES_MAX 5
 #define WORKERS_MAX 3
+#define RETRY_MOST (160 * MS) /* between two rounds of an acquire */
 
 struct process;
 struct worker;
@@ -72,6 +73,7 @@ struct link {
     enum { LINK_DOWN, LINK_DIALLING, LINK_SHAKING, LINK_UP } state;
     struct conn *conn;
     uint64_t client_id, run_id; /* of the connection, once it has said so */
+    uint64_t up_since;          /* LINK_UP */
     struct quarantine quarantine;
     struct list waiting, debts, slots;
     unsigned dropped; /* slots nobody listens to */
@@ -191,6 +193,8 @@ void worker_release(struct world *w, struct worker *k);
 void worker_adopt(
     struct world *w, struct worker *k, unsigned name, uint64_t token);
 void worker_cancel(struct world *w, struct worker *k);
+/* One server's time to answer in one round of an acquire. */
+uint64_t worker_budget(const struct world *w, uint32_t ttl_ms);
 void worker_outcome(
     struct world *w, struct request *r, const struct outcome *o);
 /* Makes sure that its token will be gone, without an operation. */

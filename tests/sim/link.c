@@ -207,6 +207,7 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
 static void shaken(struct world *w, struct link *l, const struct message *m)
 {
     l->state = LINK_UP;
+    l->up_since = w->now;
     l->client_id = m->number;
     l->run_id = m->run_id;
     quarantine_seen(&l->quarantine, m->run_id, m->uptime_s,

@@ -60,7 +60,8 @@ static int play(struct arguments *a)
 {
     uint64_t grants = 0, fences = 0, renewals = 0, losses = 0;
     uint64_t troubles = 0, steps = 0, strays = 0, hash = 0;
-    uint64_t failed = 0, too_few = 0;
+    uint64_t failed = 0, too_few = 0, waited_long = 0;
+    unsigned waited = 0;
     clock_t began = clock();
     for (uint64_t i = 0; i < a->count; i++) {
         uint64_t seed = a->from + i;
@@ -75,6 +76,8 @@ static int play(struct arguments *a)
         steps += r.steps;
         strays += r.strays;
         hash = hash * 31 + r.hash;
+        waited = r.waited > waited ? r.waited : waited;
+        waited_long += r.waited >= 50;
         if (r.broken && failed++ == 0)
             print_broken(a, &r);
         if (r.too_few && !r.broken && too_few++ == 0)
@@ -86,13 +89,15 @@ static int play(struct arguments *a)
     printf(
         "%u servers, seeds %llu-%llu: %llu grants, %llu fences, "
         "%llu renewals, %llu losses, %llu troubles, %llu strays, "
+        "waits up to %u %% of the bound, %llu seeds with more than half of it, "
         "%llu steps, %.0f a second; hash %016llx\n",
         a->options.servers, (unsigned long long)a->from,
         (unsigned long long)(a->from + a->count - 1),
         (unsigned long long)grants,
         (unsigned long long)fences, (unsigned long long)renewals,
         (unsigned long long)losses, (unsigned long long)troubles,
-        (unsigned long long)strays, (unsigned long long)steps,
+        (unsigned long long)strays, waited, (unsigned long long)waited_long,
+        (unsigned long long)steps,
         ms > 0 ? (double)steps * 1000 / ms : 0, (unsigned long long)hash);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",

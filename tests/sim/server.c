@@ -14,11 +14,17 @@
 #define DAY_MS (INT64_C(86400000))
 #define EPOCH (20000 * DAY_MS * (int64_t)MS) /* wall time when now is 0 */
 
-static int64_t clock_ns(const struct world *w, struct model_server *s)
+static int64_t clock_shows(const struct world *w, const struct model_server *s)
 {
     int64_t passed = (int64_t)(w->now - s->clock_at);
-    s->clock_ns += passed + passed / 1000000 * s->rate_ppm +
-                   passed % 1000000 * s->rate_ppm / 1000000;
+    return s->clock_ns + passed + passed / 1000000 * s->rate_ppm +
+           passed % 1000000 * s->rate_ppm / 1000000;
+}
+
+/* Goes on from what it was rounded to: each reading is part of the history. */
+static int64_t clock_ns(const struct world *w, struct model_server *s)
+{
+    s->clock_ns = clock_shows(w, s);
     s->clock_at = w->now;
     return s->clock_ns;
 }
@@ -119,6 +125,15 @@ uint64_t server_value(
     const struct world *w, struct model_server *s, unsigned name)
 {
     return standing_key(w, s, name)->token;
+}
+
+uint64_t server_peek(
+    const struct world *w, const struct model_server *s, unsigned name)
+{
+    const struct key *key = &s->data.key[name];
+    bool stands = key->token != 0 &&
+                  clock_shows(w, s) / (int64_t)MS < key->until_ms;
+    return stands ? key->token : 0;
 }
 
 static int64_t left_ms(

@@ -65,6 +65,10 @@ void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns);
 uint64_t server_value(
     const struct world *w, struct model_server *s, unsigned name);
 
+/* Likewise, but what looks leaves no trace, not even in its clock. */
+uint64_t server_peek(
+    const struct world *w, const struct model_server *s, unsigned name);
+
 /* Carries out the command in m and turns it into its reply. */
 void server_apply(struct world *w, struct model_server *s, struct message *m);
 

@@ -120,6 +120,16 @@ static void test_orphans(void **state)
     }
 }
 
+/* What a lost round leaves behind is in everybody's way. */
+static void test_progress(void **state)
+{
+    (void)state;
+    for (unsigned servers = 1; servers <= 5; servers += 2) {
+        assert_harm("late-undo", servers, I6);
+        assert_harm("debts", servers, I6);
+    }
+}
+
 static void test_undone_is_undone(void **state)
 {
     (void)state;
@@ -149,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_foreign_keys),
         cmocka_unit_test(test_orphans),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_undone_is_undone),
         cmocka_unit_test(test_skew),
     };

@@ -15,7 +15,6 @@
 #define AGAIN_FIRST (5 * MS)
 #define AGAIN_MOST (100 * MS)
 #define RETRY_FIRST (10 * MS)
-#define RETRY_MOST (160 * MS)
 #define BUDGET_LEAST (50 * MS)
 #define BUDGET_MOST (500 * MS)
 
@@ -288,14 +287,14 @@ void worker_cancel(struct world *w, struct worker *k)
 
 /* ---------------------------------------------------------------- starting */
 
-static uint64_t budget_of(const struct world *w, const struct worker *k)
+uint64_t worker_budget(const struct world *w, uint32_t ttl_ms)
 {
     uint64_t usable =
-        ms_to_ns(k->ttl_ms) - lease_drift_ns(k->ttl_ms, w->setting.drift_ppm);
+        ms_to_ns(ttl_ms) - lease_drift_ns(ttl_ms, w->setting.drift_ppm);
     uint64_t timeout = w->setting.timeout_ns;
     if (w->options.servers == 1)
         return earlier(timeout, usable);
-    uint64_t share = ms_to_ns(k->ttl_ms) / 20;
+    uint64_t share = ms_to_ns(ttl_ms) / 20;
     share = earlier(later(share, BUDGET_LEAST), BUDGET_MOST);
     return earlier(earlier(share, usable / 2), timeout);
 }
@@ -313,7 +312,7 @@ void worker_acquire(
         .servers = w->options.servers,
         .ttl_ms = k->ttl_ms,
         .drift_ppm = w->setting.drift_ppm,
-        .budget_ns = budget_of(w, k),
+        .budget_ns = worker_budget(w, k->ttl_ms),
         .wait_until = deadline_after(w->now, wait_ns),
         .end = deadline_after(w->now, later(wait_ns, w->setting.timeout_ns)),
     };

@@ -84,6 +84,8 @@ static bool step(struct world *w, uint64_t end)
     if (w->turns == TURNS_MOST)
         checker_stands_still(w);
     w->now = later(w->now, at);
+    if (!w->stopping)
+        progress_look(w);
     struct timer *timer = timers_due(&w->timers, w->now);
     struct alarm *alarm = list_entry(timer, struct alarm, timer);
     alarm->ring(w, alarm);
@@ -120,6 +122,7 @@ static void start(struct world *w, const struct options *options)
     w->history.aloud = options->aloud;
     choose(w);
     checker_start(w);
+    progress_start(w);
     for (unsigned i = 0; i < options->servers; i++)
         server_start(w, &w->server[i], i);
     troubles_start(w);
@@ -210,6 +213,8 @@ struct report world_run(const struct options *options, FILE *out)
     report.renewals = w->renewals;
     report.losses = w->losses;
     report.strays = w->strays;
+    report.waited =
+        (unsigned)(100 * w->progress.longest / w->progress.bound);
     report.hash = w->history.hash;
     report.steps = w->history.steps;
     if (out && report.broken) {

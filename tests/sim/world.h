@@ -13,6 +13,7 @@
 #include "sim/guards.h"
 #include "sim/history.h"
 #include "sim/network.h"
+#include "sim/progress.h"
 #include "sim/server.h"
 #include "sim/trouble.h"
 
@@ -66,6 +67,7 @@ struct world {
     struct timers timers;
     struct history history;
     struct checker checker;
+    struct progress progress;
     struct troubles faults;
     struct model_server server[MAX_SERVERS];
     struct process process[PROCESSES_MAX];
@@ -81,6 +83,7 @@ struct report {
     bool too_few;    /* grants or troubles, unless it was told how long */
     uint64_t grants, fences, renewals, losses, troubles, strays;
     uint64_t hash, steps, virtual_ns;
+    unsigned waited; /* the longest that I6 saw, in % of its bound */
     uint64_t each[TROUBLES];
 };
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: a clock begins too late rather than too early. What is seen is seen
+ * at looks a few milliseconds apart; the times of what matters in between, a
+ * trouble, a connection, a grant, are known all the same.
+ */
+#include "sim/progress.h"
+
+#include "sim/world.h"
+
+#define LOOK_EVERY (10 * MS)
+
+void progress_start(struct world *w)
+{
+    const struct setting *s = &w->setting;
+    uint64_t turn = RETRY_MOST + 4 * s->travel_ns;
+    uint64_t turns = 2;
+    if (w->options.servers > 1) {
+        turn += worker_budget(w, s->max_ttl_ms);
+        turns = 3 + s->processes * s->workers / 2;
+    }
+    w->progress = (struct progress){.bound = turns * turn};
+}
+
+void progress_granted(struct world *w, unsigned name)
+{
+    w->progress.granted_at[name] = w->now;
+}
+
+/* ------------------------------------------------ which servers are reached
+ */
+
+static void look_at_server(struct world *w, unsigned server)
+{
+    uint64_t *hung_until = &w->progress.hung_until[server];
+    const struct model_server *s = &w->server[server];
+    /* What came meanwhile stays unread until the end that was foreseen, even
+     * where a later hang was to end sooner. */
+    *hung_until = s->down ? 0 : later(*hung_until, s->stopped_until);
+}
+
+/* Since when it answers p at once; NEVER: it does not now. */
+static uint64_t reached_since(
+    const struct world *w, const struct process *p, unsigned server)
+{
+    const struct model_server *s = &w->server[server];
+    const struct link *l = &p->link[server];
+    if (l->state != LINK_UP || !l->conn->served ||
+        !quarantine_over(&l->quarantine, w->now))
+        return NEVER;
+    uint64_t since = later(l->up_since, l->quarantine.standing.votes_at);
+    since = later(since, w->progress.hung_until[server]);
+    since = later(since, s->refusing_until);
+    if (s->slow_until != 0) /* what was sent last comes last */
+        since = later(since, s->slow_until + w->setting.slow_ns);
+    return since > w->now ? NEVER : since;
+}
+
+static void look_at_process(struct world *w, const struct process *p)
+{
+    struct progress *g = &w->progress;
+    unsigned reached = 0;
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        uint64_t since = p->alive ? reached_since(w, p, i) : NEVER;
+        g->reached[p->index][i] = since;
+        reached += since != NEVER;
+    }
+    g->able[p->index] = p->alive && w->now >= p->paused_until &&
+                        reached >= quorum_of(w->options.servers);
+}
+
+/* ---------------------------------------------------------- what keys last */
+
+static const struct debt *debt_of(const struct link *l, uint64_t token)
+{
+    for (struct list *n = l->debts.next; n != &l->debts; n = n->next) {
+        const struct debt *d = list_entry(n, struct debt, node);
+        if (d->message.token == token)
+            return d;
+    }
+    return NULL;
+}
+
+static bool acquires(const struct worker *k)
+{
+    return k->life_state == LIFE_BUSY &&
+           (k->operation == ACQUIRING || k->operation == FENCING);
+}
+
+static bool lasts(const struct world *w, unsigned server, uint64_t token)
+{
+    const struct token *t = &w->checker.token[token];
+    const struct process *p = &w->process[t->process];
+    if (!w->progress.able[p->index] || p->life != t->life || t->left ||
+        t->strayed & 1u << server ||
+        w->progress.reached[p->index][server] == NEVER)
+        return true;
+    const struct debt *d = debt_of(&p->link[server], token);
+    if (d)
+        return !d->sent && d->next_try > w->now;
+    for (unsigned i = 0; i < w->setting.workers; i++) {
+        const struct worker *k = &p->worker[i];
+        if (k->token == token && k->life_state != LIFE_IDLE)
+            return !acquires(k);
+    }
+    return false;
+}
+
+static void look_at_keys(struct world *w, unsigned server)
+{
+    struct progress *g = &w->progress;
+    const struct model_server *s = &w->server[server];
+    for (unsigned n = 0; n < w->setting.names; n++) {
+        uint64_t token = server_peek(w, s, n);
+        bool lasting = token != 0 && lasts(w, server, token);
+        if (lasting || g->lasting[server][n])
+            g->free_since[server][n] = w->now;
+        g->lasting[server][n] = lasting;
+    }
+}
+
+/* --------------------------------------------------------------- who waits */
+
+/* Since when a quorum is open to it; NEVER: none is. */
+static uint64_t open_since(const struct world *w, const struct worker *k)
+{
+    const struct progress *g = &w->progress;
+    uint64_t since[MAX_SERVERS];
+    unsigned count = 0, quorum = quorum_of(w->options.servers);
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        uint64_t at = g->reached[k->process->index][i];
+        if (at == NEVER || g->lasting[i][k->name])
+            continue;
+        at = later(at, g->free_since[i][k->name]);
+        unsigned place = count++;
+        for (; place > 0 && since[place - 1] > at; place--)
+            since[place] = since[place - 1];
+        since[place] = at;
+    }
+    return count >= quorum ? since[quorum - 1] : NEVER;
+}
+
+static void look_at_worker(struct world *w, const struct worker *k)
+{
+    struct progress *g = &w->progress;
+    uint64_t since = open_since(w, k);
+    if (since == NEVER)
+        return;
+    since = later(since, later(k->began, k->process->paused_until));
+    since = later(since, g->granted_at[k->name]);
+    g->longest = later(g->longest, w->now - since);
+    if (w->now - since > g->bound)
+        checker_waits_long(w, k, since);
+}
+
+static bool waits(const struct world *w, const struct worker *k)
+{
+    return acquires(k) && w->now < k->machine.acquire.terms.wait_until;
+}
+
+void progress_look(struct world *w)
+{
+    if (w->now < w->progress.next_look ||
+        !(w->checker.checked & INVARIANT(I6)))
+        return;
+    w->progress.next_look = w->now + LOOK_EVERY;
+    for (unsigned i = 0; i < w->options.servers; i++)
+        look_at_server(w, i);
+    for (unsigned i = 0; i < w->setting.processes; i++)
+        look_at_process(w, &w->process[i]);
+    for (unsigned i = 0; i < w->options.servers; i++)
+        look_at_keys(w, i);
+    for (unsigned i = 0; i < w->setting.processes; i++) {
+        const struct process *p = &w->process[i];
+        for (unsigned j = 0; w->progress.able[i] && j < w->setting.workers; j++)
+            if (waits(w, &p->worker[j]))
+                look_at_worker(w, &p->worker[j]);
+    }
+}
