@@ -40,7 +40,7 @@ static void note(struct board *board, int rc)
 {
     if (rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE)
         atomic_fetch_add(&board->unknown, 1);
-    else if (rc == NXL_E_UNSUPPORTED || (rc == NXL_E_DENIED && with_old))
+    else if (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED)
         atomic_fetch_add(&board->climbing, 1);
     else if (rc != NXL_OK)
         _exit(100 + (rc < 0 ? -rc : 50 + rc));
