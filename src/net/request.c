@@ -119,6 +119,7 @@ static void owe_again(struct server *s, struct debt *d)
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 {
     struct slots *slots = &s->conn.slots;
+    s->owed_known = false;
     size_t sent = slots->count - conn_unsent_slots(&s->conn);
     for (size_t i = 0; i < slots->count; i++) {
         struct slot *slot = slots_at(slots, i);
@@ -262,6 +263,7 @@ static bool dispatch(struct server *s, const struct reply *reply,
     struct completion *c, uint64_t now)
 {
     struct slot slot = conn_pop(&s->conn);
+    s->owed_known = false; /* it may be of a debt's acquire */
     s->heard_at = s->ladder.now = now;
     /* Timestamps are made of the two clocks' difference: now was read before
      * this reply came, and how long before nobody knows. */

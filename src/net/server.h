@@ -64,6 +64,8 @@ struct server {
     struct ladder ladder; /* likewise: by which commands it is locked */
     struct list waiting, failed, debts;
     struct list owed; /* the debts that nothing is under way for */
+    bool owed_known;  /* false: the two times of them are out of date */
+    uint64_t owed_next, owed_over; /* when the first wants to be sent; is over */
     struct backoff reconnect;
     uint64_t not_before;  /* no new connection until then */
     uint64_t connect_end; /* dialling and handshake have to be done by then */
@@ -124,7 +126,7 @@ void server_tick(struct server *s, uint64_t now);
 bool server_next(struct server *s, struct completion *c, uint64_t now);
 
 /* When server_tick or server_push has something to do without an event. */
-uint64_t server_deadline(const struct server *s);
+uint64_t server_deadline(struct server *s);
 
 /* Commands or debts are unanswered or unsent. */
 bool server_owes(const struct server *s);
