@@ -19,8 +19,16 @@
 #include "net/dial.h"
 #include "wire/exchange.h"
 
-/* Above this many unanswered abandoned commands nothing more is sent. */
-#define SERVER_DROPPED_MAX 8
+/* A server that hangs is sent nothing more when there are a few commands that
+ * were given up and are unanswered, and the oldest that is unanswered has been
+ * for the server's time-out, or for this time if that is less: no round gives a
+ * server more. Time, for a server that is merely not the first to answer has
+ * many such commands, for microseconds. */
+#define SERVER_DROPPED_FEW 8
+#define SERVER_PATIENCE_MS 500
+/* ... and in no case with so many. A slot, and the debt that may come of it,
+ * take about 2 KB: so this bounds what a server that hangs costs to 16 MB. */
+#define SERVER_DROPPED_MOST 8192
 /* A connection whose oldest command is unanswered for so long is closed. */
 #define SERVER_STALE_MS 2000
 
