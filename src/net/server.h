@@ -73,7 +73,7 @@ struct server {
     struct list waiting, failed, debts;
     struct list owed; /* the debts that nothing is under way for */
     bool owed_known;  /* false: the two times of them are out of date */
-    uint64_t owed_next, owed_over; /* when the first wants to be sent; is over */
+    uint64_t owed_next, owed_over; /* when the first is to be sent; is over */
     struct backoff reconnect;
     uint64_t not_before;  /* no new connection until then */
     uint64_t connect_end; /* dialling and handshake have to be done by then */
