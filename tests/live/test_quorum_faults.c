@@ -201,12 +201,14 @@ static void test_orphans(void **state)
 /* Cycles until the first server, which hangs, is not asked; so many. */
 static long cycles_until_refused(nxl_lock *lock)
 {
+    int64_t until = test_now_ms() + 10000;
     long count = 0;
     bool refused = false;
     while (!refused) {
         assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
         refused = strstr(nxl_lock_errmsg_at(lock, 0), "unanswered");
         assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        assert_between(test_now_ms(), 0, until);
         count++;
     }
     return count;
