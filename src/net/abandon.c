@@ -28,6 +28,7 @@ static void take_on(struct server *s, struct debt *d, struct slice token,
     debt_incur(d, token, ttl_ms, may_come, now);
     list_append(&s->debts, &d->node);
     list_append(&s->owed, &d->owed);
+    s->owed_known = false;
 }
 
 static void owe(struct server *s, struct debt *d, const struct request *r,
@@ -167,6 +168,7 @@ bool server_forgive(struct server *s, struct slice key, struct slice token)
 {
     struct list *node = s->debts.next, *next;
     bool none_left = true;
+    s->owed_known = false;
     for (; node != &s->debts; node = next) {
         next = node->next;
         struct debt *d = list_entry(node, struct debt, node);

@@ -67,19 +67,40 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     return true;
 }
 
+/* Has it left so much unanswered that it seems to hang? Answers come in order,
+ * so what they all wait for is the oldest. */
+static bool hangs(const struct server *s, uint64_t now)
+{
+    const struct slots *slots = &s->conn.slots;
+    if (s->conn.dropped < SERVER_DROPPED_FEW)
+        return false;
+    uint64_t patience = earlier(ms_to_ns(SERVER_PATIENCE_MS),
+        ms_to_ns(s->endpoint.settings.timeout_ms));
+    return s->conn.dropped >= SERVER_DROPPED_MOST ||
+           now >= deadline_after(slots_at(slots, 0)->sent_at, patience);
+}
+
+static void fail_hanging(struct server *s, struct request *r, uint64_t now)
+{
+    uint64_t oldest = slots_at(&s->conn.slots, 0)->sent_at;
+    text_clear(&s->why);
+    text_addf(&s->why,
+        "%zu earlier commands are unanswered, the oldest for %llu ms",
+        s->conn.dropped,
+        (unsigned long long)(deadline_left(now, oldest) / NS_PER_MS));
+    request_fail(s, r, FAULT_SILENT, false);
+}
+
 void requests_format(struct server *s, uint64_t now)
 {
     while (!list_empty(&s->waiting) && !s->conn.blocked && !s->ladder.alone) {
-        bool full = s->conn.dropped >= SERVER_DROPPED_MAX;
+        bool full = hangs(s, now);
         if (full && socket_news(s->conn.fd) != SOCKET_QUIET)
             return; /* there are answers to be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
         if (full) {
-            text_clear(&s->why);
-            text_addf(&s->why, "%zu earlier commands are unanswered",
-                s->conn.dropped);
-            request_fail(s, r, FAULT_SILENT, false);
+            fail_hanging(s, r, now);
         } else if (!format(s, r, now)) {
             text_clear(&s->why);
             text_add(&s->why, "no memory for a command");
@@ -119,6 +140,7 @@ static void owe_again(struct server *s, struct debt *d)
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 {
     struct slots *slots = &s->conn.slots;
+    s->owed_known = false;
     size_t sent = slots->count - conn_unsent_slots(&s->conn);
     for (size_t i = 0; i < slots->count; i++) {
         struct slot *slot = slots_at(slots, i);
@@ -262,6 +284,7 @@ static bool dispatch(struct server *s, const struct reply *reply,
     struct completion *c, uint64_t now)
 {
     struct slot slot = conn_pop(&s->conn);
+    s->owed_known = false; /* it may be of a debt's acquire */
     s->heard_at = s->ladder.now = now;
     /* Timestamps are made of the two clocks' difference: now was read before
      * this reply came, and how long before nobody knows. */

@@ -171,10 +171,29 @@ static void connect_now(struct server *s, uint64_t now)
     dialled(s, state, fd, now);
 }
 
+/* A server that hangs may have left many debts: they are walked through when
+ * one of them has changed, not in every turn. */
+static void look_at_owed(struct server *s)
+{
+    if (s->owed_known)
+        return;
+    s->owed_known = true;
+    s->owed_next = s->owed_over = NEVER;
+    for (struct list *n = s->owed.next; n != &s->owed; n = n->next) {
+        const struct debt *d = list_entry(n, struct debt, owed);
+        s->owed_next = earlier(s->owed_next, d->next_try);
+        s->owed_over = earlier(s->owed_over, d->until);
+    }
+}
+
 /* Time pays debts whether there is a connection or not: one that is over must
  * not ask for turns any more. None of these has a slot on the connection. */
 static void forget_debts(struct server *s, uint64_t now)
 {
+    look_at_owed(s);
+    if (now < s->owed_over)
+        return;
+    s->owed_known = false;
     struct list *node = s->owed.next, *next;
     for (; node != &s->owed; node = next) {
         next = node->next;
@@ -188,6 +207,10 @@ static void forget_debts(struct server *s, uint64_t now)
  * must not be refused by what is owed. */
 static void push_debts(struct server *s, uint64_t now)
 {
+    look_at_owed(s);
+    if (now < s->owed_next)
+        return;
+    s->owed_known = false;
     struct list *node = s->owed.next, *next;
     for (; node != &s->owed; node = next) {
         next = node->next;
@@ -199,12 +222,10 @@ static void push_debts(struct server *s, uint64_t now)
 
 /* When the first of the debts wants to be sent. Those that are under way,
  * which may be many, are not looked at. */
-static uint64_t debts_at(const struct server *s)
+static uint64_t debts_at(struct server *s)
 {
-    uint64_t at = NEVER;
-    for (struct list *node = s->owed.next; node != &s->owed; node = node->next)
-        at = earlier(at, list_entry(node, struct debt, owed)->next_try);
-    return at;
+    look_at_owed(s);
+    return s->owed_next;
 }
 
 /* The peer is gone. What it said before that is taken in, for server_next,
@@ -344,7 +365,7 @@ void server_tick(struct server *s, uint64_t now)
     }
 }
 
-uint64_t server_deadline(const struct server *s)
+uint64_t server_deadline(struct server *s)
 {
     if (!list_empty(&s->failed) || s->ended)
         return 0;

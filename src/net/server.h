@@ -19,8 +19,16 @@
 #include "net/dial.h"
 #include "wire/exchange.h"
 
-/* Above this many unanswered abandoned commands nothing more is sent. */
-#define SERVER_DROPPED_MAX 8
+/* A server that hangs is sent nothing more when there are a few commands that
+ * were given up and are unanswered, and the oldest that is unanswered has been
+ * for the server's time-out, or for this time if that is less: no round gives a
+ * server more. Time, for a server that is merely not the first to answer has
+ * many such commands, for microseconds. */
+#define SERVER_DROPPED_FEW 8
+#define SERVER_PATIENCE_MS 500
+/* ... and in no case with so many. A slot, and the debt that may come of it,
+ * take about 2 KB: so this bounds what a server that hangs costs to 16 MB. */
+#define SERVER_DROPPED_MOST 8192
 /* A connection whose oldest command is unanswered for so long is closed. */
 #define SERVER_STALE_MS 2000
 
@@ -64,6 +72,8 @@ struct server {
     struct ladder ladder; /* likewise: by which commands it is locked */
     struct list waiting, failed, debts;
     struct list owed; /* the debts that nothing is under way for */
+    bool owed_known;  /* false: the two times of them are out of date */
+    uint64_t owed_next, owed_over; /* when the first is to be sent; is over */
     struct backoff reconnect;
     uint64_t not_before;  /* no new connection until then */
     uint64_t connect_end; /* dialling and handshake have to be done by then */
@@ -124,7 +134,7 @@ void server_tick(struct server *s, uint64_t now);
 bool server_next(struct server *s, struct completion *c, uint64_t now);
 
 /* When server_tick or server_push has something to do without an event. */
-uint64_t server_deadline(const struct server *s);
+uint64_t server_deadline(struct server *s);
 
 /* Commands or debts are unanswered or unsent. */
 bool server_owes(const struct server *s);

@@ -26,6 +26,8 @@ ROWS = (
     ("a late case", "live", "FAIL", 1, BROKEN, (0, 0, 0), True),
     ("what it leaves", "live", "FAIL", 1, BROKEN + LEAK, (0, 0, 0), True),
     ("a late line of TAP", "live", "ERROR", 1, TAP, (0, 0, 0), True),
+    ("harm among others", "live", "FAIL", 1, "HARM: x\n" + BROKEN, (1, 1, 0),
+     False),
     ("two holders", "live+exclusion", "FAIL", 1, BROKEN, (1, 1, 0), False),
     ("two holders, TAP", "live+exclusion", "ERROR", 1, TAP, (1, 1, 1), False),
     ("a guard", "guards", "FAIL", 1, BROKEN, (1, 1, 0), False),

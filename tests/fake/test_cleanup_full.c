@@ -142,7 +142,8 @@ static void at_most_eight_are_unanswered(void **state)
     for (int i = 0; i < 8; i++)
         assert_takes(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 25, 30);
     assert_true(fake_await(r.fake, "eight"));
-    /* Nothing more is sent, and nobody waits in vain. */
+    /* The oldest has been so for longer than the time-out. Nothing more is
+     * sent, and nobody waits in vain. */
     for (int i = 0; i < 3; i++) {
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 0);
         assert_contains(nxl_lock_errmsg(r.lock), "unanswered");

@@ -12,7 +12,8 @@
 #include "sim/server.h"
 #include "sim/world.h"
 
-#define DROPPED_MAX 8
+#define DROPPED_FEW 8
+#define DROPPED_PATIENCE (500 * MS)
 #define RECONNECT_FIRST (10 * MS)
 #define RECONNECT_MOST (500 * MS)
 
@@ -262,13 +263,22 @@ static bool counts(
     return m->kind != MESSAGE_LOOK || !guarded_here(SIM_GUARD_ADOPT);
 }
 
+static bool hangs(const struct world *w, const struct link *l)
+{
+    if (l->dropped < DROPPED_FEW)
+        return false;
+    struct slot *oldest = list_entry(l->slots.next, struct slot, node);
+    return w->now >= oldest->sent_at +
+                         earlier(DROPPED_PATIENCE, w->setting.timeout_ns);
+}
+
 static void send_request(struct world *w, struct link *l, struct request *r)
 {
     if (!counts(w, l, &r->message)) {
         request_fail(r, FAULT_RETRY, false);
         return;
     }
-    if (l->dropped >= DROPPED_MAX) {
+    if (hangs(w, l)) {
         request_fail(r, FAULT_SILENT, false);
         return;
     }

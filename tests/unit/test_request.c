@@ -207,32 +207,142 @@ static void given_up_half_sent(void **state)
 
 /* ------------------------------------------------------------------- limits */
 
-static void too_many_given_up(void **state)
+#define FEW SERVER_DROPPED_FEW
+#define PATIENCE (SERVER_PATIENCE_MS * NS_PER_MS) /* the rig's time-out, too */
+
+static void give_up(unsigned i, bool undo)
 {
-    (void)state;
-    rig_up();
-    for (unsigned i = 0; i < SERVER_DROPPED_MAX; i++) {
-        rig_submit(i);
-        rig_push();
-        rig_abandon(i, true);
-    }
+    rig_submit(i);
     rig_push();
-    rig_said();
-    struct request *r = rig_submit(SERVER_DROPPED_MAX);
+    rig_abandon(i, undo);
+}
+
+static void assert_refused(const char *words)
+{
+    struct request *r = rig_submit(FEW);
     rig_push();
     assert_silent();
     assert_ptr_equal(rig_turn(), r);
-    rig_assert_fault(FAULT_SILENT, false, "8 earlier commands are unanswered");
-    rig_abandon(SERVER_DROPPED_MAX, true);
+    rig_assert_fault(FAULT_SILENT, false, words);
+    rig_abandon(FEW, true);
+}
+
+static void too_many_for_too_long(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < FEW; i++)
+        give_up(i, true);
+    rig_push();
+    rig_said();
+    rig.now += PATIENCE;
+    assert_refused(
+        "8 earlier commands are unanswered, the oldest for 500 ms");
 
     assert_null(rig_reply("$-1\r\n:0\r\n")); /* one is answered: room again */
-    rig_submit(SERVER_DROPPED_MAX);
+    struct request *r = rig_submit(FEW);
     rig_push();
     assert_said("SET\r\n");
-    for (unsigned i = 1; i < SERVER_DROPPED_MAX; i++)
+    for (unsigned i = 1; i < FEW; i++)
         assert_null(rig_reply("$-1\r\n:0\r\n"));
     assert_ptr_equal(rig_reply("+OK\r\n"), r);
     assert_settled();
+}
+
+/* However long they wait, if they are fewer. */
+static void a_few_are_no_matter(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < FEW - 1; i++)
+        give_up(i, false);
+    rig.now += 3 * PATIENCE;
+    rig_said();
+    struct request *r = rig_submit(FEW);
+    rig_push();
+    assert_said("SET\r\n");
+    for (unsigned i = 0; i < FEW - 1; i++)
+        assert_null(rig_reply("+OK\r\n"));
+    assert_ptr_equal(rig_reply("+OK\r\n"), r);
+    assert_settled();
+}
+
+/* A server that is not the first to answer: they are many, but young. Those
+ * that were given up later have their time from the oldest on. */
+static void many_at_once_are_no_matter(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < 100; i++)
+        give_up(i % FEW, false);
+    rig.now += PATIENCE - 1;
+    for (unsigned i = 0; i < 100; i++)
+        give_up(i % FEW, false);
+    assert_int_equal(rig.s.conn.dropped, 200);
+    assert_int_equal(rig_count(rig_said(), "SET\r\n"), 200);
+    rig.now += 1;
+    assert_refused("200 earlier commands are unanswered");
+    for (unsigned i = 0; i < 100; i++) /* then the oldest are young ones */
+        assert_null(rig_reply("+OK\r\n"));
+    give_up(0, false);
+    assert_int_equal(rig_count(rig_said(), "SET\r\n"), 1);
+    for (unsigned i = 0; i < 101; i++)
+        assert_null(rig_reply("+OK\r\n"));
+    assert_settled();
+}
+
+/* ... of the URL, if that is less. */
+static void the_patience_is_the_time_out(void **state)
+{
+    (void)state;
+    rig_tear_down(NULL);
+    rig_init("?timeout_ms=40", true);
+    rig_up();
+    for (unsigned i = 0; i < FEW; i++)
+        give_up(i, false);
+    rig_said();
+    rig.now += 40 * NS_PER_MS - 1;
+    give_up(0, false);
+    assert_said("SET\r\n");
+    rig.now += 1;
+    assert_refused("9 earlier commands are unanswered, the oldest for 40 ms");
+}
+
+/* The answers have come, and wait to be read: the program was away. */
+static void answers_are_read_first(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < FEW; i++)
+        give_up(i, false);
+    rig_said();
+    rig.now += 2 * PATIENCE;
+    rig_send("+OK\r\n");
+    rig_submit(FEW);
+    rig_push();
+    assert_silent();
+    assert_int_equal(server_deadline(&rig.s), 0);
+    assert_null(rig_turn());
+    rig_push();
+    assert_said("SET\r\n");
+}
+
+/* What a server that hangs costs has an end. */
+static void the_most(void **state)
+{
+    (void)state;
+    size_t said = 0;
+    rig_up();
+    for (unsigned i = 0; i < SERVER_DROPPED_MOST; i++) {
+        give_up(i % FEW, false);
+        said += rig_count(rig_said(), "SET\r\n");
+    }
+    assert_int_equal(said, SERVER_DROPPED_MOST);
+    assert_refused("8192 earlier commands are unanswered");
+    assert_int_equal(rig.s.conn.slots.count, SERVER_DROPPED_MOST);
+    assert_null(rig_reply("+OK\r\n"));
+    give_up(0, false);
+    assert_said("SET\r\n");
 }
 
 int main(void)
@@ -246,7 +356,12 @@ int main(void)
         rig_test(given_up_in_the_buffer),
         rig_test(a_release_given_up_in_the_buffer),
         rig_test(given_up_half_sent),
-        rig_test(too_many_given_up),
+        rig_test(too_many_for_too_long),
+        rig_test(a_few_are_no_matter),
+        rig_test(many_at_once_are_no_matter),
+        rig_test(the_patience_is_the_time_out),
+        rig_test(answers_are_read_first),
+        rig_test(the_most),
     };
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);
 }

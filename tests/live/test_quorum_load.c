@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many locks at once over healthy servers: each stands at every one of them,
+ * though a majority decides; so one server's end is nobody's loss, and all
+ * can be prolonged. A server that hangs is another matter: it is not sent
+ * commands without end.
+ */
+#include "support/test.h"
+
+#include <poll.h>
+
+#include "live/quorum_rig.h"
+
+enum { TTL_MS = 5000, THREADS = 32, EACH = 20, MOST = 1000, LAG_MS = 60 };
+#define TERMS NO_GUARD "&timeout_ms=1000&max_ttl_ms=8000"
+
+static nxl_lock *locks[MOST];
+
+static void make(nxl_client *client, size_t count)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    char name[24];
+    options.ttl_ms = TTL_MS;
+    options.renew = 1;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "load:%zu", i);
+        assert_int_equal(
+            nxl_lock_new(&locks[i], client, name, &options), NXL_OK);
+    }
+}
+
+static void end_all(nxl_client *client, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        nxl_lock_free(locks[i]);
+    nxl_client_free(client);
+}
+
+static nxl_stats stats_of(nxl_client *client)
+{
+    nxl_stats stats;
+    assert_int_equal(nxl_client_stats(client, &stats, sizeof stats), NXL_OK);
+    return stats;
+}
+
+static size_t held(size_t count)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += nxl_lock_held(locks[i]) == 1;
+    return found;
+}
+
+/* How many servers of the first so many have that many keys. */
+static size_t with_keys(size_t count, long long keys)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += redis_run(&servers[i], "DBSIZE", NULL) == keys;
+    return found;
+}
+
+/* -------------------------------------------------------------------- loop */
+
+static size_t events;
+
+static void turn(nxl_client *client, int most_ms)
+{
+    struct pollfd fds[8];
+    nxl_event event;
+    int timeout_ms;
+    size_t count = nxl_client_pollfds(client, fds, 8, &timeout_ms);
+    assert_between(count, 1, 8);
+    if (timeout_ms < 0 || timeout_ms > most_ms)
+        timeout_ms = most_ms;
+    poll(fds, (nfds_t)count, timeout_ms);
+    assert_int_equal(nxl_client_process(client), NXL_OK);
+    while (nxl_client_next_event(client, &event)) {
+        assert_result(event.result, NXL_OK, event.lock);
+        events++;
+    }
+}
+
+#define turn_until(client, condition)                                          \
+    do {                                                                       \
+        int64_t end_ms = test_now_ms() + 15000;                                \
+        while (!(condition)) {                                                 \
+            assert_between(test_now_ms(), 0, end_ms);                          \
+            turn(client, 20);                                                  \
+        }                                                                      \
+    } while (0)
+
+static void turn_for(nxl_client *client, int64_t ms)
+{
+    int64_t end_ms = test_now_ms() + ms;
+    while (test_now_ms() < end_ms)
+        turn(client, 20);
+}
+
+/* A lock of its own, until each server has it. */
+static void connect_by_loop(nxl_client *client, size_t count)
+{
+    make(client, 1);
+    while (!connected_to_all(client)) {
+        events = 0;
+        assert_int_equal(nxl_lock_acquire_start(locks[0], 1000), NXL_PENDING);
+        turn_until(client, events == 1);
+        assert_int_equal(nxl_lock_release_start(locks[0]), NXL_PENDING);
+        turn_until(client, events == 2);
+    }
+    nxl_lock_free(locks[0]);
+    turn_until(client, with_keys(count, 0) == count);
+}
+
+/* So many at a time, each time with a turn. */
+static void by_loop(
+    nxl_client *client, size_t count, size_t total, size_t at_a_time)
+{
+    connect_by_loop(client, count);
+    if (proxies[2])
+        proxy_delay(proxies[2], PROXY_DOWN, LAG_MS);
+    make(client, total);
+    events = 0;
+    for (size_t i = 0; i < total; i++) {
+        assert_int_equal(nxl_lock_acquire_start(locks[i], 0), NXL_PENDING);
+        if ((i + 1) % at_a_time == 0)
+            turn(client, 0);
+    }
+    turn_until(client, events == total);
+    turn_until(client, with_keys(count, (long long)total) == count);
+    turn_until(client, stats_of(client).renewals >= total);
+    assert_int_equal(stats_of(client).renewal_failures, 0);
+    assert_int_equal(stats_of(client).connections, count);
+    redis_kill(&servers[1]);
+    turn_for(client, TTL_MS + TTL_MS / 4);
+    assert_int_equal(held(total), total);
+    assert_int_equal(stats_of(client).losses, 0);
+    end_all(client, total);
+}
+
+static void test_loop_3(void **state)
+{
+    (void)state;
+    by_loop(quorum_client(3, TERMS), 3, MOST, 50);
+}
+
+static void test_loop_5(void **state)
+{
+    (void)state;
+    by_loop(quorum_client(5, TERMS), 5, MOST / 2, 100);
+}
+
+static void test_loop_at_once(void **state)
+{
+    (void)state;
+    by_loop(quorum_client(3, TERMS), 3, MOST, MOST);
+}
+
+/* The third is far away: the others have decided all before it hears. */
+static void test_loop_far(void **state)
+{
+    (void)state;
+    by_loop(proxied_client(3, TERMS), 3, MOST, 50);
+}
+
+/* ----------------------------------------------------------------- threads */
+
+static void *acquire_each(void *argument)
+{
+    nxl_lock **mine = argument;
+    for (size_t i = 0; i < EACH; i++)
+        if (nxl_lock_acquire(mine[i], 1000) != NXL_OK)
+            return mine[i];
+    return NULL;
+}
+
+static void by_threads(size_t count)
+{
+    const size_t total = (size_t)THREADS * EACH;
+    pthread_t threads[THREADS];
+    void *failed;
+    nxl_client *client = quorum_client(count, TERMS);
+    connect_all(client);
+    assert_eventually(with_keys(count, 0) == count);
+    make(client, total);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, acquire_each,
+                             &locks[i * EACH]), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        if (failed)
+            fail_msg("%s", nxl_lock_errmsg(failed));
+    }
+    assert_eventually(with_keys(count, (long long)total) == count);
+    assert_eventually(stats_of(client).renewals >= total);
+    assert_int_equal(stats_of(client).renewal_failures, 0);
+    redis_kill(&servers[1]);
+    int64_t end_ms = test_now_ms() + TTL_MS + TTL_MS / 4;
+    assert_eventually(test_now_ms() >= end_ms || held(total) < total);
+    assert_int_equal(held(total), total);
+    assert_int_equal(stats_of(client).losses, 0);
+    end_all(client, total);
+}
+
+static void test_threads_3(void **state)
+{
+    (void)state;
+    by_threads(3);
+}
+
+static void test_threads_5(void **state)
+{
+    (void)state;
+    by_threads(5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        quorum_test(test_loop_3),
+        quorum_test(test_loop_5),
+        quorum_test(test_loop_at_once),
+        quorum_test(test_loop_far),
+        quorum_test(test_threads_3),
+        quorum_test(test_threads_5),
+    };
+    return quorum_run("quorum under load");
+}
