@@ -40,7 +40,7 @@ support=$root/tests/support
 # Most tests are asleep most of their time, so more at once than there are
 # processors; not many more, for they hold calls to their deadlines. What waits
 # on real time is awake for a seventh of it.
-jobs=4
+jobs=5
 jobs_asleep=8
 jobs_instrumented=3
 started=$(date +%s)
