@@ -209,7 +209,7 @@ static void replica_refuses(void **state)
     const char *url = tcp ? replica.url : replica.unix_url;
     nxl_client *client = client_at(url), *primary = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_lock *held = new_lock(primary, "held", 60000);
+    nxl_lock *held = new_lock(primary, "held", 50000);
     nxl_lock *copy = new_lock(client, "held", 60000);
 
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
