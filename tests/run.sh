@@ -10,7 +10,7 @@
 #                                real time, the thread sanitizer over threads,
 #                                valgrind, fuzzers, 2000 seeds of the simulator
 #                                for N servers each, and the README on a fresh
-#                                Debian tree. Ten minutes on two processors
+#                                Debian tree. Twelve minutes on two processors
 #     sh tests/run.sh --full     gcc with longer chaos, the address sanitizer
 #                                over everything, 20000 seeds, servers of other
 #                                Debian releases, all of the fault matrix, and
