@@ -156,10 +156,10 @@ struct nxl_lock {
     uint64_t max_hold_ns; /* NEVER: as long as it is wanted */
     uint64_t granted_at;   /* 0: it has been counted */
     uint64_t stands_until; /* by min_hold_ms, also when it is held no more */
+    uint64_t ends;         /* by max_hold_ms; NEVER */
     struct hold *hold;    /* it is kept alive; NULL: it is not */
     struct hold *serves;  /* this is the agent of one that is; NULL */
 
-    uint64_t ends;       /* by max_hold_ms; NEVER */
     bool holding; /* granted and not yet released or found lost */
     bool unsure;  /* an extend of its own may be applied later */
     bool ran_out; /* see lease_lapse() */

@@ -73,4 +73,29 @@ static inline void assert_out_of_memory(int rc, const char *message)
     assert_contains(message, "emory");
 }
 
+/* A client of these URLs is made whole, of more than so many pieces, or not at
+ * all. */
+static inline void makes_a_client_or_none(const char *urls, unsigned pieces)
+{
+    char why[200];
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    options.errbuf = why;
+    options.errbuf_size = sizeof why;
+    options.prefix = "given:";
+    for (unsigned n = 1;; n++) {
+        nxl_client *client = (nxl_client *)why;
+        strcpy(why, "");
+        fail_at(n);
+        int rc = nxl_client_new(&client, urls, &options);
+        if (!alloc_stop()) {
+            assert_int_equal(rc, NXL_OK);
+            assert_true(n > pieces);
+            nxl_client_free(client);
+            return;
+        }
+        assert_null(client);
+        assert_out_of_memory(rc, why);
+    }
+}
+
 #endif

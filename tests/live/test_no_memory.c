@@ -24,27 +24,9 @@ static void assert_works(nxl_lock *lock)
 static void making_a_client(void **state)
 {
     (void)state;
-    char why[200];
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    options.errbuf = why;
-    options.errbuf_size = sizeof why;
-    options.prefix = "given:";
-    for (unsigned n = 1;; n++) {
-        nxl_client *client = (nxl_client *)why;
-        strcpy(why, "");
-        fail_at(n);
-        int rc = nxl_client_new(&client,
-            "redis://user:secret@some.host:7000/3?prefix=x%20y&timeout_ms=50",
-            &options);
-        if (!alloc_stop()) {
-            assert_int_equal(rc, NXL_OK);
-            assert_true(n > 3);
-            nxl_client_free(client);
-            return;
-        }
-        assert_null(client);
-        assert_out_of_memory(rc, why);
-    }
+    makes_a_client_or_none(
+        "redis://user:secret@some.host:7000/3?prefix=x%20y&timeout_ms=50",
+        3);
 }
 
 static void making_a_lock(void **state)
