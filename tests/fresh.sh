@@ -88,13 +88,13 @@ make_tree() { # sets tree, or why there is none
     return 1
 }
 
-# What a tree takes over from the machine, how a person would answer, and a
-# bare clone. No fsync: this disk is not kept.
+# What a tree takes over from the machine, and a bare clone. apt knows no
+# packages yet, as in a container's image. No fsync: this disk is not kept.
 furnish() {
     apt-config dump --no-empty --format '%F "%v";%n' Acquire |
         grep -E '^Acquire::(Check-|https?::Proxy )' \
             > "$tree/etc/apt/apt.conf.d/90machine"
-    echo 'APT::Get::Assume-Yes "true";' > "$tree/etc/apt/apt.conf.d/91yes" &&
+    rm -rf "$tree"/var/lib/apt/lists/* &&
         echo force-unsafe-io > "$tree/etc/dpkg/dpkg.cfg.d/90unsafe" &&
         cp /etc/resolv.conf /etc/hosts "$tree/etc/" &&
         cp -R "$work/clone" "$tree/root/nxlock"

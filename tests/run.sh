@@ -1,35 +1,38 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Builds and tests everything, on a fresh machine too: what is missing is
-# installed first (apt-get, as root). The last line is the sum.
+# Builds nxlock and tests it, also on a machine that has nothing: missing
+# packages are installed first (apt-get, as root). The last line is the sum.
 #
-#     sh tests/run.sh            every kind of check, each of them short: gcc
-#                                with all suites, clang without a warning, the
+#     sh tests/run.sh            gcc with all suites, and 2000 seeds of the
+#                                simulator for each number of servers. Six
+#                                minutes at most on two processors
+#     sh tests/run.sh --checks   what else must hold before a change lands: the
 #                                address sanitizer over what does not wait on
 #                                real time, the thread sanitizer over threads,
-#                                valgrind, fuzzers, 2000 seeds of the simulator
-#                                for N servers each, and the README on a fresh
-#                                Debian tree. Twelve minutes on two processors
-#     sh tests/run.sh --full     gcc with longer chaos, the address sanitizer
-#                                over everything, 20000 seeds, servers of other
-#                                Debian releases, all of the fault matrix, and
-#                                two fresh trees. Three quarters of an hour
-#     sh tests/run.sh --quick    gcc only, with all suites
+#                                valgrind, clang without a warning, fuzzers, and
+#                                the README on a fresh Debian tree, in six
+#                                minutes
+#     sh tests/run.sh --full     both, with longer chaos, more fuzzing, the
+#                                address sanitizer over everything, 20000
+#                                seeds, servers of other Debian releases, all of
+#                                the fault matrix, and two fresh trees, in three
+#                                quarters of an hour
 #
-# Each part is told with the time since the start, in minutes and seconds.
+# Each part is named with the time since the start, in minutes and seconds.
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
 # skips what needs a redis-server when there is none.
 set -u
 
-quick=
+suites=1 # gcc and the simulator
+checks=
 full=
 case "${1-}" in
     '') ;;
-    --quick) quick=1 ;;
-    --full) full=1 ;;
+    --checks) suites='' checks=1 ;;
+    --full) checks=1 full=1 ;;
     *)
-        echo "usage: sh tests/run.sh [--quick | --full]" >&2
+        echo "usage: sh tests/run.sh [--checks | --full]" >&2
         exit 2
         ;;
 esac
@@ -40,9 +43,9 @@ support=$root/tests/support
 # Most tests are asleep most of their time, so more at once than there are
 # processors; not many more, for they hold calls to their deadlines. What waits
 # on real time is awake for a seventh of it.
-jobs=5
+jobs=6
 jobs_asleep=8
-jobs_instrumented=3
+jobs_instrumented=5
 started=$(date +%s)
 seeds=2000
 releases=bookworm
@@ -151,31 +154,45 @@ configure() { # NAME OPTION...: a build directory; warnings are errors
     return 1
 }
 
-build() { # NAME OPTION...: all of it
-    say "building $1"
-    configure "$@" || return 1
-    run ninja -C "$work/$name" >> "$work/$name.log" 2>&1 && return 0
+# Builds what a test run needs, and nothing else: meson does that before it runs
+# the tests, and here "true" is run in place of each.
+build() { # NAME ARGUMENT...: of meson test
+    name=$1
+    say "building $name"
+    shift
+    run meson test -C "$work/$name" --wrapper true --logbase built "$@" \
+        >> "$work/$name.log" 2>&1
+    [ $? -eq 125 ] || return 0 # meson's code for a build that fails
     failed "$work/$name.log" "building $name"
     return 1
 }
 
-# One meson test run, which builds first what is needed and is not built. Sets
-# how many programs it was to run, and its exit code.
-meson_test() { # LOG BUILD ARGUMENT...
-    rm -f "$work/$2"/meson-logs/testlog*.json
-    log=$1
+# How many programs a test run is to run; before it, so that what is left of an
+# earlier one is not counted.
+expect() { # RUN BUILD ARGUMENT...: sets meant
+    rm -f "$work/$2/meson-logs/$1.json" "$work/$2/meson-logs/$1-valgrind.json"
     dir=$work/$2
     shift 2
     meant=$(meson test -C "$dir" --list "$@" 2> /dev/null | grep -c ' / ')
+}
+
+# One meson test run, which builds first what is needed and is not built. Sets
+# how many programs it was to run, and its exit code.
+meson_test() { # RUN BUILD ARGUMENT...
+    expect "$@"
+    log=$1
+    shift 2
     # shellcheck disable=SC2086 # a command's words, or none
-    run $steady meson test -C "$dir" "$@" > "$work/$log.log" 2>&1
+    run $steady meson test -C "$dir" --logbase "$log" "$@" \
+        > "$work/$log.log" 2>&1
     code=$?
 }
 
 # The log of that run. It may have been cut short, by meson's end or by the
 # disk's; that is a failure of its own.
 count() { # RUN BUILD [AGAIN]
-    json=$(echo "$work/$2"/meson-logs/testlog*.json)
+    json=$work/$2/meson-logs/$1.json
+    [ -f "$json" ] || json=$work/$2/meson-logs/$1-valgrind.json # of --setup
     python3 "$support/tally.py" "$1" "$json" "$tally" ${3+"$3"}
     told=$?
     if [ $told -ne 0 ] && [ $told -ne 3 ]; then # 3: programs failed
@@ -244,35 +261,59 @@ runs() { # SANITIZER: a program built with it works; sets steady
     $steady "$work/probe" >> "$work/probe.log" 2>&1
 }
 
-# What is configured is built while the first tests sleep: nice, so that it does
-# not keep them from waking up in time.
-ahead_begin() { # BUILD...
-    # shellcheck disable=SC2016 # the inner shell's own
-    begin nice -n 19 sh -c 'cd "$0" && for name; do
-        ninja -C "$name" >> "$name.log" 2>&1
-    done' "$work" "$@"
-    ahead=$begun
+# What needs the processor works while the tests of the foreground sleep: nice,
+# so that it does not keep them from waking up in time.
+beside_begin() { # BUILD RUN SEEDS TEST-ARGUMENT...
+    beside_build=$1
+    beside_run=$2
+    beside_seeds=$3
+    shift 3
+    say "beside it: building all of $beside_build, testing $beside_run"
+    expect "$beside_run" "$beside_build" "$@"
+    beside_meant=$meant
+    rm -f "$work/$beside_run.code" "$work"/sim-*.code
+    begin nice -n 19 sh "$support/beside.sh" "$work" "$beside_build" \
+        "$beside_run" "$beside_seeds" "$@" --timeout-multiplier 5
+    beside=$begun
+}
+beside_end() {
+    say "waiting for $beside_run"
+    if ! wait "$beside"; then
+        failed "$work/$beside_build.log" "building $beside_build"
+        return 1
+    fi
+    meant=$beside_meant
+    code=$(cat "$work/$beside_run.code")
+    count "$beside_run" "$beside_build"
+    [ "$beside_seeds" -ne 0 ] || return 0
+    for servers in 1 3 4 5; do
+        if [ "$(cat "$work/sim-$servers.code")" = 0 ]; then
+            echo 1 0 0 >> "$tally"
+        else
+            failed "$work/sim-$servers.log" "simulating $servers servers"
+        fi
+    done
 }
 
-ahead_end() {
-    say "waiting for what is built ahead"
-    wait "$ahead" # what did not build is built, and told, where it is used
+# With -O1 it builds in half the time of -O2; -g1 suffices for a stack's lines.
+instrument() { # NAME SANITIZERS
+    configure "$1" -Db_sanitize="$2" -Doptimization=1 -Ddebug=false \
+        -Dc_args=-g1
 }
 
 prepare() {
-    say "configuring what comes later"
+    say "configuring"
     cc=gcc
     cxx=g++
-    set --
     if ! runs address; then
         skipped "address sanitizer: $(tail -n 1 "$work/probe.log")"
-    elif configure asan -Db_sanitize=address,undefined; then
-        set -- asan
+    else
+        instrument asan address,undefined
     fi
     if ! runs thread; then
         skipped "thread sanitizer: $(tail -n 1 "$work/probe.log")"
     else
-        configure tsan -Db_sanitize=thread
+        instrument tsan thread
     fi
     cc=clang
     cxx=clang++
@@ -280,58 +321,80 @@ prepare() {
         skipped "clang is not installed"
     elif ! fuzzes; then
         skipped "libFuzzer: libclang-rt-dev is not installed"
-        configure clang && set -- "$@" clang
+        configure clang -Doptimization=1 -Ddebug=false
     else
-        configure clang -Dfuzz=true && set -- "$@" clang
+        configure clang -Doptimization=1 -Ddebug=false -Dfuzz=true
     fi
     steady=
-    ahead_begin "$@"
 }
 
 configured() { # BUILD
     [ -f "$work/$1/build.ninja" ]
 }
 
+# What waits on real time is built first, so that the rest can be built while it
+# runs; and what only computes is run beside it.
 by_gcc() {
+    build gcc --suite waits --suite fake || return 0
+    beside_begin gcc gcc-beside "$seeds" --suite api --suite sim --suite fuzz
+    check gcc-waits gcc "$jobs_asleep" --no-rebuild --suite waits \
+        --no-suite fake
     # Short time-outs are kept with others of that kind alone.
-    check gcc-fake gcc "$jobs" --suite fake
-    check gcc-waits gcc "$jobs_asleep" --suite waits --no-suite fake
-    check gcc gcc "$jobs" --no-suite fake --no-suite waits
+    check gcc-fake gcc "$jobs" --no-rebuild --suite fake
+    beside_end || return 0
+    check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite waits \
+        --no-suite api --no-suite sim --no-suite fuzz
 }
 
-sanitized() {
-    set -- --no-suite waits --no-suite long
-    [ -z "$full" ] || set --
-    if configured asan; then
-        runs address
-        check asan asan "$jobs_instrumented" --suite unit --suite fake \
-            --suite live --suite fuzz --suite header --suite sim "$@"
+sanitized_by_address() {
+    configured asan || return 0
+    set -- --suite unit --suite fake --suite live --suite header
+    if [ -n "$full" ]; then
+        set -- "$@" --suite fuzz --suite sim
+    else # the programs of libFuzzer have these sanitizers and drive the core
+        set -- "$@" --no-suite waits --no-suite long
+        fuzzes || set -- "$@" --suite fuzz --suite sim
     fi
-    if configured tsan; then
-        runs thread
-        check tsan tsan "$jobs_instrumented" --suite thread
-    fi
+    build asan "$@" || return 0
+    # What comes later is built in the meantime.
+    # shellcheck disable=SC2016 # the inner shell's own
+    begin nice -n 19 sh -c 'cd "$0" || exit
+        set -- --wrapper true --logbase built
+        meson test -C tsan "$@" --suite thread >> tsan.log 2>&1
+        meson test -C gcc "$@" leaks quorum_leaks >> gcc.log 2>&1' "$work"
+    ahead=$begun
+    runs address
+    check asan asan "$jobs_instrumented" "$@"
+    steady=
+    wait "$ahead" # what did not build is built, and told, where it is used
+}
+
+sanitized_by_thread() {
+    configured tsan || return 0
+    build tsan --suite thread || return 0
+    runs thread
+    check tsan tsan "$jobs_instrumented" --suite thread
     steady=
 }
 
-by_clang() {
+# It has to build without a warning, all of it; then its fuzzers run.
+clang_begin() {
     configured clang || return 0
-    say "building clang"
-    if ! run ninja -C "$work/clang" > "$work/clang.log" 2>&1; then
-        failed "$work/clang.log" "building clang"
-    elif fuzzes; then
-        check fuzz clang "$jobs" --suite fuzz --suite libfuzzer
-    fi
+    set -- --suite fuzz
+    ! fuzzes || set -- "$@" --suite libfuzzer
+    beside_begin clang fuzz 0 "$@"
+}
+clang_end() {
+    configured clang || return 0
+    beside_end
 }
 
 leaks() {
     if ! have valgrind; then
         skipped "valgrind is not installed"
-    elif [ ! -f "$root/tests/live/test_leaks.c" ]; then
-        skipped "valgrind: there is no tests/live/test_leaks.c"
     else
         say "testing valgrind"
-        meson_test valgrind gcc --setup valgrind leaks quorum_leaks
+        meson_test valgrind gcc --setup valgrind leaks
         count valgrind gcc
     fi
 }
@@ -347,24 +410,6 @@ count_tap() { # LOG CODE WHAT
               n = p + f + s
               exit !(n > 0 && n == plan && (code == 0 || f > 0)) }' \
         "$1" >> "$tally" || failed "$1" "$3 (code $2)"
-}
-
-simulated() { # the simulator's seeds, for each number of servers
-    say "simulating"
-    players=
-    for servers in 1 3 4 5; do
-        begin "$work/gcc/tests/sim/nxlock-sim" --servers "$servers" \
-            --seeds "$seeds" > "$work/sim-$servers.log" 2>&1
-        players="$players $servers:$begun"
-    done
-    for player in $players; do
-        servers=${player%:*}
-        if wait "${player#*:}"; then
-            echo 1 0 0 >> "$tally"
-        else
-            failed "$work/sim-$servers.log" "simulating $servers servers"
-        fi
-    done
 }
 
 # The ways to lock, on the real servers of other Debian suites.
@@ -404,25 +449,30 @@ faults() {
 good=1
 cc=gcc
 cxx=g++
-build gcc || good=
-if [ -z "$quick" ]; then
-    fresh_begin
-    prepare
+# Debug information is for valgrind; without it this is built sooner.
+if [ -n "$checks" ]; then
+    configure gcc || good=
+else
+    configure gcc -Ddebug=false || good=
 fi
 # What is a chaos of seconds elsewhere is one of a minute here.
 [ -z "$full" ] || export NXLOCK_FULL=1
-[ -z "$good" ] || by_gcc
-unset NXLOCK_FULL
-if [ -z "$quick" ]; then
-    ahead_end
-    sanitized
+if [ -n "$good" ] && [ -n "$suites" ]; then
+    by_gcc
+fi
+if [ -n "$checks" ]; then
+    fresh_begin
+    prepare
+    clang_begin
+    unset NXLOCK_FULL
+    sanitized_by_address
+    sanitized_by_thread
     if [ -n "$good" ]; then
         leaks
         [ -z "$full" ] || servers
         [ -z "$full" ] || faults
-        simulated
     fi
-    by_clang
+    clang_end
     fresh_end
 fi
 check_again

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loop_poll NAME [TTL_MS]: of all the processes that run this, on all
- * machines, one works and the others stand by. With poll() alone.
+ * loop_poll NAME [TTL_MS]: leader election with an event loop of its own. Of
+ * all the processes that run this, on all machines, one works and the others
+ * wait. It needs poll() only.
  *
- * Keeps: it works only while it holds NAME, and it gives NAME back on SIGTERM,
- * so that the next one need not wait for the end of a lease.
+ * Invariant: it works only while it holds the lock NAME. On SIGTERM it releases
+ * the lock, so that the next process does not wait for the end of the lease.
  */
 #include <nxlock.h>
 #include <poll.h>
@@ -24,8 +25,8 @@ struct program {
     int code;
 };
 
-/* A short step, that asks right before it does something: between two turns of
- * the loop the process may have been stopped for any time. */
+/* A short step that checks the lock right before it does something: the process
+ * may have been stopped for any time between two turns of the loop. */
 static void work(struct program *program)
 {
     if (nxl_lock_held(program->lock))
@@ -49,7 +50,7 @@ static void acquired(struct program *program, int result)
         program->step_at = nxl_now_ns();
         break;
     case NXL_LOST:    /* granted, but this loop came too late for it */
-    case NXL_UNKNOWN: /* no answer; not held, and the library undoes it */
+    case NXL_UNKNOWN: /* no answer; not held, and the library cleans up */
         get_in_line(program);
         break;
     default: /* denied, not a Redis server, ...: waiting does not help */
@@ -62,8 +63,8 @@ static void lost(struct program *program)
 {
     char why[256];
 
-    /* Here is the place to stop what works for the lock outside this loop. */
-    nxl_lock_loss(program->lock, why, sizeof why);
+    /* Stop here whatever works under the lock outside this loop. */
+    nxl_lock_loss(program->lock, why, sizeof(why));
     printf("lost: %s\n", why);
     get_in_line(program);
 }
@@ -88,7 +89,7 @@ static void turn(struct program *program, int signals)
     nxl_event event;
     int timeout_ms;
 
-    /* Sends what is waiting, and tells what to wait for: each turn anew. */
+    /* Sends queued requests, and says what to wait for; new in each turn. */
     size_t count =
         nxl_client_pollfds(program->client, fds + 1, FDS, &timeout_ms);
     if (count > FDS) {
@@ -130,7 +131,7 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &mask, NULL); /* they come as reads of signals */
     int signals = signalfd(-1, &mask, SFD_CLOEXEC);
     client_options.errbuf = why;
-    client_options.errbuf_size = sizeof why;
+    client_options.errbuf_size = sizeof(why);
     options.ttl_ms = argc > 2 ? atol(argv[2]) : TTL_MS;
     options.renew = 1; /* done by nxl_client_pollfds() and _process() */
     if (nxl_client_new(&program.client, url ? url : "redis://localhost:6379",
@@ -145,7 +146,7 @@ int main(int argc, char **argv)
     get_in_line(&program);
     while (program.code == RUNNING)
         turn(&program, signals);
-    nxl_lock_free(program.lock);     /* gives it back, or leaves the line */
+    nxl_lock_free(program.lock);     /* releases it, or stops waiting */
     nxl_client_free(program.client); /* waits for that, half a second at most */
     close(signals);
     return program.code;

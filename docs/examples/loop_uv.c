@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loop_uv NAME [TTL_MS]: what loop_poll.c does, in a loop of libuv. To the
- * loop the client is one descriptor; time-outs and renewals make it readable,
- * too, so no timer is needed for them.
+ * loop_uv NAME [TTL_MS]: does what loop_poll.c does, in a loop of libuv. For
+ * the loop the client is one descriptor. Timeouts and renewals make it readable
+ * too, so they need no timer.
  *
- * Keeps: the timer that does the work runs only while NAME is held, and NAME
- * is given back on SIGTERM.
+ * Invariant: the timer that does the work runs only while the lock NAME is
+ * held. On SIGTERM the lock is released.
  */
 #include <nxlock.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void work(uv_timer_t *timer)
 {
     (void)timer;
     /* libuv runs timers before descriptors: after a long stop of the process
-     * this one comes before the loss is told, so it has to ask. */
+     * this one runs before the loss is reported, so it has to check. */
     if (nxl_lock_held(program.lock))
         printf("working\n");
 }
@@ -55,7 +55,7 @@ static void acquired(int result)
         uv_timer_start(&program.step, work, 0, STEP_MS);
         break;
     case NXL_LOST:    /* granted, but this loop came too late for it */
-    case NXL_UNKNOWN: /* no answer; not held, and the library undoes it */
+    case NXL_UNKNOWN: /* no answer; not held, and the library cleans up */
         get_in_line();
         break;
     default: /* denied, not a Redis server, ...: waiting does not help */
@@ -69,7 +69,7 @@ static void lost(void)
     char why[256];
 
     uv_timer_stop(&program.step);
-    nxl_lock_loss(program.lock, why, sizeof why);
+    nxl_lock_loss(program.lock, why, sizeof(why));
     printf("lost: %s\n", why);
     get_in_line();
 }
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     program.loop = uv_default_loop();
     client_options.errbuf = why;
-    client_options.errbuf_size = sizeof why;
+    client_options.errbuf_size = sizeof(why);
     options.ttl_ms = argc > 2 ? atol(argv[2]) : TTL_MS;
     options.renew = 1; /* done by nxl_client_process() */
     if (nxl_client_new(&program.client, url ? url : "redis://localhost:6379",
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     watch();
     get_in_line();
     uv_run(program.loop, UV_RUN_DEFAULT);
-    nxl_lock_free(program.lock);     /* gives it back, or leaves the line */
+    nxl_lock_free(program.lock);     /* releases it, or stops waiting */
     nxl_client_free(program.client); /* waits for that, half a second at most */
     return program.code;
 }

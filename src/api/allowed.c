@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What may be asked. Keeps: nothing in the table changes a key or what the
- * connection is, waits, holds the server up for long, or has an answer that
- * grows without a bound that its arguments give.
- */
-#include <strings.h>
+/* Which commands may be sent by nxl_client_ask(). */
+#include "api/allowed.h"
 
-#include "api/ask.h"
+#include <string.h>
+#include <strings.h>
 
 #define COUNT_MOST 1000   /* of SCAN: it is work that nothing interrupts */
 #define RANGE_MOST 524288 /* of GETRANGE, in bytes */
@@ -14,32 +11,33 @@
 
 static const struct {
     const char *name;
-    const char *part; /* the word behind it; NULL: none belongs to it */
+    const char *part;   /* the word behind it; NULL: none belongs to it */
     size_t least, most; /* words, with these */
+    const char *since;  /* the first Redis that has it; NULL: all have it */
 } table[] = {
-    {"ACL", "DRYRUN", 4, ANY},
-    {"ACL", "GETUSER", 3, 3},
-    {"ACL", "WHOAMI", 2, 2},
-    {"CLIENT", "ID", 2, 2},
-    {"CLUSTER", "INFO", 2, 2},
-    {"CLUSTER", "KEYSLOT", 3, 3},
-    {"COMMAND", "COUNT", 2, 2},
-    {"CONFIG", "GET", 3, 3},
-    {"DBSIZE", NULL, 1, 1},
-    {"EXISTS", NULL, 2, ANY},
-    {"GETRANGE", NULL, 4, 4},
-    {"INFO", NULL, 1, 2},
-    {"LASTSAVE", NULL, 1, 1},
-    {"MEMORY", "USAGE", 3, 3},
-    {"OBJECT", "ENCODING", 3, 3},
-    {"PING", NULL, 1, 2},
-    {"PTTL", NULL, 2, 2},
-    {"ROLE", NULL, 1, 1},
-    {"SCAN", NULL, 2, 8},
-    {"STRLEN", NULL, 2, 2},
-    {"TIME", NULL, 1, 1},
-    {"TTL", NULL, 2, 2},
-    {"TYPE", NULL, 2, 2},
+    {"ACL", "DRYRUN", 4, ANY, "7.0"},
+    {"ACL", "GETUSER", 3, 3, "6.0"},
+    {"ACL", "WHOAMI", 2, 2, "6.0"},
+    {"CLIENT", "ID", 2, 2, "5.0"},
+    {"CLUSTER", "INFO", 2, 2, "3.0"},
+    {"CLUSTER", "KEYSLOT", 3, 3, "3.0"},
+    {"COMMAND", "COUNT", 2, 2, "2.8.13"},
+    {"CONFIG", "GET", 3, 3, NULL},
+    {"DBSIZE", NULL, 1, 1, NULL},
+    {"EXISTS", NULL, 2, ANY, NULL},
+    {"GETRANGE", NULL, 4, 4, NULL},
+    {"INFO", NULL, 1, 2, NULL},
+    {"LASTSAVE", NULL, 1, 1, NULL},
+    {"MEMORY", "USAGE", 3, 3, "4.0"},
+    {"OBJECT", "ENCODING", 3, 3, "2.2.3"},
+    {"PING", NULL, 1, 2, NULL},
+    {"PTTL", NULL, 2, 2, "2.6"},
+    {"ROLE", NULL, 1, 1, "2.8.12"},
+    {"SCAN", NULL, 2, 8, "2.8"},
+    {"STRLEN", NULL, 2, 2, NULL},
+    {"TIME", NULL, 1, 1, "2.6"},
+    {"TTL", NULL, 2, 2, NULL},
+    {"TYPE", NULL, 2, 2, NULL},
 };
 
 static bool is(struct slice word, const char *name)
@@ -69,29 +67,49 @@ static const char *bounds(const struct slice *words, size_t count)
         long from = number(words[2], 536870912);
         long to = number(words[3], 536870912);
         if (from < 0 || to < from || to - from >= RANGE_MOST)
-            return "wants two numbers from 0 on, 524288 bytes at most";
+            return "needs two numbers, 0 or more, and reads at most 524288 "
+                   "bytes";
     }
     if (is(words[0], "SCAN")) {
         for (size_t i = 2; i + 1 < count; i += 2) {
             if (is(words[i], "COUNT") && number(words[i + 1], COUNT_MOST) < 0)
-                return "is asked with a COUNT of 1000 at most: a greater one "
-                       "keeps the server from all others";
+                return "is allowed a COUNT of at most 1000: a larger one "
+                       "blocks the server for its other clients";
         }
     }
     return NULL;
 }
 
-const char *ask_refusal(const struct slice *words, size_t count)
+static bool is_row(size_t i, const struct slice *words, size_t count)
 {
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if (!is(words[0], table[i].name))
+    return is(words[0], table[i].name) &&
+           (!table[i].part || (count > 1 && is(words[1], table[i].part)));
+}
+
+void allowed_add_unsupported(
+    struct text *text, const struct slice *words, size_t count)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (!is_row(i, words, count))
             continue;
-        if (table[i].part && (count < 2 || !is(words[1], table[i].part)))
+        text_addf(text, "; %s%s%s", table[i].name, table[i].part ? " " : "",
+            table[i].part ? table[i].part : "");
+        if (table[i].since)
+            text_addf(text, " needs Redis %s or later and", table[i].since);
+        text_add(text, " may be renamed or disabled on this server");
+        return;
+    }
+}
+
+const char *allowed_refusal(const struct slice *words, size_t count)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (!is_row(i, words, count))
             continue;
         if (count < table[i].least || count > table[i].most)
-            return "has another number of arguments";
+            return "has the wrong number of arguments";
         return bounds(words, count);
     }
-    return "is not among the commands that may be asked: those that change "
-           "nothing and disturb nobody on the connection";
+    return "is not allowed: only commands that change nothing and leave "
+           "the connection usable are";
 }

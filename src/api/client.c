@@ -1,82 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client as a handle. Keeps: nothing of it is touched in a fork()ed child
- * but memory and descriptors; it lives as long as its last lock.
+ * The client as a handle: created, freed, its messages.
+ *
+ * Invariant: in a fork()ed child only its memory and descriptors are touched;
+ * it lives as long as its last lock.
  */
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/drive.h"
 #include "api/endpoints.h"
-#include "api/engine.h"
-#include "api/hold.h"
-#include "api/keeper.h"
-#include "api/lease.h"
-#include "api/lock.h"
 #include "api/message.h"
-#include "api/operation.h"
 #include "api/options.h"
+#include "api/query.h"
 #include "base/clock.h"
 #include "base/deadline.h"
+#include "client/renewal_thread.h"
+#include "client/turn.h"
 
-/* How long the end of a client may take to pay what it owes. */
+/* How long freeing a client may wait for its cleanups. */
 #define FREE_BUDGET_MS 500
 
-bool client_enter(struct nxl_client *client, enum door door)
-{
-    if (client->door == DOOR_NONE)
-        client->door = door;
-    return client->door == door;
-}
-
-/* All there is to do in a fork()ed child: a thread that is not here may have
- * been changing the memory, so that is left alone. */
-static void close_descriptors(struct nxl_client *client)
-{
-    for (unsigned i = 0; i < client->server_count; i++) {
-        struct server *s = &client->servers[i];
-        if (s->conn.fd >= 0)
-            close(s->conn.fd);
-        if (s->dial.fd >= 0)
-            close(s->dial.fd);
-        s->conn.fd = s->dial.fd = -1;
-    }
-    if (client->wake_fd >= 0)
-        close(client->wake_fd);
-    if (client->watch.fd >= 0)
-        close(client->watch.fd);
-    if (client->timer_fd >= 0)
-        close(client->timer_fd);
-    if (client->keeper.fd >= 0)
-        close(client->keeper.fd);
-    if (client->loss_fd >= 0)
-        close(client->loss_fd);
-    client->wake_fd = client->watch.fd = client->timer_fd = -1;
-    client->keeper.fd = client->loss_fd = -1;
-}
-
-/* Of what has been built so far. */
-static void destroy(struct nxl_client *client)
-{
-    for (unsigned i = 0; i < client->server_count; i++)
-        server_free(&client->servers[i]);
-    free(client->servers);
-    client->server_count = 0;
-    timers_free(&client->timers);
-    timers_free(&client->holds);
-    free((char *)client->prefix.data);
-    close_descriptors(client);
-    entropy_free(client->entropy);
-    free(client);
-}
-
-/* The structure of a program built for an older library may end before it,
- * and one that was never initialised has nothing in it to believe. */
-#define GIVEN(o, member) \
-    ((o) && (o)->size <= OPTIONS_SIZE_MAX && \
-        (o)->size >= \
-            offsetof(nxl_client_options, member) + sizeof (o)->member)
+/* The structure of a program built for an older library may end before this
+ * member, and one that was never initialised holds garbage. */
+#define GIVEN(o, member)                                                       \
+    ((o) && (o)->size <= OPTIONS_SIZE_MAX &&                                   \
+        (o)->size >= offsetof(nxl_client_options, member) + sizeof(o->member))
 
 static void say(const nxl_client_options *o, const struct text *error)
 {
@@ -85,11 +36,24 @@ static void say(const nxl_client_options *o, const struct text *error)
     text_copy(error, o->errbuf, o->errbuf_size);
 }
 
+_Static_assert(SECRETS_MAX >= MAX_SERVERS, "one password a server");
+
+/* Each server may repeat what another one was sent: they may be reached
+ * through one proxy. */
+static void share_secrets(struct nxl_client *client)
+{
+    for (unsigned i = 0; i < client->server_count; i++) {
+        struct server *s = &client->servers[i];
+        secrets_add(&client->secrets, s->who.password);
+        s->secrets = &client->secrets;
+    }
+}
+
 /* Takes the endpoints over. */
 static bool make_servers(struct nxl_client *client, struct endpoints *e)
 {
     const struct settings *set = &e->at[0].settings;
-    client->servers = calloc(e->count, sizeof *client->servers);
+    client->servers = calloc(e->count, sizeof(*client->servers));
     if (!client->servers) {
         endpoints_free(e);
         return false;
@@ -101,6 +65,7 @@ static bool make_servers(struct nxl_client *client, struct endpoints *e)
     client->server_count = e->count;
     for (unsigned i = 0; i < e->count; i++)
         server_init(&client->servers[i], &e->at[i], sole, clock_now() + i);
+    share_secrets(client);
     return true;
 }
 
@@ -110,7 +75,7 @@ static int build(struct nxl_client *client, struct endpoints *endpoints,
 {
     text_clear(error);
     if (!make_servers(client, endpoints)) {
-        text_add(error, "no memory for a client");
+        text_add(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }
     const struct settings *set = &client->servers->endpoint.settings;
@@ -121,25 +86,27 @@ static int build(struct nxl_client *client, struct endpoints *endpoints,
         prefix = set->prefix;
     char *copy = strdup(prefix ? prefix : "");
     if (!copy) {
-        text_add(error, "no memory for a client");
+        text_add(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }
     client->prefix = (struct slice){copy, strlen(copy)};
     client->entropy = entropy_new();
     if (!client->entropy ||
-        !entropy_take(client->entropy, &client->salt, sizeof client->salt)) {
-        text_add(error, "the system gave no random bytes or no page for them");
+        !entropy_take(client->entropy, &client->salt, sizeof(client->salt))) {
+        text_add(error, "cannot get random bytes, or memory for them, from "
+                        "the system");
         return NXL_E_SYSTEM;
     }
     client->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    client->watch.fd = epoll_create1(EPOLL_CLOEXEC);
-    if (client->wake_fd < 0 || client->watch.fd < 0 ||
-        !watch_add(&client->watch, client->wake_fd, POLLIN, KEY_WAKE)) {
-        text_add(error, "the system gave no descriptor (eventfd, epoll)");
+    client->poller.fd = epoll_create1(EPOLL_CLOEXEC);
+    if (client->wake_fd < 0 || client->poller.fd < 0 ||
+        !poller_add(&client->poller, client->wake_fd, POLLIN, KEY_WAKE)) {
+        text_add(error, "cannot create an eventfd or epoll descriptor: out "
+                        "of file descriptors?");
         return NXL_E_SYSTEM;
     }
     for (unsigned i = 0; i < client->server_count; i++)
-        server_watch(&client->servers[i], &client->watch, i);
+        server_set_poller(&client->servers[i], &client->poller, i);
     return NXL_OK;
 }
 
@@ -147,20 +114,22 @@ static int build(struct nxl_client *client, struct endpoints *endpoints,
 static int make(nxl_client **out, struct endpoints *endpoints,
     const nxl_client_options *options, struct text *error)
 {
-    struct nxl_client *client = calloc(1, sizeof *client);
+    struct nxl_client *client = calloc(1, sizeof(*client));
     if (!client) {
         endpoints_free(endpoints);
         text_clear(error);
-        text_add(error, "no memory for a client");
+        text_add(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }
     pthread_mutex_init(&client->mutex, NULL);
     client->refs = 1;
-    client->wake_fd = client->watch.fd = client->timer_fd = -1;
+    client->wake_fd = client->poller.fd = client->timer_fd = -1;
     client->loss_fd = -1;
-    keeper_init(&client->keeper);
+    alarm_init(&client->alarm);
+    client->interrupt = lock_interrupt_all;
     list_init(&client->losses);
     list_init(&client->locks);
+    list_init(&client->queries);
     list_init(&client->events);
     list_init(&client->followers);
     if (GIVEN(options, warning_arg)) {
@@ -176,7 +145,7 @@ static int make(nxl_client **out, struct endpoints *endpoints,
     if (rc == NXL_OK)
         *out = client;
     else
-        destroy(client);
+        client_destroy(client);
     return rc;
 }
 
@@ -215,41 +184,28 @@ int nxl_client_new_urls(nxl_client **client, const char *const *urls,
     return open_client(client, NULL, urls, count, options);
 }
 
-static bool owes(const struct nxl_client *client)
+static bool owes(const struct nxl_client *client, uint64_t end)
 {
     for (unsigned i = 0; i < client->server_count; i++)
-        if (server_owes(&client->servers[i]))
+        if (server_unfinished(&client->servers[i], end))
             return true;
     return false;
 }
 
 /* Lets replies and clean-ups come in before the connection is closed: a close
  * with unread replies resets it, and what was sent last could be lost. */
-static void settle(struct nxl_client *client)
+static void finish_cleanups(struct nxl_client *client)
 {
     uint64_t now = clock_now();
     uint64_t end = deadline_after(
         now, earlier(client->timeout_ns, ms_to_ns(FREE_BUDGET_MS)));
-    engine_push(client, now);
-    while (owes(client) && now < end) {
-        struct engine_events events;
-        engine_wait(
-            client, &events, earlier(end, engine_deadline(client)), now);
+    turn_push(client, now);
+    while (owes(client, end) && now < end) {
+        struct turn_events events;
+        turn_wait(client, &events, earlier(end, turn_deadline(client)), now);
         now = clock_now();
-        engine_process(client, &events, now);
+        turn_process(client, &events, now);
     }
-}
-
-void client_unref(struct nxl_client *client)
-{
-    size_t left = --client->refs;
-    int cancel_state = client->cancel_state;
-    pthread_mutex_unlock(&client->mutex);
-    if (!left) {
-        pthread_mutex_destroy(&client->mutex);
-        destroy(client);
-    }
-    pthread_setcancelstate(cancel_state, NULL);
 }
 
 void nxl_client_free(nxl_client *client)
@@ -257,28 +213,29 @@ void nxl_client_free(nxl_client *client)
     if (!client)
         return;
     if (client_forked(client)) {
-        close_descriptors(client);
+        client_close_descriptors(client);
         return;
     }
     client_lock(client);
-    keeper_stop(client); /* nobody but this thread reads from now on */
+    /* The mutex is released meanwhile, and others may note their state. */
+    int cancel_state = client->cancel_state;
+    renewal_thread_stop(client); /* only this thread reads from now on */
+    client->cancel_state = cancel_state;
     uint64_t now = clock_now();
     for (struct list *node = client->locks.next; node != &client->locks;
          node = node->next) {
         struct nxl_lock *lock = list_entry(node, struct nxl_lock, node);
-        operation_discard(&lock->operation, now);
-        if (lock->holding)
-            lock_part(lock, now);
-        hold_end(lock, now);
+        lock_end(lock, now);
     }
-    settle(client);
+    query_cancel_all(client, now);
+    finish_cleanups(client);
     for (unsigned i = 0; i < client->server_count; i++) {
         dial_free(&client->servers[i].dial);
         conn_close(&client->servers[i].conn);
         client->servers[i].state = SERVER_DOWN;
     }
     client->closed = true;
-    engine_wake(client); /* a thread that is still in a call comes out */
+    turn_wake(client); /* a thread that is still in a call returns */
     client_unref(client);
 }
 
@@ -302,4 +259,14 @@ const nxl_url_param *nxl_url_params(size_t *count)
     if (count)
         *count = url_param_count;
     return (const nxl_url_param *)url_params;
+}
+
+const char *nxl_client_prefix(const nxl_client *client)
+{
+    return client ? client->prefix.data : "";
+}
+
+int64_t nxl_client_max_ttl_ms(const nxl_client *client)
+{
+    return client ? client->max_ttl_ms : 0;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The servers, a line each, for people, and what an operation met at one.
- * Keeps: nothing secret is in them. */
+/* Describes each server in one line for people, and what an operation met at
+ * one of them.
+ *
+ * Invariant: no secret is shown. */
+#include "api/handle.h"
 #include "api/message.h"
-#include "api/voters.h"
 #include "base/clock.h"
+#include "client/voters.h"
+#include "wire/strategies.h"
 
 /* Where the lines go, as far as there is room. */
 struct sink {
@@ -22,6 +26,21 @@ static void put(struct sink *sink, const char *words, size_t len)
     sink->wanted += len;
 }
 
+/* What the server says about itself. Its usual words are shown even if one of
+ * them is the password: hiding it there would reveal it. */
+static void add_fact(
+    struct text *t, const struct nxl_client *client, const char *fact)
+{
+    static const char *const usual[] = {"redis", "valkey", "master", "slave"};
+    bool plain = fact[strspn(fact, "0123456789.")] == '\0';
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+        plain = plain || strcmp(fact, usual[i]) == 0;
+    if (plain)
+        text_add(t, fact);
+    else
+        redact_add(t, slice_of(fact), true, FOREIGN_MAX, &client->secrets);
+}
+
 static void line_of(
     const struct nxl_client *client, unsigned server, struct text *t)
 {
@@ -32,13 +51,21 @@ static void line_of(
     text_clear(t);
     text_add(t, s->endpoint.name.data);
     text_addf(t, ", %s", states[s->state]);
-    if (s->facts.software[0])
-        text_addf(t, ", %s %s", s->facts.software, s->facts.version);
-    if (s->facts.role[0])
-        text_addf(t, ", role %s", s->facts.role);
+    if (s->facts.software[0]) {
+        text_add(t, ", ");
+        add_fact(t, client, s->facts.software);
+        text_add(t, " ");
+        add_fact(t, client, s->facts.version);
+    }
+    if (s->facts.role[0]) {
+        text_add(t, ", role ");
+        add_fact(t, client, s->facts.role);
+    }
+    if (strcmp(s->facts.mode, "cluster") == 0)
+        text_add(t, ", Redis Cluster node");
     if (s->state == SERVER_UP) {
-        text_add(t, ", rung ");
-        ladder_describe(&s->ladder, t);
+        text_add(t, ", lock commands ");
+        strategies_describe(&s->dialect, t);
     }
     text_clear(&words);
     voters_words(client, server, clock_now(), &words);
@@ -49,8 +76,8 @@ static void line_of(
 }
 
 /* The lines of servers from ... end - 1. */
-static size_t describe(nxl_client *client, size_t from, size_t end, char *text,
-    size_t size)
+static size_t describe(
+    nxl_client *client, size_t from, size_t end, char *text, size_t size)
 {
     struct sink sink = {text, size, 0};
     struct text line;
@@ -90,13 +117,27 @@ const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
         return MESSAGE_FORKED;
     pthread_mutex_lock(&client->mutex);
     if (server < client->server_count) {
-        if (lock->notes)
-            message_at(lock, (unsigned)server, &copy);
+        if (client->server_count > 1)
+            message_at(&lock->operation, (unsigned)server, &copy);
         else
-            copy = lock->message;
+            copy = lock->operation.message;
     }
     pthread_mutex_unlock(&client->mutex);
     return copy.data;
+}
+
+const char *nxl_client_redact(const nxl_client *client, const char *text,
+    size_t length, char *out, size_t size)
+{
+    struct text t;
+    if (!out || size == 0)
+        return "";
+    text_clear(&t);
+    if (client && text)
+        redact_add(&t, (struct slice){text, length}, false, FOREIGN_MAX,
+            &client->secrets);
+    text_copy(&t, out, size);
+    return out;
 }
 
 size_t nxl_client_servers(const nxl_client *client)

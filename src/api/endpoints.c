@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a list of servers has no address twice, and no two URLs that want
- * the client to be different; what cannot be so is refused, never guessed.
+ * Parses the URLs of a client into its list of servers.
+ *
+ * Invariant: no address is in the list twice, and no two URLs set an option of
+ * the whole client differently; a contradiction is refused, never guessed at.
  */
 #include "api/endpoints.h"
 
@@ -10,10 +12,15 @@
 
 #include "api/message.h"
 
+/* The option's number becomes the setting's as it is. */
+_Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
+                   (int)LOCK_SCHEME_TIMESTAMP == (int)NXL_SCHEME_TIMESTAMP,
+    "both enums have the same values");
+
 static int no_memory(struct text *error)
 {
     text_clear(error);
-    text_add(error, "no memory for a client");
+    text_add(error, "out of memory: cannot create the client");
     return NXL_E_NOMEM;
 }
 
@@ -39,8 +46,8 @@ static int check_addresses(const struct endpoints *e, struct text *error)
             if (!same_address(&e->at[i], &e->at[j]))
                 continue;
             text_clear(error);
-            text_addf(error, "URLs %u and %u name the same server, ", j + 1,
-                i + 1);
+            text_addf(
+                error, "URLs %u and %u name the same server, ", j + 1, i + 1);
             text_add(error, e->at[i].name.data);
             text_add(error, "; each server has one vote");
             return NXL_E_URL;
@@ -54,7 +61,7 @@ static bool gives(const struct endpoint *e, size_t row)
     return e->given & 1U << row;
 }
 
-/* What one URL says of the client holds for all of them. */
+/* An option of the whole client that one URL sets applies to all of them. */
 static int agree(struct endpoints *e, size_t row, struct text *error)
 {
     unsigned first = 0;
@@ -68,8 +75,8 @@ static int agree(struct endpoints *e, size_t row, struct text *error)
         if (gives(&e->at[i], row)) {
             text_clear(error);
             text_addf(error,
-                "%s concerns the client, and URLs %u and %u give it "
-                "differently; one of them is enough",
+                "%s applies to the whole client, but URLs %u and %u set it "
+                "differently; set it in one of them",
                 url_params[row].name, first + 1, i + 1);
             return NXL_E_URL;
         }
@@ -92,10 +99,10 @@ static void number_error(struct text *error, size_t number, size_t count)
     text_add(error, words.data);
 }
 
-/* Is it a comma that divides nothing which spoils url? Then the words about the
- * part that it stands in would mislead. */
-static bool stray_comma(const char *url, const struct settings *defaults,
-    struct text *error)
+/* Is url wrong only because of a comma that no URL follows? Then the message
+ * about the part with the comma would be misleading. */
+static bool stray_comma(
+    const char *url, const struct settings *defaults, struct text *error)
 {
     struct text unused = {.len = 0};
     struct endpoint before = {.settings = *defaults};
@@ -103,12 +110,14 @@ static bool stray_comma(const char *url, const struct settings *defaults,
     const char *comma = strpbrk(last ? last : url, ",?"); /* as may values */
     size_t len = comma ? (size_t)(comma - url) : 0;
     char *head = comma && *comma == ',' ? strndup(url, len) : NULL;
-    bool found = head && url_parse(&before, head, &unused) == NXL_OK;
+    bool found = head && url_parse(&before, head, &unused) == URL_OK;
     if (found) {
         endpoint_free(&before);
         text_clear(error);
-        text_addf(error, "behind the ',' at byte %zu comes no URL with a "
-                         "scheme, as in redis://a,redis://b", len + 1);
+        text_addf(error,
+            "the ',' at byte %zu is not followed by a URL with a scheme, "
+            "as in redis://a,redis://b",
+            len + 1);
     }
     if (head)
         explicit_bzero(head, len);
@@ -123,15 +132,22 @@ static int parse_url(struct endpoint *to, const char *url,
     *to = (struct endpoint){.settings = *defaults};
     if (len > 0 && url[len - 1] == ',') {
         text_clear(error);
-        text_addf(error, "behind the ',' at byte %zu, its last one, the list "
-                         "has an empty element: remove the comma (in a URL it "
-                         "is written %%2C)", len);
+        text_addf(error,
+            "the ',' at byte %zu ends the list with an empty element: "
+            "remove the comma (in a URL it is written %%2C)",
+            len);
         return NXL_E_URL;
     }
-    int rc = url_parse(to, url, error);
-    if (rc == NXL_E_URL)
-        (void)stray_comma(url, defaults, error);
-    return rc;
+    switch (url_parse(to, url, error)) {
+    case URL_OK:
+        return NXL_OK;
+    case URL_NO_MEMORY:
+        return NXL_E_NOMEM;
+    case URL_MALFORMED:
+        break;
+    }
+    (void)stray_comma(url, defaults, error);
+    return NXL_E_URL;
 }
 
 static int parse_one(struct endpoints *e, const char *url, size_t count,
@@ -155,7 +171,7 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     e->count = 0;
     if (count < 1 || count > MAX_SERVERS)
         return message_invalid(
-            error, "%zu servers; at least 1, at most %d", count, MAX_SERVERS);
+            error, "%zu servers given; use 1 to %d", count, MAX_SERVERS);
     for (size_t i = 0; i < count && rc == NXL_OK; i++)
         rc = parse_one(e, urls[i], count, defaults, error);
     for (size_t row = 0; row < url_param_count && rc == NXL_OK; row++)
@@ -164,32 +180,15 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     if (rc == NXL_OK)
         rc = check_addresses(e, error);
     if (rc == NXL_OK && count > 1 &&
-        e->at[0].settings.scheme == NXL_SCHEME_TIMESTAMP) {
-        (void)message_invalid(error, "scheme=timestamp is for one server; %zu "
-                                     "are given", count);
+        e->at[0].settings.scheme == LOCK_SCHEME_TIMESTAMP) {
+        (void)message_invalid(error,
+            "scheme=timestamp works with one server only; %zu are given",
+            count);
         rc = NXL_E_URL;
     }
     if (rc != NXL_OK)
         endpoints_free(e);
     return rc;
-}
-
-static bool is_alpha(char c)
-{
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'z';
-}
-
-/* Does a URL begin at text, whether its scheme is known or not? */
-static bool begins_url(const char *text)
-{
-    size_t len = 0;
-    if (!is_alpha(*text))
-        return false;
-    while (is_alpha(text[len]) || (text[len] >= '0' && text[len] <= '9') ||
-           text[len] == '+' || text[len] == '-' || text[len] == '.')
-        len++;
-    return strncmp(text + len, "://", 3) == 0;
 }
 
 int endpoints_split(struct endpoints *e, const char *list,
@@ -206,12 +205,11 @@ int endpoints_split(struct endpoints *e, const char *list,
         return no_memory(error);
     memcpy(copy, list, size);
     urls[count++] = copy;
-    for (char *at = copy; *at; at++) {
-        if (*at != ',' || !begins_url(at + 1))
-            continue;
-        *at = '\0';
+    for (char *at = copy + nxl_url_length(copy); *at;
+         at += nxl_url_length(at)) {
+        *at++ = '\0'; /* the comma before the next URL */
         if (count < MAX_SERVERS)
-            urls[count] = at + 1;
+            urls[count] = at;
         count++;
     }
     int rc = NXL_E_URL;
@@ -219,8 +217,8 @@ int endpoints_split(struct endpoints *e, const char *list,
         rc = endpoints_parse(e, urls, count, defaults, error);
     } else {
         text_clear(error);
-        text_addf(
-            error, "%zu servers in the URL; at most %d", count, MAX_SERVERS);
+        text_addf(error, "%zu servers in the URL; use at most %d", count,
+            MAX_SERVERS);
     }
     explicit_bzero(copy, size);
     free(copy);

@@ -1,39 +1,45 @@
 /* SPDX-License-Identifier: MIT */
-/* What errmsg says: the server, its words, the remedy, in that order. */
+/*
+ * What errmsg says: the server, its words, the remedy, in that order. Nothing
+ * is decided here: a report says what has happened, and these words follow.
+ *
+ * Invariant: a message never holds a password, a token or an unprintable byte
+ * of a server, and composing one cannot fail.
+ */
 #ifndef NXLOCK_API_MESSAGE_H
 #define NXLOCK_API_MESSAGE_H
 
-#include "api/client.h"
+#include <nxlock.h>
+
+#include "client/operation.h"
 
 #define MESSAGE_FORKED                                                         \
-    "this handle was made before fork(); make a new client in the child"
+    "this handle was created before fork(); create a new one in the child"
 
 enum nxl_result result_of_fault(enum fault fault);
-int result_of(const struct operation *op, enum verdict verdict);
 
-/* A server gave no decision. */
-void message_fault(struct nxl_lock *lock, const struct server *server,
-    const struct outcome *outcome);
+/* An operation that is over. */
+struct report {
+    const struct operation *operation;
+    enum nxl_operation kind;
+    int result;
+    enum fault fault; /* results below 0: the worst that was met */
+    int64_t left_ms;  /* NXL_BUSY: of the holder's lease */
+    bool waited;      /* all servers were waited for until its end */
+};
 
-/* Nothing was heard of it: how far it got. */
-void message_add_silence(struct text *t, const struct server *server);
+/* Composes its message; empty where there is nothing to say. That of a failure
+ * becomes the client's, too. */
+void message_compose(const struct report *report, struct text *text);
 
-/* A server's part in the present operation. */
-void message_note(
-    struct nxl_lock *lock, unsigned server, const struct outcome *outcome);
-
-/* Adds what the last operation met at one of several servers, or nothing. */
+/* Adds what the last operation met at one server, or nothing. */
 void message_at(
-    const struct nxl_lock *lock, unsigned server, struct text *text);
+    const struct operation *operation, unsigned server, struct text *text);
 
-/* Adds which servers need somebody to mend them, and why, although others were
- * enough; *young: some are only to be waited for. False: there are none. */
+/* Adds which servers need repair or time although the others were enough for a
+ * grant, and why; *young: all of them only need time. False: there are none. */
 bool message_minority(
-    const struct nxl_lock *lock, bool *young, struct text *text);
-
-/* The operation is over with result; completes or replaces what
- * message_fault left. */
-void message_result(struct nxl_lock *lock, enum fault fault);
+    const struct operation *operation, bool *young, struct text *text);
 
 /* A call was refused: words without a full stop. Returns NXL_E_INVALID. */
 int message_invalid(struct text *message, const char *format, ...)

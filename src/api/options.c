@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a value out of its range is refused with its name, what it was and
- * what it may be; nothing is rounded or cut to fit.
+ * Checks the caller's option structures and turns them into settings.
+ *
+ * Invariant: a value out of its range is refused with its name, its value and
+ * the range; nothing is rounded or cut to fit.
  */
 #include "api/options.h"
 
@@ -9,6 +11,7 @@
 
 #include "api/message.h"
 #include "base/deadline.h"
+#include "base/token.h"
 #include "core/lease.h"
 
 #define TTL_DEFAULT_MS 30000
@@ -20,7 +23,7 @@
 #define DRIFT_PPM 10000
 #define KEEPALIVE_S 15
 #define PREFIX_MAX 1024
-#define ON_OFF_WORDS "write 1 (on), -1 (off) or 0 (the default)"
+#define ON_OFF_WORDS "use 1 (on), -1 (off) or 0 (the default)"
 
 void nxl_client_options_init(nxl_client_options *options)
 {
@@ -40,7 +43,7 @@ static bool read_sized(void *mine, size_t my_size, const void *theirs,
     const char *name, struct text *error)
 {
     size_t size;
-    memcpy(&size, theirs, sizeof size);
+    memcpy(&size, theirs, sizeof(size));
     if (size < 2 * sizeof(size_t) || size > OPTIONS_SIZE_MAX) {
         message_invalid(error,
             "%s.size is %zu; start from its _INIT macro or _init() function",
@@ -50,8 +53,8 @@ static bool read_sized(void *mine, size_t my_size, const void *theirs,
     for (size_t i = my_size; i < size; i++) {
         if (((const unsigned char *)theirs)[i]) {
             message_invalid(error,
-                "%s has a member set that this library (%s) does not know",
-                name, NXLOCK_VERSION);
+                "%s sets a member that this library (%s) does not know", name,
+                NXLOCK_VERSION);
             return false;
         }
     }
@@ -64,14 +67,13 @@ bool options_ttl(
 {
     if (ttl_ms > client->max_ttl_ms)
         message_invalid(error,
-            "ttl_ms is %lld; max_ttl_ms of this client is %u (a client option "
-            "and a URL parameter)",
+            "ttl_ms is %lld; at most %u, this client's max_ttl_ms (a "
+            "client option and a URL parameter)",
             (long long)ttl_ms, client->max_ttl_ms);
-    else if (ttl_ms < 1 ||
-             !lease_usable((uint32_t)ttl_ms, client->drift_ppm))
+    else if (ttl_ms < 1 || !lease_usable((uint32_t)ttl_ms, client->drift_ppm))
         message_invalid(error,
-            "ttl_ms is %lld; the least is %u, so that %d ms remain after the "
-            "drift allowance",
+            "ttl_ms is %lld; the least is %u, so that %d ms remain after "
+            "the margin for clock drift",
             (long long)ttl_ms, lease_least_ttl_ms(client->drift_ppm),
             LEASE_USABLE_MS);
     else
@@ -86,18 +88,18 @@ static bool check_name(struct nxl_client *client, const char *name,
         message_invalid(&client->message, "the name is NULL");
         return false;
     }
-    set->name = (struct slice){name,
-        o->name_length ? o->name_length : strlen(name)};
+    set->name =
+        (struct slice){name, o->name_length ? o->name_length : strlen(name)};
     set->prefix = client->prefix;
     if (set->name.len == 0) {
         message_invalid(&client->message,
-            "the name is empty; give at least one byte (for a name that "
+            "the name is empty; use at least one byte (for a name that "
             "begins with a zero byte set options.name_length)");
         return false;
     }
     if (set->name.len > NXL_NAME_MAX - set->prefix.len) {
         message_invalid(&client->message,
-            "the name has %zu bytes and the prefix %zu; together at most %d",
+            "the name has %zu bytes and the prefix %zu; at most %d together",
             set->name.len, set->prefix.len, NXL_NAME_MAX);
         return false;
     }
@@ -111,7 +113,8 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     if (first < 0 || first > RETRY_LONGEST_MS || most < 0 ||
         most > RETRY_LONGEST_MS) {
         message_invalid(&client->message,
-            "retry_min_ms is %lld and retry_max_ms %lld; each 1 ... %d",
+            "retry_min_ms is %lld and retry_max_ms %lld; each must be 1 to "
+            "%d",
             (long long)first, (long long)most, RETRY_LONGEST_MS);
         return false;
     }
@@ -130,24 +133,25 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     return true;
 }
 
-static bool check_holding(struct nxl_client *client,
-    const nxl_lock_options *o, struct lock_settings *set)
+static bool check_holding(struct nxl_client *client, const nxl_lock_options *o,
+    struct lock_settings *set)
 {
     struct text *error = &client->message;
     if (o->renew < 0 || o->renew > 1)
-        message_invalid(error, "renew is %d; it is 0 or 1", o->renew);
+        message_invalid(error, "renew is %d; use 0 or 1", o->renew);
     else if (o->min_hold_ms < 0 || o->min_hold_ms > client->max_ttl_ms)
         message_invalid(error,
-            "min_hold_ms is %lld; it is 0 ... %u, the max_ttl_ms of this "
-            "client (a client option and a URL parameter)",
+            "min_hold_ms is %lld; use 0 to %u, this client's max_ttl_ms (a "
+            "client option and a URL parameter)",
             (long long)o->min_hold_ms, client->max_ttl_ms);
     else if (o->max_hold_ms != 0 && !o->renew)
-        message_invalid(error, "max_hold_ms is %lld without renew, and a "
-                               "lease that is not prolonged ends by itself",
+        message_invalid(error,
+            "max_hold_ms is %lld without renew; set renew, or rely on "
+            "ttl_ms: a lease that is not renewed expires",
             (long long)o->max_hold_ms);
     else if (o->max_hold_ms != 0 && o->max_hold_ms < set->ttl_ms)
         message_invalid(error,
-            "max_hold_ms is %lld; it is 0 (no limit) or at least ttl_ms, %u",
+            "max_hold_ms is %lld; use 0 (no limit) or at least ttl_ms, %u",
             (long long)o->max_hold_ms, set->ttl_ms);
     else if (o->max_hold_ms != 0 && o->max_hold_ms < o->min_hold_ms)
         message_invalid(error, "max_hold_ms is %lld, below min_hold_ms, %lld",
@@ -155,9 +159,8 @@ static bool check_holding(struct nxl_client *client,
     else {
         set->renew = o->renew;
         set->min_hold_ms = (uint32_t)o->min_hold_ms;
-        set->max_hold_ns = o->max_hold_ms == 0
-                               ? NEVER
-                               : ms_to_ns((uint64_t)o->max_hold_ms);
+        set->max_hold_ns =
+            o->max_hold_ms == 0 ? NEVER : ms_to_ns((uint64_t)o->max_hold_ms);
         return true;
     }
     return false;
@@ -167,7 +170,7 @@ bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set)
 {
     nxl_lock_options o = NXL_LOCK_OPTIONS_INIT;
-    if (options && !read_sized(&o, sizeof o, options, "nxl_lock_options",
+    if (options && !read_sized(&o, sizeof(o), options, "nxl_lock_options",
                        &client->message))
         return false;
     *set = (struct lock_settings){.label = o.label, .user = o.user};
@@ -181,13 +184,13 @@ bool options_lock(struct nxl_client *client, const char *name,
         return false;
     }
     if (o.fence < 0 || o.fence > 1) {
-        message_invalid(
-            &client->message, "fence is %d; it is 0 or 1", o.fence);
+        message_invalid(&client->message, "fence is %d; use 0 or 1", o.fence);
         return false;
     }
-    if (o.fence && client->servers[0].ladder.stamps) {
-        message_invalid(&client->message, "fence is 1 with scheme=timestamp, "
-                                          "which has no fencing numbers");
+    if (o.fence && client->servers[0].dialect.ttl_in_values) {
+        message_invalid(&client->message, "fence is 1 with "
+                                          "scheme=timestamp, which has no "
+                                          "fencing tokens");
         return false;
     }
     set->fence = o.fence;
@@ -213,8 +216,8 @@ bool options_client(const nxl_client_options *options,
     struct settings *settings, struct text *error)
 {
     nxl_client_options o = NXL_CLIENT_OPTIONS_INIT;
-    if (options && !read_sized(&o, sizeof o, options, "nxl_client_options",
-                       error))
+    if (options &&
+        !read_sized(&o, sizeof(o), options, "nxl_client_options", error))
         return false;
     *settings = (struct settings){0};
     if (o.prefix && strlen(o.prefix) > PREFIX_MAX) {
@@ -237,7 +240,7 @@ bool options_client(const nxl_client_options *options,
                error) &&
            take(&settings->keepalive_s, "keepalive_s", o.keepalive_s,
                KEEPALIVE_S, error) &&
-           take(&settings->scheme, "scheme", o.scheme, NXL_SCHEME_AUTO,
-               error) &&
+           take(
+               &settings->scheme, "scheme", o.scheme, NXL_SCHEME_AUTO, error) &&
            take(&settings->interop, "interop", o.interop, 0, error);
 }

@@ -6,9 +6,9 @@
 #ifndef NXLOCK_API_OPTIONS_H
 #define NXLOCK_API_OPTIONS_H
 
-#include "api/client.h"
+#include "client/client.h"
 
-/* Above this a size is no size but what memory happened to hold. */
+/* A larger size comes from a structure that was not initialised. */
 #define OPTIONS_SIZE_MAX 4096
 
 struct lock_settings {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps: every result has a name and a meaning; a new one without them does
+/* Names and explains results.
+ *
+ * Invariant: every result has a name and a meaning; a new one without them does
  * not compile. */
 #include <nxlock.h>
 
@@ -9,21 +11,21 @@ static const char *words(enum nxl_result result)
     case NXL_OK:
         return "NXL_OK: done";
     case NXL_BUSY:
-        return "NXL_BUSY: somebody else holds the name";
+        return "NXL_BUSY: another client holds the lock";
     case NXL_LOST:
-        return "NXL_LOST: the lock is not held any more";
+        return "NXL_LOST: the lock is no longer held";
     case NXL_UNKNOWN:
-        return "NXL_UNKNOWN: no answer; neither yes nor no may be assumed";
+        return "NXL_UNKNOWN: no answer; it may or may not have been done";
     case NXL_PENDING:
         return "NXL_PENDING: started, an event will follow";
     case NXL_CANCELLED:
         return "NXL_CANCELLED: the operation was cancelled";
     case NXL_FREE:
-        return "NXL_FREE: nobody holds the name";
+        return "NXL_FREE: the lock is free";
     case NXL_E_INVALID:
         return "NXL_E_INVALID: an argument or the order of calls is wrong";
     case NXL_E_NOMEM:
-        return "NXL_E_NOMEM: no memory";
+        return "NXL_E_NOMEM: out of memory";
     case NXL_E_SYSTEM:
         return "NXL_E_SYSTEM: the operating system refused";
     case NXL_E_URL:
@@ -33,9 +35,9 @@ static const char *words(enum nxl_result result)
     case NXL_E_DENIED:
         return "NXL_E_DENIED: the server denies access";
     case NXL_E_REFUSED:
-        return "NXL_E_REFUSED: the server takes no writes now";
+        return "NXL_E_REFUSED: the server does not accept writes";
     case NXL_E_WRONG_TYPE:
-        return "NXL_E_WRONG_TYPE: the key holds something else than a lock";
+        return "NXL_E_WRONG_TYPE: the key holds something other than a lock";
     case NXL_E_NOT_REDIS:
         return "NXL_E_NOT_REDIS: the peer does not speak the Redis protocol";
     case NXL_E_UNSUPPORTED:

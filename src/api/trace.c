@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Keeps: what is counted is counted once; without a listener a decision costs
- * an addition and a comparison.
- */
+/* Counts and traces decisions. */
 #include "api/trace.h"
 
-#include "api/hold.h"
 #include "base/deadline.h"
 
 static void told(struct nxl_lock *lock, int kind, int operation, int result,
@@ -14,7 +10,7 @@ static void told(struct nxl_lock *lock, int kind, int operation, int result,
     struct nxl_client *client = lock->client;
     if (!client->tracer)
         return;
-    uint64_t deadline = atomic_load(&lock->deadline);
+    uint64_t deadline = atomic_load(&lock->life.lease.deadline);
     nxl_trace trace = {
         .kind = kind,
         .operation = operation,
@@ -31,30 +27,27 @@ static void told(struct nxl_lock *lock, int kind, int operation, int result,
 void trace_attempt(struct nxl_lock *lock, uint64_t now)
 {
     lock->client->stats.attempts++;
-    lock->operation.attempts++;
     told(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, "", now);
 }
 
-static void count_acquire(
-    struct nxl_stats *stats, const struct operation *op, uint64_t now)
+static void count_acquire(const struct nxl_lock *lock, int result, uint64_t now)
 {
-    stats->grants += op->result == NXL_OK;
-    stats->busy += op->result == NXL_BUSY;
-    stats->waits += op->attempts > 1;
-    stats->wait_ns += now - op->started_at;
+    struct nxl_stats *stats = &lock->client->stats;
+    stats->grants += result == NXL_OK;
+    stats->busy += result == NXL_BUSY;
+    stats->waits += lock->attempts > 1;
+    stats->wait_ns += now - lock->started_at;
 }
 
-void trace_end(struct operation *op, uint64_t now)
+void trace_end(struct nxl_lock *lock, int result, uint64_t now)
 {
-    struct nxl_lock *lock = lock_of(op);
     struct nxl_stats *stats = &lock->client->stats;
-    if (op->kind == NXL_OP_ACQUIRE)
-        count_acquire(stats, op, now);
-    stats->releases += op->kind == NXL_OP_RELEASE && op->result == NXL_OK;
-    stats->unknowns +=
-        op->result == NXL_UNKNOWN && op->kind <= NXL_OP_RELEASE;
-    told(lock, NXL_TRACE_END, (int)op->kind, op->result, lock->message.data,
-        now);
+    if (lock->kind == NXL_OP_ACQUIRE)
+        count_acquire(lock, result, now);
+    stats->releases += lock->kind == NXL_OP_RELEASE && result == NXL_OK;
+    stats->unknowns += result == NXL_UNKNOWN && lock->kind <= NXL_OP_RELEASE;
+    told(lock, NXL_TRACE_END, (int)lock->kind, result,
+        lock->operation.message.data, now);
 }
 
 void trace_renewal(
@@ -65,14 +58,7 @@ void trace_renewal(
 
 void trace_loss(struct nxl_lock *lock, enum nxl_loss loss, uint64_t now)
 {
-    told(lock, NXL_TRACE_LOSS, 0, (int)loss, lock->hold->why.data, now);
-}
-
-void trace_hold_over(struct nxl_lock *lock, uint64_t now)
-{
-    if (lock->granted_at)
-        lock->client->stats.hold_ns += now - lock->granted_at;
-    lock->granted_at = 0;
+    told(lock, NXL_TRACE_LOSS, 0, (int)loss, lock->renewing->why.data, now);
 }
 
 int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
@@ -89,6 +75,6 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
     }
     client_unlock(client);
     memset(stats, 0, size);
-    memcpy(stats, &now, size < sizeof now ? size : sizeof now);
+    memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));
     return NXL_OK;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The warnings of a client. Keeps: the user's function is called at most once
- * for each kind, with no mutex held; its text is not written after that.
- */
+/* The warnings of a client. */
+#include "api/warning.h"
+
 #include "api/message.h"
+#include "wire/strategies.h"
 
 static void put_due(struct nxl_client *client, enum warning_kind kind)
 {
@@ -21,11 +21,11 @@ static void note_weak(struct nxl_client *client)
     struct text *text = &client->warning_text[WARNING_WEAK];
     for (unsigned i = 0; i < client->server_count; i++) {
         const struct server *s = &client->servers[i];
-        if (!ladder_weak(&s->ladder))
+        if (!strategies_weak(&s->dialect))
             continue;
         text_clear(text);
-        text_addf(text, "%s: it locks by ", s->endpoint.name.data);
-        ladder_describe(&s->ladder, text);
+        text_addf(text, "%s: it locks with ", s->endpoint.name.data);
+        strategies_describe(&s->dialect, text);
         text_add(text, ": see \"Locks by unix times\" in docs/guarantees.md");
         put_due(client, WARNING_WEAK);
         return;
@@ -38,28 +38,28 @@ static void note_minority(const struct nxl_lock *lock)
     bool young;
     struct text words;
     text_clear(&words);
-    if (!message_minority(lock, &young, &words))
+    if (!message_minority(&lock->operation, &young, &words))
         return;
     enum warning_kind kind = young ? WARNING_YOUNG : WARNING_MINORITY;
     if (was_warned(client, kind))
         return;
     client->warning_text[kind] = words;
     put_due(client, kind);
-    client->warned |= 1U << WARNING_YOUNG; /* it is less than the other */
+    client->warned |= 1U << WARNING_YOUNG; /* implied by the other warning */
 }
 
-void client_note_grant(const struct nxl_lock *lock)
+void warning_note_grant(const struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
     if (!client->warning)
         return;
     if (!was_warned(client, WARNING_WEAK))
         note_weak(client);
-    if (lock->notes && !was_warned(client, WARNING_MINORITY))
+    if (client->server_count > 1 && !was_warned(client, WARNING_MINORITY))
         note_minority(lock);
 }
 
-void client_warn(struct nxl_client *client)
+void warning_deliver(struct nxl_client *client)
 {
     if (!atomic_load_explicit(&client->warning_due, memory_order_relaxed))
         return;

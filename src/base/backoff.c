@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A delay is never 0 and never above most_ns, whatever the step. */
+/* Random retry delays that grow.
+ *
+ * Invariant: a delay is never 0 and never above most_ns, whatever the step. */
 #include "base/backoff.h"
 
 void backoff_init(

@@ -2,7 +2,7 @@
 /*
  * Growing random delays: step k is drawn from the upper half of
  * min(first * 2^k, most), so that waiters who collided do not collide again
- * and nobody waits no time at all. Jitter needs no secret, hence a small
+ * and every waiter waits for some time. Jitter needs no secret, hence a small
  * generator (splitmix64) seeded once from real randomness.
  */
 #ifndef NXLOCK_BASE_BACKOFF_H
@@ -18,7 +18,7 @@ struct backoff {
 
 void backoff_init(
     struct backoff *b, uint64_t first_ns, uint64_t most_ns, uint64_t seed);
-void backoff_reset(struct backoff *b); /* begin with first_ns again */
+void backoff_reset(struct backoff *b); /* starts again with first_ns */
 uint64_t backoff_next(struct backoff *b);
 
 /* A number in [0, limit), limit > 0. */

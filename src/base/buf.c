@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start <= end <= room always, and no byte that was ever in the queue is
- * handed back to the allocator: it may be of a password.
+ * A byte queue in one block of memory.
+ *
+ * Invariant: start <= end <= room. Memory is overwritten before it is freed,
+ * because the queue may have held a password.
  */
 #include "base/buf.h"
 
@@ -13,7 +15,7 @@
 
 static void forget(char *data, size_t room)
 {
-    if (data == NULL)
+    if (!data)
         return;
     explicit_bzero(data, room);
     free(data);
@@ -30,7 +32,7 @@ static bool grow(struct buf *b, size_t need)
     }
 
     char *data = malloc(room);
-    if (data == NULL)
+    if (!data)
         return false;
     size_t len = buf_len(b);
     if (len > 0)
@@ -51,8 +53,8 @@ bool buf_reserve(struct buf *b, size_t len)
     size_t used = buf_len(b);
     if (len > SIZE_MAX - used)
         return false;
-    /* Moving is paid for by the bytes consumed since the last move; a full
-     * queue that is nibbled at must not be moved at each append. */
+    /* Move only when at least as many bytes were consumed since the last move:
+     * otherwise a nearly full queue would be moved at each append. */
     if (used + len <= b->room && b->start >= used) {
         memmove(b->data, buf_head(b), used);
         b->start = 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All readings of a process are of one clock: a kernel that lacks
- * CLOCK_BOOTTIME lacks it always, so the fallback needs no memory.
+ * Reads the clock.
+ *
+ * Invariant: all readings in a process are of the same clock. A kernel without
+ * CLOCK_BOOTTIME never has it, so the fallback need not be remembered.
  */
 #include "base/clock.h"
 

@@ -7,6 +7,7 @@
 #define NXLOCK_BASE_DEADLINE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define NEVER UINT64_MAX
@@ -38,6 +39,12 @@ static inline uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Whether an optional limit has come; 0: there is none. */
+static inline bool limit_passed(uint64_t limit, uint64_t now)
+{
+    return limit && now >= limit;
+}
+
 /* ns from now to deadline, 0 when it has passed. */
 static inline uint64_t deadline_left(uint64_t deadline, uint64_t now)
 {
@@ -50,9 +57,8 @@ static inline int deadline_poll_ms(uint64_t deadline, uint64_t now)
 {
     if (deadline == NEVER)
         return -1;
-    uint64_t ms =
-        deadline_left(deadline, now) / NS_PER_MS +
-        (deadline_left(deadline, now) % NS_PER_MS != 0);
+    uint64_t ms = deadline_left(deadline, now) / NS_PER_MS +
+                  (deadline_left(deadline, now) % NS_PER_MS != 0);
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 

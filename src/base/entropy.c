@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No byte of the pool is ever handed out twice, neither by one process nor
- * by a parent and its child: a byte is wiped when taken, and a process that
- * did not make the pool never reads it.
+ * A pool of random bytes that also detects fork().
+ *
+ * Invariant: no byte of the pool is handed out twice, neither by one process
+ * nor by a parent and its child: a byte is wiped when it is taken, and only the
+ * process that made the pool reads it.
  */
 #include "base/entropy.h"
 
@@ -51,13 +53,13 @@ static bool refill(struct entropy *e)
     return true;
 }
 
-/* An emulator that says yes to any advice does not wipe anything: ask it for
- * one that does not exist. */
+/* An emulator may accept every madvise() and ignore it. If it accepts one that
+ * does not exist, it cannot be trusted to wipe the page in a child. */
 static bool wiped_on_fork(struct entropy *e)
 {
 #ifdef MADV_WIPEONFORK
-    return madvise(e, sizeof *e, -1) != 0 &&
-           madvise(e, sizeof *e, MADV_WIPEONFORK) == 0;
+    return madvise(e, sizeof(*e), -1) != 0 &&
+           madvise(e, sizeof(*e), MADV_WIPEONFORK) == 0;
 #else
     (void)e;
     return false;
@@ -66,7 +68,7 @@ static bool wiped_on_fork(struct entropy *e)
 
 struct entropy *entropy_new(void)
 {
-    struct entropy *e = mmap(NULL, sizeof *e, PROT_READ | PROT_WRITE,
+    struct entropy *e = mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE,
         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (e == MAP_FAILED)
         return NULL;
@@ -82,16 +84,16 @@ struct entropy *entropy_new(void)
 
 void entropy_free(struct entropy *e)
 {
-    if (e == NULL)
+    if (!e)
         return;
-    explicit_bzero(e, sizeof *e);
-    munmap(e, sizeof *e);
+    explicit_bzero(e, sizeof(*e));
+    munmap(e, sizeof(*e));
 }
 
 bool entropy_take(struct entropy *e, void *out, size_t len)
 {
-    /* In a child the pool may still be the parent's; and the page is wiped
-     * again in each grandchild. Do without. */
+    /* In a child the pool may still be the parent's, and the page is wiped
+     * again in each grandchild: draw from the kernel each time. */
     if (entropy_forked(e))
         return draw(out, len);
 

@@ -1,101 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every class has a word, a remedy and a rank. No switch has a default, so
- * that the compiler names the one a new class is missing from.
+ * What is known about each class of fault: its remedy, whether it passes, and
+ * its rank.
+ *
+ * Invariant: every class has a remedy and a rank. No switch has a default, so
+ * the compiler reports the switch in which a new class is missing.
  */
 #include "base/fault.h"
-
-const char *fault_name(enum fault fault)
-{
-    switch (fault) {
-    case FAULT_NONE:
-        return "none";
-    case FAULT_UNREACHABLE:
-        return "unreachable";
-    case FAULT_SILENT:
-        return "silent";
-    case FAULT_RETRY:
-        return "retry";
-    case FAULT_ELSEWHERE:
-        return "elsewhere";
-    case FAULT_FULL:
-        return "full";
-    case FAULT_REFUSING:
-        return "refusing";
-    case FAULT_DENIED:
-        return "denied";
-    case FAULT_WRONG_TYPE:
-        return "wrong type";
-    case FAULT_UNSUPPORTED:
-        return "unsupported";
-    case FAULT_NOT_REDIS:
-        return "not redis";
-    case FAULT_SERVER:
-        return "server";
-    case FAULT_SYSTEM:
-        return "system";
-    case FAULT_RESTARTED:
-        return "restarted";
-    case FAULT_UNTOLD:
-        return "untold";
-    case FAULT_FORGETS:
-        return "forgets";
-    case FAULT_SETUP:
-        return "setup";
-    case FAULT_CLASSES:
-        break;
-    }
-    return "?";
-}
 
 const char *fault_remedy(enum fault fault)
 {
     switch (fault) {
     case FAULT_UNREACHABLE:
-        return "check that the server runs and that the URL's host, port or "
-               "socket path is right";
+        return "check that the server is running and that the URL's host, "
+               "port or socket path is right";
     case FAULT_SILENT:
-        return "the server or the network is stopped or slower than "
-               "timeout_ms, or this is another service's port (a TLS port?)";
+        return "the server or the network is down or slower than "
+               "timeout_ms, or the port belongs to another service (a TLS "
+               "port?)";
     case FAULT_RETRY:
         return "the server is starting or busy; try again later";
     case FAULT_ELSEWHERE:
-        return "this server is a replica or not in charge of the key; "
-               "connect to the primary (of several servers: put its primary, "
-               "or an independent server, into the list in its place)";
+        return "connect to the primary; in a list of several servers, "
+               "replace it with its primary or with an independent server";
     case FAULT_FULL:
-        return "the server has reached maxmemory; raise it or free memory";
+        return "the server has reached maxmemory; raise maxmemory or free "
+               "memory";
     case FAULT_REFUSING:
-        return "the server takes no writes now; mend its persistence "
+        return "the server does not accept writes; fix its persistence "
                "(MISCONF) or its replicas (NOREPLICAS)";
     case FAULT_DENIED:
-        return "check user and password of the URL "
+        return "check the user and password in the URL "
                "(redis://USER:PASSWORD@host, or :PASSWORD alone), and that "
-               "the user may run the command named (ACL)";
+               "the ACL allows the user this command";
+    case FAULT_SCRIPT_DENIED:
+        return "the ACL denies a command or key that the script uses; for "
+               "the lock's key and its {NAME}:f allow +set +getrange "
+               "+exists +pttl +pexpire +del, and +time for fencing";
     case FAULT_WRONG_TYPE:
-        return "the name is in use for other data; choose another name or "
-               "a prefix";
+        return "the name is in use for other data; choose another name or a "
+               "prefix";
     case FAULT_UNSUPPORTED:
-        return "the server does not know this command or option, or it is "
-               "renamed or switched off; Redis 2.2 or later is needed, "
-               "with WATCH or, from 2.6 on, with scripts";
+        return "the server does not know this command or option, or it was "
+               "renamed or disabled; locks need WATCH (Redis 2.2) or "
+               "scripts (2.6), and fencing tokens need scripts";
     case FAULT_NOT_REDIS:
-        return "is this the port of a Redis or Valkey server? a TLS port "
-               "needs a TLS connection";
+        return "check that this is the port of a Redis or Valkey server; a "
+               "TLS port needs a TLS connection";
     case FAULT_SYSTEM:
-        return "this machine is short of memory, descriptors or ports";
+        return "this machine is out of memory, file descriptors or ports";
     case FAULT_RESTARTED:
-        return "wait until it votes, or make it keep what it is told (AOF, "
-               "fsync always) and say so in its URL: durable=1";
+        return "wait, or make the server keep its locks across restarts "
+               "(AOF with appendfsync always) and add durable=1 to its URL";
     case FAULT_UNTOLD:
-        return "let its user run INFO (ACL: +info), or give up the guard with "
-               "guard_restarts=0 (harm: after a restart of those that granted "
-               "a lock a second client gets it)";
+        return "allow its user to run INFO (ACL: +info), or turn the check "
+               "off with guard_restarts=0 (risk: after servers that "
+               "granted a lock restart, a second client can get it)";
     case FAULT_FORGETS:
-        return "switch its append-only file on (appendonly yes, appendfsync "
-               "always), or take durable=1 out of its URL";
+        return "enable its append-only file (appendonly yes, appendfsync "
+               "always), or remove durable=1 from its URL";
     case FAULT_SETUP:
-        return "name each server once";
+        return "list each server once";
+    case FAULT_SENTINEL:
+        return "use the URL of the primary that it monitors; nxlock does "
+               "not ask Sentinels for the primary";
+    case FAULT_CLUSTER:
+        return "this is a node of a Redis Cluster, which nxlock does not "
+               "support; use a server with cluster-enabled no";
+    case FAULT_CLUSTER_DOWN:
+        return "no node of this Redis Cluster serves the key; nxlock does "
+               "not support clusters: use a server with cluster-enabled no";
     case FAULT_NONE:
     case FAULT_SERVER:
     case FAULT_CLASSES:
@@ -113,10 +87,12 @@ bool fault_passes(enum fault fault)
     case FAULT_FULL:
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
+    case FAULT_CLUSTER_DOWN:
         return true;
     case FAULT_NONE:
     case FAULT_ELSEWHERE:
     case FAULT_DENIED:
+    case FAULT_SCRIPT_DENIED:
     case FAULT_WRONG_TYPE:
     case FAULT_UNSUPPORTED:
     case FAULT_NOT_REDIS:
@@ -125,10 +101,17 @@ bool fault_passes(enum fault fault)
     case FAULT_UNTOLD:
     case FAULT_FORGETS:
     case FAULT_SETUP:
+    case FAULT_SENTINEL:
+    case FAULT_CLUSTER:
     case FAULT_CLASSES:
         break;
     }
     return false;
+}
+
+bool fault_is_elsewhere(enum fault fault)
+{
+    return fault == FAULT_ELSEWHERE || fault == FAULT_CLUSTER;
 }
 
 bool fault_wants_mending(enum fault fault)
@@ -137,37 +120,45 @@ bool fault_wants_mending(enum fault fault)
            (fault != FAULT_NONE && !fault_passes(fault));
 }
 
-/* Higher is more telling. Ours comes first (it stands in the way of all
- * servers), then what a person must mend, then what passes. */
+/* The highest rank explains a result best: first a fault of this machine (it
+ * affects all servers), then what a person has to fix, then what passes. */
 static int rank(enum fault fault)
 {
     switch (fault) {
     case FAULT_SYSTEM:
-        return 16;
+        return 20;
     case FAULT_DENIED:
-        return 15;
+        return 19;
+    case FAULT_SCRIPT_DENIED:
+        return 18;
     case FAULT_UNTOLD:
-        return 14;
+        return 17;
     case FAULT_WRONG_TYPE:
-        return 13;
+        return 16;
     case FAULT_NOT_REDIS:
-        return 12;
+        return 15;
+    case FAULT_SENTINEL:
+        return 14;
     case FAULT_FORGETS:
-        return 11;
+        return 13;
     case FAULT_UNSUPPORTED:
-        return 9;
-    case FAULT_ELSEWHERE:
-        return 8;
-    case FAULT_SERVER:
-        return 7;
-    case FAULT_FULL:
-        return 6;
-    case FAULT_REFUSING:
-        return 5;
-    case FAULT_RESTARTED:
-        return 4;
-    case FAULT_SETUP:
+        return 11;
+    case FAULT_CLUSTER:
         return 10;
+    case FAULT_ELSEWHERE:
+        return 9;
+    case FAULT_SERVER:
+        return 8;
+    case FAULT_FULL:
+        return 7;
+    case FAULT_REFUSING:
+        return 6;
+    case FAULT_RESTARTED:
+        return 5;
+    case FAULT_SETUP:
+        return 12;
+    case FAULT_CLUSTER_DOWN:
+        return 4;
     case FAULT_UNREACHABLE:
         return 3;
     case FAULT_SILENT:

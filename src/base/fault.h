@@ -10,27 +10,28 @@
 
 enum fault {
     FAULT_NONE,
-    FAULT_UNREACHABLE, /* no connection, or it was lost */
-    FAULT_SILENT,      /* connected, but no answer in time */
-    FAULT_RETRY,       /* LOADING, BUSY script, TRYAGAIN, too many clients */
-    FAULT_ELSEWHERE,   /* READONLY, MASTERDOWN, MOVED, ASK: not the primary */
-    FAULT_FULL,        /* OOM */
-    FAULT_REFUSING,    /* MISCONF, NOREPLICAS: takes no writes now */
-    FAULT_DENIED,      /* NOAUTH, WRONGPASS, NOPERM */
-    FAULT_WRONG_TYPE,  /* the key holds something that is not a string */
-    FAULT_UNSUPPORTED, /* unknown command or option: nothing was done */
-    FAULT_NOT_REDIS,   /* the peer broke the protocol */
-    FAULT_SERVER,      /* any other error reply */
-    FAULT_SYSTEM,      /* this machine: no memory, no descriptor */
-    FAULT_RESTARTED,   /* it may have forgotten locks: no vote until later */
-    FAULT_UNTOLD,      /* it does not tell what a vote needs */
-    FAULT_FORGETS,     /* its URL says that it forgets nothing: no vote */
-    FAULT_SETUP,       /* it is in the list twice: no vote */
+    FAULT_UNREACHABLE,   /* no connection, or it was lost */
+    FAULT_SILENT,        /* connected, but no answer in time */
+    FAULT_RETRY,         /* LOADING, BUSY script, TRYAGAIN, too many clients */
+    FAULT_ELSEWHERE,     /* READONLY, MASTERDOWN: not the primary */
+    FAULT_FULL,          /* OOM */
+    FAULT_REFUSING,      /* MISCONF, NOREPLICAS: does not accept writes */
+    FAULT_DENIED,        /* NOAUTH, WRONGPASS, NOPERM */
+    FAULT_SCRIPT_DENIED, /* the script may run, a command in it may not */
+    FAULT_WRONG_TYPE,    /* the key holds something that is not a string */
+    FAULT_UNSUPPORTED,   /* unknown command or option: nothing was done */
+    FAULT_NOT_REDIS,     /* the peer broke the protocol */
+    FAULT_SERVER,        /* any other error reply */
+    FAULT_SYSTEM,        /* this machine: no memory, no descriptor */
+    FAULT_RESTARTED,     /* it may have forgotten locks: no vote until later */
+    FAULT_UNTOLD,        /* it does not report what its vote depends on */
+    FAULT_FORGETS,       /* its URL says that it forgets nothing: no vote */
+    FAULT_SETUP,         /* it is in the list twice: no vote */
+    FAULT_SENTINEL,      /* a Sentinel: it stores no keys */
+    FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without this slot */
+    FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
     FAULT_CLASSES
 };
-
-/* A word for logs, "denied". */
-const char *fault_name(enum fault fault);
 
 /* What a person can do about it, one clause without a full stop; "" when the
  * server's words say enough. */
@@ -39,11 +40,16 @@ const char *fault_remedy(enum fault fault);
 /* Asking the same server again later may well succeed. */
 bool fault_passes(enum fault fault);
 
-/* It stays until a person mends something: more than being away or slow. */
+/* Another server may answer at the same address by now (after a failover), so
+ * connect again before the next request. */
+bool fault_is_elsewhere(enum fault fault);
+
+/* It lasts until a person fixes something; a server that is merely down or slow
+ * is not meant. */
 bool fault_wants_mending(enum fault fault);
 
-/* The more telling of two faults, for a result over several servers: what a
- * person must mend comes before what passes. */
+/* Of two faults, the one that explains a result of several servers better: what
+ * a person has to fix comes before what passes. */
 enum fault fault_worse(enum fault a, enum fault b);
 
 #endif

@@ -10,12 +10,13 @@
 #include <stdbool.h>
 
 enum guard {
-    GUARD_DRIFT,       /* the deadline is before the server's by the drift */
-    GUARD_SEND_TIME,   /* a lease counts from before its request was sent */
-    GUARD_HAND_OVER,   /* a fresh reading before a grant is handed over */
-    GUARD_LAPSED,      /* a lease that lapsed here is not prolonged */
-    GUARD_LOSS,        /* what cannot be prolonged is lost by its deadline */
-    GUARD_RELEASED,    /* what is released is not renewed any more */
+    GUARD_DRIFT,     /* the deadline is before the server's by the drift */
+    GUARD_SEND_TIME, /* a lease counts from before its request was sent */
+    GUARD_HAND_OVER, /* a fresh reading before a grant is handed over */
+    GUARD_LAPSED,    /* a lease that has expired here is not extended */
+    GUARD_EXPIRED,   /* the token of an expired lease is left alone */
+    GUARD_LOSS,     /* a lease that cannot be renewed is lost by its deadline */
+    GUARD_RELEASED, /* a lock that is being released is not renewed */
     GUARD_FRESH_TOKEN, /* a token that may have been applied is not reused */
     GUARD_HANDSHAKE,   /* nothing before AUTH and SELECT have succeeded */
     GUARD_LATE_UNDO,   /* an abandoned acquire is followed by its undoing */
@@ -27,6 +28,7 @@ enum guard {
     GUARD_CONTINUITY,  /* an extend counts those that kept the token */
     GUARD_WRITE_BACK,  /* a quorum has the fence before it is handed out */
     GUARD_RESTARTS,    /* a server that may have forgotten does not vote */
+    GUARD_ADOPT,       /* a restarted server vouches for no adoption */
     GUARDS
 };
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps: places are offsets, for the bytes move when they become more. */
+/* Collects the values of a reply.
+ *
+ * Invariant: positions are stored as offsets, because the bytes move when the
+ * buffer grows. */
 #include "base/leaves.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What is known now would only be a part of the truth. */
-static void give_up(struct leaves *l)
+/* A part of the reply would be misleading: keep nothing. */
+static void drop_values(struct leaves *l)
 {
     buf_clear(&l->bytes);
     l->count = 0;
@@ -18,7 +21,7 @@ static bool make_room(struct leaves *l)
     if (l->count < l->room)
         return true;
     size_t room = l->room ? 2 * l->room : 16;
-    struct leaf *list = realloc(l->list, room * sizeof *list);
+    struct leaf *list = realloc(l->list, room * sizeof(*list));
     if (!list)
         return false;
     l->list = list;
@@ -29,11 +32,11 @@ static bool make_room(struct leaves *l)
 static void add(struct leaves *l, struct slice value, bool nil)
 {
     size_t at = buf_len(&l->bytes);
-    size_t used = at + l->count * sizeof *l->list;
+    size_t used = at + l->count * sizeof(*l->list);
     if (l->full || l->starved)
         return;
     if (value.len > LEAVES_MOST ||
-        used + value.len + sizeof *l->list >= LEAVES_MOST) {
+        used + value.len + sizeof(*l->list) >= LEAVES_MOST) {
         l->full = true;
     } else if (!make_room(l) || !buf_reserve(&l->bytes, value.len + 1)) {
         l->starved = true;
@@ -44,7 +47,7 @@ static void add(struct leaves *l, struct slice value, bool nil)
         l->list[l->count++] = (struct leaf){at, value.len, nil};
         return;
     }
-    give_up(l);
+    drop_values(l);
 }
 
 void leaves_add(struct leaves *l, struct slice value)
@@ -55,7 +58,7 @@ void leaves_add(struct leaves *l, struct slice value)
 void leaves_add_number(struct leaves *l, int64_t number)
 {
     char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, number);
+    snprintf(digits, sizeof(digits), "%" PRId64, number);
     add(l, slice_of(digits), false);
 }
 
@@ -66,7 +69,7 @@ void leaves_add_nil(struct leaves *l)
 
 void leaves_clear(struct leaves *l)
 {
-    give_up(l);
+    drop_values(l);
     l->full = l->starved = false;
 }
 

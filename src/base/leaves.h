@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The values of one reply, in the order in which they came, however deep they
- * were nested. Keeps: never more than LEAVES_MOST bytes; of a reply that is
- * longer nothing is kept, and it says so.
+ * were nested.
+ *
+ * Invariant: at most LEAVES_MOST bytes are stored; of a longer reply nothing is
+ * stored, and full is set.
  */
 #ifndef NXLOCK_BASE_LEAVES_H
 #define NXLOCK_BASE_LEAVES_H

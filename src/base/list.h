@@ -11,7 +11,10 @@ struct list {
     struct list *prev, *next;
 };
 
-#define LIST_INIT(name) {&(name), &(name)}
+#define LIST_INIT(name)                                                        \
+    {                                                                          \
+        &(name), &(name)                                                       \
+    }
 #define list_entry(node, type, member)                                         \
     ((type *)(void *)((char *)(node)-offsetof(type, member)))
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* len < TEXT_MAX and data[len] == 0 after every call. */
+/* Builds messages in a fixed array.
+ *
+ * Invariant: len < TEXT_MAX and data[len] == 0 after every call. */
 #include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-
-#define FOREIGN_MAX 200
 
 static size_t room(const struct text *t)
 {
@@ -37,25 +37,29 @@ static struct slice without(struct slice bytes, const char *from)
 {
     const char *at = NULL;
 
-    if (bytes.data != NULL)
+    if (bytes.data)
         at = memmem(bytes.data, bytes.len, from, strlen(from));
     if (at)
         bytes.len = (size_t)(at - bytes.data);
     return bytes;
 }
 
-/* Redis says it since 4.0 of a command that it does not know, and since 7.0
- * where in which script an error was met. */
-static struct slice without_echo(struct slice bytes)
+/* Since 4.0 Redis repeats the arguments of an unknown command, and since 7.0 it
+ * names the script and line of an error. */
+struct slice text_without_echo(struct slice bytes)
 {
     return without(without(bytes, ", with args beginning with"), " script: ");
 }
 
 void text_add_foreign(struct text *t, struct slice bytes)
 {
-    bytes = without_echo(bytes);
+    text_add_foreign_most(t, text_without_echo(bytes), FOREIGN_MAX);
+}
+
+void text_add_foreign_most(struct text *t, struct slice bytes, size_t most)
+{
     static const char digits[] = "0123456789abcdef";
-    size_t shown = bytes.len < FOREIGN_MAX ? bytes.len : FOREIGN_MAX;
+    size_t shown = bytes.len < most ? bytes.len : most;
 
     for (size_t i = 0; i < shown; i++) {
         unsigned char c = (unsigned char)bytes.data[i];
@@ -65,7 +69,7 @@ void text_add_foreign(struct text *t, struct slice bytes)
             seen[0] = '\\';
             len = 4;
         }
-        /* Half an escape would be another byte. */
+        /* Part of an escape would read as another byte. */
         if (len > room(t))
             return;
         add(t, seen, len);
@@ -85,6 +89,32 @@ void text_addf(struct text *t, const char *format, ...)
         t->data[t->len] = '\0';
     else
         t->len += (size_t)len < room(t) ? (size_t)len : room(t);
+}
+
+void text_add_duration(struct text *t, uint64_t ms, bool up)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+        uint64_t below_ms; /* from here on the next unit is easier to read */
+    } units[] = {{"s", 1000, 120 * 1000}, {"m", 60 * 1000, 120 * 60 * 1000},
+        {"h", 3600 * 1000, 48 * 3600 * 1000}, {"d", 24 * 3600 * 1000, 0}};
+    size_t i = 0;
+
+    if (ms > 0 && ms < 1000) {
+        text_addf(t, "%ums", (unsigned)ms);
+        return;
+    }
+    if (ms < 10 * 1000) {
+        unsigned tenths = (unsigned)((ms + (up ? 99 : 0)) / 100);
+        text_addf(t, tenths % 10 ? "%u.%us" : "%us", tenths / 10, tenths % 10);
+        return;
+    }
+    while (units[i].below_ms && ms >= units[i].below_ms)
+        i++;
+    text_addf(t, "%llu%s",
+        (unsigned long long)(ms / units[i].ms + (up && ms % units[i].ms != 0)),
+        units[i].name);
 }
 
 void text_copy(const struct text *t, char *to, size_t size)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap[i]->place == i + 1 for every i < count, no timer is earlier than its
- * parent, and count <= owners <= room.
+ * A binary heap of timers.
+ *
+ * Invariant: heap[i]->place == i + 1 for every i < count, no timer is earlier
+ * than its parent, and count <= owners <= room.
  */
 #include "base/timer.h"
 
@@ -14,10 +16,10 @@ bool timers_reserve(struct timers *t)
 {
     if (t->owners == t->room) {
         size_t room = t->room == 0 ? 8 : t->room * 2;
-        if (room > SIZE_MAX / sizeof *t->heap)
+        if (room > SIZE_MAX / sizeof(*t->heap))
             return false;
-        struct timer **heap = realloc(t->heap, room * sizeof *heap);
-        if (heap == NULL)
+        struct timer **heap = realloc(t->heap, room * sizeof(*heap));
+        if (!heap)
             return false;
         t->heap = heap;
         t->room = room;
@@ -73,7 +75,7 @@ static void sink(struct timers *t, size_t i, struct timer *timer)
     put(t, i, timer);
 }
 
-static void settle(struct timers *t, size_t i, struct timer *timer)
+static void place_timer(struct timers *t, size_t i, struct timer *timer)
 {
     if (i > 0 && t->heap[(i - 1) / 2]->at > timer->at)
         rise(t, i, timer);
@@ -91,7 +93,7 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t at)
     if (timer->place == 0)
         rise(t, t->count++, timer);
     else
-        settle(t, timer->place - 1, timer);
+        place_timer(t, timer->place - 1, timer);
 }
 
 void timer_stop(struct timers *t, struct timer *timer)
@@ -102,7 +104,7 @@ void timer_stop(struct timers *t, struct timer *timer)
     struct timer *last = t->heap[--t->count];
     timer->place = 0;
     if (last != timer)
-        settle(t, hole, last);
+        place_timer(t, hole, last);
 }
 
 uint64_t timers_next(const struct timers *t)

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A token is 36 bytes of lower-case version 4 UUID, and then nothing or '@'
- * and a label; what is stamped here is what token_valid() accepts.
+ * Writes and reads tokens.
+ *
+ * Invariant: a token is 36 bytes of lower-case UUID of version 4 or 8, then
+ * nothing, or '@' and a label. token_valid() accepts exactly what is written
+ * here.
  */
 #include "base/token.h"
 
 #include <uuid/uuid.h>
 
-/* 'x': a hex digit, 'v': a hex digit 8, 9, a or b. Else itself. */
-static const char shape[] = "xxxxxxxx-xxxx-4xxx-vxxx-xxxxxxxxxxxx";
+/* 'x': a hex digit, 'n': the version, 4 or 8, 'v': a hex digit 8, 9, a or b.
+ * Else itself. */
+static const char shape[] = "xxxxxxxx-xxxx-nxxx-vxxx-xxxxxxxxxxxx";
 
 static bool words_only(const char *bytes, size_t len)
 {
@@ -30,7 +34,7 @@ size_t token_layout(char *out, const char *label)
     size_t len = UUID_TEXT;
 
     memcpy(out, blank, UUID_TEXT);
-    if (label != NULL) {
+    if (label) {
         size_t more = strnlen(label, LABEL_MAX);
         out[len++] = '@';
         memcpy(out + len, label, more);
@@ -40,15 +44,15 @@ size_t token_layout(char *out, const char *label)
     return len;
 }
 
-void token_stamp(char *token, const unsigned char random[16])
+void token_write(char *token, const unsigned char random[16], bool draws)
 {
     uuid_t uuid;
     char text[UUID_TEXT + 1];
 
-    memcpy(uuid, random, sizeof uuid);
-    uuid[6] = (unsigned char)((uuid[6] & 0x0f) | 0x40);
+    memcpy(uuid, random, sizeof(uuid));
+    uuid[6] = (unsigned char)((uuid[6] & 0x0f) | (draws ? 0x80 : 0x40));
     uuid[8] = (unsigned char)((uuid[8] & 0x3f) | 0x80);
-    /* Not into token: the zero at the end would hit the '@'. */
+    /* Not directly into token: the terminating zero would overwrite the '@'. */
     uuid_unparse_lower(uuid, text);
     memcpy(token, text, UUID_TEXT);
 }
@@ -58,6 +62,8 @@ static bool fits(char c, char form)
     switch (form) {
     case 'x':
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    case 'n':
+        return c == '4' || c == '8';
     case 'v':
         return c == '8' || c == '9' || c == 'a' || c == 'b';
     default:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The value of a lock key: a random (version 4) UUID in lower case, or
- * UUID@label. One printable word. libuuid formats it; the bytes are drawn
- * elsewhere, because uuid_generate() is slow and reseeds the application's
- * rand().
+ * The value of a lock key: a random UUID in lower case, or UUID@label. One
+ * printable word. The UUID's version is 8 if the grant draws a fencing number,
+ * else 4: so whoever looks at the lock knows whether the counter shows its
+ * number. libuuid formats it; the bytes are drawn elsewhere, because
+ * uuid_generate() is slow and reseeds the application's rand().
  */
 #ifndef NXLOCK_BASE_TOKEN_H
 #define NXLOCK_BASE_TOKEN_H
@@ -24,8 +25,9 @@ bool label_valid(const char *label);
  * and is zero-ended. Returns the token's length. */
 size_t token_layout(char *out, const char *label);
 
-/* Writes the UUID made of 16 random bytes over the first UUID_TEXT bytes. */
-void token_stamp(char *token, const unsigned char random[16]);
+/* Writes the UUID made of 16 random bytes over the first UUID_TEXT bytes.
+ * draws: a grant under it draws a fencing number. */
+void token_write(char *token, const unsigned char random[16], bool draws);
 
 /* UUID or UUID@label, exactly. */
 bool token_valid(struct slice token);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The seam between decision and transport: a verb is what the core wants from
- * one server, an outcome is what came of it. core, wire, net and the tests'
+ * The interface between decisions and transport: a verb is what the core wants
+ * from one server, an outcome is the result. core, wire, net and the tests'
  * model servers share these types and nothing else.
  */
 #ifndef NXLOCK_BASE_VERB_H
 #define NXLOCK_BASE_VERB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/deadline.h"
 #include "base/fault.h"
 #include "base/leaves.h"
 #include "base/slice.h"
@@ -19,8 +21,8 @@ enum verb_kind {
     VERB_RELEASE, /* if key is token: delete it */
     VERB_INSPECT, /* what stands there, and for how long */
     VERB_KEEP,    /* if key is token: let it stand for ttl_ms, no longer */
-    VERB_RAISE, /* the counter to at least .fence, while the token stands */
-    VERB_ASK,   /* any command that only reads: .words, answered in .leaves */
+    VERB_RAISE,   /* the counter to at least .fence, while the token stands */
+    VERB_ASK,     /* any command that only reads: .words, answered in .leaves */
     VERB_KINDS
 };
 
@@ -31,6 +33,12 @@ struct verb {
      * token to compare with (then the outcome is MINE or NOT_MINE). */
     struct slice token;
     uint32_t ttl_ms;
+    /* EXTEND: the most that any extend of this token may ask for, by whichever
+     * process; 0: unknown. */
+    uint32_t most_ttl_ms;
+    /* RELEASE, KEEP: from then on the token may be another owner's, so nothing
+     * of this verb is sent any more; 0: no limit. */
+    uint64_t not_after;
     bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
     /* ACQUIRE: the key of the counter from which a fencing number is drawn in
      * the same step; empty: none is. */
@@ -55,6 +63,12 @@ enum outcome_kind {
 #define LEFT_FOREVER (-1) /* the key has no end */
 #define LEFT_UNKNOWN (-2) /* not asked, or the server cannot tell */
 
+/* The time at which a verb may not be sent any more has come. */
+static inline bool verb_too_late(const struct verb *verb, uint64_t now)
+{
+    return limit_passed(verb->not_after, now);
+}
+
 struct outcome {
     enum outcome_kind kind;
     enum fault fault; /* FAULT_NONE unless kind is OUTCOME_FAULT */
@@ -66,7 +80,9 @@ struct outcome {
                          * the counter now */
     uint64_t sent_at;   /* clock before its first byte left; 0: none did */
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
-    struct slice text;  /* FAULT: the server's words or ours; likewise */
+    /* FAULT: the server's words or ours; likewise. Above net it is printable
+     * and without the client's secrets. */
+    struct slice text;
 };
 
 #endif

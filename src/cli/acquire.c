@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a lock is left held only after its token was printed; every other
- * way out of acquire releases it. And nobody waits in silence for what will
- * never come: a wait of some length is looked at.
+ * Acquires the lock for run and acquire: tries, waits, reports who holds it,
+ * and explains a failure.
+ *
+ * Invariant: a lock is left held only after its token was printed; every other
+ * path out of acquire releases it. A wait of any length checks whether it can
+ * end at all: what holds the key may be no lock, or an enclosing run.
  */
 #include "cli/commands.h"
 
@@ -10,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/duration.h"
 #include "cli/holder.h"
 #include "cli/label.h"
 #include "cli/report.h"
@@ -26,9 +30,9 @@ struct wait {
     uint64_t since;
     nxl_lock *looker; /* NULL: it has not looked yet */
     uint64_t look_at; /* NEVER: it is looking */
-    bool told_fault;  /* that the server cannot be asked */
+    bool told_fault;  /* reported that the server is unreachable */
     bool told_holder;
-    int code;         /* exit code that ends the wait; 0: it goes on */
+    int code; /* exit code that ends the wait; 0: it goes on */
 };
 
 /* The key holds a list or the like: not a lock, and no skipped run either. */
@@ -58,23 +62,11 @@ static bool is_around(const struct session *session, const nxl_holder *holder)
 
 static int held_around(const struct session *session)
 {
-    say("'%s' is held by the 'nxlock run' around this one, which waits for "
-        "this to end; run it without nxlock, under another name, or with -w",
+    say("'%s' is held by the enclosing 'nxlock run', which waits "
+        "for this command, so waiting would deadlock; run it "
+        "without nxlock, under another name, or with -w",
         session->args->shown);
     return EXIT_USAGE;
-}
-
-/* The time of a dead program: who draws a number does not take it over, so it
- * is removed, if it still stands. */
-static bool clears(const struct session *session, const nxl_holder *holder)
-{
-    return session->fenced && holder_is_over(holder);
-}
-
-static void clear(struct wait *wait, const nxl_holder *holder)
-{
-    if (nxl_lock_break_start(wait->looker, holder) == NXL_PENDING)
-        wait->look_at = NEVER;
 }
 
 /* What the looker found. */
@@ -93,15 +85,13 @@ static void looked(struct wait *wait, int result)
         wait->code = holds_data(session, &holder);
     } else if (result == NXL_OK && is_around(session, &holder)) {
         wait->code = held_around(session);
-    } else if (result == NXL_OK && clears(session, &holder)) {
-        clear(wait, &holder);
     } else if (result == NXL_OK) {
         if (!wait->told_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));
         wait->told_holder = true;
     } else {
-        /* No normal course of things, so said even where nobody looks. */
+        /* An error, so reported even without a terminal. */
         if (result != NXL_FREE && !wait->told_fault) {
             wait->told_fault = true;
             say("waiting for '%s': %s", session->args->shown,
@@ -117,9 +107,8 @@ static void look(struct wait *wait)
     const struct args *args = wait->session->args;
 
     wait->look_at = NEVER;
-    if (wait->looker == NULL &&
-        nxl_lock_new(&wait->looker, wait->session->client, args->name, NULL) !=
-            NXL_OK)
+    if (!wait->looker && nxl_lock_new(&wait->looker, wait->session->client,
+                             args->name, NULL) != NXL_OK)
         return;
     int rc = nxl_lock_inspect_start(wait->looker);
     if (rc != NXL_PENDING)
@@ -136,10 +125,7 @@ static int wait_for_it(struct wait *wait)
         while (nxl_client_next_event(session->client, &event)) {
             if (event.lock == session->lock)
                 return event.result;
-            if (event.operation == NXL_OP_BREAK)
-                wait->look_at = nxl_now_ns() + LOOK_AGAIN;
-            else
-                looked(wait, event.result);
+            looked(wait, event.result);
         }
         if (wait->look_at <= nxl_now_ns())
             look(wait);
@@ -166,7 +152,7 @@ static int busy(struct session *session)
     if (session_talks(session))
         say("'%s' is %s", session->args->shown,
             rc == NXL_OK ? holder_words(words, &holder)
-                         : "held by somebody else");
+                         : "held by another process");
     return session->args->busy_code;
 }
 
@@ -176,12 +162,8 @@ static bool is_over(struct session *session)
 {
     nxl_holder holder;
 
-    if (holder_ask(session, &holder) != NXL_OK || session->caught != 0 ||
-        !holder_is_over(&holder))
-        return false;
-    return !clears(session, &holder) ||
-           session_finish(session,
-               nxl_lock_break_start(session->lock, &holder)) == NXL_OK;
+    return holder_ask(session, &holder) == NXL_OK && session->caught == 0 &&
+           holder_is_over(&holder);
 }
 
 static int attempt(struct wait *wait, int64_t wait_ms)
@@ -214,7 +196,7 @@ static int without_fence(struct wait *wait, int rc)
         return rc;
     rc = attempt(wait, left_of(wait));
     if (rc == NXL_OK && session->args->verbose)
-        say("'%s' has no fencing number: %s", session->args->shown, why);
+        say("'%s' has no fencing token: %s", session->args->shown, why);
     return rc;
 }
 
@@ -222,19 +204,39 @@ static int try_for(struct session *session, struct wait *wait)
 {
     int rc = attempt(wait, session->args->wait_ms);
 
-    if (session->fenced && session->args->run.fence == FENCE_IF_CAN &&
+    if (session->fenced && !session->args->run.must_fence &&
         (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
         rc = without_fence(wait, rc);
-    bool looks = session->args->wait_ms == 0 || session->fenced;
-    if (rc != NXL_BUSY || !looks || !is_over(session))
+    if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_over(session))
         return rc;
     return attempt(wait, TAKE_OVER_MS);
 }
 
-/* Nobody could say yes or no, but somebody may in a while. */
+/* No server could say yes or no, but one may in a while. */
 static bool is_down(int rc)
 {
     return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
+}
+
+/* A wait shorter than this is the time that asking takes. */
+#define AT_ONCE (NS_PER_S / 4)
+
+static void report_grant(struct session *session, uint64_t since)
+{
+    const struct args *args = session->args;
+    uint64_t took = session->granted - since;
+    uint64_t fence = nxl_lock_fence(session->lock);
+    char ttl[DURATION_ROOM], text[DURATION_ROOM];
+    char waited[64] = "at once", number[64] = "";
+
+    if (took >= AT_ONCE)
+        snprintf(waited, sizeof(waited), "after waiting %s",
+            duration_rough(text, (int64_t)(took / NS_PER_MS)));
+    if (fence != 0)
+        snprintf(number, sizeof(number), ", fencing token %llu",
+            (unsigned long long)fence);
+    say("acquired '%s' %s, for %s%s", args->shown, waited,
+        duration_text(ttl, args->ttl_ms), number);
 }
 
 bool acquire_for(struct session *session, int *code)
@@ -250,12 +252,16 @@ bool acquire_for(struct session *session, int *code)
     } else if (wait.code != 0) {
         *code = wait.code;
     } else if (rc == NXL_OK && nxl_lock_held(session->lock)) {
+        session->granted = nxl_now_ns();
+        if (session->args->verbose)
+            report_grant(session, now);
         return true;
     } else if (rc == NXL_BUSY) {
         *code = busy(session);
     } else if (rc == NXL_OK || rc == NXL_LOST) {
-        say("cannot acquire '%s': it was granted too late, its lease was "
-            "over on arrival", session->args->shown);
+        say("cannot acquire '%s': the answer arrived after the lease "
+            "had expired",
+            session->args->shown);
         *code = EXIT_UNAVAILABLE;
     } else {
         session_complain(session, "acquire", rc);
@@ -265,7 +271,7 @@ bool acquire_for(struct session *session, int *code)
     return false;
 }
 
-/* False: nobody has the token, so the lock must not stay. */
+/* False: the caller did not get the token, so the lock must be released. */
 static bool print_token(struct session *session, int *code)
 {
     const char *name = session->args->shown;
@@ -274,8 +280,7 @@ static bool print_token(struct session *session, int *code)
         *code = session_interrupted(session);
         if (*code != 0)
             return false;
-        say("nobody took the token of '%s' in the time of its lease; released",
-            name);
+        say("the token of '%s' was not read before its lease expired", name);
     } else if (puts(nxl_lock_token(session->lock)) >= 0 &&
                fflush(stdout) == 0) {
         return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line, understood: which command, which lock, with what.
+ * The command line after it was parsed: which command, which lock, with which
+ * options. The table of options (table.h) says which member each one sets.
  */
 #ifndef NXLOCK_CLI_ARGS_H
 #define NXLOCK_CLI_ARGS_H
@@ -11,38 +12,33 @@
 
 #include <nxlock.h>
 
+#include "cli/command_list.h"
 #include "cli/name.h"
 
-enum command {
-    CMD_RUN,
-    CMD_ACQUIRE,
-    CMD_RENEW,
-    CMD_RELEASE,
-    CMD_STATUS,
-    CMD_WAIT,
-    CMD_LIST,
-    CMD_UNLOCK,
-    CMD_DOCTOR
-};
+#define COMMAND(number, ...) CMD_##number,
+enum command { COMMAND_LIST COMMANDS };
+#undef COMMAND
 
-/* What a lost lock does to the command of run. */
-#define ON_LOST_WARN 0 /* else the signal for it */
+/* --on-lost: a signal for the command of run, or this. */
+#define ON_LOST_WARN 0
 
 enum on_down { DOWN_FAILS, DOWN_SKIPS, DOWN_RUNS };
-enum fence_wish { FENCE_IF_CAN, FENCE_MUST, FENCE_NONE };
 
-/* Options of run alone; times in ms, 0 if they are not given. */
+/* Options of run; times in ms, 0 if they are not given. */
 struct run_args {
     int64_t at_least_ms;
     int64_t at_most_ms;
     int64_t every_ms;
-    int64_t grace_ms;   /* -1: not given, and not settled yet */
-    int64_t request_ms; /* the time-out of a request that holds */
+    int64_t grace_ms; /* -1: not given, and not settled yet */
+    /* As they were written, for messages; NULL: not given. */
+    const char *at_least, *at_most, *every, *grace;
+    int64_t request_ms; /* the timeout of a request */
     int on_lost;        /* a signal, or ON_LOST_WARN */
-    enum on_down on_down;
-    enum fence_wish fence;
+    int on_down;        /* enum on_down */
+    bool must_fence, no_fence;
     bool retry_failed;
-    bool leave;         /* what the command leaves behind runs on */
+    bool leave;    /* what the command leaves behind runs on */
+    bool pass_url; /* NXLOCK_URL of the command keeps its passwords */
 };
 
 struct args {
@@ -51,37 +47,36 @@ struct args {
     const char *name;       /* of the lock; list: GLOB. list, doctor: or NULL */
     char shown[NAME_SHOWN]; /* in messages */
     char pasted[NAME_PASTED]; /* in commands that are proposed */
-    const char *token;      /* renew, release and unlock */
-    char **child;           /* run: the words after "--", ends with NULL */
-    const char *script;     /* -c, or NULL */
-    char *shell[4];         /* then what child points to */
-    const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given */
+    const char *token;        /* renew, release and unlock */
+    char **child;             /* run: the words after "--", ends with NULL */
+    const char *script;       /* -c, or NULL */
+    char *shell[4];           /* then what child points to */
+    const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given; then
+                                        * those of source_settle() */
     size_t url_count;
+    const char *url_file;   /* --url-file, or NULL */
+    const char *url_source; /* what messages call the origin of the URLs */
+    char *url_text;         /* owned: what urls point into, or NULL */
+    char *url_path;         /* owned: the file they are from, or NULL */
     char *query;            /* owned; "name=value&..." of the URL flags */
     int64_t wait_ms;        /* as nxl_lock_acquire() */
     int64_t ttl_ms;
     const char *ttl;        /* as it was written, or NULL */
     int64_t timeout_ms;     /* of a request, unless a URL says; 0: default */
     int64_t max_ttl_ms;     /* likewise, the longest lease */
+    int64_t lease_limit_ms; /* what --ttl and --at-least may be at most */
     struct run_args run;
     int busy_code;
-    bool once, waits;       /* -n and -w were given */
-    bool force, yes;        /* unlock */
+    bool once;        /* -n */
+    const char *wait; /* -w as it was written, or NULL */
+    bool force, yes;  /* unlock */
     bool verbose;
     bool json;
     bool help;
 };
 
 /* The lease when --ttl is not given: the library's own default, written out
- * because the child is told. */
+ * because it goes into the child's environment. */
 #define DEFAULT_TTL_MS 30000
-
-/* Takes name for the lock's. */
-void args_name(struct args *args, const char *name);
-
-/* Understands the words after the command word. 0, or EXIT_USAGE or
- * EXIT_INTERNAL after saying why; then *args is to be freed all the same. */
-int args_parse(struct args *args, enum command command, char **words);
-void args_free(struct args *args);
 
 #endif

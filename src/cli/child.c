@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: the end of the command is told only when nothing of it runs any more,
- * also when its guard was killed; and the terminal is ours again then.
+ * The command that runs under the lock, as nxlock sees it, through its
+ * watchdog.
+ *
+ * Invariant: the end of the command is reported only when nothing of it is
+ * running, even if its watchdog was killed; and the terminal is ours again by
+ * then.
  */
 #include "cli/child.h"
 
@@ -23,27 +27,27 @@ static bool terminal_is_with(const struct child *child, pid_t group)
     return child->tty >= 0 && tcgetpgrp(child->tty) == group;
 }
 
-static int start_guard(struct child *child, struct guard_plan *plan)
+static int start_watchdog(struct child *child, struct watchdog_plan *plan)
 {
     int line[2];
 
-    if (!family_spare(&child->spared))
+    if (!descendants_spare(&child->spared))
         return ENOMEM;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0)
         return errno;
     plan->line = line[1];
-    /* What the guard loses by its death comes to us. */
+    /* What the watchdog loses by its death comes to us. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    child->guard = fork();
-    if (child->guard == 0) {
+    child->watchdog = fork();
+    if (child->watchdog == 0) {
         close(line[0]);
-        guard_work(plan);
+        watchdog_work(plan);
     }
-    int why = child->guard < 0 ? errno : 0;
+    int why = child->watchdog < 0 ? errno : 0;
     close(line[1]);
     child->line = line[0];
     if (why != 0)
-        child->guard = 0;
+        child->watchdog = 0;
     return why;
 }
 
@@ -54,42 +58,43 @@ void child_init(struct child *child)
     child->tty = -1;
 }
 
-int child_start(struct child *child, struct guard_plan *plan)
+int child_start(struct child *child, struct watchdog_plan *plan)
 {
     child->tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    /* A pipe at the output leads to somebody in our own group, a pager perhaps,
-     * which needs the terminal; then the command gets it when it asks. */
+    /* A pipe at the output leads to a process in our own group, a pager
+     * perhaps, which needs the terminal; then the command gets it when it asks.
+     */
     child->terminal = terminal_is_with(child, getpgrp()) &&
                       isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     plan->tty = child->tty;
     plan->terminal = child->terminal;
-    int why = start_guard(child, plan);
-    /* The guard alone keeps the end that is written to. */
+    int why = start_watchdog(child, plan);
+    /* The watchdog alone keeps the end that is written to. */
     close(plan->lost[0]);
     close(plan->lost[1]);
     return why;
 }
 
 void child_order(
-    const struct child *child, enum order order, int number, uint64_t time)
+    struct child *child, enum order order, int number, uint64_t time)
 {
     struct note note = {(int)order, number, time};
 
-    if (child->line >= 0)
-        (void)send(
-            child->line, &note, sizeof(note), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (child->line >= 0 &&
+        send(child->line, &note, sizeof(note), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        child->woken += order_continues(&note);
 }
 
-/* The guard ends by itself or not at all, somebody may have stopped it; it is
- * not reaped, so the number is its own. */
-static void end_guard(struct child *child)
+/* The watchdog ends on its own or not at all, as it may have been stopped; it
+ * is not reaped, so the number is its own. */
+static void end_watchdog(struct child *child)
 {
-    if (child->guard == 0)
+    if (child->watchdog == 0)
         return;
-    kill(child->guard, SIGKILL);
-    while (waitpid(child->guard, NULL, 0) < 0 && errno == EINTR)
+    kill(child->watchdog, SIGKILL);
+    while (waitpid(child->watchdog, NULL, 0) < 0 && errno == EINTR)
         ;
-    child->guard = 0;
+    child->watchdog = 0;
 }
 
 static void take_terminal(struct child *child)
@@ -105,7 +110,6 @@ static void command_ended(struct child *child, int status)
     int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
     child->ended = true;
-    child->stopped = false;
     take_terminal(child);
     child->code = signo != 0 ? EXIT_SIGNAL + signo : WEXITSTATUS(status);
     if (child->had_terminal ? signo == SIGINT || signo == SIGQUIT
@@ -137,7 +141,14 @@ static void took_note(struct child *child, const struct note *note)
         break;
     }
     if (child->gone)
-        end_guard(child);
+        end_watchdog(child);
+}
+
+/* Who followed this stop would be stopped while the command runs on, or has
+ * ended by the signal that continued it. */
+static bool is_stale(const struct child *child, const struct note *note)
+{
+    return note->kind == NEWS_HALTED && note->time != child->woken;
 }
 
 int child_news(struct child *child, int *number)
@@ -148,11 +159,12 @@ int child_news(struct child *child, int *number)
     *number = 0;
     if (child->gone || child->taken_over)
         return 0;
-    /* ECONNRESET, told once: the guard ended with orders unread. What it had
+    /* ECONNRESET, told once: the watchdog ended with orders unread. What it had
      * sent before is still to come. */
     do
         got = recv(child->line, &note, sizeof(note), MSG_DONTWAIT);
-    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+    while (got < 0 ? errno == EINTR || errno == ECONNRESET
+                   : got == (ssize_t)sizeof(note) && is_stale(child, &note));
     if (got == (ssize_t)sizeof(note)) {
         took_note(child, &note);
         *number = note.number;
@@ -170,23 +182,22 @@ static void kill_group(const struct child *child)
 {
     siginfo_t info;
 
-    if (child->pid > 0 &&
-        waitid(P_PID, (id_t)child->pid, &info,
-            WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
+    if (child->pid > 0 && waitid(P_PID, (id_t)child->pid, &info,
+                              WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
         kill(-child->pid, SIGKILL);
 }
 
 void child_take_over(struct child *child)
 {
     child->taken_over = true;
-    end_guard(child);
+    end_watchdog(child);
     /* To read /proc takes a descriptor, and this may be the last one. */
     if (child->line >= 0)
         close(child->line);
     child->line = -1;
     take_terminal(child);
     kill_group(child);
-    family_kill(&child->spared, &child->left);
+    descendants_kill(&child->spared, &child->left);
     child->gone = child->left.count == 0;
 }
 
@@ -198,19 +209,19 @@ bool child_follow_stop(struct child *child, int signo)
     static const struct timespec at_once = {0, 0};
     sigset_t own;
 
-    child->stopped = true;
     if (wants_terminal && terminal_is_with(child, getpgrp())) {
         child->terminal = true;
         return true;
     }
     if (!from_terminal && !had_terminal)
-        return false; /* somebody's kill -STOP: that is between the two */
+        return false; /* a kill -STOP, not from the terminal: not ours to follow
+                       */
     if (had_terminal)
         give_terminal(child->tty, getpgrp());
     /* The terminal stopped the child's group only; the rest of our job would
      * have been stopped with it. Without a terminal that is not ours to do.
-     * Where nobody could continue us, the system discards the signal. */
-    suffer(had_terminal ? 0 : getpid(), from_terminal ? signo : SIGTSTP);
+     * If no process could continue us, the kernel discards the signal. */
+    raise_default(had_terminal ? 0 : getpid(), from_terminal ? signo : SIGTSTP);
     /* The CONT that ended it is ours, and not to be passed on. */
     sigemptyset(&own);
     sigaddset(&own, SIGCONT);
@@ -224,7 +235,6 @@ void child_resume(struct child *child)
 {
     if (child->terminal)
         give_terminal(child->tty, child->pid);
-    child->stopped = false;
     child_order(child, ORDER_RESUME, 0, 0);
 }
 
@@ -235,7 +245,7 @@ void child_close(struct child *child)
     if (child->tty >= 0)
         close(child->tty);
     child->line = child->tty = -1;
-    family_free(&child->spared);
+    descendants_free(&child->spared);
 }
 
 void child_pass_keyboard(const struct child *child)

@@ -8,15 +8,9 @@
 #include "cli/args.h"
 #include "cli/session.h"
 
-int command_run(const struct args *args);
-int command_acquire(const struct args *args);
-int command_renew(const struct args *args);
-int command_release(const struct args *args);
-int command_status(const struct args *args);
-int command_wait(const struct args *args);
-int command_list(const struct args *args);
-int command_unlock(const struct args *args);
-int command_doctor(const struct args *args);
+#define COMMAND(number, name, ...) int command_##name(const struct args *args);
+COMMAND_LIST
+#undef COMMAND
 
 /* Acquires. False: not held, and *code is the exit code; why not has been
  * said if it is to be said. */

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a lock is really taken, prolonged and given back before all is called
- * well, under a name that nobody uses; and nothing is left behind.
+ * The command doctor: examines each server, then tries a real lock.
+ *
+ * Invariant: all is called well only after a lock was really acquired, extended
+ * and released, under a name that nothing else uses; and nothing is left
+ * behind.
  */
-#include "cli/doctor.h"
+#include "cli/doctor_rights.h"
+#include "cli/doctor_server.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,8 +34,8 @@ static nxl_lock *lock_of(struct doctor *d, const char *name, int fence)
     options.fence = fence;
     int rc = nxl_lock_new(&lock, d->client, name, &options);
     if (rc != NXL_OK)
-        finding_failed(
-            &d->findings, "round trip", rc, nxl_client_errmsg(d->client));
+        diagnostic_failed(
+            &d->diagnostics, "round trip", rc, nxl_client_errmsg(d->client));
     return lock;
 }
 
@@ -50,7 +54,7 @@ static bool round_trip(struct doctor *d, const char *scratch)
     const char *step = "acquire";
     double took[3] = {0, 0, 0};
 
-    if (lock == NULL)
+    if (!lock)
         return false;
     uint64_t then = nxl_now_ns();
     int rc = nxl_lock_acquire(lock, 0);
@@ -66,36 +70,70 @@ static bool round_trip(struct doctor *d, const char *scratch)
         took[2] = ms_since(&then);
     }
     if (rc == NXL_OK) {
-        finding(&d->findings, LEVEL_OK, "round trip", NULL,
-            "acquired in %.2f ms, prolonged in %.2f ms, released in %.2f ms",
+        diagnostic(&d->diagnostics, LEVEL_OK, "round trip", NULL,
+            "acquired in %.2f ms, extended in %.2f ms, released in %.2f "
+            "ms",
             took[0], took[1], took[2]);
     } else {
         const char *why = nxl_lock_errmsg(lock);
-        finding(&d->findings, LEVEL_FAIL, "round trip", NULL, "cannot %s: %s",
-            step, why[0] != '\0' ? why : nxl_strerror(rc));
-        finding_code(&d->findings, exit_code_for(rc, EXIT_UNAVAILABLE));
+        diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip", NULL,
+            "cannot %s: %s", step, why[0] != '\0' ? why : nxl_strerror(rc));
+        diagnostic_code(&d->diagnostics, exit_code_for(rc, EXIT_UNAVAILABLE));
     }
     nxl_lock_free(lock);
     return rc == NXL_OK;
 }
 
-/* The counter has no end by itself. With this name it will not be used again,
+/* The counter does not expire soon. With this name it will not be used again,
  * so nothing is lost with it. */
 static void remove_counter(struct doctor *d, const char *counter)
 {
     nxl_lock *lock = lock_of(d, counter, 0);
     nxl_holder seen;
 
-    if (lock == NULL)
+    if (!lock)
         return;
     int rc = nxl_lock_inspect(lock, &seen);
     if (rc == NXL_OK)
         rc = nxl_lock_break(lock, &seen);
     if (rc != NXL_OK && rc != NXL_FREE)
-        finding(&d->findings, LEVEL_NOTE, "scripts", NULL,
-            "the counter of the trial, '%s%s', could not be removed: %s",
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "scripts", NULL,
+            "cannot remove the fencing counter of the test lock, "
+            "'%s%s': %s",
             nxl_client_prefix(d->client), counter, nxl_lock_errmsg(lock));
     nxl_lock_free(lock);
+}
+
+/* Do the servers that let us in run scripts, as far as was seen? */
+static bool scripts_run(struct doctor *d)
+{
+    for (size_t i = 0; i < d->servers; i++) {
+        if (d->let_in[i] && !doctor_facts(d, i).scripts)
+            return false;
+    }
+    return true;
+}
+
+static void no_number(struct doctor *d, int rc, const char *why)
+{
+    if (scripts_run(d))
+        diagnostic(&d->diagnostics, LEVEL_WARN, "rights",
+            doctor_remedy(d, DOCTOR_ALL, rc,
+                "+set +getrange +exists +pttl +time", true,
+                "remove rename-command for TIME, GETRANGE, EXISTS and PTTL "
+                "from the server's configuration"),
+            "scripts run, but cannot create a fencing token: %s", why);
+    else
+        diagnostic(&d->diagnostics, LEVEL_WARN, "rights",
+            doctor_remedy(d, DOCTOR_ALL, rc,
+                "+eval +evalsha +script|load +set +getrange +exists +pttl "
+                "+pexpire +del +time",
+                true,
+                "use Redis 2.6 or later, and remove rename-command for EVAL "
+                "and EVALSHA from the server's configuration"),
+            "scripts cannot be run, so there are no fencing tokens, and "
+            "locks are renewed and released by other commands: %s",
+            why);
 }
 
 /* A fencing number is drawn by a script, and of nothing but a script. */
@@ -104,25 +142,21 @@ static void draw_number(
 {
     nxl_lock *lock = lock_of(d, scratch, 1);
 
-    if (lock == NULL)
+    if (!lock)
         return;
     int rc = nxl_lock_acquire(lock, 0);
-    /* All that is to go, before a word is said: who reads may have gone, and
+    /* Clean up before printing: the reader of our output may be gone, and
      * writing to him ends this process. */
     int released = rc == NXL_OK ? nxl_lock_release(lock) : NXL_OK;
     remove_counter(d, counter); /* a script may have come so far and no more */
     if (rc == NXL_OK && released == NXL_OK) {
-        finding(&d->findings, LEVEL_OK, "scripts", NULL,
-            "allowed; fencing numbers are drawn");
+        diagnostic(&d->diagnostics, LEVEL_OK, "scripts", NULL,
+            "allowed; fencing tokens work");
     } else if (rc == NXL_E_DENIED || rc == NXL_E_UNSUPPORTED) {
-        finding(&d->findings, LEVEL_WARN, "rights",
-            "ACL SETUSER USER +eval +evalsha +script|load +psetex +time "
-            "~{NAME}:f, or a pattern for all names, ~{*",
-            "no script, so no fencing numbers, and slower renewals: %s",
-            nxl_lock_errmsg(lock));
+        no_number(d, rc, nxl_lock_errmsg(lock));
     } else {
-        finding_failed(&d->findings, "scripts", rc == NXL_OK ? released : rc,
-            nxl_lock_errmsg(lock));
+        diagnostic_failed(&d->diagnostics, "scripts",
+            rc == NXL_OK ? released : rc, nxl_lock_errmsg(lock));
     }
     nxl_lock_free(lock);
 }
@@ -132,7 +166,7 @@ static void draw_number(
  * removed by name. */
 static void try_all(struct doctor *d)
 {
-    const char *beside = d->name != NULL ? d->name : "nxlock";
+    const char *beside = d->name ? d->name : "nxlock";
     bool tagged = nxl_client_prefix(d->client)[0] != '\0';
     char *scratch = NULL, *counter = NULL;
 
@@ -142,7 +176,7 @@ static void try_all(struct doctor *d)
             name_tagged(scratch, strlen(scratch)) ? "%s:f" : "{%s}:f",
             scratch) < 0) {
         say("out of memory");
-        finding_code(&d->findings, EXIT_INTERNAL);
+        diagnostic_code(&d->diagnostics, EXIT_INTERNAL);
     } else if (round_trip(d, scratch)) {
         draw_number(d, scratch, counter);
     }
@@ -155,7 +189,7 @@ static bool name_keys(struct doctor *d)
 {
     const char *prefix = nxl_client_prefix(d->client);
 
-    if (d->name == NULL)
+    if (!d->name)
         return true;
     if (asprintf(&d->key, "%s%s", prefix, d->name) < 0) {
         d->key = NULL;
@@ -169,34 +203,26 @@ static bool name_keys(struct doctor *d)
     return true;
 }
 
-/* The address is what its line begins with. */
-static const char *address(struct doctor *d, size_t server, char *line)
-{
-    nxl_client_describe_server(d->client, server, line, LINE_ROOM);
-    char *end = strstr(line, ", ");
-    if (end != NULL)
-        *end = '\0';
-    return line;
-}
-
 static void examine(struct doctor *d)
 {
     char line[LINE_ROOM];
 
     for (size_t i = 0; i < d->servers; i++) {
-        d->findings.server = address(d, i, line);
+        nxl_server_facts facts = doctor_facts(d, i);
+        d->diagnostics.server = facts.url;
         doctor_server(d, i);
         fflush(stdout);
     }
-    d->findings.server = NULL;
+    d->diagnostics.server = NULL;
     if (d->reached > 0)
         try_all(d);
     for (size_t i = 0; i < d->servers; i++) {
+        nxl_server_facts facts = doctor_facts(d, i);
+        if (!d->let_in[i] || facts.state != NXL_SERVER_UP)
+            continue;
         nxl_client_describe_server(d->client, i, line, sizeof(line));
-        if (strstr(line, ", connected") != NULL)
-            finding(&d->findings,
-                strstr(line, "; no vote") != NULL ? LEVEL_NOTE : LEVEL_OK,
-                "server", NULL, "%s", line);
+        diagnostic(&d->diagnostics, facts.votes ? LEVEL_OK : LEVEL_NOTE,
+            "server", NULL, "%s", line);
     }
 }
 
@@ -206,13 +232,14 @@ int command_doctor(const struct args *args)
     int code = session_open_plain(&session, args);
 
     if (code == 0) {
-        struct doctor doctor = {.client = session.client,
-            .findings = {.json = args->json},
+        struct doctor doctor = {.args = args,
+            .client = session.client,
+            .diagnostics = {.json = args->json},
             .servers = nxl_client_servers(session.client),
             .name = args->name};
         if (name_keys(&doctor)) {
             examine(&doctor);
-            code = findings_code(&doctor.findings);
+            code = diagnostics_code(&doctor.diagnostics);
         } else {
             say("out of memory");
             code = EXIT_INTERNAL;

@@ -1,30 +1,108 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What whoever logs in may do. Keeps: it is tried on keys by reading, or asked
- * of a server that answers without doing it.
+ * Checks what the user may do on the server.
+ *
+ * Invariant: no key is changed. Permissions for keys are tried by reading, or
+ * asked of a server that can answer without doing it.
  */
-#include "cli/doctor.h"
+#include "cli/doctor_rights.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/report.h"
 
-#define WORDS_MOST 12
+#define REMEDY_ROOM 512
+#define WORDS_ROOM 1024
+#define PATTERN_MOST 80 /* bytes of a key that is written out */
 
-int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
+/* Does text mean itself in a rule of an ACL, in redis-cli and in a shell? */
+static bool is_plain(const char *text)
 {
-    const char *words[WORDS_MOST];
-    size_t count = 0;
-    va_list arguments;
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789:_.{}@/+=-";
 
-    va_start(arguments, answer);
-    while (count < WORDS_MOST &&
-           (words[count] = va_arg(arguments, const char *)) != NULL)
-        count++;
-    va_end(arguments);
-    return nxl_client_ask(
-        doctor->client, server, count, words, NULL, answer);
+    return text[0] != '\0' && text[strspn(text, plain)] == '\0';
+}
+
+void doctor_acl(struct doctor *d, size_t server)
+{
+    nxl_answer *who;
+    int rc = doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL);
+    const char *user = nxl_answer_item(who, 0, NULL);
+    char shown[DOCTOR_FIELD];
+
+    d->no_acl[server] = rc == NXL_E_UNSUPPORTED;
+    /* Only if nothing in it is hidden: the name may be a password. */
+    if (user && is_plain(user) && strlen(user) < DOCTOR_FIELD &&
+        strcmp(nxl_client_redact(
+                   d->client, user, strlen(user), shown, sizeof(shown)),
+            user) == 0)
+        snprintf(d->user[server], sizeof(d->user[server]), "%s", user);
+    nxl_answer_free(who);
+}
+
+/* Patterns for the keys of the lock, its fencing counter, the record of
+ * --every, and what doctor itself tries beside them. */
+static const char *patterns(const struct doctor *d)
+{
+    static char words[REMEDY_ROOM];
+    const char *prefix = nxl_client_prefix(d->client);
+    bool known = d->name && strlen(d->key) < PATTERN_MOST && is_plain(d->key);
+    const char *name = known ? d->name : "NAME";
+    char key[PATTERN_MOST + sizeof("PREFIX")];
+
+    if (known)
+        snprintf(key, sizeof(key), "%s", d->key);
+    else if (prefix[0] != '\0')
+        snprintf(key, sizeof(key), "PREFIXNAME");
+    else
+        snprintf(key, sizeof(key), "NAME");
+    if (prefix[0] != '\0')
+        snprintf(words, sizeof(words), "~%s* ~{%s* ~%s{%s*", key, key,
+            known ? prefix : "PREFIX", name);
+    else
+        snprintf(words, sizeof(words), "~%s* ~{%s*", key, key);
+    return words;
+}
+
+/* Who has to get rights there; USER when it is not the same everywhere, or
+ * not known. */
+static const char *user_at(const struct doctor *d, size_t first, size_t end)
+{
+    const char *user = NULL;
+
+    for (size_t i = first; i < end; i++) {
+        if (!d->let_in[i])
+            continue;
+        if (user && strcmp(user, d->user[i]) != 0)
+            return "USER";
+        user = d->user[i];
+    }
+    return user && user[0] != '\0' ? user : "USER";
+}
+
+const char *doctor_remedy(struct doctor *d, size_t server, int result,
+    const char *commands, bool keys, const char *renamed)
+{
+    static char words[WORDS_ROOM];
+    size_t first = server == DOCTOR_ALL ? 0 : server;
+    size_t end = server == DOCTOR_ALL ? d->servers : server + 1;
+    bool acl = true;
+
+    if (result == NXL_E_UNSUPPORTED)
+        return renamed;
+    for (size_t i = first; i < end; i++)
+        acl = acl && !d->no_acl[i];
+    snprintf(words, sizeof(words),
+        acl ? "ACL SETUSER %s %s%s%s"
+            : "in the server's configuration give the user %s %s%s%s (it has "
+              "no ACL command)",
+        user_at(d, first, end), commands, keys ? " " : "",
+        keys ? patterns(d) : "");
+    return words;
 }
 
 /* A read of a key that a lock needs; by that its pattern is tried. */
@@ -33,18 +111,17 @@ static void check_key(
 {
     nxl_answer *answer;
     int rc = doctor_ask(d, server, &answer, "PTTL", key, NULL);
-    const char *why = nxl_client_errmsg(d->client);
+    const char *why = doctor_why(d);
     bool is_lock = key == d->key;
 
     nxl_answer_free(answer);
     if (rc != NXL_E_DENIED)
         return;
-    finding(&d->findings, is_lock ? LEVEL_FAIL : LEVEL_WARN, "rights",
-        "ACL SETUSER USER +pttl ~NAME ~{NAME}:f and for --every "
-        "~{NAME}:every, or patterns of a prefix, ~PREFIX* ~{PREFIX*",
-        "%s, '%s', cannot be looked at: %s", what, key, why);
+    diagnostic(&d->diagnostics, is_lock ? LEVEL_FAIL : LEVEL_WARN, "rights",
+        doctor_remedy(d, server, rc, "+pttl", true, NULL),
+        "cannot read %s, '%s': %s", what, key, why);
     if (is_lock)
-        finding_code(&d->findings, EXIT_DENIED);
+        diagnostic_code(&d->diagnostics, EXIT_DENIED);
 }
 
 /* Where the server tells what it would say, without doing it. */
@@ -60,14 +137,20 @@ static void check_dry(struct doctor *d, size_t server, const char *user)
         sha, "2", d->key, d->counter, "token", NULL);
     for (size_t i = 0; i < 2; i++) {
         const char *said = nxl_answer_item(answers[i], 0, NULL);
-        if (said != NULL && strcmp(said, "OK") != 0) {
-            finding(&d->findings, i == 0 ? LEVEL_FAIL : LEVEL_WARN, "rights",
-                "ACL SETUSER USER +set +eval +evalsha +script|load ~NAME "
-                "~{NAME}:f",
-                "%s would be refused for the user %s: %s", names[i], user,
-                said);
+        if (said && strcmp(said, "OK") != 0) {
+            char shown[2][WORDS_ROOM];
+            nxl_client_redact(
+                d->client, user, strlen(user), shown[0], WORDS_ROOM);
+            nxl_client_redact(
+                d->client, said, strlen(said), shown[1], WORDS_ROOM);
+            diagnostic(&d->diagnostics, i == 0 ? LEVEL_FAIL : LEVEL_WARN,
+                "rights",
+                doctor_remedy(d, server, NXL_E_DENIED,
+                    "+set +eval +evalsha +script|load", true, NULL),
+                "%s would be refused for the user %s: %s", names[i], shown[0],
+                shown[1]);
             if (i == 0)
-                finding_code(&d->findings, EXIT_DENIED);
+                diagnostic_code(&d->diagnostics, EXIT_DENIED);
         }
         nxl_answer_free(answers[i]);
     }
@@ -77,13 +160,13 @@ void doctor_rights(struct doctor *d, size_t server)
 {
     nxl_answer *who;
 
-    if (d->key != NULL) {
-        check_key(d, server, d->key, "the key of the lock");
-        check_key(d, server, d->counter, "the counter of its fencing numbers");
+    if (d->key) {
+        check_key(d, server, d->key, "the lock's key");
+        check_key(d, server, d->counter, "its fencing counter");
     }
     if (doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL) == NXL_OK) {
         const char *user = nxl_answer_item(who, 0, NULL);
-        if (user != NULL && d->key != NULL)
+        if (user && d->key)
             check_dry(d, server, user);
     }
     nxl_answer_free(who);

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a server is like, by what it says of itself. Keeps: nothing is changed
- * at it; and what it did not tell is never called well.
+ * Checks a server by what it says of itself: INFO, CONFIG and TIME.
+ *
+ * Invariant: nothing is changed on the server, and what it did not say is never
+ * called well.
  */
-#include "cli/doctor.h"
+#include "cli/doctor_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
+#include "cli/doctor_address.h"
+#include "cli/doctor_rights.h"
+#include "cli/doctor_role.h"
+#include "cli/duration.h"
 #include "cli/report.h"
 
 #define US_PER_MS 1000
 #define US_PER_S INT64_C(1000000)
 #define NS_PER_US 1000
-#define FIELD_ROOM 128
 #define LINE_ROOM 512
 #define LOOKS 3 /* at the clock */
 /* From here on fencing numbers and timestamps suffer. */
@@ -23,51 +29,41 @@
 #define APART_NOTE_US (100 * US_PER_MS)
 #define NEVER_US (INT64_MAX / 4)
 
-/* The value of a line "name:value" of INFO; "" when there is none. */
-static const char *field(
-    const nxl_answer *info, const char *name, char out[FIELD_ROOM])
-{
-    const char *at = nxl_answer_item(info, 0, NULL);
-    size_t length = strlen(name);
-
-    out[0] = '\0';
-    for (; at != NULL; at = strchr(at, '\n')) {
-        at += *at == '\n';
-        if (strncmp(at, name, length) == 0 && at[length] == ':') {
-            at += length + 1;
-            snprintf(out, FIELD_ROOM, "%.*s", (int)strcspn(at, "\r\n"), at);
-            return out;
-        }
-    }
-    return out;
-}
-
 /* A parameter of CONFIG GET; false: it did not tell. */
 static bool parameter(
-    struct doctor *d, size_t server, const char *name, char out[FIELD_ROOM])
+    struct doctor *d, size_t server, const char *name, char out[DOCTOR_FIELD])
 {
     nxl_answer *answer;
 
     if (doctor_ask(d, server, &answer, "CONFIG", "GET", name, NULL) != NXL_OK)
         return false;
-    const char *value = nxl_answer_item(answer, 1, NULL);
-    snprintf(out, FIELD_ROOM, "%s", value != NULL ? value : "");
+    /* A peer that repeats what it was sent answers with another name. */
+    const char *of = nxl_answer_item(answer, 0, NULL);
+    const char *value = of && strcasecmp(of, name) == 0
+                            ? nxl_answer_item(answer, 1, NULL)
+                            : NULL;
+    snprintf(out, DOCTOR_FIELD, "%s", value ? value : "");
     nxl_answer_free(answer);
     return value != NULL;
 }
 
 /* ------------------------------------------------------------------ reach */
 
-static void not_reached(struct doctor *d, int rc, const char *why)
+static void not_reached(
+    struct doctor *d, size_t server, int rc, const char *why)
 {
-    if (strstr(why, "DB index") == NULL) {
-        finding_failed(&d->findings, "reach", rc, why);
+    nxl_server_facts facts = doctor_facts(d, server);
+
+    if (!facts.no_database) {
+        diagnostic_failed(
+            &d->diagnostics, facts.sentinel ? "role" : "reach", rc, why);
         return;
     }
-    finding(&d->findings, LEVEL_FAIL, "database",
-        "give a database that it has: /N at the end of the URL, or db=N, "
-        "below its setting databases", "%s", why);
-    finding_code(&d->findings, EXIT_CONFIG);
+    diagnostic(&d->diagnostics, LEVEL_FAIL, "database",
+        "choose an existing database: /N at the end of the URL, or "
+        "db=N, with N below the server's setting databases",
+        "%s", why);
+    diagnostic_code(&d->diagnostics, EXIT_CONFIG);
 }
 
 static bool check_reach(struct doctor *d, size_t server)
@@ -83,14 +79,17 @@ static bool check_reach(struct doctor *d, size_t server)
         nxl_answer_free(answer);
     }
     after = nxl_now_ns();
+    /* The server's own word, which the message quotes: logged in, but without
+     * permission for PING. */
     if (rc == NXL_E_DENIED && strstr(nxl_client_errmsg(d->client), "NOPERM"))
-        rc = NXL_OK; /* it is there, and who asks is let in */
+        rc = NXL_OK;
     if (rc != NXL_OK) {
-        not_reached(d, rc, nxl_client_errmsg(d->client));
+        not_reached(d, server, rc, doctor_why(d));
         return false;
     }
     d->reached++;
-    finding(&d->findings, LEVEL_OK, "reach", NULL,
+    d->let_in[server] = true;
+    diagnostic(&d->diagnostics, LEVEL_OK, "reach", NULL,
         "connected in %.2f ms, answers in %.2f ms",
         (double)(middle - before) / 1e6, (double)(after - middle) / 1e6);
     return true;
@@ -100,21 +99,23 @@ static bool check_reach(struct doctor *d, size_t server)
 
 static void check_version(struct doctor *d, const nxl_answer *info)
 {
-    char version[FIELD_ROOM], name[FIELD_ROOM];
+    char version[DOCTOR_FIELD], name[DOCTOR_FIELD];
     unsigned major = 0, minor = 0;
-    bool valkey = strcmp(field(info, "server_name", name), "valkey") == 0;
 
-    field(info, valkey ? "valkey_version" : "redis_version", version);
+    doctor_field(info, "server_name", name);
+    bool valkey = strcmp(name, "valkey") == 0;
+    doctor_field(info, valkey ? "valkey_version" : "redis_version", version);
     if (sscanf(version, "%u.%u", &major, &minor) != 2)
-        finding(&d->findings, LEVEL_NOTE, "version", NULL,
-            "it does not tell its version");
+        diagnostic(
+            &d->diagnostics, LEVEL_NOTE, "version", NULL, "version unknown");
     else if (major < 2 || (major == 2 && minor < 6))
-        finding(&d->findings, LEVEL_WARN, "version",
+        diagnostic(&d->diagnostics, LEVEL_WARN, "version",
             "use Redis 2.6 or later, or any Valkey",
-            "Redis %s has no ends of keys with SET and no scripts: locks are "
-            "unix times, whose promises are weaker", version);
+            "Redis %s has neither SET with an expiry nor scripts: locks "
+            "are unix times, with weaker guarantees",
+            version);
     else
-        finding(&d->findings, LEVEL_OK, "version", NULL, "%s %s",
+        diagnostic(&d->diagnostics, LEVEL_OK, "version", NULL, "%s %s",
             valkey ? "Valkey" : "Redis", version);
 }
 
@@ -122,131 +123,113 @@ static void check_eviction(
     struct doctor *d, size_t server, const nxl_answer *info)
 {
     static const char remedy[] =
-        "CONFIG SET maxmemory-policy noeviction, in the server's file too, or "
-        "a server of its own for locks";
-    char policy[FIELD_ROOM], limit[FIELD_ROOM];
+        "CONFIG SET maxmemory-policy noeviction, in the server's "
+        "configuration file too, or use a separate server for locks";
+    char policy[DOCTOR_FIELD], limit[DOCTOR_FIELD];
 
-    if (field(info, "maxmemory_policy", policy)[0] == '\0' &&
+    if (doctor_field(info, "maxmemory_policy", policy)[0] == '\0' &&
         !parameter(d, server, "maxmemory-policy", policy)) {
-        finding(&d->findings, LEVEL_NOTE, "eviction", NULL,
-            "it does not tell its maxmemory-policy");
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "eviction", NULL,
+            "maxmemory-policy unknown");
         return;
     }
-    const char *now = strcmp(field(info, "maxmemory", limit), "0") == 0
-                          ? " (maxmemory is 0: not before that is set)"
-                          : "";
+    const char *now =
+        strcmp(doctor_field(info, "maxmemory", limit), "0") == 0
+            ? " (maxmemory is 0, so nothing is evicted until that is set)"
+            : "";
     if (strcmp(policy, "noeviction") == 0)
-        finding(&d->findings, LEVEL_OK, "eviction", NULL,
-            "noeviction: what is granted stands until its end");
+        diagnostic(&d->diagnostics, LEVEL_OK, "eviction", NULL,
+            "noeviction: no lock is removed before it expires");
     else if (strncmp(policy, "allkeys-", 8) == 0)
-        finding(&d->findings, LEVEL_WARN, "eviction", remedy,
-            "%s: when memory is full any key goes, a held lock or a counter "
-            "of fencing numbers, and two hold one lock%s", policy, now);
+        diagnostic(&d->diagnostics, LEVEL_WARN, "eviction", remedy,
+            "%s: when memory is full, any key may be evicted, even a "
+            "held lock or a fencing counter, and then two clients can "
+            "hold one lock%s",
+            policy, now);
     else
-        finding(&d->findings, LEVEL_WARN, "eviction", remedy,
-            "%s: when memory is full keys with an end go, which every lock "
-            "is, and two hold one lock%s", policy, now);
+        diagnostic(&d->diagnostics, LEVEL_WARN, "eviction", remedy,
+            "%s: when memory is full, keys that expire may be evicted, "
+            "as every lock does, and then two clients can hold one "
+            "lock%s",
+            policy, now);
 }
 
 static void check_persistence(
     struct doctor *d, size_t server, const nxl_answer *info)
 {
     static const char remedy[] =
-        "CONFIG SET appendonly yes, with appendfsync always if no lock may "
-        "be forgotten";
-    static const char late[] =
-        ", so it has no vote until those are over";
-    char aof[FIELD_ROOM], often[FIELD_ROOM], save[FIELD_ROOM];
-    /* Several servers: one that restarted does not vote until all is over. */
-    bool votes_late = d->servers > 1;
-    enum level bad = votes_late ? LEVEL_NOTE : LEVEL_WARN;
+        "CONFIG SET appendonly yes, with appendfsync always if no "
+        "lock may be lost";
+    static const char late[] = ", so it has no vote until they have expired";
+    static const char at_once[] =
+        ", and a second client can then acquire a lock that is still held";
+    char aof[DOCTOR_FIELD], often[DOCTOR_FIELD], save[DOCTOR_FIELD];
+    bool guarded = doctor_facts(d, server).guarded;
+    enum level bad = guarded ? LEVEL_NOTE : LEVEL_WARN;
+    const char *then = guarded ? late : at_once;
 
-    field(info, "aof_enabled", aof);
+    doctor_field(info, "aof_enabled", aof);
     if (strcmp(aof, "1") == 0) {
         if (!parameter(d, server, "appendfsync", often))
-            snprintf(often, sizeof(often), "it does not tell how often");
+            snprintf(often, sizeof(often), "unknown");
         if (strcmp(often, "always") == 0)
-            finding(&d->findings, LEVEL_OK, "persistence", NULL,
-                "append-only file, fsync always: a restart forgets nothing");
+            diagnostic(&d->diagnostics, LEVEL_OK, "persistence", NULL,
+                "append-only file, fsync always: a restart loses nothing");
         else
-            finding(&d->findings, LEVEL_NOTE, "persistence", NULL,
+            diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
                 "append-only file, fsync %s: a crash of the machine may "
-                "forget what was granted in the last second or so", often);
+                "lose the locks of the last second or so",
+                often);
     } else if (parameter(d, server, "save", save) && save[0] != '\0') {
-        finding(&d->findings, bad, "persistence", remedy,
-            "snapshots alone: a crash forgets every lock since the last one%s",
-            votes_late ? late : "");
+        diagnostic(&d->diagnostics, bad, "persistence", remedy,
+            "snapshots only: a crash loses every lock since the last "
+            "one%s",
+            then);
     } else if (aof[0] == '\0') {
-        finding(&d->findings, LEVEL_NOTE, "persistence", NULL,
-            "it does not tell whether it has an append-only file");
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
+            "append-only file: unknown");
     } else {
-        finding(&d->findings, bad, "persistence", remedy,
-            "no append-only file: a restart forgets every lock%s",
-            votes_late ? late
-                       : ", and who asks next holds it beside the first");
+        diagnostic(&d->diagnostics, bad, "persistence", remedy,
+            "no append-only file: a restart loses every lock%s", then);
     }
-}
-
-static void check_role(struct doctor *d, const nxl_answer *info)
-{
-    char role[FIELD_ROOM], replicas[FIELD_ROOM], host[FIELD_ROOM];
-
-    field(info, "role", role);
-    if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0) {
-        finding(&d->findings, LEVEL_FAIL, "role",
-            "give the URL of the primary",
-            "a replica, of %s: it takes no writes",
-            field(info, "master_host", host));
-        finding_code(&d->findings, EXIT_UNAVAILABLE);
-        return;
-    }
-    if (strtol(field(info, "connected_slaves", replicas), NULL, 10) > 0)
-        finding(&d->findings, LEVEL_WARN, "role",
-            "do not fail over to them while locks stand, or lock over several "
-            "independent servers (docs/redlock.md)",
-            "a primary with %s replicas: they are told of a lock after it was "
-            "granted, so a failover may lose it", replicas);
-    else if (role[0] != '\0')
-        finding(&d->findings, LEVEL_OK, "role", NULL,
-            "a primary without replicas");
-}
-
-static bool votes(struct doctor *d, size_t server)
-{
-    char line[LINE_ROOM];
-
-    nxl_client_describe_server(d->client, server, line, sizeof(line));
-    return strstr(line, "; no vote: ") == NULL;
 }
 
 static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
 {
-    char up[FIELD_ROOM], aof[FIELD_ROOM];
+    char up[DOCTOR_FIELD], aof[DOCTOR_FIELD];
+    char up_for[DURATION_ROOM], most[DURATION_ROOM];
     int64_t most_s = nxl_client_max_ttl_ms(d->client) / 1000 + 1;
-    bool keeps = strcmp(field(info, "aof_enabled", aof), "1") == 0;
+    bool keeps = strcmp(doctor_field(info, "aof_enabled", aof), "1") == 0;
 
-    if (field(info, "uptime_in_seconds", up)[0] == '\0')
+    if (doctor_field(info, "uptime_in_seconds", up)[0] == '\0')
         return;
     long long age = strtoll(up, NULL, 10);
     if (age > most_s)
-        finding(&d->findings, LEVEL_OK, "age", NULL,
-            "up for %lld s, longer than any lock", age);
-    else if (d->servers > 1 ? votes(d, server) : keeps)
-        finding(&d->findings, LEVEL_NOTE, "age", NULL,
-            "restarted %lld s ago%s", age,
-            keeps ? ", with an append-only file" : ", and not guarded against");
-    else if (d->servers > 1)
-        finding(&d->findings, LEVEL_WARN, "age",
-            "wait until it votes, or make it keep what it is told (appendonly "
-            "yes, appendfsync always) and say so in its URL: durable=1",
+        diagnostic(&d->diagnostics, LEVEL_OK, "age", NULL,
+            "up for %s, longer than max_ttl_ms (%s)",
+            duration_rough(up_for, age * 1000),
+            duration_text(most, nxl_client_max_ttl_ms(d->client)));
+    else if (doctor_facts(d, server).guarded && !doctor_facts(d, server).votes)
+        diagnostic(&d->diagnostics, LEVEL_WARN, "age",
+            "wait until it votes, or make it keep its locks (appendonly yes, "
+            "appendfsync always) and say so in its URL: durable=1",
             "restarted %lld s ago: it may have forgotten locks, and has no "
-            "vote until it is older than any of them, %lld s", age,
-            (long long)most_s);
+            "vote until it has been up for longer than any of them, %lld s",
+            age, (long long)most_s);
+    else if (doctor_facts(d, server).guarded || keeps)
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
+            "restarted %lld s ago%s", age,
+            keeps ? ", with an append-only file" : "");
     else
-        finding(&d->findings, LEVEL_WARN, "age",
-            "wait, or keep what is granted: appendonly yes",
-            "restarted %lld s ago: locks of up to %lld s that were granted "
-            "before may be forgotten while their holders go on", age,
+        diagnostic(&d->diagnostics, LEVEL_WARN, "age",
+            d->servers > 1
+                ? "take guard_restarts=0 out, or make the server keep its "
+                  "locks: appendonly yes"
+                : "wait, or make the server keep its locks: appendonly yes",
+            "restarted %lld s ago%s: locks of up to %lld s that were granted "
+            "before may be forgotten while they are still held, and then two "
+            "clients can hold one lock",
+            age, d->servers > 1 ? " with guard_restarts=0" : "",
             (long long)most_s);
 }
 
@@ -254,11 +237,11 @@ static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
 
 /* The first database of INFO's "dbN:keys=..." that has any; false: none has. */
 static bool some_database(
-    const nxl_answer *info, char name[FIELD_ROOM], long long *keys)
+    const nxl_answer *info, char name[DOCTOR_FIELD], long long *keys)
 {
     const char *at = nxl_answer_item(info, 0, NULL);
 
-    for (; at != NULL && (at = strstr(at, "\ndb")) != NULL; at++) {
+    for (; at && (at = strstr(at, "\ndb")); at++) {
         int used = 0;
         if (sscanf(at, "\n%15[db0-9]:keys=%lld%n", name, keys, &used) == 2 &&
             used > 0)
@@ -270,25 +253,26 @@ static bool some_database(
 static void check_database(
     struct doctor *d, size_t server, const nxl_answer *info)
 {
-    char other[FIELD_ROOM];
+    char other[DOCTOR_FIELD];
     long long there, here;
     nxl_answer *answer;
     int rc = doctor_ask(d, server, &answer, "DBSIZE", NULL);
     const char *size = nxl_answer_item(answer, 0, NULL);
 
-    here = size != NULL ? strtoll(size, NULL, 10) : -1;
+    here = size ? strtoll(size, NULL, 10) : -1;
     nxl_answer_free(answer);
     if (rc != NXL_OK)
         return;
     if (here == 0 && some_database(info, other, &there))
-        finding(&d->findings, LEVEL_WARN, "database",
-            "if the others' locks are there, give the same database: /N at "
+        diagnostic(&d->diagnostics, LEVEL_WARN, "database",
+            "if the other clients use that one, choose it too: /N at "
             "the end of the URL, or db=N",
-            "the URL's database is empty, while %s is not (%lld): who locks "
-            "there does not compete with who locks here", other, there);
+            "the URL's database is empty, but %s has %lld key%s: clients "
+            "that lock there do not compete with this one",
+            other, there, there == 1 ? "" : "s");
     else
-        finding(&d->findings, LEVEL_OK, "database", NULL,
-            "the URL's database has keys: %lld", here);
+        diagnostic(&d->diagnostics, LEVEL_OK, "database", NULL,
+            "the URL's database has %lld key%s", here, here == 1 ? "" : "s");
 }
 
 /* ------------------------------------------------------------------- clock */
@@ -311,11 +295,10 @@ static bool look_at_clock(
     int64_t after = local_us();
     const char *s = nxl_answer_item(answer, 0, NULL);
     const char *us = nxl_answer_item(answer, 1, NULL);
-    bool told = rc == NXL_OK && s != NULL && us != NULL;
+    bool told = rc == NXL_OK && s && us;
 
     if (told && after >= before) {
-        int64_t there =
-            strtoll(s, NULL, 10) * US_PER_S + strtoll(us, NULL, 10);
+        int64_t there = strtoll(s, NULL, 10) * US_PER_S + strtoll(us, NULL, 10);
         if (after - before < 2 * *unsure) {
             *apart = there - before - (after - before) / 2;
             *unsure = (after - before) / 2;
@@ -332,59 +315,66 @@ static void check_clock(struct doctor *d, size_t server)
     for (int i = 0; i < LOOKS; i++) {
         if (look_at_clock(d, server, &apart, &unsure))
             continue;
-        finding(&d->findings, LEVEL_NOTE, "clock", NULL,
-            "it does not tell its time");
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "clock", NULL, "time unknown");
         return;
     }
     if (unsure >= NEVER_US) {
-        finding(&d->findings, LEVEL_NOTE, "clock", NULL,
-            "this machine's was set meanwhile, so they were not compared");
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "clock", NULL,
+            "not compared: the clock of this machine was changed during "
+            "the check");
         return;
     }
     int64_t far = (apart < 0 ? -apart : apart) - unsure;
     const char *way = apart < 0 ? "behind" : "ahead of";
     double s = (double)(apart < 0 ? -apart : apart) / 1e6;
     if (far >= APART_US)
-        finding(&d->findings, LEVEL_WARN, "clock",
-            "let NTP keep both clocks",
-            "%.3f s %s this machine's. A lease does not mind, for the "
-            "server alone counts it; fencing numbers do when another server "
-            "takes over, and so do locks of scheme=timestamp with programs "
-            "that use their own clock", s, way);
+        diagnostic(&d->diagnostics, LEVEL_WARN, "clock",
+            "synchronize both clocks with NTP",
+            "%.3f s %s this machine's. Leases do not depend on it, "
+            "since only the server counts them; fencing tokens do after "
+            "a failover, and so do locks of scheme=timestamp shared "
+            "with programs that use their own clock",
+            s, way);
     else
-        finding(&d->findings,
+        diagnostic(&d->diagnostics,
             far >= APART_NOTE_US || unsure >= APART_US ? LEVEL_NOTE : LEVEL_OK,
-            "clock", NULL, "%.3f s %s this machine's, to within %.3f s", s,
-            way, (double)unsure / 1e6);
+            "clock", NULL, "%.3f s %s this machine's, to within %.3f s", s, way,
+            (double)unsure / 1e6);
 }
 
 /* What a server needs to vote at all, and doctor to tell anything. */
-static void no_info(struct doctor *d, int rc)
+static void no_info(struct doctor *d, size_t server, int rc, const char *why)
 {
     bool several = d->servers > 1;
 
-    finding(&d->findings, several ? LEVEL_FAIL : LEVEL_WARN, "rights",
-        "ACL SETUSER USER +info",
-        "INFO is refused: role, restarts, eviction and persistence are not "
-        "known%s: %s", several ? ", and it has no vote" : "",
-        nxl_client_errmsg(d->client));
+    diagnostic(&d->diagnostics, several ? LEVEL_FAIL : LEVEL_WARN, "rights",
+        doctor_remedy(d, server, rc, "+info", false,
+            "remove rename-command for INFO from the server's configuration"),
+        "INFO is refused: role, restarts, eviction and persistence "
+        "are unknown%s: %s",
+        several ? ", and it has no vote" : "", why);
     if (several)
-        finding_code(&d->findings, exit_code_for(rc, EXIT_DENIED));
+        diagnostic_code(&d->diagnostics, exit_code_for(rc, EXIT_DENIED));
 }
 
 void doctor_server(struct doctor *doctor, size_t server)
 {
     nxl_answer *info;
+    char words[LINE_ROOM];
 
     if (!check_reach(doctor, server))
         return;
     int rc = doctor_ask(doctor, server, &info, "INFO", NULL);
+    snprintf(
+        words, sizeof(words), "%s", rc != NXL_OK ? doctor_why(doctor) : "");
+    doctor_acl(doctor, server);
     if (rc != NXL_OK)
-        no_info(doctor, rc);
+        no_info(doctor, server, rc, words);
     doctor_rights(doctor, server);
     if (rc == NXL_OK) {
         check_version(doctor, info);
-        check_role(doctor, info);
+        doctor_role(doctor, server, info);
+        doctor_address(doctor, server, info);
         check_age(doctor, server, info);
     }
     check_eviction(doctor, server, info);

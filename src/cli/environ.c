@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: nothing of an outer lock's is taken for this one's: what this one
- * has not is unset.
+ * Sets the environment of the command of run.
+ *
+ * Invariant: nothing of an enclosing lock is mistaken for this one: a variable
+ * that does not apply here is unset.
  */
 #include "cli/environ.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A command around this one may hold what one inside it asks for: the tokens
@@ -17,9 +20,9 @@ static bool set_outer(void)
     const char *outer = getenv("NXLOCK_OUTER");
     char *all = NULL;
 
-    if (token == NULL)
+    if (!token)
         return true;
-    bool first = outer == NULL || outer[0] == '\0';
+    bool first = !outer || outer[0] == '\0';
     if (asprintf(&all, "%s%s%s", first ? "" : outer, first ? "" : " ", token) <
         0)
         return false;
@@ -36,20 +39,60 @@ static bool set_number(const char *name, unsigned long long number)
     return setenv(name, text, 1) == 0;
 }
 
-/* The key is the prefix and the name. */
-static bool set_key(const struct args *args)
+/* "user=...&password=..." of a query, which url_list_make() adds; the caller's
+ * to free(). NULL: no memory. */
+static char *credentials_of(const char *query)
 {
+    char *all = calloc(1, strlen(query) + 2);
+    size_t length = 0;
+
+    for (const char *at = query; all && *at != '\0';) {
+        size_t part = strcspn(at, "&");
+        if (strncmp(at, "user=", 5) == 0 || strncmp(at, "password=", 9) == 0) {
+            if (length > 0)
+                all[length++] = '&';
+            memcpy(all + length, at, part);
+            length += part;
+        }
+        at += part + (at[part] == '&');
+    }
+    return all;
+}
+
+/* The same servers for an nxlock inside, and no others, whatever else is set:
+ * a name that two of them ask different servers for is held twice. */
+static bool set_urls(const struct args *args)
+{
+    char *query = credentials_of(args->query ? args->query : "");
     struct url_list list;
+    bool passes = args->run.pass_url;
+
+    if (!query || !url_list_make(&list, args->urls, args->url_count,
+                      passes && query[0] != '\0' ? query : NULL)) {
+        free(query);
+        return false;
+    }
+    free(query);
+    if (!passes)
+        url_list_strip_passwords(&list);
+    char *all = url_list_join(&list);
+    url_list_free(&list);
+    bool ok = all && setenv("NXLOCK_URL", all, 1) == 0;
+    free(all);
+    if (!args->url_path || passes)
+        return ok && unsetenv("NXLOCK_URL_FILE") == 0;
+    return ok && setenv("NXLOCK_URL_FILE", args->url_path, 1) == 0;
+}
+
+/* The key is the prefix and the name. */
+static bool set_key(const struct session *session)
+{
     char *key = NULL;
 
-    if (!session_urls(args, &list))
+    if (asprintf(&key, "%s%s", nxl_client_prefix(session->client),
+            session->args->name) < 0)
         return false;
-    char *prefix = url_list_value(&list, "prefix");
-    url_list_free(&list);
-    if (asprintf(&key, "%s%s", prefix != NULL ? prefix : "", args->name) < 0)
-        key = NULL;
-    bool ok = key != NULL && setenv("NXLOCK_KEY", key, 1) == 0;
-    free(prefix);
+    bool ok = setenv("NXLOCK_KEY", key, 1) == 0;
     free(key);
     return ok;
 }
@@ -75,7 +118,7 @@ bool environ_set(const struct session *session, int lost_fd)
 {
     const struct args *args = session->args;
 
-    return set_outer() && set_key(args) &&
+    return set_outer() && set_urls(args) && set_key(session) &&
            (session->unlocked ? set_no_lock() : set_lock(session)) &&
            setenv("NXLOCK_NAME", args->name, 1) == 0 &&
            set_number("NXLOCK_TTL_MS", (unsigned long long)args->ttl_ms) &&

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a run that began is recorded until half a period later, also when
- * this process ends; its lock is never freed, for that would release it.
+ * --every: records runs, and skips one that is not due.
+ *
+ * Invariant: a run that began is recorded for nine tenths of the period, even
+ * if this process dies; its lock is never freed, since that would release it.
  */
 #include "cli/every.h"
 
@@ -9,10 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/duration.h"
 #include "cli/name.h"
 #include "cli/report.h"
 
 #define SUFFIX ":every"
+
+/* How long a run counts. Not the whole period: cron does not start a job at
+ * exactly the same moment, the clocks of several machines differ, and a day is
+ * an hour shorter once a year; a run that came a second early would be skipped
+ * and the next one a period late. Not much less either: an hourly cron job with
+ * --every 1d, or one that is also started by hand, is to run once a day. */
+static int64_t window_ms(const struct args *args)
+{
+    return args->run.every_ms - args->run.every_ms / 10;
+}
 
 static struct {
     nxl_client *client;
@@ -45,8 +58,8 @@ static int make_client(const struct session *session, int64_t ttl_ms)
     options.timeout_ms = session->args->timeout_ms;
     options.max_ttl_ms = ttl_ms;
     options.guard_restarts = -1;
-    int rc = nxl_client_new_urls(&record.client,
-        (const char *const *)list.urls, list.count, &options);
+    int rc = nxl_client_new_urls(
+        &record.client, (const char *const *)list.urls, list.count, &options);
     url_list_free(&list);
     return rc;
 }
@@ -56,7 +69,7 @@ static int acquire(const struct session *session)
     const char *name = session->args->name;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
-    options.ttl_ms = session->args->run.every_ms / 2;
+    options.ttl_ms = window_ms(session->args);
     options.label = session->label;
     int rc = make_client(session, options.ttl_ms);
     if (rc != NXL_OK)
@@ -71,22 +84,33 @@ static int acquire(const struct session *session)
     return rc == NXL_OK ? nxl_lock_acquire(record.lock, 0) : rc;
 }
 
+/* The record has the window of the run that wrote it, which may have had
+ * another --every; so when it started is not known. */
 static int not_due(const struct session *session)
 {
     const struct args *args = session->args;
     nxl_holder holder;
-    char who[160] = "somebody";
+    char who[160] = "somebody", window[DURATION_ROOM], left[DURATION_ROOM];
 
     if (!session_talks(session))
         return args->busy_code;
     if (nxl_lock_inspect(record.lock, &holder) != NXL_OK) {
-        say("'%s' is not due", args->shown);
+        say("'%s' is not due; CMD is not started", args->shown);
         return args->busy_code;
     }
-    if (holder.label != NULL)
+    if (holder.label)
         printable(who, sizeof(who), holder.label, strlen(holder.label));
-    say("'%s' is not due: %s ran it; a run counts for %lld s more",
-        args->shown, who, (long long)((holder.left_ms + 999) / 1000));
+    duration_text(window, window_ms(args));
+    duration_rough(left, holder.left_ms);
+    if (holder.left_ms > window_ms(args))
+        say("'%s' is not due; CMD is not started: the last run, by %s, "
+            "used a longer period than --every %s; the next run may "
+            "start in %s",
+            args->shown, who, args->run.every, left);
+    else
+        say("'%s' is not due; CMD is not started: %s ran it last, and "
+            "--every %s skips runs for %s; the next run may start in %s",
+            args->shown, who, args->run.every, window, left);
     return args->busy_code;
 }
 
@@ -103,20 +127,21 @@ static void say_right(const struct session *session)
         for (int i = 0; i < length; i++)
             cut = record.name[i] == ':' ? i + 1 : cut;
     }
-    say("the user needs a right to the key '%s%s', in which --every records "
-        "the runs of '%s': ACL SETUSER USER '~%s%.*s%s*'", prefix, record.name,
-        session->args->shown, prefix, cut, record.name,
+    say("the user needs permission for the key '%s%s', in which "
+        "--every records the runs of '%s': ACL SETUSER USER "
+        "'~%s%.*s%s*'",
+        prefix, record.name, session->args->shown, prefix, cut, record.name,
         cut == length ? ":" : "");
 }
 
 static void failed(const struct session *session, int rc)
 {
-    const char *why = record.lock != NULL ? nxl_lock_errmsg(record.lock) : "";
+    const char *why = record.lock ? nxl_lock_errmsg(record.lock) : "";
 
     say("cannot record a run of '%s': %s", session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(rc));
     /* A name that is not shown whole may be a token in the wrong place. */
-    if (rc == NXL_E_DENIED && record.lock != NULL &&
+    if (rc == NXL_E_DENIED && record.lock &&
         strcmp(session->args->shown, session->args->name) == 0)
         say_right(session);
 }

@@ -2,7 +2,7 @@
 /*
  * --every: one run in a period, on whatever machine. A run is recorded by a
  * second lock, {NAME}:every at the server (NAME:every, if NAME has a tag in
- * braces), which ends by itself after half a period.
+ * braces), which expires after nine tenths of the period.
  */
 #ifndef NXLOCK_CLI_EVERY_H
 #define NXLOCK_CLI_EVERY_H

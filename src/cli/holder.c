@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: whoever reads what is printed here cannot release the lock with it.
+ * Describes the holder of a lock, for people and as JSON.
+ *
+ * Invariant: whoever reads what is printed here cannot release the lock with
+ * it.
  */
 #include "cli/holder.h"
 
@@ -9,11 +12,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/duration.h"
 #include "cli/label.h"
 #include "cli/report.h"
 #include "cli/secret.h"
 
-#define MS_PER_S 1000
 /* Enough to know again what it is. */
 #define HOLDER_DATA_SHOWN 40
 
@@ -52,8 +55,8 @@ const char *holder_data_words(char *out, const nxl_holder *holder)
     printable(who, sizeof(who), holder->value,
         length < sizeof(who) ? length : sizeof(who) - 1);
     snprintf(out, HOLDER_WORDS,
-        "holds '%s%s', which is no lock in a known format, without an end",
-        who, cut ? "..." : "");
+        "holds '%s%s': not a lock, and it never expires", who,
+        cut ? "..." : "");
     return out;
 }
 
@@ -61,22 +64,27 @@ bool holder_is_around(const nxl_holder *holder)
 {
     const char *outer = getenv("NXLOCK_OUTER");
     bool is = nxl_holder_is(holder, getenv("NXLOCK_TOKEN"));
-    char *copy = outer != NULL ? strdup(outer) : NULL;
+    char *copy = outer ? strdup(outer) : NULL;
     char *rest = copy;
 
-    for (char *one; !is && (one = strsep(&rest, " ")) != NULL;)
+    for (char *one; !is && (one = strsep(&rest, " "));)
         is = nxl_holder_is(holder, one);
     free(copy);
     return is;
 }
 
-/* SECONDS.DIGITS of the timestamp scheme: the digits are the token. */
+/* Of the timestamp scheme, SECONDS and blanks, or SECONDS.DIGITS of earlier
+ * versions: what follows the seconds is the token. */
 size_t holder_shown(const nxl_holder *holder)
 {
-    const char *dot = holder->value_ends_s != 0
-                          ? strchr(holder->value, '.')
-                          : NULL;
-    size_t shown = dot != NULL ? (size_t)(dot - holder->value) + 1 : 0;
+    size_t seconds = strspn(holder->value, "0123456789");
+
+    if (holder->value_ends_s != 0 &&
+        (holder->value[seconds] == ' ' || holder->value[seconds] == '\t'))
+        return seconds;
+    const char *dot =
+        holder->value_ends_s != 0 ? strchr(holder->value, '.') : NULL;
+    size_t shown = dot ? (size_t)(dot - holder->value) + 1 : 0;
 
     return shown > 0 && holder->value_length - shown > TOKEN_SHOWN
                ? shown + TOKEN_SHOWN
@@ -90,30 +98,30 @@ static void ending(char *out, size_t size, const nxl_holder *holder)
     time_t end = (time_t)holder->value_ends_s;
     char when[40] = "";
     struct tm tm;
+    char text[DURATION_ROOM];
 
-    if (end != 0 && gmtime_r(&end, &tm) != NULL)
+    if (end != 0 && gmtime_r(&end, &tm))
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
     if (holder->left_ms < 0 && end != 0)
         snprintf(out, size,
-            "without an end; as a unix time it is %s: with interop=1 it is "
-            "taken over once it is past",
+            "never expires; as a unix time it is %s: with interop=1 it "
+            "is taken over once it is past",
             when);
     else if (holder->left_ms < 0)
         snprintf(out, size, "without an end");
     else if (holder_is_over(holder))
         snprintf(out, size, "over since %s", when);
     else
-        snprintf(out, size, "%lld s left",
-            (long long)((holder->left_ms + MS_PER_S - 1) / MS_PER_S));
+        snprintf(out, size, "%s left", duration_left(text, holder->left_ms));
 }
 
 const char *holder_who(char *out, const nxl_holder *holder)
 {
-    if (holder->label != NULL)
+    if (holder->label)
         printable(out, HOLDER_WHO, holder->label, strlen(holder->label));
     else if (holder_has_token(holder))
-        snprintf(out, HOLDER_WHO, "%.*s... (no label)", TOKEN_SHOWN,
-            holder->value);
+        snprintf(
+            out, HOLDER_WHO, "%.*s... (no label)", TOKEN_SHOWN, holder->value);
     else
         printable(out, HOLDER_WHO, holder->value, holder_shown(holder));
     return out;
@@ -140,9 +148,9 @@ void holder_json(struct json *json, const nxl_holder *holder)
         if (holder->truncated)
             json_true(json, "truncated");
     } else {
-        if (holder->label != NULL)
+        if (holder->label)
             json_text(json, "label", holder->label, strlen(holder->label));
-        if (holder->label != NULL && label_read(holder->label, &parts)) {
+        if (holder->label && label_read(holder->label, &parts)) {
             json_text(json, "host", holder->label, parts.host);
             json_number(json, "pid", parts.pid);
             json_text(json, "program", parts.program, strlen(parts.program));

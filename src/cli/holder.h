@@ -16,11 +16,11 @@
 /* Asks and waits for the answer; a result of nxl_lock_inspect(). */
 int holder_ask(struct session *session, nxl_holder *holder);
 
-/* "held by db7:41233:backup, 12 s left" into out, of HOLDER_WORDS bytes. Of
- * a token only the beginning is told: who has all of it can release. */
+/* "held by db7:41233:backup, 12s left" into out, of HOLDER_WORDS bytes. Of
+ * a token only the beginning is shown: all of it would release the lock. */
 const char *holder_words(char *out, const nxl_holder *holder);
 
-/* A unix time that is past: nobody holds it, who waits for it gets it. */
+/* A unix time in the past: the lock is free, and a waiter gets it. */
 bool holder_is_over(const nxl_holder *holder);
 
 /* Does a token, "UUID" or "UUID@label", stand there? */
@@ -31,14 +31,14 @@ bool holder_is_data(const nxl_holder *holder);
 /* What it is then, and what to do: "holds 'hello', which is ...", into out,
  * of HOLDER_WORDS bytes. */
 const char *holder_data_words(char *out, const nxl_holder *holder);
-#define HOLDER_DATA_REMEDY \
-    "it may be data of a program: take another name, or if it is of no use, " \
+#define HOLDER_DATA_REMEDY                                                     \
+    "it may be a program's data: use another name or, if nothing needs it, "   \
     "remove it with redis-cli"
 
 /* Is it what a command around this one holds (NXLOCK_TOKEN, NXLOCK_OUTER)? */
 bool holder_is_around(const nxl_holder *holder);
 
-/* How much of the value may be shown, for who has all of it can release. */
+/* How much of the value may be shown: all of it would release the lock. */
 size_t holder_shown(const nxl_holder *holder);
 
 /* Who it is, and left_ms, as members. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: the line is valid JSON in valid UTF-8 (RFC 8259), whatever bytes the
- * names and values are made of.
+ * Writes one JSON object on one line.
+ *
+ * Invariant: the line is valid JSON in valid UTF-8 (RFC 8259), whatever bytes
+ * the names and values consist of.
  */
 #include "cli/json.h"
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps: this process takes the default action of a signal only here, after
- * everything else is done. */
+/*
+ * Ends this process by the signal that the keyboard sent, as a shell expects
+ * it.
+ *
+ * Invariant: this process takes the default action of a signal only here, after
+ * everything else is done.
+ */
 #include "cli/keyboard.h"
 
 #include <fcntl.h>
@@ -21,7 +26,7 @@ bool keyboard_sent(int signo)
     return ours;
 }
 
-void suffer(pid_t target, int signo)
+void raise_default(pid_t target, int signo)
 {
     struct sigaction plain;
     struct sigaction own;
@@ -47,5 +52,5 @@ void keyboard_end(pid_t target, int signo)
     if (signo == 0)
         return;
     (void)setrlimit(RLIMIT_CORE, &no_core);
-    suffer(target, signo);
+    raise_default(target, signo);
 }

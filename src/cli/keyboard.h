@@ -18,6 +18,6 @@ void keyboard_end(pid_t target, int signo);
 
 /* Does with target what signo does by default, and comes back when that was a
  * stop which is over. */
-void suffer(pid_t target, int signo);
+void raise_default(pid_t target, int signo);
 
 #endif

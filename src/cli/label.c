@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a label is one printable word, whatever the host and the program are
- * called.
+ * Makes the label of a lock, "host:pid:program".
+ *
+ * Invariant: a label is one printable word, whatever the host and the program
+ * are called.
  */
 #include "cli/label.h"
 
@@ -17,8 +19,8 @@ const char *label_make(char *out, long pid, const char *program)
     const char *slash = strrchr(program, '/');
 
     if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0')
-        snprintf(host, sizeof host, "localhost");
-    if (slash != NULL && slash[1] != '\0')
+        snprintf(host, sizeof(host), "localhost");
+    if (slash && slash[1] != '\0')
         program = slash + 1;
     snprintf(out, LABEL_ROOM, "%s:%ld:%s", host, pid, program);
     for (char *at = out; *at != '\0'; at++) {
@@ -38,8 +40,8 @@ const char *label_of_caller(char *out)
 
     snprintf(path, sizeof(path), "/proc/%ld/comm", pid);
     FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        if (fgets(name, sizeof(name), file) != NULL)
+    if (file) {
+        if (fgets(name, sizeof(name), file))
             name[strcspn(name, "\n")] = '\0';
         fclose(file);
     }
@@ -51,7 +53,7 @@ bool label_read(const char *label, struct label_parts *parts)
     const char *colon = strchr(label, ':');
     char *end;
 
-    if (colon == NULL || colon[1] < '0' || colon[1] > '9')
+    if (!colon || colon[1] < '0' || colon[1] > '9')
         return false;
     parts->host = (size_t)(colon - label);
     parts->pid = strtol(colon + 1, &end, 10);

@@ -18,7 +18,7 @@ const char *label_make(char *out, long pid, const char *program);
 const char *label_of_caller(char *out);
 
 struct label_parts {
-    size_t host;         /* its length; it begins the label */
+    size_t host; /* its length; it begins the label */
     long pid;
     const char *program;
 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: the server is never held up: its keys are walked in small steps, and
- * of each no more is read than a token is long. A list that lacks a server
- * says so.
+ * The command list: scans the keys of every server for locks.
+ *
+ * Invariant: the server is never blocked: its keys are scanned in small steps,
+ * and no more of a value is read than a token is long. A list that lacks a
+ * server says so.
  */
 #include "cli/commands.h"
 
@@ -12,26 +14,27 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/duration.h"
 #include "cli/every.h"
-#include "cli/found.h"
+#include "cli/lock_list.h"
 #include "cli/holder.h"
 #include "cli/json.h"
+#include "cli/partial.h"
 #include "cli/report.h"
 #include "cli/secret.h"
 
 #define JSON_VERSION 1
 #define COUNT_FIRST 250 /* keys that one step looks at */
 #define VALUE_MOST "511"
-#define MS_PER_S 1000
-#define LEFT_ROOM 32
 
 struct lister {
     struct session session;
-    struct found_list found;
+    struct lock_list locks;
     size_t servers;
-    char *pattern;    /* owned */
-    size_t told;      /* servers that have told all */
-    int code;         /* of the first that has not; 0 */
+    char *pattern;  /* owned */
+    size_t told;    /* servers that were scanned to the end */
+    int code;       /* of the first that has not; 0 */
+    bool no_cursor; /* what answered SCAN gave none */
 };
 
 /* ------------------------------------------------------------ what is there */
@@ -43,10 +46,10 @@ static char *pattern_of(const char *prefix, const char *glob)
     char *pattern = malloc(2 * strlen(prefix) + strlen(glob) + 1);
     char *at = pattern;
 
-    if (pattern == NULL)
+    if (!pattern)
         return NULL;
     for (; *prefix != '\0'; prefix++) {
-        if (strchr("*?[]\\", *prefix) != NULL)
+        if (strchr("*?[]\\", *prefix))
             *at++ = '\\';
         *at++ = *prefix;
     }
@@ -55,8 +58,8 @@ static char *pattern_of(const char *prefix, const char *glob)
 }
 
 /* Is the key's value a token? Then the lock is added. */
-static int look_at(struct lister *lister, size_t server, const char *key,
-    size_t length)
+static int look_at(
+    struct lister *lister, size_t server, const char *key, size_t length)
 {
     nxl_client *client = lister->session.client;
     const char *value_of[] = {"GETRANGE", key, "0", VALUE_MOST};
@@ -72,12 +75,11 @@ static int look_at(struct lister *lister, size_t server, const char *key,
     if (rc != NXL_OK)
         return rc;
     const char *token = nxl_answer_item(value, 0, &size);
-    if (token != NULL && strlen(token) == size && is_token(token) &&
-        length >= prefix) {
+    if (token && strlen(token) == size && is_token(token) && length >= prefix) {
         rc = nxl_client_ask(client, server, 2, left_of, left_lengths, &left);
         const char *ms = nxl_answer_item(left, 0, NULL);
-        int64_t left_ms = ms != NULL ? strtoll(ms, NULL, 10) : -2;
-        if (left_ms >= -1 && !found_add(&lister->found, key + prefix,
+        int64_t left_ms = ms ? strtoll(ms, NULL, 10) : -2;
+        if (left_ms >= -1 && !lock_list_add(&lister->locks, key + prefix,
                                  length - prefix, token, server, left_ms))
             rc = NXL_E_NOMEM;
         nxl_answer_free(left);
@@ -95,21 +97,21 @@ static int look_at_all(
     for (size_t i = 1; rc == NXL_OK && i < nxl_answer_count(keys); i++) {
         size_t length;
         const char *key = nxl_answer_item(keys, i, &length);
-        if (key != NULL)
+        if (key)
             rc = look_at(lister, server, key, length);
     }
     return rc;
 }
 
-/* How the next step is asked for. */
+/* The next step of the scan. */
 struct step {
     char cursor[24];
     unsigned count;
     bool typed; /* the server can leave out what is no string: since 6.0 */
 };
 
-static int take_step(struct lister *lister, size_t server, struct step *step,
-    nxl_answer **keys)
+static int take_step(
+    struct lister *lister, size_t server, struct step *step, nxl_answer **keys)
 {
     char count[12];
     const char *words[] = {"SCAN", step->cursor, "MATCH", lister->pattern,
@@ -141,12 +143,34 @@ static int walk(struct lister *lister, size_t server)
         if (rc != NXL_OK)
             return rc;
         const char *cursor = nxl_answer_item(keys, 0, NULL);
+        lister->no_cursor = !cursor || *cursor == '\0' ||
+                            cursor[strspn(cursor, "0123456789")] != '\0';
         snprintf(step.cursor, sizeof(step.cursor), "%s",
-            cursor != NULL ? cursor : "0");
-        rc = look_at_all(lister, server, keys);
+            lister->no_cursor ? "0" : cursor);
+        rc = lister->no_cursor ? NXL_E_NOT_REDIS
+                               : look_at_all(lister, server, keys);
         nxl_answer_free(keys);
     } while (rc == NXL_OK && strcmp(step.cursor, "0") != 0);
     return rc;
+}
+
+/* A server that has answered may not have all there is: in JSON that is an
+ * object of its own, before the locks, so that an empty list is not taken for
+ * "nothing is held". */
+static void warn_of(const struct lister *lister, size_t server)
+{
+    char words[PARTIAL_WORDS];
+    struct json json;
+
+    if (!partial_words(lister->session.client, server, true, words))
+        return;
+    say("warning: %s", words);
+    if (!lister->session.args->json)
+        return;
+    json_begin(&json, stdout);
+    json_number(&json, "v", JSON_VERSION);
+    json_text(&json, "warning", words, strlen(words));
+    json_end(&json);
 }
 
 static void ask_all(struct lister *lister)
@@ -157,16 +181,20 @@ static void ask_all(struct lister *lister)
         int rc = walk(lister, i);
         if (rc == NXL_OK) {
             lister->told++;
+            warn_of(lister, i);
             continue;
         }
         say("%s: %s", lister->servers > 1 ? "left out" : "cannot list",
-            rc == NXL_E_NOMEM ? "out of memory" : nxl_client_errmsg(client));
+            rc == NXL_E_NOMEM   ? "out of memory"
+            : lister->no_cursor ? "the answer to SCAN has no cursor: is this "
+                                  "a Redis server?"
+                                : nxl_client_errmsg(client));
         if (lister->code == 0)
             lister->code = exit_code_for(rc, EXIT_BUSY);
     }
     if (lister->servers > 1 && lister->told <= lister->servers / 2)
-        say("cannot list all that is held: %zu of %zu servers told what they "
-            "have", lister->told, lister->servers);
+        say("the list is incomplete: %zu of %zu servers answered", lister->told,
+            lister->servers);
 }
 
 /* --------------------------------------------------------------- telling it */
@@ -175,20 +203,19 @@ static int longest_first(const void *a, const void *b)
 {
     int64_t one = *(const int64_t *)a, two = *(const int64_t *)b;
 
-    return one == two ? 0 : one == -1 ? -1 : two == -1 ? 1
-         : one > two ? -1 : 1;
+    return one == two ? 0 : one == -1 ? -1 : two == -1 ? 1 : one > two ? -1 : 1;
 }
 
-/* At how many servers it stands; and how long at a majority of all, or else at
+/* How many servers have it; and how long at a majority of all, or else at
  * all of these. */
 static size_t standing(
-    const struct lister *lister, const struct found *f, int64_t *left_ms)
+    const struct lister *lister, const struct lock_entry *f, int64_t *left_ms)
 {
     int64_t left[NXL_SERVERS_MAX];
     size_t quorum = lister->servers / 2 + 1, count = 0;
 
     for (size_t i = 0; i < lister->servers; i++) {
-        if (f->left_ms[i] != FOUND_NOWHERE)
+        if (f->left_ms[i] != LOCK_NOWHERE)
             left[count++] = f->left_ms[i];
     }
     qsort(left, count, sizeof(left[0]), longest_first);
@@ -198,7 +225,7 @@ static size_t standing(
 
 /* As a person is told of it elsewhere; label points into it. */
 static void make_holder(
-    nxl_holder *holder, const struct found *f, int64_t left_ms)
+    nxl_holder *holder, const struct lock_entry *f, int64_t left_ms)
 {
     memset(holder, 0, sizeof(*holder));
     holder->size = sizeof(*holder);
@@ -206,18 +233,18 @@ static void make_holder(
     holder->value_length = strlen(holder->value);
     holder->left_ms = left_ms;
     const char *at = strchr(holder->value, '@');
-    holder->label = at != NULL ? at + 1 : NULL;
+    holder->label = at ? at + 1 : NULL;
 }
 
 static const char *state_of(
-    const struct lister *lister, const struct found *f, size_t count)
+    const struct lister *lister, const struct lock_entry *f, size_t count)
 {
     if (count <= lister->servers / 2)
         return "partial";
     return every_is_record(f->name, f->name_length) ? "every" : "held";
 }
 
-static void print_json(const struct lister *lister, const struct found *f)
+static void print_json(const struct lister *lister, const struct lock_entry *f)
 {
     int64_t left_ms;
     size_t count = standing(lister, f, &left_ms);
@@ -239,7 +266,7 @@ static void print_json(const struct lister *lister, const struct found *f)
 }
 
 /* A zero byte would end the line in the middle. */
-static const char *clean_name(struct found *f)
+static const char *clean_name(struct lock_entry *f)
 {
     for (size_t i = 0; i < f->name_length; i++) {
         if (f->name[i] == '\0')
@@ -250,17 +277,16 @@ static const char *clean_name(struct found *f)
 }
 
 static void print_line(
-    const struct lister *lister, struct found *f, int width, bool aligned)
+    const struct lister *lister, struct lock_entry *f, int width, bool aligned)
 {
     int64_t left_ms;
     size_t count = standing(lister, f, &left_ms);
     const char *state = state_of(lister, f, count);
     nxl_holder holder;
-    char who[HOLDER_WHO], left[LEFT_ROOM] = "-", shown[NAME_SHOWN];
+    char who[HOLDER_WHO], left[DURATION_ROOM] = "-", shown[NAME_SHOWN];
 
     if (left_ms >= 0)
-        snprintf(left, sizeof(left), "%llds",
-            (long long)((left_ms + MS_PER_S - 1) / MS_PER_S));
+        duration_left(left, left_ms);
     make_holder(&holder, f, left_ms);
     holder_who(who, &holder);
     clean_name(f);
@@ -276,7 +302,7 @@ static void print_line(
 
 static void print_all(const struct lister *lister)
 {
-    const struct found_list *found = &lister->found;
+    const struct lock_list *found = &lister->locks;
     bool aligned = isatty(STDOUT_FILENO);
     int width = 4;
     char shown[NAME_SHOWN];
@@ -302,15 +328,14 @@ static int list(struct lister *lister)
     const struct args *args = lister->session.args;
 
     lister->servers = nxl_client_servers(lister->session.client);
-    lister->pattern =
-        pattern_of(nxl_client_prefix(lister->session.client),
-            args->name != NULL ? args->name : "*");
-    if (lister->pattern == NULL) {
+    lister->pattern = pattern_of(nxl_client_prefix(lister->session.client),
+        args->name ? args->name : "*");
+    if (!lister->pattern) {
         say("out of memory");
         return EXIT_INTERNAL;
     }
     ask_all(lister);
-    found_sort(&lister->found);
+    lock_list_sort(&lister->locks);
     print_all(lister);
     if (ferror(stdout) || fflush(stdout) != 0) {
         say("cannot print: %s", strerror(errno));
@@ -328,7 +353,7 @@ int command_list(const struct args *args)
     int code = session_open_plain(&lister.session, args);
     if (code == 0)
         code = list(&lister);
-    found_free(&lister.found);
+    lock_list_free(&lister.locks);
     free(lister.pattern);
     session_close(&lister.session);
     return code;

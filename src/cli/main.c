@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a word that is not a command starts nothing.
+ * The entry point: finds the command, parses its words, and runs it.
+ *
+ * Invariant: a word that is not a command starts nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,59 +13,52 @@
 #include <nxlock.h>
 
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/help.h"
+#include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "cli/source.h"
+#include "cli/table.h"
+#include "cli/timing.h"
 
-static const struct {
-    const char *name;
-    enum command command;
-    int (*work)(const struct args *args);
-} commands[] = {
-    {"run", CMD_RUN, command_run},
-    {"acquire", CMD_ACQUIRE, command_acquire},
-    {"renew", CMD_RENEW, command_renew},
-    {"release", CMD_RELEASE, command_release},
-    {"status", CMD_STATUS, command_status},
-    {"wait", CMD_WAIT, command_wait},
-    {"list", CMD_LIST, command_list},
-    {"unlock", CMD_UNLOCK, command_unlock},
-    {"doctor", CMD_DOCTOR, command_doctor},
+static int (*const commands[COMMANDS])(const struct args *args) = {
+#define COMMAND(number, name, ...) [CMD_##number] = command_##name,
+    COMMAND_LIST
+#undef COMMAND
 };
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-static size_t find(const char *word)
-{
-    size_t i;
-
-    for (i = 0; i < COMMANDS; i++) {
-        if (strcmp(word, commands[i].name) == 0)
-            break;
-    }
-    return i;
-}
 
 static int unknown_command(const char *word)
 {
-    struct nearest nearest;
-    char shown[DISCREET_ROOM];
+    static const char *const alone[] = {"version", "help"};
+    struct nearest nearest, option;
+    char shown[DISCREET_ROOM], names[128] = "";
+    size_t dashes = strspn(word, "-");
 
     discreet(shown, word);
-    if (word[0] == '-') {
-        say("'%.*s' stands where the command belongs: options come after it; "
-            "write: nxlock COMMAND NAME [OPTION...]",
-            is_password_letter(word) ? 2 : (int)strcspn(shown, "="), shown);
-        return EXIT_USAGE;
-    }
     nearest_start(&nearest, word);
-    for (size_t i = 0; i < COMMANDS; i++)
-        nearest_consider(&nearest, commands[i].name);
-    if (nearest.best != NULL)
+    for (size_t i = 0; i < COMMANDS; i++) {
+        size_t used = strlen(names);
+        nearest_consider(&nearest, command_table[i].name);
+        snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+            command_table[i].name);
+    }
+    /* With or without its dashes; -n and the like are no such option. */
+    nearest_start(&option, dashes == 1 ? "" : word + dashes);
+    for (size_t i = 0; i < 2; i++)
+        nearest_consider(&option, alone[i]);
+    if (option.best && !nearest.best)
+        say("there is no command '%s'; did you mean 'nxlock --%s'?", shown,
+            option.best);
+    else if (word[0] == '-')
+        say("'%.*s' is not a command; options come after the command: nxlock "
+            "COMMAND NAME [OPTION...]",
+            is_password_letter(word) ? 2 : (int)strcspn(shown, "="), shown);
+    else if (nearest.best)
         say("there is no command '%s'; did you mean '%s'?", shown,
             nearest.best);
     else
-        say("there is no command '%s'; the commands are run, acquire, renew, "
-            "release, status, wait, list, unlock and doctor", shown);
+        say("there is no command '%s'; the commands are %s", shown, names);
     return EXIT_USAGE;
 }
 
@@ -78,26 +73,41 @@ static int flushed(void)
 /* "nxlock help [COMMAND]", "nxlock --help". */
 static int help(const char *word)
 {
-    if (word == NULL) {
-        help_overview(stdout);
-        return flushed();
-    }
-    size_t i = find(word);
-    if (i == COMMANDS)
+    enum command command = word ? command_by_name(word) : COMMANDS;
+
+    if (word && command == COMMANDS)
         return unknown_command(word);
-    help_command(commands[i].command, stdout);
+    if (word)
+        help_command(command, stdout);
+    else
+        help_overview(stdout);
     return flushed();
 }
 
-static int obey(size_t i, char **words)
+/* "nxlock completion SHELL". */
+static int completion(const char *shell)
+{
+    if (!shell || !completion_print(shell, stdout)) {
+        say("write: nxlock completion bash, or nxlock completion zsh");
+        return EXIT_USAGE;
+    }
+    return flushed();
+}
+
+static int obey(enum command command, char **words)
 {
     struct args args;
-    int code = args_parse(&args, commands[i].command, words);
+    int code = args_parse(&args, command, words);
 
     if (code == 0 && args.help)
-        code = help(commands[i].name);
-    else if (code == 0)
-        code = commands[i].work(&args);
+        code = help(command_table[command].name);
+    else if (code == 0 && (code = source_settle(&args)) == 0 &&
+             (!command_table[command].leases ||
+                 (code = timing_limit(&args)) == 0))
+        code = commands[command](&args);
+    /* That of run may be the code of its command. */
+    if (code == EXIT_DENIED && command != CMD_RUN && source_is_stripped(&args))
+        source_explain();
     args_free(&args);
     return code;
 }
@@ -131,6 +141,9 @@ int main(int argc, char **argv)
         printf("nxlock %s\n", nxl_version());
         return flushed();
     }
-    size_t i = find(argv[1]);
-    return i == COMMANDS ? unknown_command(argv[1]) : obey(i, argv + 2);
+    if (strcmp(argv[1], "completion") == 0)
+        return completion(argv[2]);
+    enum command command = command_by_name(argv[1]);
+    return command == COMMANDS ? unknown_command(argv[1])
+                               : obey(command, argv + 2);
 }

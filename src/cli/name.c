@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps: what is cut is said to be cut, and what is quoted is one word. */
+/*
+ * Shows the names of locks in messages.
+ *
+ * Invariant: a name that is cut says so, and one that is quoted for a shell is
+ * one word.
+ */
 #include "cli/name.h"
 
 #include <stdio.h>
@@ -24,16 +29,15 @@ const char *name_shown(char *out, const char *name)
     if (is_token_like(name))
         snprintf(out, NAME_SHOWN, "%.8s...", name);
     else if (holds_password(name))
-        snprintf(out, NAME_SHOWN, "%.*s...", (int)strcspn(name, ":") + 1,
-            name);
+        snprintf(out, NAME_SHOWN, "%.*s...", (int)strcspn(name, ":") + 1, name);
     else if (length <= SHOWN_WHOLE) {
         memcpy(out, name, length + 1);
     } else {
         size_t cut = CUT_TO;
         while (cut > 0 && ((unsigned char)name[cut] & 0xc0) == 0x80)
             cut--; /* not within a UTF-8 character */
-        snprintf(out, NAME_SHOWN, "%.*s... (%zu bytes)", (int)cut, name,
-            length);
+        snprintf(
+            out, NAME_SHOWN, "%.*s... (%zu bytes)", (int)cut, name, length);
     }
     clean_text(out, strlen(out));
     return out;
@@ -88,8 +92,8 @@ const char *name_pasted(char *out, const char *name)
 bool name_tagged(const char *name, size_t length)
 {
     const char *open = memchr(name, '{', length);
-    size_t from = open != NULL ? (size_t)(open - name) + 1 : length;
+    size_t from = open ? (size_t)(open - name) + 1 : length;
     const char *close = memchr(name + from, '}', length - from);
 
-    return close != NULL && close > open + 1;
+    return close && close > open + 1;
 }

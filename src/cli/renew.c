@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands that are given a token: renew and release. Keeps: renew never
- * releases, whatever happened, for the owner is at work under the lock.
+ * The commands that take a token: renew and release.
+ *
+ * Invariant: renew never releases, whatever happens, since the owner is at work
+ * under the lock.
  */
 #include "cli/commands.h"
 
 #include <string.h>
 
+#include "cli/duration.h"
 #include "cli/report.h"
 
 /* Takes over the lock that args name. 0, or an exit code. */
@@ -19,8 +22,9 @@ static int take_over(struct session *session, const char *what)
     if (rc == NXL_OK)
         return 0;
     if (rc == NXL_E_INVALID) {
-        say("TOKEN is not a token (it has %zu characters); write the word that "
-            "'nxlock acquire %s' printed", strlen(args->token), args->pasted);
+        say("TOKEN is not a token (it has %zu characters); use the word "
+            "that 'nxlock acquire %s' printed",
+            strlen(args->token), args->pasted);
         return EXIT_USAGE;
     }
     return session_failed(session, what, rc);
@@ -36,8 +40,12 @@ int command_renew(const struct args *args)
     if (code == 0) {
         int rc = session_finish(
             &session, nxl_lock_extend_start(session.lock, args->ttl_ms));
+        char left[DURATION_ROOM];
         if (rc != NXL_OK)
             code = session_failed(&session, "renew", rc);
+        else if (args->verbose)
+            say("renewed '%s', %s left", args->shown,
+                duration_rough(left, nxl_lock_remaining_ms(session.lock)));
         session_leave_held(code);
     }
     session_close(&session);
@@ -52,10 +60,11 @@ int command_release(const struct args *args)
     if (code == 0)
         code = take_over(&session, "release");
     if (code == 0) {
-        int rc = session_finish(
-            &session, nxl_lock_release_start(session.lock));
+        int rc = session_finish(&session, nxl_lock_release_start(session.lock));
         if (rc != NXL_OK)
             code = session_failed(&session, "release", rc);
+        else if (args->verbose)
+            say("released '%s'", args->shown);
     }
     session_close(&session);
     return code;

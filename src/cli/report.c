@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a message is one line, written at once, so that the lines of several
+ * Messages, exit codes, and suggestions for misspelt words.
+ *
+ * Invariant: a message is one line in one write, so that the lines of several
  * processes do not mix; and every result of the library has one exit code.
  */
 #include "cli/report.h"
@@ -26,7 +28,7 @@ static void write_line(const char *line, size_t length)
 
     if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0 &&
         write(STDERR_FILENO, line, length) < 0)
-        return; /* there is nobody else to tell */
+        return; /* there is nowhere else to report it */
 }
 
 void clean_text(char *text, size_t length)

@@ -12,12 +12,12 @@
  * shell. The codes of the child share this space. */
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_FREE = 1,         /* status, unlock: nobody holds the name */
+    EXIT_FREE = 1,         /* status, unlock: the lock is free */
     EXIT_WARNED = 1,       /* doctor: it works, but */
     EXIT_USAGE = 64,       /* the command line */
     EXIT_UNAVAILABLE = 69, /* no answer, or a refusal; nothing was started */
     EXIT_INTERNAL = 70,    /* memory, descriptors, a fault of ours */
-    EXIT_BUSY = 75,        /* somebody else holds it; -E replaces this */
+    EXIT_BUSY = 75,        /* another process holds it; -E replaces this */
     EXIT_DENIED = 77,      /* password, user or rights */
     EXIT_CONFIG = 78,      /* the URL */
     EXIT_LOST = 79,        /* the lock was lost */
@@ -29,7 +29,7 @@ enum exit_code {
 };
 
 /* "nxlock: ..." and a newline, in one write, which does not block: where
- * nobody reads, nothing is said. */
+ * there is no reader, nothing is printed. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Puts '?' for every control character. */

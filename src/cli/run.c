@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: the command runs only while the lease stands, and the lock is
+ * The command run: acquires, runs a command through the watchdog, renews and
+ * releases.
+ *
+ * Invariant: the command runs only while the lease is valid, and the lock is
  * released only after everything that the command started has ended. The
- * guard stops it in time; this process renews the lease, tells the guard, and
- * takes over should the guard fail.
+ * watchdog stops it in time; this process renews the lease, tells the watchdog
+ * the new deadline, and takes over if the watchdog fails.
  */
 #include "cli/commands.h"
 
@@ -18,11 +21,11 @@
 #include "cli/child.h"
 #include "cli/environ.h"
 #include "cli/every.h"
+#include "cli/explain.h"
 #include "cli/keyboard.h"
 #include "cli/label.h"
-#include "cli/lease.h"
+#include "cli/renewal_status.h"
 #include "cli/report.h"
-#include "cli/secret.h"
 #include "cli/timing.h"
 
 /* Between two rounds of what child_take_over() does; doubled while nobody
@@ -33,16 +36,16 @@
 struct run {
     const struct args *args;
     struct session session;
-    struct lease lease;
+    struct renewal_status renewal;
     struct child child;
     uint64_t margin;
-    uint64_t told;   /* the deadline that the guard knows */
-    bool lost;       /* the lock; it was said */
-    bool at_most;    /* the command is being stopped for its time */
-    bool stopping;   /* for whatever reason; TERM was sent */
-    bool unguarded;  /* the guard was killed */
-    uint64_t round;  /* ns until child_take_over() again; 0: not yet */
-    bool stuck;      /* somebody cannot be ended; it was said */
+    uint64_t told;  /* the deadline that the watchdog knows */
+    bool lost;      /* the lock; it was said */
+    bool at_most;   /* the command is being stopped for its time */
+    bool stopping;  /* for whatever reason; TERM was sent */
+    bool unwatched; /* the watchdog was killed */
+    uint64_t round; /* ns until child_take_over() again; 0: not yet */
+    bool stuck;     /* a process cannot be ended; it was reported */
 };
 
 static uint64_t ms_to_ns(int64_t ms)
@@ -57,8 +60,9 @@ static void lost(struct run *run, const char *why)
         return;
     run->lost = true;
     say("lost '%s': %s; %s%s", run->args->shown, why,
-        run->args->run.on_lost == ON_LOST_WARN ? "--on-lost warn: it goes on: "
-                                               : "stopping ",
+        run->args->run.on_lost == ON_LOST_WARN
+            ? "--on-lost warn, still running: "
+            : "stopping ",
         run->args->child[0]);
 }
 
@@ -68,7 +72,7 @@ static void lose(struct run *run, const char *why)
     child_order(&run->child, ORDER_STOP, REASON_LEASE, 0);
 }
 
-/* The guard stops the command, for one reason or another. */
+/* The watchdog stops the command, for one reason or another. */
 static void stopping(struct run *run, enum reason reason)
 {
     const struct args *args = run->args;
@@ -80,14 +84,15 @@ static void stopping(struct run *run, enum reason reason)
         return;
     case REASON_AT_MOST:
         run->at_most = true;
-        say("stopping %s: it has taken --at-most %lld ms", args->child[0],
-            (long long)args->run.at_most_ms);
+        say("stopping %s after --at-most %s", args->child[0],
+            args->run.at_most);
         break;
     case REASON_LEFT_OVER:
-        /* Not only to who looks on: a daemon ends by that, and its cron job
+        /* Even without a terminal: this ends a daemon, and its cron job
          * exits with 0. */
         say("%s has left processes behind; stopping them "
-            "(--leave-descendants would not)", args->child[0]);
+            "(--leave-descendants keeps them)",
+            args->child[0]);
         break;
     case REASON_ALONE:
         break;
@@ -95,8 +100,8 @@ static void stopping(struct run *run, enum reason reason)
     run->stopping = true;
 }
 
-/* Reads the guard's notes. Returns the signal that stopped the command for now,
- * or 0. */
+/* Reads the watchdog's notes. Returns the signal that stopped the command for
+ * now, or 0. */
 static int take_news(struct run *run)
 {
     int halted = 0;
@@ -108,27 +113,27 @@ static int take_news(struct run *run)
         else if (news == NEWS_HALTED)
             halted = number;
     }
-    if (run->child.taken_over && !run->unguarded) {
-        run->unguarded = true;
+    if (run->child.taken_over && !run->unwatched) {
+        run->unwatched = true;
         if (!run->child.ended)
-            say("the guard of %s was killed; killing %s, so that it does "
-                "not outlive the lock", run->args->child[0],
-                run->args->child[0]);
+            say("the watchdog of %s was killed; killing %s, so that it does "
+                "not outlive the lock",
+                run->args->child[0], run->args->child[0]);
     }
     return run->child.ended || run->child.taken_over ? 0 : halted;
 }
 
-/* The last resort, if the guard does not do its work, stopped by somebody
+/* The last resort, if the watchdog does not do its work, stopped by somebody
  * perhaps. */
 static uint64_t take_over_at(const struct run *run)
 {
-    if (run->lease.deadline == NEVER ||
+    if (run->renewal.deadline == NEVER ||
         run->args->run.on_lost == ON_LOST_WARN)
         return NEVER;
-    return run->lease.deadline - run->margin / 2;
+    return run->renewal.deadline - run->margin / 2;
 }
 
-/* Said once: somebody cannot be ended, and it is not known that he will. */
+/* Reported once: a process cannot be ended, and may never end. */
 static void stuck(struct run *run)
 {
     const struct left *left = &run->child.left;
@@ -138,16 +143,18 @@ static void stuck(struct run *run)
     run->stuck = true;
     if (left->pid == 0)
         say("cannot find what %s has left behind, as /proc does not show it; "
-            "waiting for its end", run->args->child[0]);
+            "waiting for its end",
+            run->args->child[0]);
     else
         say("cannot end process %ld, which %s has left behind: %s; waiting "
-            "for its end", (long)left->pid, run->args->child[0],
+            "for its end",
+            (long)left->pid, run->args->child[0],
             left->error != 0     ? "it runs as another user"
             : left->state == 'Z' ? "a debugger holds what is left of it"
                                  : "it does not react to KILL");
 }
 
-/* Once more, and soon if somebody has ended since the last time. */
+/* Once more, and soon if a process has ended since the last time. */
 static void take_over(struct run *run)
 {
     struct left before = run->child.left;
@@ -164,31 +171,30 @@ static void take_over(struct run *run)
         stuck(run);
 }
 
-static void watch_guard(struct run *run)
+static void check_watchdog(struct run *run)
 {
     if (run->child.gone)
         return;
     if (!run->child.taken_over && nxl_now_ns() < take_over_at(run))
         return;
-    /* We may have been stopped, and the guard may have done it meanwhile. */
+    /* We may have been stopped, and the watchdog may have done it meanwhile. */
     if (!run->child.taken_over)
         (void)take_news(run);
     if (run->child.gone)
         return;
     if (!run->child.taken_over)
-        lost(run, "its lease is as good as over, and nothing was heard of the "
-                  "guard");
-    run->unguarded = true;
+        lost(run, "the lease is ending and the watchdog does not respond");
+    run->unwatched = true;
     take_over(run);
 }
 
 static void follow_lease(struct run *run)
 {
-    lease_turn(&run->lease);
-    if (run->lease.lost && !run->lost)
-        lose(run, run->lease.why);
-    if (run->lease.deadline != run->told && !run->lost) {
-        run->told = run->lease.deadline;
+    renewal_status_turn(&run->renewal);
+    if (run->renewal.lost && !run->lost)
+        lose(run, run->renewal.why);
+    if (run->renewal.deadline != run->told && !run->lost) {
+        run->told = run->renewal.deadline;
         child_order(&run->child, ORDER_DEADLINE, 0, run->told);
     }
 }
@@ -203,16 +209,16 @@ static uint64_t next_wake(const struct run *run)
 static void pass_signals_on(struct run *run)
 {
     for (int signo; (signo = session_signal(&run->session)) != 0;) {
-        bool wake = session_signal_ends(signo) && run->child.stopped;
         if (keyboard_sent(signo))
             run->child.typed = signo;
         /* It has had its TERM, so this is the second one. */
         if (run->stopping && (signo == SIGTERM || signo == SIGINT))
             child_order(&run->child, ORDER_KILL, 0, 0);
-        else
-            child_order(&run->child, ORDER_SIGNAL, signo, wake);
-        if (signo == SIGCONT)
-            run->child.stopped = false;
+        else if (signo == SIGCONT)
+            child_order(&run->child, ORDER_RESUME, 0, 0);
+        else /* a stopped one is to act on what may end it */
+            child_order(
+                &run->child, ORDER_SIGNAL, signo, session_signal_ends(signo));
     }
 }
 
@@ -227,15 +233,14 @@ static void supervise(struct run *run)
         if (halted != 0)
             resume = child_follow_stop(&run->child, halted);
         follow_lease(run);
-        watch_guard(run);
+        check_watchdog(run);
         /* It may have been stopped for longer than the lease. */
         if (resume && !run->lost)
             child_resume(&run->child);
         if (run->child.gone)
             break;
         run->session.also = run->child.line;
-        if (session_turn(&run->session, next_wake(run)) != NXL_OK &&
-            !run->lost)
+        if (session_turn(&run->session, next_wake(run)) != NXL_OK && !run->lost)
             lose(run, "internal error");
         pass_signals_on(run);
     }
@@ -243,7 +248,7 @@ static void supervise(struct run *run)
 }
 
 /* The command's own disposition for SIGCHLD goes to *own; ours must not
- * discard the news of the guard. */
+ * discard the news of the watchdog. */
 static void expect_child(struct run *run, struct sigaction *own)
 {
     static const int passed_on[] = {SIGTSTP, SIGCONT, SIGWINCH};
@@ -261,7 +266,7 @@ static void expect_child(struct run *run, struct sigaction *own)
     }
 }
 
-/* False: a signal came, or the lease is as good as over; *code says which. */
+/* False: a signal came, or the lease is about to expire; *code says which. */
 static bool may_start(struct run *run, int *code)
 {
     const struct args *args = run->args;
@@ -273,13 +278,13 @@ static bool may_start(struct run *run, int *code)
             return false;
         }
     }
-    lease_start(&run->lease, &run->session);
-    run->told = run->lease.deadline;
+    renewal_status_start(&run->renewal, &run->session);
+    run->told = run->renewal.deadline;
     run->margin = ms_to_ns(timing_margin_ms(args));
-    if (run->lease.deadline != NEVER &&
+    if (run->renewal.deadline != NEVER &&
         nxl_now_ns() + ms_to_ns(args->run.grace_ms) + run->margin >=
-            run->lease.deadline) {
-        say("cannot run %s: '%s' was granted too late to be of use",
+            run->renewal.deadline) {
+        say("cannot run %s: '%s' was acquired too late, its lease is ending",
             args->child[0], args->shown);
         *code = EXIT_UNAVAILABLE;
         return false;
@@ -287,18 +292,12 @@ static bool may_start(struct run *run, int *code)
     return true;
 }
 
-static int not_started(int why)
-{
-    say("cannot start a process: %s", strerror(why));
-    return why == EMFILE || why == ENFILE ? EXIT_INTERNAL : EXIT_NO_PROCESS;
-}
-
 /* Starts the command. False: it was not, and *code is the exit code. */
 static bool start(struct run *run, int *code)
 {
     const struct args *args = run->args;
     struct sigaction chld;
-    struct guard_plan plan = {.words = args->child,
+    struct watchdog_plan plan = {.words = args->child,
         .session = &run->session,
         .chld = &chld,
         .grace = ms_to_ns(args->run.grace_ms),
@@ -308,7 +307,7 @@ static bool start(struct run *run, int *code)
         .leave = args->run.leave};
 
     if (pipe2(plan.lost, O_CLOEXEC) != 0) {
-        *code = not_started(errno);
+        *code = explain_no_process(errno);
         return false;
     }
     expect_child(run, &chld);
@@ -322,15 +321,16 @@ static bool start(struct run *run, int *code)
         close(plan.lost[1]);
         return false;
     }
-    plan.deadline = run->lease.deadline;
+    plan.deadline = run->renewal.deadline;
     plan.margin = run->margin;
-    if (!family_visible())
+    if (!descendants_visible())
         say("warning: /proc does not show the processes here: what %s starts "
-            "outside its process group cannot be stopped, and may run on when "
-            "the lock is lost; mount /proc", args->child[0]);
+            "outside its process group cannot be stopped, and may continue "
+            "when the lock is lost; mount /proc",
+            args->child[0]);
     int why = child_start(&run->child, &plan);
     if (why != 0)
-        *code = not_started(why);
+        *code = explain_no_process(why);
     return why == 0;
 }
 
@@ -341,14 +341,12 @@ static int code_of(struct run *run, int rc, bool held)
     const struct child *child = &run->child;
 
     if (child->no_process != 0)
-        return not_started(child->no_process);
+        return explain_no_process(child->no_process);
     if (child->exec_error != 0) {
-        char word[DISCREET_ROOM];
-        say("cannot run %s: %s", discreet(word, args->child[0]),
-            strerror(child->exec_error));
+        explain_not_run(args, child->exec_error);
         return child->code;
     }
-    if (run->lost || run->unguarded)
+    if (run->lost || run->unwatched)
         return EXIT_LOST;
     int code = run->at_most ? EXIT_AT_MOST : child->code;
     if (rc == NXL_OK)
@@ -361,8 +359,8 @@ static int code_of(struct run *run, int rc, bool held)
     int64_t left_ms = args->run.at_least_ms > args->ttl_ms
                           ? args->run.at_least_ms
                           : args->ttl_ms;
-    say("cannot release '%s': %s; it frees itself within %lld s",
-        args->shown, why[0] != '\0' ? why : nxl_strerror(rc),
+    say("cannot release '%s': %s; it expires within %lld s", args->shown,
+        why[0] != '\0' ? why : nxl_strerror(rc),
         (long long)(left_ms + 999) / 1000);
     return code;
 }
@@ -371,33 +369,34 @@ static int code_of(struct run *run, int rc, bool held)
 static int finish(struct run *run)
 {
     const struct run_args *options = &run->args->run;
-    bool held = nxl_now_ns() < run->lease.deadline;
-    int rc = lease_end(&run->lease);
+    bool held = nxl_now_ns() < run->renewal.deadline;
+    int rc = renewal_status_end(&run->renewal);
     int code = code_of(run, rc, held);
 
-    if (run->child.no_process == 0 && run->child.exec_error == 0 &&
-        !(options->retry_failed && code != 0))
-        return code;
-    if (options->every_ms > 0)
+    bool counts = run->child.no_process == 0 && run->child.exec_error == 0 &&
+                  !(options->retry_failed && code != 0);
+
+    if (!counts && options->every_ms > 0)
         every_give_back();
-    if (options->at_least_ms > 0)
-        lease_clear(&run->lease);
+    if (!counts && options->at_least_ms > 0)
+        renewal_status_clear(&run->renewal);
+    renewal_status_report_end(&run->renewal, rc, !counts);
     return code;
 }
 
 /* What is to be done without a server. True: the command is to be run. */
 static bool may_do_without(struct run *run, int *code)
 {
-    enum on_down on_down = run->args->run.on_down;
+    int on_down = run->args->run.on_down;
 
     if (!run->session.down || on_down == DOWN_FAILS)
         return false;
     if (on_down == DOWN_SKIPS) {
-        say("--on-down skip: %s is not run", run->args->child[0]);
+        say("--on-down skip: not running %s", run->args->child[0]);
         *code = EXIT_DONE;
         return false;
     }
-    say("--on-down run: %s runs without the lock", run->args->child[0]);
+    say("--on-down run: running %s without the lock", run->args->child[0]);
     run->session.unlocked = true;
     return true;
 }
@@ -424,7 +423,7 @@ int command_run(const struct args *given)
     code = session_open(
         &run.session, &args, label_make(label, (long)getpid(), args.child[0]));
     if (code == 0)
-        code = timing_check(&args, nxl_client_max_ttl_ms(run.session.client));
+        code = timing_check(&args);
     if (code == 0 && acquired(&run, &code)) {
         if (start(&run, &code)) {
             supervise(&run);
@@ -433,7 +432,7 @@ int command_run(const struct args *given)
             every_give_back();
         }
     }
-    lease_give_back(&run.session);
+    renewal_status_give_back(&run.session);
     child_close(&run.child);
     session_close(&run.session);
     child_pass_keyboard(&run.child);

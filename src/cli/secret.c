@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: what the library takes for a token is one here; and where a word could
- * be a secret it is taken for one.
+ * Recognizes tokens and passwords among the words of a command line.
+ *
+ * Invariant: what the library takes for a token is one here, and a word that
+ * could be a secret is treated as one.
  */
 #include "cli/secret.h"
 
@@ -43,8 +45,7 @@ bool holds_password(const char *word)
     const char *colon = strchr(word, ':');
     const char *at = strrchr(word, '@');
 
-    return strstr(word, "://") != NULL ||
-           (colon != NULL && at != NULL && colon < at);
+    return strstr(word, "://") || (colon && at && colon < at);
 }
 
 /* How much of word may be shown. */
@@ -56,7 +57,7 @@ static size_t open_part(const char *word)
         if (begins_like_token(from))
             return (size_t)(from - word);
     }
-    if (scheme != NULL)
+    if (scheme)
         return (size_t)(scheme - word) + 3;
     return holds_password(word) ? strcspn(word, ":") + 1 : strlen(word);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: from session_open() on no signal can end the process between a
+ * One lock on one client, driven together with signals.
+ *
+ * Invariant: from session_open() on, no signal can end the process between a
  * request and its answer, so a lock is never left behind by accident.
  */
 #include "cli/session.h"
@@ -16,19 +18,18 @@
 #include <unistd.h>
 
 #include "cli/keyboard.h"
-#include "cli/option.h"
 #include "cli/report.h"
+#include "cli/source.h"
 #include "cli/urls.h"
 
-#define FALLBACK_URL "redis://127.0.0.1:6379"
 #define MS_PER_S 1000
 
-/* Signals, timer, the guard of a command, and the library's own. */
+/* Signals, timer, the watchdog of a command, and the library's own. */
 #define FDS_MAX 16
 #define OWN_FDS 3
 
-/* A process with a child is to outlast these: a message that nobody reads, a
- * terminal in somebody else's hands, a full file. */
+/* A process with a child is to outlast these: a message without a reader, a
+ * terminal that another process has, a full file. */
 static const int endured[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
 
 /* All others that end a process by default, and are not its own fault. */
@@ -49,38 +50,9 @@ bool session_signal_ends(int signo)
     return true;
 }
 
-/* The URLs to use, each perhaps a list of them, and where they were found. */
-static size_t choose_urls(
-    const struct args *args, const char *const **urls, const char **source)
-{
-    static const char *found;
-
-    static const char *const variables[] = {"NXLOCK_URL", "REDIS_URL"};
-
-    *urls = args->urls;
-    *source = "-u";
-    if (args->url_count > 0)
-        return args->url_count;
-    *urls = &found;
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-        const char *value = getenv(variables[i]);
-        if (value != NULL && value[0] != '\0') {
-            *source = variables[i];
-            found = value;
-            return 1;
-        }
-    }
-    *source = "the default URL";
-    found = FALLBACK_URL;
-    return 1;
-}
-
 bool session_urls(const struct args *args, struct url_list *list)
 {
-    const char *source, *const *urls;
-    size_t count = choose_urls(args, &urls, &source);
-
-    return url_list_make(list, urls, count, args->query);
+    return url_list_make(list, args->urls, args->url_count, args->query);
 }
 
 bool session_talks(const struct session *session)
@@ -115,13 +87,13 @@ static int make_client(nxl_client **client, const struct url_list *list,
 
     options.errbuf = why;
     options.errbuf_size = size;
-    options.warning = session != NULL ? warned : NULL;
+    options.warning = session ? warned : NULL;
     options.warning_arg = session;
-    if (session != NULL && session->args->command == CMD_RUN) {
+    if (session && session->args->command == CMD_RUN) {
         options.tracer = traced;
         options.tracer_arg = session;
     }
-    if (session != NULL) {
+    if (session) {
         options.timeout_ms = session->args->timeout_ms;
         options.max_ttl_ms = session->args->max_ttl_ms;
     }
@@ -147,24 +119,28 @@ static bool flags_are_wrong(const char *const *urls, size_t count)
 static int open_client(struct session *session)
 {
     char why[512] = "";
-    const char *source, *const *urls;
-    const char *query = session->args->query;
-    size_t count = choose_urls(session->args, &urls, &source);
+    const struct args *args = session->args;
     struct url_list list;
 
-    if (!url_list_make(&list, urls, count, query)) {
+    if (!session_urls(args, &list)) {
         say("out of memory");
         return EXIT_INTERNAL;
     }
     int rc = make_client(&session->client, &list, session, why, sizeof(why));
+    bool user_only = url_list_lacks_password(&list);
     url_list_free(&list);
     if (rc == NXL_OK)
         return 0;
-    if (rc == NXL_E_URL && query != NULL && flags_are_wrong(urls, count)) {
-        say("%s with the flags added: %s", source, why);
+    if (rc == NXL_E_URL && user_only && source_is_stripped(args)) {
+        source_explain();
+        return EXIT_DENIED;
+    }
+    if (rc == NXL_E_URL && args->query &&
+        flags_are_wrong(args->urls, args->url_count)) {
+        say("%s with the flags added: %s", args->url_source, why);
         return EXIT_USAGE;
     }
-    say("%s: %s", source, why[0] != '\0' ? why : nxl_strerror(rc));
+    say("%s: %s", args->url_source, why[0] != '\0' ? why : nxl_strerror(rc));
     return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
 }
 
@@ -192,42 +168,40 @@ int session_drop_fence(struct session *session)
     return make_lock(session);
 }
 
+/* Is that what is wrong with --ttl? */
+static bool say_short_lease(const struct session *session)
+{
+    const char *ttl = session->args->ttl;
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+
+    if (!ttl || nxl_client_server_facts(session->client, 0, &facts) != NXL_OK ||
+        session->args->ttl_ms >= facts.min_ttl_ms)
+        return false;
+    say("--ttl %s is too short: the least is %lldms; a bare number is seconds, "
+        "and so is 's': --ttl %.*ss",
+        ttl, (long long)facts.min_ttl_ms, (int)strspn(ttl, "0123456789"), ttl);
+    return true;
+}
+
 static int open_lock(struct session *session, const char *label)
 {
     const struct args *args = session->args;
 
     session->label = label;
-    session->fenced =
-        args->command == CMD_RUN && args->run.fence != FENCE_NONE;
+    session->fenced = args->command == CMD_RUN && !args->run.no_fence;
     int rc = make_lock(session);
     /* Not with scheme=timestamp. */
-    if (rc == NXL_E_INVALID && session->fenced &&
-        args->run.fence == FENCE_IF_CAN)
+    if (rc == NXL_E_INVALID && session->fenced && !args->run.must_fence)
         rc = session_drop_fence(session);
     if (rc == NXL_OK)
         return 0;
     const char *why = nxl_client_errmsg(session->client);
+    if (rc == NXL_E_INVALID && say_short_lease(session))
+        return EXIT_USAGE;
     say("'%s': %s", session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(rc));
     if (rc != NXL_E_INVALID)
         return exit_code_for(rc, EXIT_BUSY);
-    if (args->run.at_least_ms > args->ttl_ms)
-        say("--at-least is a lease, too: it is allowed with --max-ttl-ms %lld, "
-            "which everybody who uses these names has to give",
-            (long long)args->run.at_least_ms);
-    if (session->args->ttl_ms < MS_PER_S && session->args->ttl != NULL)
-        say("--ttl %s is %lld milliseconds; a bare number is seconds, and so "
-            "is 's': --ttl %.*ss", session->args->ttl,
-            (long long)session->args->ttl_ms,
-            (int)strspn(session->args->ttl, "0123456789"),
-            session->args->ttl);
-    if (session->args->ttl_ms > INT32_MAX)
-        say("the longest lease is %d ms, a little less than 25 days",
-            INT32_MAX);
-    else if (session->args->ttl_ms > 2 * DEFAULT_TTL_MS)
-        say("a longer lease is allowed with --max-ttl-ms %lld; a crashed "
-            "holder then blocks the others that long",
-            (long long)session->args->ttl_ms);
     return EXIT_USAGE;
 }
 
@@ -235,8 +209,7 @@ static bool is_ignored(int signo)
 {
     struct sigaction action;
 
-    return sigaction(signo, NULL, &action) == 0 &&
-           action.sa_handler == SIG_IGN;
+    return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 static int open_signals(struct session *session)
@@ -258,13 +231,12 @@ static int open_signals(struct session *session)
     session->signals =
         signalfd(-1, &session->watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (session->signals < 0) {
-        say("cannot watch signals: %s", strerror(errno));
+        say("cannot receive signals: %s", strerror(errno));
         return EXIT_INTERNAL;
     }
     sigprocmask(SIG_BLOCK, &session->watched, NULL);
     /* poll() does not count suspend, a lease does. */
-    session->timer =
-        timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    session->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return 0;
 }
 
@@ -292,7 +264,7 @@ int session_open_plain(struct session *session, const struct args *args)
     session->signals = -1;
     session->timer = -1;
     int code = open_client(session);
-    if (code == 0 && args->name != NULL && args->command != CMD_LIST)
+    if (code == 0 && args->name && args->command != CMD_LIST)
         code = open_lock(session, NULL);
     return code;
 }
@@ -318,8 +290,8 @@ void session_unignore(const struct session *session)
 bool session_can_print(struct session *session, uint64_t until)
 {
     for (;;) {
-        struct pollfd fds[] = {{session->signals, POLLIN, 0},
-            {STDOUT_FILENO, POLLOUT, 0}};
+        struct pollfd fds[] = {
+            {session->signals, POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}};
         uint64_t now = nxl_now_ns();
         if (now >= until)
             return false;
@@ -355,8 +327,7 @@ static void arm(struct session *session, uint64_t wake_ns, int *timeout_ms)
     uint64_t now = nxl_now_ns();
 
     if (wake_ns != NEVER) {
-        uint64_t left_ms =
-            (wake_ns > now ? wake_ns - now : 1) / NS_PER_MS + 1;
+        uint64_t left_ms = (wake_ns > now ? wake_ns - now : 1) / NS_PER_MS + 1;
         if (*timeout_ms < 0 || (uint64_t)*timeout_ms > left_ms)
             *timeout_ms = (int)(left_ms < INT32_MAX ? left_ms : INT32_MAX);
     }
@@ -421,6 +392,8 @@ void session_complain(struct session *session, const char *what, int result)
 
     say("cannot %s '%s': %s", what, session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(result));
+    if (result == NXL_E_DENIED && source_is_stripped(session->args))
+        source_explain();
 }
 
 int session_failed(struct session *session, const char *what, int result)
@@ -428,7 +401,7 @@ int session_failed(struct session *session, const char *what, int result)
     if (session->caught != 0)
         return session_interrupted(session);
     if (result == NXL_LOST)
-        say("cannot %s '%s': it is not held under this token any more", what,
+        say("cannot %s '%s': it is not held under this token", what,
             session->args->shown);
     else
         session_complain(session, what, result);

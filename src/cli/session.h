@@ -26,21 +26,22 @@ struct session {
     const struct args *args;
     nxl_client *client;
     nxl_lock *lock;
-    sigset_t inherited;     /* the mask this process was started with */
-    sigset_t watched;       /* the signals that arrive at signals */
+    sigset_t inherited;          /* the mask this process was started with */
+    sigset_t watched;            /* the signals that arrive at signals */
     struct sigaction endured[4]; /* as they were before they were ignored */
-    int signals;            /* descriptor; -1: none */
-    int timer;              /* descriptor; -1: poll's own time-out only */
-    int also;               /* descriptor to wake for, too; -1: none */
-    struct renewal renewal; /* of run, whose lock is kept alive */
-    int caught;             /* the first signal that ended a wait, or 0 */
-    const char *label;      /* of the lock */
-    bool fenced;            /* the lock draws numbers */
-    bool down;              /* the last acquire found no server to decide */
-    bool unlocked;          /* it works on without the lock */
+    int signals;                 /* descriptor; -1: none */
+    int timer;                   /* descriptor; -1: poll's own time-out only */
+    int also;                    /* descriptor to wake for, too; -1: none */
+    struct renewal renewal;      /* of run, whose lock is kept alive */
+    int caught;                  /* the first signal that ended a wait, or 0 */
+    const char *label;           /* of the lock */
+    bool fenced;                 /* the lock draws numbers */
+    bool down;        /* the last acquire found no server to decide */
+    bool unlocked;    /* it works on without the lock */
+    uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
 };
 
-/* The URLs that args and the environment give. False: no memory. */
+/* The URLs of args, with the parameters of the options. False: no memory. */
 bool session_urls(const struct args *args, struct url_list *list);
 
 /* Makes client and lock; label as nxl_lock_options, which has to stay. From

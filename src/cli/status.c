@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: whether a name is held is told by the exit code as well, and by both
- * or by neither: what could not be asked is never "free".
+ * The command status.
+ *
+ * Invariant: the exit code and the output agree on whether a name is held, and
+ * what could not be found out is never called free.
  */
 #include "cli/commands.h"
 
@@ -11,7 +13,9 @@
 
 #include "cli/holder.h"
 #include "cli/json.h"
+#include "cli/partial.h"
 #include "cli/report.h"
+#include "cli/since.h"
 
 /* Grows only by members; raised when one changes its meaning. */
 #define JSON_VERSION 1
@@ -22,11 +26,10 @@
 /* holder is NULL if the name is free. */
 static void json_state(struct json *json, const nxl_holder *holder)
 {
-    const char *state = holder == NULL || holder_is_over(holder) ? "free"
-                                                                : "held";
+    const char *state = !holder || holder_is_over(holder) ? "free" : "held";
 
     json_text(json, "state", state, strlen(state));
-    if (holder != NULL)
+    if (holder)
         holder_json(json, holder);
 }
 
@@ -56,20 +59,40 @@ static void json_server(struct json *json, struct session *session, size_t i)
     }
 }
 
-static void print_json(struct session *session, const nxl_holder *holder)
+static void json_since(struct json *json, const struct since *since)
+{
+    char text[SINCE_ROOM];
+
+    if (since->at_s != 0) {
+        since_rfc3339(text, since);
+        json_text(json, "held_since", text, strlen(text));
+    } else {
+        json_null(json, "held_since");
+        json_text(
+            json, "held_since_unknown", since->unknown, strlen(since->unknown));
+    }
+}
+
+/* since: NULL if it is not held. */
+static void print_json(struct session *session, const nxl_holder *holder,
+    const struct since *since)
 {
     const char *name = session->args->name;
     size_t count = nxl_client_servers(session->client);
     struct json json, item;
-    char line[LINE_ROOM];
+    char line[LINE_ROOM], warning[PARTIAL_WORDS];
 
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", name, strlen(name));
     json_state(&json, holder);
+    if (since)
+        json_since(&json, since);
     if (count == 1) {
         nxl_client_describe(session->client, line, sizeof(line));
         json_text(&json, "server", line, strlen(line));
+        if (partial_words(session->client, 0, false, warning))
+            json_text(&json, "warning", warning, strlen(warning));
     } else {
         json_list_begin(&json, "servers");
         for (size_t i = 0; i < count; i++) {
@@ -99,20 +122,30 @@ static void print_server(struct session *session, size_t i)
     if (nxl_client_servers(session->client) == 1)
         return;
     if (rc == NXL_OK || rc == NXL_FREE)
-        printf("    %s\n",
-            rc == NXL_OK ? state_words(words, &holder) : "free");
+        printf("    %s\n", rc == NXL_OK ? state_words(words, &holder) : "free");
     else
-        printf("    not known: %s\n", why_unknown(session, i, rc));
+        printf("    unknown: %s\n", why_unknown(session, i, rc));
 }
 
-static void print_words(struct session *session, const nxl_holder *holder)
+static void print_words(struct session *session, const nxl_holder *holder,
+    const struct since *since)
 {
-    char words[HOLDER_WORDS];
+    char words[HOLDER_WORDS], warning[PARTIAL_WORDS];
+    char text[SINCE_ROOM];
+    bool held = since && !holder_is_data(holder);
 
-    printf("%s %s\n", session->args->shown,
-        holder == NULL ? "free" : state_words(words, holder));
+    printf("%s %s", session->args->shown,
+        !holder ? "free" : state_words(words, holder));
+    if (held && since->at_s != 0)
+        printf(", held since %s", since_words(text, since));
+    putchar('\n');
+    if (nxl_client_servers(session->client) == 1 &&
+        partial_words(session->client, 0, false, warning))
+        printf("  warning: %s\n", warning);
     if (!session->args->verbose)
         return;
+    if (held && since->at_s == 0)
+        printf("  start time unknown: %s\n", since->unknown);
     for (size_t i = 0; i < nxl_client_servers(session->client); i++)
         print_server(session, i);
 }
@@ -129,12 +162,17 @@ int command_status(const struct args *args)
         if (rc != NXL_OK && rc != NXL_FREE) {
             code = session_failed(&session, "look at", rc);
         } else {
+            struct since found;
+            const struct since *since = NULL;
+            if (seen && !holder_is_over(seen)) {
+                since_find(&session, seen, &found);
+                since = &found;
+            }
             if (args->json)
-                print_json(&session, seen);
+                print_json(&session, seen, since);
             else
-                print_words(&session, seen);
-            code = seen != NULL && !holder_is_over(seen) ? EXIT_DONE
-                                                         : EXIT_FREE;
+                print_words(&session, seen, since);
+            code = seen && !holder_is_over(seen) ? EXIT_DONE : EXIT_FREE;
         }
         if (ferror(stdout) || fflush(stdout) != 0) {
             say("cannot print: %s", strerror(errno));

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: after a renewal that failed at the worst moment there is time for
- * another one, and then for TERM, a grace and KILL, before the lease ends.
+ * The times of a run: defaults, limits, and whether they fit.
+ *
+ * Invariant: after a renewal that failed at the worst moment there is time for
+ * another one, and then for TERM, the grace and KILL, before the lease expires.
  */
 #include "cli/timing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "cli/duration.h"
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/urls.h"
@@ -16,6 +20,7 @@
 #define REQUEST_MAX_MS 2000
 #define REQUEST_MIN_MS 10
 #define MARGIN_MS 250
+#define LIMIT_DEFAULT_MS 60000 /* of max_ttl_ms */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -64,93 +69,160 @@ static int64_t long_enough(const struct args *args)
     return ttl_ms;
 }
 
-/* What to write instead; spare_ms is the longest grace that fits, and
- * longest_ms the longest lease that is allowed. */
-static void make_remedy(char *out, size_t size, const struct args *args,
-    int64_t spare_ms, int64_t longest_ms)
+/* What to write instead; spare_ms is the longest grace that fits. */
+static void make_remedy(
+    char *out, size_t size, const struct args *args, int64_t spare_ms)
 {
-    int64_t ttl_ms = long_enough(args);
-    char grace[64] = "", longest[64] = "";
+    int64_t ttl_ms = duration_round(long_enough(args), true);
+    char grace[64] = "", ttl[96] = "", text[DURATION_ROOM];
+    bool allowed = ttl_ms <= args->lease_limit_ms;
 
     if (spare_ms > 0)
-        snprintf(grace, sizeof(grace), "--grace %lldms at most",
-            (long long)spare_ms);
-    if (ttl_ms > longest_ms)
-        snprintf(longest, sizeof(longest), " with --max-ttl-ms %lld",
-            (long long)ttl_ms);
-    if (spare_ms > 0 && ttl_ms > longest_ms)
-        snprintf(out, size, "%s", grace);
-    else
-        snprintf(out, size, "%s%s--ttl %lldms at least%s", grace,
-            spare_ms > 0 ? ", or " : "", (long long)ttl_ms, longest);
+        snprintf(grace, sizeof(grace), "--grace %s or less",
+            duration_text(text, duration_round(spare_ms, false)));
+    if (allowed)
+        snprintf(
+            ttl, sizeof(ttl), "--ttl %s or more", duration_text(text, ttl_ms));
+    else if (spare_ms <= 0)
+        snprintf(ttl, sizeof(ttl), "--ttl %s or more with --max-ttl-ms %lld",
+            duration_text(text, ttl_ms), (long long)ttl_ms);
+    snprintf(out, size, "%s%s%s", ttl,
+        ttl[0] != '\0' && grace[0] != '\0' ? ", or " : "", grace);
 }
 
-int timing_check(const struct args *args, int64_t longest_ms)
+/* Was it given as an option, and not in a URL? Values in the query have no
+ * '='. */
+static bool is_option(const struct args *args, const char *parameter)
+{
+    const char *at = args->query ? strstr(args->query, parameter) : NULL;
+
+    return at && at[strlen(parameter)] == '=';
+}
+
+int timing_check(const struct args *args)
 {
     const struct run_args *run = &args->run;
     int64_t sum_ms = needs(args->ttl_ms, run->request_ms, run->grace_ms);
     int64_t spare_ms = args->ttl_ms - 1 - sum_ms + run->grace_ms;
-    char remedy[192];
+    char remedy[192], what[96] = "", ttl[DURATION_ROOM];
+    bool timeout = run->request_ms != args->timeout_ms;
 
     if (sum_ms < args->ttl_ms)
         return 0;
-    make_remedy(remedy, sizeof(remedy), args, spare_ms, longest_ms);
-    say("a lease of %lld ms cannot be kept: %lld ms until it is renewed, two "
-        "requests of timeout_ms %lld, a grace of %lld ms and %lld ms to spare "
-        "are %lld ms; write %s",
-        (long long)args->ttl_ms, (long long)(args->ttl_ms / 3),
-        (long long)run->request_ms, (long long)run->grace_ms,
-        (long long)margin_of(args->ttl_ms), (long long)sum_ms, remedy);
+    make_remedy(remedy, sizeof(remedy), args, spare_ms);
+    if (run->grace)
+        snprintf(what, sizeof(what), "--grace %s%s", run->grace,
+            timeout ? " and " : "");
+    if (timeout)
+        snprintf(what + strlen(what), sizeof(what) - strlen(what), "%s%lld",
+            is_option(args, "timeout_ms") ? "--timeout-ms " : "timeout_ms=",
+            (long long)run->request_ms);
+    duration_text(ttl, args->ttl_ms);
+    if (!args->ttl && what[0] != '\0')
+        say("%s is too long for a lease of %s: use %s", what, ttl, remedy);
+    else
+        say("%s %s is too short%s%s: use %s",
+            args->ttl ? "--ttl" : "a lease of", args->ttl ? args->ttl : ttl,
+            what[0] != '\0' ? " for " : " to be renewed in time", what, remedy);
     return EXIT_USAGE;
 }
 
-/* A parameter of the URLs that is a number; 0: none gives it, or none that can
- * be read, which the library will say. */
-static int64_t number_of(const struct url_list *list, const char *name)
+/* The option that asks for the longest lease, as it was written. Returns how
+ * long that is. */
+static int64_t longest_asked(
+    const struct args *args, const char **option, const char **value)
 {
-    char *text = url_list_value(list, name);
-    int64_t number = text != NULL ? strtoll(text, NULL, 10) : 0;
+    bool least = args->run.at_least_ms > args->ttl_ms;
 
-    free(text);
-    return number > 0 && number < INT32_MAX ? number : 0;
+    *option = least ? "--at-least" : "--ttl";
+    *value = least ? args->run.at_least : args->ttl;
+    return least ? args->run.at_least_ms : args->ttl_ms;
 }
 
-/* --at-least is what it takes that a crashed holder blocks others for so long.
- * But where a restarted server waits for the longest lease, that is everybody's
- * to know. */
-static void raise_longest(struct args *args, const struct url_list *list)
-{
-    char *guard = url_list_value(list, "guard_restarts");
+/* The limits that the URLs set; MAX_TTL_UNSET where they set no max_ttl_ms, and
+ * timeout_ms as given here where they set none. All zero if they cannot be
+ * used, which session_open() reports. */
+#define MAX_TTL_UNSET INT32_MAX
 
-    if (args->run.at_least_ms > 2 * DEFAULT_TTL_MS && guard == NULL &&
-        list->count == 1 && number_of(list, "max_ttl_ms") == 0)
-        args->max_ttl_ms = args->run.at_least_ms;
-    free(guard);
+static nxl_server_facts limits_of_urls(
+    const struct args *args, int64_t timeout_ms)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    struct url_list list;
+    nxl_client *client;
+
+    options.max_ttl_ms = MAX_TTL_UNSET;
+    options.timeout_ms = timeout_ms;
+    if (!session_urls(args, &list))
+        return facts;
+    if (nxl_client_new_urls(&client, (const char *const *)list.urls, list.count,
+            &options) == NXL_OK) {
+        (void)nxl_client_server_facts(client, 0, &facts);
+        /* Several servers need a limit that everybody knows in any case. */
+        facts.guarded = facts.guarded || nxl_client_servers(client) > 1;
+        nxl_client_free(client);
+    }
+    url_list_free(&list);
+    return facts;
+}
+
+static int too_long(
+    const struct args *args, const char *option, const char *value, bool given)
+{
+    char limit[DURATION_ROOM];
+    int64_t ms;
+
+    duration_text(limit, args->lease_limit_ms);
+    (void)duration_parse(value, &ms);
+    if (given)
+        say("%s %s is longer than %s%lld allows: write %s %s or less, "
+            "or raise max_ttl_ms for all who use these locks",
+            option, value,
+            is_option(args, "max_ttl_ms") ? "--max-ttl-ms " : "max_ttl_ms=",
+            (long long)args->lease_limit_ms, option, limit);
+    else
+        say("%s %s is longer than %s, the limit with several servers or "
+            "guard_restarts: a server that restarts waits that long before it "
+            "votes; write %s %s or less, or give --max-ttl-ms %lld (%s) "
+            "wherever these locks are used",
+            option, value, limit, option, limit, (long long)ms, value);
+    return EXIT_USAGE;
+}
+
+/* A long --ttl or --at-least raises the limit. But if a restarted
+ * server waits for the longest lease before it votes, everybody has to know
+ * that limit. */
+int timing_limit(struct args *args)
+{
+    const char *option, *value;
+    nxl_server_facts url = limits_of_urls(args, 0);
+    bool given = url.max_ttl_ms > 0 && url.max_ttl_ms < MAX_TTL_UNSET;
+
+    args->lease_limit_ms = given         ? url.max_ttl_ms
+                           : url.guarded ? LIMIT_DEFAULT_MS
+                                         : INT32_MAX;
+    if (!args->ttl && given)
+        args->ttl_ms = smaller(args->ttl_ms, url.max_ttl_ms);
+    int64_t asked_ms = longest_asked(args, &option, &value);
+    if (asked_ms > args->lease_limit_ms && value)
+        return too_long(args, option, value, given);
+    if (asked_ms > LIMIT_DEFAULT_MS && !given)
+        args->max_ttl_ms = asked_ms;
+    return 0;
 }
 
 int timing_settle(struct args *args)
 {
-    struct url_list list;
-
-    if (!session_urls(args, &list)) {
-        say("out of memory");
-        return EXIT_INTERNAL;
-    }
-    int64_t longest_ms = number_of(&list, "max_ttl_ms");
-    int64_t given_ms = number_of(&list, "timeout_ms");
-    raise_longest(args, &list);
-    url_list_free(&list);
-    if (args->ttl == NULL && longest_ms > 0)
-        args->ttl_ms = smaller(args->ttl_ms, longest_ms);
     if (args->run.grace_ms < 0)
         args->run.grace_ms = smaller(args->ttl_ms / 6, GRACE_MAX_MS);
     args->timeout_ms = timeout_of(args->ttl_ms);
-    args->run.request_ms = given_ms > 0 ? given_ms : args->timeout_ms;
+    nxl_server_facts url = limits_of_urls(args, args->timeout_ms);
+    args->run.request_ms = larger(url.timeout_ms, REQUEST_MIN_MS);
     if (args->run.at_most_ms == 0 ||
         args->run.at_least_ms <= args->run.at_most_ms)
         return 0;
-    say("--at-least, %lld ms, is more than --at-most, %lld ms; it has to be "
-        "the other way round", (long long)args->run.at_least_ms,
-        (long long)args->run.at_most_ms);
+    say("--at-least %s is longer than --at-most %s: write --at-most %s or more",
+        args->run.at_least, args->run.at_most, args->run.at_least);
     return EXIT_USAGE;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: what is removed is what was shown, byte for byte, or nothing; and
- * nobody is evicted whom no person saw, unless a script says that it may.
+ * The command unlock: removes a lock that another process holds.
+ *
+ * Invariant: what is removed is exactly what was shown, or nothing; and no
+ * holder is removed that no person has seen, unless --yes allows it.
  */
 #include "cli/commands.h"
 
@@ -11,13 +13,14 @@
 
 #include "cli/every.h"
 #include "cli/holder.h"
+#include "cli/partial.h"
 #include "cli/report.h"
 
 static bool yes(void)
 {
     char line[16];
 
-    if (fgets(line, sizeof(line), stdin) == NULL)
+    if (!fgets(line, sizeof(line), stdin))
         return false;
     line[strcspn(line, "\n")] = '\0';
     return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
@@ -39,40 +42,43 @@ static int permitted(const struct session *session, const nxl_holder *holder)
     char words[HOLDER_WORDS];
 
     if (holder->truncated) {
-        say("'%s' holds a value that is longer than any lock's", args->shown);
+        say("'%s' is not a lock: its value is too long", args->shown);
         return EXIT_UNAVAILABLE;
     }
     if (is_counter(args, holder)) {
-        say("'%s' is the counter of a name's fencing numbers, and no lock",
-            args->shown);
+        say("'%s' is a fencing counter, not a lock", args->shown);
         return EXIT_UNAVAILABLE;
     }
     if (holder_is_data(holder)) {
-        say("'%s' %s: it may be data of a program; if it is of no use, remove "
-            "it with redis-cli", args->shown, holder_data_words(words, holder));
+        say("'%s' %s; it may be a program's data: if nothing needs it, "
+            "remove it with redis-cli",
+            args->shown, holder_data_words(words, holder));
         return EXIT_UNAVAILABLE;
     }
     say("'%s' is %s", args->shown, holder_words(words, holder));
     if (args->yes)
         return 0;
     if (!isatty(STDIN_FILENO)) {
-        say("nobody is there to be asked; write --yes if it is to go");
+        say("standard input is not a terminal, cannot ask; add --yes to "
+            "remove it anyway");
         return EXIT_USAGE;
     }
     fputs(every_is_record(args->name, strlen(args->name))
-              ? "It is a run of --every; allow the next one now? [y/N] "
-              : "The holder goes on until it renews or ends; evict it? [y/N] ",
+              ? "It is a run of --every. Allow the next one now? [y/N] "
+              : "The holder continues until its next renewal. Remove its "
+                "lock? [y/N] ",
         stderr);
     fflush(stderr);
     if (yes())
         return 0;
-    say("'%s' stays", args->shown);
+    say("'%s' was not removed", args->shown);
     return EXIT_BUSY;
 }
 
 static int already_free(const struct session *session)
 {
-    say("'%s' is free already", session->args->shown);
+    say("'%s' is already free", session->args->shown);
+    partial_say(session->client);
     return EXIT_FREE;
 }
 
@@ -84,7 +90,8 @@ static int remove_shown(struct session *session, const nxl_holder *holder)
         return EXIT_DONE;
     if (rc != NXL_FREE)
         return session_failed(session, "remove", rc);
-    say("'%s' has changed hands or is free since; nothing was removed",
+    say("'%s' has changed hands or become free meanwhile; nothing "
+        "was removed",
         session->args->shown);
     return EXIT_FREE;
 }
@@ -100,7 +107,7 @@ static int unlock(struct session *session)
         return already_free(session);
     if (rc != NXL_OK)
         return session_failed(session, "look at", rc);
-    if (args->token != NULL && !nxl_holder_is(&holder, args->token)) {
+    if (args->token && !nxl_holder_is(&holder, args->token)) {
         say("'%s' is not held under this token, but %s; nothing was removed",
             args->shown, holder_words(words, &holder));
         return EXIT_BUSY;

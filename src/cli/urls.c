@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: what the library would take for one URL is one here, so that a flag
- * reaches every server and no password is cut in two.
+ * The URLs of a command line or variable.
+ *
+ * Invariant: the library says where a URL ends, so that an option reaches every
+ * server and no password is cut in two.
  */
 #include "cli/urls.h"
 
@@ -9,23 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-static bool begins_url(const char *text)
-{
-    size_t length = strspn(text, LETTERS "0123456789+-.");
-
-    return strchr(LETTERS, text[0]) != NULL && length > 0 &&
-           strncmp(text + length, "://", 3) == 0;
-}
-
-/* The comma that ends the first URL of text, or its end. */
-static const char *end_of_url(const char *text)
-{
-    while (*text != '\0' && !(*text == ',' && begins_url(text + 1)))
-        text++;
-    return text;
-}
+#include <nxlock.h>
 
 static bool add(
     struct url_list *list, const char *from, size_t length, const char *query)
@@ -34,12 +20,12 @@ static bool add(
     char *url = NULL;
     const char *join = "";
 
-    if (urls == NULL)
+    if (!urls)
         return false;
     list->urls = urls;
-    if (query == NULL || length == 0 || from[length - 1] == ',')
+    if (!query || length == 0 || from[length - 1] == ',')
         query = ""; /* an empty element is the library's to name */
-    else if (memchr(from, '?', length) == NULL)
+    else if (!memchr(from, '?', length))
         join = "?";
     else if (from[length - 1] != '?' && from[length - 1] != '&')
         join = "&";
@@ -57,7 +43,7 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     for (size_t i = 0; i < count; i++) {
         const char *from = texts[i];
         for (;;) {
-            const char *end = end_of_url(from);
+            const char *end = from + nxl_url_length(from);
             if (!add(list, from, (size_t)(end - from), query)) {
                 url_list_free(list);
                 return false;
@@ -85,7 +71,7 @@ static char *find(char *url, const char *name)
     size_t length = strlen(name);
     char *at = strchr(url, '?');
 
-    while (at != NULL) {
+    while (at) {
         at++;
         if (strncmp(at, name, length) == 0 && at[length] == '=')
             return at + length + 1;
@@ -94,49 +80,102 @@ static char *find(char *url, const char *name)
     return NULL;
 }
 
-static int hex_digit(char c)
+static void drop(char *url, const char *name)
 {
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+    char *value = find(url, name);
 
-    return at != NULL ? (int)(at - digits) % 16 : -1;
-}
-
-char *url_list_value(const struct url_list *list, const char *name)
-{
-    char *value = NULL;
-
-    for (size_t i = 0; i < list->count && value == NULL; i++)
-        value = find(list->urls[i], name);
-    if (value == NULL)
-        return NULL;
-    char *copy = strndup(value, strcspn(value, "&"));
-    char *to = copy;
-    for (const char *from = copy; copy != NULL && *from != '\0'; from++) {
-        int high = *from == '%' ? hex_digit(from[1]) : -1;
-        int low = high >= 0 ? hex_digit(from[2]) : -1;
-        if (low >= 0)
-            from += 2;
-        *to++ = low >= 0 ? (char)(high * 16 + low) : *from;
-    }
-    if (copy != NULL)
-        *to = '\0';
-    return copy;
+    if (!value)
+        return;
+    /* With the '&' behind it; one that is left at the end is fine. */
+    char *from = value - strlen(name) - 1;
+    char *rest = value + strcspn(value, "&");
+    if (*rest == '&')
+        rest++;
+    else if (from[-1] == '&' || from[-1] == '?')
+        from--;
+    memmove(from, rest, strlen(rest) + 1);
 }
 
 void url_list_drop(struct url_list *list, const char *name)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        char *value = find(list->urls[i], name);
-        if (value == NULL)
-            continue;
-        /* With the '&' behind it; one that is left at the end is fine. */
-        char *from = value - strlen(name) - 1;
-        char *rest = value + strcspn(value, "&");
-        if (*rest == '&')
-            rest++;
-        else if (from[-1] == '&' || from[-1] == '?')
-            from--;
-        memmove(from, rest, strlen(rest) + 1);
+    for (size_t i = 0; i < list->count; i++)
+        drop(list->urls[i], name);
+}
+
+/* The end of "user:password" in url, at its '@'; *from is its beginning. NULL:
+ * there is none. As the library reads it: the last '@' before '/' or '?'. */
+static char *credentials(char *url, char **from)
+{
+    char *scheme = strstr(url, "://");
+
+    if (!scheme)
+        return NULL;
+    *from = scheme + 3;
+    for (char *at = *from + strcspn(*from, "/?"); at > *from; at--) {
+        if (at[-1] == '@')
+            return at - 1;
     }
+    return NULL;
+}
+
+void url_list_strip_passwords(struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        char *from, *at = credentials(list->urls[i], &from);
+        char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
+        if (colon && colon == from)
+            memmove(from, at + 1, strlen(at + 1) + 1);
+        else if (colon)
+            memmove(colon, at, strlen(at) + 1);
+        while (find(list->urls[i], "password"))
+            drop(list->urls[i], "password");
+    }
+}
+
+static bool has_password(char *url)
+{
+    char *from, *at = credentials(url, &from);
+    char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
+
+    return (colon && colon + 1 < at) || find(url, "password");
+}
+
+bool url_list_has_password(const struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (has_password(list->urls[i]))
+            return true;
+    }
+    return false;
+}
+
+bool url_list_lacks_password(const struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        char *from, *at = credentials(list->urls[i], &from);
+        bool user =
+            (at && at > from && *from != ':') || find(list->urls[i], "user");
+        if (user && !has_password(list->urls[i]))
+            return true;
+    }
+    return false;
+}
+
+char *url_list_join(const struct url_list *list)
+{
+    size_t length = 1;
+
+    for (size_t i = 0; i < list->count; i++)
+        length += strlen(list->urls[i]) + 1;
+    char *all = malloc(length);
+    char *to = all;
+    for (size_t i = 0; all && i < list->count; i++) {
+        size_t part = strlen(list->urls[i]);
+        memcpy(to, list->urls[i], part);
+        to += part;
+        *to++ = ','; /* after the last one the end takes its place */
+    }
+    if (all)
+        *(to > all ? to - 1 : to) = '\0';
+    return all;
 }

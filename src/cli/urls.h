@@ -20,10 +20,18 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     size_t count, const char *query);
 void url_list_free(struct url_list *list);
 
-/* The value of a parameter, decoded, as the first URL has it that gives it;
- * the caller's to free(). NULL: none gives it, or no memory. */
-char *url_list_value(const struct url_list *list, const char *name);
 /* Takes the parameter out of every URL. */
 void url_list_drop(struct url_list *list, const char *name);
+
+/* Takes the password out of every URL, wherever it is written. The user
+ * stays. */
+void url_list_strip_passwords(struct url_list *list);
+/* Does any URL have a password? */
+bool url_list_has_password(const struct url_list *list);
+/* Does any URL have a user but no password? Nobody can log in so. */
+bool url_list_lacks_password(const struct url_list *list);
+/* All URLs with commas between them, as url_list_make() divides them; the
+ * caller's to free(). NULL: no memory. */
+char *url_list_join(const struct url_list *list);
 
 #endif

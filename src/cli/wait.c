@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: nothing is taken, so whoever waits here is in nobody's way; and the
- * server is asked less and less often, but never later than the lease that it
- * told of ends.
+ * The command wait: polls until a lock is free.
+ *
+ * Invariant: nothing is acquired, so waiting disturbs no one; and the server is
+ * polled less and less often, but no later than the end of the lease it
+ * reported.
  */
 #include "cli/commands.h"
 
 #include <poll.h>
 #include <unistd.h>
 
+#include "cli/duration.h"
 #include "cli/holder.h"
+#include "cli/partial.h"
 #include "cli/report.h"
 
 #define DELAY_FIRST_MS 50
@@ -19,7 +23,8 @@
 
 struct watch {
     struct session session;
-    uint64_t until;   /* of nxl_now_ns(); NEVER */
+    uint64_t since;
+    uint64_t until; /* of nxl_now_ns(); NEVER */
     uint64_t delay_ms;
     uint64_t random;
     bool told_holder, told_fault;
@@ -69,15 +74,28 @@ static int hopeless(const struct args *args, const nxl_holder *holder)
     char words[HOLDER_WORDS];
 
     if (holder_is_data(holder)) {
-        say("no use waiting for '%s': the key %s; " HOLDER_DATA_REMEDY,
+        say("cannot wait for '%s': the key %s; " HOLDER_DATA_REMEDY,
             args->shown, holder_data_words(words, holder));
         return EXIT_UNAVAILABLE;
     }
     if (args->wait_ms != NXL_FOREVER || !holder_is_around(holder))
         return 0;
-    say("'%s' is held by the 'nxlock run' around this one, which waits for "
-        "this to end; wait outside of it, or with -w", args->shown);
+    say("'%s' is held by the enclosing 'nxlock run', which waits "
+        "for this command, so waiting would deadlock; wait outside "
+        "of it, or with -w",
+        args->shown);
     return EXIT_USAGE;
+}
+
+static void report_free(const struct watch *watch)
+{
+    const struct args *args = watch->session.args;
+    char waited[DURATION_ROOM];
+
+    if (args->verbose)
+        say("'%s' is free; waited %s", args->shown,
+            duration_rough(
+                waited, (int64_t)((nxl_now_ns() - watch->since) / NS_PER_MS)));
 }
 
 static int wait_for(struct watch *watch)
@@ -89,8 +107,11 @@ static int wait_for(struct watch *watch)
     for (;;) {
         int rc = nxl_lock_inspect(session->lock, &holder);
         bool held = rc == NXL_OK && !holder_is_over(&holder);
-        if (rc == NXL_FREE || (rc == NXL_OK && !held))
+        if (rc == NXL_FREE || (rc == NXL_OK && !held)) {
+            partial_say(session->client);
+            report_free(watch);
             return EXIT_DONE;
+        }
         if (!held && !passes(rc))
             return session_failed(session, "look at", rc);
         int code = held ? hopeless(session->args, &holder) : 0;
@@ -121,6 +142,7 @@ int command_wait(const struct args *args)
     int code = session_open_plain(&watch.session, args);
     uint64_t now = nxl_now_ns();
 
+    watch.since = now;
     watch.random = (now ^ (uint64_t)getpid() << 32) | 1;
     if (args->wait_ms != NXL_FOREVER)
         watch.until = now + (uint64_t)args->wait_ms * NS_PER_MS;

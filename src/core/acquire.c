@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a lost round passes through PHASE_ENDING, where every server that
- * granted or may have granted is named in an ASK_UNDO, before the next round
- * starts or a verdict stands; so no round can leave a key behind unnamed.
+ * Rounds of an acquire: when they start, how they are decided and undone.
+ *
+ * Invariant: a lost round passes through PHASE_ENDING before the next round
+ * starts or a verdict is final. There an ASK_UNDO is issued for every server
+ * that granted or may have granted, so no round leaves a key behind.
  */
 #include "core/acquire.h"
 
@@ -10,11 +12,16 @@
 #include "base/guard.h"
 #include "core/lease.h"
 
-/* A first delay up to this may outlast the holder's lease: knowing better
- * would cost every acquire a second command. */
+/* A first delay up to this may be longer than the holder's lease lasts: to know
+ * its end would cost every acquire a second command. */
 #define SHORT_DELAY (10 * NS_PER_MS)
 
-/* May this round's token stand at a quorum? Once its undoing is on its way. */
+/* In its first round a call respects this much of the reconnect delay of a
+ * server that was down. So calls in quick succession do not reconnect each
+ * time; a majority that answers at once does not need that server. */
+#define CONNECT_GRACE (10 * NS_PER_MS)
+
+/* May this round's token be at a quorum? Asked once its undo has been sent. */
 static bool in_doubt(const struct acquire *a)
 {
     struct tally t = tally_of(a->part, a->terms.servers);
@@ -23,10 +30,9 @@ static bool in_doubt(const struct acquire *a)
 
 static void begin_round(struct acquire *a)
 {
-    /* A lone server that said "busy", or failed without a doubt, has not
-     * taken the token: it is as good as fresh. */
-    bool unused = a->rounds > 0 && a->terms.servers == 1 &&
-                  !a->token_spoilt &&
+    /* A single server that said "busy", or certainly failed, does not have the
+     * token, so the token can be used again. */
+    bool unused = a->rounds > 0 && a->terms.servers == 1 && !a->token_spoilt &&
                   (a->part[0] == PART_NO || a->part[0] == PART_FAULT);
     if (!unused && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
@@ -67,21 +73,32 @@ static uint64_t retry_limit(const struct acquire *a)
     return earlier(a->terms.wait_until, deadline_left(a->terms.end, slack));
 }
 
+uint64_t acquire_connect_by(const struct acquire *a)
+{
+    uint64_t grace = a->rounds > 1 ? 0 : CONNECT_GRACE;
+    return later(retry_limit(a), deadline_after(a->round_started, grace));
+}
+
+bool acquire_in_doubt(const struct acquire *a)
+{
+    return a->doubt || in_doubt(a);
+}
+
 static enum verdict lost_verdict(const struct acquire *a)
 {
     if (a->late)
         return VERDICT_LATE;
     if (a->was_busy)
         return VERDICT_NO;
-    return a->doubt || in_doubt(a) ? VERDICT_UNKNOWN : VERDICT_FAULT;
+    return acquire_in_doubt(a) ? VERDICT_UNKNOWN : VERDICT_FAULT;
 }
 
 static void plan_retry(struct acquire *a, uint64_t limit)
 {
     uint64_t at = deadline_after(a->now, backoff_next(&a->backoff));
     if (a->was_busy && a->left_ms >= 0) {
-        /* A key may still stand in the very millisecond it ends in, so one
-         * more; the rest keeps waiters from coming all at once. */
+        /* A key may still exist in the millisecond in which it expires, so add
+         * one; the random rest keeps waiters from retrying all at once. */
         uint64_t gone = deadline_after_ms(a->now, (uint64_t)a->left_ms + 1);
         at = earlier(
             at, deadline_after(gone, backoff_random(&a->backoff, NS_PER_MS)));
@@ -91,7 +108,7 @@ static void plan_retry(struct acquire *a, uint64_t limit)
 }
 
 /* All asks of a decided round have been taken. */
-static void settle(struct acquire *a)
+static void finish_asks(struct acquire *a)
 {
     a->phase = PHASE_OVER;
     if (a->verdict != VERDICT_OPEN)
@@ -107,20 +124,20 @@ static void settle(struct acquire *a)
 static void end_round(struct acquire *a)
 {
     uint64_t took = a->now - a->round_started;
-    if (!a->silent) /* silence does not tell how long a round takes */
+    if (!a->silent) /* silence does not show how long a round takes */
         a->longest_round = later(a->longest_round, took);
     if (a->round_fault != FAULT_NONE)
         a->fault = a->round_fault;
     a->phase = PHASE_ENDING;
     /* Not in acquire_next alone: nothing to take, nothing to wait for. */
     if (!parts_asking(a->part, a->terms.servers))
-        settle(a);
+        finish_asks(a);
 }
 
-/* Was this round lost because somebody else holds the lock? The servers that
- * failed by themselves must not be what made a quorum impossible. A round
- * that the end of the call cut off says nothing new: what the round before
- * said stands, unless the answers that came contradict it. */
+/* Was this round lost because another client holds the lock? Not if failed
+ * servers alone made a quorum impossible. A round that was cut off by the end
+ * of the call proves nothing new: then the result of the round before counts,
+ * unless the answers that did come contradict it. */
 static bool lost_to_holder(const struct acquire *a)
 {
     if (a->late)
@@ -154,8 +171,8 @@ static void lose_round(struct acquire *a)
     end_round(a);
 }
 
-/* Servers still open may grant later; that is harmless, for the release will
- * go to all of them, behind the grant. */
+/* Servers that have not answered may grant later. That is harmless: the release
+ * goes to all of them, after the grant. */
 static void win_round(struct acquire *a, uint64_t deadline)
 {
     a->deadline = deadline;
@@ -179,7 +196,7 @@ static uint64_t first_sent(const struct acquire *a)
     return first;
 }
 
-static void decide(struct acquire *a)
+static void decide_acquire(struct acquire *a)
 {
     struct tally t = tally_of(a->part, a->terms.servers);
     if (t.yes >= t.quorum) {
@@ -204,13 +221,13 @@ static void record_fault(
         a->lasting++;
 }
 
-static void record_busy(struct acquire *a, unsigned server,
-    const struct outcome *outcome)
+static void record_busy(
+    struct acquire *a, unsigned server, const struct outcome *outcome)
 {
     int64_t left_ms = outcome->left_ms;
     a->part[server] = PART_NO;
     a->token_spoilt = a->token_spoilt || outcome->unsure;
-    /* Several holders (of a split vote): be there when the first one ends. */
+    /* Several holders (a split vote): retry when the first lease ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
         a->left_ms = left_ms;
     else if (a->left_ms == LEFT_UNKNOWN)
@@ -235,11 +252,11 @@ void acquire_outcome(struct acquire *a, unsigned server,
     case OUTCOME_FAULT:
         record_fault(a, server, outcome->fault, outcome->unsure);
         break;
-    default: /* no answer to this verb: believe nothing */
+    default: /* not an answer to this verb: ignore it */
         record_fault(a, server, FAULT_NOT_REDIS, true);
         break;
     }
-    decide(a);
+    decide_acquire(a);
 }
 
 bool acquire_next(struct acquire *a, struct ask *ask)
@@ -265,7 +282,7 @@ bool acquire_next(struct acquire *a, struct ask *ask)
         return true;
     }
     if (a->phase == PHASE_ENDING)
-        settle(a);
+        finish_asks(a);
     return false;
 }
 
@@ -276,8 +293,8 @@ void acquire_withdrawn(struct acquire *a, unsigned server)
         a->part[server] = PART_FAULT;
 }
 
-/* The round's time is over: who has not answered counts as a silent server,
- * which may have applied what it was sent. */
+/* The round has timed out: a server that has not answered may have applied the
+ * request. */
 static void close_round(struct acquire *a)
 {
     for (unsigned i = 0; i < a->terms.servers; i++) {
@@ -300,7 +317,7 @@ void acquire_tick(struct acquire *a, uint64_t now)
     } else if (a->phase == PHASE_WAITING) {
         if (a->now < a->terms.end) {
             begin_round(a);
-        } else { /* woken too late for another: the last answer stands */
+        } else { /* woken too late for another round: the last answer counts */
             a->verdict = lost_verdict(a);
             a->phase = PHASE_OVER;
         }
@@ -327,13 +344,13 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     a->verdict = cancelled ? VERDICT_CANCELLED : VERDICT_OPEN;
     a->deadline = 0;
     a->was_busy = false;
-    a->late = fence->verdict == VERDICT_NO; /* it was ours, and is gone */
+    a->late = fence->verdict == VERDICT_NO; /* our own token is gone */
     a->fault = fence->fault;
     a->lasting = fence->lasting;
     a->silent = fence->silent;
     if (!a->silent)
         a->longest_round = later(a->longest_round, a->now - a->round_started);
-    settle(a);
+    finish_asks(a);
 }
 
 uint64_t acquire_wake(const struct acquire *a)

@@ -5,7 +5,7 @@
  * failed is undone everywhere, and while the wait lasts another follows after
  * a random growing delay.
  *
- * Keeps: a token goes to each server at most once, and is used again only
+ * Invariant: a token goes to each server at most once, and is used again only
  * when every server is known not to have applied it (one server answered
  * "busy" or with an error); VERDICT_YES only before the lease's end and with
  * a quorum of grants; every server that granted or may have granted in a
@@ -33,9 +33,9 @@ struct acquire {
     struct acquire_terms terms;
     struct backoff backoff; /* the driver inits it before acquire_start */
     uint64_t deadline;      /* VERDICT_YES: the lease's */
-    int64_t left_ms;        /* last round: the least that a holder had left */
-    enum fault fault;       /* the worst of the last round that met one */
-    enum verdict verdict;   /* reached, though asks may be left */
+    int64_t left_ms;  /* last round: the shortest TTL that a holder had left */
+    enum fault fault; /* the worst of the last round that met one */
+    enum verdict verdict; /* reached, though asks may be left */
 
     /* private */
     enum phase phase;
@@ -67,12 +67,18 @@ void acquire_outcome(struct acquire *a, unsigned server,
 void acquire_withdrawn(struct acquire *a, unsigned server);
 void acquire_tick(struct acquire *a, uint64_t now);
 void acquire_cancel(struct acquire *a);
-/* VERDICT_YES was reached, but not its fence, and the driver has undone the
- * grant: waits for another round, like after one that was lost, or ends. */
-void acquire_again(
-    struct acquire *a, const struct fence *fence, uint64_t now);
+/* VERDICT_YES was reached, but its fencing token was not, and the driver has
+ * undone the grant: waits for another round, as after a lost one, or ends. */
+void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now);
 uint64_t acquire_wake(const struct acquire *a);
+/* When a server that was down has to be tried despite its reconnect delay: no
+ * other round follows, and the call has to end by wait_until even where the
+ * connection is refused at once. */
+uint64_t acquire_connect_by(const struct acquire *a);
 enum verdict acquire_verdict(const struct acquire *a);
+
+/* A round was lost: a token of this call may have come to a quorum. */
+bool acquire_in_doubt(const struct acquire *a);
 
 /* True from the second round on, and in the first where a long delay would
  * follow: the waiter wants to know how long the holder has left

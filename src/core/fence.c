@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a server counts once, and only with the number that was asked for;
- * those that granted it are not asked, which makes one server, or equal
+ * Raises the servers that granted a lock to its fencing token.
+ *
+ * Invariant: a server counts once, and only with the number that was asked
+ * for. Servers that granted this number are not asked, so one server, or equal
  * counters, cost nothing.
  */
 #include "core/fence.h"
@@ -22,7 +24,7 @@ static void conclude(struct fence *f, enum verdict verdict)
         parts_asking(f->part, f->terms.servers) ? PHASE_ENDING : PHASE_OVER;
 }
 
-static void decide(struct fence *f)
+static void decide_fence(struct fence *f)
 {
     struct tally t = tally_of(f->part, f->terms.servers);
     if (t.yes >= t.quorum)
@@ -38,13 +40,13 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
     *f = (struct fence){.terms = *terms};
     for (unsigned i = 0; i < terms->servers; i++)
         f->number = later(f->number, terms->number[i]);
-    /* Who has not answered the acquire may have granted it since. */
+    /* A server that has not answered the acquire may have granted it since. */
     for (unsigned i = 0; i < terms->servers; i++) {
         bool has = terms->number[i] != 0 && terms->number[i] == f->number;
         f->part[i] = has ? PART_YES : PART_TO_ASK;
     }
     if (guarded(GUARD_WRITE_BACK))
-        decide(f);
+        decide_fence(f);
     else
         conclude(f, VERDICT_YES);
 }
@@ -65,7 +67,7 @@ void fence_outcome(struct fence *f, unsigned server,
         f->fault = fault_worse(f->fault, fault);
         f->lasting += !fault_passes(fault);
     }
-    decide(f);
+    decide_fence(f);
 }
 
 bool fence_next(struct fence *f, struct ask *ask)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fencing number over N >= 1 servers. Each server that grants gives the next
- * number of its own; the fence is the highest of those, and it counts only
- * when a quorum has it: a server that is behind is raised to it, on condition
- * that the token still stands there.
+ * A fencing token (a number) over N >= 1 servers. Each server that grants gives
+ * the next number of its own; the fence is the highest of those, and it counts
+ * only when a quorum has it: a server that is behind is raised to it, on
+ * condition that the token still stands there.
  *
  * Why it grows. Two grants have a server in common that had both tokens, one
  * after the other, each until it was raised. So it had been raised to the
@@ -13,9 +13,9 @@
  * once at each. A server that gave more than the fence (its grant came too
  * late to be counted) proves nothing for this fence, and is not counted.
  *
- * Keeps: VERDICT_YES only with a quorum that has exactly the fence, each while
- * the token stood there. With any other verdict there is no fence: the
- * driver undoes the acquire, and acquire_again() waits for another one.
+ * Invariant: VERDICT_YES only with a quorum that has exactly the fence, each
+ * while it had the token. With any other verdict there is no fence: the driver
+ * undoes the acquire, and acquire_again() waits for another one.
  */
 #ifndef NXLOCK_CORE_FENCE_H
 #define NXLOCK_CORE_FENCE_H

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a deadline is never later than sent_at + ttl - drift, whatever the
- * numbers; nothing here can wrap round. (ttl in ms times ppm is already ns,
- * and 64 bits hold the product of any two 32-bit numbers and the constants.)
+ * The arithmetic and the states of a lease.
+ *
+ * Invariant: a deadline is never later than sent_at + ttl - drift, whatever
+ * the numbers; nothing here can wrap round. (ttl in ms times ppm is already
+ * ns, and 64 bits hold the product of any two 32-bit numbers and the
+ * constants.)
  */
 #include "core/lease.h"
 
@@ -38,6 +41,85 @@ uint32_t lease_least_ttl_ms(uint32_t drift_ppm)
     if (drift_ppm >= PPM)
         return UINT32_MAX;
     uint64_t needed = LEASE_USABLE_MS * NS_PER_MS + ROUNDING_NS;
-    uint64_t kept = PPM - drift_ppm; /* ns of each ms of a ttl */
+    uint64_t kept = PPM - drift_ppm; /* ns of each ms of a TTL */
     return (uint32_t)((needed + kept - 1) / kept);
+}
+
+static void set_deadline(struct lease *lease, uint64_t deadline)
+{
+    atomic_store_explicit(&lease->deadline, deadline, memory_order_release);
+}
+
+bool lease_held(const struct lease *lease, uint64_t now)
+{
+    return now < atomic_load_explicit(&lease->deadline, memory_order_acquire);
+}
+
+enum lease_state lease_state(const struct lease *lease, uint64_t now)
+{
+    if (lease->stored == LEASE_HELD && !lease_held(lease, now))
+        return LEASE_EXPIRED;
+    return lease->stored;
+}
+
+void lease_grant(struct lease *lease, uint64_t deadline, uint32_t min_hold_ms,
+    uint64_t max_hold_ns, uint64_t now)
+{
+    lease->stored = LEASE_HELD;
+    lease->granted_at = now;
+    lease->min_until = deadline_after_ms(now, min_hold_ms);
+    lease->ends = deadline_after(now, max_hold_ns);
+    lease->promised = earlier(deadline, lease->ends);
+    set_deadline(lease, lease->promised);
+}
+
+void lease_extend(struct lease *lease, uint64_t deadline)
+{
+    uint64_t old = atomic_load(&lease->deadline);
+    lease->stored = LEASE_HELD;
+    lease->promised = earlier(later(old, deadline), lease->ends);
+    set_deadline(lease, lease->promised);
+}
+
+static void count_held(struct lease *lease, uint64_t now)
+{
+    if (lease->granted_at)
+        lease->held_ns += now - lease->granted_at;
+    lease->granted_at = 0;
+}
+
+void lease_lose(struct lease *lease, uint64_t now)
+{
+    count_held(lease, now);
+    if (lease->stored == LEASE_HELD)
+        lease->stored = LEASE_LOST;
+    set_deadline(lease, 0);
+}
+
+void lease_end(struct lease *lease, uint64_t now)
+{
+    count_held(lease, now);
+    lease->stored = LEASE_NONE;
+    set_deadline(lease, 0);
+}
+
+void lease_new_token(struct lease *lease)
+{
+    lease->promised = 0;
+}
+
+bool lease_extendable(const struct lease *lease, uint64_t now)
+{
+    return lease_state(lease, now) == LEASE_HELD || !guarded(GUARD_LAPSED);
+}
+
+uint64_t lease_ours_until(const struct lease *lease)
+{
+    return lease->promised && guarded(GUARD_EXPIRED) ? lease->promised : NEVER;
+}
+
+uint32_t lease_min_left_ms(const struct lease *lease, uint64_t now)
+{
+    uint64_t left = deadline_left(lease->min_until, now);
+    return (uint32_t)((left + NS_PER_MS - 1) / NS_PER_MS);
 }

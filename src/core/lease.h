@@ -1,29 +1,85 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a grant may be relied on. The server counts ttl from when it
- * applied the command, which is after it was sent; its clock may run faster
- * by the drift allowance. So D = sent_at + ttl - drift is before its end.
+ * A lease: how long a grant may be relied on, and what has become of it.
+ *
+ * The server counts the TTL from when it applied the command, which is after
+ * it was sent, and its clock may run faster by the drift allowance. So the
+ * deadline, sent_at + ttl - drift, comes before the server's own end.
  * drift = ceil(ttl * ppm) + 2 ms (the 2 ms cover rounding to milliseconds);
  * source: the Redlock description's allowance, as its implementations use it.
+ *
+ * Invariant: whether the deadline has passed is decided in lease_state(), and
+ * until when a key may be removed in lease_ours_until(); nowhere else.
  */
 #ifndef NXLOCK_CORE_LEASE_H
 #define NXLOCK_CORE_LEASE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEASE_USABLE_MS 10 /* what must remain of a ttl after its drift */
+#define LEASE_USABLE_MS 10 /* what must remain of a TTL after its drift */
 
 uint64_t lease_drift_ns(uint32_t ttl_ms, uint32_t drift_ppm);
 
-/* D; 0 when nothing remains. Saturates. */
+/* The deadline; 0 when nothing remains. Saturates. */
 uint64_t lease_deadline(uint64_t sent_at, uint32_t ttl_ms, uint32_t drift_ppm);
 
 /* ttl - drift >= LEASE_USABLE_MS */
 bool lease_usable(uint32_t ttl_ms, uint32_t drift_ppm);
 
-/* The smallest ttl that is usable with that allowance; UINT32_MAX, which is
+/* The smallest TTL that is usable with that allowance; UINT32_MAX, which is
  * not usable either, when none is (a million ppm or more). */
 uint32_t lease_least_ttl_ms(uint32_t drift_ppm);
+
+enum lease_state {
+    LEASE_NONE,    /* never granted, or released, or given up */
+    LEASE_HELD,    /* may be relied on */
+    LEASE_EXPIRED, /* its deadline has passed, but it has not been ended yet */
+    LEASE_LOST     /* found lost; its handle has not released it yet */
+};
+
+struct lease {
+    /* NONE, HELD or LOST. A held lease expires with time: ask lease_state(). */
+    enum lease_state stored;
+    _Atomic uint64_t deadline; /* 0 unless held. Read without any mutex */
+    /* The last deadline that was promised for the present token; 0: none was.
+     * It outlives a loss and a release. */
+    uint64_t promised;
+    uint64_t min_until;  /* the key stays until then (minimum hold) */
+    uint64_t ends;       /* the lease is not extended beyond (maximum hold) */
+    uint64_t granted_at; /* 0: counted in held_ns already */
+    uint64_t held_ns;    /* by all leases that have ended */
+};
+
+enum lease_state lease_state(const struct lease *lease, uint64_t now);
+/* state == LEASE_HELD. Needs no mutex, unlike all other functions here. */
+bool lease_held(const struct lease *lease, uint64_t now);
+
+/* Granted until deadline. min_hold_ms 0 and max_hold_ns NEVER: no limit. */
+void lease_grant(struct lease *lease, uint64_t deadline, uint32_t min_hold_ms,
+    uint64_t max_hold_ns, uint64_t now);
+/* A quorum keeps the key until deadline; an earlier one changes nothing. */
+void lease_extend(struct lease *lease, uint64_t deadline);
+/* The lease may no longer be relied on, but a release is still due. */
+void lease_lose(struct lease *lease, uint64_t now);
+/* The handle is done with it. */
+void lease_end(struct lease *lease, uint64_t now);
+/* The lock gets another token, for which nothing has been promised. */
+void lease_new_token(struct lease *lease);
+
+/* May a lease in this state be extended? An expired one may not: a process
+ * that was stopped must not revive a lease that others saw expire. */
+bool lease_extendable(const struct lease *lease, uint64_t now);
+
+/* Until when this handle may remove or shorten its key: until the deadline
+ * that was promised. From then on another process may have adopted the token
+ * and extended its key, so the key is left to its TTL, whatever became of the
+ * lease: it expired, was lost, or an extend of ours was never answered. NEVER
+ * for a token that no lease was promised for. */
+uint64_t lease_ours_until(const struct lease *lease);
+
+/* What remains of the minimum hold, rounded up; 0: nothing. */
+uint32_t lease_min_left_ms(const struct lease *lease, uint64_t now);
 
 #endif

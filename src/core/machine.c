@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a quorum is more than half of all servers, so that two quorums share
- * a server; every server that has a part is counted once.
+ * Counts the parts of servers in a round.
+ *
+ * Invariant: a quorum is more than half of all servers, so that two quorums
+ * share a server; every server that has a part is counted once.
  */
 #include "core/machine.h"
 

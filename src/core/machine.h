@@ -39,7 +39,7 @@ enum verdict {
     VERDICT_YES,
     /* acquire: busy. extend, release, adopt: not ours. inspect: free */
     VERDICT_NO,
-    VERDICT_LATE,    /* acquire: granted, but its time was over; undone */
+    VERDICT_LATE,    /* acquire: granted, but the lease had expired; undone */
     VERDICT_UNKNOWN, /* it may or may not have been applied */
     VERDICT_FAULT,   /* nothing was applied; see .fault */
     VERDICT_CANCELLED

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a server is heard once it has answered, and counted once; what it
- * said after a try that may have been applied counts only as far as the
- * verb, applied twice, still says the same.
+ * Rounds of all verbs but acquire: asks, retries and counts.
+ *
+ * Invariant: a server is counted once, by its first answer. After a try that
+ * may have been applied, an answer counts only if it would be the same for a
+ * verb that is applied twice.
  */
 #include "core/round.h"
 
@@ -12,6 +14,15 @@
 
 #define MAX_TRIES 3
 #define MAX_TTL_MS UINT32_C(0x7fffffff)
+
+/* Delays before a server is asked again after its connection was lost. */
+#define AGAIN_FIRST (5 * NS_PER_MS)
+#define AGAIN_MOST (100 * NS_PER_MS)
+
+void round_init_backoff(struct round *r, uint64_t seed)
+{
+    backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MOST, seed);
+}
 
 void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
 {
@@ -31,7 +42,7 @@ static bool changes(const struct round *r)
 }
 
 /* All asks of a decided round have been taken. */
-static void settle(struct round *r)
+static void finish_round(struct round *r)
 {
     r->phase = PHASE_OVER;
     if (r->verdict != VERDICT_OPEN)
@@ -42,7 +53,7 @@ static void settle(struct round *r)
         r->fault = fault_worse(r->fault, r->why[i]);
 }
 
-/* What a server counts as when no more is heard of it. */
+/* How a server counts when no more answers come from it. */
 static enum part closing_vote(struct round *r, unsigned server)
 {
     enum part part = r->part[server];
@@ -71,7 +82,7 @@ static void conclude(struct round *r, enum verdict verdict)
     }
     r->phase = PHASE_ENDING;
     if (!parts_asking(r->part, r->terms.servers))
-        settle(r);
+        finish_round(r);
 }
 
 /* A quorum, no more, has said MINE: the vote is decided with the last of
@@ -100,7 +111,7 @@ static enum verdict vote(const struct round *r, const struct tally *t)
     return t->no > t->servers - t->quorum ? VERDICT_NO : VERDICT_OPEN;
 }
 
-static void decide(struct round *r)
+static void decide_round(struct round *r)
 {
     struct tally t = tally_of(r->part, r->terms.servers);
     enum verdict verdict = vote(r, &t);
@@ -111,7 +122,8 @@ static void decide(struct round *r)
         conclude(r, verdict);
 }
 
-/* How long a MINE lets us count on server; 0 where nobody asks. */
+/* Until when this MINE lets the lease rely on server; 0 where the verb gives no
+ * deadline. */
 static uint64_t mine_until(
     const struct round *r, unsigned server, int64_t left_ms)
 {
@@ -120,7 +132,7 @@ static uint64_t mine_until(
         ttl_ms = r->terms.ttl_ms;
     else if (r->terms.kind != ROUND_ADOPT)
         return 0;
-    else if (left_ms == LEFT_FOREVER) /* no promise to read off that */
+    else if (left_ms == LEFT_FOREVER) /* that does not give a deadline */
         ttl_ms = r->terms.ttl_ms;
     else if (left_ms > MAX_TTL_MS)
         ttl_ms = MAX_TTL_MS;
@@ -180,8 +192,8 @@ void round_outcome(struct round *r, unsigned server,
                                  : earlier(*sent_at, outcome->sent_at);
     bool inspect = r->terms.kind == ROUND_INSPECT;
     enum outcome_kind kind = outcome->kind;
-    /* Where the token is gone another one may have held the name since, also
-     * if it is set anew. */
+    /* If the token is gone, another client may have held the lock since, even
+     * if the token is there again. */
     if (r->terms.kind == ROUND_EXTEND && kind == OUTCOME_NOT_MINE &&
         !guarded(GUARD_CONTINUITY))
         kind = OUTCOME_MINE;
@@ -191,9 +203,9 @@ void round_outcome(struct round *r, unsigned server,
         record_no(r, server);
     else if (kind == OUTCOME_FAULT)
         record_fault(r, server, outcome->fault, outcome->unsure, now);
-    else /* no answer to this verb: believe nothing */
+    else /* not an answer to this verb: ignore it */
         record_fault(r, server, FAULT_NOT_REDIS, true, now);
-    decide(r);
+    decide_round(r);
 }
 
 bool round_next(struct round *r, struct ask *ask)
@@ -218,7 +230,7 @@ bool round_next(struct round *r, struct ask *ask)
         return true;
     }
     if (r->phase == PHASE_ENDING)
-        settle(r);
+        finish_round(r);
     return false;
 }
 

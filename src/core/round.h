@@ -5,10 +5,10 @@
  * applied twice without harm, so a server whose connection broke before its
  * answer is asked again while there is time.
  *
- * Keeps: a deadline only ever comes from a quorum of MINE, computed from the
- * earliest send of each server; "not mine" after an unsure release is
+ * Invariant: a deadline only ever comes from a quorum of MINE, computed from
+ * the earliest send of each server; "not mine" after an unsure release is
  * UNKNOWN, for the first try may have deleted it; every server where a
- * release is not known to have ended has been named in an ASK_UNDO.
+ * release is not known to have ended has got an ASK_UNDO.
  */
 #ifndef NXLOCK_CORE_ROUND_H
 #define NXLOCK_CORE_ROUND_H
@@ -44,10 +44,13 @@ struct round {
     enum fault why[MAX_SERVERS]; /* of the last try */
     uint64_t again_at[MAX_SERVERS];
     bool was_unsure[MAX_SERVERS]; /* an earlier try may have been applied */
-    bool ended[MAX_SERVERS];      /* it said whether the token stood there */
+    bool ended[MAX_SERVERS];      /* it said whether it has the token */
     unsigned tries[MAX_SERVERS];
 };
 
+/* Before round_start(): the delays before a server is asked again. seed: for
+ * jitter. */
+void round_init_backoff(struct round *r, uint64_t seed);
 void round_start(
     struct round *r, const struct round_terms *terms, uint64_t now);
 bool round_next(struct round *r, struct ask *ask);

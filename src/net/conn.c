@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: the order of slots is the order of the commands in the stream; the
+ * One open connection: sends commands, takes back those that have not begun to
+ * leave, and feeds the reader with what comes.
+ *
+ * Invariant: the order of slots is the order of the commands in the stream; the
  * bytes counted in the slots that have not begun to leave add up to what is
  * in the out buffer behind the command that is partly gone. A command taken
  * back out of the middle is a hole there, and in the slots, until the next
  * time that something is sent: taking back many costs one pass, not many.
- * Holes never stand at either end of the slots, so that none are left when
- * nothing is due.
+ * Neither the first nor the last slot is ever a hole, so that none are left
+ * when nothing is due.
  */
 #include "net/conn.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #define READ_ROOM 16384
 
-bool conn_open(struct conn *c, int fd)
+bool conn_open(struct conn *c, struct transport *transport)
 {
     bool ok = c->reader ? reader_reset(c->reader)
                         : (c->reader = reader_new()) != NULL;
-    if (!ok || !watch_add(c->watch, fd, POLLIN, c->key)) {
-        close(fd);
+    if (!ok || !poller_add(c->poller, transport->fd, POLLIN, c->key)) {
+        transport_close(transport);
         return false;
     }
-    c->watched_for_room = false;
-    c->fd = fd;
-    c->transport = &transport_plain;
+    c->transport = *transport;
+    *transport = TRANSPORT_CLOSED;
+    c->polled_for_room = false;
     c->blocked = false;
     c->dropped = 0;
     return true;
@@ -35,10 +37,8 @@ bool conn_open(struct conn *c, int fd)
 
 void conn_close(struct conn *c)
 {
-    watch_drop(c->watch, c->fd);
-    if (c->fd >= 0)
-        close(c->fd);
-    c->fd = -1;
+    poller_remove(c->poller, c->transport.fd);
+    transport_close(&c->transport);
     buf_clear(&c->out);
     slots_clear(&c->slots);
     c->unsent = 0;
@@ -65,15 +65,24 @@ static void lost(struct text *why, int error)
         text_add(why, "the server closed the connection");
 }
 
-/* What the socket did not take goes when it has room again. */
+/* What was not taken goes when there is room again, or, if that is what it
+ * waits for, when something has been read: then room would be there all the
+ * time, and must not be polled for. */
 static void set_blocked(struct conn *c, bool blocked)
 {
+    const struct transport *t = &c->transport;
+    bool for_room = blocked && (t->wants_write || !t->wants_read);
     c->blocked = blocked;
-    if (blocked == c->watched_for_room)
+    if (for_room == c->polled_for_room)
         return;
-    c->watched_for_room = blocked;
-    watch_change(c->watch, c->fd,
-        (short)(blocked ? POLLIN | POLLOUT : POLLIN), c->key);
+    c->polled_for_room = for_room;
+    poller_change(c->poller, t->fd,
+        (short)(for_room ? POLLIN | POLLOUT : POLLIN), c->key);
+}
+
+static bool has_to_send(const struct conn *c)
+{
+    return buf_len(&c->out) || c->transport.wants_write;
 }
 
 static struct slot *numbered(const struct conn *c, uint64_t number)
@@ -99,8 +108,8 @@ static void trim_front(struct conn *c)
 static void trim_back(struct conn *c)
 {
     struct slots *slots = &c->slots;
-    while (slots->count &&
-           slots_at(slots, slots->count - 1)->kind == SLOT_HOLE) {
+    while (
+        slots->count && slots_at(slots, slots->count - 1)->kind == SLOT_HOLE) {
         size_t bytes = slots_at(slots, slots->count - 1)->bytes;
         buf_cut(&c->out, buf_len(&c->out) - bytes, bytes);
         c->holes -= bytes;
@@ -147,30 +156,56 @@ static void gone(struct conn *c, size_t bytes)
     c->part -= bytes;
 }
 
+bool conn_ready(struct conn *c, short revents)
+{
+    if (revents & POLLOUT) {
+        c->blocked = false;
+        if (!has_to_send(c)) /* a read has sent what waited */
+            set_blocked(c, false);
+    }
+    return revents & (POLLIN | POLLHUP | POLLERR);
+}
+
+bool conn_can_flush(const struct conn *c)
+{
+    return !c->blocked && has_to_send(c);
+}
+
 bool conn_flush(struct conn *c, struct text *why)
 {
     fill_holes(c);
-    while (buf_len(&c->out)) {
+    while (has_to_send(c)) {
+        size_t len = buf_len(&c->out);
         ssize_t n =
-            c->transport->send(c->fd, buf_head(&c->out), buf_len(&c->out));
+            transport_send(&c->transport, len ? buf_head(&c->out) : NULL, len);
         if (n < 0) {
             lost(why, errno);
             return false;
         }
-        if (n == 0) {
+        gone(c, (size_t)n);
+        if (n == 0 && has_to_send(c)) {
             set_blocked(c, true);
             return true;
         }
-        gone(c, (size_t)n);
     }
     set_blocked(c, false);
     return true;
 }
 
+/* What a read has changed for those who send. */
+static void after_read(struct conn *c)
+{
+    bool for_read = c->blocked && !c->polled_for_room;
+    if (c->transport.wants_write && !c->polled_for_room)
+        set_blocked(c, true);
+    else if (for_read && !c->transport.wants_read)
+        c->blocked = false; /* what a send waited for has come */
+}
+
 bool conn_read(struct conn *c, struct text *why, bool *broken)
 {
     char bytes[READ_ROOM];
-    ssize_t n = c->transport->receive(c->fd, bytes, sizeof bytes);
+    ssize_t n = transport_receive(&c->transport, bytes, sizeof(bytes));
     *broken = false;
     if (n < 0) {
         lost(why, errno);
@@ -182,6 +217,7 @@ bool conn_read(struct conn *c, struct text *why, bool *broken)
         *broken = true;
         return false;
     }
+    after_read(c);
     return true;
 }
 
@@ -200,7 +236,7 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
     }
     trim_back(c);
     trim_front(c);
-    if (buf_len(&c->out) == 0) /* nothing that needs room is left */
+    if (!has_to_send(c)) /* nothing that needs room is left */
         set_blocked(c, false);
 }
 

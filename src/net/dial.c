@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: at most one descriptor is open, and it is d->fd. A socket's is
- * closed on every way out but DIAL_CONNECTED; a look-up's stays, unwatched,
+ * From an endpoint to an open transport: look-up, connecting, handshake of the
+ * transport, one address after the other.
+ *
+ * Invariant: at most one descriptor is open, and it is d->fd. A socket's is
+ * closed on every way out but DIAL_CONNECTED; a look-up's stays, unpolled,
  * until the look-up is over or dial_free. Nothing here blocks.
  */
 #include "net/dial.h"
@@ -14,12 +17,17 @@
 #include "base/deadline.h"
 #include "net/socket.h"
 
-/* That a name is not known is believed for so long after the attempt that
- * asked. What it leads to is always tried: that shows whether it is true. */
+/* How long the answer that a name is unknown is remembered after the attempt
+ * that asked. Addresses are not remembered: trying them shows whether they are
+ * right. */
 #define FAILURE_KEEPS (10 * NS_PER_S)
 
 short dial_events(const struct dial *d)
 {
+    const struct transport *t = &d->transport;
+    if (d->stage == DIAL_SECURING)
+        return (short)((t->wants_read ? POLLIN : 0) |
+                       (t->wants_write ? POLLOUT : 0));
     return d->stage == DIAL_LOOKING_UP ? POLLIN : POLLOUT;
 }
 
@@ -29,20 +37,77 @@ static enum dial_state fail(struct dial *d)
     return DIAL_FAILED;
 }
 
-/* A socket was not to be had: was that ours to mend? */
+/* The class of a failure to create a socket. */
 static void blame(struct dial *d)
 {
     d->starved = errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
                  errno == ENOBUFS;
 }
 
+/* The poller refused it, with errno. */
+static void not_polled(struct text *error)
+{
+    int cause = errno;
+    text_clear(error);
+    text_addf(error, "cannot add descriptor to epoll: %s", strerror(cause));
+}
+
+/* Takes what was tried out of the poller and closes it. */
+static void drop_attempt(struct dial *d)
+{
+    poller_remove(d->poller, d->fd);
+    if (d->stage == DIAL_SECURING)
+        transport_close(&d->transport);
+    else if (d->fd >= 0)
+        close(d->fd);
+    d->fd = -1;
+}
+
+/* Goes on with the transport's handshake. FAILED: it is to be dropped. */
+static enum dial_state step_handshake(
+    struct dial *d, struct transport *made, struct text *error)
+{
+    switch (transport_handshake(&d->transport, error)) {
+    case TRANSPORT_READY:
+        *made = d->transport;
+        d->transport = TRANSPORT_CLOSED;
+        d->fd = -1;
+        d->stage = DIAL_IDLE;
+        return DIAL_CONNECTED;
+    case TRANSPORT_WAITS:
+        if (poller_add(d->poller, d->fd, dial_events(d), d->key))
+            return DIAL_WAIT;
+        not_polled(error);
+        break;
+    case TRANSPORT_FAILED:
+        break;
+    }
+    return DIAL_FAILED;
+}
+
+/* fd is connected and in no poller; d owns it from now on. */
+static enum dial_state secure(struct dial *d, const struct endpoint *to, int fd,
+    struct transport *made, struct text *error)
+{
+    d->fd = -1;
+    if (!transport_open(&d->transport, d->kind, fd, to, error))
+        return DIAL_FAILED;
+    d->stage = DIAL_SECURING;
+    d->fd = fd;
+    enum dial_state state = step_handshake(d, made, error);
+    if (state == DIAL_FAILED)
+        drop_attempt(d);
+    return state;
+}
+
 /* Tries the remaining addresses until one connects or takes its time. */
 static enum dial_state try_next(struct dial *d, const struct endpoint *to,
-    uint64_t now, int *fd, struct text *error)
+    uint64_t now, struct transport *made, struct text *error)
 {
-    d->stage = DIAL_TRYING;
+    enum dial_state state;
     while (d->next < d->found.count) {
         const struct address *address = &d->found.list[d->next++];
+        d->stage = DIAL_TRYING;
         uint64_t shares = d->found.count - d->next + 1;
         d->address_end =
             deadline_after(now, deadline_left(d->end, now) / shares);
@@ -53,16 +118,16 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
         }
         switch (socket_connected(s, error)) {
         case SOCKET_CONNECTED:
-            d->stage = DIAL_IDLE;
-            *fd = s;
-            return DIAL_CONNECTED;
+            state = secure(d, to, s, made, error);
+            if (state != DIAL_FAILED)
+                return state;
+            break;
         case SOCKET_CONNECTING:
-            if (watch_add(d->watch, s, dial_events(d), d->key)) {
+            if (poller_add(d->poller, s, dial_events(d), d->key)) {
                 d->fd = s;
                 return DIAL_WAIT;
             }
-            text_clear(error);
-            text_add(error, "the system watches no more descriptors");
+            not_polled(error);
             close(s);
             break;
         case SOCKET_FAILED:
@@ -73,8 +138,8 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
 }
 
 /* Begins a look-up, or goes on with the one of an attempt given up. */
-static enum resolve_state look_up(struct dial *d, const struct endpoint *to,
-    bool is_late, struct text *error)
+static enum resolve_state look_up(
+    struct dial *d, const struct endpoint *to, bool is_late, struct text *error)
 {
     if (d->job) {
         enum resolve_state state = resolve_poll(d->job, &d->found, error);
@@ -82,8 +147,7 @@ static enum resolve_state look_up(struct dial *d, const struct endpoint *to,
             return state;
         d->job = NULL;
     }
-    return resolve_start(
-        to->host, to->port, &d->found, &d->job, &d->fd, error);
+    return resolve_start(to->host, to->port, &d->found, &d->job, &d->fd, error);
 }
 
 /* "/run/redis.sock/1", where redis:// would have a database. */
@@ -94,31 +158,44 @@ static bool ends_in_number(const char *path)
     return *last && last[strspn(last, "0123456789")] == '\0';
 }
 
+static enum dial_state start_unix(struct dial *d, const struct endpoint *to,
+    struct transport *made, struct text *error)
+{
+    int fd = socket_open_unix(to->path, error);
+    if (fd < 0) {
+        blame(d);
+        if (ends_in_number(to->path))
+            text_add(error, " (write the database as ?db=N after the path)");
+        return DIAL_FAILED;
+    }
+    enum dial_state state = secure(d, to, fd, made, error);
+    return state == DIAL_FAILED ? fail(d) : state;
+}
+
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
-    uint64_t now, uint64_t end, int *fd, struct text *error)
+    uint64_t now, uint64_t end, struct transport *made, struct text *error)
 {
     bool is_late = now > deadline_after(d->end, FAILURE_KEEPS);
-    *d = (struct dial){.watch = d->watch, .key = d->key, .job = d->job,
-        .fd = d->job ? d->fd : -1, .end = end, .address_end = NEVER};
-    if (to->path) {
-        *fd = socket_open_unix(to->path, error);
-        if (*fd < 0)
-            blame(d);
-        if (*fd < 0 && ends_in_number(to->path))
-            text_add(error, " (a database is written ?db=N after the path)");
-        return *fd >= 0 ? DIAL_CONNECTED : DIAL_FAILED;
-    }
+    *d = (struct dial){.kind = d->kind,
+        .poller = d->poller,
+        .key = d->key,
+        .job = d->job,
+        .fd = d->job ? d->fd : -1,
+        .transport = TRANSPORT_CLOSED,
+        .end = end,
+        .address_end = NEVER};
+    if (to->path)
+        return start_unix(d, to, made, error);
     switch (look_up(d, to, is_late, error)) {
     case RESOLVE_DONE:
         d->job = NULL;
         d->fd = -1;
-        return try_next(d, to, now, fd, error);
+        return try_next(d, to, now, made, error);
     case RESOLVE_WAIT:
         d->stage = DIAL_LOOKING_UP;
-        if (watch_add(d->watch, d->fd, dial_events(d), d->key))
+        if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        text_clear(error);
-        text_add(error, "the system watches no more descriptors");
+        not_polled(error);
         return fail(d);
     case RESOLVE_FAILED:
         d->job = NULL;
@@ -129,63 +206,81 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
 }
 
 static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
-    uint64_t now, int *fd, struct text *error)
+    uint64_t now, struct transport *made, struct text *error)
 {
-    watch_drop(d->watch, d->fd); /* it may be closed by what follows */
+    poller_remove(d->poller, d->fd); /* it may be closed by what follows */
     enum resolve_state state = resolve_poll(d->job, &d->found, error);
     if (state == RESOLVE_WAIT &&
-        watch_add(d->watch, d->fd, dial_events(d), d->key))
+        poller_add(d->poller, d->fd, dial_events(d), d->key))
         return DIAL_WAIT;
-    if (state == RESOLVE_WAIT)
+    if (state == RESOLVE_WAIT) {
+        not_polled(error);
         return fail(d);
+    }
     d->job = NULL;
     d->fd = -1;
     if (state == RESOLVE_FAILED)
         return fail(d);
-    return try_next(d, to, now, fd, error);
+    return try_next(d, to, now, made, error);
 }
 
-enum dial_state dial_step(struct dial *d, const struct endpoint *to,
-    uint64_t now, int *fd, struct text *error)
+/* Of the attempt under way; FAILED: it is to be dropped. */
+static enum dial_state step_attempt(struct dial *d, const struct endpoint *to,
+    struct transport *made, struct text *error)
 {
-    if (now >= d->end) {
-        text_clear(error);
-        text_addf(error, d->stage == DIAL_LOOKING_UP
-                ? "the host name was not looked up within %llu ms"
-                : "no answer to connecting within %llu ms",
-            (unsigned long long)to->settings.timeout_ms);
-        return fail(d);
+    if (d->stage == DIAL_SECURING) {
+        poller_remove(d->poller, d->fd); /* what it wants may change */
+        return step_handshake(d, made, error);
     }
-    if (d->stage == DIAL_LOOKING_UP)
-        return step_look_up(d, to, now, fd, error);
-    switch (socket_connected(d->fd, error)) {
+    int fd = d->fd;
+    switch (socket_connected(fd, error)) {
     case SOCKET_CONNECTED:
-        watch_drop(d->watch, d->fd);
-        *fd = d->fd;
-        d->fd = -1;
-        d->stage = DIAL_IDLE;
-        return DIAL_CONNECTED;
+        poller_remove(d->poller, fd);
+        return secure(d, to, fd, made, error);
     case SOCKET_CONNECTING:
-        if (now < d->address_end)
-            return DIAL_WAIT;
-        text_clear(error);
-        text_add(error, "no answer to connecting");
-        break;
+        return DIAL_WAIT;
     case SOCKET_FAILED:
         break;
     }
-    watch_drop(d->watch, d->fd);
-    close(d->fd);
-    d->fd = -1;
-    return try_next(d, to, now, fd, error);
+    return DIAL_FAILED;
+}
+
+static const char *what_is_missing(const struct dial *d)
+{
+    if (d->stage == DIAL_LOOKING_UP)
+        return "the host name was not resolved";
+    return d->stage == DIAL_SECURING ? "no answer to the transport's handshake"
+                                     : "no answer to the connection attempt";
+}
+
+enum dial_state dial_step(struct dial *d, const struct endpoint *to,
+    uint64_t now, struct transport *made, struct text *error)
+{
+    if (now >= d->end) {
+        text_clear(error);
+        text_addf(error, "%s within ", what_is_missing(d));
+        text_add_duration(error, to->settings.timeout_ms, false);
+        return fail(d);
+    }
+    if (d->stage == DIAL_LOOKING_UP)
+        return step_look_up(d, to, now, made, error);
+    enum dial_state state = step_attempt(d, to, made, error);
+    if (state == DIAL_CONNECTED || (state == DIAL_WAIT && now < d->address_end))
+        return state;
+    if (state == DIAL_WAIT) {
+        text_clear(error);
+        text_add(error, what_is_missing(d));
+    }
+    drop_attempt(d);
+    return try_next(d, to, now, made, error);
 }
 
 void dial_cancel(struct dial *d)
 {
-    if (d->stage != DIAL_IDLE)
-        watch_drop(d->watch, d->fd);
-    if (d->stage == DIAL_TRYING && d->fd >= 0)
-        close(d->fd);
+    if (d->stage == DIAL_TRYING || d->stage == DIAL_SECURING)
+        drop_attempt(d);
+    else if (d->stage == DIAL_LOOKING_UP)
+        poller_remove(d->poller, d->fd);
     d->stage = DIAL_IDLE;
     if (!d->job)
         d->fd = -1;
@@ -196,6 +291,13 @@ void dial_free(struct dial *d)
     dial_cancel(d);
     resolve_abandon(d->job); /* the descriptor is the look-up's */
     d->job = NULL;
+    d->fd = -1;
+}
+
+void dial_close_in_child(struct dial *d)
+{
+    if (d->fd >= 0)
+        close(d->fd);
     d->fd = -1;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * The table of URL parameters, and the functions that read, check, compare and
+ * suggest by its rows.
+ *
  * Invariant: each row is written once, here, and no member of struct settings
  * ever holds a value outside its row's bounds.
  */
@@ -53,7 +56,8 @@
 enum kind { NUMBER, TEXT, SCHEME, SWITCH };
 
 /* The words for 0, 1, ... of a SCHEME. */
-static const char *const schemes[] = {"auto", "timestamp"};
+static const char *const schemes[] = {
+    [LOCK_SCHEME_AUTO] = "auto", [LOCK_SCHEME_TIMESTAMP] = "timestamp"};
 
 struct row {
     enum kind kind;
@@ -104,7 +108,7 @@ void param_describe(size_t row, struct text *text)
     if (rows[row].kind == SWITCH) {
         text_add(text, "is 1 (on) or 0 (off)");
         if (row == param_find(slice_of("guard_restarts")))
-            text_add(text, "; -1 is the option's word for off");
+            text_add(text, "; in the option, -1 means off");
         return;
     }
     text_addf(text,
@@ -121,11 +125,11 @@ bool url_param_check(const char *name, int64_t value, struct text *error)
         value <= rows[row].high)
         return true;
     text_clear(error);
-    text_addf(error, "%s was given as %lld; it ", name, (long long)value);
+    text_addf(error, "%s is %lld; it ", name, (long long)value);
     if (row < COUNT)
         param_describe(row, error);
     else
-        text_add(error, "is no parameter");
+        text_add(error, "is not a known parameter");
     return false;
 }
 
@@ -240,10 +244,10 @@ void param_suggest(struct slice unknown, struct text *text)
             nearest = i;
         }
     }
-    /* More changes than letters kept is no likeness. */
+    /* With more letters changed than kept, the names are not similar. */
     if (best <= 3 && best < unknown.len)
         text_addf(text, "did you mean %s? ", url_params[nearest].name);
-    text_add(text, "known are");
+    text_add(text, "the parameters are");
     for (size_t i = 0; i < COUNT; i++)
         text_addf(text, "%s %s", i > 0 ? "," : "", url_params[i].name);
 }

@@ -16,18 +16,21 @@
 /* As a default of guard_restarts: on for two servers or more. */
 #define GUARD_RESTARTS_AUTO 2
 
+/* Values of settings.scheme, in the order of the parameter's words. */
+enum lock_scheme { LOCK_SCHEME_AUTO, LOCK_SCHEME_TIMESTAMP };
+
 /* What the table's rows set. Defaults are put in before parsing. */
 struct settings {
     uint64_t timeout_ms;
     uint64_t max_ttl_ms;
     uint64_t drift_ppm;
     uint64_t keepalive_s;
-    uint64_t scheme;  /* enum nxl_scheme */
+    uint64_t scheme;  /* enum lock_scheme */
     uint64_t interop; /* 0 or 1 */
     uint64_t db;
-    char *user;     /* owned; NULL: none */
-    char *password; /* owned; NULL: none; wiped when freed */
-    char *prefix;   /* owned; NULL: none */
+    char *user;              /* owned; NULL: none */
+    char *password;          /* owned; NULL: none; wiped when freed */
+    char *prefix;            /* owned; NULL: none */
     uint64_t guard_restarts; /* 0, 1; or GUARD_RESTARTS_AUTO */
     uint64_t durable;        /* the server forgets nothing at a restart */
 };
@@ -58,8 +61,7 @@ bool param_of_server(size_t row);
 bool param_equal(
     size_t row, const struct settings *a, const struct settings *b);
 /* Sets the row's member of *to as in *from. false: no memory. */
-bool param_copy(
-    size_t row, struct settings *to, const struct settings *from);
+bool param_copy(size_t row, struct settings *to, const struct settings *from);
 
 /* Adds the known names, and the one that an unknown name may have meant. */
 void param_suggest(struct slice unknown, struct text *text);

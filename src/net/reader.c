@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Parses replies with hiredis, into objects that the reader owns.
+ *
  * Invariant: every object handed to hiredis lies inside the struct reader
  * (the root, its items, the text they point into), so that no reply
  * allocates, none can be freed twice and none outgrows its place.
@@ -12,7 +14,7 @@
 
 #include "base/text.h"
 
-#define HEAD 32 /* bytes shown of what could not be parsed */
+#define HEAD 512 /* bytes kept of what could not be parsed */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t array_count;
@@ -32,8 +34,9 @@ struct reader {
     char head[HEAD];
     bool behind; /* there is something behind the last reply taken */
     bool broken;
-    bool starved; /* for want of memory */
-    bool loose;   /* the present reply may have any form */
+    bool stuck;            /* by what was received, and not by how much of it */
+    bool starved;          /* for want of memory */
+    bool loose;            /* the present reply may have any form */
     struct leaves *leaves; /* where its values go; not ours */
     struct text error;
     char text[READER_TEXT];
@@ -53,7 +56,7 @@ static struct reply *place(struct reader *r, const redisReadTask *task)
 }
 
 /* hiredis calls it "Out of memory" whatever the cause; r->error knows. */
-static void *refuse(struct reader *r, const char *why)
+static void *refuse_reply(struct reader *r, const char *why)
 {
     text_clear(&r->error);
     text_add(&r->error, why);
@@ -66,8 +69,8 @@ void reader_expect(struct reader *r, bool loose, struct leaves *leaves)
     r->leaves = leaves;
 }
 
-/* A value of a reply of any form. An error that is all of the reply is told as
- * any other one is. */
+/* A value of a reply of any form. An error that is the whole reply is
+ * reported as any other one. */
 static bool spill(struct reader *r, const redisReadTask *task,
     struct reply *reply, struct slice value)
 {
@@ -94,15 +97,16 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t len)
         reply->kind = REPLY_STRING;
         break;
     default:
-        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+        return refuse_reply(r, "unexpected RESP3 reply from server");
     }
     if (spill(r, task, reply, (struct slice){bytes, len}))
         return reply;
     size_t room = sizeof(r->text) - r->text_used;
     if (len > room) {
-        /* Part of an array may be a value that something is decided by. */
+        /* An element of an array may be a value that a decision depends on. */
         if (reply->kind != REPLY_STRING || task->parent)
-            return refuse(r, "a reply longer than any this library asks for");
+            return refuse_reply(r, "the server's reply is longer than any this "
+                                   "library asks for");
         reply->cut = true;
         len = room;
     }
@@ -121,11 +125,14 @@ static void *create_array(const redisReadTask *task, array_count count)
     struct reader *r = task->privdata;
 
     if (task->type != REDIS_REPLY_ARRAY)
-        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+        return refuse_reply(r, "unexpected RESP3 reply from server");
     if (task->parent && !r->loose)
-        return refuse(r, "an array inside an array, which was not asked for");
+        return refuse_reply(r,
+            "unexpected array inside an array in the server's "
+            "reply");
     if (count > REPLY_ITEMS && !r->loose)
-        return refuse(r, "an array longer than any this library asks for");
+        return refuse_reply(r, "the server's reply is an array longer than any "
+                               "this library asks for");
 
     struct reply *reply = place(r, task);
     reply->kind = REPLY_ARRAY;
@@ -140,7 +147,7 @@ static void *create_integer(const redisReadTask *task, long long value)
     struct reply *reply = place(r, task);
 
     if (task->type != REDIS_REPLY_INTEGER)
-        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+        return refuse_reply(r, "unexpected RESP3 reply from server");
     reply->kind = REPLY_INTEGER;
     reply->integer = value;
     if (r->loose && r->leaves)
@@ -155,7 +162,7 @@ static void *create_nil(const redisReadTask *task)
 
     /* RESP2 has no nil of its own: it is a string or an array of length -1. */
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_ARRAY)
-        return refuse(r, "a reply of protocol RESP3, which was not asked for");
+        return refuse_reply(r, "unexpected RESP3 reply from server");
     reply->kind = REPLY_NIL;
     if (r->loose && r->leaves)
         leaves_add_nil(r->leaves);
@@ -169,15 +176,13 @@ static void *create_double(
     (void)value;
     (void)bytes;
     (void)len;
-    return refuse(
-        task->privdata, "a reply of protocol RESP3, which was not asked for");
+    return refuse_reply(task->privdata, "unexpected RESP3 reply from server");
 }
 
 static void *create_bool(const redisReadTask *task, int value)
 {
     (void)value;
-    return refuse(
-        task->privdata, "a reply of protocol RESP3, which was not asked for");
+    return refuse_reply(task->privdata, "unexpected RESP3 reply from server");
 }
 #endif
 
@@ -234,12 +239,12 @@ bool reader_reset(struct reader *r)
     if (!fresh) {
         /* What the old connection left must not be taken for an answer. */
         r->broken = r->starved = true;
-        text_add(&r->error, "no memory for replies");
+        text_add(&r->error, "out of memory: cannot store replies");
         return false;
     }
     redisReaderFree(r->parser);
     r->parser = fresh;
-    r->broken = r->starved = false;
+    r->broken = r->stuck = r->starved = false;
     r->behind = false;
     r->head_len = 0;
     r->text_used = 0;
@@ -261,8 +266,8 @@ static size_t limit(const redisReader *parser, bool loose)
     const char *number = parser->buf + parser->pos;
     char *end;
     unsigned long long announced = strtoull(number, &end, 10);
-    bool awaited = type == REDIS_REPLY_STRING && end > number &&
-                   *end == '\r' && announced <= READER_STRING;
+    bool awaited = type == REDIS_REPLY_STRING && end > number && *end == '\r' &&
+                   announced <= READER_STRING;
     return awaited ? READER_BACKLOG + READER_STRING : READER_BACKLOG;
 }
 
@@ -279,14 +284,16 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
     if (backlog > most || len > most - backlog) {
         r->broken = true;
         text_clear(&r->error);
-        text_addf(
-            &r->error, "more than %zu bytes without a reply to take", most);
+        text_addf(&r->error,
+            "more than %zu bytes from the server without a "
+            "complete reply",
+            most);
         return false;
     }
     if (redisReaderFeed(r->parser, bytes, len) != REDIS_OK) {
         r->broken = r->starved = true;
         text_clear(&r->error);
-        text_add(&r->error, "no memory for replies");
+        text_add(&r->error, "out of memory: cannot store replies");
         return false;
     }
     return true;
@@ -321,11 +328,17 @@ int reader_next(struct reader *r, const struct reply **reply)
     }
     r->broken = true;
     r->starved = r->error.len == 0 && r->parser->err == REDIS_ERR_OOM;
-    if (r->error.len == 0)
-        text_add(&r->error, r->parser->errstr);
-    text_add(&r->error, ", in: ");
-    text_add_foreign(&r->error, (struct slice){r->head, r->head_len});
+    r->stuck = true;
+    if (r->error.len == 0) /* 'Protocol error, got "x" ...' shows a byte */
+        text_add(&r->error, strstr(r->parser->errstr, "got \"")
+                                ? "Protocol error"
+                                : r->parser->errstr);
     return -1;
+}
+
+struct slice reader_head(const struct reader *r)
+{
+    return (struct slice){r->head, r->stuck ? r->head_len : 0};
 }
 
 bool reader_idle(const struct reader *r)

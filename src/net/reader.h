@@ -17,7 +17,7 @@
 #include "base/leaves.h"
 #include "wire/reply.h"
 
-#define READER_TEXT 32768 /* bytes of strings of one reply */
+#define READER_TEXT 32768     /* bytes of strings of one reply */
 #define READER_BACKLOG 262144 /* fed, complete or not, and not yet taken */
 /* That much more while a string is awaited whose length is known and at most
  * this: of a long INFO the parser wants to see all before it gives any. */
@@ -42,15 +42,19 @@ void reader_expect(struct reader *r, bool loose, struct leaves *leaves);
  * -1: broken; reader_error() tells. */
 int reader_next(struct reader *r, const struct reply **reply);
 
-/* Nothing was fed that was not taken: no reply, and no part of one. */
+/* Everything that was fed has been taken: there is no reply and no part of
+ * one. */
 bool reader_idle(const struct reader *r);
 
 /* Forgets everything, for a new connection. false: no memory. */
 bool reader_reset(struct reader *r);
 
-/* "" while nothing is wrong. */
+/* "" while nothing is wrong; never holds the peer's bytes. */
 const char *reader_error(const struct reader *r);
-/* What is wrong is not the peer's doing: there was no memory. */
+/* The beginning of what reader_next() could not make a reply of, as it was
+ * received; empty if there was no error. */
+struct slice reader_head(const struct reader *r);
+/* The reader failed for want of memory, not because of the peer. */
 bool reader_starved(const struct reader *r);
 
 #endif

@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two halves of a server share: server.c lives the connection's
- * life, request.c knows what travels on it.
+ * Requests on the connection: formats what waits, hands each reply to the owner
+ * of its command, and tells every owner when the connection ends.
+ *
+ * Invariant: each reply goes to the slot of its command and to no other.
  */
 #ifndef NXLOCK_NET_REQUEST_H
 #define NXLOCK_NET_REQUEST_H
 
-#include "net/server.h"
+#include "net/state.h"
 
-/* Makes sure that r can run into debt; before every acquire and release.
- * false: no memory. */
+/* Makes sure that there is a record for the cleanup of r; before every acquire
+ * and release. false: no memory. */
 bool request_prepare(struct request *r, struct slice key);
 void request_free(struct request *r);
 
-/* Puts r, which is in no list, among the failed. */
-void request_fail(
-    struct server *s, struct request *r, enum fault fault, bool unsure);
+/* Puts r among those that wait. kept may be NULL; verb and kept live until
+ * completion. */
+void request_submit(struct server *s, struct request *r,
+    const struct verb *verb, struct kept_commands *kept);
+
+/* Fails all acquires that are not formatted yet: the server has no vote. */
+void requests_refuse(
+    struct server *s, enum fault fault, const struct text *words);
 
 /* Formats what waits, as far as the socket and the limits allow. */
 void requests_format(struct server *s, uint64_t now);
 
+/* Of what form is the reply that comes next, and who gathers it? */
+void requests_expect(struct server *s);
+
+/* One reply to whom it belongs. True: it has completed a request, which is *c.
+ * *close: the connection has to end because of that; FAULT_NONE: it goes on. */
+bool requests_reply(struct server *s, const struct reply *reply,
+    struct completion *c, enum fault *close, uint64_t now);
+
 /* The connection is about to be closed: every slot's owner is told. */
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now);
-
-/* A transaction is open that nobody goes on with: without an end, what follows
- * would be part of it. No memory for the few bytes: then the connection has to
- * end. */
-void request_discard(struct server *s, uint64_t now);
-
-/* Whose fault it is that the reader goes no further. */
-enum fault stream_fault(const struct server *s);
-
-/* Ends the connection; in server.c. */
-void server_close(struct server *s, enum fault fault, uint64_t now);
-/* Before a new request: a connection that is dead or hopeless is replaced
- * while nothing is in doubt; in server.c. */
-void server_refresh(struct server *s, uint64_t now);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Looks up host names, in a thread of its own where that may block.
+ *
  * Invariant: caller and look-up thread each hold one share of the job, and
  * whoever gives back the last one closes its descriptor and frees it, so a
- * thread that outlives its caller never writes to a descriptor that has
- * become somebody else's. Only the thread writes the result, before `over`
+ * thread that outlives its caller never writes to a descriptor that has been
+ * reused. Only the thread writes the result, before `over`
  * is set; only the caller reads it, after.
  */
 #include "net/resolve.h"
@@ -133,8 +135,8 @@ static int start_thread(struct resolve *job)
     pthread_attr_setstacksize(&attributes, size);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 
-    /* A thread starts with its maker's mask: the program's signals are none
-     * of its business. */
+    /* A thread inherits the signal mask of its creator. Block all signals, so
+     * that this one never takes the program's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failure = pthread_create(&thread, &attributes, thread_main, job);
@@ -202,7 +204,7 @@ enum resolve_state resolve_start(const char *host, uint16_t port,
     if (failure != EAI_NONAME || strchr(host, ':')) {
         explain(error, host, failure, errno);
         if (strchr(host, '%'))
-            text_add(error, " (is there such a zone here?)");
+            text_add(error, " (does this machine have that zone?)");
         return RESOLVE_FAILED;
     }
 
@@ -214,7 +216,7 @@ enum resolve_state resolve_start(const char *host, uint16_t port,
     failure = start_thread(fresh);
     if (failure != 0) {
         explain(error, host, EAI_SYSTEM, failure);
-        text_add(error, " (no thread for the look-up)");
+        text_add(error, " (cannot start a thread for the look-up)");
         free_job(fresh);
         return RESOLVE_FAILED;
     }

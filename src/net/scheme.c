@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: what is repeated of a URL without a scheme is an address in every
+ * Reads the scheme of a URL, and suggests one where it is missing or unknown.
+ *
+ * Invariant: what is repeated of a URL without a scheme is an address in every
  * reading of it; a word that could be a password is not shown.
  */
 #include "net/scheme.h"
@@ -43,8 +45,7 @@ static void suggest(const char *url, struct text *error)
         path += strspn(path, "/") - 1;
         bool repeat = strlen(path) <= REPEAT_MAX && !strpbrk(path, "@?");
         text_add(error, "unix://");
-        text_add_foreign(
-            error, slice_of(repeat ? path : "/run/redis.sock"));
+        text_add_foreign(error, slice_of(repeat ? path : "/run/redis.sock"));
     } else if (local) {
         text_add(error, "unix:///run/redis.sock");
     } else if (url[strspn(url, "0123456789")] == '\0' && strlen(url) <= 5) {
@@ -75,8 +76,8 @@ size_t scheme_read(const char *url, bool *local, struct text *error)
         return scheme.len + 3;
     text_clear(error);
     if (is(scheme, "rediss") || is(scheme, "valkeys")) {
-        text_add(error, "this build has no TLS; write redis:// or unix:// to "
-                        "the near end of a tunnel that has");
+        text_add(error, "this build does not support TLS; use redis:// or "
+                        "unix:// with the local end of a TLS tunnel");
         return 0;
     }
     text_add(error, "the URL's scheme");

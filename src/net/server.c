@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the connection. Keeps: no lock command precedes the end of a
- * handshake that could have been refused; when a connection ends, every
- * command on it is accounted for as withdrawn, unsure or owed before its slot
- * is forgotten.
+ * The life of the connection to one server: when it is made, used, looked at,
+ * given up and made again.
+ *
+ * Invariant: no lock command precedes the end of a handshake that could have
+ * been refused; when a connection ends, every command on it is accounted for as
+ * withdrawn, unsure or owed before its slot is forgotten.
  */
 #include "net/server.h"
 
-#include <nxlock.h>
-
 #include "base/deadline.h"
 #include "base/guard.h"
-#include "net/request.h"
+#include "net/due.h"
+#include "net/quote.h"
+#include "net/shake.h"
 
 #define RECONNECT_FIRST (10 * NS_PER_MS)
 #define RECONNECT_MOST (500 * NS_PER_MS)
@@ -21,8 +23,8 @@
 /* Times that a lost connection is read from: more than all replies due. */
 #define HEAR_OUT 4
 
-void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
-    uint64_t seed)
+void server_init(
+    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed)
 {
     *s = (struct server){.endpoint = *endpoint};
     const struct settings *set = &s->endpoint.settings;
@@ -31,62 +33,57 @@ void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
         s->who.user = slice_of(set->user);
     if (set->password)
         s->who.password = slice_of(set->password);
-    s->ladder.stamps = set->scheme == NXL_SCHEME_TIMESTAMP;
-    s->ladder.interop = set->interop != 0;
-    s->ladder.max_ttl_ms = (uint32_t)set->max_ttl_ms;
+    s->dialect.ttl_in_values = set->scheme == LOCK_SCHEME_TIMESTAMP;
+    s->dialect.interop = set->interop != 0;
+    s->dialect.max_ttl_ms = (uint32_t)set->max_ttl_ms;
     s->plain = sole && handshake_is_plain(&s->who);
     s->who.needs_info = !sole;
-    s->conn.fd = -1;
+    s->conn.transport = TRANSPORT_CLOSED;
+    s->dial.kind = &transport_plain;
     s->dial.fd = -1;
+    s->connect_by = NEVER;
     list_init(&s->waiting);
     list_init(&s->failed);
-    list_init(&s->debts);
-    list_init(&s->owed);
-    /* However long the server was away, a call tries to connect in its time. */
+    list_init(&s->cleaners);
+    list_init(&s->due);
+    /* A call always tries to connect, however long the server was down. */
     backoff_init(&s->reconnect, RECONNECT_FIRST,
         earlier(RECONNECT_MOST, ms_to_ns(set->timeout_ms) / 2), seed);
 }
 
-void server_watch(struct server *s, const struct watch *watch, unsigned key)
+void server_set_poller(
+    struct server *s, const struct poller *poller, unsigned key)
 {
-    s->conn.watch = s->dial.watch = watch;
+    s->conn.poller = s->dial.poller = poller;
     s->conn.key = s->dial.key = key;
+}
+
+void server_close_in_child(struct server *s)
+{
+    transport_close_in_child(&s->conn.transport);
+    dial_close_in_child(&s->dial);
 }
 
 void server_free(struct server *s)
 {
     dial_free(&s->dial);
     conn_free(&s->conn);
-    while (!list_empty(&s->debts))
-        debt_free(list_entry(s->debts.next, struct debt, node));
+    while (!list_empty(&s->cleaners))
+        cleaner_free(list_entry(s->cleaners.next, struct cleaner, node));
     endpoint_free(&s->endpoint);
 }
 
-/* No connection came of it: whoever waits for one is told. */
+/* No connection can be made: fails every request that waits for one. */
 static void connect_failed(struct server *s, enum fault fault, uint64_t now)
 {
     s->state = SERVER_DOWN;
     s->why_fault = fault;
+    s->hung_up = 0;
     s->not_before = deadline_after(now, backoff_next(&s->reconnect));
     struct list *node;
     while ((node = list_pop(&s->waiting))) {
         struct request *r = list_entry(node, struct request, node);
         request_fail(s, r, fault, r->unsure);
-    }
-}
-
-void server_refuse(
-    struct server *s, enum fault fault, const struct text *words)
-{
-    struct list *node = s->waiting.next, *next;
-    for (; node != &s->waiting; node = next) {
-        next = node->next;
-        struct request *r = list_entry(node, struct request, node);
-        if (r->exchange.verb->kind != VERB_ACQUIRE || r->sent_at)
-            continue;
-        s->why = *words;
-        list_remove(&r->node);
-        request_fail(s, r, fault, false);
     }
 }
 
@@ -96,35 +93,46 @@ void server_look_again(struct server *s)
         s->elsewhere = true;
 }
 
-void server_close(struct server *s, enum fault fault, uint64_t now)
+static void end_connection(struct server *s, enum fault fault, uint64_t now)
 {
     bool was_up = s->state == SERVER_UP;
-    if (fault == FAULT_UNREACHABLE && !was_up && !s->known)
-        text_add(&s->why, ", before it had answered (a TLS port?)");
+    bool refused = s->state == SERVER_SHAKING && s->handshake.refused;
+    if (refused) { /* its login, and it said no more: that is why */
+        fault = s->handshake.refused;
+        quote_refusal(s);
+    }
+    bool again = shake_again(s, fault); /* false once it has refused */
+    if (!again && fault == FAULT_UNREACHABLE && !was_up && !s->known &&
+        s->handshake.probe != PROBE_ANSWERED)
+        text_add(&s->why, " before it answered (a TLS port?)");
     requests_cut_off(s, fault, now);
     conn_close(&s->conn);
-    s->ladder.alone = NULL;
+    s->dialect.in_transaction = NULL;
     s->ended = FAULT_NONE;
     s->elsewhere = false;
     s->state = SERVER_DOWN;
     s->why_fault = fault;
-    if (!was_up)
+    if (again)
+        s->not_before = now;
+    else if (!was_up)
         connect_failed(s, fault, now);
     else if (s->good)
         s->not_before = now;
-    else /* it takes in clients, and throws them out when they speak */
+    else /* it accepts clients, and disconnects them at their first command */
         s->not_before = deadline_after(now, backoff_next(&s->reconnect));
 }
 
-static void begin_handshake(struct server *s, int fd, uint64_t now)
+static void begin_handshake(
+    struct server *s, struct transport *transport, uint64_t now)
 {
     s->state = SERVER_SHAKING;
     s->connections++;
     s->good = false;
-    ladder_begin(&s->ladder);
-    if (!conn_open(&s->conn, fd)) {
+    dialect_begin(&s->dialect);
+    s->dialect.keyed_only = s->who.brief;
+    if (!conn_open(&s->conn, transport)) {
         text_clear(&s->why);
-        text_add(&s->why, "no memory for a connection");
+        text_add(&s->why, "out of memory: cannot create a connection");
         connect_failed(s, FAULT_SYSTEM, now);
         return;
     }
@@ -132,8 +140,8 @@ static void begin_handshake(struct server *s, int fd, uint64_t now)
     unsigned replies = handshake_begin(&s->handshake, &s->who, &s->conn.out);
     if (!replies || !slots_reserve(&s->conn.slots, replies)) {
         text_clear(&s->why);
-        text_add(&s->why, "no memory for the handshake");
-        server_close(s, FAULT_SYSTEM, now);
+        text_add(&s->why, "out of memory: cannot store the handshake");
+        end_connection(s, FAULT_SYSTEM, now);
         return;
     }
     size_t bytes = buf_len(&s->conn.out);
@@ -142,11 +150,11 @@ static void begin_handshake(struct server *s, int fd, uint64_t now)
             (struct slot){SLOT_HANDSHAKE, NULL, now, i == 0 ? bytes : 0});
 }
 
-static void dialled(
-    struct server *s, enum dial_state state, int fd, uint64_t now)
+static void dialled(struct server *s, enum dial_state state,
+    struct transport *made, uint64_t now)
 {
     if (state == DIAL_CONNECTED)
-        begin_handshake(s, fd, now);
+        begin_handshake(s, made, now);
     else if (state == DIAL_FAILED)
         connect_failed(
             s, s->dial.starved ? FAULT_SYSTEM : FAULT_UNREACHABLE, now);
@@ -154,88 +162,56 @@ static void dialled(
 
 static void dial_on(struct server *s, uint64_t now)
 {
-    int fd = -1;
+    struct transport made;
     enum dial_state state =
-        dial_step(&s->dial, &s->endpoint, now, &fd, &s->why);
-    dialled(s, state, fd, now);
+        dial_step(&s->dial, &s->endpoint, now, &made, &s->why);
+    dialled(s, state, &made, now);
 }
 
 static void connect_now(struct server *s, uint64_t now)
 {
-    int fd = -1;
+    struct transport made;
     s->state = SERVER_DIALLING;
-    s->connect_end =
-        deadline_after_ms(now, s->endpoint.settings.timeout_ms);
+    s->connect_by = NEVER;
+    s->connect_end = deadline_after_ms(now, s->endpoint.settings.timeout_ms);
     enum dial_state state =
-        dial_start(&s->dial, &s->endpoint, now, s->connect_end, &fd, &s->why);
-    dialled(s, state, fd, now);
+        dial_start(&s->dial, &s->endpoint, now, s->connect_end, &made, &s->why);
+    dialled(s, state, &made, now);
 }
 
-/* A server that hangs may have left many debts: they are walked through when
- * one of them has changed, not in every turn. */
-static void look_at_owed(struct server *s)
+void server_connect_by(struct server *s, uint64_t at)
 {
-    if (s->owed_known)
-        return;
-    s->owed_known = true;
-    s->owed_next = s->owed_over = NEVER;
-    for (struct list *n = s->owed.next; n != &s->owed; n = n->next) {
-        const struct debt *d = list_entry(n, struct debt, owed);
-        s->owed_next = earlier(s->owed_next, d->next_try);
-        s->owed_over = earlier(s->owed_over, d->until);
-    }
+    s->connect_by = earlier(s->connect_by, at);
 }
 
-/* Time pays debts whether there is a connection or not: one that is over must
- * not ask for turns any more. None of these has a slot on the connection. */
-static void forget_debts(struct server *s, uint64_t now)
+/* When it is time to connect for what waits, or NEVER. */
+static uint64_t wanted_at(const struct server *s)
 {
-    look_at_owed(s);
-    if (now < s->owed_over)
-        return;
-    s->owed_known = false;
-    struct list *node = s->owed.next, *next;
-    for (; node != &s->owed; node = next) {
-        next = node->next;
-        struct debt *d = list_entry(node, struct debt, owed);
-        if (debt_over(d, now))
-            debt_free(d);
-    }
+    return list_empty(&s->waiting) ? NEVER
+                                   : earlier(s->not_before, s->connect_by);
 }
 
-/* Debts that are due leave before anything else: an acquire of the same name
- * must not be refused by what is owed. */
-static void push_debts(struct server *s, uint64_t now)
+/* The class of the reader's error: the peer's fault, or lack of memory here. */
+static enum fault stream_fault(const struct server *s)
 {
-    look_at_owed(s);
-    if (now < s->owed_next)
-        return;
-    s->owed_known = false;
-    struct list *node = s->owed.next, *next;
-    for (; node != &s->owed; node = next) {
-        next = node->next;
-        struct debt *d = list_entry(node, struct debt, owed);
-        if (d->next_try <= now && !s->ladder.alone)
-            debt_send(d, &s->conn, &s->ladder, &s->facts, now);
-    }
+    return reader_starved(s->conn.reader) ? FAULT_SYSTEM : FAULT_NOT_REDIS;
 }
 
-/* When the first of the debts wants to be sent. Those that are under way,
- * which may be many, are not looked at. */
-static uint64_t debts_at(struct server *s)
+/* Reads once. At the end of the stream s->ended says so; what came before it
+ * is still in the reader. */
+static void read_once(struct server *s)
 {
-    look_at_owed(s);
-    return s->owed_next;
+    bool broken = false;
+    if (!conn_read(&s->conn, &s->why, &broken))
+        s->ended = broken ? stream_fault(s) : FAULT_UNREACHABLE;
 }
 
 /* The peer is gone. What it said before that is taken in, for server_next,
  * which then ends the connection. */
 static void hear_out(struct server *s)
 {
-    bool broken = false;
     for (int i = 0; i < HEAR_OUT && !s->ended; i++)
-        if (!conn_read(&s->conn, &s->why, &broken))
-            s->ended = broken ? stream_fault(s) : FAULT_UNREACHABLE;
+        read_once(s);
     if (!s->ended)
         s->ended = FAULT_UNREACHABLE;
 }
@@ -244,31 +220,35 @@ static void hear_out(struct server *s)
 static void format_due(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_UP)
-        push_debts(s, now);
+        due_push(s, now);
     /* Lock commands may follow in the handshake's flight where no refusal in
      * it could change what they mean, and where the peer is known to be a
-     * Redis server: what a stranger does with them nobody can tell. Debts
+     * Redis server: what a stranger does with them is unknown. Cleanups
      * come first, and wait for the handshake. */
-    bool eager = s->plain && s->known && list_empty(&s->debts);
+    bool eager = s->plain && s->known && !s->met_proxy && !s->who.brief &&
+                 list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
 }
 
 void server_push(struct server *s, uint64_t now)
 {
-    forget_debts(s, now);
+    due_expire(s, now);
+    if (list_empty(&s->waiting))
+        s->connect_by = NEVER; /* its request has been sent or cancelled */
     /* What is to be deleted at the primary proves nothing here. */
     if (s->elsewhere && s->conn.slots.count == 0)
-        server_close(s, FAULT_ELSEWHERE, now);
-    if (s->state == SERVER_DOWN && now >= s->not_before &&
-        (!list_empty(&s->waiting) || debts_at(s) <= now))
+        end_connection(s, FAULT_ELSEWHERE, now);
+    if (s->state == SERVER_DOWN &&
+        (now >= wanted_at(s) || (now >= s->not_before && due_at(s) <= now)))
         connect_now(s, now);
     if (s->state < SERVER_SHAKING || s->ended)
         return;
+    if (buf_len(&s->conn.out))
+        requests_withdraw_late(s, now);
     if (!s->elsewhere)
         format_due(s, now);
-    if (buf_len(&s->conn.out) && !s->conn.blocked &&
-        !conn_flush(&s->conn, &s->why))
+    if (conn_can_flush(&s->conn) && !conn_flush(&s->conn, &s->why))
         hear_out(s);
 }
 
@@ -282,15 +262,8 @@ void server_ready(struct server *s, short revents, uint64_t now)
     }
     if (s->state < SERVER_SHAKING)
         return;
-    if (revents & POLLOUT)
-        s->conn.blocked = false;
-    bool broken = false;
-    if ((revents & (POLLIN | POLLHUP | POLLERR)) &&
-        !conn_read(&s->conn, &s->why, &broken)) {
-        /* What came before the end is still in the reader; server_next takes
-         * it, and then sees that the stream is over. */
-        s->ended = broken ? stream_fault(s) : FAULT_UNREACHABLE;
-    }
+    if (conn_ready(&s->conn, revents))
+        read_once(s);
 }
 
 static uint64_t oldest_sent(const struct server *s)
@@ -300,9 +273,8 @@ static uint64_t oldest_sent(const struct server *s)
 
 static uint64_t stale_at(const struct server *s)
 {
-    uint64_t patience =
-        later(ms_to_ns(SERVER_STALE_MS),
-            2 * ms_to_ns(s->endpoint.settings.timeout_ms));
+    uint64_t patience = later(ms_to_ns(SERVER_STALE_MS),
+        2 * ms_to_ns(s->endpoint.settings.timeout_ms));
     return deadline_after(oldest_sent(s), patience);
 }
 
@@ -313,7 +285,7 @@ static void replace(
 {
     text_clear(&s->why);
     text_add(&s->why, why);
-    server_close(s, fault, now);
+    end_connection(s, fault, now);
     s->not_before = now;
 }
 
@@ -321,31 +293,33 @@ static void replace(
  * must not be taken for the next answer. */
 static void refresh_idle(struct server *s, bool look, uint64_t now)
 {
-    enum socket_news news = look ? socket_news(s->conn.fd) : SOCKET_QUIET;
-    if (news == SOCKET_OVER)
+    enum transport_news news =
+        look ? transport_news(&s->conn.transport) : TRANSPORT_QUIET;
+    if (news == TRANSPORT_OVER)
         replace(s, FAULT_UNREACHABLE, "the server closed the connection", now);
-    else if (news == SOCKET_TALKS || !reader_idle(s->conn.reader))
-        replace(s, FAULT_NOT_REDIS, "an answer to nothing that was asked", now);
+    else if (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader))
+        replace(s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
     else if (s->elsewhere) /* the name may lead to another server by now */
         replace(s, FAULT_ELSEWHERE, "not the primary", now);
 }
 
-void server_refresh(struct server *s, uint64_t now)
+static void refresh(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_DIALLING && now >= s->connect_end) {
-        /* Nobody was there to see it fail: it says nothing about now. */
+        /* It failed while unused, which says nothing about the present. */
         dial_cancel(&s->dial);
         s->state = SERVER_DOWN;
         s->not_before = now;
     }
     if (s->state < SERVER_SHAKING || s->ended)
         return;
-    bool look = now >= deadline_after(s->heard_at, LOOK_AGAIN);
+    bool look = s->conn.transport.pending ||
+                now >= deadline_after(s->heard_at, LOOK_AGAIN);
     if (s->conn.slots.count == 0)
         refresh_idle(s, look, now);
     else if (now >= stale_at(s))
         replace(s, FAULT_SILENT, "no answer for too long", now);
-    else if (!look || socket_news(s->conn.fd) != SOCKET_OVER)
+    else if (!look || transport_news(&s->conn.transport) != TRANSPORT_OVER)
         return;
     else if (s->state == SERVER_UP)
         hear_out(s);
@@ -359,35 +333,117 @@ void server_tick(struct server *s, uint64_t now)
         dial_on(s, now);
     } else if (s->state >= SERVER_SHAKING && now >= stale_at(s)) {
         text_clear(&s->why);
-        text_addf(&s->why, "no answer for %llu ms",
-            (unsigned long long)((now - oldest_sent(s)) / NS_PER_MS));
-        server_close(s, FAULT_SILENT, now);
+        text_add(&s->why, "no answer for ");
+        text_add_duration(&s->why, (now - oldest_sent(s)) / NS_PER_MS, false);
+        end_connection(s, FAULT_SILENT, now);
     }
 }
 
 uint64_t server_deadline(struct server *s)
 {
-    if (!list_empty(&s->failed) || s->ended)
+    if (!list_empty(&s->failed) || s->ended || s->conn.transport.pending)
         return 0;
-    uint64_t at = debts_at(s);
-    if (s->state == SERVER_DOWN) {
-        if (!list_empty(&s->waiting))
-            at = 0;
-        return at == NEVER ? NEVER : later(at, s->not_before);
-    }
+    uint64_t at = due_at(s);
+    if (s->state == SERVER_DOWN)
+        return earlier(
+            wanted_at(s), at == NEVER ? NEVER : later(at, s->not_before));
     if (s->state == SERVER_DIALLING)
         return dial_deadline(&s->dial);
-    if (s->state == SERVER_SHAKING || s->ladder.alone ||
-        (s->elsewhere && s->conn.slots.count))
-        at = NEVER; /* for the handshake, a transaction, another server */
+    if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
+        s->conn.blocked || (s->elsewhere && s->conn.slots.count))
+        at = NEVER; /* for the handshake, a transaction, room, another server */
     else if (!list_empty(&s->waiting) && !s->conn.blocked)
         return 0;
     return earlier(at, stale_at(s));
 }
 
-bool server_owes(const struct server *s)
+/* May the command have changed something, or has it still to? */
+static bool matters(const struct slot *slot)
 {
-    return !list_empty(&s->debts) ||
-           (s->state >= SERVER_SHAKING &&
-               (s->conn.slots.count || buf_len(&s->conn.out)));
+    return slot->kind == SLOT_REQUEST || slot->kind == SLOT_DROPPED ||
+           slot->kind == SLOT_DELETE || slot->kind == SLOT_KILL;
+}
+
+bool server_unfinished(struct server *s, uint64_t end)
+{
+    const struct slots *slots = &s->conn.slots;
+    for (size_t i = 0; i < slots->count; i++)
+        if (matters(slots_at(slots, i)))
+            return true;
+    uint64_t at = due_at(s);
+    if (s->state == SERVER_DOWN)
+        at = later(at, s->not_before);
+    return at < end;
+}
+
+void server_submit(struct server *s, struct request *r, const struct verb *verb,
+    struct kept_commands *kept, uint64_t now)
+{
+    refresh(s, now);
+    request_submit(s, r, verb, kept);
+}
+
+/* The first request that has failed; false: none has. */
+static bool next_failed(struct server *s, struct completion *c)
+{
+    struct list *node = list_pop(&s->failed);
+    if (!node)
+        return false;
+    struct request *r = list_entry(node, struct request, node);
+    r->state = REQUEST_IDLE;
+    *c = (struct completion){r, {.kind = OUTCOME_FAULT,
+                                    .fault = r->fault,
+                                    .unsure = r->unsure,
+                                    .sent_at = r->sent_at,
+                                    .left_ms = LEFT_UNKNOWN,
+                                    .text = {s->why.data, s->why.len}}};
+    return true;
+}
+
+/* A reply, or what is none. True when it has completed a request. */
+static bool take_reply(struct server *s, int got, const struct reply *reply,
+    struct completion *c, uint64_t now)
+{
+    enum fault close = FAULT_NONE;
+    bool completed = false;
+    if (got < 0) {
+        quote_garbage(s);
+        close = stream_fault(s);
+    } else if (s->state == SERVER_SHAKING && handshake_is_farewell(reply)) {
+        close = shake_reply(s, reply); /* it may come before any command */
+    } else if (s->conn.slots.count == conn_unsent_slots(&s->conn)) {
+        text_clear(&s->why);
+        text_add(&s->why, "unsolicited reply from server");
+        close = stream_fault(s);
+    } else {
+        completed = requests_reply(s, reply, c, &close, now);
+    }
+    if (close != FAULT_NONE)
+        end_connection(s, close, now);
+    return completed;
+}
+
+bool server_next(struct server *s, struct completion *c, uint64_t now)
+{
+    for (;;) {
+        if (next_failed(s, c))
+            return true;
+        if (s->state < SERVER_SHAKING)
+            return false;
+        if (s->ended == FAULT_NOT_REDIS) { /* do not trust the rest either */
+            end_connection(s, s->ended, now);
+            continue;
+        }
+        const struct reply *reply = NULL;
+        requests_expect(s);
+        int got = reader_next(s->conn.reader, &reply);
+        if (got == 0 && s->ended)
+            end_connection(s, s->ended, now);
+        else if (got == 0 && s->conn.transport.pending)
+            read_once(s);
+        else if (got == 0)
+            return false;
+        else if (take_reply(s, got, reply, c, now))
+            return true;
+    }
 }

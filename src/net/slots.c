@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps: slots leave at the front in the order in which they came, and their
- * numbers count on without a gap. */
+/* A ring buffer of slots.
+ *
+ * Invariant: slots leave at the front in the order in which they were added,
+ * and their numbers have no gaps. */
 #include "net/slots.h"
 
 #include <stdlib.h>
@@ -12,7 +14,7 @@ bool slots_reserve(struct slots *s, size_t more)
     size_t room = s->room ? s->room : 16;
     while (room < s->count + more)
         room *= 2;
-    struct slot *ring = malloc(room * sizeof *ring);
+    struct slot *ring = malloc(room * sizeof(*ring));
     if (!ring)
         return false;
     for (size_t i = 0; i < s->count; i++)

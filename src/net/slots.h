@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replies that are still to come, in the order of their commands. A reply
- * carries no name, so its place in this queue is all that tells whose it is.
- * Every slot has a number that never changes, for its owner to find it by;
- * so one that is taken back out of the middle leaves a hole.
+ * carries no name, so only its place in this queue shows which command it
+ * answers. Every slot has a number that never changes, for its owner to find it
+ * by; so one that is taken back out of the middle leaves a hole.
  */
 #ifndef NXLOCK_NET_SLOTS_H
 #define NXLOCK_NET_SLOTS_H
@@ -16,10 +16,11 @@ enum slot_kind {
     SLOT_HANDSHAKE,
     SLOT_REQUEST, /* owner: struct request */
     SLOT_LEFT,    /* DISCARD of a transaction that was given up */
-    SLOT_DROPPED, /* nobody listens; owner: the debt it left, or NULL */
+    SLOT_DROPPED, /* no request waits; owner: its cleaner, or NULL */
     SLOT_SPILT,   /* likewise, of an ask: its reply may have any form */
-    SLOT_DEBT,    /* a debt's compare-and-delete; owner: struct debt */
-    SLOT_KILL,    /* a debt's CLIENT KILL; owner: struct debt */
+    SLOT_UNUSED,  /* likewise, of a command that changes nothing */
+    SLOT_DELETE,  /* compare-and-delete of a cleanup; owner: struct cleaner */
+    SLOT_KILL,    /* CLIENT KILL of a cleanup; likewise */
     SLOT_HOLE     /* taken back: no reply is to come */
 };
 
@@ -36,7 +37,7 @@ struct slots {
     uint64_t popped; /* number of the oldest: how many there were before */
 };
 
-bool slots_reserve(struct slots *s, size_t more); /* false: no memory */
+bool slots_reserve(struct slots *s, size_t more);   /* false: no memory */
 void slots_push(struct slots *s, struct slot slot); /* after reserve */
 void slots_unpush(struct slots *s);                 /* the newest; likewise */
 struct slot slots_pop(struct slots *s);             /* count > 0 */

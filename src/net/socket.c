@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Opens sockets, TCP and unix, and tells when they are connected.
+ *
  * Invariant: no call here blocks, raises a signal or leaks a descriptor into
  * another program, and -1 or FAILED always comes with a cause.
  */
@@ -24,7 +26,7 @@ static int open_socket(int family, struct text *error)
     if (fd < 0) {
         int cause = errno;
         text_clear(error);
-        text_addf(error, "cannot make a socket: %s", strerror(cause));
+        text_addf(error, "cannot create a socket: %s", strerror(cause));
         errno = cause;
     }
     return fd;
@@ -65,7 +67,7 @@ static void tune_tcp(int fd, uint64_t keepalive_s)
 }
 
 /* Closes fd for the cause, with "cannot connect to WHERE: " begun. */
-static int give_up(int fd, int cause, struct text *error)
+static int close_failed(int fd, int cause, struct text *error)
 {
     text_addf(error, ": %s", strerror(cause));
     close(fd);
@@ -91,7 +93,7 @@ int socket_open_tcp(
     text_clear(error);
     text_add(error, "cannot connect to ");
     address_show(address, error);
-    return give_up(fd, cause, error);
+    return close_failed(fd, cause, error);
 }
 
 int socket_open_unix(const char *path, struct text *error)
@@ -103,7 +105,9 @@ int socket_open_unix(const char *path, struct text *error)
 
     if (len == 0 || len >= sizeof(address.sun_path)) {
         text_clear(error);
-        text_addf(error, "the path of a unix socket has 1 to %zu bytes",
+        text_addf(error,
+            "the path of a unix socket must have 1 to %zu "
+            "bytes",
             sizeof(address.sun_path) - 1);
         errno = ENAMETOOLONG;
         return -1;
@@ -120,11 +124,10 @@ int socket_open_unix(const char *path, struct text *error)
 
     int cause = errno;
     text_clear(error);
-    text_add(error, "cannot connect to ");
-    text_add_foreign(error, slice_of(path));
+    text_add(error, "cannot connect"); /* the server's name has the path */
     if (cause == EAGAIN)
         text_add(error, " (the server's queue of new connections is full)");
-    return give_up(fd, cause, error);
+    return close_failed(fd, cause, error);
 }
 
 /* A free port may be chosen for this end too; then TCP meets itself. */
@@ -162,7 +165,7 @@ static int connect_result(int fd)
         return errno;
     if (cause != 0)
         return cause;
-    /* The cause is told once only; without it, being connected is proved by
+    /* The system reports a cause once; without it, being connected is proved by
      * having a peer. */
     if (getpeername(fd, peer_bytes, &peer_len) < 0 ||
         getsockname(fd, own_bytes, &own_len) < 0)
@@ -188,52 +191,4 @@ enum socket_state socket_connected(int fd, struct text *error)
     text_addf(error, "cannot connect: %s", strerror(cause));
     errno = cause;
     return SOCKET_FAILED;
-}
-
-static bool is_not_now(int cause)
-{
-    return cause == EAGAIN || cause == EWOULDBLOCK;
-}
-
-static ssize_t plain_send(int fd, const void *bytes, size_t len)
-{
-    ssize_t count;
-
-    do
-        count = send(fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (count < 0 && errno == EINTR);
-    return count < 0 && is_not_now(errno) ? 0 : count;
-}
-
-static ssize_t plain_receive(int fd, void *bytes, size_t room)
-{
-    ssize_t count;
-
-    if (room == 0)
-        return 0;
-    do
-        count = recv(fd, bytes, room, MSG_DONTWAIT);
-    while (count < 0 && errno == EINTR);
-    if (count > 0)
-        return count;
-    if (count < 0 && is_not_now(errno))
-        return 0;
-    if (count == 0)
-        errno = 0;
-    return -1;
-}
-
-const struct transport transport_plain = {plain_send, plain_receive};
-
-enum socket_news socket_news(int fd)
-{
-    struct pollfd look = {.fd = fd, .events = POLLIN | POLLRDHUP};
-    int ready;
-
-    do
-        ready = poll(&look, 1, 0);
-    while (ready < 0 && errno == EINTR);
-    if (ready < 0 || fd < 0 || (look.revents & ~POLLIN))
-        return SOCKET_OVER;
-    return ready > 0 ? SOCKET_TALKS : SOCKET_QUIET;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Takes a URL apart, and says of one that is malformed which part of it is, and
+ * what to write instead.
+ *
  * Invariant: a message never repeats what could be a password. It says which
  * byte of the URL is meant and what it was taken for; of the URL's own words
  * it shows only a short number for a port and an unknown parameter, and not
@@ -10,8 +13,6 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <nxlock.h>
 
 #include "net/scheme.h"
 
@@ -37,20 +38,20 @@ static size_t at(const struct parse *p, const char *place)
     return (size_t)(place - p->url) + 1;
 }
 
-static int fail(struct parse *p, const char *why)
+static enum url_result fail(struct parse *p, const char *why)
 {
     text_clear(p->error);
     text_add(p->error, why);
-    return NXL_E_URL;
+    return URL_MALFORMED;
 }
 
 /* what names the part, why is its predicate. */
-static int refuse(
+static enum url_result refuse_part(
     struct parse *p, const char *place, const char *what, const char *why)
 {
     text_clear(p->error);
     text_addf(p->error, "%s, byte %zu of the URL, %s", what, at(p, place), why);
-    return NXL_E_URL;
+    return URL_MALFORMED;
 }
 
 static struct slice cut(const char *from, const char *to)
@@ -85,7 +86,7 @@ static int unescape(struct slice s)
 }
 
 /* *out is the caller's, and may be secret. what names the part. */
-static int decode(
+static enum url_result decode(
     struct parse *p, struct slice in, const char *what, char **out)
 {
     char *text = calloc(1, in.len + 1);
@@ -93,8 +94,8 @@ static int decode(
 
     if (!text) {
         text_clear(p->error);
-        text_add(p->error, "no memory for the URL");
-        return NXL_E_NOMEM;
+        text_add(p->error, "out of memory: cannot store the URL");
+        return URL_NO_MEMORY;
     }
     for (size_t i = 0; i < in.len; i++) {
         int byte = (unsigned char)in.data[i];
@@ -102,39 +103,40 @@ static int decode(
             byte = unescape((struct slice){in.data + i, in.len - i});
             if (byte <= 0) {
                 secret_free(text);
-                return refuse(p, in.data + i, what,
+                return refuse_part(p, in.data + i, what,
                     byte == 0 ? "cannot hold %00"
                               : "has a '%' without two hexadecimal digits; "
-                                "write %25 for the sign itself");
+                                "write a literal % as %25");
             }
             i += 2;
         }
         text[len++] = (char)byte;
     }
     *out = text;
-    return NXL_OK;
+    return URL_OK;
 }
 
-static int set(struct parse *p, size_t row, struct slice in, const char *what)
+static enum url_result set(
+    struct parse *p, size_t row, struct slice in, const char *what)
 {
     char *value;
 
     if (p->seen & 1U << row)
-        return refuse(p, in.data, what, "is given twice; write it once");
+        return refuse_part(p, in.data, what, "is given twice; write it once");
     p->seen |= 1U << row;
-    int result = decode(p, in, what, &value);
-    if (result != NXL_OK)
+    enum url_result result = decode(p, in, what, &value);
+    if (result != URL_OK)
         return result;
     if (param_set(&p->to->settings, row, value))
-        return NXL_OK;
-    refuse(p, in.data, what, "");
+        return URL_OK;
+    refuse_part(p, in.data, what, "");
     param_describe(row, p->error);
-    return NXL_E_URL;
+    return URL_MALFORMED;
 }
 
-static int refuse_unknown(struct parse *p, struct slice name)
+static enum url_result refuse_unknown(struct parse *p, struct slice name)
 {
-    refuse(p, name.data, "the parameter", "is unknown");
+    refuse_part(p, name.data, "the parameter", "is unknown");
     if (!p->veiled && name.len <= 40) {
         text_add(p->error, ": '");
         text_add_foreign(p->error, name);
@@ -142,10 +144,10 @@ static int refuse_unknown(struct parse *p, struct slice name)
     }
     text_add(p->error, "; ");
     param_suggest(name, p->error);
-    return NXL_E_URL;
+    return URL_MALFORMED;
 }
 
-static int parse_parameter(struct parse *p, struct slice in)
+static enum url_result parse_parameter(struct parse *p, struct slice in)
 {
     const char *equals = find(in, "=");
     const char *end = in.data + in.len;
@@ -154,19 +156,21 @@ static int parse_parameter(struct parse *p, struct slice in)
     size_t row = param_find(name);
 
     if (equals == end || name.len == 0)
-        return refuse(p, in.data, "the parameter",
+        return refuse_part(p, in.data, "the parameter",
             equals == end ? "has no '='; write & in a value as %26"
                           : "has no name; write ?name=value&name=value");
     if (row == url_param_count)
         return refuse_unknown(p, name);
-    int result = set(p, row, cut(equals + 1, end), url_params[row].name);
-    if (result == NXL_OK && p->db_in_path && db != p->to->settings.db)
-        return refuse(
-            p, in.data, "db", "is not the db after the '/'; write it once");
+    enum url_result result =
+        set(p, row, cut(equals + 1, end), url_params[row].name);
+    if (result == URL_OK && p->db_in_path && db != p->to->settings.db)
+        return refuse_part(p, in.data, "db",
+            "differs from the database after the '/'; "
+            "write it once");
     return result;
 }
 
-static int parse_query(struct parse *p, struct slice in)
+static enum url_result parse_query(struct parse *p, struct slice in)
 {
     const char *end = in.data + in.len;
     const char *from = in.data;
@@ -174,28 +178,28 @@ static int parse_query(struct parse *p, struct slice in)
     p->veiled = find(in, "@") < end;
     while (from < end) {
         const char *stop = find(cut(from, end), "&");
-        int result = parse_parameter(p, cut(from, stop));
-        if (result != NXL_OK)
+        enum url_result result = parse_parameter(p, cut(from, stop));
+        if (result != URL_OK)
             return result;
         from = stop < end ? stop + 1 : end;
     }
-    return NXL_OK;
+    return URL_OK;
 }
 
-static int parse_credentials(struct parse *p, struct slice in)
+static enum url_result parse_credentials(struct parse *p, struct slice in)
 {
     const char *end = in.data + in.len;
     const char *colon = find(in, ":");
-    int result = NXL_OK;
+    enum url_result result = URL_OK;
 
     if (in.len == 0 || (in.len == 1 && colon < end))
-        return refuse(p, end, "'@'",
-            "has no user and no password before "
-            "it; write redis://:password@host, or redis://host");
+        return refuse_part(p, end, "'@'",
+            "has no user or password before it; write "
+            "redis://:password@host, or redis://host");
     if (colon > in.data)
         result = set(
             p, param_find(slice_of("user")), cut(in.data, colon), "the user");
-    if (result == NXL_OK && end - colon > 1)
+    if (result == URL_OK && end - colon > 1)
         result = set(p, param_find(slice_of("password")), cut(colon + 1, end),
             "the password");
     return result;
@@ -214,14 +218,14 @@ static bool is_ipv6(const char *host)
     unsigned char bytes[16];
     size_t len = strcspn(host, "%");
 
-    /* After the '%' stands a zone: the name or number of an interface. */
+    /* After the '%' comes a zone: the name or number of an interface. */
     if (len >= sizeof(number) || (host[len] && !is_name(host + len + 1)))
         return false;
     memcpy(number, host, len);
     return inet_pton(AF_INET6, number, bytes) == 1;
 }
 
-static int parse_port(struct parse *p, struct slice in)
+static enum url_result parse_port(struct parse *p, struct slice in)
 {
     char digits[8] = "";
     uint64_t port = 0;
@@ -229,78 +233,84 @@ static int parse_port(struct parse *p, struct slice in)
     if (in.len < sizeof(digits))
         memcpy(digits, in.data, in.len);
     if (!read_number(digits, 65535, &port) || port == 0) {
-        char what[32] = "the port";
+        char what[64];
         /* As long as a port, and not the beginning of a password. */
         if (in.len > 0 && in.len <= 5 && !strchr(in.data, '@') &&
-            strspn(digits, "0123456789") == in.len)
-            snprintf(what, sizeof(what), "the port '%s'", digits);
-        return refuse(p, in.data, what,
-            "is to be a number from 1 to 65535; "
-            "after a password comes '@', and " IN_PASSWORD);
+            strspn(digits, "0123456789") == in.len) {
+            snprintf(what, sizeof(what),
+                "the port '%s' must be a number from 1 to 65535", digits);
+            return fail(p, what);
+        }
+        return refuse_part(p, in.data, "the port",
+            "must be a number from 1 to 65535; a password ends with '@', "
+            "and " IN_PASSWORD);
     }
     p->to->port = (uint16_t)port;
-    return NXL_OK;
+    return URL_OK;
 }
 
-static int parse_host(struct parse *p, struct slice in, bool bracket)
+static enum url_result parse_host(
+    struct parse *p, struct slice in, bool bracket)
 {
-    int result = decode(p, in, "the host", &p->to->host);
+    enum url_result result = decode(p, in, "the host", &p->to->host);
 
-    if (result != NXL_OK) {
-        if (result == NXL_E_URL && bracket)
+    if (result != URL_OK) {
+        if (result == URL_MALFORMED && bracket)
             text_add(p->error, ", as in [fe80::1%25eth0]");
         return result;
     }
     if (bracket && !is_ipv6(p->to->host))
-        return refuse(p, in.data, "the host",
-            "is no IPv6 address; write brackets as in redis://[::1]:6379");
+        return refuse_part(p, in.data, "the host",
+            "is not an IPv6 address; write brackets as in "
+            "redis://[::1]:6379");
     if (!bracket && !is_name(p->to->host))
-        return refuse(p, in.data, "the host",
-            "is a name or address of at most 253 letters, digits, '-', '.' "
-            "and '_'; " IN_PASSWORD);
-    return NXL_OK;
+        return refuse_part(p, in.data, "the host",
+            "must be a name or address of at most 253 letters, digits, "
+            "'-', '.' and '_'; " IN_PASSWORD);
+    return URL_OK;
 }
 
-static int parse_host_port(struct parse *p, struct slice in)
+static enum url_result parse_host_port(struct parse *p, struct slice in)
 {
     const char *end = in.data + in.len;
     bool bracket = in.len > 0 && in.data[0] == '[';
     const char *stop = find(in, bracket ? "]" : ":");
 
     if (bracket && stop == end)
-        return refuse(p, in.data, "'['", "has no ']'; write redis://[::1]");
+        return refuse_part(
+            p, in.data, "'['", "has no ']'; write redis://[::1]");
     struct slice host = cut(in.data + bracket, stop);
     const char *rest = stop + bracket;
     if (rest < end && *rest != ':')
-        return refuse(p, rest, "what follows ']'",
-            "is neither ':' and the port, nor '/', nor '?'");
+        return refuse_part(p, rest, "the text after ']'",
+            "must begin with ':' and the port, '/' or '?'");
     if (rest < end && find(cut(rest + 1, end), ":") < end)
-        return refuse(p, rest, "':' between host and port",
+        return refuse_part(p, rest, "':' between host and port",
             "is not the only "
             "one; write an IPv6 address in brackets, as in redis://[::1]:6379, "
             "and a password before an '@'");
     if (host.len == 0 && rest < end)
-        return refuse(p, rest, "':'",
-            "has no host before it; write "
-            "redis://127.0.0.1:6379; after a password comes '@', "
-            "and " IN_PASSWORD);
+        return refuse_part(p, rest, "':'",
+            "has no host before it; write redis://127.0.0.1:6379; a "
+            "password ends with '@', and " IN_PASSWORD);
     if (host.len == 0 && !bracket)
         host = slice_of("127.0.0.1");
-    int result = parse_host(p, host, bracket);
-    if (result == NXL_OK && rest < end)
+    enum url_result result = parse_host(p, host, bracket);
+    if (result == URL_OK && rest < end)
         result = parse_port(p, cut(rest + 1, end));
     return result;
 }
 
 /* "/" and what follows it. */
-static int parse_db(struct parse *p, struct slice in)
+static enum url_result parse_db(struct parse *p, struct slice in)
 {
     size_t row = param_find(slice_of("db"));
 
     if (in.len <= 1)
-        return NXL_OK;
-    int result = set(p, row, cut(in.data + 1, in.data + in.len), "the db");
-    if (result == NXL_E_URL && strchr(in.data, '@'))
+        return URL_OK;
+    enum url_result result =
+        set(p, row, cut(in.data + 1, in.data + in.len), "the db");
+    if (result == URL_MALFORMED && strchr(in.data, '@'))
         text_add(p->error, "; " IN_PASSWORD);
     /* The same number may be repeated as a parameter. */
     p->seen &= ~(1U << row);
@@ -308,20 +318,20 @@ static int parse_db(struct parse *p, struct slice in)
     return result;
 }
 
-static int parse_path(struct parse *p, struct slice in)
+static enum url_result parse_path(struct parse *p, struct slice in)
 {
     if (in.len <= 1)
-        return refuse(
+        return refuse_part(
             p, in.data, "the path", "is empty; write unix:///run/redis.sock");
-    int result = decode(p, in, "the path", &p->to->path);
-    if (result == NXL_OK && strlen(p->to->path) > UNIX_PATH_MAX)
-        return refuse(p, in.data, "the path",
-            "is longer than the 107 bytes that a unix socket's may have");
+    enum url_result result = decode(p, in, "the path", &p->to->path);
+    if (result == URL_OK && strlen(p->to->path) > UNIX_PATH_MAX)
+        return refuse_part(p, in.data, "the path",
+            "is longer than 107 bytes, the limit for a unix socket");
     return result;
 }
 
 /* What follows "scheme://". */
-static int parse_rest(struct parse *p, struct slice in, bool local)
+static enum url_result parse_rest(struct parse *p, struct slice in, bool local)
 {
     const char *end = in.data + in.len;
     const char *query = find(in, "?");
@@ -331,23 +341,22 @@ static int parse_rest(struct parse *p, struct slice in, bool local)
     while (host > in.data && host[-1] != '@')
         host--;
     if (local && host < path)
-        return refuse(p, host, "the host",
-            "has no place in a unix URL; write "
-            "unix:///run/redis.sock, or "
-            "unix://user:password@/run/redis.sock; " IN_PASSWORD);
+        return refuse_part(p, host, "the host",
+            "does not belong in a unix URL; write unix:///run/redis.sock, "
+            "or unix://user:password@/run/redis.sock; " IN_PASSWORD);
     /* More likely the end of a password with a '/' in it than a path. */
     if (find(cut(path, query), "@") < query)
-        return refuse(p, path, "the path",
-            "holds an '@'; " IN_PASSWORD ", and @ in a path as %40");
-    int result =
+        return refuse_part(p, path, "the path",
+            "contains '@'; " IN_PASSWORD ", and @ in a path as %40");
+    enum url_result result =
         local ? parse_path(p, cut(path, query)) : parse_db(p, cut(path, query));
-    if (result == NXL_OK && host > in.data)
+    if (result == URL_OK && host > in.data)
         result = parse_credentials(p, cut(in.data, host - 1));
-    if (result == NXL_OK && !local)
+    if (result == URL_OK && !local)
         result = parse_host_port(p, cut(host, path));
-    if (result == NXL_OK && query < end)
+    if (result == URL_OK && query < end)
         result = parse_query(p, cut(query + 1, end));
-    if (result == NXL_OK && p->to->settings.user && !p->to->settings.password)
+    if (result == URL_OK && p->to->settings.user && !p->to->settings.password)
         return fail(p,
             "the URL has a user without a password; write "
             "redis://user:password@host, or redis://:password@host for a "
@@ -356,7 +365,7 @@ static int parse_rest(struct parse *p, struct slice in, bool local)
 }
 
 /* What no part of a URL may hold as it is. */
-static int check_bytes(struct parse *p)
+static enum url_result check_bytes(struct parse *p)
 {
     size_t len = strnlen(p->url, URL_MAX + 1);
 
@@ -367,15 +376,17 @@ static int check_bytes(struct parse *p)
     for (size_t i = 0; i < len; i++) {
         unsigned char byte = (unsigned char)p->url[i];
         if (byte == '#')
-            return refuse(p, p->url + i, "'#'",
-                "would begin a fragment, which has no use here; write %23");
+            return refuse_part(p, p->url + i, "'#'",
+                "would begin a fragment, which is not supported; write it "
+                "as %23");
         if (byte > ' ' && byte != 0x7f)
             continue;
-        refuse(p, p->url + i, "a space or control byte", "is to be removed or");
+        refuse_part(
+            p, p->url + i, "a space or control byte", "must be removed or");
         text_addf(p->error, " written %%%02X", byte);
-        return NXL_E_URL;
+        return URL_MALFORMED;
     }
-    return NXL_OK;
+    return URL_OK;
 }
 
 static void set_name(struct endpoint *to, bool local, struct slice scheme)
@@ -392,7 +403,8 @@ static void set_name(struct endpoint *to, bool local, struct slice scheme)
         to->host, (unsigned)to->port, (unsigned)to->settings.db);
 }
 
-int url_parse(struct endpoint *endpoint, const char *url, struct text *error)
+enum url_result url_parse(
+    struct endpoint *endpoint, const char *url, struct text *error)
 {
     struct parse p = {.to = endpoint, .url = url, .error = error};
     const char *rest = url;
@@ -401,14 +413,14 @@ int url_parse(struct endpoint *endpoint, const char *url, struct text *error)
     endpoint->host = NULL;
     endpoint->path = NULL;
     endpoint->port = PORT_DEFAULT;
-    int result = check_bytes(&p);
-    if (result == NXL_OK) {
+    enum url_result result = check_bytes(&p);
+    if (result == URL_OK) {
         rest = url + scheme_read(url, &local, error);
-        result = rest == url ? NXL_E_URL
-                             : parse_rest(&p, slice_of(rest), local);
+        result =
+            rest == url ? URL_MALFORMED : parse_rest(&p, slice_of(rest), local);
     }
     endpoint->given = p.seen;
-    if (result == NXL_OK)
+    if (result == URL_OK)
         set_name(endpoint, local, cut(url, rest));
     else
         endpoint_free(endpoint);

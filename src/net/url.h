@@ -24,15 +24,18 @@ struct endpoint {
     char *path; /* owned; unix socket; NULL: TCP */
     uint16_t port;
     struct settings settings;
-    unsigned given; /* rows of the table that the URL set, one bit each */
+    unsigned given;   /* rows of the table that the URL set, one bit each */
     struct text name; /* for people: scheme, host, port, db; no credentials */
 };
 
+enum url_result { URL_OK, URL_MALFORMED, URL_NO_MEMORY };
+
 /* Fills *endpoint from url; *endpoint.settings holds the defaults (its
- * strings NULL) on entry and may be read on success only. Returns NXL_OK, or
- * NXL_E_URL or NXL_E_NOMEM with *error saying which part was understood how
- * and what to write (never showing a password), and nothing to free. */
-int url_parse(struct endpoint *endpoint, const char *url, struct text *error);
+ * strings NULL) on entry and may be read on success only. On failure *error
+ * says which part was understood how and what to write (never showing a
+ * password), and there is nothing to free. */
+enum url_result url_parse(
+    struct endpoint *endpoint, const char *url, struct text *error);
 void endpoint_free(struct endpoint *endpoint);
 
 #endif

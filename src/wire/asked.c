@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command of the caller's own, as it is. Keeps: the values that are handed
- * out are those of one reply, from its beginning on.
+ * A command of the caller's own, as it is. Invariant: the values that are
+ * handed out are those of one reply, from its beginning on.
  */
 #include <stdio.h>
 
-#include "wire/rung.h"
+#include "wire/strategy.h"
 
-static bool head(struct buf *out, char type, size_t number)
+static bool asked_head(struct buf *out, char type, size_t number)
 {
     char line[32];
-    int len = snprintf(line, sizeof line, "%c%zu\r\n", type, number);
+    int len = snprintf(line, sizeof(line), "%c%zu\r\n", type, number);
 
     return buf_append(out, line, (size_t)len);
 }
 
-static bool word(struct buf *out, struct slice word)
+static bool asked_word(struct buf *out, struct slice word)
 {
-    return head(out, '$', word.len) &&
+    return asked_head(out, '$', word.len) &&
            (word.len == 0 || buf_append(out, word.data, word.len)) &&
            buf_append(out, "\r\n", 2);
 }
 
-static unsigned encode(struct exchange *x, struct buf *out)
+static unsigned asked_encode(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
     size_t before = buf_len(out);
-    bool ok = head(out, '*', verb->word_count);
+    bool ok = asked_head(out, '*', verb->word_count);
 
     /* An earlier connection may have ended in the middle of the reply. */
     leaves_clear(verb->leaves);
     for (size_t i = 0; ok && i < verb->word_count; i++)
-        ok = word(out, verb->words[i]);
+        ok = asked_word(out, verb->words[i]);
     if (!ok)
         buf_cut(out, before, buf_len(out) - before);
     return ok;
 }
 
-static enum exchange_next answered(
+static enum exchange_next asked_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR)
-        return rung_refused(x, reply);
-    return rung_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
+        return strategy_refused(x, reply);
+    return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
 }
 
-const struct rung asked_rung = {
-    .name = "a question", .encode = encode, .reply = answered};
+const struct strategy asked_strategy = {
+    .name = "a question", .encode = asked_encode, .reply = asked_replied};

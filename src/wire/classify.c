@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first rule that matches decides, and an error that none matches is
- * FAULT_SERVER: a text we do not know is never taken for one that we do.
+ * Sorts error replies into faults. Invariant: the first rule that matches
+ * decides, and an error that none matches is FAULT_SERVER: a text we do not
+ * know is never taken for one that we do.
  */
 #include "wire/classify.h"
 
@@ -18,14 +19,15 @@ struct rule {
 static const struct rule rules[] = {
     {FAULT_ELSEWHERE, true, "READONLY"},
     {FAULT_ELSEWHERE, true, "MASTERDOWN"},
-    {FAULT_ELSEWHERE, true, "MOVED"},
-    {FAULT_ELSEWHERE, true, "ASK"},
+    {FAULT_CLUSTER, true, "MOVED"},
+    {FAULT_CLUSTER, true, "ASK"},
+    {FAULT_CLUSTER, false, "SELECT is not allowed in cluster mode"},
     {FAULT_ELSEWHERE, true, "REDIRECT"},
     {FAULT_ELSEWHERE, false, "link with MASTER is down"},
     {FAULT_RETRY, true, "LOADING"},
     {FAULT_RETRY, true, "BUSY"},
     {FAULT_RETRY, true, "TRYAGAIN"},
-    {FAULT_RETRY, true, "CLUSTERDOWN"},
+    {FAULT_CLUSTER_DOWN, true, "CLUSTERDOWN"},
     {FAULT_RETRY, true, "EXECABORT"},
     {FAULT_RETRY, true, "NOSCRIPT"},
     {FAULT_RETRY, false, "max number of clients"},
@@ -41,8 +43,8 @@ static const struct rule rules[] = {
     {FAULT_DENIED, false, "invalid password"},
     {FAULT_DENIED, false, "Client sent AUTH"},
     {FAULT_DENIED, false, "AUTH <password> called without"},
-    {FAULT_DENIED, false, "The user executing the script can't"},
-    {FAULT_DENIED, false, "ACL failure in script"},
+    {FAULT_SCRIPT_DENIED, false, "The user executing the script can't"},
+    {FAULT_SCRIPT_DENIED, false, "ACL failure in script"},
     {FAULT_WRONG_TYPE, true, "WRONGTYPE"},
     {FAULT_WRONG_TYPE, false, "Operation against a key holding the wrong kind"},
     {FAULT_WRONG_TYPE, false, "Key should be of string type"},
@@ -70,7 +72,7 @@ static bool has_code(struct slice error, const char *code)
            (error.len == len || error.data[len] == ' ');
 }
 
-/* The cause stands somewhere behind "f_<sha1>): @user_script:1: ...", a code
+/* The cause comes somewhere behind "f_<sha1>): @user_script:1: ...", a code
  * with its '-'. */
 static bool hidden(struct slice error, const struct rule *rule)
 {
@@ -79,7 +81,7 @@ static bool hidden(struct slice error, const struct rule *rule)
 
     for (;;) {
         const char *at = memmem(rest.data, rest.len, rule->text, len);
-        if (at == NULL)
+        if (!at)
             return false;
         size_t skip = (size_t)(at - rest.data);
         rest.data += skip;
@@ -112,8 +114,8 @@ static struct slice without_abort(struct slice error)
     static const char abort[] = "EXECABORT Transaction discarded because of: ";
 
     if (slice_starts(error, abort)) {
-        error.data += sizeof abort - 1;
-        error.len -= sizeof abort - 1;
+        error.data += sizeof(abort) - 1;
+        error.len -= sizeof(abort) - 1;
     }
     return error;
 }
@@ -121,7 +123,7 @@ static struct slice without_abort(struct slice error)
 enum fault classify_error(struct slice error)
 {
     error = without_abort(error);
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         if (matches(error, &rules[i]))
             return rules[i].fault;
     return FAULT_SERVER;

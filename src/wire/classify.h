@@ -13,7 +13,7 @@
 /* error: the bytes after '-'. Never FAULT_NONE. */
 enum fault classify_error(struct slice error);
 
-/* In reply to DISCARD: there is no transaction any more. */
+/* In reply to DISCARD: the transaction has ended. */
 bool error_leaves(struct slice error);
 
 bool error_is_noscript(struct slice error);

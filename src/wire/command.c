@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes are appended whole or not at all, and a kept command differs from a
- * freshly formatted one in nothing: only token bytes are ever written over.
+ * Formats commands. Invariant: bytes are appended whole or not at all, and a
+ * kept command differs from a freshly formatted one in nothing: only token
+ * bytes are ever overwritten.
  */
 #include "wire/command.h"
 
@@ -42,7 +43,7 @@ static void push(struct args *a, struct slice arg)
 
 static void push_ttl(struct args *a, const struct verb *verb)
 {
-    snprintf(a->ttl, sizeof a->ttl, "%" PRIu32, verb->ttl_ms);
+    snprintf(a->ttl, sizeof(a->ttl), "%" PRIu32, verb->ttl_ms);
     push(a, slice_of(a->ttl));
 }
 
@@ -86,13 +87,13 @@ static size_t format(char **bytes, int argc, const struct slice *argv)
     size_t len[COMMAND_ARGS];
 
     for (int i = 0; i < argc; i++) {
-        data[i] = argv[i].data != NULL ? argv[i].data : "";
+        data[i] = argv[i].data ? argv[i].data : "";
         len[i] = argv[i].len;
     }
     *bytes = NULL;
     /* An int up to hiredis 1.0, a long long after it. */
     long long all = redisFormatCommandArgv(bytes, argc, data, len);
-    return all > 0 && *bytes != NULL ? (size_t)all : 0;
+    return all > 0 && *bytes ? (size_t)all : 0;
 }
 
 bool command_append(struct buf *out, int argc, const struct slice *argv)
@@ -152,14 +153,14 @@ static bool keep(struct kept *kept, const struct verb *verb)
 static bool fits(const struct kept *kept, const struct verb *verb)
 {
     const struct form *form = &forms[verb->kind];
-    return kept->bytes != NULL &&
+    return kept->bytes &&
            (form->token == 0 || kept->token_len == verb->token.len) &&
            (!form->ttl || kept->ttl_ms == verb->ttl_ms);
 }
 
 bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept)
 {
-    if (kept == NULL) {
+    if (!kept) {
         struct args a;
         verb_args(&a, verb);
         return command_append(out, a.count, a.arg);
@@ -185,6 +186,11 @@ bool command_word(struct buf *out, const char *word)
 {
     struct slice argv[] = {slice_of(word)};
     return command_append(out, 1, argv);
+}
+
+bool command_discard(struct buf *out)
+{
+    return command_word(out, "DISCARD");
 }
 
 bool command_on_key(struct buf *out, const char *word, struct slice key)
@@ -233,15 +239,15 @@ bool command_psetex(struct buf *out, const struct verb *verb)
     return command_append(out, a.count, a.arg);
 }
 
-bool command_fence(
-    struct buf *out, const struct verb *verb, bool whole, uint64_t keep_ms)
+bool command_fence(struct buf *out, const struct verb *verb, bool whole,
+    uint64_t keep_ms, struct slice old)
 {
     bool raise = verb->kind == VERB_RAISE;
     const struct script *script = &scripts[raise ? SCRIPT_RAISE : SCRIPT_FENCE];
     struct args a = {0, {{NULL, 0}}, ""};
     char number[NUMBER_TEXT], keep[NUMBER_TEXT];
-    snprintf(number, sizeof number, "%" PRIu64, verb->fence);
-    snprintf(keep, sizeof keep, "%" PRIu64, keep_ms);
+    snprintf(number, sizeof(number), "%" PRIu64, verb->fence);
+    snprintf(keep, sizeof(keep), "%" PRIu64, keep_ms);
     push(&a, slice_of(whole ? "EVAL" : "EVALSHA"));
     push(&a, whole ? script->body : slice_of(script->sha1));
     push(&a, slice_of("2"));
@@ -253,6 +259,8 @@ bool command_fence(
     else
         push_ttl(&a, verb);
     push(&a, slice_of(keep));
+    if (old.len > 0)
+        push(&a, old);
     return command_append(out, a.count, a.arg);
 }
 
@@ -269,7 +277,7 @@ bool command_takeover(
 bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px)
 {
     char number[NUMBER_TEXT];
-    snprintf(number, sizeof number, "%" PRId64, px);
+    snprintf(number, sizeof(number), "%" PRId64, px);
     struct slice argv[] = {slice_of("SET"), verb->key, verb->token,
         slice_of("IFEQ"), verb->token, slice_of(px < 0 ? "KEEPTTL" : "PX"),
         slice_of(number)};
@@ -297,20 +305,20 @@ bool command_probe_clock(
 {
     static const char tail[] = ":clock:";
     char number[NUMBER_TEXT];
-    snprintf(number, sizeof number, "%" PRIu64, nonce);
+    snprintf(number, sizeof(number), "%" PRIu64, nonce);
     struct slice whose = verb->token.len > 0 ? verb->token : slice_of(number);
     size_t token = whose.len < 36 ? whose.len : 36;
-    struct slice name = {NULL, verb->key.len + sizeof tail - 1 + token};
+    struct slice name = {NULL, verb->key.len + sizeof(tail) - 1 + token};
     char far[NUMBER_TEXT];
     char *bytes = malloc(name.len);
 
     if (!bytes)
         return false;
     memcpy(bytes, verb->key.data, verb->key.len);
-    memcpy(bytes + verb->key.len, tail, sizeof tail - 1);
+    memcpy(bytes + verb->key.len, tail, sizeof(tail) - 1);
     memcpy(bytes + name.len - token, whose.data, token);
     name.data = bytes;
-    snprintf(far, sizeof far, "%" PRId64, COMMAND_FAR_S);
+    snprintf(far, sizeof(far), "%" PRId64, COMMAND_FAR_S);
     struct slice begin[] = {
         slice_of("SETEX"), name, slice_of("60"), slice_of("1")};
     bool ok = command_append(out, 4, begin) &&
@@ -324,7 +332,7 @@ bool command_probe_clock(
 bool command_client_kill(struct buf *out, int64_t client_id)
 {
     char id[NUMBER_TEXT];
-    snprintf(id, sizeof id, "%" PRId64, client_id);
+    snprintf(id, sizeof(id), "%" PRId64, client_id);
     struct slice argv[] = {
         slice_of("CLIENT"), slice_of("KILL"), slice_of("ID"), slice_of(id)};
     return command_append(out, 4, argv);
@@ -332,7 +340,7 @@ bool command_client_kill(struct buf *out, int64_t client_id)
 
 void kept_free(struct kept *k)
 {
-    if (k->bytes != NULL)
+    if (k->bytes)
         redisFreeCommand(k->bytes);
     *k = (struct kept){NULL, 0, 0, 0, 0};
 }

@@ -11,7 +11,7 @@
 #include "base/verb.h"
 #include "wire/script.h"
 
-#define COMMAND_ARGS 8
+#define COMMAND_ARGS 9
 
 /* A kept command. All zero: nothing kept yet. */
 struct kept {
@@ -47,9 +47,10 @@ bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
 /* ACQUIRE with verb.counter and RAISE, by the script's hash or whole. The
- * counter may end keep_ms after it was last written. */
-bool command_fence(
-    struct buf *out, const struct verb *verb, bool whole, uint64_t keep_ms);
+ * counter may end keep_ms after it was last written. old: the expired
+ * timestamp that ACQUIRE replaces; empty: it takes only a free key. */
+bool command_fence(struct buf *out, const struct verb *verb, bool whole,
+    uint64_t keep_ms, struct slice old);
 
 /* ACQUIRE, if the key has no end and that old value: by a script. */
 bool command_takeover(
@@ -57,6 +58,7 @@ bool command_takeover(
 
 /* WORD; WORD key; WORD key value; GETRANGE key 0 511, SUBSTR before 2.4. */
 bool command_word(struct buf *out, const char *word);
+bool command_discard(struct buf *out);
 bool command_on_key(struct buf *out, const char *word, struct slice key);
 bool command_set(
     struct buf *out, const char *word, struct slice key, struct slice value);

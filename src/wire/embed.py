@@ -6,7 +6,9 @@ Writes the definition of scripts[] (wire/script.h). Each input goes into the
 entry that its file name names: extend.lua is SCRIPT_EXTEND. Comment lines,
 blank lines and indentation are left out before the SHA1 is computed: what is
 embedded is what travels, and the server's name for it is the SHA1 of that.
-A script must therefore not hold a string of several lines.
+A script must therefore not hold a string of several lines. The comment line
+"-- include NAME" stands for the script NAME in the same folder, which is no
+entry of its own.
 """
 
 import hashlib
@@ -14,8 +16,20 @@ import pathlib
 import sys
 
 
+INCLUDE = "-- include "
+
+
+def lines_of(path):
+    for line in path.read_text("ascii").splitlines():
+        line = line.strip()
+        if line.startswith(INCLUDE):
+            yield from lines_of(path.parent / line[len(INCLUDE):])
+        else:
+            yield line
+
+
 def body_of(path):
-    lines = (line.strip() for line in path.read_text("ascii").splitlines())
+    lines = lines_of(path)
     kept = [line for line in lines if line and not line.startswith("--")]
     if not kept:
         raise SystemExit(f"{path}: no script in it")

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Before an acquire on a connection where scripts were refused: is there any
- * other way to end a lock again? Keeps: nothing is written, and nothing that is
- * in use is watched: the key asked about is the fresh token, which nobody
- * knows. What is not understood is no refusal.
+ * other way to end a lock again? Invariant: nothing is written, and nothing
+ * that is in use is watched: the key asked about is the fresh token, which no
+ * one else knows. A reply that is not understood is not a refusal.
  */
-#include "wire/rung.h"
+#include "wire/strategy.h"
 
 #include "wire/classify.h"
 
@@ -17,10 +17,10 @@ enum { NOSCRIPT = COMMANDS, MAY_NOT };
 
 #define BIT(n) (INT64_C(1) << (n))
 
-bool rights_doubted(const struct exchange *x)
+bool rights_unverified(const struct exchange *x)
 {
     return x->verb->kind == VERB_ACQUIRE && x->verb->counter.len == 0 &&
-           x->ladder->doubted;
+           x->dialect->scripts_unverified && !x->dialect->keyed_only;
 }
 
 static bool scripts_and_natives(struct slice token, struct buf *out)
@@ -36,34 +36,34 @@ static bool scripts_and_natives(struct slice token, struct buf *out)
            command_append(out, 3, delifeq) && command_append(out, 4, delex);
 }
 
-/* Timestamps by order have to do with WATCH only, and without it. */
-static unsigned encode(struct exchange *x, struct buf *out)
+/* Where values tell the end by order, only WATCH matters. */
+static unsigned rights_encode(struct exchange *x, struct buf *out)
 {
     struct slice token = x->verb->token;
-    bool stamps = x->ladder->stamps;
+    bool ordered = x->dialect->ttl_in_values;
     size_t before = buf_len(out);
 
     x->step = STEP_RIGHTS;
     x->read = 0;
-    if ((stamps || scripts_and_natives(token, out)) &&
+    if ((ordered || scripts_and_natives(token, out)) &&
         command_on_key(out, "WATCH", token))
-        return stamps ? 1 : COMMANDS;
+        return ordered ? 1 : COMMANDS;
     buf_cut(out, before, buf_len(out) - before);
     return 0;
 }
 
 /* It says of the command, not of its key, that it may not or cannot be run. */
-static bool refuses(struct slice error)
+static bool rights_refuses(struct slice error)
 {
     static const char command[] = " to run the ";
     enum fault fault = classify_error(error);
 
     return fault == FAULT_UNSUPPORTED ||
            (fault == FAULT_DENIED &&
-               memmem(error.data, error.len, command, sizeof command - 1));
+               memmem(error.data, error.len, command, sizeof(command) - 1));
 }
 
-static enum exchange_next judge(struct exchange *x)
+static enum exchange_next rights_judge(struct exchange *x)
 {
     static const char denied[] =
         "NOPERM neither scripts (EVALSHA, EVAL) nor WATCH may be run: a lock "
@@ -75,28 +75,29 @@ static enum exchange_next judge(struct exchange *x)
                       !(x->read & BIT(NOSCRIPT) && x->read & BIT(EVAL));
     bool others_do = (~x->read & (BIT(WATCH) | BIT(DELEX) | BIT(DELIFEQ))) != 0;
 
-    x->ladder->unwatched = x->read & BIT(WATCH);
-    if (scripts_do || others_do || x->ladder->stamps) {
-        x->ladder->doubted = false;
+    x->dialect->unwatched = x->read & BIT(WATCH);
+    if (scripts_do || others_do || x->dialect->ttl_in_values) {
+        x->dialect->scripts_unverified = false;
         x->step = 0;
         return EXCHANGE_AGAIN;
     }
     struct reply error = {.kind = REPLY_ERROR,
         .bytes = slice_of(x->read & BIT(MAY_NOT) ? denied : unknown)};
-    return rung_refused(x, &error);
+    return strategy_refused(x, &error);
 }
 
-static enum exchange_next told(struct exchange *x, const struct reply *reply)
+static enum exchange_next rights_replied(
+    struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR && error_is_noscript(reply->bytes)) {
         x->read |= BIT(NOSCRIPT);
-    } else if (reply->kind == REPLY_ERROR && refuses(reply->bytes)) {
+    } else if (reply->kind == REPLY_ERROR && rights_refuses(reply->bytes)) {
         x->read |= BIT(x->due);
         if (classify_error(reply->bytes) == FAULT_DENIED)
             x->read |= BIT(MAY_NOT);
     }
-    return x->due > 0 ? EXCHANGE_WAIT : judge(x);
+    return x->due > 0 ? EXCHANGE_WAIT : rights_judge(x);
 }
 
-const struct rung rights_rung = {
-    .name = "rights", .encode = encode, .reply = told};
+const struct strategy rights_strategy = {
+    .name = "rights", .encode = rights_encode, .reply = rights_replied};

@@ -21,14 +21,14 @@ enum script_id {
     SCRIPT_INSPECT, /* KEYS key  ->  {value up to 512 bytes, left}, or {} */
     SCRIPT_RELEASE, /* KEYS key  ARGV token  ->  1 deleted, 0 not there */
     SCRIPTS_LOADED, /* by the handshake: all above; those below go whole */
-    /* KEYS key  ARGV token, ttl  ->  OK, or nil if the key stands. For
+    /* KEYS key  ARGV token, ttl  ->  OK, or nil if the key exists. For
      * servers whose SET knows no options. */
     SCRIPT_ACQUIRE = SCRIPTS_LOADED,
     /* KEYS key  ARGV token, ttl, old value  ->  OK, or nil: another one */
     SCRIPT_TAKEOVER,
     SCRIPT_KEEP, /* KEYS key  ARGV token, ttl  ->  1 kept, 0 not there */
-    /* KEYS key, counter  ARGV token, ttl, the counter's least ttl  ->  a
-     * fencing number, or nil */
+    /* KEYS key, counter  ARGV token, ttl, the counter's least ttl, and to
+     * take a key over its old value  ->  a fencing number, or nil */
     SCRIPT_FENCE,
     /* KEYS key, counter  ARGV token, number, likewise  ->  the counter, or 0 */
     SCRIPT_RAISE,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rung of scripts: EVALSHA, and EVAL with the text when the server has
- * not got it (any more). Keeps: a script writes last and once, so an error of
- * one proves that nothing was done.
+ * The strategy of scripts: EVALSHA, and EVAL with the text when the server does
+ * not have it. Invariant: a script writes last and once, so an error of one
+ * proves that nothing was done.
  */
-#include "wire/rung.h"
+#include "wire/strategy.h"
 
 #include "wire/classify.h"
 
@@ -17,8 +17,8 @@ unsigned scripted_encode(struct exchange *x, struct buf *out)
     bool asks_left = acquire && verb->want_left;
     size_t before = buf_len(out);
 
-    /* The kept acquire is another rung's; and an acquire that is given up in
-     * mid-way is simpler to undo when it has one step only. */
+    /* The kept acquire is another strategy's; and an acquire that is given up
+     * in mid-way is simpler to undo when it has one step only. */
     bool whole = x->whole || x->step == WHOLE || acquire;
     bool ok = whole ? command_verb_eval(out, verb)
                     : command_verb(out, verb,
@@ -46,12 +46,13 @@ enum exchange_next scripted_extended(
     if (wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_INTEGER && reply->integer >= -1)
-        return rung_decide(x, OUTCOME_MINE, rung_left(reply->integer));
+        return strategy_decide(x, OUTCOME_MINE, strategy_left(reply->integer));
     if (reply->kind == REPLY_INTEGER && reply->integer == -2)
-        return rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+        return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     if (reply->kind == REPLY_ERROR)
-        return rung_refused(x, reply);
-    return rung_broken(x, "expected milliseconds or -2 of the extend script");
+        return strategy_refused(x, reply);
+    return strategy_broken(
+        x, "expected milliseconds or -2 of the extend script");
 }
 
 enum exchange_next scripted_released(
@@ -68,12 +69,12 @@ enum exchange_next scripted_inspected(
     if (wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
-        return rung_refused(x, reply);
+        return strategy_refused(x, reply);
     if (reply->kind == REPLY_ARRAY && reply->count == 0)
-        return rung_absent(x);
+        return strategy_absent(x);
     if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
         item[0].kind == REPLY_STRING && item[1].kind == REPLY_INTEGER &&
         item[1].integer >= -2)
-        return rung_seen(x, item[0].bytes, rung_left(item[1].integer));
-    return rung_broken(x, "expected a value and its time of a script");
+        return strategy_seen(x, item[0].bytes, strategy_left(item[1].integer));
+    return strategy_broken(x, "expected a value and its time of a script");
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading, comparing here, and changing under WATCH: EXEC changes the key only
- * if nobody touched it meanwhile. What is read and changed is a rung's
- * (struct watched). Keeps: the change is sent only after MULTI was seen to be
- * accepted; without MULTI it would be done at once, and a DEL at once is what
- * this library never sends.
+ * if it was not touched meanwhile. What is read and changed is a strategy's
+ * (struct watched). Invariant: the change is sent only after MULTI was seen to
+ * be accepted; without MULTI it would be done at once, and a DEL at once is
+ * what this library never sends.
  */
-#include "wire/rung.h"
+#include "wire/strategy.h"
 
 #include "base/guard.h"
 #include "wire/classify.h"
@@ -26,7 +26,7 @@ static bool watch(const struct exchange *x, struct buf *out)
 
 unsigned watched_encode(struct exchange *x, struct buf *out)
 {
-    const struct watched *way = x->rung->watched;
+    const struct watched *way = x->strategy->watched;
     size_t before = buf_len(out);
     unsigned due;
     bool ok;
@@ -42,7 +42,7 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
         ok = way->change(x, out) && command_word(out, "EXEC");
         due = 2;
     } else {
-        ok = exchange_discard(out);
+        ok = command_discard(out);
         due = 1;
     }
     if (ok)
@@ -54,28 +54,28 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
 /* One reply before MULTI's; the first that decides, decides. */
 static void read_reply(struct exchange *x, const struct reply *reply)
 {
-    const struct watched *way = x->rung->watched;
+    const struct watched *way = x->strategy->watched;
 
     if (reply->kind == REPLY_ERROR)
-        rung_refused(x, reply);
+        strategy_refused(x, reply);
     else if (x->due <= x->reads)
         way->judge(x, reply);
     else if (reply->kind != REPLY_STATUS)
-        rung_broken(x, "expected OK in reply to WATCH");
+        strategy_broken(x, "expected OK in reply to WATCH");
 }
 
 /* MULTI was answered: is there a transaction to be ended? */
 static enum exchange_next opened(struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR) {
-        if (rung_open(x))
-            rung_refused(x, reply);
+        if (strategy_open(x))
+            strategy_refused(x, reply);
         return EXCHANGE_DONE; /* there is none */
     }
     if (reply->kind != REPLY_STATUS ||
         !slice_equal(reply->bytes, slice_of("OK")))
-        return rung_broken(x, "expected OK in reply to MULTI");
-    x->step = rung_open(x) ? STEP_EXEC : STEP_LEAVE;
+        return strategy_broken(x, "expected OK in reply to MULTI");
+    x->step = strategy_open(x) ? STEP_EXEC : STEP_LEAVE;
     return EXCHANGE_AGAIN;
 }
 
@@ -96,28 +96,28 @@ static enum exchange_next raced(struct exchange *x)
         .bytes = slice_of("EXECABORT the key changed again and again")};
 
     if (x->verb->kind == VERB_ACQUIRE)
-        return rung_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
+        return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     x->step = STEP_WATCH;
-    return ++x->round < ROUNDS ? EXCHANGE_AGAIN : rung_refused(x, &raced);
+    return ++x->round < ROUNDS ? EXCHANGE_AGAIN : strategy_refused(x, &raced);
 }
 
 static enum exchange_next executed(
     struct exchange *x, const struct reply *reply)
 {
-    if (!rung_open(x)) /* the change was not queued, so it was not done */
+    if (!strategy_open(x)) /* the change was not queued, so it was not done */
         return reply->kind == REPLY_ERROR ? not_executed(x, reply)
                                           : EXCHANGE_DONE;
     if (reply->kind == REPLY_ERROR) {
-        rung_refused(x, reply);
+        strategy_refused(x, reply);
         return not_executed(x, reply);
     }
     if (reply->kind == REPLY_NIL)
         return raced(x);
     if (reply->kind != REPLY_ARRAY || reply->count != 1)
-        return rung_broken(x, "expected the result of one command of EXEC");
+        return strategy_broken(x, "expected the result of one command of EXEC");
     return reply->items[0].kind == REPLY_ERROR
-               ? rung_refused(x, &reply->items[0])
-               : x->rung->watched->changed(x, &reply->items[0]);
+               ? strategy_refused(x, &reply->items[0])
+               : x->strategy->watched->changed(x, &reply->items[0]);
 }
 
 enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
@@ -125,21 +125,22 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
     if (x->step == STEP_WATCH) {
         if (x->due == 0)
             return opened(x, reply);
-        if (rung_open(x))
+        if (strategy_open(x))
             read_reply(x, reply);
         return EXCHANGE_WAIT;
     }
     if (x->step == STEP_LEAVE) {
         /* Some errors of EXEC up to 6.0 end the transaction. */
-        x->stuck = reply->kind == REPLY_ERROR && !error_leaves(reply->bytes);
+        if (reply->kind == REPLY_ERROR && !error_leaves(reply->bytes))
+            x->phase = PHASE_STUCK;
         return EXCHANGE_DONE;
     }
     if (x->due == AFTER_EXEC)
         return executed(x, reply);
     if (reply->kind == REPLY_ERROR)
-        rung_refused(x, reply);
+        strategy_refused(x, reply);
     else if (reply->kind != REPLY_STATUS)
-        rung_broken(x, "expected QUEUED in reply to what follows MULTI");
+        strategy_broken(x, "expected QUEUED in reply to what follows MULTI");
     return EXCHANGE_WAIT;
 }
 
@@ -164,18 +165,18 @@ static void token_judge(struct exchange *x, const struct reply *reply)
         x->due == AFTER_VALUE ? REPLY_STRING : REPLY_INTEGER;
 
     if (reply->kind != expected) {
-        rung_broken(x, "expected the answers to GETRANGE, PTTL and EXISTS");
+        strategy_broken(x, "expected the answers to GETRANGE, PTTL and EXISTS");
     } else if (x->due == AFTER_VALUE) {
         if (!slice_equal(reply->bytes, x->verb->token))
-            rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+            strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     } else if (x->due == AFTER_LEFT) {
         x->read = reply->integer;
     } else if (reply->integer == 0) {
         /* Before 2.8 a key that has gone away has a PTTL of -1, too. */
-        rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+        strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     } else if (x->verb->kind == VERB_EXTEND &&
                (x->read == -1 || x->read >= x->verb->ttl_ms)) {
-        rung_decide(x, OUTCOME_MINE, rung_left(x->read));
+        strategy_decide(x, OUTCOME_MINE, strategy_left(x->read));
     }
 }
 
@@ -192,12 +193,12 @@ static enum exchange_next token_changed(
     int64_t done = reply->kind == REPLY_INTEGER ? reply->integer : -1;
 
     if (done == 1)
-        return rung_decide(x, OUTCOME_MINE,
+        return strategy_decide(x, OUTCOME_MINE,
             x->verb->kind == VERB_EXTEND ? (int64_t)x->verb->ttl_ms
                                          : LEFT_UNKNOWN);
     if (done == 0)
-        return rung_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    return rung_broken(x, "expected 1 or 0 of DEL or PEXPIRE");
+        return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    return strategy_broken(x, "expected 1 or 0 of DEL or PEXPIRE");
 }
 
 const struct watched watched_token = {

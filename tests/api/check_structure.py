@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """check_structure.py ROOT: the shape of the source tree.
 
-Which layer may include which, who sees hiredis, sizes, form, and calls that
-have no place in a library. Prints file:line: what is wrong; exits 1 if any.
+Which layer may include which, who sees hiredis, sizes, form, calls that have no
+place in a library, the dialect of C, and tests that no list names. Prints
+file:line: what is wrong; exits 1 if any.
 """
 
 import pathlib
@@ -14,14 +15,26 @@ FILE_LINES, FUNCTION_LINES, COLUMNS = 450, 70, 80
 
 # What a layer may include beside itself.
 LAYERS = {
-    "api": {"net", "core", "wire", "base"},
-    "net": {"wire", "base"},
+    "api": {"client", "net", "core", "wire", "base"},
+    "client": {"net", "core", "wire", "base"},
+    "net": {"core", "wire", "base"},
     "core": {"base"},
     "wire": {"base"},
     "base": set(),
     "cli": set(),
 }
-PUBLIC_HEADER = {"api", "net", "cli"}  # may include <nxlock.h>
+PUBLIC_HEADER = {"api", "client", "cli"}  # may include <nxlock.h>
+
+# The timestamp scheme, of which the rest knows as little as it can: outside its
+# folder only that header is included, and only by these files; and no other
+# file of src has a name with "stamp" in it.
+STAMPS_FOLDER = "src/wire/timestamps/"
+STAMPS_HEADER = "wire/timestamps/timestamps.h"
+STAMPS_USERS = {
+    "src/wire/strategies.c", "src/wire/strategy.h", "src/wire/value.c",
+}
+STAMPS_NAME = re.compile(r"\b\w*stamp\w*", re.I)
+STAMPS_PUBLIC = {"NXL_SCHEME_TIMESTAMP", "LOCK_SCHEME_TIMESTAMP"}
 
 CLOCK = {"clock_gettime"}
 UNSAFE = {
@@ -45,6 +58,13 @@ NOT_IN_CORE = {
 
 CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SIZEOF = re.compile(r"\bsizeof\b(?!\s*\()")
+NULL = re.compile(r"[!=]=\s*NULL\b|\bNULL\s*[!=]=")
+# Phrases that engineers do not use in messages.
+NOT_PLAIN = re.compile(r"\bnobody\b|\bany more\b|\bstands\b|\bis told\b|"
+                       r"\bcomes of\b", re.I)
+LITERAL = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"'
+                     r'(?:\s*"(?:\\.|[^"\\\n])*")*', re.S)
 SPDX = "SPDX-License-Identifier: MIT"
 
 
@@ -56,6 +76,36 @@ def without_text(source):
         re.S)
     return pattern.sub(
         lambda m: re.sub(r"[^\n]", " ", m.group()), source)
+
+
+def is_condition(code, start, end):
+    """Whether the comparison around code[start:end] is tested where it stands:
+    it is all of what an if, while or for tests, or an operand of && or || or
+    what stands before a ?. Elsewhere it is a value, which may be compared."""
+    depth, at = 0, start
+    while at > 0:
+        at -= 1
+        one = code[at]
+        if one in ")]":
+            depth += 1
+        elif one in "([" and depth > 0:
+            depth -= 1
+        elif depth == 0:
+            if code[at - 1:at + 1] in ("&&", "||") or (
+                    one == "(" and re.search(r"\b(if|while)\s*$", code[:at])):
+                return True
+            if one == ";" and re.search(r"\bfor\s*\([^;{}]*$", code[:at]):
+                return True
+            if one in "([{};,?:" or (one == "=" and
+                                     code[at - 1] not in "=!<>"):
+                break
+    depth, at = 0, end
+    while at < len(code) and (depth or code[at] not in ")];,:{}"):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(code[at], 0)
+        if depth == 0 and (code[at:at + 2] in ("&&", "||") or code[at] == "?"):
+            return True
+        at += 1
+    return False
 
 
 class Check:
@@ -80,6 +130,23 @@ class Check:
             self.say(path, 1, f"the first line is not /* {SPDX} */")
         elif len(lines) < 2 or not lines[1].startswith("/*"):
             self.say(path, 2, "no opening comment")
+
+    def dialect(self, path, code, first=1):
+        for found in SIZEOF.finditer(code):
+            self.say(path, first + code.count("\n", 0, found.start()),
+                     "sizeof without parentheses")
+        for found in NULL.finditer(code):
+            if is_condition(code, *found.span()):
+                self.say(path, first + code.count("\n", 0, found.start()),
+                         "a condition: write p or !p, not a comparison to NULL")
+
+    def page(self, path):
+        """The C programs of a page."""
+        text = path.read_text("utf-8")
+        for found in re.finditer(r"^```c\b[^\n]*\n(.*?)^```$", text,
+                                 re.M | re.S):
+            first = 1 + text.count("\n", 0, found.start(1))
+            self.dialect(path, without_text(found[1]), first)
 
     def functions(self, path, lines):
         start = None
@@ -146,11 +213,39 @@ class Check:
             if found and found.group(2).split("/")[0] in LAYERS:
                 self.say(path, number, "only nxlock.h may be used here")
 
+    def plain(self, path, text):
+        """Messages are plain English; a literal may go on on the next line."""
+        for found in LITERAL.finditer(text):
+            if found[0].startswith("/*"):
+                continue
+            words = re.sub(r'"\s*"', "", found[0])
+            for phrase in NOT_PLAIN.findall(words):
+                self.say(path, 1 + text.count("\n", 0, found.start()),
+                         f"a message says \"{phrase}\": not plain English")
+
+    def stamps(self, path, lines, code):
+        """The timestamp scheme stays behind its header."""
+        inside = path.relative_to(self.root).as_posix()
+        if inside.startswith(STAMPS_FOLDER):
+            return
+        for number, (line, bare) in enumerate(zip(lines, code), 1):
+            found = INCLUDE.match(line)
+            name = found.group(2) if found else ""
+            if ("src/" + name).startswith(STAMPS_FOLDER) and not (
+                    name == STAMPS_HEADER and inside in STAMPS_USERS):
+                self.say(path, number, f"{name} is not for this file")
+            for word in STAMPS_NAME.findall(bare):
+                if word not in STAMPS_PUBLIC and inside not in STAMPS_USERS:
+                    self.say(path, number,
+                             f"{word}: the timestamp scheme has no place here")
+
     def c_file(self, path, text):
         lines = text.splitlines()
-        code = without_text(text).splitlines()
+        blank = without_text(text)
+        code = blank.splitlines()
         parts = path.relative_to(self.root).parts
         self.opening(path, lines)
+        self.dialect(path, blank)
         self.functions(path, code)
         if path.suffix == ".c" and len(lines) > FILE_LINES:
             self.say(path, len(lines), f"a file of {len(lines)} lines")
@@ -160,7 +255,9 @@ class Check:
                 return
             self.includes(path, parts[1], lines)
             self.calls(path, parts[1], code)
-        elif parts[0] == "examples" or parts[:2] == ("tests", "bench"):
+            self.stamps(path, lines, code)
+            self.plain(path, text)
+        elif parts[:2] in (("docs", "examples"), ("tests", "bench")):
             self.user(path, lines)
 
     def test_listed(self, path, meson):
@@ -181,7 +278,9 @@ class Check:
         meson = self.root / "tests" / "meson.build"
         meson = meson.read_text("utf-8") if meson.exists() else ""
         count = 0
-        for top in ("include", "src", "tests", "examples"):
+        for page in (*self.root.glob("*.md"), *self.root.glob("docs/*.md")):
+            self.page(page)
+        for top in ("include", "src", "tests", "docs/examples"):
             for path in sorted((self.root / top).rglob("*")):
                 if path.suffix not in (".c", ".h", ".lua", ".py", ".sh"):
                     continue

@@ -3,7 +3,10 @@
 """The functions that nxlock.h declares, and what the library exports.
 
 exports.py names HEADER OUTPUT     writes NAME(nxl_x) lines for a test
-exports.py compare HEADER LIBRARY  fails unless both are the same set
+exports.py compare HEADER LIBRARY  fails unless both are the same set; for a
+                                   shared library or an archive
+exports.py own ARCHIVE OUTPUT      writes a C file that defines every global
+                                   name of the archive but nxl_*
 exports.py globals HEADER ARCHIVE  fails if an object has a mutable global
 """
 
@@ -21,16 +24,38 @@ def declared(header):
 
 
 def exported(library):
+    archive = library.endswith(".a")
     out = subprocess.run(
-        ["nm", "-D", "--defined-only", library],
+        ["nm", "-g" if archive else "-D", "--defined-only", library],
         check=True, capture_output=True, text=True).stdout
     names = set()
     for line in out.splitlines():
         fields = line.split()
         # The version's own symbol is absolute: "A NXLOCK_0".
-        if len(fields) >= 2 and fields[-2] != "A":
-            names.add(fields[-1].split("@")[0])
+        if len(fields) < 2 or fields[-2] == "A":
+            continue
+        name = fields[-1].split("@")[0]
+        # In an archive, sanitizers and coverage have names of their own. These
+        # are reserved: no program may define them.
+        if not (archive and name.startswith("__")):
+            names.add(name)
     return sorted(names)
+
+
+def write_own(archive, output):
+    """A program's own functions with the names of the library's internal ones.
+    Each notes that it was called and returns a constant."""
+    names = [name for name in exported(archive)
+             if re.fullmatch(r"[a-z]\w*", name) and not name.startswith("nxl_")]
+    if "clock_now" not in names or len(names) < 50:
+        sys.exit(f"{archive}: only {len(names)} internal names found")
+    with open(output, "w", encoding="utf-8") as out:
+        out.write("extern const char *volatile own_called;\n"
+                  "const char *volatile own_called = 0;\n")
+        for name in names:
+            out.write(f"long {name}(void);\n"
+                      f"long {name}(void)\n{{\n"
+                      f"    own_called = \"{name}\";\n    return 1;\n}}\n")
 
 
 def mutable(archive):
@@ -47,6 +72,9 @@ def mutable(archive):
 
 
 def main(what, header, other):
+    if what == "own":
+        write_own(header, other)
+        return
     names = declared(header)
     if not names:
         sys.exit(f"{header}: no function found")

@@ -14,5 +14,5 @@ int main(void)
         return 1;
     if (lock.size != another.size || lock.user != another.user)
         return 1;
-    return nxl_strerror(NXL_OK) != NULL && nxl_now_ns() > 0 ? 0 : 1;
+    return nxl_strerror(NXL_OK) && nxl_now_ns() > 0 ? 0 : 1;
 }

@@ -21,7 +21,7 @@ static void test_every_name_is_there(void **state)
     size_t count = sizeof(names) / sizeof(names[0]);
 
     for (size_t i = 0; i < count; i++)
-        if (names[i].address == NULL)
+        if (!names[i].address)
             fail_msg("%s has no address", names[i].name);
     assert_between(count, 20, 200);
 }

@@ -217,7 +217,7 @@ static void show_spread(void)
         printf("  %2d  %8llu  %.*s\n", i, (unsigned long long)run.part[i],
             (int)(run.part[i] * 50 / most),
             "##################################################");
-    qsort(run.piece, run.pieces, sizeof *run.piece, compare);
+    qsort(run.piece, run.pieces, sizeof(*run.piece), compare);
     printf("renewals in 100 ms: least %u, median %u, most %u\n", run.piece[0],
         run.piece[run.pieces / 2], run.piece[run.pieces - 1]);
 }
@@ -228,7 +228,7 @@ static int report(const struct rusage *from, const struct rusage *to,
     nxl_stats after;
     size_t held = 0;
 
-    if (nxl_client_stats(run.client, &after, sizeof after) != NXL_OK)
+    if (nxl_client_stats(run.client, &after, sizeof(after)) != NXL_OK)
         return -1;
     for (size_t i = 0; i < run.count; i++)
         held += nxl_lock_held(run.lock[i]);
@@ -261,9 +261,9 @@ static int measure(void)
     run.pieces = (uint64_t)(run.seconds * 1e9 / PIECE_NS);
     run.pieces += run.pieces == 0;
     run.lock = calloc(run.count, sizeof(nxl_lock *));
-    run.piece = calloc(run.pieces, sizeof *run.piece);
+    run.piece = calloc(run.pieces, sizeof(*run.piece));
     if (!run.lock || !run.piece || acquire_all() ||
-        nxl_client_stats(run.client, &before, sizeof before) != NXL_OK)
+        nxl_client_stats(run.client, &before, sizeof(before)) != NXL_OK)
         return -1;
     run.begin_ns = nxl_now_ns();
     run.open = true;

@@ -58,8 +58,8 @@ static struct subject subject_open(int count, bool network)
         urls[i] = network ? proxy_url(proxies[i]) : servers[i].unix_url;
     if (nxl_client_new_urls(&s.client, urls, (size_t)count, &options) !=
             NXL_OK ||
-        nxl_lock_new(&s.lock, s.client, count > 1 ? "q:five" : "q:one",
-            NULL) != NXL_OK)
+        nxl_lock_new(&s.lock, s.client, count > 1 ? "q:five" : "q:one", NULL) !=
+            NXL_OK)
         die("client", why);
     return s;
 }
@@ -93,8 +93,8 @@ struct latency {
     double p50_us, p99_us, first_us;
 };
 
-static struct latency measure(struct subject *one, struct subject *five,
-    struct latency *alone)
+static struct latency measure(
+    struct subject *one, struct subject *five, struct latency *alone)
 {
     static struct histogram first;
     struct latency found = {0};
@@ -147,8 +147,7 @@ static void compare(const char *name, const struct latency *well,
     print(name, &found);
     goal("p50 against all well", found.p50_us / well->p50_us, 1.05);
     goal("p99 against all well", found.p99_us / well->p99_us, 1.5);
-    goal("the first against p50, all well",
-        found.first_us / well->p50_us, 1.5);
+    goal("the first against p50, all well", found.first_us / well->p50_us, 1.5);
 }
 
 static void latency(void)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-PATIENCE_S = 10
+PATIENCE_S = 30  # for what comes at once, unless the machine is busy
 
 
 def await_(condition, limit=PATIENCE_S):
@@ -83,8 +83,11 @@ class Server:
         self.process.wait()
         self.start()
 
+    def answers(self):
+        return self.cli("PING") == b"PONG\n"
+
     def __enter__(self):
-        if not await_(lambda: self.cli("PING") == b"PONG\n"):
+        if not await_(self.answers):
             self.__exit__()
             print("Bail out! redis-server does not start")
             sys.exit(1)
@@ -107,8 +110,8 @@ class Server:
 
 def clean_environment(server):
     """What nxlock is to find in its environment."""
-    for name in ("REDIS_URL", "NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_TTL_MS",
-                 "NXLOCK_OUTER"):
+    for name in ("REDIS_URL", "NXLOCK_URL_FILE", "NXLOCK_NAME", "NXLOCK_TOKEN",
+                 "NXLOCK_TTL_MS", "NXLOCK_OUTER", "NXLOCK_SUPERVISOR_PID"):
         os.environ.pop(name, None)
     os.environ["NXLOCK_URL"] = server.url
 

@@ -20,7 +20,8 @@ fi
 nxlock=$1
 number=0
 bad=0
-unset NXLOCK_URL REDIS_URL NXLOCK_NAME NXLOCK_TOKEN NXLOCK_TTL_MS NXLOCK_OUTER
+unset NXLOCK_URL NXLOCK_URL_FILE REDIS_URL NXLOCK_NAME NXLOCK_TOKEN \
+    NXLOCK_TTL_MS NXLOCK_OUTER NXLOCK_SUPERVISOR_PID
 export LC_ALL=C
 ulimit -c 0 # some children end by signals that leave a core
 
@@ -70,8 +71,8 @@ done_testing() {
 
 # ------------------------------------------------------------------- waiting
 
-patience=500 # looks, 20 ms apart
-await() { # COMMAND...: until it succeeds, 10 s at most
+patience=1500 # looks, 20 ms apart: long for what comes at once, and free
+await() { # COMMAND...: until it succeeds, 30 s at least
     tries=0
     until "$@" > /dev/null 2>&1; do
         tries=$((tries + 1))

@@ -30,6 +30,14 @@ def gone(pid):
     return state(pid) in (None, "Z")
 
 
+def is_pending(pid, signo):
+    """It was sent, and is not taken yet."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        sets = dict(line.split(":", 1) for line in file)
+    return any(int(sets[name], 16) & 1 << (signo - 1)
+               for name in ("SigPnd", "ShdPnd"))
+
+
 def parent(pid):
     with open(f"/proc/{pid}/stat", "rb") as file:
         return int(file.read().rpartition(b")")[2].split()[1])

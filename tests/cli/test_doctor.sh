@@ -41,7 +41,9 @@ older() { # SECONDS
 }
 
 doctor 69 "no server" -u "unix://$dir/nothing"
-finds "is found" FAIL reach "$dir/nothing.*check that the server runs"
+finds "is found" FAIL "unix://$dir/nothing reach" \
+    "check that the server is running"
+check "with its address once" fails grep -q "nothing.*$dir/nothing" "$dir/out"
 gives 78 "nor a URL" doctor -u "http://x"
 gives 64 "two names" doctor a b
 start_server --appendonly yes --appendfsync always
@@ -56,13 +58,15 @@ db CONFIG SET appendonly yes > /dev/null
 
 await older 4
 doctor 0 "a good server"
+finds "is older than a lease by default" ok age \
+    "up for [0-9.]*s, longer than max_ttl_ms (1s)"
 for what in reach version role age eviction persistence database clock \
     "round trip" scripts server; do
     check "is asked for $what" grep -q "^ok .*\<$what: " "$dir/out"
 done
 finds "with its times" ok "round trip" \
-    "acquired in .* ms, prolonged in .* ms, released in .* ms"
-finds "and its rung" ok server "rung SET NX PX + scripts"
+    "acquired in .* ms, extended in .* ms, released in .* ms"
+finds "and its rung" ok server "lock commands SET NX PX + scripts"
 check "and says nothing" test ! -s "$dir/err"
 doctor 0 "a good server for a name" invoice:42
 doctor 0 "with a prefix" invoice:42 --prefix app:
@@ -86,7 +90,7 @@ for policy in allkeys-lru allkeys-random volatile-ttl; do
 done
 db CONFIG SET maxmemory 1gb > /dev/null
 doctor 1 "and with a limit"
-finds "is found" WARN eviction "two hold one lock\. Remedy"
+finds "is found" WARN eviction "two clients can hold one lock\. Remedy"
 db CONFIG SET maxmemory 0 maxmemory-policy noeviction > /dev/null
 
 # Persistence.
@@ -99,7 +103,7 @@ finds "is found" WARN persistence \
     "no append-only file: .*Remedy: CONFIG SET appendonly yes"
 db CONFIG SET save '3600 1' > /dev/null
 doctor 1 "snapshots"
-finds "are found" WARN persistence "snapshots alone"
+finds "are found" WARN persistence "snapshots only"
 db CONFIG SET save '' appendonly yes appendfsync always > /dev/null
 
 # Rights.
@@ -115,30 +119,74 @@ as() {
 {
     user noeval -eval -evalsha
     doctor 1 "a user without EVAL" $(as noeval)
-    finds "is found" WARN rights "no script.*evalsha.*Remedy: .*+eval"
-    finds "and what is used instead" ok server "rung SET NX PX + WATCH"
+    finds "is found" WARN rights \
+        "scripts cannot be run.*evalsha.*: ACL SETUSER noeval +eval .*+time"
+    finds "and what is used instead" ok server "lock commands SET NX PX + WATCH"
     doctor 1 "and for a name" x $(as noeval)
     finds "is asked of the server" WARN rights "EVALSHA would be refused"
+    user notime -time
+    doctor 1 "a user without TIME" $(as notime)
+    finds "is found" WARN rights \
+        "cannot create a fencing.*Remedy: ACL SETUSER notime .*+time"
+    finds "and scripts are used" ok server "lock commands SET NX PX + scripts"
+    check "and not called slow or missing" fails grep -q "slower\|no script" \
+        "$dir/out"
     user noinfo -info
     doctor 1 "a user without INFO" $(as noinfo)
-    finds "is found" WARN rights "INFO is refused.*Remedy: .*+info"
+    finds "is found" WARN rights \
+        "INFO is refused.*Remedy: ACL SETUSER noinfo +info"
     user noset -set
     doctor 77 "a user without SET" $(as noset)
     finds "is found" FAIL "round trip" "cannot acquire: .*'set'"
     user keys resetkeys '~inv*' -acl
     doctor 77 "a user of other keys" job $(as keys)
-    finds "is found" FAIL rights "'job', cannot be looked at"
+    finds "is found" FAIL rights "cannot read the lock's key, 'job'"
     doctor 1 "a user without the counter's" inv:1 $(as keys)
-    finds "is found" WARN rights "'{inv:1}:f', cannot.*Remedy: .*~{NAME}:f"
+    finds "is found" WARN rights \
+        "read .*'{inv:1}:f'.*Remedy: ACL SETUSER USER .*~inv:1\* ~{inv:1\*"
+    user keys resetkeys '~inv*'
+    doctor 77 "who is known" job $(as keys)
+    finds "is named with the keys" FAIL rights \
+        "Remedy: ACL SETUSER keys +pttl ~job\* ~{job\*\.$"
+    # As the remedy says, no more and no less.
+    db ACL SETUSER keys +pttl '~job*' '~{job*' > /dev/null
+    doctor 0 "after which all is well" job $(as keys)
+    user keys resetkeys '~inv*' -acl
+    doctor 77 "a prefix, too" job --prefix app: $(as keys)
+    finds "is named" FAIL rights "~app:job\* ~{app:job\* ~app:{job\*"
     user keys resetkeys '~inv*' '~{inv*'
     doctor 0 "a user of the right keys" inv:1 $(as keys)
+    db ACL SETUSER default '>sesame' > /dev/null 2>&1
+    gives 77 "no password" doctor $brief
+    finds "is found" FAIL reach "NOAUTH Authentication required; check the user"
+    check "and nothing else is said" test "$(wc -l < "$dir/out")" -eq 1
+    redis-cli -s "$socket" -a sesame ACL SETUSER default nopass \
+        > /dev/null 2>&1
     doctor 77 "a wrong password" --user keys --password wrong
     finds "is found" FAIL reach "WRONGPASS"
     unsaid "and not shown" ">wrong\|:wrong@"
+    check "and nothing else is told of the server" \
+        test "$(wc -l < "$dir/out")" -eq 1
     user few -@all +ping +set +get +del +pttl +eval +evalsha '+script|load' \
         +getrange +pexpire +exists +incr +time +command
     gives 1 "one who may lock and nothing else" doctor $(as few)
     check "and nothing is left of it" test "$(db DBSIZE)" -eq 0
+    rights=$(sed -n 's/^    ACL SETUSER locks \(on .*\)/\1/p' \
+        "${0%/*}/../../docs/servers.md")
+    set -f
+    # shellcheck disable=SC2086
+    db ACL SETUSER locks reset $rights > /dev/null
+    set +f
+    locks="--user locks --password PASSWORD"
+    # shellcheck disable=SC2086
+    {
+        gives 0 "the user of docs/servers.md" doctor job:9 $brief $locks
+        gives 0 "who runs with all that is documented" run job:9 --fence \
+            --every 1h $locks -- true
+        gives 77 "but not under another name" run other $locks -- true
+    }
+    db DEL '{job:9}:f' '{job:9}:every' > /dev/null
+    gives 1 "one who may lock and nothing else" doctor $(as few)
     for what in eviction persistence clock; do
         check "is told what is not known: $what" grep -q \
             "^\(note\|ok\) .*\<$what: " "$dir/out"
@@ -147,10 +195,10 @@ as() {
 
 # The database.
 doctor 78 "a database that there is not" --db 99
-finds "is found" FAIL database "DB index.*Remedy: give a database"
+finds "is found" FAIL database "DB index.*Remedy: choose an existing database"
 db -n 3 SET somebody there > /dev/null
 doctor 1 "an empty one beside one that is not"
-finds "is found" WARN database "is empty, while db3 is not (1)"
+finds "is found" WARN database "is empty, but db3 has 1 key:"
 doctor 0 "but not the other" --db 3
 db -n 3 DEL somebody > /dev/null
 
@@ -173,7 +221,8 @@ else
     skewed -5s
     check "a clock that is behind" test $code -eq 1
     finds "is found" WARN clock "[45]\.[0-9]* s ahead of this machine's"
-    finds "with what minds it" WARN clock "lease does not.*Remedy: let NTP"
+    finds "with what minds it" WARN clock \
+        "Leases do not.*Remedy: synchronize .* NTP"
 fi
 
 # Replicas, on both sides.
@@ -195,7 +244,7 @@ has_replica() {
 }
 if await has_replica; then
     doctor 1 "a primary with a replica"
-    finds "is found" WARN role "with 1 replicas.*failover"
+    finds "is found" WARN role "with 1 replica:.*failover"
 else
     result 1 "the replica finds the primary"
 fi
@@ -215,6 +264,14 @@ await redis-cli -s "$dir/third/socket" PING
     finds "and what it means without a file" note persistence \
         "so it has no vote"
     finds "takes a lock of the others" ok "round trip" acquired
+    gives 1 "several servers without the restart guard" doctor $third \
+        -u "unix://$socket" -u "$copy" --guard-restarts 0
+    finds "is found" WARN "unix://$dir/third/socket age" \
+        "restarted .* with guard_restarts=0: .*two clients can hold one lock"
+    finds "and what it means without a file" WARN \
+        "unix://$dir/third/socket persistence" "still held\. Remedy"
+    check "and no line says that one has no vote" fails grep -q 'no vote' \
+        "$dir/out"
     db ACL SETUSER default -info > /dev/null
     gives 77 "several, one without INFO" doctor -u "unix://$socket" \
         -u "$copy" $third --max-ttl-ms 1000

@@ -14,7 +14,7 @@ asked() { # COUNT: more often than that somebody looked
 }
 
 gives 64 "wait without a name" wait
-said "says what is missing" "NAME, the lock, is missing"
+said "says what is missing" "NAME is missing"
 gives 64 "wait for two" wait a b
 gives 64 "wait -w of nonsense" wait a -w soon
 gives 69 "a server that is not there" wait x -w 300ms -u "unix://$dir/nothing"
@@ -42,7 +42,8 @@ await asked $((before + 2))
 check "it waits on" fails gone "$pid"
 db DEL x > /dev/null
 ends 0 "until it is free"
-check "and has said it once" test "$(wc -l < "$dir/err")" -eq 1
+said "and is reported" "'x' is free; waited"
+check "and has said it once" test "$(wc -l < "$dir/err")" -eq 2
 
 # The end of the lease is not slept through, and before it hardly asked for.
 db SET x "$token" PX 1500 > /dev/null

@@ -182,7 +182,7 @@ def guard_killed(nxlock, tap):
         trial.ends()
         trial.is_in_order("KILL to the guard")
         trial.code_is(79, "is told by the code")
-        tap.check("the guard of sh was killed" in trial.said(), "and said",
+        tap.check("the watchdog of sh was killed" in trial.said(), "and said",
                   trial.said())
 
 

@@ -19,7 +19,7 @@ by_hand() {
     check "for the lease that was asked for" test "$(db PTTL h)" -gt 19000 \
         -a "$(db PTTL h)" -le 20000
     gives 0 "status, held" status h
-    check "tells by whom" grep -q "^h held by .*:$$:.*, 20 s left\$" "$dir/out"
+    check "tells by whom" grep -q "^h held by .*:$$:.*, 20s left$" "$dir/out"
     gives 0 "renew" renew h "$token" --ttl 50s
     silent "is silent"
     check "prolongs" test "$(db PTTL h)" -gt 40000
@@ -62,8 +62,32 @@ cannot_print() {
     check "and releases" await is_free h
 }
 
+# A run that was stopped beyond its lease leaves the lock to whoever took it
+# over, also when it would end the lock early because the run failed.
+handed_over() { # OPTION...
+    rm -f "$dir/token"
+    launch run h --ttl 1s --grace 100ms "$@" -- \
+        sh -c "echo \$NXLOCK_TOKEN > $dir/token.new
+            mv $dir/token.new $dir/token
+            sleep 60"
+    check "a run begins $*" await test -s "$dir/token"
+    token=$(cat "$dir/token")
+    nx renew h "$token" --ttl 60s
+    check "its lock is taken over" test $code -eq 0
+    kill -STOP "$pid"
+    sleep 1.1 # beyond its lease, which nothing shows
+    kill -CONT "$pid"
+    ends 79 "and it is lost to the run"
+    check "which leaves it alone" test "$(db GET h)" = "$token" \
+        -a "$(db PTTL h)" -gt 30000
+    db DEL h > /dev/null
+}
+
 start_server
 by_hand
 expired
 cannot_print
+handed_over
+handed_over --at-least 500ms
+handed_over --at-least 500ms --retry-failed
 done_testing

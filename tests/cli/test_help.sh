@@ -45,12 +45,22 @@ for spelling in -h help; do
     check "is the same" cmp "$dir/out" "$dir/overview"
 done
 
+for command in run acquire renew; do
+    gives 0 "$command --help" "$command" --help
+    has "says that --ttl raises the limit" \
+        '^With one server, a longer --ttl .*raises the default of'
+done
+gives 0 "status --help" status --help
+check "has no --ttl, so it does not" sh -c "! grep -q raises '$dir/out'"
+
 for command in run acquire renew release status wait list unlock doctor; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
     check "says nothing" test ! -s "$dir/err"
     has "begins with how to write it" "^nxlock $command \(NAME\|\[\)"
     has "has an example" "^  .*nxlock $command"
+    check "and no example has a user without a password" fails grep -q \
+        '://[^:/ ]*@' "$dir/out"
     check "which stands before all else" before "^  .*nxlock $command" \
         '^[A-Z]'
     check "and before the options" before "^  .*nxlock $command" \
@@ -59,7 +69,7 @@ for command in run acquire renew release status wait list unlock doctor; do
         drift-ppm keepalive-s prefix; do
         has "has --$flag" "--$flag\>"
     done
-    sed '/^the URL/,$d' "$dir/text" > "$dir/own"
+    sed '/^URL parameters/,$d' "$dir/text" > "$dir/own"
     check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
     gives 0 "$command -h" "$command" -h
     check "is the same" cmp "$dir/out" "$dir/text"

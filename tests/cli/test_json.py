@@ -20,10 +20,11 @@ from rig import Server, Tap, clean_environment, nx
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 FREE = {"v", "name", "state", "server"}
-HELD = FREE | {"owner", "left_ms"}
+SINCE = {"held_since", "held_since_unknown"}  # test_since.py has the rest
+HELD = FREE | {"owner", "left_ms"} | SINCE
 LABELLED = HELD | {"label"}
 NAMED = LABELLED | {"host", "pid", "program"}
-FOREIGN = FREE | {"value", "left_ms"}
+FOREIGN = FREE | {"value", "left_ms"} | SINCE
 
 AWKWARD = [
     b'"', b'\\', b'a"b\\c', b"\\u0000", b'","v":2,"x":"', b"}\n{", b"'",
@@ -90,7 +91,7 @@ class Room:
         version = re.search(rb"redis_version:(\S+)",
                             self.server.cli("INFO", "server")).group(1)
         for words in (self.server.url, "connected", version.decode(),
-                      "role master", "rung SET NX PX"):
+                      "role master", "lock commands SET NX PX"):
             tap.check(words in answer["server"], f"server tells '{words}'"
                       .replace(self.server.url, "URL"), answer["server"])
 
@@ -107,7 +108,9 @@ class Room:
         tap.equal(answer, {
             "v": 1, "name": "x", "state": "held",
             "label": "db7:41233:backup", "host": "db7", "pid": 41233,
-            "program": "backup", "owner": UUID[:8]}, "and all the others")
+            "program": "backup", "owner": UUID[:8], "held_since": None,
+            "held_since_unknown": "acquired without a fencing token"},
+                  "and all the others")
         tap.check(UUID[9:].encode() not in self.raw, "never the whole token")
         verbose = self.status("x", "-v")
         self.fields(verbose, NAMED, "-v changes nothing")

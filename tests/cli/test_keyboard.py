@@ -6,6 +6,7 @@ Whoever has the terminal, and whatever its keys do: nxlock is not stopped
 while CMD goes on, and CMD does not outlive the lease.
 """
 
+import contextlib
 import os
 import re
 import resource
@@ -16,8 +17,8 @@ import sys
 sys.dont_write_bytecode = True  # the tree stays as it is
 
 from rig import Server, Tap, await_, clean_environment, nx
-from terminal import (CTRL_BACKSLASH, CTRL_C, CTRL_Z, Terminal, gone, parent,
-                      state)
+from terminal import (CTRL_BACKSLASH, CTRL_C, CTRL_Z, Terminal, gone,
+                      is_pending, parent, state)
 
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
 
@@ -36,6 +37,15 @@ ASKS = """echo $$ > new; mv new pid
 stty -echo < /dev/tty; read -r x < /dev/tty; stty echo < /dev/tty
 echo "$x" > got
 """
+# The same, but not before it is let.
+LATER = """echo $$ > new; mv new pid
+until [ -e ask ]; do sleep 0.02; done
+""" + ASKS
+# Goes on after TERM, and asks again: with cat, which TERM does end.
+INSISTS = """trap ': > term' TERM
+echo $$ > new; mv new pid
+while [ -e pid ]; do cat /dev/tty > got; done
+"""
 HANDLES = "trap 'exit 3' INT; " + LOOP
 
 
@@ -47,7 +57,8 @@ class Room:
         self.cmd = None  # the present CMD's number, and its nxlock's
         self.own = None
         for name, text in (("loop", LOOP), ("deaf", DEAF), ("pager", PAGER),
-                           ("asks", ASKS), ("handles", HANDLES)):
+                           ("asks", ASKS), ("later", LATER),
+                           ("insists", INSISTS), ("handles", HANDLES)):
             with open(self.path(name), "w", encoding="ascii") as file:
                 file.write(text)
 
@@ -63,7 +74,8 @@ class Room:
 
     def begin(self):
         """A clean folder and a free lock."""
-        for name in ("pid", "got", "code", "after", "back"):
+        for name in ("pid", "got", "code", "after", "back", "ask", "term",
+                     "shown"):
             if self.has(name):
                 os.unlink(self.path(name))
         self.server.cli("DEL", "k")
@@ -72,8 +84,8 @@ class Room:
         self.begin()
         return Terminal(command, cwd=self.server.folder, **more)
 
-    def run(self, *options, cmd="loop"):
-        return " ".join([f"'{self.nxlock}' run k", *options, "-- sh", cmd])
+    def run(self, *options, cmd="loop", shell="sh"):
+        return " ".join([f"'{self.nxlock}' run k", *options, "--", shell, cmd])
 
     def started(self, name):
         """Awaits CMD and learns who it is."""
@@ -145,7 +157,8 @@ class Room:
                 self.ends_in_time("CMD ends when the lock is lost")
                 self.code_is(79, "nxlock was not stopped by its own message",
                              terminal)
-                self.tap.check(b"nxlock: lost 'k'" in terminal.screen,
+                self.tap.check(await_(lambda: b"nxlock: lost 'k'" in
+                                      terminal.screen),
                                "which was shown", terminal.text())
 
     def asked(self):
@@ -165,21 +178,25 @@ class Room:
             tap.check(await_(lambda: self.has("back")),
                       "the shell has the terminal back", terminal.text())
 
-    def stopped(self):
+    def at_anothers(self, cmd):
         """CMD is stopped by a terminal that belongs to a third group, and
         nxlock, in the leader's group, cannot be."""
-        tap = self.tap
 
         def give_away(tty):
             other = os.fork()
             if other == 0:
                 os.setpgid(0, 0)
                 os.execvp("sleep", ["sleep", "60"])
-            os.setpgid(other, other)
+            with contextlib.suppress(PermissionError):  # it runs sleep already
+                os.setpgid(other, other)
             os.tcsetpgrp(tty, other)
 
-        with self.at([self.nxlock, "run", "k", "--", "sh", "asks"],
-                     before=give_away, stdin=subprocess.DEVNULL) as terminal:
+        return self.at([self.nxlock, "run", "k", "--", "sh", cmd],
+                       before=give_away, stdin=subprocess.DEVNULL)
+
+    def stopped(self):
+        tap = self.tap
+        with self.at_anothers("asks") as terminal:
             if not self.started("CMD that wants the terminal of others"):
                 return
             tap.check(await_(lambda: state(self.cmd) == "T"),
@@ -190,6 +207,59 @@ class Room:
             tap.equal(terminal.leader.poll(), 143, "with its code")
             tap.check(gone(self.cmd), "CMD is gone")
             tap.check(self.is_free(), "and the lock is free")
+
+    def stopped_again(self):
+        """What CMD does after TERM is its own matter; a stop is one."""
+        tap = self.tap
+        with self.at_anothers("insists") as terminal:
+            if not self.started("CMD that asks again after TERM"):
+                return
+            for which in ("first", "second"):
+                tap.check(await_(lambda: state(self.cmd) == "T"),
+                          "is stopped by the terminal")
+                terminal.leader.terminate()
+                tap.check(await_(lambda: self.has("term")),
+                          f"the {which} TERM reaches it", state(self.cmd))
+                os.unlink(self.path("term"))
+            tap.check(await_(lambda: state(self.cmd) == "T"),
+                      "and is no more than passed on")
+            tap.check(terminal.leader.poll() is None and not self.is_free(),
+                      "so nxlock and the lock stay")
+            os.unlink(self.path("pid"))
+            terminal.leader.terminate()
+            tap.check(await_(lambda: terminal.leader.poll() is not None),
+                      "until it has ended", state(self.cmd))
+
+    def ends_while_stopped(self, own):
+        """TERM to nxlock, before that hears that CMD is stopped."""
+        guard = parent(self.cmd)
+        os.kill(guard, signal.SIGSTOP)
+        with open(self.path("ask"), "wb"):
+            pass
+        self.tap.check(await_(lambda: state(self.cmd) == "T"),
+                       "CMD is stopped, and the guard has not told it")
+        os.kill(own, signal.SIGTERM)
+        self.tap.check(await_(lambda: not is_pending(own, signal.SIGTERM)),
+                       "TERM has reached nxlock", state(own))
+        os.kill(guard, signal.SIGCONT)
+        self.tap.check(await_(lambda: gone(self.cmd)), "and ends CMD",
+                       state(self.cmd))
+        self.tap.check(await_(lambda: gone(own)), "and nxlock", state(own))
+        self.tap.check(self.is_free(), "and the lock is free")
+
+    def stopped_and_ended(self):
+        """Without job control, and with it."""
+        with self.at_anothers("later") as terminal:
+            if not self.started("TERM overtakes the news of a stop"):
+                return
+            self.ends_while_stopped(self.own)
+            self.tap.check(await_(lambda: terminal.leader.poll() == 143),
+                           "with its code")
+        with self.at(SHELL) as terminal:
+            terminal.type(self.run(cmd="later").encode() + b" &\n")
+            if not self.started("the same to a job in the background"):
+                return
+            self.ends_while_stopped(self.own)
 
     def interrupted(self):
         tap = self.tap
@@ -232,6 +302,8 @@ class Room:
             with self.at(["bash", "-c", script]) as terminal:
                 if not self.started(f"a script, {what}, and Ctrl-C"):
                     return
+                # The second one of the pipe is more than a fork of bash by now.
+                await_(lambda: "shown" not in more or self.text("shown"))
                 terminal.type(CTRL_C)
                 tap.check(await_(lambda: terminal.leader.poll() is not None),
                           "ends the script")
@@ -272,8 +344,10 @@ class Room:
 
     def suspended(self):
         tap = self.tap
+        # Not dash: it uses vfork(), and whose child is stopped before it has
+        # become the other program is itself not stopped by the keyboard.
         with self.at(SHELL) as terminal:
-            terminal.type(self.run("--ttl 1500ms").encode() +
+            terminal.type(self.run("--ttl 1500ms", shell="bash").encode() +
                           b"; echo $? > new; mv new code\n")
             if not self.started("Ctrl-Z"):
                 return
@@ -294,9 +368,10 @@ class Room:
             terminal.type(b"fg; echo $? > new; mv new code\n")
             self.ends_in_time("fg after that ends CMD")
             self.code_is(79, "and the loss is told", terminal)
+            told = await_(lambda: "could not be renewed in time; stopping" in
+                          terminal.text())
             said = terminal.text()
-            tap.check("could not be renewed in time; stopping" in said and
-                      "heard of the guard" not in said,
+            tap.check(told and "watchdog does not respond" not in said,
                       "without blame for the guard, which did it", said)
 
 
@@ -313,6 +388,8 @@ def main():
         room.tostop()
         room.asked()
         room.stopped()
+        room.stopped_again()
+        room.stopped_and_ended()
         room.interrupted()
         room.interrupted_elsewhere()
         room.not_the_keyboard()

@@ -18,32 +18,38 @@ hold() {
 fits() { # the rule of times
     gives 64 "a grace that does not fit" run l --ttl 3s --grace 2s -- \
         touch "$dir/started"
-    said "is said with its numbers and a remedy" "a lease of 3000 ms" \
-        "1000 ms until it is renewed" "two requests of timeout_ms 300" \
-        "a grace of 2000 ms" "are 3850 ms" "--grace 1149ms at most" "--ttl "
+    said "is said in the user's words, with remedies" \
+        "--ttl 3s is too short for --grace 2s: use --ttl " \
+        "or --grace 1.1s or less"
+    unsaid "and nothing else" "lease of"
     check "and nothing is started" fails started
-    gives 0 "the grace of the remedy" run l --ttl 3s --grace 1149ms -- true
-    longer=$(sed -n 's/.*--ttl \([0-9]*ms\) at least.*/\1/p' "$dir/err")
-    nx run l --ttl 3s --grace 2s -- true
-    longer=$(sed -n 's/.*--ttl \([0-9]*ms\) at least.*/\1/p' "$dir/err")
+    longer=$(sed -n 's/.*use --ttl \([0-9.]*s\) or more.*/\1/p' "$dir/err")
+    gives 0 "the grace of the remedy" run l --ttl 3s --grace 1.1s -- true
+    check "with one decimal" test "${longer#*.?}" = s
     gives 0 "the lease of the remedy, $longer" run l --ttl "$longer" \
         --grace 2s -- true
     gives 64 "a grace that fits no lease that is allowed" run l --ttl 60s \
-        --grace 60s -- true
-    said "has one remedy" "--grace 35399ms at most"
-    unsaid "and no other" "--ttl"
-    gives 0 "which does" run l --ttl 60s --grace 35399ms -- true
+        --max-ttl-ms 60000 --grace 1m -- true
+    said "has one remedy" "--ttl 60s is too short for --grace 1m: use --grace" \
+        "35.3s or less"
+    gives 0 "which does" run l --ttl 60s --max-ttl-ms 60000 --grace 35.3s \
+        -- true
     gives 64 "a time-out that does not fit" run l --ttl 3s --timeout-ms 900 \
         -- true
-    said "is said" "timeout_ms 900"
+    said "is said" "--ttl 3s is too short for --timeout-ms 900"
+    gives 64 "a grace that is too long for the default lease" run l \
+        --grace 1m -- true
+    said "is said" "--grace 1m is too long for a lease of 30s"
     gives 64 "one for which the lease has to be longer than it may" run l \
-        --ttl 60s --timeout-ms 20000 --grace 1s -- true
-    said "has that remedy" "--ttl " "with --max-ttl-ms "
+        --ttl 60s --max-ttl-ms 60000 --timeout-ms 20000 --grace 1s -- true
+    said "has that remedy" "use --ttl " "with --max-ttl-ms "
+    gives 64 "a lease that cannot be renewed" run l --ttl 30ms -- true
+    said "is said" "--ttl 30ms is too short to be renewed"
     gives 64 "nor one in the URL" run l --ttl 3s \
         -u "unix://$socket?timeout_ms=900" -- true
     gives 64 "at least more than at most" run l --at-least 3s --at-most 2s -- \
         true
-    said "is said" "--at-least, 3000 ms"
+    said "is said" "--at-least 3s is longer than --at-most 2s"
     gives 0 "max_ttl_ms without --ttl" run l --max-ttl-ms 10000 -- sh -c \
         'test "$NXLOCK_TTL_MS" = 10000'
     gives 0 "or in the URL" run l -u "unix://$socket?max_ttl_ms=10000" -- \
@@ -55,11 +61,51 @@ fits() { # the rule of times
     done
 }
 
+# --ttl and --at-least have the same limits, in the same words.
+longest() {
+    token=6fa459ea-ee8a-4ca4-894e-db77e160355e
+    for line in 'run l --ttl' 'run l --at-least' 'acquire l --ttl' \
+        "renew l $token --ttl"; do
+        option=--${line##*--}
+        end=
+        [ "${line%% *}" != run ] || end='-- true'
+        # shellcheck disable=SC2086 # words
+        gives 64 "$line 30d" $line 30d $end
+        said "is too long for any lock" "$option 30d is too long" "24d"
+        unsaid "which is not the URL's fault" URL
+        # shellcheck disable=SC2086 # words
+        gives 64 "$line 5m beyond max_ttl_ms" $line 5m --max-ttl-ms 90000 \
+            $end
+        said "is told both, and the remedy" \
+            "$option 5m is longer than --max-ttl-ms 90000 allows" \
+            "$option 90s or less"
+        # shellcheck disable=SC2086 # words
+        gives 64 "$line 5m with several servers" $line 5m -u redis://h1 \
+            -u redis://h2 -u redis://h3 $end
+        said "is told the remedy" "$option 5m is longer than" \
+            "--max-ttl-ms 300000"
+    done
+    gives 64 "--ttl 10s with max_ttl_ms in the URL" acquire l --ttl 10s \
+        -u "unix://$socket?max_ttl_ms=5000"
+    said "is told both" "--ttl 10s is longer than max_ttl_ms=5000 allows"
+    gives 0 "--ttl 1d" acquire l --ttl 1d
+    check "is a day" test "$(db PTTL l)" -gt 86300000
+    db DEL l > /dev/null
+    gives 0 "--ttl 24d" run l --ttl 24d -- true
+    gives 0 "--at-least 2d" run l --at-least 2d -- true
+    check "is two days" test "$(db PTTL l)" -gt 172700000
+    db DEL l > /dev/null
+    nx acquire l --ttl 30s
+    gives 0 "renew --ttl 1h" renew l "$(cat "$dir/out")" --ttl 1h
+    check "is an hour" test "$(db PTTL l)" -gt 3500000
+    db DEL l > /dev/null
+}
+
 at_most() {
     before=$(ms)
     gives 124 "--at-most" run l --at-most 300ms --grace 200ms -- \
         sh -c "$deaf" "$dir"
-    said "is said" "it has taken --at-most 300 ms"
+    said "is said" "stopping sh after --at-most 300ms"
     took=$(($(ms) - before))
     check "after that time and the grace ($took ms)" test $took -ge 490
     check "and the lock is free" is_free l
@@ -137,14 +183,14 @@ on_down() {
     gives 0 "--on-down skip" run l -n -u "$nowhere" --on-down skip -- \
         touch "$dir/started"
     check "starts nothing" fails started
-    said "and says so" "is not run" "$dir/nothing"
+    said "and says so" "not running" "$dir/nothing"
     NXLOCK_TOKEN=outer NXLOCK_FENCE=7 "$nxlock" run l -w 200ms -u "$nowhere" \
         --on-down run -- sh -c 'echo "$NXLOCK_HELD ${NXLOCK_TOKEN-none} \
 ${NXLOCK_FENCE-none} $NXLOCK_NAME"; exit 4' > "$dir/out" 2> "$dir/err"
     check "--on-down run: the command's code" test $? -eq 4
     check "which knows that nothing is held" test "$(cat "$dir/out")" = \
         "0 none none l"
-    said "which is said" "runs without the lock"
+    said "which is said" "without the lock"
     db SET l stranger PX 100000 > /dev/null
     gives 75 "busy is not down" run l -n --on-down run -- touch "$dir/started"
     check "nothing is started" fails started
@@ -206,8 +252,8 @@ strangers() { # jobs of the script that becomes nxlock
     sh -c 'sleep 60 > /dev/null & echo $! > "$0/stranger"
         exec "$1" run l -- sh -c "kill -KILL \$PPID; sleep 60"' "$dir" \
         "$nxlock" 2> "$dir/err"
-    check "79: the guard is killed" test $? -eq 79
-    said "which is said" "the guard of sh was killed"
+    check "79: the watchdog is killed" test $? -eq 79
+    said "which is said" "the watchdog of sh was killed"
     check "a job of the script that became nxlock lives" \
         fails gone "$(cat "$dir/stranger")"
     check "the lock is free" is_free l
@@ -223,7 +269,7 @@ given() {
     check "are those of the caller, and the one that tells a loss" \
         cmp "$dir/wanted" "$dir/got"
     # It lets go of it a moment after CMD has begun.
-    gives 0 "the guard has nothing of the caller's open" run l -- sh -c '
+    gives 0 "the watchdog has nothing of the caller's open" run l -- sh -c '
         until ! for fd in /proc/$PPID/fd/*; do
             readlink "$fd"; done | grep -v -e ^/dev/null -e ^socket: \
             -e ^pipe: -e ^anon_inode:; do sleep 0.02; done' 3< "$0"
@@ -250,7 +296,7 @@ given() {
     gives 0 "a user without rights for the counter" run l -v --user guest \
         --password s3cret -- sh -c "$none"
     check "has none" test "$(cat "$dir/out")" = none
-    said "which -v says" "'l' has no fencing number"
+    said "which -v says" "'l' has no fencing token"
     gives 77 "and --fence refuses" run l --fence --user guest \
         --password s3cret -- touch "$dir/started"
     check "so nothing is started" fails started
@@ -271,6 +317,7 @@ signals() {
 
 start_server
 fits
+longest
 at_most
 at_least
 on_lost

@@ -56,6 +56,15 @@ gives 0 "a prefix that looks like a pattern" list --prefix 'a*b:'
 lines "is none" 1
 line "but itself" "x${tab}held${tab}z${tab}[0-9]*s"
 
+db SET long:h "$uuid@z" PX 7200000 > /dev/null
+db SET long:d "$uuid@z" PX 2073600000 > /dev/null
+gives 0 "list of long ones" list 'long:*'
+line "in hours" "long:h${tab}held${tab}z${tab}\(2h\|119m\)"
+line "and days" "long:d${tab}held${tab}z${tab}\(24d\|23d 23h\)"
+gives 0 "status of one" status long:h
+check "in hours, too" grep -qx "long:h held by z, \(2h\|119m\) left" "$dir/out"
+db DEL long:h long:d > /dev/null
+
 gives 0 "list --json" list 'app:b' --json
 line "is an object" '{"v":1,"name":"app:b","state":"held",'\
 '"label":"db7:41233:backup","host":"db7","pid":41233,"program":"backup",'\

@@ -29,7 +29,10 @@ url() {
     gives 78 "an unknown scheme" run x -u http://nowhere -- true
     said "is repeated" "-u: " "'http'" "redis://, valkey:// or unix://"
     gives 78 "port 99999" run x -u redis://db7:99999 -- true
-    said "is repeated with its bounds" "99999" "from 1 to 65535"
+    said "is repeated with its bounds" \
+        "the port '99999' must be a number from 1 to 65535"
+    unsaid "and not with its place" byte
+    unsaid "and not with advice about passwords" password
     gives 78 "port 0" run x -u redis://db7:0 -- true
     said "is told its bounds" "from 1 to 65535"
     gives 78 "a db that is no number" run x -u redis://db7/x -- true
@@ -56,6 +59,12 @@ command_line() {
     said "is repeated with the nearest" "'statsu'" "did you mean 'status'?"
     gives 64 "a misspelt option" run x --wiat 5 -- true
     said "is repeated with the nearest" "'--wiat'" "did you mean '--wait'?"
+    gives 64 "version as a command" version
+    said "is told the option" "'version'" "'nxlock --version'"
+    gives 64 "a misspelt --version" --verson
+    said "is told the option" "'--verson'" "'nxlock --version'"
+    gives 64 "a misspelt --help" --hepl
+    said "is told the option" "'nxlock --help'"
     gives 64 "a missing --" run x make deploy
     said "is told where it belongs" "'make'" "nxlock run x -- make"
     gives 64 "a missing -- before an option of CMD" run x ls -l
@@ -85,14 +94,37 @@ lease() {
     gives 0 "and the child is told" run six --ttl 6 -- \
         sh -c 'test "$NXLOCK_TTL_MS" = 6000'
     gives 64 "--ttl 5ms" run x --ttl 5ms -- touch "$dir/started"
-    said "is told what was understood" "--ttl 5ms is 5 milliseconds"
-    said "and that it is too short" "the least is"
+    said "is told that it is too short" \
+        "--ttl 5ms is too short: the least is 13ms"
+    unsaid "and no names from inside" ttl_ms
+    check "in one line" test "$(wc -l < "$dir/err")" -eq 1
     said "and how to write seconds" "a bare number is seconds" "--ttl 5s"
     check "and nothing is started" fails started
     check "and nobody is asked" is_free x
     gives 64 "acquire --ttl 5ms" acquire x --ttl 5ms
-    said "is told the same" "5 milliseconds" "the least is" "--ttl 5s"
+    said "is told the same" "the least is 13ms" "--ttl 5s"
+    gives 64 "a duration for --max-ttl-ms" acquire x --max-ttl-ms 5s
+    said "is told the number" "--max-ttl-ms 5s must be a number from 20 to" \
+        "in milliseconds: 5s is 5000"
+    gives 64 "a word for --timeout-ms" acquire x --timeout-ms soon
+    said "is repeated" "--timeout-ms 'soon' must be a number from 10 to"
+    gives 64 "a word for --db" acquire x --db main
+    said "is repeated" "--db 'main' must be a number from 0 to"
     check "and nobody is asked" is_free x
+}
+
+shell_words() {
+    gives 127 "a shell's line as one word" run x -- 'echo hi'
+    said "is told -c" "cannot run 'echo hi': there is" \
+        "nxlock run x -c 'echo hi'"
+    gives 127 "one with a pipe" run x -n -- 'make|mail boss'
+    said "is told it, too" "-c 'make|mail boss'"
+    gives 127 "a word that is no line" run x -- no-such-program
+    unsaid "is not" " -c "
+    said "is repeated" "cannot run 'no-such-program': "
+    gives 127 "nor are two words" run x -- 'no such' program
+    unsaid "are not" " -c "
+    check "and the lock is free" is_free x
 }
 
 swapped() {
@@ -112,5 +144,6 @@ command_line
 url
 start_server
 lease
+shell_words
 swapped
 done_testing

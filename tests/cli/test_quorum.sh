@@ -50,7 +50,7 @@ two_are_named() {
     gives 0 "without the guard, at once" run a $urls --guard-restarts 0 -- true
     gives 69 "with it, not of young servers" run a -n $urls -- true
     said "and is told why" "2 of 3 servers are needed" \
-        "may have forgotten locks; it votes again in"
+        "may have forgotten locks; its vote counts again in"
     await old
     gives 0 "of old ones" run a $urls $young -- true
     NXLOCK_URL=$list
@@ -116,7 +116,7 @@ assert all(s["owner"] == told["owner"] for s in held)
     silent "is nobody's matter"
     gives 1 "nor for status" status e -v $most
     check "which does not know of it, and why" \
-        grep -q '^    not known: .*no answer' "$dir/out"
+        grep -q '^    unknown: .*no answer' "$dir/out"
     gives 1 "nor as JSON" status e --json $most
     check "which says why" python3 -c '
 import json, sys
@@ -126,14 +126,20 @@ assert len(told) == 1 and "no answer" in told[0]["why"], told
     kill -CONT $pid1
     at 1 ACL SETUSER default -@all +ping +client > /dev/null
     gives 0 "one refuses" run e -n -v $young -- true
-    said "and is named with -v" "1 of 3 servers had no part in a grant" \
+    # On a busy machine two may have granted before the third one's refusal is
+    # read; then there is nothing to tell of yet.
+    again=0
+    until grep -q "not take part" "$dir/err" || [ $((again += 1)) -gt 20 ]; do
+        nx run e -n -v $young -- true
+    done
+    said "and is named with -v" "1 of 3 servers did not take part in a grant" \
         "$dir/1" "INFO is refused" "+info"
     gives 0 "or without" run e -n $young -- true
     silent "not, for cron"
     at 1 ACL SETUSER default +@all > /dev/null
     at 1 ACL SETUSER default -@scripting -getrange > /dev/null
     gives 1 "one cannot be looked at" status e -v $most
-    check "and says why" grep -q '^    not known: NOPERM' "$dir/out"
+    check "and says why" grep -q '^    unknown: NOPERM' "$dir/out"
     at 1 ACL SETUSER default +@all > /dev/null
 
     # ----------------------------------------------------- a young majority
@@ -146,6 +152,6 @@ assert len(told) == 1 and "no answer" in told[0]["why"], told
     launch run f --max-ttl-ms 3000 --ttl 2900ms -- true
     ends 0 "who waits gets it"
     said "and was told what for" "waiting for 'f': 2 of 3 servers are needed" \
-        "votes again in"
+        "its vote counts again in"
 }
 done_testing

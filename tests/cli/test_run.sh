@@ -98,7 +98,7 @@ shell() {
 nested() {
     gives 64 "the same name inside" run a -- \
         "$nxlock" run a -- touch "$dir/started"
-    said "is said" "'a' is held by the 'nxlock run' around this one"
+    said "is said" "'a' is held by the enclosing 'nxlock run'"
     check "and nothing is started" fails started
     check "and the lock is free again" is_free a
     gives 64 "with -c, too" run a -c "'$nxlock' run a -c 'touch \
@@ -106,7 +106,7 @@ nested() {
     check "and nothing is started" fails started
     gives 64 "acquire of the same name inside" run a -- "$nxlock" acquire a
     gives 64 "wait for it inside" run a -- "$nxlock" wait a
-    said "is said" "'a' is held by the 'nxlock run' around this one"
+    said "is said" "'a' is held by the enclosing 'nxlock run'"
     gives 75 "with an end to it" run a -- "$nxlock" wait a -w 100ms
     gives 64 "with another one between" run a -- \
         "$nxlock" run b -- "$nxlock" wait a

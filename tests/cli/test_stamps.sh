@@ -107,7 +107,7 @@ one_by_one() {
         result $? "with the clock $one it gets a lock"
         server=$(db TIME | head -n 1)
         apart=$(($(sed -n 1p "$dir/out") - server))
-        ends=$(sed -n '2s/[.].*//p' "$dir/out")
+        ends=$(sed -n '2s/[^0-9].*//p' "$dir/out")
         echo "# clock $one: $apart s apart; ends in: $((ends - server)) s"
         hours=${one%h}
         wrong=$((apart - hours * 3600))

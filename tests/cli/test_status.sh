@@ -21,20 +21,21 @@ plain() {
     db SET h "$uuid@db7:41233:backup" PX 100000 > /dev/null
     gives 0 "status, held" status h
     check "says by whom" grep -qx \
-        "h held by db7:41233:backup, \(100\|99\) s left" "$dir/out"
+        "h held by db7:41233:backup, \(100\|99\)s left" \
+        "$dir/out"
     unsaid "and not the token" "$uuid"
     db SET h "$uuid" PX 100000 > /dev/null
     gives 0 "status of a token without a label" status h
-    check "says so" grep -q '^h held by 6fa459ea.*, [0-9]* s left$' "$dir/out"
+    check "says so" grep -q '^h held by 6fa459ea.*, [0-9]*s left$' "$dir/out"
     unsaid "and not the token" "$uuid"
     db SET h 'a b' > /dev/null
     gives 0 "status of a stranger's key" status h
     prints "without an end" \
-        "h holds 'a b', which is no lock in a known format, without an end"
+        "h holds 'a b': not a lock, and it never expires"
     printf 'a\nb\033[2J\001' | db -x SET h > /dev/null
     gives 0 "status of a stranger's control bytes" status h
     prints "is harmless" \
-        "h holds 'a?b?[2J?', which is no lock in a known format, without an end"
+        "h holds 'a?b?[2J?': not a lock, and it never expires"
     db DEL h > /dev/null
     db LPUSH h x > /dev/null
     gives 69 "status of a list" status h
@@ -55,14 +56,16 @@ verbose() {
         "$dir/out"
     check "its version" grep -q "^  server: .* $version, " "$dir/out"
     check "its role" grep -q "^  server: .*role master" "$dir/out"
-    check "and what is used of it" grep -q "^  server: .*rung SET NX PX" \
-        "$dir/out"
+    check "and what is used of it" \
+        grep -q "^  server: .*lock commands SET NX PX" "$dir/out"
     check "in two lines" test "$(wc -l < "$dir/out")" -eq 2
     db SET h stranger PX 100000 > /dev/null
     gives 0 "status --verbose, held" status h --verbose
     check "has the state first" grep -q '^h held by stranger, ' "$dir/out"
     check "and then the server" grep -q "^  server: unix://$socket" "$dir/out"
-    check "in two lines" test "$(wc -l < "$dir/out")" -eq 2
+    check "and why it is unknown since when" \
+        grep -q "^  start time unknown: another program" "$dir/out"
+    check "in three lines" test "$(wc -l < "$dir/out")" -eq 3
     check "and says nothing" test ! -s "$dir/err"
     db ACL SETUSER seer on '>s3cret' '~*' +@all > /dev/null
     gives 0 "status -v with a password" status h -v --user seer \
@@ -75,7 +78,8 @@ run_by_us() {
     gives 0 "status while a command runs" run r --ttl 20 -- \
         "$nxlock" status r
     check "names it" grep -q \
-        "^r held by .*:[0-9]*:$(basename "$nxlock"), 20 s left\$" "$dir/out"
+        "^r held by .*:[0-9]*:$(basename "$nxlock"), 20s left, held since 20" \
+        "$dir/out"
     gives 1 "and afterwards" status r
 }
 

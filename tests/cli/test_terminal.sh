@@ -37,14 +37,14 @@ told() {
     at_terminal "'$nxlock' run t -w 1500ms -- touch '$dir/started'" < /dev/null
     check "a wait at a terminal" test $code -eq 75
     screen "says whom it waits for" \
-        "^nxlock: waiting for 't': held by db7:41233:backup, [0-9]* s left\$"
+        "^nxlock: waiting for 't': held by db7:41233:backup, [0-9]*s left\$"
     screen "and then who has it still" \
-        "^nxlock: 't' is held by db7:41233:backup, [0-9]* s left\$"
+        "^nxlock: 't' is held by db7:41233:backup, [0-9]*s left\$"
     check "and nothing else" test "$(grep -c . "$dir/out")" -eq 2
     at_terminal "'$nxlock' run t -n -- true" < /dev/null
     check "-n at a terminal" test $code -eq 75
     screen "says who has it" \
-        "^nxlock: 't' is held by db7:41233:backup, [0-9]* s left\$"
+        "^nxlock: 't' is held by db7:41233:backup, [0-9]*s left\$"
     check "and nothing else" test "$(grep -c . "$dir/out")" -eq 1
     at_terminal "'$nxlock' run t -w 1500ms -- true 2> '$dir/err'" < /dev/null
     check "with standard error elsewhere" test $code -eq 75

@@ -28,7 +28,7 @@ words() {
     gives 64 "no command at all" run x
     said "and what is missing is told" "nxlock run x -- CMD"
     gives 64 "nothing after --" run x --
-    said "and what is missing is told" "no command stands after '--'"
+    said "and what is missing is told" "no command after '--'"
     gives 64 "no name" run -- true
     said "and what is missing is told" "NAME"
     gives 64 "an empty name" run "" -- true
@@ -90,15 +90,15 @@ values() {
         said "and it is repeated" "'$duration'"
     done
     gives 64 "a lease of nothing" run x --ttl 0 -- true
-    said "and an example" "'0'" "--ttl 30s"
+    said "and an example" "--ttl 0 is too short" "such as 30s"
     for word in 256 -1 x 1x 0x1; do
         gives 64 "'$word' is no exit code" run x "-E$word" -- true
         said "and the bounds" "'$word'" "from 0 to 255"
     done
     gives 64 "a bad value for a URL flag" run x --timeout-ms soon -- true
-    said "and the bounds" "timeout_ms" "from 10 to 600000"
-    gives 64 "a lease above the limit" run x --ttl 10m -- true
-    said "and the flag that lifts it" "--max-ttl-ms 600000"
+    said "and the bounds" "--timeout-ms" "from 10 to 600000"
+    gives 64 "a lease above the limit" run x --ttl 30d -- true
+    said "and the limit" "--ttl 30d is too long" "24d"
     gives 64 "not a token" release x nonsense
     said "and which word that is" "token" "nxlock acquire x"
     gives 64 "not a token either" renew x nonsense

@@ -13,7 +13,7 @@ lines() { # TEXT: how many lines of standard error have it
     grep -cF -e "$1" "$dir/err"
 }
 waiting_line() { # SECONDS, a pattern
-    grep -q "^nxlock: waiting for 'w': held by db7:41233:backup, $1 s left\$" \
+    grep -q "^nxlock: waiting for 'w': held by db7:41233:backup, $1s left\$" \
         "$dir/err"
 }
 
@@ -30,7 +30,7 @@ busy() {
     gives 3 "--busy-code=3" run b -n --busy-code=3 -- true
     db SET b stranger PX 100000 > /dev/null
     gives 75 "-nv" run b -nv -- true
-    said "says who" "'b' is held by stranger, 100 s left"
+    said "says who" "'b' is held by stranger, 100s left"
     gives 75 "acquire of a busy lock" acquire b -n
     silent "prints nothing"
     check "the holder is untouched" test "$(db GET b)" = stranger
@@ -78,7 +78,9 @@ message() {
     db DEL w > /dev/null
     ends 0 "and then runs"
     check "its command" test "$(cat "$dir/out")" = "done"
-    check "without a further word" test "$(wc -l < "$dir/err")" -eq 1
+    said "-v reports the grant and the release" "acquired 'w' after waiting" \
+        "released 'w'"
+    check "without a further word" test "$(wc -l < "$dir/err")" -eq 3
     db SET w "$holder" PX 30000 > /dev/null
     gives 75 "a wait that ends busy" run w -v -w 1500ms -- true
     check "says whom it waited for" waiting_line '[23][0-9]'
@@ -108,7 +110,6 @@ other_use() {
     gives 69 "acquire of a list" acquire l
     check "prints no token" test ! -s "$dir/out"
     gives 69 "a busy code does not hide it" run l -n -E 0 -- true
-    patience=1500 # a wait is looked at now and then only
     for when in before after; do
         db SET l stranger PX 100000 > /dev/null
         launch run l -v -- touch "$dir/started"
@@ -118,7 +119,6 @@ other_use() {
         check "and nothing is started" fails started
         check "and the list stands" test "$(db LLEN l)" = 1
     done
-    patience=500
     db DEL l > /dev/null
 }
 

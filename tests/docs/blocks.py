@@ -7,15 +7,17 @@ would run it, against the installed build and a real server, or is known to be
 run by another test, or is a failure. TAP.
 
     ```c             written to the file that a later "cc FILE.c -o ..." names
+    ```c FILE.c      a fragment of FILE.c (relative to the document), which is
+                     copied to HOME, and which a block compiles
     ```sh, indented  run by sh -e at a terminal; all of a document's blocks
                      share one directory, which is HOME
     ```sh with #!    a file; its second line is "# FILE: what it is for"
     ```cron          crontab lines: checked, then run as cron would
     ```text          what the block before it prints, both outputs together
 
-In a text block the words HOST, PID, N and HEX stand for this host's name, a
-number, a number, and eight hexadecimal digits. A block that prints something
-must be followed by a text block.
+In a text block the words HOST, PID, N, HEX and TIME stand for this host's
+name, a number, a number, eight hexadecimal digits, and a date and time in UTC.
+A block that prints something must be followed by a text block.
 
 The documents hold to leases of seconds, which a busy machine may outlast: a
 document that fails is run once more, from its beginning, and what it does then
@@ -50,9 +52,11 @@ SETTLE_S = 10  # for what a document's last block left to end
 # Lines that need a machine of their own: a pattern, the test that runs them,
 # and a word that test must contain.
 ELSEWHERE = (
-    (r"sh docs/quickstart\.sh", "tests/docs/test_quickstart.sh",
+    (r"sh docs/quickstart\.sh( +#.*)?", "tests/docs/test_quickstart.sh",
      "quickstart.sh"),
-    (r"apt-get install [a-z0-9. +-]+", "tests/fresh.sh", "README.md"),
+    (r"sh tests/run\.sh( +#.*)?", "tests/run.sh", "sh tests/run.sh "),
+    (r"apt-get update && apt-get install -y [a-z0-9. +-]+", "tests/fresh.sh",
+     "README.md"),
     (r"meson setup build( -Dtests=disabled)? && meson install -C build && "
      r"ldconfig",
      "tests/fresh.sh", "README.md"),
@@ -63,6 +67,7 @@ VARIES = {
     "PID": r"\d+",
     "N": r"\d+",
     "HEX": r"[0-9a-f]{8}",
+    "TIME": r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(Z| UTC)",
 }
 
 
@@ -112,7 +117,7 @@ def compare(expected, printed):
     for number in range(max(len(want), len(got))):
         shown = want[number].rstrip() if number < len(want) else None
         real = got[number].rstrip() if number < len(got) else None
-        pattern = re.sub(r"\b(HOST|PID|N|HEX)\b",
+        pattern = re.sub(r"\b(HOST|PID|N|HEX|TIME)(?=s?\b)",
                          lambda found: VARIES[found.group()],
                          re.escape(shown or ""))
         if shown is None or real is None or not re.fullmatch(pattern, real):
@@ -181,6 +186,33 @@ class Document:
             raise Wrong("the compiler says\n" + text)
         return f"{found.group(2)}, compiled with -Wall -Wextra -Werror"
 
+    def copy_programs(self):
+        """The files that fragments come from, to where a reader has them."""
+        for block in self.blocks:
+            if block.kind.startswith("c "):
+                file = self.path.parent / block.kind[2:]
+                if file.is_file():
+                    (self.home / file.name).write_text(
+                        self.place.copy(file.read_text("utf-8")))
+
+    def fragment(self, block):
+        file = self.path.parent / block.kind[2:]
+        if not file.is_file():
+            raise Wrong(f"there is no {block.kind[2:]}")
+        if not any(re.search(rf"^ *cc +{re.escape(file.name)} +-o ",
+                             other.text, re.M)
+                   for other in self.blocks if other.kind == "sh"):
+            raise Wrong(f"no block compiles {file.name}")
+
+        def bare(text):  # without indentation and empty lines
+            return [line.strip() for line in text.splitlines() if line.strip()]
+        part, whole = bare(block.text), bare(file.read_text("utf-8"))
+        if not any(whole[at:at + len(part)] == part
+                   for at in range(len(whole))):
+            raise Wrong(f"these lines are not in {block.kind[2:]}:\n"
+                        + block.text)
+        return f"a fragment of {block.kind[2:]}"
+
     def file(self, block):
         found = re.match(r"#!/bin/sh\n# ([\w.-]+): ", block.text)
         if not found:
@@ -228,6 +260,8 @@ class Document:
     def run_block(self, block):
         kinds = {"c": self.c, "sh": self.sh, "cron": self.cron,
                  "text": self.text}
+        if block.kind.startswith("c "):
+            kinds[block.kind] = self.fragment
         if block.kind not in kinds:
             raise Wrong(f"a block of kind '{block.kind}': not known how to "
                         "run it; known: " + ", ".join(kinds))
@@ -281,6 +315,7 @@ class Document:
             return
         if not self.blocks:
             self.tap.result(False, str(self.name), "it has no blocks")
+        self.copy_programs()
         for self.at, block in enumerate(self.blocks):
             self.tap.check(f"{self.name}:{block.line} {block.kind}",
                            self.run_block, block)

@@ -2,7 +2,8 @@
 """The crontab lines of the documents, for blocks.py.
 
 Invariant: a line passes only if cron would take it, and if with cron's small
-environment it runs its job when the lock is free and skips it when it is busy.
+environment it runs its job when the lock is free, skips it when it is busy, and
+stops it with a message when it hangs.
 """
 
 import re
@@ -67,6 +68,9 @@ def lock_of(command):
             options = options[:options.index(end)]
     if "-n" not in options:
         raise Wrong("without -n a job waits for the one before it")
+    if "--at-most" not in options:
+        raise Wrong("without --at-most a job that hangs makes cron skip every "
+                    "later run, and nobody hears of it")
     busy = options[options.index("-E") + 1] if "-E" in options else "75"
     return words[at + 1], int(busy)
 
@@ -97,6 +101,19 @@ class Cron:
             self.notes.append(f"a script of the test stands for {LOCAL}{name}")
         return made
 
+    def hang(self, command, name, jobs):
+        """A job that hangs is stopped, and cron has something to mail. It has
+        a lock of its own: the run before may keep the other (--at-least)."""
+        for job in jobs:
+            job.write_text(f'#!/bin/sh\ntouch "$HOME/{job.name}.ran"\n'
+                           'exec sleep 600\n')
+        command = command.replace(f" run {name} ", f" run {name}-hangs ")
+        code, text = self.start(
+            re.sub(r"(--at-most|--at-least) \S+", r"\1 500ms", command))
+        if code != 124 or not text or not all(self.ran(jobs)):
+            raise Wrong(f"a job that hangs: code {code}, not 124; it printed "
+                        f"'{text}'")
+
     def ran(self, jobs):
         return [(self.home / f"{job.name}.ran").exists() for job in jobs]
 
@@ -125,6 +142,8 @@ class Cron:
         self.printed += text
         if code != 0 or not all(self.ran(jobs)):
             raise Wrong(f"free: code {code}, or it did not run: {text}")
+        if jobs:
+            self.hang(command, name, jobs)
         for job in jobs:
             (self.home / f"{job.name}.ran").unlink()
             job.unlink()

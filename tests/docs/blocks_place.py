@@ -157,12 +157,14 @@ class Place:
             f'#!/bin/sh\nexec {compiler} -Wall -Wextra -Werror "$@"\n')
         wrapper.chmod(0o755)
         self.server = Server(directory, private)
-        # The library's path stands for the ldconfig of a real install.
-        self.always = {"LD_LIBRARY_PATH": str(found[0].parents[1])}
+        self.always = {}
         if not private:
             self.always["REDIS_URL"] = f"redis://127.0.0.1:{self.server.port}"
         self.env = {
             **self.always,
+            # For the programs that are compiled: it stands for the ldconfig of
+            # a real install. The command does not need it.
+            "LD_LIBRARY_PATH": str(found[0].parents[1]),
             "LC_ALL": "C", "TERM": "dumb",
             "PATH": f"{wrapper.parent}:{self.bin}:"
                     + os.environ.get("PATH", "/usr/bin:/bin"),

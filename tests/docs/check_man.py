@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_man.py NXLOCK_EXE HEADER MAN1 MAN3
+"""check_man.py NXLOCK_EXE HEADER MAN1 MAN3 PAGES
 
 Holds the man pages to what the program's --help and the header say, in both
 directions: nothing is missing in a page and nothing is in it that is not
-there. Prints TAP; exits 1 on any difference. What is compared stands in the
+there. PAGES is the folder with a page for each function and structure. Prints
+TAP; exits 1 on any difference. What is compared stands in the
 checks at the end.
 """
 
+import glob
 import os
 import re
 import shutil
@@ -168,7 +170,9 @@ class Help:
         for line in self.text[command].splitlines():
             if line.startswith("options:"):
                 into = options
-            elif line.startswith("the URL's parameters"):
+            elif line.startswith("exit codes:"):
+                into = None
+            elif line.startswith("URL parameters as options:"):
                 into = parameters
             elif into is None or not line.strip():
                 continue
@@ -228,8 +232,9 @@ def check_commands(page, program):
                 re.findall(r"\b[A-Z]{2,}\b", " ".join(words)))
     parts = {part for section, part, _ in page.lines
              if section == "COMMANDS" and part} - {COMMON}
+    plain = {"help", "completion"}  # they take no option and no lock
     for found in (synopsis, parts):
-        both_ways(problems, "command", set(found) - {"help"},
+        both_ways(problems, "command", set(found) - plain,
                   set(program.commands), "--help")
     for name, operands in program.commands.items():
         seen = synopsis.get(name, set())
@@ -279,6 +284,8 @@ def check_mentions(page, program):
     used = re.compile(r"\bnxlock ([a-z]+)\b(?! --help)([^|&;>)\n]*)")
     for block in page.blocks:
         for command, words in used.findall("\n".join(block)):
+            if command == "completion":
+                continue
             if command not in of_command:
                 problems.append(f"an example runs 'nxlock {command}'")
                 continue
@@ -310,17 +317,27 @@ def check_parameters(page, program):
     return problems
 
 
+def exit_codes(text):
+    """Of the rows below "exit codes:"."""
+    block = re.search(r"\nexit codes:\n((?: .*\n)+)", text)
+    return set(re.findall(r"^ +(\d+)(?:\+N)?  \S", block.group(1), re.M)) \
+        if block else set()
+
+
 def check_exit_codes(page, program):
     problems = []
-    of_page = {item.head[0] for item in page.within("EXIT STATUS")}
-    block = program.overview.partition("\nexit codes:\n")[2]
-    of_help = set(re.findall(r"(?:^|\s)(\d+)\s", block))
-    for command in program.commands:
-        text = program.about(command)
-        of_help |= set(re.findall(r"(?<!\S)(\d+):\s", text))
-        of_help |= set(re.findall(r"exits? (?:code )?(?:is |with )?(\d+)\b",
-                                  text))
+    of_page = {item.head[0].split("+")[0]
+               for item in page.within("EXIT STATUS")}
+    of_help = exit_codes(program.overview)
     both_ways(problems, "exit code", of_page, of_help, "--help")
+    for command in program.commands:
+        codes = exit_codes(program.text[command])
+        said = set(re.findall(r"exit(?:s with| code is) (\d+)\b",
+                              program.about(command)))
+        for code in sorted((codes | said) - of_help):
+            problems.append(f"{command} --help: {code} is not in --help")
+        if not {"0", "64"} <= codes:
+            problems.append(f"{command} --help shows no exit codes")
     return problems
 
 
@@ -465,6 +482,26 @@ def check_names(page, header):
     return problems
 
 
+def check_own_pages(folder, header):
+    """Each function and structure has a page with the header's prototype."""
+    problems = []
+    found = {name[:-2]: Page(os.path.join(folder, name))
+             for name in os.listdir(folder)
+             if re.fullmatch(r"nxl_\w+\.3", name)}
+    both_ways(problems, "page", set(found),
+              {*header.functions, *header.structs}, "the header")
+    for name, page in sorted(found.items()):
+        declared = {name: header.functions[name]} \
+            if name in header.functions else {}
+        if prototypes(page) != declared:
+            problems.append(f"{name}: the page has {prototypes(page)}, "
+                            f"the header has {declared}")
+        brief = [words[1:] for _, _, words in page.lines if words[0] == "Nd"]
+        if len(" ".join(*brief)) not in range(10, 75):
+            problems.append(f"{name}: no short description: {brief}")
+    return problems
+
+
 # --------------------------------------------------------------- and the rest
 
 class Skip(Exception):
@@ -486,9 +523,9 @@ def output_of(words, text=None):
     return said
 
 
-def check_lint(path):
+def check_lint(*paths):
     tool("mandoc")
-    return output_of(["mandoc", "-Tlint", "-Wwarning", path])
+    return output_of(["mandoc", "-Tlint", "-Wwarning", *paths])
 
 
 def check_programs(page, header_path):
@@ -513,7 +550,7 @@ def check_scripts(page):
     return problems
 
 
-def main(exe, header_path, man1_path, man3_path):
+def main(exe, header_path, man1_path, man3_path, folder):
     man1, man3 = Page(man1_path), Page(man3_path)
     program, header = Help(exe), Header(header_path)
     checks = [
@@ -532,6 +569,9 @@ def main(exe, header_path, man1_path, man3_path):
         ("nxlock.3: names", check_names, man3, header),
         ("nxlock.3: examples compile", check_programs, man3, header_path),
         ("nxlock.3: mandoc is silent", check_lint, man3_path),
+        ("nxl_*.3: the header's functions", check_own_pages, folder, header),
+        ("nxl_*.3: mandoc is silent", check_lint,
+         *sorted(glob.glob(os.path.join(folder, "nxl_*.3")))),
     ]
     bad = 0
     print(f"1..{len(checks)}")
@@ -549,6 +589,6 @@ def main(exe, header_path, man1_path, man3_path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 6:
         sys.exit(__doc__)
     sys.exit(main(*sys.argv[1:]))

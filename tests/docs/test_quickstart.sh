@@ -4,7 +4,10 @@
 # docs/quickstart.sh in a copy of the tree: it shows what it promises, says no
 # when that does not happen, and leaves nothing behind, however it ends. What
 # it does on a machine where everything is missing is tests/fresh.sh's.
-# Usage: test_quickstart.sh PATH-OF-SOURCE-ROOT
+# Usage: test_quickstart.sh PATH-OF-SOURCE-ROOT PATH-OF-BUILD-ROOT
+#
+# The first run builds. Those that are about what happens afterwards take the
+# library and the command from BUILD-ROOT instead, into the same places.
 set -u
 
 # Signals that are ignored here could not be trapped by what is started.
@@ -13,7 +16,11 @@ if [ -z "${NXLOCK_QUICKSTART_TEST-}" ]; then
         sh "$0" "$@"
 fi
 
+# What it is built with is not under test.
+export CFLAGS='-O0 -g0'
+
 root=$(cd "$1" && pwd) || exit 1
+built=$(cd "$2" && pwd)/src || exit 1
 number=0
 bad=0
 pid=
@@ -204,14 +211,28 @@ quickstart_to_pipe() {
 
 # ------------------------------------------------------------ something else
 
+# Two lines of quickstart.sh build; these copy.
+ready='s|meson setup "$1/build".*|mkdir -p "$1/build/src/cli" \&\& |'
+ready="$ready; s|ninja -C \"\$1/build\"|"
+ready="${ready}cp $built/libnxlock.so.0 \"\$1/build/src\""
+ready="$ready \\&\\& cp $built/cli/nxlock \"\$1/build/src/cli\"|"
+
+already_built() { # SED-SCRIPT COMMAND...
+    more=$1
+    shift
+    sed "$ready" "$clone/docs/quickstart.sh" > "$dir/kept"
+    check "the build can be taken out" \
+        sh -c '! grep -E "meson setup .*build|ninja -C" "$1"' sh "$dir/kept"
+    changed docs/quickstart.sh "$ready; $more" "$@"
+}
 changed() { # FILE SED-SCRIPT COMMAND...: with the clone's FILE changed
     cp "$clone/$1" "$dir/kept"
     sed "$2" "$dir/kept" > "$clone/$1"
-    file=$1
+    altered=$1
     shift 2
     listing > "$dir/before"
     "$@"
-    cp "$dir/kept" "$clone/$file"
+    cp "$dir/kept" "$clone/$altered"
     listing > "$dir/before"
 }
 broken() {
@@ -283,15 +304,13 @@ copy
 check "the copy has a quickstart" test -f "$clone/docs/quickstart.sh"
 promise
 interrupted HUP 129 "in the build" configured
-interrupted TERM 143 "in the race" far 5
-interrupted INT 130 "in the race" far 5
+already_built '' interrupted TERM 143 "in the race" far 5
+already_built '' interrupted INT 130 "in the race" far 5
 no_reader
-changed src/cli/main.c '1s/^/#error not today\n/' broken
+changed src/base/backoff.c '1s/^/#error not today\n/' broken
 few='s/^times=.*/times=5/'
-changed docs/quickstart.sh \
-    "$few; s/^\( *\)race nxlock run counter --/\1race/" unlocked
-changed docs/quickstart.sh \
-    "$few; s/^\( *\)race sh/\1race nxlock run counter -- sh/" lossless
+already_built "$few; s/^\( *\)race nxlock run counter --/\1race/" unlocked
+already_built "$few; s/^\( *\)race sh/\1race nxlock run counter -- sh/" lossless
 stranger
 echo "1..$number"
 exit $bad

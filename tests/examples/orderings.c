@@ -23,7 +23,7 @@ static int bad;
 static struct order order_of(const char *id)
 {
     struct order order = {.currency = "EUR", .amount = 100};
-    snprintf(order.id, sizeof order.id, "%s", id);
+    snprintf(order.id, sizeof(order.id), "%s", id);
     return order;
 }
 
@@ -31,7 +31,7 @@ static enum claim claim(const struct order *order, int64_t fence)
 {
     char key[KEY_SIZE], wanted[KEY_SIZE];
     enum claim found = charge_claim(shop, order, fence, key);
-    snprintf(wanted, sizeof wanted, "charge-%s", order->id);
+    snprintf(wanted, sizeof(wanted), "charge-%s", order->id);
     CHECK(found != CLAIM_MINE || strcmp(key, wanted) == 0);
     return found;
 }
@@ -40,7 +40,7 @@ static enum record record(
     const struct order *order, int64_t fence, const char *state)
 {
     char reference[80];
-    snprintf(reference, sizeof reference, "ch_%s", order->id);
+    snprintf(reference, sizeof(reference), "ch_%s", order->id);
     return charge_record(shop, order, fence, state,
         strcmp(state, "paid") == 0 ? reference : NULL);
 }
@@ -50,11 +50,11 @@ static const char *ask(const char *sql, const char *id)
 {
     static char text[64];
     sqlite3_stmt *statement;
-    snprintf(text, sizeof text, "(no row)");
+    snprintf(text, sizeof(text), "(no row)");
     CHECK(sqlite3_prepare_v2(shop, sql, -1, &statement, NULL) == SQLITE_OK);
     sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
     while (sqlite3_step(statement) == SQLITE_ROW)
-        snprintf(text, sizeof text, "%s",
+        snprintf(text, sizeof(text), "%s",
             (const char *)sqlite3_column_text(statement, 0));
     sqlite3_finalize(statement);
     return text;
@@ -80,8 +80,9 @@ static void first_then_later(void)
     CHECK(strcmp(state_of(&order), "paid") == 0);
     CHECK(claim(&order, 7) == CLAIM_SETTLED);
     CHECK(claim(&order, 3) == CLAIM_SETTLED);
-    CHECK(strcmp(ask("SELECT attempts FROM charge WHERE order_id = ?1",
-                     order.id), "2") == 0);
+    CHECK(
+        strcmp(ask("SELECT attempts FROM charge WHERE order_id = ?1", order.id),
+            "2") == 0);
 }
 
 static void declined(void)
@@ -123,7 +124,8 @@ static void what_is_open(void)
 {
     struct order orders[4];
     ask("INSERT INTO orders VALUES ('later', 100, 'EUR'), ('new', 7, 'JPY'),"
-        " ('begun', 8, 'EUR'), ('old', 100, 'EUR')", "");
+        " ('begun', 8, 'EUR'), ('old', 100, 'EUR')",
+        "");
     struct order begun = order_of("begun");
     begun.amount = 8;
     CHECK(shop_open_orders(shop, orders, 4) == 2);
@@ -139,7 +141,7 @@ static void what_is_open(void)
 int main(int argc, char **argv)
 {
     shop = argc > 1 ? shop_open(argv[1]) : NULL;
-    if (shop == NULL)
+    if (!shop)
         return 1;
     first_then_later();
     declined();

@@ -98,11 +98,11 @@ class Play:
         self.loses(loop, lambda: self.server.ask(f"DEL {NAME}"),
                    "the key was removed")
         self.loses(loop, lambda: self.server.ask(f"SET {NAME} x PX 2000"),
-                   "another value stands")
-        self.loses(loop, lambda: self.stop(loop), "this program was stopped")
+                   "the server has another value")
+        self.loses(loop, lambda: self.stop(loop), "this program was suspended")
         process = self.server.process
         self.loses(loop, lambda: process.send_signal(signal.SIGSTOP),
-                   "it could not be prolonged",
+                   "the lease could not be renewed",
                    lambda: process.send_signal(signal.SIGCONT))
         loop.process.terminate()
         self.check(loop.ends() == 0, "ends with 0", loop)

@@ -18,10 +18,11 @@ static int ask(nxl_client *client, nxl_answer **answer)
 static void the_rest_of_a_late_answer_is_dropped(void **state)
 {
     (void)state;
-    struct rig r = rig_open(SHAKE ASKED "SEND-PART " NESTED "\n"
-        "EXPECT SET k $z NX PX 30000\n"
-        "SEND-PART *9\\r\\n*1\\r\\n\nEXPECT-CLOSE\n",
-        'u', "timeout_ms=100");
+    struct rig r =
+        rig_open(SHAKE ASKED "SEND-PART " NESTED "\n"
+                             "EXPECT SET k $z NX PX 30000\n"
+                             "SEND-PART *9\\r\\n*1\\r\\n\nEXPECT-CLOSE\n",
+            'u', "timeout_ms=100");
     nxl_answer *answer = NULL;
     assert_takes(ask(r.client, &answer), NXL_E_UNREACHABLE, 100, 150);
     assert_null(answer);
@@ -31,7 +32,8 @@ static void the_rest_of_a_late_answer_is_dropped(void **state)
     nxl_client_free(r.client);
     fake_free(r.fake);
 
-    r = rig_open(SHAKE ASKED "SEND-PART *2\\r\\n$1\\r\\n0\\r\\n\n"
+    r = rig_open(SHAKE ASKED
+        "SEND-PART *2\\r\\n$1\\r\\n0\\r\\n\n"
         "WAIT-FOR rest\nSEND *2\\r\\n$1\\r\\na\\r\\n$1\\r\\nb\\r\\n\n" WORKS,
         't', "timeout_ms=300");
     assert_takes(ask(r.client, &answer), NXL_E_UNREACHABLE, 300, 350);
@@ -87,7 +89,7 @@ static void no_answer_is_none(void **state)
         {"HTTP/1.1 400", NXL_E_NOT_REDIS, "HTTP"},
         {"%1\\r\\n", NXL_E_NOT_REDIS, ""},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct script s = {0};
         nxl_answer *answer = NULL;
         add(&s, SHAKE ASKED "SEND %s\\r\\n\n", cases[i].says);
@@ -118,7 +120,7 @@ static void the_client_is_freed(void **state)
     char url[256];
     void *result;
     pthread_t thread;
-    snprintf(url, sizeof url, "%s?timeout_ms=30000", fake_url(fake));
+    snprintf(url, sizeof(url), "%s?timeout_ms=30000", fake_url(fake));
     nxl_client *client = client_of(url);
     assert_int_equal(pthread_create(&thread, NULL, ask_in_thread, client), 0);
     assert_true(fake_await(fake, "asked"));

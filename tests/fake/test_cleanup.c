@@ -4,6 +4,7 @@
 #include "rig.h"
 
 #define LATE "timeout_ms=200"
+#define LATER "timeout_ms=500"
 #define REFUSED "SEND -NOPERM not you\\r\\n\n"
 
 /* ------------------------------------------------------- an acquire late */
@@ -64,8 +65,8 @@ static void both_commands_of_a_round_are_given_up(void **state)
     struct rig r = rig_open(SHAKE "EXPECT SET k $x NX PX 30000\n" NIL SET_T
                                   "EXPECT PTTL k\n" UNDO_T
                                   "SEND +OK\\r\\n:30000\\r\\n:1\\r\\n\n" WORKS,
-        'u', LATE);
-    assert_ends(nxl_lock_acquire(r.lock, 50), NXL_BUSY, 200);
+        'u', LATER);
+    assert_ends(nxl_lock_acquire(r.lock, 300), NXL_BUSY, 500);
     assert_works(r.lock);
     rig_close(&r);
 }
@@ -77,8 +78,8 @@ static void a_grant_without_the_second_reply_is_undone(void **state)
     struct rig r = rig_open(SHAKE "EXPECT SET k $x NX PX 30000\n" NIL SET_T
                                   "EXPECT PTTL k\n" OK UNDO_T
                                   "SEND :30000\\r\\n:1\\r\\n\n" WORKS,
-        'u', LATE);
-    assert_ends(nxl_lock_acquire(r.lock, 50), NXL_BUSY, 200);
+        'u', LATER);
+    assert_ends(nxl_lock_acquire(r.lock, 300), NXL_BUSY, 500);
     assert_not_held(r.lock);
     assert_works(r.lock);
     rig_close(&r);
@@ -113,13 +114,12 @@ static void a_refused_undoing_ends_with_the_ttl(void **state)
     struct script s = {0};
     add(&s, SHAKE "EXPECT SET k $t NX PX 200\n" UNDO_T OK);
     for (int i = 0; i < 12; i++)
-        add(&s, REFUSED "EXPECT DELEX k IFEQ $t\n" REFUSED
-                        "EXPECT DELIFEQ k $t\n" REFUSED
-                        "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\n"
-                        "EXPECT PTTL k\nEXPECT EXISTS k\nEXPECT MULTI\n"
-                        REFUSED REFUSED REFUSED REFUSED REFUSED
-                        "EXPECT TIME\nEXPECT GETRANGE k 0 511\n"
-                        REFUSED REFUSED UNDO_T);
+        add(&s, REFUSED
+            "EXPECT DELEX k IFEQ $t\n" REFUSED "EXPECT DELIFEQ k $t\n" REFUSED
+            "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\n"
+            "EXPECT PTTL k\nEXPECT EXISTS k\nEXPECT MULTI\n" REFUSED REFUSED
+                REFUSED REFUSED REFUSED
+            "EXPECT TIME\nEXPECT GETRANGE k 0 511\n" REFUSED REFUSED UNDO_T);
     struct rig r = rig_open(s.text, 'u', LATE);
     nxl_lock *lock = lock_of_name(r.client, "k", 200);
     int64_t start = test_now_ms();

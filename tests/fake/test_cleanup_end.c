@@ -34,8 +34,8 @@ static void client_free_waits_within_its_budget(void **state)
         int64_t timeout, budget;
     } cases[] = {{"timeout_ms=80", 80, 80}, {"timeout_ms=600", 600, 500}};
     for (int i = 0; i < 4; i++) {
-        struct rig r = rig_open(SHAKE SET_T UNDO_T "SILENCE\n",
-            i % 2 ? 't' : 'u', cases[i / 2].params);
+        struct rig r = rig_ready(READY SET_T UNDO_T "SILENCE\n",
+            i % 2 ? 't' : 'u', cases[i / 2].params, false);
         assert_ends(
             nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, cases[i / 2].timeout);
         int64_t took = free_client(&r);
@@ -48,8 +48,8 @@ static void client_free_waits_within_its_budget(void **state)
 static void client_free_goes_on_with_the_answer(void **state)
 {
     (void)state;
-    struct rig r =
-        rig_open(SHAKE SET_T UNDO_T "DELAY 60\n" OK ONE, 'u', "timeout_ms=60");
+    struct rig r = rig_ready(
+        READY SET_T UNDO_T "DELAY 60\n" OK ONE, 'u', "timeout_ms=60", false);
     nxl_lock *lock = r.lock;
     assert_ends(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, 60);
     assert_between(free_client(&r), 0, 60 + slack_ms());
@@ -289,10 +289,9 @@ static void cancelled_between_two_rounds(void **state)
     (void)state;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock;
-    struct rig r =
-        rig_open(SHAKE SET_T
-                "EXPECT PTTL k\nSEND $-1\\r\\n:90000\\r\\n\n" WORKS,
-            'u', PARAMS);
+    struct rig r = rig_open(SHAKE SET_T
+        "EXPECT PTTL k\nSEND $-1\\r\\n:90000\\r\\n\n" WORKS,
+        'u', PARAMS);
     options.retry_min_ms = options.retry_max_ms = 60000;
     assert_int_equal(nxl_lock_new(&lock, r.client, "k", &options), NXL_OK);
     assert_int_equal(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING);

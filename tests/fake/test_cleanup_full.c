@@ -28,7 +28,7 @@ static void what_did_not_leave_is_taken_back(void **state)
         SHAKE "WAIT-FOR read\nSERVE\n", 'u', "timeout_ms=150&prefix=x");
     nxl_lock *locks[MANY], *small = lock_of_name(r.client, "small", 30000);
     size_t unknown = 0, unreachable = 0;
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder holder = {.size = sizeof(holder)};
     for (int i = 0; i < MANY; i++) {
         nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
         options.name_length = BIG - 1;
@@ -139,7 +139,8 @@ static void at_most_eight_are_unanswered(void **state)
         add(&s, "SEND $-1\\r\\n:0\\r\\n\n");
     add(&s, "TELL answered\n" WORKS);
     struct rig r = rig_open(s.text, 'u', "timeout_ms=30");
-    for (int i = 0; i < 8; i++)
+    assert_first_takes(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 25, 30);
+    for (int i = 1; i < 8; i++)
         assert_takes(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 25, 30);
     assert_true(fake_await(r.fake, "eight"));
     /* The oldest has been so for longer than the time-out. Nothing more is
@@ -149,7 +150,7 @@ static void at_most_eight_are_unanswered(void **state)
         assert_contains(nxl_lock_errmsg(r.lock), "unanswered");
     }
     assert_takes(nxl_lock_acquire(r.lock, 60), NXL_E_UNREACHABLE, 30, 60);
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder holder = {.size = sizeof(holder)};
     assert_ends(nxl_lock_inspect(r.lock, &holder), NXL_E_UNREACHABLE, 30);
     fake_signal(r.fake, "answers");
     assert_true(fake_await(r.fake, "answered"));
@@ -184,13 +185,19 @@ static void a_connection_is_closed_at_its_age(void **state)
         struct rig r = rig_open(SHAKE SET_T
             "TELL sent\n" UNDO_T "EXPECT-CLOSE\nTELL closed\n" NEXT "SERVE\n",
             'u', cases[i].params);
-        assert_int_equal(nxl_lock_acquire_start(r.lock, 0), NXL_PENDING);
-        turn_until(r.client, fake_count(r.fake, 0, "SET") == 1);
-        int64_t sent = test_now_ms();
-        assert_int_equal(event_result(r.client, r.lock), NXL_UNKNOWN);
+        int64_t began, arrived, ended;
+        int rc;
+        do { /* again if the handshake took too long on a busy machine */
+            began = test_now_ms();
+            rc = acquire_by_loop(r.client, r.lock, 0);
+            arrived = test_now_ms();
+        } while (rc == NXL_E_UNREACHABLE);
+        assert_int_equal(rc, NXL_UNKNOWN);
         turn_until(r.client, fake_connections(r.fake) == 2);
-        assert_between(test_now_ms() - sent, cases[i].age - 10,
-            cases[i].age + 20 + slack_ms());
+        ended = test_now_ms();
+        /* The command left at some time between the two. */
+        assert_true(ended - began >= cases[i].age);
+        assert_true(ended - arrived <= cases[i].age + 20 + slack_ms());
         assert_true(fake_await(r.fake, "closed"));
         assert_idle(r.client); /* paid */
         assert_int_equal(fake_count(r.fake, 1, "EVAL"), 1);
@@ -206,12 +213,12 @@ static void an_old_connection_is_replaced_before_use(void **state)
     struct rig r = rig_open(SHAKE SET_T UNDO_T
         "EXPECT-CLOSE\n" NEXT SHAKE "EXPECT CLIENT KILL ID 7\n" UNDO_T
         "SEND :1\\r\\n:1\\r\\n\n" WORKS,
-        'u', "timeout_ms=60");
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 60);
+        'u', "timeout_ms=300");
+    assert_first_takes(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 0, 300);
     int64_t old = test_now_ms() + 2000;
     assert_eventually(test_now_ms() > old);
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 60);
-    assert_ends(nxl_lock_release(r.lock), NXL_OK, 60);
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 300);
+    assert_ends(nxl_lock_release(r.lock), NXL_OK, 300);
     rig_close(&r);
 }
 

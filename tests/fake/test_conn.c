@@ -41,12 +41,12 @@ static void dead_behind_late_replies_is_replaced(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         struct rig r =
-            rig_open(i / 2 ? SHAKE SET_T UNDO_T OK ONE
-                         "WAIT-FOR close\nCLOSE\n" NEXT SHAKE WORKS
-                           : SHAKE SET_T UNDO_T "WAIT-FOR close\n" NIL ZERO
-                                                "CLOSE\n" NEXT SHAKE WORKS,
-                i % 2 ? 't' : 'u', "timeout_ms=60");
-        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 60);
+            rig_ready(i / 2 ? READY SET_T UNDO_T OK ONE
+                          "WAIT-FOR close\nCLOSE\n" NEXT SHAKE WORKS
+                            : READY SET_T UNDO_T "WAIT-FOR close\n" NIL ZERO
+                                                 "CLOSE\n" NEXT SHAKE WORKS,
+                i % 2 ? 't' : 'u', "timeout_ms=500", false);
+        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 500);
         rig_hang_up(&r, "close");
         rig_idle();
         assert_works(r.lock);
@@ -67,7 +67,7 @@ static const char *const extras[] = {
     "*2\\r\\n:1\\r\\n",
     ">2\\r\\n+invalidate\\r\\n*0\\r\\n",
 };
-#define EXTRAS (sizeof extras / sizeof extras[0])
+#define EXTRAS (sizeof(extras) / sizeof(extras[0]))
 
 /* Behind the last reply that was due, in the same packet. What was answered
  * before it stands; then the connection is done with. */
@@ -158,7 +158,7 @@ static int call_of(nxl_lock *lock, const char *command)
 static void nonsense_is_no_answer(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof nonsenses / sizeof nonsenses[0]; i++) {
+    for (size_t i = 0; i < sizeof(nonsenses) / sizeof(nonsenses[0]); i++) {
         const struct nonsense *n = &nonsenses[i];
         bool acquire = strcmp(n->command, SET_T) == 0;
         bool extend = strcmp(n->command, EXTEND_T) == 0;
@@ -193,7 +193,7 @@ static void nonsense_of_an_inspection(void **state)
     static const char *const replies[] = {"+OK", ":1", "*1\\r\\n:1",
         "*2\\r\\n:1\\r\\n$1\\r\\nv", "*2\\r\\n$1\\r\\nv\\r\\n:-3",
         "*3\\r\\n$1\\r\\nv\\r\\n:1\\r\\n:1", "*2\\r\\n*0\\r\\n:1", "$-1"};
-    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         struct script s = {0};
         add(&s,
             SHAKE
@@ -201,7 +201,7 @@ static void nonsense_of_an_inspection(void **state)
                 WORKS,
             replies[i]);
         struct rig r = rig_open(s.text, 'u', PARAMS);
-        nxl_holder holder = {.size = sizeof holder};
+        nxl_holder holder = {.size = sizeof(holder)};
         assert_ends(nxl_lock_inspect(r.lock, &holder), NXL_E_NOT_REDIS, 200);
         assert_works(r.lock);
         rig_close(&r);

@@ -9,7 +9,7 @@
 static void wire_client(struct wire *w, const char *params)
 {
     char url[256];
-    snprintf(url, sizeof url, "%s?%s", proxy_url(w->proxy), params);
+    snprintf(url, sizeof(url), "%s?%s", proxy_url(w->proxy), params);
     w->client = client_of(url);
     w->lock = lock_of_name(w->client, "k", 30000);
 }
@@ -27,15 +27,6 @@ static void wire_drop(struct wire *w)
     nxl_lock_free(w->lock);
     nxl_client_free(w->client);
     assert_false(redis_exists(&server, "k"));
-}
-
-/* Held now, and the server agrees. */
-static void assert_holds(const struct wire *w)
-{
-    char value[256];
-    assert_true(nxl_lock_held(w->lock));
-    assert_true(redis_get(&server, "k", value, sizeof value));
-    assert_string_equal(value, nxl_lock_token(w->lock));
 }
 
 /* The handle works, on a new connection where one is needed; what was left
@@ -74,7 +65,7 @@ static int extend(nxl_lock *lock)
 
 static int inspect(nxl_lock *lock)
 {
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder holder = {.size = sizeof(holder)};
     int rc = nxl_lock_inspect(lock, &holder);
     if (rc == NXL_OK) {
         assert_true(holder.ours);
@@ -90,8 +81,8 @@ static int inspect(nxl_lock *lock)
 static void check_first_try(struct wire *w, int rc, size_t n, size_t all)
 {
     bool held = redis_exists(&server, "k");
-    if (n + 160 < all) /* it is longer than SET and its reply */
-        assert_int_equal(rc, NXL_E_UNREACHABLE);
+    if (n + 160 < all) /* longer than SET and its reply; another handshake */
+        assert_int_not_equal(rc, NXL_UNKNOWN); /* may have done after it */
     assert_true(rc == NXL_OK || rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);
     if (rc == NXL_E_UNREACHABLE)
         assert_false(held);
@@ -268,17 +259,20 @@ static void undoing_up(void **state)
 {
     (void)state;
     struct wire w = wire_open();
-    wire_client(&w, "timeout_ms=40");
+    wire_client(&w, "timeout_ms=2000");
     assert_recovers(&w);
     size_t set = measure(&w, PROXY_UP, try_acquire);
     assert_int_equal(nxl_lock_release(w.lock), NXL_OK);
+    wire_drop(&w);
+    wire_client(&w, "timeout_ms=40");
+    assert_recovers_in_time(&w);
     size_t before = bytes_of(&w, PROXY_UP);
     proxy_hold(w.proxy, PROXY_DOWN, true);
     assert_int_equal(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN);
     assert_true(proxy_await(w.proxy, PROXY_UP, before + set + 100));
     size_t undoing = bytes_of(&w, PROXY_UP) - before - set;
     proxy_hold(w.proxy, PROXY_DOWN, false);
-    assert_recovers(&w);
+    assert_recovers_in_time(&w);
     for (size_t n = 1; n < undoing; n += 9) {
         proxy_hold(w.proxy, PROXY_DOWN, true);
         proxy_cut_after(w.proxy, PROXY_UP, set + n);
@@ -286,7 +280,7 @@ static void undoing_up(void **state)
         assert_eventually(proxy_connections(w.proxy) == 0);
         proxy_hold(w.proxy, PROXY_DOWN, false);
         rig_idle();
-        assert_recovers(&w);
+        assert_recovers_in_time(&w);
     }
     wire_drop(&w);
     proxy_stop(w.proxy);
@@ -299,7 +293,7 @@ static void paying_up(void **state)
     struct wire w = wire_open();
     wire_client(&w, "timeout_ms=2000");
     size_t before = bytes_of(&w, PROXY_UP);
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder holder = {.size = sizeof(holder)};
     assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
     size_t shake = bytes_of(&w, PROXY_UP) - before;
     for (size_t n = shake - 100; n < shake + 400; n += 7) {
@@ -322,7 +316,7 @@ static void paying_down(void **state)
     struct wire w = wire_open();
     wire_client(&w, "timeout_ms=2000");
     size_t before = bytes_of(&w, PROXY_DOWN);
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder holder = {.size = sizeof(holder)};
     assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
     size_t shake = bytes_of(&w, PROXY_DOWN) - before;
     for (size_t n = shake - 40; n < shake + 24; n++) {

@@ -20,7 +20,7 @@ static nxl_lock *lock_at(nxl_client **client, const char *format, ...)
     char url[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(url, sizeof url, format, args);
+    vsnprintf(url, sizeof(url), format, args);
     va_end(args);
     *client = client_of(url);
     return lock_of_name(*client, "k", 30000);
@@ -45,7 +45,7 @@ static uint16_t free_port(void)
 
 static void check_refused(nxl_client *client, nxl_lock *lock, const char *why)
 {
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder holder = {.size = sizeof(holder)};
     assert_ends(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, 20);
     assert_contains(nxl_lock_errmsg(lock), why);
     assert_not_held(lock);
@@ -111,7 +111,7 @@ static void hole_fill(struct hole *h)
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
         assert_true(fd >= 0);
         h->fd[h->count++] = fd;
-        if (connect(fd, (const void *)&to, sizeof to) == 0)
+        if (connect(fd, (const void *)&to, sizeof(to)) == 0)
             continue;
         assert_int_equal(errno, EINPROGRESS);
         struct pollfd ready = {fd, POLLOUT, 0};
@@ -154,7 +154,7 @@ static void a_black_hole_ends_by_the_deadline(void **state)
     nxl_client *client;
     nxl_lock *lock =
         lock_at(&client, "redis://127.0.0.1:%u?timeout_ms=150", h.port);
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder holder = {.size = sizeof(holder)};
     assert_takes(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, 145, 150);
     assert_contains(nxl_lock_errmsg(lock), "connect");
     assert_takes(nxl_lock_inspect(lock, &holder), NXL_E_UNREACHABLE, 145, 150);
@@ -179,7 +179,7 @@ static void a_black_hole_that_opens(void **state)
     int fd = accept(h.listener, NULL, NULL);
     assert_true(fd >= 0);
     char said[64] = "";
-    assert_true(recv(fd, said, sizeof said - 1, 0) > 0);
+    assert_true(recv(fd, said, sizeof(said) - 1, 0) > 0);
     assert_contains(said, "CLIENT");
     close(fd);
     end(client, lock);
@@ -198,11 +198,11 @@ static void a_full_unix_queue(void **state)
     assert_int_equal(listen(listener, 0), 0);
     fcntl(listener, F_SETFL, O_NONBLOCK);
     struct sockaddr_un to = {.sun_family = AF_UNIX};
-    snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
+    snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
     do {
         assert_true(count < FILL_MAX);
         fds[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    } while (connect(fds[count++], (const void *)&to, sizeof to) == 0);
+    } while (connect(fds[count++], (const void *)&to, sizeof(to)) == 0);
     nxl_client *client;
     nxl_lock *lock = lock_at(&client, "unix://%s?timeout_ms=300", path);
     assert_int_equal(acquire_by_loop(client, lock, 0), NXL_E_UNREACHABLE);
@@ -215,7 +215,7 @@ static void a_full_unix_queue(void **state)
     int fd = -1;
     turn_until(client, (fd = accept(listener, NULL, NULL)) >= 0);
     char said[64] = "";
-    turn_until(client, recv(fd, said, sizeof said - 1, MSG_DONTWAIT) > 0);
+    turn_until(client, recv(fd, said, sizeof(said) - 1, MSG_DONTWAIT) > 0);
     assert_contains(said, "CLIENT");
     end(client, lock);
     close(fd);
@@ -247,8 +247,8 @@ static int listen_v6(uint16_t port)
         .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
     if (fd >= 0 &&
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) == 0 &&
-        bind(fd, (const void *)&at, sizeof at) == 0 && listen(fd, 8) == 0)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0 &&
+        bind(fd, (const void *)&at, sizeof(at)) == 0 && listen(fd, 8) == 0)
         return fd;
     if (fd >= 0)
         close(fd);
@@ -270,7 +270,7 @@ static void check_second(uint16_t port, int64_t low, int64_t high)
     turn_until(client, (fd = accept(listener, NULL, NULL)) >= 0);
     assert_between(test_now_ms() - start, low, high + slack_ms());
     char said[64] = "";
-    turn_until(client, recv(fd, said, sizeof said - 1, MSG_DONTWAIT) > 0);
+    turn_until(client, recv(fd, said, sizeof(said) - 1, MSG_DONTWAIT) > 0);
     assert_contains(said, "CLIENT");
     end(client, lock);
     close(fd);

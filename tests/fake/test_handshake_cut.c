@@ -20,7 +20,7 @@ static const struct answer answers[] = {
     {"BULK b\n", "$1\\r\\n"},
     {"BULK c\n", "$1\\r\\nc"},
 };
-#define ANSWERS (sizeof answers / sizeof answers[0])
+#define ANSWERS (sizeof(answers) / sizeof(answers[0]))
 #define NO_LOGIN 2
 
 /* Every place in a flight with a login and in one without. */
@@ -44,6 +44,18 @@ static void add_flight(struct script *s, size_t place)
         add(s, "%s", answers[i].whole);
 }
 
+/* No command was answered, as by a proxy like twemproxy: another handshake
+ * follows at once, then a brief one. They are cut as well. */
+static void add_brief(struct script *s, size_t place, const struct cut *cut)
+{
+    if (answered_at(place) > NO_LOGIN || cut->part)
+        return;
+    add(s, NEXT "%s" FLIGHT, login_at(place) ? LOGIN : "");
+    add_cut(s, cut, NULL);
+    add(s, NEXT "%sEXPECT PING\n", login_at(place) ? LOGIN : "");
+    add_cut(s, cut, NULL);
+}
+
 static void add_rest(struct script *s, size_t place)
 {
     for (size_t i = answered_at(place); i < ANSWERS; i++)
@@ -54,7 +66,7 @@ static struct rig open_at(
     size_t place, const struct script *s, char way, const char *timeout)
 {
     char params[64];
-    snprintf(params, sizeof params, "timeout_ms=%s%s", timeout,
+    snprintf(params, sizeof(params), "timeout_ms=%s%s", timeout,
         login_at(place) ? "&password=s3kr1t-pw&db=3" : "");
     return rig_open(s->text, way, params);
 }
@@ -69,6 +81,7 @@ static void cut_ends_a_try_at_once(void **state)
         struct script s = {0};
         add_flight(&s, place);
         add_cut(&s, cut, answers[answered_at(place)].part);
+        add_brief(&s, place, cut);
         add(&s, NEXT SHAKE WORKS);
         struct rig r = open_at(place, &s, cut->reset ? 't' : 'u', "2000");
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 200);
@@ -89,6 +102,7 @@ static void cut_is_waited_out(void **state)
         for (int j = 0; j < 2; j++) {
             add_flight(&s, place);
             add_cut(&s, cut, answers[answered_at(place)].part);
+            add_brief(&s, place, cut);
             add(&s, NEXT);
         }
         add(&s, SHAKE GRANT_AGAIN DROP_T ONE);
@@ -111,13 +125,15 @@ static void cut_and_refused_until_it_is_back(void **state)
         add_cut(&s, cut, answers[answered_at(i)].part);
         char way = cut->reset ? 't' : 'u';
         struct rig r = open_at(i, &s, way, "200");
-        assert_takes(nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 0, 300);
+        int tries = 0; /* more than one if the play is late to cut */
+        do
+            assert_ends(nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 300);
+        while (!strstr(nxl_lock_errmsg(r.lock), "refused") && ++tries < 20);
         assert_contains(nxl_lock_errmsg(r.lock), "refused");
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 200);
         assert_not_held(r.lock);
-        uint16_t port = fake_port(r.fake);
         unlink(fake_path(r.fake));
-        int fd = way == 't' ? local_listen_tcp(&port)
+        int fd = way == 't' ? fake_listen_again(r.fake)
                             : local_listen_unix(fake_path(r.fake));
         assert_true(fd >= 0);
         int rc = nxl_lock_acquire(r.lock, 0);
@@ -141,11 +157,10 @@ static void late_answers_serve_the_next_call(void **state)
         add_rest(&s, place);
         add(&s, WORKS);
         struct rig r = open_at(place, &s, place % 2 ? 't' : 'u', "200");
-        assert_takes(
-            nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 195, 200);
+        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 195, 200);
         assert_takes(
             nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 195, 300);
-        nxl_holder holder = {.size = sizeof holder};
+        nxl_holder holder = {.size = sizeof(holder)};
         assert_takes(
             nxl_lock_inspect(r.lock, &holder), NXL_E_UNREACHABLE, 195, 200);
         assert_not_held(r.lock);
@@ -165,8 +180,8 @@ static void slow_answers_are_waited_for(void **state)
         add(&s, "DELAY 70\n");
         add_rest(&s, place);
         add(&s, GRANT UNDO_T ONE);
-        struct rig r = open_at(place, &s, place % 2 ? 't' : 'u', "500");
-        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_OK, 65, 500);
+        struct rig r = open_at(place, &s, place % 2 ? 't' : 'u', "2000");
+        assert_takes(nxl_lock_acquire(r.lock, 0), NXL_OK, 65, 2000);
         rig_close(&r);
     }
 }

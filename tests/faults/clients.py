@@ -86,7 +86,7 @@ def held_while_hung(cell, _seen):
     hung = [h for h in cell.holds() if h.hangs]
     if any(h.open or h.end - h.begin > limit_ns for h in hung):
         cell.complain("a hung holder kept it beyond max_hold_ms")
-    if not any(h.loss == "max_hold_ms is over" for h in hung):
+    if not any(h.loss == "max_hold_ms has passed" for h in hung):
         cell.complain("no hung holder kept it until max_hold_ms")
 
 

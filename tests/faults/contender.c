@@ -169,8 +169,8 @@ static void hang(uint64_t *deadline)
 static void hold(void)
 {
     uint64_t deadline = nxl_lock_deadline(me.lock);
-    note("B %llu %llu %llu %llu\n", N(me.attempt), N(nxl_now_ns()),
-        N(deadline), N(nxl_lock_fence(me.lock)));
+    note("B %llu %llu %llu %llu\n", N(me.attempt), N(nxl_now_ns()), N(deadline),
+        N(nxl_lock_fence(me.lock)));
     if (to_hang) {
         hang(&deadline);
         return;
@@ -229,8 +229,7 @@ static bool open_all(const char *url, const char *record, const char *resource)
     lock.label = COMMON_NAME;
     lock.retry_min_ms = 5;
     lock.retry_max_ms = 25;
-    me.record =
-        open(record, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    me.record = open(record, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     me.resource = resource_open(resource);
     if (me.record >= 0 && nxl_client_new(&me.client, url, &options) == NXL_OK &&
         nxl_lock_new(&me.lock, me.client, COMMON_NAME, &lock) == NXL_OK)

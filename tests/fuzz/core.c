@@ -79,8 +79,8 @@ uint64_t latest_deadline(uint64_t sent_at, uint64_t ttl_ms, uint32_t drift_ppm)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bool (*const plays[])(struct steps *) = {play_acquire, play_round,
-        play_fence, play_holding, play_standing};
+    static bool (*const plays[])(struct steps *) = {
+        play_acquire, play_round, play_fence, play_holding, play_eligibility};
     struct steps s = {data, size, NS_PER_S};
     size_t which = step_byte(&s) % (sizeof(plays) / sizeof(plays[0]));
 

@@ -64,8 +64,7 @@ static void take(struct game *g, const struct ask *ask)
 {
     unsigned i = ask->server;
     CHECK(i < g->a.terms.servers);
-    CHECK(++g->asks <= (unsigned long)g->rounds *
-                           (1 + 2 * g->a.terms.servers));
+    CHECK(++g->asks <= (unsigned long)g->rounds * (1 + 2 * g->a.terms.servers));
     switch (ask->kind) {
     case ASK_TOKEN:
         g->token++;
@@ -108,9 +107,9 @@ static void hear(struct game *g)
         CHECK(g->state[i] == OUT);
         bool busy = o.kind == OUTCOME_BUSY;
         bool clean = busy || (o.kind == OUTCOME_FAULT && !o.unsure);
-        g->state[i] = clean                           ? CLEAN
+        g->state[i] = clean                       ? CLEAN
                       : o.kind == OUTCOME_GRANTED ? GAVE
-                                                      : UNCLEAR;
+                                                  : UNCLEAR;
         if (clean && !o.unsure) /* busy and unsure: it was written */
             g->tainted[i] = 0;
         g->sent_at[i] = o.sent_at;
@@ -259,8 +258,8 @@ bool play_acquire(struct steps *s)
         if (verdict != VERDICT_OPEN)
             check_over(&g);
         else
-            CHECK(acquire_wake(&g.a) <= terms.end ||
-                  acquire_wake(&g.a) == NEVER);
+            CHECK(
+                acquire_wake(&g.a) <= terms.end || acquire_wake(&g.a) == NEVER);
     }
     finish(&g);
     return g.a.verdict == VERDICT_YES;

@@ -17,9 +17,9 @@ struct game {
     struct round r;
     struct {
         bool out, yes, no;
-        bool left;    /* an ask of the end was taken */
-        bool clear;   /* its last word is known: yes or no, or never sent */
-        bool unsure;  /* an earlier try may have been applied */
+        bool left;   /* an ask of the end was taken */
+        bool clear;  /* its last word is known: yes or no, or never sent */
+        bool unsure; /* an earlier try may have been applied */
         unsigned sent;
         uint64_t sent_at; /* the earliest; 0 */
         uint64_t until;
@@ -71,8 +71,7 @@ static void hear_yes(struct game *g, unsigned i, const struct outcome *o)
     if (terms->kind == ROUND_ADOPT && o->left_ms != LEFT_FOREVER)
         ttl = o->left_ms > 0 ? (uint64_t)o->left_ms : 0;
     g->at[i].yes = true;
-    g->at[i].until =
-        latest_deadline(g->at[i].sent_at, ttl, terms->drift_ppm);
+    g->at[i].until = latest_deadline(g->at[i].sent_at, ttl, terms->drift_ppm);
 }
 
 static void hear(struct game *g)
@@ -222,9 +221,9 @@ static void raise_asks(struct raising *g, unsigned most)
     while (most-- > 0 && fence_next(&g->f, &ask)) {
         CHECK(ask.server < g->f.terms.servers);
         CHECK(++g->asks <= 2UL * g->f.terms.servers);
-        CHECK(ask.kind == ASK_SEND ? !g->out[ask.server] && !g->has[ask.server]
-                                   : ask.kind == ASK_LEAVE &&
-                                         g->out[ask.server]);
+        CHECK(ask.kind == ASK_SEND
+                  ? !g->out[ask.server] && !g->has[ask.server]
+                  : ask.kind == ASK_LEAVE && g->out[ask.server]);
         g->out[ask.server] = ask.kind == ASK_SEND;
     }
 }

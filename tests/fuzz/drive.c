@@ -73,7 +73,7 @@ static void watch(void)
 
     signal(SIGABRT, on_signal);
     signal(SIGALRM, on_signal);
-    if (__sanitizer_set_death_callback != NULL) {
+    if (__sanitizer_set_death_callback) {
         __sanitizer_set_death_callback(show_input);
         return;
     }
@@ -86,7 +86,7 @@ static void run(const struct bytes *bytes)
     /* Exactly as large as it is, for a sanitizer's sake. */
     uint8_t *copy = malloc(bytes->size > 0 ? bytes->size : 1);
 
-    if (copy == NULL)
+    if (!copy)
         exit(1);
     if (bytes->size > 0)
         memcpy(copy, bytes->data, bytes->size);
@@ -106,7 +106,7 @@ static int from_hex(const char *hex)
 
     bytes.data = malloc(bytes.size + 1);
     for (size_t i = 0; i < bytes.size; i++) {
-        if (bytes.data == NULL || sscanf(hex + 2 * i, "%2x", &byte) != 1) {
+        if (!bytes.data || sscanf(hex + 2 * i, "%2x", &byte) != 1) {
             fprintf(stderr, "-x takes hexadecimal digits\n");
             return 2;
         }
@@ -131,15 +131,14 @@ static int drive(const char *folder, const char *words, unsigned long runs,
             i + 1, folder);
         run(&m.corpus.item[i]);
     }
-    printf("%zu files, %zu words: %lu accepted, %lu rejected\n",
-        m.corpus.count, m.words.count, fuzz_accepted, fuzz_rejected);
+    printf("%zu files, %zu words: %lu accepted, %lu rejected\n", m.corpus.count,
+        m.words.count, fuzz_accepted, fuzz_rejected);
     bool lopsided = fuzz_accepted == 0 || fuzz_rejected == 0;
     fuzz_accepted = fuzz_rejected = 0;
     printf("%lu inputs from seed %llu: ", runs, seed);
     fflush(stdout);
     for (unsigned long i = 0; i < runs; i++) {
-        snprintf(
-            origin, sizeof(origin), "input %lu from seed %llu", i, seed);
+        snprintf(origin, sizeof(origin), "input %lu from seed %llu", i, seed);
         run(mutator_next(&m));
     }
     printf("%lu accepted, %lu rejected\n", fuzz_accepted, fuzz_rejected);
@@ -157,11 +156,12 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "-x") == 0)
         return from_hex(argv[2]);
     if (argc < 3 || argc > 5) {
-        fprintf(stderr, "usage: %s CORPUS DICTIONARY [RUNS [SEED]]\n"
-                        "       %s -x HEX\n", argv[0], argv[0]);
+        fprintf(stderr,
+            "usage: %s CORPUS DICTIONARY [RUNS [SEED]]\n"
+            "       %s -x HEX\n",
+            argv[0], argv[0]);
         return 2;
     }
-    return drive(argv[1], argv[2],
-        argc > 3 ? strtoul(argv[3], NULL, 10) : RUNS,
+    return drive(argv[1], argv[2], argc > 3 ? strtoul(argv[3], NULL, 10) : RUNS,
         argc > 4 ? strtoull(argv[4], NULL, 10) : SEED);
 }

@@ -4,7 +4,7 @@
  * here, in another way: the grammar first, then whole units and thousandths
  * of one apart.
  */
-#include "cli/option.h"
+#include "cli/duration.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@
 static const struct unit {
     const char *name;
     int64_t ms;
-} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000},
-    {"d", 86400000}};
+} units[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
 #define UNITS (sizeof(units) / sizeof(units[0]))
 
 /* The thousandths that are left of a unit after the point; more than three

@@ -29,7 +29,7 @@ char *fuzz_copy(const void *data, size_t size)
 {
     char *copy = malloc(size + 1);
 
-    if (copy == NULL)
+    if (!copy)
         fuzz_fail(__FILE__, __LINE__, "there is memory");
     if (size > 0)
         memcpy(copy, data, size);
@@ -46,7 +46,7 @@ char *fuzz_expand(const uint8_t *data, size_t size, size_t max, size_t *len)
     if (total > max)
         total = max;
     char *text = malloc(total + 1);
-    if (text == NULL)
+    if (!text)
         fuzz_fail(__FILE__, __LINE__, "there is memory");
     size_t at = 0;
     for (size_t i = 0; at < total; i++) {
@@ -70,7 +70,7 @@ size_t fuzz_text_len(const char *data, size_t size)
 
 bool fuzz_same(const char *a, const char *b)
 {
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+    return !a || !b ? a == b : strcmp(a, b) == 0;
 }
 
 bool fuzz_printable(const char *text)

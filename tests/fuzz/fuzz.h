@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Ends the program, which shows the input. */
 _Noreturn void fuzz_fail(const char *file, int line, const char *what);
-#define CHECK(condition) \
+#define CHECK(condition)                                                       \
     ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #condition))
 
 /* Called once for an input: was it taken for good? A target that only ever

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Runs a libFuzzer target on a copy of its corpus, so that what it finds does
-# not get into the source tree. The same seed each time, unless told.
+# not get into the source tree. The same seed each time, unless told; with
+# NXLOCK_FULL=1 more inputs.
 #
 #     libfuzzer.sh PROGRAM CORPUS DICTIONARY [OPTION...]
 set -u
@@ -15,7 +16,9 @@ program=$1
 corpus=$2
 words=$3
 shift 3
-[ $# -gt 0 ] || set -- -runs=100000 -seed=1
+runs=30000
+[ -z "${NXLOCK_FULL-}" ] || runs=100000
+[ $# -gt 0 ] || set -- -runs=$runs -seed=1
 
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -7,7 +7,7 @@
 #ifndef NXLOCK_TESTS_FUZZ_MEANING_H
 #define NXLOCK_TESTS_FUZZ_MEANING_H
 
-#include "fuzz/rungs.h"
+#include "fuzz/strategies.h"
 #include "wire/classify.h"
 
 #define ROUNDS 3
@@ -96,7 +96,8 @@ static struct outcome seen(
 {
     if (verb->token.len > 0)
         return slice_equal(value, verb->token)
-                   ? decided(OUTCOME_MINE, left_of(pttl)) : no();
+                   ? decided(OUTCOME_MINE, left_of(pttl))
+                   : no();
     struct outcome o = decided(OUTCOME_SEEN, left_of(pttl));
     o.value = value;
     return o;
@@ -147,8 +148,8 @@ static struct outcome either(
     return said_no && got->kind == OUTCOME_NOT_MINE ? was : now;
 }
 
-static struct outcome value_read(const struct model *m,
-    const struct told *told, const struct outcome *got)
+static struct outcome value_read(
+    const struct model *m, const struct told *told, const struct outcome *got)
 {
     const struct reply *left = &told[0].reply, *value = &told[1].reply,
                        *there = &told[2].reply;
@@ -163,7 +164,7 @@ static struct outcome value_read(const struct model *m,
         return o;
     struct slice kept = value->bytes;
     kept.len = kept.len > 512 ? 512 : kept.len;
-    now = is_error(value) ? refused(verb, value)
+    now = is_error(value)               ? refused(verb, value)
           : value->kind != REPLY_STRING ? broken()
                                         : seen(verb, kept, left->integer);
     if (o.kind != OUTCOME_NOT_MINE)
@@ -206,8 +207,7 @@ static struct outcome watched(const struct model *m, const struct told *told)
 }
 
 /* What EXEC did. nothing(): somebody was faster. */
-static struct outcome executed(
-    const struct model *m, const struct reply *reply)
+static struct outcome executed(const struct model *m, const struct reply *reply)
 {
     const struct reply *item = reply->items;
 
@@ -220,7 +220,8 @@ static struct outcome executed(
     return one_of(m, item, is_number(item, 1) && item->integer == 1,
         is_number(item, 0) && item->integer == 0,
         decided(OUTCOME_MINE, m->verb.kind == VERB_EXTEND
-                                  ? (int64_t)m->verb.ttl_ms : LEFT_UNKNOWN),
+                                  ? (int64_t)m->verb.ttl_ms
+                                  : LEFT_UNKNOWN),
         no());
 }
 
@@ -229,14 +230,14 @@ static struct outcome executed(
 /* True when the exchange is over; else it goes on in the next way. */
 static bool conclude(struct model *m, struct outcome o)
 {
-    unsigned climb = 1U << FAULT_UNSUPPORTED;
+    unsigned fallback_on = 1U << FAULT_UNSUPPORTED;
     unsigned count = ways[m->verb.kind].count;
 
     if (model_way(m) != SET_NX)
-        climb |= 1U << FAULT_DENIED;
+        fallback_on |= 1U << FAULT_DENIED | 1U << FAULT_SCRIPT_DENIED;
     m->outcome = o;
     m->settled = o.kind != OUTCOME_FAULT || o.unsure ||
-                 !(climb & 1U << o.fault) || error_is_of_login(o.text);
+                 !(fallback_on & 1U << o.fault) || error_is_of_login(o.text);
     if (m->settled)
         return true;
     if (m->first.fault == FAULT_NONE)
@@ -277,7 +278,8 @@ static bool opened(struct model *m, const struct told *told,
     m->odd = !is_status(&told[0].reply, "OK") || !is_status(multi, "OK");
     if (is_status(multi, "OK")) /* the only answer that lets it go on */
         return is_open(&o) && !(m->odd && is_broken(got))
-                   ? goes_on(m, 1) : discards(m, is_open(&o) ? broken() : o);
+                   ? goes_on(m, 1)
+                   : discards(m, is_open(&o) ? broken() : o);
     if (is_open(&o) || is_broken(got))
         o = broken();
     return again ? discards(m, o) : conclude(m, o);
@@ -333,11 +335,12 @@ static bool script_reply(struct model *m, const struct reply *reply)
     if (m->verb.kind == VERB_INSPECT)
         return conclude(m, inspected(m, reply));
     if (m->verb.kind == VERB_EXTEND)
-        return conclude(m, one_of(m, reply, is_number(reply, -1),
-            is_number(reply, -2), decided(OUTCOME_MINE, number), no()));
+        return conclude(
+            m, one_of(m, reply, is_number(reply, -1), is_number(reply, -2),
+                   decided(OUTCOME_MINE, number), no()));
     return conclude(m, one_of(m, reply, is_number(reply, 1) && number == 1,
-        is_number(reply, 0) && number == 0,
-        decided(OUTCOME_MINE, LEFT_UNKNOWN), no()));
+                           is_number(reply, 0) && number == 0,
+                           decided(OUTCOME_MINE, LEFT_UNKNOWN), no()));
 }
 
 static bool ifeq_reply(struct model *m, const struct reply *reply)
@@ -345,13 +348,13 @@ static bool ifeq_reply(struct model *m, const struct reply *reply)
     int64_t ttl = m->verb.ttl_ms;
 
     if (m->step == 1)
-        return conclude(m, one_of(m, reply, is_status(reply, "OK"),
-            reply->kind == REPLY_NIL, decided(OUTCOME_MINE, m->px), no()));
+        return conclude(m,
+            one_of(m, reply, is_status(reply, "OK"), reply->kind == REPLY_NIL,
+                decided(OUTCOME_MINE, m->px), no()));
     if (!is_number(reply, -2))
         return conclude(
             m, one_of(m, reply, false, false, nothing(), nothing()));
-    m->px = reply->integer == -1 || reply->integer > ttl ? reply->integer
-                                                         : ttl;
+    m->px = reply->integer == -1 || reply->integer > ttl ? reply->integer : ttl;
     return goes_on(m, 1);
 }
 
@@ -375,9 +378,10 @@ static bool model_judge(struct model *m, const struct told *told,
     case SET_NX:
         return conclude(m, acquired(m, told));
     default:
-        return conclude(m, one_of(m, reply, is_number(reply, 1) &&
-            reply->integer == 1, is_number(reply, 0) && reply->integer == 0,
-            decided(OUTCOME_MINE, LEFT_UNKNOWN), no()));
+        return conclude(
+            m, one_of(m, reply, is_number(reply, 1) && reply->integer == 1,
+                   is_number(reply, 0) && reply->integer == 0,
+                   decided(OUTCOME_MINE, LEFT_UNKNOWN), no()));
     }
 }
 

@@ -11,15 +11,14 @@
 
 static bool pool_add(struct pool *pool, const void *data, size_t size)
 {
-    struct bytes *item =
-        realloc(pool->item, (pool->count + 1) * sizeof(*item));
+    struct bytes *item = realloc(pool->item, (pool->count + 1) * sizeof(*item));
 
-    if (item == NULL)
+    if (!item)
         return false;
     pool->item = item;
     item += pool->count;
     item->data = malloc(size + 1);
-    if (item->data == NULL)
+    if (!item->data)
         return false;
     memcpy(item->data, data, size);
     item->size = size;
@@ -51,7 +50,7 @@ static bool add_file(struct mutator *m, const char *folder, const char *name)
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     FILE *in = fopen(path, "rb");
-    if (in == NULL)
+    if (!in)
         return false;
     size_t size = fread(m->scratch.data, 1, INPUT_MAX, in);
     bool good = ferror(in) == 0;
@@ -83,7 +82,7 @@ static bool add_word(struct mutator *m, const char *line)
 
     if (line[0] == '#' || line[strspn(line, " \r\n")] == '\0')
         return true;
-    if (at == NULL || at == end)
+    if (!at || at == end)
         return false;
     for (at++; at < end && size < sizeof(word); at++) {
         unsigned byte = (unsigned char)*at;
@@ -105,25 +104,25 @@ static bool read_words(struct mutator *m, const char *path)
     FILE *in = fopen(path, "r");
     bool good = in != NULL;
 
-    while (good && fgets(line, sizeof(line), in) != NULL) {
+    while (good && fgets(line, sizeof(line), in)) {
         good = add_word(m, line);
         if (!good)
             fprintf(stderr, "%s: no word: %s", path, line);
     }
-    if (in != NULL)
+    if (in)
         fclose(in);
     return good && m->words.count > 0;
 }
 
-bool mutator_open(struct mutator *m, const char *folder, const char *words,
-    uint64_t seed)
+bool mutator_open(
+    struct mutator *m, const char *folder, const char *words, uint64_t seed)
 {
     memset(m, 0, sizeof(*m));
     m->state = seed;
     m->out.data = malloc(INPUT_MAX);
     m->scratch.data = malloc(INPUT_MAX);
-    if (m->out.data != NULL && m->scratch.data != NULL &&
-        read_corpus(m, folder) && read_words(m, words))
+    if (m->out.data && m->scratch.data && read_corpus(m, folder) &&
+        read_words(m, words))
         return true;
     fprintf(stderr, "cannot use %s or %s\n", folder, words);
     mutator_close(m);

@@ -32,8 +32,8 @@ struct mutator {
 
 /* folder: the corpus, flat. words: a dictionary as libFuzzer takes it. False:
  * one cannot be read or has nothing in it, which has been said. */
-bool mutator_open(struct mutator *m, const char *folder, const char *words,
-    uint64_t seed);
+bool mutator_open(
+    struct mutator *m, const char *folder, const char *words, uint64_t seed);
 void mutator_close(struct mutator *m);
 
 /* Valid until the next call. */

@@ -8,22 +8,23 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <nxlock.h>
 
-#include "cli/option.h"
+#include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "cli/table.h"
 #include "fuzz/fuzz.h"
 #include "net/url.h"
 
 #define WORDS 64
 #define LONGEST_MS (INT64_C(3650) * 24 * 3600 * 1000)
 
-void __wrap_say(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+void __wrap_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static unsigned said;
 static char words_said[4096];
@@ -48,15 +49,13 @@ struct line {
 
 static void cut(struct line *line, char *text, size_t size)
 {
-    static char names[][8] = {[CMD_RUN] = "run",
-        [CMD_ACQUIRE] = "acquire", [CMD_RENEW] = "renew",
-        [CMD_RELEASE] = "release", [CMD_STATUS] = "status",
-        [CMD_WAIT] = "wait", [CMD_LIST] = "list", [CMD_UNLOCK] = "unlock",
-        [CMD_DOCTOR] = "doctor"};
-    const size_t count = sizeof(names) / sizeof(names[0]);
-    char separator = memchr(text, '\0', size) != NULL ? '\0' : '\n';
+    static char names[COMMANDS][8];
+    const size_t count = COMMANDS;
+    char separator = memchr(text, '\0', size) ? '\0' : '\n';
     char *end = text + size;
 
+    for (size_t i = 0; i < count; i++)
+        snprintf(names[i], sizeof(names[i]), "%s", command_table[i].name);
     memset(line, 0, sizeof(*line));
     if (size > 0 && end[-1] == separator)
         *--end = '\0';
@@ -64,7 +63,7 @@ static void cut(struct line *line, char *text, size_t size)
         char *stop = memchr(text, separator, (size_t)(end - text));
         line->words[i] = text;
         line->count = i;
-        text = (stop != NULL ? stop : end) + 1;
+        text = (stop ? stop : end) + 1;
         text[-1] = '\0';
     }
     line->command = (enum command)((unsigned char)line->words[0][0] % count);
@@ -101,7 +100,7 @@ static bool was_given(const struct line *line, const char *value)
         const char *word = line->words[i];
         const char *equals = strchr(word, '=');
         if (strcmp(word, value) == 0 ||
-            (equals != NULL && strcmp(equals + 1, value) == 0))
+            (equals && strcmp(equals + 1, value) == 0))
             return true;
     }
     return false;
@@ -140,7 +139,7 @@ static void check_pair(
             at += 2;
         } else {
             CHECK((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || strchr("-_.", c) != NULL);
+                  (c >= '0' && c <= '9') || strchr("-_.", c));
         }
         value[len++] = c;
     }
@@ -163,10 +162,10 @@ static void check_taken(const char *query)
     strcpy(url, base);
     strcat(url, query);
     text_clear(&error);
-    if (url_parse(&e, url, &error) == NXL_OK)
+    if (url_parse(&e, url, &error) == URL_OK)
         endpoint_free(&e);
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-        CHECK(strstr(error.data, forms[i]) == NULL);
+        CHECK(!strstr(error.data, forms[i]));
     free(url);
 }
 
@@ -174,7 +173,7 @@ static void check_query(const struct line *line, const char *query)
 {
     const char *from = query;
 
-    if (query == NULL)
+    if (!query)
         return;
     for (;;) {
         const char *end = strchrnul(from, '&');
@@ -193,15 +192,15 @@ static void check_child(const struct args *args, struct line *line)
     size_t i = 1;
 
     if (args->command != CMD_RUN) {
-        CHECK(args->child == NULL && args->script == NULL);
+        CHECK(!args->child && !args->script);
         return;
     }
-    CHECK(args->child != NULL && args->child[0] != NULL);
-    if (args->script != NULL) {
+    CHECK(args->child && args->child[0]);
+    if (args->script) {
         CHECK(args->script[0] != '\0');
         CHECK(strcmp(args->child[0], "/bin/sh") == 0);
         CHECK(strcmp(args->child[1], "-c") == 0);
-        CHECK(args->child[2] == args->script && args->child[3] == NULL);
+        CHECK(args->child[2] == args->script && !args->child[3]);
         return;
     }
     while (i <= line->count && strcmp(line->words[i], "--") != 0)
@@ -215,14 +214,14 @@ static void check_words(const struct args *args)
     enum command command = args->command;
     bool unlocks = command == CMD_UNLOCK;
 
-    CHECK(args->name != NULL ? args->name[0] != '\0'
-                             : command == CMD_LIST || command == CMD_DOCTOR);
+    CHECK(args->name ? args->name[0] != '\0'
+                     : command == CMD_LIST || command == CMD_DOCTOR);
     if (command == CMD_RENEW || command == CMD_RELEASE)
         CHECK(args->token != NULL);
     else
         CHECK((args->token != NULL) == (unlocks && !args->force));
     CHECK(unlocks || (!args->force && !args->yes));
-    CHECK(args->token == NULL || !unlocks || is_token(args->token));
+    CHECK(!args->token || !unlocks || is_token(args->token));
     CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
           command == CMD_DOCTOR);
 }
@@ -240,12 +239,13 @@ static void check_run(const struct args *args)
     }
     CHECK(run->every_ms == 0 || run->every_ms >= 40);
     CHECK(run->on_lost >= 0 && run->on_lost < 32);
-    CHECK(run->on_down <= DOWN_RUNS && run->fence <= FENCE_NONE);
+    CHECK(run->on_down >= DOWN_FAILS && run->on_down <= DOWN_RUNS);
+    CHECK(!run->must_fence || !run->no_fence);
     CHECK(!run->retry_failed || run->every_ms > 0 || run->at_least_ms > 0);
     if (args->command != CMD_RUN)
         CHECK(given == 0 && run->grace_ms == -1 && !run->leave &&
               run->on_lost == SIGTERM && run->on_down == DOWN_FAILS &&
-              run->fence == FENCE_IF_CAN);
+              !run->must_fence && !run->no_fence);
 }
 
 static void check_good(const struct args *args, struct line *line)
@@ -254,11 +254,11 @@ static void check_good(const struct args *args, struct line *line)
     check_words(args);
     check_run(args);
     CHECK(args->ttl_ms > 0 && args->ttl_ms <= LONGEST_MS);
-    CHECK(args->ttl != NULL || args->ttl_ms == DEFAULT_TTL_MS);
+    CHECK(args->ttl || args->ttl_ms == DEFAULT_TTL_MS);
     CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
-    CHECK(!(args->once && args->waits));
+    CHECK(!(args->once && args->wait));
     CHECK(!args->once || args->wait_ms == 0);
-    CHECK(args->once || args->waits == (args->wait_ms != NXL_FOREVER));
+    CHECK(args->once || (args->wait != NULL) == (args->wait_ms != NXL_FOREVER));
     CHECK(args->busy_code >= 0 && args->busy_code <= 255);
     check_child(args, line);
 }
@@ -270,7 +270,7 @@ static void check_same(const struct args *a, const struct args *b)
     CHECK(a->script == b->script && fuzz_same(a->query, b->query));
     CHECK(a->wait_ms == b->wait_ms && a->ttl_ms == b->ttl_ms);
     CHECK(a->busy_code == b->busy_code && a->once == b->once);
-    CHECK(a->waits == b->waits && a->verbose == b->verbose);
+    CHECK(a->wait == b->wait && a->verbose == b->verbose);
     CHECK(a->json == b->json && a->help == b->help);
     CHECK(memcmp(&a->run, &b->run, sizeof(a->run)) == 0);
 }
@@ -282,7 +282,7 @@ static void check_unseen(const struct args *args, struct line *line)
     static char option[] = "--no-such-option";
     struct args other;
 
-    if (args->child == NULL || args->script != NULL)
+    if (!args->child || args->script)
         return;
     size_t first = (size_t)(args->child - line->words);
     line->words[first] = option;
@@ -296,7 +296,7 @@ static void check_unseen(const struct args *args, struct line *line)
 static bool is_part(const struct line *line, const char *token)
 {
     for (size_t i = 1; i <= line->count; i++) {
-        if (!is_token(line->words[i]) && strstr(line->words[i], token) != NULL)
+        if (!is_token(line->words[i]) && strstr(line->words[i], token))
             return true;
     }
     return false;
@@ -307,7 +307,7 @@ static void check_unsaid(const struct line *line)
 {
     for (size_t i = 1; i <= line->count; i++)
         CHECK(!is_token(line->words[i]) || is_part(line, line->words[i]) ||
-              strstr(words_said, line->words[i]) == NULL);
+              !strstr(words_said, line->words[i]));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -326,7 +326,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_unseen(&args, &line);
     }
     args_free(&args);
-    CHECK(args.query == NULL);
+    CHECK(!args.query);
     fuzz_count(code == 0);
     free(text);
     return 0;

@@ -34,7 +34,7 @@
 #include "wire/handshake.h"
 
 #define REPLIES 64
-#define STEPS 40 /* of an exchange, at most */
+#define STEPS 40   /* of an exchange, at most */
 #define PIECES 400 /* the rest comes at once */
 /* Beyond it the reader may give up, which has its own tests. */
 #define BYTES_MAX (READER_BACKLOG / 2)
@@ -43,11 +43,11 @@
 
 struct feed {
     struct reader *reader;
-    struct slice bytes;  /* not fed yet */
-    struct slice sizes;  /* of the pieces */
+    struct slice bytes; /* not fed yet */
+    struct slice sizes; /* of the pieces */
     size_t turn;
-    struct slice plain;  /* what the second reader has not read yet */
-    bool over;           /* no reply is left */
+    struct slice plain; /* what the second reader has not read yet */
+    bool over;          /* no reply is left */
     struct resp second;
 };
 
@@ -111,8 +111,7 @@ static void check_fault(enum fault fault)
 static void check_class(const struct reply *reply)
 {
     struct slice error = reply->bytes;
-    struct slice open =
-        slice_of("EXECABORT Transaction discarded because of:");
+    struct slice open = slice_of("EXECABORT Transaction discarded because of:");
 
     if (reply->kind != REPLY_ERROR || slice_equal(error, open))
         return;
@@ -169,16 +168,16 @@ struct step {
 
 static bool is_modelled(const struct exchange *x)
 {
-    return !x->closer && x->at < ways[x->verb->kind].count;
+    return x->phase != PHASE_CHECK_VALUE && x->at < ways[x->verb->kind].count;
 }
 
 static void check_said(struct model *m, struct exchange *x,
-    struct ladder *ladder, struct step *step, struct watcher *w)
+    struct dialect *dialect, struct step *step, struct watcher *w)
 {
     struct buf expected = {0};
 
     buf_free(&step->out);
-    unsigned due = exchange_encode(x, ladder, &step->out);
+    unsigned due = exchange_encode(x, dialect, &step->out);
     CHECK(due > 0 && x->due == due && due <= EXCHANGE_REPLIES);
     watch_sent(w, x, &step->out);
     CHECK(w->orders == due);
@@ -192,7 +191,7 @@ static void check_said(struct model *m, struct exchange *x,
     CHECK(buf_len(&step->out) == buf_len(&expected));
     CHECK(memcmp(buf_head(&step->out), buf_head(&expected),
               buf_len(&expected)) == 0);
-    CHECK((ladder->alone == x) == (model_way(m) == WATCH));
+    CHECK((dialect->in_transaction == x) == (model_way(m) == WATCH));
     buf_free(&expected);
 }
 
@@ -202,11 +201,11 @@ static bool take_replies(struct feed *f, struct exchange *x, struct step *step,
 {
     unsigned due = x->due;
 
-    x->ladder->now += UINT64_C(5000000);
+    x->dialect->now += UINT64_C(5000000);
     for (step->count = 0; step->count < due; step->count++) {
         struct told *told = &step->told[step->count];
         const struct reply *reply = next_reply(f);
-        if (reply == NULL)
+        if (!reply)
             return false;
         check_class(reply);
         told->reply = f->second.reply;
@@ -221,12 +220,12 @@ static bool take_replies(struct feed *f, struct exchange *x, struct step *step,
 }
 
 /* The model says that it is over; it is not: to look whether what stands
- * there is a time, or because the rungs of times are left. */
+ * there is a time, or because the strategies of times are left. */
 static bool goes_further(const struct model *m, const struct exchange *x)
 {
     const struct outcome *o = &m->outcome;
 
-    if (!x->closer)
+    if (x->phase != PHASE_CHECK_VALUE)
         return !m->settled && !is_modelled(x);
     if (m->verb.kind == VERB_ACQUIRE)
         return o->kind == OUTCOME_BUSY && o->left_ms == LEFT_FOREVER;
@@ -250,8 +249,7 @@ static bool judge(struct model *m, const struct exchange *x,
     }
     CHECK(over == !more);
     if (!over && (m->tried & 1U << m->at)) { /* the next one, in any order */
-        CHECK(x->at >= ways[m->verb.kind].count ||
-              !(m->tried & 1U << x->at));
+        CHECK(x->at >= ways[m->verb.kind].count || !(m->tried & 1U << x->at));
         m->at = x->at;
         m->left = !is_modelled(x);
     }
@@ -259,7 +257,7 @@ static bool judge(struct model *m, const struct exchange *x,
 }
 
 /* False: no reply was left for it. */
-static bool run(struct feed *f, char letter, struct ladder *ladder,
+static bool run(struct feed *f, char letter, struct dialect *dialect,
     struct model *m, struct exchange *x, struct watcher *w)
 {
     struct step step = {.count = 0};
@@ -269,11 +267,11 @@ static bool run(struct feed *f, char letter, struct ladder *ladder,
         enum exchange_next next = EXCHANGE_WAIT;
         CHECK(steps <= STEPS);
         if (steps == 3 && (letter == 'E' || letter == 'R')) {
-            ladder_begin(ladder);
+            dialect_begin(dialect);
             model_begin(m, 0);
             *w = (struct watcher){.orders = 0};
         }
-        check_said(m, x, ladder, &step, w);
+        check_said(m, x, dialect, &step, w);
         if (!take_replies(f, x, &step, w, &next)) {
             buf_free(&step.out);
             return false;
@@ -288,36 +286,36 @@ static bool run(struct feed *f, char letter, struct ladder *ladder,
 /* An exchange on a connection of which something is known. False: no reply
  * was left for it. */
 static bool exchange(
-    struct feed *f, char letter, struct ladder *ladder, bool *good)
+    struct feed *f, char letter, struct dialect *dialect, bool *good)
 {
     struct model m = {.verb = verb_of(letter)};
     struct watcher w = {.orders = 0};
     struct exchange x;
-    unsigned char *at = &ladder->at[m.verb.kind];
+    unsigned char *at = &dialect->at[m.verb.kind];
 
     exchange_begin(&x, &m.verb, NULL);
-    x.stamped = strchr("tqQfg", letter) != NULL;
+    x.written = strchr("tqQfg", letter) ? WRITTEN_END : WRITTEN_TOKEN;
     model_begin(&m, *at);
-    m.left = ladder->stamps || *at >= ways[m.verb.kind].count;
-    if (!run(f, letter, ladder, &m, &x, &w))
+    m.left = dialect->ttl_in_values || *at >= ways[m.verb.kind].count;
+    if (!run(f, letter, dialect, &m, &x, &w))
         return false;
-    if (letter == 'Q') { /* what that did is not forgotten */
-        if (x.stuck) { /* but its connection was ended */
-            ladder_begin(ladder);
+    if (letter == 'Q') {              /* what that did is not forgotten */
+        if (x.phase == PHASE_STUCK) { /* but its connection was ended */
+            dialect_begin(dialect);
             w = (struct watcher){.orders = 0};
         }
-        ladder->stamped_at[VERB_RELEASE] = 5;
+        dialect->at_with_end[VERB_RELEASE] = 5;
         m.verb = verb_of('g');
         exchange_go_on(&x, &m.verb, NULL);
-        if (!run(f, letter, ladder, &m, &x, &w))
+        if (!run(f, letter, dialect, &m, &x, &w))
             return false;
     }
-    CHECK(ladder->alone == NULL);
+    CHECK(!dialect->in_transaction);
     *good = x.outcome.kind != OUTCOME_FAULT;
     if (m.left)
         return true;
     check_outcome(&m, &x.outcome);
-    CHECK(x.stuck == m.stuck);
+    CHECK((x.phase == PHASE_STUCK) == m.stuck);
     CHECK(!m.settled || *at == m.at);
     return true;
 }
@@ -326,14 +324,14 @@ static bool exchange(
  * something. */
 static bool exchanges(struct feed *f, char letter)
 {
-    struct ladder ladder;
+    struct dialect dialect;
     bool good = false, later;
 
-    ladder_of(&ladder, letter, verb_of(letter).kind);
-    if (!exchange(f, letter, &ladder, &good))
+    dialect_of(&dialect, letter, verb_of(letter).kind);
+    if (!exchange(f, letter, &dialect, &good))
         return false;
     for (unsigned i = 0; i < REPLIES; i++) {
-        if (!exchange(f, letter, &ladder, &later))
+        if (!exchange(f, letter, &dialect, &later))
             break;
     }
     return good;
@@ -358,7 +356,7 @@ static void check_facts(const struct facts *f, struct slice said)
     CHECK(is_word(f->version, sizeof(f->version)));
     CHECK(is_word(f->software, sizeof(f->software)));
     CHECK(is_word(f->role, sizeof(f->role)));
-    CHECK(is_word(f->eviction, sizeof(f->eviction)));
+    CHECK(is_word(f->mode, sizeof(f->mode)));
     CHECK(f->uptime_s >= -1);
     CHECK(f->role[0] == '\0' || memmem(said.data, said.len, "role:", 5));
     CHECK(f->run_id[0] == '\0' || memmem(said.data, said.len, "run_id:", 7));
@@ -372,6 +370,7 @@ static bool shake_hands(struct feed *f, char letter, struct buf *out)
     enum fault fault = FAULT_NONE;
     enum handshake_next next = HANDSHAKE_WAIT;
     unsigned must_be_ok = who.db != 0 ? 1 : 0;
+    bool refused = false;
 
     if (letter == 'p' || letter == 'u' || letter == 'x') {
         who.password = slice_of("secret");
@@ -384,14 +383,16 @@ static bool shake_hands(struct feed *f, char letter, struct buf *out)
     CHECK(handshake_is_plain(&who) == (must_be_ok == 0));
     for (unsigned i = 0; next == HANDSHAKE_WAIT; i++) {
         const struct reply *reply = next_reply(f);
-        if (reply == NULL)
+        if (!reply)
             return false;
         CHECK(i < due);
         next = handshake_reply(&h, reply, &fault);
         check_facts(&h.facts, said);
-        CHECK(next != HANDSHAKE_DONE || i == due - 1);
-        CHECK(next == HANDSHAKE_FAILED || i >= must_be_ok ||
-              is_status(reply, "OK"));
+        refused = refused || (i < must_be_ok && !is_status(reply, "OK"));
+        CHECK(next != HANDSHAKE_DONE || (i == due - 1 && !refused));
+        /* Behind a refused login nothing but INFO's answer is waited for. */
+        CHECK(next != HANDSHAKE_WAIT || !refused || i <= must_be_ok);
+        CHECK(memchr(h.why, '\0', sizeof(h.why)) != NULL);
     }
     if (next == HANDSHAKE_FAILED)
         check_fault(fault);
@@ -403,17 +404,15 @@ static bool shake_hands(struct feed *f, char letter, struct buf *out)
 /* Every further reply is read too, whatever it would answer. */
 static bool play(char letter, struct slice bytes, struct slice sizes)
 {
-    struct feed f = {.reader = reader_new(),
-        .bytes = bytes,
-        .sizes = sizes,
-        .plain = bytes};
+    struct feed f = {
+        .reader = reader_new(), .bytes = bytes, .sizes = sizes, .plain = bytes};
     struct buf out = {0};
 
     CHECK(f.reader != NULL);
-    bool good = strchr("aAeErRiIosbntqQfgkK", letter) != NULL
+    bool good = strchr("aAeErRiIosbntqQfgkK", letter)
                     ? exchanges(&f, letter)
                     : shake_hands(&f, letter, &out);
-    for (unsigned i = 0; i < REPLIES && next_reply(&f) != NULL; i++)
+    for (unsigned i = 0; i < REPLIES && next_reply(&f); i++)
         continue;
     buf_free(&out);
     reader_free(f.reader);
@@ -427,13 +426,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *end = memchr(text, '\n', size);
     struct slice sizes = {text, 0}, bytes = {text + size, 0};
 
-    if (size > 1 && end != NULL && end > text) {
+    if (size > 1 && end && end > text) {
         sizes = (struct slice){text + 1, (size_t)(end - text) - 1};
         bytes.data = end + 1;
         bytes.len = size - (size_t)(end + 1 - text);
     }
     char letter = size > 0 ? text[0] : 'a';
-    if (letter == '\0' || strchr(letters, letter) == NULL)
+    if (letter == '\0' || !strchr(letters, letter))
         letter = letters[(unsigned char)letter % (sizeof(letters) - 1)];
     bool good = play(letter, bytes, sizes);
     CHECK(play(letter, bytes, (struct slice){NULL, 0}) == good);

@@ -19,7 +19,7 @@ static bool take_line(struct slice *bytes, struct slice *line)
     const char *end =
         bytes->len > 0 ? memmem(bytes->data, bytes->len, "\r\n", 2) : NULL;
 
-    if (end == NULL)
+    if (!end)
         return false;
     *line = (struct slice){bytes->data, (size_t)(end - bytes->data)};
     skip(bytes, line->len + 2);
@@ -105,14 +105,15 @@ static enum resp_result read_one(
     if (bytes->len == 0)
         return RESP_MORE;
     char type = bytes->data[0];
-    if (type == '\0' || strchr("+-:$*", type) == NULL)
+    if (type == '\0' || !strchr("+-:$*", type))
         return RESP_BROKEN;
     skip(bytes, 1);
     if (!take_line(bytes, &line))
         return RESP_MORE;
     memset(reply, 0, sizeof(*reply));
-    reply->kind = type == '+' ? REPLY_STATUS
-                  : type == '-' ? REPLY_ERROR : REPLY_INTEGER;
+    reply->kind = type == '+'   ? REPLY_STATUS
+                  : type == '-' ? REPLY_ERROR
+                                : REPLY_INTEGER;
     if (type == '+' || type == '-') {
         reply->bytes = line;
         return fits(r, reply, reply == &r->reply) ? RESP_REPLY : RESP_BROKEN;

@@ -35,14 +35,13 @@ unsigned step_servers(struct steps *s);
 struct outcome step_outcome(struct steps *s, unsigned *server);
 
 /* sent_at + ttl - drift by the letter of the contract. */
-uint64_t latest_deadline(
-    uint64_t sent_at, uint64_t ttl_ms, uint32_t drift_ppm);
+uint64_t latest_deadline(uint64_t sent_at, uint64_t ttl_ms, uint32_t drift_ppm);
 
 /* The machines. True: a verdict YES, a renewal or a vote was seen. */
 bool play_acquire(struct steps *s);
 bool play_round(struct steps *s);
 bool play_fence(struct steps *s);
 bool play_holding(struct steps *s);
-bool play_standing(struct steps *s);
+bool play_eligibility(struct steps *s);
 
 #endif

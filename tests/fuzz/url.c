@@ -16,11 +16,16 @@
 #include "fuzz/fuzz.h"
 
 #define URL_LONGEST 8192
-#define NAME_BYTES \
+#define NAME_BYTES                                                             \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
+/* The public result that url_parse() leads to. */
 static int parse(struct endpoint *e, const char *url, struct text *error)
 {
+    static const int results[] = {[URL_OK] = NXL_OK,
+        [URL_MALFORMED] = NXL_E_URL,
+        [URL_NO_MEMORY] = NXL_E_NOMEM};
+
     memset(e, 0xa5, sizeof(*e));
     e->settings = (struct settings){.timeout_ms = 2000,
         .max_ttl_ms = 60000,
@@ -28,7 +33,7 @@ static int parse(struct endpoint *e, const char *url, struct text *error)
         .keepalive_s = 15};
     memset(error, 0xa5, sizeof(*error));
     text_clear(error);
-    return url_parse(e, url, error);
+    return results[url_parse(e, url, error)];
 }
 
 static void check_text(const struct text *text)
@@ -45,15 +50,15 @@ static bool between(uint64_t value, uint64_t low, uint64_t high)
 
 static bool length_is(const char *text, size_t low, size_t high)
 {
-    return text == NULL || between(strlen(text), low, high);
+    return !text || between(strlen(text), low, high);
 }
 
 static void check_endpoint(const struct endpoint *e)
 {
     const struct settings *set = &e->settings;
 
-    CHECK((e->host == NULL) != (e->path == NULL));
-    if (e->host != NULL) {
+    CHECK((!e->host) != (!e->path));
+    if (e->host) {
         CHECK(length_is(e->host, 1, 253));
         CHECK(strspn(e->host, NAME_BYTES ":%") == strlen(e->host));
         CHECK(e->port >= 1);
@@ -68,7 +73,7 @@ static void check_endpoint(const struct endpoint *e)
     CHECK(length_is(set->user, 1, 8192));
     CHECK(length_is(set->password, 1, 8192));
     CHECK(length_is(set->prefix, 1, 1024));
-    CHECK(set->user == NULL || set->password != NULL);
+    CHECK(!set->user || set->password);
     check_text(&e->name);
 }
 
@@ -78,13 +83,13 @@ static void check_same(const struct endpoint *a, const struct endpoint *b)
     const struct settings *x = &a->settings, *y = &b->settings;
 
     CHECK(fuzz_same(a->host, b->host) && fuzz_same(a->path, b->path));
-    CHECK(a->path != NULL || a->port == b->port);
+    CHECK(a->path || a->port == b->port);
     CHECK(fuzz_same(a->name.data, b->name.data));
     CHECK(x->timeout_ms == y->timeout_ms && x->max_ttl_ms == y->max_ttl_ms);
     CHECK(x->drift_ppm == y->drift_ppm && x->keepalive_s == y->keepalive_s);
     CHECK(x->db == y->db);
     CHECK(fuzz_same(x->user, y->user) && fuzz_same(x->prefix, y->prefix));
-    CHECK((x->password == NULL) == (y->password == NULL));
+    CHECK((!x->password) == (!y->password));
 }
 
 /* ------------------------------------------------------- written once more */
@@ -106,13 +111,13 @@ static void write_url(FILE *out, const struct endpoint *e)
     const char *rest = strstr(e->name.data, "://") + 3;
 
     fprintf(out, "%.*s", (int)(rest - e->name.data), e->name.data);
-    if (set->password != NULL) {
-        write_encoded(out, set->user != NULL ? set->user : "", "");
+    if (set->password) {
+        write_encoded(out, set->user ? set->user : "", "");
         fputc(':', out);
         write_encoded(out, set->password, "");
         fputc('@', out);
     }
-    if (e->path != NULL) {
+    if (e->path) {
         write_encoded(out, e->path, "/");
     } else {
         bool bracket = strchr(e->host, ':') != NULL;
@@ -125,7 +130,7 @@ static void write_url(FILE *out, const struct endpoint *e)
         (unsigned long long)set->max_ttl_ms,
         (unsigned long long)set->drift_ppm);
     fprintf(out, "&keepalive_s=%llu", (unsigned long long)set->keepalive_s);
-    if (set->prefix != NULL) {
+    if (set->prefix) {
         fputs("&prefix=", out);
         write_encoded(out, set->prefix, "");
     }
@@ -149,12 +154,12 @@ static void check_again(const struct endpoint *e)
         CHECK(fuzz_same(e->settings.password, again.settings.password));
         endpoint_free(&again);
     }
-    const char *place = e->host != NULL ? e->host : e->path;
+    const char *place = e->host ? e->host : e->path;
     if (strspn(place, NAME_BYTES ":/") == strlen(place)) {
         CHECK(parse(&again, e->name.data, &error) == NXL_OK);
         CHECK(fuzz_same(e->host, again.host) && fuzz_same(e->path, again.path));
         CHECK(e->settings.db == again.settings.db);
-        CHECK(e->path != NULL || e->port == again.port);
+        CHECK(e->path || e->port == again.port);
         CHECK(fuzz_same(e->name.data, again.name.data));
         endpoint_free(&again);
     }
@@ -187,16 +192,15 @@ static void exchange_passwords(char *url)
 {
     char *rest = strstr(url, "://");
 
-    if (rest == NULL)
+    if (!rest)
         return;
     rest += 3;
     char *path = rest + strcspn(rest, "/?");
     char *at = memrchr(rest, '@', (size_t)(path - rest));
-    char *colon = at != NULL ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
-    if (colon != NULL)
+    char *colon = at ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
+    if (colon)
         exchange(colon + 1, at);
-    for (char *from = strchr(rest, '?'); from != NULL;
-         from = strchr(from, '&')) {
+    for (char *from = strchr(rest, '?'); from; from = strchr(from, '&')) {
         from++;
         if (strncmp(from, "password=", 9) == 0)
             exchange(from + 9, from + strcspn(from, "&"));
@@ -228,13 +232,13 @@ static void check_wide_password(const char *url)
     static const char marks[] = "QZXJ";
     char *other = fuzz_copy(url, strlen(url));
     char *rest = strstr(other, "://");
-    char *colon = rest != NULL ? strchr(rest + 3, ':') : NULL;
+    char *colon = rest ? strchr(rest + 3, ':') : NULL;
     char *at = strrchr(other, '@');
     struct endpoint e;
     struct text error;
     size_t turn = 0;
 
-    for (char *c = other; colon != NULL && *c != '\0'; c++) {
+    for (char *c = other; colon && *c != '\0'; c++) {
         bool secret = c > colon && c < at;
         if (secret && *c == '%' && c + 2 < at)
             c += 2;
@@ -243,9 +247,9 @@ static void check_wide_password(const char *url)
         else if (strchr(marks, *c))
             *c = 'a';
     }
-    if (colon != NULL && parse(&e, other, &error) == NXL_OK)
+    if (colon && parse(&e, other, &error) == NXL_OK)
         endpoint_free(&e);
-    else if (colon != NULL)
+    else if (colon)
         CHECK(!strstr(error.data, "QZ") && !strstr(error.data, "ZX") &&
               !strstr(error.data, "XJ") && !strstr(error.data, "JQ"));
     free(other);
@@ -284,8 +288,8 @@ static bool ends_in_comma(const char *url)
     return len > 0 && url[len - 1] == ',';
 }
 
-static void check_client(const char *url, int result,
-    const struct endpoint *e, const struct text *error)
+static void check_client(const char *url, int result, const struct endpoint *e,
+    const struct text *error)
 {
     bool comma = strchr(url, ',') != NULL; /* it has words of its own */
     static const size_t sizes[] = {256, 0, 1, 2, 40, 512, 600};
@@ -311,9 +315,9 @@ static void check_client(const char *url, int result,
         CHECK(why[0] == '#' && (size == 0 || why[size - 1] == '#'));
     } else if (size > 0) {
         size_t len = error->len < size ? error->len : size - 1;
-        CHECK(memchr(why, '\0', size) != NULL && fuzz_printable(why));
-        CHECK(comma ||
-              (memcmp(why, error->data, len) == 0 && why[len] == '\0'));
+        CHECK(memchr(why, '\0', size) && fuzz_printable(why));
+        CHECK(
+            comma || (memcmp(why, error->data, len) == 0 && why[len] == '\0'));
     } else {
         CHECK(why[0] == '#');
     }
@@ -329,7 +333,7 @@ static void check_list(const char *url, int result)
     char why[TEXT_MAX] = "";
     bool list = false;
 
-    for (const char *at = url; (at = strchr(at, ',')) != NULL; at++)
+    for (const char *at = url; (at = strchr(at, ',')); at++)
         list |= strstr(at, "://") != NULL;
     options.errbuf = why;
     options.errbuf_size = sizeof(why);

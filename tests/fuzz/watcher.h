@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whoever watches a connection, and knows nothing of rungs: by what was sent
- * and what was answered, may this be sent, and may that be concluded? What the
- * model of meaning.h does not follow, the rungs of times, is held to this; and
- * all the rest as well. Keeps: a key is changed or deleted only by a command
- * that compares, or in a transaction that MULTI opened behind a value that
- * allows it, or without WATCH as docs/wire.md has it; GRANTED is a reply's to
- * say; a transaction is ended.
+ * Whoever watches a connection, and knows nothing of strategies: by what was
+ * sent and what was answered, may this be sent, and may that be concluded? What
+ * the model of meaning.h does not follow, the strategies of times, is held to
+ * this; and all the rest as well. Keeps: a key is changed or deleted only by a
+ * command that compares, or in a transaction that MULTI opened behind a value
+ * that allows it, or without WATCH as docs/wire.md has it; GRANTED is a reply's
+ * to say; a transaction is ended.
  */
 #ifndef NXLOCK_TESTS_FUZZ_WATCHER_H
 #define NXLOCK_TESTS_FUZZ_WATCHER_H
 
 #include <stdlib.h>
 
-#include "fuzz/rungs.h"
+#include "fuzz/strategies.h"
 #include "wire/classify.h"
-#include "wire/rung.h"
+#include "wire/strategy.h"
 
+/* TOKEN's UUID behind the seconds, as earlier versions wrote it. */
 #define DIGITS "147692836769657109919106903666618690613"
+#define BLANKS_LEN 128
 #define CLOCK_KEY KEY ":clock:"
 
 struct order {
     unsigned count;
-    struct slice arg[8];
+    struct slice arg[COMMAND_ARGS];
 };
 
 struct watcher {
@@ -31,18 +33,18 @@ struct watcher {
     bool open; /* a transaction */
     /* The value that was read last. */
     bool ours, past, no_end;
-    int64_t end_s; /* 0: it is no time */
+    int64_t end_s;               /* 0: it is no time */
     char value[512], taken[512]; /* taken: what is to be taken over */
     size_t value_len, taken_len;
-    int64_t time_ms; /* that TIME said last */
+    int64_t time_ms;  /* that TIME said last */
     int64_t asked_ms; /* ... in this step; 0: nothing */
     bool with_end;    /* TTL said so in this step */
     int64_t set_s;    /* the time that SETNX was to write */
     bool stepped;     /* TIME says that it is too early */
-    bool yes;       /* the token was set, by a reply's word */
-    bool queued;    /* what is before EXEC was */
-    bool clobbered; /* a GETSET without WATCH was done */
-    bool lost;      /* ... to prolong, and what stood there was not ours */
+    bool yes;         /* the token was set, by a reply's word */
+    bool queued;      /* what is before EXEC was */
+    bool clobbered;   /* a GETSET without WATCH was done */
+    bool lost;        /* ... to prolong, and what stood there was not ours */
 };
 
 /* ------------------------------------------------------------------- values */
@@ -56,6 +58,33 @@ static size_t digits_of(struct slice s)
     return n;
 }
 
+/* The bits of a UUID, a space for 0 and a tab for 1. */
+static bool has_blanks(struct slice value, size_t whole)
+{
+    size_t n = whole;
+
+    while (n < value.len && (value.data[n] == ' ' || value.data[n] == '\t'))
+        n++;
+    return n == value.len && n - whole == BLANKS_LEN;
+}
+
+/* ... and those of TOKEN's. */
+static bool has_our_blanks(struct slice value, size_t whole)
+{
+    const char *hex = TOKEN;
+    size_t at = whole;
+
+    if (!has_blanks(value, whole))
+        return false;
+    for (; at < value.len; hex++) {
+        int digit = *hex <= '9' ? *hex - '0' : *hex - 'a' + 10;
+        for (int bit = 8; *hex != '-' && bit > 0; bit /= 2)
+            if ((value.data[at++] == '\t') != ((digit & bit) != 0))
+                return false;
+    }
+    return true;
+}
+
 /* The second in which it is over; 0: no time. */
 static int64_t end_of(struct slice value)
 {
@@ -63,11 +92,12 @@ static int64_t end_of(struct slice value)
     int64_t end_s = 0;
     bool more = false;
 
-    if (value.len > 128 || whole < 10 || whole > 11 || value.data[0] == '0')
+    if (value.len > 11 + BLANKS_LEN || whole < 10 || whole > 11 ||
+        value.data[0] == '0')
         return 0;
     for (size_t i = 0; i < whole; i++)
         end_s = end_s * 10 + value.data[i] - '0';
-    if (whole == value.len)
+    if (whole == value.len || has_blanks(value, whole))
         return end_s;
     struct slice rest = {value.data + whole + 1, value.len - whole - 1};
     if (value.data[whole] != '.' || rest.len == 0 ||
@@ -80,9 +110,10 @@ static int64_t end_of(struct slice value)
 
 static bool is_ours(struct slice value)
 {
-    size_t len = sizeof DIGITS - 1;
+    size_t len = sizeof(DIGITS) - 1;
 
     return slice_equal(value, slice_of(TOKEN)) ||
+           (end_of(value) > 0 && has_our_blanks(value, digits_of(value))) ||
            (end_of(value) > 0 && value.len > len &&
                value.data[value.len - len - 1] == '.' &&
                memcmp(value.data + value.len - len, DIGITS, len) == 0);
@@ -91,13 +122,13 @@ static bool is_ours(struct slice value)
 /* The server's clock, by the step that reads a value. */
 static int64_t now_of(const struct watcher *w, const struct exchange *x)
 {
-    if (w->asked_ms > 0 && !x->rung->bare)
+    if (w->asked_ms > 0 && !x->strategy->without_watch)
         return w->asked_ms;
-    return server_clock_low(&x->ladder->clock, x->ladder->now);
+    return server_clock_low(&x->dialect->stamps.clock, x->dialect->now);
 }
 
-static void watch_value(struct watcher *w, const struct exchange *x,
-    const struct reply *reply)
+static void watch_value(
+    struct watcher *w, const struct exchange *x, const struct reply *reply)
 {
     struct slice value = {"", 0};
 
@@ -107,7 +138,7 @@ static void watch_value(struct watcher *w, const struct exchange *x,
     memcpy(w->value, value.data, w->value_len);
     w->ours = is_ours(value);
     w->end_s = end_of(value);
-    w->past = w->end_s > 0 && x->ladder->clock.known && !w->with_end &&
+    w->past = w->end_s > 0 && x->dialect->stamps.clock.known && !w->with_end &&
               w->end_s * 1000 <= now_of(w, x);
 }
 
@@ -127,7 +158,7 @@ static void read_orders(struct watcher *w, const struct buf *out)
         struct order *o = &w->order[w->orders];
         CHECK(w->orders < EXCHANGE_REPLIES && *at == '*');
         o->count = (unsigned)strtoul(at + 1, &next, 10);
-        CHECK(o->count <= 8);
+        CHECK(o->count <= COMMAND_ARGS);
         at = next + 2;
         for (unsigned i = 0; i < o->count; i++) {
             o->arg[i].len = strtoul(at + 1, &next, 10);
@@ -141,9 +172,10 @@ static void read_orders(struct watcher *w, const struct buf *out)
 /* Its time is so far away that a DEL or a GETSET comes before it. */
 static bool clearly_ours(const struct watcher *w, const struct exchange *x)
 {
-    return w->ours && w->end_s > 0 && x->ladder->clock.known &&
-           w->end_s * 1000 > server_clock_high(&x->ladder->clock,
-                                 x->ladder->now) + 1000;
+    return w->ours && w->end_s > 0 && x->dialect->stamps.clock.known &&
+           w->end_s * 1000 >
+               server_clock_high(&x->dialect->stamps.clock, x->dialect->now) +
+                   1000;
 }
 
 static bool may_write_over(const struct watcher *w, const struct exchange *x)
@@ -157,17 +189,19 @@ static bool may_write_over(const struct watcher *w, const struct exchange *x)
 /* After SET NX: the time is past by TIME, and the key has no end. */
 static bool may_take(const struct watcher *w, const struct exchange *x)
 {
-    bool others = w->value_len < 40 || w->value[w->value_len - 40] != '.';
+    struct slice value = {w->value, w->value_len};
+    bool others = (w->value_len < 40 || w->value[w->value_len - 40] != '.') &&
+                  !has_blanks(value, digits_of(value));
 
     return w->end_s > 0 && w->no_end && w->time_ms > 0 &&
-           w->end_s * 1000 <= w->time_ms && (!others || x->ladder->interop);
+           w->end_s * 1000 <= w->time_ms && (!others || x->dialect->interop);
 }
 
-static void check_order(struct watcher *w, const struct exchange *x,
-    const struct order *o)
+static void check_order(
+    struct watcher *w, const struct exchange *x, const struct order *o)
 {
     struct slice name = o->arg[0];
-    bool bare = !w->open && x->rung->bare;
+    bool bare = !w->open && x->strategy->without_watch;
 
     if (o->count > 1 && slice_starts(o->arg[1], CLOCK_KEY))
         return; /* nobody's lock */
@@ -202,9 +236,8 @@ static void check_order(struct watcher *w, const struct exchange *x,
     } else {
         CHECK(says(name, "EVAL") || says(name, "EVALSHA") ||
               says(name, "DELIFEQ") || says(name, "GETRANGE") ||
-              says(name, "SUBSTR") || says(name, "PTTL") ||
-              says(name, "TTL") || says(name, "EXISTS") ||
-              says(name, "TIME"));
+              says(name, "SUBSTR") || says(name, "PTTL") || says(name, "TTL") ||
+              says(name, "EXISTS") || says(name, "TIME"));
     }
 }
 
@@ -238,15 +271,14 @@ static bool was_set(const struct watcher *w, const struct reply *reply)
     if (!w->queued || reply->kind != REPLY_ARRAY || reply->count != 1)
         return false;
     enum reply_kind kind = reply->items[0].kind;
-    return says(name, "GETSET")
-               ? kind == REPLY_STRING || kind == REPLY_NIL
-               : says(name, "PSETEX") && kind == REPLY_STATUS;
+    return says(name, "GETSET") ? kind == REPLY_STRING || kind == REPLY_NIL
+                                : says(name, "PSETEX") && kind == REPLY_STATUS;
 }
 
-static void watch_getset(struct watcher *w, const struct exchange *x,
-    const struct reply *reply)
+static void watch_getset(
+    struct watcher *w, const struct exchange *x, const struct reply *reply)
 {
-    const struct server_clock *clock = &x->ladder->clock;
+    const struct server_clock *clock = &x->dialect->stamps.clock;
 
     if (w->open) {
         w->queued = reply->kind == REPLY_STATUS;
@@ -258,9 +290,9 @@ static void watch_getset(struct watcher *w, const struct exchange *x,
         w->lost = reply->kind != REPLY_NIL &&
                   !(reply->kind == REPLY_STRING && is_ours(reply->bytes));
     int64_t end_s = reply->kind == REPLY_STRING ? end_of(reply->bytes) : 0;
-    w->yes |= reply->kind == REPLY_NIL ||
-              (end_s > 0 &&
-                  end_s * 1000 <= server_clock_low(clock, x->asked_at));
+    w->yes |=
+        reply->kind == REPLY_NIL ||
+        (end_s > 0 && end_s * 1000 <= server_clock_low(clock, x->asked_at));
 }
 
 /* Nothing says where such bytes end but their length. */
@@ -333,8 +365,8 @@ static void watch_end(const struct watcher *w, const struct exchange *x)
 {
     const struct outcome *o = &x->outcome;
 
-    CHECK(!w->open || x->stuck || o->fault == FAULT_NOT_REDIS);
-    CHECK(x->no_undo || !w->lost);
+    CHECK(!w->open || x->phase == PHASE_STUCK || o->fault == FAULT_NOT_REDIS);
+    CHECK(x->written == WRITTEN_OVER || !w->lost);
     if (x->verb->kind != VERB_ACQUIRE)
         return;
     CHECK(o->kind != OUTCOME_GRANTED || (w->yes && !w->stepped));
@@ -342,9 +374,10 @@ static void watch_end(const struct watcher *w, const struct exchange *x)
     CHECK(o->kind != OUTCOME_BUSY || !w->yes);
     CHECK(o->kind != OUTCOME_FAULT || !w->yes || o->unsure);
     if (w->clobbered && !w->yes)
-        CHECK(o->unsure && x->no_undo && o->kind != OUTCOME_GRANTED);
+        CHECK(o->unsure && x->written == WRITTEN_OVER &&
+              o->kind != OUTCOME_GRANTED);
     else
-        CHECK(!x->no_undo);
+        CHECK(x->written != WRITTEN_OVER);
 }
 
 #endif

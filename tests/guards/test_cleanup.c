@@ -89,8 +89,7 @@ static void test_handshake(void **state)
     assert_needed(HANDSHAKE,
         "the key is set in another database than the URL's",
         lock_lands_in_another_db);
-    assert_needed(HANDSHAKE,
-        "the key is set by another user than the URL's",
+    assert_needed(HANDSHAKE, "the key is set by another user than the URL's",
         lock_by_another_user);
 }
 

@@ -105,12 +105,43 @@ static void test_lapsed(void **state)
         the_dead_revive);
 }
 
+/* ------------------------------------------------------- an expired handle */
+
+/* Its token was handed over, and another process has extended the lease. */
+static bool the_former_owner_frees_the_heirs_lock(void)
+{
+    nxl_client *client = new_client(""), *theirs = new_client("");
+    nxl_lock *owner = new_lock(client, "k", 300);
+    nxl_lock *heir = new_lock(theirs, "k", 20000);
+    assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
+    assert_result(nxl_lock_adopt(heir, nxl_lock_token(owner)), NXL_OK, heir);
+    assert_result(nxl_lock_extend(heir, 0), NXL_OK, heir);
+    assert_eventually(!nxl_lock_held(owner));
+    end(owner, client);
+    bool harm = !token_stands("k", heir);
+    assert_true(nxl_lock_held(heir));
+    if (harm)
+        other_gets_it(0);
+    end(heir, theirs);
+    return harm;
+}
+
+static void test_expired(void **state)
+{
+    (void)state;
+    assert_needed(EXPIRED,
+        "a handle that is freed after its lease deletes an adopted key; "
+        "two hold",
+        the_former_owner_frees_the_heirs_lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         guard_test(test_send_time),
         guard_test(test_hand_over),
         guard_test(test_lapsed),
+        guard_test(test_expired),
     };
     return live_run("guards of leases");
 }

@@ -28,7 +28,7 @@ static void on_trace(void *arg, const nxl_trace *trace)
 static void tell(const struct holder *h, const nxl_lock *lock)
 {
     uint64_t deadline = nxl_lock_deadline(lock);
-    if (write(h->tell[1], &deadline, sizeof deadline) != sizeof deadline)
+    if (write(h->tell[1], &deadline, sizeof(deadline)) != sizeof(deadline))
         _exit(3);
 }
 
@@ -63,7 +63,7 @@ static void hold_on(struct holder *h)
     nxl_lock_options more = NXL_LOCK_OPTIONS_INIT;
     nxl_client *client;
     nxl_lock *lock;
-    snprintf(url, sizeof url, "%s?" HALF_LEASE, server_url);
+    snprintf(url, sizeof(url), "%s?" HALF_LEASE, server_url);
     options.tracer = on_trace;
     options.tracer_arg = h;
     more.ttl_ms = STOPPED_MS;
@@ -79,7 +79,7 @@ static uint64_t deadline_of(struct holder *h)
 {
     uint64_t deadline;
     assert_int_equal(
-        read(h->tell[0], &deadline, sizeof deadline), sizeof deadline);
+        read(h->tell[0], &deadline, sizeof(deadline)), sizeof(deadline));
     return deadline;
 }
 
@@ -165,7 +165,7 @@ static bool nobody_is_told(void)
     nxl_lock *lock = kept_lock(client, "k", NULL);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     redis_freeze(&server);
-    bool harm = await_loss(client, 2 * RENEW_MS) == NULL;
+    bool harm = !await_loss(client, 2 * RENEW_MS);
     redis_thaw(&server);
     end(lock, client);
     return harm;

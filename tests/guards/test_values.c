@@ -84,8 +84,7 @@ static void test_take_over(void **state)
     (void)state;
     assert_needed(TAKE_OVER,
         "two take over what one dead program left; two hold", both_by_script);
-    assert_needed(TAKE_OVER,
-        "two replace one unix time that is past; two hold",
+    assert_needed(TAKE_OVER, "two replace one unix time that is past; two hold",
         both_by_transaction);
 }
 

@@ -34,6 +34,17 @@ static inline int64_t classic_now(const struct classic *who)
     return (int64_t)time(NULL) + who->ahead_s;
 }
 
+/* A number as Python's int() reads it: blanks around it are skipped, and
+ * anything else ends the program. */
+static inline int64_t classic_int(const char *text)
+{
+    char *end;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || end[strspn(end, " \t\n\v\f\r")] != '\0')
+        _exit(5);
+    return number;
+}
+
 /* Its first word is the command, the value a time or, if 0, not given. The
  * number that is answered; 0: nothing. */
 static inline int64_t classic_send(
@@ -45,8 +56,9 @@ static inline int64_t classic_send(
     if (!reply || reply->type == REDIS_REPLY_ERROR)
         _exit(4);
     int64_t answer = reply->type == REDIS_REPLY_INTEGER ? reply->integer
-                     : reply->str ? strtoll(reply->str, NULL, 10)
-                                  : 0;
+                     : reply->type == REDIS_REPLY_STRING
+                         ? classic_int(reply->str)
+                         : 0;
     freeReplyObject(reply);
     return answer;
 }

@@ -13,14 +13,8 @@
 
 static inline nxl_lock *fenced_lock(nxl_client *client, int64_t ttl_ms)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-    options.ttl_ms = ttl_ms;
-    options.fence = 1;
-    options.retry_max_ms = 10;
-    live_assert_result(nxl_lock_new(&lock, client, "k", &options), NXL_OK,
-        nxl_client_errmsg(client), __FILE__, __LINE__);
-    return lock;
+    return lock_with(
+        client, "k", .ttl_ms = ttl_ms, .fence = 1, .retry_max_ms = 10);
 }
 
 static inline void counter_is(size_t i, uint64_t number)

@@ -46,8 +46,8 @@ struct handles {
 static inline void expect_forked(void *argument)
 {
     struct handles *h = argument;
-    nxl_holder seen = {.size = sizeof seen, .value = "x", .value_length = 1};
-    nxl_holder holder = {.size = sizeof holder};
+    nxl_holder seen = {.size = sizeof(seen), .value = "x", .value_length = 1};
+    nxl_holder holder = {.size = sizeof(holder)};
     nxl_event event;
     nxl_lock *fresh = h->lock;
     struct pollfd fds[4];
@@ -70,14 +70,15 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_inspect_start(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_break_start(h->lock, &seen) == NXL_E_FORKED);
     expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
+    expect(nxl_lock_interrupt(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_holder(h->lock, &holder) == NXL_E_FORKED);
     expect(nxl_lock_holder_at(h->lock, 0, &holder) == NXL_E_FORKED);
     expect(nxl_lock_new(&fresh, h->client, "other", NULL) == NXL_E_FORKED);
-    expect(fresh == NULL);
-    expect(nxl_client_ask(h->client, 0, 1, ping, NULL, &answer) ==
-           NXL_E_FORKED);
-    expect(answer == NULL);
-    expect(nxl_client_stats(h->client, &stats, sizeof stats) == NXL_E_FORKED);
+    expect(!fresh);
+    expect(
+        nxl_client_ask(h->client, 0, 1, ping, NULL, &answer) == NXL_E_FORKED);
+    expect(!answer);
+    expect(nxl_client_stats(h->client, &stats, sizeof(stats)) == NXL_E_FORKED);
     expect(nxl_client_process(h->client) == NXL_E_FORKED);
     expect(nxl_client_fd(h->client) == -1);
     expect(nxl_client_pollfds(h->client, fds, 4, &timeout) == 0);
@@ -90,7 +91,7 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_errmsg(h->lock) != NULL);
     expect(nxl_lock_errmsg_at(h->lock, 0) != NULL);
     expect(nxl_client_errmsg(h->client) != NULL);
-    nxl_client_describe(h->client, words, sizeof words);
+    nxl_client_describe(h->client, words, sizeof(words));
     expect(strcmp(words, "?") != 0);
 }
 

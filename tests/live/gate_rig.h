@@ -20,9 +20,8 @@
 
 enum { GATE_UP, GATE_DOWN, GATE_LINKS = 8, GATE_WORDS = 10 };
 
-static const char *const gate_word[GATE_WORDS] = {
-    "?", "SETNX", "GETRANGE", "WATCH", "MULTI", "GETSET", "DEL", "EXEC",
-    "TIME", "TTL"};
+static const char *const gate_word[GATE_WORDS] = {"?", "SETNX", "GETRANGE",
+    "WATCH", "MULTI", "GETSET", "DEL", "EXEC", "TIME", "TTL"};
 
 /* Numbers that a seed repeats (splitmix64). */
 static inline uint64_t dice_roll(uint64_t *dice)
@@ -65,7 +64,7 @@ struct gate_orders {
 
 struct gate_link {
     bool used;
-    int fd[2]; /* the client's, the server's */
+    int fd[2];    /* the client's, the server's */
     bool over[2]; /* nothing more comes that way */
     struct bytes in[2];
     bool timed[2]; /* what is next has been given its time */
@@ -121,8 +120,8 @@ static inline bool gate_stalls(
     struct gate_orders *o, int way, size_t last, size_t word)
 {
     const char *next = gate_word[word];
-    bool takes_over = strcmp(next, "GETSET") == 0 ||
-                      strcmp(gate_word[last], "GETSET") == 0;
+    bool takes_over =
+        strcmp(next, "GETSET") == 0 || strcmp(gate_word[last], "GETSET") == 0;
     int one_in = way == GATE_DOWN ? 80 : takes_over ? 5 : 50;
     return (way == GATE_UP && o->tally->stalled[last][word] == 0) ||
            dice_below(&o->dice, one_in) == 0;
@@ -164,8 +163,7 @@ static inline bool gate_pass(
         if (now < l->go_at[way])
             return true;
         /* A client that has died reads no more; its commands still go. */
-        if (!local_send(l->fd[!way], l->in[way].data, size) &&
-            way == GATE_UP)
+        if (!local_send(l->fd[!way], l->in[way].data, size) && way == GATE_UP)
             return false;
         bytes_drop(&l->in[way], size);
         l->timed[way] = false;

@@ -54,7 +54,7 @@ static inline void holds_open(void)
 
 static inline void holds_close(void)
 {
-    if (holds.board != NULL)
+    if (holds.board)
         munmap(holds.board, sizeof(*holds.board));
     holds.board = NULL;
 }

@@ -15,7 +15,7 @@
 
 static inline bool slow(void)
 {
-    return RUNNING_ON_VALGRIND || getenv("NXLOCK_VALGRIND") != NULL;
+    return RUNNING_ON_VALGRIND || getenv("NXLOCK_VALGRIND");
 }
 
 /* In use; nothing is known of a sanitizer's malloc (0 then). */
@@ -49,18 +49,14 @@ static inline void assert_steady(unsigned cycles, void (*cycle)(unsigned))
 
 static inline nxl_lock *labelled(nxl_client *client, const char *name)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-    options.label = "host:1234:job";
-    assert_int_equal(nxl_lock_new(&lock, client, name, &options), NXL_OK);
-    return lock;
+    return lock_with(client, name, .label = "host:1234:job");
 }
 
 /* malloc counts what its caches of each thread keep as used; do without. */
 static inline void count_exactly(char **argv)
 {
     static const char tunable[] = "GLIBC_TUNABLES";
-    if (LIVE_INSTRUMENTED || slow() || getenv(tunable) != NULL)
+    if (LIVE_INSTRUMENTED || slow() || getenv(tunable))
         return;
     setenv(tunable, "glibc.malloc.tcache_count=0", 1);
     execv("/proc/self/exe", argv);

@@ -14,6 +14,9 @@
 
 #include "support/redis.h"
 
+/* cmocka hands a state to every scene and fixture; few look at it. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #else
@@ -39,16 +42,15 @@
 
 /* The default drift_ppm takes 1 % and 2 ms off a lease. */
 #define DRIFT_NS(ttl_ms)                                                       \
-    ((uint64_t)(ttl_ms) * UINT64_C(10000) + UINT64_C(2000000))
+    ((uint64_t)(ttl_ms)*UINT64_C(10000) + UINT64_C(2000000))
 #define LEASE_NS(ttl_ms)                                                       \
-    ((uint64_t)(ttl_ms) * UINT64_C(1000000) - DRIFT_NS(ttl_ms))
+    ((uint64_t)(ttl_ms)*UINT64_C(1000000) - DRIFT_NS(ttl_ms))
 
 static struct redis server;
 static const char *server_url; /* by the transport of the present group */
 
 static inline int live_tcp(void **state)
 {
-    (void)state;
     int rc = redis_start(&server, NULL);
     server_url = server.url;
     return rc;
@@ -56,7 +58,6 @@ static inline int live_tcp(void **state)
 
 static inline int live_unix(void **state)
 {
-    (void)state;
     int rc = redis_start(&server, NULL);
     server_url = server.unix_url;
     return rc;
@@ -64,14 +65,12 @@ static inline int live_unix(void **state)
 
 static inline int live_stop(void **state)
 {
-    (void)state;
     redis_stop(&server);
     return 0;
 }
 
 static inline int live_clean(void **state)
 {
-    (void)state;
     if (server.pid == 0)
         redis_restart(&server);
     redis_thaw(&server);
@@ -84,8 +83,7 @@ static inline int live_clean(void **state)
 
 /* All of the array "tests" over TCP, then over the unix socket. */
 #define live_run(name)                                                         \
-    (cmocka_run_group_tests_name(                                              \
-         name " (TCP)", tests, live_tcp, live_stop) +                          \
+    (cmocka_run_group_tests_name(name " (TCP)", tests, live_tcp, live_stop) +  \
         cmocka_run_group_tests_name(                                           \
             name " (unix)", tests, live_unix, live_stop))
 
@@ -105,8 +103,8 @@ static inline void live_assert_result(
 #define assert_result(call, expected, lock)                                    \
     do {                                                                       \
         int live_rc = (call);                                                  \
-        live_assert_result(live_rc, expected, nxl_lock_errmsg(lock),           \
-            __FILE__, __LINE__);                                               \
+        live_assert_result(                                                    \
+            live_rc, expected, nxl_lock_errmsg(lock), __FILE__, __LINE__);     \
     } while (0)
 
 static inline nxl_client *client_at(const char *url)
@@ -125,15 +123,28 @@ static inline nxl_client *new_client(const char *parameters)
     return client_at(url);
 }
 
+static inline nxl_lock *live_lock(nxl_client *client, const char *name,
+    const nxl_lock_options *options, const char *file, int line)
+{
+    nxl_lock *lock;
+    live_assert_result(nxl_lock_new(&lock, client, name, options), NXL_OK,
+        nxl_client_errmsg(client), file, line);
+    return lock;
+}
+
+/* &OPTIONS(.ttl_ms = 500, .renew = 1), the others as they are by default. */
+#define OPTIONS(...)                                                           \
+    (nxl_lock_options)                                                         \
+    {                                                                          \
+        .size = sizeof(nxl_lock_options), __VA_ARGS__                          \
+    }
+#define lock_with(client, name, ...)                                           \
+    live_lock(client, name, &OPTIONS(__VA_ARGS__), __FILE__, __LINE__)
+
 static inline nxl_lock *new_lock(
     nxl_client *client, const char *name, int64_t ttl_ms)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-    options.ttl_ms = ttl_ms;
-    live_assert_result(nxl_lock_new(&lock, client, name, &options), NXL_OK,
-        nxl_client_errmsg(client), __FILE__, __LINE__);
-    return lock;
+    return lock_with(client, name, .ttl_ms = ttl_ms);
 }
 
 static inline void end(nxl_lock *lock, nxl_client *client)
@@ -170,8 +181,8 @@ static inline long long server_number(
     char field[64];
     redisReply *reply = redis_command(r, "INFO", section, NULL);
     snprintf(field, sizeof(field), "\n%s:", name);
-    const char *at = reply->str != NULL ? strstr(reply->str, field) : NULL;
-    long long number = at != NULL ? strtoll(at + strlen(field), NULL, 10) : -1;
+    const char *at = reply->str ? strstr(reply->str, field) : NULL;
+    long long number = at ? strtoll(at + strlen(field), NULL, 10) : -1;
     freeReplyObject(reply);
     return number;
 }
@@ -182,10 +193,10 @@ static inline long resident_kb(void)
     char line[128];
     long kb = -1;
     FILE *status = fopen("/proc/self/status", "re");
-    while (status != NULL && fgets(line, sizeof(line), status) != NULL)
+    while (status && fgets(line, sizeof(line), status))
         if (sscanf(line, "VmRSS: %ld", &kb) == 1)
             break;
-    if (status != NULL)
+    if (status)
         fclose(status);
     return kb;
 }

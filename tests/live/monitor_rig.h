@@ -45,7 +45,7 @@ static inline void monitors_open(void)
 static inline void monitors_close(void)
 {
     for (int i = 0; i < MONITORED; i++) {
-        if (monitor[i].context != NULL)
+        if (monitor[i].context)
             redisFree(monitor[i].context);
         monitor[i].context = NULL;
     }
@@ -77,9 +77,9 @@ static inline void monitor_line(struct monitor *m, const char *line)
     static const char set[] = "\"SET\" \"k\" \"", del[] = "\"DEL\" \"k\"";
     double at = strtod(line, NULL);
     const char *found = strstr(line, set);
-    if (found != NULL) {
+    if (found) {
         monitor_set(m, found + sizeof(set) - 1, at);
-    } else if (strstr(line, del) != NULL) {
+    } else if (strstr(line, del)) {
         assert_true(m->standing >= 0); /* it is compared before */
         m->standing = -1;
         if (at - m->since > m->longest)
@@ -97,7 +97,7 @@ static inline void monitors_read(void)
         while (poll(&fd, 1, 0) > 0) {
             assert_int_equal(redisBufferRead(m->context), REDIS_OK);
             while (redisGetReplyFromReader(m->context, &reply) == REDIS_OK &&
-                   reply != NULL) {
+                   reply) {
                 monitor_line(m, ((redisReply *)reply)->str);
                 freeReplyObject(reply);
             }

@@ -54,8 +54,8 @@ static inline size_t size_of_acquire(struct proxy *proxy, nxl_lock *lock)
 
 /* The SET stands in the frozen server's socket, its connection is gone and
  * nothing came behind it. Then the server goes on. */
-static inline void orphan(struct proxy *proxy, const char *key,
-    nxl_lock *lock, size_t size, enum lost when)
+static inline void orphan(struct proxy *proxy, const char *key, nxl_lock *lock,
+    size_t size, enum lost when)
 {
     redis_freeze(&server);
     if (when == AFTER_GIVING_UP)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * N real servers, started once for a group and emptied before each test;
- * clients of the first so many of them. The servers are young, so clients are
- * made without the restart guard unless a test is about it.
+ * clients of the first so many of them. A group of scenes may be run on one
+ * server and on several. The servers are young, so clients are made without
+ * the restart guard unless a test is about it.
  */
 #ifndef NXLOCK_TESTS_QUORUM_RIG_H
 #define NXLOCK_TESTS_QUORUM_RIG_H
@@ -10,17 +11,24 @@
 #include "live/live_rig.h"
 #include "support/proxy.h"
 
+#ifndef QUORUM_MOST
 #define QUORUM_MOST 7
+#endif
 #define URLS_ROOM (16 * (LOCAL_PATH + 128))
 #define NO_GUARD "guard_restarts=0"
 
 static struct redis servers[QUORUM_MOST];
 static struct proxy *proxies[QUORUM_MOST];
 
+/* What the present group runs on. */
+static struct {
+    size_t servers;
+    bool tcp; /* to the first one; the transports take turns */
+} on = {.servers = QUORUM_MOST};
+
 static inline int quorum_start(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < QUORUM_MOST; i++)
+    for (size_t i = 0; i < on.servers; i++)
         if (redis_start(&servers[i], NULL) != 0)
             return -1;
     return 0;
@@ -28,16 +36,14 @@ static inline int quorum_start(void **state)
 
 static inline int quorum_stop(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < QUORUM_MOST; i++)
+    for (size_t i = 0; i < on.servers; i++)
         redis_stop(&servers[i]);
     return 0;
 }
 
 static inline int quorum_clean(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < QUORUM_MOST; i++) {
+    for (size_t i = 0; i < on.servers; i++) {
         redis_run(&servers[i], "FLUSHALL", NULL);
         redis_run(&servers[i], "CONFIG", "RESETSTAT", NULL);
     }
@@ -46,8 +52,7 @@ static inline int quorum_clean(void **state)
 
 static inline int quorum_mend(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < QUORUM_MOST; i++) {
+    for (size_t i = 0; i < on.servers; i++) {
         proxy_stop(proxies[i]);
         proxies[i] = NULL;
         if (servers[i].pid == 0)
@@ -57,10 +62,41 @@ static inline int quorum_mend(void **state)
     return 0;
 }
 
+static inline int on_one_tcp(void **state)
+{
+    on.servers = 1;
+    on.tcp = true;
+    return quorum_start(state);
+}
+
+static inline int on_one_unix(void **state)
+{
+    on.servers = 1;
+    on.tcp = false;
+    return quorum_start(state);
+}
+
+static inline int on_three(void **state)
+{
+    on.servers = 3;
+    on.tcp = false;
+    return quorum_start(state);
+}
+
 #define quorum_test(function)                                                  \
     cmocka_unit_test_setup_teardown(function, quorum_clean, quorum_mend)
 #define quorum_run(name)                                                       \
     cmocka_run_group_tests_name(name, tests, quorum_start, quorum_stop)
+#define on_run(setting, name, tests)                                           \
+    cmocka_run_group_tests_name(name, tests, on_##setting, quorum_stop)
+/* All of the array on one server, over its unix socket, and on three. */
+#define on_one_and_three_run(name, tests)                                      \
+    (on_run(one_unix, name " (one server)", tests) +                           \
+        on_run(three, name " (three servers)", tests))
+/* The same, before that on one server over TCP. */
+#define on_each_run(name, tests)                                               \
+    (on_run(one_tcp, name " (one server, TCP)", tests) +                       \
+        on_one_and_three_run(name, tests))
 
 /* Adds one URL with parameters ("" for none) to the list. */
 static inline void add_url(char *list, const char *url, const char *parameters)
@@ -71,12 +107,17 @@ static inline void add_url(char *list, const char *url, const char *parameters)
         *parameters ? "?" : "", parameters);
 }
 
+static inline const char *url_of(size_t i)
+{
+    return i % 2 != on.tcp ? servers[i].url : servers[i].unix_url;
+}
+
 /* Of the first count servers, every URL with these parameters. */
 static inline nxl_client *quorum_client(size_t count, const char *parameters)
 {
     char list[URLS_ROOM] = "";
     for (size_t i = 0; i < count; i++)
-        add_url(list, i % 2 ? servers[i].url : servers[i].unix_url, parameters);
+        add_url(list, url_of(i), parameters);
     return client_at(list);
 }
 
@@ -85,11 +126,24 @@ static inline nxl_client *proxied_client(size_t count, const char *parameters)
 {
     char list[URLS_ROOM] = "";
     for (size_t i = 0; i < count; i++) {
-        if (proxies[i] == NULL)
+        if (!proxies[i])
             proxies[i] = proxy_start(servers[i].path, 0);
-        add_url(list, proxy_url(proxies[i]), parameters);
+        add_url(list,
+            on.tcp ? proxy_tcp_url(proxies[i]) : proxy_url(proxies[i]),
+            parameters);
     }
     return client_at(list);
+}
+
+/* Of all that the group runs on. */
+static inline nxl_client *client_on(const char *parameters)
+{
+    return quorum_client(on.servers, parameters);
+}
+
+static inline size_t majority(void)
+{
+    return on.servers / 2 + 1;
 }
 
 /* A call that finds the connections good, or makes them: those of a majority,
@@ -142,6 +196,15 @@ static inline size_t keys_at(size_t count, const char *key)
     for (size_t i = 0; i < count; i++)
         found += redis_exists(&servers[i], key);
     return found;
+}
+
+/* How often a command ran, at all of them together. */
+static inline long calls_at_all(const char *command)
+{
+    long count = 0;
+    for (size_t i = 0; i < on.servers; i++)
+        count += redis_calls(&servers[i], command);
+    return count;
 }
 
 /* The lock has nothing wrong to tell. */

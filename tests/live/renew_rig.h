@@ -12,16 +12,30 @@
 static inline nxl_lock *kept_lock(
     nxl_client *client, const char *name, const nxl_lock_options *more)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-    if (more)
-        options = *more;
+    nxl_lock_options options = more ? *more : OPTIONS(.ttl_ms = 0);
     if (!options.ttl_ms)
         options.ttl_ms = RENEW_MS;
     options.renew = 1;
-    live_assert_result(nxl_lock_new(&lock, client, name, &options), NXL_OK,
-        nxl_client_errmsg(client), __FILE__, __LINE__);
-    return lock;
+    return live_lock(client, name, &options, __FILE__, __LINE__);
+}
+
+/* Another handle, which has taken the lock "k" over and extended it. */
+static inline nxl_lock *adopt_from(
+    const nxl_lock *owner, nxl_client *theirs, int64_t ttl_ms)
+{
+    nxl_lock *heir = new_lock(theirs, "k", ttl_ms);
+    assert_result(nxl_lock_adopt(heir, nxl_lock_token(owner)), NXL_OK, heir);
+    assert_result(nxl_lock_extend(heir, 0), NXL_OK, heir);
+    return heir;
+}
+
+/* It still has the lock, and ends it. */
+static inline void assert_left_to(nxl_lock *heir)
+{
+    assert_true(nxl_lock_held(heir));
+    assert_value("k", nxl_lock_token(heir));
+    assert_result(nxl_lock_release(heir), NXL_OK, heir);
+    nxl_lock_free(heir);
 }
 
 /* Of this process. */
@@ -30,7 +44,7 @@ static inline int count_threads(void)
     int count = 0;
     DIR *dir = opendir("/proc/self/task");
     assert_non_null(dir);
-    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
         count += e->d_name[0] != '.';
     closedir(dir);
     return count;
@@ -39,7 +53,7 @@ static inline int count_threads(void)
 static inline nxl_stats stats_of(nxl_client *client)
 {
     nxl_stats stats;
-    assert_int_equal(nxl_client_stats(client, &stats, sizeof stats), NXL_OK);
+    assert_int_equal(nxl_client_stats(client, &stats, sizeof(stats)), NXL_OK);
     return stats;
 }
 

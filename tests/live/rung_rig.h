@@ -12,7 +12,7 @@
 
 #include "live/live_rig.h"
 #include "support/aged.h"
-#include "wire/timestamp.h"
+#include "wire/timestamps/timestamps.h"
 
 enum way {
     BY_SET,
@@ -37,32 +37,109 @@ struct place {
 };
 
 static const struct place places[] = {
-    {"7.0", DIRECT, 0, NULL, NULL, BY_SET, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT},
-    {"7.0, user without @scripting", USER, 0, "-@scripting", NULL, BY_SET,
-        BY_WATCH, BY_WATCH, BY_READ},
-    {"7.0, scripts renamed away", RENAMED, 0, NULL, NULL, BY_SET, BY_WATCH,
-        BY_WATCH, BY_READ},
-    {"8.6, no scripts", AGED, AGED_DELEX, NULL, NULL, BY_SET, BY_WATCH,
-        BY_DELEX, BY_READ},
-    {"8.6, no scripts, no WATCH", AGED, AGED_DELEX, "WATCH", AGED_UNKNOWN,
-        BY_SET, BY_IFEQ, BY_DELEX, BY_READ},
-    {"Valkey 9.1, no scripts", AGED, AGED_DELIFEQ, NULL, NULL, BY_SET, BY_WATCH,
-        BY_DELIFEQ, BY_READ},
-    {"Valkey 9.1, no scripts, no right to MULTI", AGED, AGED_DELIFEQ, "MULTI",
-        AGED_NOPERM, BY_SET, BY_IFEQ, BY_DELIFEQ, BY_READ},
-    {"2.6.9", AGED, AGED_2_6, NULL, NULL, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT,
-        BY_SCRIPT},
-    {"6.2", AGED, AGED_6_2, NULL, NULL, BY_SET, BY_SCRIPT, BY_SCRIPT,
-        BY_SCRIPT},
-    {"6.2, no right to scripts", AGED, AGED_6_2, "EVAL EVALSHA SCRIPT",
-        AGED_NOPERM, BY_SET, BY_WATCH, BY_WATCH, BY_READ},
-    {"2.2, no GETRANGE", AGED, AGED_2_2, "GETRANGE", AGED_UNKNOWN, BY_STAMP,
-        BY_WATCH, BY_WATCH, BY_READ},
-    {"2.4", AGED, AGED_2_4, NULL, NULL, BY_STAMP, BY_WATCH, BY_WATCH, BY_READ},
-    {"7.0, scheme=timestamp", DIRECT, 0, NULL, NULL, BY_STAMP, BY_WATCH,
-        BY_WATCH, BY_READ},
-    {"7.0, scheme=timestamp, no WATCH", USER, 0, "-watch -multi", NULL,
-        BY_STAMP, BY_BARE, BY_BARE, BY_READ},
+    {.name = "7.0",
+        .kind = DIRECT,
+        .acquire = BY_SET,
+        .extend = BY_SCRIPT,
+        .release = BY_SCRIPT,
+        .inspect = BY_SCRIPT},
+    {.name = "7.0, user without @scripting",
+        .kind = USER,
+        .without = "-@scripting",
+        .acquire = BY_SET,
+        .extend = BY_WATCH,
+        .release = BY_WATCH,
+        .inspect = BY_READ},
+    {.name = "7.0, scripts renamed away",
+        .kind = RENAMED,
+        .acquire = BY_SET,
+        .extend = BY_WATCH,
+        .release = BY_WATCH,
+        .inspect = BY_READ},
+    {.name = "8.6, no scripts",
+        .kind = AGED,
+        .age = AGED_DELEX,
+        .acquire = BY_SET,
+        .extend = BY_WATCH,
+        .release = BY_DELEX,
+        .inspect = BY_READ},
+    {.name = "8.6, no scripts, no WATCH",
+        .kind = AGED,
+        .age = AGED_DELEX,
+        .without = "WATCH",
+        .words = AGED_UNKNOWN,
+        .acquire = BY_SET,
+        .extend = BY_IFEQ,
+        .release = BY_DELEX,
+        .inspect = BY_READ},
+    {.name = "Valkey 9.1, no scripts",
+        .kind = AGED,
+        .age = AGED_DELIFEQ,
+        .acquire = BY_SET,
+        .extend = BY_WATCH,
+        .release = BY_DELIFEQ,
+        .inspect = BY_READ},
+    {.name = "Valkey 9.1, no scripts, no right to MULTI",
+        .kind = AGED,
+        .age = AGED_DELIFEQ,
+        .without = "MULTI",
+        .words = AGED_NOPERM,
+        .acquire = BY_SET,
+        .extend = BY_IFEQ,
+        .release = BY_DELIFEQ,
+        .inspect = BY_READ},
+    {.name = "2.6.9",
+        .kind = AGED,
+        .age = AGED_2_6,
+        .acquire = BY_SCRIPT,
+        .extend = BY_SCRIPT,
+        .release = BY_SCRIPT,
+        .inspect = BY_SCRIPT},
+    {.name = "6.2",
+        .kind = AGED,
+        .age = AGED_6_2,
+        .acquire = BY_SET,
+        .extend = BY_SCRIPT,
+        .release = BY_SCRIPT,
+        .inspect = BY_SCRIPT},
+    {.name = "6.2, no right to scripts",
+        .kind = AGED,
+        .age = AGED_6_2,
+        .without = "EVAL EVALSHA SCRIPT",
+        .words = AGED_NOPERM,
+        .acquire = BY_SET,
+        .extend = BY_WATCH,
+        .release = BY_WATCH,
+        .inspect = BY_READ},
+    {.name = "2.2, no GETRANGE",
+        .kind = AGED,
+        .age = AGED_2_2,
+        .without = "GETRANGE",
+        .words = AGED_UNKNOWN,
+        .acquire = BY_STAMP,
+        .extend = BY_WATCH,
+        .release = BY_WATCH,
+        .inspect = BY_READ},
+    {.name = "2.4",
+        .kind = AGED,
+        .age = AGED_2_4,
+        .acquire = BY_STAMP,
+        .extend = BY_WATCH,
+        .release = BY_WATCH,
+        .inspect = BY_READ},
+    {.name = "7.0, scheme=timestamp",
+        .kind = DIRECT,
+        .acquire = BY_STAMP,
+        .extend = BY_WATCH,
+        .release = BY_WATCH,
+        .inspect = BY_READ},
+    {.name = "7.0, scheme=timestamp, no WATCH",
+        .kind = USER,
+        .without = "-watch -multi",
+        .acquire = BY_STAMP,
+        .extend = BY_BARE,
+        .release = BY_BARE,
+        .inspect = BY_READ},
 };
 
 enum { PLACES = sizeof(places) / sizeof(places[0]) };
@@ -96,7 +173,7 @@ static inline void place_of_aged(void)
 {
     redis_start(&server, NULL);
     aged = aged_start(here->age, &server);
-    if (here->without != NULL)
+    if (here->without)
         aged_refuse(aged, here->without, here->words);
     snprintf(here_url, sizeof(here_url), "%s", aged_url(aged));
 }
@@ -107,7 +184,7 @@ static inline void let_alice_in(void)
     redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">secret",
         "~*", "&*", "+@all", NULL);
     snprintf(rights, sizeof(rights), "%s", here->without);
-    for (char *right = strtok_r(rights, " ", &rest); right != NULL;
+    for (char *right = strtok_r(rights, " ", &rest); right;
          right = strtok_r(NULL, " ", &rest))
         redis_run(&server, "ACL", "SETUSER", "alice", right, NULL);
 }
@@ -125,17 +202,16 @@ static inline void place_of_real(void)
         here->kind == USER ? "alice:secret@" : "", (unsigned)server.port,
         query_here());
     monitor = redisConnectUnix(server.path);
-    assert_true(monitor != NULL && monitor->err == 0);
+    assert_true(monitor && monitor->err == 0);
     redisReply *reply = redisCommand(monitor, "MONITOR");
-    assert_true(reply != NULL && reply->type == REDIS_REPLY_STATUS);
+    assert_true(reply && reply->type == REDIS_REPLY_STATUS);
     freeReplyObject(reply);
 }
 
 static inline int place_open(void **state)
 {
-    (void)state;
     const char *skip_live = getenv("NXLOCK_SKIP_LIVE");
-    if (skip_live != NULL && strcmp(skip_live, "1") == 0)
+    if (skip_live && strcmp(skip_live, "1") == 0)
         return test_skip("NXLOCK_SKIP_LIVE=1");
     if (here->kind == AGED)
         place_of_aged();
@@ -147,8 +223,7 @@ static inline int place_open(void **state)
 
 static inline int place_close(void **state)
 {
-    (void)state;
-    if (monitor != NULL)
+    if (monitor)
         redisFree(monitor);
     monitor = NULL;
     aged_stop(aged);
@@ -166,8 +241,7 @@ struct ways {
 
 static inline long calls(const char *name)
 {
-    return aged != NULL ? (long)aged_count(aged, name)
-                        : redis_calls(&server, name);
+    return aged ? (long)aged_count(aged, name) : redis_calls(&server, name);
 }
 
 /* A value is read once in each way. Beside an inspection (EXISTS), SETNX, and
@@ -183,11 +257,11 @@ static inline struct ways stamp_ways_so_far(void)
     w.n[BY_WATCH] = calls("watch");
     w.n[BY_READ] = calls("exists");
     long learnt = calls("time");
-    if (aged == NULL) /* all others that ask for TIME ask for the ttl */
+    if (!aged) /* all others that ask for TIME ask for the ttl */
         learnt -= calls("ttl") - w.n[BY_READ] - calls("expireat");
     w.n[BY_BARE] = calls("getrange") + calls("substr") - learnt -
                    w.n[BY_STAMP] - w.n[BY_WATCH] - w.n[BY_READ];
-    if (aged == NULL)
+    if (!aged)
         w.n[BY_BARE] -= w.n[BY_SCRIPT]; /* which read, too */
     return w;
 }
@@ -197,7 +271,7 @@ static inline struct ways ways_so_far(void)
     struct ways w = {{0}};
     if (stamps_here())
         return stamp_ways_so_far();
-    if (aged != NULL) {
+    if (aged) {
         w.n[BY_SET] = (long)aged_count(aged, "SET * * NX");
         w.n[BY_SCRIPT] =
             (long)(aged_count(aged, "EVALSHA") + aged_count(aged, "EVAL"));
@@ -221,9 +295,8 @@ static inline struct ways ways_so_far(void)
 static inline void assert_went(
     const struct ways *before, enum way way, const char *file, int line)
 {
-    static const char *const names[] = {
-        "SET NX", "scripts", "IFEQ", "DELEX", "DELIFEQ", "WATCH", "reading",
-        "SETNX", "neither WATCH nor scripts"};
+    static const char *const names[] = {"SET NX", "scripts", "IFEQ", "DELEX",
+        "DELIFEQ", "WATCH", "reading", "SETNX", "neither WATCH nor scripts"};
     struct ways now = ways_so_far();
     bool good = true;
     for (int i = 0; i < WAYS; i++) {
@@ -251,7 +324,7 @@ enum { CONNECTIONS = 4096 };
 static inline bool is_clock(const char *key)
 {
     const char *at = strstr(key, ":clock:");
-    return at != NULL && at < strchrnul(key, '\n');
+    return at && at < strchrnul(key, '\n');
 }
 
 /* Commands of one connection, in turn: is this a DEL that nothing guards? The
@@ -300,8 +373,8 @@ static inline void assert_monitor_is_clean(bool unguarded_is_fine)
         assert_int_equal(redisGetReply(monitor, (void **)&reply), REDIS_OK);
         const char *at = strstr(reply->str, " 127.0.0.1:");
         const char *name = strstr(reply->str, "] \"");
-        more = strstr(reply->str, marker) == NULL;
-        if (at != NULL && name != NULL && at < name && !unguarded_is_fine &&
+        more = !strstr(reply->str, marker);
+        if (at && name && at < name && !unguarded_is_fine &&
             unguarded(&in_multi[strtoul(at + 11, NULL, 10) % 65536], name + 3,
                 strcspn(name + 3, "\""), name))
             fail_msg("%s", reply->str);
@@ -314,7 +387,7 @@ static inline bool nobody_in_multi(void)
 {
     redisReply *list = redis_command(&server, "CLIENT", "LIST", NULL);
     bool none = true;
-    for (const char *at = list->str; (at = strstr(at, " multi=")) != NULL; at++)
+    for (const char *at = list->str; (at = strstr(at, " multi=")); at++)
         none &= strncmp(at, " multi=-1", 9) == 0;
     freeReplyObject(list);
     return none;
@@ -323,17 +396,16 @@ static inline bool nobody_in_multi(void)
 static inline int place_clean(void **state)
 {
     int rc = live_clean(state);
-    if (aged != NULL)
+    if (aged)
         aged_forget(aged);
     return rc;
 }
 
 static inline int place_check(void **state)
 {
-    (void)state;
-    if (aged != NULL)
+    if (aged)
         assert_log_is_clean();
-    else if (monitor != NULL) /* without WATCH only the time guards a DEL */
+    else if (monitor) /* without WATCH only the time guards a DEL */
         assert_monitor_is_clean(bare_here());
     return 0;
 }
@@ -353,7 +425,7 @@ static inline int place_check(void **state)
 static inline nxl_client *client_here(const char *parameters)
 {
     char url[512];
-    const char *before = strchr(server_url, '?') != NULL ? "&" : "?";
+    const char *before = strchr(server_url, '?') ? "&" : "?";
     snprintf(url, sizeof(url), "%s%s%s", server_url,
         *parameters != '\0' ? before : "", parameters);
     return client_at(url);
@@ -420,8 +492,8 @@ static inline void live_assert_ours(
 {
     char value[700] = "";
     bool there = redis_get(&server, key, value, sizeof(value));
-    bool ours = there && (stamped_at(key)
-                                 ? stamp_is_of(slice_of(value), slice_of(token))
+    bool ours = there &&
+                (stamped_at(key) ? stamp_is_of(slice_of(value), slice_of(token))
                                  : strcmp(value, token) == 0);
     if (ours)
         return;
@@ -433,8 +505,8 @@ static inline void live_assert_ours(
     live_assert_ours(key, nxl_lock_token(lock), __FILE__, __LINE__)
 
 /* The lease of what stands there, by its ttl or by its time. */
-static inline void live_assert_lasts(const char *key, int64_t least,
-    int64_t most, const char *file, int line)
+static inline void live_assert_lasts(
+    const char *key, int64_t least, int64_t most, const char *file, int line)
 {
     int64_t ttl = redis_pttl(&server, key), left = ttl;
     bool stamped = stamped_at(key);
@@ -443,6 +515,8 @@ static inline void live_assert_lasts(const char *key, int64_t least,
         if (bare_here() && most < LONGEST_LOCK_MS)
             most = LONGEST_LOCK_MS;
         most += STAMP_LATER_MS;
+    } else if (here->extend == BY_IFEQ && most < LONGEST_LOCK_MS) {
+        most = LONGEST_LOCK_MS; /* which an extend sets there */
     }
     if (left >= least && left <= most && (!stamped || ttl == -1))
         return;
@@ -458,8 +532,7 @@ static inline void live_assert_lasts(const char *key, int64_t least,
 static inline void time_stands(const char *key, int64_t offset_s)
 {
     char value[32];
-    snprintf(
-        value, sizeof(value), "%lld", (long long)time(NULL) + offset_s);
+    snprintf(value, sizeof(value), "%lld", (long long)time(NULL) + offset_s);
     redis_run(&server, "SET", key, value, NULL);
 }
 

@@ -21,8 +21,7 @@ static inline void find_stops(void)
     stops[stop_count++] = &plain;
     for (unsigned i = 0; i < PLACES; i++)
         if (places[i].kind == AGED &&
-            (places[i].without == NULL ||
-                strcmp(places[i].without, "GETRANGE") != 0))
+            (!places[i].without || strcmp(places[i].without, "GETRANGE") != 0))
             stops[stop_count++] = &places[i];
 }
 
@@ -31,15 +30,15 @@ static inline void go_to(const struct place *place, bool cut)
 {
     here = place;
     aged_allow(aged);
-    if (place->without != NULL)
+    if (place->without)
         aged_refuse(aged, place->without, place->words);
     aged_profile_now(aged, place->age, cut);
 }
 
 static inline bool has_watch(const struct place *place)
 {
-    return place->without == NULL || (strcmp(place->without, "WATCH") != 0 &&
-                                         strcmp(place->without, "MULTI") != 0);
+    return !place->without || (strcmp(place->without, "WATCH") != 0 &&
+                                  strcmp(place->without, "MULTI") != 0);
 }
 
 static inline bool is_old(const struct place *place)

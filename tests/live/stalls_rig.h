@@ -30,10 +30,9 @@ struct witness {
 
 static inline bool witness_open(struct witness *w, const char *path)
 {
-    memset(w, 0, sizeof *w);
+    memset(w, 0, sizeof(*w));
     w->context = redisConnectUnix(path);
-    redisReply *reply =
-        w->context ? redisCommand(w->context, "MONITOR") : NULL;
+    redisReply *reply = w->context ? redisCommand(w->context, "MONITOR") : NULL;
     bool open = reply && reply->type == REDIS_REPLY_STATUS;
     freeReplyObject(reply);
     return open;
@@ -92,8 +91,8 @@ static inline void witness_read(struct witness *w)
     void *reply = NULL;
     int64_t distance = clock_distance();
     while (poll(&fd, 1, 0) > 0 && redisBufferRead(w->context) == REDIS_OK)
-        while (redisGetReplyFromReader(w->context, &reply) == REDIS_OK &&
-               reply != NULL) {
+        while (
+            redisGetReplyFromReader(w->context, &reply) == REDIS_OK && reply) {
             witness_line(w, ((redisReply *)reply)->str, distance);
             freeReplyObject(reply);
         }
@@ -144,7 +143,7 @@ static inline void *sleeper_run(void *argument)
 
 static inline void sleeper_start(void)
 {
-    memset(&sleeper, 0, sizeof sleeper);
+    memset(&sleeper, 0, sizeof(sleeper));
     assert_int_equal(
         pthread_create(&sleeper.thread, NULL, sleeper_run, NULL), 0);
 }
@@ -161,7 +160,7 @@ static inline uint64_t waited_to_run(void)
 {
     char text[80];
     int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';

@@ -26,16 +26,19 @@ static inline void time_stands(const char *key, int64_t offset_s)
     redis_run(&server, "SET", key, value, NULL);
 }
 
+#define STAMP_VALUE 160 /* room for any in our format */
+
 /* The whole seconds of what stands there; 0: it is not in our format. */
 static inline int64_t stamp_at(const char *key)
 {
-    char value[128];
+    char value[STAMP_VALUE];
     char *end;
     if (!redis_get(&server, key, value, sizeof(value)))
         return 0;
     int64_t seconds = strtoll(value, &end, 10);
-    return end - value == 10 && *end == '.' && strlen(end + 1) == 39 ? seconds
-                                                                    : 0;
+    return end - value == 10 && strlen(end) == 128 && strspn(end, " \t") == 128
+               ? seconds
+               : 0;
 }
 
 #endif

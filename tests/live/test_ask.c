@@ -11,7 +11,6 @@ static nxl_answer *answer;
 
 static int tear_down(void **state)
 {
-    (void)state;
     nxl_answer_free(answer);
     answer = NULL;
     return 0;
@@ -30,10 +29,9 @@ static int ask_of(nxl_client *client, size_t server_number, const char *line)
     nxl_answer_free(answer);
     answer = (nxl_answer *)&answer; /* it is to be set, whatever comes */
     snprintf(copy, sizeof(copy), "%s", line);
-    while ((one = strsep(&rest, " ")) != NULL)
+    while ((one = strsep(&rest, " ")))
         words[count++] = one;
-    int rc = nxl_client_ask(
-        client, server_number, count, words, NULL, &answer);
+    int rc = nxl_client_ask(client, server_number, count, words, NULL, &answer);
     if (rc != NXL_OK) {
         assert_null(answer);
         assert_true(nxl_client_errmsg(client)[0] != '\0');
@@ -54,7 +52,6 @@ static const char *item(size_t i)
 
 static void every_form(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("prefix=p:&max_ttl_ms=45000");
     size_t length = 7;
     assert_string_equal(nxl_client_prefix(client), "p:");
@@ -94,14 +91,12 @@ static void every_form(void **state)
 
 static void binary_words(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     static const char *const words[] = {"GETRANGE", "a\0b", "0", "99"};
     static const size_t lengths[] = {8, 3, 1, 2};
     size_t length;
-    freeReplyObject(
-        redis_commandf(&server, "SET %b %b", "a\0b", (size_t)3, "x\0y",
-            (size_t)3));
+    freeReplyObject(redis_commandf(
+        &server, "SET %b %b", "a\0b", (size_t)3, "x\0y", (size_t)3));
     assert_int_equal(
         nxl_client_ask(client, 0, 4, words, lengths, &answer), NXL_OK);
     assert_memory_equal(nxl_answer_item(answer, 0, &length), "x\0y", 4);
@@ -112,7 +107,6 @@ static void binary_words(void **state)
 /* Longer than what is kept of a reply otherwise, and than what is fed. */
 static void large_answers(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("timeout_ms=10000");
     nxl_lock *lock = new_lock(client, "job", 20000);
     static char big[1500000];
@@ -137,7 +131,7 @@ static void large_answers(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     snprintf(line, sizeof(line), "SCAN 0 COUNT 1000");
     assert_int_equal(ask_of(client, 0, line), NXL_E_UNSUPPORTED);
-    assert_contains(nxl_client_errmsg(client), "SCAN of more than");
+    assert_contains(nxl_client_errmsg(client), "SCAN is longer than");
     assert_contains(nxl_client_errmsg(client), server_url);
     /* And neither the connection nor what is on it was hurt by that. */
     asks(client, "CLIENT ID");
@@ -152,12 +146,11 @@ static void large_answers(void **state)
 
 static void what_may_not_be_asked(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     static const char *const words[] = {"PING"};
     long before = redis_calls(&server, "set");
     assert_int_equal(ask_of(client, 0, "SET k v"), NXL_E_INVALID);
-    assert_contains(nxl_client_errmsg(client), "SET is not among");
+    assert_contains(nxl_client_errmsg(client), "SET is not allowed");
     assert_int_equal(ask_of(client, 1, "PING"), NXL_E_INVALID);
     assert_contains(nxl_client_errmsg(client), "no server 1");
     assert_int_equal(
@@ -174,13 +167,12 @@ static void what_may_not_be_asked(void **state)
     assert_int_equal(redis_clients(&server), 0);
     assert_int_equal(nxl_client_fd(client) < 0, 0);
     assert_int_equal(ask_of(client, 0, "PING"), NXL_E_INVALID);
-    assert_contains(nxl_client_errmsg(client), "non-blocking door");
+    assert_contains(nxl_client_errmsg(client), "event-loop API");
     nxl_client_free(client);
 }
 
 static void refusals(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("user=seer&password=p");
     redis_run(&server, "ACL", "SETUSER", "seer", "reset", "on", ">p", "~*",
         "+@all", "-info", "-exists", NULL);
@@ -209,7 +201,6 @@ static void refusals(void **state)
 
 static void a_server_that_hangs(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("timeout_ms=200");
     asks(client, "PING");
     redis_freeze(&server);
@@ -227,7 +218,6 @@ static void a_server_that_hangs(void **state)
 
 static void over_restarts(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     asks(client, "PING");
     for (int i = 0; i < 3; i++) {
@@ -241,7 +231,6 @@ static void over_restarts(void **state)
 
 static void in_a_child(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     asks(client, "PING");
     pid_t child = fork();
@@ -250,7 +239,7 @@ static void in_a_child(void **state)
         static const char *const words[] = {"PING"};
         nxl_answer *none = (nxl_answer *)&child;
         int rc = nxl_client_ask(client, 0, 1, words, NULL, &none);
-        _exit(rc == NXL_E_FORKED && none == NULL ? 0 : 1);
+        _exit(rc == NXL_E_FORKED && !none ? 0 : 1);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -282,7 +271,7 @@ static void *ask_often(void *argument)
         snprintf(key, sizeof(key), "k%d", wanted);
         int rc = nxl_client_ask(a->client, 0, 2, words, NULL, &mine);
         const char *said = nxl_answer_item(mine, 0, NULL);
-        a->wrong += rc != NXL_OK || said == NULL || atoi(said) != wanted;
+        a->wrong += rc != NXL_OK || !said || atoi(said) != wanted;
         nxl_answer_free(mine);
     }
     return NULL;
@@ -305,7 +294,6 @@ static void *lock_often(void *argument)
 
 static void from_many_threads(void **state)
 {
-    (void)state;
     static struct asker askers[THREADS];
     nxl_client *client = new_client("timeout_ms=20000");
     static char value[128];
@@ -319,7 +307,8 @@ static void from_many_threads(void **state)
     for (int i = 0; i < THREADS; i++) {
         askers[i] = (struct asker){.client = client, .number = i};
         assert_int_equal(pthread_create(&askers[i].thread, NULL,
-            i % 2 ? lock_often : ask_often, &askers[i]), 0);
+                             i % 2 ? lock_often : ask_often, &askers[i]),
+            0);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(askers[i].thread, NULL);
@@ -331,8 +320,8 @@ static void from_many_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        ask_test(every_form), ask_test(binary_words), ask_test(large_answers),
+    const struct CMUnitTest tests[] = {ask_test(every_form),
+        ask_test(binary_words), ask_test(large_answers),
         ask_test(what_may_not_be_asked), ask_test(refusals),
         ask_test(a_server_that_hangs), ask_test(over_restarts),
         ask_test(in_a_child), ask_test(from_many_threads)};

@@ -56,8 +56,8 @@ static bool increment(int file)
     if (pread(file, text, sizeof(text) - 1, 0) <= 0)
         return false;
     pause_us(100);
-    int len = snprintf(
-        text, sizeof(text), "%-20ld", strtol(text, NULL, 10) + 1);
+    int len =
+        snprintf(text, sizeof(text), "%-20ld", strtol(text, NULL, 10) + 1);
     return pwrite(file, text, (size_t)len, 0) == len;
 }
 
@@ -119,9 +119,8 @@ static void race_start(
     struct race *race, const char *parameters, int64_t ttl_ms, bool oversleeps)
 {
     char path[LOCAL_PATH];
-    *race = (struct race){.parameters = parameters,
-        .ttl_ms = ttl_ms,
-        .oversleeps = oversleeps};
+    *race = (struct race){
+        .parameters = parameters, .ttl_ms = ttl_ms, .oversleeps = oversleeps};
     race->board = mmap(NULL, sizeof(*race->board), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(race->board != MAP_FAILED);
@@ -209,7 +208,6 @@ static void race_end(
 
 static void test_no_lost_update(void **state)
 {
-    (void)state;
     struct race race;
     race_start(&race, "", 10000, false);
     race_over(&race, true);
@@ -233,7 +231,6 @@ static void trouble(
 
 static void test_frozen_at_times(void **state)
 {
-    (void)state;
     struct race race;
     trouble(&race, 5000, false, 40);
     race_end(&race, ROUNDS * 9 / 10, 3, 0);
@@ -242,7 +239,6 @@ static void test_frozen_at_times(void **state)
 /* Leases end while the server stands still, and while holders sleep. */
 static void test_short_leases(void **state)
 {
-    (void)state;
     struct race race;
     trouble(&race, 2 * MARGIN_MS, true, 3 * MARGIN_MS);
     race_end(&race, ROUNDS / 2, 3, 2);

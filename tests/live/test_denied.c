@@ -10,14 +10,12 @@ static bool by_tcp;
 
 static int guarded_tcp(void **state)
 {
-    (void)state;
     by_tcp = true;
     return redis_start(&server, "--requirepass", "sesame", NULL);
 }
 
 static int guarded_unix(void **state)
 {
-    (void)state;
     by_tcp = false;
     return redis_start(&server, "--requirepass", "sesame", NULL);
 }
@@ -56,13 +54,13 @@ static void assert_denied(nxl_client *client, const char *words)
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder holder;
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), words, "check user and password");
+    assert_told(lock, place(&server), words, "check the user and password");
     assert_null(strstr(nxl_lock_errmsg(lock), "wrong-one"));
     assert_null(strstr(nxl_lock_errmsg(lock), "secret"));
     assert_result(nxl_lock_acquire(lock, 100), NXL_E_DENIED, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_E_DENIED, lock);
     assert_result(nxl_lock_adopt(lock, token), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), words, "check user and password");
+    assert_told(lock, place(&server), words, "check the user and password");
     assert_false(nxl_lock_held(lock));
     end(lock, client);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
@@ -70,13 +68,12 @@ static void assert_denied(nxl_client *client, const char *words)
 
 static void no_password(void **state)
 {
-    (void)state;
-    assert_denied(login(&server, "", ""), "NOAUTH");
+    assert_denied(login(&server, "", ""),
+        "NOAUTH Authentication required; check the user");
 }
 
 static void wrong_password(void **state)
 {
-    (void)state;
     assert_denied(login(&server, ":wrong-one@", ""), "WRONGPASS");
     assert_denied(login(&server, "alice:wrong-one@", ""), "WRONGPASS");
     assert_denied(login(&server, "nobody:wrong-one@", ""), "WRONGPASS");
@@ -86,7 +83,6 @@ static void wrong_password(void **state)
 
 static void switched_off_user(void **state)
 {
-    (void)state;
     redis_run(&server, "ACL", "SETUSER", "alice", "off", NULL);
     assert_denied(login(&server, "alice:secret@", ""), "WRONGPASS");
     assert_int_equal(redis_calls(&server, "set"), 0);
@@ -112,7 +108,6 @@ static void assert_admitted(nxl_client *client, const char *user, int db)
 
 static void right_password(void **state)
 {
-    (void)state;
     assert_admitted(login(&server, ":sesame@", ""), "default", 0);
     assert_admitted(login(&server, "alice:secret@", ""), "alice", 0);
     assert_admitted(
@@ -126,13 +121,12 @@ static void right_password(void **state)
  * would be done all the same, as somebody else. */
 static void wrong_password_at_an_open_server(void **state)
 {
-    (void)state;
     struct redis open;
     redis_start(&open, NULL);
     static const char *const logins[] = {
         ":wrong-one@", "alice:wrong-one@", "default:wrong-one@"};
-    redis_run(&open, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all",
-        NULL);
+    redis_run(
+        &open, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all", NULL);
     for (int i = 0; i < 3; i++) {
         nxl_client *client = login(&open, logins[i], "");
         nxl_lock *lock = new_lock(client, "job", 5000);
@@ -142,7 +136,7 @@ static void wrong_password_at_an_open_server(void **state)
         assert_int_equal(redis_calls(&open, "set"), i == 2);
         if (i < 2)
             assert_told(lock, place(&open), i == 0 ? "AUTH" : "WRONGPASS",
-                "check user and password");
+                "check the user and password");
         end(lock, client);
     }
     redis_stop(&open);
@@ -152,12 +146,11 @@ static void wrong_password_at_an_open_server(void **state)
 
 static void user_without_set(void **state)
 {
-    (void)state;
     redis_run(&server, "ACL", "SETUSER", "alice", "-set", NULL);
     nxl_client *client = login(&server, "alice:secret@", "");
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'set'", "may run the command named");
+    assert_told(lock, place(&server), "'set'", "allows the user this command");
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
     redisReply *log = redis_command(&server, "ACL", "LOG", "1", NULL);
     assert_int_equal(log->type, REDIS_REPLY_ARRAY);
@@ -177,13 +170,12 @@ static void user_without_set(void **state)
 
 static void user_without_the_key(void **state)
 {
-    (void)state;
     redis_run(&server, "ACL", "SETUSER", "alice", "resetkeys", "~mine:*", NULL);
     nxl_client *client = login(&server, "alice:secret@", "");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_lock *good = new_lock(client, "mine:job", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "NOPERM", "(ACL)");
+    assert_told(lock, place(&server), "NOPERM", "the ACL allows");
     assert_result(nxl_lock_acquire(good, 0), NXL_OK, good);
     assert_result(nxl_lock_release(good), NXL_OK, good);
     nxl_lock_free(good);
@@ -198,16 +190,15 @@ static bool allowed(int rc, nxl_lock *lock)
     if (rc == NXL_OK)
         return true;
     assert_result(rc, NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'watch'", "may run the command");
+    assert_told(
+        lock, place(&server), "'watch'", "allows the user this command");
     return false;
 }
 
 static void user_without_scripts(void **state)
 {
-    (void)state;
-    redis_run(
-        &server, "ACL", "SETUSER", "alice", "-evalsha", "-eval", "-script",
-        NULL);
+    redis_run(&server, "ACL", "SETUSER", "alice", "-evalsha", "-eval",
+        "-script", NULL);
     nxl_client *client = login(&server, "alice:secret@", "");
     nxl_lock *lock = new_lock(client, "job", 30000);
     nxl_holder holder;
@@ -242,7 +233,6 @@ static void user_without_scripts(void **state)
 /* Without INFO, CLIENT and SCRIPT less is known, and all works. */
 static void user_with_the_least_rights(void **state)
 {
-    (void)state;
     redis_run(&server, "ACL", "SETUSER", "alice", "-@all", "+set", "+pttl",
         "+eval", "+evalsha", "+getrange", "+pexpire", "+del", "+exists", NULL);
     nxl_client *client = login(&server, "alice:secret@", "");
@@ -261,14 +251,12 @@ static void user_with_the_least_rights(void **state)
 
 static void database_of_the_url(void **state)
 {
-    (void)state;
     assert_admitted(login(&server, "alice:secret@", "?db=3"), "alice", 3);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }
 
 static void refused_database(void **state)
 {
-    (void)state;
     nxl_client *client = login(&server, "alice:secret@", "?db=99");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder holder;
@@ -283,7 +271,8 @@ static void refused_database(void **state)
     client = login(&server, "alice:secret@", "?db=3");
     lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'select'", "may run the command named");
+    assert_told(
+        lock, place(&server), "'select'", "allows the user this command");
     end(lock, client);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
     assert_int_equal(redis_calls(&server, "set"), 0);
@@ -291,7 +280,6 @@ static void refused_database(void **state)
 
 static void refused_database_at_an_open_server(void **state)
 {
-    (void)state;
     struct redis open;
     redis_start(&open, "--databases", "2", NULL);
     nxl_client *client = login(&open, "", "?db=2");

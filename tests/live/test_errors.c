@@ -19,8 +19,8 @@ static int clean(void **state)
         {"lua-time-limit", "5000"}};
     if (server.pid != 0)
         for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-            redis_run(&server, "CONFIG", "SET", settings[i][0], settings[i][1],
-                NULL);
+            redis_run(
+                &server, "CONFIG", "SET", settings[i][0], settings[i][1], NULL);
     return live_clean(state);
 }
 
@@ -35,14 +35,13 @@ static void configure(const char *name, const char *value)
 
 static void full_server_refuses(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *held = new_lock(client, "old", 5000);
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     configure("maxmemory", "1");
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "OOM", "maxmemory; raise it");
+    assert_told(lock, server_url, "OOM", "maxmemory; raise maxmemory");
     assert_result(nxl_lock_acquire(lock, 100), NXL_E_REFUSED, lock);
     assert_false(nxl_lock_held(lock));
 
@@ -62,7 +61,6 @@ static void full_server_refuses(void **state)
 /* It passes, so that a wait may outlast it. */
 static void full_server_is_waited_for(void **state)
 {
-    (void)state;
     static struct waiter waiter;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -77,18 +75,17 @@ static void full_server_is_waited_for(void **state)
 
 static void lack_of_replicas_refuses(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 30000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     uint64_t deadline = nxl_lock_deadline(lock);
     configure("min-replicas-to-write", "1");
     assert_result(nxl_lock_extend(lock, 60000), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "NOREPLICAS", "mend");
+    assert_told(lock, server_url, "NOREPLICAS", "fix its persistence");
     assert_int_equal(nxl_lock_deadline(lock), deadline);
     assert_true(nxl_lock_held(lock));
     assert_result(nxl_lock_release(lock), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "NOREPLICAS", "mend");
+    assert_told(lock, server_url, "NOREPLICAS", "fix its persistence");
     assert_false(nxl_lock_held(lock));
     configure("min-replicas-to-write", "0");
     /* What was refused is still owed, and paid before its ttl does it. */
@@ -102,7 +99,6 @@ static void lack_of_replicas_refuses(void **state)
 /* A dump that cannot be written: its name is a directory's. */
 static void failed_dump_refuses(void **state)
 {
-    (void)state;
     char path[2 * LOCAL_PATH];
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -118,7 +114,7 @@ static void failed_dump_refuses(void **state)
     assert_eventually((rc = nxl_lock_acquire(probe, 0)) != NXL_OK ||
                       nxl_lock_release(probe) == NXL_E_REFUSED);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "MISCONF", "mend its persistence");
+    assert_told(lock, server_url, "MISCONF", "fix its persistence");
     assert_false(nxl_lock_held(lock));
     assert_int_equal(rmdir(path), 0);
     configure("save", "");
@@ -131,7 +127,6 @@ static void failed_dump_refuses(void **state)
 /* The word BUSY of a server that runs somebody's script is not our BUSY. */
 static void busy_script_refuses(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -155,7 +150,6 @@ static void busy_script_refuses(void **state)
 
 static void loading_server_refuses(void **state)
 {
-    (void)state;
     struct fake *fake = fake_start(
         "EXPECT-HANDSHAKE\n"
         "EXPECT SET job * NX PX 5000\n"
@@ -176,10 +170,9 @@ static void loading_server_refuses(void **state)
     fake_free(fake);
 }
 
-/* The message is about what came last, not about an earlier attempt. */
-static void refusal_and_then_silence(void **state)
+/* False: the machine was too slow for a second attempt. */
+static bool refused_and_then_silent(void)
 {
-    (void)state;
     struct fake *fake = fake_start(
         "EXPECT-HANDSHAKE\n"
         "EXPECT SET job * NX PX 5000\n"
@@ -190,17 +183,29 @@ static void refusal_and_then_silence(void **state)
     nxl_client *client = client_at(url);
     nxl_lock *lock = new_lock(client, "job", 5000);
     int64_t before = test_now_ms();
-    assert_result(nxl_lock_acquire(lock, 200), NXL_UNKNOWN, lock);
+    int rc = nxl_lock_acquire(lock, 200);
     assert_between(test_now_ms() - before, 0, 300 + LATE_MS);
-    assert_told(lock, fake_url(fake), "no answer in time", "timeout_ms");
-    assert_null(strstr(nxl_lock_errmsg(lock), "LOADING"));
+    bool again = rc == NXL_UNKNOWN || fake_count(fake, -1, "SET") > 1;
+    if (again) {
+        assert_result(rc, NXL_UNKNOWN, lock);
+        assert_told(lock, fake_url(fake), "no answer in time", "timeout_ms");
+        assert_null(strstr(nxl_lock_errmsg(lock), "LOADING"));
+    }
     end(lock, client);
     fake_free(fake);
+    return again;
+}
+
+/* The message is about what came last, not about an earlier attempt. */
+static void refusal_and_then_silence(void **state)
+{
+    (void)state;
+    for (int tries = 1; !refused_and_then_silent(); tries++)
+        assert_true(tries < 20);
 }
 
 static void replica_refuses(void **state)
 {
-    (void)state;
     char port[8];
     struct redis replica;
     snprintf(port, sizeof(port), "%u", (unsigned)server.port);
@@ -239,7 +244,6 @@ static void replica_refuses(void **state)
 
 static void list_under_the_name(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder seen, none;
@@ -251,7 +255,7 @@ static void list_under_the_name(void **state)
     assert_result(nxl_lock_release(lock), NXL_LOST, lock);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
     assert_result(nxl_lock_acquire(lock, 50), NXL_BUSY, lock);
-    assert_contains(nxl_lock_errmsg(lock), "may be used for something else");
+    assert_contains(nxl_lock_errmsg(lock), "may hold something else");
     assert_result(nxl_lock_inspect(lock, &none), NXL_E_WRONG_TYPE, lock);
     assert_told(lock, server_url, "WRONGTYPE", "choose another name");
     assert_result(nxl_lock_adopt(lock, some_token), NXL_LOST, lock);
@@ -270,7 +274,6 @@ static void put_giant(const char *key)
 
 static void giant_under_the_name(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_lock *held = new_lock(client, "held", 5000);
@@ -312,7 +315,7 @@ static void *flush_scripts(void *argument)
     (void)argument;
     while (flushing) {
         redisReply *reply = redisCommand(c, "SCRIPT FLUSH");
-        if (reply == NULL)
+        if (!reply)
             break;
         freeReplyObject(reply);
     }
@@ -322,7 +325,6 @@ static void *flush_scripts(void *argument)
 
 static void scripts_vanish_all_the_time(void **state)
 {
-    (void)state;
     pthread_t thread;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 30000);
@@ -354,13 +356,12 @@ static bool known(int rc, nxl_lock *lock, const char *url)
     if (rc == NXL_OK)
         return true;
     assert_result(rc, NXL_E_UNSUPPORTED, lock);
-    assert_told(lock, url, "'EVALSHA'", "with WATCH or");
+    assert_told(lock, url, "'EVALSHA'", "locks need WATCH");
     return false;
 }
 
 static void missing_commands_are_named(void **state)
 {
-    (void)state;
     struct redis bare;
     redis_start(&bare, "--rename-command", "EVALSHA", "", "--rename-command",
         "EVAL", "", "--rename-command", "WATCH", "", NULL);

@@ -10,13 +10,7 @@
 
 static nxl_lock *fenced_lock(nxl_client *client, const char *name, int64_t ttl)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-    options.ttl_ms = ttl;
-    options.fence = 1;
-    live_assert_result(nxl_lock_new(&lock, client, name, &options), NXL_OK,
-        nxl_client_errmsg(client), __FILE__, __LINE__);
-    return lock;
+    return lock_with(client, name, .ttl_ms = ttl, .fence = 1);
 }
 
 static uint64_t server_us(void)
@@ -38,7 +32,6 @@ static uint64_t counter_at(const char *key)
 
 static void it_only_grows(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
     nxl_lock *other = fenced_lock(client, "job", 5000);
@@ -67,7 +60,6 @@ static void it_only_grows(void **state)
 /* A server that lost everything has a clock still. */
 static void over_a_loss_of_data(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
     uint64_t last = 0;
@@ -85,7 +77,6 @@ static void over_a_loss_of_data(void **state)
 /* A clock that was set back is not followed. */
 static void over_a_clock_that_is_behind(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
     redis_run(&server, "SET", COUNTER, "9000000000000000", NULL);
@@ -112,7 +103,6 @@ static uint64_t draw(const char *parameters)
 /* A name that was used once leaves nothing for ever. */
 static void it_ends_by_itself(void **state)
 {
-    (void)state;
     uint64_t last = draw("");
     assert_between(redis_pttl(&server, COUNTER), DAY_MS - 60000, DAY_MS);
     /* Renewed by each ... */
@@ -138,9 +128,8 @@ static void it_ends_by_itself(void **state)
 /* What the clock may not have reached when it would end, stays. */
 static void beyond_the_clock_it_stays(void **state)
 {
-    static const int64_t ahead_ms[] = {1000, DAY_MS / 2 - 60000,
-        DAY_MS / 2 + 60000, 10 * DAY_MS};
-    (void)state;
+    static const int64_t ahead_ms[] = {
+        1000, DAY_MS / 2 - 60000, DAY_MS / 2 + 60000, 10 * DAY_MS};
     for (size_t i = 0; i < 4; i++) {
         char text[32];
         uint64_t far = server_us() + (uint64_t)ahead_ms[i] * 1000;
@@ -157,7 +146,6 @@ static void beyond_the_clock_it_stays(void **state)
 
 static void a_wait_is_fenced_too(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
     stranger_sets("job", "somebody", 100);
@@ -170,19 +158,22 @@ static void counters_that_are_none(void **state)
 {
     static const char *const values[] = {"", "x", "-5", "1.5", "1e9", " 7",
         "9007199254740991", "99999999999999999999", "0x10"};
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
     for (size_t i = 1; i < sizeof(values) / sizeof(values[0]); i++) {
         redis_run(&server, "SET", COUNTER, values[i], NULL);
         assert_result(nxl_lock_acquire(lock, 0), NXL_E_WRONG_TYPE, lock);
-        assert_contains(nxl_lock_errmsg(lock), "fencing numbers");
+        assert_contains(nxl_lock_errmsg(lock),
+            "key '" COUNTER "' should hold the fencing counter");
         assert_false(redis_exists(&server, "job"));
         assert_value(COUNTER, values[i]);
     }
     redis_run(&server, "DEL", COUNTER, NULL);
     redis_run(&server, "LPUSH", COUNTER, "1", NULL);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_WRONG_TYPE, lock);
+    assert_contains(nxl_lock_errmsg(lock),
+        "key '" COUNTER "' should hold the fencing counter but holds "
+        "something else; the name is in use for other data");
     assert_false(redis_exists(&server, "job"));
     redis_run(&server, "DEL", COUNTER, NULL);
     redis_run(&server, "SET", COUNTER, "", NULL); /* as good as none */
@@ -201,7 +192,6 @@ static void where_the_counter_stands(void **state)
         {"a{", "{a{}:f"},
         {"a b\n", "{a b\n}:f"},
     };
-    (void)state;
     nxl_client *client = new_client("");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         nxl_lock *lock = fenced_lock(client, cases[i].name, 5000);
@@ -219,7 +209,6 @@ static void where_the_counter_stands(void **state)
 
 static void without_scripts_there_is_none(void **state)
 {
-    (void)state;
     redis_run(&server, "ACL", "SETUSER", "default", "-@scripting", NULL);
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
@@ -234,19 +223,15 @@ static void without_scripts_there_is_none(void **state)
 
 static void what_cannot_be_asked_for(void **state)
 {
-    (void)state;
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock;
     nxl_client *client = new_client("scheme=timestamp");
-    options.fence = 1;
-    assert_int_equal(
-        nxl_lock_new(&lock, client, "job", &options), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_new(&lock, client, "job", &OPTIONS(.fence = 1)),
+        NXL_E_INVALID);
     assert_contains(nxl_client_errmsg(client), "scheme=timestamp");
     nxl_client_free(client);
     client = new_client("");
-    options.fence = 2;
-    assert_int_equal(
-        nxl_lock_new(&lock, client, "job", &options), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_new(&lock, client, "job", &OPTIONS(.fence = 2)),
+        NXL_E_INVALID);
     assert_contains(nxl_client_errmsg(client), "fence is 2");
     nxl_client_free(client);
 }
@@ -254,7 +239,6 @@ static void what_cannot_be_asked_for(void **state)
 /* The number of an acquire that nobody heard of is never given again. */
 static void an_answer_is_lost(void **state)
 {
-    (void)state;
     struct proxy *proxy = proxy_to_server();
     nxl_client *client = via(proxy, "timeout_ms=200");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
@@ -276,7 +260,6 @@ static void an_answer_is_lost(void **state)
 /* Adopting takes the lock over, not its number. */
 static void an_adopted_lock_has_none(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
     nxl_lock *heir = fenced_lock(client, "job", 5000);

@@ -18,7 +18,6 @@ static void set_bytes(const char *key, const char *bytes, size_t len)
 
 static void nobody_holds_it(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder seen = {0};
@@ -30,7 +29,6 @@ static void nobody_holds_it(void **state)
 
 static void we_hold_it(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_lock *other = new_lock(client, "job", 5000);
@@ -60,7 +58,6 @@ static void we_hold_it(void **state)
 
 static void another_holds_it(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder seen;
@@ -84,7 +81,6 @@ static void another_holds_it(void **state)
 
 static void any_bytes_may_stand_there(void **state)
 {
-    (void)state;
     static const char bytes[] = "a\0b\r\n\xff\0";
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -109,7 +105,6 @@ static void any_bytes_may_stand_there(void **state)
 
 static void long_values_are_cut(void **state)
 {
-    (void)state;
     static char bytes[600];
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -126,7 +121,7 @@ static void long_values_are_cut(void **state)
         assert_int_equal(seen.value[shown], 0);
         if (len > 511) {
             assert_result(nxl_lock_break(lock, &seen), NXL_E_INVALID, lock);
-            assert_contains(nxl_lock_errmsg(lock), "cannot be compared whole");
+            assert_contains(nxl_lock_errmsg(lock), "too long to compare");
         } else {
             assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
         }
@@ -139,7 +134,6 @@ static void long_values_are_cut(void **state)
 
 static void break_removes_what_was_seen(void **state)
 {
-    (void)state;
     nxl_client *one = new_client(""), *two = new_client("");
     nxl_lock *held = new_lock(one, "job", 60000);
     nxl_lock *lock = new_lock(two, "job", 5000);
@@ -158,7 +152,6 @@ static void break_removes_what_was_seen(void **state)
 
 static void break_spares_what_came_since(void **state)
 {
-    (void)state;
     char longer[64];
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -178,7 +171,6 @@ static void break_spares_what_came_since(void **state)
 
 static void break_needs_something_seen(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder none = {0}, empty = {.size = sizeof(empty)};
@@ -193,7 +185,6 @@ static void break_needs_something_seen(void **state)
 /* Breaking one's own lock: the handle knows at once. */
 static void own_lock_is_broken(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder seen;
@@ -210,18 +201,13 @@ static void own_lock_is_broken(void **state)
 
 static void token_is_taken_over(void **state)
 {
-    (void)state;
     nxl_client *one = new_client(""), *two = new_client("");
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *parent, *child = new_lock(two, "job", 5000);
+    nxl_lock *parent = lock_with(one, "job", .ttl_ms = 9000, .label = "parent");
+    nxl_lock *child = new_lock(two, "job", 5000);
     nxl_holder seen;
-    options.label = "parent";
-    options.ttl_ms = 9000;
-    assert_int_equal(nxl_lock_new(&parent, one, "job", &options), NXL_OK);
     assert_result(nxl_lock_acquire(parent, 0), NXL_OK, parent);
     uint64_t before = nxl_now_ns();
-    assert_result(
-        nxl_lock_adopt(child, nxl_lock_token(parent)), NXL_OK, child);
+    assert_result(nxl_lock_adopt(child, nxl_lock_token(parent)), NXL_OK, child);
     assert_true(nxl_lock_held(child));
     assert_string_equal(nxl_lock_token(child), nxl_lock_token(parent));
     /* Counted from what is left at the server, less its own drift. */
@@ -251,14 +237,13 @@ static void token_is_taken_over(void **state)
 /* A deadline from PTTL: what is left when the answer is on its way. */
 static void adopted_lease_ends_with_the_key(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 60000);
     stranger_sets("job", foreign, 400);
     uint64_t before = nxl_now_ns();
     assert_result(nxl_lock_adopt(lock, foreign), NXL_OK, lock);
-    assert_true(nxl_lock_deadline(lock) <= before + UINT64_C(400000000) +
-                                               UINT64_C(1000000) * LATE_MS);
+    assert_true(nxl_lock_deadline(lock) <=
+                before + UINT64_C(400000000) + UINT64_C(1000000) * LATE_MS);
     uint64_t deadline = nxl_lock_deadline(lock);
     assert_eventually(!redis_exists(&server, "job"));
     assert_true(nxl_now_ns() > deadline);
@@ -271,7 +256,6 @@ static void adopted_lease_ends_with_the_key(void **state)
  * deadline known here would let a second holder in. */
 static void permanent_key_is_never_shortened(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 30000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -280,8 +264,7 @@ static void permanent_key_is_never_shortened(void **state)
     assert_int_equal(redis_pttl(&server, "job"), -1);
     nxl_lock *other = new_lock(client, "job", 5000);
     uint64_t before = nxl_now_ns();
-    assert_result(
-        nxl_lock_adopt(other, nxl_lock_token(lock)), NXL_OK, other);
+    assert_result(nxl_lock_adopt(other, nxl_lock_token(lock)), NXL_OK, other);
     assert_true(nxl_lock_deadline(other) >= before); /* max_ttl_ms, 60 s */
     assert_between(nxl_lock_remaining_ms(other), 50000, 60000);
     assert_result(nxl_lock_extend(other, 1000), NXL_OK, other);
@@ -294,7 +277,6 @@ static void permanent_key_is_never_shortened(void **state)
 
 static void only_the_token_that_stands_is_adopted(void **state)
 {
-    (void)state;
     static const char *const bad[] = {"", "x", "somebody",
         "123e4567-e89b-42d3-a456-42661417400",
         "123e4567-e89b-42d3-a456-4266141740000",

@@ -17,7 +17,7 @@ static const char compare_and_delete[] =
 static bool plain_acquire(redisContext *c, const char *token)
 {
     redisReply *reply = redisCommand(c, "SET job %s NX PX 30000", token);
-    bool granted = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    bool granted = reply && reply->type == REDIS_REPLY_STATUS;
     freeReplyObject(reply);
     return granted;
 }
@@ -26,8 +26,8 @@ static bool plain_release(redisContext *c, const char *token)
 {
     redisReply *reply =
         redisCommand(c, "EVAL %s 1 job %s", compare_and_delete, token);
-    bool mine = reply != NULL && reply->type == REDIS_REPLY_INTEGER &&
-                reply->integer == 1;
+    bool mine =
+        reply && reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
     freeReplyObject(reply);
     return mine;
 }
@@ -42,7 +42,6 @@ static redisContext *plain_client(void)
 
 static void plain_client_excludes_us(void **state)
 {
-    (void)state;
     redisContext *plain = plain_client();
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -59,7 +58,6 @@ static void plain_client_excludes_us(void **state)
 
 static void we_exclude_a_plain_client(void **state)
 {
-    (void)state;
     redisContext *plain = plain_client();
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -84,7 +82,6 @@ static void we_exclude_a_plain_client(void **state)
 /* A key of another program, held by a UUID as its value, can be adopted. */
 static void plain_lock_can_be_adopted(void **state)
 {
-    (void)state;
     static const char uuid[] = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
     redisContext *plain = plain_client();
     nxl_client *client = new_client("");
@@ -119,7 +116,7 @@ static void *visit_plainly(void *argument)
     redisContext *plain = redisConnectUnix(server.path);
     char token[32];
     snprintf(token, sizeof(token), "plain-%p", argument);
-    for (int done = 0; plain != NULL && !plain->err && done < ROUNDS;) {
+    for (int done = 0; plain && !plain->err && done < ROUNDS;) {
         if (!plain_acquire(plain, token))
             continue;
         visit(&theirs);
@@ -146,18 +143,15 @@ static void *visit_ours(void *argument)
 
 static void both_kinds_take_turns(void **state)
 {
-    (void)state;
     static char names[THREADS];
     pthread_t plain[THREADS], mine[THREADS];
     nxl_client *clients[THREADS];
     nxl_lock *locks[THREADS];
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.retry_min_ms = options.retry_max_ms = 1;
     inside = most_inside = ours = theirs = 0;
     for (int i = 0; i < THREADS; i++) {
         clients[i] = new_client("");
-        assert_int_equal(
-            nxl_lock_new(&locks[i], clients[i], "job", &options), NXL_OK);
+        locks[i] =
+            lock_with(clients[i], "job", .retry_min_ms = 1, .retry_max_ms = 1);
         pthread_create(&plain[i], NULL, visit_plainly, &names[i]);
         pthread_create(&mine[i], NULL, visit_ours, locks[i]);
     }

@@ -18,7 +18,7 @@
 static nxl_client *client_of(const struct proxy *p, const char *parameters)
 {
     char url[512];
-    snprintf(url, sizeof url, "%s?%s", proxy_url(p), parameters);
+    snprintf(url, sizeof(url), "%s?%s", proxy_url(p), parameters);
     return client_at(url);
 }
 
@@ -38,7 +38,6 @@ static bool is_readable(int fd)
 
 static void in_a_loop_of_the_programs_own(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "name", 5000);
     struct epoll_event event = {.events = EPOLLIN};
@@ -68,7 +67,6 @@ static void in_a_loop_of_the_programs_own(void **state)
 
 static void it_stays_readable_while_events_wait(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock[3];
     nxl_event event;
@@ -98,7 +96,6 @@ static void it_stays_readable_while_events_wait(void **state)
 
 static void no_descriptor_left(void **state)
 {
-    (void)state;
     int taken[64], count = 0, fd;
     struct rlimit before, few;
     nxl_client *client = new_client("");
@@ -123,7 +120,6 @@ static void no_descriptor_left(void **state)
 
 static void process_may_come_at_any_time(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "name", 5000);
 
@@ -150,7 +146,6 @@ static void process_may_come_at_any_time(void **state)
 
 static void idle_takes_no_turns(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "name", 5000);
     acquire(client, lock);
@@ -163,7 +158,6 @@ static void idle_takes_no_turns(void **state)
 
 static void a_busy_lock_takes_few_turns(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "name", 5000);
     stranger_sets("name", "somebody", 0);
@@ -176,7 +170,6 @@ static void a_busy_lock_takes_few_turns(void **state)
 
 static void a_dead_server_takes_few_turns(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "name", 5000);
     nxl_lock *held = new_lock(client, "held", 5000);
@@ -197,7 +190,6 @@ static void a_dead_server_takes_few_turns(void **state)
  * come for. */
 static void a_debt_takes_few_turns(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("max_ttl_ms=300");
     nxl_lock *lock = new_lock(client, "name", 300);
     acquire(client, lock);
@@ -219,7 +211,6 @@ static void a_debt_takes_few_turns(void **state)
 
 static void freed_with_an_operation_in_progress(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *held = new_lock(client, "held", 5000);
     acquire(client, held); /* so that the next one goes out at once */
@@ -255,7 +246,6 @@ static void freed_with_an_operation_in_progress(void **state)
 
 static void freed_with_its_event_untaken(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "name", 5000);
     assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
@@ -271,7 +261,6 @@ static void freed_with_its_event_untaken(void **state)
 
 static void the_client_freed_first(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *held = new_lock(client, "held", 5000);
     nxl_lock *running = new_lock(client, "name", 5000);
@@ -291,7 +280,6 @@ static void the_client_freed_first(void **state)
  * soon as it can, for the loop is called for it. */
 static void freed_while_there_is_no_connection(void **state)
 {
-    (void)state;
     struct proxy *p = proxy_start(server.path, 0);
     nxl_client *client = client_of(p, "");
     nxl_lock *lock = new_lock(client, "name", 30000);
@@ -313,7 +301,6 @@ static void freed_while_there_is_no_connection(void **state)
 
 static void the_server_restarts_while_looping(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("timeout_ms=500");
     nxl_lock *lock = new_lock(client, "name", 5000);
     nxl_lock *waits = new_lock(client, "waits", 5000);

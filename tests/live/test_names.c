@@ -25,11 +25,8 @@ static void assert_only_key(const void *bytes, size_t len)
 static void assert_works(nxl_client *client, const void *name, size_t len,
     const void *key, size_t key_len)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
+    nxl_lock *lock = lock_with(client, name, .name_length = len);
     nxl_holder seen;
-    options.name_length = len;
-    assert_int_equal(nxl_lock_new(&lock, client, name, &options), NXL_OK);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_only_key(key, key_len);
     assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
@@ -46,18 +43,16 @@ static void assert_refused(nxl_client *client, const char *name,
     const nxl_lock_options *options, const char *words)
 {
     nxl_lock *lock = (nxl_lock *)&lock;
-    assert_int_equal(
-        nxl_lock_new(&lock, client, name, options), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_new(&lock, client, name, options), NXL_E_INVALID);
     assert_null(lock);
     assert_contains(nxl_client_errmsg(client), words);
 }
 
 static void names_of_any_bytes(void **state)
 {
-    (void)state;
     static const char *const plain[] = {"a", " ", "two words", "{tag}:x",
-        "caf\xc3\xa9 \xe2\x82\xac", "\xff\xfe", "line\r\nbreak", "%s%n%b",
-        "*", "\"quoted\"", "$5\r\nhello"};
+        "caf\xc3\xa9 \xe2\x82\xac", "\xff\xfe", "line\r\nbreak", "%s%n%b", "*",
+        "\"quoted\"", "$5\r\nhello"};
     static const char zeros[] = "\0a\0\0b\0";
     nxl_client *client = new_client("");
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
@@ -72,13 +67,9 @@ static void names_of_any_bytes(void **state)
 /* Names that differ behind a zero byte are two locks. */
 static void zero_byte_does_not_end_a_name(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *a, *b;
-    options.name_length = 3;
-    assert_int_equal(nxl_lock_new(&a, client, "x\0a", &options), NXL_OK);
-    assert_int_equal(nxl_lock_new(&b, client, "x\0b", &options), NXL_OK);
+    nxl_lock *a = lock_with(client, "x\0a", .name_length = 3);
+    nxl_lock *b = lock_with(client, "x\0b", .name_length = 3);
     assert_result(nxl_lock_acquire(a, 0), NXL_OK, a);
     assert_result(nxl_lock_acquire(b, 0), NXL_OK, b);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 2);
@@ -89,14 +80,12 @@ static void zero_byte_does_not_end_a_name(void **state)
 
 static void no_name_is_refused(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock;
     assert_refused(client, NULL, NULL, "the name is NULL");
     assert_refused(client, "", NULL, "the name is empty");
-    options.name_length = 3;
-    assert_refused(client, NULL, &options, "the name is NULL");
+    assert_refused(
+        client, NULL, &OPTIONS(.name_length = 3), "the name is NULL");
     assert_int_equal(nxl_lock_new(NULL, client, "x", NULL), NXL_E_INVALID);
     assert_int_equal(nxl_lock_new(&lock, NULL, "x", NULL), NXL_E_INVALID);
     assert_null(lock);
@@ -105,7 +94,6 @@ static void no_name_is_refused(void **state)
 
 static void longest_name(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     memset(long_name, 'n', NXL_NAME_MAX);
     long_name[NXL_NAME_MAX] = '\0';
@@ -114,27 +102,24 @@ static void longest_name(void **state)
     long_name[NXL_NAME_MAX] = 'n';
     long_name[NXL_NAME_MAX + 1] = '\0';
     assert_refused(client, long_name, NULL, "65537");
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.name_length = 65537;
-    assert_refused(client, long_name, &options, "at most 65536");
-    options.name_length = SIZE_MAX;
-    assert_refused(client, long_name, &options, "at most 65536");
+    assert_refused(
+        client, long_name, &OPTIONS(.name_length = 65537), "at most 65536");
+    assert_refused(
+        client, long_name, &OPTIONS(.name_length = SIZE_MAX), "at most 65536");
     nxl_client_free(client);
 }
 
 static void prefix_counts_as_name(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("prefix=app%3a");
     assert_works(client, "job", 0, "app:job", 7);
     assert_works(client, "\0x", 2, "app:\0x", 6);
     memset(long_name, 'n', NXL_NAME_MAX);
     memcpy(long_name, "app:", 4);
-    assert_works(client, long_name + 4, NXL_NAME_MAX - 4, long_name,
-        NXL_NAME_MAX);
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.name_length = NXL_NAME_MAX - 3;
-    assert_refused(client, long_name, &options, "the prefix 4");
+    assert_works(
+        client, long_name + 4, NXL_NAME_MAX - 4, long_name, NXL_NAME_MAX);
+    assert_refused(client, long_name, &OPTIONS(.name_length = NXL_NAME_MAX - 3),
+        "the prefix 4");
     assert_refused(client, "", NULL, "empty");
     nxl_client_free(client);
 
@@ -161,7 +146,6 @@ static int64_t pttl_with(nxl_client *client, int64_t ttl_ms)
 
 static void ttl_at_its_limits(void **state)
 {
-    (void)state;
     static const int64_t bad[] = {-1, 1, 12, 60001, INT64_C(2147483647),
         INT64_C(2147483648), INT64_C(4294967296) + 5000, INT64_MAX, INT64_MIN};
     nxl_client *client = new_client("");
@@ -176,7 +160,7 @@ static void ttl_at_its_limits(void **state)
     options.ttl_ms = 12;
     assert_refused(client, "job", &options, "the least is 13");
     options.ttl_ms = 60001;
-    assert_refused(client, "job", &options, "max_ttl_ms of this client is");
+    assert_refused(client, "job", &options, "this client's max_ttl_ms");
 
     assert_between(pttl_with(client, 0), 29000, 30000);
     assert_between(pttl_with(client, 60000), 59000, 60000);
@@ -200,25 +184,21 @@ static void ttl_at_its_limits(void **state)
 
 static void ttl_of_another_limit(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("max_ttl_ms=2147483647");
-    assert_between(pttl_with(client, INT64_C(2147483647)),
-        INT64_C(2147482647), INT64_C(2147483647));
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.ttl_ms = INT64_C(2147483648);
-    assert_refused(client, "job", &options, "2147483648");
+    assert_between(pttl_with(client, INT64_C(2147483647)), INT64_C(2147482647),
+        INT64_C(2147483647));
+    assert_refused(
+        client, "job", &OPTIONS(.ttl_ms = INT64_C(2147483648)), "2147483648");
     nxl_client_free(client);
     /* The default is cut to the client's limit. */
     client = new_client("max_ttl_ms=7000");
     assert_between(pttl_with(client, 0), 6000, 7000);
-    options.ttl_ms = 7001;
-    assert_refused(client, "job", &options, "7000");
+    assert_refused(client, "job", &OPTIONS(.ttl_ms = 7001), "7000");
     nxl_client_free(client);
 }
 
 static void wait_at_its_limits(void **state)
 {
-    (void)state;
     static const int64_t bad[] = {-2, -1000, INT64_MIN};
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -241,9 +221,8 @@ static void wait_at_its_limits(void **state)
 
 static void labels_at_their_limits(void **state)
 {
-    (void)state;
-    static const char *const bad[] = {"", "two words", "line\n", "tab\t",
-        "caf\xc3\xa9", "\x7f", "\x01", " "};
+    static const char *const bad[] = {
+        "", "two words", "line\n", "tab\t", "caf\xc3\xa9", "\x7f", "\x01", " "};
     char label[130];
     nxl_client *client = new_client("");
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;

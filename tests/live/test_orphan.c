@@ -23,7 +23,6 @@ static void assert_gone_soon(const char *key)
 
 static void test_same_connection(void **state)
 {
-    (void)state;
     nxl_client *client = new_client(TIMEOUT);
     nxl_lock *lock = new_lock(client, "k", ORPHAN_TTL_MS);
     assert_eventually(call(lock) == NXL_FREE);
@@ -66,20 +65,17 @@ static void lost_connection(enum lost when)
 
 static void test_lost_while_waiting(void **state)
 {
-    (void)state;
     lost_connection(WHILE_WAITING);
 }
 
 static void test_lost_after_giving_up(void **state)
 {
-    (void)state;
     lost_connection(AFTER_GIVING_UP);
 }
 
 /* No other call: the client is freed. */
 static void test_lost_and_freed(void **state)
 {
-    (void)state;
     struct proxy *proxy = proxy_to_server();
     for (int i = 0; i < ROUNDS; i++) {
         nxl_client *client = via(proxy, TIMEOUT);
@@ -95,7 +91,6 @@ static void test_lost_and_freed(void **state)
 /* A waiter that is cancelled has given up as well. */
 static void test_cancelled(void **state)
 {
-    (void)state;
     static struct waiter w;
     struct proxy *proxy = proxy_to_server();
     nxl_client *client = via(proxy, "timeout_ms=5000");
@@ -138,7 +133,6 @@ static void late_open(
  * anew, made its compare-and-delete, which found nothing, and gone. */
 static void test_held_up_on_the_way(void **state)
 {
-    (void)state;
     static struct late late[ROUNDS];
     size_t size = 0;
     struct proxy *proxy = proxy_on_road();
@@ -175,7 +169,6 @@ int main(void)
     const struct CMUnitTest by_path[] = {
         live_test(test_held_up_on_the_way),
     };
-    return live_run("orphan") +
-           cmocka_run_group_tests_name(
-               "orphan (path)", by_path, live_unix, live_stop);
+    return live_run("orphan") + cmocka_run_group_tests_name("orphan (path)",
+                                    by_path, live_unix, live_stop);
 }

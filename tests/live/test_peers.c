@@ -18,9 +18,9 @@ static struct peer {
     int listener, stop[2];
     uint16_t port;
     char url[64];
-    const char *text; /* said as soon as the client has spoken; NULL: none */
-    bool again;       /* ... over and over */
-    bool closes;      /* ... and hangs up */
+    const char *text;    /* said as soon as the client has spoken; NULL: none */
+    bool again;          /* ... over and over */
+    bool closes;         /* ... and hangs up */
     _Atomic bool resets; /* ... with a reset */
     pthread_t thread;
 } peer;
@@ -37,7 +37,7 @@ static void talk(int fd)
     char bytes[4096];
     struct pollfd fds[] = {
         {.fd = fd, .events = POLLIN}, {.fd = peer.stop[0], .events = POLLIN}};
-    bool said = peer.text == NULL;
+    bool said = !peer.text;
 
     while (poll(fds, 2, -1) > 0 && fds[1].revents == 0) {
         if (recv(fd, bytes, sizeof(bytes), 0) <= 0)
@@ -123,11 +123,10 @@ static void meet(int expected, const char *words, const char *remedy)
     peer_end();
 }
 
-static const char which_port[] = "is this the port of a Redis";
+static const char which_port[] = "this is the port of a Redis";
 
 static void web_server(void **state)
 {
-    (void)state;
     peer_start("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
                "<html>no</html>\r\n",
         false, true);
@@ -138,7 +137,6 @@ static void web_server(void **state)
 
 static void mail_server(void **state)
 {
-    (void)state;
     peer_start("220 mail.example.com ESMTP\r\n", false, false);
     meet(NXL_E_NOT_REDIS, "220 mail.example.com", which_port);
 }
@@ -146,21 +144,18 @@ static void mail_server(void **state)
 /* What a TLS server answers to plain text: an alert. */
 static void tls_port(void **state)
 {
-    (void)state;
     peer_start("\x15\x03\x03\x01\x02\x02\x46", false, true);
     meet(NXL_E_NOT_REDIS, "\\x15\\x03\\x03", "needs a TLS connection");
 }
 
 static void garbage(void **state)
 {
-    (void)state;
     peer_start("\xff\xfe\x01\x02garbage\x7f\r\n\r\n", true, false);
     meet(NXL_E_NOT_REDIS, "\\xff\\xfe", which_port);
 }
 
 static void endless_line(void **state)
 {
-    (void)state;
     static char line[65537] = "+";
     memset(line + 1, 'x', sizeof(line) - 2);
     peer_start(line, true, false);
@@ -169,7 +164,6 @@ static void endless_line(void **state)
 
 static void giant_array(void **state)
 {
-    (void)state;
     peer_start("*2147483647\r\n", false, false);
     meet(NXL_E_NOT_REDIS, "*2147483647", which_port);
     peer_start("*2147483647\r\n", true, false);
@@ -179,14 +173,12 @@ static void giant_array(void **state)
 /* Announced, and then nothing comes of it: that is silence. */
 static void giant_string_announced(void **state)
 {
-    (void)state;
     peer_start("$99999999999\r\n", false, false);
     meet(NXL_E_UNREACHABLE, "no answer", "timeout_ms");
 }
 
 static void giant_string(void **state)
 {
-    (void)state;
     static char text[65536];
     memset(text, 'x', sizeof(text) - 1);
     memcpy(text, "$99999999999\r\n", 14);
@@ -196,7 +188,6 @@ static void giant_string(void **state)
 
 static void nested_arrays(void **state)
 {
-    (void)state;
     peer_start("*1\r\n*1\r\n*1\r\n*1\r\n", true, false);
     meet(NXL_E_NOT_REDIS, "*1", which_port);
 }
@@ -204,32 +195,30 @@ static void nested_arrays(void **state)
 /* Replies of the right form to other questions. */
 static void unasked_replies(void **state)
 {
-    (void)state;
     peer_start("+OK\r\n", true, false);
     meet(NXL_E_NOT_REDIS, "OK", which_port);
 }
 
 static void closes_at_once(void **state)
 {
-    (void)state;
     peer_start(NULL, false, true);
-    meet(NXL_E_UNREACHABLE, "(a TLS port?)", "check that the server runs");
+    meet(
+        NXL_E_UNREACHABLE, "(a TLS port?)", "check that the server is running");
 }
 
 /* So does redis-server's TLS port with what is no TLS. */
 static void resets_at_once(void **state)
 {
-    (void)state;
     peer_start(NULL, false, true);
     peer.resets = true;
-    meet(NXL_E_UNREACHABLE, "(a TLS port?)", "check that the server runs");
+    meet(
+        NXL_E_UNREACHABLE, "(a TLS port?)", "check that the server is running");
 }
 
 static void says_nothing(void **state)
 {
-    (void)state;
     peer_start(NULL, false, false);
-    meet(NXL_E_UNREACHABLE, "no answer", "another service's port");
+    meet(NXL_E_UNREACHABLE, "no answer", "the port belongs to another service");
 }
 
 int main(void)

@@ -33,14 +33,12 @@ static void excludes(size_t count)
 
 static void test_every_n(void **state)
 {
-    (void)state;
     for (size_t count = 1; count <= QUORUM_MOST; count++)
         excludes(count);
 }
 
 static void test_lease(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(5, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 5000);
     connect_all(client);
@@ -64,7 +62,6 @@ static void test_lease(void **state)
 /* Who waits gets it when it is free, whatever order the servers say so in. */
 static void test_waits(void **state)
 {
-    (void)state;
     static struct waiter w[3];
     nxl_client *client = quorum_client(3, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 10000);
@@ -80,11 +77,10 @@ static void test_waits(void **state)
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     for (size_t turn = 0; turn < 3; turn++) {
         size_t holder = 3;
-        assert_eventually(
-            (holder = nxl_lock_held(locks[0])   ? 0
-                      : nxl_lock_held(locks[1]) ? 1
-                      : nxl_lock_held(locks[2]) ? 2
-                                                : 3) < 3);
+        assert_eventually((holder = nxl_lock_held(locks[0])   ? 0
+                                    : nxl_lock_held(locks[1]) ? 1
+                                    : nxl_lock_held(locks[2]) ? 2
+                                                              : 3) < 3);
         assert_result(waiter_join(&w[holder]), NXL_OK, locks[holder]);
         for (size_t i = 0; i < 3; i++)
             assert_int_equal(nxl_lock_held(locks[i]), i == holder);
@@ -99,7 +95,6 @@ static void test_waits(void **state)
 
 static void test_adopt(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(5, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 10000);
     nxl_lock *heir = new_lock(client, "k", 10000);
@@ -111,8 +106,7 @@ static void test_adopt(void **state)
     redis_run(&servers[1], "SET", "k", "stranger", "PX", "9000", NULL);
     redis_run(&servers[2], "PEXPIRE", "k", "3000", NULL);
     uint64_t after = nxl_now_ns();
-    assert_result(
-        nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK, heir);
+    assert_result(nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK, heir);
     /* A majority keeps it until the first of them lets it go. */
     assert_between(nxl_lock_deadline(heir), after + LEASE_NS(2000),
         nxl_now_ns() + LEASE_NS(3000));
@@ -126,7 +120,6 @@ static void test_adopt(void **state)
 
 static void test_extend_lost(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 10000);
     connect_all(client);
@@ -144,7 +137,6 @@ static void test_extend_lost(void **state)
 
 static void test_inspect(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 10000);
     nxl_holder holder = {.size = sizeof(holder)};
@@ -175,7 +167,6 @@ static void test_inspect(void **state)
 /* A key of another use at one server is in nobody's way. */
 static void test_other_type(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 10000);
     nxl_holder holder = {.size = sizeof(holder)};

@@ -367,7 +367,6 @@ static bool in_full(void)
 
 static void never_two(void **state)
 {
-    (void)state;
     struct chaos chaos = {.seconds = in_full() ? 60 : 12,
         .parameters = MAX,
         .guard = true,
@@ -396,7 +395,6 @@ static void never_two(void **state)
 /* What the guard is for, and whether two holders would be seen. */
 static void two_without_guard(void **state)
 {
-    (void)state;
     struct chaos chaos = {
         .seconds = 20, .parameters = MAX "&" NO_GUARD, .bounce_most_ms = 1000};
     int found = play(&chaos);

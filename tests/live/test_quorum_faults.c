@@ -49,7 +49,6 @@ static void minority(size_t count, breaker *harm)
 
 static void test_minority(void **state)
 {
-    (void)state;
     minority(3, redis_kill);
     mend();
     minority(3, redis_freeze);
@@ -64,7 +63,6 @@ static void test_minority(void **state)
 /* It is no matter whether there were connections before. */
 static void test_minority_from_the_start(void **state)
 {
-    (void)state;
     redis_kill(&servers[0]);
     redis_freeze(&servers[1]);
     for (int i = 0; i < 5; i++) {
@@ -77,7 +75,7 @@ static void test_minority_from_the_start(void **state)
 
 /* ------------------------------------------------------------- no majority */
 
-static void majority(size_t count, size_t harmed, breaker *harm, int result)
+static void no_majority(size_t count, size_t harmed, breaker *harm, int result)
 {
     nxl_client *client = quorum_client(count, TERMS);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
@@ -94,8 +92,7 @@ static void majority(size_t count, size_t harmed, breaker *harm, int result)
         assert_true(rc == result || rc == NXL_E_UNREACHABLE);
         assert_false(nxl_lock_held(lock));
         for (size_t j = 0; j < count; j++) {
-            const char *name =
-                j % 2 ? servers[j].url : servers[j].unix_url;
+            const char *name = j % 2 ? servers[j].url : servers[j].unix_url;
             assert_int_equal(
                 strstr(nxl_lock_errmsg(lock), name) != NULL, j < harmed);
         }
@@ -110,30 +107,27 @@ static void majority(size_t count, size_t harmed, breaker *harm, int result)
 
 static void test_majority_killed(void **state)
 {
-    (void)state;
-    majority(3, 2, redis_kill, NXL_E_UNREACHABLE);
+    no_majority(3, 2, redis_kill, NXL_E_UNREACHABLE);
     mend();
-    majority(5, 3, redis_kill, NXL_E_UNREACHABLE);
+    no_majority(5, 3, redis_kill, NXL_E_UNREACHABLE);
     mend();
-    majority(4, 2, redis_kill, NXL_E_UNREACHABLE);
+    no_majority(4, 2, redis_kill, NXL_E_UNREACHABLE);
 }
 
 static void test_majority_hung(void **state)
 {
-    (void)state;
     /* A hung majority may have taken the token: unknown, or not reached. */
-    majority(3, 2, redis_freeze, NXL_UNKNOWN);
+    no_majority(3, 2, redis_freeze, NXL_UNKNOWN);
     mend();
-    majority(5, 3, redis_freeze, NXL_UNKNOWN);
+    no_majority(5, 3, redis_freeze, NXL_UNKNOWN);
     mend();
-    majority(2, 1, redis_freeze, NXL_UNKNOWN);
+    no_majority(2, 1, redis_freeze, NXL_UNKNOWN);
 }
 
 /* A round is over after 5 % of the ttl, 50 ms at least, though the call could
  * take longer; then there is another one, if the wait allows it. */
 static void test_budget(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD "&timeout_ms=3000");
     nxl_lock *lock = new_lock(client, "k", 1000);
     connect_all(client);
@@ -155,7 +149,6 @@ static void test_budget(void **state)
  * not are too few to change it, and not reached otherwise. */
 static void test_busy_or_broken(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(5, TERMS);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     connect_all(client);
@@ -165,7 +158,7 @@ static void test_busy_or_broken(void **state)
     redis_freeze(&servers[1]);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
     assert_result(nxl_lock_acquire(lock, 200), NXL_BUSY, lock);
-    assert_contains(nxl_lock_errmsg(lock), "somebody else holds the name");
+    assert_contains(nxl_lock_errmsg(lock), "another client holds the lock");
     redis_kill(&servers[1]);
     redis_kill(&servers[2]);
     int rc = nxl_lock_acquire(lock, 0);
@@ -180,7 +173,6 @@ static void test_busy_or_broken(void **state)
  * undoing comes right behind. */
 static void test_orphans(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, TERMS);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     connect_all(client);
@@ -217,7 +209,6 @@ static long cycles_until_refused(nxl_lock *lock)
 /* A lock that was held while a server was stopped leaves nothing there. */
 static void test_late_minority(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, TERMS);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     connect_all(client);
@@ -241,7 +232,6 @@ static void test_late_minority(void **state)
  * not dialled more often than the delays allow. */
 static void test_no_storm(void **state)
 {
-    (void)state;
     nxl_client *client = proxied_client(3, TERMS);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     connect_all(client);
@@ -258,8 +248,8 @@ static void test_no_storm(void **state)
     assert_int_equal(proxy_accepted(proxies[0]), 1);
     assert_int_equal(proxy_accepted(proxies[2]), 1);
     /* Silent for SERVER_STALE_MS, it is given up, and dialled anew. */
-    assert_between(proxy_accepted(proxies[1]), 1,
-        2 + (test_now_ms() - before) / 2000);
+    assert_between(
+        proxy_accepted(proxies[1]), 1, 2 + (test_now_ms() - before) / 2000);
     redis_kill(&servers[2]); /* the proxy takes clients in and drops them */
     before = test_now_ms();
     while (test_now_ms() < before + 1000) {
@@ -274,7 +264,6 @@ static void test_no_storm(void **state)
  * lost when that comes, and not before. */
 static void test_extend_unknown(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD "&timeout_ms=300");
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     connect_all(client);
@@ -298,7 +287,6 @@ static void test_extend_unknown(void **state)
 /* The end of a client pays all servers at once, and waits for no other. */
 static void test_end_pays(void **state)
 {
-    (void)state;
     nxl_client *client = proxied_client(5, TERMS);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     connect_all(client);

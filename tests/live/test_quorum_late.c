@@ -32,15 +32,9 @@ static bool running; /* the contenders */
 
 static nxl_lock *labelled_lock(nxl_client *client, int who)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     char label[16];
-    nxl_lock *lock;
     snprintf(label, sizeof(label), "c%d", who);
-    options.ttl_ms = TTL_MS;
-    options.label = label;
-    live_assert_result(nxl_lock_new(&lock, client, "k", &options), NXL_OK,
-        nxl_client_errmsg(client), __FILE__, __LINE__);
-    return lock;
+    return lock_with(client, "k", .ttl_ms = TTL_MS, .label = label);
 }
 
 static long long expired(size_t i)
@@ -54,7 +48,6 @@ static long long expired(size_t i)
  * whom it is applied when round k + 1 has been granted by the others. */
 static void late_grant(void **state)
 {
-    (void)state;
     nxl_client *client = proxied_client(3, TERMS);
     nxl_lock *lock = labelled_lock(client, 0);
     connect_all(client);
@@ -227,7 +220,6 @@ static int seconds(void)
 
 static void late_at_random(void **state)
 {
-    (void)state;
     play(seconds(), 0);
     int lost = rounds_seen() - holds_result(NXL_OK);
     assert_int_equal(holds_verdict(), 0);
@@ -248,7 +240,6 @@ static void late_at_random(void **state)
  * next connection. One for each client and cut, and no more. */
 static void late_and_cut(void **state)
 {
-    (void)state;
     play(seconds(), 400);
     int lost = rounds_seen() - holds_result(NXL_OK);
     assert_int_equal(holds_verdict(), 0);

@@ -7,9 +7,8 @@
  */
 #include "support/test.h"
 
-#include <poll.h>
-
-#include "live/quorum_rig.h"
+#include "live/api_rig.h"
+#include "live/renew_rig.h"
 
 enum { TTL_MS = 5000, THREADS = 32, EACH = 20, MOST = 1000, LAG_MS = 60 };
 #define TERMS NO_GUARD "&timeout_ms=1000&max_ttl_ms=8000"
@@ -18,14 +17,10 @@ static nxl_lock *locks[MOST];
 
 static void make(nxl_client *client, size_t count)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    char name[24];
-    options.ttl_ms = TTL_MS;
-    options.renew = 1;
+    char name[32];
     for (size_t i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "load:%zu", i);
-        assert_int_equal(
-            nxl_lock_new(&locks[i], client, name, &options), NXL_OK);
+        snprintf(name, sizeof(name), "load:%zu", i);
+        locks[i] = lock_with(client, name, .ttl_ms = TTL_MS, .renew = 1);
     }
 }
 
@@ -34,13 +29,6 @@ static void end_all(nxl_client *client, size_t count)
     for (size_t i = 0; i < count; i++)
         nxl_lock_free(locks[i]);
     nxl_client_free(client);
-}
-
-static nxl_stats stats_of(nxl_client *client)
-{
-    nxl_stats stats;
-    assert_int_equal(nxl_client_stats(client, &stats, sizeof stats), NXL_OK);
-    return stats;
 }
 
 static size_t held(size_t count)
@@ -64,17 +52,10 @@ static size_t with_keys(size_t count, long long keys)
 
 static size_t events;
 
-static void turn(nxl_client *client, int most_ms)
+static void take_turn(nxl_client *client, int most_ms)
 {
-    struct pollfd fds[8];
     nxl_event event;
-    int timeout_ms;
-    size_t count = nxl_client_pollfds(client, fds, 8, &timeout_ms);
-    assert_between(count, 1, 8);
-    if (timeout_ms < 0 || timeout_ms > most_ms)
-        timeout_ms = most_ms;
-    poll(fds, (nfds_t)count, timeout_ms);
-    assert_int_equal(nxl_client_process(client), NXL_OK);
+    turn(client, most_ms);
     while (nxl_client_next_event(client, &event)) {
         assert_result(event.result, NXL_OK, event.lock);
         events++;
@@ -86,7 +67,7 @@ static void turn(nxl_client *client, int most_ms)
         int64_t end_ms = test_now_ms() + 15000;                                \
         while (!(condition)) {                                                 \
             assert_between(test_now_ms(), 0, end_ms);                          \
-            turn(client, 20);                                                  \
+            take_turn(client, 20);                                             \
         }                                                                      \
     } while (0)
 
@@ -94,7 +75,7 @@ static void turn_for(nxl_client *client, int64_t ms)
 {
     int64_t end_ms = test_now_ms() + ms;
     while (test_now_ms() < end_ms)
-        turn(client, 20);
+        take_turn(client, 20);
 }
 
 /* A lock of its own, until each server has it. */
@@ -113,7 +94,7 @@ static void connect_by_loop(nxl_client *client, size_t count)
 }
 
 /* So many at a time, each time with a turn. */
-static void by_loop(
+static void many_by_loop(
     nxl_client *client, size_t count, size_t total, size_t at_a_time)
 {
     connect_by_loop(client, count);
@@ -124,7 +105,7 @@ static void by_loop(
     for (size_t i = 0; i < total; i++) {
         assert_int_equal(nxl_lock_acquire_start(locks[i], 0), NXL_PENDING);
         if ((i + 1) % at_a_time == 0)
-            turn(client, 0);
+            take_turn(client, 0);
     }
     turn_until(client, events == total);
     turn_until(client, with_keys(count, (long long)total) == count);
@@ -140,27 +121,23 @@ static void by_loop(
 
 static void test_loop_3(void **state)
 {
-    (void)state;
-    by_loop(quorum_client(3, TERMS), 3, MOST, 50);
+    many_by_loop(quorum_client(3, TERMS), 3, MOST, 50);
 }
 
 static void test_loop_5(void **state)
 {
-    (void)state;
-    by_loop(quorum_client(5, TERMS), 5, MOST / 2, 100);
+    many_by_loop(quorum_client(5, TERMS), 5, MOST / 2, 100);
 }
 
 static void test_loop_at_once(void **state)
 {
-    (void)state;
-    by_loop(quorum_client(3, TERMS), 3, MOST, MOST);
+    many_by_loop(quorum_client(3, TERMS), 3, MOST, MOST);
 }
 
 /* The third is far away: the others have decided all before it hears. */
 static void test_loop_far(void **state)
 {
-    (void)state;
-    by_loop(proxied_client(3, TERMS), 3, MOST, 50);
+    many_by_loop(proxied_client(3, TERMS), 3, MOST, 50);
 }
 
 /* ----------------------------------------------------------------- threads */
@@ -184,8 +161,9 @@ static void by_threads(size_t count)
     assert_eventually(with_keys(count, 0) == count);
     make(client, total);
     for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, acquire_each,
-                             &locks[i * EACH]), 0);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, acquire_each, &locks[i * EACH]),
+            0);
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], &failed), 0);
         if (failed)
@@ -204,13 +182,11 @@ static void by_threads(size_t count)
 
 static void test_threads_3(void **state)
 {
-    (void)state;
     by_threads(3);
 }
 
 static void test_threads_5(void **state)
 {
-    (void)state;
     by_threads(5);
 }
 

@@ -6,10 +6,9 @@
  */
 #include "support/test.h"
 
-#include <poll.h>
 #include <stdatomic.h>
 
-#include "live/quorum_rig.h"
+#include "live/api_rig.h"
 
 enum { THREADS = 8, ROUNDS = 40, LOCKS = 60 };
 
@@ -57,7 +56,6 @@ static void *contend(void *argument)
 
 static void test_threads(void **state)
 {
-    (void)state;
     pthread_t threads[THREADS];
     nxl_lock *locks[THREADS];
     nxl_client *client = quorum_client(5, NO_GUARD);
@@ -78,21 +76,11 @@ static void test_threads(void **state)
 
 /* -------------------------------------------------------------------- loop */
 
-static void turn(nxl_client *client)
-{
-    struct pollfd fds[8];
-    int timeout_ms;
-    size_t count = nxl_client_pollfds(client, fds, 8, &timeout_ms);
-    assert_between(count, 1, 8);
-    poll(fds, (nfds_t)count, timeout_ms);
-    assert_int_equal(nxl_client_process(client), NXL_OK);
-}
-
 static void await_all(nxl_client *client, int operation, size_t count)
 {
     nxl_event event;
     while (count > 0) {
-        turn(client);
+        turn(client, 10000);
         while (nxl_client_next_event(client, &event)) {
             assert_int_equal(event.operation, operation);
             assert_result(event.result, NXL_OK, event.lock);
@@ -103,7 +91,6 @@ static void await_all(nxl_client *client, int operation, size_t count)
 
 static void test_loop(void **state)
 {
-    (void)state;
     char name[16];
     nxl_lock *locks[LOCKS];
     nxl_client *client = quorum_client(5, NO_GUARD);
@@ -113,8 +100,7 @@ static void test_loop(void **state)
     }
     for (int round = 0; round < 5; round++) {
         for (size_t i = 0; i < LOCKS; i++)
-            assert_int_equal(
-                nxl_lock_acquire_start(locks[i], 0), NXL_PENDING);
+            assert_int_equal(nxl_lock_acquire_start(locks[i], 0), NXL_PENDING);
         await_all(client, NXL_OP_ACQUIRE, LOCKS);
         if (round == 2) { /* nobody waits for these two */
             redis_freeze(&servers[0]);
@@ -124,8 +110,7 @@ static void test_loop(void **state)
             assert_int_equal(nxl_lock_inspect_start(locks[i]), NXL_PENDING);
         await_all(client, NXL_OP_INSPECT, LOCKS);
         for (size_t i = 0; i < LOCKS; i++)
-            assert_int_equal(
-                nxl_lock_extend_start(locks[i], 0), NXL_PENDING);
+            assert_int_equal(nxl_lock_extend_start(locks[i], 0), NXL_PENDING);
         await_all(client, NXL_OP_EXTEND, LOCKS);
         for (size_t i = 0; i < LOCKS; i++)
             assert_int_equal(nxl_lock_release_start(locks[i]), NXL_PENDING);
@@ -158,7 +143,6 @@ static void *contend_late(void *argument)
  * grants of a round that was given up come when the next one runs. */
 static void test_late(void **state)
 {
-    (void)state;
     unsigned seed = 7;
     pthread_t threads[LATE_CLIENTS];
     nxl_client *clients[LATE_CLIENTS];
@@ -181,7 +165,7 @@ static void test_late(void **state)
     for (size_t i = 0; i < LATE_CLIENTS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(together, 0);
-    assert_true(granted > 0); /* a few, on a busy machine */
+    assert_true(granted > 0);      /* a few, on a busy machine */
     for (size_t i = 0; i < 3; i++) /* slow is not gone */
         assert_int_equal(proxy_accepted(proxies[i]), LATE_CLIENTS);
     for (size_t i = 0; i < LATE_CLIENTS; i++)
@@ -196,7 +180,6 @@ static void test_late(void **state)
 /* A round that failed has had its token; the next one has another. */
 static void test_fresh_tokens(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 5000);
     char seen[8][128];

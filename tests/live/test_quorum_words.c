@@ -65,7 +65,7 @@ static void is_told(const char *url, const char *parameters, const char *name,
     for (int i = 0; i < 5; i++)
         cycle(lock);
     assert_int_equal(told.times, 1);
-    assert_contains(told.text, "1 of 3 servers had no part in a grant");
+    assert_contains(told.text, "1 of 3 servers did not take part in a grant");
     assert_contains(told.text, name);
     assert_contains(told.text, words);
     assert_contains(told.text, remedy);
@@ -90,62 +90,56 @@ static const char *login(const char *password, const char *parameters)
 
 static void a_wrong_password(void **state)
 {
-    (void)state;
     rights("+@all", NULL);
     is_told(login("secret2", ""), NO_GUARD, servers[6].url, "WRONGPASS",
-        "check user and password");
+        "check the user and password");
 }
 
 static void no_info(void **state)
 {
-    (void)state;
     rights("+@all", "-info");
     two_are_old();
-    is_told(login("secret", ""), GUARDED, servers[6].url,
-        "INFO is refused", "guard_restarts=0 (harm: ");
+    is_told(login("secret", ""), GUARDED, servers[6].url, "INFO is refused",
+        "guard_restarts=0 (risk: ");
 }
 
 static void a_right_is_missing(void **state)
 {
-    (void)state;
     rights("+@all", "-set");
     is_told(login("secret", ""), NO_GUARD, servers[6].url, "NOPERM", "ACL");
 }
 
 static void a_replica(void **state)
 {
-    (void)state;
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)servers[0].port);
     redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
-    is_told(servers[6].url, NO_GUARD, servers[6].url, "a replica has no vote",
-        "an independent server, into the list in its place");
+    is_told(servers[6].url, NO_GUARD, servers[6].url, ": a replica; ",
+        "with an independent server");
     redis_run(&servers[6], "REPLICAOF", "NO", "ONE", NULL);
 }
 
 static void durable_without_a_file(void **state)
 {
-    (void)state;
     char url[256];
     snprintf(url, sizeof(url), "%s?durable=1", servers[6].url);
-    is_told(url, NO_GUARD, servers[6].url, "it keeps no AOF",
-        "switch its append-only file on");
+    is_told(url, NO_GUARD, servers[6].url, "its AOF is off",
+        "enable its append-only file");
 }
 
 /* Quarantined for so long that a person may want to know. */
 static void a_young_one(void **state)
 {
-    (void)state;
     two_are_old();
     redis_restart(&servers[6]);
     is_told(servers[6].url, GUARDED, servers[6].url,
-        "may have forgotten locks", "wait until it votes");
+        "may have forgotten locks; its vote counts again in",
+        "; wait, or make the server keep its locks");
 }
 
 /* It is away or slow: what several servers are for. */
 static void nothing_to_mend(void **state)
 {
-    (void)state;
     nxl_client *client = listener(servers[6].url, NO_GUARD "&timeout_ms=300");
     nxl_lock *lock = new_lock(client, "k", 5000);
     cycle(lock);
@@ -171,7 +165,6 @@ static void names_who_is_silent(const char *said)
 
 static void a_hung_majority(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD "&timeout_ms=300");
     nxl_lock *lock = new_lock(client, "k", 5000);
     connect_all(client);
@@ -196,7 +189,6 @@ static void a_hung_majority(void **state)
 /* The lease ends while they are waited for. */
 static void a_lease_that_lapses(void **state)
 {
-    (void)state;
     nxl_client *client = quorum_client(3, NO_GUARD "&timeout_ms=5000");
     nxl_lock *lock = new_lock(client, "k", 1500);
     connect_all(client);
@@ -204,7 +196,7 @@ static void a_lease_that_lapses(void **state)
     redis_freeze(&servers[0]);
     redis_freeze(&servers[2]);
     assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
-    assert_contains(nxl_lock_errmsg(lock), "the lease had run out");
+    assert_contains(nxl_lock_errmsg(lock), "the lease had expired");
     names_who_is_silent(nxl_lock_errmsg(lock));
     end(lock, client);
 }

@@ -10,9 +10,7 @@
 
 static nxl_lock *granted(nxl_client *client, int64_t ttl_ms)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.ttl_ms = ttl_ms;
-    nxl_lock *lock = kept_lock(client, "k", &options);
+    nxl_lock *lock = lock_with(client, "k", .ttl_ms = ttl_ms, .renew = 1);
     assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
     assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
     return lock;
@@ -43,7 +41,6 @@ static void assert_silence(nxl_client *client)
 
 static void it_is_held_for_long(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = granted(client, RENEW_MS);
     int64_t end_ms = test_now_ms() + 3 * RENEW_MS;
@@ -63,25 +60,24 @@ static void it_is_held_for_long(void **state)
 
 static void a_loss_is_told_once_and_in_time(void **state)
 {
-    (void)state;
     char why[200], cut[8];
     nxl_client *client = new_client("timeout_ms=400");
     nxl_lock *lock = granted(client, RENEW_MS);
     redis_freeze(&server);
     uint64_t deadline = nxl_lock_deadline(lock);
-    assert_int_equal(nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_NONE);
+    assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_NONE);
     assert_string_equal(why, "");
     assert_event(client, lock, NXL_OP_HOLD, NXL_LOST);
     assert_true(nxl_now_ns() <= deadline + LATE_MS * UINT64_C(1000000));
     assert_false(nxl_lock_held(lock));
     assert_int_equal(nxl_lock_deadline(lock), 0);
     assert_int_equal(
-        nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_UNREACHABLE);
-    assert_contains(why, "could not be prolonged for");
+        nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_UNREACHABLE);
+    assert_contains(why, "could not be renewed for");
     assert_int_equal(
-        nxl_lock_loss(lock, cut, sizeof cut), NXL_LOSS_UNREACHABLE);
-    assert_memory_equal(cut, why, sizeof cut - 1);
-    assert_int_equal(cut[sizeof cut - 1], 0);
+        nxl_lock_loss(lock, cut, sizeof(cut)), NXL_LOSS_UNREACHABLE);
+    assert_memory_equal(cut, why, sizeof(cut) - 1);
+    assert_int_equal(cut[sizeof(cut) - 1], 0);
     redis_thaw(&server);
     assert_silence(client);
     assert_int_equal(stats_of(client).losses, 1);
@@ -92,22 +88,20 @@ static void a_loss_is_told_once_and_in_time(void **state)
  * may have been renewed in time by an answer that nobody read. */
 static void a_loop_that_does_not_come(void **state)
 {
-    (void)state;
     char why[200];
     nxl_client *client = new_client("");
     nxl_lock *lock = granted(client, RENEW_MS);
     test_pause_ms(RENEW_MS + 50);
     assert_false(nxl_lock_held(lock));
     assert_event(client, lock, NXL_OP_HOLD, NXL_LOST);
-    assert_int_equal(nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_EXPIRED);
-    assert_contains(why, "its loop did not come");
+    assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_EXPIRED);
+    assert_contains(why, "its event loop did not run");
     assert_silence(client);
     end(lock, client);
 }
 
 static void acquired_again_after_a_loss(void **state)
 {
-    (void)state;
     char why[200];
     nxl_client *client = new_client("");
     nxl_lock *lock = granted(client, RENEW_MS);
@@ -115,7 +109,7 @@ static void acquired_again_after_a_loss(void **state)
         redis_run(&server, "DEL", "k", NULL);
         assert_event(client, lock, NXL_OP_HOLD, NXL_LOST);
         assert_int_equal(
-            nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_REMOVED);
+            nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_REMOVED);
         /* With a release in between, or without one. */
         if (i == 1) {
             assert_result(nxl_lock_release_start(lock), NXL_PENDING, lock);
@@ -123,7 +117,7 @@ static void acquired_again_after_a_loss(void **state)
         }
         assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
         assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
-        assert_int_equal(nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_NONE);
+        assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_NONE);
         assert_string_equal(why, "");
         loop_for(client, RENEW_MS + 100);
         assert_true(nxl_lock_held(lock));
@@ -136,7 +130,6 @@ static void acquired_again_after_a_loss(void **state)
 /* Between its loss at the server and the news of it. */
 static void taken_by_another_one(void **state)
 {
-    (void)state;
     char why[200];
     nxl_client *client = new_client(""), *theirs = new_client("");
     nxl_lock *lock = granted(client, RENEW_MS);
@@ -144,8 +137,8 @@ static void taken_by_another_one(void **state)
     redis_run(&server, "DEL", "k", NULL);
     assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
     assert_event(client, lock, NXL_OP_HOLD, NXL_LOST);
-    assert_int_equal(nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_TAKEN);
-    assert_contains(why, "of somebody else");
+    assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_TAKEN);
+    assert_contains(why, "by another client");
     assert_result(nxl_lock_release_start(lock), NXL_PENDING, lock);
     assert_event(client, lock, NXL_OP_RELEASE, NXL_LOST);
     assert_true(nxl_lock_held(other));
@@ -166,7 +159,6 @@ static void stall(nxl_client *client)
 
 static void released_while_a_renewal_is_under_way(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         nxl_client *client = new_client("");
         nxl_lock *lock = granted(client, 1500);
@@ -187,7 +179,6 @@ static void released_while_a_renewal_is_under_way(void **state)
 
 static void freed_while_a_renewal_is_under_way(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         nxl_client *client = new_client("");
         nxl_lock *lock = granted(client, 1500);
@@ -214,7 +205,6 @@ static void freed_while_a_renewal_is_under_way(void **state)
 
 static void other_calls_meanwhile(void **state)
 {
-    (void)state;
     nxl_holder holder;
     nxl_client *client = new_client("");
     nxl_lock *lock = granted(client, 1200);
@@ -256,7 +246,6 @@ static void other_calls_meanwhile(void **state)
 /* The call that finds it out has the result; the reason comes all the same. */
 static void an_extend_that_finds_it_lost(void **state)
 {
-    (void)state;
     char why[200];
     nxl_client *client = new_client("");
     nxl_lock *lock = granted(client, 3000);
@@ -265,7 +254,7 @@ static void an_extend_that_finds_it_lost(void **state)
     assert_event(client, lock, NXL_OP_EXTEND, NXL_LOST);
     assert_false(nxl_lock_held(lock));
     assert_event(client, lock, NXL_OP_HOLD, NXL_LOST);
-    assert_int_equal(nxl_lock_loss(lock, why, sizeof why), NXL_LOSS_REMOVED);
+    assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_REMOVED);
     assert_contains(why, "removed at the server");
     assert_int_equal(stats_of(client).losses, 1);
     assert_silence(client);
@@ -275,7 +264,6 @@ static void an_extend_that_finds_it_lost(void **state)
 /* A grant that is lost before anybody took its event was never one. */
 static void lost_before_its_grant_was_taken(void **state)
 {
-    (void)state;
     nxl_event event;
     nxl_client *client = new_client("");
     nxl_lock *lock = kept_lock(client, "k", NULL);
@@ -300,7 +288,6 @@ static bool readable(int fd)
 /* The descriptor tells of what waits, and of nothing else. */
 static void the_descriptor_of_losses(void **state)
 {
-    (void)state;
     nxl_event event;
     nxl_client *client = new_client("");
     nxl_lock *lock = granted(client, RENEW_MS);
@@ -335,14 +322,11 @@ static void the_descriptor_of_losses(void **state)
 /* What is taken over shortly before its end is prolonged at once. */
 static void adopted_with_little_left(void **state)
 {
-    (void)state;
     nxl_client *client = new_client(""), *theirs = new_client("");
     for (int i = 0; i < 4; i++) {
         nxl_lock *plain = new_lock(theirs, "k", 800);
         assert_result(nxl_lock_acquire(plain, 0), NXL_OK, plain);
-        nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-        options.ttl_ms = 6000;
-        nxl_lock *lock = kept_lock(client, "k", &options);
+        nxl_lock *lock = lock_with(client, "k", .ttl_ms = 6000, .renew = 1);
         assert_result(nxl_lock_adopt_start(lock, nxl_lock_token(plain)),
             NXL_PENDING, lock);
         assert_event(client, lock, NXL_OP_ADOPT, NXL_OK);

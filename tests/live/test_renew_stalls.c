@@ -104,7 +104,7 @@ static bool begin(struct lane *l)
     char url[LOCAL_PATH + 64], name[8];
     nxl_client_options client_options = NXL_CLIENT_OPTIONS_INIT;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    snprintf(url, sizeof url, "%s?timeout_ms=%lld", l->server.unix_url,
+    snprintf(url, sizeof(url), "%s?timeout_ms=%lld", l->server.unix_url,
         (long long)l->ttl_ms / 10);
     client_options.tracer = on_trace;
     client_options.tracer_arg = l;
@@ -113,7 +113,7 @@ static bool begin(struct lane *l)
     options.ttl_ms = l->ttl_ms;
     options.renew = 1;
     for (unsigned i = 0; i < KEYS; i++) {
-        snprintf(name, sizeof name, "k%u", i);
+        snprintf(name, sizeof(name), "k%u", i);
         options.user = (void *)&number_of[i];
         if (nxl_lock_new(&l->lock[i], l->client, name, &options) != NXL_OK)
             return false;
@@ -146,10 +146,10 @@ static void stop_for(struct lane *l, int64_t ms)
 static void judge(struct lane *l)
 {
     nxl_stats stats;
-    if (nxl_client_stats(l->client, &stats, sizeof stats) == NXL_OK)
+    if (nxl_client_stats(l->client, &stats, sizeof(stats)) == NXL_OK)
         l->renewals += stats.renewals;
-    l->wrong += l->witness.full || l->losses > LOSSES ||
-                stats.losses != l->losses;
+    l->wrong +=
+        l->witness.full || l->losses > LOSSES || stats.losses != l->losses;
     l->lost += (unsigned)l->losses;
     for (size_t i = 0; i < l->losses && i < LOSSES; i++) {
         const struct loss *loss = &l->loss[i];
@@ -184,8 +184,8 @@ static bool run_once(struct lane *l)
         acquire_all(l);
         witness_read(&l->witness);
         test_pause_ms((int)between(l, l->ttl_ms / 5, l->ttl_ms));
-        stop_for(l, l->brief ? between(l, 1, most)
-                             : between(l, most, 2 * l->ttl_ms));
+        stop_for(l,
+            l->brief ? between(l, 1, most) : between(l, most, 2 * l->ttl_ms));
     } while (test_now_ms() < end_ms);
     for (int i = 0; i < KEYS; i++)
         nxl_lock_free(l->lock[i]);
@@ -220,7 +220,6 @@ static void prepare(struct lane *l, unsigned number, unsigned round, bool full)
 
 static void stalls(void **state)
 {
-    (void)state;
     bool full = getenv("NXLOCK_FULL") != NULL;
     unsigned runs[2] = {0}, stops[2] = {0}, losses[2] = {0};
     unsigned late = 0, excused = 0, wrong = 0;
@@ -230,7 +229,7 @@ static void stalls(void **state)
     for (unsigned round = 0; round < (full ? 5 : 1); round++) {
         for (unsigned i = 0; i < LANES; i++) {
             struct redis kept = lane[i].server;
-            memset(&lane[i], 0, sizeof lane[i]);
+            memset(&lane[i], 0, sizeof(lane[i]));
             lane[i].server = kept;
             prepare(&lane[i], i, round, full);
             assert_int_equal(
@@ -269,7 +268,6 @@ static void stalls(void **state)
 
 static int start_servers(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < LANES; i++)
         if (redis_start(&lane[i].server, NULL) != 0)
             return -1;
@@ -278,7 +276,6 @@ static int start_servers(void **state)
 
 static int stop_servers(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < LANES; i++)
         redis_stop(&lane[i].server);
     return 0;

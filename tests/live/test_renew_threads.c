@@ -44,7 +44,7 @@ static nxl_lock *make_lock(unsigned number)
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *made;
     char name[24];
-    snprintf(name, sizeof name, "own:%u", number);
+    snprintf(name, sizeof(name), "own:%u", number);
     options.ttl_ms = TTL_MS;
     options.renew = 1;
     return nxl_lock_new(&made, client, name, &options) == NXL_OK ? made : NULL;
@@ -88,7 +88,7 @@ static void use(struct worker *w, unsigned number)
             break;
         nxl_lock_free(l);
         lock[number] = make_lock(number);
-        w->wrong += lock[number] == NULL;
+        w->wrong += !lock[number];
         w->freed++;
         break;
     }
@@ -148,7 +148,6 @@ static int threads_at_rest(void)
 
 static void at_random(void **state)
 {
-    (void)state;
     int before = threads_at_rest();
     client = new_client("timeout_ms=10000");
     stop = false;
@@ -209,7 +208,6 @@ static void *come_and_go(void *argument)
 
 static void the_keeper_comes_and_goes(void **state)
 {
-    (void)state;
     enum { FEW = 4 };
     int before = threads_at_rest();
     client = new_client("timeout_ms=10000");
@@ -217,8 +215,8 @@ static void the_keeper_comes_and_goes(void **state)
     for (unsigned i = 0; i < FEW; i++) {
         worker[i] = (struct worker){.number = i, .seed = i + 1};
         assert_int_equal(
-            pthread_create(
-                &worker[i].thread, NULL, come_and_go, &worker[i]), 0);
+            pthread_create(&worker[i].thread, NULL, come_and_go, &worker[i]),
+            0);
     }
     test_pause_ms(3000);
     stop = true;

@@ -29,7 +29,6 @@ static void handle(nxl_client *client)
 /* A single thread, which is in the call when the signal comes. */
 static void out_of_a_handler(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "k", 5000);
     stranger_sets("k", "somebody", 0);
@@ -40,8 +39,7 @@ static void out_of_a_handler(void **state)
             test_pause_ms(50 + 10 * i);
             _exit(kill(parent, SIGUSR1) != 0);
         }
-        assert_result(
-            nxl_lock_acquire(lock, NXL_FOREVER), NXL_CANCELLED, lock);
+        assert_result(nxl_lock_acquire(lock, NXL_FOREVER), NXL_CANCELLED, lock);
         assert_int_equal(waitpid(child, NULL, 0), child);
     }
     assert_result(nxl_lock_acquire(lock, 50), NXL_BUSY, lock);
@@ -51,14 +49,12 @@ static void out_of_a_handler(void **state)
 
 static void several_threads(void **state)
 {
-    (void)state;
     enum { COUNT = 8 };
     struct waiter waiter[COUNT];
     nxl_lock *lock[COUNT];
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.ttl_ms = 5 * RENEW_MS;
     nxl_client *client = new_client("");
-    nxl_lock *held = kept_lock(client, "held", &options);
+    nxl_lock *held =
+        lock_with(client, "held", .ttl_ms = 5 * RENEW_MS, .renew = 1);
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     stranger_sets("k", "somebody", 0);
     handle(client);
@@ -85,7 +81,6 @@ static void several_threads(void **state)
 
 static void when_nothing_waits(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "k", 5000);
     nxl_client_interrupt(NULL);
@@ -105,10 +100,9 @@ static void when_nothing_waits(void **state)
 
 static void in_a_loop(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *a = new_lock(client, "k", 5000), *b = new_lock(client, "k", 5000);
-    memset(&loop, 0, sizeof loop);
+    loop_reset(false);
     stranger_sets("k", "somebody", 0);
     handle(client);
     assert_result(nxl_lock_acquire_start(a, NXL_FOREVER), NXL_PENDING, a);
@@ -130,7 +124,6 @@ static void in_a_loop(void **state)
 /* A child that runs its parent's handler stops nobody there. */
 static void in_a_child(void **state)
 {
-    (void)state;
     struct waiter waiter;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "k", 5000);
@@ -142,7 +135,7 @@ static void in_a_child(void **state)
     if (child == 0) {
         nxl_stats stats;
         nxl_client_interrupt(client);
-        _exit(nxl_client_stats(client, &stats, sizeof stats) != NXL_E_FORKED);
+        _exit(nxl_client_stats(client, &stats, sizeof(stats)) != NXL_E_FORKED);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -155,7 +148,6 @@ static void in_a_child(void **state)
 
 static void the_numbers_add_up(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("timeout_ms=200");
     nxl_lock *lock = new_lock(client, "k", 5000);
     nxl_lock *busy = new_lock(client, "b", 5000);
@@ -202,7 +194,6 @@ static void the_numbers_add_up(void **state)
 
 static void of_any_size(void **state)
 {
-    (void)state;
     struct {
         nxl_stats stats;
         uint64_t more[4];
@@ -211,18 +202,17 @@ static void of_any_size(void **state)
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "k", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    memset(&s, 255, sizeof s);
-    assert_int_equal(nxl_client_stats(client, &s.stats, sizeof s), NXL_OK);
+    memset(&s, 255, sizeof(s));
+    assert_int_equal(nxl_client_stats(client, &s.stats, sizeof(s)), NXL_OK);
     assert_int_equal(s.stats.attempts, 1);
     for (int i = 0; i < 4; i++)
         assert_int_equal(s.more[i], 0);
     assert_int_equal(
-        nxl_client_stats(client, (nxl_stats *)attempts, sizeof attempts[0]),
+        nxl_client_stats(client, (nxl_stats *)attempts, sizeof(attempts[0])),
         NXL_OK);
     assert_int_equal(attempts[0], 1);
     assert_int_equal(attempts[1], 7);
-    assert_int_equal(
-        nxl_client_stats(client, &s.stats, 0), NXL_E_INVALID);
+    assert_int_equal(nxl_client_stats(client, &s.stats, 0), NXL_E_INVALID);
     assert_int_equal(nxl_client_stats(client, NULL, 8), NXL_E_INVALID);
     assert_int_equal(nxl_client_stats(NULL, &s.stats, 8), NXL_E_INVALID);
     end(lock, client);
@@ -243,7 +233,7 @@ static void on_trace(void *arg, const nxl_trace *trace)
     if (t->count == TRACES)
         return;
     t->trace[t->count] = *trace;
-    snprintf(t->text[t->count], sizeof t->text[0], "%s", trace->text);
+    snprintf(t->text[t->count], sizeof(t->text[0]), "%s", trace->text);
     t->count++;
 }
 
@@ -263,16 +253,13 @@ static void assert_traced(
 
 static void each_decision_is_told_in_order(void **state)
 {
-    (void)state;
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    nxl_lock_options more = NXL_LOCK_OPTIONS_INIT;
     nxl_client *client;
-    memset(&told, 0, sizeof told);
+    memset(&told, 0, sizeof(told));
     options.tracer = on_trace;
     options.tracer_arg = &told;
-    more.user = &told;
     assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
-    nxl_lock *lock = kept_lock(client, "k", &more);
+    nxl_lock *lock = kept_lock(client, "k", &OPTIONS(.user = &told));
     assert_int_equal(told.count, 0);
     stranger_sets("k", "somebody", 0);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
@@ -305,16 +292,13 @@ static void each_decision_is_told_in_order(void **state)
 
 static void what_fails_is_told(void **state)
 {
-    (void)state;
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    nxl_lock_options more = NXL_LOCK_OPTIONS_INIT;
     nxl_client *client;
-    memset(&told, 0, sizeof told);
+    memset(&told, 0, sizeof(told));
     options.tracer = on_trace;
     options.tracer_arg = &told;
-    more.user = &told;
     assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
-    nxl_lock *lock = kept_lock(client, "k", &more);
+    nxl_lock *lock = kept_lock(client, "k", &OPTIONS(.user = &told));
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     redis_freeze(&server);
     assert_ptr_equal(await_loss(client, 5000), lock);
@@ -329,7 +313,7 @@ static void what_fails_is_told(void **state)
     }
     assert_true(failed >= 2);
     assert_traced(at, lock, NXL_TRACE_LOSS, 0, NXL_LOSS_UNREACHABLE);
-    assert_contains(told.text[at], "could not be prolonged");
+    assert_contains(told.text[at], "could not be renewed");
 }
 
 int main(void)

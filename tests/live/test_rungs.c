@@ -40,7 +40,6 @@ static void add_to_value(const char *more)
 
 static void acquire_free(void **state)
 {
-    (void)state;
     uint64_t before = nxl_now_ns();
     assert_by(here->acquire, nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_true(nxl_lock_held(lock));
@@ -53,7 +52,6 @@ static void acquire_free(void **state)
 
 static void acquire_what_we_hold(void **state)
 {
-    (void)state;
     nxl_lock *second = new_lock(client, KEY, TTL);
     hold();
     char value[512];
@@ -72,7 +70,6 @@ static void acquire_what_we_hold(void **state)
 
 static void acquire_what_others_hold(void **state)
 {
-    (void)state;
     static const int64_t ttls[] = {0, 40000};
     for (int i = 0; i < 2; i++) {
         stranger_sets(KEY, "other", ttls[i]);
@@ -88,7 +85,6 @@ static void acquire_what_others_hold(void **state)
 
 static void acquire_when_it_gets_free(void **state)
 {
-    (void)state;
     static struct waiter w;
     stranger_sets(KEY, "other", 0);
     waiter_start(&w, lock, 20000);
@@ -114,7 +110,6 @@ static void acquire_when_it_gets_free(void **state)
  * it is past, and not before; elsewhere only by order (interop). */
 static void acquire_what_is_past(void **state)
 {
-    (void)state;
     char value[64], now[64];
     time_stands(KEY, -3);
     assert_true(redis_get(&server, KEY, value, sizeof(value)));
@@ -150,7 +145,6 @@ static void acquire_what_is_past(void **state)
 
 static void extend_longer(void **state)
 {
-    (void)state;
     hold();
     uint64_t before = nxl_now_ns();
     assert_by(here->extend, nxl_lock_extend(lock, 50000), NXL_OK, lock);
@@ -164,7 +158,6 @@ static void extend_longer(void **state)
 
 static void extend_shorter(void **state)
 {
-    (void)state;
     hold();
     uint64_t deadline = nxl_lock_deadline(lock);
     assert_by(here->extend, nxl_lock_extend(lock, 1000), NXL_OK, lock);
@@ -176,7 +169,6 @@ static void extend_shorter(void **state)
 
 static void extend_lost(void **state)
 {
-    (void)state;
     hold();
     redis_run(&server, "DEL", KEY, NULL);
     assert_by(here->extend, nxl_lock_extend(lock, 0), NXL_LOST, lock);
@@ -187,7 +179,6 @@ static void extend_lost(void **state)
 
 static void extend_foreign(void **state)
 {
-    (void)state;
     hold();
     stranger_sets(KEY, "other", 5000);
     assert_by(here->extend, nxl_lock_extend(lock, 0), NXL_LOST, lock);
@@ -206,15 +197,14 @@ static void extend_foreign(void **state)
 /* Who has the token prolongs for all who have it, and nobody shortens. */
 static void extend_adopted(void **state)
 {
-    (void)state;
     nxl_client *others = learnt_client("");
     nxl_lock *heir = new_lock(others, KEY, TTL);
     hold();
     assert_by(here->inspect, nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK,
         heir);
     assert_true(nxl_lock_held(heir));
-    assert_true(nxl_lock_deadline(heir) <=
-                nxl_now_ns() + LEASE_NS(TTL + later_ms()));
+    assert_true(
+        nxl_lock_deadline(heir) <= nxl_now_ns() + LEASE_NS(TTL + later_ms()));
     assert_by(here->extend, nxl_lock_extend(heir, 50000), NXL_OK, heir);
     assert_lasts(KEY, 48000, 50000);
     assert_by(here->extend, nxl_lock_extend(lock, 30000), NXL_OK, lock);
@@ -229,7 +219,6 @@ static void extend_adopted(void **state)
 
 static void extend_without_end(void **state)
 {
-    (void)state;
     hold();
     redis_run(&server, "PERSIST", KEY, NULL);
     assert_by(here->extend, nxl_lock_extend(lock, 50000), NXL_OK, lock);
@@ -242,7 +231,6 @@ static void extend_without_end(void **state)
 
 static void release_own(void **state)
 {
-    (void)state;
     hold();
     assert_by(here->release, nxl_lock_release(lock), NXL_OK, lock);
     assert_false(nxl_lock_held(lock));
@@ -251,7 +239,6 @@ static void release_own(void **state)
 
 static void release_twice(void **state)
 {
-    (void)state;
     hold();
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     stranger_sets(KEY, "other", 5000);
@@ -261,7 +248,6 @@ static void release_twice(void **state)
 
 static void release_lost(void **state)
 {
-    (void)state;
     hold();
     redis_run(&server, "DEL", KEY, NULL);
     assert_by(here->release, nxl_lock_release(lock), NXL_LOST, lock);
@@ -271,7 +257,6 @@ static void release_lost(void **state)
 
 static void release_foreign(void **state)
 {
-    (void)state;
     hold();
     stranger_sets(KEY, "other", 5000);
     assert_by(here->release, nxl_lock_release(lock), NXL_LOST, lock);
@@ -292,10 +277,33 @@ static void release_foreign(void **state)
     }
 }
 
+/* The key stays for the rest of min_hold_ms and no longer, however long a TTL
+ * the extend set. The first release finds the way, the second one takes it. */
+static void release_before_min_hold(void **state)
+{
+    enum { MIN_HOLD = 10000 };
+    nxl_lock *once =
+        lock_with(client, KEY, .ttl_ms = 1000, .min_hold_ms = MIN_HOLD);
+    for (int i = 0; i < 2; i++) {
+        int64_t start = test_now_ms();
+        assert_result(nxl_lock_acquire(once, 0), NXL_OK, once);
+        assert_result(nxl_lock_extend(once, TTL), NXL_OK, once);
+        if (i == 0 || stamps_here())
+            assert_result(nxl_lock_release(once), NXL_OK, once);
+        else
+            assert_by(here->extend, nxl_lock_release(once), NXL_OK, once);
+        assert_ours(KEY, once);
+        if (!stamps_here()) /* a time stays to the end of the lease */
+            assert_between(redis_pttl(&server, KEY),
+                MIN_HOLD - (test_now_ms() - start) - 100, MIN_HOLD);
+        redis_run(&server, "DEL", KEY, NULL);
+    }
+    nxl_lock_free(once);
+}
+
 /* Freed while held: released without waiting, by the same rung. */
 static void release_by_free(void **state)
 {
-    (void)state;
     hold();
     struct ways before = ways_so_far();
     end(lock, client);
@@ -312,7 +320,6 @@ static void release_by_free(void **state)
 /* Whoever has scripts finds them gone, and goes on. */
 static void scripts_flushed(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         hold();
         if (here->kind != RENAMED)
@@ -328,7 +335,6 @@ static void scripts_flushed(void **state)
 
 static void the_way_is_told(void **state)
 {
-    (void)state;
     char text[512];
     nxl_client_describe(client, text, sizeof(text));
     if (stamps_here()) {
@@ -368,6 +374,7 @@ int main(void)
         rung_test(release_twice),
         rung_test(release_lost),
         rung_test(release_foreign),
+        rung_test(release_before_min_hold),
         rung_test(release_by_free),
         rung_test(scripts_flushed),
         rung_test(the_way_is_told),

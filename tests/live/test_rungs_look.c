@@ -55,19 +55,14 @@ static void *filled(size_t len)
 
 static void inspect_free(void **state)
 {
-    (void)state;
     assert_by(here->inspect, inspect(), NXL_FREE, lock);
     assert_by(here->inspect, nxl_lock_inspect(lock, NULL), NXL_FREE, lock);
 }
 
 static void inspect_held(void **state)
 {
-    (void)state;
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *named;
-    options.ttl_ms = TTL;
-    options.label = "db7:41233:backup";
-    assert_int_equal(nxl_lock_new(&named, client, KEY, &options), NXL_OK);
+    nxl_lock *named =
+        lock_with(client, KEY, .ttl_ms = TTL, .label = "db7:41233:backup");
     assert_result(nxl_lock_acquire(named, 0), NXL_OK, named);
     assert_by(here->inspect, inspect(), NXL_OK, lock);
     assert_false(holder.ours);
@@ -81,14 +76,13 @@ static void inspect_held(void **state)
     assert_result(nxl_lock_inspect(named, &holder), NXL_OK, named);
     assert_true(holder.ours);
     assert_int_equal(holder.value_length,
-        stamps_here() ? 50 : strlen(nxl_lock_token(named)));
+        stamps_here() ? 10 + 128 : strlen(nxl_lock_token(named)));
     assert_false(holder.truncated);
     nxl_lock_free(named);
 }
 
 static void inspect_foreign(void **state)
 {
-    (void)state;
     stranger_sets(KEY, "other", 5000);
     assert_by(here->inspect, inspect(), NXL_OK, lock);
     assert_string_equal(holder.value, "other");
@@ -107,7 +101,6 @@ static void inspect_foreign(void **state)
 
 static void inspect_empty(void **state)
 {
-    (void)state;
     set_bytes(KEY, "", 0);
     assert_by(here->inspect, inspect(), NXL_OK, lock);
     assert_int_equal(holder.value_length, 0);
@@ -117,7 +110,6 @@ static void inspect_empty(void **state)
 
 static void inspect_long(void **state)
 {
-    (void)state;
     static const size_t lengths[] = {511, 512, 100 * 1024};
     for (size_t i = 0; i < 3; i++) {
         char *value = filled(lengths[i]);
@@ -140,7 +132,6 @@ static enum way breaks(void)
 
 static void break_what_was_seen(void **state)
 {
-    (void)state;
     nxl_lock *owner = new_lock(client, KEY, TTL);
     assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
     assert_result(inspect(), NXL_OK, lock);
@@ -162,7 +153,6 @@ static void break_what_was_seen(void **state)
 
 static void break_the_longest(void **state)
 {
-    (void)state;
     char *value = filled(512);
     set_bytes(KEY, value, 512);
     assert_result(inspect(), NXL_OK, lock);
@@ -191,7 +181,16 @@ static void times_end(void)
     assert_result(nxl_lock_extend(brief, 200), NXL_OK, brief);
     deadline = nxl_lock_deadline(brief);
     int64_t end = test_now_ms() + left_of_stamp(KEY);
-    assert_result(nxl_lock_acquire(lock, 10000), NXL_OK, lock);
+    int rc = nxl_lock_acquire(lock, 10000);
+    if (rc == NXL_BUSY && bare_here()) {
+        /* An answer came too late on a busy machine: without WATCH what such a
+         * GETSET wrote cannot be taken back (docs/guarantees.md). */
+        redis_run(&server, "DEL", KEY, NULL);
+        nxl_lock_free(brief);
+        times_end();
+        return;
+    }
+    assert_result(rc, NXL_OK, lock);
     assert_true(nxl_now_ns() > deadline);
     assert_true(test_now_ms() >= end - 5);
     assert_between(test_now_ms() - start, 200,
@@ -206,23 +205,30 @@ static void times_end(void)
 
 static void leases_end(void **state)
 {
-    (void)state;
     if (stamps_here()) {
         times_end();
         return;
     }
     nxl_lock *brief = new_lock(client, KEY, 80);
     for (int i = 0; i < 3; i++) {
-        assert_result(nxl_lock_acquire(brief, 0), NXL_OK, brief);
         int64_t start = test_now_ms();
-        assert_between(redis_pttl(&server, KEY), 1, 80);
-        if (i == 1) {
-            assert_result(nxl_lock_extend(brief, 200), NXL_OK, brief);
+        assert_result(nxl_lock_acquire(brief, 0), NXL_OK, brief);
+        int64_t left = redis_pttl(&server, KEY); /* -2: over already */
+        assert_true(left != -1 && left <= 80);
+        bool extends = i == 1 && here->extend != BY_IFEQ; /* which is long */
+        if (extends) {
+            int rc = nxl_lock_extend(brief, 200);
+            if (rc == NXL_LOST && test_now_ms() - start >= 70) {
+                i--; /* this machine was too slow for so short a lease */
+                assert_eventually(!redis_exists(&server, KEY));
+                continue;
+            }
+            assert_result(rc, NXL_OK, brief);
             assert_between(redis_pttl(&server, KEY), 81, 200);
         }
         assert_eventually(!redis_exists(&server, KEY));
         assert_between(
-            test_now_ms() - start, 60, (i == 1 ? 200 : 80) + LATE_MS);
+            test_now_ms() - start, 60, (extends ? 200 : 80) + LATE_MS);
         assert_false(nxl_lock_held(brief));
         /* The server is not asked: its time is over. */
         if (i == 0)
@@ -241,7 +247,6 @@ static void leases_end(void **state)
 
 static void another_type(void **state)
 {
-    (void)state;
     redis_run(&server, "RPUSH", KEY, "a", NULL);
     assert_by(here->acquire, nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
     assert_by(here->inspect, inspect(), NXL_E_WRONG_TYPE, lock);
@@ -265,24 +270,21 @@ static void another_type(void **state)
     assert_by(breaks(), nxl_lock_break(other, &seen), NXL_FREE, other);
     nxl_lock_free(other);
     assert_int_equal(redis_run(&server, "LLEN", KEY, NULL), 1);
-    assert_true(nobody_in_multi());
+    assert_eventually(nobody_in_multi());
 }
 
 /* -------------------------------------------------------------------- names */
 
 static void cycle(const char *name, size_t len)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *named;
-    options.ttl_ms = TTL;
-    options.name_length = len;
-    assert_int_equal(nxl_lock_new(&named, client, name, &options), NXL_OK);
+    nxl_lock *named =
+        lock_with(client, name, .ttl_ms = TTL, .name_length = len);
     assert_by(here->acquire, nxl_lock_acquire(named, 0), NXL_OK, named);
     redisReply *reply = redis_commandf(&server, "GET %b", name, len);
     assert_int_equal(reply->type, REDIS_REPLY_STRING);
     if (stamps_here())
-        assert_true(stamp_is_of(
-            slice_of(reply->str), slice_of(nxl_lock_token(named))));
+        assert_true(
+            stamp_is_of(slice_of(reply->str), slice_of(nxl_lock_token(named))));
     else
         assert_string_equal(reply->str, nxl_lock_token(named));
     freeReplyObject(reply);
@@ -296,7 +298,6 @@ static void cycle(const char *name, size_t len)
 
 static void names_of_any_bytes(void **state)
 {
-    (void)state;
     char every[256];
     for (size_t i = 0; i < sizeof(every); i++)
         every[i] = (char)i;

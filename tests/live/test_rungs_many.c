@@ -19,7 +19,7 @@ static nxl_lock *locks[LOCKS];
 
 static void open_locks(const char *parameters)
 {
-    memset(&loop, 0, sizeof(loop));
+    loop_reset(false);
     client = client_here(parameters);
     for (int i = 0; i < LOCKS; i++) {
         char name[16];
@@ -82,7 +82,6 @@ static int64_t cpu_ms(void)
 
 static void all_at_once(void **state)
 {
-    (void)state;
     open_locks("");
     for (int i = 0; i < 2; i++) {
         all_do(NXL_OP_ACQUIRE);
@@ -102,7 +101,6 @@ static void all_at_once(void **state)
 /* Acquires of some, while others are prolonged and released. */
 static void all_sorts_at_once(void **state)
 {
-    (void)state;
     open_locks("");
     all_do(NXL_OP_ACQUIRE);
     for (int i = 0; i < LOCKS; i += 2) /* these may be acquired anew */
@@ -143,7 +141,6 @@ static void *cycles(void *data)
 
 static void many_threads(void **state)
 {
-    (void)state;
     static pthread_t threads[THREADS];
     open_locks("timeout_ms=20000");
     for (int i = 0; i < THREADS; i++)
@@ -177,7 +174,6 @@ static void waits_idly(int operation)
 
 static void no_busy_loop(void **state)
 {
-    (void)state;
     open_locks("timeout_ms=5000");
     all_do(NXL_OP_ACQUIRE);
     waits_idly(NXL_OP_EXTEND);
@@ -228,12 +224,11 @@ static void all_are_too_late(int operation)
 /* Nobody is answered in time; what is owed then is paid, one by one. */
 static void all_too_late(void **state)
 {
-    (void)state;
     open_locks("timeout_ms=100");
     all_do_at_last(NXL_OP_ACQUIRE);
     all_are_too_late(NXL_OP_RELEASE);
     loop_until_true(client, redis_run(&server, "DBSIZE", NULL) == 0);
-    assert_true(nobody_in_multi());
+    loop_until_true(client, nobody_in_multi());
     all_do_at_last(NXL_OP_ACQUIRE);
     all_are_too_late(NXL_OP_EXTEND);
     all_do_at_last(NXL_OP_EXTEND);
@@ -241,7 +236,7 @@ static void all_too_late(void **state)
         assert_result(nxl_lock_release_start(locks[i]), NXL_PENDING, locks[i]);
     loop_until(client, LOCKS);
     loop_until_true(client, redis_run(&server, "DBSIZE", NULL) == 0);
-    assert_true(nobody_in_multi());
+    loop_until_true(client, nobody_in_multi());
     close_locks();
 }
 
@@ -249,7 +244,6 @@ static void all_too_late(void **state)
  * in the time that it may take for it. */
 static void freed_while_held(void **state)
 {
-    (void)state;
     open_locks("");
     all_do(NXL_OP_ACQUIRE);
     all_do(NXL_OP_EXTEND);
@@ -264,7 +258,6 @@ static void freed_while_held(void **state)
 /* Cancelled while the server stands still: in the transaction, and before. */
 static void cancelled_while_it_waits(void **state)
 {
-    (void)state;
     open_locks("timeout_ms=5000");
     all_do(NXL_OP_ACQUIRE);
     all_do(NXL_OP_EXTEND);
@@ -286,7 +279,7 @@ static void cancelled_while_it_waits(void **state)
     loop.count = 0;
     all_do(NXL_OP_RELEASE);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-    assert_true(nobody_in_multi());
+    loop_until_true(client, nobody_in_multi());
     close_locks();
 }
 

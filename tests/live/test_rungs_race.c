@@ -33,7 +33,7 @@ struct race {
     struct board { /* shared */
         atomic_bool go;
         atomic_bool asleep; /* the one whom somebody is to follow */
-        int last; /* who wrote last; written under the lock */
+        int last;           /* who wrote last; written under the lock */
         struct tally {
             int written, lost, passed; /* passed: from another process */
         } tally[PROCESSES];
@@ -238,7 +238,6 @@ static struct tally run_race(struct race *race)
 
 static void no_lost_update(void **state)
 {
-    (void)state;
     struct race race = {.ttl_ms = 60000, .rounds = ROUNDS / PROCESSES};
     struct ways before = ways_so_far();
     struct tally sum = run_race(&race);
@@ -253,7 +252,6 @@ static void no_lost_update(void **state)
 
 static void short_leases(void **state)
 {
-    (void)state;
     /* A time that outlives its lease by seconds is not to be met often; and
      * without WATCH two may replace it at once, see stamps_chaos. */
     if (bare_here())

@@ -56,7 +56,7 @@ static void leave_nothing(nxl_lock *lock, const char *label)
         int rc = nxl_lock_inspect(lock, &holder);
         if (rc == NXL_FREE ||
             (rc == NXL_OK &&
-                (holder.label == NULL || strcmp(holder.label, label) != 0)))
+                (!holder.label || strcmp(holder.label, label) != 0)))
             return;
         if (test_now_ms() > limit)
             _exit(7);

@@ -5,7 +5,7 @@
  */
 #include "live/orphan_rig.h"
 #include "live/stall_rig.h"
-#include "wire/timestamp.h"
+#include "wire/timestamps/timestamps.h"
 
 static int refuse_watch(void **state)
 {
@@ -18,7 +18,6 @@ static int refuse_watch(void **state)
 
 static void one_cycle(void **state)
 {
-    (void)state;
     char text[512];
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -50,7 +49,6 @@ static void listen_to(void *arg, const char *text)
 /* Before anything was to be changed: at the first grant. */
 static void it_is_told_at_once(void **state)
 {
-    (void)state;
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_client *client;
     char told[512] = "", url[512];
@@ -68,20 +66,19 @@ static void it_is_told_at_once(void **state)
 /* Only the end of a lease is a safe place to stop at. */
 static void near_the_end_nothing_is_deleted(void **state)
 {
-    (void)state;
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "job", 5000);
-    char value[128], mine[160];
+    char value[STAMP_VALUE], mine[STAMP_VALUE];
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_true(redis_get(&server, "job", value, sizeof(value)));
     snprintf(mine, sizeof(mine), "%lld%s", (long long)server_now_s() + 1,
-        strchr(value, '.'));
+        value + strcspn(value, " \t"));
     redis_run(&server, "SET", "job", mine, NULL);
     assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     assert_true(redis_get(&server, "job", value, sizeof(value)));
     snprintf(mine, sizeof(mine), "%lld%s", (long long)server_now_s() + 1,
-        strchr(value, '.'));
+        value + strcspn(value, " \t"));
     redis_run(&server, "SET", "job", mine, NULL);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     assert_value("job", mine);
@@ -106,7 +103,6 @@ static void waiter_prolong(struct waiter *w, nxl_lock *lock, int64_t ttl_ms)
  * and for as long as it asked for. The token is not used again. */
 static void the_loser_shortens_nothing(void **state)
 {
-    (void)state;
     struct stalled s;
     char token[64];
     stall(&s, STAMPS "&timeout_ms=2000", 0);
@@ -135,9 +131,8 @@ static void the_loser_shortens_nothing(void **state)
  * stands there in the place of the winner's. */
 static void the_loser_tries_again(void **state)
 {
-    (void)state;
     struct stalled s;
-    char value[128];
+    char value[STAMP_VALUE];
     stall(&s, STAMPS "&timeout_ms=2000", 300);
     nxl_client *client = new_client(STAMPS);
     nxl_lock *winner = new_lock(client, "k", 40000);
@@ -154,10 +149,32 @@ static void the_loser_tries_again(void **state)
     end(winner, client);
 }
 
+/* What the handle knows of its own token does not count for another's. */
+static void the_loser_adopts_another_token(void **state)
+{
+    struct stalled s;
+    stall(&s, STAMPS "&timeout_ms=2000", 0);
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *winner = new_lock(client, "k", 40000);
+    nxl_lock *owner = new_lock(client, "k", 40000);
+    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
+    proxy_hold(s.proxy, PROXY_UP, false);
+    assert_int_equal(waiter_join(s.waiter), NXL_BUSY);
+    redis_run(&server, "DEL", "k", NULL);
+    assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
+    assert_result(
+        nxl_lock_adopt(s.lock, nxl_lock_token(owner)), NXL_OK, s.lock);
+    assert_result(nxl_lock_extend(s.lock, 0), NXL_OK, s.lock);
+    assert_result(nxl_lock_release(s.lock), NXL_OK, s.lock);
+    assert_false(redis_exists(&server, "k"));
+    stall_end(&s);
+    nxl_lock_free(owner);
+    end(winner, client);
+}
+
 /* Its caller has gone when the GETSET comes: what stands there stays. */
 static void given_up_and_applied_late(void **state)
 {
-    (void)state;
     struct stalled s;
     stall(&s, STAMPS "&timeout_ms=200", 0);
     nxl_client *client = new_client(STAMPS);
@@ -180,7 +197,6 @@ static void given_up_and_applied_late(void **state)
  * another one's. */
 static void an_extend_that_comes_too_late(void **state)
 {
-    (void)state;
     static struct waiter waiter;
     struct proxy *proxy = proxy_to_server();
     nxl_client *client = via(proxy, STAMPS "&timeout_ms=2000");
@@ -212,7 +228,6 @@ static void an_extend_that_comes_too_late(void **state)
 /* The same with its connection cut while the answer was awaited. */
 static void cut_and_applied(void **state)
 {
-    (void)state;
     struct stalled s;
     stall(&s, STAMPS "&timeout_ms=500", 0);
     int64_t deleted = redis_calls(&server, "del");
@@ -232,7 +247,6 @@ static void cut_and_applied(void **state)
 /* SETNX writes over nothing, so it may be undone; well inside its time. */
 static void an_unanswered_setnx_is_undone(void **state)
 {
-    (void)state;
     nxl_client *client = new_client(STAMPS "&timeout_ms=100");
     nxl_lock *lock = new_lock(client, "k", 30000);
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
@@ -249,7 +263,6 @@ static void an_unanswered_setnx_is_undone(void **state)
  * transaction. */
 static void breaking_what_is_over(void **state)
 {
-    (void)state;
     nxl_holder holder;
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -269,6 +282,7 @@ int main(void)
         bare_test(near_the_end_nothing_is_deleted),
         bare_test(the_loser_shortens_nothing),
         bare_test(the_loser_tries_again),
+        bare_test(the_loser_adopts_another_token),
         bare_test(given_up_and_applied_late),
         bare_test(an_extend_that_comes_too_late),
         bare_test(cut_and_applied),

@@ -117,9 +117,9 @@ static bool somebody_waits(const struct chaos *c)
 /* Looks at what stands there: whose time is past has to give way soon. */
 static void look(const struct chaos *c)
 {
-    static char last[128];
+    static char last[STAMP_VALUE];
     static int64_t nobody_ms;
-    char value[128];
+    char value[STAMP_VALUE];
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     int64_t now_ms = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
@@ -208,8 +208,8 @@ static void let_loose(const struct chaos *c)
         disturb(c);
         look(c);
         planting |= about_every(c->plant_ms);
-        planting = planting &&
-                   !redis_run(&server, "SETNX", "k", "1600000000", NULL);
+        planting =
+            planting && !redis_run(&server, "SETNX", "k", "1600000000", NULL);
         test_pause_ms(TICK_MS);
     }
     calm_down(c);
@@ -252,8 +252,8 @@ static int upsets_in(uint64_t begin, uint64_t end)
     int count = 0;
     for (int i = 0; i <= ALL; i++)
         for (int k = 0; k < board->of[i].upsets; k++)
-            count += board->of[i].upset[k] >= begin &&
-                     board->of[i].upset[k] <= end;
+            count +=
+                board->of[i].upset[k] >= begin && board->of[i].upset[k] <= end;
     return count;
 }
 
@@ -300,8 +300,8 @@ static void tell(int contenders)
         (long long)totals.past_ms, (long long)totals.ahead_s);
     for (int i = 0; i < contenders; i++) {
         struct contender *c = &board->of[i];
-        print_message("# %s %d: %d holds", i < OURS ? "ours" : "classic", i,
-            c->holds);
+        print_message(
+            "# %s %d: %d holds", i < OURS ? "ours" : "classic", i, c->holds);
         for (int k = 0; k < 8; k++)
             if (c->results[k] > 0)
                 print_message(", %s %d", result[k], c->results[k]);
@@ -309,8 +309,8 @@ static void tell(int contenders)
     }
     for (int a = 0; a < GATE_WORDS; a++) {
         if (tally->unheard[a] > 0)
-            print_message("# killed before the reply to %s: %d\n",
-                gate_word[a], tally->unheard[a]);
+            print_message("# killed before the reply to %s: %d\n", gate_word[a],
+                tally->unheard[a]);
         for (int b = 0; b < GATE_WORDS; b++)
             if (tally->stalled[a][b] > 0)
                 print_message("# held back between %s and %s: %d, killed: %d\n",
@@ -358,7 +358,6 @@ static bool in_full(void)
 
 static void beside_classic_ones(void **state)
 {
-    (void)state;
     static const char *const pair[][2] = {{"SETNX", "TIME"}, {"TIME", "TTL"},
         {"TTL", "GETRANGE"}, {"GETRANGE", "WATCH"}, {"GETRANGE", "MULTI"},
         {"MULTI", "GETSET"}, {"GETSET", "EXEC"}, {"MULTI", "DEL"},
@@ -379,7 +378,6 @@ static void beside_classic_ones(void **state)
  * program shares the name. */
 static void alone_without_watch(void **state)
 {
-    (void)state;
     static const char *const pair[][2] = {{"SETNX", "TIME"},
         {"TTL", "GETRANGE"}, {"GETRANGE", "GETSET"}, {"GETRANGE", "DEL"}};
     struct chaos chaos = {.seconds = in_full() ? 20 : 10,

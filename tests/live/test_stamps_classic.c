@@ -17,7 +17,6 @@ enum { CLASSICS = 2, OURS = 3, SHARE = 120 };
 
 static void each_excludes_the_other(void **state)
 {
-    (void)state;
     struct classic they = classic_new();
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 5000);
@@ -36,7 +35,6 @@ static void each_excludes_the_other(void **state)
 
 static void each_follows_the_other_one_s_death(void **state)
 {
-    (void)state;
     struct classic they = classic_new();
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 300);
@@ -79,7 +77,6 @@ static void c3_died(struct classic *c1, struct classic *c2)
  * GETSET. */
 static void two_that_delete(void **state)
 {
-    (void)state;
     struct classic c1 = classic_new(), c2 = classic_new();
     c3_died(&c1, &c2);
     assert_int_equal(classic_send(&c1, "DEL", 0), 1);
@@ -96,7 +93,6 @@ static void two_that_delete(void **state)
  * else gets in, and the name is free when C5 has done. */
 static void two_that_take_over(void **state)
 {
-    (void)state;
     struct classic c4 = classic_new(), c5 = classic_new();
     nxl_client *client = new_client(STAMPS);
     nxl_lock *c6 = new_lock(client, "k", 2000);
@@ -145,8 +141,7 @@ static struct proxy *ours_has_read(nxl_client **client, nxl_lock **lock)
     down = proxy_bytes(proxy, PROXY_DOWN);
     proxy_hold(proxy, PROXY_DOWN, true);
     proxy_hold(proxy, PROXY_UP, false);
-    one_step(
-        proxy, down + strlen("+OK\r\n$10\r\n1234567890\r\n+OK\r\n"));
+    one_step(proxy, down + strlen("+OK\r\n$10\r\n1234567890\r\n+OK\r\n"));
     return proxy;
 }
 
@@ -154,7 +149,6 @@ static struct proxy *ours_has_read(nxl_client **client, nxl_lock **lock)
  * not touched C5's time. */
 static void c5_is_faster_than_ours(void **state)
 {
-    (void)state;
     nxl_client *client;
     nxl_lock *lock;
     struct classic c5 = classic_new();
@@ -172,8 +166,7 @@ static void c5_is_faster_than_ours(void **state)
 /* C4 and C5 are both ours. */
 static void c5_is_ours_too(void **state)
 {
-    (void)state;
-    char value[128];
+    char value[STAMP_VALUE];
     nxl_client *client, *other = new_client(STAMPS);
     nxl_lock *lock, *c5 = new_lock(other, "k", 5000);
     struct proxy *proxy = ours_has_read(&client, &lock);
@@ -196,7 +189,6 @@ static void c5_is_ours_too(void **state)
  * only cannot be prolonged, nor ended before C4's time is over. */
 static void ours_is_faster_than_c4(void **state)
 {
-    (void)state;
     struct classic c4 = classic_new(), c6 = classic_new();
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 2000);
@@ -219,7 +211,6 @@ static void ours_is_faster_than_c4(void **state)
 /* C3 died, and came back late: it removes nobody else's by ours. */
 static void c3_was_only_asleep(void **state)
 {
-    (void)state;
     struct classic c4 = classic_new();
     nxl_client *client = new_client(STAMPS);
     nxl_lock *c3 = new_lock(client, "k", 100);
@@ -239,7 +230,6 @@ static void c3_was_only_asleep(void **state)
 /* C3 is another program, comes back late, and knows better than to delete. */
 static void their_c3_was_only_asleep(void **state)
 {
-    (void)state;
     struct classic c3 = classic_new();
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 5000);
@@ -260,7 +250,6 @@ static void their_c3_was_only_asleep(void **state)
  * wrong by more than its lease takes a live lock, or loses its own. */
 static void clocks_that_differ(void **state)
 {
-    (void)state;
     struct classic fast = classic_new(), slow = classic_new();
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 5000);
@@ -287,8 +276,8 @@ static void increment(int file)
     if (pread(file, text, sizeof(text) - 1, 0) <= 0)
         _exit(2);
     sched_yield();
-    int len = snprintf(
-        text, sizeof(text), "%-20ld", strtol(text, NULL, 10) + 1);
+    int len =
+        snprintf(text, sizeof(text), "%-20ld", strtol(text, NULL, 10) + 1);
     if (pwrite(file, text, (size_t)len, 0) != len)
         _exit(3);
 }
@@ -307,8 +296,7 @@ static bool dies(int who, int round)
 
 static void run_classic(int file, int who)
 {
-    struct classic c = {
-        .c = redisConnectUnix(server.path), .ttl_s = CLASSIC_S};
+    struct classic c = {.c = redisConnectUnix(server.path), .ttl_s = CLASSIC_S};
     for (int round = 0; round < SHARE;) {
         if (!classic_try(&c)) {
             pause_us(300);
@@ -382,7 +370,6 @@ static void a_race(int classics, int ours, const char *parameters)
 
 static void a_race_of_all(void **state)
 {
-    (void)state;
     a_race(CLASSICS, OURS, STAMPS);
 }
 
@@ -390,9 +377,8 @@ static void a_race_of_all(void **state)
  * of them find a time past, the more often all wait for the next one. */
 static void a_race_without_watch(void **state)
 {
-    (void)state;
     const char *full = getenv("NXLOCK_FULL");
-    bool all = full != NULL && strcmp(full, "1") == 0;
+    bool all = full && strcmp(full, "1") == 0;
     redis_run(&server, "ACL", "SETUSER", "default", "-watch", "-multi", NULL);
     a_race(all ? CLASSICS : 1, all ? OURS : 2, STAMPS "&max_ttl_ms=2000");
     redis_run(&server, "ACL", "SETUSER", "default", "+@all", NULL);

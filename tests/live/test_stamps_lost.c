@@ -30,8 +30,8 @@ static void assert_free(void)
     end(lock, client);
 }
 
-static uint64_t size_of(struct proxy *proxy, nxl_lock *lock,
-    enum proxy_way way, enum before before)
+static uint64_t size_of(
+    struct proxy *proxy, nxl_lock *lock, enum proxy_way way, enum before before)
 {
     prepare(before);
     uint64_t old = proxy_bytes(proxy, way);
@@ -73,14 +73,12 @@ static void cut_everywhere(enum proxy_way way, enum before before)
 
 static void requests_cut(void **state)
 {
-    (void)state;
     cut_everywhere(PROXY_UP, NOTHING);
     cut_everywhere(PROXY_UP, PAST);
 }
 
 static void replies_cut(void **state)
 {
-    (void)state;
     cut_everywhere(PROXY_DOWN, NOTHING);
     cut_everywhere(PROXY_DOWN, PAST);
 }
@@ -88,7 +86,6 @@ static void replies_cut(void **state)
 /* The caller gives up at each of the steps, and the server goes on. */
 static void given_up(void **state)
 {
-    (void)state;
     for (uint64_t more = 0; more < 3; more++) {
         struct proxy *proxy = proxy_to_server();
         nxl_client *client = via(proxy, STAMPS "&timeout_ms=300");
@@ -111,7 +108,6 @@ static void given_up(void **state)
 
 static void server_stopped_meanwhile(void **state)
 {
-    (void)state;
     nxl_client *client = new_client(STAMPS "&timeout_ms=100");
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     for (int i = 0; i < 2; i++) {
@@ -135,7 +131,6 @@ static void server_stopped_meanwhile(void **state)
 /* The connection goes with the release on it. */
 static void a_release_is_cut(void **state)
 {
-    (void)state;
     struct proxy *proxy = proxy_to_server();
     nxl_client *client = via(proxy, QUICK);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
@@ -156,7 +151,6 @@ static void a_release_is_cut(void **state)
 /* Other locks' commands are no part of a transaction that was left. */
 static void others_on_the_connection(void **state)
 {
-    (void)state;
     struct proxy *proxy = proxy_to_server();
     nxl_client *client = via(proxy, STAMPS "&timeout_ms=150");
     nxl_lock *lock = new_lock(client, "k", TTL_MS);

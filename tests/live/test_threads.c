@@ -32,7 +32,7 @@ static unsigned long counter; /* guarded by a lock at the server alone */
 
 static int set_up(void **state)
 {
-    memset(worker, 0, sizeof worker);
+    memset(worker, 0, sizeof(worker));
     for (unsigned i = 0; i < THREADS; i++) {
         worker[i].number = i;
         worker[i].seed = i + 1;
@@ -86,7 +86,7 @@ static void make_locks(
 {
     for (unsigned i = 0; i < count; i++) {
         char own[16];
-        snprintf(own, sizeof own, "own:%u", i);
+        snprintf(own, sizeof(own), "own:%u", i);
         worker[i].client = client;
         worker[i].lock = new_lock(client, name ? name : own, ttl_ms);
     }
@@ -118,7 +118,6 @@ static void *run_own(void *argument)
 
 static void each_its_own_lock(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     make_locks(THREADS, client, NULL, 30000);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -149,7 +148,6 @@ static void *run_counter(void *argument)
  * sanitizer two clients would not do, for it sees no order between them. */
 static void one_name_guards_a_counter(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     make_locks(THREADS, client, "counter", 30000);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -175,7 +173,6 @@ static void *run_wait(void *argument)
 /* The longest wait leads, the short ones come and go beside it. */
 static void short_waits_beside_a_long_one(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     stranger_sets("held", "somebody", 0);
     make_locks(THREADS, client, "held", 30000);
@@ -205,7 +202,7 @@ static void wait_and_leave(bool forwards)
     nxl_client *client = new_client("");
     for (unsigned i = 0; i < count; i++) {
         char own[16];
-        snprintf(own, sizeof own, "own:%u", i);
+        snprintf(own, sizeof(own), "own:%u", i);
         stranger_sets(own, "somebody", 0);
     }
     make_locks(count, client, NULL, 30000);
@@ -215,7 +212,7 @@ static void wait_and_leave(bool forwards)
     for (unsigned n = 0; n < count; n++) {
         unsigned i = forwards ? n : count - 1 - n;
         char own[16];
-        snprintf(own, sizeof own, "own:%u", i);
+        snprintf(own, sizeof(own), "own:%u", i);
         int64_t freed_ms = test_now_ms();
         redis_run(&server, "DEL", own, NULL);
         assert_int_equal(waiter_join(&waiter[i]), NXL_OK);
@@ -228,26 +225,22 @@ static void wait_and_leave(bool forwards)
 
 static void the_first_leaves_first(void **state)
 {
-    (void)state;
     wait_and_leave(true);
 }
 
 static void the_last_leaves_first(void **state)
 {
-    (void)state;
     wait_and_leave(false);
 }
 
 /* Who leads has nothing to do for a long time, the others have. */
 static void a_sleepy_leader(void **state)
 {
-    (void)state;
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_client *client = new_client("timeout_ms=300");
-    nxl_lock *sleepy, *held = new_lock(client, "held", 30000);
+    nxl_lock *sleepy =
+        lock_with(client, "held", .retry_min_ms = 50000, .retry_max_ms = 50000);
+    nxl_lock *held = new_lock(client, "held", 30000);
     nxl_lock *lock = new_lock(client, "free", 30000);
-    options.retry_min_ms = options.retry_max_ms = 50000;
-    assert_int_equal(nxl_lock_new(&sleepy, client, "held", &options), NXL_OK);
     stranger_sets("held", "somebody", 0);
     waiter_start(&waiter[0], sleepy, 50000);
     assert_eventually(redis_calls(&server, "set") == 2);
@@ -324,7 +317,6 @@ static void cancel_at_random(const char *name, unsigned cycles)
 
 static void cancelled_while_waiting(void **state)
 {
-    (void)state;
     stranger_sets("held", "somebody", 0);
     cancel_at_random("held", LIVE_INSTRUMENTED ? 40 : 150);
     for (unsigned i = 0; i < 8; i++)
@@ -337,7 +329,6 @@ static void cancelled_while_waiting(void **state)
 /* The moments hit everything: before it is sent, under way, granted. */
 static void cancelled_or_granted(void **state)
 {
-    (void)state;
     cancel_at_random(NULL, LIVE_INSTRUMENTED ? 200 : 1000);
     unsigned ok = 0;
     for (unsigned i = 0; i < 8; i++)
@@ -353,7 +344,7 @@ static void *run_handles(void *argument)
     struct worker *w = argument;
     for (unsigned i = 0; i < w->cycles; i++) {
         char name[32];
-        snprintf(name, sizeof name, "mine:%u:%u", w->number, i % 3);
+        snprintf(name, sizeof(name), "mine:%u:%u", w->number, i % 3);
         if (nxl_lock_new(&w->lock, w->client, name, NULL) != NXL_OK) {
             w->wrong++;
             continue;
@@ -370,7 +361,6 @@ static void *run_handles(void *argument)
 
 static void locks_come_and_go(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     for (unsigned i = 0; i < THREADS; i++) {
         worker[i].client = client;
@@ -386,7 +376,6 @@ static void locks_come_and_go(void **state)
 
 static void a_frozen_server_under_waiting_threads(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("timeout_ms=300");
     stranger_sets("held", "somebody", 0);
     make_locks(8, client, "held", 30000);

@@ -15,7 +15,7 @@ static atomic_bool returned;
 
 static int set_up(void **state)
 {
-    memset(waiter, 0, sizeof waiter);
+    memset(waiter, 0, sizeof(waiter));
     returned = false;
     if (sem_init(&ready, 0, 0) != 0 || sem_init(&go, 0, 0) != 0)
         return -1;
@@ -72,13 +72,11 @@ static void end_one_of_five(unsigned n)
 
 static void the_leader_is_ended(void **state)
 {
-    (void)state;
     end_one_of_five(0);
 }
 
 static void a_follower_is_ended(void **state)
 {
-    (void)state;
     end_one_of_five(3);
 }
 
@@ -141,7 +139,6 @@ static void call_when_the_end_is_due(
 
 static void freeing_a_held_lock(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "held", 30000);
     nxl_lock *other = new_lock(client, "other", 30000);
@@ -153,7 +150,6 @@ static void freeing_a_held_lock(void **state)
 
 static void cancelling_an_operation(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "held", 30000);
     nxl_lock *other = new_lock(client, "other", 30000);
@@ -179,7 +175,6 @@ static void *run_client_free(void *argument)
 /* Freeing a client waits for answers; it ends with nothing left open. */
 static void freeing_a_client(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *other = new_lock(client, "other", 30000);
     client_to_free = new_client("");
@@ -204,7 +199,6 @@ static void *run_release(void *argument)
  * come out soon, and none is told what did not happen. */
 static void client_is_freed_under_releases(void **state)
 {
-    (void)state;
     nxl_client *client = new_client("");
     nxl_lock *lock[3];
     const char *names[] = {"a", "b", "c"};
@@ -215,8 +209,9 @@ static void client_is_freed_under_releases(void **state)
     redis_freeze(&server);
     for (unsigned i = 0; i < 3; i++) {
         waiter[i] = (struct waiter){.lock = lock[i]};
-        assert_int_equal(pthread_create(
-            &waiter[i].thread, NULL, run_release, &waiter[i]), 0);
+        assert_int_equal(
+            pthread_create(&waiter[i].thread, NULL, run_release, &waiter[i]),
+            0);
         sem_wait(&ready);
     }
     for (unsigned i = 0; i < 3; i++) /* each has let go of it: it is inside */
@@ -262,7 +257,6 @@ static void *hold_again_and_again(void *argument)
 
 static void client_is_freed_under_renewals(void **state)
 {
-    (void)state;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     options.ttl_ms = 300;
     options.renew = 1;
@@ -285,6 +279,38 @@ static void client_is_freed_under_renewals(void **state)
     }
 }
 
+/* ------------------------------------------------- the state of a thread */
+
+static void *keeps_cancelling(void *lock)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    while (!returned)
+        (void)nxl_lock_cancel(lock);
+    return NULL;
+}
+
+/* The end of a client releases the mutex while it ends the renewal thread. */
+static void freeing_leaves_the_cancel_state(void **state)
+{
+    int now;
+    for (int i = 0; i < 40; i++) {
+        pthread_t thread;
+        nxl_client *client = new_client("");
+        nxl_lock *lock = lock_with(client, "k", .ttl_ms = 5000, .renew = 1);
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        returned = false;
+        assert_int_equal(
+            pthread_create(&thread, NULL, keeps_cancelling, lock), 0);
+        nxl_client_free(client);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &now);
+        returned = true;
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        nxl_lock_free(lock);
+        assert_int_equal(now, PTHREAD_CANCEL_ENABLE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +321,7 @@ int main(void)
         ending_test(freeing_a_client),
         ending_test(client_is_freed_under_releases),
         ending_test(client_is_freed_under_renewals),
+        ending_test(freeing_leaves_the_cancel_state),
     };
     return live_run("threads_end");
 }

@@ -19,10 +19,10 @@ static void listen_to(void *arg, const char *text)
     struct told *t = arg;
 
     snprintf(t->text, sizeof(t->text), "%s", text);
-    if (t->asks != NULL) {
+    if (t->asks) {
         char description[256];
-        assert_true(nxl_client_describe(
-                        t->asks, description, sizeof(description)) > 0);
+        assert_true(
+            nxl_client_describe(t->asks, description, sizeof(description)) > 0);
         end(new_lock(t->asks, "other", 1000), NULL);
     }
     t->times++;
@@ -46,7 +46,6 @@ static nxl_client *listener(const char *parameters)
 
 static void told_once(void **state)
 {
-    (void)state;
     nxl_client *client = listener(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 5000);
     told.asks = client;
@@ -67,7 +66,6 @@ static void told_once(void **state)
 
 static void never_where_all_is_promised(void **state)
 {
-    (void)state;
     nxl_client *client = listener("timeout_ms=2000");
     nxl_lock *lock = new_lock(client, "k", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -78,7 +76,6 @@ static void never_where_all_is_promised(void **state)
 
 static void by_the_other_door(void **state)
 {
-    (void)state;
     nxl_client *client = listener(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 5000);
     nxl_event event = {0};
@@ -110,7 +107,6 @@ static void *a_thread_s_cycles(void *arg)
 
 static void by_one_of_many_threads(void **state)
 {
-    (void)state;
     nxl_client *client = listener(STAMPS);
     nxl_lock *lock[4];
     pthread_t thread[4];
@@ -135,7 +131,6 @@ static void by_one_of_many_threads(void **state)
 
 static void whose_it_is(void **state)
 {
-    (void)state;
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 5000);
     nxl_holder holder;

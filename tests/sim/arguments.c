@@ -210,12 +210,12 @@ static const struct option {
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
-#define OPTIONS (sizeof all / sizeof *all)
+#define OPTIONS (sizeof(all) / sizeof(*all))
 
 static void print_option(const struct option *o)
 {
     char head[40];
-    snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "",
+    snprintf(head, sizeof(head), "%s%s%s", o->name, o->value ? " " : "",
         o->value ? o->value : "");
     printf("  %-17s ", head);
     for (const char *at = o->words; *at; at++) {
@@ -352,8 +352,8 @@ enum arguments_result arguments_read(struct arguments *a, int argc, char **argv)
             return not_allowed(o, value);
     }
     if (a->servers_count == 0) {
-        a->servers_count = sizeof counts / sizeof *counts;
-        memcpy(a->servers, counts, sizeof counts);
+        a->servers_count = sizeof(counts) / sizeof(*counts);
+        memcpy(a->servers, counts, sizeof(counts));
     }
     return contradicts(a, mask);
 }

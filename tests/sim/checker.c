@@ -20,7 +20,7 @@ static void broken(
         return;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(c->why, sizeof c->why, format, arguments);
+    vsnprintf(c->why, sizeof(c->why), format, arguments);
     va_end(arguments);
     c->broken = which;
     note(w, "I%llu is broken:", c->why, which);
@@ -31,7 +31,7 @@ void checker_start(struct world *w)
     struct checker *c = &w->checker;
     *c = (struct checker){.checked = w->options.checked, .tokens = 1};
     c->room = 256;
-    c->token = calloc(c->room, sizeof *c->token);
+    c->token = calloc(c->room, sizeof(*c->token));
     if (!c->token)
         abort();
 }
@@ -51,7 +51,7 @@ uint64_t checker_token(struct world *w, const struct worker *k)
     struct checker *c = &w->checker;
     if (c->tokens == c->room) {
         c->room *= 2;
-        c->token = realloc(c->token, c->room * sizeof *c->token);
+        c->token = realloc(c->token, c->room * sizeof(*c->token));
         if (!c->token)
             abort();
     }
@@ -97,7 +97,27 @@ void checker_deleted(struct world *w, const struct model_server *s,
     if (stood != m->token)
         broken(w, I4, "s%u deletes t%llu for who has t%llu", s->index,
             (unsigned long long)stood, (unsigned long long)m->token);
+    if (m->promised && m->sent_at >= m->promised)
+        broken(w, I4,
+            "s%u deletes t%llu by an order that left after the "
+            "deadline",
+            s->index, (unsigned long long)stood);
+    if (!m->promised && facts_of(w, stood)->granted)
+        broken(w, I4,
+            "s%u deletes t%llu, which was granted, by the order of "
+            "an acquire",
+            s->index, (unsigned long long)stood);
     facts_of(w, stood)->deleted |= 1u << s->index;
+}
+
+void checker_capped(
+    struct world *w, const struct model_server *s, const struct message *m)
+{
+    if (m->promised && m->sent_at >= m->promised)
+        broken(w, I4,
+            "s%u cuts t%llu short by an order that left after the deadline",
+            s->index, (unsigned long long)m->token);
+    facts_of(w, m->token)->capped |= 1u << s->index;
 }
 
 void checker_rewound(struct world *w, struct model_server *s)
@@ -122,39 +142,86 @@ static unsigned count_bits(unsigned mask)
     return count;
 }
 
-void checker_ended(struct world *w, const struct worker *k)
+/* Its handle says so from now on, also before the caller is told. */
+static void promised(struct world *w, const struct worker *k)
+{
+    w->checker.of[k->process->index][k->index].promised =
+        k->life.lease.promised;
+    facts_of(w, k->token)->granted = true;
+}
+
+/* It stands at no quorum any more: whoever adopts it from now on is wrong. */
+static void gave_up(struct world *w, struct token *t, uint64_t token)
+{
+    for (unsigned i = 0; t->shared && i < w->setting.processes; i++)
+        for (unsigned j = 0; j < w->setting.workers; j++)
+            if (w->process[i].worker[j].token == token)
+                w->checker.of[i][j].overtaken = true;
+    t->giving_up = false;
+}
+
+/* What a release, or a break of one's own value, says is true. */
+static void check_release(struct world *w, const struct worker *k)
 {
     const struct token *t = facts_of(w, k->token);
     unsigned quorum = quorum_of(w->options.servers);
-    checker_orphans(w);
-    if (k->operation == ACQUIRING && k->result == RESULT_FAULT &&
-        count_bits(t->set) >= quorum)
-        broken(w, I8, "c%u.%u: the fault of t%llu was applied",
-            k->process->index, k->index, (unsigned long long)k->token);
-    if (k->operation == RELEASING && k->result == RESULT_OK &&
-        count_bits(t->deleted) < quorum)
+    bool relied = k->life.call == CALL_RELEASE &&
+                  w->checker.of[k->process->index][k->index].relied;
+    if (k->life.result == LIFE_OK &&
+        count_bits(t->deleted | t->capped) < quorum)
         broken(w, I8, "c%u.%u: the released t%llu was not deleted",
             k->process->index, k->index, (unsigned long long)k->token);
-    if (k->operation == RELEASING && k->result == RESULT_LOST &&
+    if (relied && k->life.result == LIFE_LOST && !t->shared &&
         count_bits(t->deleted) >= quorum)
         broken(w, I8, "c%u.%u: t%llu was not lost, but released",
             k->process->index, k->index, (unsigned long long)k->token);
 }
 
-void checker_won(struct world *w, const struct worker *k)
+void checker_ended(struct world *w, const struct worker *k)
 {
-    for (unsigned i = 0; i < w->options.servers; i++)
-        if (k->request[i].cut)
-            checker_strayed(w, i, k->token);
+    struct token *t = facts_of(w, k->token);
+    enum life_result result = k->life.result;
+    checker_orphans(w);
+    switch (k->life.call) {
+    case CALL_ACQUIRE:
+        if (result == LIFE_FAULT &&
+            count_bits(t->set) >= quorum_of(w->options.servers))
+            broken(w, I8, "c%u.%u: the fault of t%llu was applied",
+                k->process->index, k->index, (unsigned long long)k->token);
+        break;
+    case CALL_RELEASE:
+    case CALL_BREAK:
+        check_release(w, k);
+        if (result == LIFE_OK)
+            gave_up(w, t, k->token);
+        return;
+    case CALL_EXTEND:
+    case CALL_ADOPT:
+        break;
+    case CALL_INSPECT:
+    case CALL_NONE:
+        return;
+    }
+    if (result == LIFE_OK)
+        promised(w, k);
+}
+
+/* Another handle has given its token up, as I1 allows. */
+static bool overtaken(struct world *w, const struct worker *k)
+{
+    return facts_of(w, k->token)->giving_up ||
+           w->checker.of[k->process->index][k->index].overtaken;
 }
 
 static void check_exclusion(struct world *w, const struct worker *k)
 {
+    if (overtaken(w, k))
+        return;
     for (unsigned i = 0; i < w->setting.processes; i++) {
         for (unsigned j = 0; j < w->setting.workers; j++) {
             const struct worker *other = &w->process[i].worker[j];
             if (other->name == k->name && other->token != k->token &&
-                worker_held(w, other))
+                program_holds(w, other) && !overtaken(w, other))
                 broken(w, I1, "n%u is held by c%u.%u (t%llu) and c%u.%u",
                     k->name, i, j, (unsigned long long)other->token,
                     k->process->index, k->index);
@@ -167,7 +234,7 @@ static void check_deadline(struct world *w, const struct worker *k)
     const struct token *t = facts_of(w, k->token);
     unsigned allow = 0;
     for (unsigned i = 0; i < w->options.servers; i++)
-        allow += t->bound[i] >= k->deadline;
+        allow += t->bound[i] >= k->life.lease.promised;
     if (allow < quorum_of(w->options.servers))
         broken(w, I3, "c%u.%u counts too long on t%llu", k->process->index,
             k->index, (unsigned long long)k->token);
@@ -178,16 +245,17 @@ static void check_deadline(struct world *w, const struct worker *k)
 static void check_fence(struct world *w, const struct worker *k)
 {
     struct fences *f = &w->checker.fences[k->name];
+    uint64_t fence = life_fence(&k->life);
     bool skewed = w->options.troubles & 1u << TROUBLE_SKEW;
     size_t first = f->count > FENCES_KEPT ? f->count - FENCES_KEPT : 0;
     for (size_t i = first; i < f->count; i++) {
         uint64_t number = f->of[i % FENCES_KEPT].number;
         bool before = !skewed || f->of[i % FENCES_KEPT].told_at < k->began;
-        if (before ? number >= k->fence : number == k->fence)
+        if (before ? number >= fence : number == fence)
             broken(w, I2, "n%u: fence %llu comes after %llu", k->name,
-                (unsigned long long)k->fence, (unsigned long long)number);
+                (unsigned long long)fence, (unsigned long long)number);
     }
-    f->of[f->count % FENCES_KEPT].number = k->fence;
+    f->of[f->count % FENCES_KEPT].number = fence;
     f->of[f->count++ % FENCES_KEPT].told_at = w->now;
     w->fences++;
 }
@@ -195,24 +263,27 @@ static void check_fence(struct world *w, const struct worker *k)
 void checker_granted(struct world *w, struct worker *k)
 {
     note(w, "c%llu.%llu holds n%llu t%llu for %llu ns", NULL, k->process->index,
-        k->index, k->name, k->token, deadline_left(k->deadline, w->now));
+        k->index, k->name, k->token,
+        deadline_left(k->life.lease.promised, w->now));
     check_exclusion(w, k);
     check_deadline(w, k);
     progress_granted(w, k->name);
-    if (k->operation != EXTENDING)
+    if (k->life.call != CALL_EXTEND)
         w->grants++;
-    if (k->operation == ACQUIRING && k->fence != 0)
+    if (k->life.call == CALL_ACQUIRE && life_fence(&k->life))
         check_fence(w, k);
 }
 
 void checker_renewed(struct world *w, const struct worker *k)
 {
+    promised(w, k);
     check_exclusion(w, k);
     check_deadline(w, k);
 }
 
-void checker_lost(struct world *w, const struct worker *k, uint64_t deadline)
+void checker_lost(struct world *w, const struct worker *k)
 {
+    uint64_t deadline = checker_promised(w, k);
     if (w->now > deadline && w->now != k->process->paused_until)
         broken(w, I9, "c%u.%u does not learn in time of the loss of t%llu",
             k->process->index, k->index, (unsigned long long)k->token);
@@ -224,19 +295,16 @@ void checker_settled(struct world *w, unsigned server, uint64_t token)
     t->settled |= 1u << server;
     if (server_value(w, &w->server[server], t->name) == token &&
         !(t->strayed & 1u << server))
-        broken(w, I8, "t%llu stands at s%u, though it was paid",
+        broken(w, I8, "t%llu stands at s%u, though it was cleaned up",
             (unsigned long long)token, server);
 }
 
-void checker_lapsed(struct world *w, unsigned server, uint64_t token)
+void checker_lapsed(
+    struct world *w, unsigned server, uint64_t token, bool stray)
 {
-    facts_of(w, token)->strayed |= 1u << server;
-}
-
-void checker_strayed(struct world *w, unsigned server, uint64_t token)
-{
-    facts_of(w, token)->strayed |= 1u << server;
-    w->strays++;
+    struct token *t = facts_of(w, token);
+    t->strayed |= 1u << server;
+    w->strays += stray && t->granted;
 }
 
 void checker_left(struct world *w, uint64_t token)
@@ -250,8 +318,50 @@ void checker_handed(struct world *w, uint64_t token, const struct worker *heir)
     /* Where the token does not stand yet it may come later, on a connection
      * that the heir knows nothing of. */
     t->strayed |= ~t->set;
+    t->shared = true;
+    w->handed++;
     t->process = heir->process->index;
     t->life = heir->process->life;
+}
+
+void checker_begins(struct world *w, const struct worker *k)
+{
+    w->checker.of[k->process->index][k->index].promised = 0;
+    w->checker.of[k->process->index][k->index].overtaken = false;
+}
+
+uint64_t checker_promised(const struct world *w, const struct worker *k)
+{
+    return w->checker.of[k->process->index][k->index].promised;
+}
+
+void checker_gives_up(struct world *w, const struct worker *k)
+{
+    if (w->now < checker_promised(w, k))
+        facts_of(w, k->token)->giving_up = true;
+}
+
+void checker_releases(struct world *w, const struct worker *k, bool held)
+{
+    w->checker.of[k->process->index][k->index].relied = held;
+}
+
+static void left_if_shared(struct world *w, uint64_t token)
+{
+    struct token *t = facts_of(w, token);
+    t->left |= t->shared;
+}
+
+void checker_died(struct world *w, const struct process *p)
+{
+    for (unsigned i = 0; i < w->setting.workers; i++)
+        left_if_shared(w, p->worker[i].token);
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        const struct list *all = &p->link[i].cleaners;
+        for (struct list *n = all->next; n != all; n = n->next)
+            left_if_shared(
+                w, list_entry(n, struct cleaner, node)->message.token);
+    }
 }
 
 /* ------------------------------------------------------------ now and then */
@@ -261,12 +371,21 @@ static bool wanted(const struct world *w, const struct process *p,
 {
     for (unsigned i = 0; i < w->setting.workers; i++) {
         const struct worker *k = &p->worker[i];
-        if (k->token == token && k->life_state != LIFE_IDLE)
+        if (k->token == token && k->state != PROGRAM_IDLE)
             return true;
     }
-    const struct list *debts = &p->link[server].debts;
-    for (struct list *n = debts->next; n != debts; n = n->next)
-        if (list_entry(n, struct debt, node)->message.token == token)
+    const struct list *all = &p->link[server].cleaners;
+    for (struct list *n = all->next; n != all; n = n->next)
+        if (list_entry(n, struct cleaner, node)->message.token == token)
+            return true;
+    return false;
+}
+
+static bool wanted_by_any(
+    const struct world *w, unsigned server, uint64_t token)
+{
+    for (unsigned i = 0; i < w->setting.processes; i++)
+        if (w->process[i].alive && wanted(w, &w->process[i], server, token))
             return true;
     return false;
 }
@@ -280,7 +399,8 @@ void checker_orphans(struct world *w)
             const struct process *p = &w->process[t->process];
             bool died = !p->alive || p->life != t->life;
             if (token != 0 && !died && !t->left && !(t->strayed & 1u << i) &&
-                !wanted(w, p, i, token))
+                !wanted(w, p, i, token) &&
+                !(t->shared && wanted_by_any(w, i, token)))
                 broken(w, I5, "t%llu of n%u stands at s%u, and nobody cares",
                     (unsigned long long)token, n, i);
         }
@@ -307,12 +427,10 @@ void checker_twice(struct world *w, const struct worker *k)
         k->index);
 }
 
-void checker_waits_long(
-    struct world *w, const struct worker *k, uint64_t since)
+void checker_waits_long(struct world *w, const struct worker *k, uint64_t since)
 {
     broken(w, I6, "nobody gets n%u, which c%u.%u could have had since %llu",
-        k->name, k->process->index, k->index,
-        (unsigned long long)(since / MS));
+        k->name, k->process->index, k->index, (unsigned long long)(since / MS));
 }
 
 void checker_stands_still(struct world *w)

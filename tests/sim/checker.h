@@ -4,22 +4,32 @@
  * knows what no client can know; it looks at each step as it happens:
  *
  *   I1  two tokens of one name are never believed in at once: from when the
- *       caller is told, until the deadline or until a release is begun
+ *       caller is told, until the deadline or until a release is begun. A
+ *       token that was handed over has several handles, and each believes in
+ *       it until its own deadline. One exception, which nxl_lock_adopt()
+ *       documents: if one of these handles begins a release, or is freed,
+ *       before the deadline that it was promised, the belief of the others
+ *       ends then; so does that of whoever adopts the token before a release
+ *       is known to have succeeded, for a deletion may still be on its way. A
+ *       release or the end of a handle after its deadline ends nobody's
+ *       belief
  *   I2  fencing numbers grow from grant to grant; where clocks break I1, from
  *       each grant to all that were called for after it was told
  *   I3  a deadline is not later than sent + ttl - drift at a quorum
- *   I4  nobody removes another one's key
- *   I5  when all have stopped every key is gone within max_ttl + 1 s; and at
- *       any time somebody works with each token that stands, or owes its
- *       deletion, unless its owner died or left it to its ttl
- *   I6  while a quorum is free and open to a waiter, somebody is granted the
- *       name within the bound of progress.h
- *   I8  what is reported is true: a fault has not been applied by a quorum, a
- *       release that succeeded has deleted at a quorum and one that found the
- *       lock lost has not, and what a client knows to be undone is never set
- *       again
- *   I9  the loss of a lock that is kept alive is told before its deadline,
- *       unless its process stood still then
+ *   I4  nobody removes another one's key, nor sends anything that removes its
+ *       own, or cuts it short to a minimum hold, after the deadline that it
+ *       was promised, for the token may have been adopted; nor does what an
+ * acquire leaves behind remove a token that was granted I5  when all have
+ * stopped every key is gone within max_ttl + 1 s; and at any time somebody
+ * works with each token that stands, or owes its deletion, unless its owner
+ * died or left it to its ttl; of a token that was handed over, unless one of
+ * those who had it did I6  while a quorum is free and open to a waiter,
+ * somebody is granted the name within the bound of progress.h I8  what is
+ * reported is true: a fault has not been applied by a quorum, a release that
+ * succeeded has deleted at a quorum (or cut short to the minimum hold) and one
+ * that found the lock lost has not (unless it was handed over), and what a
+ * client knows to be undone is never set again I9  the loss of a lock that is
+ * kept alive is told before its deadline, unless its process stood still then
  *   I10 a verb is not sent while the one before it is under way
  *   I14 nobody turns round and round while time stands still
  */
@@ -31,11 +41,10 @@
 #include <stdint.h>
 
 #include "core/machine.h"
+#include "sim/client.h"
 #include "sim/server.h"
 
 struct world;
-struct worker;
-struct message;
 
 enum invariant {
     I1 = 1,
@@ -57,8 +66,11 @@ struct token {
     unsigned name;
     unsigned process;
     uint64_t life;
-    bool left; /* its owner leaves it to its ttl */
-    unsigned set, deleted, settled, strayed;
+    bool granted;   /* some handle has had a deadline for it */
+    bool left;      /* its owner leaves it to its ttl */
+    bool shared;    /* it was handed over */
+    bool giving_up; /* before a deadline: a deletion may be on its way */
+    unsigned set, deleted, capped, settled, strayed;
     uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
 };
 
@@ -78,6 +90,13 @@ struct checker {
     unsigned broken;     /* the invariant; 0: none so far */
     char why[200];
     struct fences fences[NAMES_MAX];
+    /* Of each worker, until it begins anew. Overtaken: another handle has given
+     * the token up, as I1 allows, and what this one believes does not count. */
+    struct {
+        uint64_t promised; /* the last deadline of its handle; 0: none */
+        bool overtaken;
+        bool relied; /* it held the lock when its release began */
+    } of[PROCESSES_MAX][WORKERS_MAX];
 };
 
 void checker_start(struct world *w);
@@ -93,6 +112,9 @@ void checker_vouched(struct world *w, const struct model_server *s,
     const struct message *m, uint32_t ttl_ms);
 void checker_deleted(struct world *w, const struct model_server *s,
     const struct message *m, uint64_t stood);
+/* It was told to let the token stand for the rest of the minimum hold. */
+void checker_capped(
+    struct world *w, const struct model_server *s, const struct message *m);
 void checker_rewound(struct world *w, struct model_server *s);
 
 /* ---------------------------------------------- what the clients take for so
@@ -100,23 +122,29 @@ void checker_rewound(struct world *w, struct model_server *s);
 
 uint64_t checker_token(struct world *w, const struct worker *k);
 void checker_ended(struct world *w, const struct worker *k);
-/* A quorum has granted; what was cut elsewhere is left to itself. */
-void checker_won(struct world *w, const struct worker *k);
 void checker_granted(struct world *w, struct worker *k);
-/* Its lease was prolonged by a renewal; it looks whether it is lost, whose
- * lease was good until then. */
+/* Its lease was extended by a renewal; it looks whether it is lost. */
 void checker_renewed(struct world *w, const struct worker *k);
-void checker_lost(struct world *w, const struct worker *k, uint64_t deadline);
-/* A debt is paid: nothing of the token can stand there. */
+void checker_lost(struct world *w, const struct worker *k);
+/* A cleanup is done: nothing of the token can stand there. */
 void checker_settled(struct world *w, unsigned server, uint64_t token);
-/* ... or given up, because its time is over. */
-void checker_lapsed(struct world *w, unsigned server, uint64_t token);
-/* An acquire that was granted elsewhere was lost with its connection there:
- * it may be applied behind the release, and then stands until its ttl. */
-void checker_strayed(struct world *w, unsigned server, uint64_t token);
+/* ... or has expired. stray: its acquire was lost with its connection, and may
+ * be applied behind the release; then it stands until its ttl. */
+void checker_lapsed(
+    struct world *w, unsigned server, uint64_t token, bool stray);
 /* Its owner leaves the token to its ttl. */
 void checker_left(struct world *w, uint64_t token);
 void checker_handed(struct world *w, uint64_t token, const struct worker *heir);
+/* An acquire or an adoption begins. */
+void checker_begins(struct world *w, const struct worker *k);
+/* The last deadline of its handle; 0: none. A release carries it. */
+uint64_t checker_promised(const struct world *w, const struct worker *k);
+/* A release begins, or the handle ends: its key is to be removed. */
+void checker_gives_up(struct world *w, const struct worker *k);
+/* A release is going to begin: may the lock be relied on until then? */
+void checker_releases(struct world *w, const struct worker *k, bool held);
+/* All its workers and cleanups are gone. */
+void checker_died(struct world *w, const struct process *p);
 
 /* ------------------------------------------------------------ now and then */
 

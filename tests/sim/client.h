@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client's side. A process has one link (connection, debts) to each
- * server, shared by its workers; a worker has one lock handle and drives the
- * real machines of the core with it, as src/api does. A process may be paused
- * at any step, and may die.
+ * The client's side. A process has one link (connection, cleanups) to each
+ * server, shared by its workers; a worker has one lock handle, which drives
+ * the real machine of the core (core/life.h), and a program that uses it. A
+ * process may be paused at any step, and may die.
  */
 #ifndef NXLOCK_SIM_CLIENT_H
 #define NXLOCK_SIM_CLIENT_H
 
 #include "base/list.h"
 #include "base/verb.h"
-#include "core/acquire.h"
-#include "core/fence.h"
-#include "core/holding.h"
-#include "core/round.h"
+#include "core/cleanup.h"
+#include "core/eligibility.h"
+#include "core/life.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
-#include "sim/quarantine.h"
 
 #define PROCESSES_MAX 5
 #define WORKERS_MAX 3
@@ -40,30 +38,29 @@ struct request {
     uint64_t sent_at; /* 0: not a byte has left */
     enum fault fault;
     bool unsure;
-    bool cut; /* its connection was lost with it: it may still be applied */
-    uint64_t cut_client, cut_run_id;
-    bool renewal; /* of the worker's keep */
+    enum life_track track;
 };
 
-/* A token that may stand at a server though nobody wants it. */
-struct debt {
-    struct list node;       /* in the link's debts */
-    struct message message; /* MESSAGE_RELEASE of it */
-    bool sent;              /* its compare-and-delete is on the way */
-    bool may_come;          /* its acquire may still be applied */
-    bool exact; /* the compare-and-delete on the way comes after that */
-    bool cut, killed;
-    uint64_t old_client, old_run_id;
-    uint64_t next_try, interval, until;
+/* Carries out a cleanup. */
+struct cleaner {
+    struct list node;       /* in the link's cleaners */
+    struct message message; /* MESSAGE_RELEASE of its token */
+    struct cleanup cleanup;
 };
 
 /* Whose reply comes next on a connection. */
 struct slot {
     struct list node;
-    enum { SLOT_HELLO, SLOT_REQUEST, SLOT_DROPPED, SLOT_KILL, SLOT_DEBT } kind;
+    enum {
+        SLOT_HELLO,
+        SLOT_REQUEST,
+        SLOT_DROPPED,
+        SLOT_KILL,
+        SLOT_DELETE
+    } kind;
     struct request *request; /* SLOT_REQUEST */
-    struct debt *debt;       /* KILL, DEBT; DROPPED: its acquire, or NULL */
-    uint64_t token;          /* DROPPED: an acquire that is left to itself */
+    struct cleaner
+        *cleaner; /* KILL, DELETE; DROPPED: of its acquire, or NULL */
     uint64_t sent_at;
 };
 
@@ -72,68 +69,40 @@ struct link {
     unsigned server;
     enum { LINK_DOWN, LINK_DIALLING, LINK_SHAKING, LINK_UP } state;
     struct conn *conn;
-    uint64_t client_id, run_id; /* of the connection, once it has said so */
-    uint64_t up_since;          /* LINK_UP */
-    struct quarantine quarantine;
-    struct list waiting, debts, slots;
+    uint64_t client_id;          /* of the connection, once it has said so */
+    char run_id[CLEANUP_RUN_ID]; /* likewise */
+    uint64_t since;              /* LINK_DIALLING, LINK_SHAKING */
+    uint64_t up_since;           /* LINK_UP */
+    struct eligibility eligibility;
+    struct list waiting, cleaners, slots;
     unsigned dropped; /* slots nobody listens to */
     struct backoff reconnect;
     uint64_t not_before, dialled_at;
     struct alarm alarm;
 };
 
-enum operation {
-    DOING_NOTHING,
-    ACQUIRING,
-    FENCING, /* the acquire's second half */
-    EXTENDING,
-    RELEASING,
-    ADOPTING
-};
-
-/* The results of the library's calls. */
-enum result {
-    RESULT_OK,
-    RESULT_NO,
-    RESULT_LOST,
-    RESULT_UNKNOWN,
-    RESULT_FAULT,
-    RESULT_CANCELLED
-};
-
-/* Its lock is kept alive, beside all else. */
-struct keep {
-    bool on, asking;
-    struct holding holding;
-    struct round round;
-    struct request request[MAX_SERVERS];
-    struct alarm alarm;
-};
-
 struct worker {
     struct process *process;
     unsigned index;
-    enum operation operation;
-    union {
-        struct acquire acquire;
-        struct round round;
-    } machine;
-    struct fence raise; /* FENCING: the acquire's machine waits meanwhile */
-    enum result result;
+    struct life life; /* of its lock */
     unsigned name;
-    uint64_t token;
-    uint32_t ttl_ms;
-    uint64_t deadline;            /* the lease's; 0: none */
-    uint64_t began;               /* the acquire was called */
-    uint64_t number[MAX_SERVERS]; /* given with the present round's votes */
-    uint64_t fence;               /* of the grant; 0: none was asked for */
-    bool holding;                 /* it was told OK, and has not let go since */
-    struct request request[MAX_SERVERS];
-    struct alarm timer; /* the machine's */
-    struct alarm life;  /* what it does next, of itself */
-    enum { LIFE_IDLE, LIFE_BUSY, LIFE_HANDED, LIFE_HOLDS } life_state;
+    uint64_t token;   /* 0: none yet */
+    bool own_token;   /* the present handle has it */
+    uint64_t adopts;  /* the token that it adopts */
+    uint64_t began;   /* the acquire, or the adoption, was called */
+    unsigned cleaned; /* deletions that the last call has begun */
+    struct request request[TRACKS][MAX_SERVERS];
+    struct alarm timer; /* the life's */
+    /* The program. */
+    bool holding; /* it was told OK, and has not let go since */
+    enum {
+        PROGRAM_IDLE,
+        PROGRAM_WAITS,  /* for a call */
+        PROGRAM_HANDED, /* a result that it has not looked at yet */
+        PROGRAM_HOLDS
+    } state;
+    struct alarm next; /* what it does next */
     unsigned extends_left;
-    struct keep keep;
     uint64_t released; /* the last token that was, for certain; 0: none */
 };
 
@@ -143,6 +112,7 @@ struct process {
     uint64_t life; /* which of its lives this is: tokens tell them apart */
     uint64_t paused_until;
     struct link link[MAX_SERVERS];
+    struct peer peer[MAX_SERVERS]; /* the links, as the handles see them */
     struct worker worker[WORKERS_MAX];
     struct list failed; /* requests whose failure is to be told */
     struct alarm reborn;
@@ -159,58 +129,87 @@ void request_fail(struct request *r, enum fault fault, bool unsure);
 void link_heard(struct world *w, struct link *l, const struct message *m);
 /* The connection is over; what was sent may arrive until linger is over. */
 void link_lost(struct world *w, struct link *l, uint64_t linger);
-/* The token is wanted again; false: its deletion may be on the way. */
-bool link_forgive(struct link *l, uint64_t token);
 /* Connects, sends what is due, sets the alarm. */
 void link_step(struct world *w, struct link *l);
 void link_push_slot(struct link *l, struct slot slot);
 
-/* -------------------------------------------------------------------- debts */
+/* ----------------------------------------------------------------- cleanups */
 
-struct debt *debt_incur(
-    struct world *w, struct link *l, const struct message *of, bool may_come);
-void debt_send(struct world *w, struct link *l, struct debt *d);
-void debt_acquire_answered(
-    struct world *w, struct debt *d, const struct message *reply);
-/* True: it is paid, and gone. */
-bool debt_answered(
-    struct world *w, struct link *l, struct debt *d, const struct message *m);
-void debt_cut_off(struct world *w, struct link *l, struct debt *d);
-/* Those that time has paid are gone; returns when the first of the others
- * wants to be sent. */
-uint64_t debts_due(struct world *w, struct link *l);
-void debt_free(struct debt *d);
+/* of: the request that had the token. NULL: there is no cause. */
+struct cleaner *cleaner_begin(struct world *w, struct link *l,
+    const struct message *of, enum cleanup_cause cause);
+void cleaner_send(struct world *w, struct link *l, struct cleaner *k);
+/* A reply to one of its slots; it may be gone then. */
+void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
+    const struct message *m);
+/* The one whose token is in use, or NULL. */
+struct cleaner *cleaner_in_use(struct link *l, uint64_t token);
+/* Those that have expired are gone; returns when the first of the others wants
+ * to be sent. */
+uint64_t cleaners_due(struct world *w, struct link *l);
+void cleaner_free(struct cleaner *k);
 
-/* ------------------------------------------------------------------ workers */
+/* The token of a release is not in use any more. */
+void link_end_use(
+    struct world *w, struct link *l, const struct message *release);
+void cleaner_release_answered(struct world *w, struct link *l,
+    const struct message *release, const struct outcome *outcome);
+/* Removes its token without a request. */
+void link_clean_up(struct world *w, struct link *l, const struct message *of);
+/* The token is adopted. First all links are asked; false: its deletion may be
+ * on the way. applied: the server has said that it has it. */
+bool link_can_adopt(struct link *l, uint64_t token);
+void link_adopt(struct link *l, uint64_t token, bool applied);
 
-void worker_start(
+/* -------------------------------------------- a worker's lock: handle.c */
+
+void handle_start(
     struct world *w, struct worker *k, struct process *p, unsigned index);
-void worker_end(struct world *w, struct worker *k);
-void worker_acquire(
-    struct world *w, struct worker *k, unsigned name, uint64_t wait_ns);
-void worker_extend(struct world *w, struct worker *k);
-void worker_release(struct world *w, struct worker *k);
-void worker_adopt(
-    struct world *w, struct worker *k, unsigned name, uint64_t token);
-void worker_cancel(struct world *w, struct worker *k);
-/* One server's time to answer in one round of an acquire. */
-uint64_t worker_budget(const struct world *w, uint32_t ttl_ms);
-void worker_outcome(
-    struct world *w, struct request *r, const struct outcome *o);
-/* Makes sure that its token will be gone, without an operation. */
-void worker_let_go(struct world *w, struct worker *k);
+void handle_end(struct world *w, struct worker *k);
 
-/* The renewals of a lock that it holds: keep.c. */
-void keep_start(struct world *w, struct worker *k);
-void keep_begin(struct world *w, struct worker *k);
-void keep_end(struct world *w, struct worker *k);
-void keep_outcome(
+/* What the next acquire or adoption asks for, of another name than before or
+ * not; NEVER: it is held as long as it is wanted. Not while it is held. */
+struct wish {
+    unsigned name;
+    uint32_t ttl_ms, min_hold_ms;
+    uint64_t max_hold_ns;
+    bool renewed;
+};
+void handle_wish(struct world *w, struct worker *k, const struct wish *wish);
+void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns);
+void handle_adopt(struct world *w, struct worker *k, uint64_t token);
+/* False: the lease has expired, so nothing is sent and there is no result. */
+bool handle_extend(struct world *w, struct worker *k, uint32_t ttl_ms);
+bool handle_release(struct world *w, struct worker *k);
+bool handle_break(struct world *w, struct worker *k); /* of its own value */
+void handle_inspect(struct world *w, struct worker *k);
+void handle_cancel(struct world *w, struct worker *k);
+/* The handle ends, whatever it does just now; then it is another one. */
+void handle_free(struct world *w, struct worker *k);
+/* It is never used again, nor freed. */
+void handle_leak(struct world *w, struct worker *k);
+void handle_renew_no_more(struct world *w, struct worker *k);
+/* The caller is told of a result that is over; it may have become stale. */
+enum life_result handle_result(struct world *w, struct worker *k);
+void handle_outcome(
     struct world *w, struct request *r, const struct outcome *o);
 
-/* What a worker does of itself: life.c. */
-void life_start(struct world *w, struct worker *k);
-void life_completed(struct world *w, struct worker *k);
-bool worker_held(const struct world *w, const struct worker *k);
+static inline bool handle_calls(const struct worker *k, enum life_call call)
+{
+    return k->life.running && k->life.call == call;
+}
+
+/* ------------------------- what a program does with its lock: program.c */
+
+void program_start(struct world *w, struct worker *k);
+void program_end(struct world *w, struct worker *k);
+void program_completed(struct world *w, struct worker *k);
+/* The caller gives up. */
+void program_cancel(struct world *w, struct worker *k);
+/* Its lock, which is renewed, was lost just now. */
+void program_lost(struct world *w, struct worker *k);
+/* It believes that it holds the lock. */
+bool program_holds(const struct world *w, const struct worker *k);
 
 /* ---------------------------------------------------------------- processes */
 

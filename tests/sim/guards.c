@@ -22,7 +22,9 @@ static const struct {
     {"hand-over", &guard_off[GUARD_HAND_OVER],
         "a fresh reading before a grant is handed over"},
     {"lapsed", &guard_off[GUARD_LAPSED],
-        "a lease that lapsed here is not prolonged"},
+        "a lease that has expired here is not extended"},
+    {"expired", &guard_off[GUARD_EXPIRED],
+        "the token of an expired lease is left alone"},
     {"fresh-token", &guard_off[GUARD_FRESH_TOKEN],
         "a token that may have been applied is not reused"},
     {"late-undo", &guard_off[GUARD_LATE_UNDO],
@@ -31,7 +33,7 @@ static const struct {
     {"kill", &guard_off[GUARD_KILL],
         "a lost connection is killed before that counts"},
     {"loss", &guard_off[GUARD_LOSS],
-        "what cannot be prolonged is lost by its deadline"},
+        "a lease that cannot be renewed is lost by its deadline"},
     {"shorten", &guard_off[GUARD_SHORTEN],
         "an extend leaves a longer lease as it is"},
     {"continuity", &guard_off[GUARD_CONTINUITY],
@@ -40,7 +42,7 @@ static const struct {
         "a quorum has the fence before it is handed out"},
     {"restarts", &guard_off[GUARD_RESTARTS],
         "a server that may have forgotten does not vote"},
-    {"adopt", &sim_guard_off[SIM_GUARD_ADOPT],
+    {"adopt", &guard_off[GUARD_ADOPT],
         "a restarted server vouches for no adoption"},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE],
         "only the owner's token deletes"},
@@ -48,7 +50,7 @@ static const struct {
         "fences are not behind the server's clock"},
 };
 
-#define COUNT (sizeof guards / sizeof *guards)
+#define COUNT (sizeof(guards) / sizeof(*guards))
 
 bool guard_turn_off(const char *name)
 {

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 enum sim_guard {
-    SIM_GUARD_ADOPT,       /* a restarted server vouches for no adoption */
     SIM_GUARD_COMPARE,     /* only the owner's token deletes */
     SIM_GUARD_FENCE_FLOOR, /* fences are not behind the server's clock */
     SIM_GUARDS

@@ -30,13 +30,13 @@ static void print_text(const char *text, const uint64_t *number, FILE *out)
 {
     static const char verb[] = "%llu", ns[] = "%llu ns";
     while (*text != '\0') {
-        if (strncmp(text, ns, sizeof ns - 1) == 0) {
+        if (strncmp(text, ns, sizeof(ns) - 1) == 0) {
             print_ms(*number++, 0, out);
             fputs(" ms", out);
-            text += sizeof ns - 1;
-        } else if (strncmp(text, verb, sizeof verb - 1) == 0) {
+            text += sizeof(ns) - 1;
+        } else if (strncmp(text, verb, sizeof(verb) - 1) == 0) {
             fprintf(out, "%llu", (unsigned long long)*number++);
-            text += sizeof verb - 1;
+            text += sizeof(verb) - 1;
         } else {
             putc(*text++, out);
         }

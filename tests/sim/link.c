@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of src/net: one pipelined connection to one server. Keeps: each
- * reply goes to the slot of its command; when a connection ends, every
- * command on it is accounted for as unsure or owed; a server that does not
- * stand is not asked to vote.
+ * A model of src/net: one pipelined connection to one server. What a cancelled
+ * request leaves to be cleaned up, and what a server's answers count for, is
+ * decided by the core.
+ *
+ * Invariant: each reply goes to the slot of its command; when a connection
+ * ends, every command on it is accounted for as unsure or to be cleaned up.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/guard.h"
 #include "sim/client.h"
 #include "sim/server.h"
 #include "sim/world.h"
@@ -36,7 +38,7 @@ void link_start(struct world *w, struct process *p, unsigned server)
     struct link *l = &p->link[server];
     *l = (struct link){.process = p, .server = server};
     list_init(&l->waiting);
-    list_init(&l->debts);
+    list_init(&l->cleaners);
     list_init(&l->slots);
     backoff_init(&l->reconnect, RECONNECT_FIRST,
         earlier(RECONNECT_MOST, w->setting.timeout_ns / 2), roll(w, NEVER));
@@ -45,7 +47,7 @@ void link_start(struct world *w, struct process *p, unsigned server)
 
 void link_push_slot(struct link *l, struct slot slot)
 {
-    struct slot *s = malloc(sizeof *s);
+    struct slot *s = malloc(sizeof(*s));
     if (!s)
         abort();
     *s = slot;
@@ -64,8 +66,8 @@ void link_end(struct world *w, struct link *l)
     struct slot *slot;
     while ((slot = pop_slot(l)))
         free(slot);
-    while (!list_empty(&l->debts))
-        debt_free(list_entry(l->debts.next, struct debt, node));
+    while (!list_empty(&l->cleaners))
+        cleaner_free(list_entry(l->cleaners.next, struct cleaner, node));
     alarm_end(w, &l->alarm);
 }
 
@@ -84,9 +86,10 @@ void request_submit(struct world *w, struct request *r)
         return;
     }
     r->sent_at = 0;
-    r->unsure = r->cut = false;
+    struct link *l = &r->worker->process->link[r->server];
+    r->unsure = false;
     r->state = REQUEST_WAITING;
-    list_append(&r->worker->process->link[r->server].waiting, &r->node);
+    list_append(&l->waiting, &r->node);
 }
 
 /* ------------------------------------------------------------- giving up */
@@ -101,72 +104,98 @@ static struct slot *slot_of(struct link *l, const struct request *r)
     abort(); /* what is sent has a slot */
 }
 
-static void abandon_sent(
+static const enum verb_kind verbs[] = {
+    [MESSAGE_ACQUIRE] = VERB_ACQUIRE,
+    [MESSAGE_EXTEND] = VERB_EXTEND,
+    [MESSAGE_RELEASE] = VERB_RELEASE,
+    [MESSAGE_LOOK] = VERB_INSPECT,
+    [MESSAGE_INSPECT] = VERB_INSPECT,
+    [MESSAGE_CAP] = VERB_KEEP,
+    [MESSAGE_RAISE] = VERB_RAISE,
+};
+
+static struct cancelled describe(
+    struct link *l, const struct request *r, enum cancel_stage stage, bool undo)
+{
+    struct cleaner *known = cleaner_in_use(l, r->message.token);
+    return (struct cancelled){
+        .verb = verbs[r->message.kind],
+        .stage = stage,
+        .undo = undo,
+        .writes = true,
+        .compares = true,
+        .never_sent = r->sent_at == 0,
+        .unsure = r->unsure,
+        .known = known ? &known->cleanup : NULL,
+    };
+}
+
+static void drop_slot(struct link *l, struct slot *slot,
+    enum cleanup_cause cause, struct cleaner *k)
+{
+    slot->request = NULL;
+    slot->cleaner = k;
+    if (cause == CLEANUP_RELEASE_SENT) {
+        slot->kind = SLOT_DELETE;
+    } else {
+        slot->kind = SLOT_DROPPED;
+        l->dropped++;
+    }
+}
+
+static bool cancel_sent(
     struct world *w, struct link *l, struct request *r, bool undo)
 {
-    struct slot *slot = slot_of(l, r);
-    bool acquire = r->message.kind == MESSAGE_ACQUIRE;
+    struct cancelled what = describe(l, r, CANCEL_SENT, undo);
+    struct cancellation c = cancel_request(&what);
+    struct cleaner *k = cleaner_begin(w, l, &r->message, c.cause);
+    if (c.ends_use)
+        link_end_use(w, l, &r->message);
     r->state = REQUEST_IDLE;
-    if (undo && !acquire) { /* it is itself the compare-and-delete */
-        struct debt *d = debt_incur(w, l, &r->message, false);
-        d->sent = true;
-        *slot = (struct slot){slot->node, SLOT_DEBT, NULL, d, 0, r->sent_at};
-        return;
-    }
-    slot->kind = SLOT_DROPPED;
-    slot->request = NULL;
-    slot->token = acquire ? r->message.token : 0;
-    l->dropped++;
-    if (!undo || !guarded(GUARD_LATE_UNDO))
-        return;
-    struct debt *d = debt_incur(w, l, &r->message, true);
-    d->exact = true; /* by order */
-    slot->debt = d;
-    debt_send(w, l, d);
+    drop_slot(l, slot_of(l, r), c.cause, k);
+    if (k && k->cleanup.state == CLEANUP_DUE)
+        cleaner_send(w, l, k);
+    return c.nothing_sent;
 }
 
 bool request_abandon(struct world *w, struct request *r, bool undo)
 {
     struct link *l = &r->worker->process->link[r->server];
-    bool acquire = r->message.kind == MESSAGE_ACQUIRE;
-    if (r->state == REQUEST_SENT) {
-        abandon_sent(w, l, r, undo);
-        return false;
-    }
+    if (r->state == REQUEST_SENT)
+        return cancel_sent(w, l, r, undo);
+    bool waits = r->state == REQUEST_WAITING;
     if (r->state != REQUEST_IDLE)
         list_remove(&r->node);
     r->state = REQUEST_IDLE;
-    bool never_left = r->sent_at == 0;
-    if (!undo || (acquire && never_left) || !guarded(GUARD_DEBTS))
-        return never_left;
-    bool may_come = acquire && r->cut;
-    struct debt *d = debt_incur(w, l, &r->message, may_come);
-    if (may_come) {
-        d->cut = true;
-        d->old_client = r->cut_client;
-        d->old_run_id = r->cut_run_id;
-        d->until = deadline_after_ms(w->now, d->message.ttl_ms);
-    }
-    return never_left || !r->unsure;
+    struct cancelled what =
+        describe(l, r, waits ? CANCEL_UNSENT : CANCEL_ENDED, undo);
+    struct cancellation c = cancel_request(&what);
+    cleaner_begin(w, l, &r->message, c.cause);
+    if (c.ends_use)
+        link_end_use(w, l, &r->message);
+    return c.nothing_sent;
 }
 
 /* ------------------------------------------------------------------- ends */
+
+static void cut_cleanup(struct world *w, struct link *l, struct cleaner *k)
+{
+    cleanup_connection_lost(
+        &k->cleanup, (int64_t)l->client_id, l->run_id, w->now);
+}
 
 static void cut_slot(struct world *w, struct link *l, struct slot *slot)
 {
     if (slot->kind == SLOT_REQUEST) {
         struct request *r = slot->request;
-        r->cut = true;
-        r->cut_client = l->client_id;
-        r->cut_run_id = l->run_id;
+        struct cancelled lost = describe(l, r, CANCEL_LOST, false);
+        struct cleaner *k =
+            cleaner_begin(w, l, &r->message, cancel_request(&lost).cause);
+        if (k)
+            cut_cleanup(w, l, k);
         request_fail(r, FAULT_UNREACHABLE, true);
-    } else if (slot->debt && guarded(GUARD_DEBTS)) {
-        debt_cut_off(w, l, slot->debt);
-    } else if (slot->debt) {
-        slot->debt->sent = false;
-        slot->debt->until = w->now;
-    } else if (slot->kind == SLOT_DROPPED && slot->token != 0) {
-        checker_strayed(w, l->server, slot->token);
+    } else if (slot->cleaner) {
+        cut_cleanup(w, l, slot->cleaner);
     }
 }
 
@@ -205,17 +234,41 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
 
 /* ---------------------------------------------------------------- replies */
 
+static void judge(struct world *w, struct link *l, const struct message *m)
+{
+    struct server_info info = {.run_id = l->run_id,
+        .role = "master",
+        .uptime_s = (int64_t)m->uptime_s};
+    struct eligibility_terms terms = {.max_ttl_ms = w->setting.max_ttl_ms,
+        .drift_ppm = w->setting.drift_ppm,
+        .guard = true};
+    eligibility_judge(&l->eligibility, &info, &terms, false, w->now);
+    if (!eligibility_votes(&l->eligibility, w->now))
+        note(w, "c%llu sees s%llu in quarantine", NULL, l->process->index,
+            l->server);
+}
+
 static void shaken(struct world *w, struct link *l, const struct message *m)
 {
     l->state = LINK_UP;
     l->up_since = w->now;
     l->client_id = m->number;
-    l->run_id = m->run_id;
-    quarantine_seen(&l->quarantine, m->run_id, m->uptime_s,
-        w->setting.max_ttl_ms, w->setting.drift_ppm, w->now);
-    if (!quarantine_over(&l->quarantine, w->now))
-        note(w, "c%llu sees s%llu in quarantine", NULL, l->process->index,
-            l->server);
+    snprintf(
+        l->run_id, sizeof(l->run_id), "%016llx", (unsigned long long)m->run_id);
+    judge(w, l, m);
+}
+
+static void answered(
+    struct world *w, struct link *l, struct request *r, const struct message *m)
+{
+    struct outcome outcome = m->outcome;
+    r->state = REQUEST_IDLE;
+    r->message.number = m->number;
+    if (r->message.kind == MESSAGE_RELEASE)
+        cleaner_release_answered(w, l, &r->message, &outcome);
+    eligibility_weigh(
+        &l->eligibility, verbs[r->message.kind], &outcome, w->now);
+    handle_outcome(w, r, &outcome);
 }
 
 void link_heard(struct world *w, struct link *l, const struct message *m)
@@ -230,55 +283,44 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
         shaken(w, l, m);
         break;
     case SLOT_REQUEST:
-        was.request->state = REQUEST_IDLE;
-        was.request->message.number = m->number;
-        worker_outcome(w, was.request, &m->outcome);
+        answered(w, l, was.request, m);
         break;
     case SLOT_DROPPED:
         l->dropped--;
-        if (was.debt)
-            debt_acquire_answered(w, was.debt, m);
+        if (was.cleaner)
+            cleaner_heard(w, l, &was, m);
         break;
     case SLOT_KILL:
-        was.debt->killed = m->outcome.kind != OUTCOME_FAULT;
-        break;
-    case SLOT_DEBT:
-        debt_answered(w, l, was.debt, m);
+    case SLOT_DELETE:
+        cleaner_heard(w, l, &was, m);
         break;
     }
 }
 
 /* ------------------------------------------------------------------ acting */
 
-/* Does its answer count? An acquire asks for a vote, and so does an adoption:
- * a server that came back with older data may have forgotten that the token
- * was released. To extend is only to count on what one holds already. */
-static bool counts(
-    const struct world *w, const struct link *l, const struct message *m)
-{
-    if (quarantine_over(&l->quarantine, w->now))
-        return true;
-    if (m->kind == MESSAGE_ACQUIRE)
-        return false;
-    return m->kind != MESSAGE_LOOK || !guarded_here(SIM_GUARD_ADOPT);
-}
-
 static bool hangs(const struct world *w, const struct link *l)
 {
     if (l->dropped < DROPPED_FEW)
         return false;
     struct slot *oldest = list_entry(l->slots.next, struct slot, node);
-    return w->now >= oldest->sent_at +
-                         earlier(DROPPED_PATIENCE, w->setting.timeout_ns);
+    return w->now >=
+           oldest->sent_at + earlier(DROPPED_PATIENCE, w->setting.timeout_ns);
+}
+
+static bool too_late(const struct world *w, const struct message *m)
+{
+    return limit_passed(m->not_after, w->now);
 }
 
 static void send_request(struct world *w, struct link *l, struct request *r)
 {
-    if (!counts(w, l, &r->message)) {
-        request_fail(r, FAULT_RETRY, false);
+    if (r->message.kind == MESSAGE_ACQUIRE &&
+        !eligibility_votes(&l->eligibility, w->now)) {
+        request_fail(r, eligibility_fault(&l->eligibility, w->now), false);
         return;
     }
-    if (hangs(w, l)) {
+    if (hangs(w, l) || too_late(w, &r->message)) {
         request_fail(r, FAULT_SILENT, false);
         return;
     }
@@ -298,7 +340,8 @@ static void dialled(struct world *w, struct link *l)
     }
     l->state = LINK_SHAKING;
     l->conn = conn_open(w, s, l);
-    l->client_id = l->run_id = 0;
+    l->client_id = 0;
+    l->run_id[0] = '\0';
     link_push_slot(l, (struct slot){.kind = SLOT_HELLO, .sent_at = w->now});
     conn_send(w, l->conn, &(struct message){.kind = MESSAGE_HELLO});
 }
@@ -313,12 +356,12 @@ static uint64_t stale_at(const struct world *w, const struct link *l)
 
 static void send_due(struct world *w, struct link *l)
 {
-    struct list *node = l->debts.next, *next;
-    for (; node != &l->debts; node = next) {
+    struct list *node = l->cleaners.next, *next;
+    for (; node != &l->cleaners; node = next) {
         next = node->next;
-        struct debt *d = list_entry(node, struct debt, node);
-        if (!d->sent && d->next_try <= w->now)
-            debt_send(w, l, d);
+        struct cleaner *k = list_entry(node, struct cleaner, node);
+        if (k->cleanup.state == CLEANUP_DUE && k->cleanup.next_try <= w->now)
+            cleaner_send(w, l, k);
     }
     while ((node = list_pop(&l->waiting)))
         send_request(w, l, list_entry(node, struct request, node));
@@ -326,12 +369,13 @@ static void send_due(struct world *w, struct link *l)
 
 void link_step(struct world *w, struct link *l)
 {
-    uint64_t due = debts_due(w, l);
+    uint64_t due = cleaners_due(w, l);
     bool wanted = !list_empty(&l->waiting) || due <= w->now;
     if (l->state >= LINK_SHAKING && w->now >= stale_at(w, l))
         link_lost(w, l, roll(w, w->setting.linger_ns));
     if (l->state == LINK_DOWN && w->now >= l->not_before && wanted) {
         l->state = LINK_DIALLING;
+        l->since = w->now;
         l->dialled_at = w->now + travel(w, server_of(w, l));
     }
     if (l->state == LINK_DIALLING && w->now >= l->dialled_at)
@@ -344,8 +388,8 @@ void link_step(struct world *w, struct link *l)
     else if (l->state == LINK_DOWN && !list_empty(&l->waiting))
         at = later(w->now, l->not_before);
     else if (l->state == LINK_DOWN)
-        at = later(debts_due(w, l), l->not_before);
+        at = later(cleaners_due(w, l), l->not_before);
     else if (l->state == LINK_UP)
-        at = earlier(at, debts_due(w, l));
+        at = earlier(at, cleaners_due(w, l));
     alarm_set(w, &l->alarm, at);
 }

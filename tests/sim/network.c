@@ -20,6 +20,8 @@ const char *message_name(enum message_kind kind)
         [MESSAGE_EXTEND] = "extend",
         [MESSAGE_RELEASE] = "compare-and-delete",
         [MESSAGE_LOOK] = "look",
+        [MESSAGE_INSPECT] = "inspect",
+        [MESSAGE_CAP] = "cap",
         [MESSAGE_KILL] = "kill",
         [MESSAGE_RAISE] = "raise",
     };
@@ -139,7 +141,7 @@ static void gone(struct world *w, struct alarm *alarm)
 struct conn *conn_open(
     struct world *w, struct model_server *s, struct link *link)
 {
-    struct conn *c = calloc(1, sizeof *c);
+    struct conn *c = calloc(1, sizeof(*c));
     if (!c)
         abort();
     c->server = s;
@@ -162,7 +164,7 @@ void conn_send(struct world *w, struct conn *c, const struct message *m)
 {
     if (!c->served)
         return; /* to nobody */
-    struct message *copy = malloc(sizeof *copy);
+    struct message *copy = malloc(sizeof(*copy));
     if (!copy)
         abort();
     *copy = *m;

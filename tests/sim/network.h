@@ -21,6 +21,8 @@ enum message_kind {
     MESSAGE_EXTEND,
     MESSAGE_RELEASE, /* compare-and-delete */
     MESSAGE_LOOK,    /* GET, compared, and PTTL */
+    MESSAGE_INSPECT, /* GET and PTTL */
+    MESSAGE_CAP,     /* if the token stands: PEXPIRE, also if that is less */
     MESSAGE_KILL,    /* CLIENT KILL ID number */
     MESSAGE_RAISE    /* if the token stands: fence = max(fence, number) */
 };
@@ -35,6 +37,10 @@ struct message {
     uint32_t ttl_ms;
     uint64_t sent_at; /* the client's reading before it left */
     uint64_t number;
+    /* RELEASE: not to be sent from then on (0: no limit), as the client sees
+     * it; and the deadline that its handle was promised, as the checker does
+     * (0: none was). */
+    uint64_t not_after, promised;
     bool want_left;            /* ACQUIRE: when busy, say how long still */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */

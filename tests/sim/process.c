@@ -14,7 +14,7 @@ void process_turn(struct world *w, struct process *p)
         while ((node = list_pop(&p->failed))) {
             struct request *r = list_entry(node, struct request, node);
             r->state = REQUEST_IDLE;
-            worker_outcome(w, r,
+            handle_outcome(w, r,
                 &(struct outcome){.kind = OUTCOME_FAULT,
                     .fault = r->fault,
                     .unsure = r->unsure,
@@ -42,8 +42,10 @@ void process_start(struct world *w, struct process *p, unsigned index)
     alarm_init(w, &p->reborn, reborn);
     for (unsigned i = 0; i < w->options.servers; i++)
         link_start(w, p, i);
-    for (unsigned i = 0; i < w->setting.workers; i++)
-        worker_start(w, &p->worker[i], p, i);
+    for (unsigned i = 0; i < w->setting.workers; i++) {
+        handle_start(w, &p->worker[i], p, i);
+        program_start(w, &p->worker[i]);
+    }
 }
 
 /* Closes what is open; the kernel still delivers what was sent. */
@@ -55,8 +57,10 @@ static void leave_all(struct world *w, struct process *p)
             conn_leave(w, l->conn, w->setting.linger_ns);
         link_end(w, l);
     }
-    for (unsigned i = 0; i < w->setting.workers; i++)
-        worker_end(w, &p->worker[i]);
+    for (unsigned i = 0; i < w->setting.workers; i++) {
+        handle_end(w, &p->worker[i]);
+        program_end(w, &p->worker[i]);
+    }
 }
 
 void process_end(struct world *w, struct process *p)
@@ -69,6 +73,7 @@ void process_end(struct world *w, struct process *p)
 void process_die(struct world *w, struct process *p, uint64_t away)
 {
     note(w, "c%llu dies", NULL, p->index);
+    checker_died(w, p);
     leave_all(w, p);
     p->alive = false;
     p->paused_until = 0;

@@ -12,19 +12,23 @@
 
 void progress_start(struct world *w)
 {
-    const struct setting *s = &w->setting;
-    uint64_t turn = RETRY_MOST + 4 * s->travel_ns;
-    uint64_t turns = 2;
-    if (w->options.servers > 1) {
-        turn += worker_budget(w, s->max_ttl_ms);
-        turns = 3 + s->processes * s->workers / 2;
-    }
-    w->progress = (struct progress){.bound = turns * turn};
+    w->progress = (struct progress){0};
 }
 
 void progress_granted(struct world *w, unsigned name)
 {
     w->progress.granted_at[name] = w->now;
+    w->progress.budget_ns[name] = 0;
+}
+
+static uint64_t bound_of(const struct world *w, unsigned name)
+{
+    const struct setting *s = &w->setting;
+    uint64_t turn = RETRY_MOST + 4 * s->travel_ns;
+    if (w->options.servers == 1)
+        return 2 * turn;
+    turn += w->progress.budget_ns[name];
+    return (3 + s->processes * s->workers / 2) * turn;
 }
 
 /* ------------------------------------------------ which servers are reached
@@ -46,9 +50,9 @@ static uint64_t reached_since(
     const struct model_server *s = &w->server[server];
     const struct link *l = &p->link[server];
     if (l->state != LINK_UP || !l->conn->served ||
-        !quarantine_over(&l->quarantine, w->now))
+        !eligibility_votes(&l->eligibility, w->now))
         return NEVER;
-    uint64_t since = later(l->up_since, l->quarantine.standing.votes_at);
+    uint64_t since = later(l->up_since, l->eligibility.votes_at);
     since = later(since, w->progress.hung_until[server]);
     since = later(since, s->refusing_until);
     if (s->slow_until != 0) /* what was sent last comes last */
@@ -71,20 +75,29 @@ static void look_at_process(struct world *w, const struct process *p)
 
 /* ---------------------------------------------------------- what keys last */
 
-static const struct debt *debt_of(const struct link *l, uint64_t token)
+/* Of the cleanups that may delete it. */
+enum progress_of { NONE_OF_IT, LATER, UNDER_WAY };
+
+static enum progress_of cleanups_of(
+    const struct world *w, const struct link *l, uint64_t token)
 {
-    for (struct list *n = l->debts.next; n != &l->debts; n = n->next) {
-        const struct debt *d = list_entry(n, struct debt, node);
-        if (d->message.token == token)
-            return d;
+    enum progress_of all = NONE_OF_IT;
+    for (struct list *n = l->cleaners.next; n != &l->cleaners; n = n->next) {
+        const struct cleaner *k = list_entry(n, struct cleaner, node);
+        const struct cleanup *c = &k->cleanup;
+        if (k->message.token != token || c->in_use ||
+            c->state == CLEANUP_WATCHING)
+            continue;
+        if (c->state != CLEANUP_DUE || c->next_try <= w->now)
+            return UNDER_WAY;
+        all = LATER;
     }
-    return NULL;
+    return all;
 }
 
 static bool acquires(const struct worker *k)
 {
-    return k->life_state == LIFE_BUSY &&
-           (k->operation == ACQUIRING || k->operation == FENCING);
+    return handle_calls(k, CALL_ACQUIRE);
 }
 
 static bool lasts(const struct world *w, unsigned server, uint64_t token)
@@ -92,15 +105,15 @@ static bool lasts(const struct world *w, unsigned server, uint64_t token)
     const struct token *t = &w->checker.token[token];
     const struct process *p = &w->process[t->process];
     if (!w->progress.able[p->index] || p->life != t->life || t->left ||
-        t->strayed & 1u << server ||
+        t->shared || t->strayed & 1u << server ||
         w->progress.reached[p->index][server] == NEVER)
         return true;
-    const struct debt *d = debt_of(&p->link[server], token);
-    if (d)
-        return !d->sent && d->next_try > w->now;
+    enum progress_of progress = cleanups_of(w, &p->link[server], token);
+    if (progress != NONE_OF_IT)
+        return progress == LATER;
     for (unsigned i = 0; i < w->setting.workers; i++) {
         const struct worker *k = &p->worker[i];
-        if (k->token == token && k->life_state != LIFE_IDLE)
+        if (k->token == token && k->state != PROGRAM_IDLE)
             return !acquires(k);
     }
     return false;
@@ -148,20 +161,28 @@ static void look_at_worker(struct world *w, const struct worker *k)
         return;
     since = later(since, later(k->began, k->process->paused_until));
     since = later(since, g->granted_at[k->name]);
-    g->longest = later(g->longest, w->now - since);
-    if (w->now - since > g->bound)
+    uint64_t waited = w->now - since, bound = bound_of(w, k->name);
+    unsigned percent = (unsigned)(100 * waited / bound);
+    g->waited = percent > g->waited ? percent : g->waited;
+    if (waited > bound)
         checker_waits_long(w, k, since);
 }
 
 static bool waits(const struct world *w, const struct worker *k)
 {
-    return acquires(k) && w->now < k->machine.acquire.terms.wait_until;
+    return acquires(k) && w->now < k->life.vote.acquire.terms.wait_until;
+}
+
+static void look_at_budget(struct world *w, const struct worker *k)
+{
+    uint64_t *most = &w->progress.budget_ns[k->name];
+    if (acquires(k))
+        *most = later(*most, k->life.vote.acquire.terms.budget_ns);
 }
 
 void progress_look(struct world *w)
 {
-    if (w->now < w->progress.next_look ||
-        !(w->checker.checked & INVARIANT(I6)))
+    if (w->now < w->progress.next_look || !(w->checker.checked & INVARIANT(I6)))
         return;
     w->progress.next_look = w->now + LOOK_EVERY;
     for (unsigned i = 0; i < w->options.servers; i++)
@@ -170,6 +191,11 @@ void progress_look(struct world *w)
         look_at_process(w, &w->process[i]);
     for (unsigned i = 0; i < w->options.servers; i++)
         look_at_keys(w, i);
+    for (unsigned i = 0; i < w->setting.processes; i++) {
+        const struct process *p = &w->process[i];
+        for (unsigned j = 0; p->alive && j < w->setting.workers; j++)
+            look_at_budget(w, &p->worker[j]);
+    }
     for (unsigned i = 0; i < w->setting.processes; i++) {
         const struct process *p = &w->process[i];
         for (unsigned j = 0; w->progress.able[i] && j < w->setting.workers; j++)

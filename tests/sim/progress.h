@@ -10,7 +10,7 @@
  * A key does not last if it is that of a round which can still be lost: then
  * all that stand in each other's way draw their random delays again. It must
  * be that of a process that runs and reaches a quorum, and so ends its rounds
- * in time, or a debt that is being paid. What nobody cares for is I5's; it is
+ * in time, or a cleanup that is under way. What nobody cares for is I5's; it is
  * not taken for one that lasts. All others do: a holder's, also one that is
  * dead or on its way to be told; strays; what a server brought back; and what
  * a process has set that stands still or has lost its servers.
@@ -18,7 +18,8 @@
  * The bound is made of turns. A turn is the longest delay before a round, the
  * round, and twice the way to a server and back, for what was on its way when
  * the clock began and for the undoing. A round that finds a server silent
- * takes its whole budget.
+ * takes its whole budget: the longest of those that want the name, which is
+ * the timeout of a call for who began without connections.
  *
  *   one server: 2 turns. There are no ties; the second turn is for one that
  *   gives up with the key on its way to it.
@@ -29,7 +30,7 @@
  *   and when a server is silent, so that each round lasts for its budget, one
  *   that is lost is often still there when the next two begin. Each turn more
  *   is several times as rare: of 20000 worlds each of 1, 3, 4 and 5 servers
- *   two came to half of their bound, and none to 53 % of it.
+ *   one came to half of its bound, and none to 52 % of it.
  */
 #ifndef NXLOCK_SIM_PROGRESS_H
 #define NXLOCK_SIM_PROGRESS_H
@@ -43,7 +44,7 @@
 struct world;
 
 struct progress {
-    uint64_t bound, next_look;
+    uint64_t next_look;
     /* At this look: since when each server answers a process at once, and
      * whether it runs and has a quorum of them. */
     uint64_t reached[PROCESSES_MAX][MAX_SERVERS];
@@ -52,7 +53,9 @@ struct progress {
     uint64_t hung_until[MAX_SERVERS];     /* the longest hang under way */
     bool lasting[MAX_SERVERS][NAMES_MAX]; /* a key that lasts was seen */
     uint64_t free_since[MAX_SERVERS][NAMES_MAX];
-    uint64_t longest; /* that a clock ran */
+    /* The longest budget of those that want it, since it was last granted */
+    uint64_t budget_ns[NAMES_MAX];
+    unsigned waited; /* the longest that a clock ran, in % of its bound */
 };
 
 void progress_start(struct world *w);

@@ -110,6 +110,19 @@ void server_crash(
     alarm_set(w, &s->up_again, w->now + away);
 }
 
+void server_thaw(struct world *w, struct model_server *s)
+{
+    s->stopped_until = w->now;
+    for (struct list *n = s->conns.next; n != &s->conns; n = n->next) {
+        struct conn *c = list_entry(n, struct conn, node);
+        if (list_empty(&c->up.messages))
+            continue;
+        struct message *m =
+            list_entry(c->up.messages.next, struct message, node);
+        alarm_set(w, &c->up.alarm, m->arrives);
+    }
+}
+
 /* ---------------------------------------------------------------- commands */
 
 static struct key *standing_key(
@@ -131,8 +144,8 @@ uint64_t server_peek(
     const struct world *w, const struct model_server *s, unsigned name)
 {
     const struct key *key = &s->data.key[name];
-    bool stands = key->token != 0 &&
-                  clock_shows(w, s) / (int64_t)MS < key->until_ms;
+    bool stands =
+        key->token != 0 && clock_shows(w, s) / (int64_t)MS < key->until_ms;
     return stands ? key->token : 0;
 }
 
@@ -214,6 +227,26 @@ static void look_here(
     checker_vouched(w, s, m, (uint32_t)m->outcome.left_ms);
 }
 
+static void inspect_here(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = standing_key(w, s, m->name);
+    m->outcome.kind = key->token ? OUTCOME_SEEN : OUTCOME_FREE;
+    if (key->token)
+        m->outcome.left_ms = left_ms(w, s, key);
+}
+
+static void cap_here(struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = standing_key(w, s, m->name);
+    m->outcome.kind = OUTCOME_NOT_MINE;
+    if (key->token != m->token)
+        return;
+    key->until_ms = server_clock_ms(w, s) + m->ttl_ms;
+    m->outcome.kind = OUTCOME_MINE;
+    checker_capped(w, s, m);
+}
+
 static void raise_here(
     struct world *w, struct model_server *s, struct message *m)
 {
@@ -255,6 +288,8 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         [MESSAGE_EXTEND] = extend_here,
         [MESSAGE_RELEASE] = release_here,
         [MESSAGE_LOOK] = look_here,
+        [MESSAGE_INSPECT] = inspect_here,
+        [MESSAGE_CAP] = cap_here,
         [MESSAGE_RAISE] = raise_here,
     };
     m->outcome =

@@ -72,6 +72,8 @@ uint64_t server_peek(
 /* Carries out the command in m and turns it into its reply. */
 void server_apply(struct world *w, struct model_server *s, struct message *m);
 
+/* It is stopped no longer, and reads what has come. */
+void server_thaw(struct world *w, struct model_server *s);
 void server_crash(
     struct world *w, struct model_server *s, enum restart how, uint64_t away);
 

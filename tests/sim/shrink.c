@@ -104,7 +104,7 @@ bool event_parse(const char *text, size_t len, uint64_t *id)
     char word[EVENT_LENGTH], same[EVENT_LENGTH];
     unsigned process, worker;
     unsigned long long n;
-    if (len >= sizeof word)
+    if (len >= sizeof(word))
         return false;
     memcpy(word, text, len);
     word[len] = '\0';

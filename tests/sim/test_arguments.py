@@ -41,7 +41,7 @@ WRONG = [  # arguments, what the message names, and what it allows
     ("7", '"7"', "--help"),
 ]
 
-STORY = "--servers 3 --seeds 20 --without restarts --only I1".split()
+STORY = "--servers 3 --from 5 --seeds 20 --without restarts --only I1".split()
 
 
 def run(*arguments):

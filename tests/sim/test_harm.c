@@ -66,9 +66,9 @@ static void assert_harm(
 static void test_two_holders(void **state)
 {
     (void)state;
-    static const char *const guards[] = {
-        "drift", "hand-over", "restarts", "compare", "continuity", "shorten"};
-    for (unsigned i = 0; i < 6; i++) {
+    static const char *const guards[] = {"drift", "hand-over", "restarts",
+        "compare", "continuity", "shorten", "expired"};
+    for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++) {
         assert_harm(guards[i], 1, I1);
         assert_harm(guards[i], 3, I1);
         assert_harm(guards[i], 5, I1);
@@ -109,6 +109,8 @@ static void test_foreign_keys(void **state)
     (void)state;
     assert_harm("compare", 1, I4);
     assert_harm("compare", 5, I4);
+    for (unsigned servers = 1; servers <= 5; servers += 2)
+        assert_harm("expired", servers, I4);
 }
 
 static void test_orphans(void **state)

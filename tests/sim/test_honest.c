@@ -24,7 +24,7 @@ static struct redis server;
 static struct world world;
 static struct model_server *model;
 static redisContext *context;
-static struct ladder ladder;
+static struct dialect dialect;
 static struct backoff dice;
 static unsigned compared, left_out;
 
@@ -33,13 +33,13 @@ static unsigned draw(unsigned limit)
     return (unsigned)backoff_random(&dice, limit);
 }
 
-static void tokens_of(unsigned name, uint64_t token, char *key, char *counter,
-    char *value)
+static void tokens_of(
+    unsigned name, uint64_t token, char *key, char *counter, char *value)
 {
     sprintf(key, "name%u", name);
     sprintf(counter, "{name%u}:f", name);
-    sprintf(value, "00000000-0000-4000-8000-%012llu",
-        (unsigned long long)token);
+    sprintf(
+        value, "00000000-0000-4000-8000-%012llu", (unsigned long long)token);
 }
 
 /* ------------------------------------------------------------ the real one */
@@ -88,7 +88,7 @@ static struct outcome ask_real(const struct verb *verb)
     exchange_begin(&x, verb, NULL);
     do {
         buf_clear(&out);
-        assert_true(exchange_encode(&x, &ladder, &out) > 0);
+        assert_true(exchange_encode(&x, &dialect, &out) > 0);
         redisAppendFormattedCommand(context, buf_head(&out), buf_len(&out));
     } while (answered(&x) == EXCHANGE_AGAIN);
     buf_free(&out);
@@ -132,16 +132,21 @@ static void take_over(unsigned name)
     char text[3][80], value[80];
     tokens_of(name, 0, text[0], text[1], text[2]);
     key->token = 0;
-    if (redis_get(&server, text[0], value, sizeof value)) {
-        long long left = redis_pttl(&server, text[0]);
-        move_clock();
+    if (redis_get(&server, text[0], value, sizeof(value))) {
+        long long left;
+        uint64_t began;
+        do {
+            move_clock();
+            began = world.now;
+            left = redis_pttl(&server, text[0]);
+            move_clock();
+        } while (world.now - began > SLACK_MS * MS / 2);
         key->token = strtoull(value + 24, NULL, 10);
         key->until_ms = server_clock_ms(&world, model) + left;
     }
-    model->data.fence[name] =
-        redis_get(&server, text[1], value, sizeof value)
-            ? strtoull(value, NULL, 10)
-            : 0;
+    model->data.fence[name] = redis_get(&server, text[1], value, sizeof(value))
+                                  ? strtoull(value, NULL, 10)
+                                  : 0;
 }
 
 static const enum verb_kind verbs[] = {
@@ -149,6 +154,8 @@ static const enum verb_kind verbs[] = {
     [MESSAGE_EXTEND] = VERB_EXTEND,
     [MESSAGE_RELEASE] = VERB_RELEASE,
     [MESSAGE_LOOK] = VERB_INSPECT,
+    [MESSAGE_INSPECT] = VERB_INSPECT,
+    [MESSAGE_CAP] = VERB_KEEP,
     [MESSAGE_RAISE] = VERB_RAISE,
 };
 
@@ -156,8 +163,8 @@ static void show(const struct message *m, const struct outcome *real)
 {
     print_error("%s n%u t%llu ttl %u: the model says %d, left %lld, number "
                 "%llu; the server %d, %lld, %llu %.*s\n",
-        message_name(m->kind), m->name, (unsigned long long)m->token,
-        m->ttl_ms, (int)m->outcome.kind, (long long)m->outcome.left_ms,
+        message_name(m->kind), m->name, (unsigned long long)m->token, m->ttl_ms,
+        (int)m->outcome.kind, (long long)m->outcome.left_ms,
         (unsigned long long)m->number, (int)real->kind,
         (long long)real->left_ms, (unsigned long long)real->fence,
         (int)real->text.len, real->text.data ? real->text.data : "");
@@ -188,8 +195,8 @@ static struct message some_message(void)
 {
     unsigned name = draw(NAMES_MAX);
     uint64_t standing = model->data.key[name].token;
-    struct message m = {.kind = (enum message_kind)(MESSAGE_ACQUIRE +
-                                                    (int)draw(6)),
+    struct message m = {
+        .kind = (enum message_kind)(MESSAGE_ACQUIRE + (int)draw(8)),
         .name = name,
         .token = 1 + name * TOKENS + draw(TOKENS),
         .ttl_ms = draw(3) ? 1 + draw(30) : 1000 + draw(10000)};
@@ -214,6 +221,8 @@ static void step(void)
         .ttl_ms = m.ttl_ms,
         .want_left = m.want_left,
         .fence = m.number};
+    if (m.kind == MESSAGE_INSPECT)
+        verb.token = (struct slice){NULL, 0};
     if (m.kind == MESSAGE_ACQUIRE || m.kind == MESSAGE_RAISE)
         verb.counter = slice_of(counter);
     settle();

@@ -39,7 +39,7 @@ static void test_same_history(void **state)
 static void test_enough_in_it(void **state)
 {
     (void)state;
-    uint64_t each[TROUBLES] = {0};
+    uint64_t each[TROUBLES] = {0}, handed = 0, expired = 0;
     for (uint64_t seed = 1; seed <= 10 * SEEDS; seed++) {
         struct options o = options_of(3, seed);
         struct report r = world_run(&o, stderr);
@@ -48,7 +48,10 @@ static void test_enough_in_it(void **state)
         assert_true(r.grants >= 50 && r.troubles >= 5);
         for (unsigned i = 0; i < TROUBLES; i++)
             each[i] += r.each[i];
+        handed += r.handed;
+        expired += r.expired;
     }
+    assert_true(handed >= 100 && expired >= 1000);
     for (unsigned i = 0; i < TROUBLES; i++)
         assert_true((each[i] >= 10) == ((CLEAN_TROUBLES & 1u << i) != 0));
 }

@@ -171,9 +171,9 @@ static bool cancel(struct world *w)
     if (!p)
         return false;
     struct worker *k = &p->worker[roll(w, w->setting.workers)];
-    if (k->life_state != LIFE_BUSY)
+    if (k->state != PROGRAM_WAITS)
         return false;
-    worker_cancel(w, k);
+    program_cancel(w, k);
     process_turn(w, p);
     return true;
 }

@@ -115,12 +115,15 @@ static void choose(struct world *w)
     s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
 }
 
-static void start(struct world *w, const struct options *options)
+void world_start(struct world *w, const struct options *options)
 {
     *w = (struct world){.options = *options, .now = BEGINNING};
     backoff_init(&w->dice, 1, 1, options->seed);
     w->history.aloud = options->aloud;
-    choose(w);
+    if (options->setting)
+        w->setting = *options->setting;
+    else
+        choose(w);
     checker_start(w);
     progress_start(w);
     for (unsigned i = 0; i < options->servers; i++)
@@ -130,7 +133,7 @@ static void start(struct world *w, const struct options *options)
         process_start(w, &w->process[i], i);
 }
 
-static void finish(struct world *w)
+void world_finish(struct world *w)
 {
     for (unsigned i = 0; i < w->setting.processes; i++)
         process_end(w, &w->process[i]);
@@ -141,6 +144,16 @@ static void finish(struct world *w)
     timers_free(&w->timers);
 }
 
+bool world_pass(struct world *w, uint64_t ns)
+{
+    uint64_t end = w->now + ns;
+    while (step(w, end))
+        ;
+    w->now = later(w->now, end);
+    checker_orphans(w);
+    return !w->checker.broken;
+}
+
 /* Nothing begins any more, and what hangs goes on. */
 static void stop(struct world *w)
 {
@@ -148,22 +161,16 @@ static void stop(struct world *w)
     w->stopping = true;
     for (unsigned i = 0; i < w->options.servers; i++) {
         struct model_server *s = &w->server[i];
-        s->refusing_until = s->slow_until = s->stopped_until = w->now;
-        for (struct list *n = s->conns.next; n != &s->conns; n = n->next) {
-            struct conn *c = list_entry(n, struct conn, node);
-            if (!list_empty(&c->up.messages))
-                alarm_set(w, &c->up.alarm,
-                    list_entry(c->up.messages.next, struct message, node)
-                        ->arrives);
-        }
+        s->refusing_until = s->slow_until = w->now;
+        server_thaw(w, s);
     }
     for (unsigned i = 0; i < w->setting.processes; i++) {
         struct process *p = &w->process[i];
         for (unsigned j = 0; p->alive && j < w->setting.workers; j++) {
             struct worker *k = &p->worker[j];
-            keep_end(w, k);
-            if (k->life_state == LIFE_BUSY && k->operation != RELEASING)
-                worker_cancel(w, k);
+            handle_renew_no_more(w, k);
+            if (k->life.running && k->life.call != CALL_RELEASE)
+                handle_cancel(w, k);
         }
         if (p->alive)
             process_turn(w, p);
@@ -194,7 +201,7 @@ struct report world_run(const struct options *options, FILE *out)
 {
     static struct world world;
     struct world *w = &world;
-    start(w, options);
+    world_start(w, options);
     uint64_t lasts = options->lasts_ns ? options->lasts_ns : LONGEST;
     while (!enough(w) && step(w, BEGINNING + lasts))
         ;
@@ -205,16 +212,17 @@ struct report world_run(const struct options *options, FILE *out)
         clean_up(w);
     }
     report.broken = w->checker.broken;
-    memcpy(report.why, w->checker.why, sizeof report.why);
+    memcpy(report.why, w->checker.why, sizeof(report.why));
     report.grants = w->grants;
     report.troubles = w->faults.happened;
-    memcpy(report.each, w->faults.each, sizeof report.each);
+    memcpy(report.each, w->faults.each, sizeof(report.each));
     report.fences = w->fences;
     report.renewals = w->renewals;
     report.losses = w->losses;
     report.strays = w->strays;
-    report.waited =
-        (unsigned)(100 * w->progress.longest / w->progress.bound);
+    report.handed = w->handed;
+    report.expired = w->expired;
+    report.waited = w->progress.waited;
     report.hash = w->history.hash;
     report.steps = w->history.steps;
     if (out && report.broken) {
@@ -222,7 +230,7 @@ struct report world_run(const struct options *options, FILE *out)
             history_print(&w->history, 60, out);
         report_print(&report, options, out);
     }
-    finish(w);
+    world_finish(w);
     return report;
 }
 

@@ -17,6 +17,8 @@
 #include "sim/server.h"
 #include "sim/trouble.h"
 
+struct setting;
+
 /* What can be left out of a world: a trouble, or that a worker begins. */
 #define EVENTS_MAX 8192
 struct events {
@@ -38,6 +40,8 @@ struct options {
     const struct events *only; /* no others happen; NULL: all do */
     struct events *happened;   /* those that do are added; NULL */
     uint64_t lasts_ns;         /* so long, whatever was in it; 0 */
+    /* A test plays the programs, in this setting; NULL: it is drawn. */
+    const struct setting *setting;
 };
 
 #define OPTIONS_INIT                                                           \
@@ -74,7 +78,7 @@ struct world {
     bool stopping;
     unsigned begins[PROCESSES_MAX][WORKERS_MAX]; /* of all their lives */
     unsigned turns; /* alarms since time has passed */
-    uint64_t grants, strays, fences, renewals, losses;
+    uint64_t grants, strays, fences, renewals, losses, handed, expired;
 };
 
 struct report {
@@ -82,6 +86,8 @@ struct report {
     char why[200];   /* ... in a sentence */
     bool too_few;    /* grants or troubles, unless it was told how long */
     uint64_t grants, fences, renewals, losses, troubles, strays;
+    uint64_t handed;  /* tokens, to an heir */
+    uint64_t expired; /* leases whose handle ended too late for a release */
     uint64_t hash, steps, virtual_ns;
     unsigned waited; /* the longest that I6 saw, in % of its bound */
     uint64_t each[TROUBLES];
@@ -91,6 +97,12 @@ struct report {
  * is the same one whatever else is left out; until event_over(). */
 bool event_happens(struct world *w, uint64_t id);
 void event_over(struct world *w);
+
+/* A world that a test plays itself: it begins; so much time passes, and true
+ * unless an invariant is broken; it ends. */
+void world_start(struct world *w, const struct options *options);
+bool world_pass(struct world *w, uint64_t ns);
+void world_finish(struct world *w);
 
 /* Plays a world. What went wrong is printed to out (NULL: not at all). */
 struct report world_run(const struct options *options, FILE *out);

@@ -56,8 +56,7 @@ static void serve(struct aged *a, const struct pollfd *fds)
 static void end_turn(struct aged *a)
 {
     for (size_t i = 0; i < AGED_LINKS; i++)
-        if (a->links[i].used &&
-            (a->links[i].cut || a->cutting || a->stopping))
+        if (a->links[i].used && (a->links[i].cut || a->cutting || a->stopping))
             aged_link_close(&a->links[i]);
     a->cutting = false;
     a->turns++;
@@ -77,8 +76,8 @@ static void *run(void *data)
         if (poll(fds, FDS, -1) < 0 && errno != EINTR)
             abort();
         pthread_mutex_lock(&a->lock);
-        if (fds[0].revents != 0 &&
-            read(a->wake[0], drain, sizeof(drain)) < 0 && errno != EAGAIN)
+        if (fds[0].revents != 0 && read(a->wake[0], drain, sizeof(drain)) < 0 &&
+            errno != EAGAIN)
             abort();
         serve(a, fds);
         for (int i = 0; i < 2; i++) {
@@ -116,7 +115,7 @@ struct aged *aged_start(enum aged_profile profile, const struct redis *behind)
     struct aged *a = calloc(1, sizeof(*a));
     sigset_t all, before;
 
-    if (a == NULL || pipe2(a->wake, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (!a || pipe2(a->wake, O_CLOEXEC | O_NONBLOCK) != 0)
         abort();
     memcpy(a->behind, behind->path, sizeof(a->behind));
     a->book.age = &aged_ages[profile];
@@ -133,7 +132,7 @@ struct aged *aged_start(enum aged_profile profile, const struct redis *behind)
 
 void aged_stop(struct aged *a)
 {
-    if (a == NULL)
+    if (!a)
         return;
     pthread_mutex_lock(&a->lock);
     a->stopping = true;
@@ -208,8 +207,7 @@ void aged_refuse(struct aged *a, const char *commands, const char *reply)
 {
     struct aged_refusal *r = calloc(1, sizeof(*r));
 
-    if (r == NULL || (r->commands = strdup(commands)) == NULL ||
-        (r->reply = strdup(reply)) == NULL)
+    if (!r || !(r->commands = strdup(commands)) || !(r->reply = strdup(reply)))
         abort();
     pthread_mutex_lock(&a->lock);
     r->next = a->book.refusals;
@@ -220,7 +218,7 @@ void aged_refuse(struct aged *a, const char *commands, const char *reply)
 void aged_allow(struct aged *a)
 {
     pthread_mutex_lock(&a->lock);
-    while (a->book.refusals != NULL) {
+    while (a->book.refusals) {
         struct aged_refusal *r = a->book.refusals;
         a->book.refusals = r->next;
         free(r->commands);
@@ -265,8 +263,8 @@ static size_t count(struct aged *a, const char *words, const char *not_longer)
     pthread_mutex_lock(&a->lock);
     for (const char *at = a->log.len > 0 ? a->log.data : ""; *at != '\0';
          at = strchr(at, '\n') + 1)
-        found += begins_so(at, words) &&
-                 (not_longer == NULL || !begins_so(at, not_longer));
+        found +=
+            begins_so(at, words) && (!not_longer || !begins_so(at, not_longer));
     pthread_mutex_unlock(&a->lock);
     return found;
 }

@@ -34,10 +34,10 @@ struct age {
     int column;          /* of aged_commands; -1: it has 7.0's */
     /* With the name, the argument, the name for *. */
     const char *unknown, *argument, *denied;
-    const char *client;   /* CLIENT's subcommands; NULL: 7.0's */
-    bool queue_runs_on;   /* EXEC runs after an error while queueing */
-    bool auth_first;      /* NOAUTH comes before "unknown" */
-    bool missing_is_none; /* TTL of a missing key is -1, as of no ttl */
+    const char *client;          /* CLIENT's subcommands; NULL: 7.0's */
+    bool queue_runs_on;          /* EXEC runs after an error while queueing */
+    bool auth_first;             /* NOAUTH comes before "unknown" */
+    bool missing_is_none;        /* TTL of a missing key is -1, as of no ttl */
     const char *delete_if_equal; /* its native command */
 };
 
@@ -99,15 +99,15 @@ enum aged_change {
 /* What a reply does to the connection's transaction. */
 enum aged_effect { AGED_NONE, AGED_BEGINS, AGED_ENDS, AGED_RUNS };
 
-struct aged_order { /* a command and what is to become of its reply */
+struct aged_order {          /* a command and what is to become of its reply */
     struct aged_order *next; /* in a transaction's queue */
     const struct age *age;
-    struct bytes raw; /* as the client sent it */
+    struct bytes raw;            /* as the client sent it */
     struct resp_command command; /* within raw */
     enum aged_change change;
     enum aged_effect effect;
     struct bytes text;
-    char sha[41]; /* the script's, as the client knows it, or "" */
+    char sha[41];     /* the script's, as the client knows it, or "" */
     struct bytes out; /* to the server; else text is the answer at once */
 };
 

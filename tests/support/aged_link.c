@@ -17,7 +17,7 @@ enum { CHUNK = 16384, SHOWN_ARG = 80 };
 
 static void queue_clear(struct aged_link *l)
 {
-    while (l->queue != NULL) {
+    while (l->queue) {
         struct aged_order *next = l->queue->next;
         aged_order_free(l->queue);
         l->queue = next;
@@ -67,8 +67,8 @@ static void log_command(
     for (size_t i = 0; i < c->count; i++) {
         size_t len = c->arg[i].len;
         bytes_add(&a->log, len > 0 ? " " : " \"\"", len > 0 ? 1 : 3);
-        bytes_add_visible(&a->log, c->arg[i].data,
-            len > SHOWN_ARG ? SHOWN_ARG : len, "");
+        bytes_add_visible(
+            &a->log, c->arg[i].data, len > SHOWN_ARG ? SHOWN_ARG : len, "");
         if (len > SHOWN_ARG)
             bytes_add(&a->log, "...", 3);
     }
@@ -81,7 +81,7 @@ static bool take_up(struct aged *a, struct aged_link *l)
     struct bytes *in = &l->in[AGED_CLIENT];
     struct aged_order *o = calloc(1, sizeof(*o));
 
-    if (o == NULL)
+    if (!o)
         abort();
     long used = resp_parse(in->data, in->len, &o->command);
     if (used <= 0) {
@@ -135,7 +135,7 @@ static void hear(struct aged_link *l)
     long len;
 
     while ((len = aged_reply_length(in->data + at, in->len - at)) > 0) {
-        if (l->now != NULL && in->data[at] != '>')
+        if (l->now && in->data[at] != '>')
             answered(l, in->data + at, (size_t)len);
         else
             bytes_add(&l->out[AGED_CLIENT], in->data + at, (size_t)len);
@@ -150,8 +150,7 @@ static bool waits_for_others(const struct aged_order *o)
     static const char names[] = "BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP "
                                 "BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP "
                                 "WAIT";
-    return aged_listed(
-        names, o->command.arg[0].data, o->command.arg[0].len);
+    return aged_listed(names, o->command.arg[0].data, o->command.arg[0].len);
 }
 
 static void send_out(struct aged_link *l, enum aged_side side)
@@ -179,14 +178,13 @@ void aged_link_work(struct aged *a, struct aged_link *l)
 {
     if (l->in[AGED_SERVER].len > 0)
         hear(l);
-    while (l->now == NULL && !l->cut && l->in[AGED_CLIENT].len > 0 &&
-           take_up(a, l))
+    while (!l->now && !l->cut && l->in[AGED_CLIENT].len > 0 && take_up(a, l))
         ;
     send_out(l, AGED_SERVER);
     send_out(l, AGED_CLIENT);
     if (l->closed[AGED_SERVER] && l->out[AGED_CLIENT].len == 0)
         l->cut = true;
-    if (l->closed[AGED_CLIENT] && (l->now == NULL || waits_for_others(l->now)))
+    if (l->closed[AGED_CLIENT] && (!l->now || waits_for_others(l->now)))
         l->cut = true;
 }
 

@@ -31,7 +31,7 @@ void aged_put(struct bytes *out, size_t count, ...)
 
 void aged_order_free(struct aged_order *o)
 {
-    if (o == NULL)
+    if (!o)
         return;
     bytes_free(&o->raw);
     bytes_free(&o->text);
@@ -42,7 +42,7 @@ void aged_order_free(struct aged_order *o)
 /* words: names in any case, divided by blanks. "SCRIPT|LOAD" is one. */
 bool aged_listed(const char *words, const char *word, size_t len)
 {
-    while (words != NULL && *words != '\0') {
+    while (words && *words != '\0') {
         size_t size = strcspn(words, " ");
         if (size == len && strncasecmp(words, word, len) == 0)
             return true;
@@ -54,7 +54,7 @@ bool aged_listed(const char *words, const char *word, size_t len)
 const struct aged_command *aged_find(
     const struct age *age, const char *name, size_t len)
 {
-    for (const struct aged_command *c = aged_commands; c->name != NULL; c++)
+    for (const struct aged_command *c = aged_commands; c->name; c++)
         if (strlen(c->name) == len && strncasecmp(c->name, name, len) == 0)
             return c->words[age->column] != 0 ? c : NULL;
     return NULL;
@@ -98,8 +98,7 @@ static void full_name(struct bytes *out, const struct aged_order *o)
     const struct resp_arg *arg = o->command.arg;
 
     bytes_add(out, arg[0].data, arg[0].len);
-    if (o->command.count > 1 &&
-        aged_listed(divided, arg[0].data, arg[0].len)) {
+    if (o->command.count > 1 && aged_listed(divided, arg[0].data, arg[0].len)) {
         bytes_add(out, "|", 1);
         bytes_add(out, arg[1].data, arg[1].len);
     }
@@ -124,16 +123,16 @@ static bool refused(const struct aged_book *book, struct aged_order *o)
     const struct aged_refusal *r = book->refusals;
 
     full_name(&name, o);
-    while (r != NULL &&
+    while (r &&
            !aged_listed(
                r->commands, o->command.arg[0].data, o->command.arg[0].len) &&
            !aged_listed(r->commands, name.data, name.len))
         r = r->next;
-    if (r != NULL && strcmp(r->reply, AGED_UNKNOWN) == 0)
+    if (r && strcmp(r->reply, AGED_UNKNOWN) == 0)
         aged_unknown(&o->text, o);
-    else if (r != NULL && strcmp(r->reply, AGED_NOPERM) == 0)
+    else if (r && strcmp(r->reply, AGED_NOPERM) == 0)
         deny(o, name.data);
-    else if (r != NULL)
+    else if (r)
         say(o, r->reply);
     bytes_free(&name);
     return r != NULL;
@@ -147,8 +146,8 @@ static bool fits(const struct aged_order *o, int words)
 
 static bool wrong_count(struct aged_order *o, const char *name)
 {
-    bytes_addf(&o->text, "-ERR wrong number of arguments for '%s' command\r\n",
-        name);
+    bytes_addf(
+        &o->text, "-ERR wrong number of arguments for '%s' command\r\n", name);
     return true;
 }
 
@@ -159,19 +158,17 @@ static bool lacking(struct aged_order *o)
     const struct aged_limit *limit = aged_limits;
 
     if (o->age->column >= 0) {
-        const struct aged_command *c =
-            aged_find(o->age, name->data, name->len);
-        if (c != NULL && fits(o, c->words[o->age->column]))
+        const struct aged_command *c = aged_find(o->age, name->data, name->len);
+        if (c && fits(o, c->words[o->age->column]))
             return false;
-        if (c != NULL)
+        if (c)
             return wrong_count(o, c->name);
         aged_unknown(&o->text, o);
         return true;
     }
-    while (limit->name != NULL &&
-           !((limit->ages & o->age->bit) && is(o, limit->name)))
+    while (limit->name && !((limit->ages & o->age->bit) && is(o, limit->name)))
         limit++;
-    if (limit->name == NULL || (limit->words != 0 && fits(o, limit->words)))
+    if (!limit->name || (limit->words != 0 && fits(o, limit->words)))
         return false;
     if (limit->words != 0)
         return wrong_count(o, limit->name);
@@ -186,13 +183,11 @@ static bool client_lacking(struct aged_order *o)
 
     if (!is(o, "CLIENT") || o->command.count < 2)
         return false;
-    if (o->age->client != NULL &&
-        !aged_listed(o->age->client, sub->data, sub->len)) {
+    if (o->age->client && !aged_listed(o->age->client, sub->data, sub->len)) {
         say(o, NO_SUCH_CLIENT);
         return true;
     }
-    if (!resp_is(&o->command, 1, "REPLY") ||
-        resp_is(&o->command, 2, "ON"))
+    if (!resp_is(&o->command, 1, "REPLY") || resp_is(&o->command, 2, "ON"))
         return false;
     say(o, "-ERR CLIENT REPLY is not emulated");
     return true;
@@ -275,8 +270,7 @@ void aged_understand(
     }
     if (o->age->bit != 0) {
         note_change(o);
-        if (made_wrong(o) || aged_native_order(o) ||
-            aged_script_order(book, o))
+        if (made_wrong(o) || aged_native_order(o) || aged_script_order(book, o))
             return;
     } else if (is(o, "MULTI") || is(o, "EXEC") || is(o, "DISCARD") ||
                is(o, "RESET")) {

@@ -17,7 +17,7 @@ enum { DEPTH_MAX = 32, STARS_MAX = 9, SHOWN_MAX = 128 };
 static long line_length(const char *data, size_t len)
 {
     const char *end = len > 1 ? memchr(data, '\n', len) : NULL;
-    return end == NULL ? 0 : end - data + 1;
+    return !end ? 0 : end - data + 1;
 }
 
 static long length_within(const char *data, size_t len, int depth)
@@ -29,23 +29,22 @@ static long length_within(const char *data, size_t len, int depth)
         return 0;
     if (depth == DEPTH_MAX)
         return -1;
-    if (strchr(lines, data[0]) != NULL)
+    if (strchr(lines, data[0]))
         return line;
     long count = strtol(data + 1, NULL, 10);
-    if (strchr(strings, data[0]) != NULL) {
+    if (strchr(strings, data[0])) {
         if (count < 0)
             return line;
         return len - (size_t)line < (size_t)count + 2 ? 0 : line + count + 2;
     }
     if (data[0] == '%' || data[0] == '|')
         count *= 2;
-    else if (strchr("*~>", data[0]) == NULL)
+    else if (!strchr("*~>", data[0]))
         return -1;
     if (data[0] == '|') /* an attribute goes with what follows it */
         count++;
     for (long i = 0; i < count; i++) {
-        long next = length_within(
-            data + used, len - (size_t)used, depth + 1);
+        long next = length_within(data + used, len - (size_t)used, depth + 1);
         if (next <= 0)
             return next;
         used += next;
@@ -124,7 +123,7 @@ void aged_unknown(struct bytes *out, const struct aged_order *o)
 
     put_shown(out, o->age->unknown, &o->command.arg[0], SHOWN_MAX);
     size_t begin = out->len;
-    for (size_t i = 1; form != NULL && i < o->command.count; i++) {
+    for (size_t i = 1; form && i < o->command.count; i++) {
         size_t used = out->len - begin;
         if (used >= SHOWN_MAX)
             break;
@@ -145,12 +144,12 @@ static void say_error(
         aged_unknown(out, o);
         return;
     }
-    for (; w->from != NULL; w++) {
+    for (; w->from; w++) {
         taken.count = 0;
         if ((w->ages & o->age->bit) && fits(w->from, line, len - 2, &taken))
             break;
     }
-    if (w->from == NULL) {
+    if (!w->from) {
         bytes_add(out, line, len);
         return;
     }
@@ -185,26 +184,25 @@ static bool among(const char *fields, const char *name, size_t len)
 }
 
 /* One line without its end. */
-static void say_field(struct bytes *out, const struct aged_order *o,
-    const char *line, size_t len)
+static void say_field(
+    struct bytes *out, const struct aged_order *o, const char *line, size_t len)
 {
     const char *only = aged_info_fields(o->age);
     const char *colon = memchr(line, ':', len);
     size_t name = colon ? (size_t)(colon - line) : len;
     const struct aged_field *f = aged_fields;
 
-    if (only != NULL && (colon == NULL || !among(only, line, name)))
+    if (only && (!colon || !among(only, line, name)))
         return;
-    while (f->field != NULL && !(colon != NULL && (f->ages & o->age->bit) &&
-                                   in_field(f->field, line, name)))
+    while (f->field && !(colon && (f->ages & o->age->bit) &&
+                           in_field(f->field, line, name)))
         f++;
-    if (f->field == NULL && name == 13 &&
-        memcmp(line, "redis_version", 13) == 0) {
+    if (!f->field && name == 13 && memcmp(line, "redis_version", 13) == 0) {
         bytes_addf(out, "redis_version:%s\r\n", o->age->version);
-    } else if (f->field == NULL) {
+    } else if (!f->field) {
         bytes_add(out, line, len);
         bytes_add(out, "\r\n", 2);
-    } else if (f->to != NULL) {
+    } else if (f->to) {
         size_t dollar = strcspn(f->to, "$");
         bytes_add(out, f->to, dollar);
         if (f->to[dollar] == '$')
@@ -239,28 +237,29 @@ static void say_info(struct bytes *out, const struct aged_order *o,
 
 #define BULK_NAME(len, name) "$" #len "\r\n" name "\r\n"
 #define KEY_SPEC                                                               \
-    BULK_NAME(12, "begin_search") "*4\r\n" BULK_NAME(4, "type")                \
-    BULK_NAME(5, "index") BULK_NAME(4, "spec") "*2\r\n"                        \
-    BULK_NAME(5, "index") ":1\r\n" BULK_NAME(9, "find_keys") "*4\r\n"          \
-    BULK_NAME(4, "type") BULK_NAME(5, "range") BULK_NAME(4, "spec") "*6\r\n"   \
-    BULK_NAME(7, "lastkey") ":0\r\n" BULK_NAME(7, "keystep") ":1\r\n"          \
-    BULK_NAME(5, "limit") ":0\r\n*0\r\n"
+    BULK_NAME(12, "begin_search")                                              \
+    "*4\r\n" BULK_NAME(4, "type") BULK_NAME(5, "index") BULK_NAME(             \
+        4, "spec") "*2\r\n" BULK_NAME(5, "index") ":1\r\n" BULK_NAME(9,        \
+        "find_keys") "*4\r\n" BULK_NAME(4, "type") BULK_NAME(5, "range")       \
+        BULK_NAME(4, "spec") "*6\r\n" BULK_NAME(                               \
+            7, "lastkey") ":0\r\n" BULK_NAME(7,                                \
+            "keystep") ":1\r\n" BULK_NAME(5, "limit") ":0\r\n*0\r\n"
 #define ABOUT(name, arity, flags)                                              \
     "*10\r\n" name arity "*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"         \
-    "*3\r\n+@write\r\n+@string\r\n+@fast\r\n*0\r\n*1\r\n*6\r\n"                \
-    BULK_NAME(5, "flags") flags KEY_SPEC
+    "*3\r\n+@write\r\n+@string\r\n+@fast\r\n*0\r\n*1\r\n*6\r\n" BULK_NAME(     \
+        5, "flags") flags KEY_SPEC
 
 static const char *about(const struct aged_order *o, size_t i)
 {
     const char *native = o->age->delete_if_equal;
     const struct aged_limit *l = aged_limits;
 
-    while (l->name != NULL && !((l->ages & o->age->bit) && l->words == 0 &&
-                                  resp_is(&o->command, i, l->name)))
+    while (l->name && !((l->ages & o->age->bit) && l->words == 0 &&
+                          resp_is(&o->command, i, l->name)))
         l++;
-    if (l->name != NULL)
+    if (l->name)
         return "$-1\r\n";
-    if (native == NULL || !resp_is(&o->command, i, native))
+    if (!native || !resp_is(&o->command, i, native))
         return NULL;
     return o->age->bit == AGE_DELEX
                ? ABOUT(BULK_NAME(5, "delex"), ":-2\r\n",
@@ -283,9 +282,9 @@ static void say_parts(struct bytes *out, const struct aged_order *o,
         size_t size = (size_t)aged_reply_length(part, len - at);
         if (o->change == AGED_COMMAND_INFO)
             put = about(o, i);
-        if (put != NULL && o->change == AGED_HELLO)
+        if (put && o->change == AGED_HELLO)
             resp_bulk(out, put, strlen(put));
-        else if (put != NULL)
+        else if (put)
             bytes_add(out, put, strlen(put));
         else
             bytes_add(out, part, size);

@@ -167,7 +167,7 @@ bool aged_native_order(struct aged_order *o)
 {
     const struct resp_command *c = &o->command;
 
-    if (o->age->delete_if_equal == NULL)
+    if (!o->age->delete_if_equal)
         return false;
     if (resp_is(c, 0, "SET"))
         return set_order(o);
@@ -188,7 +188,7 @@ bool aged_native_order(struct aged_order *o)
 
 void aged_scripts_free(struct aged_book *book)
 {
-    while (book->scripts != NULL) {
+    while (book->scripts) {
         struct aged_script *next = book->scripts->next;
         free(book->scripts);
         book->scripts = next;
@@ -204,7 +204,7 @@ static void dress(
     bytes_add(out, begin, strlen(begin));
     bytes_add(out, front, strlen(front));
     bytes_add(out, "(redis,{", 8);
-    for (const struct aged_command *c = aged_commands; c->name != NULL; c++)
+    for (const struct aged_command *c = aged_commands; c->name; c++)
         if (c->words[age->column] != 0)
             bytes_addf(out, "['%s']='%d%c',", c->name, c->words[age->column],
                 c->in_lua);
@@ -217,23 +217,22 @@ static const struct aged_script *find(
 {
     const struct aged_script *s = book->scripts;
 
-    while (s != NULL && !(sha->len == 40 &&
-                            strncasecmp(s->asked, sha->data, 40) == 0))
+    while (s && !(sha->len == 40 && strncasecmp(s->asked, sha->data, 40) == 0))
         s = s->next;
     return s;
 }
 
 /* Puts the dressed script, and remembers by what name it will be asked. */
-static void put_script(struct aged_book *book, struct aged_order *o,
-    const struct resp_arg *script)
+static void put_script(
+    struct aged_book *book, struct aged_order *o, const struct resp_arg *script)
 {
     struct bytes dressed = {NULL, 0, 0};
     struct resp_arg sha = {o->sha, 40};
 
     dress(&dressed, o->age, script);
-    if (find(book, &sha) == NULL) {
+    if (!find(book, &sha)) {
         struct aged_script *s = calloc(1, sizeof(*s));
-        if (s == NULL)
+        if (!s)
             abort();
         memcpy(s->asked, o->sha, sizeof(s->asked));
         sha1_hex(dressed.data, dressed.len, s->real);

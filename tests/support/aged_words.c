@@ -34,8 +34,7 @@ const struct aged_words aged_words[] = {
     {AGE_2_6, "-MASTERDOWN *",
         "-MASTERDOWN Link with MASTER is down and slave-serve-stale-data is "
         "set to 'no'."},
-    {AGE_2_X, "-READONLY You can't write against a read only replica.",
-        SLAVE},
+    {AGE_2_X, "-READONLY You can't write against a read only replica.", SLAVE},
     {AGE_2_X, "-ERR DB index is out of range", "-ERR invalid DB index"},
     {AGE_2_X, "-ERR timeout is not a float or out of range",
         "-ERR timeout is not an integer or out of range"},
@@ -64,10 +63,10 @@ const struct aged_words aged_words[] = {
 
     {AGE_6_2, "-ERR Unknown Redis command called from script" IN_SCRIPT,
         WRAP_3("$2") "Unknown Redis command called from Lua script"},
-    {AGE_6_2, "-ERR Wrong number of args calling Redis command from script"
-        IN_SCRIPT,
-        WRAP_3("$2")
-        "Wrong number of args calling Redis command From Lua script"},
+    {AGE_6_2,
+        "-ERR Wrong number of args calling Redis command from script" IN_SCRIPT,
+        WRAP_3(
+            "$2") "Wrong number of args calling Redis command From Lua script"},
     {AGE_6_2, "-ERR This Redis command is not allowed from script" IN_SCRIPT,
         WRAP_3("$2") "This Redis command is not allowed from scripts"},
     {AGE_6_2, "-ERR The user executing the script *" IN_SCRIPT,

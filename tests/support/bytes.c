@@ -12,7 +12,7 @@ void bytes_add(struct bytes *b, const void *data, size_t len)
     if (b->room - b->len <= len) {
         size_t room = (b->len + len + 1) * 2;
         b->data = realloc(b->data, room);
-        if (b->data == NULL)
+        if (!b->data)
             abort();
         b->room = room;
     }
@@ -40,7 +40,7 @@ void bytes_add_visible(
 {
     for (size_t i = 0; i < len; i++) {
         char c = data[i];
-        if (c > ' ' && c <= '~' && strchr(also, c) == NULL)
+        if (c > ' ' && c <= '~' && !strchr(also, c))
             bytes_add(b, &c, 1);
         else
             bytes_addf(b, "\\x%02x", (unsigned)(unsigned char)c);

@@ -14,11 +14,11 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-enum { JOIN_MS = 5000, AWAIT_MS = 10000 };
+enum { JOIN_MS = 30000, AWAIT_MS = 30000 };
 
 struct pair *pair_find(struct pair *list, const char *name, size_t len)
 {
-    for (; list != NULL; list = list->next)
+    for (; list; list = list->next)
         if (strlen(list->name) == len && memcmp(list->name, name, len) == 0)
             return list;
     return NULL;
@@ -28,7 +28,7 @@ struct pair *pair_add(struct pair **list, const char *name, size_t len)
 {
     struct pair *pair = calloc(1, sizeof(*pair));
 
-    if (pair == NULL || (pair->name = strndup(name, len)) == NULL)
+    if (!pair || !(pair->name = strndup(name, len)))
         abort();
     pair->next = *list;
     *list = pair;
@@ -37,7 +37,7 @@ struct pair *pair_add(struct pair **list, const char *name, size_t len)
 
 void pairs_free(struct pair *list)
 {
-    while (list != NULL) {
+    while (list) {
         struct pair *pair = list;
         list = pair->next;
         bytes_free(&pair->value);
@@ -69,14 +69,14 @@ static void note(struct fake *f, const char *text, size_t number)
 void fake_refuse(struct fake *f)
 {
     pthread_mutex_lock(&f->lock);
-    for (int i = 0; i < 2; i++) {
-        if (f->listeners[i] >= 0) {
-            /* Wakes the accepting thread, which may be in poll. */
-            shutdown(f->listeners[i], SHUT_RDWR);
-            close(f->listeners[i]);
-        }
-        f->listeners[i] = -1;
+    if (f->listeners[0] >= 0) {
+        /* Wakes the accepting thread, which may be in poll. */
+        shutdown(f->listeners[0], SHUT_RDWR);
+        close(f->listeners[0]);
+        local_refuse_tcp(f->listeners[1], true);
+        f->refused = f->listeners[1];
     }
+    f->listeners[0] = f->listeners[1] = -1;
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -99,7 +99,7 @@ static struct section *next_section(struct fake *f)
 {
     struct section *section = f->sections;
 
-    for (size_t i = 0; i < f->accepted && section != NULL; i++)
+    for (size_t i = 0; i < f->accepted && section; i++)
         if (!section->many)
             section = section->next;
     return section;
@@ -110,13 +110,13 @@ static void welcome(struct fake *f, int fd)
     local_no_delay(fd);
     pthread_mutex_lock(&f->lock);
     struct section *section = next_section(f);
-    if (section == NULL) {
+    if (!section) {
         note(f, "it was not expected", f->accepted);
         f->accepted++;
         close(fd);
     } else {
         struct link *link = calloc(1, sizeof(*link));
-        if (link == NULL)
+        if (!link)
             abort();
         link->fake = f;
         link->fd = fd;
@@ -148,10 +148,9 @@ static void *accept_run(void *data)
             if (fds[i].revents == 0)
                 continue;
             pthread_mutex_lock(&f->lock);
-            int fd = f->listeners[i - 1] < 0
-                         ? -1
-                         : accept4(f->listeners[i - 1], NULL, NULL,
-                               SOCK_CLOEXEC);
+            int fd = f->listeners[i - 1] < 0 ? -1
+                                             : accept4(f->listeners[i - 1],
+                                                   NULL, NULL, SOCK_CLOEXEC);
             pthread_mutex_unlock(&f->lock);
             if (fd >= 0)
                 welcome(f, fd);
@@ -177,10 +176,10 @@ struct fake *fake_start(const char *script)
     struct fake *f = calloc(1, sizeof(*f));
     pthread_condattr_t monotonic;
 
-    if (f == NULL)
+    if (!f)
         abort();
     f->sections = script_read(script, &f->problem);
-    if (f->sections == NULL) {
+    if (!f->sections) {
         print_error("%s\n", f->problem.data);
         bytes_free(&f->problem);
         free(f);
@@ -231,7 +230,7 @@ uint16_t fake_port(const struct fake *f)
 void fake_signal(struct fake *f, const char *name)
 {
     pthread_mutex_lock(&f->lock);
-    if (pair_find(f->signals, name, strlen(name)) == NULL)
+    if (!pair_find(f->signals, name, strlen(name)))
         pair_add(&f->signals, name, strlen(name));
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
@@ -260,11 +259,11 @@ static bool all_settled(const struct fake *f)
 {
     size_t sections = 0;
 
-    for (const struct section *s = f->sections; s != NULL; s = s->next)
+    for (const struct section *s = f->sections; s; s = s->next)
         sections += !s->many;
     if (f->accepted < sections)
         return false;
-    for (const struct link *l = f->links; l != NULL; l = l->next)
+    for (const struct link *l = f->links; l; l = l->next)
         if (!l->settled)
             return false;
     return true;
@@ -274,7 +273,7 @@ static void check_made(struct fake *f)
 {
     size_t number = 0;
 
-    for (const struct section *s = f->sections; s != NULL; s = s->next)
+    for (const struct section *s = f->sections; s; s = s->next)
         if (!s->many && number++ >= f->accepted)
             note(f, "it was never made", number - 1);
 }
@@ -295,7 +294,7 @@ const char *fake_join_within(struct fake *f, int ms)
     while (!all_settled(f) && f->problem.len == 0 && rc == 0)
         rc = pthread_cond_timedwait(&f->changed, &f->lock, &end);
     f->stopping = true;
-    for (struct link *l = f->links; l != NULL; l = l->next)
+    for (struct link *l = f->links; l; l = l->next)
         if (!l->settled)
             shutdown(l->fd, SHUT_WR); /* it may be stuck in a SEND */
     pthread_cond_broadcast(&f->changed);
@@ -303,7 +302,7 @@ const char *fake_join_within(struct fake *f, int ms)
     if (write(f->stop[1], "", 1) != 1)
         abort();
     pthread_join(f->thread, NULL);
-    for (struct link *l = f->links; l != NULL; l = l->next)
+    for (struct link *l = f->links; l; l = l->next)
         pthread_join(l->thread, NULL);
     check_made(f);
     fake_refuse(f);
@@ -313,14 +312,14 @@ const char *fake_join_within(struct fake *f, int ms)
 
 void fake_free(struct fake *f)
 {
-    if (f == NULL)
+    if (!f)
         return;
     /* Without waiting for what the test did not ask about. */
     pthread_mutex_lock(&f->lock);
     note(f, "freed", 0);
     pthread_mutex_unlock(&f->lock);
     fake_join(f);
-    while (f->links != NULL) {
+    while (f->links) {
         struct link *link = f->links;
         f->links = link->next;
         bytes_free(&link->in);
@@ -328,6 +327,7 @@ void fake_free(struct fake *f)
     }
     close(f->stop[0]);
     close(f->stop[1]);
+    close(f->refused);
     local_dir_remove(f->dir);
     script_free(f->sections);
     pairs_free(f->signals);
@@ -363,7 +363,7 @@ size_t fake_count(struct fake *f, int connection, const char *word)
         command++;
         if ((connection < 0 || number == connection) &&
             (len == 0 || (strncasecmp(command, word, len) == 0 &&
-                             strchr(" \n", command[len]) != NULL)))
+                             strchr(" \n", command[len]))))
             count++;
         at = strchr(command, '\n') + 1;
     }
@@ -396,4 +396,13 @@ const char *fake_taken(struct fake *f, const char *name)
 const char *fake_value(struct fake *f, const char *key)
 {
     return value_in(f, &f->keys, key);
+}
+
+int fake_listen_again(struct fake *f)
+{
+    pthread_mutex_lock(&f->lock);
+    int fd = f->refused;
+    f->refused = -1;
+    pthread_mutex_unlock(&f->lock);
+    return fd >= 0 && local_refuse_tcp(fd, false) ? fd : -1;
 }

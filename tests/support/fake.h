@@ -55,17 +55,20 @@ const char *fake_url(const struct fake *f);
 const char *fake_tcp_url(const struct fake *f);
 const char *fake_path(const struct fake *f);
 uint16_t fake_port(const struct fake *f);
+/* After REFUSE: listens again at the port, and serves nobody. The descriptor is
+ * the caller's; -1: it cannot. */
+int fake_listen_again(struct fake *f);
 
 void fake_signal(struct fake *f, const char *name); /* for WAIT-FOR */
-/* Waits for TELL, 10 s at most; false: it did not come. */
+/* Waits for TELL, 30 s at most; false: it did not come. */
 bool fake_await(struct fake *f, const char *name);
 
 /* Ends the play. NULL: every script ran to its end and nothing came that
  * should not. Else what is wrong, with the script's line and what came
- * instead; the text is the fake's. Gives the threads 5 s to get to their
+ * instead; the text is the fake's. Gives the threads 30 s to get to their
  * ends. Later calls return the same. */
 const char *fake_join(struct fake *f);
-const char *fake_join_within(struct fake *f, int ms); /* instead of 5 s */
+const char *fake_join_within(struct fake *f, int ms); /* instead of 30 s */
 /* Ends it, asked or not, and frees; NULL is fine. */
 void fake_free(struct fake *f);
 

@@ -81,6 +81,7 @@ struct fake {
     pthread_cond_t changed;
     pthread_t thread; /* accepts */
     int listeners[2]; /* unix, TCP; -1 when refused */
+    int refused;      /* then the one of TCP, whose port stays ours */
     int stop[2];      /* a pipe: readable when the play ends */
     uint16_t port;
     char dir[LOCAL_PATH], path[LOCAL_PATH];
@@ -106,8 +107,7 @@ void play_problem(struct link *link, const char *format, ...)
 void command_show(struct bytes *out, const struct resp_command *command);
 
 /* fake_serve.c. Both append the reply to out, and take the lock. */
-bool serve_handshake(
-    struct link *link, struct bytes *out, bool *was_script);
+bool serve_handshake(struct link *link, struct bytes *out, bool *was_script);
 void serve_command(struct link *link, struct bytes *out);
 
 /* fake.c */

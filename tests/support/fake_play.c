@@ -32,7 +32,7 @@ void play_problem(struct link *link, const char *format, ...)
     struct bytes *problem = &link->fake->problem;
     if (problem->len == 0) {
         bytes_addf(problem, "connection %zu", link->number);
-        if (link->step != NULL)
+        if (link->step)
             bytes_addf(problem, ", script line %d (%s)", link->step->line,
                 step_name(link->step->kind));
         bytes_addf(problem, ": %s", text);
@@ -137,7 +137,7 @@ static bool take(struct link *link, const char *name, struct resp_arg arg)
 
     pthread_mutex_lock(&f->lock);
     struct pair *pair = pair_find(f->taken, name, strlen(name));
-    if (pair != NULL) {
+    if (pair) {
         good = pair->value.len == arg.len &&
                memcmp(pair->value.data, arg.data, arg.len) == 0;
     } else {
@@ -227,14 +227,14 @@ static bool play_until_close(struct link *link, const char *surplus)
         enum came came = next_command(link, -1);
         if (came == CAME_CLOSE || came == CAME_STOP)
             return came == CAME_CLOSE;
-        if (surplus != NULL || came == CAME_GARBAGE) {
+        if (surplus || came == CAME_GARBAGE) {
             struct bytes shown = {NULL, 0, 0};
             if (came == CAME_COMMAND)
                 command_show(&shown, &link->command);
             else
                 bytes_addf(&shown, "%s", came_name(came));
-            play_problem(link, "%s: %.700s",
-                surplus ? surplus : "there came", shown.data);
+            play_problem(link, "%s: %.700s", surplus ? surplus : "there came",
+                shown.data);
             bytes_free(&shown);
             return false;
         }
@@ -276,12 +276,12 @@ static void expand(struct link *link, struct bytes *out, struct bytes text)
         pthread_mutex_lock(&link->fake->lock);
         struct pair *pair =
             len ? pair_find(link->fake->taken, text.data + i + 1, len) : NULL;
-        if (pair != NULL)
+        if (pair)
             bytes_add(out, pair->value.data, pair->value.len);
         pthread_mutex_unlock(&link->fake->lock);
-        if (pair == NULL)
+        if (!pair)
             bytes_add(out, text.data + i, 1);
-        i += pair != NULL ? 1 + len : 1;
+        i += pair ? 1 + len : 1;
     }
 }
 
@@ -336,7 +336,7 @@ static void play_tell(struct link *link, const struct step *step)
     struct fake *f = link->fake;
 
     pthread_mutex_lock(&f->lock);
-    if (pair_find(f->signals, step->text.data, step->text.len) == NULL)
+    if (!pair_find(f->signals, step->text.data, step->text.len))
         pair_add(&f->signals, step->text.data, step->text.len);
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
@@ -397,9 +397,9 @@ void play(struct link *link)
 {
     bool open = true;
 
-    for (link->step = link->section->steps; open && link->step != NULL;) {
+    for (link->step = link->section->steps; open && link->step;) {
         const struct step *step = link->step;
-        bool last = step->next == NULL;
+        bool last = !step->next;
         if (last && (step->kind == STEP_SILENCE ||
                         (step->kind == STEP_SERVE && step->count == 0)))
             settle(link);

@@ -44,7 +44,7 @@ const char *step_name(enum step_kind kind)
 static void *zeroed(size_t size)
 {
     void *p = calloc(1, size);
-    if (p == NULL)
+    if (!p)
         abort();
     return p;
 }
@@ -242,7 +242,7 @@ struct section *script_read(const char *text, struct bytes *problem)
         if (at == end || *at == '#')
             continue;
         const char *wrong = read_line(&r, at, (size_t)(end - at), line);
-        if (wrong != NULL) {
+        if (wrong) {
             bytes_addf(problem, "script line %d: %s: %.*s", line, wrong,
                 (int)(end - at > 200 ? 200 : end - at), at);
             script_free(r.first);
@@ -254,10 +254,10 @@ struct section *script_read(const char *text, struct bytes *problem)
 
 void script_free(struct section *sections)
 {
-    while (sections != NULL) {
+    while (sections) {
         struct section *section = sections;
         sections = section->next;
-        while (section->steps != NULL) {
+        while (section->steps) {
             struct step *step = section->steps;
             section->steps = step->next;
             for (size_t i = 0; i < RESP_ARGS; i++)

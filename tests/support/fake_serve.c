@@ -33,7 +33,7 @@ static int64_t now_ms(void)
 static void load_script(struct fake *f, struct resp_arg body, char name[41])
 {
     sha1_hex(body.data, body.len, name);
-    if (pair_find(f->scripts, name, 40) == NULL) {
+    if (!pair_find(f->scripts, name, 40)) {
         struct pair *script = pair_add(&f->scripts, name, 40);
         bytes_add(&script->value, body.data, body.len);
     }
@@ -74,7 +74,7 @@ static struct pair *key_find(struct fake *f, struct resp_arg name)
 {
     struct pair *key = pair_find(f->keys, name.data, name.len);
 
-    if (key == NULL || key->value.data == NULL)
+    if (!key || !key->value.data)
         return NULL;
     if (key->ends_ms != 0 && now_ms() >= key->ends_ms) {
         bytes_free(&key->value);
@@ -90,12 +90,12 @@ static int64_t key_left(const struct pair *key)
 
 static bool key_is(const struct pair *key, struct resp_arg value)
 {
-    return key != NULL && key->value.len == value.len &&
+    return key && key->value.len == value.len &&
            memcmp(key->value.data, value.data, value.len) == 0;
 }
 
-static void serve_set(struct fake *f, const struct resp_command *c,
-    struct bytes *out)
+static void serve_set(
+    struct fake *f, const struct resp_command *c, struct bytes *out)
 {
     struct pair *key = key_find(f, c->arg[1]);
     long long ttl = 0;
@@ -111,12 +111,12 @@ static void serve_set(struct fake *f, const struct resp_command *c,
             return;
         }
     }
-    if (only_new && key != NULL) {
+    if (only_new && key) {
         bytes_addf(out, "$-1\r\n");
         return;
     }
     key = pair_find(f->keys, c->arg[1].data, c->arg[1].len);
-    if (key == NULL)
+    if (!key)
         key = pair_add(&f->keys, c->arg[1].data, c->arg[1].len);
     bytes_free(&key->value);
     bytes_add(&key->value, c->arg[2].data, c->arg[2].len);
@@ -132,8 +132,8 @@ static bool mentions(struct bytes body, const char *word)
     return false;
 }
 
-static void run_extend(struct pair *key, struct resp_arg token, long long ttl,
-    struct bytes *out)
+static void run_extend(
+    struct pair *key, struct resp_arg token, long long ttl, struct bytes *out)
 {
     if (!key_is(key, token)) {
         bytes_addf(out, ":-2\r\n");
@@ -146,7 +146,7 @@ static void run_extend(struct pair *key, struct resp_arg token, long long ttl,
 
 static void run_inspect(const struct pair *key, struct bytes *out)
 {
-    if (key == NULL) {
+    if (!key) {
         bytes_addf(out, "*0\r\n");
         return;
     }
@@ -157,8 +157,8 @@ static void run_inspect(const struct pair *key, struct bytes *out)
 }
 
 /* EVAL body 1 key arg ... and EVALSHA sha 1 key arg ... */
-static void serve_script(struct fake *f, const struct resp_command *c,
-    struct bytes *out)
+static void serve_script(
+    struct fake *f, const struct resp_command *c, struct bytes *out)
 {
     char name[41] = "";
     size_t len = c->arg[1].len < 40 ? c->arg[1].len : 40;
@@ -168,7 +168,7 @@ static void serve_script(struct fake *f, const struct resp_command *c,
     else
         memcpy(name, c->arg[1].data, len);
     struct pair *script = pair_find(f->scripts, name, strlen(name));
-    if (script == NULL) {
+    if (!script) {
         bytes_addf(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
         return;
     }
@@ -193,13 +193,13 @@ static void serve_script(struct fake *f, const struct resp_command *c,
     }
 }
 
-static void serve_kill(struct fake *f, const struct resp_command *c,
-    struct bytes *out)
+static void serve_kill(
+    struct fake *f, const struct resp_command *c, struct bytes *out)
 {
     long long id = resp_number(c, 3);
     int killed = 0;
 
-    for (struct link *l = f->links; l != NULL; l = l->next)
+    for (struct link *l = f->links; l; l = l->next)
         if (l->fd >= 0 && id == (long long)l->number + FIRST_CLIENT_ID) {
             shutdown(l->fd, SHUT_RDWR);
             killed++;

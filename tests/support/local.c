@@ -31,10 +31,10 @@ void local_dir_make(char dir[LOCAL_PATH])
     const char *under = getenv("TMPDIR");
 
     /* A long one would leave no room for the name of a socket. */
-    if (under == NULL || *under == '\0' || strlen(under) > 60)
+    if (!under || *under == '\0' || strlen(under) > 60)
         under = "/tmp";
     snprintf(dir, LOCAL_PATH, "%s/nxlock-XXXXXX", under);
-    if (mkdtemp(dir) == NULL)
+    if (!mkdtemp(dir))
         die(dir);
 }
 
@@ -128,6 +128,16 @@ int local_listen_tcp(uint16_t *port)
     return -1;
 }
 
+bool local_refuse_tcp(int listener, bool refused)
+{
+    /* Others ask for SO_REUSEADDR, too: with it both would be let. */
+    int reuse = !refused;
+
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
+    return refused ? shutdown(listener, SHUT_RDWR) == 0
+                   : listen(listener, 64) == 0;
+}
+
 int local_connect(const char *path, uint16_t port)
 {
     int rc;
@@ -135,7 +145,7 @@ int local_connect(const char *path, uint16_t port)
 
     if (fd < 0)
         die("socket");
-    if (path != NULL) {
+    if (path) {
         struct sockaddr_un a = unix_address(path);
         rc = connect(fd, (struct sockaddr *)&a, sizeof(a));
     } else {

@@ -22,6 +22,10 @@ int local_listen_unix(const char *path);
  * for outgoing connections. A client that dials a port of that range while
  * nobody listens there may get connected to itself. */
 int local_listen_tcp(uint16_t *port);
+/* From now on, or no more, who connects there is refused. Meanwhile the port
+ * stays ours: once closed it may be that of another test's server, and what is
+ * under test would talk to that. False: it cannot listen again. */
+bool local_refuse_tcp(int listener, bool refused);
 
 /* A connected socket, or -1. path NULL: 127.0.0.1:port. */
 int local_connect(const char *path, uint16_t port);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2154
 #
-# For run.sh, which has set quick and work: what the tests need, by the names
+# For run.sh, which has set checks and work: what the tests need, by the names
 # that Debian gives it, and its installation, which starts no service.
 
 policy=/usr/sbin/policy-rc.d
@@ -47,7 +47,8 @@ missing() { # the packages that are missing, by Debian's names
         /usr/bin/python3 -c 'import redis' 2> /dev/null || echo python3-redis
     have sqlite3 || echo sqlite3
     have faketime || echo faketime
-    if [ -z "$quick" ]; then
+    have clang-format-14 || have clang-format || echo clang-format
+    if [ -n "$checks" ]; then
         have clang || echo clang
         fuzzes || echo libclang-rt-dev
         have valgrind || echo valgrind

@@ -4,60 +4,16 @@
  * an order given under the lock is never crossed by a byte on its way. Only
  * the thread closes descriptors, for it may be polling them.
  */
-#include "support/proxy.h"
+#include "support/proxy_inner.h"
 
-#include "support/bytes.h"
-#include "support/local.h"
 #include "support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
-enum { PAIRS = 64, AWAIT_MS = 10000, CHUNK = 16384 };
-
-struct chunk {
-    struct chunk *next;
-    int64_t due_ms;
-    struct bytes bytes;
-};
-
-struct flow { /* one direction of one connection */
-    struct chunk *first, **end;
-    size_t passed;
-    bool closed; /* the sender has closed */
-};
-
-struct joint { /* client and server; fd[w] is the sender of way w */
-    bool used, cut, reset;
-    int fd[2];
-    struct flow flow[2];
-};
-
-struct way {
-    int delay_ms;
-    bool held, dropped, cutting;
-    size_t cut_after;
-    uint64_t bytes;
-};
-
-struct proxy {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    pthread_t thread;
-    int wake[2];
-    int listeners[2];
-    bool stopping, refused;
-    char dir[LOCAL_PATH], path[LOCAL_PATH], target[LOCAL_PATH];
-    uint16_t port, target_port;
-    char url[LOCAL_PATH + 16], tcp_url[LOCAL_PATH];
-    struct way way[2];
-    struct joint joints[PAIRS];
-    size_t accepted;
-    uint64_t turns; /* of the thread, for those who wait for one */
-};
+enum { CHUNK = 16384 };
 
 static void wake(struct proxy *p)
 {
@@ -65,8 +21,7 @@ static void wake(struct proxy *p)
         abort();
 }
 
-/* Lets the thread carry out what was ordered; the lock is held. */
-static void carry_out(struct proxy *p)
+void proxy_carry_out(struct proxy *p)
 {
     uint64_t turn = p->turns + 1;
 
@@ -77,7 +32,7 @@ static void carry_out(struct proxy *p)
 
 static void flow_clear(struct flow *flow)
 {
-    while (flow->first != NULL) {
+    while (flow->first) {
         struct chunk *chunk = flow->first;
         flow->first = chunk->next;
         bytes_free(&chunk->bytes);
@@ -90,9 +45,10 @@ static void flow_clear(struct flow *flow)
 static void joint_close(struct joint *j)
 {
     for (int i = 0; i < 2; i++) {
-        if (j->reset)
+        if (j->reset && j->fd[i] >= 0)
             local_make_reset(j->fd[i]);
-        close(j->fd[i]);
+        if (j->fd[i] >= 0)
+            close(j->fd[i]);
         flow_clear(&j->flow[i]);
     }
     j->used = j->cut = j->reset = false;
@@ -100,8 +56,8 @@ static void joint_close(struct joint *j)
 
 static void joint_open(struct proxy *p, int client)
 {
-    int server = local_connect(
-        *p->target != '\0' ? p->target : NULL, p->target_port);
+    int server =
+        local_connect(*p->target != '\0' ? p->target : NULL, p->target_port);
     struct joint *j = p->joints;
 
     while (j < p->joints + PAIRS && j->used)
@@ -124,6 +80,15 @@ static void joint_open(struct proxy *p, int client)
     p->accepted++;
 }
 
+/* The client's side is over; what it had sent is kept. */
+static void joint_strand(struct joint *j)
+{
+    close(j->fd[PROXY_UP]);
+    j->fd[PROXY_UP] = -1;
+    j->flow[PROXY_UP].closed = true;
+    flow_clear(&j->flow[PROXY_DOWN]);
+}
+
 /* Takes in what the sender of that way has sent. */
 static void take_in(struct proxy *p, struct joint *j, enum proxy_way way)
 {
@@ -142,10 +107,10 @@ static void take_in(struct proxy *p, struct joint *j, enum proxy_way way)
         return;
     }
     p->way[way].bytes += (uint64_t)n;
-    if (p->way[way].dropped)
+    if (p->way[way].dropped || (j->stranded && way == PROXY_DOWN))
         return;
     struct chunk *chunk = calloc(1, sizeof(*chunk));
-    if (chunk == NULL)
+    if (!chunk)
         abort();
     int delay_ms = p->way[way].delay_ms;
     /* The clock is cut to milliseconds: no delay is shorter than asked. */
@@ -164,8 +129,10 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
     int to = j->fd[1 - way];
     int64_t now = test_now_ms();
 
-    while (!j->cut && !rule->held && flow->first != NULL &&
-           flow->first->due_ms <= now) {
+    if (j->stranded && way == PROXY_UP && !j->delivers)
+        return;
+    while (
+        !j->cut && !rule->held && flow->first && flow->first->due_ms <= now) {
         struct chunk *chunk = flow->first;
         size_t len = chunk->bytes.len;
         if (rule->cutting && len > rule->cut_after - flow->passed)
@@ -187,12 +154,13 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
         if (chunk->bytes.len > 0)
             return;
         flow->first = chunk->next;
-        if (flow->first == NULL)
+        if (!flow->first)
             flow->end = &flow->first;
         bytes_free(&chunk->bytes);
         free(chunk);
     }
-    if (flow->closed && flow->first == NULL && !rule->held)
+    bool may_close = !j->stranded || way == PROXY_DOWN;
+    if (flow->closed && !flow->first && !rule->held && may_close)
         j->cut = true;
 }
 
@@ -204,7 +172,7 @@ static int next_due(const struct proxy *p)
     for (size_t i = 0; i < PAIRS; i++)
         for (int w = 0; w < 2 && p->joints[i].used; w++) {
             const struct chunk *chunk = p->joints[i].flow[w].first;
-            if (chunk == NULL || p->way[w].held)
+            if (!chunk || p->way[w].held)
                 continue;
             /* One that is due already waits for its receiver's room. */
             int64_t left = chunk->due_ms > now ? chunk->due_ms - now : 5;
@@ -220,7 +188,8 @@ static size_t fill(const struct proxy *p, struct pollfd *fds)
 
     fds[count++] = (struct pollfd){p->wake[0], POLLIN, 0};
     for (int i = 0; i < 2; i++)
-        fds[count++] = (struct pollfd){p->listeners[i], POLLIN, 0};
+        fds[count++] =
+            (struct pollfd){p->shut ? -1 : p->listeners[i], POLLIN, 0};
     for (size_t i = 0; i < PAIRS; i++)
         for (int w = 0; w < 2; w++) {
             const struct joint *j = &p->joints[i];
@@ -230,19 +199,31 @@ static size_t fill(const struct proxy *p, struct pollfd *fds)
     return count;
 }
 
+static void listen_or_not(struct proxy *p)
+{
+    if (p->refused == p->shut)
+        return;
+    p->shut = p->refused;
+    if (p->shut)
+        close(p->listeners[0]);
+    else
+        p->listeners[0] = local_listen_unix(p->path);
+    if (p->listeners[1] < 0)
+        p->listeners[1] = local_listen_tcp(&p->port);
+    else if (!local_refuse_tcp(p->listeners[1], p->shut))
+        abort();
+    for (int i = p->shut; i < 2; i++)
+        if (fcntl(p->listeners[i], F_SETFL, O_NONBLOCK) != 0)
+            abort();
+}
+
 static void obey(struct proxy *p)
 {
-    for (int i = 0; i < 2; i++) {
-        if (p->refused && p->listeners[i] >= 0) {
-            close(p->listeners[i]);
-            p->listeners[i] = -1;
-        } else if (!p->refused && p->listeners[i] < 0) {
-            p->listeners[i] = i == 0 ? local_listen_unix(p->path)
-                                     : local_listen_tcp(&p->port);
-            if (p->listeners[i] < 0)
-                abort();
-            fcntl(p->listeners[i], F_SETFL, O_NONBLOCK);
-        }
+    listen_or_not(p);
+    for (size_t i = 0; i < PAIRS; i++) {
+        struct joint *j = &p->joints[i];
+        if (j->used && j->stranded && j->fd[PROXY_UP] >= 0)
+            joint_strand(j);
     }
     for (size_t i = 0; i < PAIRS; i++)
         for (int w = 0; w < 2 && p->joints[i].used; w++)
@@ -268,20 +249,23 @@ static void *run(void *data)
         if (poll(fds, count, wait_ms) < 0 && errno != EINTR)
             abort();
         pthread_mutex_lock(&p->lock);
-        if (fds[0].revents != 0 &&
-            read(p->wake[0], drain, sizeof(drain)) < 0 && errno != EAGAIN)
+        if (fds[0].revents != 0 && read(p->wake[0], drain, sizeof(drain)) < 0 &&
+            errno != EAGAIN)
             abort();
         for (size_t i = 3; i < count; i++)
             if (fds[i].revents != 0)
-                take_in(p, &p->joints[(i - 3) / 2],
-                    (enum proxy_way)((i - 3) % 2));
+                take_in(
+                    p, &p->joints[(i - 3) / 2], (enum proxy_way)((i - 3) % 2));
         for (int i = 0; i < 2 && !p->refused; i++) {
             int fd = fds[1 + i].revents == 0
                          ? -1
-                         : accept4(
-                               p->listeners[i], NULL, NULL, SOCK_CLOEXEC);
-            if (fd >= 0)
+                         : accept4(p->listeners[i], NULL, NULL, SOCK_CLOEXEC);
+            if (fd >= 0 && p->turn_away > 0) {
+                p->turn_away--;
+                close(fd);
+            } else if (fd >= 0) {
                 joint_open(p, fd);
+            }
         }
     }
     pthread_mutex_unlock(&p->lock);
@@ -294,14 +278,14 @@ struct proxy *proxy_start(const char *path, uint16_t port)
     pthread_condattr_t monotonic;
     sigset_t all, before;
 
-    if (p == NULL || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (!p || pipe2(p->wake, O_CLOEXEC | O_NONBLOCK) != 0)
         abort();
     snprintf(p->target, sizeof(p->target), "%s", path ? path : "");
     p->target_port = port;
     local_dir_make(p->dir);
     local_path(p->path, p->dir, "proxy.sock");
-    p->listeners[0] = -1;
     p->listeners[1] = -1;
+    p->shut = true;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&p->lock, NULL);
@@ -313,7 +297,7 @@ struct proxy *proxy_start(const char *path, uint16_t port)
         abort();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_mutex_lock(&p->lock);
-    carry_out(p);
+    proxy_carry_out(p);
     pthread_mutex_unlock(&p->lock);
     snprintf(p->url, sizeof(p->url), "unix://%s", p->path);
     snprintf(p->tcp_url, sizeof(p->tcp_url), "redis://127.0.0.1:%u",
@@ -323,120 +307,18 @@ struct proxy *proxy_start(const char *path, uint16_t port)
 
 void proxy_stop(struct proxy *p)
 {
-    if (p == NULL)
+    if (!p)
         return;
     pthread_mutex_lock(&p->lock);
     p->stopping = p->refused = true;
     wake(p);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
+    close(p->listeners[1]);
     close(p->wake[0]);
     close(p->wake[1]);
     local_dir_remove(p->dir);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     free(p);
-}
-
-const char *proxy_url(const struct proxy *p)
-{
-    return p->url;
-}
-
-const char *proxy_tcp_url(const struct proxy *p)
-{
-    return p->tcp_url;
-}
-
-void proxy_delay(struct proxy *p, enum proxy_way way, int ms)
-{
-    pthread_mutex_lock(&p->lock);
-    p->way[way].delay_ms = ms;
-    pthread_mutex_unlock(&p->lock);
-}
-
-void proxy_hold(struct proxy *p, enum proxy_way way, bool held)
-{
-    pthread_mutex_lock(&p->lock);
-    p->way[way].held = held;
-    carry_out(p);
-    pthread_mutex_unlock(&p->lock);
-}
-
-void proxy_drop(struct proxy *p, enum proxy_way way, bool dropped)
-{
-    pthread_mutex_lock(&p->lock);
-    p->way[way].dropped = dropped;
-    pthread_mutex_unlock(&p->lock);
-}
-
-void proxy_cut_after(struct proxy *p, enum proxy_way way, size_t bytes)
-{
-    pthread_mutex_lock(&p->lock);
-    for (size_t i = 0; i < PAIRS; i++)
-        p->joints[i].flow[way].passed = 0;
-    p->way[way].cutting = true;
-    p->way[way].cut_after = bytes;
-    pthread_mutex_unlock(&p->lock);
-}
-
-void proxy_cut(struct proxy *p, bool reset)
-{
-    pthread_mutex_lock(&p->lock);
-    for (size_t i = 0; i < PAIRS; i++) {
-        p->joints[i].cut = p->joints[i].used;
-        p->joints[i].reset = reset;
-    }
-    carry_out(p);
-    pthread_mutex_unlock(&p->lock);
-}
-
-void proxy_refuse(struct proxy *p, bool refused)
-{
-    pthread_mutex_lock(&p->lock);
-    p->refused = refused;
-    carry_out(p);
-    pthread_mutex_unlock(&p->lock);
-}
-
-uint64_t proxy_bytes(struct proxy *p, enum proxy_way way)
-{
-    pthread_mutex_lock(&p->lock);
-    uint64_t bytes = p->way[way].bytes;
-    pthread_mutex_unlock(&p->lock);
-    return bytes;
-}
-
-bool proxy_await(struct proxy *p, enum proxy_way way, uint64_t bytes)
-{
-    struct timespec end;
-    int rc = 0;
-
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += AWAIT_MS / 1000;
-    pthread_mutex_lock(&p->lock);
-    while (p->way[way].bytes < bytes && rc == 0)
-        rc = pthread_cond_timedwait(&p->changed, &p->lock, &end);
-    bool came = p->way[way].bytes >= bytes;
-    pthread_mutex_unlock(&p->lock);
-    return came;
-}
-
-size_t proxy_connections(struct proxy *p)
-{
-    size_t count = 0;
-
-    pthread_mutex_lock(&p->lock);
-    for (size_t i = 0; i < PAIRS; i++)
-        count += p->joints[i].used;
-    pthread_mutex_unlock(&p->lock);
-    return count;
-}
-
-size_t proxy_accepted(struct proxy *p)
-{
-    pthread_mutex_lock(&p->lock);
-    size_t count = p->accepted;
-    pthread_mutex_unlock(&p->lock);
-    return count;
 }

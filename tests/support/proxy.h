@@ -41,14 +41,22 @@ void proxy_cut_after(struct proxy *p, enum proxy_way way, size_t bytes);
 /* Closes all connections, to both sides. reset: with a TCP reset (of unix
  * sockets only when bytes are unread). New ones are welcome. */
 void proxy_cut(struct proxy *p, bool reset);
-/* Closes the listening sockets: connecting is refused; false opens them at
+/* Closes the clients' side of all connections, while the servers' side stays
+ * open and what the clients had sent is kept: proxy_deliver() passes it on. A
+ * server that closes its side meanwhile never gets it. */
+void proxy_strand(struct proxy *p);
+void proxy_deliver(struct proxy *p);
+/* The next count connections are closed as soon as they are accepted. They do
+ * not count as accepted. */
+void proxy_turn_away(struct proxy *p, unsigned count);
+/* Shuts the listening sockets: connecting is refused; false opens them at
  * the same places again. Connections stay. */
 void proxy_refuse(struct proxy *p, bool refused);
 
 /* Bytes that came from the sender that way, over all connections; held,
  * dropped and delayed ones too. */
 uint64_t proxy_bytes(struct proxy *p, enum proxy_way way);
-/* Waits until that is at least so many, 10 s at most; false: it was not. */
+/* Waits until that is at least so many, 30 s at most; false: it was not. */
 bool proxy_await(struct proxy *p, enum proxy_way way, uint64_t bytes);
 size_t proxy_connections(struct proxy *p); /* open now */
 size_t proxy_accepted(struct proxy *p);    /* since the start */

@@ -13,12 +13,12 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { START_TRIES = 5, READY_MS = 10000, ARGS_MAX = 32 + REDIS_EXTRA };
+enum { START_TRIES = 5, READY_MS = 30000, ARGS_MAX = 32 + REDIS_EXTRA };
 
 static const char *program(void)
 {
     const char *asked = getenv("NXLOCK_REDIS_SERVER");
-    return asked != NULL && *asked != '\0' ? asked : "redis-server";
+    return asked && *asked != '\0' ? asked : "redis-server";
 }
 
 static bool program_exists(void)
@@ -26,9 +26,9 @@ static bool program_exists(void)
     const char *name = program(), *path = getenv("PATH");
     char full[4096];
 
-    if (strchr(name, '/') != NULL)
+    if (strchr(name, '/'))
         return access(name, X_OK) == 0;
-    while (path != NULL && *path != '\0') {
+    while (path && *path != '\0') {
         size_t len = strcspn(path, ":");
         snprintf(full, sizeof(full), "%.*s/%s", (int)len, path, name);
         if (access(full, X_OK) == 0)
@@ -61,8 +61,8 @@ static void launch(struct redis *r)
 {
     char port[8], name[256];
     char *args[ARGS_MAX] = {name, "--bind", "127.0.0.1", "--port", port,
-        "--unixsocket", r->path, "--dir", r->dir, "--logfile", r->log,
-        "--save", "", "--appendonly", "no", "--daemonize", "no",
+        "--unixsocket", r->path, "--dir", r->dir, "--logfile", r->log, "--save",
+        "", "--appendonly", "no", "--daemonize", "no",
         "--repl-diskless-sync-delay", "0"}; /* for 5 s it would wait for more */
     size_t count = 19;
 
@@ -90,7 +90,7 @@ static const char *password_of(const struct redis *r)
 
 static void disconnect(struct redis *r)
 {
-    if (r->context != NULL)
+    if (r->context)
         redisFree(r->context);
     r->context = NULL;
 }
@@ -105,18 +105,18 @@ static bool answers(struct redis *r)
 
     disconnect(r);
     r->context = redisConnectUnixWithTimeout(r->path, limit);
-    if (r->context == NULL || r->context->err != 0)
+    if (!r->context || r->context->err != 0)
         return false;
     fcntl(r->context->fd, F_SETFD, FD_CLOEXEC);
     redisSetTimeout(r->context, limit);
-    if (password != NULL) {
+    if (password) {
         reply = redisCommand(r->context, "AUTH %s", password);
-        if (reply != NULL)
+        if (reply)
             freeReplyObject(reply);
     }
     reply = redisCommand(r->context, "PING");
-    good = reply != NULL && reply->type == REDIS_REPLY_STATUS;
-    if (reply != NULL)
+    good = reply && reply->type == REDIS_REPLY_STATUS;
+    if (reply)
         freeReplyObject(reply);
     return good;
 }
@@ -144,9 +144,9 @@ static void show_log(const struct redis *r)
     char line[512];
     FILE *log = fopen(r->log, "re");
 
-    while (log != NULL && fgets(line, sizeof(line), log) != NULL)
+    while (log && fgets(line, sizeof(line), log))
         print_error("  %s: %s", program(), line);
-    if (log != NULL)
+    if (log)
         fclose(log);
 }
 
@@ -165,8 +165,7 @@ static void find_port(struct redis *r)
     if (fd < 0)
         fail_msg("no free port on 127.0.0.1");
     close(fd);
-    snprintf(
-        r->url, sizeof(r->url), "redis://127.0.0.1:%u", (unsigned)r->port);
+    snprintf(r->url, sizeof(r->url), "redis://127.0.0.1:%u", (unsigned)r->port);
 }
 
 int redis_start(struct redis *r, ...)
@@ -176,14 +175,13 @@ int redis_start(struct redis *r, ...)
     memset(r, 0, sizeof(*r));
     if (!program_exists()) {
         const char *skip_live = getenv("NXLOCK_SKIP_LIVE");
-        if (skip_live != NULL && strcmp(skip_live, "1") == 0)
+        if (skip_live && strcmp(skip_live, "1") == 0)
             return test_skip("no redis-server, and NXLOCK_SKIP_LIVE=1");
         fail_msg("%s is not installed (NXLOCK_SKIP_LIVE=1 skips)", program());
     }
     va_start(extra, r);
-    for (char *a = va_arg(extra, char *); a != NULL; a = va_arg(extra, char *))
-        if (r->extras == REDIS_EXTRA ||
-            (r->extra[r->extras++] = strdup(a)) == NULL)
+    for (char *a = va_arg(extra, char *); a; a = va_arg(extra, char *))
+        if (r->extras == REDIS_EXTRA || !(r->extra[r->extras++] = strdup(a)))
             abort();
     va_end(extra);
     find_places(r);
@@ -242,8 +240,8 @@ static void change(struct redis *r, int number, int options, bool frozen)
     pid_t pid;
     while ((pid = waitpid(r->pid, &status, options)) < 0 && errno == EINTR)
         ;
-    bool reached = pid == r->pid &&
-                   (frozen ? WIFSTOPPED(status) : WIFCONTINUED(status));
+    bool reached =
+        pid == r->pid && (frozen ? WIFSTOPPED(status) : WIFCONTINUED(status));
     if (!reached)
         fail_msg("the server has ended by itself");
     r->frozen = frozen;
@@ -269,7 +267,7 @@ static void make_ready(struct redis *r)
 
     if (r->frozen || r->pid <= 0)
         fail_msg("the server is frozen or down: it cannot be asked");
-    if (r->context != NULL && r->context->err == 0 &&
+    if (r->context && r->context->err == 0 &&
         recv(r->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
         errno == EAGAIN)
         return;
@@ -283,13 +281,13 @@ static redisReply *ask(struct redis *r, const char *first, va_list more)
     int count = 0;
 
     make_ready(r);
-    for (const char *a = first; a != NULL; a = va_arg(more, const char *)) {
+    for (const char *a = first; a; a = va_arg(more, const char *)) {
         if (count == 64)
             abort();
         args[count++] = a;
     }
     redisReply *reply = redisCommandArgv(r->context, count, args, NULL);
-    if (reply == NULL)
+    if (!reply)
         fail_msg("%s: %s", args[0], r->context->errstr);
     return reply;
 }
@@ -313,7 +311,7 @@ redisReply *redis_commandf(struct redis *r, const char *format, ...)
     va_start(args, format);
     redisReply *reply = redisvCommand(r->context, format, args);
     va_end(args);
-    if (reply == NULL)
+    if (!reply)
         fail_msg("%s: %s", format, r->context->errstr);
     return reply;
 }
@@ -361,7 +359,7 @@ long redis_clients(struct redis *r)
     redisReply *reply = redis_command(r, "CLIENT", "LIST", NULL);
     long count = -1;
 
-    for (const char *at = reply->str; at != NULL && *at != '\0'; at++)
+    for (const char *at = reply->str; at && *at != '\0'; at++)
         count += *at == '\n';
     freeReplyObject(reply);
     return count;

@@ -10,8 +10,7 @@
 #include <strings.h>
 
 /* "*3\r\n": its number into *value. Bytes used, 0: incomplete, -1: wrong. */
-static long parse_header(
-    const char *data, size_t len, char mark, size_t *value)
+static long parse_header(const char *data, size_t len, char mark, size_t *value)
 {
     size_t i = 1;
 
@@ -103,8 +102,7 @@ static void sha1_block(uint32_t state[5], const unsigned char *block)
              e = state[4];
 
     for (size_t i = 0; i < 16; i++)
-        w[i] = (uint32_t)block[4 * i] << 24 |
-               (uint32_t)block[4 * i + 1] << 16 |
+        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | (uint32_t)block[4 * i + 3];
     for (size_t i = 16; i < 80; i++)
         w[i] = turn(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);

@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 #ifndef TEST_TIMEOUT_S
-#define TEST_TIMEOUT_S 60
+#define TEST_TIMEOUT_S 120
 #endif
 #define TEST_EXIT_HUNG 98
 
@@ -60,9 +60,9 @@ static inline int count_fds(void)
 {
     int count = 0;
     DIR *dir = opendir("/proc/self/fd");
-    if (dir == NULL)
+    if (!dir)
         return -1;
-    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
         count += e->d_name[0] != '.';
     closedir(dir);
     return count - 1;
@@ -87,8 +87,8 @@ static inline void test_pause_ms(int ms)
     nanosleep(&t, NULL);
 }
 
-static inline void test_assert_between(int64_t value, int64_t low,
-    int64_t high, const char *what, const char *file, int line)
+static inline void test_assert_between(int64_t value, int64_t low, int64_t high,
+    const char *what, const char *file, int line)
 {
     if (value >= low && value <= high)
         return;
@@ -105,7 +105,7 @@ static inline void test_assert_between(int64_t value, int64_t low,
 static inline void test_assert_contains(
     const char *text, const char *part, const char *file, int line)
 {
-    if (text != NULL && strstr(text, part) != NULL)
+    if (text && strstr(text, part))
         return;
     print_error("\"%s\" is not in \"%s\"\n", part, text ? text : "(null)");
     _fail(file, line);
@@ -117,7 +117,7 @@ static inline void test_assert_contains(
 static inline void test_assert_no_text(
     const char *text, const char *file, int line)
 {
-    if (text == NULL)
+    if (!text)
         return;
     print_error("%s\n", text);
     _fail(file, line);
@@ -126,10 +126,10 @@ static inline void test_assert_no_text(
 /* For functions that return NULL or what is wrong: fake_join(). */
 #define assert_no_text(text) test_assert_no_text(text, __FILE__, __LINE__)
 
-/* Waits until the condition holds, for 10 s at most. */
+/* Waits until the condition holds, for 30 s at most. */
 #define assert_eventually(condition)                                           \
     do {                                                                       \
-        int64_t test_end = test_now_ms() + 10000;                              \
+        int64_t test_end = test_now_ms() + 30000;                              \
         while (!(condition)) {                                                 \
             if (test_now_ms() > test_end) {                                    \
                 print_error("never came true: %s\n", #condition);              \
@@ -211,10 +211,10 @@ static inline int test_wrapped_setup(void **state)
     test_state.skip = test_state.skip_all;
     test_state.fds = count_fds();
     test_watch(own->name);
-    *state = test_state.group_state ? test_state.group_state
-                                    : own->initial_state;
+    *state =
+        test_state.group_state ? test_state.group_state : own->initial_state;
     test_state.phase = TEST_SETUP;
-    if (own->setup_func != NULL && !test_state.skip)
+    if (own->setup_func && !test_state.skip)
         rc = own->setup_func(state);
     return test_state.skip ? 0 : rc;
 }
@@ -244,7 +244,7 @@ static inline int test_wrapped_teardown(void **state)
     int rc = 0;
 
     test_state.phase = TEST_OUTSIDE;
-    if (test_state.own->teardown_func != NULL && !test_state.skip)
+    if (test_state.own->teardown_func && !test_state.skip)
         rc = test_state.own->teardown_func(state);
     if (test_state.finished && !test_state.fds_ignored && !test_fds_closed()) {
         print_error("%s: %d descriptors were open before, %d are now\n",
@@ -272,7 +272,7 @@ static inline int test_wrapped_group_teardown(void **state)
     test_state.phase = TEST_OUTSIDE;
     test_watch("group teardown");
     int rc = 0;
-    if (test_state.group_teardown != NULL && !test_state.skip_all)
+    if (test_state.group_teardown && !test_state.skip_all)
         rc = test_state.group_teardown(&test_state.group_state);
     alarm(0);
     return rc;
@@ -284,7 +284,7 @@ static inline int test_run_group(const char *name,
 {
     struct CMUnitTest *wrapped = calloc(count + 1, sizeof(*wrapped));
     struct CMUnitTest *own = calloc(count + 1, sizeof(*own));
-    if (wrapped == NULL || own == NULL)
+    if (!wrapped || !own)
         abort();
     for (size_t i = 0; i < count; i++) {
         own[i] = tests[i];

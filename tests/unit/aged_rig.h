@@ -72,8 +72,8 @@ static inline void rig_put(struct bytes *out, const char *words)
 {
     struct bytes body = {NULL, 0, 0};
     size_t count = 0;
-    bool script = strncmp(words, "EVAL ", 5) == 0 ||
-                  strncmp(words, "SCRIPT ", 7) == 0;
+    bool script =
+        strncmp(words, "EVAL ", 5) == 0 || strncmp(words, "SCRIPT ", 7) == 0;
 
     while (*words != '\0') {
         bool whole = *words == '{';
@@ -136,11 +136,11 @@ static inline void rig_heard(struct rig_client *c, const char *words,
     size_t len = strlen(expected);
     bool begins = len > 0 && expected[len - 1] == '~';
 
-    if (at == NULL)
+    if (!at)
         snprintf(text, sizeof(text), "%.*s", (int)(len - begins), expected);
     else
-        snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - expected),
-            expected, rig_sha, at + 6);
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - expected), expected,
+            rig_sha, at + 6);
     if (begins ? strncmp(got, text, len - 1) == 0 : strcmp(got, text) == 0)
         return;
     print_error("%s\n  expected \"%s\"\n  got      \"%s\"\n", words, text, got);

@@ -9,11 +9,10 @@
 #include "support/test.h"
 
 #include <errno.h>
-#include <nxlock.h>
 #include <sys/socket.h>
 
 #include "base/deadline.h"
-#include "net/request.h"
+#include "net/server.h"
 #include "support/local.h"
 
 #define RIG_START UINT64_C(7000000000000)
@@ -58,14 +57,14 @@ static inline void rig_init(const char *parameters, bool sole)
             .timeout_ms = 500, .max_ttl_ms = 60000, .keepalive_s = 15}};
     struct text error;
     char url[512];
-    memset(&rig, 0, sizeof rig);
+    memset(&rig, 0, sizeof(rig));
     rig.now = RIG_START;
     rig.peer = -1;
     local_dir_make(rig.dir);
     local_path(rig.path, rig.dir, "s");
     rig_listen();
-    snprintf(url, sizeof url, "unix://%s%s", rig.path, parameters);
-    assert_int_equal(url_parse(&e, url, &error), NXL_OK);
+    snprintf(url, sizeof(url), "unix://%s%s", rig.path, parameters);
+    assert_int_equal(url_parse(&e, url, &error), URL_OK);
     server_init(&rig.s, &e, sole, 42);
     for (unsigned i = 0; i < RIG_REQUESTS; i++) {
         rig.verb[i] = (struct verb){.kind = VERB_ACQUIRE,
@@ -122,7 +121,7 @@ static inline void rig_accept(void)
 /* What came since the last call. */
 static inline const char *rig_said(void)
 {
-    ssize_t n = recv(rig.peer, rig.said, sizeof rig.said - 1, 0);
+    ssize_t n = recv(rig.peer, rig.said, sizeof(rig.said) - 1, 0);
     rig.said[n > 0 ? n : 0] = '\0';
     return rig.said;
 }
@@ -149,8 +148,8 @@ static inline bool rig_poll(struct pollfd *fd)
     const struct conn *c = &rig.s.conn;
     bool dialling = rig.s.state == SERVER_DIALLING;
     fd->revents = 0;
-    fd->fd = dialling ? rig.s.dial.fd : c->fd;
-    fd->events = (short)(c->watched_for_room ? POLLIN | POLLOUT : POLLIN);
+    fd->fd = dialling ? rig.s.dial.fd : c->transport.fd;
+    fd->events = (short)(c->polled_for_room ? POLLIN | POLLOUT : POLLIN);
     if (dialling)
         fd->events = dial_events(&rig.s.dial);
     return rig.s.state != SERVER_DOWN;
@@ -167,8 +166,8 @@ static inline struct request *rig_turn(void)
     if (!server_next(&rig.s, &rig.last, rig.now))
         return NULL;
     struct slice text = rig.last.outcome.text;
-    if (text.len >= sizeof rig.last_text)
-        text.len = sizeof rig.last_text - 1;
+    if (text.len >= sizeof(rig.last_text))
+        text.len = sizeof(rig.last_text) - 1;
     if (text.len)
         memcpy(rig.last_text, text.data, text.len);
     rig.last_text[text.len] = '\0';
@@ -191,8 +190,9 @@ static inline struct request *rig_reply(const char *bytes)
 static inline void rig_send_handshake(int id, const char *run_id)
 {
     char info[128], all[512];
-    snprintf(info, sizeof info, "redis_version:7.0.0\r\nrun_id:%s\r\n", run_id);
-    snprintf(all, sizeof all, ":%d\r\n$%zu\r\n%s\r\n+s\r\n+s\r\n+s\r\n", id,
+    snprintf(
+        info, sizeof(info), "redis_version:7.0.0\r\nrun_id:%s\r\n", run_id);
+    snprintf(all, sizeof(all), ":%d\r\n$%zu\r\n%s\r\n+s\r\n+s\r\n+s\r\n", id,
         strlen(info), info);
     rig_send(all);
 }
@@ -247,10 +247,11 @@ static inline void rig_assert_fault(
     assert_contains(rig.last_text, words);
 }
 
-static inline size_t rig_debts(void)
+static inline size_t rig_cleanups(void)
 {
     size_t n = 0;
-    for (struct list *i = rig.s.debts.next; i != &rig.s.debts; i = i->next)
+    for (struct list *i = rig.s.cleaners.next; i != &rig.s.cleaners;
+         i = i->next)
         n++;
     return n;
 }

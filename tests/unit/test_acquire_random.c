@@ -357,7 +357,7 @@ static bool step(struct world *w)
         return false;
     must(w, at >= w->now);
     w->now = at;
-    if (due != NULL) {
+    if (due) {
         acquire_tick(&due->machine, w->now);
         take_asks(w, due);
         return true;
@@ -397,7 +397,7 @@ static void histories(void **state)
     (void)state;
     const char *one = getenv("NXLOCK_SEED");
     unsigned seen[VERDICT_CANCELLED + 1] = {0};
-    if (one != NULL) {
+    if (one) {
         run_history(strtoull(one, NULL, 10), seen);
         return;
     }

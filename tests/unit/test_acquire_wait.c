@@ -216,6 +216,26 @@ static void silent_then_no_time(void **state)
     assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
 }
 
+/* The first round leaves a server 10 ms of its reconnect delay. */
+static void connects_by_the_last_start(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, 0, 2 * NS_PER_S);
+    assert_int_equal(acquire_connect_by(&a), T0 + 10 * MS);
+    start(&a, 1, 300 * MS, 2 * NS_PER_S);
+    assert_int_equal(acquire_connect_by(&a), T0 + 300 * MS);
+    all_say(&a, refused(FAULT_UNREACHABLE), T0 + 20 * MS);
+    while (acquire_verdict(&a) == VERDICT_OPEN) {
+        uint64_t now = next_round(&a);
+        assert_int_equal(acquire_connect_by(&a), T0 + 300 * MS);
+        drain(&a, (char[WORDS_MAX]){0});
+        all_say(&a, refused(FAULT_UNREACHABLE), now);
+    }
+    start(&a, 3, NEVER, NEVER);
+    assert_true(acquire_connect_by(&a) > NEVER / 2);
+}
+
 /* A round that nobody answered does not tell how long one takes: the rest of
  * the wait is used. */
 static void silence_is_not_a_long_round(void **state)
@@ -312,6 +332,7 @@ int main(void)
         cmocka_unit_test(last_round_can_end_in_time),
         cmocka_unit_test(no_time_for_another_round),
         cmocka_unit_test(silent_then_no_time),
+        cmocka_unit_test(connects_by_the_last_start),
         cmocka_unit_test(silence_is_not_a_long_round),
         cmocka_unit_test(passing_fault_is_tried_again),
         cmocka_unit_test(lasting_fault_is_final),

@@ -11,7 +11,7 @@ static void test_range_of_each_step(void **state)
         struct backoff b;
         backoff_init(&b, 100, 1500, seed);
         uint64_t spans[] = {100, 200, 400, 800, 1500, 1500, 1500};
-        for (size_t i = 0; i < sizeof spans / sizeof spans[0]; i++)
+        for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
             assert_in_range(
                 backoff_next(&b), spans[i] - spans[i] / 2, spans[i]);
     }

@@ -97,7 +97,7 @@ static void test_impossible_size_changes_nothing(void **state)
     assert_false(buf_reserve(&b, SIZE_MAX));
     assert_false(buf_reserve(&b, SIZE_MAX - 3));
     assert_false(buf_reserve(&b, SIZE_MAX / 2));
-    assert_memory_equal(&b, &before, sizeof b);
+    assert_memory_equal(&b, &before, sizeof(b));
     assert_content(&b, "abc");
     buf_free(&b);
 }
@@ -110,10 +110,10 @@ static void test_steady_use_keeps_its_room(void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++)
-        assert_true(buf_append(&b, bytes, sizeof bytes));
+        assert_true(buf_append(&b, bytes, sizeof(bytes)));
     for (int i = 0; i < 100000; i++) {
-        assert_true(buf_append(&b, bytes, sizeof bytes));
-        buf_consume(&b, sizeof bytes);
+        assert_true(buf_append(&b, bytes, sizeof(bytes)));
+        buf_consume(&b, sizeof(bytes));
     }
     assert_in_range(b.room, 1, 4096);
     buf_free(&b);
@@ -149,7 +149,7 @@ static void test_against_a_model(void **state)
     for (int i = 0; i < 20000; i++) {
         seed = seed * 1103515245u + 12345u;
         unsigned char chunk[64];
-        size_t n = (seed >> 16) % sizeof chunk;
+        size_t n = (seed >> 16) % sizeof(chunk);
         if ((seed >> 24) % 2 == 0 || len < n) {
             for (size_t k = 0; k < n; k++)
                 chunk[k] = in++;

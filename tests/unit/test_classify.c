@@ -3,6 +3,7 @@
  * byte for byte, and what each means for a lock. */
 #include "support/test.h"
 
+#include "unit/fault_names.h"
 #include "wire/classify.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
@@ -77,13 +78,13 @@ static const struct {
     {FAULT_DENIED,
         "NOPERM this user has no permissions to run the 'script|load' "
         "command"},
-    {FAULT_DENIED,
+    {FAULT_SCRIPT_DENIED,
         "ERR The user executing the script can't run this command or "
         "subcommand" NEW},
-    {FAULT_DENIED,
+    {FAULT_SCRIPT_DENIED,
         MID "The user executing the script can't run this command or "
             "subcommand"},
-    {FAULT_DENIED,
+    {FAULT_SCRIPT_DENIED,
         MID "The user executing the script can't access at least one of the "
             "keys mentioned in the command arguments"},
     {FAULT_DENIED,
@@ -127,9 +128,13 @@ static const struct {
     {FAULT_ELSEWHERE,
         "ERR link with MASTER is down and slave-serve-stale-data is set to "
         "no"},
-    {FAULT_ELSEWHERE, "MOVED 3999 127.0.0.1:6381"},
-    {FAULT_ELSEWHERE, "ASK 3999 127.0.0.1:6381"},
     {FAULT_ELSEWHERE, "REDIRECT 127.0.0.1:6381"},
+    /* a node of a cluster */
+    {FAULT_CLUSTER, "MOVED 3999 127.0.0.1:6381"},
+    {FAULT_CLUSTER, "ASK 3999 127.0.0.1:6381"},
+    {FAULT_CLUSTER, "ERR SELECT is not allowed in cluster mode"},
+    {FAULT_CLUSTER_DOWN, "CLUSTERDOWN The cluster is down"},
+    {FAULT_CLUSTER_DOWN, "CLUSTERDOWN Hash slot not served"},
     /* no room */
     {FAULT_FULL, "OOM command not allowed when used memory > 'maxmemory'."},
     {FAULT_FULL, "OOM command not allowed when used memory > 'maxmemory'." NEW},
@@ -163,7 +168,6 @@ static const struct {
     {FAULT_RETRY, "EXECABORT Transaction discarded because of:NOPERM x"},
     {FAULT_RETRY, "EXECABORT Transaction discarded because of: BUSY x"},
     {FAULT_RETRY, "TRYAGAIN Multiple keys request during rehashing of slot"},
-    {FAULT_RETRY, "CLUSTERDOWN The cluster is down"},
     {FAULT_RETRY, "ERR max number of clients reached"},
     {FAULT_RETRY, "ERR max number of clients + cluster connections reached"},
     /* the words say it all */
@@ -196,7 +200,7 @@ static const struct {
 static void test_every_text(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         enum fault fault = classify_error(slice_of(cases[i].error));
         if (fault != cases[i].fault)
             fail_msg("%s: %s, expected %s", cases[i].error, fault_name(fault),
@@ -209,7 +213,7 @@ static void test_every_text(void **state)
 static void test_reads_within_the_slice(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t len = 0; len < strlen(cases[i].error); len++) {
             char *copy = malloc(len + (len == 0));
             assert_non_null(copy);

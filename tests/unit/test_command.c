@@ -38,7 +38,7 @@ static void test_append_is_binary_safe(void **state)
     assert_true(command_append(&out, 3, argv));
     static const char bytes[] =
         "*3\r\n$4\r\nECHO\r\n$4\r\na\0\r\n\r\n$0\r\n\r\n";
-    assert_bytes(&out, bytes, sizeof bytes - 1);
+    assert_bytes(&out, bytes, sizeof(bytes) - 1);
 
     for (int i = 0; i < COMMAND_ARGS; i++)
         argv[i] = slice_of("x");
@@ -61,7 +61,7 @@ static void test_verbs(void **state)
     verb = verb_of(VERB_EXTEND, "tok-1");
     verb.ttl_ms = UINT32_MAX;
     assert_true(command_verb(&out, &verb, NULL));
-    snprintf(expected, sizeof expected,
+    snprintf(expected, sizeof(expected),
         "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
         "$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n$10\r\n4294967295\r\n",
         scripts[SCRIPT_EXTEND].sha1);
@@ -69,7 +69,7 @@ static void test_verbs(void **state)
 
     verb = verb_of(VERB_RELEASE, "tok-1");
     assert_true(command_verb(&out, &verb, NULL));
-    snprintf(expected, sizeof expected,
+    snprintf(expected, sizeof(expected),
         "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
         "$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n",
         scripts[SCRIPT_RELEASE].sha1);
@@ -78,7 +78,7 @@ static void test_verbs(void **state)
     /* The token of an INSPECT is compared here, not there. */
     verb = verb_of(VERB_INSPECT, "tok-1");
     assert_true(command_verb(&out, &verb, NULL));
-    snprintf(expected, sizeof expected,
+    snprintf(expected, sizeof(expected),
         "*4\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
         "$10\r\ninvoice:42\r\n",
         scripts[SCRIPT_INSPECT].sha1);
@@ -101,12 +101,12 @@ static void test_eval_forms(void **state)
     struct buf out = {0};
 
     (void)state;
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         char expected[2048];
         struct verb verb = verb_of(forms[i].kind, "tok-1");
         struct slice body = scripts[forms[i].script].body;
         assert_true(command_verb_eval(&out, &verb));
-        snprintf(expected, sizeof expected,
+        snprintf(expected, sizeof(expected),
             "*%d\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n$1\r\n1\r\n"
             "$10\r\ninvoice:42\r\n%s",
             forms[i].argc, body.len, body.data, forms[i].tail);
@@ -146,12 +146,12 @@ static void test_kept_is_the_same(void **state)
 {
     /* Keys that hold the tokens, and lengths with one to three digits. */
     char long_key[150];
-    memset(long_key, 'k', sizeof long_key);
+    memset(long_key, 'k', sizeof(long_key));
     const struct slice keys[] = {slice_of("aaaaa"), slice_of("bbbbb"),
-        slice_of("$5\r\naaaaa\r\n"), {"\0", 1}, {long_key, sizeof long_key}};
+        slice_of("$5\r\naaaaa\r\n"), {"\0", 1}, {long_key, sizeof(long_key)}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct kept_commands kept = {0};
         for (int kind = 0; kind < VERB_KINDS; kind++) {
             struct kept *k = &kept.verb[kind];

@@ -23,27 +23,37 @@ struct pair {
 static struct pair pair;
 static size_t allowance; /* bytes that the socket still takes */
 
-static ssize_t send_some(int fd, const void *bytes, size_t len)
+static ssize_t send_some(struct transport *t, const void *bytes, size_t len)
 {
     if (len > allowance)
         len = allowance;
     allowance -= len;
-    return len ? transport_plain.send(fd, bytes, len) : 0;
+    return len ? transport_plain.send(t, bytes, len) : 0;
 }
 
-static const struct transport stingy = {send_some, NULL};
+static const struct transport_kind stingy = {.send = send_some};
+
+static bool open_over(struct conn *c, int fd)
+{
+    struct text error;
+    struct transport t;
+    assert_true(transport_open(&t, &transport_plain, fd, NULL, &error));
+    bool open = conn_open(c, &t);
+    assert_int_equal(t.fd, -1); /* it is the connection's, or closed */
+    return open;
+}
 
 static int set_up(void **state)
 {
     (void)state;
     int ends[2];
-    memset(&pair, 0, sizeof pair);
-    pair.conn.fd = -1;
+    memset(&pair, 0, sizeof(pair));
+    pair.conn.transport = TRANSPORT_CLOSED;
     if (socketpair(
             AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return -1;
     pair.peer = ends[1];
-    return conn_open(&pair.conn, ends[0]) ? 0 : -1;
+    return open_over(&pair.conn, ends[0]) ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -70,9 +80,9 @@ static void flush_allowing(size_t bytes)
 {
     struct text why;
     allowance = bytes;
-    pair.conn.transport = &stingy;
+    pair.conn.transport.kind = &stingy;
     assert_true(conn_flush(&pair.conn, &why));
-    pair.conn.transport = &transport_plain;
+    pair.conn.transport.kind = &transport_plain;
 }
 
 static void flush(void)
@@ -85,7 +95,7 @@ static const char *arrived(void)
 {
     ssize_t n;
     while ((n = recv(pair.peer, pair.got + pair.got_len,
-                sizeof pair.got - 1 - pair.got_len, 0)) > 0)
+                sizeof(pair.got) - 1 - pair.got_len, 0)) > 0)
         pair.got_len += (size_t)n;
     pair.got[pair.got_len] = '\0';
     return pair.got;
@@ -106,7 +116,7 @@ static void everything_is_sent(void **state)
 static void a_full_socket_blocks_and_goes_on(void **state)
 {
     (void)state;
-    size_t len = sizeof pair.got - 1;
+    size_t len = sizeof(pair.got) - 1;
     char *much = malloc(len + 1);
 
     assert_non_null(much);
@@ -170,10 +180,11 @@ static void too_much_is_a_broken_protocol(void **state)
     bool broken = false, more = true;
     char junk[4096];
 
-    memset(junk, 'x', sizeof junk);
+    memset(junk, 'x', sizeof(junk));
     junk[0] = '+';
-    for (size_t fed = 0; more && fed < 2 * READER_BACKLOG; fed += sizeof junk) {
-        assert_int_equal(send(pair.peer, junk, sizeof junk, 0), sizeof junk);
+    for (size_t fed = 0; more && fed < 2 * READER_BACKLOG;
+         fed += sizeof(junk)) {
+        assert_int_equal(send(pair.peer, junk, sizeof(junk), 0), sizeof(junk));
         more = conn_read(&pair.conn, &why, &broken);
     }
     assert_false(more);
@@ -308,7 +319,7 @@ static void withdrawing_all_ends_the_wait_for_room(void **state)
     assert_true(pair.conn.blocked); /* cc still wants to go */
     conn_withdraw(&pair.conn, 2, 1);
     assert_false(pair.conn.blocked);
-    assert_false(pair.conn.watched_for_room);
+    assert_false(pair.conn.polled_for_room);
     assert_int_equal(pair.conn.slots.count, 1);
 }
 
@@ -356,9 +367,9 @@ static void closing_forgets_and_opening_begins_anew(void **state)
     pair.conn.dropped = 3;
     assert_int_equal(send(pair.peer, "+half", 5, 0), 5);
     assert_true(conn_read(&pair.conn, &why, &broken));
-    int fd = pair.conn.fd;
+    int fd = pair.conn.transport.fd;
     conn_close(&pair.conn);
-    assert_int_equal(pair.conn.fd, -1);
+    assert_int_equal(pair.conn.transport.fd, -1);
     assert_int_equal(fcntl(fd, F_GETFD), -1);
     assert_int_equal(pair.conn.slots.count, 0);
     conn_close(&pair.conn);
@@ -368,7 +379,7 @@ static void closing_forgets_and_opening_begins_anew(void **state)
                          SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
         0);
     pair.peer = ends[1];
-    assert_true(conn_open(&pair.conn, ends[0]));
+    assert_true(open_over(&pair.conn, ends[0]));
     assert_false(pair.conn.blocked);
     assert_int_equal(pair.conn.dropped, 0);
     add("new;", 1);
@@ -384,10 +395,10 @@ static void no_memory_closes_the_descriptor(void **state)
 {
     (void)state;
     for (unsigned n = 1;; n++) {
-        struct conn c = {.fd = -1};
+        struct conn c = {.transport = TRANSPORT_CLOSED};
         int fd = dup(pair.peer);
         alloc_fail_at(n);
-        bool open = conn_open(&c, fd);
+        bool open = open_over(&c, fd);
         if (!alloc_stop()) {
             assert_true(open);
             conn_free(&c);

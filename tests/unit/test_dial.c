@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <nxlock.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -51,7 +50,7 @@ int __wrap_getaddrinfo(const char *host, const char *service,
 static struct dial dial;
 static struct endpoint to;
 static struct text error;
-static int fd;
+static struct transport made;
 
 static void aim(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -60,19 +59,19 @@ static void aim(const char *format, ...)
     char url[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(url, sizeof url, format, args);
+    vsnprintf(url, sizeof(url), format, args);
     va_end(args);
     endpoint_free(&to);
     to = (struct endpoint){.settings = {.timeout_ms = 2000, .keepalive_s = 15}};
-    assert_int_equal(url_parse(&to, url, &error), NXL_OK);
+    assert_int_equal(url_parse(&to, url, &error), URL_OK);
     text_clear(&error);
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    dial = (struct dial){.fd = -1};
-    fd = -1;
+    dial = (struct dial){.kind = &transport_plain, .fd = -1};
+    made = TRANSPORT_CLOSED;
     atomic_store(&look_ups, 0);
     return sem_init(&allowed, 0, 0);
 }
@@ -88,7 +87,7 @@ static int tear_down(void **state)
 
 static enum dial_state start(uint64_t now)
 {
-    return dial_start(&dial, &to, now, now + BUDGET, &fd, &error);
+    return dial_start(&dial, &to, now, now + BUDGET, &made, &error);
 }
 
 /* Polls and steps as a driver does, to the end. */
@@ -99,7 +98,7 @@ static enum dial_state drive(enum dial_state state)
         struct pollfd waiting = {.fd = dial.fd, .events = dial_events(&dial)};
         uint64_t now = clock_now();
         poll(&waiting, 1, deadline_poll_ms(dial_deadline(&dial), now));
-        state = dial_step(&dial, &to, clock_now(), &fd, &error);
+        state = dial_step(&dial, &to, clock_now(), &made, &error);
     }
     assert_false(dial_busy(&dial));
     assert_int_equal(dial_deadline(&dial), NEVER);
@@ -109,15 +108,15 @@ static enum dial_state drive(enum dial_state state)
 static void assert_connected_to(int listener)
 {
     struct pollfd waiting = {.fd = listener, .events = POLLIN};
-    assert_true(fd >= 0 && fcntl(fd, F_GETFL) & O_NONBLOCK);
+    assert_true(made.fd >= 0 && fcntl(made.fd, F_GETFL) & O_NONBLOCK);
     assert_int_equal(poll(&waiting, 1, 10000), 1);
     int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(peer >= 0);
     assert_int_equal(send(peer, "x", 1, 0), 1);
-    waiting.fd = fd;
+    waiting.fd = made.fd;
     assert_int_equal(poll(&waiting, 1, 10000), 1);
     close(peer);
-    close(fd);
+    transport_close(&made);
     close(listener);
 }
 
@@ -164,7 +163,7 @@ static void nobody_listens(void **state)
     aim("redis://127.0.0.1:%u", closed_port());
     assert_int_equal(drive(start(clock_now())), DIAL_FAILED);
     assert_contains(error.data, "refused");
-    assert_int_equal(fd, -1);
+    assert_int_equal(made.fd, -1);
 }
 
 /* ------------------------------------------------------- several addresses */
@@ -178,8 +177,8 @@ static int listen_v6(uint16_t port)
     at.sin6_port = htons(port);
     if (s < 0)
         return -1;
-    setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    if (bind(s, (struct sockaddr *)&at, sizeof at) < 0 || listen(s, 4) < 0) {
+    setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+    if (bind(s, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(s, 4) < 0) {
         close(s);
         return -1;
     }
@@ -216,7 +215,7 @@ static struct full fill(void)
     for (int i = 0; i < 8; i++) {
         f.waiting[i] =
             socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        int rc = connect(f.waiting[i], (struct sockaddr *)&at, sizeof at);
+        int rc = connect(f.waiting[i], (struct sockaddr *)&at, sizeof(at));
         assert_true(rc == 0 || errno == EINPROGRESS);
     }
     return f;
@@ -239,10 +238,10 @@ static void no_answer_by_the_end(void **state)
     assert_int_equal(dial_events(&dial), POLLOUT);
     assert_int_equal(dial_deadline(&dial), 1000 + BUDGET);
     assert_int_equal(
-        dial_step(&dial, &to, 1000 + BUDGET - 1, &fd, &error), DIAL_WAIT);
+        dial_step(&dial, &to, 1000 + BUDGET - 1, &made, &error), DIAL_WAIT);
     assert_int_equal(
-        dial_step(&dial, &to, 1000 + BUDGET, &fd, &error), DIAL_FAILED);
-    assert_contains(error.data, "no answer to connecting within 2000 ms");
+        dial_step(&dial, &to, 1000 + BUDGET, &made, &error), DIAL_FAILED);
+    assert_contains(error.data, "to the connection attempt within 2s");
     assert_false(dial_busy(&dial));
     empty(&full);
 }
@@ -260,13 +259,13 @@ static void a_silent_address_has_its_share(void **state)
     assert_int_equal(start(1000), DIAL_WAIT);
     uint64_t half = 1000 + BUDGET / 2;
     assert_int_equal(dial_deadline(&dial), half);
-    assert_int_equal(dial_step(&dial, &to, half - 1, &fd, &error), DIAL_WAIT);
-    enum dial_state next = dial_step(&dial, &to, half, &fd, &error);
+    assert_int_equal(dial_step(&dial, &to, half - 1, &made, &error), DIAL_WAIT);
+    enum dial_state next = dial_step(&dial, &to, half, &made, &error);
     if (next == DIAL_WAIT) {
         struct pollfd waiting = {.fd = dial.fd, .events = POLLOUT};
         assert_int_equal(dial_deadline(&dial), 1000 + BUDGET);
         assert_int_equal(poll(&waiting, 1, 10000), 1);
-        next = dial_step(&dial, &to, half + 1, &fd, &error);
+        next = dial_step(&dial, &to, half + 1, &made, &error);
     }
     assert_int_equal(next, DIAL_CONNECTED);
     assert_connected_to(listener);
@@ -301,7 +300,7 @@ static void a_name_is_looked_up(void **state)
     assert_int_equal(dial.stage, DIAL_LOOKING_UP);
     assert_int_equal(dial_events(&dial), POLLIN);
     assert_int_equal(dial_deadline(&dial), now + BUDGET);
-    assert_int_equal(dial_step(&dial, &to, now, &fd, &error), DIAL_WAIT);
+    assert_int_equal(dial_step(&dial, &to, now, &made, &error), DIAL_WAIT);
     sem_post(&allowed);
     assert_int_equal(drive(first), DIAL_CONNECTED);
     assert_connected_to(listener);
@@ -331,8 +330,8 @@ static void a_look_up_that_takes_too_long(void **state)
     aim("redis://here.test:7000");
     assert_int_equal(start(1000), DIAL_WAIT);
     assert_int_equal(
-        dial_step(&dial, &to, 1000 + BUDGET, &fd, &error), DIAL_FAILED);
-    assert_contains(error.data, "not looked up within 2000 ms");
+        dial_step(&dial, &to, 1000 + BUDGET, &made, &error), DIAL_FAILED);
+    assert_contains(error.data, "not resolved within 2s");
     assert_false(dial_busy(&dial));
     let_end(dial.fd);
 }
@@ -365,7 +364,8 @@ static void a_look_up_outlives_attempts(void **state)
         assert_int_equal(dial.stage, DIAL_LOOKING_UP);
         assert_int_equal(dial_deadline(&dial), now + BUDGET);
         now += BUDGET;
-        assert_int_equal(dial_step(&dial, &to, now, &fd, &error), DIAL_FAILED);
+        assert_int_equal(
+            dial_step(&dial, &to, now, &made, &error), DIAL_FAILED);
         assert_false(dial_busy(&dial));
     }
     assert_int_equal(start(clock_now()), DIAL_WAIT);
@@ -376,33 +376,33 @@ static void a_look_up_outlives_attempts(void **state)
     assert_null(dial.job);
 }
 
-/* It is over between two attempts; its descriptor is not watched then. */
+/* It is over between two attempts; its descriptor is not polled then. */
 static void an_answer_between_attempts(void **state)
 {
     (void)state;
-    struct watch watch = {.fd = epoll_create1(EPOLL_CLOEXEC)};
+    struct poller poller = {.fd = epoll_create1(EPOLL_CLOEXEC)};
     struct epoll_event event;
     uint16_t port = 0;
     int listener = local_listen_tcp(&port);
-    dial.watch = &watch;
+    dial.poller = &poller;
     aim("redis://here.test:%u", port);
     assert_int_equal(start(1000), DIAL_WAIT);
     dial_cancel(&dial);
     let_end(dial.fd);
-    assert_int_equal(epoll_wait(watch.fd, &event, 1, 0), 0);
+    assert_int_equal(epoll_wait(poller.fd, &event, 1, 0), 0);
     assert_int_equal(drive(start(clock_now())), DIAL_CONNECTED);
     assert_connected_to(listener);
     assert_int_equal(atomic_load(&look_ups), 1);
-    /* Not over yet: watched again. */
+    /* Not over yet: polled again. */
     assert_int_equal(start(1000), DIAL_WAIT);
     dial_cancel(&dial);
     assert_int_equal(start(1000), DIAL_WAIT);
     let_end(dial.fd);
-    assert_int_equal(epoll_wait(watch.fd, &event, 1, 0), 1);
+    assert_int_equal(epoll_wait(poller.fd, &event, 1, 0), 1);
     dial_cancel(&dial);
-    assert_int_equal(epoll_wait(watch.fd, &event, 1, 0), 0);
+    assert_int_equal(epoll_wait(poller.fd, &event, 1, 0), 0);
     dial_free(&dial);
-    close(watch.fd);
+    close(poller.fd);
 }
 
 static void a_failure_between_attempts(void **state)

@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "api/client.h"
+#include "client/client.h"
 #include "api/endpoints.h"
 
 static struct endpoints e;
@@ -34,12 +34,11 @@ static void refused(const char *list, int result, const char *words)
 static void timestamps_are_for_one_server(void **state)
 {
     (void)state;
-    static const char *const lists[] = {
-        "redis://a?scheme=timestamp,redis://b",
+    static const char *const lists[] = {"redis://a?scheme=timestamp,redis://b",
         "redis://a,redis://b?scheme=timestamp",
         "redis://a?scheme=timestamp,redis://b?scheme=timestamp"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        refused(lists[i], NXL_E_URL, "scheme=timestamp is for one server");
+        refused(lists[i], NXL_E_URL, "scheme=timestamp works with one server");
 }
 
 static void divides_before_a_scheme(void **state)
@@ -79,7 +78,7 @@ static void fifteen_at_most(void **state)
             assert_int_equal(e.count, i);
             endpoints_free(&e);
         } else {
-            refused(list, NXL_E_URL, "servers in the URL; at most 15");
+            refused(list, NXL_E_URL, "servers in the URL; use at most 15");
         }
     }
     refused(NULL, NXL_E_INVALID, "the URL is NULL");
@@ -103,17 +102,19 @@ static void a_stray_comma_is_named(void **state)
     static const struct {
         const char *list, *words;
     } rows[] = {
-        {"redis://a,", "the ',' at byte 10, its last one"},
-        {"redis://a:1,,redis://b", "URL 1 of 2: behind the ',' at byte 12"},
-        {"redis://a,redis://b/2,", "URL 2 of 2: behind the ',' at byte 12"},
+        {"redis://a,", "the ',' at byte 10 ends the list"},
+        {"redis://a:1,,redis://b", "URL 1 of 2: the ',' at byte 12"},
+        {"redis://a,redis://b/2,", "URL 2 of 2: the ',' at byte 12"},
         {"redis://:p,q@a:1,", "the ',' at byte 17"},
-        {"unix:///s,,redis://b", "URL 1 of 2: behind the ',' at byte 10"},
+        {"unix:///s,,redis://b", "URL 1 of 2: the ',' at byte 10"},
         {"redis://a?timeout_ms=100,,redis://b", "at byte 25"},
         {",redis://a", "URL 1 of 2: the URL is empty"},
-        {"redis://a,b", "the ',' at byte 10 comes no URL with a scheme"},
-        {"redis://a:1,b:2,redis://c", "URL 1 of 2: behind the ',' at byte 12"},
-        {"redis://:p,q@a:1,b:2", "the ',' at byte 17 comes no URL"},
-        {"redis://a/0, redis://b", "the ',' at byte 12 comes no URL"},
+        {"redis://a,b",
+            "the ',' at byte 10 is not followed by a URL with a scheme"},
+        {"redis://a:1,b:2,redis://c", "URL 1 of 2: the ',' at byte 12"},
+        {"redis://:p,q@a:1,b:2", "the ',' at byte 17 is not followed by a URL"},
+        {"redis://a/0, redis://b",
+            "the ',' at byte 12 is not followed by a URL"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         refused(rows[i].list, NXL_E_URL, rows[i].words);
@@ -128,7 +129,7 @@ static void a_switch_tells_its_values(void **state)
 {
     (void)state;
     refused("redis://a?guard_restarts=true", NXL_E_URL,
-        "is 1 (on) or 0 (off); -1 is the option's word for off");
+        "is 1 (on) or 0 (off); in the option, -1 means off");
     refused("redis://a?guard_restarts=-1", NXL_E_URL, "1 (on) or 0 (off)");
     refused("redis://a?durable=yes", NXL_E_URL, "is 1 (on) or 0 (off)");
     refused("redis://a?interop=2", NXL_E_URL, "is 1 (on) or 0 (off)");
@@ -156,28 +157,27 @@ static void an_address_is_named_once(void **state)
 static void the_client_is_of_one_mind(void **state)
 {
     (void)state;
-    static const char *const parameters[][3] = {
-        {"timeout_ms", "100", "200"}, {"max_ttl_ms", "1000", "2000"},
-        {"drift_ppm", "1", "2"}, {"prefix", "a:", "b:"},
-        {"guard_restarts", "0", "1"}, {"interop", "1", "0"}};
+    static const char *const parameters[][3] = {{"timeout_ms", "100", "200"},
+        {"max_ttl_ms", "1000", "2000"}, {"drift_ppm", "1", "2"},
+        {"prefix", "a:", "b:"}, {"guard_restarts", "0", "1"},
+        {"interop", "1", "0"}};
     char list[256], words[128];
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
         const char *const *p = parameters[i];
         snprintf(list, sizeof(list),
-            "redis://a?%s=%s,redis://b,redis://c?%s=%s",
-            p[0], p[1], p[0], p[2]);
+            "redis://a?%s=%s,redis://b,redis://c?%s=%s", p[0], p[1], p[0],
+            p[2]);
         snprintf(words, sizeof(words),
-            "%s concerns the client, and URLs 1 and 3", p[0]);
+            "%s applies to the whole client, but URLs 1 and 3", p[0]);
         refused(list, NXL_E_URL, words);
         /* One of them, or all alike, is enough. */
         snprintf(list, sizeof(list),
-            "redis://a,redis://b?%s=%s,redis://c?%s=%s",
-            p[0], p[1], p[0], p[1]);
+            "redis://a,redis://b?%s=%s,redis://c?%s=%s", p[0], p[1], p[0],
+            p[1]);
         assert_int_equal(split(list), NXL_OK);
         size_t row = param_find(slice_of(p[0]));
         for (unsigned j = 0; j < 3; j++)
-            assert_true(
-                param_equal(row, &e.at[j].settings, &e.at[1].settings));
+            assert_true(param_equal(row, &e.at[j].settings, &e.at[1].settings));
         assert_false(param_equal(row, &e.at[0].settings, &defaults));
         endpoints_free(&e);
     }

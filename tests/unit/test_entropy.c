@@ -48,7 +48,7 @@ static void test_every_length(void **state)
     for (int round = 0; round < 50; round++) {
         for (size_t len = 1; len <= 64; len++) {
             unsigned char out[66];
-            memset(out, 0xee, sizeof out);
+            memset(out, 0xee, sizeof(out));
             assert_true(entropy_take(e, out + 1, len));
             assert_int_equal(out[0], 0xee);
             assert_int_equal(out[len + 1], 0xee);
@@ -62,8 +62,8 @@ static void child(struct entropy *e, int fd)
 {
     for (int i = 0; i < DRAWS; i++) {
         unsigned char block[16];
-        if (!entropy_take(e, block, sizeof block) ||
-            write(fd, block, sizeof block) != sizeof block)
+        if (!entropy_take(e, block, sizeof(block)) ||
+            write(fd, block, sizeof(block)) != sizeof(block))
             _exit(1);
     }
     _exit(entropy_forked(e) ? 0 : 2);
@@ -109,7 +109,7 @@ static void test_grandchild_knows(void **state)
     assert_true(pid >= 0);
     if (pid == 0) {
         unsigned char block[16];
-        entropy_take(e, block, sizeof block);
+        entropy_take(e, block, sizeof(block));
         pid_t grandchild = fork();
         if (grandchild == 0)
             _exit(entropy_forked(e) ? 0 : 1);

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "unit/fault_names.h"
 #include "wire/classify.h"
 
 enum version {
@@ -73,6 +74,7 @@ static const char *const names[VERSIONS] = {"2.2.15", "2.4.18", "2.6.9",
 #define ACL "ERR ACL failure in script: "
 
 #define DENIED FAULT_DENIED
+#define SCRIPT_DENIED FAULT_SCRIPT_DENIED
 #define ELSEWHERE FAULT_ELSEWHERE
 #define FULL FAULT_FULL
 #define REFUSING FAULT_REFUSING
@@ -290,25 +292,25 @@ static const struct row rows[] = {
     {"", "ACL: EXEC", R7_0, R7_0, DENIED,
         "EXECABORT Transaction discarded because of: NOPERM this user has no "
         "permissions to run the 'exec' command"},
-    {"", "ACL: EVAL DEL", R6_0, R6_0, DENIED,
+    {"", "ACL: EVAL DEL", R6_0, R6_0, SCRIPT_DENIED,
         IN_2_8 "The user executing the script can't run this command or "
                "subcommand"},
-    {"", "ACL: EVAL DEL", R7_0, R7_0, DENIED,
+    {"", "ACL: EVAL DEL", R7_0, R7_0, SCRIPT_DENIED,
         "ERR The user executing the script can't run this command or "
         "subcommand" IN_7_0},
-    {"", "ACL: EVAL DEL", R8_0, V8_1, DENIED,
+    {"", "ACL: EVAL DEL", R8_0, V8_1, SCRIPT_DENIED,
         ACL "User u has no permissions to run the 'del' command" IN_7_0},
-    {"", "ACL: EVAL DEL", V9_1, V9_1, DENIED,
+    {"", "ACL: EVAL DEL", V9_1, V9_1, SCRIPT_DENIED,
         ACL "User u has no permissions to run the 'del' command" IN_9_1},
-    {"", "ACL: EVAL key", R6_0, R6_0, DENIED,
+    {"", "ACL: EVAL key", R6_0, R6_0, SCRIPT_DENIED,
         IN_2_8 "The user executing the script can't access at least one of "
                "the keys mentioned in the command arguments"},
-    {"", "ACL: EVAL key", R7_0, R7_0, DENIED,
+    {"", "ACL: EVAL key", R7_0, R7_0, SCRIPT_DENIED,
         "ERR The user executing the script can't access at least one of the "
         "keys mentioned in the command arguments" IN_7_0},
-    {"", "ACL: EVAL key", R8_0, V8_1, DENIED,
+    {"", "ACL: EVAL key", R8_0, V8_1, SCRIPT_DENIED,
         ACL "No permissions to access a key" IN_7_0},
-    {"", "ACL: EVAL key", V9_1, V9_1, DENIED,
+    {"", "ACL: EVAL key", V9_1, V9_1, SCRIPT_DENIED,
         ACL "No permissions to access a key" IN_9_1},
     /* not the primary */
     {"E23", "replica: SETNX", R2_6_9, R4_0, ELSEWHERE, SLAVE},
@@ -357,7 +359,7 @@ static void test_every_row(void **state)
     (void)state;
     size_t wrong = 0;
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
         enum fault fault = classify_error(slice_of(row->error));
         if (fault == row->fault)
@@ -374,7 +376,7 @@ static void test_every_row(void **state)
 static void test_noscript_alone(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool expected = strncmp(rows[i].error, "NOSCRIPT ", 9) == 0;
         if (error_is_noscript(slice_of(rows[i].error)) != expected)
             fail_msg("%s", rows[i].error);
@@ -383,7 +385,7 @@ static void test_noscript_alone(void **state)
 
 static bool covers(const char *probe, enum version version)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].probe, probe) == 0 && rows[i].first <= version &&
             version <= rows[i].last)
             return true;
@@ -398,14 +400,14 @@ static void test_complete(void **state)
     static const char *const everywhere[] = {"unknown", "GET on a list",
         "PING before AUTH", "AUTH user", "AUTH wrong", "SELECT 99", "GET alone",
         "SET alone", "full: SETNX", "stale: GET"};
-    const size_t count = sizeof rows / sizeof rows[0];
+    const size_t count = sizeof(rows) / sizeof(rows[0]);
 
     for (size_t i = 0; i < count; i++) {
         assert_true(rows[i].first <= rows[i].last && rows[i].last < VERSIONS);
         if (i > 0 && strcmp(rows[i - 1].probe, rows[i].probe) == 0)
             assert_true(rows[i - 1].last < rows[i].first);
     }
-    for (size_t i = 0; i < sizeof everywhere / sizeof everywhere[0]; i++)
+    for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
         for (enum version v = R2_2; v < VERSIONS; v++)
             if (!covers(everywhere[i], v))
                 fail_msg("%s is without %s", everywhere[i], names[v]);

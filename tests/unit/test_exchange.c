@@ -10,8 +10,14 @@
     {                                                                          \
         .kind = VERB_##of, .key = {"k", 1}, .token = the_token, .ttl_ms = ttl  \
     }
-#define NO_TOKEN {NULL, 0}
-#define THE_TOKEN {TOKEN, 36}
+#define NO_TOKEN                                                               \
+    {                                                                          \
+        NULL, 0                                                                \
+    }
+#define THE_TOKEN                                                              \
+    {                                                                          \
+        TOKEN, 36                                                              \
+    }
 
 static const struct verb verbs[VERB_KINDS] = {
     [VERB_ACQUIRE] = VERB(ACQUIRE, THE_TOKEN, 1000),
@@ -50,13 +56,13 @@ static void assert_slice(struct slice s, const char *text)
     assert_memory_equal(s.data, text, s.len);
 }
 
-static struct ladder ladder; /* of a connection of which nothing is known */
+static struct dialect dialect; /* of a connection of which nothing is known */
 
 /* Encodes; the bytes are dropped. */
 static unsigned encode(struct exchange *x)
 {
     struct buf out = {0};
-    unsigned due = exchange_encode(x, &ladder, &out);
+    unsigned due = exchange_encode(x, &dialect, &out);
 
     assert_int_equal(x->due, due);
     assert_true(buf_len(&out) > 0);
@@ -67,7 +73,7 @@ static unsigned encode(struct exchange *x)
 /* Begins on another connection and encodes. */
 static void start(struct exchange *x, const struct verb *verb, unsigned due)
 {
-    ladder_begin(&ladder);
+    dialect_begin(&dialect);
     exchange_begin(x, verb, NULL);
     assert_int_equal(encode(x), due);
 }
@@ -150,18 +156,18 @@ static void test_acquire_bytes(void **state)
     struct buf out = {0};
 
     (void)state;
-    ladder_begin(&ladder);
+    dialect_begin(&dialect);
     for (int i = 0; i < 2; i++) {
         exchange_begin(&x, &verbs[VERB_ACQUIRE], &kept);
-        assert_int_equal(exchange_encode(&x, &ladder, &out), 1);
-        assert_int_equal(buf_len(&out), sizeof set - 1);
-        assert_memory_equal(buf_head(&out), set, sizeof set - 1);
+        assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
+        assert_int_equal(buf_len(&out), sizeof(set) - 1);
+        assert_memory_equal(buf_head(&out), set, sizeof(set) - 1);
         buf_clear(&out);
 
         exchange_begin(&x, &acquire_left, &kept);
-        assert_int_equal(exchange_encode(&x, &ladder, &out), 2);
-        assert_int_equal(buf_len(&out), sizeof both - 1);
-        assert_memory_equal(buf_head(&out), both, sizeof both - 1);
+        assert_int_equal(exchange_encode(&x, &dialect, &out), 2);
+        assert_int_equal(buf_len(&out), sizeof(both) - 1);
+        assert_memory_equal(buf_head(&out), both, sizeof(both) - 1);
         buf_clear(&out);
     }
     assert_non_null(kept.verb[VERB_ACQUIRE].bytes);
@@ -190,7 +196,7 @@ static void test_acquire_with_time_left(void **state)
     struct outcome o;
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         o = after_two(&x, nil, integer(cases[i].pttl));
         assert_int_equal(o.kind, OUTCOME_BUSY);
         assert_int_equal(o.left_ms, cases[i].left_ms);
@@ -230,7 +236,7 @@ static void test_first_words_outlive_the_second_reply(void **state)
     (void)state;
     start(&x, &acquire_left, 2);
     assert_int_equal(exchange_reply(&x, &first), EXCHANGE_WAIT);
-    memset(volatile_words, 'z', sizeof volatile_words);
+    memset(volatile_words, 'z', sizeof(volatile_words));
     struct reply second = integer(-2);
     assert_int_equal(exchange_reply(&x, &second), EXCHANGE_DONE);
     assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
@@ -238,11 +244,11 @@ static void test_first_words_outlive_the_second_reply(void **state)
     assert_false(x.outcome.unsure);
     assert_slice(x.outcome.text, "READONLY You can't write");
 
-    first.bytes.len = sizeof volatile_words;
+    first.bytes.len = sizeof(volatile_words);
     start(&x, &acquire_left, 2);
     assert_int_equal(exchange_reply(&x, &first), EXCHANGE_WAIT);
     assert_int_equal(exchange_reply(&x, &second), EXCHANGE_DONE);
-    assert_int_equal(x.outcome.text.len, sizeof x.words);
+    assert_int_equal(x.outcome.text.len, sizeof(x.words));
 }
 
 static void test_extend(void **state)
@@ -347,12 +353,12 @@ static void test_noscript_then_eval(void **state)
         struct exchange x;
         struct buf out = {0}, eval = {0};
 
-        ladder_begin(&ladder);
+        dialect_begin(&dialect);
         exchange_begin(&x, &verbs[kind], &kept);
-        assert_int_equal(exchange_encode(&x, &ladder, &out), 1);
+        assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
         assert_int_equal(exchange_reply(&x, &noscript), EXCHANGE_AGAIN);
         buf_clear(&out);
-        assert_int_equal(exchange_encode(&x, &ladder, &out), 1);
+        assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
         assert_true(command_verb_eval(&eval, &verbs[kind]));
         assert_int_equal(buf_len(&out), buf_len(&eval));
         assert_memory_equal(buf_head(&out), buf_head(&eval), buf_len(&eval));
@@ -378,11 +384,44 @@ static void test_eval_decides_as_evalsha(void **state)
     (void)state;
     start(&x, &verbs[VERB_RELEASE], 1);
     assert_int_equal(exchange_reply(&x, &noscript), EXCHANGE_AGAIN);
-    assert_int_equal(exchange_encode(&x, &ladder, &out), 1);
+    assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
     assert_int_equal(exchange_reply(&x, &deleted), EXCHANGE_DONE);
     assert_int_equal(x.outcome.kind, OUTCOME_MINE);
     assert_int_equal(x.outcome.text.len, 0);
     buf_free(&out);
+}
+
+/* How the token is written decides what may follow, and outlives the verb. */
+static void test_how_it_is_written(void **state)
+{
+    static const struct {
+        enum written written;
+        bool tells_end, may_undo;
+        uint64_t lasts_ms;
+    } cases[] = {
+        {WRITTEN_TOKEN, false, true, UINT32_MAX},
+        {WRITTEN_END, true, true, UINT64_C(5000) + UINT32_MAX},
+        {WRITTEN_OVER, true, false, UINT64_C(5000) + UINT32_MAX},
+    };
+    struct exchange x, heir;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct verb verb = {.kind = VERB_RELEASE, .token = slice_of("t")};
+        exchange_begin(&x, &verb, NULL);
+        x.written = cases[i].written;
+        exchange_go_on(&x, &verb, NULL);
+        exchange_begin(&heir, &verb, NULL);
+        assert_false(exchange_tells_end(&heir));
+        exchange_inherit(&heir, &x);
+        assert_int_equal(exchange_tells_end(&heir), cases[i].tells_end);
+        assert_int_equal(exchange_may_undo(&heir), cases[i].may_undo);
+        assert_int_equal(
+            exchange_lasts_ms(&heir, UINT32_MAX), cases[i].lasts_ms);
+        verb.kind = VERB_ACQUIRE;
+        exchange_go_on(&x, &verb, NULL);
+        assert_int_equal(x.written, WRITTEN_TOKEN);
+    }
 }
 
 int main(void)
@@ -399,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_wrong_type_is_not_ours),
         cmocka_unit_test(test_noscript_then_eval),
         cmocka_unit_test(test_eval_decides_as_evalsha),
+        cmocka_unit_test(test_how_it_is_written),
     };
     return cmocka_run_group_tests_name("exchange", tests, NULL, NULL);
 }

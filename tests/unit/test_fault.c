@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Each class has a word of its own, a clause, and one place in the order. */
+/* Each class has a remedy and one place in the order. */
 #include "support/test.h"
 
 #include <ctype.h>
 
 #include "base/fault.h"
-
-static void test_names_differ(void **state)
-{
-    (void)state;
-    assert_string_equal(fault_name(FAULT_DENIED), "denied");
-    for (int a = 0; a < FAULT_CLASSES; a++) {
-        const char *name = fault_name((enum fault)a);
-        assert_true(strlen(name) > 1);
-        for (int b = 0; b < a; b++)
-            assert_string_not_equal(name, fault_name((enum fault)b));
-    }
-}
 
 static void test_remedies(void **state)
 {
@@ -32,6 +20,9 @@ static void test_remedies(void **state)
         assert_true(islower((unsigned char)remedy[0]));
         assert_true(remedy[len - 1] != '.');
     }
+    /* The password was right, or no script would have run. */
+    assert_null(strstr(fault_remedy(FAULT_SCRIPT_DENIED), "password"));
+    assert_contains(fault_remedy(FAULT_SCRIPT_DENIED), "+time");
 }
 
 static void test_passes(void **state)
@@ -42,8 +33,12 @@ static void test_passes(void **state)
     assert_true(fault_passes(FAULT_RETRY));
     assert_true(fault_passes(FAULT_FULL));
     assert_true(fault_passes(FAULT_REFUSING));
+    assert_true(fault_passes(FAULT_CLUSTER_DOWN));
     assert_false(fault_passes(FAULT_ELSEWHERE));
+    assert_false(fault_passes(FAULT_CLUSTER));
+    assert_false(fault_passes(FAULT_SENTINEL));
     assert_false(fault_passes(FAULT_DENIED));
+    assert_false(fault_passes(FAULT_SCRIPT_DENIED));
     assert_false(fault_passes(FAULT_WRONG_TYPE));
     assert_false(fault_passes(FAULT_UNSUPPORTED));
     assert_false(fault_passes(FAULT_NOT_REDIS));
@@ -86,13 +81,21 @@ static void test_worse_is_an_order(void **state)
     }
 }
 
+static void test_elsewhere(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FAULT_CLASSES; f++)
+        assert_int_equal(fault_is_elsewhere((enum fault)f),
+            f == FAULT_ELSEWHERE || f == FAULT_CLUSTER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_differ),
         cmocka_unit_test(test_remedies),
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_wants_mending),
+        cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_worse_is_an_order),
     };
     return cmocka_run_group_tests_name("fault", tests, NULL, NULL);

@@ -16,7 +16,7 @@ static const char *start(
 {
     struct fence_terms terms = {.servers = servers, .end = END};
     struct ask ask;
-    memcpy(terms.number, numbers, servers * sizeof *numbers);
+    memcpy(terms.number, numbers, servers * sizeof(*numbers));
     fence_start(f, &terms);
     words[0] = '\0';
     while (fence_next(f, &ask))

@@ -1,48 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* The flight's bytes, what ends it, and what INFO is read for. */
-#include "support/test.h"
-
-#include "wire/handshake.h"
-#include "wire/script.h"
-
-static const struct credentials nobody = {0};
-static const struct credentials secret = {.password = {"pw", 2}};
-static const struct credentials full = {
-    .user = {"joe", 3}, .password = {"p\0w", 3}, .db = 12};
+#include "handshake_rig.h"
 
 static const char sha[] = "0123456789abcdef0123456789abcdef01234567";
 
-static struct reply words(enum reply_kind kind, const char *text)
+/* A login that is refused: what INFO answers then ends it. */
+static void assert_refuses(
+    struct handshake *h, const char *error, enum fault expected)
 {
-    return (struct reply){.kind = kind, .bytes = slice_of(text)};
-}
+    struct handshake other;
 
-static struct reply integer(int64_t n)
-{
-    return (struct reply){.kind = REPLY_INTEGER, .integer = n};
-}
-
-static void begin(
-    struct handshake *h, const struct credentials *who, unsigned replies)
-{
-    struct buf out = {0};
-    assert_int_equal(handshake_begin(h, who, &out), replies);
-    buf_free(&out);
-}
-
-static void assert_waits(struct handshake *h, struct reply reply)
-{
-    enum fault fault = FAULT_NONE;
-    assert_int_equal(handshake_reply(h, &reply, &fault), HANDSHAKE_WAIT);
-    assert_int_equal(fault, FAULT_NONE);
-}
-
-static void assert_fails(
-    struct handshake *h, struct reply reply, enum fault expected)
-{
-    enum fault fault = FAULT_NONE;
-    assert_int_equal(handshake_reply(h, &reply, &fault), HANDSHAKE_FAILED);
-    assert_int_equal(fault, expected);
+    assert_waits(h, words(REPLY_ERROR, error));
+    assert_int_equal(h->refused, expected);
+    while (h->step != 4) /* INFO */
+        assert_waits(h, words(REPLY_ERROR, "NOAUTH x"));
+    other = *h;
+    assert_fails(&other, words(REPLY_ERROR, "NOAUTH x"), expected);
+    assert_string_equal(other.why, error);
+    other = *h;
+    assert_fails(&other, words(REPLY_STRING, "role:master\n"), expected);
+    assert_string_equal(other.why, error);
 }
 
 /* The replies after INFO; the last one ends it. */
@@ -59,7 +36,7 @@ static void append_loads(struct buf *expected)
 {
     for (int i = 0; i < SCRIPTS_LOADED; i++) {
         char text[2048];
-        int len = snprintf(text, sizeof text,
+        int len = snprintf(text, sizeof(text),
             "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
             scripts[i].body.len, scripts[i].body.data);
         assert_true(buf_append(expected, text, (size_t)len));
@@ -75,7 +52,7 @@ static void assert_flight(const struct credentials *who, unsigned replies,
     struct handshake h;
 
     assert_true(buf_append(&expected, first, first_len));
-    assert_true(buf_append(&expected, rest, sizeof rest - 1));
+    assert_true(buf_append(&expected, rest, sizeof(rest) - 1));
     append_loads(&expected);
     assert_int_equal(handshake_begin(&h, who, &out), replies);
     assert_int_equal(buf_len(&out), buf_len(&expected));
@@ -95,10 +72,10 @@ static void test_bytes(void **state)
 
     (void)state;
     assert_flight(&nobody, 2 + SCRIPTS_LOADED, "", 0);
-    assert_flight(&secret, 3 + SCRIPTS_LOADED, auth, sizeof auth - 1);
-    assert_flight(&full, 4 + SCRIPTS_LOADED, both, sizeof both - 1);
+    assert_flight(&secret, 3 + SCRIPTS_LOADED, auth, sizeof(auth) - 1);
+    assert_flight(&full, 4 + SCRIPTS_LOADED, both, sizeof(both) - 1);
     assert_flight(
-        &empty, 3 + SCRIPTS_LOADED, empty_auth, sizeof empty_auth - 1);
+        &empty, 3 + SCRIPTS_LOADED, empty_auth, sizeof(empty_auth) - 1);
 }
 
 static void test_plain(void **state)
@@ -137,7 +114,6 @@ static void test_redis(void **state)
     assert_string_equal(h.facts.version, "7.0.15");
     assert_string_equal(h.facts.software, "redis");
     assert_string_equal(h.facts.role, "master");
-    assert_string_equal(h.facts.eviction, "volatile-lru");
     assert_false(h.facts.loading);
     assert_false(h.facts.info_refused);
 }
@@ -181,7 +157,7 @@ static void test_strange_info(void **state)
     assert_string_equal(f.role, "");
     /* No line end at the end; longer than the field. */
     f = facts_of(slice_of("role:abcdefghijklmnopqrstuvwxyz"));
-    assert_string_equal(f.role, "abcdefghijk");
+    assert_string_equal(f.role, "abcdefghijklmno");
     f = facts_of(slice_of("run_id:0123456789abcdef0123456789abcdef01234567x"));
     assert_string_equal(f.run_id, sha);
     f = facts_of(slice_of("uptime_in_seconds:12a\r\n"));
@@ -209,13 +185,13 @@ static void test_facts_are_printable(void **state)
 {
     struct facts f = facts_of(
         slice_of("redis_version:7\x1b[2J\x07 \x7f\xff\r\nserver_name:a\x1b]0;\n"
-                 "role:\x9bm~!\t\r\nmaxmemory_policy:\x1b\n"));
+                 "role:\x9bm~!\t\r\nredis_mode:\x1b\n"));
 
     (void)state;
     assert_string_equal(f.version, "7?[2J????");
     assert_string_equal(f.software, "a?]0;");
     assert_string_equal(f.role, "?m~!?");
-    assert_string_equal(f.eviction, "?");
+    assert_string_equal(f.mode, "?");
 }
 
 /* Of an INFO that was too long, what was read whole counts. */
@@ -226,7 +202,7 @@ static void test_info_that_is_cut(void **state)
         "role:master\nrun_id:ab\n", "role:mas", ""};
 
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct handshake h;
         struct reply info = words(REPLY_STRING, texts[i]);
         info.cut = true;
@@ -247,7 +223,7 @@ static void test_info_is_read_within_the_slice(void **state)
                                "uptime_in_seconds:86461\r\nrole:master\r\n";
 
     (void)state;
-    for (size_t len = 0; len < sizeof info; len++) {
+    for (size_t len = 0; len < sizeof(info); len++) {
         char *copy = malloc(len + (len == 0));
         assert_non_null(copy);
         memcpy(copy, info, len);
@@ -272,10 +248,14 @@ static void test_auth_refused(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct handshake h;
         begin(&h, &secret, 3 + SCRIPTS_LOADED);
-        assert_fails(&h, words(REPLY_ERROR, cases[i].error), cases[i].fault);
+        if (cases[i].fault == FAULT_DENIED)
+            assert_refuses(&h, cases[i].error, cases[i].fault);
+        else
+            assert_fails(
+                &h, words(REPLY_ERROR, cases[i].error), cases[i].fault);
     }
 }
 
@@ -286,14 +266,22 @@ static void test_select_refused(void **state)
 
     (void)state;
     begin(&h, &db, 3 + SCRIPTS_LOADED);
-    assert_fails(
-        &h, words(REPLY_ERROR, "ERR DB index is out of range"), FAULT_SERVER);
+    assert_refuses(&h, "ERR DB index is out of range", FAULT_SERVER);
     begin(&h, &db, 3 + SCRIPTS_LOADED);
-    assert_fails(&h, words(REPLY_ERROR, "NOAUTH Authentication required."),
-        FAULT_DENIED);
+    assert_refuses(&h, "NOAUTH Authentication required.", FAULT_DENIED);
+    begin(&h, &db, 3 + SCRIPTS_LOADED);
+    assert_refuses(
+        &h, "ERR SELECT is not allowed in cluster mode", FAULT_CLUSTER);
     begin(&h, &full, 4 + SCRIPTS_LOADED);
     assert_waits(&h, words(REPLY_STATUS, "OK"));
-    assert_fails(&h, words(REPLY_ERROR, "NOPERM x"), FAULT_DENIED);
+    assert_refuses(&h, "NOPERM x", FAULT_DENIED);
+    /* Longer than what is kept of it. */
+    char longer[400];
+    memset(longer, 'x', sizeof(longer));
+    longer[sizeof(longer) - 1] = '\0';
+    begin(&h, &secret, 3 + SCRIPTS_LOADED);
+    assert_waits(&h, words(REPLY_ERROR, longer));
+    assert_int_equal(strlen(h.why), sizeof(h.why) - 1);
 }
 
 static void test_the_rest_may_be_refused(void **state)
@@ -306,7 +294,7 @@ static void test_the_rest_may_be_refused(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         struct handshake h;
         struct reply error = words(REPLY_ERROR, errors[i]);
         begin(&h, &nobody, 2 + SCRIPTS_LOADED);
@@ -366,6 +354,22 @@ static void test_impossible_replies(void **state)
     assert_fails(&h, integer(1), FAULT_NOT_REDIS);
 }
 
+/* Nothing but AUTH and SELECT was answered. */
+static void test_unanswered(void **state)
+{
+    struct handshake h;
+
+    (void)state;
+    begin(&h, &nobody, 2 + SCRIPTS_LOADED);
+    assert_true(handshake_unanswered(&h));
+    assert_waits(&h, integer(7));
+    assert_false(handshake_unanswered(&h));
+    begin(&h, &secret, 3 + SCRIPTS_LOADED);
+    assert_true(handshake_unanswered(&h));
+    assert_waits(&h, words(REPLY_STATUS, "OK"));
+    assert_true(handshake_unanswered(&h));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_loading),
         cmocka_unit_test(test_farewell),
         cmocka_unit_test(test_impossible_replies),
+        cmocka_unit_test(test_unanswered),
     };
     return cmocka_run_group_tests_name("handshake", tests, NULL, NULL);
 }

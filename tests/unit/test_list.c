@@ -12,7 +12,7 @@ struct item {
 static int pop_number(struct list *head)
 {
     struct list *node = list_pop(head);
-    return node != NULL ? list_entry(node, struct item, node)->number : -1;
+    return node ? list_entry(node, struct item, node)->number : -1;
 }
 
 static void test_first_in_first_out(void **state)

@@ -9,7 +9,9 @@
 
 static struct server server;
 static struct nxl_client client;
-static struct nxl_lock *lock;
+static struct note notes[3];
+static struct operation operation;
+static struct report report;
 
 static int set_up(void **state)
 {
@@ -17,24 +19,15 @@ static int set_up(void **state)
     server = (struct server){0};
     client = (struct nxl_client){.servers = &server, .server_count = 1};
     text_add(&server.endpoint.name, "redis://db7:6379/0");
-    lock = calloc(1, sizeof(*lock));
-    if (lock == NULL)
-        return -1;
-    lock->client = &client;
-    lock->operation.kind = NXL_OP_ACQUIRE;
+    memset(notes, 0, sizeof(notes));
+    operation = (struct operation){.client = &client, .notes = notes};
+    report = (struct report){.operation = &operation,
+        .kind = NXL_OP_ACQUIRE,
+        .left_ms = LEFT_UNKNOWN};
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    free(lock);
-    lock = NULL;
-    return 0;
-}
-
-#define message_test(function)                                                 \
-    cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define message_test(function) cmocka_unit_test_setup(function, set_up)
 
 static struct outcome failed(enum fault fault, const char *words, size_t len)
 {
@@ -42,17 +35,23 @@ static struct outcome failed(enum fault fault, const char *words, size_t len)
         .kind = OUTCOME_FAULT, .fault = fault, .text = {words, len}};
 }
 
-static void say_fault(enum fault fault, const char *words)
+static void note_fault(unsigned i, enum fault fault, const char *words)
 {
     struct outcome outcome = failed(fault, words, strlen(words));
-    message_fault(lock, &server, &outcome);
+    operation_note(&operation, i, &outcome);
+}
+
+static void say_fault(enum fault fault, const char *words)
+{
+    note_fault(0, fault, words);
 }
 
 static const char *say_result(int result, enum fault fault)
 {
-    lock->operation.result = result;
-    message_result(lock, fault);
-    return lock->message.data;
+    report.result = result;
+    report.fault = fault;
+    message_compose(&report, &operation.message);
+    return operation.message.data;
 }
 
 static void faults_become_results(void **state)
@@ -70,6 +69,7 @@ static void faults_become_results(void **state)
         {FAULT_FULL, NXL_E_REFUSED},
         {FAULT_REFUSING, NXL_E_REFUSED},
         {FAULT_DENIED, NXL_E_DENIED},
+        {FAULT_SCRIPT_DENIED, NXL_E_DENIED},
         {FAULT_WRONG_TYPE, NXL_E_WRONG_TYPE},
         {FAULT_UNSUPPORTED, NXL_E_UNSUPPORTED},
         {FAULT_NOT_REDIS, NXL_E_NOT_REDIS},
@@ -79,6 +79,9 @@ static void faults_become_results(void **state)
         {FAULT_UNTOLD, NXL_E_DENIED},
         {FAULT_FORGETS, NXL_E_URL},
         {FAULT_SETUP, NXL_E_URL},
+        {FAULT_SENTINEL, NXL_E_URL},
+        {FAULT_CLUSTER, NXL_E_REFUSED},
+        {FAULT_CLUSTER_DOWN, NXL_E_REFUSED},
     };
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), FAULT_CLASSES);
     for (size_t i = 0; i < FAULT_CLASSES; i++)
@@ -91,8 +94,8 @@ static void server_words_remedy(void **state)
     say_fault(FAULT_FULL, "OOM command not allowed");
     assert_string_equal(say_result(NXL_E_REFUSED, FAULT_FULL),
         "redis://db7:6379/0: OOM command not allowed; the server has reached "
-        "maxmemory; raise it or free memory");
-    assert_string_equal(client.message.data, lock->message.data);
+        "maxmemory; raise maxmemory or free memory");
+    assert_string_equal(client.message.data, operation.message.data);
 }
 
 static void the_last_fault_is_told(void **state)
@@ -109,10 +112,10 @@ static void foreign_bytes_are_made_visible(void **state)
     (void)state;
     static const char bytes[] = "a\x1b[2J\r\n\0z\xc3";
     struct outcome outcome = failed(FAULT_SERVER, bytes, sizeof(bytes) - 1);
-    message_fault(lock, &server, &outcome);
-    assert_string_equal(lock->message.data,
+    operation_note(&operation, 0, &outcome);
+    assert_string_equal(say_result(NXL_E_SERVER, FAULT_SERVER),
         "redis://db7:6379/0: a\\x1b[2J\\x0d\\x0a\\x00z\\xc3");
-    assert_int_equal(lock->message.len, strlen(lock->message.data));
+    assert_int_equal(operation.message.len, strlen(operation.message.data));
 }
 
 static void long_words_fit(void **state)
@@ -123,10 +126,10 @@ static void long_words_fit(void **state)
     struct outcome outcome = failed(FAULT_DENIED, words, sizeof(words));
     for (int i = 0; i < 60; i++)
         text_add(&server.endpoint.name, "/long/path");
-    message_fault(lock, &server, &outcome);
+    operation_note(&operation, 0, &outcome);
     say_result(NXL_E_DENIED, FAULT_DENIED);
-    assert_true(lock->message.len < TEXT_MAX);
-    assert_int_equal(strlen(lock->message.data), lock->message.len);
+    assert_true(operation.message.len < TEXT_MAX);
+    assert_int_equal(strlen(operation.message.data), operation.message.len);
 }
 
 /* Nothing was heard, and the message says how far it got. */
@@ -140,33 +143,34 @@ static void silence_is_described(void **state)
         [SERVER_UP] = "redis://db7:6379/0: no answer in time; ",
     };
     for (int i = SERVER_DOWN; i <= SERVER_UP; i++) {
-        text_clear(&lock->message);
         server.state = (__typeof__(server.state))i;
         assert_contains(say_result(NXL_E_UNREACHABLE, FAULT_SILENT), words[i]);
-        assert_contains(lock->message.data, fault_remedy(FAULT_SILENT));
+        assert_contains(operation.message.data, fault_remedy(FAULT_SILENT));
     }
     server.state = SERVER_DOWN;
-    text_clear(&lock->message);
     text_add(&server.why, "connection refused");
     assert_contains(say_result(NXL_UNKNOWN, FAULT_UNREACHABLE),
-        "redis://db7:6379/0: connection refused; check that the server runs");
-    assert_string_equal(client.message.data, lock->message.data);
+        "redis://db7:6379/0: connection refused; check that the server is "
+        "running");
+    assert_string_equal(client.message.data, operation.message.data);
 }
 
 static void busy_tells_how_long_still(void **state)
 {
     (void)state;
-    int64_t *left = &lock->operation.machine.acquire.left_ms;
+    int64_t *left = &report.left_ms;
     say_fault(FAULT_RETRY, "LOADING");
     *left = LEFT_UNKNOWN;
     assert_string_equal(
-        say_result(NXL_BUSY, FAULT_NONE), "somebody else holds the name");
+        say_result(NXL_BUSY, FAULT_NONE), "another client holds the lock");
     *left = 1234;
-    assert_contains(say_result(NXL_BUSY, FAULT_NONE), ", for 1234 ms at most");
+    assert_contains(say_result(NXL_BUSY, FAULT_NONE),
+        ", for at most 1.3s unless it is renewed");
     *left = 0;
-    assert_contains(say_result(NXL_BUSY, FAULT_NONE), ", for 0 ms at most");
+    assert_contains(
+        say_result(NXL_BUSY, FAULT_NONE), ", for at most 0s unless it is");
     *left = LEFT_FOREVER;
-    assert_contains(say_result(NXL_BUSY, FAULT_NONE), "the key has no end");
+    assert_contains(say_result(NXL_BUSY, FAULT_NONE), "its key never expires");
     assert_string_equal(client.message.data, ""); /* nothing went wrong */
 }
 
@@ -177,7 +181,7 @@ static void success_clears_the_message(void **state)
     for (size_t i = 0; i < 2; i++) {
         say_fault(FAULT_RETRY, "LOADING");
         assert_string_equal(say_result(good[i], FAULT_RETRY), "");
-        assert_int_equal(lock->message.len, 0);
+        assert_int_equal(operation.message.len, 0);
     }
 }
 
@@ -187,7 +191,8 @@ static void other_outcomes_are_named(void **state)
     static const struct {
         int result;
         const char *words;
-    } others[] = {{NXL_LOST, "its time was over"}, {NXL_CANCELLED, "ended it"}};
+    } others[] = {
+        {NXL_LOST, "the lease expired"}, {NXL_CANCELLED, "cancelled by"}};
     for (size_t i = 0; i < 2; i++) {
         say_fault(FAULT_RETRY, "LOADING");
         assert_contains(
@@ -199,26 +204,17 @@ static void other_outcomes_are_named(void **state)
 /* ---------------------------------------------------------- several servers */
 
 static struct server three[3];
-static struct note notes[3];
-
 static void of_three(void)
 {
     memset(three, 0, sizeof(three));
     memset(notes, 0, sizeof(notes));
     client.servers = three;
     client.server_count = 3;
-    lock->notes = notes;
     for (int i = 0; i < 3; i++) {
         text_addf(&three[i].endpoint.name, "redis://%c", 'a' + i);
         three[i].state = SERVER_UP;
         notes[i].kind = NOTE_YES;
     }
-}
-
-static void note_fault(unsigned i, enum fault fault, const char *words)
-{
-    struct outcome outcome = failed(fault, words, strlen(words));
-    message_note(lock, i, &outcome);
 }
 
 static void one_cause_has_its_remedy(void **state)
@@ -228,9 +224,9 @@ static void one_cause_has_its_remedy(void **state)
     note_fault(0, FAULT_FORGETS, "no AOF");
     note_fault(2, FAULT_FORGETS, "no AOF");
     assert_string_equal(say_result(NXL_E_URL, FAULT_FORGETS),
-        "2 of 3 servers are needed; redis://a, redis://c: no AOF; switch its "
-        "append-only file on (appendonly yes, appendfsync always), or take "
-        "durable=1 out of its URL");
+        "2 of 3 servers are needed; redis://a, redis://c: no AOF; enable its "
+        "append-only file (appendonly yes, appendfsync always), or remove "
+        "durable=1 from its URL");
 }
 
 static void mixed_causes_have_their_own(void **state)
@@ -240,10 +236,10 @@ static void mixed_causes_have_their_own(void **state)
     note_fault(0, FAULT_SETUP, "the same server");
     note_fault(1, FAULT_FULL, "OOM");
     assert_string_equal(say_result(NXL_E_URL, FAULT_SETUP),
-        "2 of 3 servers are needed; redis://a: the same server (name each "
-        "server once); redis://b: OOM (the server has reached maxmemory; "
-        "raise it or free memory)");
-    assert_string_equal(client.message.data, lock->message.data);
+        "2 of 3 servers are needed; redis://a: the same server [list each "
+        "server once]; redis://b: OOM [the server has reached maxmemory; "
+        "raise maxmemory or free memory]");
+    assert_string_equal(client.message.data, operation.message.data);
 }
 
 /* One remedy of several would pass for that of all. */
@@ -260,7 +256,7 @@ static void without_room_there_is_none(void **state)
     assert_contains(said, "WRONGPASS");
     assert_contains(said, "INFO is refused");
     assert_contains(said, "READONLY");
-    assert_null(strstr(said, "check user"));
+    assert_null(strstr(said, "check the user"));
 }
 
 static void a_minority_to_be_mended(void **state)
@@ -272,17 +268,17 @@ static void a_minority_to_be_mended(void **state)
     text_clear(&text);
     notes[0].kind = NOTE_ASKED; /* slow, and not needed */
     note_fault(1, FAULT_UNREACHABLE, "refused");
-    assert_false(message_minority(lock, &young, &text));
+    assert_false(message_minority(&operation, &young, &text));
     note_fault(1, FAULT_RESTARTED, "started 3 s ago");
-    assert_true(message_minority(lock, &young, &text));
+    assert_true(message_minority(&operation, &young, &text));
     assert_true(young);
-    assert_contains(text.data, "1 of 3 servers had no part in a grant: "
+    assert_contains(text.data, "1 of 3 servers did not take part in a grant: "
                                "redis://b: started 3 s ago; ");
     three[0].state = SERVER_DOWN; /* it had hung up before it was asked */
     three[0].why_fault = FAULT_DENIED;
     text_add(&three[0].why, "WRONGPASS");
     text_clear(&text);
-    assert_true(message_minority(lock, &young, &text));
+    assert_true(message_minority(&operation, &young, &text));
     assert_false(young);
     assert_contains(text.data, "redis://a: WRONGPASS");
     assert_contains(text.data, "redis://b: started 3 s ago");
@@ -294,11 +290,11 @@ static void a_lapsed_lease_names_who_was_silent(void **state)
 {
     (void)state;
     of_three();
-    lock->operation.kind = NXL_OP_EXTEND;
+    report.kind = NXL_OP_EXTEND;
     notes[1].kind = NOTE_ASKED;
     note_fault(2, FAULT_UNREACHABLE, "connection lost");
     assert_string_equal(say_result(NXL_LOST, FAULT_NONE),
-        "the lease had run out, or the key was removed or taken; redis://b: "
+        "the lease had expired, or the key was removed or taken; redis://b: "
         "no answer in time; redis://c: connection lost");
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rungs of one command: what they send, and what every reply means. None
- * of them may delete without comparing, or shorten what stands.
+ * The strategies of one command: what they send, and what every reply means.
+ * None of them may delete without comparing, or shorten what stands, except for
+ * the rest of min_hold_ms.
  */
 #include "support/test.h"
 
 #include "support/alloc.h"
-#include "unit/rung_starved.h"
+#include "unit/strategy_starved.h"
 
 #define SET_NX "> SET k T NX PX 1000\n"
 #define SET_LEFT "> SET k T NX PX 1000; PTTL k\n"
@@ -76,6 +77,22 @@ static void set_ifeq_never_shortens(void **state)
     PLAY(rows);
 }
 
+/* A SET of another extend may come before it, so it sends no less than the most
+ * that any may have asked for. */
+static void set_ifeq_outlasts_other_extends(void **state)
+{
+    (void)state;
+    begin('e', 2);
+    verb.most_ttl_ms = 60000;
+    play(ASK ":5\n> SET k T IFEQ T PX 60000\n+OK", "mine 60000");
+    begin('e', 2);
+    verb.most_ttl_ms = 60000;
+    play(ASK ":70000\n> SET k T IFEQ T PX 70000\n+OK", "mine 70000");
+    begin('e', 2);
+    verb.most_ttl_ms = 60000;
+    play(ASK ":-1\n> SET k T IFEQ T KEEPTTL\n+OK", "mine for ever");
+}
+
 static void set_ifeq(void **state)
 {
     static const struct row rows[] = {
@@ -89,24 +106,48 @@ static void set_ifeq(void **state)
         {'e', 2, ASK ":5\n" SET_IFEQ "-OOM x", "full: OOM x"},
         {'e', 2, ASK ":5\n" SET_IFEQ "-ERR strange",
             "server, unsure: ERR strange"},
-        {'e', 2, ASK ":5\n" SET_IFEQ SYNTAX
-            "> EVALSHA sha:extend 1 k T 1000", NULL},
-        {'e', 2, ASK ":5\n" SET_IFEQ NOPERM
-            "> EVALSHA sha:extend 1 k T 1000", NULL},
+        {'e', 2, ASK ":5\n" SET_IFEQ SYNTAX "> EVALSHA sha:extend 1 k T 1000",
+            NULL},
+        {'e', 2, ASK ":5\n" SET_IFEQ NOPERM "> EVALSHA sha:extend 1 k T 1000",
+            NULL},
         {'e', 2, ASK "+OK", BROKEN},
         {'e', 2, ASK "nil", BROKEN},
         {'e', 2, ASK "$5", BROKEN},
         {'e', 2, ASK "[:5]", BROKEN},
         {'e', 2, ASK ":-3", BROKEN},
         {'e', 2, ASK "-LOADING x", "retry: LOADING x"},
-        {'e', 2, ASK UNKNOWN
-            "> EVALSHA sha:extend 1 k T 1000", NULL},
-        {'e', 2, ASK NOPERM
-            "> EVALSHA sha:extend 1 k T 1000", NULL},
+        {'e', 2, ASK UNKNOWN "> EVALSHA sha:extend 1 k T 1000", NULL},
+        {'e', 2, ASK NOPERM "> EVALSHA sha:extend 1 k T 1000", NULL},
     };
 
     (void)state;
     PLAY(rows);
+}
+
+/* The rest of min_hold_ms: one command, which may shorten the TTL. */
+static void set_ifeq_keeps_the_rest(void **state)
+{
+    static const struct row rows[] = {
+        {'k', 2, SET_IFEQ "+OK", "mine"},
+        {'k', 2, SET_IFEQ "nil", "not mine"},
+        {'k', 2, SET_IFEQ "+QUEUED", BROKEN},
+        {'k', 2, SET_IFEQ "$OK", BROKEN},
+        {'k', 2, SET_IFEQ ":1", BROKEN},
+        {'k', 2, SET_IFEQ "[]", BROKEN},
+        {'k', 2, SET_IFEQ WRONGTYPE,
+            "not mine: WRONGTYPE Operation against a key"},
+        {'k', 2, SET_IFEQ "-OOM x", "full: OOM x"},
+        {'k', 2, SET_IFEQ "-LOADING x", "retry: LOADING x"},
+        {'k', 2, SET_IFEQ "-ERR strange", "server, unsure: ERR strange"},
+        {'k', 2, SET_IFEQ SYNTAX "> EVALSHA sha:keep 1 k T 1000", NULL},
+        {'k', 2, SET_IFEQ NOPERM "> EVALSHA sha:keep 1 k T 1000", NULL},
+    };
+
+    (void)state;
+    PLAY(rows);
+    begin('k', 2);
+    verb.most_ttl_ms = 60000; /* of the last extend */
+    play(SET_IFEQ "+OK", "mine");
 }
 
 static void compare_and_delete(void **state)
@@ -137,10 +178,14 @@ static void compare_and_delete(void **state)
         {'r', 2, DELIFEQ WRONGTYPE,
             "not mine: WRONGTYPE Operation against a key"},
         {'r', 2, DELIFEQ "-MASTERDOWN x", "elsewhere: MASTERDOWN x"},
-        {'r', 2, DELIFEQ UNKNOWN
-            "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI", NULL},
-        {'r', 2, DELIFEQ NOPERM
-            "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI", NULL},
+        {'r', 2,
+            DELIFEQ UNKNOWN
+            "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI",
+            NULL},
+        {'r', 2,
+            DELIFEQ NOPERM
+            "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI",
+            NULL},
     };
 
     (void)state;
@@ -152,23 +197,23 @@ static void the_condition_is_never_left_out(void **state)
 {
     static char longest[512];
     const struct slice tokens[] = {
-        {NULL, 0}, {"", 0}, {"\0", 1}, {longest, sizeof longest}};
+        {NULL, 0}, {"", 0}, {"\0", 1}, {longest, sizeof(longest)}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
-        for (unsigned rung = 1; rung <= 2; rung++) {
+    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+        for (unsigned strategy = 1; strategy <= 2; strategy++) {
             struct buf out = {0};
             struct resp_command c;
-            begin('r', rung);
+            begin('r', strategy);
             verb.token = tokens[i];
-            assert_int_equal(exchange_encode(&x, &ladder, &out), 1);
-            assert_int_equal(resp_parse(buf_head(&out), buf_len(&out), &c),
-                buf_len(&out));
-            assert_int_equal(c.count, rung == 1 ? 4 : 3);
-            assert_true(resp_is(&c, 0, rung == 1 ? "DELEX" : "DELIFEQ"));
-            assert_true(rung == 2 || resp_is(&c, 2, "IFEQ"));
-            struct slice last = {c.arg[c.count - 1].data,
-                c.arg[c.count - 1].len};
+            assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
+            assert_int_equal(
+                resp_parse(buf_head(&out), buf_len(&out), &c), buf_len(&out));
+            assert_int_equal(c.count, strategy == 1 ? 4 : 3);
+            assert_true(resp_is(&c, 0, strategy == 1 ? "DELEX" : "DELIFEQ"));
+            assert_true(strategy == 2 || resp_is(&c, 2, "IFEQ"));
+            struct slice last = {
+                c.arg[c.count - 1].data, c.arg[c.count - 1].len};
             assert_true(slice_equal(last, tokens[i]));
             buf_free(&out);
         }
@@ -246,13 +291,13 @@ static void no_value_without_all_three_answers(void **state)
         "-OOM x\n", "-ERR strange\n", WRONGTYPE, NOPERM, UNKNOWN};
 
     (void)state;
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         for (unsigned place = 0; place < 3; place++) {
             static const char *const good[] = {":77", "$T", ":1"};
             enum exchange_next next = EXCHANGE_WAIT;
             char line[64];
-            snprintf(line, sizeof line, "%.*s",
-                (int)strcspn(errors[i], "\n"), errors[i]);
+            snprintf(line, sizeof(line), "%.*s", (int)strcspn(errors[i], "\n"),
+                errors[i]);
             begin('I', 1);
             sends();
             for (unsigned reply = 0; reply < 3; reply++) {
@@ -272,16 +317,16 @@ static void a_long_value_is_kept_to_512_bytes(void **state)
 {
     static char value[2000];
     struct reply left = {.kind = REPLY_INTEGER, .integer = 5};
-    struct reply read = {.kind = REPLY_STRING, .bytes = {value, sizeof value}};
+    struct reply read = {.kind = REPLY_STRING, .bytes = {value, sizeof(value)}};
     struct reply there = {.kind = REPLY_INTEGER, .integer = 1};
 
     (void)state;
-    memset(value, 'v', sizeof value);
+    memset(value, 'v', sizeof(value));
     begin('i', 1);
     sends();
     assert_int_equal(exchange_reply(&x, &left), EXCHANGE_WAIT);
     assert_int_equal(exchange_reply(&x, &read), EXCHANGE_WAIT);
-    memset(value, 'z', sizeof value);
+    memset(value, 'z', sizeof(value));
     assert_int_equal(exchange_reply(&x, &there), EXCHANGE_DONE);
     assert_int_equal(x.outcome.kind, OUTCOME_SEEN);
     assert_int_equal(x.outcome.value.len, 512);
@@ -293,12 +338,12 @@ static bool begin_native(size_t number)
 {
     static const struct {
         char verb;
-        unsigned char rung;
+        unsigned char strategy;
     } steps[] = {{'a', 0}, {'A', 0}, {'A', 1}, {'e', 1}, {'e', 2}, {'r', 0},
-        {'r', 1}, {'r', 2}, {'r', 3}, {'i', 1}};
-    if (number == sizeof steps / sizeof steps[0])
+        {'r', 1}, {'r', 2}, {'r', 3}, {'i', 1}, {'k', 2}};
+    if (number == sizeof(steps) / sizeof(steps[0]))
         return false;
-    begin(steps[number].verb, steps[number].rung);
+    begin(steps[number].verb, steps[number].strategy);
     return true;
 }
 
@@ -313,7 +358,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_nx),
         cmocka_unit_test(set_ifeq_never_shortens),
+        cmocka_unit_test(set_ifeq_outlasts_other_extends),
         cmocka_unit_test(set_ifeq),
+        cmocka_unit_test(set_ifeq_keeps_the_rest),
         cmocka_unit_test(compare_and_delete),
         cmocka_unit_test(the_condition_is_never_left_out),
         cmocka_unit_test(a_value_is_read),

@@ -132,8 +132,8 @@ static void larger_structures_need_a_zero_tail(void **state)
 static void ttl_bounds(void **state)
 {
     (void)state;
-    static const int64_t bad[] = {-1, 1, 12, 60001, INT64_MAX, INT64_MIN,
-        INT64_C(4294967296) + 30000};
+    static const int64_t bad[] = {
+        -1, 1, 12, 60001, INT64_MAX, INT64_MIN, INT64_C(4294967296) + 30000};
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         options.ttl_ms = bad[i];
@@ -160,7 +160,7 @@ static void retry_delays(void **state)
 {
     (void)state;
     static const struct {
-        int64_t min, max; /* as given */
+        int64_t min, max;     /* as given */
         uint64_t first, most; /* as they become; 0: refused */
     } rows[] = {
         {0, 0, 10, 250},
@@ -247,8 +247,8 @@ static void client_numbers(void **state)
         nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
         int64_t *member = (int64_t *)((char *)&options + rows[i].place);
         const int64_t good[] = {0, rows[i].low, rows[i].high};
-        const int64_t bad[] = {rows[i].low - 1, rows[i].high + 1, -1,
-            INT64_MAX, INT64_MIN, INT64_C(4294967296) + rows[i].low};
+        const int64_t bad[] = {rows[i].low - 1, rows[i].high + 1, -1, INT64_MAX,
+            INT64_MIN, INT64_C(4294967296) + rows[i].low};
         for (size_t j = 0; j < 3; j++) {
             *member = good[j];
             assert_true(client_accepts(&options));
@@ -275,13 +275,13 @@ static void client_schemes(void **state)
     assert_int_equal(settings.interop, 1);
     options.scheme = 2;
     assert_false(client_accepts(&options));
-    assert_contains(client.message.data, "scheme was given as 2; it is auto");
+    assert_contains(client.message.data, "scheme is 2; it is auto");
     options.scheme = -1;
     assert_false(client_accepts(&options));
     options.scheme = 0;
     options.interop = 2;
     assert_false(client_accepts(&options));
-    assert_contains(client.message.data, "interop was given as 2");
+    assert_contains(client.message.data, "interop is 2");
 }
 
 static void client_defaults_and_prefix(void **state)
@@ -370,7 +370,7 @@ static void client_of_options_and_url(void **state)
     assert_int_equal(
         nxl_client_new(&made, "redis://h", &options), NXL_E_INVALID);
     assert_null(made);
-    assert_contains(error, "given as 9; it is a number from 10 to 600000");
+    assert_contains(error, "is 9; it is a number from 10 to 600000");
     options.errbuf_size = 8;
     memset(error, '#', sizeof(error));
     assert_int_equal(

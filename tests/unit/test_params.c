@@ -80,11 +80,11 @@ static void numbers_have_bounds(void **state)
         assert_memory_equal(&s, &expected, sizeof(s));
     }
     url_param_check("timeout_ms", 9, &error);
-    assert_string_equal(error.data,
-        "timeout_ms was given as 9; it is a number from 10 to 600000");
+    assert_string_equal(
+        error.data, "timeout_ms is 9; it is a number from 10 to 600000");
     assert_false(url_param_check("prefix", 5, &error));
     assert_false(url_param_check("nothing", 5, &error));
-    assert_contains(error.data, "it is no parameter");
+    assert_contains(error.data, "it is not a known parameter");
 }
 
 static void schemes_are_words(void **state)
@@ -198,7 +198,8 @@ static void a_likely_name_is_proposed(void **state)
         text_clear(&text);
         param_suggest(slice_of(pairs[i][0]), &text);
         assert_contains(text.data,
-            "known are db, user, password, timeout_ms, max_ttl_ms, drift_ppm, "
+            "the parameters are db, user, password, timeout_ms, max_ttl_ms, "
+            "drift_ppm, "
             "keepalive_s, prefix");
         if (!pairs[i][1]) {
             assert_null(strstr(text.data, "did you mean"));

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "base/text.h"
 #include "net/reader.h"
 
 static struct reader *reader;
@@ -60,17 +61,18 @@ static void check_broken(
     const char *bytes, size_t len, const char *words, const char *more)
 {
     const struct reply *reply = NULL;
-
-    assert_true(reader_reset(reader));
-    assert_true(reader_feed(reader, bytes, len));
+    struct text said = {0};
+    assert_true(reader_reset(reader) && reader_feed(reader, bytes, len));
     assert_int_equal(reader_next(reader, &reply), -1);
     assert_null(reply);
-    assert_contains(reader_error(reader), words);
-    assert_contains(reader_error(reader), more);
-    /* And stays so. */
-    assert_false(reader_feed(reader, "+OK\r\n", 5));
+    text_add(&said, reader_error(reader));
+    assert_null(strchr(said.data, '"')); /* hiredis quotes a byte there */
+    text_add(&said, ", in: ");
+    text_add_foreign_most(&said, reader_head(reader), 32);
+    assert_contains(said.data, words);
+    assert_contains(said.data, more);
+    assert_false(reader_feed(reader, "+OK\r\n", 5)); /* and stays so */
     assert_int_equal(reader_next(reader, &reply), -1);
-    assert_contains(reader_error(reader), words);
 }
 
 static void every_kind_is_read(void **state)
@@ -355,13 +357,12 @@ static void nothing_waits_for_ever(void **state)
 
 static void replies_taken_make_room(void **state)
 {
-    char text[1000 + 8];
+    char text[1000 + 10];
 
     (void)state;
-    snprintf(text, sizeof(text), "$1000\r\n%01000d", 0);
+    snprintf(text, sizeof(text), "$1000\r\n%01000d\r\n", 0);
     for (int i = 0; i < 1000; i++) {
-        assert_true(reader_feed(reader, text, strlen(text)));
-        feed("\r\n");
+        feed(text);
         assert_int_equal(next()->bytes.len, 1000);
     }
 }
@@ -399,9 +400,8 @@ static void reset_forgets(void **state)
 static void idle_is_when_all_was_taken(void **state)
 {
     (void)state;
-    static const char *const parts[] = {
-        "+", "+OK", "+OK\r", "$", "$2\r\n", "$2\r\nab", "*", "*1\r\n",
-        "*2\r\n:1\r\n", "+OK\r\n"};
+    static const char *const parts[] = {"+", "+OK", "+OK\r", "$", "$2\r\n",
+        "$2\r\nab", "*", "*1\r\n", "*2\r\n:1\r\n", "+OK\r\n"};
 
     assert_true(reader_idle(reader));
     none();

@@ -144,7 +144,7 @@ static void running_out_is_a_clean_error(void **state)
 
     (void)state;
     for (int n = 0; refused; n++) {
-        const char *error = "no memory";
+        const char *error = "out of memory";
         bool good = true;
         calls_left = n;
         struct reader *reader = reader_new();
@@ -159,7 +159,7 @@ static void running_out_is_a_clean_error(void **state)
         calls_left = -1;
         assert_true(good);
         if (refused)
-            assert_contains(error, "no memory");
+            assert_contains(error, "out of memory");
         /* With memory again the same reader serves again. */
         if (reader) {
             assert_true(reader_reset(reader));

@@ -11,33 +11,31 @@
 
 static size_t allowance; /* bytes that the socket still takes */
 
-static ssize_t send_some(int fd, const void *bytes, size_t len)
+static ssize_t send_some(struct transport *t, const void *bytes, size_t len)
 {
     if (len > allowance)
         len = allowance;
     allowance -= len;
-    return len ? transport_plain.send(fd, bytes, len) : 0;
+    return len ? transport_plain.send(t, bytes, len) : 0;
 }
-
-static const struct transport stingy = {send_some, NULL};
 
 /* Formats what waits, and sends so many bytes of it. */
 static void push_allowing(size_t bytes)
 {
-    struct transport some = stingy;
-    some.receive = transport_plain.receive;
+    struct transport_kind some = transport_plain;
+    some.send = send_some;
     allowance = bytes;
-    rig.s.conn.transport = &some;
+    rig.s.conn.transport.kind = &some;
     rig_push();
-    rig.s.conn.transport = &transport_plain;
+    rig.s.conn.transport.kind = &transport_plain;
 }
 
-/* Everything is answered and nothing is owed. */
+/* Everything is answered and cleaned up. */
 static void assert_settled(void)
 {
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
     assert_int_equal(rig.s.conn.dropped, 0);
-    assert_false(server_owes(&rig.s));
+    assert_false(server_unfinished(&rig.s, NEVER));
 }
 
 /* ------------------------------------------------------------ to the end */
@@ -98,7 +96,7 @@ static void a_senseless_reply_is_the_last(void **state)
     assert_ptr_equal(rig_turn(), &rig.request[2]);
     rig_assert_fault(FAULT_NOT_REDIS, true, "");
     assert_int_equal(rig.s.state, SERVER_DOWN);
-    assert_int_equal(rig.request[1].cut_client, 7);
+    assert_int_equal(rig.request[1].late->cleanup.client_id, 7);
 }
 
 /* Those under way first, in their order, then what is submitted later. */
@@ -133,9 +131,9 @@ static void given_up_while_it_waits(void **state)
     rig_push(); /* the handshake comes first */
     assert_true(rig_abandon(0, true));
     assert_true(rig_abandon(1, false));
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
     assert_true(rig_abandon(2, true)); /* its key must go all the same */
-    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig_cleanups(), 1);
     assert_int_equal(rig.request[0].state, REQUEST_IDLE);
     rig_shake(7, RIG_RUN_ID);
     rig_push();
@@ -158,7 +156,7 @@ static void given_up_in_the_buffer(void **state)
         rig_submit(i);
     push_allowing(0);
     assert_true(rig_abandon(1, true));
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
     rig.s.conn.blocked = false;
     rig_push();
     const char *said = rig_said();
@@ -178,7 +176,7 @@ static void a_release_given_up_in_the_buffer(void **state)
     rig_submit_release(0);
     push_allowing(0);
     assert_true(rig_abandon(0, true));
-    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig_cleanups(), 1);
     assert_int_equal(rig.s.conn.slots.count, 0);
     rig.s.conn.blocked = false;
     rig_push();
@@ -208,7 +206,9 @@ static void given_up_half_sent(void **state)
 /* ------------------------------------------------------------------- limits */
 
 #define FEW SERVER_DROPPED_FEW
-#define PATIENCE (SERVER_PATIENCE_MS * NS_PER_MS) /* the rig's time-out, too */
+#define PATIENCE                                                               \
+    (SERVER_PATIENCE_MS * NS_PER_MS) /* the rig's time-out, too                \
+                                      */
 
 static void give_up(unsigned i, bool undo)
 {
@@ -236,8 +236,7 @@ static void too_many_for_too_long(void **state)
     rig_push();
     rig_said();
     rig.now += PATIENCE;
-    assert_refused(
-        "8 earlier commands are unanswered, the oldest for 500 ms");
+    assert_refused("8 earlier commands are unanswered, the oldest for 500ms");
 
     assert_null(rig_reply("$-1\r\n:0\r\n")); /* one is answered: room again */
     struct request *r = rig_submit(FEW);
@@ -305,7 +304,7 @@ static void the_patience_is_the_time_out(void **state)
     give_up(0, false);
     assert_said("SET\r\n");
     rig.now += 1;
-    assert_refused("9 earlier commands are unanswered, the oldest for 40 ms");
+    assert_refused("9 earlier commands are unanswered, the oldest for 40ms");
 }
 
 /* The answers have come, and wait to be read: the program was away. */
@@ -345,6 +344,40 @@ static void the_most(void **state)
     assert_said("SET\r\n");
 }
 
+/* What says how long it can wait is not held up by the delay; once. */
+static void a_request_may_cut_the_delay_short(void **state)
+{
+    (void)state;
+    rig_unlisten();
+    for (int i = 0; i < 12; i++) { /* the delay grows to its longest */
+        rig_submit(0);
+        rig.now = later(rig.now, server_deadline(&rig.s));
+        rig_push();
+        assert_ptr_equal(rig_turn(), &rig.request[0]);
+    }
+    rig_submit(0);
+    uint64_t at = rig.now + 3 * NS_PER_MS;
+    uint64_t delayed = server_deadline(&rig.s);
+    assert_true(delayed > at);
+    server_connect_by(&rig.s, at);
+    server_connect_by(&rig.s, at + 1);
+    assert_int_equal(server_deadline(&rig.s), at);
+    rig.now = at - 1;
+    rig_push();
+    assert_null(rig_turn());
+    rig.now = at;
+    rig_push();
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    rig_assert_fault(FAULT_UNREACHABLE, false, "No such file");
+    rig_submit(0);
+    assert_true(server_deadline(&rig.s) > rig.now);
+    server_connect_by(&rig.s, rig.now);
+    rig_abandon(0, true);
+    rig_push(); /* it has been given up: nothing is in a hurry any longer */
+    rig_submit(1);
+    assert_true(server_deadline(&rig.s) > rig.now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +395,7 @@ int main(void)
         rig_test(the_patience_is_the_time_out),
         rig_test(answers_are_read_first),
         rig_test(the_most),
+        rig_test(a_request_may_cut_the_delay_short),
     };
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);
 }

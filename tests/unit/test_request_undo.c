@@ -9,12 +9,12 @@
 #define assert_eval(text, times)                                               \
     assert_int_equal(rig_count((text), "$4\r\nEVAL\r\n"), (times))
 
-/* Everything is answered and nothing is owed. */
+/* Everything is answered and cleaned up. */
 static void assert_settled(void)
 {
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
     assert_int_equal(rig.s.conn.dropped, 0);
-    assert_false(server_owes(&rig.s));
+    assert_false(server_unfinished(&rig.s, NEVER));
 }
 
 /* ------------------------------------------------- given up under way */
@@ -28,8 +28,8 @@ static void an_acquire_is_undone_behind_it(void **state)
     assert_said("SET\r\n");
     assert_false(rig_abandon(0, true));
     assert_int_equal(rig.s.conn.dropped, 1);
-    assert_int_equal(rig_debts(), 1);
-    assert_null(rig.request[0].spare); /* the debt took it */
+    assert_int_equal(rig_cleanups(), 1);
+    assert_null(rig.request[0].spare); /* the cleanup took it */
     assert_true(request_prepare(&rig.request[0], rig.verb[0].key));
     rig_submit(0); /* the same request may be used again at once */
     rig_push();
@@ -51,11 +51,11 @@ static void an_acquire_with_half_its_answer(void **state)
     assert_said("PTTL\r\n");
     assert_null(rig_reply("+OK\r\n")); /* granted, but PTTL is unanswered */
     assert_false(rig_abandon(0, true));
-    assert_int_equal(rig_debts(), 1);
-    struct debt *d = list_entry(rig.s.debts.next, struct debt, node);
-    assert_false(d->may_come);
+    assert_int_equal(rig_cleanups(), 1);
+    struct cleaner *d = list_entry(rig.s.cleaners.next, struct cleaner, node);
+    assert_false(d->cleanup.acquire == ACQUIRE_AHEAD);
     assert_null(rig_reply(":5000\r\n"));
-    assert_int_equal(rig_debts(), 1); /* PTTL's reply says nothing of it */
+    assert_int_equal(rig_cleanups(), 1); /* PTTL's reply says nothing of it */
     rig_push();
     assert_eval(rig_said(), 1);
     assert_null(rig_reply(":1\r\n"));
@@ -87,7 +87,7 @@ static void what_does_no_harm_is_only_left(void **state)
     rig_push();
     rig_said();
     assert_false(rig_abandon(0, false));
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
     assert_ptr_equal(rig_reply("*0\r\n+OK\r\n"), &rig.request[1]);
     rig_push();
     assert_silent();
@@ -102,7 +102,7 @@ static void a_release_is_its_own_undoing(void **state)
     rig_push();
     assert_said("EVALSHA\r\n");
     assert_false(rig_abandon(0, true));
-    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig_cleanups(), 1);
     rig_push();
     assert_silent();
     assert_null(rig_reply(":1\r\n"));
@@ -118,7 +118,7 @@ static void a_release_without_its_script_is_tried_again(void **state)
     rig_said();
     assert_false(rig_abandon(0, true));
     assert_null(rig_reply(NOSCRIPT));
-    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig_cleanups(), 1);
     rig_push();
     assert_eval(rig_said(), 1);
     assert_null(rig_reply(":1\r\n"));
@@ -136,7 +136,7 @@ static void a_grant_that_was_answered_is_undone(void **state)
     assert_ptr_equal(rig_reply("+OK\r\n"), &rig.request[0]);
     assert_false(rig.request[0].unsure);
     assert_true(rig_abandon(0, true));
-    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig_cleanups(), 1);
     rig_push();
     assert_eval(rig_said(), 1);
     assert_null(rig_reply(":0\r\n")); /* nothing of it can follow */
@@ -181,7 +181,7 @@ static void undone_after_it_failed(void **state)
     rig_hang_up();
     assert_ptr_equal(rig_turn(), &rig.request[0]);
     assert_false(rig_abandon(0, true));
-    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig_cleanups(), 1);
     reconnect(RIG_RUN_ID);
     assert_said("KILL\r\n$2\r\nID\r\n$1\r\n7\r\n");
     assert_null(rig_reply(":0\r\n:0\r\n"));
@@ -193,6 +193,7 @@ static void given_up_while_it_is_in_the_failed_list(void **state)
 {
     (void)state;
     rig_up();
+    rig.verb[0].kind = VERB_INSPECT;
     rig_submit(0);
     rig_submit(1);
     rig_push();
@@ -201,7 +202,7 @@ static void given_up_while_it_is_in_the_failed_list(void **state)
     assert_int_equal(rig.request[1].state, REQUEST_FAILED);
     assert_false(rig_abandon(1, true));
     assert_null(rig_turn()); /* it does not come any more */
-    assert_int_equal(rig_debts(), 1);
+    assert_int_equal(rig_cleanups(), 1);
     reconnect(RIG_RUN_ID);
     assert_said("KILL");
     assert_null(rig_reply(":1\r\n:0\r\n"));
@@ -219,7 +220,7 @@ static void nothing_killed_in_another_process(void **state)
     uint64_t end = rig.now + RIG_TTL_MS * NS_PER_MS;
     reconnect(RIG_OTHER_RUN_ID);
     unsigned tries = 0;
-    while (rig_debts()) {
+    while (rig_cleanups()) {
         const char *said = rig_said();
         assert_null(strstr(said, "KILL"));
         assert_eval(said, 1);
@@ -235,8 +236,8 @@ static void nothing_killed_in_another_process(void **state)
     assert_settled();
 }
 
-/* What is under way is not walked over: only what is owed is in that list. */
-static void what_is_under_way_is_not_owed(void **state)
+/* What is under way is not walked over: only what is due is in that list. */
+static void what_is_under_way_is_not_due(void **state)
 {
     (void)state;
     rig_up();
@@ -245,21 +246,21 @@ static void what_is_under_way_is_not_owed(void **state)
         rig_push();
         rig_abandon(i, true);
     }
-    assert_int_equal(rig_debts(), 4);
-    assert_true(list_empty(&rig.s.owed));
-    assert_true(server_owes(&rig.s));
+    assert_int_equal(rig_cleanups(), 4);
+    assert_true(list_empty(&rig.s.due));
+    assert_true(server_unfinished(&rig.s, NEVER));
     assert_null(rig_reply("-ERR no\r\n-ERR no\r\n+OK\r\n-ERR no\r\n"));
     /* Nothing stands of the first; the second's acquire was done. */
-    struct debt *d = list_entry(rig.s.owed.prev, struct debt, owed);
-    assert_ptr_equal(d->owed.next, &rig.s.owed);
-    assert_int_equal(d->state, DEBT_OWED);
+    struct cleaner *d = list_entry(rig.s.due.prev, struct cleaner, due);
+    assert_ptr_equal(d->due.next, &rig.s.due);
+    assert_int_equal(d->cleanup.state, CLEANUP_DUE);
     rig_hang_up();
     rig_turn();
-    size_t owed = 0;
-    for (struct list *i = rig.s.owed.next; i != &rig.s.owed; i = i->next)
-        owed++;
-    assert_int_equal(owed, rig_debts());
-    assert_true(owed >= 2);
+    size_t due = 0;
+    for (struct list *i = rig.s.due.next; i != &rig.s.due; i = i->next)
+        due++;
+    assert_int_equal(due, rig_cleanups());
+    assert_true(due >= 2);
 }
 
 /* Out of the middle of many: the others' slots keep their numbers. */
@@ -275,7 +276,7 @@ static void those_that_did_not_leave_are_found(void **state)
     static const unsigned given_up[] = {1, 4, 0, 3};
     for (size_t i = 0; i < 4; i++)
         assert_true(rig_abandon(given_up[i], true));
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
     rig_push();
     assert_int_equal(rig_count(rig_said(), "SET\r\n"), 2);
     assert_false(rig_abandon(2, true)); /* it has left, and is found */
@@ -296,7 +297,7 @@ static void an_answer_before_the_question(void **state)
     requests_format(&rig.s, rig.now);
     assert_ptr_not_equal(rig_reply("+OK\r\n"), &rig.request[0]);
     assert_int_equal(rig.s.state, SERVER_DOWN);
-    assert_contains(rig.s.why.data, "nothing that was asked");
+    assert_contains(rig.s.why.data, "unsolicited reply");
     assert_int_equal(rig.request[0].state, REQUEST_WAITING);
 }
 
@@ -310,7 +311,7 @@ static void an_inspection_leaves_nothing(void **state)
     rig_hang_up();
     assert_ptr_equal(rig_turn(), &rig.request[0]);
     rig_abandon(0, false);
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
     assert_int_equal(server_deadline(&rig.s), NEVER);
 }
 
@@ -328,7 +329,7 @@ int main(void)
         rig_test(undone_after_it_failed),
         rig_test(given_up_while_it_is_in_the_failed_list),
         rig_test(nothing_killed_in_another_process),
-        rig_test(what_is_under_way_is_not_owed),
+        rig_test(what_is_under_way_is_not_due),
         rig_test(those_that_did_not_leave_are_found),
         rig_test(an_answer_before_the_question),
         rig_test(an_inspection_leaves_nothing),

@@ -66,9 +66,8 @@ static void version_is_three_numbers(void **state)
     (void)state;
     unsigned major, minor, patch;
     char rest;
-    assert_int_equal(sscanf(nxl_version(), "%u.%u.%u%c", &major, &minor,
-                         &patch, &rest),
-        3);
+    assert_int_equal(
+        sscanf(nxl_version(), "%u.%u.%u%c", &major, &minor, &patch, &rest), 3);
     assert_string_equal(nxl_version(), NXLOCK_VERSION);
 }
 

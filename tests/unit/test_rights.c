@@ -6,7 +6,7 @@
  */
 #include "support/test.h"
 
-#include "unit/rung_rig.h"
+#include "unit/strategy_rig.h"
 
 #define ASKS                                                                   \
     "> EVALSHA sha:release 1 T T; EVAL return\\x201 0; DELIFEQ T T; "          \
@@ -19,18 +19,19 @@
     "neither scripts (EVALSHA, EVAL) nor WATCH may be run: a lock could be "   \
     "neither extended nor released"
 
-static void play_doubted(const struct row *row, size_t count)
+static void play_unverified(const struct row *row, size_t count)
 {
     for (; count > 0; count--, row++) {
-        begin(row->verb, row->rung);
-        ladder.doubted = true;
+        begin(row->verb, row->strategy);
+        dialect.scripts_unverified = true;
         play(row->dialog, row->outcome);
         bool refused = strcmp(row->outcome, "granted") != 0;
-        assert_int_equal(ladder.doubted, refused);
+        assert_int_equal(dialect.scripts_unverified, refused);
     }
 }
 
-#define PLAY_DOUBTED(rows) play_doubted(rows, sizeof(rows) / sizeof((rows)[0]))
+#define PLAY_UNVERIFIED(rows)                                                  \
+    play_unverified(rows, sizeof(rows) / sizeof((rows)[0]))
 
 static void one_way_is_enough(void **state)
 {
@@ -39,8 +40,7 @@ static void one_way_is_enough(void **state)
         {'a', 0, ASKS MAY_NOT MAY_NOT ":0\n" UNKNOWN MAY_NOT SETS, "granted"},
         {'a', 0, ASKS MAY_NOT MAY_NOT UNKNOWN ":0\n" MAY_NOT SETS, "granted"},
         {'a', 0, ASKS ":0\n" MAY_NOT UNKNOWN UNKNOWN MAY_NOT SETS, "granted"},
-        {'a', 0, ASKS NO_SCRIPT ":1\n" UNKNOWN UNKNOWN MAY_NOT SETS,
-            "granted"},
+        {'a', 0, ASKS NO_SCRIPT ":1\n" UNKNOWN UNKNOWN MAY_NOT SETS, "granted"},
         /* Another key might be allowed; and what passes is no refusal. */
         {'a', 0, ASKS MAY_NOT MAY_NOT UNKNOWN UNKNOWN KEY SETS, "granted"},
         {'a', 0, ASKS KEY KEY UNKNOWN UNKNOWN MAY_NOT SETS, "granted"},
@@ -51,7 +51,7 @@ static void one_way_is_enough(void **state)
     };
 
     (void)state;
-    PLAY_DOUBTED(rows);
+    PLAY_UNVERIFIED(rows);
 }
 
 static void without_any_it_is_refused(void **state)
@@ -70,7 +70,7 @@ static void without_any_it_is_refused(void **state)
     };
 
     (void)state;
-    PLAY_DOUBTED(rows);
+    PLAY_UNVERIFIED(rows);
 }
 
 /* Only then, and only where it matters. */
@@ -80,15 +80,15 @@ static void others_are_not_asked(void **state)
     begin('a', 0);
     play(SETS, "granted");
     begin('r', 0);
-    ladder.doubted = true;
+    dialect.scripts_unverified = true;
     play("> EVALSHA sha:release 1 k T\n:1", "mine");
-    assert_true(ladder.doubted);
+    assert_true(dialect.scripts_unverified);
     begin('i', 0);
-    ladder.doubted = true;
+    dialect.scripts_unverified = true;
     play("> EVALSHA sha:inspect 1 k\n[]", "free");
     /* The next one on the connection is asked nothing. */
     begin('a', 0);
-    ladder.doubted = true;
+    dialect.scripts_unverified = true;
     play(ASKS MAY_NOT MAY_NOT UNKNOWN UNKNOWN "+OK\n" SETS, "granted");
     exchange_begin(&x, &verb, NULL);
     play(SETS, "granted");
@@ -104,7 +104,7 @@ static void learnt_from_a_refusal(void **state)
          "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n" NOPERM NOPERM
              NOPERM NOPERM NOPERM "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM,
         "denied: NOPERM this user may not");
-    assert_true(ladder.doubted);
+    assert_true(dialect.scripts_unverified);
 }
 
 /* By order there are other ways; but it is told which. */
@@ -114,15 +114,15 @@ static void timestamps_by_order(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         begin_stamped('a', 2);
-        ladder.doubted = true;
-        play(i == 0 ? "> WATCH T\n+OK\n> SETNX k 2000000003.T; TIME; TTL k; "
+        dialect.scripts_unverified = true;
+        play(i == 0 ? "> WATCH T\n+OK\n> SETNX k 2000000003_T; TIME; TTL k; "
                       "GETRANGE k 0 511"
-                    : "> WATCH T\n" MAY_NOT "> SETNX k 2000000003.T; TIME; "
+                    : "> WATCH T\n" MAY_NOT "> SETNX k 2000000003_T; TIME; "
                       "TTL k; GETRANGE k 0 511",
             NULL);
-        assert_false(ladder.doubted);
+        assert_false(dialect.scripts_unverified);
         text_clear(&text);
-        ladder_describe(&ladder, &text);
+        strategies_describe(&dialect, &text);
         assert_contains(text.data, i == 0 ? "weaker" : "weakest");
     }
 }

@@ -17,7 +17,7 @@ static void test_order_and_length(void **state)
     assert_string_equal(scripts[SCRIPT_RELEASE].name, "release");
     for (int i = 0; i < SCRIPTS; i++) {
         assert_int_equal(scripts[i].body.len, strlen(scripts[i].body.data));
-        assert_in_range(scripts[i].body.len, 50, 1000);
+        assert_in_range(scripts[i].body.len, 50, 1300);
     }
 }
 
@@ -31,7 +31,7 @@ static void sha1_of(struct slice body, char out[41])
     assert_true(fd >= 0);
     assert_int_equal(write(fd, body.data, body.len), body.len);
     close(fd);
-    snprintf(command, sizeof command, "sha1sum %s", path);
+    snprintf(command, sizeof(command), "sha1sum %s", path);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t got = fread(out, 1, 40, pipe);
@@ -68,14 +68,13 @@ static void test_rules_of_the_house(void **state)
         bool counts = i == SCRIPT_FENCE || i == SCRIPT_RAISE;
         /* No write after it before Redis 3.2, and not without asking then. */
         assert_int_equal(strstr(body, "'TIME'") != NULL, counts);
-        assert_true(!counts ||
-                    strstr(body, "redis.replicate_commands()") != NULL);
+        assert_true(!counts || strstr(body, "redis.replicate_commands()"));
         assert_int_equal(strstr(body, "KEYS[2]") != NULL, counts);
-        if (i != SCRIPT_ACQUIRE && i != SCRIPT_FENCE) /* they compare nothing */
+        if (i != SCRIPT_ACQUIRE) /* it compares nothing */
             assert_non_null(
                 strstr(body, "redis.call('GETRANGE', KEYS[1], '0', '511')"));
-        for (size_t k = 0; k < sizeof forbidden / sizeof forbidden[0]; k++)
-            if (strstr(body, forbidden[k]) != NULL)
+        for (size_t k = 0; k < sizeof(forbidden) / sizeof(forbidden[0]); k++)
+            if (strstr(body, forbidden[k]))
                 fail_msg("%s has %s", scripts[i].name, forbidden[k]);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The rung of scripts: what it sends, and what every reply to it means. */
+/* The strategy of scripts: what it sends, and what every reply to it means. */
 #include "support/test.h"
 
-#include "unit/rung_rig.h"
+#include "unit/strategy_rig.h"
 
 #define ACQUIRE "> EVAL text:acquire 1 k T 1000\n"
 #define ACQUIRE_LEFT "> EVAL text:acquire 1 k T 1000; PTTL k\n"
@@ -47,8 +47,7 @@ static void an_acquire_goes_whole(void **state)
         {'A', 1, ACQUIRE_LEFT "+OK\n+OK", BROKEN},
         {'A', 1, ACQUIRE_LEFT "+OK\nnil", BROKEN},
         {'A', 1, ACQUIRE_LEFT "-OOM x\n:-2", "full: OOM x"},
-        {'A', 1, ACQUIRE_LEFT NOPERM ":-2\n> SET k T NX PX 1000; PTTL k",
-            NULL},
+        {'A', 1, ACQUIRE_LEFT NOPERM ":-2\n> SET k T NX PX 1000; PTTL k", NULL},
     };
 
     (void)state;
@@ -191,7 +190,7 @@ static void whole_from_the_start(void **state)
     begin('r', 0);
     x.whole = true;
     play(RELEASE_WHOLE NOPERM "> DELEX k IFEQ T", NULL);
-    ladder_begin(&ladder);
+    dialect_begin(&dialect);
     play(RELEASE_WHOLE ":1", "mine");
 }
 

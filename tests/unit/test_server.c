@@ -16,7 +16,7 @@ static void nothing_to_say_no_connection(void **state)
     assert_int_equal(rig.s.state, SERVER_DOWN);
     assert_false(rig_poll(&fd));
     assert_int_equal(server_deadline(&rig.s), NEVER);
-    assert_false(server_owes(&rig.s));
+    assert_false(server_unfinished(&rig.s, NEVER));
     assert_int_equal(accept(rig.listener, NULL, NULL) < 0 ? errno : 0, EAGAIN);
 }
 
@@ -34,7 +34,7 @@ static void the_first_handshake_goes_alone(void **state)
     assert_true(server_deadline(&rig.s) <= rig.now); /* wants a push */
     rig_push();
     assert_int_equal(rig.s.state, SERVER_SHAKING);
-    assert_true(server_owes(&rig.s));
+    assert_false(server_unfinished(&rig.s, NEVER));
     assert_true(rig_poll(&fd));
     assert_int_equal(fd.events, POLLIN);
     rig_accept();
@@ -53,7 +53,7 @@ static void the_first_handshake_goes_alone(void **state)
     assert_int_equal(rig.last.outcome.kind, OUTCOME_GRANTED);
     assert_int_equal(rig.s.facts.client_id, 7);
     assert_string_equal(rig.s.facts.run_id, RIG_RUN_ID);
-    assert_false(server_owes(&rig.s));
+    assert_false(server_unfinished(&rig.s, NEVER));
 }
 
 static void later_ones_take_commands_along(void **state)
@@ -109,13 +109,36 @@ static void a_refused_password_ends_it(void **state)
     rig_push();
     rig_accept();
     assert_said("AUTH\r\n$6\r\nsecret\r\n");
-    assert_ptr_equal(
-        rig_reply("-WRONGPASS invalid\r\n+OK\r\n"), &rig.request[0]);
+    assert_null(rig_reply("-WRONGPASS invalid\r\n:7\r\n"));
+    assert_silent(); /* but for INFO's answer it would be over */
+    assert_ptr_equal(rig_reply("-NOAUTH x\r\n"), &rig.request[0]);
     rig_assert_fault(FAULT_DENIED, false, "WRONGPASS invalid");
     assert_ptr_equal(rig_turn(), &rig.request[1]);
     assert_int_equal(rig.s.state, SERVER_DOWN);
     assert_silent();
     assert_int_equal(recv(rig.peer, rig.said, 1, 0), 0); /* closed */
+}
+
+/* Whatever ends the connection before INFO is answered. */
+static void a_refusal_outlives_the_connection(void **state)
+{
+    (void)state;
+    for (int silent = 0; silent < 2; silent++) {
+        rig_tear_down(NULL);
+        rig_init("?password=secret", true);
+        rig_submit(0);
+        rig_push();
+        rig_accept();
+        assert_said("AUTH\r\n$6\r\nsecret\r\n");
+        assert_null(rig_reply("-WRONGPASS invalid\r\n"));
+        if (!silent)
+            rig_hang_up();
+        else
+            rig.now += ms_to_ns(SERVER_STALE_MS);
+        server_tick(&rig.s, rig.now);
+        assert_ptr_equal(rig_turn(), &rig.request[0]);
+        rig_assert_fault(FAULT_DENIED, false, "WRONGPASS invalid");
+    }
 }
 
 static void turned_away_at_the_door(void **state)
@@ -177,9 +200,9 @@ static void refused_and_tried_again_later(void **state)
     assert_true(server_deadline(&rig.s) <= rig.now);
 }
 
-static ssize_t blocked_send(int fd, const void *bytes, size_t len)
+static ssize_t blocked_send(struct transport *t, const void *bytes, size_t len)
 {
-    (void)fd, (void)bytes, (void)len;
+    (void)t, (void)bytes, (void)len;
     return 0;
 }
 
@@ -187,10 +210,10 @@ static void a_full_socket_is_waited_for(void **state)
 {
     (void)state;
     rig_up();
-    struct transport full = transport_plain;
+    struct transport_kind full = transport_plain;
     struct pollfd fd;
     full.send = blocked_send;
-    rig.s.conn.transport = &full;
+    rig.s.conn.transport.kind = &full;
     rig_submit(0);
     rig_push();
     assert_true(rig_poll(&fd));
@@ -199,7 +222,7 @@ static void a_full_socket_is_waited_for(void **state)
     rig_push(); /* not formatted: it can still be given up for nothing */
     assert_int_equal(rig.request[1].state, REQUEST_WAITING);
     assert_true(server_deadline(&rig.s) > rig.now);
-    rig.s.conn.transport = &transport_plain;
+    rig.s.conn.transport.kind = &transport_plain;
     assert_null(rig_turn()); /* there is room */
     rig_push();
     assert_int_equal(rig_count(rig_said(), "SET\r\n"), 2);
@@ -224,8 +247,9 @@ static void lost_with_commands_under_way(void **state)
     rig_assert_fault(FAULT_UNREACHABLE, true, "");
     assert_int_equal(rig.last.outcome.sent_at, rig.now);
     assert_null(rig_turn());
-    assert_int_equal(rig.request[0].cut_client, 7);
-    assert_string_equal(rig.request[0].cut_run_id, RIG_RUN_ID);
+    assert_non_null(rig.request[0].late);
+    assert_int_equal(rig.request[0].late->cleanup.client_id, 7);
+    assert_string_equal(rig.request[0].late->cleanup.run_id, RIG_RUN_ID);
 }
 
 static void what_came_before_the_end_counts(void **state)
@@ -260,7 +284,7 @@ static void too_long_without_an_answer(void **state)
     assert_int_equal(rig.s.state, SERVER_UP);
     rig.now = end;
     assert_ptr_equal(rig_turn(), &rig.request[0]);
-    rig_assert_fault(FAULT_SILENT, true, "no answer for 2000 ms");
+    rig_assert_fault(FAULT_SILENT, true, "no answer for 2s");
     assert_ptr_equal(rig_turn(), &rig.request[1]);
     assert_int_equal(rig.s.state, SERVER_DOWN);
 }
@@ -282,7 +306,7 @@ static void an_answer_to_nothing(void **state)
     rig_up();
     assert_null(rig_reply("+OK\r\n"));
     assert_int_equal(rig.s.state, SERVER_DOWN);
-    assert_contains(rig.s.why.data, "nothing that was asked");
+    assert_contains(rig.s.why.data, "unsolicited reply");
 }
 
 /* A server that closes what is idle: nobody is to notice. */
@@ -325,52 +349,52 @@ static void not_the_primary_any_more(void **state)
     assert_int_equal(rig.s.state, SERVER_UP);
 }
 
-/* ------------------------------------------------------------------- debts */
+/* ---------------------------------------------------------------- cleanups */
 
-static void leave_a_debt(uint32_t ttl_ms)
+static void leave_a_cleanup(uint32_t ttl_ms)
 {
-    struct debt *d = debt_new(slice_of("key"), 64);
-    assert_non_null(d);
-    server_owe(&rig.s, d, slice_of(RIG_TOKEN), ttl_ms, rig.now);
+    struct request *r = &rig.request[1];
+    server_owe(&rig.s, r, slice_of(RIG_TOKEN), ttl_ms, 0, rig.now);
+    assert_null(r->spare); /* the cleanup took it */
 }
 
-static void a_debt_makes_a_connection(void **state)
+static void a_cleanup_makes_a_connection(void **state)
 {
     (void)state;
-    leave_a_debt(1000);
-    assert_true(server_owes(&rig.s));
+    leave_a_cleanup(1000);
+    assert_true(server_unfinished(&rig.s, NEVER));
     assert_true(server_deadline(&rig.s) <= rig.now);
     rig_push();
     rig_shake(7, RIG_RUN_ID);
     rig_push();
     assert_said("EVAL\r\n");
     assert_null(rig_reply(":1\r\n"));
-    assert_int_equal(rig_debts(), 0);
-    assert_false(server_owes(&rig.s));
+    assert_int_equal(rig_cleanups(), 0);
+    assert_false(server_unfinished(&rig.s, NEVER));
 }
 
-static void debts_leave_before_requests(void **state)
+static void cleanups_leave_before_requests(void **state)
 {
     (void)state;
     rig_up();
     rig_submit(0);
-    leave_a_debt(1000);
+    leave_a_cleanup(1000);
     rig_push();
     const char *said = rig_said();
     assert_true(strstr(said, "EVAL\r\n") < strstr(said, "SET\r\n"));
     assert_ptr_equal(rig_reply(":0\r\n+OK\r\n"), &rig.request[0]);
-    assert_int_equal(rig_debts(), 0);
+    assert_int_equal(rig_cleanups(), 0);
 }
 
-/* A server that does not come back, and a debt that its ttl has paid: nothing
+/* A server that does not come back, and a cleanup that expires: nothing
  * is left to do, so nobody is to be woken for it, again and again. */
-static void a_debt_ends_without_a_connection(void **state)
+static void a_cleanup_ends_without_a_connection(void **state)
 {
     (void)state;
     rig_unlisten();
-    leave_a_debt(1000);
+    leave_a_cleanup(1000);
     uint64_t end = rig.now + NS_PER_S;
-    for (unsigned turns = 0; rig_debts(); turns++) {
+    for (unsigned turns = 0; rig_cleanups(); turns++) {
         assert_true(turns < 100);
         uint64_t at = server_deadline(&rig.s);
         rig.now = later(at, rig.now);
@@ -380,17 +404,17 @@ static void a_debt_ends_without_a_connection(void **state)
     }
     assert_true(rig.now >= end);
     assert_int_equal(server_deadline(&rig.s), NEVER);
-    assert_false(server_owes(&rig.s));
+    assert_false(server_unfinished(&rig.s, NEVER));
 }
 
 static void freed_in_the_midst_of_it(void **state)
 {
     (void)state;
     rig_up();
-    leave_a_debt(1000);
+    leave_a_cleanup(1000);
     rig_submit(0);
     rig_push(); /* the tear-down frees; nothing may be left */
-    leave_a_debt(1000);
+    leave_a_cleanup(1000);
     rig_submit(1);
 }
 
@@ -405,6 +429,7 @@ int main(void)
         rig_test(later_ones_take_commands_along),
         rig_test(not_with_a_password_and_not_among_others),
         rig_test(a_refused_password_ends_it),
+        rig_test(a_refusal_outlives_the_connection),
         rig_test(turned_away_at_the_door),
         rig_test(somebody_else_answers),
         rig_test(refused_and_tried_again_later),
@@ -416,9 +441,9 @@ int main(void)
         rig_test(an_answer_to_nothing),
         rig_test(a_dead_connection_is_replaced_before_use),
         rig_test(not_the_primary_any_more),
-        rig_test(a_debt_makes_a_connection),
-        rig_test(debts_leave_before_requests),
-        rig_test(a_debt_ends_without_a_connection),
+        rig_test(a_cleanup_makes_a_connection),
+        rig_test(cleanups_leave_before_requests),
+        rig_test(a_cleanup_ends_without_a_connection),
         rig_test(freed_in_the_midst_of_it),
     };
     return cmocka_run_group_tests_name("server", tests, NULL, NULL);

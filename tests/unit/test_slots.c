@@ -25,7 +25,7 @@ static void assert_numbers(
 #define assert_slots(s, ...)                                                   \
     do {                                                                       \
         size_t wanted[] = {__VA_ARGS__};                                       \
-        assert_numbers((s), wanted, sizeof wanted / sizeof wanted[0]);         \
+        assert_numbers((s), wanted, sizeof(wanted) / sizeof(wanted[0]));       \
     } while (0)
 
 static void they_leave_in_their_order(void **state)

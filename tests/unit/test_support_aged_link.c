@@ -62,10 +62,11 @@ static void test_before_auth(void **state)
     rig_age(AGED_DELIFEQ);
     struct rig_client *c = rig_dial();
     ask(c, "DELIFEQ k v", NOAUTH);
-    ask(c, "HELLO 3", "-NOAUTH HELLO must be called with the client already "
-                      "authenticated, otherwise the HELLO <proto> AUTH <user> "
-                      "<pass> option can be used to authenticate the client "
-                      "and select the RESP protocol version at the same time");
+    ask(c, "HELLO 3",
+        "-NOAUTH HELLO must be called with the client already "
+        "authenticated, otherwise the HELLO <proto> AUTH <user> "
+        "<pass> option can be used to authenticate the client "
+        "and select the RESP protocol version at the same time");
 }
 
 static void test_transactions_of_the_old(void **state)
@@ -159,13 +160,16 @@ static void test_refusals(void **state)
     aged_refuse(a, "EVAL EVALSHA script|load", AGED_NOPERM);
     aged_refuse(a, "WATCH", AGED_UNKNOWN);
     aged_refuse(a, "MULTI", "-NOPERM no");
-    ask(c, "eval x 0", "-NOPERM this user has no permissions to run the "
-                       "'eval' command");
-    ask(c, "SCRIPT LOAD x", "-NOPERM this user has no permissions to run the "
-                            "'script|load' command");
+    ask(c, "eval x 0",
+        "-NOPERM this user has no permissions to run the "
+        "'eval' command");
+    ask(c, "SCRIPT LOAD x",
+        "-NOPERM this user has no permissions to run the "
+        "'script|load' command");
     ask(c, "SCRIPT EXISTS x", "*1|:0");
-    ask(c, "WATCH k l", "-ERR unknown command 'WATCH', with args beginning "
-                        "with: 'k' 'l' ");
+    ask(c, "WATCH k l",
+        "-ERR unknown command 'WATCH', with args beginning "
+        "with: 'k' 'l' ");
     ask(c, "MULTI", "-NOPERM no");
     aged_allow(a);
     ask(c, "MULTI", "+OK");
@@ -180,13 +184,16 @@ static void test_refusals(void **state)
     aged_profile_now(a, AGED_6_2, false);
     aged_refuse(a, "GET", AGED_NOPERM);
     aged_refuse(a, "TTL", AGED_UNKNOWN);
-    ask(c, "GET k", "-NOPERM this user has no permissions to run the 'get' "
-                    "command or its subcommand");
-    ask(c, "TTL k", "-ERR unknown command `TTL`, with args beginning with: "
-                    "`k`, ");
+    ask(c, "GET k",
+        "-NOPERM this user has no permissions to run the 'get' "
+        "command or its subcommand");
+    ask(c, "TTL k",
+        "-ERR unknown command `TTL`, with args beginning with: "
+        "`k`, ");
     redis_run(&r, "ACL", "SETUSER", "default", "-del", NULL);
-    ask(c, "DEL k", "-NOPERM this user has no permissions to run the 'del' "
-                    "command or its subcommand");
+    ask(c, "DEL k",
+        "-NOPERM this user has no permissions to run the 'del' "
+        "command or its subcommand");
 }
 
 static void test_another_age(void **state)
@@ -343,6 +350,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_info, start, rig_stop),
         cmocka_unit_test_setup_teardown(test_command_info, start, rig_stop),
     };
-    return cmocka_run_group_tests_name(
-        "support_aged_link", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("support_aged_link", tests, NULL, NULL);
 }

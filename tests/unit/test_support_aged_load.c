@@ -47,8 +47,8 @@ static void test_order_in_a_pipeline(void **state)
     for (size_t i = 0; i < PIPELINE; i++)
         rig_put(&out, numbered(i, command, reply));
     for (size_t at = 0; at < out.len; at += 777)
-        assert_true(local_send(c->fd, out.data + at,
-            out.len - at < 777 ? out.len - at : 777));
+        assert_true(local_send(
+            c->fd, out.data + at, out.len - at < 777 ? out.len - at : 777));
     bytes_free(&out);
     for (size_t i = 0; i < PIPELINE; i++) {
         numbered(i, command, reply);
@@ -104,7 +104,10 @@ static void exchange_bytes(struct rig_client *c, size_t count,
     free(got);
 }
 
-#define WORD(text) {(char *)(text), sizeof(text) - 1, 0}
+#define WORD(text)                                                             \
+    {                                                                          \
+        (char *)(text), sizeof(text) - 1, 0                                    \
+    }
 #define REPLY(text) (text), sizeof(text) - 1
 
 static void test_any_bytes(void **state)
@@ -113,13 +116,13 @@ static void test_any_bytes(void **state)
     static const struct bytes set[] = {WORD("SET"), WORD("k\r\n\0\xff"),
         WORD("\0\r\n$5\r\n{}'`"), WORD("PX"), WORD("60000")};
     static const struct bytes change[] = {WORD("SET"), WORD("k\r\n\0\xff"),
-        WORD("\r\n-ERR \0"), WORD("IFEQ"), WORD("\0\r\n$5\r\n{}'`"),
-        WORD("PX"), WORD("60000")};
+        WORD("\r\n-ERR \0"), WORD("IFEQ"), WORD("\0\r\n$5\r\n{}'`"), WORD("PX"),
+        WORD("60000")};
     static const struct bytes get[] = {WORD("GET"), WORD("k\r\n\0\xff")};
     static const struct bytes delete[] = {
         WORD("DELIFEQ"), WORD("k\r\n\0\xff"), WORD("\r\n-ERR \0")};
-    static const struct bytes unknown[] = {WORD("EVAL"),
-        WORD("a\r\nb\0c"), WORD("\xff'\x01"), WORD("")};
+    static const struct bytes unknown[] = {
+        WORD("EVAL"), WORD("a\r\nb\0c"), WORD("\xff'\x01"), WORD("")};
 
     rig_age(AGED_DELIFEQ);
     struct rig_client *c = rig_dial();
@@ -156,11 +159,9 @@ static void test_long_arguments(void **state)
         snprintf(one, sizeof(one), "%0*d", len, 1);
         snprintf(two, sizeof(two), "%0*d", len, 2);
         snprintf(words, sizeof(words), "SCRIPT %s %s abc", one, two);
-        redisReply *reply =
-            redis_command(&r, "NOSUCH", one, two, "abc", NULL);
+        redisReply *reply = redis_command(&r, "NOSUCH", one, two, "abc", NULL);
         rig_say(c, words);
-        assert_string_equal(
-            strchr(rig_hear(c), ','), strchr(reply->str, ','));
+        assert_string_equal(strchr(rig_hear(c), ','), strchr(reply->str, ','));
         freeReplyObject(reply);
     }
 }
@@ -172,14 +173,15 @@ static void test_big_replies(void **state)
 
     rig_age(AGED_6_2);
     struct rig_client *c = rig_dial();
-    snprintf(script, sizeof(script),
-        "EVAL {return string.rep('x', %d)} 0", 3000000);
+    snprintf(
+        script, sizeof(script), "EVAL {return string.rep('x', %d)} 0", 3000000);
     rig_say(c, script);
     rig_say(c, "PING");
     assert_int_equal(strlen(rig_hear(c)), 3000000 + strlen("$3000000|"));
     heard(c, "+PONG");
-    ask(c, "EVAL {local t=2 for i=1,20 do local u=t t=redis.pcall('ECHO',u) "
-           "end return t} 0",
+    ask(c,
+        "EVAL {local t=2 for i=1,20 do local u=t t=redis.pcall('ECHO',u) "
+        "end return t} 0",
         "$1|2");
     ask(c, "COMMAND COUNT", ":~");
     rig_say(c, "COMMAND");
@@ -273,8 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             test_order_in_a_pipeline, start, rig_stop),
-        cmocka_unit_test_setup_teardown(
-            test_order_among_many, start, rig_stop),
+        cmocka_unit_test_setup_teardown(test_order_among_many, start, rig_stop),
         cmocka_unit_test_setup_teardown(test_any_bytes, start, rig_stop),
         cmocka_unit_test_setup_teardown(test_long_arguments, start, rig_stop),
         cmocka_unit_test_setup_teardown(test_big_replies, start, rig_stop),
@@ -285,6 +286,5 @@ int main(void)
             test_the_server_goes_away, start, rig_stop),
         cmocka_unit_test_setup_teardown(test_the_log, start, rig_stop),
     };
-    return cmocka_run_group_tests_name(
-        "support_aged_load", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("support_aged_load", tests, NULL, NULL);
 }

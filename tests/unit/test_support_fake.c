@@ -218,9 +218,9 @@ static void test_signals(void **state)
     say(fd, PING);
     assert_true(fake_await(f, "here"));
     assert_int_equal(recv(fd, &c, 1, MSG_DONTWAIT), -1);
+    int64_t then = test_now_ms();
     fake_signal(f, "go");
     hear(fd, "+P\r\n");
-    int64_t then = test_now_ms();
     hear_close(fd);
     assert_between(test_now_ms() - then, 25, 5000);
     close(fd);
@@ -310,9 +310,9 @@ static void test_serve_expires_and_kills(void **state)
     struct fake *f = fake_start("SERVE\nACCEPT\nSERVE");
     int fd = dial(f), other;
 
+    int64_t then = test_now_ms();
     say_words(fd, "SET k tok NX PX 20");
     hear(fd, "+OK\r\n");
-    int64_t then = test_now_ms();
     for (char c = '1'; c == '1';) {
         say_words(fd, "EXISTS k");
         hear(fd, ":");

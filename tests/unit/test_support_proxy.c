@@ -67,8 +67,8 @@ static void test_passes_on(void **state)
 {
     (void)state;
     int one = dial();
-    int two = local_connect(NULL,
-        (uint16_t)atoi(strrchr(proxy_tcp_url(p), ':') + 1));
+    int two =
+        local_connect(NULL, (uint16_t)atoi(strrchr(proxy_tcp_url(p), ':') + 1));
 
     say(one);
     say(one);
@@ -180,8 +180,8 @@ static void test_cuts_all(void **state)
 {
     (void)state;
     char c;
-    int one = local_connect(NULL,
-        (uint16_t)atoi(strrchr(proxy_tcp_url(p), ':') + 1));
+    int one =
+        local_connect(NULL, (uint16_t)atoi(strrchr(proxy_tcp_url(p), ':') + 1));
     int two = dial();
 
     assert_eventually(proxy_connections(p) == 2);
@@ -206,8 +206,11 @@ static void test_refuses(void **state)
 
     assert_eventually(proxy_connections(p) == 1);
     proxy_refuse(p, true);
-    assert_int_equal(
-        local_connect(proxy_url(p) + strlen("unix://"), 0), -1);
+    assert_int_equal(local_connect(proxy_url(p) + strlen("unix://"), 0), -1);
+    uint16_t port =
+        (uint16_t)strtoul(strrchr(proxy_tcp_url(p), ':') + 1, NULL, 10);
+    assert_int_equal(local_connect(NULL, port), -1);
+    assert_int_equal(local_listen_tcp(&port), -1); /* it is not up for grabs */
     say(fd);
     hear(fd);
     proxy_refuse(p, false);
@@ -229,6 +232,33 @@ static void test_a_delayed_request_survives_its_sender(void **state)
     assert_eventually(fake_count(f, -1, "PING") == 1);
 }
 
+/* The sender's connection is over; what it sent comes when it is delivered. */
+static void test_strands(void **state)
+{
+    (void)state;
+    int fd = dial();
+
+    say(fd);
+    hear(fd);
+    proxy_hold(p, PROXY_UP, true);
+    say(fd);
+    assert_true(proxy_await(p, PROXY_UP, 2 * strlen(PING)));
+    proxy_strand(p);
+    proxy_hold(p, PROXY_UP, false);
+    hear_close(fd);
+    close(fd);
+    fd = dial(); /* later connections are not concerned */
+    say(fd);
+    hear(fd);
+    assert_int_equal(fake_count(f, -1, "PING"), 2);
+    assert_int_equal(proxy_connections(p), 2);
+    proxy_deliver(p);
+    assert_eventually(fake_count(f, -1, "PING") == 3);
+    say(fd);
+    hear(fd);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +271,7 @@ int main(void)
             test_cuts_before_the_request, start, stop),
         cmocka_unit_test_setup_teardown(test_cuts_all, start, stop),
         cmocka_unit_test_setup_teardown(test_refuses, start, stop),
+        cmocka_unit_test_setup_teardown(test_strands, start, stop),
         cmocka_unit_test_setup_teardown(
             test_a_delayed_request_survives_its_sender, start, stop),
     };

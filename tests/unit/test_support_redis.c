@@ -49,8 +49,8 @@ static void test_places(void **state)
     (void)state;
     char expected[64];
 
-    snprintf(expected, sizeof(expected), "redis://127.0.0.1:%u",
-        (unsigned)r.port);
+    snprintf(
+        expected, sizeof(expected), "redis://127.0.0.1:%u", (unsigned)r.port);
     assert_string_equal(r.url, expected);
     assert_memory_equal(r.unix_url, "unix:///", 8);
     assert_int_equal(redis_clients(&r), 0);

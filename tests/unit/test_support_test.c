@@ -95,8 +95,8 @@ static void must_not_run(void **state)
 }
 
 /* Exit code of a child that runs the group, its output into *said. */
-static int run_group(const struct CMUnitTest *test, CMFixtureFunction setup,
-    struct bytes *said)
+static int run_group(
+    const struct CMUnitTest *test, CMFixtureFunction setup, struct bytes *said)
 {
     char data[4096];
     int ends[2], status;
@@ -123,8 +123,8 @@ static int run_group(const struct CMUnitTest *test, CMFixtureFunction setup,
     return WEXITSTATUS(status);
 }
 
-static void expect_group(const struct CMUnitTest *test,
-    CMFixtureFunction setup, bool good, const char *words)
+static void expect_group(const struct CMUnitTest *test, CMFixtureFunction setup,
+    bool good, const char *words)
 {
     struct bytes said = {NULL, 0, 0};
     int rc = run_group(test, setup, &said);

@@ -48,7 +48,7 @@ static void test_foreign_is_limited(void **state)
     char many[300];
 
     (void)state;
-    memset(many, 'z', sizeof many);
+    memset(many, 'z', sizeof(many));
     text_clear(&t);
     text_add_foreign(&t, (struct slice){many, 200});
     assert_int_equal(t.len, 200);
@@ -58,9 +58,9 @@ static void test_foreign_is_limited(void **state)
     assert_string_equal(t.data + 199, "z...");
 
     /* Escapes are four times as long; none is cut in two. */
-    memset(many, '\n', sizeof many);
+    memset(many, '\n', sizeof(many));
     text_clear(&t);
-    text_add_foreign(&t, (struct slice){many, sizeof many});
+    text_add_foreign(&t, (struct slice){many, sizeof(many)});
     assert_sound(&t);
     assert_true(t.len > TEXT_MAX - 5);
     assert_int_equal(t.len % 4, 0);
@@ -83,14 +83,14 @@ static void test_arguments_are_not_repeated(void **state)
     char late[300];
 
     (void)state;
-    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
         text_clear(&t);
         text_add_foreign(&t, slice_of(said[i][0]));
         assert_string_equal(t.data, said[i][1]);
         assert_sound(&t);
     }
     /* Behind what is shown there is nothing to hide. */
-    snprintf(late, sizeof late, "%0200d, with args beginning with: S3cret", 0);
+    snprintf(late, sizeof(late), "%0200d, with args beginning with: S3cret", 0);
     text_clear(&t);
     text_add_foreign(&t, slice_of(late));
     assert_int_equal(t.len, 200);
@@ -99,6 +99,38 @@ static void test_arguments_are_not_repeated(void **state)
     text_add_foreign(
         &t, (struct slice){"a\0, with args beginning with: S3cret", 36});
     assert_string_equal(t.data, "a\\x00");
+}
+
+static void test_durations(void **state)
+{
+    static const struct {
+        uint64_t ms;
+        const char *down, *up;
+    } rows[] = {
+        {0, "0s", "0s"},
+        {1, "1ms", "1ms"},
+        {999, "999ms", "999ms"},
+        {1000, "1s", "1s"},
+        {1001, "1s", "1.1s"},
+        {9999, "9.9s", "10s"},
+        {10001, "10s", "11s"},
+        {119999, "119s", "120s"},
+        {120000, "2m", "2m"},
+        {7199999, "119m", "120m"},
+        {7200001, "2h", "3h"},
+        {UINT64_C(172800000), "2d", "2d"},
+        {UINT64_MAX, "213503982334d", "213503982335d"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct text t;
+        text_clear(&t);
+        text_add_duration(&t, rows[i].ms, false);
+        assert_string_equal(t.data, rows[i].down);
+        text_clear(&t);
+        text_add_duration(&t, rows[i].ms, true);
+        assert_string_equal(t.data, rows[i].up);
+    }
 }
 
 static void test_cut_at_every_length(void **state)
@@ -130,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_foreign_bytes_are_made_visible),
         cmocka_unit_test(test_foreign_is_limited),
         cmocka_unit_test(test_arguments_are_not_repeated),
+        cmocka_unit_test(test_durations),
         cmocka_unit_test(test_cut_at_every_length),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);

@@ -116,7 +116,7 @@ static void test_against_a_search(void **state)
             assert_heap(&t);
     }
     uint64_t last = 0;
-    for (struct timer *due; (due = timers_due(&t, 1000)) != NULL;) {
+    for (struct timer *due; (due = timers_due(&t, 1000));) {
         assert_true(due->at >= last);
         last = due->at;
         assert_heap(&t);

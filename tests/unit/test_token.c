@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is stamped is valid, and nothing that merely looks like it is. */
+/* What is written is valid, and nothing that merely looks like it is. */
 #include "support/test.h"
 
 #include "base/token.h"
@@ -19,7 +19,7 @@ static void test_label(void **state)
     assert_false(label_valid("tab\t"));
     assert_false(label_valid("caf\xc3\xa9"));
     assert_false(label_valid("\x7f"));
-    memset(longest, 'x', sizeof longest);
+    memset(longest, 'x', sizeof(longest));
     longest[LABEL_MAX] = '\0';
     assert_true(label_valid(longest));
     longest[LABEL_MAX] = 'x';
@@ -38,16 +38,19 @@ static void test_stamp(void **state)
     assert_int_equal(token_layout(token, NULL), UUID_TEXT);
     assert_int_equal(strlen(token), UUID_TEXT);
     assert_false(token_valid(slice_of(token)));
-    token_stamp(token, random);
+    token_write(token, random, false);
     assert_string_equal(token, "00112233-4455-4677-8899-aabbccddeeff");
 
     assert_int_equal(token_layout(token, "job:7"), UUID_TEXT + 6);
-    memset(random, 0xff, sizeof random);
-    token_stamp(token, random);
+    memset(random, 0xff, sizeof(random));
+    token_write(token, random, false);
     assert_string_equal(token, "ffffffff-ffff-4fff-bfff-ffffffffffff@job:7");
-    memset(random, 0, sizeof random);
-    token_stamp(token, random);
+    memset(random, 0, sizeof(random));
+    token_write(token, random, false);
     assert_string_equal(token, "00000000-0000-4000-8000-000000000000@job:7");
+    assert_true(token_valid(slice_of(token)));
+    token_write(token, random, true);
+    assert_string_equal(token, "00000000-0000-8000-8000-000000000000@job:7");
     assert_true(token_valid(slice_of(token)));
 }
 
@@ -61,7 +64,7 @@ static void test_longest(void **state)
     label[LABEL_MAX] = '\0';
     token[TOKEN_MAX + 1] = 'e';
     assert_int_equal(token_layout(token, label), TOKEN_MAX);
-    token_stamp(token, (const unsigned char *)"0123456789abcdef");
+    token_write(token, (const unsigned char *)"0123456789abcdef", false);
     assert_int_equal(strlen(token), TOKEN_MAX);
     assert_int_equal(token[TOKEN_MAX + 1], 'e');
     assert_true(token_valid(slice_of(token)));
@@ -87,7 +90,7 @@ static void test_valid(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         if (token_valid(slice_of(bad[i])))
             fail_msg("valid: %s", bad[i]);
         assert_null(token_label(slice_of(bad[i])));
@@ -98,7 +101,7 @@ static void test_valid(void **state)
     assert_false(token_valid((struct slice){UUID "@a\0b", UUID_TEXT + 4}));
 
     char longer[TOKEN_MAX + 2];
-    memset(longer, 'l', sizeof longer);
+    memset(longer, 'l', sizeof(longer));
     memcpy(longer, UUID "@", UUID_TEXT + 1);
     assert_true(token_valid((struct slice){longer, TOKEN_MAX}));
     assert_false(token_valid((struct slice){longer, TOKEN_MAX + 1}));

@@ -6,8 +6,6 @@
  */
 #include "support/test.h"
 
-#include <nxlock.h>
-
 #include "net/url.h"
 
 void *__real_calloc(size_t count, size_t size);
@@ -24,7 +22,8 @@ void *__wrap_calloc(size_t count, size_t size)
     return __real_calloc(count, size);
 }
 
-static int parse(struct endpoint *e, const char *url, struct text *error)
+static enum url_result parse(
+    struct endpoint *e, const char *url, struct text *error)
 {
     memset(e, 0xa5, sizeof(*e));
     e->settings = (struct settings){.timeout_ms = 2000,
@@ -107,10 +106,10 @@ static void parts_are_understood(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         const struct good *g = &good[i];
-        int result = parse(&e, g->url, &error);
-        if (result != NXL_OK)
+        enum url_result result = parse(&e, g->url, &error);
+        if (result != URL_OK)
             print_error("%s: %s\n", g->url, error.data);
-        assert_int_equal(result, NXL_OK);
+        assert_int_equal(result, URL_OK);
         check_text(e.host, g->host);
         check_text(e.path, g->path);
         check_text(e.settings.user, g->user);
@@ -129,7 +128,7 @@ static void parameters_set_what_they_name(void **state)
     struct text error;
 
     (void)state;
-    assert_int_equal(parse(&e, "redis://h", &error), NXL_OK);
+    assert_int_equal(parse(&e, "redis://h", &error), URL_OK);
     assert_int_equal(e.settings.timeout_ms, 2000);
     assert_int_equal(e.settings.max_ttl_ms, 60000);
     assert_int_equal(e.settings.drift_ppm, 10000);
@@ -141,7 +140,7 @@ static void parameters_set_what_they_name(void **state)
                          "redis://h?timeout_ms=10&max_ttl_ms=2147483647&"
                          "drift_ppm=1&keepalive_s=32767&prefix=app%3a+%C3%A4",
                          &error),
-        NXL_OK);
+        URL_OK);
     assert_int_equal(e.settings.timeout_ms, 10);
     assert_int_equal(e.settings.max_ttl_ms, 2147483647);
     assert_int_equal(e.settings.drift_ppm, 1);
@@ -171,11 +170,11 @@ static const struct bad {
     {"http://localhost", "scheme 'http' is unknown; write redis://"},
     {"redis+unix:///x", "'redis+unix' is unknown"},
     {"S3CRET://x@h", "scheme is unknown"},
-    {"rediss://localhost", "no TLS"},
-    {"valkeys://localhost", "no TLS"},
-    {"redis://h:0", "port '0', byte 11 of the URL, is to be a number from 1"},
-    {"redis://h:99999", "port '99999', byte 11"},
-    {"redis://h:65536", "port '65536', byte 11"},
+    {"rediss://localhost", "does not support TLS"},
+    {"valkeys://localhost", "does not support TLS"},
+    {"redis://h:0", "the port '0' must be a number from 1 to 65535"},
+    {"redis://h:99999", "the port '99999' must be"},
+    {"redis://h:65536", "the port '65536' must be"},
     {"redis://joe:123456", "port, byte 13"},
     {"redis://joe:99999?S3CRET@h", "port, byte 13"},
     {"redis://h:abc", "port, byte 11"},
@@ -186,7 +185,7 @@ static const struct bad {
     {"redis://joe:S3CRET", "port, byte 13"},
     {"redis://:S3CRET", "':', byte 9 of the URL, has no host before it"},
     {"redis://:6379", "write redis://127.0.0.1:6379"},
-    {"redis://:S3/CRET@h", "the path, byte 12 of the URL, holds an '@'; in a"},
+    {"redis://:S3/CRET@h", "the path, byte 12 of the URL, contains '@'; in a"},
     {"redis://:S3?CRET@h", "in a password write / as %2F and ? as %3F"},
     {"redis://joe:S3?CRET@h", "in a password write / as %2F and ? as %3F"},
     {"redis://h/abc", "the db, byte 11 of the URL, is a number from 0 to 21"},
@@ -197,7 +196,7 @@ static const struct bad {
     {"redis://h//", "the db, byte 11"},
     {"redis://h?db=-1", "db, byte 14 of the URL, is a number from 0 to 214"},
     {"redis://h?db=", "db, byte 14"},
-    {"redis://h/1?db=2", "not the db after the '/'"},
+    {"redis://h/1?db=2", "differs from the database after the '/'"},
     {"redis://h?db=1&db=1", "db, byte 19 of the URL, is given twice"},
     {"redis://h/1?db=1&db=1", "given twice"},
     {"redis://h?timeout_ms=9", "timeout_ms, byte 22 of the URL, is a number "
@@ -215,10 +214,10 @@ static const struct bad {
                                           "given twice"},
     {"redis://joe:S3CRET@h?user=joe", "given twice"},
     {"redis://h?timeout=10", "byte 11 of the URL, is unknown: 'timeout'; did "
-                             "you mean timeout_ms? known are db, user"},
+                             "you mean timeout_ms? the parameters are db"},
     {"redis://h?%64b=1", "unknown"},
     {"redis://h?\xc3\xa4=1", "unknown: '\\xc3\\xa4'"},
-    {"redis://h?S3CRET=x@y", "byte 11 of the URL, is unknown; known"},
+    {"redis://h?S3CRET=x@y", "byte 11 of the URL, is unknown; the"},
     {"redis://h?db", "byte 11 of the URL, has no '='"},
     {"redis://h?=1", "has no name"},
     {"redis://h?db=1&&timeout_ms=10", "byte 16 of the URL, has no '='"},
@@ -226,26 +225,27 @@ static const struct bad {
     {"redis://joe@h", "a user without a password; write redis://user:password"},
     {"redis://joe:@h", "a user without a password"},
     {"redis://h?user=joe", "a user without a password"},
-    {"redis://@h", "'@', byte 9 of the URL, has no user and no"},
-    {"redis://:@h", "'@', byte 10 of the URL, has no user and no"},
+    {"redis://@h", "'@', byte 9 of the URL, has no user or"},
+    {"redis://:@h", "'@', byte 10 of the URL, has no user or"},
     {"redis://[::1", "'[', byte 9 of the URL, has no ']'"},
     {"redis://[::1/1", "'[', byte 9"},
-    {"redis://[::1]x", "what follows ']', byte 14 of the URL, is neither"},
-    {"redis://[::1]6379", "follows ']', byte 14"},
+    {"redis://[::1]x",
+        "the text after ']', byte 14 of the URL, must begin with ':'"},
+    {"redis://[::1]6379", "after ']', byte 14"},
     {"redis://[::1]:", "port, byte 15"},
-    {"redis://[]", "no IPv6 address"},
-    {"redis://[127.0.0.1]", "no IPv6 address"},
-    {"redis://[localhost]", "no IPv6 address"},
-    {"redis://[::1%25]", "no IPv6 address"},
+    {"redis://[]", "not an IPv6 address"},
+    {"redis://[127.0.0.1]", "not an IPv6 address"},
+    {"redis://[localhost]", "not an IPv6 address"},
+    {"redis://[::1%25]", "not an IPv6 address"},
     {"redis://[::1%25a/0", "no ']'"},
-    {"redis://[::1%25a%20b]", "no IPv6 address"},
+    {"redis://[::1%25a%20b]", "not an IPv6 address"},
     {"redis://[fe80::1%eth0]",
         "the host, byte 17 of the URL, has a '%' without two hexadecimal "
-        "digits; write %25 for the sign itself, as in [fe80::1%25eth0]"},
+        "digits; write a literal % as %25, as in [fe80::1%25eth0]"},
     {"redis://::1", "IPv6 address in brackets, as in redis://[::1]"},
     {"redis://::1:6379", "IPv6 address in brackets"},
     {"redis://h:1,h:2", "is not the only one; write"},
-    {"redis://h1,h2", "the host, byte 9 of the URL, is a name"},
+    {"redis://h1,h2", "the host, byte 9 of the URL, must be a name"},
     {"redis://a%2Fb", "the host, byte 9"},
     {"redis://a%20b", "the host, byte 9"},
     {"redis://h%00x", "the host, byte 10 of the URL, cannot hold %00"},
@@ -260,9 +260,9 @@ static const struct bad {
     {"redis://h/%4", "the db, byte 11 of the URL, has a '%' without two"},
     {"redis://h?prefix=%g1", "prefix, byte 18 of the URL, has a '%' without"},
     {"redis:// h",
-        "a space or control byte, byte 9 of the URL, is to be removed or "
+        "a space or control byte, byte 9 of the URL, must be removed or "
         "written %20"},
-    {"redis://h\n", "byte 10 of the URL, is to be removed or written %0A"},
+    {"redis://h\n", "byte 10 of the URL, must be removed or written %0A"},
     {" redis://h", "a space or control byte, byte 1 of"},
     {"redis://h\x7f", "or written %7F"},
     {"redis://:S3CRET#@h", "'#', byte 16 of the URL, would begin a"},
@@ -271,7 +271,8 @@ static const struct bad {
     {"unix:///", "the path, byte 8"},
     {"unix://?db=1", "the path, byte 8 of the URL, is empty"},
     {"unix:///?db=1", "the path, byte 8 of the URL, is empty"},
-    {"unix://run/redis.sock", "the host, byte 8 of the URL, has no place in"},
+    {"unix://run/redis.sock",
+        "the host, byte 8 of the URL, does not belong in"},
     {"unix://joe:S3CRET@run/redis.sock", "the host, byte 19"},
     {"unix://joe:S3/CRET@/run/r", "the host, byte 8"},
     {"unix:///joe:S3CRET@/run/r", "and @ in a path as %40"},
@@ -286,10 +287,10 @@ static void mistakes_are_named(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        int result = parse(&e, bad[i].url, &error);
-        if (result != NXL_E_URL || !strstr(error.data, bad[i].words))
+        enum url_result result = parse(&e, bad[i].url, &error);
+        if (result != URL_MALFORMED || !strstr(error.data, bad[i].words))
             print_error("%s: %d %s\n", bad[i].url, result, error.data);
-        assert_int_equal(result, NXL_E_URL);
+        assert_int_equal(result, URL_MALFORMED);
         assert_contains(error.data, bad[i].words);
         assert_null(strstr(error.data, "S3CRET"));
         assert_true(error.len < TEXT_MAX - 1);
@@ -310,30 +311,30 @@ static void lengths_have_limits(void **state)
     strcpy(url, "unix:///%41");
     memset(url + 11, 'a', 106);
     url[11 + 105] = '\0';
-    assert_int_equal(parse(&e, url, &error), NXL_OK);
+    assert_int_equal(parse(&e, url, &error), URL_OK);
     assert_int_equal(strlen(e.path), 107);
     endpoint_free(&e);
     strcat(url, "a");
-    assert_int_equal(parse(&e, url, &error), NXL_E_URL);
-    assert_contains(error.data, "longer than the 107 bytes");
+    assert_int_equal(parse(&e, url, &error), URL_MALFORMED);
+    assert_contains(error.data, "longer than 107 bytes");
 
     strcpy(url, "redis://");
     memset(url + 8, 'h', 254);
     url[8 + 253] = '\0';
-    assert_int_equal(parse(&e, url, &error), NXL_OK);
+    assert_int_equal(parse(&e, url, &error), URL_OK);
     endpoint_free(&e);
     strcat(url, "h");
-    assert_int_equal(parse(&e, url, &error), NXL_E_URL);
+    assert_int_equal(parse(&e, url, &error), URL_MALFORMED);
     assert_contains(error.data, "at most 253");
 
     strcpy(url, "redis://:");
     memset(url + 9, 'p', 8192 - 11);
     strcpy(url + 8192 - 2, "@h");
     assert_int_equal(strlen(url), 8192);
-    assert_int_equal(parse(&e, url, &error), NXL_OK);
+    assert_int_equal(parse(&e, url, &error), URL_OK);
     endpoint_free(&e);
     strcat(url, "h");
-    assert_int_equal(parse(&e, url, &error), NXL_E_URL);
+    assert_int_equal(parse(&e, url, &error), URL_MALFORMED);
     assert_contains(error.data, "longer than 8192 bytes");
 }
 
@@ -366,13 +367,13 @@ static void no_slip_shows_a_password(void **state)
                     urls[u] + at + skipped);
             else /* dropped, or cut off */
                 strcpy(url + at, kind % 2 ? urls[u] + at + skipped : "");
-            int result = parse(&e, url, &error);
-            const char *shown = result == NXL_OK ? e.name.data : error.data;
+            enum url_result result = parse(&e, url, &error);
+            const char *shown = result == URL_OK ? e.name.data : error.data;
             if (strstr(shown, "S3CRET"))
                 print_error("%s: %s\n", url, shown);
             assert_null(strstr(shown, "S3CRET"));
-            assert_true(result == NXL_OK || result == NXL_E_URL);
-            if (result == NXL_OK) {
+            assert_true(result == URL_OK || result == URL_MALFORMED);
+            if (result == URL_OK) {
                 endpoint_free(&e);
                 parsed++;
             } else {
@@ -390,19 +391,19 @@ static void running_out_of_memory_is_an_error(void **state)
     static const char url[] = "redis://joe:S3CRET@h/1?timeout_ms=10&prefix=x";
     struct endpoint e;
     struct text error;
-    int result;
+    enum url_result result;
 
     (void)state;
     for (int n = 0;; n++) {
         calloc_left = n;
         result = parse(&e, url, &error);
         calloc_left = -1;
-        if (result == NXL_OK) {
+        if (result == URL_OK) {
             assert_int_equal(n, 6);
             break;
         }
-        assert_int_equal(result, NXL_E_NOMEM);
-        assert_contains(error.data, "no memory");
+        assert_int_equal(result, URL_NO_MEMORY);
+        assert_contains(error.data, "out of memory");
         assert_null(e.host);
         assert_null(e.settings.password);
     }

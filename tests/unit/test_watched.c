@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rung of a transaction: the change goes out only after MULTI was accepted
+ * The strategy of a transaction: a change is sent only after MULTI was accepted
  * and the value was the token, and no way out leaves a transaction open.
  */
 #include "support/test.h"
 
-#include "unit/rung_rig.h"
+#include "unit/strategy_rig.h"
+/* clang-format off */
 
 #define READ "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n"
 #define MATCHES READ "+OK\n$T\n:500\n:1\n+OK\n"
@@ -198,11 +199,11 @@ static void a_discard_is_refused(void **state)
         "-EXECABORT x", "-NOPERM x", "-LOADING x", "-ERR DISCARD"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         begin('r', 3);
         play(MATCHES DEL "+QUEUED\n-LOADING x\n" DISCARD, NULL);
         assert_int_equal(answer(replies[i]), EXCHANGE_DONE);
-        assert_int_equal(x.stuck, i >= 3);
+        assert_int_equal(x.phase == PHASE_STUCK, i >= 3);
     }
 }
 
@@ -229,7 +230,7 @@ static void aborted_for_a_cause(void **state)
     play(MATCHES DEL "+QUEUED\n-" BECAUSE "NOPERM x\n"
          "> EVALSHA sha:release 1 k T\n" UNKNOWN "> DELEX k IFEQ T\n" UNKNOWN
          "> DELIFEQ k T\n" UNKNOWN STAMPS, "denied: " BECAUSE "NOPERM x");
-    assert_false(x.stuck);
+    assert_int_not_equal(x.phase, PHASE_STUCK);
 }
 
 /* An account that may neither DEL nor EXEC: the transaction is still open. */
@@ -301,7 +302,7 @@ static void only_its_ok_opens_a_transaction(void **state)
         "-NOPERM x", "-EXECABORT x", "-WRONGTYPE x"};
 
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof answers / sizeof answers[0]; i++) {
+    for (size_t i = 0; i < 2 * sizeof(answers) / sizeof(answers[0]); i++) {
         const char *multi = answers[i / 2];
         begin(i % 2 ? 'r' : 'e', i % 2 ? 3 : 1);
         play(READ, NULL);
@@ -325,7 +326,7 @@ static void only_its_ok_opens_a_transaction(void **state)
 static const char *const spoken_words[] = {"+OK", "-NOPERM x", "-WRONGTYPE x",
     ":0", ":500", ":-1", "nil", "$T", "$other"};
 
-#define WORDS (sizeof spoken_words / sizeof spoken_words[0])
+#define WORDS (sizeof(spoken_words) / sizeof(spoken_words[0]))
 
 static bool is_number(const char *reply)
 {
@@ -355,7 +356,7 @@ static void try_replies(char letter, const char *const *reply)
         next = answer(reply[i]);
         assert_true(i == 4 || next == EXCHANGE_WAIT);
     }
-    snprintf(said, sizeof said, "%c %s %s %s %s %s", letter, reply[0],
+    snprintf(said, sizeof(said), "%c %s %s %s %s %s", letter, reply[0],
         reply[1], reply[2], reply[3], reply[4]);
     dialog = said;
     const char *sent = next == EXCHANGE_AGAIN ? sends() : "";
@@ -365,10 +366,10 @@ static void try_replies(char letter, const char *const *reply)
     check(changes == may_change(letter, reply), sent, "the other way");
     if (strcmp(reply[4], "+OK") == 0) {
         check(changes || strcmp(sent, "DISCARD") == 0, sent, "DISCARD");
-        check(ladder.alone == &x, "others may send", "nobody else may");
+        check(dialect.in_transaction == &x, "others may send", "only x may");
     } else if (reply[4][0] == '-') {
         check(strcmp(sent, "DISCARD") != 0, sent, "no transaction");
-        check(!ladder.alone, "nobody else may send", "others may");
+        check(!dialect.in_transaction, "nobody else may send", "others may");
     }
     if (next == EXCHANGE_DONE)
         check(x.outcome.kind == OUTCOME_NOT_MINE ||
@@ -400,13 +401,13 @@ static void all_replies_to_the_change(void **state)
         "-EXECABORT x", "-WRONGTYPE x", "nil", ":1", "$T", "[]", "[:1]",
         "[:0]", "[:2]", "[:1 :1]", "[-OOM x]", "[-WRONGTYPE x]", "[nil]"};
     static const char *const before[] = {"+OK", "$T", ":500", ":1", "+OK"};
-    const size_t count = sizeof words / sizeof words[0];
+    const size_t count = sizeof(words) / sizeof(words[0]);
 
     (void)state;
     for (size_t n = 0; n < count * count; n++) {
         const char *queued = words[n / count], *executed = words[n % count];
         char said[64];
-        snprintf(said, sizeof said, "%s, %s", queued, executed);
+        snprintf(said, sizeof(said), "%s, %s", queued, executed);
         begin('r', 3);
         sends();
         for (int i = 0; i < 5; i++)

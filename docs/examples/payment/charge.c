@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: a row is moved by one statement that compares the fencing number, so
- * a worker that was stopped and goes on too late changes nothing; and an order
- * has one provider key for ever, that of its first attempt.
+ * The rows of orders in the database, for SQLite.
+ *
+ * Invariant: one statement compares the fencing token and changes the row, so a
+ * worker that was stopped and resumes too late changes nothing. An order keeps
+ * the provider key of its first attempt forever.
  *
  * PostgreSQL takes the same statements, with $1 for ?1.
  */
@@ -16,7 +18,7 @@
 /* 20 hours: well within the time for which the provider remembers a key. */
 #define RETRY_S "72000"
 
-/* No row comes back: it was not for us, and why_not() finds out the reason. */
+/* No row comes back: it was refused, and why_not() finds out the reason. */
 static const char claim_sql[] =
     "INSERT INTO charge AS c (order_id, provider_key, amount_minor, currency,"
     "                         state, fence, first_at)"
@@ -37,7 +39,7 @@ static const char record_sql[] =
     "   AND state = 'charging'"
     " RETURNING order_id";
 
-/* Too old, or not the order that was begun: nobody asks again. */
+/* Too old, or not the order that was begun: the provider is not asked again. */
 static const char review_sql[] =
     "UPDATE charge SET state = 'review', fence = ?2"
     " WHERE order_id = ?1 AND fence < ?2 AND state = 'charging'"
@@ -74,7 +76,7 @@ static int finish(sqlite3_stmt *statement, char *text, size_t size)
 
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
         rows = 1;
-        if (text != NULL)
+        if (text)
             snprintf(text, size, "%s",
                 (const char *)sqlite3_column_text(statement, 0));
     }
@@ -91,7 +93,8 @@ sqlite3 *shop_open(const char *path)
 
     if (sqlite3_open_v2(path, &shop, SQLITE_OPEN_READWRITE, NULL) ==
         SQLITE_OK) {
-        sqlite3_busy_timeout(shop, 20000); /* for one who is stopped in there */
+        sqlite3_busy_timeout(
+            shop, 20000); /* another one may be stopped in there */
         return shop;
     }
     fprintf(stderr, "%s: %s\n", path, sqlite3_errmsg(shop));
@@ -108,13 +111,13 @@ int shop_open_orders(sqlite3 *shop, struct order *orders, int room)
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW && count < room) {
         struct order *order = &orders[count++];
         const char *id = (const char *)sqlite3_column_text(statement, 0);
-        if (strlen(id) >= sizeof order->id) { /* schema.sql forbids it */
+        if (strlen(id) >= sizeof(order->id)) { /* schema.sql forbids it */
             fprintf(stderr, "shop: the id of %s is too long\n", id);
             break; /* cut, it would be another order */
         }
         strcpy(order->id, id);
         order->amount = sqlite3_column_int64(statement, 1);
-        snprintf(order->currency, sizeof order->currency, "%s",
+        snprintf(order->currency, sizeof(order->currency), "%s",
             (const char *)sqlite3_column_text(statement, 2));
     }
     if (rc != SQLITE_DONE && rc != SQLITE_ROW)
@@ -123,7 +126,7 @@ int shop_open_orders(sqlite3 *shop, struct order *orders, int room)
     return rc == SQLITE_DONE ? count : -1;
 }
 
-/* The claim moved nothing. */
+/* The claim changed nothing. */
 static enum claim why_not(
     sqlite3 *shop, const struct order *order, int64_t fence)
 {
@@ -183,7 +186,7 @@ enum record charge_record(sqlite3 *shop, const struct order *order,
     bind_text(statement, 1, order->id);
     sqlite3_bind_int64(statement, 2, fence);
     bind_text(statement, 3, state);
-    if (reference != NULL)
+    if (reference)
         bind_text(statement, 4, reference);
     int moved = finish(statement, NULL, 0);
     return moved < 0 ? RECORD_FAILED : moved ? RECORD_DONE : RECORD_STALE;

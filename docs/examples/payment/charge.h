@@ -2,7 +2,7 @@
 /*
  * The row of an order in the table charge: it goes from nothing to 'charging'
  * and on to 'paid', 'declined' or 'review', and only the worker with the
- * greatest fencing number moves it.
+ * highest fencing token changes it.
  */
 #ifndef CHARGE_H
 #define CHARGE_H
@@ -37,9 +37,9 @@ enum record {
 /* NULL: it cannot be opened; said on stderr. */
 struct sqlite3 *shop_open(const char *path);
 
-/* Some of the orders that are not settled, also if somebody has begun them; by
- * chance, so that two workers seldom go for the same one. How many; -1: the
- * database refused. */
+/* Some of the orders that are not settled, whether or not they have been begun;
+ * random ones, so that two workers seldom choose the same one. Returns how
+ * many; -1: the database refused. */
 int shop_open_orders(struct sqlite3 *shop, struct order *orders, int room);
 
 /* Commits before it returns, so that a crash leaves the row behind. key gets

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps: PAID and DECLINED are said only if the provider has said so in a
- * whole line; everything else is UNKNOWN.
+ * A request to the provider over a unix socket.
+ *
+ * Invariant: the result is PAID or DECLINED only if the provider has said so in
+ * a complete line; everything else is UNKNOWN.
  */
 #include "provider.h"
 
@@ -19,15 +21,15 @@ static int dial(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct timeval patience = {.tv_sec = 10};
 
-    if (strlen(path) >= sizeof address.sun_path)
+    if (strlen(path) >= sizeof(address.sun_path))
         return -1;
     strcpy(address.sun_path, path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         return fd;
     close(fd);
     return -1;
@@ -46,7 +48,7 @@ static bool read_line(int fd, char *line, size_t size)
             return false;
         length += (size_t)count;
         char *end = memchr(line, '\n', length);
-        if (end != NULL) {
+        if (end) {
             *end = '\0';
             return true;
         }
@@ -63,11 +65,11 @@ enum answer provider_charge(const char *path, const char *key,
     int fd = dial(path);
     if (fd < 0)
         return ANSWER_UNKNOWN;
-    int length = snprintf(line, sizeof line, "%s %s %" PRId64 " %s\n", key,
+    int length = snprintf(line, sizeof(line), "%s %s %" PRId64 " %s\n", key,
         order->id, order->amount, order->currency);
-    if (length < (int)sizeof line &&
+    if (length < (int)sizeof(line) &&
         send(fd, line, (size_t)length, MSG_NOSIGNAL) == length &&
-        read_line(fd, line, sizeof line)) {
+        read_line(fd, line, sizeof(line))) {
         if (strncmp(line, "paid ", 5) == 0 && strlen(line + 5) < size) {
             strcpy(reference, line + 5);
             answer = ANSWER_PAID;

@@ -55,7 +55,7 @@ class Request(socketserver.StreamRequestHandler):
         try:
             self.wfile.write(answer.encode() + b"\n")
         except OSError:
-            pass  # nobody is there any more to hear it
+            pass  # the client has gone
 
 
 class Provider(socketserver.ThreadingUnixStreamServer):

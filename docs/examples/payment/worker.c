@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker SHOP.db PROVIDER-SOCKET [TTL_MS]: charges what is to be paid, beside
- * any number of other workers, and ends when nothing is open, or on SIGTERM.
- * Each may be killed, or stopped for any time, at any moment.
+ * worker SHOP.db PROVIDER-SOCKET [TTL_MS]: charges open orders, beside any
+ * number of other workers, and ends when no order is open, or on SIGTERM. Each
+ * worker may be killed, or stopped for any time, at any moment.
  *
- * Keeps: no order is charged twice and none is forgotten, by three belts of
- * which each holds what the others cannot:
+ * Invariant: no order is charged twice and none is forgotten. Three parts
+ * ensure that, and each does what the others cannot:
  *
- *   the lock  keeps a second worker from starting while the first is at work.
- *             It is a lease: a worker that is stopped for longer loses it.
- *   the row   is moved only by the greatest fencing number (charge.c), so who
- *             lost the lock and does not know it yet records nothing.
- *   the key   is the same for every attempt, so the provider, to whom no
- *             fencing number speaks, charges once.
+ *   the lock  keeps a second worker from starting while the first is active. It
+ *             is a lease: a worker that is stopped for longer loses it.
+ *   the row   is changed only with the highest fencing token (charge.c), so a
+ *             worker that lost the lock without knowing it records nothing.
+ *   the key   is the same for every attempt, so the provider, which does not
+ *             check fencing tokens, charges once.
  */
 #include <nxlock.h>
 #include <signal.h>
@@ -46,15 +46,15 @@ static void say(const struct order *order, const char *what)
     fprintf(stderr, "order %s: %s\n", order->id, what);
 }
 
-/* A and C of the three steps are transactions of their own, and B is between
- * them: a transaction must not be open while somebody else's server works. */
+/* Steps A and C are transactions of their own, and B is between them: no
+ * transaction may be open while another server works. */
 static bool charge_under_lock(
     struct worker *worker, const struct order *order, nxl_lock *lock)
 {
     int64_t fence = (int64_t)nxl_lock_fence(lock);
     char key[KEY_SIZE], reference[64] = "";
 
-    /* A: the row says that somebody is about to charge. */
+    /* A: the row records that a charge is about to be made. */
     switch (charge_claim(worker->shop, order, fence, key)) {
     case CLAIM_MINE:
         break;
@@ -70,27 +70,27 @@ static bool charge_under_lock(
         return false;
     }
 
-    /* B: the charge. Not without the lock: the one who has it now asks, too.
-     * That saves a request; it is not what makes this safe, for the lease may
-     * end right behind this line. */
+    /* B: the charge. Not after the lock was lost: its new holder asks as well.
+     * This check saves a request; it does not make this safe, because the lease
+     * may end right after it. */
     if (!nxl_lock_held(lock)) {
         say(order, "the lock was lost before the charge");
         return false;
     }
     enum answer answer = provider_charge(
-        worker->provider, key, order, reference, sizeof reference);
+        worker->provider, key, order, reference, sizeof(reference));
     if (answer == ANSWER_UNKNOWN) {
         say(order, "no answer; to be asked again, with the same key");
         return false; /* the row still says 'charging' */
     }
 
-    /* C: what came of it. */
+    /* C: the result. */
     const char *state = answer == ANSWER_PAID ? "paid" : "declined";
     switch (charge_record(worker->shop, order, fence, state,
         answer == ANSWER_PAID ? reference : NULL)) {
     case RECORD_DONE:
         return true;
-    case RECORD_STALE: /* who took over gets the same answer by the same key */
+    case RECORD_STALE: /* the new holder gets the same answer by the same key */
         say(order, "stale: refused at the record");
         return true;
     default:
@@ -105,7 +105,7 @@ static bool pay(struct worker *worker, const struct order *order)
     nxl_lock *lock;
     bool settled = false;
 
-    options.ttl_ms = worker->ttl_ms; /* so long a dead worker is in the way */
+    options.ttl_ms = worker->ttl_ms; /* how long a dead worker blocks others */
     options.renew = 1;
     options.fence = 1;
     if (nxl_lock_new(&lock, worker->client, order->id, &options) != NXL_OK) {
@@ -115,19 +115,19 @@ static bool pay(struct worker *worker, const struct order *order)
     int rc = nxl_lock_acquire(lock, 0);
     if (rc == NXL_OK) {
         settled = charge_under_lock(worker, order, lock);
-        /* NXL_LOST: as the case may be somebody was in here beside us. The row
-         * and the key have seen to it, so there is nothing to take back. */
+        /* NXL_LOST: another worker may have been active at the same time. The
+         * row and the key have made that harmless; nothing has to be undone. */
         rc = nxl_lock_release(lock);
         if (rc != NXL_OK)
             say(order, nxl_lock_errmsg(lock));
     } else if (rc != NXL_BUSY) {
-        say(order, nxl_lock_errmsg(lock)); /* without a lock nobody pays */
+        say(order, nxl_lock_errmsg(lock)); /* no lock, no charge */
     }
     nxl_lock_free(lock);
     return settled;
 }
 
-/* Until nothing is open. False: the database does not answer. */
+/* Until no order is open. False: the database does not answer. */
 static bool pay_all(struct worker *worker)
 {
     struct order orders[BATCH];
@@ -139,7 +139,7 @@ static bool pay_all(struct worker *worker)
             progress |= pay(worker, &orders[i]);
         if (told_to_end)
             return true;
-        if (!progress) /* others have what is left, or a server is away */
+        if (!progress) /* the rest is locked, or a server is unreachable */
             usleep(IDLE_MS * 1000);
     }
     return count == 0;
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     }
     sigaction(SIGTERM, &action, NULL);
     options.errbuf = why;
-    options.errbuf_size = sizeof why;
+    options.errbuf_size = sizeof(why);
     options.prefix = "order:"; /* the lock of 1001 is order:1001 */
     if (nxl_client_new(&worker.client, url ? url : "redis://localhost:6379",
             &options) != NXL_OK) {
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     }
     worker.provider = argv[2];
     worker.shop = shop_open(argv[1]);
-    bool done = worker.shop != NULL && pay_all(&worker);
+    bool done = worker.shop && pay_all(&worker);
     sqlite3_close(worker.shop);
     nxl_client_free(worker.client);
     return done ? 0 : 1;

@@ -2,13 +2,23 @@
 -- Acquire and draw a fencing number, which only grows. The server's clock is a
 -- floor under it, so that it grows over a loss of data too, where TIME may come
 -- before a write (from 3.2). The counter first: a number nobody got is no harm.
--- Numbers are exact below 2^53.
-local seen = redis.call('GETRANGE', KEYS[2], '0', '16')
-local last = seen == '' and 0 or tonumber(string.match(seen, '^%d+$') or '')
-if not last or last >= 9007199254740991 then
-    return {err = 'WRONGTYPE the counter of fencing numbers holds none'}
+-- Numbers are exact below 2^53. ARGV[4], where it is given, is an expired
+-- timestamp that a dead holder left: the key is free if it is that very value
+-- and has no end. That comparison is takeover.lua's.
+-- include put.lua
+local seen = redis.pcall('GETRANGE', KEYS[2], '0', '16')
+if seen.err and not string.find(seen.err, 'wrong kind') then
+    return redis.call('GETRANGE', KEYS[2], '0', '16')
 end
-if redis.call('EXISTS', KEYS[1]) == 1 then
+local digits = string.match(seen.err or seen, '^%d*$')
+local last = digits == '' and 0 or tonumber(digits or '')
+if not last or last >= 9007199254740991 then
+    return {err = "WRONGTYPE key '" .. KEYS[2] ..
+        "' should hold the fencing counter but holds something else"}
+end
+if redis.call('EXISTS', KEYS[1]) == 1 and not (ARGV[4] and
+    redis.call('GETRANGE', KEYS[1], '0', '511') == ARGV[4] and
+    redis.call('PTTL', KEYS[1]) == -1) then
     return false
 end
 local fence, keep = last + 1, nil
@@ -23,9 +33,9 @@ if redis.replicate_commands and redis.replicate_commands() then
     end
 end
 if keep then
-    redis.call('PSETEX', KEYS[2], keep, string.format('%.0f', fence))
+    put(KEYS[2], keep, string.format('%.0f', fence))
 else
     redis.call('SET', KEYS[2], string.format('%.0f', fence))
 end
-redis.call('PSETEX', KEYS[1], ARGV[2], ARGV[1])
+put(KEYS[1], ARGV[2], ARGV[1])
 return fence

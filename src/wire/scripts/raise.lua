@@ -2,6 +2,7 @@
 -- Raise the counter of fencing numbers to that of a grant over several servers,
 -- while the token stands. Says what it is then; 0: the token does not stand.
 -- When the counter ends: as in fence.lua.
+-- include put.lua
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
     return 0
 end
@@ -16,7 +17,7 @@ if redis.replicate_commands and redis.replicate_commands() then
     local now = time[1] * 1000000 + time[2]
     if left ~= -1 and fence - now <= ARGV[3] * 500 then
         local keep = string.format('%.0f', math.max(left, ARGV[3]))
-        redis.call('PSETEX', KEYS[2], keep, ARGV[2])
+        put(KEYS[2], keep, ARGV[2])
         return fence
     end
 end

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which commands may be sent by nxl_client_ask().
+ *
+ * Invariant: no command in the table changes a key or the state of the
+ * connection, waits, or blocks the server for long, and the size of its answer
+ * is bounded by its arguments.
+ */
+#ifndef NXLOCK_API_ALLOWED_H
+#define NXLOCK_API_ALLOWED_H
+
+#include "base/text.h"
+
+/* NULL: the command is allowed. Else why it is not, for a message that begins
+ * with the command. */
+const char *allowed_refusal(const struct slice *words, size_t count);
+
+/* The server answered that it does not know the command, or not with these
+ * arguments: adds what may be the reason, for people. */
+void allowed_add_unsupported(
+    struct text *text, const struct slice *words, size_t count);
+
+#endif

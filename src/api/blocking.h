@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The blocking API: a call on a lock, from its start to its result. */
+#ifndef NXLOCK_API_BLOCKING_H
+#define NXLOCK_API_BLOCKING_H
+
+#include "api/call_type.h"
+
+int call_block(struct nxl_lock *lock, const struct call_type *type,
+    const struct call_args *args);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Break: forcibly removes a value that an inspection has found. */
+#include "api/blocking.h"
+#include "api/drive.h"
+#include "api/event_loop.h"
+#include "api/message.h"
+#include "wire/value.h"
+
+static int start_break(
+    struct nxl_lock *lock, const struct call_args *args, uint64_t now)
+{
+    const nxl_holder *seen = args->seen;
+    if (!seen || seen->size == 0 || seen->value_length == 0)
+        return message_invalid(call_message(lock),
+            "nothing to break; pass a holder filled in by "
+            "nxl_lock_inspect()");
+    if (seen->truncated || seen->value_length >= sizeof(lock->target))
+        return message_invalid(call_message(lock),
+            "the value is longer than %zu bytes: not a lock, and too long "
+            "to compare",
+            sizeof(lock->target) - 1);
+    lock->target_len = seen->value_length;
+    memcpy(lock->target, seen->value, lock->target_len);
+    struct slice target = {lock->target, lock->target_len};
+    bool own = value_is_of(target, lock_token(lock));
+    if (!life_break(&lock->life, own, lock_seed(lock, now), now))
+        return call_ends(lock, NXL_LOST,
+            "the value is this handle's own, and its lease has expired: "
+            "another process may have adopted it; break it with another "
+            "handle");
+    return NXL_PENDING;
+}
+
+static const struct call_type break_type = {.kind = NXL_OP_BREAK,
+    .request = "removal",
+    .lease = LEASE_ANY,
+    .start = start_break};
+
+int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen)
+{
+    struct call_args args = {.seen = seen};
+    return call_block(lock, &break_type, &args);
+}
+
+int nxl_lock_break_start(nxl_lock *lock, const nxl_holder *seen)
+{
+    struct call_args args = {.seen = seen};
+    return call_enqueue(lock, &break_type, &args);
+}

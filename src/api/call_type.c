@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What every call on a lock begins with. */
+#include "api/call_type.h"
+
+#include "api/drive.h"
+#include "api/message.h"
+
+int call_ends(struct nxl_lock *lock, int result, const char *words)
+{
+    text_clear(call_message(lock));
+    text_add(call_message(lock), words);
+    return result;
+}
+
+static int invalid_state(struct nxl_lock *lock, const struct call_type *type,
+    enum mode mode, uint64_t now)
+{
+    struct nxl_client *client = lock->client;
+    if (client->closed)
+        return message_invalid(call_message(lock),
+            "the client of this lock has been freed; free locks before "
+            "their client");
+    if (!client_enter(client, mode))
+        return message_invalid(call_message(lock),
+            "this client is in use through the %s API; use another client "
+            "for this call",
+            client->mode == MODE_LOOP ? "event-loop" : "blocking");
+    if (lock->call.running || !list_empty(&lock->call.node))
+        return message_invalid(call_message(lock),
+            "an operation on this lock is in progress, or its event has "
+            "not been fetched with nxl_client_next_event()");
+    if (type->lease == LEASE_WANTED &&
+        lease_state(&lock->life.lease, now) == LEASE_NONE)
+        return message_invalid(
+            call_message(lock), "this lock is not held; acquire it first");
+    if (type->lease == LEASE_UNWANTED && lease_held(&lock->life.lease, now))
+        return message_invalid(call_message(lock),
+            "this lock is already held; release it, or use another handle");
+    return NXL_OK;
+}
+
+int call_start(struct nxl_lock *lock, const struct call_type *type,
+    enum mode mode, const struct call_args *args, uint64_t now)
+{
+    int rc = invalid_state(lock, type, mode, now);
+    if (rc != NXL_OK)
+        return rc;
+    client_look_at_peers(lock->client);
+    rc = type->start(lock, args, now);
+    if (rc == NXL_PENDING)
+        lock_begin(lock, type->kind, type->request, now);
+    lock_run(lock, now);
+    return rc;
+}

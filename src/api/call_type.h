@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kinds of calls on a lock, a row each, and what all of them begin with in
+ * both modes. Each kind is in a file of its own, with its public functions.
+ */
+#ifndef NXLOCK_API_CALL_TYPE_H
+#define NXLOCK_API_CALL_TYPE_H
+
+#include "api/handle.h"
+
+struct call_args {
+    int64_t number;         /* ACQUIRE: wait_ms. EXTEND: ttl_ms */
+    const char *token;      /* ADOPT */
+    const nxl_holder *seen; /* BREAK */
+};
+
+struct call_type {
+    enum nxl_operation kind;
+    const char *request; /* what a request of it is called in messages */
+    enum { LEASE_ANY, LEASE_WANTED, LEASE_UNWANTED } lease;
+    /* Checks the arguments and begins it. NXL_PENDING: it has begun. Else the
+     * call's result; the lock's message tells. */
+    int (*start)(
+        struct nxl_lock *lock, const struct call_args *args, uint64_t now);
+};
+
+/* Needs the client's mutex (and that the client is not forked). NXL_PENDING:
+ * it was started, and may already be over (then it is not running). Else the
+ * call's result; the lock's message tells. */
+int call_start(struct nxl_lock *lock, const struct call_type *type,
+    enum mode mode, const struct call_args *args, uint64_t now);
+
+/* For a row's start(): a call that ends at once; words for its message. */
+int call_ends(struct nxl_lock *lock, int result, const char *words);
+static inline struct text *call_message(struct nxl_lock *lock)
+{
+    return &lock->operation.message;
+}
+
+#endif

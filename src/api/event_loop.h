@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The event-loop API: a call on a lock is started, and its event follows. */
+#ifndef NXLOCK_API_EVENT_LOOP_H
+#define NXLOCK_API_EVENT_LOOP_H
+
+#include "api/call_type.h"
+
+int call_enqueue(struct nxl_lock *lock, const struct call_type *type,
+    const struct call_args *args);
+
+#endif

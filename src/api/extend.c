@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Extend: a held lease gets a new TTL. */
+#include "api/blocking.h"
+#include "api/drive.h"
+#include "api/event_loop.h"
+#include "api/options.h"
+
+static int start_extend(
+    struct nxl_lock *lock, const struct call_args *args, uint64_t now)
+{
+    int64_t ttl_ms = args->number;
+    if (ttl_ms == 0)
+        ttl_ms = lock->life.terms.ttl_ms;
+    if (!options_ttl(lock->client, ttl_ms, call_message(lock)))
+        return NXL_E_INVALID;
+    if (!life_extend(&lock->life, (uint32_t)ttl_ms, lock_seed(lock, now), now))
+        return call_ends(
+            lock, NXL_LOST, "the lease had expired before the extension");
+    return NXL_PENDING;
+}
+
+static const struct call_type extend_type = {.kind = NXL_OP_EXTEND,
+    .request = "extend",
+    .lease = LEASE_WANTED,
+    .start = start_extend};
+
+int nxl_lock_extend(nxl_lock *lock, int64_t ttl_ms)
+{
+    struct call_args args = {.number = ttl_ms};
+    return call_block(lock, &extend_type, &args);
+}
+
+int nxl_lock_extend_start(nxl_lock *lock, int64_t ttl_ms)
+{
+    struct call_args args = {.number = ttl_ms};
+    return call_enqueue(lock, &extend_type, &args);
+}

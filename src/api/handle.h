@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock handle: its options, its state machine (core/life.h), and the two
+ * operations that carry out what the machine decides: the caller's, and the
+ * renewal's. All functions need the client's mutex.
+ *
+ * Invariant: a lock has at most one call in progress; whatever acquire and
+ * release need is allocated with the handle.
+ */
+#ifndef NXLOCK_API_HANDLE_H
+#define NXLOCK_API_HANDLE_H
+
+#include "api/inspection.h"
+#include "base/token.h"
+#include "client/call.h"
+#include "client/operation.h"
+
+/* What a renewed lock has beside the others (options.renew). */
+struct renewing {
+    struct operation operation;
+    struct inspection *found; /* who holds the name, after a loss */
+    bool on, busy;            /* as counted in the client */
+    struct list lost;         /* in client->losses until the event is taken */
+    struct nxl_lock *lock;
+    enum nxl_loss loss;
+    struct text why; /* of that */
+};
+
+struct nxl_lock {
+    struct nxl_client *client;
+    struct list node; /* in client->locks */
+    void *user;
+    char *label; /* NULL: none */
+    char *key;
+    struct slice counter;      /* the fencing token's key; empty: none */
+    struct kept_commands kept; /* of both operations */
+
+    struct life life;
+    struct call call;
+    struct operation operation; /* the call's */
+    struct renewing *renewing;  /* NULL: it is not renewed */
+    struct inspection *seen;    /* by the last inspect */
+
+    enum nxl_operation kind; /* of the call, or of the last one */
+    uint64_t started_at;
+    unsigned attempts;      /* ACQUIRE: rounds that were traced */
+    bool interrupted;       /* nxl_lock_interrupt(): cancel the next acquire */
+    _Atomic uint64_t fence; /* the last one. Read without the mutex */
+
+    char token[TOKEN_MAX + 1];
+    size_t token_len;
+    bool token_foreign; /* adopted: lay it out anew for an acquire */
+    const char *adopts; /* ADOPT: the token to take over, in the call */
+    char target[sizeof((struct nxl_holder *)0)->value]; /* BREAK */
+    size_t target_len;
+};
+
+static inline struct slice lock_token(const struct nxl_lock *lock)
+{
+    return (struct slice){lock->token, lock->token_len};
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Renewals and losses of a renewed lock, as its user sees them. */
+#include "api/loss.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/message.h"
+#include "api/trace.h"
+#include "base/deadline.h"
+
+/* The descriptor is readable exactly while losses wait to be taken. */
+static void settle_descriptor(struct nxl_client *client)
+{
+    uint64_t times;
+    if (client->loss_fd >= 0 && list_empty(&client->losses))
+        (void)!read(client->loss_fd, &times, sizeof(times));
+}
+
+/* The loss need not be reported: its event is removed. */
+static void unreport(struct renewing *renewing)
+{
+    if (list_empty(&renewing->lost))
+        return;
+    list_remove(&renewing->lost);
+    settle_descriptor(renewing->lock->client);
+}
+
+void loss_forget(struct nxl_lock *lock)
+{
+    struct renewing *renewing = lock->renewing;
+    if (!renewing)
+        return;
+    unreport(renewing);
+    renewing->loss = NXL_LOSS_NONE;
+    text_clear(&renewing->why);
+}
+
+static void report(struct nxl_lock *lock, uint64_t now)
+{
+    struct nxl_client *client = lock->client;
+    list_append(&client->losses, &lock->renewing->lost);
+    client->stats.losses++;
+    trace_loss(lock, lock->renewing->loss, now);
+    if (client->loss_fd >= 0) {
+        uint64_t one = 1;
+        (void)!write(client->loss_fd, &one, sizeof(one));
+    }
+}
+
+/* -------------------------------------------------------------- why it is lost
+ */
+
+static void explain_unheard(struct renewing *renewing)
+{
+    const struct renewal *r = &renewing->lock->life.renewal;
+    const char *words = renewing->operation.message.data;
+    renewing->loss = NXL_LOSS_UNREACHABLE;
+    text_add(&renewing->why, "the lease could not be renewed for ");
+    text_add_duration(&renewing->why, r->unheard_ns / NS_PER_MS, false);
+    text_add(&renewing->why, ": ");
+    text_add(&renewing->why, *words ? words : "no answer");
+}
+
+static void explain_refuted(struct renewing *renewing)
+{
+    const struct renewal *r = &renewing->lock->life.renewal;
+    struct nxl_client *client = renewing->lock->client;
+    struct text *why = &renewing->why;
+    nxl_holder *found = &renewing->found->chosen;
+    renewing->loss = NXL_LOSS_REMOVED;
+    if (r->found == VERDICT_YES)
+        inspection_choose(
+            renewing->found, renewing->operation.notes, client->server_count);
+    /* Our own value may still be at a minority. */
+    if (found->size && !nxl_holder_is(found, renewing->lock->token)) {
+        const char *label =
+            token_label((struct slice){found->value, found->value_length});
+        renewing->loss = NXL_LOSS_TAKEN;
+        text_add(why, "the server has another value, written by ");
+        if (label)
+            redact_add(
+                why, slice_of(label), false, FOREIGN_MAX, &client->secrets);
+        else
+            text_add(why, "another client");
+    } else if (r->found == VERDICT_NO) {
+        text_add(why, "the key was removed at the server: forcibly, by a "
+                      "flush or an eviction, or because the server lost "
+                      "its data");
+    } else {
+        text_add(why, "the server no longer has the token");
+    }
+}
+
+static void explain(struct renewing *renewing)
+{
+    text_clear(&renewing->why);
+    switch (renewing->lock->life.renewal.loss) {
+    case LOSS_UNHEARD:
+        explain_unheard(renewing);
+        break;
+    case LOSS_MAX_HOLD:
+        renewing->loss = NXL_LOSS_EXPIRED;
+        text_add(&renewing->why, "max_hold_ms has passed");
+        break;
+    case LOSS_STOPPED:
+        renewing->loss = NXL_LOSS_EXPIRED;
+        text_add(&renewing->why,
+            "the lease expired before it was renewed: this program was "
+            "suspended, or its event loop did not run");
+        break;
+    case LOSS_REFUTED:
+        explain_refuted(renewing);
+        break;
+    }
+}
+
+/* ------------------------------------------------------------------- events */
+
+static void renewed(struct nxl_lock *lock, uint64_t now)
+{
+    struct nxl_stats *stats = &lock->client->stats;
+    uint64_t left_ms = lock->life.left_ms;
+    if (!stats->renewals || left_ms < stats->least_slack_ms)
+        stats->least_slack_ms = left_ms;
+    stats->renewals++;
+    trace_renewal(lock, NXL_OK, "", now);
+}
+
+static int result_of_round(const struct round *round)
+{
+    switch (round_verdict(round)) {
+    case VERDICT_UNKNOWN:
+        return NXL_UNKNOWN;
+    case VERDICT_FAULT:
+        return (int)result_of_fault(round->fault);
+    case VERDICT_CANCELLED:
+        return NXL_CANCELLED;
+    case VERDICT_OPEN:
+    case VERDICT_YES:
+    case VERDICT_NO:
+    case VERDICT_LATE:
+        break;
+    }
+    return NXL_LOST;
+}
+
+static void failed(struct nxl_lock *lock, uint64_t now)
+{
+    struct operation *op = &lock->renewing->operation;
+    const struct round *round = &lock->life.renewal.round;
+    struct report report = {
+        .operation = op,
+        .kind = NXL_OP_EXTEND,
+        .result = result_of_round(round),
+        .fault = round->fault,
+        .waited = true,
+    };
+    message_compose(&report, &op->message);
+    lock->client->stats.renewal_failures++;
+    trace_renewal(lock, report.result, op->message.data, now);
+}
+
+void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)
+{
+    switch (event) {
+    case LIFE_RENEWED:
+        renewed(lock, now);
+        break;
+    case LIFE_RENEWAL_FAILED:
+        failed(lock, now);
+        break;
+    case LIFE_LEASE_LOST:
+        explain(lock->renewing);
+        report(lock, now);
+        break;
+    case LIFE_NOTHING:
+    case LIFE_CALL_OVER:
+        break;
+    }
+}
+
+static void count(struct nxl_lock *lock, uint64_t now)
+{
+    const struct renewal *r = &lock->life.renewal;
+    struct nxl_client *client = lock->client;
+    struct renewing *renewing = lock->renewing;
+    bool on = r->state != RENEWAL_OFF, busy = renewal_busy(r);
+    client->renewed += (size_t)on - (size_t)renewing->on;
+    client->renewing += (size_t)busy - (size_t)renewing->busy;
+    if (renewing->on && !on && !client->renewed)
+        alarm_unneeded(&client->alarm, now);
+    renewing->on = on;
+    renewing->busy = busy;
+}
+
+void loss_ended(struct nxl_lock *lock, uint64_t now)
+{
+    if (lease_state(&lock->life.lease, now) == LEASE_NONE)
+        unreport(lock->renewing);
+}
+
+void loss_settle(struct nxl_lock *lock, uint64_t now)
+{
+    struct nxl_client *client = lock->client;
+    struct renewing *renewing = lock->renewing;
+    uint64_t wake = life_wake(&lock->life, TRACK_RENEWAL);
+    count(lock, now);
+    if (wake == NEVER) {
+        timer_stop(&client->renewals, &renewing->operation.timer);
+        return;
+    }
+    timer_set(&client->renewals, &renewing->operation.timer, wake);
+    alarm_by(&client->alarm, wake);
+}
+
+/* ------------------------------------------------------------------ telling */
+
+struct nxl_lock *loss_take(struct nxl_client *client)
+{
+    struct list *node = list_pop(&client->losses);
+    settle_descriptor(client);
+    return node ? list_entry(node, struct renewing, lost)->lock : NULL;
+}
+
+int nxl_client_loss_fd(nxl_client *client)
+{
+    if (!client || client_forked(client))
+        return -1;
+    client_lock(client);
+    if (client->loss_fd < 0 && !client->closed)
+        client->loss_fd =
+            eventfd(!list_empty(&client->losses), EFD_NONBLOCK | EFD_CLOEXEC);
+    int fd = client->loss_fd;
+    client_unlock(client);
+    return fd;
+}
+
+int nxl_lock_loss(const nxl_lock *lock, char *text, size_t size)
+{
+    if (text && size)
+        text[0] = '\0';
+    if (!lock || !lock->renewing)
+        return NXL_LOSS_NONE;
+    struct nxl_client *client = lock->client;
+    if (client_forked(client))
+        return NXL_LOSS_NONE;
+    pthread_mutex_lock(&client->mutex);
+    const struct renewing *renewing = lock->renewing;
+    bool told = lock->life.renewal.state == RENEWAL_OFF;
+    int loss = told ? (int)renewing->loss : NXL_LOSS_NONE;
+    if (told && text && size)
+        text_copy(&renewing->why, text, size);
+    pthread_mutex_unlock(&client->mutex);
+    return loss;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A query to one server, see nxl_client_ask(): an operation without a lock.
+ *
+ * Invariant: an answer is all of one server's reply to these very words, or
+ * there is none; when the call is over its request is no longer waited for.
+ */
+#include "api/query.h"
+
+#include <stdlib.h>
+
+#include "api/allowed.h"
+#include "api/message.h"
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "client/call.h"
+#include "client/leader.h"
+#include "client/operation.h"
+#include "client/turn.h"
+#include "client/unanswered.h"
+
+#define WORDS_MOST 64
+#define BYTES_MOST 262144 /* of a query */
+
+struct nxl_answer {
+    struct leaves leaves;
+};
+
+struct query {
+    struct operation operation;
+    struct call call;
+    struct list node; /* in client->queries */
+    unsigned server;
+    const struct slice *words;
+    size_t count;
+    struct leaves leaves;
+    bool again; /* sent a second time, after its connection was lost */
+};
+
+/* ---------------------------------------------------------- as an operation */
+
+static void complete(struct query *q, int result, enum fault fault)
+{
+    struct nxl_client *client = q->operation.client;
+    struct text *message = &q->operation.message;
+    if (result != NXL_OK) {
+        if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
+            allowed_add_unsupported(message, q->words, q->count);
+        else if (*fault_remedy(fault))
+            text_addf(message, "; %s", fault_remedy(fault));
+        client->message = *message;
+    }
+    timer_stop(&client->timers, &q->operation.timer);
+    list_remove(&q->node); /* there is nothing left to cancel */
+    call_over(client, &q->call, result);
+}
+
+/* The words of a failure begin with the server's name. */
+static struct text *begin_message(struct query *q)
+{
+    struct text *message = &q->operation.message;
+    const struct server *s = &q->operation.client->servers[q->server];
+    text_clear(message);
+    text_add(message, s->endpoint.name.data);
+    text_add(message, ": ");
+    return message;
+}
+
+static void query_outcome(struct operation *op, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    struct query *q = list_entry(op, struct query, operation);
+    bool fault = outcome->kind == OUTCOME_FAULT;
+    if (!q->call.running)
+        return;
+    if (fault && outcome->fault == FAULT_UNREACHABLE &&
+        op->requests[server].cut && !q->again) {
+        q->again = true; /* reading twice does no harm */
+        operation_send(op, server, now);
+    } else if (fault) {
+        text_add_foreign(begin_message(q), outcome->text);
+        complete(q, (int)result_of_fault(outcome->fault), outcome->fault);
+    } else if (q->leaves.starved) {
+        text_add(begin_message(q), "out of memory: cannot store its answer");
+        complete(q, NXL_E_NOMEM, FAULT_NONE);
+    } else if (q->leaves.full) {
+        text_addf(begin_message(q),
+            "the answer to %.*s is longer than %d bytes", (int)q->words[0].len,
+            q->words[0].data, LEAVES_MOST);
+        complete(q, NXL_E_UNSUPPORTED, FAULT_NONE);
+    } else {
+        complete(q, NXL_OK, FAULT_NONE);
+    }
+}
+
+static void query_late(struct operation *op, uint64_t now)
+{
+    struct query *q = list_entry(op, struct query, operation);
+    unanswered_add_silence(begin_message(q), &op->client->servers[q->server]);
+    (void)operation_abandon(op, q->server, false, now);
+    complete(q, NXL_E_UNREACHABLE, FAULT_SILENT);
+}
+
+void query_cancel_all(struct nxl_client *client, uint64_t now)
+{
+    struct list *node;
+    while ((node = list_pop(&client->queries))) {
+        struct query *q = list_entry(node, struct query, node);
+        text_add(begin_message(q), "the client was freed");
+        (void)operation_abandon(&q->operation, q->server, false, now);
+        complete(q, NXL_CANCELLED, FAULT_NONE);
+    }
+}
+
+static const struct operation_type query_type = {query_outcome, query_late};
+
+/* ----------------------------------------------------------------- the call */
+
+/* What is wrong with the arguments, for people; false: nothing is. */
+static bool refused(const struct nxl_client *client, size_t server,
+    const struct slice *words, size_t count, struct text *why)
+{
+    size_t bytes = 0;
+    text_clear(why);
+    for (size_t i = 0; i < count; i++)
+        bytes += words[i].len;
+    if (server >= client->server_count)
+        text_addf(why,
+            "there is no server %zu: this client has %u, counted from 0",
+            server, client->server_count);
+    else if (bytes > BYTES_MOST)
+        text_addf(why, "the query is longer than %d bytes", BYTES_MOST);
+    else if (allowed_refusal(words, count)) {
+        text_add_foreign(why, words[0]);
+        text_addf(why, " %s", allowed_refusal(words, count));
+    }
+    return why->len > 0;
+}
+
+/* Makes the message that of the client, whose mutex is not held. */
+static void tell(struct nxl_client *client, const struct text *message)
+{
+    client_lock(client);
+    client->message = *message;
+    client_unlock(client);
+}
+
+/* Needs the mutex, and releases it. */
+static int run(struct query *q)
+{
+    struct operation *op = &q->operation;
+    struct nxl_client *client = op->client;
+    uint64_t now = clock_now();
+    q->call.running = true;
+    list_append(&client->queries, &q->node);
+    op->verb = (struct verb){.kind = VERB_ASK,
+        .words = q->words,
+        .word_count = q->count,
+        .leaves = &q->leaves};
+    timer_set(
+        &client->timers, &op->timer, deadline_after(now, client->timeout_ns));
+    operation_begin(op, "request");
+    operation_send(op, q->server, now);
+    turn_push(client, now);
+    leader_wait(client, &q->call, now);
+    return q->call.result;
+}
+
+/* Needs the mutex, and releases it. */
+static int start_query(struct query *q)
+{
+    struct nxl_client *client = q->operation.client;
+    int rc = NXL_E_INVALID;
+    if (client->closed)
+        message_invalid(&client->message, "the client has been freed");
+    else if (!client_enter(client, MODE_BLOCKING))
+        message_invalid(&client->message,
+            "this client is in use through the event-loop API; use another "
+            "client for this call");
+    else
+        return run(q);
+    pthread_mutex_unlock(&client->mutex);
+    return rc;
+}
+
+static int ask(struct nxl_client *client, struct query *q)
+{
+    static const struct slice no_key = {"", 0};
+    int cancel_state, rc = NXL_E_NOMEM;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    pthread_mutex_lock(&client->mutex);
+    client->refs++;
+    call_init(&q->call);
+    list_init(&q->node);
+    bool reserved = timers_reserve(&client->timers);
+    if (operation_init(&q->operation, &query_type, client, no_key) &&
+        reserved) {
+        rc = start_query(q);
+        pthread_mutex_lock(&client->mutex);
+    } else {
+        text_clear(&client->message);
+        text_add(&client->message, "out of memory: cannot create the query");
+    }
+    if (reserved)
+        timers_unreserve(&client->timers);
+    list_remove(&q->node);
+    operation_free(&q->operation);
+    call_free(&q->call);
+    client->cancel_state = cancel_state;
+    client_unref(client); /* unlocks */
+    return rc;
+}
+
+int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
+    const char *const *argv, const size_t *lengths, nxl_answer **answer)
+{
+    struct slice words[WORDS_MOST];
+    struct text why;
+    if (!answer)
+        return NXL_E_INVALID;
+    *answer = NULL;
+    if (!client)
+        return NXL_E_INVALID;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    if (!argv || argc == 0 || argc > WORDS_MOST) {
+        text_clear(&why);
+        text_addf(&why, "a query has 1 to %d words", WORDS_MOST);
+        tell(client, &why);
+        return NXL_E_INVALID;
+    }
+    for (size_t i = 0; i < argc; i++)
+        words[i] =
+            lengths ? (struct slice){argv[i], lengths[i]} : slice_of(argv[i]);
+    if (refused(client, server, words, argc, &why)) {
+        tell(client, &why);
+        return NXL_E_INVALID;
+    }
+    nxl_answer *made = calloc(1, sizeof(*made));
+    if (!made) {
+        text_add(&why, "out of memory: cannot store the answer");
+        tell(client, &why);
+        return NXL_E_NOMEM;
+    }
+    struct query one = {
+        .server = (unsigned)server, .words = words, .count = argc};
+    int rc = ask(client, &one);
+    made->leaves = one.leaves;
+    if (rc == NXL_OK)
+        *answer = made;
+    else
+        nxl_answer_free(made);
+    return rc;
+}
+
+size_t nxl_answer_count(const nxl_answer *answer)
+{
+    return answer ? answer->leaves.count : 0;
+}
+
+const char *nxl_answer_item(const nxl_answer *answer, size_t i, size_t *length)
+{
+    if (length)
+        *length = 0;
+    if (i >= nxl_answer_count(answer) || answer->leaves.list[i].nil)
+        return NULL;
+    if (length)
+        *length = answer->leaves.list[i].len;
+    return buf_head(&answer->leaves.bytes) + answer->leaves.list[i].at;
+}
+
+void nxl_answer_free(nxl_answer *answer)
+{
+    if (!answer)
+        return;
+    leaves_free(&answer->leaves);
+    free(answer);
+}

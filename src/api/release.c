@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Release: the lock is given back. */
+#include "api/blocking.h"
+#include "api/drive.h"
+#include "api/event_loop.h"
+
+static int start_release(
+    struct nxl_lock *lock, const struct call_args *args, uint64_t now)
+{
+    (void)args;
+    if (!life_release(&lock->life, lock_seed(lock, now), now))
+        return call_ends(lock, NXL_LOST,
+            "the lease had expired before the release; its key expires "
+            "with its TTL");
+    return NXL_PENDING;
+}
+
+static const struct call_type release_type = {.kind = NXL_OP_RELEASE,
+    .request = "release",
+    .lease = LEASE_WANTED,
+    .start = start_release};
+
+int nxl_lock_release(nxl_lock *lock)
+{
+    struct call_args args = {0};
+    return call_block(lock, &release_type, &args);
+}
+
+int nxl_lock_release_start(nxl_lock *lock)
+{
+    struct call_args args = {0};
+    return call_enqueue(lock, &release_type, &args);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of one server, as a structure for programs.
+ *
+ * Invariant: no member holds a secret. What a server says of itself is given
+ * as a number, and its words only as the client's messages show them.
+ */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "client/voters.h"
+#include "core/lease.h"
+#include "wire/strategies.h"
+
+static int state_of(const struct server *s)
+{
+    if (s->state == SERVER_UP)
+        return NXL_SERVER_UP;
+    return s->state == SERVER_DOWN ? NXL_SERVER_DOWN : NXL_SERVER_CONNECTING;
+}
+
+static int software_of(const struct facts *f)
+{
+    if (strcmp(f->software, "valkey") == 0)
+        return NXL_SOFTWARE_VALKEY;
+    return strcmp(f->software, "redis") == 0 ? NXL_SOFTWARE_REDIS
+                                             : NXL_SOFTWARE_UNKNOWN;
+}
+
+static int role_of(const struct facts *f)
+{
+    static const struct {
+        const char *word;
+        int role;
+    } roles[] = {{"master", NXL_ROLE_PRIMARY}, {"primary", NXL_ROLE_PRIMARY},
+        {"slave", NXL_ROLE_REPLICA}, {"replica", NXL_ROLE_REPLICA},
+        {"active-replica", NXL_ROLE_ACTIVE_REPLICA}};
+
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        if (strcmp(f->role, roles[i].word) == 0)
+            return roles[i].role;
+    }
+    return NXL_ROLE_UNKNOWN;
+}
+
+static void add_voting(const struct nxl_client *client, unsigned server,
+    uint64_t now, nxl_server_facts *facts)
+{
+    struct text words;
+
+    text_clear(&words);
+    voters_words(client, server, now, &words);
+    facts->votes = words.len == 0;
+    text_copy(&words, facts->no_vote, sizeof(facts->no_vote));
+    facts->guarded = client->guard;
+}
+
+static void add_strategy(const struct server *s, nxl_server_facts *facts)
+{
+    struct text words;
+
+    if (s->state != SERVER_UP)
+        return;
+    text_clear(&words);
+    strategies_describe(&s->dialect, &words);
+    text_copy(&words, facts->strategy, sizeof(facts->strategy));
+    /* The first way to release is a script; a program that only looks has not
+     * learnt that way, but inspects by a script too. */
+    facts->scripts = !strategies_weak(&s->dialect) &&
+                     s->dialect.at[VERB_RELEASE] == 0 &&
+                     s->dialect.at[VERB_INSPECT] == 0;
+}
+
+static void add_error(const struct server *s, nxl_server_facts *facts)
+{
+    if (s->state != SERVER_DOWN)
+        return;
+    text_copy(&s->why, facts->error, sizeof(facts->error));
+    facts->sentinel = s->why_fault == FAULT_SENTINEL;
+    /* SELECT was refused; all versions say it in these words. */
+    facts->no_database =
+        s->why_fault == FAULT_SERVER && strstr(s->why.data, "DB index");
+}
+
+static void fill(
+    const struct nxl_client *client, unsigned server, nxl_server_facts *facts)
+{
+    const struct server *s = &client->servers[server];
+
+    facts->state = state_of(s);
+    text_copy(&s->endpoint.name, facts->url, sizeof(facts->url));
+    facts->software = software_of(&s->facts);
+    (void)sscanf(s->facts.version, "%9d.%9d.%9d", &facts->version[0],
+        &facts->version[1], &facts->version[2]);
+    facts->role = role_of(&s->facts);
+    facts->cluster = strcmp(s->facts.mode, "cluster") == 0;
+    add_strategy(s, facts);
+    add_voting(client, server, clock_now(), facts);
+    add_error(s, facts);
+    facts->timeout_ms = (int64_t)(client->timeout_ns / NS_PER_MS);
+    facts->min_ttl_ms = lease_least_ttl_ms(client->drift_ppm);
+    facts->max_ttl_ms = client->max_ttl_ms;
+}
+
+int nxl_client_server_facts(
+    nxl_client *client, size_t server, nxl_server_facts *facts)
+{
+    nxl_server_facts all = NXL_SERVER_FACTS_INIT;
+
+    if (!client || !facts || facts->size < offsetof(nxl_server_facts, url) ||
+        server >= client->server_count)
+        return NXL_E_INVALID;
+    if (client_forked(client))
+        return NXL_E_FORKED;
+    size_t size = facts->size < sizeof(all) ? facts->size : sizeof(all);
+    pthread_mutex_lock(&client->mutex);
+    fill(client, (unsigned)server, &all);
+    pthread_mutex_unlock(&client->mutex);
+    all.size = facts->size;
+    memcpy(facts, &all, size);
+    return NXL_OK;
+}

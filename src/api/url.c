@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * URLs for programs that let people write parts of them elsewhere: as options
+ * of a command, or as a list in a variable.
+ */
+#include <stdlib.h>
+
+#include <nxlock.h>
+
+#include "net/params.h"
+
+/* The table describes a value by a predicate: "is a number from 10 to 600000",
+ * "has 1 to 8192 bytes". */
+static void add_condition(size_t row, struct text *text)
+{
+    struct text words;
+
+    text_clear(&words);
+    param_describe(row, &words);
+    bool is = strncmp(words.data, "is ", 3) == 0;
+    text_add(text, is ? "must be " : "must have ");
+    text_add(text, words.data + (is ? 3 : 4));
+}
+
+bool nxl_url_param_accepts(
+    const char *name, const char *value, char *must, size_t size)
+{
+    struct settings settings = {0};
+    struct text words;
+    bool accepted = false;
+
+    text_clear(&words);
+    size_t row = name ? param_find(slice_of(name)) : url_param_count;
+    char *copy = value ? strdup(value) : NULL;
+    if (row == url_param_count) {
+        secret_free(copy);
+        text_add(&words, "is unknown");
+    } else if (!copy) {
+        text_add(&words, value ? "needs memory" : "must not be NULL");
+    } else {
+        accepted = param_set(&settings, row, copy);
+        settings_free(&settings);
+        if (!accepted)
+            add_condition(row, &words);
+    }
+    if (must && size > 0)
+        text_copy(&words, must, size);
+    return accepted;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Does "scheme://" begin at text, whether the scheme is known or not? */
+static bool begins_url(const char *text)
+{
+    size_t len = 0;
+
+    while (is_letter(text[len]) ||
+           (len > 0 && text[len] != '\0' && strchr("0123456789+-.", text[len])))
+        len++;
+    return len > 0 && strncmp(text + len, "://", 3) == 0;
+}
+
+size_t nxl_url_length(const char *urls)
+{
+    size_t len = 0;
+
+    while (urls && urls[len] != '\0' &&
+           !(urls[len] == ',' && begins_url(urls + len + 1)))
+        len++;
+    return len;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The list of commands: a row is all that a new command needs beside its file
+ * NAME.c, with command_NAME(), and its text help/NAME.txt. The enum, the
+ * table, the calls and the build are made from it.
+ *
+ * COMMAND(NUMBER, name, operands, purpose, synopsis, members of command_info)
+ */
+#ifndef NXLOCK_CLI_COMMAND_LIST_H
+#define NXLOCK_CLI_COMMAND_LIST_H
+
+/* clang-format off */
+#define COMMAND_LIST \
+COMMAND(RUN, run, "NAME -- CMD...", "run CMD while holding the lock", \
+    "nxlock run NAME [OPTION...] -- CMD...\n" \
+    "nxlock run NAME [OPTION...] -c STRING\n", .leases = true) \
+COMMAND(ACQUIRE, acquire, "NAME", "acquire it, print its token, and exit", \
+    "nxlock acquire NAME [OPTION...]\n", .leases = true) \
+COMMAND(RENEW, renew, "NAME TOKEN", "extend the lease of a lock left held", \
+    "nxlock renew NAME TOKEN [OPTION...]\n", \
+    .takes_token = true, .leases = true) \
+COMMAND(RELEASE, release, "NAME TOKEN", "release a lock left held", \
+    "nxlock release NAME TOKEN [OPTION...]\n", .takes_token = true) \
+COMMAND(STATUS, status, "NAME", "show who holds it, and for how long", \
+    "nxlock status NAME [OPTION...]\n", .leases = false) \
+COMMAND(WAIT, wait, "NAME", "wait until it is free, without acquiring it", \
+    "nxlock wait NAME [OPTION...]\n", .leases = false) \
+COMMAND(LIST, list, "[GLOB]", "list the locks that are held", \
+    "nxlock list [GLOB] [OPTION...]\n", .name_optional = true) \
+COMMAND(UNLOCK, unlock, "NAME", "remove the lock of a dead holder", \
+    "nxlock unlock NAME --token TOKEN [OPTION...]\n" \
+    "nxlock unlock NAME --force [--yes] [OPTION...]\n", .leases = false) \
+COMMAND(DOCTOR, doctor, "[NAME]", "check whether the server suits locks", \
+    "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true)
+/* clang-format on */
+
+#endif

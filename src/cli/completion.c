@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prints scripts with which a shell completes commands, options and values,
+ * made from the table of options. The script for zsh is the one for bash, which
+ * zsh can load.
+ *
+ * Invariant: completing a word contacts no server.
+ */
+#include "cli/completion.h"
+
+#include <string.h>
+
+#include "cli/table.h"
+
+/* The words are in cur, prev and words as bash has them; value is empty where
+ * an option is completed, else the option whose value it is. */
+static const char head[] =
+    "# Completion of nxlock; made by 'nxlock completion'.\n"
+    "_nxlock() {\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+    "    local i command=${COMP_WORDS[1]} options=\n"
+    "    COMPREPLY=()\n"
+    "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+    "        COMPREPLY=($(compgen -W '";
+static const char words[] =
+    "help completion --help --version' -- \"$cur\"))\n"
+    "        return\n"
+    "    fi\n"
+    "    # Behind -- comes another command.\n"
+    "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
+    "        [ \"${COMP_WORDS[i]}\" = -- ] || continue\n"
+    "        [ \"$(type -t _command_offset)\" != function ] ||\n"
+    "            _command_offset $((i + 1))\n"
+    "        return\n"
+    "    done\n"
+    "    case $prev in\n";
+static const char cases[] = "    esac\n"
+                            "    case $command in\n";
+static const char tail[] =
+    "' -- \"$cur\")); return ;;\n"
+    "    completion) COMPREPLY=($(compgen -W 'bash zsh' -- \"$cur\")); "
+    "return ;;\n"
+    "    esac\n"
+    "    [ \"${cur:0:1}\" != - ] ||\n"
+    "        COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+    "}\n"
+    "complete -F _nxlock nxlock\n";
+
+/* Which of "    -w | --wait) action ;;" the value of an option needs. */
+static void print_value(FILE *out, const struct option *option)
+{
+    fprintf(out, "    --%s", option->name);
+    if (option->letter != '\0')
+        fprintf(out, " | -%c", option->letter);
+    fputs(") ", out);
+    if (option->choices) {
+        fputs("COMPREPLY=($(compgen -W '", out);
+        for (const struct choice *c = option->choices; c->name; c++)
+            fprintf(out, "%s%s", c == option->choices ? "" : " ", c->name);
+        fputs("' -- \"$cur\")); ", out);
+    } else if (strcmp(option->value, "FILE") == 0) {
+        fputs("COMPREPLY=($(compgen -f -- \"$cur\")); ", out);
+    }
+    fputs("return ;;\n", out);
+}
+
+/* The values of all options: those of one name are the same everywhere, so
+ * they are printed for the first command that has it. */
+static void print_values(FILE *out)
+{
+    const struct option *option;
+
+    for (unsigned command = 0; command < COMMANDS; command++) {
+        for (size_t i = 0; (option = option_at(command, &i));) {
+            if (option->value && !(option->commands & ((1U << command) - 1)))
+                print_value(out, option);
+        }
+    }
+}
+
+static void print_options(FILE *out, enum command command)
+{
+    const struct option *option;
+
+    fprintf(out, "    %s) options='", command_table[command].name);
+    for (size_t i = 0; (option = option_at(command, &i));) {
+        fprintf(out, "--%s ", option->name);
+        if (option->letter != '\0')
+            fprintf(out, "-%c ", option->letter);
+    }
+    fputs(command == CMD_RUN ? "--' ;;\n" : "' ;;\n", out);
+}
+
+static void print_commands(FILE *out)
+{
+    for (unsigned i = 0; i < COMMANDS; i++)
+        fprintf(out, "%s ", command_table[i].name);
+}
+
+bool completion_print(const char *shell, FILE *out)
+{
+    if (strcmp(shell, "zsh") == 0)
+        fputs("#compdef nxlock\nautoload -U +X bashcompinit && bashcompinit\n",
+            out);
+    else if (strcmp(shell, "bash") != 0)
+        return false;
+    fputs(head, out);
+    print_commands(out);
+    fputs(words, out);
+    print_values(out);
+    fputs(cases, out);
+    for (unsigned i = 0; i < COMMANDS; i++)
+        print_options(out, (enum command)i);
+    fputs("    help) COMPREPLY=($(compgen -W '", out);
+    print_commands(out);
+    fputs(tail, out);
+    return true;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prints scripts with which a shell completes the command's words.
+ */
+#ifndef NXLOCK_CLI_COMPLETION_H
+#define NXLOCK_CLI_COMPLETION_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* shell: bash or zsh. False: there is no script for that shell. */
+bool completion_print(const char *shell, FILE *out);
+
+#endif

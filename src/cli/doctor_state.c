@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* How the parts of doctor ask the servers. */
+#include "cli/doctor_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WORDS_MOST 12
+
+int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
+{
+    const char *words[WORDS_MOST];
+    size_t count = 0;
+    va_list arguments;
+
+    va_start(arguments, answer);
+    while (
+        count < WORDS_MOST && (words[count] = va_arg(arguments, const char *)))
+        count++;
+    va_end(arguments);
+    return nxl_client_ask(doctor->client, server, count, words, NULL, answer);
+}
+
+const char *doctor_why(const struct doctor *d)
+{
+    const char *why = nxl_client_errmsg(d->client);
+    const char *server = d->diagnostics.server;
+    size_t length = server ? strlen(server) : 0;
+
+    if (length > 0 && strncmp(why, server, length) == 0 &&
+        strncmp(why + length, ": ", 2) == 0)
+        return why + length + 2;
+    return why;
+}
+
+const char *doctor_field(
+    const nxl_answer *info, const char *name, char out[DOCTOR_FIELD])
+{
+    const char *at = nxl_answer_item(info, 0, NULL);
+    size_t length = strlen(name);
+
+    out[0] = '\0';
+    for (; at; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (strncmp(at, name, length) == 0 && at[length] == ':') {
+            at += length + 1;
+            snprintf(out, DOCTOR_FIELD, "%.*s", (int)strcspn(at, "\r\n"), at);
+            return out;
+        }
+    }
+    return out;
+}
+
+nxl_server_facts doctor_facts(const struct doctor *d, size_t server)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+
+    (void)nxl_client_server_facts(d->client, server, &facts);
+    return facts;
+}

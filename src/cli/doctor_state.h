@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What doctor knows of the servers so far, and how its parts ask them.
+ */
+#ifndef NXLOCK_CLI_DOCTOR_STATE_H
+#define NXLOCK_CLI_DOCTOR_STATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nxlock.h>
+
+#include "cli/args.h"
+#include "cli/diagnostic.h"
+
+#define DOCTOR_FIELD 128
+#define DOCTOR_ALL SIZE_MAX /* all servers */
+
+struct doctor {
+    const struct args *args;
+    nxl_client *client;
+    struct diagnostics diagnostics;
+    bool no_acl[NXL_SERVERS_MAX]; /* the server has no ACL command */
+    bool let_in[NXL_SERVERS_MAX]; /* the server was reached, and let us in */
+    char user[NXL_SERVERS_MAX][DOCTOR_FIELD]; /* ours there, or "" */
+    size_t servers, reached;
+    const char *name; /* of a lock, or NULL */
+    char *key;        /* that lock's; owned, or NULL */
+    char *counter;    /* and that of its fencing numbers; likewise */
+};
+
+/* What the client knows of a server. */
+nxl_server_facts doctor_facts(const struct doctor *doctor, size_t server);
+
+/* The value of a line "name:value" of INFO into out, which is returned; ""
+ * when there is none. */
+const char *doctor_field(
+    const nxl_answer *info, const char *name, char out[DOCTOR_FIELD]);
+
+/* nxl_client_ask() with words up to NULL. */
+int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
+    __attribute__((sentinel));
+
+/* The client's error message, without the address of the server that the
+ * findings are about: their lines begin with it. */
+const char *doctor_why(const struct doctor *doctor);
+
+#endif

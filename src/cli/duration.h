@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Durations as people write and read them.
+ */
+#ifndef NXLOCK_CLI_DURATION_H
+#define NXLOCK_CLI_DURATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DURATION_ROOM 32
+
+/* "500ms", "30s", "10m", "2h", "1d", "1.5h"; a bare number is seconds. */
+bool duration_parse(const char *text, int64_t *ms);
+
+/* The same exactly: as a whole number below 120, else with one decimal, in the
+ * largest unit that allows it; otherwise in seconds: "2d", "90s", "21.6h",
+ * "12.345s". Into out, of DURATION_ROOM bytes. */
+const char *duration_text(char *out, int64_t ms);
+
+/* One decimal of a unit that suits, not above ms or, if up, not below it:
+ * 12264 becomes 12300. For advice such as "use 12.3s or more". */
+int64_t duration_round(int64_t ms, bool up);
+
+/* What is left of a lease, rounded up to seconds: "4s", "21s", "2h". Into out,
+ * of DURATION_ROOM bytes. */
+const char *duration_left(char *out, int64_t ms);
+
+/* For a message about how long something took, rounded down: "0.3s", "42s",
+ * "12m", "2h", "3h 5m". Into out, of DURATION_ROOM bytes. */
+const char *duration_rough(char *out, int64_t ms);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Explains why run could not start its command.
+ */
+#include "cli/explain.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/name.h"
+#include "cli/report.h"
+#include "cli/secret.h"
+
+int explain_no_process(int error)
+{
+    say("cannot start a process: %s", strerror(error));
+    return error == EMFILE || error == ENFILE ? EXIT_INTERNAL : EXIT_NO_PROCESS;
+}
+
+/* One word that looks like a line for a shell. */
+static bool is_shell_line(char *const *words)
+{
+    return !words[1] && strpbrk(words[0], " \t\n|&;<>()$`*?");
+}
+
+void explain_not_run(const struct args *args, int error)
+{
+    char *const *words = args->child;
+    char word[DISCREET_ROOM], pasted[NAME_PASTED];
+    const char *shown = discreet(word, words[0]);
+
+    if (error != ENOENT || !is_shell_line(words)) {
+        say("cannot run '%s': %s", shown, strerror(error));
+        return;
+    }
+    /* What is not shown whole cannot be proposed. */
+    bool whole =
+        strcmp(shown, words[0]) == 0 && 4 * strlen(shown) + 8 < NAME_PASTED;
+    say("cannot run '%s': there is no program of that name; for a shell "
+        "command write: nxlock run %s -c %s",
+        shown, args->pasted, whole ? word_pasted(pasted, shown) : "'CMD...'");
+}

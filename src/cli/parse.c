@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parses the command line, by the table of commands and options.
+ *
+ * Invariant: nothing is guessed. A line that can be read in two ways is
+ * refused, with what was understood and what to write instead; the words after
+ * "--" are never interpreted.
+ */
+#include "cli/parse.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nxlock.h>
+
+#include "cli/report.h"
+#include "cli/secret.h"
+#include "cli/table.h"
+#include "cli/value.h"
+
+/* The position in the words. */
+struct walk {
+    struct args *args;
+    char **at;
+    bool options_over; /* after "--" of a command that runs nothing */
+};
+
+static const struct command_info *info_of(const struct args *args)
+{
+    return &command_table[args->command];
+}
+
+/* The first line of the synopsis, for "%.*s". */
+#define SYNOPSIS(args)                                                         \
+    (int)strcspn(info_of(args)->synopsis, "\n"), info_of(args)->synopsis
+
+static int unknown_option(const struct args *args, const char *word)
+{
+    const struct option *option;
+    struct nearest nearest;
+    char bare[64], shown[DISCREET_ROOM], pasted[NAME_PASTED];
+    bool secret = is_password_letter(word);
+
+    snprintf(bare, sizeof(bare), "%s", word + strspn(word, "-"));
+    bare[strcspn(bare, "=")] = '\0';
+    nearest_start(&nearest, bare);
+    for (size_t i = 0; (option = option_at(args->command, &i));)
+        nearest_consider(&nearest, option->name);
+    discreet(shown, word);
+    shown[secret ? 2 : strcspn(shown, "=")] = '\0';
+    if (nearest.best)
+        say("%s has no option '%s'; did you mean '--%s'?", args->word, shown,
+            nearest.best);
+    else if (!args->name)
+        say("%s has no option '%s'; a NAME that starts with '-' is written %s",
+            args->word, shown,
+            secret ? "--name=NAME" : name_pasted(pasted, shown));
+    else
+        say("%s has no option '%s'; 'nxlock %s --help' lists its options",
+            args->word, shown, args->word);
+    return EXIT_USAGE;
+}
+
+/* rest: the value in the option's own word, or NULL: it is the next word. */
+static int take_option(struct walk *walk, const struct option *option,
+    const char *shown, const char *rest)
+{
+    const char *next = walk->at[1];
+    char word[DISCREET_ROOM];
+
+    if (!option->value && rest) {
+        say("%s takes no value, but '%s' was given", shown,
+            discreet(word, rest));
+        return EXIT_USAGE;
+    }
+    if (option->value && !rest) {
+        if (!next || strcmp(next, "--") == 0) {
+            say("%s needs a value: %s %s", shown, shown, option->value);
+            return EXIT_USAGE;
+        }
+        rest = *++walk->at;
+    }
+    return value_set(walk->args, option, shown, rest);
+}
+
+static int long_option(struct walk *walk)
+{
+    const char *name = *walk->at + 2;
+    size_t length = strcspn(name, "=");
+    const char *rest = name[length] == '=' ? name + length + 1 : NULL;
+    const struct option *option =
+        option_find(walk->args->command, '\0', name, length);
+    char shown[64];
+
+    if (!option)
+        return unknown_option(walk->args, *walk->at);
+    snprintf(shown, sizeof(shown), "--%.*s", (int)length, name);
+    return take_option(walk, option, shown, rest);
+}
+
+/* "-n", "-w5", "-nv": the first letter that takes a value gets the rest of the
+ * word. */
+static int short_options(struct walk *walk)
+{
+    const char *word = *walk->at;
+
+    for (const char *at = word + 1; *at != '\0'; at++) {
+        char shown[3] = {'-', *at, '\0'};
+        const struct option *option =
+            option_find(walk->args->command, *at, NULL, 0);
+        if (!option)
+            return unknown_option(walk->args, word);
+        bool last = option->value != NULL;
+        const char *rest = last && at[1] != '\0' ? at + 1 : NULL;
+        int code = take_option(walk, option, shown, rest);
+        if (code != 0 || last)
+            return code;
+    }
+    return 0;
+}
+
+static int word_too_many(const struct walk *walk, const char *word)
+{
+    const struct args *args = walk->args;
+    char shown[DISCREET_ROOM], pasted[NAME_PASTED];
+
+    discreet(shown, word);
+    if (args->command != CMD_RUN)
+        say("unexpected '%s' after %s; write: %.*s", shown,
+            args->token ? "NAME and TOKEN" : "NAME", SYNOPSIS(args));
+    else if (args->script)
+        say("unexpected '%s': STRING is one word, in quotes: nxlock run %s -c "
+            "'CMD...'",
+            shown, args->pasted);
+    else
+        say("'--' is missing before '%s'; write: nxlock run %s -- %s%s", shown,
+            args->pasted, word_pasted(pasted, shown),
+            walk->at[1] ? " ..." : "");
+    return EXIT_USAGE;
+}
+
+static int one_word(struct walk *walk)
+{
+    struct args *args = walk->args;
+    const char *word = *walk->at;
+
+    if (!walk->options_over && word[0] == '-' && word[1] != '\0')
+        return word[1] == '-' ? long_option(walk) : short_options(walk);
+    if (!args->name)
+        value_set_name(args, word);
+    else if (info_of(args)->takes_token && !args->token)
+        args->token = word;
+    else
+        return word_too_many(walk, word);
+    return 0;
+}
+
+/* What is wrong with the words after "--" or -c, or NULL. */
+static const char *child_fault(const struct args *args)
+{
+    if (args->script && args->child)
+        return "-c STRING and -- CMD... exclude each other";
+    if (!args->script && !args->child)
+        return "'--' and the command to run are missing";
+    if (!args->script && !args->child[0])
+        return "there is no command after '--'";
+    return NULL;
+}
+
+/* What is wrong with NAME and TOKEN, or NULL. A token is not repeated in a
+ * message: whoever has it can release the lock. */
+static const char *word_fault(const struct args *args, char *room, size_t size)
+{
+    const struct command_info *info = info_of(args);
+
+    if (!args->name)
+        return info->name_optional
+                   ? NULL
+                   : "NAME is missing (--name=NAME if it starts with '-')";
+    if (args->name[0] == '\0')
+        return "NAME is empty";
+    if (args->command == CMD_UNLOCK && !args->token && !args->force)
+        return "--token TOKEN or --force is missing";
+    if (!info->takes_token || (args->token && !is_token(args->name)))
+        return NULL;
+    if (args->token)
+        return is_token(args->token) ? NULL : "NAME and TOKEN are swapped";
+    if (is_token(args->name))
+        return "a token was given instead of NAME";
+    snprintf(room, size,
+        "TOKEN is missing: the word that 'nxlock acquire %s' printed",
+        args->pasted);
+    return room;
+}
+
+/* Which options exclude each other, or have no effect; or NULL. */
+static const char *option_fault(const struct args *args)
+{
+    if (args->once && args->wait)
+        return "-n (do not wait) and -w (wait) exclude each other";
+    if (args->url_file && args->url_count > 0)
+        return "-u and --url-file exclude each other";
+    if (args->force && args->token)
+        return "--token and --force exclude each other";
+    if (args->run.must_fence && args->run.no_fence)
+        return "--fence and --no-fence exclude each other";
+    if (args->run.retry_failed && !args->run.every && !args->run.at_least)
+        return "--retry-failed has no effect without --every or --at-least";
+    return NULL;
+}
+
+static int complete(struct args *args)
+{
+    static char path[] = "/bin/sh", flag[] = "-c";
+    char room[NAME_PASTED + 64];
+    const char *fault = word_fault(args, room, sizeof(room));
+
+    if (fault) {
+        say("%s; write: %.*s", fault, SYNOPSIS(args));
+        return EXIT_USAGE;
+    }
+    if (args->command == CMD_RUN && (fault = child_fault(args))) {
+        say("%s; write: nxlock run %s %s", fault, args->pasted,
+            args->script ? "-c STRING" : "-- CMD...");
+        return EXIT_USAGE;
+    }
+    if ((fault = option_fault(args))) {
+        say("%s", fault);
+        return EXIT_USAGE;
+    }
+    if (args->script) {
+        args->shell[0] = path;
+        args->shell[1] = flag;
+        args->shell[2] = (char *)args->script; /* exec does not write */
+        args->child = args->shell;
+    }
+    if (args->once)
+        args->wait_ms = 0;
+    return 0;
+}
+
+int args_parse(struct args *args, enum command command, char **words)
+{
+    struct walk walk = {args, words, false};
+
+    *args = (struct args){.command = command,
+        .word = words[-1],
+        .wait_ms = NXL_FOREVER,
+        .ttl_ms = DEFAULT_TTL_MS,
+        .busy_code = EXIT_BUSY,
+        .run = {.grace_ms = -1, .on_lost = SIGTERM}};
+    for (; *walk.at; walk.at++) {
+        int code = 0;
+        if (walk.options_over || strcmp(*walk.at, "--") != 0)
+            code = one_word(&walk);
+        else if (command == CMD_RUN)
+            break;
+        else
+            walk.options_over = true;
+        if (code != 0 || args->help)
+            return code;
+    }
+    if (*walk.at)
+        args->child = walk.at + 1;
+    return complete(args);
+}
+
+void args_free(struct args *args)
+{
+    free(args->query);
+    args->query = NULL;
+    free(args->url_text);
+    args->url_text = NULL;
+    free(args->url_path);
+    args->url_path = NULL;
+}

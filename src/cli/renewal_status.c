@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows the renewals of the session's lock, reports and ends them.
+ *
+ * Invariant: the deadline is one that the server confirmed, even after the lock
+ * was lost. A renewal that fails is reported once, and once when it succeeds
+ * again.
+ */
+#include "cli/renewal_status.h"
+
+#include "cli/duration.h"
+#include "cli/holder.h"
+#include "cli/report.h"
+
+void renewal_status_start(
+    struct renewal_status *status, struct session *session)
+{
+    *status = (struct renewal_status){.session = session,
+        .deadline =
+            session->unlocked ? NEVER : nxl_lock_deadline(session->lock),
+        .tries = session->renewal.tries};
+}
+
+static void tell(struct renewal_status *status, const struct renewal *renewal)
+{
+    const char *name = status->session->args->shown;
+    long long left_s = (long long)(renewal->left_ms / 1000);
+    char left[DURATION_ROOM];
+
+    if (renewal->result != NXL_OK && !status->failing)
+        say("cannot renew '%s': %s; trying again for %lld s", name,
+            renewal->why, left_s);
+    else if (renewal->result == NXL_OK && status->failing)
+        say("renewed '%s' after all, %lld s to spare", name, left_s);
+    else if (renewal->result == NXL_OK && status->session->args->verbose)
+        say("renewed '%s', %s left", name,
+            duration_rough(left, renewal->left_ms));
+    status->failing = renewal->result != NXL_OK;
+}
+
+void renewal_status_turn(struct renewal_status *status)
+{
+    struct session *session = status->session;
+    nxl_event event;
+
+    if (session->unlocked)
+        return;
+    while (nxl_client_next_event(session->client, &event)) {
+        if (event.operation != NXL_OP_HOLD)
+            continue;
+        status->lost = true;
+        nxl_lock_loss(session->lock, status->why, sizeof(status->why));
+    }
+    if (session->renewal.tries != status->tries && !status->lost)
+        tell(status, &session->renewal);
+    status->tries = session->renewal.tries;
+    uint64_t deadline = nxl_lock_deadline(session->lock);
+    if (deadline > status->deadline)
+        status->deadline = deadline;
+}
+
+int renewal_status_end(struct renewal_status *status)
+{
+    struct session *session = status->session;
+
+    if (session->unlocked)
+        return NXL_OK;
+    return session_finish(session, nxl_lock_release_start(session->lock));
+}
+
+void renewal_status_report_end(
+    const struct renewal_status *status, int rc, bool cleared)
+{
+    const struct session *session = status->session;
+    const struct args *args = session->args;
+    int64_t held_ms = (int64_t)((nxl_now_ns() - session->granted) / NS_PER_MS);
+    int64_t more_ms = args->run.at_least_ms - held_ms;
+    char text[DURATION_ROOM];
+
+    if (!args->verbose || session->unlocked || rc != NXL_OK)
+        return;
+    if (more_ms > 0 && !cleared)
+        say("'%s' stays locked for %s (--at-least %s)", args->shown,
+            duration_rough(text, more_ms), args->run.at_least);
+    else
+        say("released '%s', held for %s", args->shown,
+            duration_rough(text, held_ms));
+}
+
+void renewal_status_clear(struct renewal_status *status)
+{
+    struct session *session = status->session;
+    nxl_holder holder;
+
+    if (session->unlocked || holder_ask(session, &holder) != NXL_OK ||
+        !nxl_holder_is(&holder, nxl_lock_token(session->lock)))
+        return;
+    (void)session_finish(session, nxl_lock_break_start(session->lock, &holder));
+}
+
+void renewal_status_give_back(struct session *session)
+{
+    struct renewal_status status = {.session = session};
+
+    if (session->unlocked || !session->lock || !nxl_lock_held(session->lock))
+        return;
+    int rc = renewal_status_end(&status);
+    if (rc == NXL_OK && session->args->run.at_least_ms > 0)
+        renewal_status_clear(&status);
+    renewal_status_report_end(&status, rc, true);
+}

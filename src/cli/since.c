@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Since when a lock is held: the fencing number of the grant, if that was the
+ * server's time. Invariant: it is never guessed. What is known, and how:
+ *
+ * - The grant drew a number: its token says so (a UUID of version 8).
+ * - The counter shows that number: it is raised only by a grant, for which the
+ *   key has to be free, and the key held this token before and after the
+ *   counter was read.
+ * - The number is the time of the grant, and not the number before it plus one,
+ *   which is how it grows where the clock is behind it: the counter got its end
+ *   in the same script, a fixed time ahead of the clock.
+ */
+#include "cli/since.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/holder.h"
+#include "cli/name.h"
+#include "cli/report.h"
+
+#define VERSION_AT 14 /* of a UUID, as text */
+#define VERSION_DRAWN '8'
+#define US_PER_MS 1000
+#define US_PER_S 1000000
+/* A counter ends so long after it was written, or twice max_ttl_ms if that is
+ * more. */
+#define KEEP_LEAST_MS (INT64_C(24) * 3600 * 1000)
+/* Between the two halves of a reading; only seconds are shown. */
+#define TOLERANCE_US US_PER_S
+
+struct reading {
+    int64_t number;  /* 0: there is none */
+    int64_t left_ms; /* of the counter */
+    int64_t now_us;  /* of the server's clock */
+};
+
+struct finder {
+    nxl_client *client;
+    const nxl_holder *holder;
+    char *key, *counter;
+    struct since *since;
+};
+
+static void unknown(struct since *since, const char *why)
+{
+    since->at_s = 0;
+    snprintf(since->unknown, sizeof(since->unknown), "%s", why);
+}
+
+/* Asks one command of one server; its words end with NULL. The answer is the
+ * caller's to free. NULL: it was not answered, and why is noted. */
+static nxl_answer *ask(
+    struct finder *finder, size_t server, const char *const *words)
+{
+    nxl_answer *answer = NULL;
+    size_t count = 0;
+
+    while (words[count])
+        count++;
+    if (nxl_client_ask(finder->client, server, count, words, NULL, &answer) !=
+        NXL_OK)
+        unknown(finder->since, nxl_client_errmsg(finder->client));
+    return answer;
+}
+
+static int64_t number_of(const nxl_answer *answer, size_t item)
+{
+    const char *text = answer ? nxl_answer_item(answer, item, NULL) : NULL;
+
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+/* Does the server have the value that was seen, still? */
+static bool still_there(struct finder *finder, size_t server)
+{
+    const char *words[] = {"GETRANGE", finder->key, "0", "511", NULL};
+    nxl_answer *answer = ask(finder, server, words);
+    size_t size = 0;
+    const char *value = answer ? nxl_answer_item(answer, 0, &size) : NULL;
+    bool same = value && size == finder->holder->value_length &&
+                memcmp(value, finder->holder->value, size) == 0;
+
+    if (answer && !same)
+        unknown(finder->since, "another process has just acquired it");
+    nxl_answer_free(answer);
+    return same;
+}
+
+/* False: it could not be read, and why is noted. */
+static bool read_counter(
+    struct finder *finder, size_t server, struct reading *reading)
+{
+    const char *number[] = {"GETRANGE", finder->counter, "0", "16", NULL};
+    const char *left[] = {"PTTL", finder->counter, NULL};
+    const char *now[] = {"TIME", NULL};
+    nxl_answer *answers[3] = {NULL};
+    size_t size = 0;
+
+    answers[0] = ask(finder, server, number);
+    if (answers[0])
+        answers[1] = ask(finder, server, left);
+    if (answers[1])
+        answers[2] = ask(finder, server, now);
+    bool ok = answers[2] != NULL;
+    const char *text = ok ? nxl_answer_item(answers[0], 0, &size) : NULL;
+    bool digits =
+        text && size > 0 && size <= 16 && strspn(text, "0123456789") == size;
+    *reading = (struct reading){.number = digits ? number_of(answers[0], 0) : 0,
+        .left_ms = number_of(answers[1], 0),
+        .now_us =
+            number_of(answers[2], 0) * US_PER_S + number_of(answers[2], 1)};
+    for (size_t i = 0; i < 3; i++)
+        nxl_answer_free(answers[i]);
+    return ok;
+}
+
+/* Was the counter written when its number was the time? If not, says why that
+ * cannot be confirmed. A number is never below the time at which it was drawn,
+ * so only a longer lease can make the counter end later than expected. */
+static bool is_time(const struct finder *finder, const struct reading *reading)
+{
+    const int64_t keeps_ms[] = {
+        KEEP_LEAST_MS, 2 * nxl_client_max_ttl_ms(finder->client)};
+    bool longer = reading->left_ms > 0;
+
+    for (size_t i = 0; reading->left_ms > 0 && i < 2; i++) {
+        int64_t written_us =
+            reading->now_us + (reading->left_ms - keeps_ms[i]) * US_PER_MS;
+        int64_t apart_us = written_us - reading->number;
+        if (apart_us > -TOLERANCE_US && apart_us < TOLERANCE_US)
+            return true;
+        longer = longer && apart_us > 0;
+    }
+    unknown(finder->since,
+        longer ? "this or an earlier run of that name had a longer lease, so "
+                 "its fencing counter is kept longer than expected"
+               : "its fencing token is not a time of the server's clock");
+    return false;
+}
+
+/* The highest number of the servers that hold the lock is that of the grant:
+ * the others are raised to it. */
+static void find(struct finder *finder, const struct session *session)
+{
+    int64_t highest = 0;
+    bool is_known = false;
+
+    unknown(finder->since, "");
+    for (size_t i = 0; i < nxl_client_servers(session->client); i++) {
+        nxl_holder seen;
+        struct reading reading;
+        if (nxl_lock_holder_at(session->lock, i, &seen) != NXL_OK ||
+            seen.value_length != finder->holder->value_length ||
+            memcmp(seen.value, finder->holder->value, seen.value_length) != 0)
+            continue;
+        if (!read_counter(finder, i, &reading) || !still_there(finder, i) ||
+            reading.number == 0 || reading.number < highest)
+            continue;
+        is_known = is_time(finder, &reading) ||
+                   (is_known && reading.number == highest);
+        highest = reading.number;
+    }
+    if (is_known)
+        finder->since->at_s = highest / US_PER_S;
+    else if (highest == 0 && finder->since->unknown[0] == '\0')
+        unknown(finder->since,
+            "its fencing counter has expired, a day after it was last "
+            "used");
+}
+
+static bool make_keys(struct finder *finder, const struct session *session)
+{
+    const char *prefix = nxl_client_prefix(finder->client);
+    const char *name = session->args->name;
+
+    if (asprintf(&finder->key, "%s%s", prefix, name) < 0) {
+        finder->key = NULL;
+        return false;
+    }
+    bool tagged = name_tagged(finder->key, strlen(finder->key));
+    if (asprintf(&finder->counter, tagged ? "%s:f" : "{%s}:f", finder->key) < 0)
+        finder->counter = NULL;
+    return finder->counter != NULL;
+}
+
+void since_find(const struct session *session, const nxl_holder *holder,
+    struct since *since)
+{
+    struct finder finder = {.holder = holder, .since = since};
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    struct url_list list;
+
+    if (!holder_has_token(holder)) {
+        unknown(since, "another program holds it, or it is a unix time");
+        return;
+    }
+    if (holder->value[VERSION_AT] != VERSION_DRAWN) {
+        unknown(since, "acquired without a fencing token");
+        return;
+    }
+    unknown(since, "out of memory");
+    if (!session_urls(session->args, &list))
+        return;
+    /* The session's own client does not take questions that block. */
+    if (nxl_client_new_urls(&finder.client, (const char *const *)list.urls,
+            list.count, &options) == NXL_OK &&
+        make_keys(&finder, session))
+        find(&finder, session);
+    nxl_client_free(finder.client);
+    url_list_free(&list);
+    free(finder.key);
+    free(finder.counter);
+}
+
+static const char *format(char *out, const struct since *since, const char *how)
+{
+    time_t at = (time_t)since->at_s;
+    struct tm tm;
+
+    if (!gmtime_r(&at, &tm) || strftime(out, SINCE_ROOM, how, &tm) == 0)
+        out[0] = '\0';
+    return out;
+}
+
+const char *since_words(char *out, const struct since *since)
+{
+    return format(out, since, "%Y-%m-%d %H:%M:%S UTC");
+}
+
+const char *since_rfc3339(char *out, const struct since *since)
+{
+    return format(out, since, "%Y-%m-%dT%H:%M:%SZ");
+}

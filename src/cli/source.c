@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the URLs of the servers.
+ *
+ * Invariant: which servers are used is never guessed. Two sources of equal rank
+ * that name different servers are an error, and a file that other users can
+ * read or replace is not used.
+ */
+#include "cli/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/report.h"
+#include "cli/urls.h"
+
+#define FALLBACK_URL "redis://127.0.0.1:6379"
+#define FILE_MAX 65536
+
+/* The value of a variable that is set and not empty, or NULL. */
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] != '\0' ? value : NULL;
+}
+
+/* ----------------------------------------------------------------- the file */
+
+/* What is wrong with the file, or NULL. */
+static const char *objection(const struct stat *status)
+{
+    if (!S_ISREG(status->st_mode))
+        return "it is not a regular file";
+    if (status->st_uid != 0 && status->st_uid != geteuid())
+        return "it belongs to another user, who could replace the URL; "
+               "chown it";
+    if ((status->st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        return "other users have access to it, and it may contain a "
+               "password; chmod 600 it";
+    if (status->st_size > FILE_MAX)
+        return "it is too long for a list of URLs (64 KiB at most)";
+    return NULL;
+}
+
+/* The text of the file, the caller's to free(). NULL after saying why not. */
+static char *read_file(const char *path)
+{
+    struct stat status;
+    /* A pipe without a writer must not hold us up. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const char *why = NULL;
+    char *text = NULL;
+    ssize_t got = 0;
+
+    if (fd < 0 || fstat(fd, &status) != 0)
+        why = strerror(errno);
+    else
+        why = objection(&status);
+    if (!why && !(text = calloc(1, FILE_MAX + 1)))
+        why = strerror(ENOMEM);
+    for (size_t length = 0; !why && length < FILE_MAX; length += (size_t)got) {
+        got = read(fd, text + length, FILE_MAX - length);
+        if (got < 0)
+            why = strerror(errno);
+        if (got <= 0)
+            break;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (!why)
+        return text;
+    free(text);
+    say("cannot use the URL file %s: %s", path, why);
+    return NULL;
+}
+
+/* The lines of text that hold URLs become those of args; text is cut up. */
+static int take_lines(struct args *args, char *text)
+{
+    args->url_count = 0;
+    for (char *rest = text, *line; (line = strsep(&rest, "\r\n"));) {
+        line += strspn(line, " \t");
+        size_t length = strlen(line);
+        while (length > 0 && strchr(" \t", line[length - 1]))
+            line[--length] = '\0';
+        if (length == 0 || line[0] == '#')
+            continue;
+        if (args->url_count == NXL_SERVERS_MAX) {
+            say("the URL file %s has more than %d URLs", args->url_source,
+                NXL_SERVERS_MAX);
+            return EXIT_CONFIG;
+        }
+        args->urls[args->url_count++] = line;
+    }
+    if (args->url_count > 0)
+        return 0;
+    say("the URL file %s has no URL; write one URL per line", args->url_source);
+    return EXIT_CONFIG;
+}
+
+/* path, from wherever the command may go. The caller's to free(). */
+static char *absolute(const char *path)
+{
+    char *folder = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    char *whole = NULL;
+
+    if (path[0] == '/')
+        return strdup(path);
+    if (!folder || asprintf(&whole, "%s/%s", folder, path) < 0)
+        whole = NULL;
+    free(folder);
+    return whole;
+}
+
+static int from_file(struct args *args, const char *path)
+{
+    args->url_source = path;
+    args->url_text = read_file(path);
+    if (!args->url_text)
+        return EXIT_CONFIG;
+    args->url_path = absolute(path);
+    if (!args->url_path) {
+        say("cannot find the absolute path of the URL file %s: %s", path,
+            strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    return take_lines(args, args->url_text);
+}
+
+/* ---------------------------------------------------------- the environment */
+
+/* Texts as one list without passwords; the caller's to free(). NULL: no
+ * memory. */
+static char *without_passwords(const char *const *texts, size_t count)
+{
+    struct url_list list;
+
+    if (!url_list_make(&list, texts, count, NULL))
+        return NULL;
+    url_list_strip_passwords(&list);
+    char *all = url_list_join(&list);
+    url_list_free(&list);
+    return all;
+}
+
+/* Takes the users out of URLs without passwords, in place. */
+static void drop_users(char *urls)
+{
+    char *to = urls;
+
+    for (const char *from = urls; *from != '\0';) {
+        bool starts = strncmp(from, "://", 3) == 0;
+        for (size_t i = 0; starts && i < 3; i++)
+            *to++ = *from++;
+        size_t user = strcspn(from, "@/?,");
+        if (starts && from[user] == '@')
+            from += user + 1;
+        else if (!starts)
+            *to++ = *from++;
+    }
+    *to = '\0';
+}
+
+/* NXLOCK_URL beside the file of NXLOCK_URL_FILE: 'nxlock run' sets both. Who
+ * has changed one of them since means other servers. */
+static int check_same_servers(const struct args *args, const char *path)
+{
+    const char *url = variable("NXLOCK_URL");
+    int code = 0;
+
+    if (!url)
+        return 0;
+    char *here = without_passwords(&url, 1);
+    char *there = without_passwords(args->urls, args->url_count);
+    if (!here || !there) {
+        say("out of memory");
+        code = EXIT_INTERNAL;
+    } else if (strcmp(here, there) != 0) {
+        drop_users(here);
+        drop_users(there);
+        say("NXLOCK_URL and NXLOCK_URL_FILE (%s) name different %s; unset one "
+            "of them",
+            path,
+            strcmp(here, there) != 0 ? "servers" : "users of the same servers");
+        code = EXIT_CONFIG;
+    }
+    free(here);
+    free(there);
+    return code;
+}
+
+static int from_environment(struct args *args)
+{
+    static const char *const names[] = {"NXLOCK_URL", "REDIS_URL"};
+    const char *path = variable("NXLOCK_URL_FILE");
+    const char *url = FALLBACK_URL;
+
+    if (path) {
+        int code = from_file(args, path);
+        return code != 0 ? code : check_same_servers(args, path);
+    }
+    args->url_source = "the default URL";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = variable(names[i]);
+        if (!value)
+            continue;
+        args->url_source = names[i];
+        url = value;
+        break;
+    }
+    /* A copy: the original is about to be blanked. */
+    args->url_text = strdup(url);
+    if (!args->url_text) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    args->urls[args->url_count++] = args->url_text;
+    return 0;
+}
+
+/* In place, for that is what /proc/PID/environ shows, of the watchdog too. */
+static void blank_environment(void)
+{
+    static const char name[] = "NXLOCK_URL=";
+
+    for (char **at = environ; at && *at; at++) {
+        if (strncmp(*at, name, strlen(name)) != 0)
+            continue;
+        char *value = *at + strlen(name);
+        const char *text = value;
+        size_t length = strlen(value);
+        char *bare = without_passwords(&text, 1);
+        explicit_bzero(value, length);
+        if (bare && strlen(bare) <= length)
+            memcpy(value, bare, strlen(bare));
+        free(bare);
+    }
+}
+
+int source_settle(struct args *args)
+{
+    int code = 0;
+
+    args->url_source = "-u";
+    if (args->url_file)
+        code = from_file(args, args->url_file);
+    else if (args->url_count == 0)
+        code = from_environment(args);
+    if (args->command == CMD_RUN)
+        blank_environment();
+    return code;
+}
+
+/* ------------------------------------------------------------------ inside */
+
+bool source_is_stripped(const struct args *args)
+{
+    struct url_list list;
+
+    if (strcmp(args->url_source, "NXLOCK_URL") != 0 ||
+        !variable("NXLOCK_SUPERVISOR_PID") ||
+        !url_list_make(&list, args->urls, args->url_count, args->query))
+        return false;
+    bool has = url_list_has_password(&list);
+    url_list_free(&list);
+    return !has;
+}
+
+void source_explain(void)
+{
+    static bool said;
+
+    if (said)
+        return;
+    said = true;
+    say("NXLOCK_URL has no password: the enclosing 'nxlock run' "
+        "removed it; start that one with --url-file FILE or "
+        "--pass-url");
+}

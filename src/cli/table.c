@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one table of commands, options and exit codes, and how to look something
+ * up in it. The examples and prose of --help are in the folder help.
+ *
+ * Invariant: an option is written once, here; no other file knows its name,
+ * its limits or the commands that take it.
+ */
+#include "cli/table.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include <nxlock.h>
+
+/* One line a row where it fits: a row is read beside its neighbours. */
+/* clang-format off */
+const struct command_info command_table[COMMANDS] = {
+#define COMMAND(number, name, ...) [CMD_##number] = {#name, __VA_ARGS__},
+COMMAND_LIST
+#undef COMMAND
+};
+
+#define ON(command) (1U << CMD_##command)
+#define ON_ALL (~0U)
+#define RUN ON(RUN)
+#define ACQUIRING (ON(RUN) | ON(ACQUIRE))
+#define WITH_TOKEN (ON(RENEW) | ON(RELEASE))
+
+const struct exit_info exit_table[] = {
+{"0", ON_ALL & ~ON(STATUS), "done"},
+{"0", ON(STATUS), "held"},
+{"1", ON(STATUS), "free"},
+{"1", ON(UNLOCK), "already free, or changed since it was shown"},
+{"1", ON(DOCTOR), "it works, with a warning"},
+{"64", ON_ALL, "the command line is wrong, or its times do not fit"},
+{"69", ON_ALL, "server unreachable, refused or timed out, or the key holds\n"
+    "        something else"},
+{"70", ON_ALL, "internal error, or the output cannot be written"},
+{"75", RUN, "busy, or --every is not due (-E CODE replaces it)"},
+{"75", ON(ACQUIRE), "busy (-E CODE replaces it)"},
+{"75", ON(WAIT), "still held when -w was over"},
+{"75", ON(UNLOCK), "held under another token, or the answer was no"},
+{"77", ON_ALL, "wrong password or user, or missing permissions"},
+{"78", ON_ALL, "the URL is wrong"},
+{"79", RUN, "the lock was lost, and CMD was stopped"},
+{"79", WITH_TOKEN, "the lock is not held under this token"},
+{"124", RUN, "CMD was stopped by --at-most"},
+{"125", RUN, "cannot create a process for CMD"},
+{"126", RUN, "CMD cannot be executed"},
+{"127", RUN, "CMD was not found"},
+{"128+N", ON_ALL, "signal N ended CMD or nxlock"},
+};
+const size_t exit_count = sizeof(exit_table) / sizeof(exit_table[0]);
+
+static const struct choice lost_choices[] = {{"kill", SIGTERM},
+    {"warn", ON_LOST_WARN}, {"HUP", SIGHUP}, {"INT", SIGINT},
+    {"QUIT", SIGQUIT}, {"ABRT", SIGABRT}, {"KILL", SIGKILL},
+    {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}, {NULL, 0}};
+static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
+    {"skip", DOWN_SKIPS}, {"run", DOWN_RUNS}, {NULL, 0}};
+
+#define FLAG(letter, name, commands, into, text) \
+    {letter, name, NULL, NULL, VALUE_NONE, commands, \
+        offsetof(struct args, into), .help = text}
+#define TEXT(letter, name, value, variable, kind, commands, into, text) \
+    {letter, name, value, variable, VALUE_##kind, commands, \
+        offsetof(struct args, into), .help = text}
+#define WORD(name, commands, into, list, text) \
+    {0, name, "WHAT", NULL, VALUE_CHOICE, commands, \
+        offsetof(struct args, into), .choices = list, .help = text}
+#define TIME(letter, name, commands, into, range, text) \
+    {letter, name, "DUR", NULL, VALUE_DURATION, commands, \
+        offsetof(struct args, into##_ms), offsetof(struct args, into), \
+        range, NULL, text}
+
+/* A lease has at most 31 bits of milliseconds; what --every records is a lease
+ * of nine tenths of it. */
+#define LEASE 1, INT32_MAX, "of 24d at most, such as 30s"
+#define EVERY 40, INT64_C(266) * 24 * 3600 * 100, "from 40ms to 26.6d"
+#define SOME 1, 0, "such as 30s"
+#define ANY 0, 0, NULL
+
+static const struct option options[] = {
+FLAG('n', "no-wait", ACQUIRING, once, "try once; do not wait for a busy lock"),
+TIME('w', "wait", ACQUIRING | ON(WAIT), wait, ANY,
+    "wait at most this long (default: no limit)"),
+TIME(0, "ttl", ACQUIRING | ON(RENEW), ttl, LEASE,
+    "lease: how long a crashed holder blocks others (30s)"),
+{'E', "busy-code", "CODE", NULL, VALUE_NUMBER, ACQUIRING,
+    offsetof(struct args, busy_code), 0, 0, 255, "from 0 to 255", NULL,
+    "exit code if the lock is busy (75)"},
+TEXT('c', "command", "STRING", NULL, TEXT, RUN, script,
+    "run STRING with /bin/sh -c, instead of -- CMD..."),
+TEXT('u', "url", "URL", "NXLOCK_URL", URL, ON_ALL, urls,
+    "the server; repeat it for Redlock over several"),
+TEXT(0, "url-file", "FILE", "NXLOCK_URL_FILE", TEXT, ON_ALL, url_file,
+    "read the URL from a file that others cannot read"),
+TEXT(0, "name", "NAME", NULL, NAME, ON_ALL, name,
+    "the lock; for names that start with '-'"),
+FLAG('v', "verbose", ACQUIRING, verbose,
+    "report waiting, acquire, renewals and release"),
+FLAG('v', "verbose", WITH_TOKEN, verbose, "report what was done"),
+FLAG('v', "verbose", ON(STATUS), verbose,
+    "show each server, its answer and its lock commands"),
+FLAG('v', "verbose", ON(WAIT), verbose,
+    "report who holds the lock, and how long it took"),
+FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
+FLAG(0, "json", ON(LIST) | ON(DOCTOR), json, "print one JSON object per line"),
+TEXT(0, "token", "TOKEN", NULL, TOKEN, ON(UNLOCK), token,
+    "remove only the lock held under TOKEN"),
+FLAG(0, "force", ON(UNLOCK), force, "remove the lock, whoever holds it"),
+FLAG('y', "yes", ON(UNLOCK), yes, "with --force: do not ask"),
+TIME(0, "at-least", RUN, run.at_least, LEASE,
+    "keep NAME locked this long, even after a failure"),
+TIME(0, "at-most", RUN, run.at_most, SOME,
+    "stop CMD after this time; exit code 124"),
+TIME(0, "grace", RUN, run.grace, ANY,
+    "from TERM to KILL (a sixth of --ttl, at most 5s)"),
+TIME(0, "every", RUN, run.every, EVERY,
+    "skip if a run, even a failed one, is < 0.9 DUR old"),
+FLAG(0, "retry-failed", RUN, run.retry_failed,
+    "--every, --at-least: a failed run does not count"),
+WORD("on-lost", RUN, run.on_lost, lost_choices,
+    "kill, a signal instead of TERM, or warn"),
+WORD("on-down", RUN, run.on_down, down_choices,
+    "no server at the start: fail, skip or run"),
+FLAG(0, "leave-descendants", RUN, run.leave,
+    "do not stop what CMD leaves behind"),
+FLAG(0, "fence", RUN, run.must_fence, "do not run without a fencing token"),
+FLAG(0, "no-fence", RUN, run.no_fence, "do not create a fencing token"),
+FLAG(0, "pass-url", RUN, run.pass_url,
+    "keep the server's password in CMD's NXLOCK_URL"),
+FLAG('h', "help", ON_ALL, help, "show this help"),
+};
+/* clang-format on */
+#define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+enum command command_by_name(const char *word)
+{
+    unsigned i = 0;
+
+    while (i < COMMANDS && strcmp(word, command_table[i].name) != 0)
+        i++;
+    return (enum command)i;
+}
+
+#define PARAMETERS_MOST 32
+#define NAME_ROOM 32
+
+/* The i-th URL parameter, as an option of every command; NULL: no more. */
+static const struct option *parameter(size_t i)
+{
+    static struct option rows[PARAMETERS_MOST];
+    static char names[PARAMETERS_MOST][NAME_ROOM];
+    size_t count;
+    const nxl_url_param *params = nxl_url_params(&count);
+
+    if (i >= count || i >= PARAMETERS_MOST)
+        return NULL;
+    for (size_t at = 0; at < NAME_ROOM - 1; at++) {
+        char c = params[i].name[at];
+        names[i][at] = c == '_' ? '-' : c;
+        if (c == '\0')
+            break;
+    }
+    rows[i] = (struct option){.name = names[i],
+        .value = params[i].value,
+        .variable = params[i].name,
+        .type = VALUE_PARAMETER,
+        .commands = ON_ALL,
+        .help = params[i].help};
+    return &rows[i];
+}
+
+const struct option *option_at(enum command command, size_t *i)
+{
+    while (*i < OPTIONS && !(options[*i].commands & 1U << command))
+        ++*i;
+    size_t at = (*i)++;
+    return at < OPTIONS ? &options[at] : parameter(at - OPTIONS);
+}
+
+static bool same_name(const char *own, const char *name, size_t length)
+{
+    size_t i = 0;
+
+    while (i < length && own[i] == (name[i] == '_' ? '-' : name[i]))
+        i++;
+    return i == length && own[i] == '\0';
+}
+
+const struct option *option_find(
+    enum command command, char letter, const char *name, size_t length)
+{
+    const struct option *option;
+
+    for (size_t i = 0; (option = option_at(command, &i));) {
+        if (letter ? option->letter == letter
+                   : same_name(option->name, name, length))
+            break;
+    }
+    return option;
+}

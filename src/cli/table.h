@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one table of commands, options and exit codes. Parsing, --help,
+ * suggestions and shell completion are made from it, and a test compares the
+ * man page with it. The URL parameters that the library knows are options too.
+ */
+#ifndef NXLOCK_CLI_TABLE_H
+#define NXLOCK_CLI_TABLE_H
+
+#include "cli/args.h"
+
+enum value_type {
+    VALUE_NONE,     /* no value: the member, a bool, becomes true */
+    VALUE_DURATION, /* an int64_t, in milliseconds */
+    VALUE_NUMBER,   /* an int */
+    VALUE_CHOICE,   /* an int: the number of one of the choices */
+    VALUE_TEXT,     /* a const char *; only once, and not empty */
+    VALUE_TOKEN,    /* a const char *, with the form of a token */
+    VALUE_URL,      /* added to the URLs */
+    VALUE_NAME,     /* the lock */
+    VALUE_PARAMETER /* of a URL: added to the query */
+};
+
+struct choice {
+    const char *name; /* NULL ends the list */
+    int number;
+};
+
+struct option {
+    char letter;          /* 0: none */
+    const char *name;     /* without "--" */
+    const char *value;    /* placeholder; NULL: the option takes no value */
+    const char *variable; /* environment variable, or URL parameter, that
+                           * means the same; or NULL */
+    enum value_type type;
+    unsigned commands;   /* bits 1 << enum command */
+    size_t member;       /* offset in struct args */
+    size_t written;      /* DURATION: of the value as written; 0: not kept */
+    int64_t least, most; /* DURATION, NUMBER; most 0: no limit */
+    const char *range;   /* the same in words, for messages */
+    const struct choice *choices;
+    const char *help;
+};
+
+struct command_info {
+    const char *name, *operands, *purpose;
+    const char *synopsis; /* lines; messages show the first one */
+    bool name_optional;
+    bool takes_token; /* as the second word */
+    bool leases;      /* asks for a lease, so --ttl applies */
+};
+
+struct exit_info {
+    const char *code;
+    unsigned commands;
+    const char *meaning;
+};
+
+extern const struct command_info command_table[COMMANDS];
+extern const struct exit_info exit_table[];
+extern const size_t exit_count;
+
+/* The command of that name; COMMANDS: there is none. */
+enum command command_by_name(const char *word);
+
+/* Iterates over the options of a command, the URL parameters last; *i is 0 at
+ * first. NULL: no more. */
+const struct option *option_at(enum command command, size_t *i);
+
+/* The option of this command with that letter or, if letter is 0, with that
+ * name, in which '_' may stand for '-'; NULL: there is none. */
+const struct option *option_find(
+    enum command command, char letter, const char *name, size_t length);
+
+#endif

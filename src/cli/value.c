@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks the value of an option and puts it where the table says. URL
+ * parameters go into a query that is added to every URL.
+ *
+ * Invariant: no value is guessed. One that is not understood or is out of range
+ * is refused, and quoted as it was written unless it may be a secret.
+ */
+#include "cli/value.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nxlock.h>
+
+#include "cli/duration.h"
+#include "cli/report.h"
+#include "cli/secret.h"
+
+static int set_duration(struct args *args, const struct option *option,
+    const char *shown, const char *value)
+{
+    int64_t *ms = (int64_t *)((char *)args + option->member);
+    char word[DISCREET_ROOM];
+
+    *(const char **)((char *)args + option->written) = value;
+    if (!duration_parse(value, ms)) {
+        say("%s '%s' is not a duration: write 500ms, 30s, 10m, 2h or 1d; a "
+            "bare number is seconds",
+            shown, discreet(word, value));
+        return EXIT_USAGE;
+    }
+    bool low = *ms < option->least;
+    if (!low && (option->most == 0 || *ms <= option->most))
+        return 0;
+    say("%s %s is too %s: use a duration %s", shown, value,
+        low ? "short" : "long", option->range);
+    return EXIT_USAGE;
+}
+
+static int set_number(int *number, const struct option *option,
+    const char *shown, const char *value)
+{
+    char *end, word[DISCREET_ROOM];
+    long found = strtol(value, &end, 10);
+
+    if (value[0] >= '0' && value[0] <= '9' && *end == '\0' &&
+        found >= option->least && found <= option->most) {
+        *number = (int)found;
+        return 0;
+    }
+    say("%s '%s' is not valid: use a number %s", shown, discreet(word, value),
+        option->range);
+    return EXIT_USAGE;
+}
+
+static int set_choice(int *number, const struct option *option,
+    const char *shown, const char *value)
+{
+    char word[DISCREET_ROOM], list[128] = "";
+
+    for (const struct choice *c = option->choices; c->name; c++) {
+        /* A signal may be written with SIG. */
+        bool sig =
+            isupper((unsigned char)c->name[0]) && strncmp(value, "SIG", 3) == 0;
+        if (strcmp(c->name, value + (sig ? 3 : 0)) == 0) {
+            *number = c->number;
+            return 0;
+        }
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%s",
+            used == 0 ? "" : (c[1].name ? ", " : " or "), c->name);
+    }
+    say("%s '%s' is not valid: use %s", shown, discreet(word, value), list);
+    return EXIT_USAGE;
+}
+
+static int set_text(const char **text, const char *shown, const char *value)
+{
+    if (!*text && value[0] != '\0') {
+        *text = value;
+        return 0;
+    }
+    say("%s %s", shown,
+        *text ? "is given twice; write it once" : "has an empty value");
+    return EXIT_USAGE;
+}
+
+static int add_url(struct args *args, const char *shown, const char *value)
+{
+    if (args->url_count < NXL_SERVERS_MAX) {
+        args->urls[args->url_count++] = value;
+        return 0;
+    }
+    say("%s is given more than %d times; a lock cannot use more servers", shown,
+        NXL_SERVERS_MAX);
+    return EXIT_USAGE;
+}
+
+void value_set_name(struct args *args, const char *name)
+{
+    args->name = name;
+    name_shown(args->shown, name);
+    name_pasted(args->pasted, name);
+}
+
+static int set_name(struct args *args, const char *shown, const char *value)
+{
+    char word[DISCREET_ROOM];
+
+    if (!args->name) {
+        value_set_name(args, value);
+        return 0;
+    }
+    say("%s '%s': NAME is '%s' already", shown, discreet(word, value),
+        args->shown);
+    return EXIT_USAGE;
+}
+
+#define NEEDS_NO_CODE                                                          \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+/* Writes value with everything that is special in a URL encoded: at most three
+ * bytes for each, and a zero byte. */
+static void encode(char *at, const char *value)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    for (; *value != '\0'; value++) {
+        unsigned char byte = (unsigned char)*value;
+        bool special = !strchr(NEEDS_NO_CODE, *value);
+        *at++ = special ? '%' : *value;
+        if (special) {
+            *at++ = hex[byte >> 4];
+            *at++ = hex[byte & 15];
+        }
+    }
+    *at = '\0';
+}
+
+/* query is "name=value&...", or NULL. */
+static bool has_parameter(const char *query, const char *name)
+{
+    size_t length = strlen(name);
+
+    while (query) {
+        if (strncmp(query, name, length) == 0 && query[length] == '=')
+            return true;
+        query = strchr(query, '&');
+        if (query)
+            query++;
+    }
+    return false;
+}
+
+/* must is the library's: "must be a number from 10 to 600000". */
+static int refuse_parameter(
+    const char *shown, const char *name, const char *value, const char *must)
+{
+    size_t length = strlen(name);
+    char word[DISCREET_ROOM];
+    int64_t ms;
+
+    if (strcmp(name, "password") == 0)
+        say("%s %s", shown, must);
+    else if (length > 3 && strcmp(name + length - 3, "_ms") == 0 &&
+             value[strspn(value, "0123456789.")] != '\0' &&
+             duration_parse(value, &ms))
+        say("%s %s %s, in milliseconds: %s is %lld", shown, value, must, value,
+            (long long)ms);
+    else
+        say("%s '%s' %s", shown, discreet(word, value), must);
+    return EXIT_USAGE;
+}
+
+/* Adds name=value to the query, encoded for a URL. */
+static int add_parameter(
+    struct args *args, const char *shown, const char *name, const char *value)
+{
+    size_t had = args->query ? strlen(args->query) : 0;
+    size_t room = had + strlen(name) + 3 * strlen(value) + 3;
+    char must[96];
+
+    if (has_parameter(args->query, name)) {
+        say("%s is given twice; write it once", shown);
+        return EXIT_USAGE;
+    }
+    if (!nxl_url_param_accepts(name, value, must, sizeof(must)))
+        return refuse_parameter(shown, name, value, must);
+    char *query = realloc(args->query, room);
+    if (!query) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    args->query = query;
+    had += (size_t)snprintf(
+        query + had, room - had, "%s%s=", had > 0 ? "&" : "", name);
+    encode(query + had, value);
+    return 0;
+}
+
+int value_set(struct args *args, const struct option *option, const char *shown,
+    const char *value)
+{
+    void *member = (char *)args + option->member;
+
+    switch (option->type) {
+    case VALUE_NONE:
+        *(bool *)member = true;
+        return 0;
+    case VALUE_DURATION:
+        return set_duration(args, option, shown, value);
+    case VALUE_NUMBER:
+        return set_number(member, option, shown, value);
+    case VALUE_CHOICE:
+        return set_choice(member, option, shown, value);
+    case VALUE_TEXT:
+        return set_text(member, shown, value);
+    case VALUE_TOKEN:
+        if (is_token(value))
+            return set_text(member, shown, value);
+        /* The value is not quoted: it may be most of a token. */
+        say("%s needs the token that 'nxlock acquire' printed, UUID or "
+            "UUID@label, all of it",
+            shown);
+        return EXIT_USAGE;
+    case VALUE_URL:
+        return add_url(args, shown, value);
+    case VALUE_NAME:
+        return set_name(args, shown, value);
+    case VALUE_PARAMETER:
+        return add_parameter(args, shown, option->variable, value);
+    }
+    return EXIT_USAGE;
+}

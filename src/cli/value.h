@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks the value of an option and puts it where the table says.
+ */
+#ifndef NXLOCK_CLI_VALUE_H
+#define NXLOCK_CLI_VALUE_H
+
+#include "cli/table.h"
+
+/* Stores value, or that the option was given. shown is the option as it was
+ * written; value is NULL if the option takes none. 0, or an exit code
+ * after saying what is wrong. */
+int value_set(struct args *args, const struct option *option, const char *shown,
+    const char *value);
+
+/* Makes name the lock's. */
+void value_set_name(struct args *args, const char *name);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The watchdog: runs and stops the command.
+ *
+ * Invariant: nothing of the command is running at the end of the lease that the
+ * watchdog knows of, nor for longer than a grace without nxlock. The group is
+ * signalled only while its leader is not reaped, so a signal never reaches an
+ * unrelated process.
+ *
+ * The watchdog stays in the session of the command: from another one it would
+ * make that group an orphaned one, which no terminal can stop (Ctrl-Z).
+ */
+#include "cli/watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/descendants.h"
+#include "cli/report.h"
+
+/* What the command left behind may be about to end, a tee at the end of its
+ * output for example. */
+#define LINGER (200 * NS_PER_MS)
+/* Between two rounds of KILL; doubled while somebody does not end, whom we may
+ * not signal perhaps. */
+#define ROUND_MIN (2 * NS_PER_MS)
+#define ROUND_MAX (128 * NS_PER_MS)
+
+struct watchdog {
+    const struct watchdog_plan *plan;
+    int signals;      /* descriptor */
+    int timer;        /* descriptor */
+    int lost;         /* descriptor: the end that only we have; -1: closed */
+    pid_t leader;     /* of the command's group */
+    bool leader_here; /* it is not reaped, so its number is its own */
+    bool alone;       /* nxlock is gone */
+    bool stopping;
+    bool killing;
+    bool over; /* nothing is left to do */
+    uint64_t deadline;
+    uint64_t at_most; /* NEVER: no limit */
+    uint64_t linger;  /* when what is left behind gets its TERM, or NEVER */
+    uint64_t kill_at; /* NEVER: no stop is under way */
+    uint64_t round;   /* ns until the next round of KILL */
+    int halted;       /* signal of a NEWS_HALTED that is not sent yet, or 0 */
+    uint64_t woken;   /* how many orders have continued the group */
+    bool untold;      /* NEWS_ENDED has not been sent: */
+    int status;
+};
+
+void give_terminal(int tty, pid_t group)
+{
+    sigset_t output;
+    sigset_t before;
+
+    /* The one who gives may be in the background: without the mask it would
+     * be stopped for that. */
+    sigemptyset(&output);
+    sigaddset(&output, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &before);
+    (void)tcsetpgrp(tty, group);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Never waits: nxlock may be frozen. False: it could not be sent. */
+static bool put(const struct watchdog_plan *plan, const struct note *note)
+{
+    return send(plan->line, note, sizeof(*note), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           (ssize_t)sizeof(*note);
+}
+
+static bool tell(const struct watchdog_plan *plan, enum news kind, int number)
+{
+    return put(plan, &(struct note){(int)kind, number, 0});
+}
+
+/* That the command was stopped may come without end while nxlock does not
+ * read; only the last one matters. A socket is writable while most of its
+ * buffer is free: the rest is for what comes once. */
+static void tell_halted(struct watchdog *watchdog)
+{
+    struct pollfd line = {watchdog->plan->line, POLLOUT, 0};
+    struct note note = {NEWS_HALTED, watchdog->halted, watchdog->woken};
+
+    if (watchdog->halted != 0 && poll(&line, 1, 0) == 1 &&
+        put(watchdog->plan, &note))
+        watchdog->halted = 0;
+}
+
+/* What decides the code is sent in any case. Nothing of the command runs any
+ * more, so this may wait for a frozen nxlock; its death ends it. */
+static void tell_end(const struct watchdog *watchdog)
+{
+    const struct note notes[] = {
+        {NEWS_ENDED, watchdog->status, 0}, {NEWS_GONE, 0, 0}};
+
+    for (size_t i = watchdog->untold ? 0 : 1; i < 2; i++) {
+        while (send(watchdog->plan->line, &notes[i], sizeof(notes[i]),
+                   MSG_NOSIGNAL) < 0 &&
+               (errno == ENOBUFS || errno == ENOMEM))
+            (void)poll(NULL, 0, (int)(ROUND_MIN / NS_PER_MS));
+    }
+}
+
+_Noreturn static void become(const struct watchdog_plan *plan, pid_t parent)
+{
+    setpgid(0, 0);
+    if (plan->terminal)
+        give_terminal(plan->tty, getpid());
+    /* If the watchdog is killed, there may be no process left that stops it. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_INTERNAL);
+    fcntl(plan->lost[0], F_SETFD, 0);
+    sigaction(SIGCHLD, plan->chld, NULL);
+    session_unignore(plan->session);
+    sigprocmask(SIG_SETMASK, &plan->session->inherited, NULL);
+    execvp(plan->words[0], plan->words);
+    int why = errno;
+    tell(plan, NEWS_NOT_RUN, why);
+    _exit(why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
+}
+
+/* Closes what was inherited, above all nxlock's end of the socket and the
+ * caller's pipes: who reads those waits for their end. */
+static void keep_only(const int *kept, size_t count)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int from = STDERR_FILENO + 1;
+
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        (void)(null >= 0 ? dup2(null, fd) : close(fd));
+    /* kept is sorted. */
+    for (size_t i = 0; i <= count; i++) {
+        unsigned to = i < count ? (unsigned)kept[i] - 1 : ~0U;
+#if defined(SYS_close_range)
+        if ((unsigned)from > to ||
+            syscall(SYS_close_range, (unsigned)from, to, 0) == 0) {
+            from = i < count ? kept[i] + 1 : from;
+            continue;
+        }
+#endif
+        long last = sysconf(_SC_OPEN_MAX);
+        for (int fd = from; (unsigned)fd <= to && fd < last; fd++)
+            close(fd);
+        from = i < count ? kept[i] + 1 : from;
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static bool begin(struct watchdog *watchdog)
+{
+    const struct watchdog_plan *plan = watchdog->plan;
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setpgid(0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    /* Who kills all that are called nxlock is not to hit both. */
+    prctl(PR_SET_NAME, "nxl-guard");
+    sigemptyset(&all);
+    sigaddset(&all, SIGCHLD);
+    watchdog->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    watchdog->timer =
+        timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    pid_t self = getpid();
+    if (watchdog->signals >= 0 && watchdog->timer >= 0)
+        watchdog->leader = fork();
+    if (watchdog->leader < 0) {
+        tell(plan, NEWS_NO_PROCESS, errno);
+        return false;
+    }
+    if (watchdog->leader == 0)
+        become(plan, self);
+    watchdog->leader_here = true;
+    /* Both sides do it, so that neither can be too early. */
+    setpgid(watchdog->leader, watchdog->leader);
+    int kept[] = {
+        plan->line, watchdog->signals, watchdog->timer, watchdog->lost};
+    qsort(kept, sizeof(kept) / sizeof(kept[0]), sizeof(kept[0]), by_number);
+    keep_only(kept, sizeof(kept) / sizeof(kept[0]));
+    tell(plan, NEWS_STARTED, watchdog->leader);
+    return true;
+}
+
+/* Ends the command's illusion that it is alone. */
+static void tell_lost(struct watchdog *watchdog)
+{
+    if (watchdog->lost >= 0)
+        close(watchdog->lost);
+    watchdog->lost = -1;
+}
+
+static void to_group(const struct watchdog *watchdog, int signo, bool wake)
+{
+    if (!watchdog->leader_here)
+        return;
+    kill(-watchdog->leader, signo);
+    if (wake)
+        kill(-watchdog->leader, SIGCONT);
+}
+
+static void stop(struct watchdog *watchdog, enum reason reason)
+{
+    int signo = SIGTERM;
+
+    if (reason == REASON_LEASE || reason == REASON_ALONE)
+        tell_lost(watchdog);
+    if (reason == REASON_LEASE && watchdog->plan->lost_signal != 0)
+        signo = watchdog->plan->lost_signal;
+    if (watchdog->stopping)
+        return;
+    watchdog->stopping = true;
+    watchdog->kill_at = nxl_now_ns() + watchdog->plan->grace;
+    tell(watchdog->plan, NEWS_STOPPING, (int)reason);
+    to_group(watchdog, signo, true);
+    descendants_signal(signo, watchdog->leader_here ? watchdog->leader : 0);
+}
+
+/* The lease is lost. */
+static void lose(struct watchdog *watchdog)
+{
+    if (watchdog->plan->lost_signal != 0) {
+        stop(watchdog, REASON_LEASE);
+    } else if (watchdog->lost >= 0) {
+        tell_lost(watchdog);
+        tell(watchdog->plan, NEWS_STOPPING, REASON_LEASE);
+    }
+}
+
+static void obey(struct watchdog *watchdog, const struct note *note)
+{
+    if (order_continues(note)) {
+        watchdog->woken++;
+        watchdog->halted = 0;
+    }
+    switch ((enum order)note->kind) {
+    case ORDER_DEADLINE:
+        if (note->time > watchdog->deadline)
+            watchdog->deadline = note->time;
+        break;
+    case ORDER_SIGNAL:
+        to_group(watchdog, note->number, note->time != 0);
+        break;
+    case ORDER_RESUME:
+        to_group(watchdog, SIGCONT, false);
+        break;
+    case ORDER_STOP:
+        if (note->number == REASON_LEASE)
+            lose(watchdog);
+        else
+            stop(watchdog, (enum reason)note->number);
+        break;
+    case ORDER_KILL:
+        watchdog->killing = true;
+        break;
+    }
+}
+
+static void take_orders(struct watchdog *watchdog)
+{
+    struct note note;
+
+    while (!watchdog->alone) {
+        ssize_t got =
+            recv(watchdog->plan->line, &note, sizeof(note), MSG_DONTWAIT);
+        if (got == (ssize_t)sizeof(note))
+            obey(watchdog, &note);
+        else if (got < 0 && errno == EAGAIN)
+            return;
+        else if (got >= 0 || (errno != EINTR && errno != ECONNRESET))
+            watchdog->alone = true;
+    }
+    /* The lease is no longer renewed, and nothing waits for the command. */
+    stop(watchdog, REASON_ALONE);
+}
+
+static void reap(struct watchdog *watchdog)
+{
+    struct signalfd_siginfo info;
+    int status;
+    pid_t pid;
+
+    while (read(watchdog->signals, &info, sizeof(info)) > 0)
+        ;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) > 0) {
+        if (pid != watchdog->leader || !watchdog->leader_here)
+            continue;
+        if (WIFSTOPPED(status)) {
+            watchdog->halted = WSTOPSIG(status);
+            continue;
+        }
+        watchdog->leader_here = false;
+        watchdog->halted = 0;
+        watchdog->status = status;
+        watchdog->untold = !tell(watchdog->plan, NEWS_ENDED, status);
+        uint64_t wait =
+            watchdog->plan->grace < LINGER ? watchdog->plan->grace : LINGER;
+        watchdog->linger = nxl_now_ns() + wait;
+    }
+    watchdog->over = pid < 0 && errno == ECHILD;
+    tell_halted(watchdog);
+    if (!watchdog->leader_here && watchdog->plan->leave &&
+        !watchdog->stopping && !watchdog->killing)
+        watchdog->over = true;
+}
+
+/* When the lease counts as lost; a lost one that stops nothing is used up to
+ * its end. */
+static uint64_t lost_at(const struct watchdog *watchdog)
+{
+    const struct watchdog_plan *plan = watchdog->plan;
+
+    if (watchdog->deadline == NEVER || watchdog->lost < 0)
+        return NEVER;
+    return watchdog->deadline - plan->margin -
+           (plan->lost_signal != 0 ? plan->grace : 0);
+}
+
+/* When everything is killed. */
+static uint64_t end_at(const struct watchdog *watchdog)
+{
+    uint64_t end =
+        watchdog->deadline == NEVER ||
+                (watchdog->plan->lost_signal == 0 && !watchdog->alone)
+            ? NEVER
+            : watchdog->deadline - watchdog->plan->margin;
+
+    return watchdog->kill_at < end ? watchdog->kill_at : end;
+}
+
+static void watch_clock(struct watchdog *watchdog)
+{
+    uint64_t now = nxl_now_ns();
+
+    if (now >= lost_at(watchdog))
+        lose(watchdog);
+    if (!watchdog->stopping && watchdog->leader_here &&
+        now >= watchdog->at_most)
+        stop(watchdog, REASON_AT_MOST);
+    if (!watchdog->stopping && now >= watchdog->linger)
+        stop(watchdog, REASON_LEFT_OVER);
+    if (now >= end_at(watchdog))
+        watchdog->killing = true;
+    if (watchdog->killing) {
+        struct left left;
+        to_group(watchdog, SIGKILL, false);
+        descendants_kill(NULL, &left);
+        if (watchdog->round < ROUND_MAX)
+            watchdog->round *= 2;
+    }
+}
+
+static uint64_t next_wake(const struct watchdog *watchdog)
+{
+    uint64_t wake = end_at(watchdog);
+
+    if (watchdog->killing)
+        return nxl_now_ns() + watchdog->round;
+    if (lost_at(watchdog) < wake)
+        wake = lost_at(watchdog);
+    if (!watchdog->stopping && watchdog->leader_here &&
+        watchdog->at_most < wake)
+        wake = watchdog->at_most;
+    if (!watchdog->stopping && watchdog->linger < wake)
+        wake = watchdog->linger;
+    return wake;
+}
+
+static void sleep_until(const struct watchdog *watchdog, uint64_t wake)
+{
+    struct pollfd fds[] = {{watchdog->signals, POLLIN, 0},
+        {watchdog->timer, POLLIN, 0},
+        {watchdog->alone ? -1 : watchdog->plan->line,
+            watchdog->halted != 0 ? POLLIN | POLLOUT : POLLIN, 0}};
+
+    timer_wake_at(watchdog->timer, wake);
+    (void)poll(fds, 3, -1);
+}
+
+_Noreturn void watchdog_work(const struct watchdog_plan *plan)
+{
+    struct watchdog watchdog = {.plan = plan,
+        .lost = plan->lost[1],
+        .leader = -1,
+        .deadline = plan->deadline,
+        .at_most = NEVER,
+        .linger = NEVER,
+        .kill_at = NEVER,
+        .round = ROUND_MIN};
+
+    if (!begin(&watchdog))
+        _exit(EXIT_INTERNAL);
+    if (plan->at_most != NEVER)
+        watchdog.at_most = nxl_now_ns() + plan->at_most;
+    for (;;) {
+        reap(&watchdog);
+        if (watchdog.over)
+            break;
+        take_orders(&watchdog);
+        watch_clock(&watchdog);
+        sleep_until(&watchdog, next_wake(&watchdog));
+    }
+    tell_end(&watchdog);
+    _exit(EXIT_DONE);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A call in progress. Its caller is a thread that sleeps or reads (blocking
+ * API), or an event loop that fetches an event for it. All functions need the
+ * client's mutex.
+ */
+#ifndef NXLOCK_CLIENT_CALL_H
+#define NXLOCK_CLIENT_CALL_H
+
+#include <semaphore.h>
+
+#include "client/client.h"
+
+struct call {
+    bool running;
+    int result;       /* once it is not running */
+    struct list node; /* MODE_LOOP: events. MODE_BLOCKING: followers */
+    /* MODE_BLOCKING, a thread that sleeps while another one reads. */
+    sem_t wake;
+    bool asleep, promoted;
+};
+
+void call_init(struct call *call);
+void call_free(struct call *call);
+
+/* The call is over: wakes its thread or queues its event. */
+void call_over(struct nxl_client *client, struct call *call, int result);
+
+#endif

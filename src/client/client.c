@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What all parts of the library need of a client: its mutex, its mode, its
+ * servers' eligibility and its end. */
+#include "client/client.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+
+bool client_enter(struct nxl_client *client, enum mode mode)
+{
+    if (client->mode == MODE_NONE)
+        client->mode = mode;
+    return client->mode == mode;
+}
+
+void client_look_at_peers(struct nxl_client *client)
+{
+    for (unsigned i = 0; client->server_count > 1 && i < client->server_count;
+         i++) {
+        const struct server *s = &client->servers[i];
+        struct peer *peer = &client->peers[i];
+        uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);
+        peer->link = s->state == SERVER_UP     ? PEER_UP
+                     : s->state == SERVER_DOWN ? PEER_DOWN
+                                               : PEER_CONNECTING;
+        peer->since = deadline_left(s->connect_end, timeout);
+    }
+}
+
+static void close_one(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void client_close_descriptors(struct nxl_client *client)
+{
+    for (unsigned i = 0; i < client->server_count; i++)
+        server_close_in_child(&client->servers[i]);
+    close_one(&client->wake_fd);
+    close_one(&client->poller.fd);
+    close_one(&client->timer_fd);
+    close_one(&client->alarm.fd);
+    close_one(&client->loss_fd);
+}
+
+void client_destroy(struct nxl_client *client)
+{
+    for (unsigned i = 0; i < client->server_count; i++)
+        server_free(&client->servers[i]);
+    free(client->servers);
+    client->server_count = 0;
+    timers_free(&client->timers);
+    timers_free(&client->renewals);
+    free((char *)client->prefix.data);
+    client_close_descriptors(client);
+    entropy_free(client->entropy);
+    free(client);
+}
+
+void client_unref(struct nxl_client *client)
+{
+    size_t left = --client->refs;
+    int cancel_state = client->cancel_state;
+    pthread_mutex_unlock(&client->mutex);
+    if (!left) {
+        pthread_mutex_destroy(&client->mutex);
+        client_destroy(client);
+    }
+    pthread_setcancelstate(cancel_state, NULL);
+}

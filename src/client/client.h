@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client: its servers, timers, poller and mode. One mutex guards everything
+ * in it and in its locks, except what is marked otherwise.
+ */
+#ifndef NXLOCK_CLIENT_CLIENT_H
+#define NXLOCK_CLIENT_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <nxlock.h>
+
+#include "base/entropy.h"
+#include "base/text.h"
+#include "base/timer.h"
+#include "client/alarm.h"
+#include "core/life.h"
+#include "core/eligibility.h"
+#include "net/server.h"
+
+/* Keys in the poller above those of servers. */
+enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER };
+
+/* A client is used through the blocking API or the event-loop API, never both:
+ * the first call decides. */
+enum mode { MODE_NONE, MODE_BLOCKING, MODE_LOOP };
+
+enum warning_kind {
+    WARNING_WEAK,     /* locked by timestamps */
+    WARNING_MINORITY, /* servers without a vote that somebody has to repair */
+    WARNING_YOUNG,    /* servers without a vote that time will give one */
+    WARNINGS
+};
+
+/* Whether a server has a vote; see voters.h. */
+struct voter {
+    struct eligibility eligibility;
+    unsigned judged;    /* the connection that was judged */
+    unsigned duplicate; /* REASON_DUPLICATE: the same server's number */
+};
+
+struct nxl_client {
+    pthread_mutex_t mutex;
+    int cancel_state;        /* see client_lock() */
+    struct entropy *entropy; /* its fork mark is read without the mutex */
+    enum mode mode;
+    bool closed;
+    size_t refs; /* itself and its locks */
+    int wake_fd; /* interrupts poll() in another thread */
+
+    unsigned server_count;
+    struct server *servers;
+    struct secrets secrets; /* of all servers */
+    struct voter voters[MAX_SERVERS];
+    struct peer peers[MAX_SERVERS]; /* see client_look_at_peers() */
+    uint64_t timeout_ns;
+    uint64_t salt; /* random, for jitter */
+    uint32_t max_ttl_ms, drift_ppm;
+    bool guard; /* against restarts */
+    struct slice prefix;
+
+    struct timers timers;   /* of operations that a caller waits for */
+    struct timers renewals; /* of renewals */
+    struct list locks, queries;
+    struct list events; /* MODE_LOOP: calls that are over */
+    struct list losses; /* of renewed locks, not reported yet */
+    int loss_fd;        /* readable while there are some; -1: not made */
+    size_t renewed;     /* locks that are renewed */
+    size_t renewing;    /* locks with a renewal in progress */
+    struct alarm alarm; /* wakes the renewal thread */
+    nxl_stats stats;
+    nxl_tracer tracer; /* NULL: no callback */
+    void *tracer_arg;
+    _Atomic bool interrupted; /* by nxl_client_interrupt() */
+    void (*interrupt)(struct nxl_client *client, uint64_t now); /* acts on it */
+    struct list followers; /* MODE_BLOCKING: calls whose threads sleep */
+    bool led;              /* a thread reads for all */
+    bool waiting;          /* the reading thread sleeps */
+    uint64_t wait_until;   /* the time at which the reading thread wakes */
+
+    nxl_warning warning; /* NULL: no callback */
+    void *warning_arg;
+    unsigned warned; /* of what, by bits: each only once */
+    struct text warning_text[WARNINGS];
+    _Atomic unsigned warning_due; /* by bits; read without the mutex */
+
+    struct poller poller; /* all descriptors */
+    int timer_fd;         /* in it after nxl_client_fd(); -1 before */
+    uint64_t timer_at;    /* what it is set to; 0: it has to be set */
+
+    struct text message;
+};
+
+/* Takes the mutex and disables cancellation of the thread (pthread_cancel): if
+ * it ended in a system call that follows, the mutex would stay locked. */
+static inline void client_lock(struct nxl_client *client)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(&client->mutex);
+    client->cancel_state = state;
+}
+
+static inline void client_unlock(struct nxl_client *client)
+{
+    int state = client->cancel_state;
+    pthread_mutex_unlock(&client->mutex);
+    pthread_setcancelstate(state, NULL);
+}
+
+static inline bool client_forked(const struct nxl_client *client)
+{
+    return entropy_forked(client->entropy);
+}
+
+/* The first call decides the mode. false: the client is used in the other. */
+bool client_enter(struct nxl_client *client, enum mode mode);
+
+/* Brings peers up to date; only several servers need it. */
+void client_look_at_peers(struct nxl_client *client);
+
+/* Drops one reference and unlocks; the last one frees. */
+void client_unref(struct nxl_client *client);
+
+/* Closes what a fork()ed child inherited, and touches nothing else: a thread
+ * that does not exist here may have been changing the memory. */
+void client_close_descriptors(struct nxl_client *client);
+
+/* Frees what has been built so far. */
+void client_destroy(struct nxl_client *client);
+
+#endif

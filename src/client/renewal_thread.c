@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread that renews the locks of a blocking client. */
+#include "client/renewal_thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "client/leader.h"
+#include "client/turn.h"
+
+/* How long a thread that starts waits for its first lock. */
+#define LINGER (100 * NS_PER_MS)
+/* The leader does what is due; it is woken if it has not by that time. */
+#define OTHERS_TURN (20 * NS_PER_MS)
+
+static void sleep_until(struct nxl_client *client, uint64_t at)
+{
+    uint64_t times;
+    int fd = client->alarm.fd;
+    alarm_set(&client->alarm, at);
+    pthread_mutex_unlock(&client->mutex);
+    while (read(fd, &times, sizeof(times)) < 0 && errno == EINTR)
+        ;
+    pthread_mutex_lock(&client->mutex);
+}
+
+static bool wanted(const struct nxl_client *client, uint64_t now)
+{
+    const struct alarm *alarm = &client->alarm;
+    return !alarm->stop && (client->renewed > 0 || client->renewing > 0 ||
+                               now < alarm->needed_until);
+}
+
+static uint64_t next_turn(const struct nxl_client *client)
+{
+    uint64_t due = timers_next(&client->renewals);
+    return client->renewed > 0 ? due : earlier(due, client->alarm.needed_until);
+}
+
+static void *renew(void *arg)
+{
+    struct nxl_client *client = arg;
+    pthread_mutex_lock(&client->mutex);
+    uint64_t now = clock_now();
+    while (wanted(client, now)) {
+        bool due = timers_next(&client->renewals) <= now;
+        if (!due && (client->led || client->renewing == 0)) {
+            sleep_until(client, next_turn(client));
+        } else if (client->led) {
+            turn_wake(client);
+            sleep_until(client, deadline_after(now, OTHERS_TURN));
+        } else {
+            leader_take(client);
+            while (
+                !client->alarm.stop &&
+                (client->renewing > 0 || timers_next(&client->renewals) <= now))
+                now = leader_turn(client, now);
+            leader_hand_on(client);
+        }
+        now = clock_now();
+    }
+    client->alarm.running = false;
+    pthread_mutex_unlock(&client->mutex);
+    return NULL;
+}
+
+/* A thread that has ended on its own only has to be joined: announcing its end,
+ * under the mutex, is the last thing it does. */
+static void join(struct alarm *alarm)
+{
+    if (alarm->joinable)
+        pthread_join(alarm->thread, NULL);
+    alarm->joinable = false;
+}
+
+bool renewal_thread_start(struct nxl_client *client)
+{
+    struct alarm *alarm = &client->alarm;
+    if (alarm->running)
+        return true;
+    errno = ECANCELED;
+    if (alarm->stop) /* the client is being freed */
+        return false;
+    join(alarm);
+    if (alarm->fd < 0)
+        alarm->fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (alarm->fd < 0)
+        return false;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    alarm->needed_until = deadline_after(clock_now(), LINGER);
+    alarm->running = true;
+    alarm->armed = NEVER;
+    int error = pthread_create(&alarm->thread, NULL, renew, client);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    alarm->joinable = alarm->running = !error;
+    errno = error;
+    return !error;
+}
+
+void renewal_thread_stop(struct nxl_client *client)
+{
+    struct alarm *alarm = &client->alarm;
+    alarm->stop = true;
+    if (alarm->running) {
+        alarm_set(alarm, 0);
+        turn_wake(client);
+    }
+    if (alarm->joinable) {
+        alarm->joinable = false; /* no other thread may join it meanwhile */
+        pthread_mutex_unlock(&client->mutex);
+        pthread_join(alarm->thread, NULL);
+        pthread_mutex_lock(&client->mutex);
+    }
+    if (alarm->fd >= 0)
+        close(alarm->fd);
+    alarm->fd = -1;
+}

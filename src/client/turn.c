@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* One turn of a client's loop: read, decide, write. */
+#include "client/turn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "client/operation.h"
+#include "client/voters.h"
+
+uint64_t turn_deadline(const struct nxl_client *client)
+{
+    uint64_t at =
+        earlier(timers_next(&client->timers), timers_next(&client->renewals));
+    for (unsigned i = 0; i < client->server_count; i++)
+        at = earlier(at, server_deadline(&client->servers[i]));
+    return at;
+}
+
+void turn_push(struct nxl_client *client, uint64_t now)
+{
+    for (unsigned i = 0; !client->closed && i < client->server_count; i++)
+        server_push(&client->servers[i], now);
+}
+
+void turn_wait(const struct nxl_client *client, struct turn_events *events,
+    uint64_t until, uint64_t now)
+{
+    events->count = epoll_wait(client->poller.fd, events->list, TURN_EVENTS,
+        deadline_poll_ms(until, now));
+}
+
+static void take_completions(
+    struct nxl_client *client, unsigned server, uint64_t now)
+{
+    struct completion c;
+    for (int i = 0; i < 2; i++) {
+        while (server_next(&client->servers[server], &c, now)) {
+            struct operation *op = c.request->owner;
+            op->type->outcome(op, c.request->index, &c.outcome, now);
+        }
+        /* A handshake may have ended, which may have completed requests. */
+        voters_judge(client, server, now);
+    }
+}
+
+/* Takes back what made an eventfd or timerfd readable. */
+static void drain(int fd)
+{
+    uint64_t times;
+    while (read(fd, &times, sizeof(times)) < 0 && errno == EINTR)
+        ;
+}
+
+static void take_event(
+    struct nxl_client *client, const struct epoll_event *event, uint64_t now)
+{
+    short revents = (short)((event->events & EPOLLIN ? POLLIN : 0) |
+                            (event->events & EPOLLOUT ? POLLOUT : 0) |
+                            (event->events & EPOLLERR ? POLLERR : 0) |
+                            (event->events & EPOLLHUP ? POLLHUP : 0));
+    unsigned key = event->data.u32;
+    if (key < client->server_count) {
+        server_ready(&client->servers[key], revents, now);
+    } else if (key == KEY_WAKE) {
+        drain(client->wake_fd);
+    } else {
+        drain(client->timer_fd);
+        client->timer_at = 0;
+    }
+}
+
+static void take_timers(struct timers *timers, uint64_t now)
+{
+    struct timer *timer;
+    while ((timer = timers_due(timers, now))) {
+        struct operation *op = list_entry(timer, struct operation, timer);
+        op->type->tick(op, now);
+    }
+}
+
+/* nxl_client_interrupt(): ends all waits for a lock; if there is none, the next
+ * wait ends at once. */
+static void take_interrupt(struct nxl_client *client, uint64_t now)
+{
+    if (client->interrupt &&
+        atomic_load_explicit(&client->interrupted, memory_order_relaxed))
+        client->interrupt(client, now);
+}
+
+void turn_process(
+    struct nxl_client *client, const struct turn_events *events, uint64_t now)
+{
+    if (client->closed)
+        return; /* do not connect or send from now on */
+    for (int i = 0; i < events->count; i++)
+        take_event(client, &events->list[i], now);
+    for (unsigned i = 0; i < client->server_count; i++) {
+        server_tick(&client->servers[i], now);
+        take_completions(client, i, now);
+    }
+    take_timers(&client->timers, now);
+    take_timers(&client->renewals, now);
+    take_interrupt(client, now);
+    turn_push(client, now);
+    /* A failed send has completed requests; what they start again is sent in
+     * the next turn, at the time of their timers. */
+    for (unsigned i = 0; i < client->server_count; i++)
+        take_completions(client, i, now);
+}
+
+void turn_wake(struct nxl_client *client)
+{
+    uint64_t one = 1;
+    while (write(client->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+void turn_hurry(struct nxl_client *client)
+{
+    if (client->timer_fd >= 0 ||
+        (client->waiting && turn_deadline(client) < client->wait_until))
+        turn_wake(client);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Which request of an operation may have been applied without an answer. */
+#include "client/unanswered.h"
+
+/* May the requests of this round have been applied at a quorum? */
+static bool in_doubt(const struct operation *op)
+{
+    unsigned may = (unsigned)__builtin_popcount(op->unanswered_now.servers);
+    return may + operation_notes(op, NOTE_YES) >=
+           quorum_of(op->client->server_count);
+}
+
+static void remember(
+    struct operation *op, unsigned server, const struct text *words)
+{
+    struct unanswered *u = &op->unanswered_now;
+    if (u->round != op->round)
+        u->servers = 0;
+    u->round = op->round;
+    if (u->servers == 0)
+        u->first = server;
+    u->servers |= 1U << server;
+    if (u->first == server)
+        text_copy(words, u->words, sizeof(u->words));
+    if (in_doubt(op))
+        op->unanswered = *u;
+}
+
+void unanswered_outcome(
+    struct operation *op, unsigned server, const struct outcome *outcome)
+{
+    struct text words;
+    if (outcome->kind != OUTCOME_FAULT || !outcome->unsure)
+        return;
+    text_clear(&words);
+    text_add_foreign(&words, outcome->text);
+    remember(op, server, &words);
+}
+
+void unanswered_leave(struct operation *op, unsigned server)
+{
+    struct text words;
+    if (op->requests[server].state != REQUEST_SENT)
+        return;
+    text_clear(&words);
+    unanswered_add_silence(&words, &op->client->servers[server]);
+    remember(op, server, &words);
+}
+
+void unanswered_add_silence(struct text *t, const struct server *s)
+{
+    if (s->state == SERVER_UP)
+        text_add(t, "no answer in time");
+    else if (s->state == SERVER_SHAKING)
+        text_add(t, "connected, but no answer to the first commands");
+    else if (s->state == SERVER_DIALLING)
+        text_add(t, "no connection in time; check the address, port and "
+                    "firewall");
+    else
+        text_add(t, s->why.len ? s->why.data : "no connection");
+}
+
+void unanswered_explain(const struct operation *op, struct text *t)
+{
+    const struct unanswered *u = &op->unanswered;
+    const struct server *s = op->client->servers;
+    size_t name = s->endpoint.name.len + 2; /* and ": " */
+    struct text last;
+    if (!u->servers || t->len < name)
+        return;
+    text_clear(&last);
+    text_add(&last, t->data + name);
+    text_clear(t);
+    text_add(t, s->endpoint.name.data);
+    text_addf(t, ": the %s got no valid answer (%s) and may have been applied",
+        op->name, u->words);
+    if (strcmp(last.data, u->words) != 0)
+        text_addf(t, "; then: %s", last.data);
+}
+
+void unanswered_add(const struct operation *op, struct text *t)
+{
+    const struct unanswered *u = &op->unanswered;
+    const struct server *servers = op->client->servers;
+    int others = __builtin_popcount(u->servers) - 1;
+    if (!u->servers)
+        return;
+    text_addf(t, "the %s got no valid answer from %s (%s)", op->name,
+        servers[u->first].endpoint.name.data, u->words);
+    if (others > 0)
+        text_addf(t, " and %d %s", others, others > 1 ? "others" : "other");
+    text_add(t, " and may have been applied; ");
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls on a lock: what each of them begins, and when it is refused
+ * because the lease has expired.
+ */
+#include "core/calls.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "core/settle.h"
+
+/* One server's share of a round of an acquire over several servers. */
+#define BUDGET_PER_TTL 20
+#define BUDGET_LEAST (50 * NS_PER_MS)
+#define BUDGET_MOST (500 * NS_PER_MS)
+
+static void begin(
+    struct life *l, enum life_call call, uint64_t seed, uint64_t not_after)
+{
+    l->call = call;
+    l->running = true;
+    l->result = LIFE_OK;
+    l->fault = FAULT_NONE;
+    l->was_over = l->min_hold = l->no_token = l->not_claimed = false;
+    l->token_due = l->claimed = l->kept = l->cancelled = false;
+    l->not_after = not_after;
+    l->late = 0;
+    l->seed = seed;
+}
+
+static void begin_round(struct life *l, enum round_kind kind, uint32_t ttl_ms,
+    uint64_t end, uint64_t now)
+{
+    struct round_terms terms = {
+        .kind = kind,
+        .servers = l->terms.servers,
+        .ttl_ms = ttl_ms,
+        .drift_ppm = l->terms.drift_ppm,
+        .end = end,
+    };
+    l->ask_ms = ttl_ms;
+    vote_round(&l->vote, &terms, l->seed, now);
+}
+
+/* A call that asks all servers once. */
+static void begin_asking(struct life *l, enum life_call call, uint64_t seed,
+    uint64_t not_after, uint64_t now)
+{
+    begin(l, call, seed, not_after);
+    begin_round(l, call_kinds[call].round, l->terms.max_ttl_ms,
+        deadline_after(now, l->terms.timeout_ns), now);
+}
+
+/* How long one server may take in one round of an acquire. */
+static uint64_t budget_of(const struct life *l, uint32_t ttl_ms)
+{
+    const struct life_terms *t = &l->terms;
+    uint64_t usable = ms_to_ns(ttl_ms) - lease_drift_ns(ttl_ms, t->drift_ppm);
+    if (t->servers == 1)
+        return earlier(t->timeout_ns, usable);
+    uint64_t share = ms_to_ns(ttl_ms) / BUDGET_PER_TTL;
+    share = earlier(later(share, BUDGET_LEAST), BUDGET_MOST);
+    unsigned up = 0;
+    for (unsigned i = 0; i < t->servers; i++)
+        up += t->peers[i].link == PEER_UP;
+    if (up < quorum_of(t->servers)) /* to connect takes longer */
+        share = t->timeout_ns;
+    return earlier(earlier(share, usable / 2), t->timeout_ns);
+}
+
+static uint32_t acquire_ttl_ms(const struct life *l)
+{
+    return l->terms.ttl_ms > l->terms.min_hold_ms ? l->terms.ttl_ms
+                                                  : l->terms.min_hold_ms;
+}
+
+void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
+{
+    const struct life_terms *t = &l->terms;
+    struct acquire_terms terms = {
+        .servers = t->servers,
+        .ttl_ms = acquire_ttl_ms(l),
+        .drift_ppm = t->drift_ppm,
+        .budget_ns = budget_of(l, t->ttl_ms),
+        .wait_until = deadline_after(now, wait_ns),
+        .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
+    };
+    life_part(l, now);
+    begin(l, CALL_ACQUIRE, seed, 0);
+    l->asked = l->heard = 0;
+    l->ask_ms = terms.ttl_ms;
+    vote_acquire(&l->vote, &terms, t->fenced, t->retry_first_ns,
+        t->retry_most_ns, seed, now);
+}
+
+bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
+{
+    uint64_t end = deadline_after(now, l->terms.timeout_ns);
+    /* The key must expire by the end of the maximum hold: nothing removes it
+     * then. */
+    uint64_t left_ms = deadline_left(l->lease.ends, now) / NS_PER_MS + 1;
+    if (!lease_extendable(&l->lease, now)) {
+        lease_lose(&l->lease, now);
+        return false;
+    }
+    if (guarded(GUARD_LAPSED))
+        end = earlier(end, l->lease.promised);
+    begin(l, CALL_EXTEND, seed, 0);
+    begin_round(l, ROUND_EXTEND, (uint32_t)earlier(ttl_ms, left_ms), end, now);
+    return true;
+}
+
+bool life_release(struct life *l, uint64_t seed, uint64_t now)
+{
+    uint64_t ours_until = lease_ours_until(&l->lease);
+    uint64_t end = deadline_after(now, l->terms.timeout_ns);
+    uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
+    if (now >= ours_until) {
+        life_leave(l, now);
+        return false;
+    }
+    if (guarded(GUARD_RELEASED))
+        renewal_stop(&l->renewal);
+    begin(l, CALL_RELEASE, seed, ours_until);
+    l->was_over = !lease_held(&l->lease, now);
+    lease_end(&l->lease, now);
+    l->min_hold = rest_ms > 0;
+    if (l->min_hold) /* then nothing is undone, whatever the result */
+        begin_round(l, ROUND_EXTEND, rest_ms, end, now);
+    else
+        begin_round(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
+    return true;
+}
+
+void life_adopt(struct life *l, bool own, uint64_t seed, uint64_t now)
+{
+    if (own) /* its key stays */
+        life_leave(l, now);
+    else
+        life_part(l, now);
+    begin_asking(l, CALL_ADOPT, seed, 0, now);
+    l->token_due = !own;
+    l->reached = (1U << l->terms.servers) - 1; /* any server may have it */
+}
+
+void life_ask(struct life *l, enum life_call call, uint64_t seed, uint64_t now)
+{
+    begin_asking(l, call, seed, 0, now);
+}
+
+bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
+{
+    uint64_t ours_until = lease_ours_until(&l->lease);
+    if (own && now >= ours_until) {
+        life_leave(l, now);
+        return false;
+    }
+    if (own) {
+        renewal_stop(&l->renewal);
+        lease_lose(&l->lease, now);
+    }
+    begin_asking(l, CALL_BREAK, seed, own ? ours_until : 0, now);
+    return true;
+}
+
+void life_cancel(struct life *l)
+{
+    if (!l->running)
+        return;
+    l->to_leave |= l->late;
+    l->late = 0;
+    l->cancelled = true;
+    vote_cancel(&l->vote);
+}
+
+void life_discard(struct life *l)
+{
+    if (l->running && l->call == CALL_RELEASE) {
+        if (l->min_hold)
+            l->to_leave |= l->reached;
+        else
+            l->to_undo |= l->reached;
+        l->abandoned = true;
+    } else {
+        life_cancel(l);
+    }
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Judges servers by what they say about themselves.
+ *
+ * Invariant: no number that a server reports can give it a vote before its
+ * process is old enough; an age that is unknown is not guessed.
+ */
+#include "core/eligibility.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "base/slice.h"
+#include "core/lease.h"
+
+#define CHECK_AGAIN NS_PER_S
+
+/* The longest lease and its drift, in whole seconds, rounded up. */
+static uint64_t needed_s(const struct eligibility_terms *terms)
+{
+    uint64_t ns = ms_to_ns(terms->max_ttl_ms) +
+                  lease_drift_ns(terms->max_ttl_ms, terms->drift_ppm);
+    return (ns + NS_PER_S - 1) / NS_PER_S;
+}
+
+/* uptime_in_seconds is a difference of two clocks that were cut to seconds:
+ * one less has passed for certain. */
+static uint64_t certain_age_s(const struct server_info *info)
+{
+    return info->uptime_s > 0 ? (uint64_t)info->uptime_s - 1 : 0;
+}
+
+static void put_off(
+    struct eligibility *e, uint64_t votes_at, uint64_t since, bool changed)
+{
+    if (votes_at <= e->votes_at || !guarded(GUARD_RESTARTS))
+        return;
+    e->votes_at = votes_at;
+    e->since = since;
+    e->changed = changed;
+}
+
+static void quarantine(struct eligibility *e, const struct server_info *info,
+    const struct eligibility_terms *terms, bool changed, uint64_t now)
+{
+    uint64_t needed = needed_s(terms), age = certain_age_s(info);
+    /* Seen before with its clock set back: keep counting its age from then. */
+    if (info->set_back && e->set_back && info->run_id[0] && !changed)
+        return;
+    if (changed)
+        put_off(e, deadline_after(now, needed * NS_PER_S), now, true);
+    else if (info->uptime_s >= 0 && age < needed)
+        put_off(e, deadline_after(now, (needed - age) * NS_PER_S),
+            deadline_left(now, age * NS_PER_S), false);
+}
+
+static bool is(const char *text, const char *what)
+{
+    return slice_equal(slice_of(text), slice_of(what));
+}
+
+static enum eligibility_reason reason_of(const struct server_info *info,
+    const struct eligibility_terms *terms, bool duplicate)
+{
+    if (duplicate)
+        return REASON_DUPLICATE;
+    if (is(info->role, "slave") || is(info->role, "replica") ||
+        is(info->role, "active-replica")) /* KeyDB's: takes writes, too */
+        return REASON_REPLICA;
+    if (terms->durable && info->no_aof)
+        return REASON_NO_AOF;
+    if (terms->guard && (info->refused || info->uptime_s < 0))
+        return REASON_NO_INFO;
+    return REASON_NONE;
+}
+
+void eligibility_judge(struct eligibility *e, const struct server_info *info,
+    const struct eligibility_terms *terms, bool duplicate, uint64_t now)
+{
+    bool changed =
+        info->run_id[0] && e->run_id[0] && !is(info->run_id, e->run_id);
+    /* A replica's data are another server's: what it had granted is gone. */
+    bool was_replica = e->reason == REASON_REPLICA;
+    if (info->run_id[0]) {
+        struct slice id = slice_of(info->run_id);
+        memset(e->run_id, 0, sizeof(e->run_id));
+        memcpy(e->run_id, id.data,
+            id.len < ELIGIBILITY_ID ? id.len : ELIGIBILITY_ID - 1);
+    }
+    e->judged_at = now;
+    e->reason = reason_of(info, terms, duplicate);
+    if (was_replica && e->reason != REASON_REPLICA && terms->guard)
+        quarantine(e, info, terms, true, now);
+    else if (terms->guard && !terms->durable)
+        quarantine(e, info, terms, changed, now);
+    e->set_back = info->set_back;
+}
+
+bool eligibility_votes(const struct eligibility *e, uint64_t now)
+{
+    return e->reason == REASON_NONE && now >= e->votes_at;
+}
+
+enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
+{
+    switch (e->reason) {
+    case REASON_NONE:
+        break;
+    case REASON_NO_INFO:
+        return FAULT_UNTOLD;
+    case REASON_REPLICA:
+        return FAULT_ELSEWHERE;
+    case REASON_NO_AOF:
+        return FAULT_FORGETS;
+    case REASON_DUPLICATE:
+        return FAULT_SETUP;
+    }
+    return now < e->votes_at ? FAULT_RESTARTED : FAULT_NONE;
+}
+
+struct outcome eligibility_refusal(
+    const struct eligibility *e, bool unsure, uint64_t now)
+{
+    enum fault fault = eligibility_fault(e, now);
+    return (struct outcome){
+        .kind = OUTCOME_FAULT,
+        /* NONE: its quarantine has ended since the clock was read before */
+        .fault = fault ? fault : FAULT_RESTARTED,
+        .unsure = unsure,
+        .left_ms = LEFT_UNKNOWN,
+    };
+}
+
+/* Whether it counts that this server has our token. */
+static bool mine_counts(
+    const struct eligibility *e, enum verb_kind verb, uint64_t now)
+{
+    switch (verb) {
+    case VERB_RELEASE:
+    case VERB_KEEP:
+        return true;
+    case VERB_INSPECT: /* adoption: it may be a released key, restored */
+        return eligibility_votes(e, now) || !guarded(GUARD_ADOPT);
+    default: /* our own token: nobody else could have set it */
+        return e->reason == REASON_NONE;
+    }
+}
+
+/* A server that may have lost data cannot vouch for absence, so "free" and new
+ * grants need its vote. */
+static bool counts(const struct eligibility *e, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t now)
+{
+    switch (outcome->kind) {
+    case OUTCOME_GRANTED:
+        return eligibility_votes(e, outcome->sent_at);
+    case OUTCOME_MINE:
+        return mine_counts(e, verb, now);
+    case OUTCOME_SEEN:
+        return e->reason == REASON_NONE;
+    case OUTCOME_FREE:
+        return eligibility_votes(e, now);
+    case OUTCOME_BUSY:
+    case OUTCOME_NOT_MINE:
+    case OUTCOME_FAULT:
+        break;
+    }
+    return true;
+}
+
+bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
+    struct outcome *outcome, uint64_t now)
+{
+    if (counts(e, verb, outcome, now))
+        return true;
+    uint64_t sent_at = outcome->sent_at;
+    *outcome = eligibility_refusal(e, outcome->kind == OUTCOME_GRANTED, now);
+    outcome->sent_at = sent_at;
+    return false;
+}
+
+bool eligibility_recheck(struct eligibility *e, uint64_t now)
+{
+    if (e->reason == REASON_NONE ||
+        now < deadline_after(e->judged_at, CHECK_AGAIN))
+        return false;
+    e->judged_at = now;
+    return true;
+}
+
+static void add_seconds(struct text *text, uint64_t seconds)
+{
+    text_add_duration(text, seconds * (NS_PER_S / NS_PER_MS), true);
+}
+
+void eligibility_explain(
+    const struct eligibility *e, uint64_t now, struct text *text)
+{
+    switch (e->reason) {
+    case REASON_NONE:
+        if (now >= e->votes_at)
+            return;
+        text_add(text, e->changed ? "restarted, promoted or replaced "
+                       : e->set_back
+                           ? "its clock was set back after it started, so "
+                             "its age is unknown and is counted from "
+                           : "started ");
+        add_seconds(text, deadline_left(now, e->since) / NS_PER_S);
+        text_add(text,
+            " ago; it may have forgotten locks; its vote counts again in ");
+        add_seconds(text, deadline_left(e->votes_at, now) / NS_PER_S + 1);
+        break;
+    case REASON_NO_INFO:
+        text_add(text, "INFO is refused or does not report the uptime, so "
+                       "a restart would go unnoticed: no vote (ACL: +info)");
+        break;
+    case REASON_REPLICA:
+        text_add(text, "a replica");
+        break;
+    case REASON_NO_AOF:
+        text_add(text, "durable=1, but its AOF is off (aof_enabled:0): no "
+                       "vote");
+        break;
+    case REASON_DUPLICATE:
+        text_add(text, "the same server (run_id)");
+        break;
+    }
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decides whether a server may vote, and what its answers count for. One of
+ * several servers that restarted may have forgotten locks which other clients
+ * still rely on; so it has no vote until every lock that it may have granted
+ * before has expired (the restart quarantine). What a server says about itself
+ * at each new connection is judged against what was known of it before.
+ *
+ * Invariant: a server whose process cannot be shown to be older than max_ttl
+ * and its drift has no vote until that time has passed since it was first seen;
+ * one whose process changed under a living client has none for that time from
+ * then on, because it may be another server in the place of the old one.
+ */
+#ifndef NXLOCK_CORE_ELIGIBILITY_H
+#define NXLOCK_CORE_ELIGIBILITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "base/text.h"
+#include "base/verb.h"
+
+#define ELIGIBILITY_ID 41
+
+/* What a server says about itself in a handshake. */
+struct server_info {
+    const char *run_id; /* "": unknown */
+    const char *role;   /* likewise */
+    int64_t uptime_s;   /* -1: unknown */
+    bool refused;       /* INFO is not allowed */
+    bool no_aof;
+    bool set_back; /* the uptime was negative, and counts as 0 */
+};
+
+struct eligibility_terms {
+    uint32_t max_ttl_ms, drift_ppm;
+    bool guard;   /* against restarts */
+    bool durable; /* the URL says that it never loses data */
+};
+
+/* Why it has no vote until a person changes something. */
+enum eligibility_reason {
+    REASON_NONE,
+    REASON_NO_INFO, /* INFO is refused, or says too little */
+    REASON_REPLICA,
+    REASON_NO_AOF,   /* durable, but it has no AOF */
+    REASON_DUPLICATE /* another one of the list is the same server */
+};
+
+struct eligibility {
+    enum eligibility_reason reason;
+    char run_id[ELIGIBILITY_ID]; /* the latest one that is known */
+    uint64_t judged_at;          /* or checked again */
+    /* The quarantine. It goes on whatever reasons come and go meanwhile. */
+    uint64_t votes_at; /* never becomes earlier */
+    uint64_t since;    /* about its process's start; changed: seen then */
+    bool changed;      /* it was another process than before */
+    bool set_back;     /* of the info that was judged last */
+};
+
+/* Judges anew; *e is what was known before, zero at first. duplicate: another
+ * server of the list has this run_id. */
+void eligibility_judge(struct eligibility *e, const struct server_info *info,
+    const struct eligibility_terms *terms, bool duplicate, uint64_t now);
+
+/* May an acquire be sent to it now? */
+bool eligibility_votes(const struct eligibility *e, uint64_t now);
+
+/* Why not: FAULT_NONE when it has a vote. */
+enum fault eligibility_fault(const struct eligibility *e, uint64_t now);
+
+/* What a server without a vote counts for instead of an answer; no text. */
+struct outcome eligibility_refusal(
+    const struct eligibility *e, bool unsure, uint64_t now);
+
+/* Does this outcome of verb count? False: the server may have forgotten what
+ * the outcome would prove, and *outcome becomes the fault to count instead. */
+bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
+    struct outcome *outcome, uint64_t now);
+
+/* True at most once a second while there is a reason that a person can remove:
+ * then a new connection is to be made and judged. */
+bool eligibility_recheck(struct eligibility *e, uint64_t now);
+
+/* Adds why it has no vote, since when, and when it will have one. */
+void eligibility_explain(
+    const struct eligibility *e, uint64_t now, struct text *text);
+
+#endif

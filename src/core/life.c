@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of one lock: turns calls, outcomes and time into actions and events.
+ */
+#include "core/life.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+
+/* A decided call listens to servers that have not answered for so long at
+ * most. */
+#define LATE_LONGEST (50 * NS_PER_MS)
+
+void life_init(struct life *l, const struct life_terms *terms)
+{
+    l->terms = *terms;
+    l->lease.ends = NEVER;
+}
+
+static unsigned bit(unsigned server)
+{
+    return 1U << server;
+}
+
+/* Takes the lowest server out of *set. */
+static bool take(unsigned *set, unsigned *server)
+{
+    if (!*set)
+        return false;
+    *server = (unsigned)__builtin_ctz(*set);
+    *set &= *set - 1;
+    return true;
+}
+
+static unsigned all_servers(const struct life *l)
+{
+    return (1U << l->terms.servers) - 1;
+}
+
+static void put_event(struct life *l, enum life_event event)
+{
+    if (l->event_count < LIFE_EVENTS)
+        l->events[l->event_count++] = event;
+}
+
+enum life_event life_event(struct life *l)
+{
+    if (!l->event_count)
+        return LIFE_NOTHING;
+    enum life_event event = l->events[0];
+    l->event_count--;
+    for (unsigned i = 0; i < l->event_count; i++)
+        l->events[i] = l->events[i + 1];
+    return event;
+}
+
+/* ------------------------------------------------------------ one step on */
+
+static void finish(struct life *l, enum life_result result)
+{
+    l->running = false;
+    l->abandoned = false;
+    l->result = result;
+    put_event(l, LIFE_CALL_OVER);
+}
+
+/* The adoption has a quorum. Whatever would still delete the key of the token
+ * is cancelled, but only once it is certain that this is possible at every
+ * server: otherwise a token without a holder would stay until its TTL. */
+static bool claims(struct life *l, uint64_t now)
+{
+    if (l->call != CALL_ADOPT || vote_verdict(&l->vote) != VERDICT_YES ||
+        l->vote.round.deadline <= now || l->not_claimed || l->kept)
+        return false;
+    if (l->claimed)
+        l->to_keep = all_servers(l);
+    else
+        l->to_claim = all_servers(l);
+    l->kept = l->claimed;
+    l->claimed = true;
+    return true;
+}
+
+/* True: there may be more to do. */
+static bool step_call(struct life *l, uint64_t now)
+{
+    if (!l->running || l->late)
+        return false;
+    if (l->abandoned) {
+        finish(l, LIFE_UNKNOWN);
+        return true;
+    }
+    switch (vote_step(&l->vote, now)) {
+    case VOTE_OPEN:
+        return false;
+    case VOTE_GOES_ON:
+        if (l->cancelled) /* while it waited for servers that are late */
+            vote_cancel(&l->vote);
+        return true;
+    case VOTE_UNDO:
+        l->to_leave |= all_servers(l);
+        life_let_go(l, now);
+        vote_again(&l->vote, now);
+        return true;
+    case VOTE_OVER:
+        break;
+    }
+    if (!claims(l, now))
+        finish(l, life_settle(l, now));
+    return true;
+}
+
+static bool step_renewal(struct life *l, uint64_t now)
+{
+    enum renewal_state before = l->renewal.state;
+    uint64_t left_ms = deadline_left(l->lease.promised, now) / NS_PER_MS;
+    switch (renewal_step(&l->renewal, &l->lease, now)) {
+    case RENEWAL_RENEWED:
+        l->left_ms = left_ms;
+        put_event(l, LIFE_RENEWED);
+        break;
+    case RENEWAL_FAILED:
+        put_event(l, LIFE_RENEWAL_FAILED);
+        break;
+    case RENEWAL_LOST:
+        put_event(l, LIFE_LEASE_LOST);
+        break;
+    case RENEWAL_NOTHING:
+        break;
+    }
+    return l->renewal.state != before;
+}
+
+/* ------------------------------------------------------- what is to be done */
+
+/* Servers that do not have the token need not be asked about it. */
+static bool skips(const struct life *l, unsigned server)
+{
+    return (call_kinds[l->call].known_token || l->vote.fencing) &&
+           !(l->reached & bit(server));
+}
+
+/* A server that only began to connect during this call may soon be part of it,
+ * and an inspection shows what more servers say. */
+static bool may_be_late(const struct life *l, unsigned server)
+{
+    const struct acquire *a = &l->vote.acquire;
+    if (l->call == CALL_INSPECT)
+        return l->vote.round.verdict == VERDICT_YES ||
+               l->vote.round.verdict == VERDICT_NO;
+    return l->call == CALL_ACQUIRE && !l->vote.fencing &&
+           a->verdict == VERDICT_YES && l->terms.servers > 1 &&
+           l->terms.peers[server].link == PEER_CONNECTING &&
+           l->terms.peers[server].since >= a->round_started;
+}
+
+static uint64_t late_until(const struct life *l, uint64_t now)
+{
+    const struct acquire *a = &l->vote.acquire;
+    uint64_t until = deadline_after(now, LATE_LONGEST);
+    if (l->call != CALL_ACQUIRE)
+        return earlier(until, l->vote.round.terms.end);
+    /* As long again as the round took. */
+    until = earlier(until, deadline_after(now, now - a->round_started));
+    return earlier(until, a->terms.end);
+}
+
+static const struct outcome not_mine = {
+    .kind = OUTCOME_NOT_MINE, .left_ms = LEFT_UNKNOWN};
+
+static void note_send(struct life *l, unsigned server)
+{
+    if (l->call != CALL_ACQUIRE || l->vote.fencing)
+        return;
+    l->reached |= bit(server);
+    l->asked |= bit(server);
+    l->heard &= ~bit(server);
+}
+
+/* False: there is nothing to do for the driver. */
+static bool call_action(
+    struct life *l, const struct ask *ask, struct action *action, uint64_t now)
+{
+    *action = (struct action){.track = TRACK_CALL, .server = ask->server};
+    switch (ask->kind) {
+    case ASK_TOKEN:
+        action->kind = ACTION_TOKEN;
+        lease_new_token(&l->lease);
+        l->reached = 0; /* what the last call left is being cleaned up */
+        break;
+    case ASK_SEND:
+        action->kind = ACTION_SEND;
+        if (skips(l, ask->server)) {
+            action->kind = ACTION_SKIP;
+            vote_outcome(&l->vote, ask->server, &not_mine, now);
+        }
+        note_send(l, ask->server);
+        break;
+    case ASK_UNDO: /* a break is not repeated in the background */
+        action->kind = l->call == CALL_BREAK ? ACTION_LEAVE : ACTION_UNDO;
+        break;
+    case ASK_LEAVE:
+        action->kind = ACTION_LEAVE;
+        if (may_be_late(l, ask->server)) {
+            l->late_until = l->late ? l->late_until : late_until(l, now);
+            l->late |= bit(ask->server);
+            return false;
+        }
+        break;
+    }
+    return true;
+}
+
+static void renewal_action(
+    struct life *l, const struct ask *ask, struct action *action, uint64_t now)
+{
+    *action = (struct action){.track = TRACK_RENEWAL, .server = ask->server};
+    action->kind = ask->kind == ASK_SEND ? ACTION_SEND : ACTION_LEAVE;
+    if (ask->kind == ASK_SEND && l->renewal.state == RENEWAL_ASKING &&
+        !(l->reached & bit(ask->server))) {
+        action->kind = ACTION_SKIP;
+        renewal_outcome(&l->renewal, ask->server, &not_mine, now);
+    }
+}
+
+/* What has been decided outside the vote, in the order in which it is done. */
+static bool decided_action(struct life *l, struct action *action)
+{
+    *action = (struct action){.track = TRACK_CALL};
+    if (take(&l->to_leave, &action->server))
+        action->kind = ACTION_LEAVE;
+    else if (take(&l->to_undo, &action->server))
+        action->kind = ACTION_UNDO;
+    else if (take(&l->to_clean, &action->server))
+        action->kind = ACTION_CLEAN;
+    else if (take(&l->to_claim, &action->server))
+        action->kind = ACTION_CLAIM;
+    else if (take(&l->to_keep, &action->server))
+        action->kind = ACTION_KEEP;
+    else if (l->token_due)
+        action->kind = ACTION_TOKEN;
+    else
+        return false;
+    if (action->kind == ACTION_TOKEN) {
+        l->token_due = false;
+        lease_new_token(&l->lease);
+    }
+    return true;
+}
+
+bool life_next(struct life *l, struct action *action, uint64_t now)
+{
+    struct ask ask;
+    for (;;) {
+        if (renewal_next(&l->renewal, &ask)) {
+            renewal_action(l, &ask, action, now);
+            return true;
+        }
+        if (decided_action(l, action))
+            return true;
+        if (l->running && !l->abandoned && vote_next(&l->vote, &ask)) {
+            if (call_action(l, &ask, action, now))
+                return true;
+            continue;
+        }
+        if (!step_call(l, now) && !step_renewal(l, now))
+            return false;
+    }
+}
+
+/* ---------------------------------------------------------- what comes back */
+
+void life_outcome(struct life *l, enum life_track track, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    if (track == TRACK_RENEWAL) {
+        renewal_outcome(&l->renewal, server, outcome, now);
+        return;
+    }
+    if (!l->running || server >= l->terms.servers)
+        return;
+    bool busy = outcome->kind == OUTCOME_BUSY;
+    l->late &= ~bit(server);
+    if (l->call == CALL_ACQUIRE && !l->vote.fencing) {
+        l->asked &= ~bit(server);
+        if (busy || outcome->kind == OUTCOME_GRANTED)
+            l->heard |= bit(server);
+        if (busy || (outcome->kind == OUTCOME_FAULT && !outcome->unsure))
+            l->reached &= ~bit(server);
+    }
+    vote_outcome(&l->vote, server, outcome, now);
+}
+
+void life_withdrawn(struct life *l, const struct action *action)
+{
+    if (action->track == TRACK_RENEWAL || l->abandoned)
+        return;
+    if (action->kind == ACTION_UNDO || l->call == CALL_BREAK)
+        vote_withdrawn(&l->vote, action->server);
+    else if (l->call == CALL_ACQUIRE && !l->vote.fencing)
+        l->reached &= ~bit(action->server);
+}
+
+void life_no_token(struct life *l)
+{
+    l->no_token = true;
+    vote_cancel(&l->vote);
+}
+
+void life_not_claimed(struct life *l)
+{
+    l->not_claimed = true;
+}
+
+void life_tick(struct life *l, uint64_t now)
+{
+    if (l->late && now >= l->late_until) {
+        l->to_leave |= l->late;
+        l->late = 0;
+    }
+    if (l->running && !l->late)
+        vote_tick(&l->vote, now);
+    renewal_tick(&l->renewal, now);
+}
+
+uint64_t life_wake(const struct life *l, enum life_track track)
+{
+    if (track == TRACK_RENEWAL)
+        return renewal_wake(&l->renewal);
+    if (!l->running)
+        return NEVER;
+    return l->late ? l->late_until : vote_wake(&l->vote);
+}
+
+/* ------------------------------------------------------------- what is sent */
+
+static enum verb_kind verb_of(const struct life *l)
+{
+    if (l->vote.fencing)
+        return VERB_RAISE;
+    return l->min_hold ? VERB_KEEP : call_kinds[l->call].verb;
+}
+
+void life_verb(const struct life *l, enum life_track track, struct verb *verb)
+{
+    verb->most_ttl_ms = l->terms.max_ttl_ms;
+    verb->want_left = false;
+    if (track == TRACK_RENEWAL) {
+        bool asks = l->renewal.state == RENEWAL_ASKING;
+        verb->kind = asks ? VERB_EXTEND : VERB_INSPECT;
+        verb->ttl_ms = l->renewal.round.terms.ttl_ms;
+        verb->not_after = 0;
+        return;
+    }
+    verb->kind = verb_of(l);
+    verb->ttl_ms = l->ask_ms;
+    verb->not_after = l->not_after;
+    if (verb->kind == VERB_ACQUIRE)
+        verb->want_left = acquire_wants_left(&l->vote.acquire);
+    if (verb->kind == VERB_RAISE)
+        verb->fence = l->vote.fence.number;
+}
+
+uint64_t life_connect_by(const struct life *l)
+{
+    return l->call == CALL_ACQUIRE && !l->vote.fencing
+               ? acquire_connect_by(&l->vote.acquire)
+               : NEVER;
+}
+
+/* ---------------------------------------------------------------- afterwards
+ */
+
+bool life_stale(const struct life *l, uint64_t now)
+{
+    return call_kinds[l->call].relies && l->result == LIFE_OK &&
+           !lease_held(&l->lease, now) && guarded(GUARD_HAND_OVER);
+}
+
+void life_drop_stale(struct life *l, uint64_t now)
+{
+    l->result = LIFE_LOST;
+    if (l->call == CALL_EXTEND)
+        lease_lose(&l->lease, now); /* the renewal will notice the loss */
+    else
+        life_leave(l, now);
+}

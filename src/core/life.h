@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of one lock over N >= 1 servers: acquired, held, renewed, handed
+ * over, released or lost. It decides everything and does nothing: no socket,
+ * no clock, no memory. Its driver is the library's lock handle, or the
+ * simulator's.
+ *
+ * In: a call, an outcome from a server, the time. After each of them the
+ * driver takes actions (life_next until false) and carries them out, then
+ * takes events (life_event until LIFE_NOTHING), and calls life_tick() when
+ * life_wake() has come. Nothing is ever called back.
+ *
+ * Two tracks send requests independently of each other: the call that the
+ * user made, and the renewal of a held lease.
+ *
+ * Invariants: a lease begins only with a quorum of grants whose deadline has
+ * not passed; from the deadline that was promised on, nothing is sent that
+ * could remove or shorten the key of that token; each call ends exactly once.
+ */
+#ifndef NXLOCK_CORE_LIFE_H
+#define NXLOCK_CORE_LIFE_H
+
+#include "core/calls.h"
+#include "core/settle.h"
+#include "core/state.h"
+
+/* Nothing is held, nothing runs. */
+void life_init(struct life *l, const struct life_terms *terms);
+
+/* ---------------------------------------------------------------- outcomes */
+
+void life_outcome(struct life *l, enum life_track track, unsigned server,
+    const struct outcome *outcome, uint64_t now);
+/* After UNDO or LEAVE: not a byte of the request had left. */
+void life_withdrawn(struct life *l, const struct action *action);
+void life_no_token(struct life *l);
+void life_not_claimed(struct life *l);
+void life_tick(struct life *l, uint64_t now);
+
+/* ----------------------------------------------------------------- outputs */
+
+bool life_next(struct life *l, struct action *action, uint64_t now);
+enum life_event life_event(struct life *l);
+uint64_t life_wake(const struct life *l, enum life_track track);
+
+/* What ACTION_SEND sends: all of it but the key, the token (INSPECT: none;
+ * BREAK: the value to remove) and the counter. */
+void life_verb(const struct life *l, enum life_track track, struct verb *verb);
+
+/* ACQUIRE: when the server has to be tried although it was away. */
+uint64_t life_connect_by(const struct life *l);
+
+/* The last word on a call that is over, by a fresh reading of the clock: its
+ * grant has expired while it waited to be handed over. Needs no mutex. Then
+ * life_drop_stale() makes the result LIFE_LOST. */
+bool life_stale(const struct life *l, uint64_t now);
+void life_drop_stale(struct life *l, uint64_t now);
+
+/* ACQUIRE that was granted: its fencing token; 0: none. */
+static inline uint64_t life_fence(const struct life *l)
+{
+    return l->vote.fencing ? l->vote.fence.number : 0;
+}
+
+/* ACQUIRE: rounds begun so far. */
+static inline unsigned life_rounds(const struct life *l)
+{
+    return l->vote.kind == VOTE_ACQUIRE ? l->vote.acquire.rounds : 0;
+}
+
+#endif

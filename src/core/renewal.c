@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Keeps a held lease alive: joins the schedule with the rounds it asks for. */
+#include "core/renewal.h"
+
+#include "base/deadline.h"
+
+/* A loss is reported this much later at most, to tell who holds the name. */
+#define CHECK_LONGEST (250 * NS_PER_MS)
+
+static void start_round(struct renewal *r, enum round_kind kind,
+    uint32_t ttl_ms, uint64_t end, uint64_t now)
+{
+    struct round_terms terms = {
+        .kind = kind,
+        .servers = r->terms.servers,
+        .ttl_ms = ttl_ms,
+        .drift_ppm = r->terms.drift_ppm,
+        .end = end,
+    };
+    round_init_backoff(&r->round, r->seed ^ now);
+    r->rounds++;
+    round_start(&r->round, &terms, now);
+}
+
+void renewal_start(struct renewal *r, const struct renewal_terms *terms,
+    const struct lease *lease, uint64_t seed, uint64_t now)
+{
+    struct schedule_terms schedule = {
+        .ttl_ms = terms->ttl_ms,
+        .deadline = lease->promised,
+        .ends = lease->ends,
+        .seed = seed,
+    };
+    r->terms = *terms;
+    r->seed = seed;
+    r->ticked = false;
+    r->state = RENEWAL_WAITING;
+    schedule_begin(&r->schedule, &schedule, now);
+}
+
+void renewal_extended(
+    struct renewal *r, const struct lease *lease, uint64_t now)
+{
+    if (renewal_on(r))
+        schedule_extended(&r->schedule, lease->promised, now);
+}
+
+static void close_round(struct renewal *r, enum renewal_state next)
+{
+    if (renewal_busy(r)) {
+        round_cancel(&r->round);
+        r->state = RENEWAL_CLOSING;
+        r->next = next;
+    } else if (r->state == RENEWAL_CLOSING) {
+        r->next = next;
+    } else {
+        r->state = next;
+    }
+}
+
+void renewal_stop(struct renewal *r)
+{
+    close_round(r, RENEWAL_OFF);
+}
+
+static void refute(struct renewal *r, struct lease *lease, uint64_t now)
+{
+    uint64_t longest = earlier(CHECK_LONGEST, r->terms.timeout_ns);
+    lease_lose(lease, now);
+    r->check_until =
+        earlier(deadline_after(now, longest), schedule_lost_at(&r->schedule));
+    r->found = VERDICT_OPEN;
+    close_round(r, RENEWAL_CHECKING);
+    if (r->state == RENEWAL_CHECKING) { /* there was no round to close */
+        r->state = RENEWAL_CLOSING;
+        r->next = RENEWAL_CHECKING;
+    }
+}
+
+void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now)
+{
+    if (renewal_on(r))
+        refute(r, lease, now);
+}
+
+bool renewal_next(struct renewal *r, struct ask *ask)
+{
+    return (renewal_busy(r) || r->state == RENEWAL_CLOSING) &&
+           round_verdict(&r->round) == VERDICT_OPEN &&
+           round_next(&r->round, ask);
+}
+
+void renewal_outcome(struct renewal *r, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    if (renewal_busy(r))
+        round_outcome(&r->round, server, outcome, now);
+}
+
+void renewal_tick(struct renewal *r, uint64_t now)
+{
+    if (renewal_busy(r))
+        round_tick(&r->round, now);
+    r->ticked = true;
+}
+
+static enum renewal_event lose(
+    struct renewal *r, struct lease *lease, uint64_t now)
+{
+    const struct schedule *s = &r->schedule;
+    uint64_t since = s->failing_since ? s->failing_since : s->asked_at;
+    /* If this process was suspended during the extend, the suspension is the
+     * cause, not the extend. */
+    bool unheard = s->failing_since || (s->asked_at && lease_held(lease, now));
+    if (unheard)
+        r->loss = LOSS_UNHEARD;
+    else if (s->terms.ends != NEVER && s->renew_at == NEVER)
+        r->loss = LOSS_MAX_HOLD;
+    else
+        r->loss = LOSS_STOPPED;
+    r->unheard_ns = unheard ? now - since : 0;
+    lease_lose(lease, now);
+    renewal_stop(r);
+    return RENEWAL_LOST;
+}
+
+static void ask(struct renewal *r, uint64_t now)
+{
+    uint64_t end = schedule_patience(&r->schedule, r->terms.timeout_ns, now);
+    uint32_t ttl_ms = schedule_ttl_ms(&r->schedule, now);
+    schedule_asked(&r->schedule, now);
+    r->state = RENEWAL_ASKING;
+    start_round(r, ROUND_EXTEND, ttl_ms, end, now);
+}
+
+static enum renewal_event answered(
+    struct renewal *r, struct lease *lease, uint64_t now)
+{
+    enum verdict verdict = round_verdict(&r->round);
+    r->state = RENEWAL_WAITING;
+    if (verdict == VERDICT_NO && lease_held(lease, now)) {
+        refute(r, lease, now);
+        return RENEWAL_NOTHING;
+    }
+    if (!lease_extendable(lease, now)) {
+        /* The suspension made it late, not the server. */
+        r->schedule.asked_at = 0;
+        return RENEWAL_NOTHING;
+    }
+    if (verdict != VERDICT_YES) {
+        schedule_failed(&r->schedule, now);
+        return RENEWAL_FAILED;
+    }
+    lease_extend(lease, r->round.deadline);
+    schedule_renewed(&r->schedule, lease->promised, now);
+    return RENEWAL_RENEWED;
+}
+
+static enum renewal_event checked(struct renewal *r)
+{
+    r->found = round_verdict(&r->round);
+    r->loss = LOSS_REFUTED;
+    r->state = RENEWAL_OFF;
+    return RENEWAL_LOST;
+}
+
+/* All asks of the round that was closed have been taken. */
+static enum renewal_event go_on(struct renewal *r, uint64_t now)
+{
+    r->state = r->next;
+    if (r->next != RENEWAL_CHECKING)
+        return RENEWAL_NOTHING;
+    if (now < r->check_until) {
+        start_round(r, ROUND_INSPECT, r->terms.ttl_ms, r->check_until, now);
+        return RENEWAL_NOTHING;
+    }
+    r->loss = LOSS_REFUTED; /* there is no time left to ask */
+    r->state = RENEWAL_OFF;
+    return RENEWAL_LOST;
+}
+
+enum renewal_event renewal_step(
+    struct renewal *r, struct lease *lease, uint64_t now)
+{
+    bool over = round_verdict(&r->round) != VERDICT_OPEN;
+    if (r->state == RENEWAL_CLOSING)
+        return go_on(r, now);
+    if (r->state == RENEWAL_CHECKING)
+        return over ? checked(r) : RENEWAL_NOTHING;
+    if (r->state == RENEWAL_ASKING && over)
+        return answered(r, lease, now);
+    if (!renewal_on(r) || !r->ticked)
+        return RENEWAL_NOTHING;
+    r->ticked = false;
+    switch (schedule_due(&r->schedule, now)) {
+    case SCHEDULE_LOST:
+        return lose(r, lease, now);
+    case SCHEDULE_RENEW:
+        ask(r, now);
+        break;
+    case SCHEDULE_WAIT:
+        break;
+    }
+    return RENEWAL_NOTHING;
+}
+
+uint64_t renewal_wake(const struct renewal *r)
+{
+    switch (r->state) {
+    case RENEWAL_OFF:
+        return NEVER;
+    case RENEWAL_WAITING:
+        return schedule_wake(&r->schedule);
+    case RENEWAL_ASKING:
+        return earlier(schedule_wake(&r->schedule), round_wake(&r->round));
+    case RENEWAL_CHECKING:
+        return round_wake(&r->round);
+    case RENEWAL_CLOSING:
+        break;
+    }
+    return 0; /* there is something to do at once */
+}

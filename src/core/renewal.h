@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps a held lease alive: extends it by the schedule, checks who holds the
+ * name when a server says that the token is gone, and decides when and why the
+ * lease is lost. A machine like the others (machine.h).
+ *
+ * Invariant: a renewal only moves the deadline of a lease that is held; a loss
+ * is decided before the deadline, and once; after renewal_stop() nothing more
+ * is sent.
+ */
+#ifndef NXLOCK_CORE_RENEWAL_H
+#define NXLOCK_CORE_RENEWAL_H
+
+#include "core/lease.h"
+#include "core/round.h"
+#include "core/schedule.h"
+
+enum loss {
+    LOSS_UNHEARD,  /* extends failed or got no answer until it was too late */
+    LOSS_MAX_HOLD, /* the maximum hold is over */
+    LOSS_STOPPED,  /* this process did not run in time */
+    LOSS_REFUTED   /* a server said that the token is gone: see .found */
+};
+
+struct renewal_terms {
+    unsigned servers;
+    uint32_t ttl_ms, drift_ppm;
+    uint64_t timeout_ns; /* of one call */
+};
+
+struct renewal {
+    struct renewal_terms terms;
+    struct schedule schedule;
+    struct round round; /* ASKING, CHECKING: of it; else the last one */
+    enum renewal_state {
+        RENEWAL_OFF,
+        RENEWAL_WAITING,  /* until the schedule says that one is due */
+        RENEWAL_ASKING,   /* an extend is under way */
+        RENEWAL_CHECKING, /* the lease is lost: who holds the name now? */
+        RENEWAL_CLOSING   /* its last asks are being taken; then .next */
+    } state;
+    enum renewal_state next;
+    uint64_t check_until;
+    uint64_t seed;
+    unsigned rounds; /* begun so far */
+    bool ticked; /* the schedule is to be looked at: answers that came at the
+                  * same time go first */
+    /* The last loss. */
+    enum loss loss;
+    uint64_t unheard_ns; /* UNHEARD: since the first failure */
+    enum verdict found;  /* REFUTED: YES another value, NO free, or unknown */
+};
+
+enum renewal_event {
+    RENEWAL_NOTHING, /* more asks may have become due */
+    RENEWAL_RENEWED, /* the lease has been extended; .left_ms was left */
+    RENEWAL_FAILED,  /* it will be tried again */
+    RENEWAL_LOST
+};
+
+/* The lease was granted just now. */
+void renewal_start(struct renewal *r, const struct renewal_terms *terms,
+    const struct lease *lease, uint64_t seed, uint64_t now);
+/* A call has extended the lease. */
+void renewal_extended(
+    struct renewal *r, const struct lease *lease, uint64_t now);
+/* A call was told that the token is gone; the lease is lost. */
+void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
+/* Nothing is to be renewed any longer. Asks to leave servers may follow. */
+void renewal_stop(struct renewal *r);
+
+bool renewal_next(struct renewal *r, struct ask *ask);
+void renewal_outcome(struct renewal *r, unsigned server,
+    const struct outcome *outcome, uint64_t now);
+void renewal_tick(struct renewal *r, uint64_t now);
+/* When all asks have been taken: what has happened. To be called until it
+ * says NOTHING and renewal_next() has nothing to ask. */
+enum renewal_event renewal_step(
+    struct renewal *r, struct lease *lease, uint64_t now);
+uint64_t renewal_wake(const struct renewal *r);
+
+/* An answer from a server is due. */
+static inline bool renewal_busy(const struct renewal *r)
+{
+    return r->state == RENEWAL_ASKING || r->state == RENEWAL_CHECKING;
+}
+
+/* Granted, and no loss has been decided. */
+static inline bool renewal_on(const struct renewal *r)
+{
+    return r->state == RENEWAL_WAITING || r->state == RENEWAL_ASKING;
+}
+
+#endif

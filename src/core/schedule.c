@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When a lease is to be renewed, and when it counts as lost.
+ *
+ * Invariant: the loss is decided before the deadline, and from the deadline
+ * alone, never from the next renewal; a failed renewal is tried again soon, so
+ * that an outage that ends before the lease does is survived.
+ */
+#include "core/schedule.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+
+/* A renewal each third of the lease: two may fail. (The customary rate.) */
+#define PER_LEASE 3
+/* Renewals that are due within a thousandth of the lease go in one write. */
+#define GRID_PER_LEASE 1000
+/* After a failure: a tenth of the lease, a second at most. */
+#define RETRY_PER_LEASE 10
+#define RETRY_MOST NS_PER_S
+/* A loss is reported before the deadline, so that the owner can still act on
+ * it. */
+#define LEAD_PER_LEASE 20
+#define LEAD_LEAST (2 * NS_PER_MS)
+#define LEAD_MOST (500 * NS_PER_MS)
+/* One answer is waited for as long. */
+#define PATIENCE_PER_LEASE 10
+#define PATIENCE_LEAST (50 * NS_PER_MS)
+
+static uint64_t lease_of(const struct schedule *h)
+{
+    return ms_to_ns(h->terms.ttl_ms);
+}
+
+static uint64_t period_of(const struct schedule *h)
+{
+    return lease_of(h) / PER_LEASE;
+}
+
+uint64_t schedule_lost_at(const struct schedule *h)
+{
+    uint64_t lead = lease_of(h) / LEAD_PER_LEASE;
+    if (!guarded(GUARD_LOSS))
+        return NEVER;
+    lead = earlier(later(lead, LEAD_LEAST), LEAD_MOST);
+    return h->deadline > lead ? h->deadline - lead : 0;
+}
+
+/* From share/100 of whole to all of it, at random. */
+static uint64_t spread(struct schedule *h, uint64_t whole, unsigned share)
+{
+    uint64_t least = whole / 100 * share;
+    return least + backoff_random(&h->jitter, whole - least + 1);
+}
+
+static uint64_t on_grid(const struct schedule *h, uint64_t at)
+{
+    return at - at % (lease_of(h) / GRID_PER_LEASE);
+}
+
+static void plan(struct schedule *h, uint64_t delay, uint64_t now)
+{
+    /* The lease is nearly as long as it may get: stop renewing. */
+    bool enough =
+        deadline_after(h->deadline, period_of(h) / 4) >= h->terms.ends;
+    h->renew_at = enough ? NEVER : on_grid(h, deadline_after(now, delay));
+}
+
+void schedule_begin(
+    struct schedule *h, const struct schedule_terms *terms, uint64_t now)
+{
+    *h = (struct schedule){.terms = *terms, .deadline = terms->deadline};
+    backoff_init(&h->jitter, 1, 1, terms->seed);
+    /* Locks that were granted together are not renewed together; one that was
+     * granted late, or adopted, may have little time left. */
+    uint64_t left = deadline_left(terms->deadline, now);
+    plan(h, spread(h, earlier(period_of(h), left / 2), 20), now);
+}
+
+enum schedule_due schedule_due(const struct schedule *h, uint64_t now)
+{
+    if (now >= schedule_lost_at(h))
+        return SCHEDULE_LOST;
+    return now >= h->renew_at ? SCHEDULE_RENEW : SCHEDULE_WAIT;
+}
+
+uint64_t schedule_wake(const struct schedule *h)
+{
+    return earlier(schedule_lost_at(h), h->renew_at);
+}
+
+uint32_t schedule_ttl_ms(const struct schedule *h, uint64_t now)
+{
+    uint64_t left_ms = deadline_left(h->terms.ends, now) / NS_PER_MS;
+    return (uint32_t)earlier(h->terms.ttl_ms, left_ms);
+}
+
+uint64_t schedule_patience(
+    const struct schedule *h, uint64_t timeout_ns, uint64_t now)
+{
+    uint64_t share = later(lease_of(h) / PATIENCE_PER_LEASE, PATIENCE_LEAST);
+    return earlier(
+        deadline_after(now, earlier(share, timeout_ns)), schedule_lost_at(h));
+}
+
+void schedule_asked(struct schedule *h, uint64_t now)
+{
+    h->asked_at = now;
+    h->renew_at = NEVER;
+}
+
+void schedule_renewed(struct schedule *h, uint64_t deadline, uint64_t now)
+{
+    /* From when it was asked, so that the rate does not depend on how long
+     * the answer took. */
+    uint64_t from = h->asked_at ? h->asked_at : now;
+    h->deadline = later(h->deadline, deadline);
+    h->asked_at = h->failing_since = 0;
+    plan(h, spread(h, period_of(h), 90), from);
+}
+
+void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now)
+{
+    h->deadline = later(h->deadline, deadline);
+    if (h->asked_at)
+        return; /* its answer plans the next one */
+    h->failing_since = 0;
+    plan(h, spread(h, period_of(h), 90), now);
+}
+
+void schedule_failed(struct schedule *h, uint64_t now)
+{
+    uint64_t delay = earlier(lease_of(h) / RETRY_PER_LEASE, RETRY_MOST);
+    if (!h->failing_since)
+        h->failing_since = h->asked_at ? h->asked_at : now;
+    h->asked_at = 0;
+    h->renew_at = on_grid(h, deadline_after(now, spread(h, delay, 50)));
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When to renew a lease, and when it counts as lost. A machine like the others:
+ * its driver reports what was done and the time, and it says what is due. It
+ * decides for one lock, and adds jitter so that many locks are not renewed at
+ * the same moment.
+ */
+#ifndef NXLOCK_CORE_SCHEDULE_H
+#define NXLOCK_CORE_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/backoff.h"
+
+struct schedule_terms {
+    uint32_t ttl_ms;   /* of each renewal */
+    uint64_t deadline; /* of the lease as it was granted */
+    uint64_t ends;     /* it is not extended beyond that; NEVER: no limit */
+    uint64_t seed;     /* for jitter; differs between locks */
+};
+
+enum schedule_due { SCHEDULE_WAIT, SCHEDULE_RENEW, SCHEDULE_LOST };
+
+struct schedule {
+    struct schedule_terms terms;
+    uint64_t deadline;      /* of the lease as it is now */
+    uint64_t renew_at;      /* NEVER: one is under way, or none is wanted */
+    uint64_t asked_at;      /* the one under way was begun; 0: there is none */
+    uint64_t failing_since; /* the first failure after the last success; 0 */
+    struct backoff jitter;
+};
+
+/* From the grant on. */
+void schedule_begin(
+    struct schedule *h, const struct schedule_terms *terms, uint64_t now);
+
+/* What to do at now. RENEW: then call schedule_asked(). LOST: the lease can no
+ * longer be extended in time; nothing else is due. */
+enum schedule_due schedule_due(const struct schedule *h, uint64_t now);
+/* When the lease counts as lost unless it is extended before. */
+uint64_t schedule_lost_at(const struct schedule *h);
+/* When to ask again; NEVER after a loss only. */
+uint64_t schedule_wake(const struct schedule *h);
+
+/* The ttl to ask for in a renewal that begins now. */
+uint32_t schedule_ttl_ms(const struct schedule *h, uint64_t now);
+/* Until when its answer is waited for. */
+uint64_t schedule_patience(
+    const struct schedule *h, uint64_t timeout_ns, uint64_t now);
+
+/* A renewal was begun; it succeeded, and the lease stands until deadline;
+ * somebody else prolonged it, while one may be under way; it failed, and
+ * nothing is known. */
+void schedule_asked(struct schedule *h, uint64_t now);
+void schedule_renewed(struct schedule *h, uint64_t deadline, uint64_t now);
+void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now);
+void schedule_failed(struct schedule *h, uint64_t now);
+
+#endif

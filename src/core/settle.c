@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the end of a call means for the lease: granted, extended, lost or
+ * given up.
+ *
+ * Invariant: a lease is granted or extended only by a quorum, and only while
+ * its deadline has not passed; the key of a lease that has expired is left
+ * alone.
+ */
+#include "core/settle.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+
+void life_leave(struct life *l, uint64_t now)
+{
+    renewal_stop(&l->renewal);
+    lease_end(&l->lease, now);
+}
+
+void life_let_go(struct life *l, uint64_t now)
+{
+    uint64_t until = lease_ours_until(&l->lease);
+    life_leave(l, now);
+    if (now >= until)
+        return;
+    l->to_clean |= l->reached;
+    l->clean_until = until;
+}
+
+void life_part(struct life *l, uint64_t now)
+{
+    if (lease_state(&l->lease, now) == LEASE_NONE)
+        return;
+    if (lease_min_left_ms(&l->lease, now))
+        life_leave(l, now);
+    else
+        life_let_go(l, now);
+}
+
+static void grant(
+    struct life *l, uint64_t deadline, uint32_t min_hold_ms, uint64_t now)
+{
+    struct renewal_terms terms = {
+        .servers = l->terms.servers,
+        .ttl_ms = l->terms.ttl_ms,
+        .drift_ppm = l->terms.drift_ppm,
+        .timeout_ns = l->terms.timeout_ns,
+    };
+    lease_grant(&l->lease, deadline, min_hold_ms, l->terms.max_hold_ns, now);
+    if (l->terms.renewed)
+        renewal_start(&l->renewal, &terms, &l->lease, l->seed, now);
+}
+
+/* ------------------------------------------------------- how a call is over */
+
+/* Too many servers are down for "busy" to be certain: report unreachable. */
+static bool busy_in_doubt(const struct life *l)
+{
+    unsigned able = 0;
+    for (unsigned i = 0; i < l->terms.servers; i++) {
+        bool down = l->terms.servers > 1 && l->terms.peers[i].link == PEER_DOWN;
+        able += (l->heard & 1U << i) || ((l->asked & 1U << i) && !down);
+    }
+    return l->terms.servers > 1 && able < quorum_of(l->terms.servers);
+}
+
+static enum life_result result_no(struct life *l)
+{
+    if (l->call != CALL_ACQUIRE || !busy_in_doubt(l))
+        return call_kinds[l->call].no;
+    l->fault = FAULT_UNREACHABLE;
+    return acquire_in_doubt(&l->vote.acquire) ? LIFE_UNKNOWN : LIFE_FAULT;
+}
+
+static enum life_result result_of(struct life *l)
+{
+    l->fault = vote_fault(&l->vote);
+    switch (vote_verdict(&l->vote)) {
+    case VERDICT_OPEN:
+    case VERDICT_YES:
+        break;
+    case VERDICT_NO:
+        return result_no(l);
+    case VERDICT_LATE:
+        return LIFE_LOST;
+    case VERDICT_UNKNOWN:
+        return LIFE_UNKNOWN;
+    case VERDICT_FAULT:
+        return LIFE_FAULT;
+    case VERDICT_CANCELLED:
+        if (!l->no_token)
+            return LIFE_CANCELLED;
+        l->fault = FAULT_SYSTEM;
+        return LIFE_FAULT;
+    }
+    return LIFE_OK;
+}
+
+static enum life_result settle_extend(
+    struct life *l, enum life_result result, uint64_t now)
+{
+    if (result == LIFE_LOST || !lease_extendable(&l->lease, now)) {
+        if (result == LIFE_LOST)
+            renewal_refuted(&l->renewal, &l->lease, now);
+        lease_lose(&l->lease, now);
+        return LIFE_LOST;
+    }
+    if (result == LIFE_OK) {
+        lease_extend(&l->lease, l->vote.round.deadline);
+        renewal_extended(&l->renewal, &l->lease, now);
+    }
+    return result;
+}
+
+/* The key may have been deleted, but the lease had expired by then and could
+ * not be relied on; or its deadline passed before the release was sent. */
+static enum life_result settle_release(
+    const struct life *l, enum life_result result, uint64_t now)
+{
+    bool unsent =
+        result == LIFE_FAULT && l->fault == FAULT_SILENT && now >= l->not_after;
+    return (l->was_over && guarded(GUARD_LAPSED)) || unsent ? LIFE_LOST
+                                                            : result;
+}
+
+enum life_result life_settle(struct life *l, uint64_t now)
+{
+    enum life_result result = result_of(l);
+    if (l->call == CALL_EXTEND) {
+        result = settle_extend(l, result, now);
+    } else if (l->call == CALL_RELEASE) {
+        result = settle_release(l, result, now);
+    } else if (l->call == CALL_ACQUIRE && result == LIFE_OK) {
+        grant(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
+    } else if (l->call == CALL_ADOPT && result == LIFE_OK) {
+        if (l->vote.round.deadline <= now || l->not_claimed)
+            result = LIFE_LOST;
+        else
+            grant(l, l->vote.round.deadline, 0, now);
+    }
+    return result;
+}

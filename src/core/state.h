@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known about one lock, for the machine in life.h and its parts. */
+#ifndef NXLOCK_CORE_STATE_H
+#define NXLOCK_CORE_STATE_H
+
+#include "core/lease.h"
+#include "core/renewal.h"
+#include "core/vote.h"
+
+/* What the connection to a server looks like just now. */
+struct peer {
+    enum { PEER_DOWN, PEER_CONNECTING, PEER_UP } link;
+    uint64_t since; /* CONNECTING */
+};
+
+struct life_terms {
+    unsigned servers;
+    const struct peer *peers; /* one a server, kept current by the driver */
+    uint32_t ttl_ms, min_hold_ms, max_ttl_ms, drift_ppm;
+    uint64_t max_hold_ns; /* NEVER: no limit */
+    uint64_t timeout_ns;  /* of one call */
+    uint64_t retry_first_ns, retry_most_ns;
+    bool fenced; /* acquires draw a fencing token */
+    bool renewed;
+};
+
+enum life_call {
+    CALL_NONE,
+    CALL_ACQUIRE,
+    CALL_EXTEND,
+    CALL_RELEASE,
+    CALL_ADOPT,
+    CALL_INSPECT,
+    CALL_BREAK
+};
+#define CALL_KINDS (CALL_BREAK + 1)
+
+enum life_result {
+    LIFE_OK,
+    LIFE_BUSY, /* ACQUIRE */
+    LIFE_FREE, /* INSPECT, BREAK */
+    LIFE_LOST,
+    LIFE_UNKNOWN,
+    LIFE_FAULT, /* see life.fault */
+    LIFE_CANCELLED
+};
+
+/* What the kinds of calls differ in; a row for each. */
+struct call_kind {
+    enum verb_kind verb;
+    enum round_kind round; /* not of an acquire */
+    enum life_result no;   /* the result of VERDICT_NO */
+    bool known_token;      /* servers that cannot have the token are skipped */
+    bool relies; /* its user relies on the lease: it must not have expired when
+                  * the result is handed over */
+};
+extern const struct call_kind call_kinds[CALL_KINDS];
+
+enum life_track { TRACK_CALL, TRACK_RENEWAL, TRACKS };
+
+enum action_kind {
+    /* ACQUIRE: make a fresh random token (or call life_no_token). ADOPT: the
+     * token to adopt is the lock's from now on. */
+    ACTION_TOKEN,
+    ACTION_SEND, /* life_verb() to server; then life_outcome() */
+    /* The server was not asked, for the token cannot be there: it counts as
+     * "not mine". */
+    ACTION_SKIP,
+    /* Nothing of this token may stay at server: withdraw the request if it has
+     * not left (then life_withdrawn), else compare-and-delete after it. */
+    ACTION_UNDO,
+    /* Stop listening to the request at server (if it had not left:
+     * life_withdrawn); what comes of it is harmless. */
+    ACTION_LEAVE,
+    /* No request is left, but the key may be there: compare-and-delete it in
+     * the background, until life.clean_until. */
+    ACTION_CLEAN,
+    /* ADOPT: may the token be adopted as far as server is concerned? If its
+     * deletion may be on the way, call life_not_claimed(). */
+    ACTION_CLAIM,
+    /* ADOPT: nothing stands in the way at any server: cancel the background
+     * cleanups of the token at this one. */
+    ACTION_KEEP
+};
+
+struct action {
+    enum action_kind kind;
+    enum life_track track;
+    unsigned server;
+};
+
+enum life_event {
+    LIFE_NOTHING,
+    LIFE_CALL_OVER, /* see life.call, life.result */
+    LIFE_RENEWED,   /* .left_ms of the lease was left */
+    LIFE_RENEWAL_FAILED,
+    LIFE_LEASE_LOST /* see life.renewal.loss */
+};
+#define LIFE_EVENTS 4
+
+struct life {
+    struct life_terms terms;
+    struct lease lease;
+    struct vote vote;       /* of the call */
+    struct renewal renewal; /* terms.renewed */
+    enum life_call call;    /* the present one, or the last one */
+    enum life_result result;
+    enum fault fault;     /* result FAULT, UNKNOWN */
+    uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
+    uint64_t left_ms;     /* LIFE_RENEWED */
+
+    /* private */
+    bool running;
+    bool was_over;  /* RELEASE: the lease had expired when it began */
+    bool min_hold;  /* RELEASE: the key stays for the minimum hold */
+    bool abandoned; /* RELEASE: it goes on without this handle */
+    bool cancelled;
+    bool token_due; /* ADOPT: ACTION_TOKEN comes first */
+    bool claimed;   /* ADOPT: ACTION_CLAIM has been asked for */
+    bool kept;      /* ADOPT: and ACTION_KEEP */
+    bool no_token, not_claimed;
+    uint32_t ask_ms; /* the TTL that is asked for */
+    uint64_t not_after;
+    uint64_t seed;
+    unsigned reached;      /* servers where the token may be, by bits */
+    unsigned asked, heard; /* ACQUIRE: of the present round */
+    unsigned late;         /* servers listened to after the verdict */
+    uint64_t late_until;
+    unsigned to_undo, to_leave, to_clean, to_claim, to_keep;
+    enum life_event events[LIFE_EVENTS];
+    unsigned event_count;
+};
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* One operation's vote: passes each call on to acquire.h, fence.h or round.h,
+ * whichever is running. */
+#include "core/vote.h"
+
+#include <string.h>
+
+#include "base/deadline.h"
+
+void vote_acquire(struct vote *v, const struct acquire_terms *terms,
+    bool fenced, uint64_t retry_first_ns, uint64_t retry_most_ns, uint64_t seed,
+    uint64_t now)
+{
+    v->kind = VOTE_ACQUIRE;
+    v->fenced = fenced;
+    v->fencing = false;
+    backoff_init(&v->acquire.backoff, retry_first_ns, retry_most_ns, seed);
+    acquire_start(&v->acquire, terms, now);
+}
+
+void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
+    uint64_t now)
+{
+    v->kind = VOTE_ROUND;
+    v->fenced = v->fencing = false;
+    round_init_backoff(&v->round, seed);
+    round_start(&v->round, terms, now);
+}
+
+bool vote_next(struct vote *v, struct ask *ask)
+{
+    if (v->fencing)
+        return fence_next(&v->fence, ask);
+    if (v->kind == VOTE_ROUND)
+        return round_next(&v->round, ask);
+    if (!acquire_next(&v->acquire, ask))
+        return false;
+    if (ask->kind == ASK_TOKEN)
+        memset(v->drawn, 0, sizeof(v->drawn));
+    return true;
+}
+
+void vote_outcome(struct vote *v, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    if (v->kind == VOTE_ACQUIRE && !v->fencing &&
+        outcome->kind == OUTCOME_GRANTED && server < MAX_SERVERS)
+        v->drawn[server] = outcome->fence;
+    if (v->fencing)
+        fence_outcome(&v->fence, server, outcome, outcome->fence);
+    else if (v->kind == VOTE_ACQUIRE)
+        acquire_outcome(&v->acquire, server, outcome, now);
+    else
+        round_outcome(&v->round, server, outcome, now);
+}
+
+void vote_withdrawn(struct vote *v, unsigned server)
+{
+    if (v->fencing)
+        return; /* raising a counter needs no undoing */
+    if (v->kind == VOTE_ACQUIRE)
+        acquire_withdrawn(&v->acquire, server);
+    else
+        round_withdrawn(&v->round, server);
+}
+
+void vote_tick(struct vote *v, uint64_t now)
+{
+    if (v->fencing)
+        fence_tick(&v->fence, now);
+    else if (v->kind == VOTE_ACQUIRE)
+        acquire_tick(&v->acquire, now);
+    else
+        round_tick(&v->round, now);
+}
+
+void vote_cancel(struct vote *v)
+{
+    if (v->fencing)
+        fence_cancel(&v->fence);
+    else if (v->kind == VOTE_ACQUIRE)
+        acquire_cancel(&v->acquire);
+    else
+        round_cancel(&v->round);
+}
+
+uint64_t vote_wake(const struct vote *v)
+{
+    if (v->fencing)
+        return fence_wake(&v->fence);
+    return v->kind == VOTE_ACQUIRE ? acquire_wake(&v->acquire)
+                                   : round_wake(&v->round);
+}
+
+enum verdict vote_verdict(const struct vote *v)
+{
+    if (v->fencing)
+        return fence_verdict(&v->fence);
+    return v->kind == VOTE_ACQUIRE ? acquire_verdict(&v->acquire)
+                                   : round_verdict(&v->round);
+}
+
+enum fault vote_fault(const struct vote *v)
+{
+    if (v->fencing)
+        return v->fence.fault;
+    return v->kind == VOTE_ACQUIRE ? v->acquire.fault : v->round.fault;
+}
+
+static void begin_fencing(struct vote *v, uint64_t now)
+{
+    const struct acquire *a = &v->acquire;
+    struct fence_terms terms = {
+        .servers = a->terms.servers,
+        .end = earlier(earlier(a->deadline, a->terms.end),
+            deadline_after(now, a->terms.budget_ns)),
+    };
+    memcpy(terms.number, v->drawn, sizeof(terms.number));
+    v->fencing = true;
+    fence_start(&v->fence, &terms);
+}
+
+enum vote_step vote_step(struct vote *v, uint64_t now)
+{
+    enum verdict verdict = vote_verdict(v);
+    if (verdict == VERDICT_OPEN)
+        return VOTE_OPEN;
+    if (v->fencing)
+        return verdict == VERDICT_YES ? VOTE_OVER : VOTE_UNDO;
+    if (!v->fenced || verdict != VERDICT_YES)
+        return VOTE_OVER;
+    begin_fencing(v, now);
+    return VOTE_GOES_ON;
+}
+
+void vote_again(struct vote *v, uint64_t now)
+{
+    v->fencing = false;
+    acquire_again(&v->acquire, &v->fence, now);
+}

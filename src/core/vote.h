@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One operation's vote over all servers, from its first request to its
+ * verdict: an acquire together with its fencing token, or a round of any other
+ * verb. It puts the machines of acquire.h, fence.h and round.h behind one
+ * interface; each of them says what it guarantees.
+ *
+ * Invariant: an acquire that wants a fencing token ends with VERDICT_YES only
+ * when a quorum has that token; without it, the grant is undone first.
+ */
+#ifndef NXLOCK_CORE_VOTE_H
+#define NXLOCK_CORE_VOTE_H
+
+#include "core/acquire.h"
+#include "core/fence.h"
+#include "core/round.h"
+
+struct vote {
+    enum { VOTE_ACQUIRE, VOTE_ROUND } kind;
+    bool fenced;  /* ACQUIRE: a fencing token is wanted */
+    bool fencing; /* the token is now being raised at a quorum */
+    union {
+        struct acquire acquire;
+        struct round round;
+    };
+    struct fence fence;
+    uint64_t drawn[MAX_SERVERS]; /* the number with each grant, 0: no grant */
+};
+
+/* seed: for jitter; must differ between contenders. */
+void vote_acquire(struct vote *v, const struct acquire_terms *terms,
+    bool fenced, uint64_t retry_first_ns, uint64_t retry_most_ns, uint64_t seed,
+    uint64_t now);
+void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
+    uint64_t now);
+
+/* As in machine.h. */
+bool vote_next(struct vote *v, struct ask *ask);
+void vote_outcome(struct vote *v, unsigned server,
+    const struct outcome *outcome, uint64_t now);
+void vote_withdrawn(struct vote *v, unsigned server);
+void vote_tick(struct vote *v, uint64_t now);
+void vote_cancel(struct vote *v);
+uint64_t vote_wake(const struct vote *v);
+enum verdict vote_verdict(const struct vote *v);
+enum fault vote_fault(const struct vote *v);
+
+/* What the verdict calls for, once all asks have been taken. */
+enum vote_step {
+    VOTE_OPEN,    /* no verdict yet */
+    VOTE_GOES_ON, /* the fencing token comes next: take asks again */
+    VOTE_UNDO,    /* no fencing token: undo the grant, then vote_again() */
+    VOTE_OVER     /* vote_verdict() is final */
+};
+enum vote_step vote_step(struct vote *v, uint64_t now);
+void vote_again(struct vote *v, uint64_t now);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* Cancels requests, and keeps the list of cleanups that follow. */
+#include "net/cancel.h"
+
+#include "base/deadline.h"
+
+void request_discard(struct server *s, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, 1) || !command_discard(&c->out)) {
+        s->ended = FAULT_SYSTEM;
+        return;
+    }
+    slots_push(&c->slots,
+        (struct slot){SLOT_LEFT, NULL, now, buf_len(&c->out) - before});
+    c->dropped++;
+}
+
+static void add_cleaner(struct server *s, struct cleaner *k,
+    enum cleanup_cause cause, struct slice token, uint32_t ttl_ms,
+    uint64_t not_after, uint64_t now)
+{
+    cleaner_start(k, cause, token, ttl_ms, not_after, now);
+    list_append(&s->cleaners, &k->node);
+    if (k->cleanup.state == CLEANUP_DUE)
+        list_append(&s->due, &k->due);
+    s->due_known = false;
+}
+
+static struct cleaner *take_spare(struct request *r)
+{
+    struct cleaner *k = r->spare;
+    r->spare = NULL;
+    return k;
+}
+
+/* The spare is for the release that follows. Without memory for another one it
+ * is taken all the same if the connection is lost, for there may be no
+ * release. */
+static struct cleaner *record_in_use(struct request *r, bool lost)
+{
+    const struct verb *verb = r->exchange.verb;
+    struct cleaner *k =
+        r->spare ? cleaner_new(verb->key, verb->token.len) : NULL;
+    return k || !lost ? k : take_spare(r);
+}
+
+/* NULL: no cleanup is needed, or there is no record for it. */
+static struct cleaner *begin_cleanup(
+    struct server *s, struct request *r, enum cleanup_cause cause, uint64_t now)
+{
+    const struct verb *verb = r->exchange.verb;
+    bool in_use =
+        cause == CLEANUP_ACQUIRE_IN_USE || cause == CLEANUP_ACQUIRE_LOST;
+    if (cause == CLEANUP_NONE)
+        return NULL;
+    struct cleaner *k = in_use ? record_in_use(r, cause == CLEANUP_ACQUIRE_LOST)
+                               : take_spare(r);
+    if (!k)
+        return NULL;
+    exchange_inherit(&k->exchange, &r->exchange);
+    add_cleaner(s, k, cause, verb->token, verb->ttl_ms, verb->not_after, now);
+    if (in_use)
+        cleaner_link(k, &r->late);
+    return k;
+}
+
+static struct cancelled describe(
+    const struct request *r, enum cancel_stage stage, bool undo)
+{
+    return (struct cancelled){
+        .verb = r->exchange.verb->kind,
+        .stage = stage,
+        .undo = undo,
+        .never_undo = !exchange_may_undo(&r->exchange),
+        .compares = exchange_compares(&r->exchange),
+        .never_sent = r->sent_at == 0,
+        .unsure = r->unsure,
+        .known = r->late ? &r->late->cleanup : NULL,
+    };
+}
+
+void request_lost(
+    struct server *s, struct request *r, const struct facts *of, uint64_t now)
+{
+    struct cancelled lost = describe(r, CANCEL_LOST, false);
+    struct cleaner *k = begin_cleanup(s, r, cancel_request(&lost).cause, now);
+    if (k)
+        cleanup_connection_lost(&k->cleanup, of->client_id, of->run_id, now);
+}
+
+/* The cleanup of the acquire of token, if it is known and may delete. */
+static struct cleanup *known_of(const struct request *r, struct slice token)
+{
+    bool known = r->late && exchange_may_undo(&r->late->exchange) &&
+                 slice_equal(r->late->verb.token, token);
+    return known ? &r->late->cleanup : NULL;
+}
+
+static void end_use(struct server *s, struct request *r, struct slice token,
+    uint64_t not_after, uint64_t now)
+{
+    struct cleanup *known = known_of(r, token);
+    if (known)
+        cleanup_not_in_use(known, not_after, now);
+    s->due_known = false;
+}
+
+void request_released(struct server *s, struct request *r, uint64_t now)
+{
+    const struct verb *verb = r->exchange.verb;
+    struct cleanup *known = known_of(r, verb->token);
+    if (known)
+        cleanup_release_answered(
+            known, &r->exchange.outcome, verb->not_after, now);
+    s->due_known = false;
+}
+
+/* The kind of slot for a request that is no longer waited for, by what it may
+ * have done. */
+static enum slot_kind kind_when_dropped(const struct request *r)
+{
+    switch (r->exchange.verb->kind) {
+    case VERB_ASK:
+        return SLOT_SPILT;
+    case VERB_INSPECT:
+        return SLOT_UNUSED;
+    default:
+        return SLOT_DROPPED;
+    }
+}
+
+/* Takes r's slots away from it. The one at place of those that are left
+ * belongs to the cleaner from now on, if there is one. */
+static void drop_slots(struct server *s, struct request *r, size_t index,
+    struct cleaner *k, size_t place, enum slot_kind kind)
+{
+    enum slot_kind rest = kind_when_dropped(r);
+    for (size_t i = index; i < s->conn.slots.count; i++) {
+        struct slot *slot = slots_at(&s->conn.slots, i);
+        if (slot->owner != r || slot->kind != SLOT_REQUEST)
+            return;
+        bool owned = k && i == index + place;
+        slot->kind = owned ? kind : rest;
+        slot->owner = owned ? k : NULL;
+        s->conn.dropped += slot->kind == rest;
+    }
+}
+
+/* Part of its present step has left, and index is that of its first slot. */
+static void leave_slots(struct server *s, struct request *r, size_t index,
+    int place, struct cleaner *k, enum cleanup_cause cause)
+{
+    if (k && cause == CLEANUP_RELEASE_SENT) {
+        exchange_hand_over(&r->exchange, &k->exchange, &k->verb);
+        drop_slots(s, r, index, k, 0, SLOT_DELETE);
+    } else {
+        drop_slots(s, r, index, cause == CLEANUP_TOKEN ? NULL : k,
+            (size_t)place, SLOT_DROPPED);
+    }
+}
+
+static bool cancel_formatted(
+    struct server *s, struct request *r, bool undo, uint64_t now)
+{
+    struct slots *slots = &s->conn.slots;
+    /* The first of two replies may have come, and taken its slot away. */
+    uint64_t number = later(r->slot, slots->popped);
+    size_t index = (size_t)(number - slots->popped);
+    bool unsent = number >= s->conn.unsent;
+    int place = -1;
+    struct cancelled what =
+        describe(r, unsent ? CANCEL_UNSENT : CANCEL_SENT, undo);
+    if (!unsent && what.verb == VERB_ACQUIRE)
+        place =
+            exchange_writes(&r->exchange, slots_at(slots, index)->bytes == 0);
+    what.writes = place >= 0;
+    struct cancellation c = cancel_request(&what);
+    struct cleaner *k = begin_cleanup(s, r, c.cause, now);
+    if (c.ends_use)
+        end_use(
+            s, r, r->exchange.verb->token, r->exchange.verb->not_after, now);
+    bool opened = exchange_leave(&r->exchange);
+    r->state = REQUEST_IDLE;
+    if (unsent) {
+        conn_withdraw(&s->conn, number, r->exchange.due);
+        opened = opened && exchange_opened(&r->exchange);
+    } else {
+        leave_slots(s, r, index, place, k, c.cause);
+    }
+    if (opened) /* else what follows would be part of it */
+        request_discard(s, now);
+    /* What deletes an acquire goes behind it at once. */
+    if (k && what.verb == VERB_ACQUIRE && k->cleanup.state == CLEANUP_DUE &&
+        !s->dialect.in_transaction)
+        cleaner_send(k, &s->conn, &s->dialect, &s->facts, now);
+    return c.nothing_sent;
+}
+
+bool server_abandon(
+    struct server *s, struct request *r, bool undo, uint64_t now)
+{
+    const struct verb *verb = r->exchange.verb;
+    if (!verb) /* it was never used */
+        return true;
+    if (r->state == REQUEST_SENT)
+        return cancel_formatted(s, r, undo, now);
+    bool waits = r->state == REQUEST_WAITING;
+    if (r->state != REQUEST_IDLE)
+        list_remove(&r->node);
+    r->state = REQUEST_IDLE;
+    struct cancelled what =
+        describe(r, waits ? CANCEL_UNSENT : CANCEL_ENDED, undo);
+    struct cancellation c = cancel_request(&what);
+    begin_cleanup(s, r, c.cause, now);
+    if (c.ends_use)
+        end_use(s, r, verb->token, verb->not_after, now);
+    return c.nothing_sent;
+}
+
+void server_owe(struct server *s, struct request *r, struct slice token,
+    uint32_t ttl_ms, uint64_t not_after, uint64_t now)
+{
+    struct cleaner *k = take_spare(r);
+    end_use(s, r, token, not_after, now);
+    if (!k)
+        return;
+    exchange_inherit(&k->exchange, &r->exchange);
+    add_cleaner(s, k, CLEANUP_TOKEN, token, ttl_ms, not_after, now);
+}
+
+static bool is_of(const struct cleaner *k, struct slice key, struct slice token)
+{
+    return slice_equal(k->verb.key, key) && slice_equal(k->verb.token, token);
+}
+
+bool server_can_adopt(
+    const struct server *s, struct slice key, struct slice token)
+{
+    for (struct list *n = s->cleaners.next; n != &s->cleaners; n = n->next) {
+        const struct cleaner *k = list_entry(n, struct cleaner, node);
+        if (is_of(k, key, token) && !cleanup_can_cancel(&k->cleanup))
+            return false;
+    }
+    return true;
+}
+
+void server_adopt(struct server *s, struct request *r, struct slice key,
+    struct slice token, bool applied)
+{
+    struct list *node = s->cleaners.next, *next;
+    s->due_known = false;
+    for (; node != &s->cleaners; node = next) {
+        next = node->next;
+        struct cleaner *k = list_entry(node, struct cleaner, node);
+        if (!is_of(k, key, token))
+            continue;
+        cleanup_cancel(&k->cleanup, applied);
+        if (cleanup_over(&k->cleanup))
+            cleaner_free(k);
+        else
+            cleaner_link(k, &r->late);
+    }
+}
+
+/* ------------------------------------------------------- past the deadline */
+
+/* The compare-and-delete, which slot number begins, goes; CLIENT KILL stays. */
+static void withdraw_delete(
+    struct server *s, struct cleaner *k, uint64_t number, uint64_t now)
+{
+    bool opened = exchange_leave(&k->exchange);
+    conn_withdraw(&s->conn, number, k->exchange.due);
+    if (opened && exchange_opened(&k->exchange))
+        request_discard(s, now);
+    cleanup_withdrawn(&k->cleanup, now);
+    if (k->cleanup.state == CLEANUP_DUE)
+        list_append(&s->due, &k->due);
+    s->due_known = false;
+}
+
+static void withdraw_request(
+    struct server *s, struct request *r, uint64_t number, uint64_t now)
+{
+    bool opened = exchange_leave(&r->exchange);
+    conn_withdraw(&s->conn, number, r->exchange.due);
+    if (opened && exchange_opened(&r->exchange))
+        request_discard(s, now);
+    request_fail_late(s, r);
+}
+
+void requests_withdraw_late(struct server *s, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    for (uint64_t n = c->unsent; n < slots_end(&c->slots); n++) {
+        if (n < c->slots.popped)
+            continue; /* a hole at the front is gone at once */
+        struct slot slot = *slots_at(&c->slots, (size_t)(n - c->slots.popped));
+        struct request *r = slot.owner;
+        struct cleaner *k = slot.owner;
+        if (slot.bytes == 0) /* the rest of a group */
+            continue;
+        if (slot.kind == SLOT_DELETE && cleanup_too_late(&k->cleanup, now))
+            withdraw_delete(s, k, n, now);
+        else if (slot.kind == SLOT_REQUEST &&
+                 verb_too_late(r->exchange.verb, now))
+            withdraw_request(s, r, n, now);
+    }
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sends what core/cleanup.c decides, and passes the replies back to it.
+ *
+ * Invariant: of CLIENT KILL and the compare-and-delete, both or neither are
+ * appended; no slot refers to a cleaner that was freed. Scripts are sent with
+ * their text, which saves a round trip after a restart.
+ */
+#include "net/cleaner.h"
+
+#include <stdlib.h>
+
+#include "base/deadline.h"
+#include "wire/command.h"
+
+/* The time in a value of ours is later than the end of the lease. */
+
+struct cleaner *cleaner_new(struct slice key, size_t token_room)
+{
+    struct cleaner *k = calloc(1, sizeof(*k) + key.len + token_room);
+    if (!k)
+        return NULL;
+    list_init(&k->node);
+    list_init(&k->due);
+    memcpy(k->bytes, key.data, key.len);
+    k->verb.kind = VERB_RELEASE;
+    k->verb.key = (struct slice){k->bytes, key.len};
+    k->verb.token = (struct slice){k->bytes + key.len, 0};
+    return k;
+}
+
+void cleaner_free(struct cleaner *k)
+{
+    if (!k)
+        return;
+    if (k->link)
+        *k->link = NULL;
+    list_remove(&k->node);
+    list_remove(&k->due);
+    free(k);
+}
+
+void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
+    struct slice token, uint32_t ttl_ms, uint64_t not_after, uint64_t now)
+{
+    memcpy(k->bytes + k->verb.key.len, token.data, token.len);
+    k->verb.token.len = token.len;
+    uint64_t ttl_ns = ms_to_ns(exchange_lasts_ms(&k->exchange, ttl_ms));
+    cleanup_start(&k->cleanup, cause, ttl_ns, not_after, now);
+}
+
+/* Appends the present step of the compare-and-delete and its slots. */
+static bool format_delete(
+    struct cleaner *k, struct conn *c, struct dialect *dialect, uint64_t now)
+{
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, EXCHANGE_REPLIES) ||
+        !exchange_may_go(&k->exchange, dialect))
+        return false;
+    dialect->now = now;
+    unsigned due = exchange_encode(&k->exchange, dialect, &c->out);
+    for (unsigned i = 0; i < due; i++)
+        slots_push(&c->slots, (struct slot){SLOT_DELETE, k, now,
+                                  i == 0 ? buf_len(&c->out) - before : 0});
+    return due > 0;
+}
+
+/* Returns how many bytes were appended, 0: no memory. */
+static size_t format_kill(struct cleaner *k, struct conn *c, uint64_t now)
+{
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, 1 + EXCHANGE_REPLIES) ||
+        !command_client_kill(&c->out, k->cleanup.client_id))
+        return 0;
+    size_t bytes = buf_len(&c->out) - before;
+    slots_push(&c->slots, (struct slot){SLOT_KILL, k, now, bytes});
+    return bytes;
+}
+
+static bool format(struct cleaner *k, unsigned what, struct conn *c,
+    struct dialect *dialect, uint64_t now)
+{
+    size_t before = buf_len(&c->out), killing = 0;
+    if (what & CLEANUP_SEND_KILL) {
+        killing = format_kill(k, c, now);
+        if (!killing)
+            return false;
+    }
+    if (!(what & CLEANUP_SEND_DELETE))
+        return true;
+    exchange_go_on(&k->exchange, &k->verb, NULL);
+    k->exchange.whole = true;
+    if (format_delete(k, c, dialect, now))
+        return true;
+    if (killing) {
+        slots_unpush(&c->slots);
+        buf_cut(&c->out, before, killing);
+    }
+    return false;
+}
+
+bool cleaner_send(struct cleaner *k, struct conn *c, struct dialect *dialect,
+    const struct facts *facts, uint64_t now)
+{
+    unsigned what = cleanup_send(&k->cleanup, facts->run_id, now);
+    if (!what)
+        return true;
+    if (!format(k, what, c, dialect, now)) {
+        cleanup_put_off(&k->cleanup, now);
+        return false;
+    }
+    list_remove(&k->due);
+    return true;
+}
+
+void cleaner_kill_answered(
+    struct cleaner *k, const struct reply *reply, uint64_t now)
+{
+    /* 0 says that the server has no such connection any more: it has read
+     * and done all that came on it, or thrown it away. */
+    cleanup_kill_answered(&k->cleanup, reply->kind == REPLY_INTEGER, now);
+}
+
+void cleaner_delete_answered(struct cleaner *k, const struct reply *reply,
+    struct conn *c, struct dialect *dialect, uint64_t now)
+{
+    switch (exchange_reply(&k->exchange, reply)) {
+    case EXCHANGE_WAIT:
+        break;
+    case EXCHANGE_AGAIN:
+        if (cleanup_too_late(&k->cleanup, now) ||
+            !format_delete(k, c, dialect, now))
+            cleanup_put_off(&k->cleanup, now);
+        break;
+    case EXCHANGE_DONE:
+        cleanup_delete_answered(&k->cleanup, &k->exchange.outcome, now);
+        break;
+    }
+}
+
+void cleaner_link(struct cleaner *k, struct cleaner **link)
+{
+    if (k->link)
+        *k->link = NULL;
+    if (*link)
+        (*link)->link = NULL;
+    *link = k;
+    k->link = link;
+}

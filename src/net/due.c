@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Cleanups at a server that wait for their time. */
+#include "net/due.h"
+
+#include "base/deadline.h"
+
+/* A server that hangs may have left many cleanups: they are walked through when
+ * one of them has changed, not in every turn. */
+static void look_at_due(struct server *s)
+{
+    if (s->due_known)
+        return;
+    s->due_known = true;
+    s->due_next = s->due_over = NEVER;
+    for (struct list *n = s->due.next; n != &s->due; n = n->next) {
+        const struct cleaner *k = list_entry(n, struct cleaner, due);
+        s->due_next = earlier(s->due_next, k->cleanup.next_try);
+        s->due_over = earlier(s->due_over, k->cleanup.until);
+    }
+}
+
+/* Cleanups expire whether there is a connection or not, and then must not ask
+ * for turns. None of these has a slot on the connection. */
+void due_expire(struct server *s, uint64_t now)
+{
+    look_at_due(s);
+    if (now < s->due_over)
+        return;
+    s->due_known = false;
+    struct list *node = s->due.next, *next;
+    for (; node != &s->due; node = next) {
+        next = node->next;
+        struct cleaner *k = list_entry(node, struct cleaner, due);
+        cleanup_tick(&k->cleanup, now);
+        if (cleanup_over(&k->cleanup))
+            cleaner_free(k);
+    }
+}
+
+void due_push(struct server *s, uint64_t now)
+{
+    look_at_due(s);
+    if (now < s->due_next || s->conn.blocked)
+        return;
+    s->due_known = false;
+    struct list *node = s->due.next, *next;
+    for (; node != &s->due; node = next) {
+        next = node->next;
+        struct cleaner *k = list_entry(node, struct cleaner, due);
+        if (k->cleanup.next_try <= now && !s->dialect.in_transaction)
+            cleaner_send(k, &s->conn, &s->dialect, &s->facts, now);
+    }
+}
+
+uint64_t due_at(struct server *s)
+{
+    look_at_due(s);
+    return s->due_next;
+}

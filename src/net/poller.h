@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The set of descriptors that a client waits for, by epoll. Whoever opens a
+ * descriptor adds it, and removes it before closing it: while a fork()ed child
+ * still has the descriptor, closing it does not take it out of the set.
+ *
+ * Without a poller (NULL) every function succeeds and does nothing.
+ */
+#ifndef NXLOCK_NET_POLLER_H
+#define NXLOCK_NET_POLLER_H
+
+#include <stdbool.h>
+
+struct poller {
+    int fd;
+};
+
+/* events as for poll(); key comes back in epoll_event.data.u32. false: the
+ * system refused. */
+bool poller_add(const struct poller *p, int fd, short events, unsigned key);
+void poller_change(const struct poller *p, int fd, short events, unsigned key);
+/* Harmless for fd < 0. */
+void poller_remove(const struct poller *p, int fd);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handshake on a server's connection. Invariant: a connection with a brief
+ * handshake is used for locks only when the peer was seen to be a proxy that
+ * needs it. On a healthy server such a lock might find no way to be released.
+ */
+#include "net/shake.h"
+
+#include "net/quote.h"
+#include "wire/classify.h"
+
+/* After so many full handshakes in a row that were closed without an answer,
+ * the next one is brief. */
+#define HUNG_UP_FEW 2
+
+static enum fault done(struct server *s)
+{
+    if (s->who.needs_info && s->handshake.facts.loading) {
+        /* While the server loads, INFO does not show its final persistence
+         * settings. */
+        text_clear(&s->why);
+        text_add(&s->why, "LOADING the server is reading its data in");
+        return FAULT_RETRY;
+    }
+    if (!s->who.brief)
+        s->met_proxy = s->no_proxy = false;
+    s->state = SERVER_UP;
+    s->known = true;
+    s->facts = s->handshake.facts;
+    s->dialect.scripts_unverified =
+        s->facts.no_scripts || s->dialect.ttl_in_values;
+    return FAULT_NONE;
+}
+
+static enum fault send_probe(struct server *s)
+{
+    size_t before = buf_len(&s->conn.out);
+    if (!slots_reserve(&s->conn.slots, 1) ||
+        !handshake_probe(&s->handshake, &s->conn.out)) {
+        text_clear(&s->why);
+        text_add(&s->why, "out of memory: cannot store the handshake");
+        return FAULT_SYSTEM;
+    }
+    slots_push(&s->conn.slots, (struct slot){SLOT_HANDSHAKE, NULL, s->heard_at,
+                                   buf_len(&s->conn.out) - before});
+    return FAULT_NONE;
+}
+
+enum fault shake_reply(struct server *s, const struct reply *reply)
+{
+    enum fault fault = FAULT_NONE;
+    switch (handshake_reply(&s->handshake, reply, &fault)) {
+    case HANDSHAKE_WAIT:
+        return FAULT_NONE;
+    case HANDSHAKE_PROBE:
+        return send_probe(s);
+    case HANDSHAKE_DONE:
+        return done(s);
+    case HANDSHAKE_FULL:
+        text_clear(&s->why);
+        text_add(&s->why, "the peer answers CLIENT ID but closes the "
+                          "connection on INFO and SCRIPT LOAD");
+        return FAULT_UNREACHABLE;
+    case HANDSHAKE_FAILED:
+        if (s->handshake.why[0])
+            quote_refusal(s);
+        else
+            quote_reply(s, reply->bytes, reply->cut);
+        break;
+    }
+    return fault;
+}
+
+/* How many times the peer has hung up in a row, if the end of this handshake
+ * says that the next one should follow at once; -1: it does not. */
+static int count_hang_ups(struct server *s)
+{
+    const struct handshake *h = &s->handshake;
+    if (h->probe == PROBE_ANSWERED) {
+        /* Once. A peer that answers it and still closes every full handshake
+         * would take up all our time otherwise. */
+        bool first = !s->no_proxy;
+        s->no_proxy = true;
+        return first ? 0 : -1;
+    }
+    if (!reader_idle(s->conn.reader))
+        return -1;
+    if (h->probe == PROBE_SENT) {
+        s->met_proxy = true;
+        return HUNG_UP_FEW;
+    }
+    /* Several servers are asked for INFO, so a brief one would not do. */
+    bool early = !s->who.brief && !s->who.needs_info && handshake_unanswered(h);
+    return early ? s->hung_up + 1 : -1;
+}
+
+bool shake_again(struct server *s, enum fault fault)
+{
+    int count = fault == FAULT_UNREACHABLE && s->state == SERVER_SHAKING
+                    ? count_hang_ups(s)
+                    : -1;
+    s->hung_up = (unsigned char)(count > 0 ? count : 0);
+    s->who.brief = s->hung_up == HUNG_UP_FEW;
+    s->who.probe = s->who.brief && !s->met_proxy;
+    return count >= 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the strategies decide an exchange with. Invariant: an error reply is a
+ * refusal only if it proves that nothing was done.
+ */
+#include "wire/strategy.h"
+
+#include "wire/classify.h"
+#include "wire/value.h"
+
+void dialect_begin(struct dialect *dialect)
+{
+    *dialect = (struct dialect){.ttl_in_values = dialect->ttl_in_values,
+        .interop = dialect->interop,
+        .max_ttl_ms = dialect->max_ttl_ms,
+        .scripts_unverified = dialect->scripts_unverified,
+        .connection = dialect->connection + 1};
+}
+
+enum exchange_next strategy_decide(
+    struct exchange *x, enum outcome_kind kind, int64_t left_ms)
+{
+    x->outcome.kind = kind;
+    x->outcome.left_ms = left_ms;
+    return EXCHANGE_DONE;
+}
+
+static enum exchange_next fail(
+    struct exchange *x, enum fault fault, struct slice text, bool unsure)
+{
+    x->outcome = (struct outcome){.kind = OUTCOME_FAULT,
+        .fault = fault,
+        .text = text,
+        .left_ms = LEFT_UNKNOWN,
+        .unsure = unsure};
+    return EXCHANGE_DONE;
+}
+
+enum exchange_next strategy_broken(struct exchange *x, const char *expected)
+{
+    return fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
+}
+
+enum exchange_next strategy_refused(
+    struct exchange *x, const struct reply *reply)
+{
+    enum fault fault = classify_error(reply->bytes);
+    const struct verb *verb = x->verb;
+
+    /* A key of another type cannot hold our token: that is an answer. */
+    if (fault == FAULT_WRONG_TYPE && verb->kind != VERB_ACQUIRE &&
+        verb->token.len > 0) {
+        x->outcome.text = reply->bytes;
+        return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    }
+    /* Not unsure: a refused command did nothing, and a script of ours writes
+     * last. But words that no Redis server has may be a proxy's own, after it
+     * had passed the command on. */
+    return fail(x, fault, reply->bytes, fault == FAULT_SERVER);
+}
+
+void strategy_keep_value(struct exchange *x, struct slice value)
+{
+    if (value.len > sizeof(x->words))
+        value.len = sizeof(x->words);
+    memcpy(x->words, value.data, value.len);
+    x->value_len = value.len;
+}
+
+struct slice strategy_value(const struct exchange *x)
+{
+    return (struct slice){x->words, x->value_len};
+}
+
+/* A value without a TTL may tell its end: then the exchange goes on to look by
+ * the server's clock. */
+enum exchange_next strategy_seen(
+    struct exchange *x, struct slice value, int64_t left_ms)
+{
+    struct slice token = x->verb->token;
+
+    if ((token.len > 0 || left_ms == LEFT_FOREVER) &&
+        value_of_tells_end(value, token, x->dialect->interop)) {
+        x->phase = PHASE_CHECK_VALUE;
+        return EXCHANGE_AGAIN;
+    }
+    if (token.len == 0) {
+        x->outcome.value = value;
+        return strategy_decide(x, OUTCOME_SEEN, left_ms);
+    }
+    return slice_equal(value, token)
+               ? strategy_decide(x, OUTCOME_MINE, left_ms)
+               : strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+}
+
+enum exchange_next strategy_absent(struct exchange *x)
+{
+    return strategy_decide(x,
+        x->verb->token.len > 0 ? OUTCOME_NOT_MINE : OUTCOME_FREE, LEFT_UNKNOWN);
+}
+
+int64_t strategy_left(int64_t pttl)
+{
+    return pttl >= 0 ? pttl : pttl == -1 ? LEFT_FOREVER : 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose a lock's value is, and until when. Invariant: a value that is not
+ * certainly a time tells no end.
+ */
+#include "wire/value.h"
+
+#include "wire/timestamps/timestamps.h"
+
+bool value_is_of(struct slice value, struct slice token)
+{
+    return slice_equal(value, token) || stamp_is_of(value, token);
+}
+
+bool value_tells_end(struct slice value, int64_t *end_s)
+{
+    return stamp_parse(value, end_s) != STAMP_NONE;
+}
+
+bool value_of_tells_end(struct slice value, struct slice token, bool interop)
+{
+    int64_t end_s;
+
+    if (token.len > 0)
+        return stamp_is_of(value, token);
+    enum stamp_kind kind = stamp_parse(value, &end_s);
+    return kind == STAMP_OURS || (kind == STAMP_FOREIGN && interop);
+}

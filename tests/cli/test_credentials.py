@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_credentials.py NXLOCK: CMD gets the servers' URLs without passwords.
+
+CMD of run always finds the servers in NXLOCK_URL, so that an nxlock inside it
+never falls back to other ones; the password is there with --pass-url only, or
+in the file of --url-file. An nxlock inside that has no password fails with 77.
+"""
+
+import os
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, clean_environment, nx
+
+ADMIN = "Adm9kQzt"  # of the default user
+SECRET = "Zqx7,W/k9%"  # of the user app
+ENCODED = "Zqx7,W%2Fk9%25"
+LOOK = ("env -0; cat /proc/$PPID/environ /proc/$NXLOCK_SUPERVISOR_PID/environ"
+        " > /dev/fd/3")
+
+
+class Room:
+    def __init__(self, nxlock, servers, decoy):
+        self.nxlock = nxlock
+        self.servers = servers
+        self.decoy = decoy
+        self.tap = Tap()
+        self.sock = servers[0].socket
+        self.folder = servers[0].folder
+        self.marker = os.path.join(self.folder, "started")
+
+    def run(self, *words, inside=None, **environ):
+        """nxlock run; CMD's variables, and the environment that the system
+        shows of nxlock and of its watchdog."""
+        shown = os.path.join(self.folder, "shown")
+        env = {**os.environ, **environ}
+        got = nx(self.nxlock, "run", "job", *words, "--", "sh", "-c",
+                 inside or f"{LOOK.replace('/dev/fd/3', shown)}", env=env)
+        if got.returncode != 0 and inside is None:
+            print(f"# {got.returncode}: {got.stderr}")
+        got.shown = b""
+        if inside is None and os.path.exists(shown):
+            with open(shown, "rb") as file:
+                got.shown = file.read()
+            os.remove(shown)
+        got.env = dict(one.split(b"=", 1) for one in got.stdout.split(b"\0")
+                       if b"=" in one)
+        return got
+
+    def hidden(self, what, wanted, *words, but=(), **environ):
+        got = self.run(*words, **environ)
+        seen = got.env.get(b"NXLOCK_URL", b"(none)").decode()
+        self.tap.equal(seen, wanted, f"{what}: CMD's NXLOCK_URL")
+        rest = b"\n".join(value for name, value in got.env.items()
+                          if name.decode() not in but)
+        shown = b"\n".join(
+            one for one in got.shown.split(b"\0")
+            if one.split(b"=")[0].decode() not in but)
+        secrets = [ADMIN.encode(), SECRET.encode(), ENCODED.encode()]
+        self.tap.check(got.env and not any(s in rest for s in secrets),
+                       f"{what}: CMD's environment has no password", rest)
+        self.tap.check(got.shown and not any(s in shown for s in secrets),
+                       f"{what}: nor has nxlock's or its watchdog's", shown)
+        return got
+
+    def stripped(self):
+        s = self.sock
+        app = f"unix://app:{ENCODED}@{s}"
+        self.hidden("user and password", f"unix://app@{s}", NXLOCK_URL=app)
+        self.hidden("a password alone", f"unix://{s}",
+                    NXLOCK_URL=f"unix://:{ADMIN}@{s}")
+        self.hidden("parameters", f"unix://{s}?user=app&timeout_ms=1500",
+                    NXLOCK_URL=f"unix://{s}?user=app&password={ENCODED}"
+                               "&timeout_ms=1500")
+        self.hidden("the last parameter", f"unix://app@{s}?timeout_ms=1500",
+                    NXLOCK_URL=f"unix://app@{s}?timeout_ms=1500"
+                               f"&password={ENCODED}")
+        self.hidden("-u, over NXLOCK_URL", f"unix://app@{s}", "-u", app,
+                    NXLOCK_URL=f"unix://:{ADMIN}@{self.decoy.socket}")
+        self.hidden("options", f"unix://{s}", "-u", f"unix://{s}", "--user",
+                    "app", "--password", SECRET)
+        got = self.hidden("REDIS_URL", f"unix://app@{s}", NXLOCK_URL="",
+                          REDIS_URL=app, but=("REDIS_URL",))
+        self.tap.equal(got.env.get(b"REDIS_URL"), app.encode(),
+                       "which is the application's own and stays as it is")
+        three = [f"unix://app:{ENCODED}@{one.socket}" for one in self.servers]
+        bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
+        young = "?guard_restarts=0"
+        self.hidden("three servers", bare.replace(",", young + ",", 1),
+                    NXLOCK_URL=",".join(
+                        [three[0] + young] + three[1:]))
+        self.hidden("three times -u", bare, "--guard-restarts", "0",
+                    *(word for one in three for word in ("-u", one)),
+                    NXLOCK_URL="")
+
+    def started(self):
+        there = os.path.exists(self.marker)
+        if there:
+            os.remove(self.marker)
+        return there
+
+    def connections(self):
+        for line in self.decoy.cli("INFO", "stats").splitlines():
+            if line.startswith(b"total_connections_received:"):
+                return int(line.split(b":")[1])
+        return -1
+
+    def nested(self):
+        tap, s = self.tap, self.sock
+        inner = f"exec '{self.nxlock}' run other -n -- touch '{self.marker}'"
+        other = {"REDIS_URL": self.decoy.url}
+        for what, url in (("with a user", f"unix://app:{ENCODED}@{s}"),
+                          ("without a user", f"unix://:{ADMIN}@{s}")):
+            before = self.connections()
+            got = self.run(inside=inner, NXLOCK_URL=url, **other)
+            tap.equal(got.returncode, 77, f"an nxlock inside, {what}: 77")
+            tap.check(b"--pass-url" in got.stderr and
+                      b"--url-file" in got.stderr and
+                      b"password" in got.stderr,
+                      "says why, and the remedy", got.stderr)
+            tap.check(not self.started(), "and starts nothing")
+            tap.equal(self.connections() - before, 1,
+                      "and asks no other server")  # the one is ours
+            got = self.run("--pass-url", inside=inner, NXLOCK_URL=url,
+                           **other)
+            tap.equal((got.returncode, self.started()), (0, True),
+                      f"--pass-url, {what}: it runs")
+        for command in ("status other", "list", "doctor", "wait other -w 1"):
+            got = self.run(inside=f"exec '{self.nxlock}' {command}",
+                           NXLOCK_URL=f"unix://app:{ENCODED}@{s}", **other)
+            tap.equal(got.returncode, 77, f"{command} inside: 77")
+        got = self.run("--pass-url", "-u", f"unix://{s}", "--user", "app",
+                       "--password", SECRET, inside=inner, NXLOCK_URL="",
+                       **other)
+        tap.equal((got.returncode, self.started()), (0, True),
+                  "--pass-url passes on what options say")
+        holder = f"'{self.nxlock}' status job"
+        got = self.run("-u", self.decoy.url, inside=holder,
+                       NXLOCK_URL=f"unix://app:{ENCODED}@{s}")
+        tap.check(b"job held by" in got.stdout,
+                  "with -u, an nxlock inside asks the same server",
+                  got.stdout)
+
+    def write(self, text, mode=0o600):
+        path = os.path.join(self.folder, "urls")
+        if os.path.exists(path):
+            os.remove(path)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def file(self):
+        tap, s = self.tap, self.sock
+        app = f"unix://app:{ENCODED}@{s}"
+        path = self.write(f"# the judge\n\n  {app}  \n")
+        self.hidden("--url-file", f"unix://app@{s}", "--url-file", path,
+                    NXLOCK_URL=self.decoy.url)
+        inner = f"exec '{self.nxlock}' run other -n -- touch '{self.marker}'"
+        got = self.run("--url-file", path, inside=inner,
+                       REDIS_URL=self.decoy.url)
+        tap.equal((got.returncode, self.started()), (0, True),
+                  "an nxlock inside finds it")
+        env = {**os.environ, "NXLOCK_URL": "", "REDIS_URL": self.decoy.url}
+        got = nx(self.nxlock, "run", "job", "--url-file", "urls", "-c",
+                 f"cd / && {inner}", cwd=self.folder, env=env)
+        tap.equal((got.returncode, self.started()), (0, True),
+                  "by a relative path, too, from another directory")
+        got = self.run(inside=inner, NXLOCK_URL="", NXLOCK_URL_FILE=path)
+        tap.equal((got.returncode, self.started()), (0, True),
+                  "NXLOCK_URL_FILE names it, too")
+        got = self.run("-u", self.decoy.url, inside="echo \"$NXLOCK_URL "
+                       "${NXLOCK_URL_FILE-none}\"", NXLOCK_URL_FILE=path)
+        tap.equal(got.stdout.decode(), f"{self.decoy.url} none\n",
+                  "-u replaces it for CMD, too")
+        got = self.run(NXLOCK_URL=self.decoy.url, NXLOCK_URL_FILE=path)
+        tap.check(got.returncode == 78 and b"NXLOCK_URL_FILE" in got.stderr
+                  and b"NXLOCK_URL " in got.stderr,
+                  "which must not name other servers than NXLOCK_URL",
+                  got.stderr)
+        tap.check(b"name different servers; unset" in got.stderr,
+                  "and the message says that", got.stderr)
+        got = self.run(NXLOCK_URL=f"unix://{self.sock}", NXLOCK_URL_FILE=path)
+        tap.check(got.returncode == 78 and
+                  b"name different users of the same servers" in got.stderr,
+                  "nor other users", got.stderr)
+        got = self.run("-u", app, "--url-file", path)
+        tap.check(got.returncode == 64 and b"--url-file" in got.stderr,
+                  "-u and --url-file exclude each other", got.stderr)
+        bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
+        path = self.write("\n".join(
+            f"unix://app:{ENCODED}@{one.socket}" for one in self.servers))
+        self.hidden("several lines", bare, "--guard-restarts", "0",
+                    "--url-file", path, NXLOCK_URL="")
+
+    def refused(self):
+        app = f"unix://app:{ENCODED}@{self.sock}\n"
+
+        def refuse(what, path, *words):
+            got = nx(self.nxlock, "status", "job", "--url-file", path)
+            text = got.stderr.decode()
+            self.tap.check(
+                got.returncode == 78 and path in text and
+                all(word in text for word in words) and
+                SECRET not in text and ENCODED not in text,
+                f"a file {what}", f"{got.returncode}: {text}")
+
+        for mode in (0o640, 0o604, 0o620, 0o610):
+            refuse(f"of mode {mode:o}", self.write(app, mode), "chmod 600")
+        if os.geteuid() == 0:
+            path = self.write(app)
+            os.chown(path, 65534, -1)
+            refuse("of another user", path, "belongs to another user")
+        refuse("that is not there", os.path.join(self.folder, "nothing"))
+        refuse("that is a folder", self.folder, "regular file")
+        refuse("without a URL", self.write("# nothing\n\n"), "no URL")
+        refuse("with a wrong URL", self.write("redis:/x\n"))
+        refuse("with too many URLs", self.write(app * 16), "15")
+        refuse("that is too long", self.write("#" * 300000), "long")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with Server() as a, Server() as b, Server() as c, Server() as decoy:
+        clean_environment(a)
+        for one in (a, b, c):
+            one.cli("ACL", "SETUSER", "app", "on", ">" + SECRET, "~*", "+@all")
+            one.cli("CONFIG", "SET", "requirepass", ADMIN)
+        room = Room(os.path.abspath(sys.argv[1]), [a, b, c], decoy)
+        room.stripped()
+        room.nested()
+        room.file()
+        room.refused()
+        return room.tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

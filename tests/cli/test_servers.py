@@ -1,0 +1,446 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Addresses that do not lead to the primary a lock needs: a Sentinel, a
+Cluster node, a replica, a load balancer, an old server. Every command says
+what the server is and what to do.
+Usage: test_servers.py PATH-OF-NXLOCK PATH-OF-AGED
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.dont_write_bytecode = True
+
+from rig import Server, Tap, await_, clean_environment, nx
+
+TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e@db7:41233:backup"
+SLOTS = 16384
+
+
+def is_free(port):
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port():
+    """A port that is free, and so is the one 10000 above, for the bus of a
+    Cluster node."""
+    while True:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1] - 10000
+        if port > 1024 and port != 6379 and is_free(port):
+            return port
+
+
+class Tcp(Server):
+    """A redis-server on a port of 127.0.0.1, with options of its own."""
+
+    def __init__(self, program, *options, config=None):
+        self.folder = tempfile.mkdtemp()
+        self.port = free_port()
+        command = ["setpriv", "--pdeathsig", "KILL", program]
+        if config is not None:
+            file = os.path.join(self.folder, "config")
+            with open(file, "w", encoding="ascii") as out:
+                out.write(config)
+            command.append(file)
+        self.command = command + [
+            "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
+            self.folder, "--daemonize", "no"] + list(options)
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def restart(self):
+        super().restart()
+        await_(self.answers)
+
+    def answers(self):
+        """In whatever words: a Sentinel or a server with a password is up."""
+        return self.cli("PING") != ""
+
+    def cli(self, *words):
+        return subprocess.run(
+            ["redis-cli", "-p", str(self.port), *words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=60,
+            check=False).stdout.decode().strip()
+
+
+class Aged:
+    """The server behind a socket, as an old version of it answers."""
+
+    def __init__(self, program, profile, server):
+        self.process = subprocess.Popen(
+            [program, profile, server.socket], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        self.url = self.process.stdout.readline().decode().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate()
+
+
+class Between:
+    """A port that passes each new connection on to the next of some servers,
+    as a TCP load balancer does; edit may change what they answer."""
+
+    def __init__(self, servers, edit=None, before_second=None):
+        self.servers, self.edit, self.count = servers, edit, 0
+        self.before_second = before_second
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            behind = self.servers[self.count % len(self.servers)]
+            self.count += 1
+            if self.count == 2 and self.before_second:
+                self.before_second()
+            server = socket.create_connection(("127.0.0.1", behind.port))
+            for pair in ((client, server, None), (server, client, self.edit)):
+                threading.Thread(target=self.pump, args=pair,
+                                 daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink, edit):
+        try:
+            while data := source.recv(1 << 16):
+                sink.sendall(edit(data) if edit else data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def as_keydb(data):
+    """INFO as a KeyDB with active-replica tells it. A reply comes whole here:
+    it is much shorter than what loopback passes on at once."""
+    def bulk(match):
+        text = match.group(2).replace(b"role:master", b"role:active-replica"
+                                      b"\r\nmaster_host:10.0.0.9")
+        return b"$%d\r\n%s\r\n" % (len(text), text)
+    return re.sub(rb"\$(\d+)\r\n(# Server.*?db0:[^\r]*\r\n|# Server.*?"
+                  rb"# Keyspace\r\n)\r\n", bulk, data, flags=re.S)
+
+
+class Room(Tap):
+    def __init__(self, program, aged, server):
+        super().__init__()
+        self.program, self.aged, self.server = program, aged, server
+
+    def gives(self, code, name, *words):
+        """What it printed, and what it said."""
+        done = nx(self.program, *words)
+        out, said = done.stdout.decode(), done.stderr.decode()
+        self.check(done.returncode == code, name,
+                   f"{done.returncode}, not {code}\n{out}{said}")
+        return out, said
+
+    def has(self, text, name, *parts, lacks=()):
+        self.check(all(part in text for part in parts)
+                   and not any(part in text for part in lacks), name,
+                   f"{text}\nwants {parts}, not {lacks}")
+
+    def finds(self, out, level, what, *parts):
+        lines = [line for line in out.splitlines()
+                 if re.match(rf"{level}\s+(\S+ )?{what}: ", line)]
+        self.check(any(all(part in line for part in parts)
+                       for line in lines),
+                   f"doctor finds {level} {what} {' '.join(parts)}", out)
+
+    # ------------------------------------------------------------ Sentinel
+
+    def sentinel(self):
+        with Tcp(self.server.program) as primary, Tcp(
+                self.server.program, "--sentinel", config=(
+                    "sentinel monitor payments 127.0.0.1 "
+                    f"{primary.port} 1\n")) as sentinel:
+            at = f"127.0.0.1:{sentinel.port}"
+            where = f"127.0.0.1:{primary.port}"
+            for kind, url in (("", sentinel.url),
+                              (", a database", sentinel.url + "/3"),
+                              (", a password", f"redis://:s3cret@{at}"),
+                              (", a user", f"redis://joe:s3cret@{at}/3")):
+                for words in (("run", "x", "-n", "-u", url, "--", "true"),
+                              ("status", "x", "-u", url),
+                              ("list", "-u", url),
+                              ("wait", "x", "-u", url),
+                              ("unlock", "x", "--force", "-y", "-u", url)):
+                    _, said = self.gives(
+                        78, f"{words[0]} of a Sentinel{kind}", *words)
+                    self.has(said, "says what it is and what to do",
+                             "is a Sentinel", "payments", where,
+                             "URL of the primary",
+                             lacks=("Redis 2.2", "s3cret"))
+                out, _ = self.gives(
+                    78, f"doctor of a Sentinel{kind}", "doctor", "-u", url)
+                self.finds(out, "FAIL", "role", "is a Sentinel", where,
+                           "URL of the primary")
+                self.has(out, "and nothing else is wrong",
+                         lacks=("without replicas", "Redis 2.2", "s3cret",
+                                "ACL SETUSER", "round trip"))
+            out, _ = self.gives(78, "doctor of servers and a Sentinel",
+                                "doctor", "-u", primary.url, "-u",
+                                self.server.url, "-u", sentinel.url)
+            self.finds(out, "FAIL", "role", "is a Sentinel")
+            _, said = self.gives(0, "run with a Sentinel among three", "run",
+                                 "x", "-n", "-v", "-u", primary.url, "-u",
+                                 self.server.url + "?guard_restarts=0", "-u",
+                                 sentinel.url, "--", "true")
+            self.has(said, "works, and says which is none", "is a Sentinel")
+
+    # ------------------------------------------------------------- Cluster
+
+    def lonely_node(self, node):
+        out, _ = self.gives(69, "doctor of a Cluster node without slots",
+                            "doctor", "-u", node.url)
+        self.finds(out, "FAIL", "role", "node of a Redis Cluster",
+                   "cluster-enabled no")
+        self.has(out, "and it is not praised or excused",
+                 lacks=("without replicas", "starting or busy"))
+        _, said = self.gives(69, "run there", "run", "x", "-n", "-u",
+                             node.url, "--", "true")
+        self.has(said, "says that it is a Cluster's", "Redis Cluster",
+                 "cluster-enabled no", lacks=("starting or busy",))
+        # A node that has all slots works, until others join it.
+        node.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS)))
+        self.check(await_(lambda: "cluster_state:ok" in
+                          node.cli("CLUSTER", "INFO")), "it gets all slots")
+        out, _ = self.gives(1, "doctor of a Cluster of one node", "doctor",
+                            "-u", node.url)
+        self.finds(out, "WARN", "role", "node of a Redis Cluster", "all slots")
+
+    def two_nodes(self, a, b):
+        a.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2)))
+        b.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2, SLOTS)))
+        a.cli("CLUSTER", "MEET", "127.0.0.1", str(b.port))
+        self.check(await_(lambda: all(
+            "cluster_state:ok" in node.cli("CLUSTER", "INFO") and
+            "cluster_size:2" in node.cli("CLUSTER", "INFO")
+            for node in (a, b)), 30), "two nodes form a Cluster")
+        # CRC16: "foo" is in the upper half, "bar" in the lower one.
+        a.cli("SET", "bar", TOKEN, "PX", "60000")
+        b.cli("SET", "foo", TOKEN, "PX", "60000")
+        out, _ = self.gives(69, "doctor of a Cluster node", "doctor", "-u",
+                            a.url)
+        self.finds(out, "FAIL", "role", "node of a Redis Cluster",
+                   "cluster-enabled no")
+        self.has(out, "and it is not praised", lacks=("without replicas",))
+        for words in (("run", "foo", "-n", "-u", a.url, "--", "true"),
+                      ("status", "foo", "-u", a.url)):
+            _, said = self.gives(69, f"{words[0]} of another node's lock",
+                                 *words)
+            self.has(said, "names the Cluster and the remedy", "MOVED",
+                     "Redis Cluster", "cluster-enabled no")
+        _, said = self.gives(69, "a database of a Cluster", "status", "bar",
+                             "-u", a.url + "/1")
+        self.has(said, "names the Cluster", "Redis Cluster")
+        out, said = self.gives(0, "list of one node", "list", "-u", a.url)
+        self.has(out, "has its own locks", "bar", lacks=("foo",))
+        self.has(said, "and says that there may be others", a.url,
+                 "one node of a Redis Cluster", "incomplete")
+        out, _ = self.gives(0, "and as JSON", "list", "--json", "-u", a.url)
+        first, *rest = map(json.loads, out.splitlines())
+        self.check("one node of a Redis Cluster" in first.get("warning", "")
+                   and "name" not in first, "says so first", out)
+        self.equal([one["name"] for one in rest], ["bar"], "then the locks")
+        out, _ = self.gives(0, "status of its own lock", "status", "bar", "-u",
+                            a.url)
+        self.has(out, "is whole", lacks=("warning",))
+
+    def cluster(self):
+        options = ("--cluster-enabled", "yes", "--save", "")
+        with Tcp(self.server.program, *options) as a, \
+                Tcp(self.server.program, *options) as b, \
+                Tcp(self.server.program, *options) as c:
+            self.two_nodes(a, b)
+            self.lonely_node(c)
+
+    # ------------------------------------------------------------- replica
+
+    def replica(self):
+        with Tcp(self.server.program) as primary, \
+                Tcp(self.server.program, "--replicaof", "127.0.0.1",
+                    str(primary.port)) as copy:
+            where = f"127.0.0.1:{primary.port}"
+            primary.cli("SET", "held", TOKEN, "PX", "60000")
+            self.check(await_(lambda: copy.cli("EXISTS", "held") == "1"),
+                       "a replica follows")
+            for code, name, state in ((1, "free", "free"),
+                                      (0, "held", "held by db7")):
+                out, _ = self.gives(code, f"status of {state} at a replica",
+                                    "status", name, "-u", copy.url)
+                self.has(out, "says that it may be out of date", state,
+                         "\n  warning: ", copy.url, "replica", "primary")
+                out, _ = self.gives(code, "and as JSON", "status", name,
+                                    "--json", "-u", copy.url)
+                self.has(json.loads(out).get("warning", ""), "says so, too",
+                         "replica", "primary")
+            out, said = self.gives(0, "list of a replica", "list", "-u",
+                                   copy.url)
+            self.has(out, "has what it knows", "held")
+            self.has(said, "and says that it may be out of date", "replica",
+                     "primary")
+            out, _ = self.gives(0, "and as JSON", "list", "--json", "-u",
+                                copy.url)
+            self.has(json.loads(out.splitlines()[0]).get("warning", ""),
+                     "says so first", "replica")
+            _, said = self.gives(0, "wait at a replica", "wait", "free", "-u",
+                                 copy.url)
+            self.has(said, "says so", "replica", "primary")
+            _, said = self.gives(1, "unlock at a replica", "unlock", "free",
+                                 "--force", "-y", "-u", copy.url)
+            self.has(said, "says so", "replica", "primary")
+            out, _ = self.gives(69, "doctor of a replica", "doctor", "-u",
+                                copy.url)
+            self.finds(out, "FAIL", "role", "replica", where)
+            out, said = self.gives(1, "status at the primary", "status",
+                                   "free", "-u", primary.url)
+            self.equal(out + said, "free free\n", "has no warning")
+            out, said = self.gives(0, "nor has list", "list", "--json", "-u",
+                                   primary.url)
+            self.has(out + said, "a line more", '"name":"held"',
+                     lacks=("warning",))
+
+    def active_replica(self):
+        with Tcp(self.server.program) as behind, \
+                Tcp(self.server.program) as server:
+            keydb = Between([behind], as_keydb)
+            out, _ = self.gives(69, "doctor of an active replica", "doctor",
+                                "-u", keydb.url)
+            self.finds(out, "FAIL", "role", "active replica", "10.0.0.9",
+                       "active-replica no")
+            self.has(out, "and it is not praised",
+                     lacks=("without replicas",))
+            out, _ = self.gives(1, "status of several, one such", "status",
+                                "x", "-v", "-u", keydb.url, "-u",
+                                self.server.url, "--url",
+                                server.url + "?guard_restarts=0")
+            self.has(out, "says that it has no vote", "no vote: a replica")
+
+    # ------------------------------------------------------- load balancer
+
+    def balancer(self):
+        with Tcp(self.server.program) as a, Tcp(self.server.program) as b:
+            both = Between([a, b])
+            out, _ = self.gives(78, "doctor of two servers at one address",
+                                "doctor", "-u", both.url)
+            self.finds(out, "FAIL", "address", "different servers",
+                       "one server")
+            out, _ = self.gives(78, "and as JSON", "doctor", "--json", "-u",
+                                both.url)
+            self.has(out, "says so, too", '"what":"address"')
+            one = Between([a])
+            out, _ = self.gives(1, "doctor of one behind a proxy", "doctor",
+                                "-u", one.url)
+            self.finds(out, "ok", "address", "the same server")
+            restarted = Between([a], before_second=a.restart)
+            out, _ = self.gives(1, "doctor of one that restarts meanwhile",
+                                "doctor", "-u", restarted.url)
+            self.finds(out, "note", "address", "restarted")
+            out, _ = self.gives(78, "doctor of several, one address of two",
+                                "doctor", "-u", self.server.url, "-u",
+                                both.url, "-u", b.url)
+            self.finds(out, "FAIL", "address", "different servers")
+            self.equal(len(re.findall("(?m)^ok .* address: ", out)), 2,
+                       "the others lead to one")
+
+    # ------------------------------------------------- without ACL or SCAN
+
+    def not_its_rights(self, server, name, *parts):
+        out, _ = self.gives(1, f"doctor of {name}", "doctor", "-u", server.url)
+        self.finds(out, "WARN", "rights", *parts)
+        self.has(out, "recommends no ACL SETUSER", lacks=("ACL SETUSER",))
+
+    def without_acl(self):
+        for profile in ("2.2", "2.4"):
+            with Aged(self.aged, profile, self.server) as old:
+                self.not_its_rights(old, f"a Redis {profile}",
+                                    "use Redis 2.6 or later")
+                _, said = self.gives(69, "run --fence there", "run", "x",
+                                     "--fence", "-u", old.url, "--", "true")
+                self.has(said, "says that it needs scripts",
+                         "fencing tokens need scripts")
+        with Aged(self.aged, "2.6", self.server) as old:
+            out, _ = self.gives(1, "doctor of a Redis 2.6", "doctor", "-u",
+                                old.url)
+            self.has(out, "recommends no ACL SETUSER", lacks=("ACL SETUSER",))
+        with Tcp(self.server.program, "--rename-command", "EVAL", "",
+                 "--rename-command", "EVALSHA", "") as renamed:
+            self.not_its_rights(renamed, "a server without EVAL",
+                                "rename-command")
+        with Tcp(self.server.program, "--rename-command", "INFO",
+                 "") as renamed:
+            self.not_its_rights(renamed, "a server without INFO",
+                                "rename-command")
+        with Tcp(self.server.program, config=(
+                'rename-command ACL ""\n'
+                "user default on nopass ~* &* +@all -eval -evalsha -info\n"
+                )) as renamed:
+            self.not_its_rights(renamed, "a server whose ACL is renamed",
+                                "+info", "configuration")
+            self.not_its_rights(renamed, "and its scripts", "+evalsha",
+                                "configuration")
+
+        self.server.cli("ACL", "SETUSER", "few", "reset", "on", ">p", "~*",
+                        "+@all", "-eval", "-evalsha")
+        url = self.server.url.replace("unix://", "unix://few:p@")
+        with Tcp(self.server.program) as other:
+            out, _ = self.gives(
+                69, "doctor of servers with ACLs, and one that is away",
+                "doctor", "-u", url + "?guard_restarts=0", "-u", other.url,
+                "-u", "unix:///nowhere/socket")
+        self.finds(out, "FAIL", "reach", "/nowhere/socket")
+        self.finds(out, "WARN", "rights", "ACL SETUSER USER +eval")
+
+    def without_scan(self):
+        for profile in ("2.2", "2.6"):
+            with Aged(self.aged, profile, self.server) as old:
+                _, said = self.gives(69, f"list of a Redis {profile}", "list",
+                                     "-u", old.url)
+                self.has(said, "says what it lacks", "SCAN", "Redis 2.8",
+                         lacks=("Redis 2.2",))
+        with Tcp(self.server.program, "--rename-command", "SCAN",
+                 "") as renamed:
+            _, said = self.gives(69, "list without SCAN", "list", "-u",
+                                 renamed.url)
+            self.has(said, "says that it may be renamed", "SCAN", "renamed",
+                     lacks=("Redis 2.2",))
+
+
+def main():
+    program, aged = sys.argv[1:]
+    with Server() as server:
+        clean_environment(server)
+        del os.environ["NXLOCK_URL"]  # every case gives its own
+        room = Room(program, aged, server)
+        room.sentinel()
+        room.cluster()
+        room.replica()
+        room.active_replica()
+        room.balancer()
+        room.without_acl()
+        room.without_scan()
+    return room.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A peer that repeats what it was sent. Nothing that the library says may show
+ * the password or a token, in whatever form the peer repeats them.
+ */
+#include "rig.h"
+
+#include <ctype.h>
+
+/* What a password may look like: in the URL, as it is sent, and parts of it
+ * that must not be seen. */
+struct password {
+    const char *in_url, *sent, *never[3];
+};
+
+static const struct password strong = {
+    "Zqx7%26Wv%20k9%2Fmm", "Zqx7&Wv k9/mm", {"Zqx7", "k9/mm", "Wv"}};
+static const struct password letters = {
+    "correcthorse", "correcthorse", {"orrecthors"}};
+static const struct password brief = {"xq", "xq", {" xq", "xq'"}};
+static const struct password empty_like = {"q", "q", {" q", "q'"}};
+
+/* How a peer answers the first command. %s is the password as it was sent, or
+ * in the form that the row says. */
+enum spelling { AS_SENT, PERCENT, BACKSLASH, HTML, CAPITALS, FIRST_8 };
+
+struct echo {
+    const char *reply;
+    enum spelling spelling;
+};
+
+static const struct echo echoes[] = {
+    {"-ERR bad request 'AUTH %s'\\r\\n", AS_SENT},
+    {"-ERR AUTH %s\\r\\n", AS_SENT},
+    {"-ERR AUTH %s\\r\\n", PERCENT},
+    {"-ERR {args:[AUTH,%s]}\\r\\n", BACKSLASH},
+    {"-ERR <b>AUTH %s</b>\\r\\n", HTML},
+    {"-ERR AUTH %s\\r\\n", CAPITALS},
+    {"-WRONGPASS no: AUTH %s\\r\\n", AS_SENT},
+    {"-LOADING AUTH %s\\r\\n", AS_SENT},
+    {"-DENIED AUTH %s\\r\\n", AS_SENT},
+    {"+AUTH %s\\r\\n", AS_SENT},
+    {"$1000\\r\\nAUTH %s", AS_SENT},
+    {"*2\\r\\n$4\\r\\nAUTH\\r\\n$100\\r\\n%s", AS_SENT},
+    {"AUTH %s\\r\\n", AS_SENT},
+    {"500 unknown command 'AUTH %s'\\r\\n", AS_SENT},
+    {"220 %s ESMTP\\r\\n", AS_SENT},
+    {"%s\\r\\n", AS_SENT},
+    {"HTTP/1.1 400 AUTH %s\\r\\n\\r\\n", AS_SENT},
+    {"HTTP/1.1 400 AUTH %s\\r\\n\\r\\n", PERCENT},
+    {"GET /AUTH/%s HTTP/1.1\\r\\n", PERCENT},
+    /* Cut where its 32 bytes, or the peer's buffer, end. */
+    {"bytes that fill the line, AUTH %s\\r\\n", AS_SENT},
+    {"no reply at all: AUTH %s", FIRST_8},
+    {"-ERR a long text %0170d AUTH %s\\r\\n", AS_SENT},
+};
+#define ECHOES (sizeof(echoes) / sizeof(echoes[0]))
+
+static void spell(char *out, size_t size, const char *text, enum spelling how)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; text[i] && len + 8 < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (how == FIRST_8 && i == 8)
+            break;
+        if (how == PERCENT && !isalnum(c))
+            len += (size_t)snprintf(out + len, size - len, "%%%02x", c);
+        else if (how == BACKSLASH && !isalnum(c)) /* the fake takes one off */
+            len += (size_t)snprintf(out + len, size - len, "\\\\x%02X", c);
+        else if (how == HTML && !isalnum(c))
+            len += (size_t)snprintf(out + len, size - len, "&#%u;", c);
+        else
+            out[len++] = how == CAPITALS ? (char)toupper(c) : (char)c;
+    }
+    out[len] = '\0';
+}
+
+/* In capitals or not. */
+static bool shows(const char *text, const char *part)
+{
+    return strcasestr(text, part) != NULL;
+}
+
+static void assert_hidden(
+    const char *where, const char *text, const struct password *p)
+{
+    for (size_t i = 0; i < 3 && p->never[i]; i++)
+        if (shows(text, p->never[i]))
+            fail_msg("%s shows '%s': %s", where, p->never[i], text);
+}
+
+struct heard {
+    size_t traces;
+    const struct password *password;
+};
+
+static void hear(void *arg, const nxl_trace *trace)
+{
+    struct heard *heard = arg;
+    heard->traces++;
+    assert_hidden("a trace", trace->text, heard->password);
+}
+
+/* All that can be read about the last operation. */
+static void assert_all_hidden(
+    nxl_client *client, nxl_lock *lock, const struct password *p)
+{
+    char text[2048];
+    assert_hidden("errmsg", nxl_lock_errmsg(lock), p);
+    assert_hidden("errmsg_at", nxl_lock_errmsg_at(lock, 0), p);
+    assert_hidden("client_errmsg", nxl_client_errmsg(client), p);
+    nxl_client_describe(client, text, sizeof(text));
+    assert_hidden("describe", text, p);
+}
+
+static void write_reply(char *out, size_t size, const struct echo *echo,
+    const struct password *password)
+{
+    char spelt[256];
+    spell(spelt, sizeof(spelt), password->sent, echo->spelling);
+    if (strstr(echo->reply, "%0170d"))
+        snprintf(out, size, echo->reply, 0, spelt);
+    else
+        snprintf(out, size, echo->reply, spelt);
+}
+
+/* The name of the fake's folder is random, is part of what is said of it, and
+ * may show two letters of a password: then another one is taken. */
+static struct fake *fake_apart(
+    const char *script, const struct password *password)
+{
+    struct fake *fake = fake_start(script);
+
+    for (size_t i = 0; i < 3 && password->never[i]; i++)
+        if (shows(fake_url(fake), password->never[i])) {
+            fake_free(fake);
+            return fake_apart(script, password);
+        }
+    return fake;
+}
+
+static void meet(const struct echo *echo, const struct password *password)
+{
+    struct script s = {0};
+    char reply[1024], params[256];
+    struct heard heard = {0, password};
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+
+    write_reply(reply, sizeof(reply), echo, password);
+    add(&s, "ACCEPT *\nEXPECT AUTH *\nSEND %s\nCLOSE\n", reply);
+    struct fake *fake = fake_apart(s.text, password);
+    options.tracer = hear;
+    options.tracer_arg = &heard;
+    snprintf(params, sizeof(params), "%s?timeout_ms=10000&password=%s",
+        fake_url(fake), password->in_url);
+    assert_int_equal(nxl_client_new(&client, params, &options), NXL_OK);
+    nxl_lock *lock = lock_of_name(client, "k", 30000);
+    int rc = nxl_lock_acquire(lock, 0);
+    assert_true(rc < 0);
+    assert_true(strlen(nxl_lock_errmsg(lock)) > 0);
+    assert_all_hidden(client, lock, password);
+    assert_true(heard.traces > 0);
+    nxl_answer *answer;
+    const char *ping[] = {"PING"};
+    assert_true(nxl_client_ask(client, 0, 1, ping, NULL, &answer) != NXL_OK);
+    assert_all_hidden(client, lock, password);
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    fake_free(fake);
+}
+
+static void meet_all(const struct password *password)
+{
+    for (size_t i = 0; i < ECHOES; i++)
+        meet(&echoes[i], password);
+}
+
+static void a_password_is_hidden(void **state)
+{
+    (void)state;
+    meet_all(&strong);
+}
+
+static void a_password_of_letters_is_hidden(void **state)
+{
+    (void)state;
+    meet_all(&letters);
+}
+
+static void a_short_password_is_hidden(void **state)
+{
+    (void)state;
+    meet_all(&brief);
+    meet_all(&empty_like);
+}
+
+/* "Invalid username-[hidden] pair" would show it to all who know the text. */
+static void a_word_of_the_server_stays_a_secret(void **state)
+{
+    (void)state;
+    static const struct password words[] = {
+        {"password", "password", {"password"}}, {"pass", "pass", {"-pass"}},
+        {"disabled", "disabled", {"disabled"}},
+        {"a", "a", {"a"}}, /* not checked below: part of every text */
+    };
+    static const struct echo echo = {
+        "-WRONGPASS invalid username-password pair or user is disabled.\\r\\n",
+        AS_SENT};
+    for (size_t i = 0; i < 4; i++) {
+        char url[256];
+        struct script s = {0};
+        add(&s, "EXPECT AUTH *\nSEND %s\n", echo.reply);
+        struct fake *fake = fake_start(s.text);
+        snprintf(url, sizeof(url), "%s?timeout_ms=10000&password=%s",
+            fake_url(fake), words[i].in_url);
+        nxl_client *client = client_of(url);
+        nxl_lock *lock = lock_of_name(client, "k", 30000);
+        assert_int_equal(nxl_lock_acquire(lock, 0), NXL_E_DENIED);
+        const char *said = nxl_lock_errmsg(lock);
+        assert_contains(said, "check the user and password in the URL");
+        if (i < 3) {
+            assert_null(strstr(said, "WRONGPASS invalid"));
+            assert_contains(said, "text hidden");
+        } else { /* no part of another word */
+            assert_contains(said, "WRONGPASS invalid username-password pair");
+        }
+        nxl_lock_free(lock);
+        nxl_client_free(client);
+        fake_free(fake);
+    }
+}
+
+/* The user's name is no secret, and helps to find what is wrong. */
+static void a_user_is_shown(void **state)
+{
+    (void)state;
+    char url[256];
+    struct fake *fake =
+        fake_start("EXPECT AUTH alice *\n"
+                   "SEND -ERR alice may not use h0rse.battery\\r\\n\n");
+    snprintf(url, sizeof(url),
+        "%s?timeout_ms=10000&user=alice&password=h0rse.battery",
+        fake_url(fake));
+    nxl_client *client = client_of(url);
+    nxl_lock *lock = lock_of_name(client, "k", 30000);
+    assert_int_equal(nxl_lock_acquire(lock, 0), NXL_E_DENIED);
+    assert_contains(nxl_lock_errmsg(lock),
+        "ERR alice may not use [hidden]; check the user");
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    fake_free(fake);
+}
+
+/* -------------------------------------------------------------- the token */
+
+static const char *const token_echoes[] = {
+    "-ERR refused: SET k $t NX PX 30000\\r\\n",
+    "-ERR refused: 'k' '$t'\\r\\n",
+    "-NOPERM k $t\\r\\n",
+    "-OOM SET k $t\\r\\n",
+    "+SET k $t\\r\\n",
+    "SET k $t\\r\\n",
+};
+
+static void a_token_is_hidden(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct script s = {0};
+        add(&s, SHAKE SET_T "SEND %s\nCLOSE\nACCEPT *\nSERVE\n",
+            token_echoes[i]);
+        struct rig r = rig_open(s.text, 'u', "timeout_ms=10000");
+        int rc = nxl_lock_acquire(r.lock, 0);
+        assert_true(rc != NXL_OK);
+        const char *token = fake_taken(r.fake, "t");
+        char part[20];
+        snprintf(part, sizeof(part), "%.12s", token + 9);
+        const struct password p = {"", "", {part}};
+        assert_all_hidden(r.client, r.lock, &p);
+        nxl_lock_free(r.lock);
+        nxl_client_free(r.client);
+        fake_free(r.fake);
+    }
+}
+
+/* ---------------------------------------------------------- several servers */
+
+static char warned[1024];
+
+static void warn(void *arg, const char *text)
+{
+    (void)arg;
+    snprintf(warned, sizeof(warned), "%s", text);
+}
+
+/* A proxy in front of one server may repeat what another one was sent. Two
+ * would be enough: they wait until the third one's refusal has been read. */
+static void each_servers_password_is_hidden(void **state)
+{
+    (void)state;
+    static const struct password both = {
+        NULL, NULL, {"f1rst.secret", "s3cond.secret"}};
+    struct fake *fake[3];
+    char list[1024];
+    size_t len = 0;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+
+    for (int i = 0; i < 3; i++) {
+        struct script s = {0};
+        if (i < 2)
+            add(&s,
+                "INFO role:master\\r\\nuptime_in_seconds:99999\\r\\n"
+                "run_id:%c\nWAIT-FOR refused\nSERVE\nACCEPT *\nSERVE\n",
+                'a' + i);
+        else
+            add(&s, "ACCEPT *\nEXPECT AUTH *\nSEND -ERR f1rst.secret "
+                    "s3cond.secret\\r\\n\nCLOSE\n");
+        fake[i] = fake_start(s.text);
+        len += (size_t)snprintf(list + len, sizeof(list) - len,
+            "%s%s?password=%s", i ? "," : "", fake_url(fake[i]),
+            i == 0 ? "f1rst.secret" : "s3cond.secret");
+    }
+    options.warning = warn;
+    options.timeout_ms = 10000;
+    assert_int_equal(nxl_client_new(&client, list, &options), NXL_OK);
+    nxl_lock *lock = lock_of_name(client, "k", 30000);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    turn_until(client, shows(nxl_lock_errmsg_at(lock, 2), "ERR "));
+    fake_signal(fake[0], "refused");
+    fake_signal(fake[1], "refused");
+    assert_int_equal(event_result(client, lock), NXL_OK);
+    assert_all_hidden(client, lock, &both);
+    assert_hidden("errmsg_at", nxl_lock_errmsg_at(lock, 2), &both);
+    assert_contains(nxl_lock_errmsg_at(lock, 2), "ERR [hidden] [hidden]");
+    assert_contains(warned, "ERR [hidden] [hidden]");
+    assert_hidden("the warning", warned, &both);
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    for (int i = 0; i < 3; i++)
+        fake_free(fake[i]);
+}
+
+/* What INFO says of itself is shown by nxl_client_describe(). */
+static void facts_are_hidden(void **state)
+{
+    (void)state;
+    static const struct password p = {"s3cr3t.x", "s3cr3t.x", {"s3cr3t"}};
+    struct rig r =
+        rig_open("INFO redis_version:s3cr3t.x\\r\\nserver_name:s3cr3t.x\\r\\n"
+                 "role:s3cr3t.x\nSERVE\n",
+            'u', "timeout_ms=10000&password=s3cr3t.x");
+    assert_int_equal(nxl_lock_acquire(r.lock, 0), NXL_OK);
+    assert_all_hidden(r.client, r.lock, &p);
+    rig_close(&r);
+}
+
+/* Answers are exact; what prints them has a function that hides. */
+static void an_answer_can_be_redacted(void **state)
+{
+    (void)state;
+    char out[64];
+    struct rig r =
+        rig_open(SHAKE "EXPECT TYPE k\nSEND +you sent s3cr3t.x\\r\\n\n", 'u',
+            "timeout_ms=10000&password=s3cr3t.x");
+    const char *words[] = {"TYPE", "k"};
+    nxl_answer *answer;
+    assert_int_equal(
+        nxl_client_ask(r.client, 0, 2, words, NULL, &answer), NXL_OK);
+    const char *said = nxl_answer_item(answer, 0, NULL);
+    assert_string_equal(said, "you sent s3cr3t.x");
+    assert_string_equal(
+        nxl_client_redact(r.client, said, strlen(said), out, sizeof(out)),
+        "you sent [hidden]");
+    assert_string_equal(
+        nxl_client_redact(r.client, said, strlen(said), out, 6), "you s");
+    assert_string_equal(nxl_client_redact(NULL, said, 3, out, sizeof(out)), "");
+    assert_string_equal(nxl_client_redact(r.client, said, 3, NULL, 0), "");
+    nxl_answer_free(answer);
+    rig_close(&r);
+}
+
+/* Who took a lock away is told by the label that stands at the server. */
+static void the_label_of_a_loss_is_hidden(void **state)
+{
+    (void)state;
+    static const struct password p = {"s3cr3t.x", "s3cr3t.x", {"s3cr3t"}};
+    char url[256], why[512];
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+    struct fake *fake = fake_start(
+        SHAKE "EXPECT SET k $t NX PX 3000\n" OK
+              "EXPECT EVALSHA * 1 k $t 3000\nSEND :-2\\r\\n\n"
+              "EXPECT EVALSHA * 1 k\nSEND *2\\r\\n$45\\r\\n"
+              "6fa459ea-ee8a-4ca4-894e-db77e160355e@s3cr3t.x\\r\\n:9000\\r\\n\n"
+              "SERVE\nACCEPT *\nSERVE\n");
+    snprintf(url, sizeof(url), "%s?timeout_ms=10000&password=s3cr3t.x",
+        fake_url(fake));
+    nxl_client *client = client_of(url);
+    options.ttl_ms = 3000;
+    options.renew = 1;
+    assert_int_equal(nxl_lock_new(&lock, client, "k", &options), NXL_OK);
+    assert_int_equal(nxl_lock_acquire(lock, 0), NXL_OK);
+    assert_eventually(nxl_lock_loss(lock, why, sizeof(why)) != NXL_LOSS_NONE);
+    assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_TAKEN);
+    assert_hidden("the loss", why, &p);
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    fake_free(fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_password_is_hidden),
+        cmocka_unit_test(a_password_of_letters_is_hidden),
+        cmocka_unit_test(a_short_password_is_hidden),
+        cmocka_unit_test(a_word_of_the_server_stays_a_secret),
+        cmocka_unit_test(a_user_is_shown),
+        cmocka_unit_test(a_token_is_hidden),
+        cmocka_unit_test(each_servers_password_is_hidden),
+        cmocka_unit_test(facts_are_hidden),
+        cmocka_unit_test(an_answer_can_be_redacted),
+        cmocka_unit_test(the_label_of_a_loss_is_hidden),
+    };
+    return cmocka_run_group_tests_name("echo", tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The strategies written down once more, to hold an exchange against: which way
+ * follows which, and what each step of each of them sends, to the byte. What
+ * the replies mean stands in meaning.h. The strategies of times are not in it:
+ * see watcher.h.
+ */
+#ifndef NXLOCK_TESTS_FUZZ_STRATEGIES_H
+#define NXLOCK_TESTS_FUZZ_STRATEGIES_H
+
+#include <stdio.h>
+
+#include "fuzz/fuzz.h"
+#include "wire/exchange.h"
+#include "wire/script.h"
+#include "wire/timestamps/server_clock.h"
+
+#define KEY "key"
+#define TOKEN "6f1c9b0e-8a53-4c1d-9e07-2b7f4d1a6c35@db7:41233:backup"
+#define TTL "30000"
+
+enum way { SET_NX, SCRIPT, SET_IFEQ, DELEX, DELIFEQ, WATCH, GETRANGE };
+
+static const struct {
+    unsigned count;
+    enum way way[4];
+} ways[VERB_KINDS] = {
+    [VERB_ACQUIRE] = {2, {SET_NX, SCRIPT}},
+    [VERB_EXTEND] = {3, {SCRIPT, WATCH, SET_IFEQ}},
+    [VERB_RELEASE] = {4, {SCRIPT, DELEX, DELIFEQ, WATCH}},
+    [VERB_INSPECT] = {2, {SCRIPT, GETRANGE}},
+};
+
+/* A reply that stays: its bytes are the input's. */
+struct told {
+    struct reply reply, items[REPLY_ITEMS];
+};
+
+struct model {
+    struct verb verb;
+    unsigned at, tried, round; /* tried: as bits */
+    /* SCRIPT: by hash, whole. SET_IFEQ: PTTL, SET. WATCH: read, change,
+     * DISCARD. */
+    unsigned step;
+    int64_t px;           /* of SET_IFEQ */
+    struct outcome was;   /* WATCH: what was decided before DISCARD */
+    bool odd;             /* or it may have been broken */
+    struct outcome first; /* refusal */
+    struct outcome outcome;
+    bool settled; /* it was not refused in every way */
+    bool stuck;   /* a transaction could not be ended */
+    bool left; /* it is on a strategy of times, or takes one over: watcher.h */
+};
+
+static void model_begin(struct model *m, unsigned at)
+{
+    struct verb verb = m->verb;
+
+    memset(m, 0, sizeof(*m));
+    m->verb = verb;
+    m->at = at;
+}
+
+static enum way model_way(const struct model *m)
+{
+    return ways[m->verb.kind].way[m->at];
+}
+
+/* ------------------------------------------------------------ what is asked */
+
+static struct verb verb_of(char letter)
+{
+    struct verb verb = {.kind = VERB_ACQUIRE,
+        .key = slice_of(KEY),
+        .token = slice_of(TOKEN),
+        .ttl_ms = 30000,
+        .want_left = letter == 'A' || letter == 'o'};
+
+    if (strchr("eEtqQ", letter))
+        verb.kind = VERB_EXTEND;
+    else if (strchr("rRfg", letter))
+        verb.kind = VERB_RELEASE;
+    else if (strchr("iIkK", letter))
+        verb.kind = VERB_INSPECT;
+    if (letter == 'i' || letter == 'k')
+        verb.token.len = 0;
+    return verb;
+}
+
+/* Where locks are times: the strategy of this letter is known, and the clock.
+ */
+static void dialect_of(
+    struct dialect *dialect, char letter, enum verb_kind kind)
+{
+    static const struct {
+        char letter;
+        unsigned char strategy;
+    } known[] = {{'s', 2}, {'b', 3}, {'t', 3}, {'q', 4}, {'Q', 4}, {'f', 4},
+        {'g', 5}, {'k', 2}, {'K', 2}};
+
+    *dialect = (struct dialect){.connection = 7,
+        .ttl_in_values = strchr("sbntqQfgkK", letter) != NULL,
+        .interop = letter == 'o',
+        .max_ttl_ms = 60000,
+        .now = UINT64_C(5000000000)};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (letter != known[i].letter)
+            continue;
+        dialect->at[kind] = dialect->at_with_end[kind] = known[i].strategy;
+        dialect->stamps.learnt = dialect->stamps.timed = true;
+        server_clock_learn(&dialect->stamps.clock, dialect->now, dialect->now,
+            INT64_C(2000000000000), 1);
+    }
+}
+
+/* ------------------------------------------------------------- what is sent */
+
+/* The words of one command, NULL at the end. */
+static unsigned say(struct buf *b, const char *const *words)
+{
+    char head[32];
+    unsigned count = 0;
+
+    while (words[count])
+        count++;
+    snprintf(head, sizeof(head), "*%u\r\n", count);
+    CHECK(buf_append(b, head, strlen(head)));
+    for (unsigned i = 0; i < count; i++) {
+        size_t len = strlen(words[i]);
+        snprintf(head, sizeof(head), "$%zu\r\n", len);
+        CHECK(buf_append(b, head, strlen(head)));
+        CHECK(buf_append(b, words[i], len) && buf_append(b, "\r\n", 2));
+    }
+    return 1;
+}
+
+#define SAY(b, ...) say(b, (const char *const[]){__VA_ARGS__, NULL})
+
+static unsigned say_script(const struct model *m, struct buf *b)
+{
+    static const enum script_id ids[VERB_KINDS] = {
+        SCRIPT_ACQUIRE, SCRIPT_EXTEND, SCRIPT_RELEASE, SCRIPT_INSPECT};
+    enum verb_kind kind = m->verb.kind;
+    const struct script *script = &scripts[ids[kind]];
+    bool whole = m->step == 1 || kind == VERB_ACQUIRE;
+    const char *token = kind == VERB_INSPECT ? NULL : TOKEN;
+    const char *ttl = kind < VERB_RELEASE ? TTL : NULL;
+
+    return SAY(b, whole ? "EVAL" : "EVALSHA",
+        whole ? script->body.data : script->sha1, "1", KEY, token, ttl);
+}
+
+static unsigned say_watch(const struct model *m, struct buf *b)
+{
+    if (m->step == 2)
+        return SAY(b, "DISCARD");
+    if (m->step == 1)
+        return (m->verb.kind == VERB_RELEASE ? SAY(b, "DEL", KEY)
+                                             : SAY(b, "PEXPIRE", KEY, TTL)) +
+               SAY(b, "EXEC");
+    return SAY(b, "WATCH", KEY) + SAY(b, "GETRANGE", KEY, "0", "511") +
+           SAY(b, "PTTL", KEY) + SAY(b, "EXISTS", KEY) + SAY(b, "MULTI");
+}
+
+/* Appends the present step's commands; returns how many. */
+static unsigned model_says(const struct model *m, struct buf *b)
+{
+    char px[32];
+    unsigned count;
+
+    switch (model_way(m)) {
+    case SET_NX:
+        count = SAY(b, "SET", KEY, TOKEN, "NX", "PX", TTL);
+        break;
+    case SCRIPT:
+        count = say_script(m, b);
+        break;
+    case SET_IFEQ:
+        snprintf(px, sizeof(px), "%lld", (long long)m->px);
+        return m->step == 0
+                   ? SAY(b, "PTTL", KEY)
+                   : SAY(b, "SET", KEY, TOKEN, "IFEQ", TOKEN,
+                         m->px < 0 ? "KEEPTTL" : "PX", m->px < 0 ? NULL : px);
+    case DELEX:
+        return SAY(b, "DELEX", KEY, "IFEQ", TOKEN);
+    case DELIFEQ:
+        return SAY(b, "DELIFEQ", KEY, TOKEN);
+    case WATCH:
+        return say_watch(m, b);
+    default:
+        return SAY(b, "PTTL", KEY) + SAY(b, "GETRANGE", KEY, "0", "511") +
+               SAY(b, "EXISTS", KEY);
+    }
+    return count + (m->verb.want_left ? SAY(b, "PTTL", KEY) : 0);
+}
+
+#endif

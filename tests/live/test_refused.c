@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A port that refuses connections answers at once, so an acquire ends by
+ * wait_ms, however long the client would wait before it connects again; and
+ * no call gives up without having tried. With one server and with three,
+ * through both APIs.
+ */
+#define QUORUM_MOST 3
+#include "support/test.h"
+
+#include "live/api_rig.h"
+
+/* The longest reconnect delay is 500 ms, and at least half of that. */
+enum { TTL_MS = 30000, DELAY_MS = 250, CALLS = 8 };
+
+static void refuse(bool refused)
+{
+    for (size_t i = 0; i < on.servers; i++)
+        proxy_refuse(proxies[i], refused);
+}
+
+/* Until the reconnect delay has grown to its longest. */
+static void be_refused_often(nxl_client *client, nxl_lock *lock)
+{
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(CALL(client, acquire, lock, 0), NXL_E_UNREACHABLE);
+}
+
+static void refused_calls_end_by_wait_ms(void **state)
+{
+    nxl_client *client = proxied_client(on.servers, NO_GUARD);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    refuse(true);
+    be_refused_often(client, lock);
+    for (int64_t wait_ms = 0; wait_ms <= 60; wait_ms += 60) {
+        int64_t began = test_now_ms();
+        for (int j = 0; j < CALLS; j++) {
+            assert_result(
+                CALL(client, acquire, lock, wait_ms), NXL_E_UNREACHABLE, lock);
+            assert_contains(nxl_lock_errmsg(lock), "cannot connect");
+        }
+        /* Together less than one reconnect delay each. */
+        assert_between(test_now_ms() - began, CALLS * (wait_ms / 2),
+            CALLS * DELAY_MS - 500);
+    }
+    end(lock, client);
+    refuse(false);
+}
+
+/* The reconnect delay does not keep a call from finding the server. */
+static void the_first_call_finds_the_server_again(void **state)
+{
+    nxl_client *client = proxied_client(on.servers, NO_GUARD);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    refuse(true);
+    be_refused_often(client, lock);
+    refuse(false);
+    assert_result(CALL(client, acquire, lock, 0), NXL_OK, lock);
+    end(lock, client);
+}
+
+/* An acquire of ours was applied and its answer lost, and then the port
+ * refuses: the key may exist, so the result is not "unreachable". */
+static void a_lost_answer_stays_unknown(void **state)
+{
+    nxl_client *client = proxied_client(on.servers, NO_GUARD);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    do {
+        assert_result(CALL(client, acquire, lock, 5000), NXL_OK, lock);
+        assert_result(CALL(client, release, lock), NXL_OK, lock);
+    } while (!connected_to_all(client));
+    assert_eventually(keys_at(on.servers, "k") == 0);
+    for (size_t j = 0; j < on.servers; j++)
+        proxy_cut_after(proxies[j], PROXY_DOWN, 2);
+    refuse(true);
+    assert_result(CALL(client, acquire, lock, 60), NXL_UNKNOWN, lock);
+    assert_true(keys_at(on.servers, "k") > on.servers / 2);
+    assert_result(CALL(client, acquire, lock, 60), NXL_E_UNREACHABLE, lock);
+    refuse(false);
+    end(lock, client);
+    assert_eventually(keys_at(on.servers, "k") == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        api_test(refused_calls_end_by_wait_ms),
+        api_test(the_first_call_finds_the_server_again),
+        api_test(a_lost_answer_stays_unknown),
+    };
+    return on_one_and_three_run("refused", tests);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker's lock handle: drives the core's machine for the life of a lock.
+ * Its actions become requests, what comes back and the time go in, its events
+ * go to the program and to the checker. Tokens are numbers.
+ *
+ * Invariant: nothing is decided here.
+ */
+#include <string.h>
+
+#include "sim/client.h"
+#include "sim/world.h"
+
+#define RETRY_FIRST (10 * MS)
+
+static const char *const calls[] = {
+    [CALL_NONE] = "nothing",
+    [CALL_ACQUIRE] = "acquire",
+    [CALL_EXTEND] = "extend",
+    [CALL_RELEASE] = "release",
+    [CALL_ADOPT] = "adopt",
+    [CALL_INSPECT] = "inspect",
+    [CALL_BREAK] = "break",
+};
+
+static const char *const results[] = {
+    [LIFE_OK] = "ok",
+    [LIFE_BUSY] = "busy",
+    [LIFE_FREE] = "free",
+    [LIFE_LOST] = "lost",
+    [LIFE_UNKNOWN] = "unknown",
+    [LIFE_FAULT] = "fault",
+    [LIFE_CANCELLED] = "cancelled",
+};
+
+static const char *const losses[] = {
+    [LOSS_UNHEARD] = "unheard",
+    [LOSS_MAX_HOLD] = "maximum hold",
+    [LOSS_STOPPED] = "stopped",
+    [LOSS_REFUTED] = "refuted",
+};
+
+/* ----------------------------------------------------------------- actions */
+
+/* A compare-and-delete of its token that nobody waits for. */
+static struct message deletion(const struct world *w, const struct worker *k)
+{
+    return (struct message){.kind = MESSAGE_RELEASE,
+        .name = k->name,
+        .token = k->token,
+        .ttl_ms = w->setting.max_ttl_ms,
+        .not_after = k->life.clean_until,
+        .promised = checker_promised(w, k)};
+}
+
+static enum message_kind kind_of(
+    const struct worker *k, enum life_track track, enum verb_kind verb)
+{
+    switch (verb) {
+    case VERB_ACQUIRE:
+        return MESSAGE_ACQUIRE;
+    case VERB_EXTEND:
+        return MESSAGE_EXTEND;
+    case VERB_RELEASE:
+        return MESSAGE_RELEASE;
+    case VERB_KEEP:
+        return MESSAGE_CAP;
+    case VERB_RAISE:
+        return MESSAGE_RAISE;
+    default:
+        return track == TRACK_CALL && k->life.call == CALL_ADOPT
+                   ? MESSAGE_LOOK
+                   : MESSAGE_INSPECT;
+    }
+}
+
+static void send_verb(
+    struct world *w, struct worker *k, const struct action *action)
+{
+    struct request *r = &k->request[action->track][action->server];
+    struct verb verb = {0};
+    life_verb(&k->life, action->track, &verb);
+    r->message = (struct message){
+        .kind = kind_of(k, action->track, verb.kind),
+        .name = k->name,
+        .token = k->token,
+        .ttl_ms = verb.ttl_ms,
+        .not_after = verb.not_after,
+        .want_left = verb.want_left,
+        .number = verb.fence,
+    };
+    if (verb.kind == VERB_RELEASE || verb.kind == VERB_KEEP)
+        r->message.promised = checker_promised(w, k);
+    if (verb.kind == VERB_KEEP)
+        checker_left(w, k->token); /* the minimum hold */
+    request_submit(w, r);
+}
+
+static void take_token(struct world *w, struct worker *k)
+{
+    k->own_token = true;
+    if (k->life.call == CALL_ADOPT) {
+        k->token = k->adopts;
+        return;
+    }
+    checker_begins(w, k);
+    k->token = checker_token(w, k);
+}
+
+static void carry_out(
+    struct world *w, struct worker *k, const struct action *action)
+{
+    struct request *r = &k->request[action->track][action->server];
+    struct link *link = &k->process->link[action->server];
+    struct message release;
+    switch (action->kind) {
+    case ACTION_TOKEN:
+        take_token(w, k);
+        break;
+    case ACTION_SEND:
+        send_verb(w, k, action);
+        break;
+    case ACTION_SKIP:
+        break;
+    case ACTION_UNDO:
+    case ACTION_LEAVE:
+        if (request_abandon(w, r, action->kind == ACTION_UNDO))
+            life_withdrawn(&k->life, action);
+        break;
+    case ACTION_CLEAN:
+        release = deletion(w, k);
+        link_clean_up(w, link, &release);
+        k->cleaned++;
+        break;
+    case ACTION_CLAIM:
+        if (!link_can_adopt(link, k->token))
+            life_not_claimed(&k->life);
+        break;
+    case ACTION_KEEP:
+        link_adopt(
+            link, k->token, k->life.vote.round.until[action->server] != 0);
+        break;
+    }
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void call_over(struct world *w, struct worker *k)
+{
+    note(w, "c%llu.%llu op %llu of n%llu t%llu ends:", results[k->life.result],
+        k->process->index, k->index, k->life.call, k->name, k->token);
+    checker_ended(w, k);
+    if (k->life.call == CALL_ADOPT && k->life.result != LIFE_OK)
+        checker_left(w, k->token);
+    program_completed(w, k);
+}
+
+static void lost(struct world *w, struct worker *k)
+{
+    note(w, "c%llu.%llu loses n%llu t%llu:", losses[k->life.renewal.loss],
+        k->process->index, k->index, k->name, k->token);
+    checker_lost(w, k);
+    w->losses++;
+    program_lost(w, k);
+}
+
+static void tell(struct world *w, struct worker *k, enum life_event event)
+{
+    switch (event) {
+    case LIFE_CALL_OVER:
+        call_over(w, k);
+        break;
+    case LIFE_RENEWED:
+        checker_renewed(w, k);
+        w->renewals++;
+        break;
+    case LIFE_LEASE_LOST:
+        lost(w, k);
+        break;
+    case LIFE_RENEWAL_FAILED:
+    case LIFE_NOTHING:
+        break;
+    }
+}
+
+/* -------------------------------------------------------------------- turns */
+
+static void look_at_links(struct world *w, struct process *p)
+{
+    for (unsigned i = 0; i < w->options.servers; i++) {
+        const struct link *l = &p->link[i];
+        p->peer[i].link = l->state == LINK_UP     ? PEER_UP
+                          : l->state == LINK_DOWN ? PEER_DOWN
+                                                  : PEER_CONNECTING;
+        p->peer[i].since = l->since;
+    }
+}
+
+static void turn(struct world *w, struct worker *k)
+{
+    struct life *l = &k->life;
+    struct action action;
+    enum life_event event;
+    look_at_links(w, k->process);
+    while (life_next(l, &action, w->now))
+        carry_out(w, k, &action);
+    while ((event = life_event(l)) != LIFE_NOTHING)
+        tell(w, k, event);
+    alarm_set(w, &k->timer,
+        earlier(life_wake(l, TRACK_CALL), life_wake(l, TRACK_RENEWAL)));
+}
+
+void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
+{
+    struct outcome outcome = *o;
+    outcome.sent_at = r->sent_at;
+    outcome.fence = r->message.number;
+    r->unsure = o->kind == OUTCOME_FAULT && o->unsure;
+    life_outcome(&r->worker->life, r->track, r->server, &outcome, w->now);
+    turn(w, r->worker);
+}
+
+static void timer_rings(struct world *w, struct alarm *alarm)
+{
+    struct worker *k = list_entry(alarm, struct worker, timer);
+    if (w->now < k->process->paused_until) {
+        alarm_set(w, alarm, k->process->paused_until);
+        return;
+    }
+    if (renewal_on(&k->life.renewal))
+        checker_lost(w, k);
+    life_tick(&k->life, w->now);
+    turn(w, k);
+    process_turn(w, k->process);
+}
+
+/* ------------------------------------------------------------------- calls */
+
+static struct life_terms terms_of(const struct world *w, const struct worker *k)
+{
+    const struct setting *s = &w->setting;
+    return (struct life_terms){
+        .servers = w->options.servers,
+        .peers = k->process->peer,
+        .max_ttl_ms = s->max_ttl_ms,
+        .drift_ppm = s->drift_ppm,
+        .max_hold_ns = NEVER,
+        .timeout_ns = s->timeout_ns,
+        .retry_first_ns = RETRY_FIRST,
+        .retry_most_ns = RETRY_MOST,
+        .fenced = s->fences,
+    };
+}
+
+/* Another handle, which has no token yet. */
+static void renew_handle(struct world *w, struct worker *k)
+{
+    struct life_terms terms = terms_of(w, k);
+    k->life = (struct life){0};
+    k->own_token = false;
+    life_init(&k->life, &terms);
+}
+
+void handle_wish(struct world *w, struct worker *k, const struct wish *wish)
+{
+    struct life_terms *terms = &k->life.terms;
+    if (wish->name != k->name)
+        renew_handle(w, k);
+    k->name = wish->name;
+    terms->ttl_ms = wish->ttl_ms;
+    terms->min_hold_ms = wish->min_hold_ms;
+    terms->max_hold_ns = wish->max_hold_ns;
+    terms->renewed = wish->renewed;
+}
+
+static void note_call(struct world *w, const struct worker *k)
+{
+    note(w, "c%llu.%llu begins op %llu of n%llu t%llu:", calls[k->life.call],
+        k->process->index, k->index, k->life.call, k->name, k->token);
+}
+
+/* What a handle that has ended, or begun anew, has not begun to delete stays
+ * until its ttl. */
+static void left_unless_cleaned(
+    struct world *w, const struct worker *k, uint64_t token, uint64_t promised)
+{
+    if (k->cleaned > 0)
+        return;
+    note(w, "c%llu.%llu leaves t%llu to its ttl", NULL, k->process->index,
+        k->index, token);
+    checker_left(w, token);
+    w->expired += w->now >= promised;
+}
+
+void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
+{
+    bool parts = lease_state(&k->life.lease, w->now) != LEASE_NONE;
+    uint64_t token = k->token, promised = checker_promised(w, k);
+    k->began = w->now;
+    k->cleaned = 0;
+    if (parts)
+        checker_gives_up(w, k);
+    note(w, "c%llu.%llu acquires n%llu, ttl %llu", NULL, k->process->index,
+        k->index, k->name, k->life.terms.ttl_ms);
+    look_at_links(w, k->process);
+    life_acquire(&k->life, wait_ns, roll(w, NEVER), w->now);
+    turn(w, k);
+    if (parts)
+        left_unless_cleaned(w, k, token, promised);
+}
+
+void handle_adopt(struct world *w, struct worker *k, uint64_t token)
+{
+    bool own = k->own_token && k->token == token;
+    k->began = w->now;
+    k->adopts = token;
+    checker_begins(w, k);
+    life_adopt(&k->life, own, roll(w, NEVER), w->now);
+    note_call(w, k);
+    turn(w, k);
+}
+
+bool handle_extend(struct world *w, struct worker *k, uint32_t ttl_ms)
+{
+    if (!life_extend(&k->life, ttl_ms, roll(w, NEVER), w->now))
+        return false;
+    note_call(w, k);
+    turn(w, k);
+    return true;
+}
+
+bool handle_release(struct world *w, struct worker *k)
+{
+    uint64_t promised = checker_promised(w, k);
+    k->cleaned = 0;
+    checker_releases(w, k, lease_held(&k->life.lease, w->now));
+    if (!life_release(&k->life, roll(w, NEVER), w->now)) {
+        left_unless_cleaned(w, k, k->token, promised);
+        turn(w, k);
+        return false;
+    }
+    checker_gives_up(w, k);
+    note_call(w, k);
+    turn(w, k);
+    return true;
+}
+
+bool handle_break(struct world *w, struct worker *k)
+{
+    uint64_t promised = checker_promised(w, k);
+    k->cleaned = 0;
+    if (!life_break(&k->life, true, roll(w, NEVER), w->now)) {
+        left_unless_cleaned(w, k, k->token, promised);
+        turn(w, k);
+        return false;
+    }
+    checker_gives_up(w, k);
+    note_call(w, k);
+    turn(w, k);
+    return true;
+}
+
+void handle_inspect(struct world *w, struct worker *k)
+{
+    life_ask(&k->life, CALL_INSPECT, roll(w, NEVER), w->now);
+    note_call(w, k);
+    turn(w, k);
+}
+
+void handle_cancel(struct world *w, struct worker *k)
+{
+    note(w, "c%llu.%llu is cancelled", NULL, k->process->index, k->index);
+    life_cancel(&k->life);
+    turn(w, k);
+}
+
+void handle_free(struct world *w, struct worker *k)
+{
+    uint64_t token = k->token, promised = checker_promised(w, k);
+    note(w, "c%llu.%llu frees its handle of t%llu", NULL, k->process->index,
+        k->index, k->token);
+    k->cleaned = 0;
+    life_discard(&k->life);
+    turn(w, k);
+    bool parts = lease_state(&k->life.lease, w->now) != LEASE_NONE;
+    if (parts)
+        checker_gives_up(w, k);
+    life_part(&k->life, w->now);
+    turn(w, k);
+    if (parts)
+        left_unless_cleaned(w, k, token, promised);
+    renew_handle(w, k);
+}
+
+void handle_renew_no_more(struct world *w, struct worker *k)
+{
+    k->life.terms.renewed = false;
+    renewal_stop(&k->life.renewal);
+    turn(w, k);
+}
+
+void handle_leak(struct world *w, struct worker *k)
+{
+    note(w, "c%llu.%llu forgets t%llu", NULL, k->process->index, k->index,
+        k->token);
+    checker_left(w, k->token);
+    handle_renew_no_more(w, k);
+    renew_handle(w, k);
+}
+
+enum life_result handle_result(struct world *w, struct worker *k)
+{
+    if (life_stale(&k->life, w->now)) {
+        note(w, "c%llu.%llu was told too late", NULL, k->process->index,
+            k->index);
+        checker_left(w, k->token);
+        life_drop_stale(&k->life, w->now);
+        turn(w, k);
+    }
+    return k->life.result;
+}
+
+/* ------------------------------------------------------ beginning and ending
+ */
+
+void handle_start(
+    struct world *w, struct worker *k, struct process *p, unsigned index)
+{
+    *k = (struct worker){.process = p, .index = index};
+    for (unsigned track = 0; track < TRACKS; track++)
+        for (unsigned i = 0; i < w->options.servers; i++)
+            k->request[track][i] = (struct request){
+                .worker = k, .server = i, .track = (enum life_track)track};
+    alarm_init(w, &k->timer, timer_rings);
+    renew_handle(w, k);
+}
+
+void handle_end(struct world *w, struct worker *k)
+{
+    alarm_end(w, &k->timer);
+}

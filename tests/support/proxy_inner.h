@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What the proxy's thread (proxy.c) and the orders to it (proxy_orders.c)
+ * share. Everything in a struct proxy that changes belongs to its lock. */
+#ifndef NXLOCK_TEST_PROXY_INNER_H
+#define NXLOCK_TEST_PROXY_INNER_H
+
+#include <pthread.h>
+
+#include "support/bytes.h"
+#include "support/local.h"
+#include "support/proxy.h"
+
+enum { PAIRS = 64 };
+
+struct chunk {
+    struct chunk *next;
+    int64_t due_ms;
+    struct bytes bytes;
+};
+
+struct flow { /* one direction of one connection */
+    struct chunk *first, **end;
+    size_t passed;
+    bool closed; /* the sender has closed */
+};
+
+struct joint { /* client and server; fd[w] is the sender of way w */
+    bool used, cut, reset;
+    bool stranded, delivers; /* by proxy_strand() and proxy_deliver() */
+    int fd[2];
+    struct flow flow[2];
+};
+
+struct way {
+    int delay_ms;
+    bool held, dropped, cutting;
+    size_t cut_after;
+    uint64_t bytes;
+};
+
+struct proxy {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    int wake[2];
+    int listeners[2];
+    bool stopping, refused;
+    bool shut; /* and nobody listens any more */
+    char dir[LOCAL_PATH], path[LOCAL_PATH], target[LOCAL_PATH];
+    uint16_t port, target_port;
+    char url[LOCAL_PATH + 16], tcp_url[LOCAL_PATH];
+    struct way way[2];
+    struct joint joints[PAIRS];
+    size_t accepted;
+    unsigned turn_away; /* so many connections are still to be closed */
+    uint64_t turns;     /* of the thread, for those who wait for one */
+};
+
+/* Lets the thread carry out what was ordered; the lock is held. */
+void proxy_carry_out(struct proxy *p);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* What a test orders of the proxy, or asks it. */
+#include "support/proxy_inner.h"
+
+enum { AWAIT_MS = 30000 };
+
+const char *proxy_url(const struct proxy *p)
+{
+    return p->url;
+}
+
+const char *proxy_tcp_url(const struct proxy *p)
+{
+    return p->tcp_url;
+}
+
+void proxy_delay(struct proxy *p, enum proxy_way way, int ms)
+{
+    pthread_mutex_lock(&p->lock);
+    p->way[way].delay_ms = ms;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_hold(struct proxy *p, enum proxy_way way, bool held)
+{
+    pthread_mutex_lock(&p->lock);
+    p->way[way].held = held;
+    proxy_carry_out(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_drop(struct proxy *p, enum proxy_way way, bool dropped)
+{
+    pthread_mutex_lock(&p->lock);
+    p->way[way].dropped = dropped;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_cut_after(struct proxy *p, enum proxy_way way, size_t bytes)
+{
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < PAIRS; i++)
+        p->joints[i].flow[way].passed = 0;
+    p->way[way].cutting = true;
+    p->way[way].cut_after = bytes;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_cut(struct proxy *p, bool reset)
+{
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < PAIRS; i++) {
+        p->joints[i].cut = p->joints[i].used;
+        p->joints[i].reset = reset;
+    }
+    proxy_carry_out(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_strand(struct proxy *p)
+{
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < PAIRS; i++)
+        p->joints[i].stranded = p->joints[i].used;
+    proxy_carry_out(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_deliver(struct proxy *p)
+{
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < PAIRS; i++)
+        p->joints[i].delivers = p->joints[i].used && p->joints[i].stranded;
+    proxy_carry_out(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_turn_away(struct proxy *p, unsigned count)
+{
+    pthread_mutex_lock(&p->lock);
+    p->turn_away = count;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_refuse(struct proxy *p, bool refused)
+{
+    pthread_mutex_lock(&p->lock);
+    p->refused = refused;
+    proxy_carry_out(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+uint64_t proxy_bytes(struct proxy *p, enum proxy_way way)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t bytes = p->way[way].bytes;
+    pthread_mutex_unlock(&p->lock);
+    return bytes;
+}
+
+bool proxy_await(struct proxy *p, enum proxy_way way, uint64_t bytes)
+{
+    struct timespec end;
+    int rc = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += AWAIT_MS / 1000;
+    pthread_mutex_lock(&p->lock);
+    while (p->way[way].bytes < bytes && rc == 0)
+        rc = pthread_cond_timedwait(&p->changed, &p->lock, &end);
+    bool came = p->way[way].bytes >= bytes;
+    pthread_mutex_unlock(&p->lock);
+    return came;
+}
+
+size_t proxy_connections(struct proxy *p)
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < PAIRS; i++)
+        count += p->joints[i].used;
+    pthread_mutex_unlock(&p->lock);
+    return count;
+}
+
+size_t proxy_accepted(struct proxy *p)
+{
+    pthread_mutex_lock(&p->lock);
+    size_t count = p->accepted;
+    pthread_mutex_unlock(&p->lock);
+    return count;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* A word for each class of fault, for what a test prints and compares. */
+#ifndef NXLOCK_TESTS_FAULT_NAMES_H
+#define NXLOCK_TESTS_FAULT_NAMES_H
+
+#include "base/fault.h"
+
+static inline const char *fault_name(enum fault fault)
+{
+    static const char *const names[FAULT_CLASSES] = {
+        [FAULT_NONE] = "none",
+        [FAULT_UNREACHABLE] = "unreachable",
+        [FAULT_SILENT] = "silent",
+        [FAULT_RETRY] = "retry",
+        [FAULT_ELSEWHERE] = "elsewhere",
+        [FAULT_FULL] = "full",
+        [FAULT_REFUSING] = "refusing",
+        [FAULT_DENIED] = "denied",
+        [FAULT_SCRIPT_DENIED] = "script denied",
+        [FAULT_WRONG_TYPE] = "wrong type",
+        [FAULT_UNSUPPORTED] = "unsupported",
+        [FAULT_NOT_REDIS] = "not redis",
+        [FAULT_SERVER] = "server",
+        [FAULT_SYSTEM] = "system",
+        [FAULT_RESTARTED] = "restarted",
+        [FAULT_UNTOLD] = "untold",
+        [FAULT_FORGETS] = "forgets",
+        [FAULT_SETUP] = "setup",
+        [FAULT_SENTINEL] = "sentinel",
+        [FAULT_CLUSTER] = "cluster",
+        [FAULT_CLUSTER_DOWN] = "cluster down",
+    };
+
+    return names[fault];
+}
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Which questions may be asked; what goes out of them; replies of any form
+ * out of the reader, and that it is strict again behind them. */
+#include "support/test.h"
+
+#include "api/allowed.h"
+#include "net/reader.h"
+#include "wire/exchange.h"
+
+static const char *refusal(const char *line)
+{
+    static char copy[256];
+    struct slice words[16];
+    size_t count = 0;
+    char *rest = copy, *one;
+    snprintf(copy, sizeof(copy), "%s", line);
+    while ((one = strsep(&rest, " ")))
+        words[count++] = slice_of(one);
+    return allowed_refusal(words, count);
+}
+
+static void what_reads_is_allowed(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"PING", "ping x", "Info", "info all",
+        "TIME", "ROLE", "DBSIZE", "SCAN 0", "scan 17 match a* count 1000",
+        "SCAN 0 COUNT 10 TYPE string", "TYPE k", "EXISTS a b c", "PTTL k",
+        "TTL k", "STRLEN k", "GETRANGE k 0 511", "GETRANGE k 9 524296",
+        "CONFIG GET save", "acl whoami", "ACL GETUSER u", "COMMAND COUNT",
+        "ACL DRYRUN u SET k v", "ACL DRYRUN u PING", "MEMORY USAGE k",
+        "OBJECT ENCODING k", "CLIENT ID", "LASTSAVE", "CLUSTER INFO"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_null(refusal(good[i]));
+}
+
+static void nothing_else_is(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "SET k v", "GET k", "DEL k", "KEYS *",
+        "EVAL x 0", "CONFIG", "CONFIG SET save x", "CONFIG RESETSTAT",
+        "ACL SETUSER u", "ACL", "ACL LOG RESET", "CLIENT KILL x",
+        "CLIENT REPLY OFF", "SUBSCRIBE x", "MONITOR", "WAIT 1 0", "MULTI",
+        "SELECT 1", "AUTH x", "HELLO 3", "QUIT", "RESET", "DEBUG SLEEP 1",
+        "BLPOP k 0", "SHUTDOWN", "MEMORY PURGE", "OBJECT FREQ k", "PIN",
+        "PINGS", "COMMAND INFO get"};
+    static const char *const count[] = {"DBSIZE x", "PTTL", "PTTL a b", "SCAN",
+        "INFO a b", "TIME x", "MEMORY USAGE k SAMPLES 0"};
+    static const char *const bound[] = {"GETRANGE k 0 -1", "GETRANGE k 0 x",
+        "GETRANGE k 0 524288", "GETRANGE k 5 4", "GETRANGE k  1",
+        "SCAN 0 COUNT 1001", "SCAN 0 MATCH x count -1",
+        "SCAN 0 COUNT 99999999999999999999"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_non_null(refusal(bad[i]));
+        assert_contains(refusal(bad[i]), "not allowed");
+    }
+    for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++)
+        assert_contains(refusal(count[i]), "number of arguments");
+    for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++)
+        assert_non_null(refusal(bound[i]));
+}
+
+static void what_it_needs_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[2], *said;
+    } rows[] = {
+        {{"scan", "0"}, "; SCAN needs Redis 2.8 or later and may be renamed "
+                        "or disabled on this server"},
+        {{"ACL", "whoami"}, "; ACL WHOAMI needs Redis 6.0 or later and may be "
+                            "renamed or disabled on this server"},
+        {{"INFO", "all"}, "; INFO may be renamed or disabled on this "
+                          "server"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct slice words[] = {
+            slice_of(rows[i].words[0]), slice_of(rows[i].words[1])};
+        struct text text;
+        text_clear(&text);
+        allowed_add_unsupported(&text, words, 2);
+        assert_string_equal(text.data, rows[i].said);
+    }
+}
+
+static void it_goes_out_as_it_is(void **state)
+{
+    (void)state;
+    const struct slice words[] = {slice_of("TYPE"), {"a\0\r\n", 4}, {"", 0}};
+    struct leaves leaves = {.list = NULL};
+    struct verb verb = {
+        .kind = VERB_ASK, .words = words, .word_count = 3, .leaves = &leaves};
+    struct exchange x = {.verb = NULL};
+    struct dialect dialect = {.connection = 1};
+    struct buf out = {.data = NULL};
+    static const char wanted[] =
+        "*3\r\n$4\r\nTYPE\r\n$4\r\na\0\r\n\r\n$0\r\n\r\n";
+    exchange_begin(&x, &verb, NULL);
+    assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
+    assert_int_equal(buf_len(&out), sizeof(wanted) - 1);
+    assert_memory_equal(buf_head(&out), wanted, sizeof(wanted) - 1);
+    struct reply no = {.kind = REPLY_ERROR,
+        .bytes = slice_of("NOPERM this user has no permissions")};
+    assert_int_equal(exchange_reply(&x, &no), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
+    assert_int_equal(x.outcome.fault, FAULT_DENIED);
+    buf_free(&out);
+}
+
+/* ------------------------------------------------------------- the reader */
+
+static struct reader *reader;
+static struct leaves leaves;
+
+static int set_up(void **state)
+{
+    (void)state;
+    reader = reader_new();
+    return reader ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    reader_free(reader);
+    leaves_free(&leaves);
+    return 0;
+}
+
+/* Byte by byte. */
+static const struct reply *read_loose(const char *bytes, struct leaves *to)
+{
+    const struct reply *reply = NULL;
+    for (size_t i = 0; bytes[i]; i++) {
+        assert_null(reply);
+        assert_true(reader_feed(reader, bytes + i, 1));
+        reader_expect(reader, true, to);
+        assert_true(reader_next(reader, &reply) >= 0);
+    }
+    assert_non_null(reply);
+    return reply;
+}
+
+static const char *leaf(size_t i)
+{
+    return leaves.list[i].nil ? NULL
+                              : buf_head(&leaves.bytes) + leaves.list[i].at;
+}
+
+static void any_form_is_read(void **state)
+{
+    (void)state;
+    assert_int_equal(read_loose("*3\r\n$1\r\n0\r\n*12\r\n:1\r\n:2\r\n:3\r\n"
+                                ":4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n"
+                                ":11\r\n*2\r\n+a\r\n-no\r\n$-1\r\n",
+                         &leaves)
+                         ->kind,
+        REPLY_ARRAY);
+    assert_int_equal(leaves.count, 15);
+    assert_string_equal(leaf(0), "0");
+    assert_string_equal(leaf(1), "1");
+    assert_string_equal(leaf(11), "11");
+    assert_string_equal(leaf(12), "a");
+    assert_string_equal(leaf(13), "no");
+    assert_null(leaf(14));
+    leaves_clear(&leaves);
+    assert_int_equal(
+        read_loose("$5\r\nab\r\nc\r\n", &leaves)->kind, REPLY_STRING);
+    assert_string_equal(leaf(0), "ab\r\nc");
+    leaves_clear(&leaves);
+    const struct reply *no = read_loose("-NOPERM no\r\n", &leaves);
+    assert_int_equal(no->kind, REPLY_ERROR);
+    assert_true(slice_equal(no->bytes, slice_of("NOPERM no")));
+    assert_int_equal(leaves.count, 0);
+    assert_int_equal(read_loose("*0\r\n", &leaves)->kind, REPLY_ARRAY);
+    assert_int_equal(read_loose("*-1\r\n", &leaves)->kind, REPLY_NIL);
+    assert_int_equal(leaves.count, 1);
+    /* Nobody wants it any more: it is read all the same. */
+    read_loose("*2\r\n*1\r\n*1\r\n*1\r\n:1\r\n$2\r\nab\r\n", NULL);
+}
+
+static void it_is_strict_behind_it(void **state)
+{
+    (void)state;
+    const struct reply *reply;
+    read_loose("*1\r\n*1\r\n:1\r\n", &leaves);
+    reader_expect(reader, false, NULL);
+    assert_true(reader_feed(reader, "*1\r\n*1\r\n:1\r\n", 12));
+    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_contains(reader_error(reader), "array inside an array");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_reads_is_allowed),
+        cmocka_unit_test(nothing_else_is),
+        cmocka_unit_test(what_it_needs_is_said),
+        cmocka_unit_test(it_goes_out_as_it_is),
+        cmocka_unit_test_setup_teardown(any_form_is_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            it_is_strict_behind_it, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("asked", tests, NULL, NULL);
+}

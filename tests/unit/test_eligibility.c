@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * May a server vote, and if not, why and until when. Times are of a clock
+ * that began long before the servers.
+ */
+#include "support/test.h"
+
+#include "base/deadline.h"
+#include "core/eligibility.h"
+
+#define S NS_PER_S
+#define T0 (UINT64_C(1000000) * S)
+/* The longest lease of 60 s, its drift of 602 ms, in whole seconds. */
+#define NEEDED 61
+
+static struct eligibility s;
+static struct eligibility_terms terms;
+static struct server_info info;
+
+static int set_up(void **state)
+{
+    (void)state;
+    s = (struct eligibility){0};
+    terms = (struct eligibility_terms){
+        .max_ttl_ms = 60000, .drift_ppm = 10000, .guard = true};
+    info = (struct server_info){
+        .run_id = "aaaa", .role = "master", .uptime_s = 5000};
+    return 0;
+}
+
+static void judge(uint64_t now)
+{
+    eligibility_judge(&s, &info, &terms, false, now);
+}
+
+static const char *words(uint64_t now)
+{
+    static struct text text;
+    text_clear(&text);
+    eligibility_explain(&s, now, &text);
+    return text.data;
+}
+
+static bool counts(enum verb_kind verb, enum outcome_kind kind, uint64_t now)
+{
+    struct outcome outcome = {.kind = kind, .sent_at = now};
+    bool counts = eligibility_weigh(&s, verb, &outcome, now);
+    assert_int_equal(outcome.sent_at, now);
+    if (counts)
+        assert_int_equal(outcome.kind, kind);
+    else
+        assert_int_equal(outcome.kind, OUTCOME_FAULT);
+    return counts;
+}
+
+static void votes_from(uint64_t at)
+{
+    assert_int_equal(s.votes_at, at);
+    assert_false(eligibility_votes(&s, at - 1));
+    assert_int_equal(eligibility_fault(&s, at - 1), FAULT_RESTARTED);
+    assert_true(eligibility_votes(&s, at));
+    assert_int_equal(eligibility_fault(&s, at), FAULT_NONE);
+    assert_string_equal(words(at), "");
+}
+
+/* What it had granted before is gone, whether it keeps its data or not. */
+static void a_replica_that_is_promoted_waits(void **state)
+{
+    (void)state;
+    for (int durable = 0; durable <= 1; durable++) {
+        set_up(NULL);
+        terms.durable = durable;
+        judge(T0);
+        assert_true(eligibility_votes(&s, T0));
+        info.role = "slave";
+        judge(T0 + S);
+        assert_false(eligibility_votes(&s, T0 + S));
+        info.role = "master";
+        judge(T0 + 2 * S);
+        votes_from(T0 + (2 + NEEDED) * S);
+        judge(T0 + 3 * S); /* and is not put off again */
+        votes_from(T0 + (2 + NEEDED) * S);
+    }
+}
+
+static void old_one_votes(void **state)
+{
+    (void)state;
+    judge(T0);
+    assert_true(eligibility_votes(&s, T0));
+    assert_string_equal(words(T0), "");
+}
+
+/* uptime - 1 >= ceil(max_ttl + drift), to the second. */
+static void by_uptime(void **state)
+{
+    (void)state;
+    for (int64_t uptime = 0; uptime < 80; uptime++) {
+        set_up(NULL);
+        info.uptime_s = uptime;
+        judge(T0);
+        uint64_t age = uptime > 0 ? (uint64_t)uptime - 1 : 0;
+        if (age >= NEEDED)
+            assert_true(eligibility_votes(&s, T0));
+        else
+            votes_from(T0 + (NEEDED - age) * S);
+    }
+}
+
+static void by_max_ttl(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t max_ttl_ms, drift_ppm;
+        uint64_t needed;
+    } rows[] = {{1000, 10000, 2}, {3000, 10000, 4}, {990, 1, 1}, {20, 1, 1},
+        {2147483647, 500000, 3221226}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        set_up(NULL);
+        terms.max_ttl_ms = rows[i].max_ttl_ms;
+        terms.drift_ppm = rows[i].drift_ppm;
+        info.uptime_s = 0;
+        judge(T0);
+        votes_from(T0 + rows[i].needed * S);
+    }
+}
+
+/* The same process again never votes sooner than was said before. */
+static void a_stepped_clock_brings_nothing_forward(void **state)
+{
+    (void)state;
+    info.uptime_s = 1;
+    judge(T0);
+    votes_from(T0 + NEEDED * S);
+    info.uptime_s = 100000;
+    judge(T0 + 2 * S);
+    votes_from(T0 + NEEDED * S);
+}
+
+static void another_process(void **state)
+{
+    (void)state;
+    judge(T0);
+    info.run_id = "bbbb";
+    info.uptime_s = 1000000; /* whatever that says */
+    judge(T0 + 100 * S);
+    votes_from(T0 + (100 + NEEDED) * S);
+    assert_contains(
+        words(T0 + 110 * S), "restarted, promoted or replaced 10s ago");
+    assert_contains(words(T0 + 110 * S), "its vote counts again in 52s");
+    /* A third one, in the meantime, begins anew. */
+    info.run_id = "cccc";
+    judge(T0 + 120 * S);
+    votes_from(T0 + (120 + NEEDED) * S);
+    /* It stays in quarantine, with the same process, until then. */
+    judge(T0 + 121 * S);
+    votes_from(T0 + (120 + NEEDED) * S);
+}
+
+static void seconds_are_told(void **state)
+{
+    (void)state;
+    info.uptime_s = 11;
+    judge(T0);
+    assert_contains(words(T0 + 2 * S), "started 12s ago");
+    assert_contains(words(T0 + 2 * S), "locks; its vote counts again in 50s");
+}
+
+/* 2.2 tells no run_id, and one that does may be asked later. */
+static void no_run_id(void **state)
+{
+    (void)state;
+    info.run_id = "";
+    judge(T0);
+    assert_true(eligibility_votes(&s, T0));
+    info.run_id = "aaaa";
+    judge(T0 + S);
+    assert_true(eligibility_votes(&s, T0 + S));
+    info.run_id = "";
+    judge(T0 + 2 * S);
+    info.run_id = "bbbb";
+    judge(T0 + 3 * S);
+    votes_from(T0 + (3 + NEEDED) * S);
+}
+
+static void bars(void **state)
+{
+    (void)state;
+    static const struct {
+        struct server_info info;
+        bool durable, duplicate;
+        enum fault fault;
+        const char *words;
+    } rows[] = {
+        {{"a", "", -1, true, false, false}, false, false, FAULT_UNTOLD,
+            "+info"},
+        {{"a", "master", -1, false, false, false}, false, false, FAULT_UNTOLD,
+            "uptime"},
+        {{"a", "slave", 5000, false, false, false}, false, false,
+            FAULT_ELSEWHERE, "replica"},
+        {{"a", "active-replica", 5000, false, false, false}, false, false,
+            FAULT_ELSEWHERE, "replica"},
+        {{"a", "replica", 5000, false, false, false}, false, false,
+            FAULT_ELSEWHERE, "replica"},
+        {{"a", "master", 5000, false, true, false}, true, false, FAULT_FORGETS,
+            "aof_enabled:0"},
+        {{"a", "master", 5000, false, false, false}, false, true, FAULT_SETUP,
+            "same server"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        set_up(NULL);
+        terms.durable = rows[i].durable;
+        eligibility_judge(&s, &rows[i].info, &terms, rows[i].duplicate, T0);
+        assert_false(eligibility_votes(&s, NEVER));
+        assert_false(counts(VERB_EXTEND, OUTCOME_MINE, T0));
+        assert_int_equal(eligibility_fault(&s, T0), rows[i].fault);
+        assert_contains(words(T0), rows[i].words);
+        info.run_id = "a";
+        terms.durable = false;
+        judge(T0 + S); /* mended; a replica has its time to wait */
+        bool waits = rows[i].fault == FAULT_ELSEWHERE;
+        assert_int_equal(eligibility_votes(&s, T0 + S), !waits);
+        assert_true(eligibility_votes(&s, T0 + (1 + NEEDED) * S));
+    }
+}
+
+/* What bars it for a while does not end its quarantine. */
+static void quarantine_outlasts_a_bar(void **state)
+{
+    (void)state;
+    info.uptime_s = 1;
+    judge(T0);
+    info.uptime_s = 2;
+    eligibility_judge(&s, &info, &terms, true, T0 + S);
+    assert_int_equal(eligibility_fault(&s, T0 + S), FAULT_SETUP);
+    info.refused = true;
+    info.uptime_s = -1;
+    judge(T0 + 2 * S);
+    assert_int_equal(eligibility_fault(&s, T0 + 2 * S), FAULT_UNTOLD);
+    info.refused = false;
+    info.uptime_s = 100000;
+    judge(T0 + 3 * S);
+    votes_from(T0 + NEEDED * S);
+    assert_true(counts(VERB_EXTEND, OUTCOME_MINE, T0 + 3 * S));
+}
+
+/* Its age is then only what was seen of it. */
+static void a_clock_that_was_set_back(void **state)
+{
+    (void)state;
+    info.uptime_s = 0;
+    info.set_back = true;
+    judge(T0);
+    assert_contains(words(T0 + 3 * S), "its clock was set back");
+    assert_contains(words(T0 + 3 * S), "3s ago");
+    assert_contains(words(T0 + 3 * S), "its vote counts again in 59s");
+    judge(T0 + 30 * S); /* a new connection to the same process */
+    votes_from(T0 + NEEDED * S);
+    judge(T0 + 2 * NEEDED * S);
+    assert_true(eligibility_votes(&s, T0 + 2 * NEEDED * S));
+    info.run_id = "bbbb";
+    judge(T0 + 3 * NEEDED * S);
+    votes_from(T0 + 4 * NEEDED * S);
+    info.run_id = "";
+    judge(T0 + 5 * NEEDED * S);
+    votes_from(T0 + 6 * NEEDED * S);
+    set_up(NULL); /* while it is set back, under a client that knows its age */
+    judge(T0);
+    info.uptime_s = 0;
+    info.set_back = true;
+    judge(T0 + S);
+    votes_from(T0 + (1 + NEEDED) * S);
+}
+
+static void a_durable_one_is_exempt(void **state)
+{
+    (void)state;
+    terms.durable = true;
+    info.uptime_s = 0;
+    judge(T0);
+    assert_true(eligibility_votes(&s, T0));
+    info.run_id = "bbbb";
+    judge(T0 + S);
+    assert_true(eligibility_votes(&s, T0 + S));
+}
+
+static void without_the_guard(void **state)
+{
+    (void)state;
+    terms.guard = false;
+    info.uptime_s = 0;
+    judge(T0);
+    info.run_id = "bbbb";
+    judge(T0);
+    assert_true(eligibility_votes(&s, T0));
+    info.refused = true;
+    info.uptime_s = -1;
+    judge(T0);
+    assert_true(eligibility_votes(&s, T0));
+    info.role = "slave"; /* that it is never */
+    judge(T0);
+    assert_false(eligibility_votes(&s, T0));
+}
+
+/* What each answer is worth: with a vote, in quarantine, and while there is a
+ * reason that a person has to remove. */
+static void what_answers_count_for(void **state)
+{
+    (void)state;
+    static const struct {
+        enum verb_kind verb;
+        enum outcome_kind kind;
+        bool in_quarantine, barred;
+    } rows[] = {
+        {VERB_ACQUIRE, OUTCOME_GRANTED, false, false},
+        {VERB_ACQUIRE, OUTCOME_BUSY, true, true},
+        {VERB_ACQUIRE, OUTCOME_FAULT, true, true},
+        {VERB_EXTEND, OUTCOME_MINE, true, false},
+        {VERB_EXTEND, OUTCOME_NOT_MINE, true, true},
+        {VERB_RAISE, OUTCOME_MINE, true, false},
+        {VERB_RELEASE, OUTCOME_MINE, true, true},
+        {VERB_KEEP, OUTCOME_MINE, true, true},
+        {VERB_INSPECT, OUTCOME_MINE, false, false},
+        {VERB_INSPECT, OUTCOME_NOT_MINE, true, true},
+        {VERB_INSPECT, OUTCOME_SEEN, true, false},
+        {VERB_INSPECT, OUTCOME_FREE, false, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        set_up(NULL);
+        judge(T0);
+        assert_true(counts(rows[i].verb, rows[i].kind, T0));
+        info.run_id = "bbbb";
+        judge(T0 + S);
+        assert_int_equal(
+            counts(rows[i].verb, rows[i].kind, T0 + S), rows[i].in_quarantine);
+        assert_true(counts(rows[i].verb, rows[i].kind, T0 + (1 + NEEDED) * S));
+        info.role = "slave";
+        judge(T0 + 2 * NEEDED * S);
+        assert_int_equal(
+            counts(rows[i].verb, rows[i].kind, T0 + 2 * NEEDED * S),
+            rows[i].barred);
+    }
+}
+
+/* A grant counts by when it was asked for; what takes its place says why, and
+ * that it may have been applied. */
+static void a_grant_that_does_not_count(void **state)
+{
+    (void)state;
+    info.uptime_s = 0;
+    judge(T0);
+    uint64_t end = T0 + NEEDED * S;
+    struct outcome granted = {.kind = OUTCOME_GRANTED, .sent_at = end - 1};
+    struct outcome other = granted;
+    assert_false(eligibility_weigh(&s, VERB_ACQUIRE, &other, end - 1));
+    assert_int_equal(other.fault, FAULT_RESTARTED);
+    assert_true(other.unsure);
+    assert_int_equal(other.sent_at, end - 1);
+    other = granted; /* its quarantine is over when the answer comes */
+    assert_false(eligibility_weigh(&s, VERB_ACQUIRE, &other, end));
+    assert_int_equal(other.fault, FAULT_RESTARTED);
+    granted.sent_at = end;
+    assert_true(eligibility_weigh(&s, VERB_ACQUIRE, &granted, end));
+}
+
+/* Only what a person can mend is looked at again, and once a second. */
+static void checked_again_once_a_second(void **state)
+{
+    (void)state;
+    info.uptime_s = 0;
+    judge(T0);
+    assert_false(eligibility_recheck(&s, T0 + 2 * S)); /* time mends it */
+    info.role = "slave";
+    judge(T0 + 2 * S);
+    assert_false(eligibility_recheck(&s, T0 + 3 * S - 1));
+    assert_true(eligibility_recheck(&s, T0 + 3 * S));
+    assert_false(eligibility_recheck(&s, T0 + 4 * S - 1));
+    assert_true(eligibility_recheck(&s, T0 + 4 * S));
+    judge(T0 + 5 * S);
+    assert_false(eligibility_recheck(&s, T0 + 6 * S - 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(old_one_votes, set_up),
+        cmocka_unit_test_setup(a_replica_that_is_promoted_waits, set_up),
+        cmocka_unit_test_setup(by_uptime, set_up),
+        cmocka_unit_test_setup(by_max_ttl, set_up),
+        cmocka_unit_test_setup(a_stepped_clock_brings_nothing_forward, set_up),
+        cmocka_unit_test_setup(another_process, set_up),
+        cmocka_unit_test_setup(seconds_are_told, set_up),
+        cmocka_unit_test_setup(no_run_id, set_up),
+        cmocka_unit_test_setup(bars, set_up),
+        cmocka_unit_test_setup(quarantine_outlasts_a_bar, set_up),
+        cmocka_unit_test_setup(a_clock_that_was_set_back, set_up),
+        cmocka_unit_test_setup(a_durable_one_is_exempt, set_up),
+        cmocka_unit_test_setup(without_the_guard, set_up),
+        cmocka_unit_test_setup(what_answers_count_for, set_up),
+        cmocka_unit_test_setup(a_grant_that_does_not_count, set_up),
+        cmocka_unit_test_setup(checked_again_once_a_second, set_up),
+    };
+    return cmocka_run_group_tests_name("eligibility", tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which way is tried after which, on what, what of it is remembered, and what
+ * is said when there is none.
+ */
+#include "support/test.h"
+
+#include "unit/strategy_rig.h"
+
+#define BY_HASH "> EVALSHA sha:release 1 k T\n"
+#define STAMPS "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM
+#define DELEX "> DELEX k IFEQ T\n"
+#define DELIFEQ "> DELIFEQ k T\n"
+#define WATCH "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n"
+#define NOPERM5 NOPERM NOPERM NOPERM NOPERM NOPERM
+
+static const char letters[VERB_KINDS + 1] = "aerik";
+
+static void which_are_weak(void **state)
+{
+    (void)state;
+    dialect = (struct dialect){.connection = 1};
+    for (unsigned i = 0; i < 4; i++) {
+        dialect.at[VERB_ACQUIRE] = (unsigned char)i;
+        assert_int_equal(strategies_weak(&dialect), i >= 2);
+        assert_int_equal(strategies_need_clock(&dialect), i >= 2);
+    }
+    dialect.at[VERB_ACQUIRE] = 0;
+    dialect.ttl_in_values = true;
+    assert_false(strategies_weak(&dialect));
+    assert_true(strategies_need_clock(&dialect));
+    dialect.ttl_in_values = false;
+}
+
+static void the_order_of_the_ways(void **state)
+{
+    static const char *const names[VERB_KINDS][7] = {
+        [VERB_ACQUIRE] = {"SET NX PX", "SETNX script",
+            "SETNX + GETSET timestamps (weaker promises)",
+            "SETNX + GETSET timestamps without WATCH (weakest promises)"},
+        [VERB_EXTEND] = {"scripts", "WATCH", "SET IFEQ", "timestamps",
+            "timestamps without WATCH"},
+        [VERB_RELEASE] = {"scripts", "DELEX", "DELIFEQ", "WATCH", "timestamps",
+            "timestamps without WATCH"},
+        [VERB_INSPECT] = {"scripts", "GETRANGE", "timestamps"},
+        [VERB_KEEP] = {"scripts", "WATCH", "SET IFEQ"},
+    };
+
+    (void)state;
+    for (int kind = 0; kind < VERB_KINDS; kind++) {
+        unsigned i = 0;
+        for (; names[kind][i]; i++) {
+            const struct strategy *strategy =
+                strategies_at((enum verb_kind)kind, i);
+            assert_non_null(strategy);
+            assert_string_equal(strategy->name, names[kind][i]);
+            bool stamps = strstr(strategy->name, "timestamps") != NULL;
+            assert_int_equal(strategy->at_once,
+                kind == VERB_RELEASE && !strategy->watched && !stamps);
+            assert_int_equal(strategy->ttl_is_in_value, stamps);
+            assert_int_equal(strategy->weak, stamps);
+            assert_int_equal(strategy->without_watch,
+                strstr(strategy->name, "without WATCH") != NULL);
+            if (strcmp(strategy->name, "WATCH") == 0)
+                assert_ptr_equal(strategy->watched, &watched_token);
+            else if (!stamps || strategy->without_watch || kind == VERB_INSPECT)
+                assert_null(strategy->watched);
+            else
+                assert_ptr_equal(strategy->watched, timestamps_change.watched);
+        }
+        assert_null(strategies_at((enum verb_kind)kind, i));
+        assert_null(strategies_at((enum verb_kind)kind, UINT32_MAX));
+    }
+}
+
+/* -------------------------------------------------------- falling back */
+
+/* What comes after that error to all of a way's first commands. */
+static enum exchange_next after_refusal(
+    char letter, unsigned strategy, const char *error)
+{
+    enum exchange_next next;
+
+    begin(letter, strategy);
+    sends();
+    do
+        next = answer(error);
+    while (next == EXCHANGE_WAIT);
+    return next;
+}
+
+static bool falls_back(char letter, unsigned strategy, const char *error)
+{
+    unsigned strategies = token_strategies((int)verb_of(letter).kind);
+
+    if (after_refusal(letter, strategy, error) == EXCHANGE_DONE) {
+        /* It has decided: the same way is taken next time. */
+        assert_int_equal(dialect.at[verb.kind], strategy);
+        return false;
+    }
+    sends();
+    assert_int_equal(x.at, (strategy + 1) % strategies);
+    assert_ptr_equal(x.strategy, strategies_at(verb.kind, x.at));
+    /* Nothing is known of it yet. */
+    assert_int_equal(dialect.at[verb.kind], strategy);
+    return true;
+}
+
+static void what_is_fallen_back_on(void **state)
+{
+    static const struct {
+        const char *error;
+        bool unsupported, refused;
+    } cases[] = {
+        {"-ERR unknown command 'X'", true, true},
+        {"-ERR unknown command `X`, with args beginning with: `k`, ", true,
+            true},
+        {"-ERR syntax error", true, true},
+        {"-ERR wrong number of arguments for 'x' command", true, true},
+        {"-NOPERM this user may not", false, true},
+        {"-ERR This Redis command is not allowed from script", true, true},
+        /* No other command would fare better. */
+        {"-NOAUTH Authentication required.", false, false},
+        {"-WRONGPASS x", false, false},
+        {"-DENIED Redis is running in protected mode", false, false},
+        {"-ERR operation not permitted", false, false},
+        /* It may have been done, or may be later. */
+        {"-ERR strange", false, false},
+        {"-LOADING x", false, false},
+        {"-BUSY x", false, false},
+        {"-READONLY x", false, false},
+        {"-MOVED 1 h:1", false, false},
+        {"-OOM x", false, false},
+        {"-MISCONF x", false, false},
+        {"-NOREPLICAS x", false, false},
+        {"-WRONGTYPE x", false, false},
+        {"-EXECABORT x", false, false},
+        {"-", false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int kind = 0; kind < VERB_KINDS; kind++) {
+            for (unsigned strategy = 0; strategy < token_strategies(kind);
+                 strategy++) {
+                bool set = kind == VERB_ACQUIRE && strategy == 0;
+                bool expected = set ? cases[i].unsupported : cases[i].refused;
+                bool got = falls_back(letters[kind], strategy, cases[i].error);
+                dialog = cases[i].error;
+                check(got == expected, x.strategy->name,
+                    expected ? "the next one" : "no other one");
+            }
+        }
+    }
+}
+
+static void the_way_that_worked_is_remembered(void **state)
+{
+    (void)state;
+    begin('r', 0);
+    play(BY_HASH NOPERM DELEX UNKNOWN DELIFEQ ":1", "mine");
+    assert_int_equal(dialect.at[VERB_RELEASE], 2);
+    assert_int_equal(dialect.at[VERB_EXTEND], 0);
+    exchange_begin(&x, &verb, NULL);
+    play(DELIFEQ ":0", "not mine");
+    /* Also by one that is no decision, for it is none of the way. */
+    exchange_begin(&x, &verb, NULL);
+    play(DELIFEQ "-LOADING x", "retry: LOADING x");
+    assert_int_equal(dialect.at[VERB_RELEASE], 2);
+    /* Each verb for itself. */
+    verb = verb_of('e');
+    exchange_begin(&x, &verb, NULL);
+    play("> EVALSHA sha:extend 1 k T 1000\n:1000", "mine 1000");
+    assert_int_equal(dialect.at[VERB_RELEASE], 2);
+}
+
+/* Rights change: what was refused at first may be all that works later. */
+static void a_way_that_stops_working_leads_around(void **state)
+{
+    (void)state;
+    begin('r', 3);
+    play(WATCH NOPERM5 BY_HASH NOPERM DELEX ":1", "mine");
+    assert_int_equal(dialect.at[VERB_RELEASE], 1);
+    begin('r', 1);
+    play(DELEX NOPERM DELIFEQ UNKNOWN WATCH NOPERM5 BY_HASH ":0", "not mine");
+    assert_int_equal(dialect.at[VERB_RELEASE], 0);
+    begin('e', 2);
+    play(
+        "> PTTL k\n" NOPERM "> EVALSHA sha:extend 1 k T 1000\n:-2", "not mine");
+    assert_int_equal(dialect.at[VERB_EXTEND], 0);
+    begin('a', 1);
+    play("> EVAL text:acquire 1 k T 1000\n" NOPERM
+         "> SET k T NX PX 1000\n" NOPERM,
+        "denied: NOPERM this user may not");
+    begin('a', 1); /* those of timestamps are the last in any case */
+    play("> EVAL text:acquire 1 k T 1000\n" NOPERM
+         "> SET k T NX PX 1000\n-ERR syntax error\n"
+         "> TIME; GETRANGE k 0 511",
+        NULL);
+}
+
+/* The words are the first refusal's, and so is the class; each way is tried
+ * once, from wherever it begins. */
+static void refused_in_every_way(void **state)
+{
+    static const struct row rows[] = {
+        {'a', 0,
+            "> SET k T NX PX 1000\n-ERR syntax error\n"
+            "> EVAL text:acquire 1 k T 1000\n" NOPERM STAMPS,
+            "unsupported: ERR syntax error"},
+        {'A', 0,
+            "> SET k T NX PX 1000; PTTL k\n-ERR syntax error\n:-2\n"
+            "> EVAL text:acquire 1 k T 1000; PTTL k\n" NOPERM NOPERM STAMPS,
+            "unsupported: ERR syntax error"},
+        {'e', 0,
+            "> EVALSHA sha:extend 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
+            "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n" UNKNOWN,
+            "denied: NOPERM first"},
+        {'e', 2,
+            "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n-ERR syntax error\n"
+            "> EVALSHA sha:extend 1 k T 1000\n" NOPERM WATCH NOPERM5,
+            "unsupported: ERR syntax error"},
+        {'r', 0,
+            BY_HASH "-NOPERM first\n" DELEX UNKNOWN DELIFEQ UNKNOWN WATCH
+                NOPERM5 STAMPS,
+            "denied: NOPERM first"},
+        {'r', 0,
+            BY_HASH "-ERR unknown command 'EVALSHA'\n" DELEX NOPERM DELIFEQ
+                NOPERM WATCH NOPERM5 STAMPS,
+            "unsupported: ERR unknown command 'EVALSHA'"},
+        {'r', 2,
+            DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH UNKNOWN DELEX
+                UNKNOWN STAMPS,
+            "denied: NOPERM first"},
+        {'r', 3,
+            WATCH "-NOPERM first\n" UNKNOWN UNKNOWN UNKNOWN UNKNOWN BY_HASH
+                UNKNOWN DELEX UNKNOWN DELIFEQ UNKNOWN STAMPS,
+            "denied: NOPERM first"},
+        {'r', 2,
+            DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH
+                    "-NOSCRIPT x\n> EVAL text:release 1 k T\n" UNKNOWN DELEX
+                        UNKNOWN STAMPS,
+            "denied: NOPERM first"},
+        {'i', 0,
+            "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
+            "> PTTL k; GETRANGE k 0 511; EXISTS k\n" UNKNOWN UNKNOWN UNKNOWN
+                STAMPS,
+            "denied: NOPERM first"},
+        {'i', 0,
+            "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
+            "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n" UNKNOWN STAMPS,
+            "denied: NOPERM first"},
+        {'i', 0,
+            "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
+            "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n:1",
+            "seen 'other' 5"},
+        {'k', 0,
+            "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
+            "> SET k T IFEQ T PX 1000\n-ERR syntax error",
+            "denied: NOPERM first"},
+        {'k', 0,
+            "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
+            "> SET k T IFEQ T PX 1000\n+OK",
+            "mine"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        begin(rows[i].verb, rows[i].strategy);
+        play(rows[i].dialog, rows[i].outcome);
+        assert_int_equal(dialect.at[verb.kind],
+            x.outcome.kind == OUTCOME_FAULT ? rows[i].strategy : x.at);
+    }
+}
+
+/* Another fault than a refusal ends it, and says itself why. */
+static void a_fault_of_a_stand_in_has_its_own_words(void **state)
+{
+    static const struct row rows[] = {
+        {'r', 0, BY_HASH NOPERM DELEX "-READONLY x", "elsewhere: READONLY x"},
+        {'r', 0, BY_HASH NOPERM DELEX "+OK", BROKEN},
+        {'A', 0,
+            "> SET k T NX PX 1000; PTTL k\n-ERR syntax error\n:-2\n"
+            "> EVAL text:acquire 1 k T 1000; PTTL k\n-OOM x\n:-2",
+            "full: OOM x"},
+        {'e', 0,
+            "> EVALSHA sha:extend 1 k T 1000\n" NOPERM WATCH
+            "-LOADING x\n-LOADING y\n-LOADING y\n-LOADING y\n"
+            "-LOADING y",
+            "retry: LOADING x"},
+        {'e', 1,
+            WATCH NOPERM5 "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n"
+                          "-OOM x",
+            "full: OOM x"},
+        {'i', 0,
+            "> EVALSHA sha:inspect 1 k\n" NOPERM
+            "> PTTL k; GETRANGE k 0 511; EXISTS k\n-LOADING x\n-L y\n"
+            "-L z",
+            "retry: LOADING x"},
+    };
+
+    (void)state;
+    PLAY(rows);
+}
+
+static void the_ways_in_words(void **state)
+{
+    static const struct {
+        unsigned char at[VERB_KINDS];
+        const char *words;
+    } cases[] = {
+        {{0, 0, 0, 0}, "SET NX PX + scripts"},
+        {{1, 0, 0, 0}, "SETNX script + scripts"},
+        {{0, 2, 1, 1}, "SET NX PX + DELEX + SET IFEQ"},
+        {{0, 2, 2, 1}, "SET NX PX + DELIFEQ + SET IFEQ"},
+        {{0, 1, 3, 1}, "SET NX PX + WATCH"},
+        {{0, 1, 1, 0}, "SET NX PX + DELEX + WATCH"},
+        {{0, 0, 3, 1}, "SET NX PX + WATCH + scripts"},
+        {{0, 0, 0, 1}, "SET NX PX + scripts refused"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct text text;
+        text_clear(&text);
+        dialect_begin(&dialect);
+        memcpy(dialect.at, cases[i].at, sizeof(dialect.at));
+        strategies_describe(&dialect, &text);
+        assert_string_equal(text.data, cases[i].words);
+    }
+}
+
+/* Behind a proxy that knows only commands with a key: what has none, and what
+ * it may not know, is never sent. */
+static void behind_a_proxy(void **state)
+{
+    static const struct {
+        char letter;
+        bool stamps;
+        const char *sends[6];
+    } cases[] = {
+        {'a', false, {"SET k T NX PX 1000", "EVAL text:acquire 1 k T 1000"}},
+        {'e', false, {"EVALSHA sha:extend 1 k T 1000", "PTTL k"}},
+        {'r', false, {"EVALSHA sha:release 1 k T"}},
+        {'k', false, {"EVALSHA sha:keep 1 k T 1000", "SET k T IFEQ T PX 1000"}},
+        {'a', true, {"GETRANGE k 0 511"}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        enum exchange_next next = EXCHANGE_AGAIN;
+        begin(cases[i].letter, 0);
+        dialect.keyed_only = dialect.scripts_unverified = true;
+        dialect.ttl_in_values = cases[i].stamps;
+        for (size_t k = 0; cases[i].sends[k]; k++) {
+            assert_int_equal(next, EXCHANGE_AGAIN);
+            assert_string_equal(sends(), cases[i].sends[k]);
+            next = answer(UNKNOWN);
+        }
+        assert_int_equal(
+            next, cases[i].stamps ? EXCHANGE_AGAIN : EXCHANGE_DONE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_order_of_the_ways),
+        cmocka_unit_test(which_are_weak),
+        cmocka_unit_test(what_is_fallen_back_on),
+        cmocka_unit_test(the_way_that_worked_is_remembered),
+        cmocka_unit_test(a_way_that_stops_working_leads_around),
+        cmocka_unit_test(refused_in_every_way),
+        cmocka_unit_test(a_fault_of_a_stand_in_has_its_own_words),
+        cmocka_unit_test(the_ways_in_words),
+        cmocka_unit_test(behind_a_proxy),
+    };
+    return cmocka_run_group_tests_name("strategies", tests, NULL, NULL);
+}

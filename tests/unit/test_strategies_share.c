@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What exchanges share: a connection, of which another one keeps nothing; a
+ * transaction, in which nothing else goes; and commands that are handed over.
+ */
+#include "support/test.h"
+
+#include "unit/strategy_rig.h"
+
+#define BY_HASH "> EVALSHA sha:release 1 k T\n"
+#define DELEX "> DELEX k IFEQ T\n"
+#define DELIFEQ "> DELIFEQ k T\n"
+#define WATCH "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n"
+#define MATCHES WATCH "+OK\n$T\n:500\n:1\n+OK\n"
+#define DEL "> DEL k; EXEC\n"
+#define DISCARD "> DISCARD\n"
+#define NOPERM5 NOPERM NOPERM NOPERM NOPERM NOPERM
+
+static const char letters[VERB_KINDS + 1] = "aerik";
+
+static void another_connection_begins_at_the_first(void **state)
+{
+    struct exchange other;
+
+    (void)state;
+    begin('r', 3);
+    memset(dialect.at, 1, sizeof(dialect.at));
+    dialect.in_transaction = &other;
+    unsigned connection = dialect.connection;
+    dialect_begin(&dialect);
+    for (int kind = 0; kind < VERB_KINDS; kind++)
+        assert_int_equal(dialect.at[kind], 0);
+    assert_null(dialect.in_transaction);
+    assert_int_not_equal(dialect.connection, connection);
+    play(BY_HASH ":1", "mine");
+}
+
+/* Whatever has been learnt or read belongs to the connection it came on. */
+static void an_exchange_in_its_middle_begins_anew(void **state)
+{
+    static const char *const middles[] = {
+        BY_HASH "-NOSCRIPT x\n> EVAL text:release 1 k T",
+        BY_HASH "-NOPERM of the old one\n" DELEX UNKNOWN DELIFEQ,
+        BY_HASH "-NOPERM of the old one\n" DELEX UNKNOWN DELIFEQ UNKNOWN WATCH,
+        BY_HASH NOPERM DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL,
+        BY_HASH NOPERM DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
+        "+QUEUED\nnil\n" MATCHES DEL "+QUEUED\nnil\n" WATCH,
+        BY_HASH NOPERM DELEX UNKNOWN DELIFEQ UNKNOWN WATCH
+        "+OK\n-MASTERDOWN x\n:500\n:1\n+OK\n> DISCARD",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(middles) / sizeof(middles[0]); i++) {
+        begin('r', 0);
+        play(middles[i], NULL);
+        dialect_begin(&dialect);
+        play(BY_HASH
+            "-NOPERM of the new one\n" DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
+            "+QUEUED\nnil\n" MATCHES DEL "+QUEUED\nnil\n" WATCH NOPERM5
+            "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM,
+            "denied: NOPERM of the new one");
+    }
+    begin('e', 2);
+    play("> PTTL k\n:5000\n> SET k T IFEQ T PX 5000", NULL);
+    dialect_begin(&dialect);
+    dialect.at[VERB_EXTEND] = 2;
+    play("> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n+OK", "mine 1000");
+}
+
+/* ------------------------------------------------------------- transactions */
+
+static void nothing_else_goes_within_a_transaction(void **state)
+{
+    struct exchange other;
+    struct verb release = verb_of('r');
+
+    (void)state;
+    begin('r', 3);
+    exchange_begin(&other, &release, NULL);
+    assert_true(exchange_may_go(&x, &dialect));
+    assert_true(exchange_may_go(&other, &dialect));
+    play(WATCH, NULL);
+    assert_true(exchange_may_go(&x, &dialect));
+    assert_false(exchange_may_go(&other, &dialect));
+    assert_int_equal(answer("+OK"), EXCHANGE_WAIT);
+    assert_int_equal(answer("$T"), EXCHANGE_WAIT);
+    assert_int_equal(answer(":5"), EXCHANGE_WAIT);
+    assert_int_equal(answer(":1"), EXCHANGE_WAIT);
+    assert_false(exchange_may_go(&other, &dialect));
+    assert_int_equal(answer("+OK"), EXCHANGE_AGAIN);
+    assert_false(exchange_may_go(&other, &dialect));
+    assert_true(exchange_may_go(&x, &dialect));
+    /* Also where it begins anew. */
+    play(DEL "+QUEUED\nnil\n" WATCH, NULL);
+    assert_false(exchange_may_go(&other, &dialect));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(answer(NOPERM), EXCHANGE_WAIT);
+    assert_false(exchange_may_go(&other, &dialect));
+    assert_int_equal(answer(NOPERM), EXCHANGE_AGAIN); /* without MULTI */
+    assert_true(exchange_may_go(&other, &dialect));
+}
+
+static void who_leaves_says_whether_it_is_open(void **state)
+{
+    struct buf out = {0};
+    struct bytes said = {NULL, 0, 0};
+
+    (void)state;
+    begin('r', 3);
+    assert_false(exchange_leave(&x)); /* nothing went */
+    play(WATCH, NULL);
+    assert_true(exchange_leave(&x));
+    assert_null(dialect.in_transaction);
+    assert_false(exchange_leave(&x));
+    begin('r', 3);
+    play(MATCHES DEL, NULL);
+    assert_true(exchange_leave(&x));
+    begin('r', 3);
+    play(MATCHES DEL "+QUEUED\n[:1]", "mine");
+    assert_false(exchange_leave(&x));
+    begin('r', 0);
+    play(BY_HASH, NULL);
+    assert_false(exchange_leave(&x));
+    /* Not what another one has opened. */
+    struct exchange other;
+    dialect.in_transaction = &other;
+    assert_false(exchange_leave(&x));
+    assert_ptr_equal(dialect.in_transaction, &other);
+    /* ... nor what a connection that is gone took with it. */
+    begin('r', 3);
+    play(WATCH, NULL);
+    dialect_begin(&dialect);
+    assert_false(exchange_leave(&x));
+
+    assert_true(command_discard(&out));
+    assert_int_equal(add_commands(&said, &out), 1);
+    assert_string_equal(said.data, "DISCARD");
+    bytes_free(&said);
+    buf_free(&out);
+}
+
+/* A transaction that could not be ended is said to be open; no other is. */
+static void refused_to_discard_it(void **state)
+{
+    static const struct {
+        char verb;
+        const char *dialog, *outcome;
+        bool stuck;
+    } cases[] = {
+        {'r', WATCH "+OK\n$other\n:500\n:1\n+OK\n" DISCARD NOPERM, "not mine",
+            true},
+        {'r', WATCH "+OK\n$other\n:500\n:1\n+OK\n" DISCARD UNKNOWN, "not mine",
+            true},
+        {'r', WATCH "+OK\n$other\n:500\n:1\n+OK\n" DISCARD "+OK", "not mine",
+            false},
+        {'r', WATCH "+OK\n$other\n:500\n:1\n" NOPERM, "not mine", false},
+        {'e', WATCH "+OK\n$T\n:5000\n:1\n+OK\n" DISCARD NOPERM, "mine 5000",
+            true},
+        {'e', WATCH "+OK\n$T\n:500\n-BUSY x\n+OK\n" DISCARD "-BUSY y",
+            "retry: BUSY x", true},
+        {'r', MATCHES DEL "+QUEUED\n-MISCONF x\n" DISCARD NOPERM,
+            "refusing: MISCONF x", true},
+        {'r', MATCHES DEL "-OOM x\n" NOPERM DISCARD NOPERM, "full: OOM x",
+            true},
+        {'r', MATCHES DEL "-OOM x\n" NOPERM DISCARD "+OK", "full: OOM x",
+            false},
+        {'r', MATCHES DEL "-OOM x\n-EXECABORT y", "full: OOM x", false},
+        {'r', MATCHES DEL "+QUEUED\n-EXECABORT x", "retry: EXECABORT x", false},
+        {'r', MATCHES DEL "+QUEUED\n[:1]", "mine", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin(cases[i].verb, cases[i].verb == 'r' ? 3 : 1);
+        play(cases[i].dialog, cases[i].outcome);
+        bool stuck = x.phase == PHASE_STUCK;
+        check(stuck == cases[i].stuck, stuck ? "stuck" : "ended", "the other");
+    }
+    /* In every way; and the next connection knows nothing of it. */
+    begin('r', 0);
+    play(BY_HASH "-NOPERM first\n" DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
+             NOPERM NOPERM DISCARD NOPERM,
+        "denied: NOPERM first");
+    assert_int_equal(x.phase, PHASE_STUCK);
+    dialect_begin(&dialect);
+    play(BY_HASH ":1", "mine");
+    assert_int_not_equal(x.phase, PHASE_STUCK);
+}
+
+/* ------------------------------------------------------------ handing over */
+
+static void what_compares_by_itself(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < VERB_KINDS; kind++) {
+        for (unsigned i = 0; i < token_strategies(kind); i++) {
+            begin(letters[kind], i);
+            assert_false(exchange_compares(&x)); /* nothing went */
+            sends();
+            assert_int_equal(
+                exchange_compares(&x), kind == VERB_RELEASE && i < 3);
+        }
+    }
+}
+
+static void another_one_takes_over(void **state)
+{
+    struct verb copy = verb_of('r');
+    struct exchange y;
+
+    (void)state;
+    /* The answer to what the first one has sent. */
+    begin('r', 0);
+    play(BY_HASH, NULL);
+    exchange_hand_over(&x, &y, &copy);
+    memset(&x, 'z', sizeof(x));
+    assert_int_equal(y.due, 1);
+    assert_true(exchange_compares(&y));
+    assert_int_equal(answer_to(&y, ":1"), EXCHANGE_DONE);
+    assert_string_equal(outcome_of(&y), "mine");
+
+    /* It goes on where the first one was, and remembers what it learns. */
+    begin('r', 0);
+    play(BY_HASH, NULL);
+    exchange_hand_over(&x, &y, &copy);
+    memset(&x, 'z', sizeof(x));
+    memset(&verb, 'z', sizeof(verb));
+    assert_int_equal(answer_to(&y, "-NOSCRIPT x"), EXCHANGE_AGAIN);
+    assert_string_equal(sends_of(&y), "EVAL text:release 1 k T");
+    assert_int_equal(answer_to(&y, "-NOPERM x"), EXCHANGE_AGAIN);
+    assert_string_equal(sends_of(&y), "DELEX k IFEQ T");
+    assert_int_equal(answer_to(&y, ":0"), EXCHANGE_DONE);
+    assert_string_equal(outcome_of(&y), "not mine");
+    assert_int_equal(dialect.at[VERB_RELEASE], 1);
+
+    /* The text has gone already: it is not asked for again. */
+    begin('r', 0);
+    play(BY_HASH "-NOSCRIPT x\n> EVAL text:release 1 k T", NULL);
+    exchange_hand_over(&x, &y, &copy);
+    assert_int_equal(answer_to(&y, "-NOSCRIPT x"), EXCHANGE_DONE);
+    assert_string_equal(outcome_of(&y), "retry: NOSCRIPT x");
+
+    /* On another way; and then on another connection. */
+    begin('r', 0);
+    play(BY_HASH NOPERM DELEX UNKNOWN DELIFEQ, NULL);
+    exchange_hand_over(&x, &y, &copy);
+    assert_int_equal(answer_to(&y, "-READONLY x"), EXCHANGE_DONE);
+    assert_string_equal(outcome_of(&y), "elsewhere: READONLY x");
+    begin('r', 2);
+    play(DELIFEQ, NULL);
+    exchange_hand_over(&x, &y, &copy);
+    dialect_begin(&dialect);
+    assert_string_equal(sends_of(&y), "EVALSHA sha:release 1 k T");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_connection_begins_at_the_first),
+        cmocka_unit_test(an_exchange_in_its_middle_begins_anew),
+        cmocka_unit_test(nothing_else_goes_within_a_transaction),
+        cmocka_unit_test(who_leaves_says_whether_it_is_open),
+        cmocka_unit_test(refused_to_discard_it),
+        cmocka_unit_test(what_compares_by_itself),
+        cmocka_unit_test(another_one_takes_over),
+    };
+    return cmocka_run_group_tests_name("strategies_share", tests, NULL, NULL);
+}
