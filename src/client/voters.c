@@ -44,13 +44,13 @@ static void refuse_requests(
         eligibility_fault(&client->voters[server].eligibility, now), &words);
 }
 
-void voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
+bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
 {
     struct voter *v = &client->voters[server];
     struct server *s = &client->servers[server];
     if (s->state != SERVER_UP || v->judged == s->connections ||
         !voters_matter(client))
-        return;
+        return false;
     struct server_info info = {
         .run_id = s->facts.run_id,
         .role = s->facts.role,
@@ -69,8 +69,10 @@ void voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
     v->duplicate = duplicate_of(client, server);
     eligibility_judge(
         &v->eligibility, &info, &terms, v->duplicate != server, now);
-    if (!eligibility_votes(&v->eligibility, now))
-        refuse_requests(client, server, now);
+    if (eligibility_votes(&v->eligibility, now))
+        return false;
+    refuse_requests(client, server, now);
+    return true;
 }
 
 static void explain_refusal(const struct nxl_client *client, unsigned server,

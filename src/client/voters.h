@@ -15,8 +15,9 @@ static inline bool voters_matter(const struct nxl_client *client)
 }
 
 /* After replies were taken in: a handshake that has just ended is judged, and
- * acquires that wait for a server without a vote fail (server_next). */
-void voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
+ * acquires that wait for a server without a vote fail. True: they may have, and
+ * server_next() has them. */
+bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
 
 /* May an acquire be sent to server? False: *refusal says why not; its text
  * lives in *words. */

@@ -113,6 +113,8 @@ static bool step_call(struct life *l, uint64_t now)
 static bool step_renewal(struct life *l, uint64_t now)
 {
     enum renewal_state before = l->renewal.state;
+    if (before == RENEWAL_OFF)
+        return false;
     uint64_t left_ms = deadline_left(l->lease.promised, now) / NS_PER_MS;
     switch (renewal_step(&l->renewal, &l->lease, now)) {
     case RENEWAL_RENEWED:
