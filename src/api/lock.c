@@ -152,7 +152,7 @@ static struct nxl_lock *make(
     }
     if (!set->renew || timers_reserve(&client->renewals))
         return lock;
-    timers_unreserve(&client->timers);
+    timers_unreserve(&client->timers, &lock->operation.timer);
     free_memory(lock);
     return NULL;
 }
@@ -160,9 +160,9 @@ static struct nxl_lock *make(
 static void unmake(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
-    timers_unreserve(&client->timers);
+    timers_unreserve(&client->timers, &lock->operation.timer);
     if (lock->renewing)
-        timers_unreserve(&client->renewals);
+        timers_unreserve(&client->renewals, &lock->renewing->operation.timer);
     free_memory(lock);
 }
 
