@@ -103,8 +103,7 @@ const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
     struct outcome *other, struct text *words)
 {
     struct eligibility *e = &client->voters[server].eligibility;
-    *other = *outcome;
-    if (eligibility_weigh(e, verb, other, now))
+    if (eligibility_weigh(e, verb, outcome, now, other))
         return outcome;
     /* Otherwise a client that only extends would never judge it again. */
     if (eligibility_recheck(e, now))

@@ -63,7 +63,8 @@ enum part {
     PART_FAULT,   /* certainly not applied */
     PART_UNSURE,  /* a fault after which it may have been applied */
     PART_TO_UNDO, /* ASK_UNDO is to be taken */
-    PART_TO_LEAVE /* ASK_LEAVE is to be taken */
+    PART_TO_LEAVE, /* ASK_LEAVE is to be taken */
+    PARTS
 };
 
 /* How many servers are in which part. */
