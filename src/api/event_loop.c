@@ -31,8 +31,9 @@ static int enter(struct nxl_client *client)
     if (!client->closed && client_enter(client, MODE_LOOP))
         return NXL_OK;
     message_invalid(&client->message,
-        "this client is in use through the blocking API; use another "
-        "client for this call");
+        client->closed ? "the client has been freed"
+                       : "this client is in use through the blocking API; "
+                         "use another client for this call");
     client_unlock(client);
     return NXL_E_INVALID;
 }

@@ -211,6 +211,26 @@ static int ask(struct nxl_client *client, struct query *q)
     return rc;
 }
 
+/* False: *why says what is wrong with the words. */
+static bool take_words(struct slice words[WORDS_MOST], size_t argc,
+    const char *const *argv, const size_t *lengths, struct text *why)
+{
+    text_clear(why);
+    if (!argv || argc == 0 || argc > WORDS_MOST) {
+        text_addf(why, "a query has 1 to %d words", WORDS_MOST);
+        return false;
+    }
+    for (size_t i = 0; i < argc; i++) {
+        if (!argv[i]) {
+            text_addf(why, "word %zu of the query is NULL", i + 1);
+            return false;
+        }
+        words[i] =
+            lengths ? (struct slice){argv[i], lengths[i]} : slice_of(argv[i]);
+    }
+    return true;
+}
+
 int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
     const char *const *argv, const size_t *lengths, nxl_answer **answer)
 {
@@ -223,16 +243,8 @@ int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
         return NXL_E_INVALID;
     if (client_forked(client))
         return NXL_E_FORKED;
-    if (!argv || argc == 0 || argc > WORDS_MOST) {
-        text_clear(&why);
-        text_addf(&why, "a query has 1 to %d words", WORDS_MOST);
-        tell(client, &why);
-        return NXL_E_INVALID;
-    }
-    for (size_t i = 0; i < argc; i++)
-        words[i] =
-            lengths ? (struct slice){argv[i], lengths[i]} : slice_of(argv[i]);
-    if (refused(client, server, words, argc, &why)) {
+    if (!take_words(words, argc, argv, lengths, &why) ||
+        refused(client, server, words, argc, &why)) {
         tell(client, &why);
         return NXL_E_INVALID;
     }

@@ -147,7 +147,7 @@ static void large_answers(void **state)
 static void what_may_not_be_asked(void **state)
 {
     nxl_client *client = new_client("");
-    static const char *const words[] = {"PING"};
+    static const char *const words[] = {"PING", NULL};
     long before = redis_calls(&server, "set");
     assert_int_equal(ask_of(client, 0, "SET k v"), NXL_E_INVALID);
     assert_contains(nxl_client_errmsg(client), "SET is not allowed");
@@ -161,6 +161,9 @@ static void what_may_not_be_asked(void **state)
         nxl_client_ask(client, 0, 1, NULL, NULL, &answer), NXL_E_INVALID);
     assert_int_equal(
         nxl_client_ask(client, 0, 1, words, NULL, NULL), NXL_E_INVALID);
+    assert_int_equal(
+        nxl_client_ask(client, 0, 2, words, NULL, &answer), NXL_E_INVALID);
+    assert_contains(nxl_client_errmsg(client), "word 2 of the query is NULL");
     assert_int_equal(
         nxl_client_ask(NULL, 0, 1, words, NULL, &answer), NXL_E_INVALID);
     assert_int_equal(redis_calls(&server, "set"), before);
