@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many deadlines, the earliest at hand: a binary heap of intrusive timers.
- * Room is made when a timer's owner is made (timers_reserve), so that setting
- * one never allocates and never fails.
+ * Timers in a binary heap, the earliest first. The owner of a timer reserves
+ * its place when it is created (timers_reserve), so that setting a timer never
+ * allocates and never fails.
  */
 #ifndef NXLOCK_BASE_TIMER_H
 #define NXLOCK_BASE_TIMER_H
@@ -21,12 +21,13 @@ struct timers {
     size_t count, room, owners;
 };
 
-/* One more owner, who will set at most one timer; false: no memory. */
+/* Reserves a place for one more owner, who sets at most one timer. False: out
+ * of memory. */
 bool timers_reserve(struct timers *t);
 void timers_unreserve(struct timers *t);
 void timers_free(struct timers *t);
 
-/* Sets or moves; at == NEVER takes it out. */
+/* Sets or moves the timer; NEVER stops it. */
 void timer_set(struct timers *t, struct timer *timer, uint64_t at);
 void timer_stop(struct timers *t, struct timer *timer);
 
