@@ -51,12 +51,13 @@ enum eligibility_reason {
 struct eligibility {
     enum eligibility_reason reason;
     char run_id[ELIGIBILITY_ID]; /* the latest one that is known */
-    uint64_t judged_at;          /* or checked again */
-    /* The quarantine. It goes on whatever reasons come and go meanwhile. */
+    uint64_t judged_at;          /* or when it was last rechecked */
+    /* The quarantine, which goes on whatever reasons come and go. */
     uint64_t votes_at; /* never becomes earlier */
-    uint64_t since;    /* about its process's start; changed: seen then */
-    bool changed;      /* it was another process than before */
-    bool set_back;     /* of the info that was judged last */
+    uint64_t since;    /* roughly when its process started; if changed: when
+                        * that was seen */
+    bool changed;      /* it was a different process before */
+    bool set_back;     /* of the info that was judged last: see server_info */
 };
 
 /* Judges anew; *e is what was known before, zero at first. duplicate: another
@@ -70,7 +71,7 @@ bool eligibility_votes(const struct eligibility *e, uint64_t now);
 /* Why not: FAULT_NONE when it has a vote. */
 enum fault eligibility_fault(const struct eligibility *e, uint64_t now);
 
-/* What a server without a vote counts for instead of an answer; no text. */
+/* The outcome to count for a server without a vote. It has no text. */
 struct outcome eligibility_refusal(
     const struct eligibility *e, bool unsure, uint64_t now);
 
@@ -79,8 +80,8 @@ struct outcome eligibility_refusal(
 bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
     struct outcome *outcome, uint64_t now);
 
-/* True at most once a second while there is a reason that a person can remove:
- * then a new connection is to be made and judged. */
+/* True at most once a second while there is a reason that a person can fix:
+ * then make a new connection and judge it. */
 bool eligibility_recheck(struct eligibility *e, uint64_t now);
 
 /* Adds why it has no vote, since when, and when it will have one. */
