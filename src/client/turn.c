@@ -41,12 +41,13 @@ static void take_completions(
             struct operation *op = c.request->owner;
             op->type->outcome(op, c.request->index, &c.outcome, now);
         }
-        /* A handshake may have ended, which may have completed requests. */
+        /* A handshake may have ended; judging the server may complete requests,
+         * so look again. */
         voters_judge(client, server, now);
     }
 }
 
-/* Takes back what made an eventfd or timerfd readable. */
+/* Reads an eventfd or timerfd, so that it is no longer readable. */
 static void drain(int fd)
 {
     uint64_t times;
@@ -105,8 +106,8 @@ void turn_process(
     take_timers(&client->renewals, now);
     take_interrupt(client, now);
     turn_push(client, now);
-    /* A failed send has completed requests; what they start again is sent in
-     * the next turn, at the time of their timers. */
+    /* A send that failed has completed requests. What these start is sent in
+     * the next turn, when their timers are due. */
     for (unsigned i = 0; i < client->server_count; i++)
         take_completions(client, i, now);
 }
