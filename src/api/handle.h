@@ -15,7 +15,7 @@
 #include "client/call.h"
 #include "client/operation.h"
 
-/* What a renewed lock has beside the others (options.renew). */
+/* What only a renewed lock has (options.renew). */
 struct renewing {
     struct operation operation;
     struct inspection *found; /* who holds the name, after a loss */
