@@ -102,7 +102,7 @@ static void add_troubles(const struct troubles *about, struct text *t)
     }
 }
 
-/* Is there one remedy for them all? *remedy is the first one that has any. */
+/* Do all faults have the same remedy? *remedy is that of the first fault. */
 static bool same_remedy(const struct troubles *about, const char **remedy)
 {
     struct text words;
@@ -119,9 +119,9 @@ static bool same_remedy(const struct troubles *about, const char **remedy)
     return same;
 }
 
-/* Ends with the remedy if all share one; else each server is followed by its
- * own. If there is no room for that, no remedy is shown: a single one would
- * seem to apply to all. */
+/* Adds the servers and their remedy: at the end if it is the same for all, else
+ * after each server. If there is no room for that, none is shown, because a
+ * single one would seem to apply to all. */
 static void add_mending(struct troubles *about, struct text *t)
 {
     const struct text before = *t;
