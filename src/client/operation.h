@@ -27,7 +27,7 @@ struct note {
     char words[208]; /* FAULT: for people */
 };
 
-/* The requests that may have been applied; see unanswered.h. */
+/* Requests without an answer that may have been applied; see unanswered.h. */
 struct unanswered {
     unsigned servers; /* by bits */
     unsigned first;   /* words are of this one */
@@ -60,12 +60,13 @@ void operation_begin(struct operation *op, const char *name);
 /* Sends op->verb to server. */
 void operation_send(struct operation *op, unsigned server, uint64_t now);
 
-/* Notes the outcome at a server, whether it or the library decided it. */
+/* Notes the outcome for a server, whether the server or the library decided
+ * it. */
 void operation_note(
     struct operation *op, unsigned server, const struct outcome *outcome);
 
-/* Stops waiting for server. undo: the token must not stay there. True: no byte
- * of the request had been sent. */
+/* Cancels the request at server. undo: the token must not stay there. True: no
+ * byte of the request had been sent. */
 bool operation_abandon(
     struct operation *op, unsigned server, bool undo, uint64_t now);
 
