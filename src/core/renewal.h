@@ -64,7 +64,7 @@ void renewal_start(struct renewal *r, const struct renewal_terms *terms,
 /* A call has extended the lease. */
 void renewal_extended(
     struct renewal *r, const struct lease *lease, uint64_t now);
-/* A call was told that the token is gone; the lease is lost. */
+/* A call learnt that the token is gone: the lease is lost. */
 void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
 /* Nothing is to be renewed any longer. Asks to leave servers may follow. */
 void renewal_stop(struct renewal *r);
@@ -73,19 +73,19 @@ bool renewal_next(struct renewal *r, struct ask *ask);
 void renewal_outcome(struct renewal *r, unsigned server,
     const struct outcome *outcome, uint64_t now);
 void renewal_tick(struct renewal *r, uint64_t now);
-/* When all asks have been taken: what has happened. To be called until it
- * says NOTHING and renewal_next() has nothing to ask. */
+/* Call it when all asks have been taken, again and again until it returns
+ * NOTHING and renewal_next() false: says what has happened. */
 enum renewal_event renewal_step(
     struct renewal *r, struct lease *lease, uint64_t now);
 uint64_t renewal_wake(const struct renewal *r);
 
-/* An answer from a server is due. */
+/* Is an answer from a server due? */
 static inline bool renewal_busy(const struct renewal *r)
 {
     return r->state == RENEWAL_ASKING || r->state == RENEWAL_CHECKING;
 }
 
-/* Granted, and no loss has been decided. */
+/* Is the lease being renewed, with no loss decided? */
 static inline bool renewal_on(const struct renewal *r)
 {
     return r->state == RENEWAL_WAITING || r->state == RENEWAL_ASKING;
