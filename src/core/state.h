@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known about one lock, for the machine in life.h and its parts. */
+/* The state of one lock, which the machine in life.h and its parts share. */
 #ifndef NXLOCK_CORE_STATE_H
 #define NXLOCK_CORE_STATE_H
 
@@ -7,7 +7,7 @@
 #include "core/renewal.h"
 #include "core/vote.h"
 
-/* What the connection to a server looks like just now. */
+/* The state of the connection to a server. */
 struct peer {
     enum { PEER_DOWN, PEER_CONNECTING, PEER_UP } link;
     uint64_t since; /* CONNECTING */
@@ -45,7 +45,7 @@ enum life_result {
     LIFE_CANCELLED
 };
 
-/* What the kinds of calls differ in; a row for each. */
+/* How the kinds of calls differ; one row for each. */
 struct call_kind {
     enum verb_kind verb;
     enum round_kind round; /* not of an acquire */
@@ -63,23 +63,24 @@ enum action_kind {
      * token to adopt is the lock's from now on. */
     ACTION_TOKEN,
     ACTION_SEND, /* life_verb() to server; then life_outcome() */
-    /* The server was not asked, for the token cannot be there: it counts as
-     * "not mine". */
+    /* The server is not asked, because the token cannot be there: it has been
+     * counted as "not mine". */
     ACTION_SKIP,
     /* Nothing of this token may stay at server: withdraw the request if it has
-     * not left (then life_withdrawn), else compare-and-delete after it. */
+     * not been sent (then call life_withdrawn), else compare-and-delete after
+     * it. */
     ACTION_UNDO,
-    /* Stop listening to the request at server (if it had not left:
-     * life_withdrawn); what comes of it is harmless. */
+    /* Stop waiting for the request at server (if it had not been sent, call
+     * life_withdrawn); a late answer does no harm. */
     ACTION_LEAVE,
     /* No request is left, but the key may be there: compare-and-delete it in
      * the background, until life.clean_until. */
     ACTION_CLEAN,
-    /* ADOPT: may the token be adopted as far as server is concerned? If its
-     * deletion may be on the way, call life_not_claimed(). */
+    /* ADOPT: check that server is not deleting the token. If its deletion may
+     * be on the way, call life_not_claimed(). */
     ACTION_CLAIM,
-    /* ADOPT: nothing stands in the way at any server: cancel the background
-     * cleanups of the token at this one. */
+    /* ADOPT: no server is deleting the token: cancel its background cleanups at
+     * this one. */
     ACTION_KEEP
 };
 
