@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One operation's vote over all servers, from its first request to its
- * verdict: an acquire together with its fencing token, or a round of any other
- * verb. It puts the machines of acquire.h, fence.h and round.h behind one
- * interface; each of them says what it guarantees.
+ * The vote of all servers on one call, from the first request to the verdict:
+ * an acquire together with its fencing token, or a round of any other verb. It
+ * puts the machines of acquire.h, fence.h and round.h behind one interface;
+ * their headers say what each guarantees.
  *
  * Invariant: an acquire that wants a fencing token ends with VERDICT_YES only
  * when a quorum has that token; without it, the grant is undone first.
