@@ -9,7 +9,7 @@
 #include "client/operation.h"
 
 struct inspection {
-    nxl_holder chosen; /* size 0: none was made yet */
+    nxl_holder chosen; /* the value to report; size 0: none was chosen yet */
     nxl_holder at[];   /* one a server */
 };
 
