@@ -49,7 +49,7 @@ enum nxl_result result_of_fault(enum fault fault)
 struct troubles {
     const struct operation *operation;
     bool silent;   /* also those that did not answer */
-    bool mending;  /* only those that need repair or time */
+    bool mending;  /* only servers that need repair or time */
     bool remedies; /* each is followed by its remedy */
 };
 
@@ -98,7 +98,9 @@ static void add_troubles(const struct troubles *about, struct text *t)
         text_add(t, ": ");
         text_add(t, words.data);
         if (about->remedies && *fault_remedy(fault))
-            text_addf(t, " [%s]", fault_remedy(fault)); /* has (...) itself */
+            text_addf(t, " [%s]", fault_remedy(fault)); /* a remedy has
+                                                         * parentheses of its
+                                                         * own */
     }
 }
 
