@@ -23,9 +23,9 @@ struct report {
     const struct operation *operation;
     enum nxl_operation kind;
     int result;
-    enum fault fault; /* results below 0: the worst that was met */
+    enum fault fault; /* results below 0: the worst fault that was met */
     int64_t left_ms;  /* NXL_BUSY: of the holder's lease */
-    bool waited;      /* all servers were waited for until its end */
+    bool waited;      /* it waited for all servers until its end */
 };
 
 /* Composes the message of a report; empty if there is nothing to say. A
