@@ -30,7 +30,7 @@ struct note {
 /* Requests without an answer that may have been applied; see unanswered.h. */
 struct unanswered {
     unsigned servers; /* by bits */
-    unsigned first;   /* words are of this one */
+    unsigned first;   /* the server that words are about */
     unsigned round;
     char words[192];
 };
@@ -39,13 +39,13 @@ struct operation {
     const struct operation_type *type;
     struct nxl_client *client;
     struct verb verb;
-    struct kept_commands *kept; /* NULL: its commands are formatted anew */
+    struct kept_commands *kept; /* NULL: commands are formatted each time */
     struct timer timer;
     const char *name;         /* of its requests, for messages */
     unsigned round;           /* of requests; see unanswered.h */
     struct note *notes;       /* one a server */
     struct request *requests; /* likewise */
-    struct unanswered unanswered, unanswered_now; /* _now: this round's */
+    struct unanswered unanswered, unanswered_now; /* _now: of this round */
     struct text message;
 };
 
