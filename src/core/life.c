@@ -95,7 +95,7 @@ static bool step_call(struct life *l, uint64_t now)
     case VOTE_OPEN:
         return false;
     case VOTE_GOES_ON:
-        if (l->cancelled) /* while it waited for servers that are late */
+        if (l->cancelled) /* while the call waited for late servers */
             vote_cancel(&l->vote);
         return true;
     case VOTE_UNDO:
