@@ -16,7 +16,7 @@
 #include "core/schedule.h"
 
 enum loss {
-    LOSS_UNHEARD,  /* extends failed or got no answer until it was too late */
+    LOSS_UNHEARD,  /* extends failed or were not answered in time */
     LOSS_MAX_HOLD, /* the maximum hold is over */
     LOSS_STOPPED,  /* this process did not run in time */
     LOSS_REFUTED   /* a server said that the token is gone: see .found */
@@ -31,7 +31,7 @@ struct renewal_terms {
 struct renewal {
     struct renewal_terms terms;
     struct schedule schedule;
-    struct round round; /* ASKING, CHECKING: of it; else the last one */
+    struct round round; /* the current or the last round of extends or checks */
     enum renewal_state {
         RENEWAL_OFF,
         RENEWAL_WAITING,  /* until the schedule says that one is due */
@@ -43,17 +43,18 @@ struct renewal {
     uint64_t check_until;
     uint64_t seed;
     unsigned rounds; /* begun so far */
-    bool ticked; /* the schedule is to be looked at: answers that came at the
-                  * same time go first */
+    bool ticked; /* look at the schedule, but take answers that came at the same
+                  * time first */
     /* The last loss. */
     enum loss loss;
-    uint64_t unheard_ns; /* UNHEARD: since the first failure */
-    enum verdict found;  /* REFUTED: YES another value, NO free, or unknown */
+    uint64_t unheard_ns; /* UNHEARD: how long renewals have failed */
+    enum verdict found;  /* REFUTED: YES: another value, NO: free, else
+                          * unknown */
 };
 
 enum renewal_event {
     RENEWAL_NOTHING, /* more asks may have become due */
-    RENEWAL_RENEWED, /* the lease has been extended; .left_ms was left */
+    RENEWAL_RENEWED, /* the lease has been extended */
     RENEWAL_FAILED,  /* it will be tried again */
     RENEWAL_LOST
 };
