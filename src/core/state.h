@@ -51,8 +51,8 @@ struct call_kind {
     enum round_kind round; /* not of an acquire */
     enum life_result no;   /* the result of VERDICT_NO */
     bool known_token;      /* servers that cannot have the token are skipped */
-    bool relies; /* its user relies on the lease: it must not have expired when
-                  * the result is handed over */
+    bool relies; /* success promises a lease, which must not have expired when
+                  * the result is returned */
 };
 extern const struct call_kind call_kinds[CALL_KINDS];
 
@@ -93,7 +93,7 @@ struct action {
 enum life_event {
     LIFE_NOTHING,
     LIFE_CALL_OVER, /* see life.call, life.result */
-    LIFE_RENEWED,   /* .left_ms of the lease was left */
+    LIFE_RENEWED,   /* .left_ms of the lease had been left */
     LIFE_RENEWAL_FAILED,
     LIFE_LEASE_LOST /* see life.renewal.loss */
 };
@@ -114,18 +114,18 @@ struct life {
     bool running;
     bool was_over;  /* RELEASE: the lease had expired when it began */
     bool min_hold;  /* RELEASE: the key stays for the minimum hold */
-    bool abandoned; /* RELEASE: it goes on without this handle */
+    bool abandoned; /* RELEASE: the handle is freed, it goes on */
     bool cancelled;
     bool token_due; /* ADOPT: ACTION_TOKEN comes first */
     bool claimed;   /* ADOPT: ACTION_CLAIM has been asked for */
-    bool kept;      /* ADOPT: and ACTION_KEEP */
+    bool kept;      /* ADOPT: ACTION_KEEP has been asked for */
     bool no_token, not_claimed;
-    uint32_t ask_ms; /* the TTL that is asked for */
+    uint32_t ask_ms; /* the TTL to ask for */
     uint64_t not_after;
     uint64_t seed;
     unsigned reached;      /* servers where the token may be, by bits */
     unsigned asked, heard; /* ACQUIRE: of the present round */
-    unsigned late;         /* servers listened to after the verdict */
+    unsigned late;         /* servers still waited for after the verdict */
     uint64_t late_until;
     unsigned to_undo, to_leave, to_clean, to_claim, to_keep;
     enum life_event events[LIFE_EVENTS];
