@@ -18,13 +18,14 @@
 struct vote {
     enum { VOTE_ACQUIRE, VOTE_ROUND } kind;
     bool fenced;  /* ACQUIRE: a fencing token is wanted */
-    bool fencing; /* the token is now being raised at a quorum */
+    bool fencing; /* counters are being raised to the fencing token */
     union {
         struct acquire acquire;
         struct round round;
     };
     struct fence fence;
-    uint64_t drawn[MAX_SERVERS]; /* the number with each grant, 0: no grant */
+    uint64_t drawn[MAX_SERVERS]; /* the fencing number of each grant; 0: no
+                                  * grant */
 };
 
 /* seed: for jitter; must differ between contenders. */
