@@ -191,7 +191,7 @@ static bool cancel_formatted(
     } else {
         leave_slots(s, r, index, place, k, c.cause);
     }
-    if (opened) /* else what follows would be part of it */
+    if (opened) /* else the next commands would be part of the transaction */
         request_discard(s, now);
     /* The compare-and-delete follows its acquire at once. */
     if (k && what.verb == VERB_ACQUIRE && k->cleanup.state == CLEANUP_DUE &&
@@ -204,7 +204,7 @@ bool server_abandon(
     struct server *s, struct request *r, bool undo, uint64_t now)
 {
     const struct verb *verb = r->exchange.verb;
-    if (!verb) /* it was never used */
+    if (!verb) /* it was never submitted */
         return true;
     if (r->state == REQUEST_SENT)
         return cancel_formatted(s, r, undo, now);
@@ -298,7 +298,7 @@ void requests_withdraw_late(struct server *s, uint64_t now)
     struct conn *c = &s->conn;
     for (uint64_t n = c->unsent; n < slots_end(&c->slots); n++) {
         if (n < c->slots.popped)
-            continue; /* a hole at the front is gone at once */
+            continue; /* withdrawing may have removed slots at the front */
         struct slot slot = *slots_at(&c->slots, (size_t)(n - c->slots.popped));
         struct request *r = slot.owner;
         struct cleaner *k = slot.owner;
