@@ -24,8 +24,8 @@ struct cleaner {
     /* The request's pointer to this cleaner (request.late), which is reset when
      * the cleaner is freed; NULL: there is none. */
     struct cleaner **link;
-    struct exchange exchange; /* of the compare-and-delete on its way */
-    struct verb verb;         /* RELEASE of key and token, which follow here */
+    struct exchange exchange; /* of the compare-and-delete that was sent */
+    struct verb verb;         /* RELEASE; its key and token are in bytes */
     char bytes[];
 };
 
