@@ -32,7 +32,8 @@ void request_free(struct request *r)
 void request_submit(struct server *s, struct request *r,
     const struct verb *verb, struct kept_commands *kept)
 {
-    if (verb->kind == VERB_ACQUIRE && r->late) { /* of an earlier token */
+    if (verb->kind == VERB_ACQUIRE && r->late) { /* the cleanup of an earlier
+                                                  * token */
         r->late->link = NULL;
         r->late = NULL;
     }
@@ -115,7 +116,7 @@ void requests_format(struct server *s, uint64_t now)
            !s->dialect.in_transaction) {
         bool full = hangs(s, now);
         if (full && transport_news(&s->conn.transport) != TRANSPORT_QUIET)
-            return; /* there are answers to be read, which may make room */
+            return; /* answers can be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
         if (full) {
@@ -234,7 +235,7 @@ static bool replied(struct server *s, struct request *r,
         fault_is_elsewhere(c->outcome.fault))
         s->elsewhere = true;
     r->cut = r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
-    if (r->cut) { /* the reply made no sense, so the rest cannot be trusted */
+    if (r->cut) { /* the reply was invalid, so the rest cannot be trusted */
         request_lost(s, r, facts_now(s), now);
         text_clear(&s->why);
         text_add_foreign(&s->why, c->outcome.text);
@@ -279,7 +280,7 @@ bool requests_reply(struct server *s, const struct reply *reply,
     struct completion *c, enum fault *close, uint64_t now)
 {
     struct slot slot = conn_pop(&s->conn);
-    s->due_known = false; /* it may be of a cleanup */
+    s->due_known = false; /* the reply may be that of a cleanup */
     s->heard_at = s->dialect.now = now;
     /* The server's clock is compared with ours, but now was read an unknown
      * time before this reply came: read it again. */
