@@ -134,7 +134,7 @@ static bool step_renewal(struct life *l, uint64_t now)
 
 /* ------------------------------------------------------- what is to be done */
 
-/* Need this server be asked? Not if it cannot have the token. */
+/* May this server be skipped? Yes, if it cannot have the token. */
 static bool skips(const struct life *l, unsigned server)
 {
     return (call_kinds[l->call].known_token || l->vote.fencing) &&
