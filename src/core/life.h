@@ -33,7 +33,9 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
     const struct outcome *outcome, uint64_t now);
 /* After UNDO or LEAVE: no byte of the request had been sent. */
 void life_withdrawn(struct life *l, const struct action *action);
+/* After ACTION_TOKEN: there were no random bytes. */
 void life_no_token(struct life *l);
+/* After ACTION_CLAIM: the token cannot be adopted. */
 void life_not_claimed(struct life *l);
 void life_tick(struct life *l, uint64_t now);
 
