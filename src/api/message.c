@@ -98,9 +98,7 @@ static void add_troubles(const struct troubles *about, struct text *t)
         text_add(t, ": ");
         text_add(t, words.data);
         if (about->remedies && *fault_remedy(fault))
-            text_addf(t, " [%s]", fault_remedy(fault)); /* a remedy has
-                                                         * parentheses of its
-                                                         * own */
+            text_addf(t, " [%s]", fault_remedy(fault)); /* may contain (...) */
     }
 }
 
