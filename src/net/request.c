@@ -32,8 +32,7 @@ void request_free(struct request *r)
 void request_submit(struct server *s, struct request *r,
     const struct verb *verb, struct kept_commands *kept)
 {
-    if (verb->kind == VERB_ACQUIRE && r->late) { /* the cleanup of an earlier
-                                                  * token */
+    if (verb->kind == VERB_ACQUIRE && r->late) { /* of an earlier token */
         r->late->link = NULL;
         r->late = NULL;
     }
