@@ -93,7 +93,7 @@ struct action {
 enum life_event {
     LIFE_NOTHING,
     LIFE_CALL_OVER, /* see life.call, life.result */
-    LIFE_RENEWED,   /* .left_ms of the lease had been left */
+    LIFE_RENEWED,   /* .left_ms: what was left of the lease */
     LIFE_RENEWAL_FAILED,
     LIFE_LEASE_LOST /* see life.renewal.loss */
 };
