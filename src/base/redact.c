@@ -68,7 +68,7 @@ static int number_at(struct slice text, size_t *used, size_t most, int base)
     return *used > from && value < 256 ? value : -1;
 }
 
-/* The byte that an escape at the head of text means, or -1. */
+/* The byte that the escape at the start of text stands for, or -1. */
 static int unescape_percent(struct slice text, size_t *used)
 {
     if (text.data[0] != '%')
@@ -122,8 +122,8 @@ static int unescape_html(struct slice text, size_t *used)
     return value;
 }
 
-/* How many bytes at the head of text spell that byte of a secret; 0: they do
- * not. Case does not count: some peers repeat a command in capitals. */
+/* How many bytes at the start of text stand for that byte of a secret; 0: none
+ * do. Case is ignored, because some peers repeat a command in capitals. */
 static size_t spells(enum form form, struct slice text, char wanted)
 {
     size_t used = 1;

@@ -17,7 +17,7 @@
 /* false: the system gave no thread or no descriptor; errno says why. */
 bool renewal_thread_start(struct nxl_client *client);
 
-/* Ends it and waits for that. Releases the mutex meanwhile. */
+/* Ends the thread and waits for its end. Releases the mutex while it waits. */
 void renewal_thread_stop(struct nxl_client *client);
 
 #endif

@@ -47,8 +47,8 @@ struct cancelled {
     bool never_undo; /* deleting the key could end another client's lock */
     bool writes;     /* SENT, an acquire: what sets the key is unanswered */
     bool compares;   /* SENT, a release: one command compares and deletes */
-    bool never_sent; /* ENDED: not a byte of it had left */
-    bool unsure;     /* ENDED: it may have been applied all the same */
+    bool never_sent; /* ENDED: no byte of it had been sent */
+    bool unsure;     /* ENDED: it may have been applied nonetheless */
     /* ENDED, an acquire: the cleanup which is under way for it, or NULL. */
     const struct cleanup *known;
 };
@@ -124,7 +124,7 @@ void cleanup_put_off(struct cleanup *c, uint64_t now);
 void cleanup_withdrawn(struct cleanup *c, uint64_t now);
 bool cleanup_too_late(const struct cleanup *c, uint64_t now);
 
-/* Answers. acknowledged: the server has no such connection any more. */
+/* Answers. acknowledged: the server no longer has such a connection. */
 void cleanup_kill_answered(struct cleanup *c, bool acknowledged, uint64_t now);
 void cleanup_delete_answered(
     struct cleanup *c, const struct outcome *outcome, uint64_t now);

@@ -8,8 +8,9 @@
  *
  * Invariant: a server whose process cannot be shown to be older than max_ttl
  * and its drift has no vote until that time has passed since it was first seen;
- * one whose process changed under a living client has none for that time from
- * then on, because it may be another server in the place of the old one.
+ * one whose process changed while this client was running has none for that
+ * time from then on, because it may be another server in the place of the old
+ * one.
  */
 #ifndef NXLOCK_CORE_ELIGIBILITY_H
 #define NXLOCK_CORE_ELIGIBILITY_H
@@ -60,8 +61,8 @@ struct eligibility {
     bool set_back;     /* of the info that was judged last: see server_info */
 };
 
-/* Judges anew; *e is what was known before, zero at first. duplicate: another
- * server of the list has this run_id. */
+/* Judges the server by info, and updates *e, which is zero at first. duplicate:
+ * another server of the list has this run_id. */
 void eligibility_judge(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate, uint64_t now);
 

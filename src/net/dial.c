@@ -3,9 +3,10 @@
  * Connects to an endpoint: look-up, then connecting and the handshake of the
  * transport for one address after the other.
  *
- * Invariant: at most one descriptor is open, and it is d->fd. A socket's is
- * closed on every way out but DIAL_CONNECTED; a look-up's stays, unpolled,
- * until the look-up is over or dial_free. Nothing here blocks.
+ * Invariant: at most one descriptor is open, and it is d->fd. A socket is
+ * closed on every way out except DIAL_CONNECTED; the descriptor of a look-up
+ * stays open, unpolled, until the look-up is over or dial_free(). Nothing here
+ * blocks.
  */
 #include "net/dial.h"
 

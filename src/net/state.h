@@ -26,7 +26,7 @@ struct request {
     struct list node; /* waiting or failed */
     enum {
         REQUEST_IDLE,
-        REQUEST_WAITING, /* not a byte of it is formatted */
+        REQUEST_WAITING, /* queued, nothing of it is formatted */
         REQUEST_SENT,
         REQUEST_FAILED /* in the failed list; see fault and unsure */
     } state;
@@ -75,7 +75,7 @@ struct server {
     struct backoff reconnect;
     uint64_t not_before;  /* no new connection until then */
     uint64_t connect_by;  /* but if a request waits, from this time on */
-    uint64_t connect_end; /* dialling and handshake have to be done by then */
+    uint64_t connect_end; /* dialling and handshake must be done by then */
     uint64_t heard_at;    /* last reply */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */

@@ -79,7 +79,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte that %XX at the head of s means, or -1. */
+/* The byte that the %XX at the start of s stands for, or -1. */
 static int unescape(struct slice s)
 {
     if (s.len < 3 || hex_digit(s.data[1]) < 0 || hex_digit(s.data[2]) < 0)
