@@ -49,7 +49,8 @@ struct operation {
     struct text message;
 };
 
-/* For requests about key. false: no memory; operation_free() all the same. */
+/* Initialises an operation on key. False: out of memory; call operation_free()
+ * in any case. */
 bool operation_init(struct operation *op, const struct operation_type *type,
     struct nxl_client *client, struct slice key);
 void operation_free(struct operation *op);
