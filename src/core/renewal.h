@@ -67,7 +67,7 @@ void renewal_extended(
     struct renewal *r, const struct lease *lease, uint64_t now);
 /* A call learnt that the token is gone: the lease is lost. */
 void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
-/* Nothing is to be renewed any longer. Asks to leave servers may follow. */
+/* Stops renewing. Asks of kind ASK_LEAVE may follow. */
 void renewal_stop(struct renewal *r);
 
 bool renewal_next(struct renewal *r, struct ask *ask);
