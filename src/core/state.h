@@ -59,8 +59,8 @@ extern const struct call_kind call_kinds[CALL_KINDS];
 enum life_track { TRACK_CALL, TRACK_RENEWAL, TRACKS };
 
 enum action_kind {
-    /* ACQUIRE: make a fresh random token (or call life_no_token). ADOPT: the
-     * token to adopt is the lock's from now on. */
+    /* ACQUIRE: make a fresh random token; if that fails, call life_no_token().
+     * ADOPT: make the adopted token the lock's own. */
     ACTION_TOKEN,
     ACTION_SEND, /* life_verb() to server; then life_outcome() */
     /* The server is not asked, because the token cannot be there: it has been
