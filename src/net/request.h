@@ -25,7 +25,7 @@ void request_submit(struct server *s, struct request *r,
 void requests_refuse(
     struct server *s, enum fault fault, const struct text *words);
 
-/* Formats what waits, as far as the socket and the limits allow. */
+/* Formats the requests that wait, as far as the socket and the limits allow. */
 void requests_format(struct server *s, uint64_t now);
 
 /* Tells the reader what form the next reply has, and where its values go. */
