@@ -153,7 +153,7 @@ static struct nxl_lock *make_lock(
     }
     if (!set->renew || timers_reserve(&client->renewals))
         return lock;
-    timers_unreserve(&client->timers);
+    timers_unreserve(&client->timers, &lock->operation.timer);
     free_memory(lock);
     return NULL;
 }
@@ -161,9 +161,9 @@ static struct nxl_lock *make_lock(
 static void free_lock(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
-    timers_unreserve(&client->timers);
+    timers_unreserve(&client->timers, &lock->operation.timer);
     if (lock->renewing)
-        timers_unreserve(&client->renewals);
+        timers_unreserve(&client->renewals, &lock->renewing->operation.timer);
     free_memory(lock);
 }
 

@@ -202,7 +202,7 @@ static int ask_server(struct nxl_client *client, struct query *q)
         text_add(&client->message, "out of memory: cannot create the query");
     }
     if (reserved)
-        timers_unreserve(&client->timers);
+        timers_unreserve(&client->timers, &q->operation.timer);
     list_remove(&q->node);
     operation_free(&q->operation);
     call_free(&q->call);

@@ -3,6 +3,10 @@
  * Timers in a binary heap, the earliest first. The owner of a timer reserves
  * its place when it is created (timers_reserve), so that setting a timer never
  * allocates and never fails.
+ *
+ * Most timers guard a call that ends long before its deadline, and are set
+ * again at once for the next call. So a timer that is stopped or set to a later
+ * time stays where it is in the heap, and is moved when its old time has come.
  */
 #ifndef NXLOCK_BASE_TIMER_H
 #define NXLOCK_BASE_TIMER_H
@@ -12,27 +16,32 @@
 #include <stdint.h>
 
 struct timer {
-    uint64_t at;
-    size_t place; /* index in the heap + 1; 0: not set */
+    uint64_t at;  /* NEVER or, with place 0, anything: it is not set */
+    uint64_t key; /* its order in the heap: at, or earlier */
+    size_t place; /* index in the heap + 1; 0: not there */
 };
 
 struct timers {
     struct timer **heap;
     size_t count, room, owners;
+    size_t set; /* those of the heap that are not stopped */
 };
 
 /* Reserves a place for one more owner, who sets at most one timer. False: out
  * of memory. */
 bool timers_reserve(struct timers *t);
-void timers_unreserve(struct timers *t);
+/* That owner ends; its timer is stopped, and may be freed. */
+void timers_unreserve(struct timers *t, struct timer *timer);
 void timers_free(struct timers *t);
 
 /* Sets or moves the timer; NEVER stops it. */
 void timer_set(struct timers *t, struct timer *timer, uint64_t at);
 void timer_stop(struct timers *t, struct timer *timer);
 
-uint64_t timers_next(const struct timers *t); /* NEVER when none is set */
-/* Takes out and returns one that is due at now; NULL when none is. */
+/* No timer is due earlier; NEVER when none is set. It may be the time from
+ * which one was moved: then timers_due() has none at that time. */
+uint64_t timers_next(const struct timers *t);
+/* Stops and returns one that is due at now; NULL when none is. */
 struct timer *timers_due(struct timers *t, uint64_t now);
 
 #endif

@@ -36,15 +36,12 @@ static void take_completions(
     struct nxl_client *client, unsigned server, uint64_t now)
 {
     struct completion c;
-    for (int i = 0; i < 2; i++) {
+    do {
         while (server_next(&client->servers[server], &c, now)) {
             struct operation *op = c.request->owner;
             op->type->outcome(op, c.request->index, &c.outcome, now);
         }
-        /* A handshake may have ended; judging the server may complete requests,
-         * so look again. */
-        voters_judge(client, server, now);
-    }
+    } while (voters_judge(client, server, now));
 }
 
 /* Reads an eventfd or timerfd, so that it is no longer readable. */

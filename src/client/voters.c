@@ -45,13 +45,13 @@ static void refuse_requests(
         eligibility_fault(&client->voters[server].eligibility, now), &words);
 }
 
-void voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
+bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
 {
     struct voter *v = &client->voters[server];
     struct server *s = &client->servers[server];
     if (s->state != SERVER_UP || v->judged == s->connections ||
         !voters_matter(client))
-        return;
+        return false;
     struct server_info info = {
         .run_id = s->facts.run_id,
         .role = s->facts.role,
@@ -70,8 +70,10 @@ void voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
     v->duplicate = duplicate_of(client, server);
     eligibility_judge(
         &v->eligibility, &info, &terms, v->duplicate != server, now);
-    if (!eligibility_votes(&v->eligibility, now))
-        refuse_requests(client, server, now);
+    if (eligibility_votes(&v->eligibility, now))
+        return false;
+    refuse_requests(client, server, now);
+    return true;
 }
 
 static void explain_refusal(const struct nxl_client *client, unsigned server,
@@ -102,8 +104,7 @@ const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
     struct outcome *other, struct text *words)
 {
     struct eligibility *e = &client->voters[server].eligibility;
-    *other = *outcome;
-    if (eligibility_weigh(e, verb, other, now))
+    if (eligibility_weigh(e, verb, outcome, now, other))
         return outcome;
     /* Without this, a client that only extends would never judge it again. */
     if (eligibility_recheck(e, now))

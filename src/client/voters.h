@@ -15,9 +15,9 @@ static inline bool voters_matter(const struct nxl_client *client)
 }
 
 /* Call it after replies were read. Judges a server whose handshake has just
- * ended; if it has no vote, the acquires that wait for it fail, which
- * server_next() then returns. */
-void voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
+ * ended; if it has no vote, the acquires that wait for it fail. True: there may
+ * be such acquires, and server_next() returns them. */
+bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
 
 /* May an acquire be sent to server? False: *refusal says why not; its text
  * lives in *words. */

@@ -170,13 +170,12 @@ static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
 }
 
 bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
-    struct outcome *outcome, uint64_t now)
+    const struct outcome *outcome, uint64_t now, struct outcome *instead)
 {
     if (outcome_counts(e, verb, outcome, now))
         return true;
-    uint64_t sent_at = outcome->sent_at;
-    *outcome = eligibility_refusal(e, outcome->kind == OUTCOME_GRANTED, now);
-    outcome->sent_at = sent_at;
+    *instead = eligibility_refusal(e, outcome->kind == OUTCOME_GRANTED, now);
+    instead->sent_at = outcome->sent_at;
     return false;
 }
 

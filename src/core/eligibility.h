@@ -77,9 +77,9 @@ struct outcome eligibility_refusal(
     const struct eligibility *e, bool unsure, uint64_t now);
 
 /* Does this outcome of verb count? False: the server may have forgotten what
- * the outcome would prove, and *outcome becomes the fault to count instead. */
+ * the outcome would prove, and *instead is the fault to count instead of it. */
 bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
-    struct outcome *outcome, uint64_t now);
+    const struct outcome *outcome, uint64_t now, struct outcome *instead);
 
 /* True at most once a second while there is a reason that a person can fix:
  * then make a new connection and judge it. */

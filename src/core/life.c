@@ -228,6 +228,9 @@ static void renewal_action(
 /* What has been decided outside the vote, in the order in which it is done. */
 static bool decided_action(struct life *l, struct action *action)
 {
+    if (!(l->to_leave | l->to_undo | l->to_clean | l->to_claim | l->to_keep |
+            l->token_due))
+        return false;
     *action = (struct action){.track = TRACK_CALL};
     if (take(&l->to_leave, &action->server))
         action->kind = ACTION_LEAVE;
@@ -239,10 +242,8 @@ static bool decided_action(struct life *l, struct action *action)
         action->kind = ACTION_CLAIM;
     else if (take(&l->to_keep, &action->server))
         action->kind = ACTION_KEEP;
-    else if (l->token_due)
-        action->kind = ACTION_TOKEN;
     else
-        return false;
+        action->kind = ACTION_TOKEN;
     if (action->kind == ACTION_TOKEN) {
         l->token_due = false;
         lease_new_token(&l->lease);
@@ -254,7 +255,8 @@ bool life_next(struct life *l, struct action *action, uint64_t now)
 {
     struct ask ask;
     for (;;) {
-        if (renewal_next(&l->renewal, &ask)) {
+        bool renews = l->renewal.state != RENEWAL_OFF;
+        if (renews && renewal_next(&l->renewal, &ask)) {
             renewal_action(l, &ask, action, now);
             return true;
         }
@@ -265,7 +267,7 @@ bool life_next(struct life *l, struct action *action, uint64_t now)
                 return true;
             continue;
         }
-        if (!step_call(l, now) && !step_renewal(l, now))
+        if (!step_call(l, now) && !(renews && step_renewal(l, now)))
             return false;
     }
 }

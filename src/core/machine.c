@@ -14,15 +14,18 @@ unsigned quorum_of(unsigned servers)
 
 struct tally tally_of(const enum part *part, unsigned servers)
 {
-    struct tally t = {.servers = servers, .quorum = quorum_of(servers)};
-    for (unsigned i = 0; i < servers; i++) {
-        t.yes += part[i] == PART_YES;
-        t.no += part[i] == PART_NO;
-        t.fault += part[i] == PART_FAULT;
-        t.unsure += part[i] == PART_UNSURE;
-        t.open += part[i] == PART_TO_ASK || part[i] == PART_ASKED;
-    }
-    return t;
+    unsigned in[PARTS] = {0};
+    for (unsigned i = 0; i < servers; i++)
+        in[part[i]]++;
+    return (struct tally){
+        .servers = servers,
+        .quorum = quorum_of(servers),
+        .yes = in[PART_YES],
+        .no = in[PART_NO],
+        .fault = in[PART_FAULT],
+        .unsure = in[PART_UNSURE],
+        .open = in[PART_TO_ASK] + in[PART_ASKED],
+    };
 }
 
 bool part_find(

@@ -60,10 +60,11 @@ enum part {
     PART_ASKED,  /* no answer yet */
     PART_YES,
     PART_NO,
-    PART_FAULT,   /* certainly not applied */
-    PART_UNSURE,  /* a fault, but the request may have been applied */
-    PART_TO_UNDO, /* ASK_UNDO is to be taken */
-    PART_TO_LEAVE /* ASK_LEAVE is to be taken */
+    PART_FAULT,    /* certainly not applied */
+    PART_UNSURE,   /* a fault, but the request may have been applied */
+    PART_TO_UNDO,  /* ASK_UNDO is to be taken */
+    PART_TO_LEAVE, /* ASK_LEAVE is to be taken */
+    PARTS
 };
 
 /* How many servers are in which part. */

@@ -92,24 +92,21 @@ static bool wants_end(const struct exchange *x)
            (exchange_tells_end(x) && x->verb->token.len > 0);
 }
 
-static struct strategies_range range_of(const struct exchange *x)
-{
-    return strategies_range(x->dialect, x->verb->kind, wants_end(x));
-}
-
 /* Where the connection remembers its strategy. */
-static unsigned char *memory_of(const struct exchange *x)
+static unsigned char *memory_of(const struct exchange *x, bool with_end)
 {
     struct dialect *dialect = x->dialect;
-    return wants_end(x) ? &dialect->at_with_end[x->verb->kind]
-                        : &dialect->at[x->verb->kind];
+    return with_end ? &dialect->at_with_end[x->verb->kind]
+                    : &dialect->at[x->verb->kind];
 }
 
 static void choose_strategy(struct exchange *x)
 {
-    struct strategies_range range = range_of(x);
+    bool with_end = wants_end(x);
+    struct strategies_range range =
+        strategies_range(x->dialect, x->verb->kind, with_end);
 
-    x->at = *memory_of(x);
+    x->at = *memory_of(x, with_end);
     if (x->at < range.first || x->at >= range.end)
         x->at = (unsigned char)range.first;
     while (x->at + 1U < range.end &&
@@ -223,7 +220,8 @@ static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
 /* True when there is another strategy to try. */
 static bool fall_back(struct exchange *x)
 {
-    struct strategies_range range = range_of(x);
+    struct strategies_range range =
+        strategies_range(x->dialect, x->verb->kind, wants_end(x));
 
     remember_refusal(x);
     exchange_leave(x);
@@ -296,7 +294,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
     if (refused && fall_back(x))
         return EXCHANGE_AGAIN;
     if (!refused)
-        *memory_of(x) = x->at;
+        *memory_of(x, wants_end(x)) = x->at;
     exchange_leave(x);
     return EXCHANGE_DONE;
 }

@@ -87,13 +87,15 @@ static const struct strategy *const keep[] = {
 
 static const struct {
     const struct strategy *const *row;
-    unsigned count;
+    unsigned char count;
+    unsigned char with_end;  /* the first whose ttl_is_in_value, or count */
+    unsigned char unwatched; /* the first without_watch, or count */
 } tables[VERB_KINDS] = {
-    [VERB_ACQUIRE] = {acquire, ROWS(acquire)},
-    [VERB_EXTEND] = {extend, ROWS(extend)},
-    [VERB_RELEASE] = {release, ROWS(release)},
-    [VERB_INSPECT] = {inspect, ROWS(inspect)},
-    [VERB_KEEP] = {keep, ROWS(keep)},
+    [VERB_ACQUIRE] = {acquire, ROWS(acquire), 2, 3},
+    [VERB_EXTEND] = {extend, ROWS(extend), 3, 4},
+    [VERB_RELEASE] = {release, ROWS(release), 4, 5},
+    [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
+    [VERB_KEEP] = {keep, ROWS(keep), 3, 3},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
@@ -125,33 +127,13 @@ bool strategies_allow(
            !(strategy->direct || strategy->watched);
 }
 
-/* The first whose ttl_is_in_value, or how many there are. */
-static unsigned first_with_end(enum verb_kind kind)
-{
-    unsigned i = 0;
-
-    while (i < tables[kind].count && !tables[kind].row[i]->ttl_is_in_value)
-        i++;
-    return i;
-}
-
-/* The first without_watch, likewise. */
-static unsigned first_without_watch(enum verb_kind kind)
-{
-    unsigned i = 0;
-
-    while (i < tables[kind].count && !tables[kind].row[i]->without_watch)
-        i++;
-    return i;
-}
-
 struct strategies_range strategies_range(
     const struct dialect *dialect, enum verb_kind kind, bool with_end)
 {
     bool ordered = dialect->ttl_in_values;
     bool looks = kind == VERB_ACQUIRE || kind == VERB_INSPECT;
-    struct strategies_range range = {0, first_with_end(kind),
-        ordered ? tables[kind].count : first_without_watch(kind)};
+    struct strategies_range range = {0, tables[kind].with_end,
+        ordered ? tables[kind].count : tables[kind].unwatched};
 
     if (kind == VERB_KEEP)
         ;
@@ -160,7 +142,7 @@ struct strategies_range strategies_range(
     else if (kind == VERB_EXTEND) /* the token is known to be there as it is */
         range.end = range.with_end;
     else if (kind == VERB_RELEASE) /* compared with whatever is there */
-        range.end = first_without_watch(kind);
+        range.end = tables[kind].unwatched;
     return range;
 }
 
@@ -195,9 +177,9 @@ void strategies_describe(const struct dialect *dialect, struct text *text)
 
     const struct strategy *sets = acquire[dialect->at[VERB_ACQUIRE]];
     if (dialect->ttl_in_values && !sets->ttl_is_in_value)
-        sets = acquire[first_with_end(VERB_ACQUIRE)];
+        sets = acquire[tables[VERB_ACQUIRE].with_end];
     if (sets->ttl_is_in_value && knows_no_watch(dialect))
-        sets = acquire[first_without_watch(VERB_ACQUIRE)];
+        sets = acquire[tables[VERB_ACQUIRE].unwatched];
     text_add(text, sets->name);
     if (sets->ttl_is_in_value)
         return;

@@ -261,14 +261,14 @@ static void shaken(struct world *w, struct link *l, const struct message *m)
 static void answered(
     struct world *w, struct link *l, struct request *r, const struct message *m)
 {
-    struct outcome outcome = m->outcome;
+    struct outcome outcome = m->outcome, other;
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
     if (r->message.kind == MESSAGE_RELEASE)
         cleaner_release_answered(w, l, &r->message, &outcome);
-    eligibility_weigh(
-        &l->eligibility, verbs[r->message.kind], &outcome, w->now);
-    handle_outcome(w, r, &outcome);
+    bool counts = eligibility_weigh(
+        &l->eligibility, verbs[r->message.kind], &outcome, w->now, &other);
+    handle_outcome(w, r, counts ? &outcome : &other);
 }
 
 void link_heard(struct world *w, struct link *l, const struct message *m)

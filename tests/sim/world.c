@@ -30,8 +30,7 @@ void alarm_set(struct world *w, struct alarm *alarm, uint64_t at)
 
 void alarm_end(struct world *w, struct alarm *alarm)
 {
-    timer_stop(&w->timers, &alarm->timer);
-    timers_unreserve(&w->timers);
+    timers_unreserve(&w->timers, &alarm->timer);
 }
 
 uint64_t roll(struct world *w, uint64_t limit)
@@ -87,8 +86,10 @@ static bool step(struct world *w, uint64_t end)
     if (!w->stopping)
         progress_look(w);
     struct timer *timer = timers_due(&w->timers, w->now);
-    struct alarm *alarm = list_entry(timer, struct alarm, timer);
-    alarm->ring(w, alarm);
+    if (timer) { /* it was not set to a later time */
+        struct alarm *alarm = list_entry(timer, struct alarm, timer);
+        alarm->ring(w, alarm);
+    }
     return !w->checker.broken;
 }
 

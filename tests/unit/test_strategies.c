@@ -48,7 +48,8 @@ static void the_order_of_the_ways(void **state)
 
     (void)state;
     for (int kind = 0; kind < VERB_KINDS; kind++) {
-        unsigned i = 0;
+        const struct dialect plain = {0};
+        unsigned i = 0, of_token = 0, watched = 0;
         for (; names[kind][i]; i++) {
             const struct strategy *strategy =
                 strategies_at((enum verb_kind)kind, i);
@@ -61,6 +62,8 @@ static void the_order_of_the_ways(void **state)
             assert_int_equal(strategy->weak, stamps);
             assert_int_equal(strategy->without_watch,
                 strstr(strategy->name, "without WATCH") != NULL);
+            of_token += !stamps;
+            watched += !strategy->without_watch;
             if (strcmp(strategy->name, "WATCH") == 0)
                 assert_ptr_equal(strategy->watched, &watched_token);
             else if (!stamps || strategy->without_watch || kind == VERB_INSPECT)
@@ -70,6 +73,10 @@ static void the_order_of_the_ways(void **state)
         }
         assert_null(strategies_at((enum verb_kind)kind, i));
         assert_null(strategies_at((enum verb_kind)kind, UINT32_MAX));
+        struct strategies_range range =
+            strategies_range(&plain, (enum verb_kind)kind, true);
+        assert_int_equal(range.with_end, of_token);
+        assert_int_equal(range.end, watched);
     }
 }
 

@@ -10,11 +10,15 @@
 static void assert_heap(const struct timers *t)
 {
     assert_true(t->count <= t->owners && t->owners <= t->room);
+    size_t set = 0;
     for (size_t i = 0; i < t->count; i++) {
+        set += t->heap[i]->at != NEVER;
         assert_int_equal(t->heap[i]->place, i + 1);
+        assert_true(t->heap[i]->key <= t->heap[i]->at);
         if (i > 0)
-            assert_true(t->heap[(i - 1) / 2]->at <= t->heap[i]->at);
+            assert_true(t->heap[(i - 1) / 2]->key <= t->heap[i]->key);
     }
+    assert_int_equal(t->set, set);
 }
 
 static void test_in_order(void **state)
@@ -53,15 +57,47 @@ static void test_moving_and_stopping(void **state)
     timer_set(&t, &a, 10);
     timer_set(&t, &b, 20);
     timer_set(&t, &a, 30);
+    assert_int_equal(timers_next(&t), 10); /* it was moved from there */
+    assert_null(timers_due(&t, 10));
     assert_int_equal(timers_next(&t), 20);
     timer_set(&t, &a, 5);
     assert_int_equal(timers_next(&t), 5);
     timer_set(&t, &a, NEVER);
+    assert_int_equal(timers_next(&t), 5);
+    assert_null(timers_due(&t, 5));
     assert_int_equal(a.place, 0);
     assert_int_equal(timers_next(&t), 20);
     timer_set(&t, &a, NEVER);
     timer_stop(&t, &b);
     timer_stop(&t, &b);
+    assert_true(timers_next(&t) == NEVER);
+    assert_null(timers_due(&t, NEVER));
+    timer_set(&t, &b, 40); /* set again where it was stopped */
+    assert_null(timers_due(&t, 39));
+    assert_ptr_equal(timers_due(&t, 40), &b);
+    timers_unreserve(&t, &a);
+    timers_unreserve(&t, &b);
+    assert_int_equal(t.count + t.owners, 0);
+    timers_free(&t);
+}
+
+/* Whatever was left of it in the heap goes with its owner. */
+static void test_an_owner_ends(void **state)
+{
+    struct timers t = {0};
+    struct timer a = {0}, b = {0};
+
+    (void)state;
+    assert_true(timers_reserve(&t));
+    assert_true(timers_reserve(&t));
+    timer_set(&t, &a, 10);
+    timer_set(&t, &b, 20);
+    timer_stop(&t, &a);
+    assert_int_equal(t.count, 2);
+    timers_unreserve(&t, &a);
+    assert_heap(&t);
+    assert_int_equal(t.count, 1);
+    timers_unreserve(&t, &b); /* it was set */
     assert_int_equal(t.count, 0);
     assert_true(timers_next(&t) == NEVER);
     timers_free(&t);
@@ -70,6 +106,7 @@ static void test_moving_and_stopping(void **state)
 static void test_room_follows_owners(void **state)
 {
     struct timers t = {0};
+    struct timer none = {0};
 
     (void)state;
     for (int i = 0; i < 1000; i++) {
@@ -78,7 +115,7 @@ static void test_room_follows_owners(void **state)
     }
     size_t room = t.room;
     for (int i = 0; i < 1000; i++)
-        timers_unreserve(&t);
+        timers_unreserve(&t, &none);
     for (int i = 0; i < 1000; i++)
         assert_true(timers_reserve(&t));
     assert_int_equal(t.room, room);
@@ -111,17 +148,17 @@ static void test_against_a_search(void **state)
             timer_stop(&t, timer);
         else
             timer_set(&t, timer, (seed >> 16) % 1000);
-        assert_true(timers_next(&t) == earliest(timers));
+        assert_true(timers_next(&t) <= earliest(timers));
+        assert_true((timers_next(&t) == NEVER) == (earliest(timers) == NEVER));
         if (i % 64 == 0)
             assert_heap(&t);
     }
-    uint64_t last = 0;
-    for (struct timer *due; (due = timers_due(&t, 1000));) {
-        assert_true(due->at >= last);
-        last = due->at;
-        assert_heap(&t);
+    for (uint64_t at = 0; at < 1000; at++) {
+        assert_true(earliest(timers) >= at);
+        while (timers_due(&t, at))
+            assert_heap(&t);
     }
-    assert_int_equal(t.count, 0);
+    assert_true(earliest(timers) == NEVER);
     timers_free(&t);
 }
 
@@ -130,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_moving_and_stopping),
+        cmocka_unit_test(test_an_owner_ends),
         cmocka_unit_test(test_room_follows_owners),
         cmocka_unit_test(test_against_a_search),
     };
