@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Which commands may be sent by nxl_client_ask(). */
+/* The table of the commands that nxl_client_ask() may send. */
 #include "api/allowed.h"
 
 #include <string.h>
 #include <strings.h>
 
-#define COUNT_MOST 1000   /* of SCAN: it is work that nothing interrupts */
+#define COUNT_MOST 1000   /* of SCAN: the server does nothing else meanwhile */
 #define RANGE_MOST 524288 /* of GETRANGE, in bytes */
 #define ANY 64
 
 static const struct {
     const char *name;
-    const char *part;   /* the word behind it; NULL: none belongs to it */
-    size_t least, most; /* words, with these */
+    const char *part;   /* the subcommand; NULL: it has none */
+    size_t least, most; /* number of words, including these */
     const char *since;  /* the first Redis that has it; NULL: all have it */
 } table[] = {
     {"ACL", "DRYRUN", 4, ANY, "7.0"},
@@ -40,14 +40,14 @@ static const struct {
     {"TYPE", NULL, 2, 2, NULL},
 };
 
-static bool is(struct slice word, const char *name)
+static bool word_is(struct slice word, const char *name)
 {
     return word.len == strlen(name) &&
            strncasecmp(word.data, name, word.len) == 0;
 }
 
-/* 0 to most, in digits and nothing else; -1: it is not. */
-static long number(struct slice word, long most)
+/* Reads a decimal number from 0 to most; -1 for anything else. */
+static long read_count(struct slice word, long most)
 {
     long n = 0;
 
@@ -61,18 +61,19 @@ static long number(struct slice word, long most)
     return word.len > 0 ? n : -1;
 }
 
-static const char *bounds(const struct slice *words, size_t count)
+static const char *refuse_bounds(const struct slice *words, size_t count)
 {
-    if (is(words[0], "GETRANGE")) {
-        long from = number(words[2], 536870912);
-        long to = number(words[3], 536870912);
+    if (word_is(words[0], "GETRANGE")) {
+        long from = read_count(words[2], 536870912);
+        long to = read_count(words[3], 536870912);
         if (from < 0 || to < from || to - from >= RANGE_MOST)
             return "needs two numbers, 0 or more, and reads at most 524288 "
                    "bytes";
     }
-    if (is(words[0], "SCAN")) {
+    if (word_is(words[0], "SCAN")) {
         for (size_t i = 2; i + 1 < count; i += 2) {
-            if (is(words[i], "COUNT") && number(words[i + 1], COUNT_MOST) < 0)
+            if (word_is(words[i], "COUNT") &&
+                read_count(words[i + 1], COUNT_MOST) < 0)
                 return "is allowed a COUNT of at most 1000: a larger one "
                        "blocks the server for its other clients";
         }
@@ -82,8 +83,8 @@ static const char *bounds(const struct slice *words, size_t count)
 
 static bool is_row(size_t i, const struct slice *words, size_t count)
 {
-    return is(words[0], table[i].name) &&
-           (!table[i].part || (count > 1 && is(words[1], table[i].part)));
+    return word_is(words[0], table[i].name) &&
+           (!table[i].part || (count > 1 && word_is(words[1], table[i].part)));
 }
 
 void allowed_add_unsupported(
@@ -108,7 +109,7 @@ const char *allowed_refusal(const struct slice *words, size_t count)
             continue;
         if (count < table[i].least || count > table[i].most)
             return "has the wrong number of arguments";
-        return bounds(words, count);
+        return refuse_bounds(words, count);
     }
     return "is not allowed: only commands that change nothing and leave "
            "the connection usable are";

@@ -11,12 +11,12 @@
 
 #include "base/text.h"
 
-/* NULL: the command is allowed. Else why it is not, for a message that begins
- * with the command. */
+/* Returns NULL if the command is allowed, else why it is not: the end of a
+ * message that begins with the command. */
 const char *allowed_refusal(const struct slice *words, size_t count);
 
-/* The server answered that it does not know the command, or not with these
- * arguments: adds what may be the reason, for people. */
+/* Adds a likely reason why the server does not know the command, or not with
+ * these arguments. */
 void allowed_add_unsupported(
     struct text *text, const struct slice *words, size_t count);
 

@@ -14,7 +14,7 @@
 #include "client/renewal_thread.h"
 #include "client/turn.h"
 
-static int finish(struct nxl_lock *lock)
+static int final_result(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
     if (!lock_stale(lock))
@@ -51,8 +51,8 @@ static void release_unrenewed(struct nxl_lock *lock, int error)
     turn_hurry(client);
 }
 
-/* A lock that was just granted needs the thread that renews it and reports its
- * loss, even if its lease has expired by now. */
+/* A renewed lock that was just granted needs the renewal thread, also to report
+ * its loss if its lease has expired by now. */
 static int need_thread(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
@@ -72,7 +72,8 @@ int call_block(struct nxl_lock *lock, const struct call_type *type,
     struct nxl_client *client = lock->client;
     if (client_forked(client))
         return NXL_E_FORKED;
-    /* If the leader were cancelled, the other threads would sleep forever. */
+    /* If the leader were cancelled (pthread_cancel), the other threads would
+     * sleep forever. */
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     uint64_t now = clock_now();
@@ -81,7 +82,7 @@ int call_block(struct nxl_lock *lock, const struct call_type *type,
     if (rc == NXL_PENDING) {
         turn_push(client, now);
         leader_wait(client, &lock->call, now);
-        rc = finish(lock);
+        rc = final_result(lock);
         if (lock->renewing && rc == NXL_OK)
             rc = need_thread(lock);
     } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The blocking API: a call on a lock, from its start to its result. */
+/* The blocking API: makes a call on a lock and waits for its result. */
 #ifndef NXLOCK_API_BLOCKING_H
 #define NXLOCK_API_BLOCKING_H
 

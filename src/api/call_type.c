@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every call on a lock begins with. */
+/* Starts any call on a lock. */
 #include "api/call_type.h"
 
 #include "api/drive.h"

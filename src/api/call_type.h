@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of calls on a lock, a row each, and what all of them begin with in
+ * The kinds of calls on a lock, one row each, and what starts all of them in
  * both modes. Each kind is in a file of its own, with its public functions.
  */
 #ifndef NXLOCK_API_CALL_TYPE_H
@@ -18,19 +18,20 @@ struct call_type {
     enum nxl_operation kind;
     const char *request; /* what a request of it is called in messages */
     enum { LEASE_ANY, LEASE_WANTED, LEASE_UNWANTED } lease;
-    /* Checks the arguments and begins it. NXL_PENDING: it has begun. Else the
-     * call's result; the lock's message tells. */
+    /* Checks the arguments and begins the call. Returns NXL_PENDING if it has
+     * begun, else the call's result, explained in the lock's message. */
     int (*start)(
         struct nxl_lock *lock, const struct call_args *args, uint64_t now);
 };
 
-/* Needs the client's mutex (and that the client is not forked). NXL_PENDING:
- * it was started, and may already be over (then it is not running). Else the
- * call's result; the lock's message tells. */
+/* Needs the client's mutex, and a client that is not forked. Returns
+ * NXL_PENDING if the call was started; it may already be over (then it is not
+ * running). Else returns the call's result, explained in the lock's message. */
 int call_start(struct nxl_lock *lock, const struct call_type *type,
     enum mode mode, const struct call_args *args, uint64_t now);
 
-/* For a row's start(): a call that ends at once; words for its message. */
+/* For a row's start(): ends the call at once with result; words become its
+ * message. */
 int call_ends(struct nxl_lock *lock, int result, const char *words);
 static inline struct text *call_message(struct nxl_lock *lock)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client as a handle: created, freed, its messages.
+ * The client handle: creates and frees it, and returns its messages.
  *
- * Invariant: in a fork()ed child only its memory and descriptors are touched;
- * it lives as long as its last lock.
+ * Invariant: in a fork()ed child only its descriptors are closed. A client
+ * lives as long as its last lock.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -23,13 +23,14 @@
 /* How long freeing a client may wait for its cleanups. */
 #define FREE_BUDGET_MS 500
 
-/* The structure of a program built for an older library may end before this
- * member, and one that was never initialised holds garbage. */
+/* Is the member in the caller's structure? That of a program built for an older
+ * library may end before it, and one that was never initialised holds
+ * garbage. */
 #define GIVEN(o, member)                                                       \
     ((o) && (o)->size <= OPTIONS_SIZE_MAX &&                                   \
         (o)->size >= offsetof(nxl_client_options, member) + sizeof(o->member))
 
-static void say(const nxl_client_options *o, const struct text *error)
+static void fill_errbuf(const nxl_client_options *o, const struct text *error)
 {
     if (!GIVEN(o, errbuf_size) || !o->errbuf || !o->errbuf_size)
         return;
@@ -38,8 +39,7 @@ static void say(const nxl_client_options *o, const struct text *error)
 
 _Static_assert(SECRETS_MAX >= MAX_SERVERS, "one password a server");
 
-/* Each server may repeat what another one was sent: they may be reached
- * through one proxy. */
+/* A server may repeat what another one was sent, if one proxy leads to both. */
 static void share_secrets(struct nxl_client *client)
 {
     for (unsigned i = 0; i < client->server_count; i++) {
@@ -69,8 +69,9 @@ static bool make_servers(struct nxl_client *client, struct endpoints *e)
     return true;
 }
 
-/* Makes what can fail, in the order in which destroy() can undo it. */
-static int build(struct nxl_client *client, struct endpoints *endpoints,
+/* Makes everything that can fail, in an order that client_destroy() can
+ * undo. */
+static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
     const char *prefix, struct text *error)
 {
     text_clear(error);
@@ -111,7 +112,7 @@ static int build(struct nxl_client *client, struct endpoints *endpoints,
 }
 
 /* Takes the endpoints over. */
-static int make(nxl_client **out, struct endpoints *endpoints,
+static int make_client(nxl_client **out, struct endpoints *endpoints,
     const nxl_client_options *options, struct text *error)
 {
     struct nxl_client *client = calloc(1, sizeof(*client));
@@ -140,7 +141,7 @@ static int make(nxl_client **out, struct endpoints *endpoints,
         client->tracer = options->tracer;
         client->tracer_arg = options->tracer_arg;
     }
-    int rc = build(client, endpoints,
+    int rc = build_parts(client, endpoints,
         GIVEN(options, prefix) ? options->prefix : NULL, error);
     if (rc == NXL_OK)
         *out = client;
@@ -149,7 +150,7 @@ static int make(nxl_client **out, struct endpoints *endpoints,
     return rc;
 }
 
-/* From a list in one string, or with that NULL from an array. */
+/* From the array urls, or if that is NULL from one string with a list. */
 static int open_client(nxl_client **client, const char *list,
     const char *const *urls, size_t count, const nxl_client_options *options)
 {
@@ -165,9 +166,9 @@ static int open_client(nxl_client **client, const char *list,
         rc = urls ? endpoints_parse(&endpoints, urls, count, &settings, &error)
                   : endpoints_split(&endpoints, list, &settings, &error);
     if (rc == NXL_OK)
-        rc = make(client, &endpoints, options, &error);
+        rc = make_client(client, &endpoints, options, &error);
     if (rc != NXL_OK)
-        say(options, &error);
+        fill_errbuf(options, &error);
     return rc;
 }
 
@@ -184,7 +185,7 @@ int nxl_client_new_urls(nxl_client **client, const char *const *urls,
     return open_client(client, NULL, urls, count, options);
 }
 
-static bool owes(const struct nxl_client *client, uint64_t end)
+static bool has_unfinished(const struct nxl_client *client, uint64_t end)
 {
     for (unsigned i = 0; i < client->server_count; i++)
         if (server_unfinished(&client->servers[i], end))
@@ -192,7 +193,7 @@ static bool owes(const struct nxl_client *client, uint64_t end)
     return false;
 }
 
-/* Lets replies and clean-ups come in before the connection is closed: a close
+/* Waits for replies and cleanups before the connections are closed: closing one
  * with unread replies resets it, and what was sent last could be lost. */
 static void finish_cleanups(struct nxl_client *client)
 {
@@ -200,7 +201,7 @@ static void finish_cleanups(struct nxl_client *client)
     uint64_t end = deadline_after(
         now, earlier(client->timeout_ns, ms_to_ns(FREE_BUDGET_MS)));
     turn_push(client, now);
-    while (owes(client, end) && now < end) {
+    while (has_unfinished(client, end) && now < end) {
         struct turn_events events;
         turn_wait(client, &events, earlier(end, turn_deadline(client)), now);
         now = clock_now();
@@ -217,7 +218,8 @@ void nxl_client_free(nxl_client *client)
         return;
     }
     client_lock(client);
-    /* The mutex is released meanwhile, and others may note their state. */
+    /* renewal_thread_stop() releases the mutex, and another thread may
+     * overwrite cancel_state. */
     int cancel_state = client->cancel_state;
     renewal_thread_stop(client); /* only this thread reads from now on */
     client->cancel_state = cancel_state;
@@ -241,7 +243,7 @@ void nxl_client_free(nxl_client *client)
 
 const char *nxl_client_errmsg(const nxl_client *client)
 {
-    /* A copy of this thread's own: others may write the next message. */
+    /* One copy for each thread: another thread may write the next message. */
     static _Thread_local struct text copy;
     if (!client)
         return "the client is NULL";

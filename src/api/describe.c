@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Describes each server in one line for people, and what an operation met at
- * one of them.
+/* Describes servers for people, a line each, and how an operation failed at one
+ * of them.
  *
  * Invariant: no secret is shown. */
 #include "api/handle.h"
@@ -9,7 +9,7 @@
 #include "client/voters.h"
 #include "wire/strategies.h"
 
-/* Where the lines go, as far as there is room. */
+/* Collects the lines, as far as there is room, and counts what was wanted. */
 struct sink {
     char *text;
     size_t size, wanted;
@@ -26,8 +26,8 @@ static void put(struct sink *sink, const char *words, size_t len)
     sink->wanted += len;
 }
 
-/* What the server says about itself. Its usual words are shown even if one of
- * them is the password: hiding it there would reveal it. */
+/* Adds a word that the server says about itself. Its usual words are shown even
+ * if one of them is the password: hiding it would reveal it. */
 static void add_fact(
     struct text *t, const struct nxl_client *client, const char *fact)
 {

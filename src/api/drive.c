@@ -61,8 +61,9 @@ static void take_token(struct nxl_lock *lock)
         life_no_token(&lock->life);
 }
 
-/* A grant, or why there was none, is not forgotten when the fencing token is
- * raised later. */
+/* While counters are raised to the fencing token, keep what was noted of a
+ * server's grant or failure: only a fault, or the answer to a request, replaces
+ * it. */
 static void note(struct nxl_lock *lock, enum life_track track, unsigned server,
     const struct outcome *outcome)
 {
@@ -103,7 +104,7 @@ static struct slice token_for(
     return lock_token(lock);
 }
 
-/* The outcome where it is known without a request. */
+/* Is the outcome known without a request? */
 static bool is_known(struct nxl_lock *lock, enum life_track track,
     unsigned server, struct outcome *outcome, struct text *words, uint64_t now)
 {
@@ -139,7 +140,7 @@ static void trace_round(struct nxl_lock *lock, uint64_t now)
     trace_attempt(lock, now);
 }
 
-/* A renewal, or the look after a loss, begins. */
+/* A new round of a renewal, or of the check after a loss, begins. */
 static void begin_renewal(struct nxl_lock *lock)
 {
     struct operation *op = &lock->renewing->operation;
@@ -175,11 +176,11 @@ static void send_to(
             &lock->client->servers[server], life_connect_by(&lock->life));
 }
 
-/* The key goes in the background. */
+/* Removes the key in the background. */
 static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
 {
     struct request *r = &lock->operation.requests[server];
-    /* Without memory for that its TTL frees it. */
+    /* If there is no memory for that, it expires. */
     (void)request_prepare(r, lock->operation.verb.key);
     server_owe(&lock->client->servers[server], r, lock_token(lock),
         lock->client->max_ttl_ms, lock->life.clean_until, now);
@@ -316,7 +317,7 @@ void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
     lock->attempts = 0;
     operation_begin(&lock->operation, request);
     lock->operation.kept = kind == NXL_OP_BREAK ? NULL : &lock->kept;
-    /* Also for a request that is undone before it was sent. */
+    /* Also needed for a request that is undone before it was sent. */
     struct verb *verb = &lock->operation.verb;
     life_verb(&lock->life, TRACK_CALL, verb);
     verb->token = token_for(lock, TRACK_CALL, verb->kind);
@@ -424,7 +425,8 @@ void lock_interrupt_all(struct nxl_client *client, uint64_t now)
             continue;
         life_cancel(&lock->life);
         lock_run(lock, now);
-        /* One that was granted already is not what it was meant for. */
+        /* A call that was granted before the cancel does not use up the
+         * interrupt. */
         any |= !lock->call.running && lock->call.result == NXL_CANCELLED;
     }
     if (any)

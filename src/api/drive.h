@@ -13,14 +13,16 @@
 
 #include "api/handle.h"
 
-/* Rows of the table of operations: a lock's call, and its renewal. */
+/* The types of a lock's two operations: its call, and its renewal. */
 extern const struct operation_type lock_call_type, lock_renewal_type;
 
-/* A call on lock->life has begun; request: what its requests are called. */
+/* Call it when a call on lock->life has begun. request: the name of its
+ * requests in messages. */
 void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
     const char *request, uint64_t now);
 
-/* After anything was done to lock->life. */
+/* Call it after every change to lock->life: carries out actions, reports
+ * events. */
 void lock_run(struct nxl_lock *lock, uint64_t now);
 
 /* Differs between contenders; jitter needs no secret. */
@@ -30,8 +32,8 @@ uint64_t lock_seed(const struct nxl_lock *lock, uint64_t now);
 void lock_end(struct nxl_lock *lock, uint64_t now);
 
 /* Checks the grant of a finished call against a fresh reading of the clock.
- * True: it has expired meanwhile; then call lock_drop_stale(). Needs no
- * mutex. */
+ * True: it has expired; then call lock_drop_stale(). Unlike the others here,
+ * lock_stale() needs no mutex. */
 bool lock_stale(const struct nxl_lock *lock);
 void lock_drop_stale(struct nxl_lock *lock, uint64_t now);
 

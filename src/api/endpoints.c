@@ -12,7 +12,7 @@
 
 #include "api/message.h"
 
-/* The option's number becomes the setting's as it is. */
+/* The option's number is copied to the setting unchanged. */
 _Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
                    (int)LOCK_SCHEME_TIMESTAMP == (int)NXL_SCHEME_TIMESTAMP,
     "both enums have the same values");
@@ -88,7 +88,7 @@ static int agree(struct endpoints *e, size_t row, struct text *error)
 
 /* ----------------------------------------------------------------- parsing */
 
-/* Which of several URLs *error is about. */
+/* Says which of several URLs *error is about. */
 static void number_error(struct text *error, size_t number, size_t count)
 {
     struct text words = *error;
@@ -99,8 +99,8 @@ static void number_error(struct text *error, size_t number, size_t count)
     text_add(error, words.data);
 }
 
-/* Is url wrong only because of a comma that no URL follows? Then the message
- * about the part with the comma would be misleading. */
+/* Is url wrong only because of a comma without a URL after it? Then replaces
+ * the message, which would blame the part with the comma. */
 static bool stray_comma(
     const char *url, const struct settings *defaults, struct text *error)
 {

@@ -15,13 +15,13 @@ struct endpoints {
     struct endpoint at[MAX_SERVERS];
 };
 
-/* Parses the URLs, with these defaults (no strings in them); what concerns
- * the client is the same in all of them afterwards. Returns NXL_OK; or an
- * error with *error telling, and nothing to free. */
+/* Parses the URLs, with these defaults (which hold no strings). Afterwards
+ * options of the whole client are the same in all endpoints. Returns NXL_OK, or
+ * an error that *error explains, with nothing to free. */
 int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     const struct settings *defaults, struct text *error);
 
-/* The same of one string, divided at each comma before a "scheme://". */
+/* The same for one string, split at each comma before a "scheme://". */
 int endpoints_split(struct endpoints *e, const char *list,
     const struct settings *defaults, struct text *error);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The event-loop API: descriptors and a timeout out, process, events.
+ * The event-loop API: descriptor and timeout for the caller's loop, processing,
+ * events.
  *
  * Invariant: nothing here waits; every call that was started gives exactly one
  * event.
@@ -20,8 +21,8 @@
 #include "base/deadline.h"
 #include "client/turn.h"
 
-/* Enters with the mutex, or refuses. */
-static int enter(struct nxl_client *client)
+/* Takes the mutex and checks the mode. On failure the mutex is not held. */
+static int lock_for_loop(struct nxl_client *client)
 {
     if (!client)
         return NXL_E_INVALID;
@@ -43,8 +44,8 @@ static bool has_events(const struct nxl_client *client)
     return !list_empty(&client->events) || !list_empty(&client->losses);
 }
 
-/* The timer makes the one descriptor readable when time-outs are due or
- * events wait. */
+/* Sets the timer in the poller, which makes the one descriptor readable when a
+ * timer is due or an event waits. */
 static void set_timer(struct nxl_client *client)
 {
     if (client->timer_fd < 0)
@@ -80,7 +81,7 @@ static void make_timer(struct nxl_client *client)
 
 int nxl_client_fd(nxl_client *client)
 {
-    if (enter(client) != NXL_OK)
+    if (lock_for_loop(client) != NXL_OK)
         return -1;
     if (client->timer_fd < 0)
         make_timer(client);
@@ -98,7 +99,7 @@ size_t nxl_client_pollfds(
 {
     if (timeout_ms)
         *timeout_ms = -1;
-    if (enter(client) != NXL_OK)
+    if (lock_for_loop(client) != NXL_OK)
         return 0;
     uint64_t now = clock_now();
     turn_push(client, now);
@@ -115,7 +116,7 @@ size_t nxl_client_pollfds(
 
 int nxl_client_process(nxl_client *client)
 {
-    int rc = enter(client);
+    int rc = lock_for_loop(client);
     if (rc != NXL_OK)
         return rc;
     struct turn_events events;
@@ -164,8 +165,9 @@ bool nxl_client_next_event(nxl_client *client, nxl_event *event)
         return false;
     client_lock(client);
     bool loops = !client->closed && client->mode == MODE_LOOP;
-    /* The event of a grant comes before that of its loss. A grant that is lost
-     * before its event is taken becomes NXL_LOST, without a loss event. */
+    /* The event of a grant is returned before that of its loss. A grant that is
+     * lost before its event is returned becomes NXL_LOST, without a loss
+     * event. */
     bool any =
         (loops && next_operation(client, event)) || next_loss(client, event);
     client_unlock(client);
@@ -186,17 +188,18 @@ int call_enqueue(struct nxl_lock *lock, const struct call_type *type,
         return NXL_E_FORKED;
     client_lock(client);
     int rc = call_start(lock, type, MODE_LOOP, args, clock_now());
-    /* A loop that waits for the one descriptor must wake up to send it. */
+    /* A loop that sleeps on the one descriptor must wake up to send the
+     * request. */
     if (rc == NXL_PENDING)
         turn_hurry(client);
     client_unlock(client);
     return rc;
 }
 
-/* Ends what is in progress. An interrupt ends an acquire only, and is
- * remembered for the next one where that did not happen: none was in progress,
- * or its grant was already decided. */
-static int stop(struct nxl_lock *lock, bool interrupts)
+/* Ends the call in progress; an interrupt ends only an acquire. If there was
+ * none, or its grant was already decided, the interrupt is kept for the next
+ * acquire. */
+static int cancel_call(struct nxl_lock *lock, bool interrupts)
 {
     if (!lock)
         return NXL_E_INVALID;
@@ -223,12 +226,12 @@ static int stop(struct nxl_lock *lock, bool interrupts)
 
 int nxl_lock_cancel(nxl_lock *lock)
 {
-    return stop(lock, false);
+    return cancel_call(lock, false);
 }
 
 int nxl_lock_interrupt(nxl_lock *lock)
 {
-    return stop(lock, true);
+    return cancel_call(lock, true);
 }
 
 void nxl_client_interrupt(nxl_client *client)

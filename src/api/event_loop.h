@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The event-loop API: a call on a lock is started, and its event follows. */
+/* The event-loop API: starts a call on a lock; its end is an event. */
 #ifndef NXLOCK_API_EVENT_LOOP_H
 #define NXLOCK_API_EVENT_LOOP_H
 

@@ -15,15 +15,15 @@
 #include "client/call.h"
 #include "client/operation.h"
 
-/* What a renewed lock has beside the others (options.renew). */
+/* What only a renewed lock has (options.renew). */
 struct renewing {
     struct operation operation;
     struct inspection *found; /* who holds the name, after a loss */
-    bool on, busy;            /* as counted in the client */
+    bool on, busy;            /* whether the client's counts include it */
     struct list lost;         /* in client->losses until the event is taken */
     struct nxl_lock *lock;
     enum nxl_loss loss;
-    struct text why; /* of that */
+    struct text why; /* why it was lost, for people */
 };
 
 struct nxl_lock {
@@ -39,18 +39,19 @@ struct nxl_lock {
     struct call call;
     struct operation operation; /* the call's */
     struct renewing *renewing;  /* NULL: it is not renewed */
-    struct inspection *seen;    /* by the last inspect */
+    struct inspection *seen;    /* found by the last inspect */
 
-    enum nxl_operation kind; /* of the call, or of the last one */
+    enum nxl_operation kind; /* of the present call, or of the last one */
     uint64_t started_at;
     unsigned attempts;      /* ACQUIRE: rounds that were traced */
     bool interrupted;       /* nxl_lock_interrupt(): cancel the next acquire */
-    _Atomic uint64_t fence; /* the last one. Read without the mutex */
+    _Atomic uint64_t fence; /* fencing token of the last grant. Read without the
+                             * mutex */
 
     char token[TOKEN_MAX + 1];
     size_t token_len;
-    bool token_foreign; /* adopted: lay it out anew for an acquire */
-    const char *adopts; /* ADOPT: the token to take over, in the call */
+    bool token_foreign; /* adopted: an acquire must lay out its own again */
+    const char *adopts; /* ADOPT: the token to adopt; valid during the call */
     char target[sizeof((struct nxl_holder *)0)->value]; /* BREAK */
     size_t target_len;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an inspection found, as a copy that does not depend on the lock.
+ * Copies what an inspection found, and chooses what to report.
  *
  * Invariant: left_ms is no longer than a majority keeps the value; where no
  * value has a majority, the one that most servers have is shown.
@@ -45,8 +45,8 @@ static bool outlasts(int64_t a, int64_t b)
     return b != LEFT_FOREVER && (a == LEFT_FOREVER || a > b);
 }
 
-/* Of the servers with that value: how many, and how long the quorum-th of
- * them keeps it (the last one where they are fewer). */
+/* Counts the servers with that value. *left_ms: how long a quorum of them keeps
+ * it, or all of them if they are fewer. */
 static unsigned keepers(const struct inspection *found,
     const struct note *notes, unsigned servers, const nxl_holder *of,
     int64_t *left_ms)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an inspection finds, from several servers to one answer. */
+/* What an inspection finds: the value at each server, and the one that is
+ * reported. */
 #ifndef NXLOCK_API_INSPECTION_H
 #define NXLOCK_API_INSPECTION_H
 
@@ -8,19 +9,19 @@
 #include "client/operation.h"
 
 struct inspection {
-    nxl_holder chosen; /* size 0: none was made yet */
+    nxl_holder chosen; /* the value to report; size 0: none was chosen yet */
     nxl_holder at[];   /* one a server */
 };
 
-/* For so many servers. NULL: no memory. free() it. */
+/* For this many servers; to be freed with free(). NULL: out of memory. */
 struct inspection *inspection_new(unsigned servers);
 
-/* A server showed what it has. ours: it is the value of the present lease. */
+/* Stores what a server has. ours: it is the value of the present lease. */
 void inspection_note(struct inspection *found, unsigned server,
     const struct outcome *outcome, bool ours);
 
-/* The name is held: chooses the value that most servers have. notes are those
- * of the inspection's operation. */
+/* Chooses the value to report: the one that most servers have. notes: of the
+ * inspection's operation, which must have found a holder. */
 void inspection_choose(
     struct inspection *found, const struct note *notes, unsigned servers);
 

@@ -23,7 +23,7 @@ static void free_renewing(struct renewing *renewing)
     free(renewing);
 }
 
-/* Of what has been made so far; the timers are not unreserved. */
+/* Frees what has been made so far; does not unreserve timers. */
 static void free_memory(struct nxl_lock *lock)
 {
     free_renewing(lock->renewing);
@@ -37,8 +37,8 @@ static void free_memory(struct nxl_lock *lock)
     free(lock);
 }
 
-/* The key of the fencing token has the lock key's hash tag, or that key as
- * one. */
+/* The counter's key has the lock key's hash tag, or the whole lock key as its
+ * hash tag. */
 static bool make_counter(struct slice key, struct slice *counter)
 {
     const char *open = memchr(key.data, '{', key.len);
@@ -113,7 +113,8 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
 }
 
 /* All memory that a lock needs. */
-static bool fill(struct nxl_lock *lock, const struct lock_settings *set)
+static bool allocate_parts(
+    struct nxl_lock *lock, const struct lock_settings *set)
 {
     struct slice key;
     if (!make_key(lock, set))
@@ -124,7 +125,7 @@ static bool fill(struct nxl_lock *lock, const struct lock_settings *set)
     if (set->fence && !make_counter(key, &lock->counter))
         return false;
     lock->token_len = token_layout(lock->token, lock->label);
-    lock->token[0] = '\0'; /* none drawn yet */
+    lock->token[0] = '\0'; /* no token drawn yet */
     lock->seen = inspection_new(lock->client->server_count);
     if (!lock->seen ||
         !operation_init(&lock->operation, &lock_call_type, lock->client, key))
@@ -134,8 +135,8 @@ static bool fill(struct nxl_lock *lock, const struct lock_settings *set)
            (!set->renew || make_renewing(lock));
 }
 
-/* A lock whose options are good. NULL: no memory. */
-static struct nxl_lock *make(
+/* Makes a lock from checked options. NULL: out of memory. */
+static struct nxl_lock *make_lock(
     struct nxl_client *client, const struct lock_settings *set)
 {
     struct nxl_lock *lock = calloc(1, sizeof(*lock));
@@ -146,7 +147,7 @@ static struct nxl_lock *make(
     lock->client = client;
     lock->user = set->user;
     begin_life(lock, set);
-    if (!fill(lock, set) || !timers_reserve(&client->timers)) {
+    if (!allocate_parts(lock, set) || !timers_reserve(&client->timers)) {
         free_memory(lock);
         return NULL;
     }
@@ -157,7 +158,7 @@ static struct nxl_lock *make(
     return NULL;
 }
 
-static void unmake(struct nxl_lock *lock)
+static void free_lock(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
     timers_unreserve(&client->timers, &lock->operation.timer);
@@ -182,7 +183,7 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     if (client->closed) {
         message_invalid(&client->message, "the client has been freed");
     } else if (options_lock(client, name, options, &set)) {
-        *lock = make(client, &set);
+        *lock = make_lock(client, &set);
         rc = *lock ? NXL_OK : NXL_E_NOMEM;
         if (*lock) {
             list_append(&client->locks, &(*lock)->node);
@@ -212,7 +213,7 @@ void nxl_lock_free(nxl_lock *lock)
         turn_hurry(client);
     }
     list_remove(&lock->node);
-    unmake(lock);
+    free_lock(lock);
     client_unref(client); /* unlocks */
 }
 

@@ -17,7 +17,7 @@ static void settle_descriptor(struct nxl_client *client)
         (void)!read(client->loss_fd, &times, sizeof(times));
 }
 
-/* The loss need not be reported: its event is removed. */
+/* Removes the event of a loss that need not be reported. */
 static void unreport(struct renewing *renewing)
 {
     if (list_empty(&renewing->lost))
@@ -36,7 +36,7 @@ void loss_forget(struct nxl_lock *lock)
     text_clear(&renewing->why);
 }
 
-static void report(struct nxl_lock *lock, uint64_t now)
+static void report_loss(struct nxl_lock *lock, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     list_append(&client->losses, &lock->renewing->lost);
@@ -92,7 +92,7 @@ static void explain_refuted(struct renewing *renewing)
     }
 }
 
-static void explain(struct renewing *renewing)
+static void explain_loss(struct renewing *renewing)
 {
     text_clear(&renewing->why);
     switch (renewing->lock->life.renewal.loss) {
@@ -117,7 +117,7 @@ static void explain(struct renewing *renewing)
 
 /* ------------------------------------------------------------------- events */
 
-static void renewed(struct nxl_lock *lock, uint64_t now)
+static void count_renewal(struct nxl_lock *lock, uint64_t now)
 {
     struct nxl_stats *stats = &lock->client->stats;
     uint64_t left_ms = lock->life.left_ms;
@@ -145,7 +145,7 @@ static int result_of_round(const struct round *round)
     return NXL_LOST;
 }
 
-static void failed(struct nxl_lock *lock, uint64_t now)
+static void report_failure(struct nxl_lock *lock, uint64_t now)
 {
     struct operation *op = &lock->renewing->operation;
     const struct round *round = &lock->life.renewal.round;
@@ -165,14 +165,14 @@ void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)
 {
     switch (event) {
     case LIFE_RENEWED:
-        renewed(lock, now);
+        count_renewal(lock, now);
         break;
     case LIFE_RENEWAL_FAILED:
-        failed(lock, now);
+        report_failure(lock, now);
         break;
     case LIFE_LEASE_LOST:
-        explain(lock->renewing);
-        report(lock, now);
+        explain_loss(lock->renewing);
+        report_loss(lock, now);
         break;
     case LIFE_NOTHING:
     case LIFE_CALL_OVER:
@@ -180,7 +180,7 @@ void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)
     }
 }
 
-static void count(struct nxl_lock *lock, uint64_t now)
+static void update_counts(struct nxl_lock *lock, uint64_t now)
 {
     const struct renewal *r = &lock->life.renewal;
     struct nxl_client *client = lock->client;
@@ -205,7 +205,7 @@ void loss_settle(struct nxl_lock *lock, uint64_t now)
     struct nxl_client *client = lock->client;
     struct renewing *renewing = lock->renewing;
     uint64_t wake = life_wake(&lock->life, TRACK_RENEWAL);
-    count(lock, now);
+    update_counts(lock, now);
     if (wake == NEVER) {
         timer_stop(&client->renewals, &renewing->operation.timer);
         return;

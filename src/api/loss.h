@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Renewals and losses of a renewed lock, as its user sees them: counted,
- * traced, and a loss reported through the descriptor and as an event. All
- * functions need the client's mutex.
+ * Counts and traces the renewals of a lock, and reports its loss through the
+ * descriptor and as an event. All functions need the client's mutex.
  *
  * Invariant: a loss makes nxl_lock_held() false before it is reported, and is
  * reported once, or not at all if the caller ends the lock before.
@@ -12,21 +11,21 @@
 
 #include "api/handle.h"
 
-/* LIFE_RENEWED, LIFE_RENEWAL_FAILED or LIFE_LEASE_LOST has happened. */
+/* Handles LIFE_RENEWED, LIFE_RENEWAL_FAILED and LIFE_LEASE_LOST. */
 void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now);
 
-/* A lease was granted: the loss of the last one is history. */
+/* A lease was granted: forgets the loss of the previous one. */
 void loss_forget(struct nxl_lock *lock);
 
-/* Before the events of a run: whoever has ended a renewed lock knows, and is
- * not told of its loss any longer. */
+/* Call it before the events of a run: if the caller has ended the lock, its
+ * loss is no longer reported. */
 void loss_ended(struct nxl_lock *lock, uint64_t now);
 
-/* After each run of a renewed lock: its timer and the client's counts follow
- * the state of its renewal. */
+/* Call it after each run of a renewed lock: updates its timer and the client's
+ * counts. */
 void loss_settle(struct nxl_lock *lock, uint64_t now);
 
-/* The next lock whose loss has not been reported; NULL. */
+/* Takes the next lock with a loss to report; NULL if there is none. */
 struct nxl_lock *loss_take(struct nxl_client *client);
 
 #endif

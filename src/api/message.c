@@ -49,7 +49,7 @@ enum nxl_result result_of_fault(enum fault fault)
 struct troubles {
     const struct operation *operation;
     bool silent;   /* also those that did not answer */
-    bool mending;  /* only those that need repair or time */
+    bool mending;  /* only servers that need repair or time */
     bool remedies; /* each is followed by its remedy */
 };
 
@@ -98,11 +98,11 @@ static void add_troubles(const struct troubles *about, struct text *t)
         text_add(t, ": ");
         text_add(t, words.data);
         if (about->remedies && *fault_remedy(fault))
-            text_addf(t, " [%s]", fault_remedy(fault)); /* has (...) itself */
+            text_addf(t, " [%s]", fault_remedy(fault)); /* may contain (...) */
     }
 }
 
-/* Is there one remedy for them all? *remedy is the first one that has any. */
+/* Do all faults have the same remedy? *remedy is that of the first fault. */
 static bool same_remedy(const struct troubles *about, const char **remedy)
 {
     struct text words;
@@ -119,9 +119,9 @@ static bool same_remedy(const struct troubles *about, const char **remedy)
     return same;
 }
 
-/* Ends with the remedy if all share one; else each server is followed by its
- * own. If there is no room for that, no remedy is shown: a single one would
- * seem to apply to all. */
+/* Adds the servers and their remedy: at the end if it is the same for all, else
+ * after each server. If there is no room for that, none is shown, because a
+ * single one would seem to apply to all. */
 static void add_mending(struct troubles *about, struct text *t)
 {
     const struct text before = *t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What errmsg says: the server, its words, the remedy, in that order. Nothing
- * is decided here: a report says what has happened, and these words follow.
+ * Composes what errmsg says: the server, its words, the remedy, in that order.
+ * Nothing is decided here: a report says what happened.
  *
  * Invariant: a message never holds a password, a token or an unprintable byte
  * of a server, and composing one cannot fail.
@@ -23,25 +23,26 @@ struct report {
     const struct operation *operation;
     enum nxl_operation kind;
     int result;
-    enum fault fault; /* results below 0: the worst that was met */
+    enum fault fault; /* results below 0: the worst fault that was met */
     int64_t left_ms;  /* NXL_BUSY: of the holder's lease */
-    bool waited;      /* all servers were waited for until its end */
+    bool waited;      /* it waited for all servers until its end */
 };
 
-/* Composes its message; empty where there is nothing to say. That of a failure
- * becomes the client's, too. */
+/* Composes the message of a report; empty if there is nothing to say. A
+ * failure's message becomes the client's as well. */
 void message_compose(const struct report *report, struct text *text);
 
-/* Adds what the last operation met at one server, or nothing. */
+/* Adds how the last operation failed at one server, or nothing. */
 void message_at(
     const struct operation *operation, unsigned server, struct text *text);
 
-/* Adds which servers need repair or time although the others were enough for a
- * grant, and why; *young: all of them only need time. False: there are none. */
+/* After a grant: adds which servers need repair or time, and why. *young: all
+ * of them only need time. False: there are none. */
 bool message_minority(
     const struct operation *operation, bool *young, struct text *text);
 
-/* A call was refused: words without a full stop. Returns NXL_E_INVALID. */
+/* The message of a call that was refused, without a full stop. Returns
+ * NXL_E_INVALID. */
 int message_invalid(struct text *message, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -14,14 +14,14 @@
 #include "base/token.h"
 #include "core/lease.h"
 
-#define TTL_DEFAULT_MS 30000
-#define RETRY_FIRST_MS 10
-#define RETRY_MOST_MS 250
-#define RETRY_LONGEST_MS 3600000
-#define TIMEOUT_MS 2000
-#define MAX_TTL_MS 60000
-#define DRIFT_PPM 10000
-#define KEEPALIVE_S 15
+#define DEFAULT_TTL_MS 30000
+#define DEFAULT_RETRY_MIN_MS 10
+#define DEFAULT_RETRY_MAX_MS 250
+#define RETRY_LIMIT_MS 3600000
+#define DEFAULT_TIMEOUT_MS 2000
+#define DEFAULT_MAX_TTL_MS 60000
+#define DEFAULT_DRIFT_PPM 10000
+#define DEFAULT_KEEPALIVE_S 15
 #define PREFIX_MAX 1024
 #define ON_OFF_WORDS "use 1 (on), -1 (off) or 0 (the default)"
 
@@ -37,8 +37,9 @@ void nxl_lock_options_init(nxl_lock_options *options)
         *options = (nxl_lock_options)NXL_LOCK_OPTIONS_INIT;
 }
 
-/* Copies what the caller's structure has of ours. A larger one (a program
- * built for a newer library) is fine while what we do not know is zero. */
+/* Copies the members that the caller's structure has. A larger one, of a
+ * program built for a newer library, is accepted if all members that we do not
+ * know are zero. */
 static bool read_sized(void *mine, size_t my_size, const void *theirs,
     const char *name, struct text *error)
 {
@@ -110,18 +111,18 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     struct lock_settings *set)
 {
     int64_t first = o->retry_min_ms, most = o->retry_max_ms;
-    if (first < 0 || first > RETRY_LONGEST_MS || most < 0 ||
-        most > RETRY_LONGEST_MS) {
+    if (first < 0 || first > RETRY_LIMIT_MS || most < 0 ||
+        most > RETRY_LIMIT_MS) {
         message_invalid(&client->message,
             "retry_min_ms is %lld and retry_max_ms %lld; each must be 1 to "
             "%d",
-            (long long)first, (long long)most, RETRY_LONGEST_MS);
+            (long long)first, (long long)most, RETRY_LIMIT_MS);
         return false;
     }
     if (!most)
-        most = first > RETRY_MOST_MS ? first : RETRY_MOST_MS;
+        most = first > DEFAULT_RETRY_MAX_MS ? first : DEFAULT_RETRY_MAX_MS;
     if (!first)
-        first = most < RETRY_FIRST_MS ? most : RETRY_FIRST_MS;
+        first = most < DEFAULT_RETRY_MIN_MS ? most : DEFAULT_RETRY_MIN_MS;
     if (first > most) {
         message_invalid(&client->message,
             "retry_min_ms %lld is above retry_max_ms %lld", (long long)first,
@@ -196,8 +197,8 @@ bool options_lock(struct nxl_client *client, const char *name,
     set->fence = o.fence;
     int64_t ttl_ms = o.ttl_ms;
     if (ttl_ms == 0)
-        ttl_ms = TTL_DEFAULT_MS < client->max_ttl_ms
-                     ? TTL_DEFAULT_MS
+        ttl_ms = DEFAULT_TTL_MS < client->max_ttl_ms
+                     ? DEFAULT_TTL_MS
                      : (int64_t)client->max_ttl_ms;
     if (!options_ttl(client, ttl_ms, &client->message))
         return false;
@@ -232,14 +233,14 @@ bool options_client(const nxl_client_options *options,
     }
     settings->guard_restarts =
         o.guard_restarts ? o.guard_restarts > 0 : GUARD_RESTARTS_AUTO;
-    return take(&settings->timeout_ms, "timeout_ms", o.timeout_ms, TIMEOUT_MS,
-               error) &&
-           take(&settings->max_ttl_ms, "max_ttl_ms", o.max_ttl_ms, MAX_TTL_MS,
-               error) &&
-           take(&settings->drift_ppm, "drift_ppm", o.drift_ppm, DRIFT_PPM,
-               error) &&
+    return take(&settings->timeout_ms, "timeout_ms", o.timeout_ms,
+               DEFAULT_TIMEOUT_MS, error) &&
+           take(&settings->max_ttl_ms, "max_ttl_ms", o.max_ttl_ms,
+               DEFAULT_MAX_TTL_MS, error) &&
+           take(&settings->drift_ppm, "drift_ppm", o.drift_ppm,
+               DEFAULT_DRIFT_PPM, error) &&
            take(&settings->keepalive_s, "keepalive_s", o.keepalive_s,
-               KEEPALIVE_S, error) &&
+               DEFAULT_KEEPALIVE_S, error) &&
            take(
                &settings->scheme, "scheme", o.scheme, NXL_SCHEME_AUTO, error) &&
            take(&settings->interop, "interop", o.interop, 0, error);

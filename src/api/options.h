@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option structures of the caller's size become settings of ours, once, at
- * the boundary: the rest of the library knows no zero that means a default.
+ * Turns the caller's option structures, whatever their size, into settings,
+ * once, at the boundary: in the rest of the library no zero means a default.
  */
 #ifndef NXLOCK_API_OPTIONS_H
 #define NXLOCK_API_OPTIONS_H
 
 #include "client/client.h"
 
-/* A larger size comes from a structure that was not initialised. */
+/* A larger size means that the structure was not initialised. */
 #define OPTIONS_SIZE_MAX 4096
 
 struct lock_settings {
@@ -22,7 +22,7 @@ struct lock_settings {
     uint64_t retry_first_ns, retry_most_ns;
 };
 
-/* false: client->message says what is wrong. Points into the arguments. */
+/* False: client->message says what is wrong. *set points into the arguments. */
 bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set);
 
@@ -30,7 +30,7 @@ bool options_lock(struct nxl_client *client, const char *name,
 bool options_client(const nxl_client_options *options,
     struct settings *settings, struct text *error);
 
-/* Is this a ttl this client allows? false: *error says why not. */
+/* Does this client allow this TTL? False: *error says why not. */
 bool options_ttl(
     const struct nxl_client *client, int64_t ttl_ms, struct text *error);
 

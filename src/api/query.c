@@ -2,8 +2,8 @@
 /*
  * A query to one server, see nxl_client_ask(): an operation without a lock.
  *
- * Invariant: an answer is all of one server's reply to these very words, or
- * there is none; when the call is over its request is no longer waited for.
+ * Invariant: an answer is the complete reply of one server to this query, or
+ * there is none. When the call is over, no request of it is under way.
  */
 #include "api/query.h"
 
@@ -34,12 +34,12 @@ struct query {
     const struct slice *words;
     size_t count;
     struct leaves leaves;
-    bool again; /* sent a second time, after its connection was lost */
+    bool again; /* it was sent again, after its connection was lost */
 };
 
 /* ---------------------------------------------------------- as an operation */
 
-static void complete(struct query *q, int result, enum fault fault)
+static void complete_query(struct query *q, int result, enum fault fault)
 {
     struct nxl_client *client = q->operation.client;
     struct text *message = &q->operation.message;
@@ -51,11 +51,11 @@ static void complete(struct query *q, int result, enum fault fault)
         client->message = *message;
     }
     timer_stop(&client->timers, &q->operation.timer);
-    list_remove(&q->node); /* there is nothing left to cancel */
+    list_remove(&q->node); /* query_cancel_all() must not find it any longer */
     call_over(client, &q->call, result);
 }
 
-/* The words of a failure begin with the server's name. */
+/* Begins a message with the server's name. */
 static struct text *begin_message(struct query *q)
 {
     struct text *message = &q->operation.message;
@@ -79,17 +79,17 @@ static void query_outcome(struct operation *op, unsigned server,
         operation_send(op, server, now);
     } else if (fault) {
         text_add_foreign(begin_message(q), outcome->text);
-        complete(q, (int)result_of_fault(outcome->fault), outcome->fault);
+        complete_query(q, (int)result_of_fault(outcome->fault), outcome->fault);
     } else if (q->leaves.starved) {
         text_add(begin_message(q), "out of memory: cannot store its answer");
-        complete(q, NXL_E_NOMEM, FAULT_NONE);
+        complete_query(q, NXL_E_NOMEM, FAULT_NONE);
     } else if (q->leaves.full) {
         text_addf(begin_message(q),
             "the answer to %.*s is longer than %d bytes", (int)q->words[0].len,
             q->words[0].data, LEAVES_MOST);
-        complete(q, NXL_E_UNSUPPORTED, FAULT_NONE);
+        complete_query(q, NXL_E_UNSUPPORTED, FAULT_NONE);
     } else {
-        complete(q, NXL_OK, FAULT_NONE);
+        complete_query(q, NXL_OK, FAULT_NONE);
     }
 }
 
@@ -98,7 +98,7 @@ static void query_late(struct operation *op, uint64_t now)
     struct query *q = list_entry(op, struct query, operation);
     unanswered_add_silence(begin_message(q), &op->client->servers[q->server]);
     (void)operation_abandon(op, q->server, false, now);
-    complete(q, NXL_E_UNREACHABLE, FAULT_SILENT);
+    complete_query(q, NXL_E_UNREACHABLE, FAULT_SILENT);
 }
 
 void query_cancel_all(struct nxl_client *client, uint64_t now)
@@ -108,7 +108,7 @@ void query_cancel_all(struct nxl_client *client, uint64_t now)
         struct query *q = list_entry(node, struct query, node);
         text_add(begin_message(q), "the client was freed");
         (void)operation_abandon(&q->operation, q->server, false, now);
-        complete(q, NXL_CANCELLED, FAULT_NONE);
+        complete_query(q, NXL_CANCELLED, FAULT_NONE);
     }
 }
 
@@ -116,8 +116,8 @@ static const struct operation_type query_type = {query_outcome, query_late};
 
 /* ----------------------------------------------------------------- the call */
 
-/* What is wrong with the arguments, for people; false: nothing is. */
-static bool refused(const struct nxl_client *client, size_t server,
+/* Are the arguments refused? Then *why says what is wrong. */
+static bool refuse_arguments(const struct nxl_client *client, size_t server,
     const struct slice *words, size_t count, struct text *why)
 {
     size_t bytes = 0;
@@ -137,8 +137,8 @@ static bool refused(const struct nxl_client *client, size_t server,
     return why->len > 0;
 }
 
-/* Makes the message that of the client, whose mutex is not held. */
-static void tell(struct nxl_client *client, const struct text *message)
+/* Sets the client's message. Takes the mutex. */
+static void set_message(struct nxl_client *client, const struct text *message)
 {
     client_lock(client);
     client->message = *message;
@@ -146,7 +146,7 @@ static void tell(struct nxl_client *client, const struct text *message)
 }
 
 /* Needs the mutex, and releases it. */
-static int run(struct query *q)
+static int run_query(struct query *q)
 {
     struct operation *op = &q->operation;
     struct nxl_client *client = op->client;
@@ -178,12 +178,12 @@ static int start_query(struct query *q)
             "this client is in use through the event-loop API; use another "
             "client for this call");
     else
-        return run(q);
+        return run_query(q);
     pthread_mutex_unlock(&client->mutex);
     return rc;
 }
 
-static int ask(struct nxl_client *client, struct query *q)
+static int ask_server(struct nxl_client *client, struct query *q)
 {
     static const struct slice no_key = {"", 0};
     int cancel_state, rc = NXL_E_NOMEM;
@@ -244,19 +244,19 @@ int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
     if (client_forked(client))
         return NXL_E_FORKED;
     if (!take_words(words, argc, argv, lengths, &why) ||
-        refused(client, server, words, argc, &why)) {
-        tell(client, &why);
+        refuse_arguments(client, server, words, argc, &why)) {
+        set_message(client, &why);
         return NXL_E_INVALID;
     }
     nxl_answer *made = calloc(1, sizeof(*made));
     if (!made) {
         text_add(&why, "out of memory: cannot store the answer");
-        tell(client, &why);
+        set_message(client, &why);
         return NXL_E_NOMEM;
     }
     struct query one = {
         .server = (unsigned)server, .words = words, .count = argc};
-    int rc = ask(client, &one);
+    int rc = ask_server(client, &one);
     made->leaves = one.leaves;
     if (rc == NXL_OK)
         *answer = made;

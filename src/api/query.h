@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries to a server, see nxl_client_ask(): those that are under way. */
+/* Ends the queries that are under way (nxl_client_ask()). */
 #ifndef NXLOCK_API_QUERY_H
 #define NXLOCK_API_QUERY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Release: the lock is given back. */
+/* Release: gives up the lock. */
 #include "api/blocking.h"
 #include "api/drive.h"
 #include "api/event_loop.h"

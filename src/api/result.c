@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Names and explains results.
  *
- * Invariant: every result has a name and a meaning; a new one without them does
- * not compile. */
+ * Invariant: every result has a name and a meaning: without them a new one does
+ * not compile (with -Wswitch -Werror). */
 #include <nxlock.h>
 
-static const char *words(enum nxl_result result)
+static const char *result_words(enum nxl_result result)
 {
     switch (result) {
     case NXL_OK:
@@ -52,7 +52,7 @@ static const char *words(enum nxl_result result)
 
 const char *nxl_strerror(int result)
 {
-    return words((enum nxl_result)result);
+    return result_words((enum nxl_result)result);
 }
 
 const char *nxl_version(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of one server, as a structure for programs.
+ * Returns what is known about one server, as a structure for programs.
  *
  * Invariant: no member holds a secret. What a server says of itself is given
  * as a number, and its words only as the client's messages show them.
@@ -65,8 +65,9 @@ static void add_strategy(const struct server *s, nxl_server_facts *facts)
     text_clear(&words);
     strategies_describe(&s->dialect, &words);
     text_copy(&words, facts->strategy, sizeof(facts->strategy));
-    /* The first way to release is a script; a program that only looks has not
-     * learnt that way, but inspects by a script too. */
+    /* The first way to release is a script, but a program that only inspects
+     * has not tried it yet; its way to inspect, a script too, must be the first
+     * as well. */
     facts->scripts = !strategies_weak(&s->dialect) &&
                      s->dialect.at[VERB_RELEASE] == 0 &&
                      s->dialect.at[VERB_INSPECT] == 0;

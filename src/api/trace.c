@@ -4,8 +4,8 @@
 
 #include "base/deadline.h"
 
-static void told(struct nxl_lock *lock, int kind, int operation, int result,
-    const char *text, uint64_t now)
+static void trace_event(struct nxl_lock *lock, int kind, int operation,
+    int result, const char *text, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     if (!client->tracer)
@@ -27,7 +27,7 @@ static void told(struct nxl_lock *lock, int kind, int operation, int result,
 void trace_attempt(struct nxl_lock *lock, uint64_t now)
 {
     lock->client->stats.attempts++;
-    told(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, "", now);
+    trace_event(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, "", now);
 }
 
 static void count_acquire(const struct nxl_lock *lock, int result, uint64_t now)
@@ -46,19 +46,20 @@ void trace_end(struct nxl_lock *lock, int result, uint64_t now)
         count_acquire(lock, result, now);
     stats->releases += lock->kind == NXL_OP_RELEASE && result == NXL_OK;
     stats->unknowns += result == NXL_UNKNOWN && lock->kind <= NXL_OP_RELEASE;
-    told(lock, NXL_TRACE_END, (int)lock->kind, result,
+    trace_event(lock, NXL_TRACE_END, (int)lock->kind, result,
         lock->operation.message.data, now);
 }
 
 void trace_renewal(
     struct nxl_lock *lock, int result, const char *text, uint64_t now)
 {
-    told(lock, NXL_TRACE_RENEWAL, 0, result, text, now);
+    trace_event(lock, NXL_TRACE_RENEWAL, 0, result, text, now);
 }
 
 void trace_loss(struct nxl_lock *lock, enum nxl_loss loss, uint64_t now)
 {
-    told(lock, NXL_TRACE_LOSS, 0, (int)loss, lock->renewing->why.data, now);
+    trace_event(
+        lock, NXL_TRACE_LOSS, 0, (int)loss, lock->renewing->why.data, now);
 }
 
 int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)

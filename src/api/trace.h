@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts and traces decisions. All calls need the client's mutex.
  *
- * Invariant: what is counted is counted once; without a tracer a decision
- * costs an addition and a comparison. */
+ * Invariant: each decision is counted once. Without a tracer it costs an
+ * addition and a comparison. */
 #ifndef NXLOCK_API_TRACE_H
 #define NXLOCK_API_TRACE_H
 

@@ -9,8 +9,8 @@
 
 #include "net/params.h"
 
-/* The table describes a value by a predicate: "is a number from 10 to 600000",
- * "has 1 to 8192 bytes". */
+/* Turns the table's description of a value ("is a number from 10 to 600000",
+ * "has 1 to 8192 bytes") into a condition ("must be ..."). */
 static void add_condition(size_t row, struct text *text)
 {
     struct text words;

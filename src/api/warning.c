@@ -5,7 +5,7 @@
 #include "api/message.h"
 #include "wire/strategies.h"
 
-static void put_due(struct nxl_client *client, enum warning_kind kind)
+static void mark_due(struct nxl_client *client, enum warning_kind kind)
 {
     client->warned |= 1U << kind;
     atomic_fetch_or(&client->warning_due, 1U << kind);
@@ -27,7 +27,7 @@ static void note_weak(struct nxl_client *client)
         text_addf(text, "%s: it locks with ", s->endpoint.name.data);
         strategies_describe(&s->dialect, text);
         text_add(text, ": see \"Locks by unix times\" in docs/guarantees.md");
-        put_due(client, WARNING_WEAK);
+        mark_due(client, WARNING_WEAK);
         return;
     }
 }
@@ -44,7 +44,7 @@ static void note_minority(const struct nxl_lock *lock)
     if (was_warned(client, kind))
         return;
     client->warning_text[kind] = words;
-    put_due(client, kind);
+    mark_due(client, kind);
     client->warned |= 1U << WARNING_YOUNG; /* implied by the other warning */
 }
 

@@ -10,9 +10,10 @@
 
 #include "api/handle.h"
 
-/* A lock was granted: what is to be reported for the first time will be ... */
+/* A lock was granted: notes the warnings that are due for the first time. */
 void warning_note_grant(const struct nxl_lock *lock);
-/* ... here, where no mutex is held. */
+/* Calls the user's function with the warnings that were noted. The mutex must
+ * not be held. */
 void warning_deliver(struct nxl_client *client);
 
 #endif

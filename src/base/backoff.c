@@ -37,8 +37,7 @@ uint64_t backoff_next(struct backoff *b)
 {
     uint64_t span = b->most_ns;
 
-    /* Shifted back, most_ns says whether first_ns << step stays below it
-     * without computing what may not fit. */
+    /* Shift most_ns right to compare: first_ns << step might overflow. */
     if (b->step < 64 && b->first_ns <= b->most_ns >> b->step) {
         span = b->first_ns << b->step;
         b->step++;

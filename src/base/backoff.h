@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growing random delays: step k is drawn from the upper half of
- * min(first * 2^k, most), so that waiters who collided do not collide again
- * and every waiter waits for some time. Jitter needs no secret, hence a small
- * generator (splitmix64) seeded once from real randomness.
+ * Random exponential backoff. The delay of step k is drawn from the upper half
+ * of min(first * 2^k, most), so that waiters that collided once do not collide
+ * again, and none retries at once. Jitter need not be unpredictable, so a small
+ * generator (splitmix64) is enough.
  */
 #ifndef NXLOCK_BASE_BACKOFF_H
 #define NXLOCK_BASE_BACKOFF_H
@@ -18,7 +18,7 @@ struct backoff {
 
 void backoff_init(
     struct backoff *b, uint64_t first_ns, uint64_t most_ns, uint64_t seed);
-void backoff_reset(struct backoff *b); /* starts again with first_ns */
+void backoff_reset(struct backoff *b); /* the next delay is a first one again */
 uint64_t backoff_next(struct backoff *b);
 
 /* A number in [0, limit), limit > 0. */

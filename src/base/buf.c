@@ -13,7 +13,7 @@
 
 #define FIRST_ROOM 512
 
-static void forget(char *data, size_t room)
+static void wipe_and_free(char *data, size_t room)
 {
     if (!data)
         return;
@@ -37,7 +37,7 @@ static bool grow(struct buf *b, size_t need)
     size_t len = buf_len(b);
     if (len > 0)
         memcpy(data, buf_head(b), len);
-    forget(b->data, b->room);
+    wipe_and_free(b->data, b->room);
     b->data = data;
     b->room = room;
     b->start = 0;
@@ -102,6 +102,6 @@ void buf_clear(struct buf *b)
 
 void buf_free(struct buf *b)
 {
-    forget(b->data, b->room);
+    wipe_and_free(b->data, b->room);
     *b = (struct buf){NULL, 0, 0, 0};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A byte queue: appended at the end, consumed at the front. Growing is the
- * only step that can fail, and leaves the content as it was.
+ * A byte queue: appended at the end, consumed at the front. Only growing can
+ * fail, and then the content is unchanged.
  */
 #ifndef NXLOCK_BASE_BUF_H
 #define NXLOCK_BASE_BUF_H
@@ -26,15 +26,16 @@ static inline char *buf_head(const struct buf *b)
     return b->data + b->start;
 }
 
-/* Makes place for len more bytes; false: no memory, nothing changed. */
+/* Makes room for len more bytes. False: out of memory, and nothing has
+ * changed. */
 bool buf_reserve(struct buf *b, size_t len);
 bool buf_append(struct buf *b, const void *bytes, size_t len);
 /* Drops len bytes from the front. */
 void buf_consume(struct buf *b, size_t len);
-/* Cuts len bytes out at offset at (from the head). */
+/* Removes len bytes at offset `at`, counted from the head. */
 void buf_cut(struct buf *b, size_t at, size_t len);
 void buf_clear(struct buf *b);
-/* Frees, and overwrites the content first: it may hold a password. */
+/* Overwrites the content, which may hold a password, and frees it. */
 void buf_free(struct buf *b);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The only place that reads a clock. */
+/* Reads the clock. No other file does. */
 #ifndef NXLOCK_BASE_CLOCK_H
 #define NXLOCK_BASE_CLOCK_H
 
 #include <stdint.h>
 
-/* ns of CLOCK_BOOTTIME, which counts suspend as the server's expiry does;
- * CLOCK_MONOTONIC where the kernel has no BOOTTIME. Never 0. */
+/* Nanoseconds of CLOCK_BOOTTIME, which goes on during suspend, as a TTL on the
+ * server does; of CLOCK_MONOTONIC if the kernel has no CLOCK_BOOTTIME. Never
+ * 0. */
 uint64_t clock_now(void);
 
 #endif

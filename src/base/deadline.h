@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deadlines: absolute ns of clock_now(). Arithmetic saturates, so that a sum
- * can become "never" but not the past. All conversions of units are here.
+ * Deadlines are absolute times of clock_now(), in ns. Sums saturate at NEVER;
+ * they do not wrap round into the past.
  */
 #ifndef NXLOCK_BASE_DEADLINE_H
 #define NXLOCK_BASE_DEADLINE_H
@@ -39,10 +39,22 @@ static inline uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Whether an optional limit has come; 0: there is none. */
+/* Whether an optional time limit has passed; 0 means no limit. */
 static inline bool limit_passed(uint64_t limit, uint64_t now)
 {
     return limit && now >= limit;
+}
+
+/* The time that is ns before at, or 0. */
+static inline uint64_t deadline_before(uint64_t at, uint64_t ns)
+{
+    return at > ns ? at - ns : 0;
+}
+
+/* ns from since to now, 0 if since has not come yet. */
+static inline uint64_t elapsed(uint64_t since, uint64_t now)
+{
+    return now > since ? now - since : 0;
 }
 
 /* ns from now to deadline, 0 when it has passed. */
@@ -51,8 +63,8 @@ static inline uint64_t deadline_left(uint64_t deadline, uint64_t now)
     return deadline > now ? deadline - now : 0;
 }
 
-/* For poll(): whole milliseconds rounded up, so that a wake-up is not too
- * early; -1 for NEVER. */
+/* A timeout for poll(): whole milliseconds, rounded up so that it never wakes
+ * too early; -1 for NEVER. */
 static inline int deadline_poll_ms(uint64_t deadline, uint64_t now)
 {
     if (deadline == NEVER)

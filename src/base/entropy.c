@@ -19,8 +19,8 @@
 /* All zero in a child, where the kernel wipes the page. */
 enum mark {
     MARK_WIPED,
-    MARK_KERNEL, /* a fork is seen by the mark's absence */
-    MARK_PID     /* the kernel does not wipe: maker is compared */
+    MARK_KERNEL, /* the kernel wipes the page, and this mark, in a child */
+    MARK_PID     /* the kernel cannot wipe it: compare maker with getpid() */
 };
 
 struct entropy {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random bytes from getrandom(), drawn in blocks and handed out once: each is
- * wiped as it is taken, and the whole block is wiped in a fork()ed child, so
- * that parent and child never share a byte. The same page is the client's
- * fork detector: a child sees zeros where its parent sees a mark, without a
- * system call.
+ * Random bytes from getrandom(), drawn in blocks, each byte handed out only
+ * once: it is wiped as it is taken, and the kernel wipes the whole page in a
+ * fork()ed child, so that parent and child never use the same byte. The page
+ * also detects fork() without a system call: the child finds zeros where its
+ * parent left a mark.
  */
 #ifndef NXLOCK_BASE_ENTROPY_H
 #define NXLOCK_BASE_ENTROPY_H
@@ -15,7 +15,7 @@
 
 struct entropy; /* one page of its own (MADV_WIPEONFORK) */
 
-/* NULL: no memory, no random bytes or no way to detect a fork. */
+/* NULL: out of memory, or getrandom() failed. */
 struct entropy *entropy_new(void);
 void entropy_free(struct entropy *e);
 
@@ -23,7 +23,8 @@ void entropy_free(struct entropy *e);
  * does not once it has succeeded; out is then untouched. Not thread-safe. */
 bool entropy_take(struct entropy *e, void *out, size_t len);
 
-/* True in a child of the process that made it. Any thread; reads memory. */
+/* True in a child of the process that made it. Any thread may call it; it costs
+ * a memory access, or getpid() where the kernel cannot wipe the page. */
 bool entropy_forked(const struct entropy *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known about each class of fault: its remedy, whether it passes, and
+ * Properties of each class of fault: its remedy, whether it is transient, and
  * its rank.
  *
  * Invariant: every class has a remedy and a rank. No switch has a default, so
@@ -141,6 +141,8 @@ static int rank(enum fault fault)
         return 14;
     case FAULT_FORGETS:
         return 13;
+    case FAULT_SETUP:
+        return 12;
     case FAULT_UNSUPPORTED:
         return 11;
     case FAULT_CLUSTER:
@@ -155,8 +157,6 @@ static int rank(enum fault fault)
         return 6;
     case FAULT_RESTARTED:
         return 5;
-    case FAULT_SETUP:
-        return 12;
     case FAULT_CLUSTER_DOWN:
         return 4;
     case FAULT_UNREACHABLE:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a server gave no decision. The class says what to do about it; the
- * server's own words travel beside it as text.
+ * Classes of failures: why a server did not decide a request. The class says
+ * what can be done about it; the server's own words are kept next to it as
+ * text.
  */
 #ifndef NXLOCK_BASE_FAULT_H
 #define NXLOCK_BASE_FAULT_H
@@ -24,9 +25,9 @@ enum fault {
     FAULT_SERVER,        /* any other error reply */
     FAULT_SYSTEM,        /* this machine: no memory, no descriptor */
     FAULT_RESTARTED,     /* it may have forgotten locks: no vote until later */
-    FAULT_UNTOLD,        /* it does not report what its vote depends on */
-    FAULT_FORGETS,       /* its URL says that it forgets nothing: no vote */
-    FAULT_SETUP,         /* it is in the list twice: no vote */
+    FAULT_UNTOLD,        /* INFO is denied or incomplete: no vote */
+    FAULT_FORGETS,       /* durable=1 in its URL, but its AOF is off: no vote */
+    FAULT_SETUP,         /* listed twice, under two addresses: no vote */
     FAULT_SENTINEL,      /* a Sentinel: it stores no keys */
     FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without this slot */
     FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
@@ -37,19 +38,19 @@ enum fault {
  * server's words say enough. */
 const char *fault_remedy(enum fault fault);
 
-/* Asking the same server again later may well succeed. */
+/* It is transient: the same server may well succeed later. */
 bool fault_passes(enum fault fault);
 
 /* Another server may answer at the same address by now (after a failover), so
  * connect again before the next request. */
 bool fault_is_elsewhere(enum fault fault);
 
-/* It lasts until a person fixes something; a server that is merely down or slow
- * is not meant. */
+/* A person has to fix something before it goes away. A server that is merely
+ * down or slow does not count. */
 bool fault_wants_mending(enum fault fault);
 
-/* Of two faults, the one that explains a result of several servers better: what
- * a person has to fix comes before what passes. */
+/* The more important of two faults, to explain a result of several servers:
+ * what a person has to fix comes before what is transient. */
 enum fault fault_worse(enum fault a, enum fault b);
 
 #endif

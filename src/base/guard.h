@@ -10,25 +10,25 @@
 #include <stdbool.h>
 
 enum guard {
-    GUARD_DRIFT,     /* the deadline is before the server's by the drift */
+    GUARD_DRIFT,     /* the deadline precedes the server's, by the drift */
     GUARD_SEND_TIME, /* a lease counts from before its request was sent */
-    GUARD_HAND_OVER, /* a fresh reading before a grant is handed over */
-    GUARD_LAPSED,    /* a lease that has expired here is not extended */
-    GUARD_EXPIRED,   /* the token of an expired lease is left alone */
+    GUARD_HAND_OVER, /* the clock is read again before a grant is returned */
+    GUARD_LAPSED,    /* a lease past its deadline is not extended */
+    GUARD_EXPIRED,   /* the key of an expired lease is left alone */
     GUARD_LOSS,     /* a lease that cannot be renewed is lost by its deadline */
     GUARD_RELEASED, /* a lock that is being released is not renewed */
     GUARD_FRESH_TOKEN, /* a token that may have been applied is not reused */
     GUARD_HANDSHAKE,   /* nothing before AUTH and SELECT have succeeded */
-    GUARD_LATE_UNDO,   /* an abandoned acquire is followed by its undoing */
-    GUARD_DEBTS,       /* so is one whose connection was lost */
-    GUARD_KILL,        /* a lost connection is killed before that counts */
-    GUARD_CLOBBER,     /* what a bare GETSET wrote is not deleted again */
-    GUARD_TAKE_OVER,   /* what the dead left is replaced by compare-and-set */
-    GUARD_SHORTEN,     /* an extend leaves a longer lease as it is */
-    GUARD_CONTINUITY,  /* an extend counts those that kept the token */
-    GUARD_WRITE_BACK,  /* a quorum has the fence before it is handed out */
-    GUARD_RESTARTS,    /* a server that may have forgotten does not vote */
-    GUARD_ADOPT,       /* a restarted server vouches for no adoption */
+    GUARD_LATE_UNDO,   /* a cancelled acquire is undone */
+    GUARD_DEBTS,       /* an acquire whose connection was lost is undone */
+    GUARD_KILL,        /* the lost connection is killed before its cleanup */
+    GUARD_CLOBBER,     /* a value written by a bare GETSET is not deleted */
+    GUARD_TAKE_OVER,   /* an abandoned lock is replaced by compare-and-set */
+    GUARD_SHORTEN,     /* an extend never shortens a lease */
+    GUARD_CONTINUITY,  /* an extend counts only servers that kept the token */
+    GUARD_WRITE_BACK,  /* a quorum has the fencing token before the caller */
+    GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
+    GUARD_ADOPT,       /* a restarted server does not count for an adoption */
     GUARDS
 };
 

@@ -29,7 +29,7 @@ static bool make_room(struct leaves *l)
     return true;
 }
 
-static void add(struct leaves *l, struct slice value, bool nil)
+static void add_value(struct leaves *l, struct slice value, bool nil)
 {
     size_t at = buf_len(&l->bytes);
     size_t used = at + l->count * sizeof(*l->list);
@@ -52,19 +52,19 @@ static void add(struct leaves *l, struct slice value, bool nil)
 
 void leaves_add(struct leaves *l, struct slice value)
 {
-    add(l, value, false);
+    add_value(l, value, false);
 }
 
 void leaves_add_number(struct leaves *l, int64_t number)
 {
     char digits[24];
     snprintf(digits, sizeof(digits), "%" PRId64, number);
-    add(l, slice_of(digits), false);
+    add_value(l, slice_of(digits), false);
 }
 
 void leaves_add_nil(struct leaves *l)
 {
-    add(l, (struct slice){NULL, 0}, true);
+    add_value(l, (struct slice){NULL, 0}, true);
 }
 
 void leaves_clear(struct leaves *l)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of one reply, in the order in which they came, however deep they
- * were nested.
+ * The values of a reply of any form, flattened: in the order received, whatever
+ * the nesting.
  *
- * Invariant: at most LEAVES_MOST bytes are stored; of a longer reply nothing is
- * stored, and full is set.
+ * Invariant: at most LEAVES_MOST bytes are stored. Of a longer reply nothing is
+ * stored, and `full` is set.
  */
 #ifndef NXLOCK_BASE_LEAVES_H
 #define NXLOCK_BASE_LEAVES_H
@@ -22,18 +22,18 @@ struct leaf {
 };
 
 struct leaves {
-    struct buf bytes; /* behind each a zero byte, not counted by its len */
+    struct buf bytes; /* each value has a zero byte behind it, not in len */
     struct leaf *list;
     size_t count, room;
-    bool full;    /* there was more than LEAVES_MOST */
-    bool starved; /* there was no memory */
+    bool full;    /* the reply was longer than LEAVES_MOST: nothing is stored */
+    bool starved; /* out of memory: nothing is stored */
 };
 
 void leaves_add(struct leaves *l, struct slice value);
 void leaves_add_number(struct leaves *l, int64_t number);
 void leaves_add_nil(struct leaves *l);
 
-/* Forgets all of it, for another reply. */
+/* Empties it for another reply. */
 void leaves_clear(struct leaves *l);
 void leaves_free(struct leaves *l);
 

@@ -14,15 +14,16 @@
  * Texts are cut, by the peer and by us. Hence a part of a password is hidden
  * too if it is long, or if it is at the end (or the beginning) of the text.
  * What Redis repeats of a command's arguments is never shown, so a password in
- * there does not count.
+ * it cannot leak.
  */
 #include "base/redact.h"
 
 #include <ctype.h>
 
-#define LOOKED_AT 1024 /* bytes of a text; far more than are shown */
+/* Bytes of a text that are examined; far fewer are shown. */
+#define EXAMINED_MAX 1024
 #define STRONG_LEN 8
-#define WORD_LEN 4 /* shorter ones have to be a word of their own */
+#define WORD_LEN 4 /* shorter passwords count only as whole words */
 #define PART_LEN 12
 #define EDGE_LEN 4
 #define TOKEN_DIGITS 30 /* a token as a decimal number has 39 */
@@ -54,8 +55,8 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
-/* Up to `most` digits of that base at text + *used, which moves behind them.
- * -1: there is none, or the number is no byte. */
+/* Reads up to `most` digits of that base at *used, and moves *used past them.
+ * Returns -1 if there are none, or if the number does not fit in a byte. */
 static int number_at(struct slice text, size_t *used, size_t most, int base)
 {
     size_t from = *used;
@@ -67,7 +68,7 @@ static int number_at(struct slice text, size_t *used, size_t most, int base)
     return *used > from && value < 256 ? value : -1;
 }
 
-/* The byte that an escape at the head of text means, or -1. */
+/* The byte that the escape at the start of text stands for, or -1. */
 static int unescape_percent(struct slice text, size_t *used)
 {
     if (text.data[0] != '%')
@@ -121,8 +122,8 @@ static int unescape_html(struct slice text, size_t *used)
     return value;
 }
 
-/* How many bytes at the head of text spell that byte of a secret; 0: they do
- * not. Case does not count: some peers repeat a command in capitals. */
+/* How many bytes at the start of text stand for that byte of a secret; 0: none
+ * do. Case is ignored, because some peers repeat a command in capitals. */
 static size_t spells(enum form form, struct slice text, char wanted)
 {
     size_t used = 1;
@@ -143,7 +144,7 @@ static size_t spells(enum form form, struct slice text, char wanted)
     return tolower(value) == tolower((unsigned char)wanted) ? used : 0;
 }
 
-/* Does the text have a sign by which that form's escapes begin? */
+/* Does the text contain a character that begins an escape of that form? */
 static bool may_occur(enum form form, struct slice text)
 {
     static const char *const signs[FORMS] = {"", "%+", "\\", "&"};
@@ -156,12 +157,12 @@ static bool may_occur(enum form form, struct slice text)
 
 /* ------------------------------------------------------------------ finding */
 
-/* What is looked at, and what of it is to be hidden. */
+/* The text that is examined, and which bytes of it to hide. */
 struct view {
     struct slice text;
     bool cut;
     bool all; /* nothing of it may be shown */
-    bool hide[LOOKED_AT];
+    bool hide[EXAMINED_MAX];
 };
 
 static void hide(struct view *v, size_t at, size_t len)
@@ -207,8 +208,8 @@ static bool is_exact(const struct view *v, size_t at, struct slice secret)
            memcmp(v->text.data + at, secret.data, secret.len) == 0;
 }
 
-/* Is a run at that place of the text, of the secret from that byte on, worth
- * hiding? */
+/* Must a run be hidden that begins at `at` in the text and matches the secret
+ * from byte `from` on? */
 static bool reveals(const struct view *v, size_t at, struct slice secret,
     size_t from, struct run run)
 {
@@ -276,7 +277,7 @@ static void find_tokens(struct view *v)
     }
 }
 
-/* Tokens of the timestamp scheme, which are decimal numbers. */
+/* Tokens that older versions wrote after a timestamp: decimal numbers. */
 static void find_decimal_tokens(struct view *v)
 {
     size_t digits = 0;
@@ -294,8 +295,8 @@ static void find_decimal_tokens(struct view *v)
 
 /* ------------------------------------------------------------------ writing */
 
-/* Into out, which has room for all: each marker stands for 1 byte at least,
- * and 2 markers have a byte between them. */
+/* `out` is large enough: each marker replaces at least one byte, and two
+ * markers have at least one byte between them. */
 static size_t write_out(const struct view *v, char *out)
 {
     size_t len = 0;
@@ -315,10 +316,10 @@ void redact_add(struct text *t, struct slice bytes, bool cut, size_t most,
     const struct secrets *secrets)
 {
     struct view v = {.text = text_without_echo(bytes), .cut = cut};
-    char out[LOOKED_AT / 2 * sizeof(HIDDEN)];
+    char out[EXAMINED_MAX / 2 * sizeof(HIDDEN)];
 
-    if (v.text.len > LOOKED_AT) {
-        v.text.len = LOOKED_AT;
+    if (v.text.len > EXAMINED_MAX) {
+        v.text.len = EXAMINED_MAX;
         v.cut = true;
     }
     for (size_t i = 0; secrets && i < secrets->count; i++)

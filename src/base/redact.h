@@ -5,9 +5,9 @@
  *
  * Invariant: text from a peer reaches a message only through redact_add().
  *
- * Hidden are the passwords of all of the client's servers, whether the peer
- * repeats them as they are or with %XX, \xXX or &#NN; in them, and anything
- * that has the shape of a token, whoever owns it.
+ * Hides the passwords of all of the client's servers, also when the peer has
+ * escaped them (%XX, \xXX, &#NN;), and everything that has the shape of a
+ * token, whoever owns it.
  */
 #ifndef NXLOCK_BASE_REDACT_H
 #define NXLOCK_BASE_REDACT_H
@@ -24,9 +24,9 @@ struct secrets {
 /* Empty passwords and those beyond SECRETS_MAX are ignored. */
 void secrets_add(struct secrets *secrets, struct slice password);
 
-/* Adds at most `most` bytes of the peer's text without the secrets. cut: the
- * peer's text went on, so that a secret may be there in part. secrets may be
- * NULL; then only tokens are hidden. */
+/* Adds at most `most` bytes of the peer's text, with the secrets hidden. cut:
+ * the text was truncated, so it may end within a secret. If secrets is NULL,
+ * only tokens are hidden. */
 void redact_add(struct text *t, struct slice bytes, bool cut, size_t most,
     const struct secrets *secrets);
 

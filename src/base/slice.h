@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counted bytes that somebody else owns. Binary safe; never zero-ended. */
+/* Bytes with a length, owned by someone else. They may contain zero bytes, and
+ * need not end with one. */
 #ifndef NXLOCK_BASE_SLICE_H
 #define NXLOCK_BASE_SLICE_H
 

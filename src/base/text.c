@@ -7,15 +7,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static size_t room(const struct text *t)
+static size_t room_left(const struct text *t)
 {
     return TEXT_MAX - 1 - t->len;
 }
 
-static void add(struct text *t, const char *bytes, size_t len)
+static void add_bytes(struct text *t, const char *bytes, size_t len)
 {
-    if (len > room(t))
-        len = room(t);
+    if (len > room_left(t))
+        len = room_left(t);
     if (len > 0)
         memcpy(t->data + t->len, bytes, len);
     t->len += len;
@@ -30,10 +30,10 @@ void text_clear(struct text *t)
 
 void text_add(struct text *t, const char *words)
 {
-    add(t, words, strlen(words));
+    add_bytes(t, words, strlen(words));
 }
 
-static struct slice without(struct slice bytes, const char *from)
+static struct slice cut_at(struct slice bytes, const char *from)
 {
     const char *at = NULL;
 
@@ -48,7 +48,7 @@ static struct slice without(struct slice bytes, const char *from)
  * names the script and line of an error. */
 struct slice text_without_echo(struct slice bytes)
 {
-    return without(without(bytes, ", with args beginning with"), " script: ");
+    return cut_at(cut_at(bytes, ", with args beginning with"), " script: ");
 }
 
 void text_add_foreign(struct text *t, struct slice bytes)
@@ -69,10 +69,10 @@ void text_add_foreign_most(struct text *t, struct slice bytes, size_t most)
             seen[0] = '\\';
             len = 4;
         }
-        /* Part of an escape would read as another byte. */
-        if (len > room(t))
+        /* Part of an escape would be read as other bytes. */
+        if (len > room_left(t))
             return;
-        add(t, seen, len);
+        add_bytes(t, seen, len);
     }
     if (shown < bytes.len)
         text_add(t, "...");
@@ -83,12 +83,12 @@ void text_addf(struct text *t, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    int len = vsnprintf(t->data + t->len, room(t) + 1, format, args);
+    int len = vsnprintf(t->data + t->len, room_left(t) + 1, format, args);
     va_end(args);
     if (len < 0)
         t->data[t->len] = '\0';
     else
-        t->len += (size_t)len < room(t) ? (size_t)len : room(t);
+        t->len += (size_t)len < room_left(t) ? (size_t)len : room_left(t);
 }
 
 void text_add_duration(struct text *t, uint64_t ms, bool up)

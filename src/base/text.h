@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages for people in a fixed array: always zero-ended, cut at the end,
- * control bytes of foreign origin made visible. No allocation, so an error
- * path cannot fail.
+ * Messages for people, in a fixed array: always zero-terminated, truncated if
+ * they are too long, with control bytes from outside made visible. Nothing is
+ * allocated, so an error path cannot fail.
  */
 #ifndef NXLOCK_BASE_TEXT_H
 #define NXLOCK_BASE_TEXT_H
@@ -21,21 +21,21 @@ struct text {
 
 void text_clear(struct text *t);
 void text_add(struct text *t, const char *words);
-/* Foreign bytes: anything but printable ASCII becomes \xNN; at most
- * FOREIGN_MAX bytes of it are shown, and nothing of what a server repeats of a
- * command's arguments, which may be a password or a token. What came from a
- * peer goes through redact_add() instead. */
+/* Adds untrusted bytes: anything but printable ASCII becomes \xNN, at most
+ * FOREIGN_MAX bytes are shown, and nothing of a command's arguments that a
+ * server repeats, which may be a password or a token. Text from a peer goes
+ * through redact_add() instead. */
 void text_add_foreign(struct text *t, struct slice bytes);
-/* The same with another limit, and without looking for arguments. */
+/* The same with another limit, but without removing repeated arguments. */
 void text_add_foreign_most(struct text *t, struct slice bytes, size_t most);
 /* A server's text up to the place where it repeats a command's arguments. */
 struct slice text_without_echo(struct slice bytes);
 void text_addf(struct text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A length of time as people write it, in one unit: "250ms", "4.2s", "90s",
- * "12m", "30h", "3d"; rounded to the next one above, or below if !up. */
+ * "12m", "30h", "3d"; rounded up, or down if !up. */
 void text_add_duration(struct text *t, uint64_t ms, bool up);
-/* All of it that fits into size bytes, size > 0, zero-ended. */
+/* Copies as much as fits into size bytes (size > 0), zero-terminated. */
 void text_copy(const struct text *t, char *to, size_t size);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many deadlines, the earliest at hand: a binary heap of intrusive timers.
- * Room is made when a timer's owner is made (timers_reserve), so that setting
- * one never allocates and never fails.
+ * Timers in a binary heap, the earliest first. The owner of a timer reserves
+ * its place when it is created (timers_reserve), so that setting a timer never
+ * allocates and never fails.
  *
  * Most timers guard a call that ends long before its deadline, and are set
- * again at once for the next. So a timer that is stopped or set to a later time
- * stays where it is in the heap; it is moved when its old time has come.
+ * again at once for the next call. So a timer that is stopped or set to a later
+ * time stays where it is in the heap, and is moved when its old time has come.
  */
 #ifndef NXLOCK_BASE_TIMER_H
 #define NXLOCK_BASE_TIMER_H
@@ -27,13 +27,14 @@ struct timers {
     size_t set; /* those of the heap that are not stopped */
 };
 
-/* One more owner, who will set at most one timer; false: no memory. */
+/* Reserves a place for one more owner, who sets at most one timer. False: out
+ * of memory. */
 bool timers_reserve(struct timers *t);
 /* That owner ends; its timer is stopped, and may be freed. */
 void timers_unreserve(struct timers *t, struct timer *timer);
 void timers_free(struct timers *t);
 
-/* Sets it or moves it; at == NEVER stops it. */
+/* Sets or moves the timer; NEVER stops it. */
 void timer_set(struct timers *t, struct timer *timer, uint64_t at);
 void timer_stop(struct timers *t, struct timer *timer);
 

@@ -14,7 +14,7 @@
  * Else itself. */
 static const char shape[] = "xxxxxxxx-xxxx-nxxx-vxxx-xxxxxxxxxxxx";
 
-static bool words_only(const char *bytes, size_t len)
+static bool all_printable(const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (bytes[i] < '!' || bytes[i] > '~')
@@ -25,7 +25,7 @@ static bool words_only(const char *bytes, size_t len)
 bool label_valid(const char *label)
 {
     size_t len = strnlen(label, LABEL_MAX + 1);
-    return len > 0 && len <= LABEL_MAX && words_only(label, len);
+    return len > 0 && len <= LABEL_MAX && all_printable(label, len);
 }
 
 size_t token_layout(char *out, const char *label)
@@ -57,7 +57,7 @@ void token_write(char *token, const unsigned char random[16], bool draws)
     memcpy(token, text, UUID_TEXT);
 }
 
-static bool fits(char c, char form)
+static bool matches_shape(char c, char form)
 {
     switch (form) {
     case 'x':
@@ -76,13 +76,13 @@ bool token_valid(struct slice token)
     if (token.len < UUID_TEXT || token.len > TOKEN_MAX)
         return false;
     for (size_t i = 0; i < UUID_TEXT; i++)
-        if (!fits(token.data[i], shape[i]))
+        if (!matches_shape(token.data[i], shape[i]))
             return false;
     if (token.len == UUID_TEXT)
         return true;
     /* '@' alone is not a label. */
     return token.data[UUID_TEXT] == '@' && token.len > UUID_TEXT + 1 &&
-           words_only(token.data + UUID_TEXT + 1, token.len - UUID_TEXT - 1);
+           all_printable(token.data + UUID_TEXT + 1, token.len - UUID_TEXT - 1);
 }
 
 const char *token_label(struct slice token)

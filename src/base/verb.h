@@ -17,11 +17,14 @@
 
 enum verb_kind {
     VERB_ACQUIRE, /* set key to token with ttl if the key is free */
-    VERB_EXTEND,  /* if key is token: let it stand for ttl_ms at least */
-    VERB_RELEASE, /* if key is token: delete it */
-    VERB_INSPECT, /* what stands there, and for how long */
-    VERB_KEEP,    /* if key is token: let it stand for ttl_ms, no longer */
-    VERB_RAISE,   /* the counter to at least .fence, while the token stands */
+    VERB_EXTEND,  /* if the key holds token: set its TTL to ttl_ms, or leave a
+                   * longer one */
+    VERB_RELEASE, /* if the key holds token: delete it */
+    VERB_INSPECT, /* read the value and its TTL */
+    VERB_KEEP,    /* if the key holds token: set its TTL to ttl_ms, even if that
+                   * is shorter */
+    VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
+                   * token */
     VERB_ASK,     /* any command that only reads: .words, answered in .leaves */
     VERB_KINDS
 };
@@ -33,15 +36,15 @@ struct verb {
      * token to compare with (then the outcome is MINE or NOT_MINE). */
     struct slice token;
     uint32_t ttl_ms;
-    /* EXTEND: the most that any extend of this token may ask for, by whichever
-     * process; 0: unknown. */
+    /* EXTEND: the longest TTL that any process may ask for with this token; 0:
+     * unknown. */
     uint32_t most_ttl_ms;
-    /* RELEASE, KEEP: from then on the token may be another owner's, so nothing
-     * of this verb is sent any more; 0: no limit. */
+    /* RELEASE, KEEP: from this time on another process may own the token, so
+     * the verb is no longer sent; 0: no limit. */
     uint64_t not_after;
     bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
-    /* ACQUIRE: the key of the counter from which a fencing number is drawn in
-     * the same step; empty: none is. */
+    /* The key of the fencing counter. ACQUIRE: draw a fencing token from it in
+     * the same step; empty: draw none. */
     struct slice counter; /* RAISE too */
     uint64_t fence;       /* RAISE */
     /* ASK */
@@ -52,18 +55,18 @@ struct verb {
 
 enum outcome_kind {
     OUTCOME_GRANTED,  /* ACQUIRE: set by this very command */
-    OUTCOME_BUSY,     /* ACQUIRE: another value stands; left_ms */
+    OUTCOME_BUSY,     /* ACQUIRE: the key holds another value; left_ms */
     OUTCOME_MINE,     /* EXTEND, KEEP, INSPECT with token: left_ms; RELEASE */
-    OUTCOME_NOT_MINE, /* the token does not stand there */
+    OUTCOME_NOT_MINE, /* the key does not hold the token */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key */
     OUTCOME_FAULT     /* no decision: fault, text, unsure */
 };
 
-#define LEFT_FOREVER (-1) /* the key has no end */
+#define LEFT_FOREVER (-1) /* the key never expires */
 #define LEFT_UNKNOWN (-2) /* not asked, or the server cannot tell */
 
-/* The time at which a verb may not be sent any more has come. */
+/* Whether it is too late to send the verb. */
 static inline bool verb_too_late(const struct verb *verb, uint64_t now)
 {
     return limit_passed(verb->not_after, now);
@@ -72,16 +75,16 @@ static inline bool verb_too_late(const struct verb *verb, uint64_t now)
 struct outcome {
     enum outcome_kind kind;
     enum fault fault; /* FAULT_NONE unless kind is OUTCOME_FAULT */
-    /* FAULT: the server may have applied it all the same. BUSY: the token was
-     * written nevertheless, and must not be used again. */
+    /* FAULT: the server may have applied the command nonetheless. BUSY: the
+     * token was written even so, and must not be used again. */
     bool unsure;
     int64_t left_ms;
-    uint64_t fence;     /* GRANTED with a counter: the number. RAISE, MINE:
-                         * the counter now */
-    uint64_t sent_at;   /* clock before its first byte left; 0: none did */
+    uint64_t fence;     /* GRANTED with a counter: the fencing token. MINE after
+                         * RAISE: the counter now */
+    uint64_t sent_at;   /* the time before its first byte was sent; 0: never */
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
-    /* FAULT: the server's words or ours; likewise. Above net it is printable
-     * and without the client's secrets. */
+    /* FAULT: the server's words or ours; valid as long as value. Above net it
+     * is printable and free of the client's secrets. */
     struct slice text;
 };
 

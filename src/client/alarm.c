@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When the renewal thread has to wake. */
+/* Sets the timer that wakes the renewal thread. */
 #include "client/alarm.h"
 
 #include <sys/timerfd.h>

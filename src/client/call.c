@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call in progress, and how its caller learns of its end. */
+/* A call in progress, and how its caller is woken when it is over. */
 #include "client/call.h"
 
 void call_init(struct call *call)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call in progress. Its caller is a thread that sleeps or reads (blocking
+ * A call in progress. Its caller is a thread that sleeps or leads (blocking
  * API), or an event loop that fetches an event for it. All functions need the
  * client's mutex.
  */
@@ -13,9 +13,9 @@
 
 struct call {
     bool running;
-    int result;       /* once it is not running */
+    int result;       /* valid once it is no longer running */
     struct list node; /* MODE_LOOP: events. MODE_BLOCKING: followers */
-    /* MODE_BLOCKING, a thread that sleeps while another one reads. */
+    /* MODE_BLOCKING: for a thread that sleeps while another one leads. */
     sem_t wake;
     bool asleep, promoted;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What all parts of the library need of a client: its mutex, its mode, its
- * servers' eligibility and its end. */
+/* What all parts of the library need of a client: its mode, the state of its
+ * connections, and how it ends. */
 #include "client/client.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ void client_look_at_peers(struct nxl_client *client)
         peer->link = s->state == SERVER_UP     ? PEER_UP
                      : s->state == SERVER_DOWN ? PEER_DOWN
                                                : PEER_CONNECTING;
-        peer->since = deadline_left(s->connect_end, timeout);
+        peer->since = deadline_before(s->connect_end, timeout);
     }
 }
 

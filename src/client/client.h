@@ -28,15 +28,15 @@ enum mode { MODE_NONE, MODE_BLOCKING, MODE_LOOP };
 
 enum warning_kind {
     WARNING_WEAK,     /* locked by timestamps */
-    WARNING_MINORITY, /* servers without a vote that somebody has to repair */
-    WARNING_YOUNG,    /* servers without a vote that time will give one */
+    WARNING_MINORITY, /* servers without a vote that a person has to repair */
+    WARNING_YOUNG,    /* servers without a vote that only need time */
     WARNINGS
 };
 
-/* Whether a server has a vote; see voters.h. */
+/* What is known about a server's vote; see voters.h. */
 struct voter {
     struct eligibility eligibility;
-    unsigned judged;    /* the connection that was judged */
+    unsigned judged;    /* number of the connection that was judged */
     unsigned duplicate; /* REASON_DUPLICATE: the same server's number */
 };
 
@@ -46,14 +46,14 @@ struct nxl_client {
     struct entropy *entropy; /* its fork mark is read without the mutex */
     enum mode mode;
     bool closed;
-    size_t refs; /* itself and its locks */
-    int wake_fd; /* interrupts poll() in another thread */
+    size_t refs; /* the handle itself, its locks and its queries */
+    int wake_fd; /* eventfd that wakes a thread in turn_wait() */
 
     unsigned server_count;
     struct server *servers;
     struct secrets secrets; /* of all servers */
     struct voter voters[MAX_SERVERS];
-    struct peer peers[MAX_SERVERS]; /* see client_look_at_peers() */
+    struct peer peers[MAX_SERVERS]; /* kept current by client_look_at_peers() */
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
@@ -73,21 +73,23 @@ struct nxl_client {
     nxl_tracer tracer; /* NULL: no callback */
     void *tracer_arg;
     _Atomic bool interrupted; /* by nxl_client_interrupt() */
-    void (*interrupt)(struct nxl_client *client, uint64_t now); /* acts on it */
+    /* Acts on `interrupted`. */
+    void (*interrupt)(struct nxl_client *client, uint64_t now);
     struct list followers; /* MODE_BLOCKING: calls whose threads sleep */
-    bool led;              /* a thread reads for all */
-    bool waiting;          /* the reading thread sleeps */
-    uint64_t wait_until;   /* the time at which the reading thread wakes */
+    bool led;              /* there is a leader */
+    bool waiting;          /* the leader sleeps */
+    uint64_t wait_until;   /* when the leader wakes */
 
     nxl_warning warning; /* NULL: no callback */
     void *warning_arg;
-    unsigned warned; /* of what, by bits: each only once */
+    unsigned warned; /* kinds that were given, by bits: each only once */
     struct text warning_text[WARNINGS];
-    _Atomic unsigned warning_due; /* by bits; read without the mutex */
+    _Atomic unsigned warning_due; /* kinds due, by bits; read without the
+                                   * mutex */
 
     struct poller poller; /* all descriptors */
     int timer_fd;         /* in it after nxl_client_fd(); -1 before */
-    uint64_t timer_at;    /* what it is set to; 0: it has to be set */
+    uint64_t timer_at;    /* the time it is set to; 0: it must be set again */
 
     struct text message;
 };
@@ -114,17 +116,17 @@ static inline bool client_forked(const struct nxl_client *client)
     return entropy_forked(client->entropy);
 }
 
-/* The first call decides the mode. false: the client is used in the other. */
+/* The first call decides the mode. False: the client is in the other one. */
 bool client_enter(struct nxl_client *client, enum mode mode);
 
-/* Brings peers up to date; only several servers need it. */
+/* Updates peers. Does nothing for a single server, which does not need them. */
 void client_look_at_peers(struct nxl_client *client);
 
 /* Drops one reference and unlocks; the last one frees. */
 void client_unref(struct nxl_client *client);
 
-/* Closes what a fork()ed child inherited, and touches nothing else: a thread
- * that does not exist here may have been changing the memory. */
+/* In a fork()ed child: closes the descriptors and touches nothing else, because
+ * a thread of the parent may have been changing the memory at the fork. */
 void client_close_descriptors(struct nxl_client *client);
 
 /* Frees what has been built so far. */

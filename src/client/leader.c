@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread of a blocking client reads for all that wait. */
+/* Leading: one thread of a blocking client reads for all that wait. */
 #include "client/leader.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ void leader_hand_on(struct nxl_client *client)
     client->led = false;
     struct list *node = list_pop(&client->followers);
     if (!node) {
-        if (client->renewing > 0) /* the renewal thread is needed to read the
-                                     answers to renewals */
+        /* The renewal thread has to read the answers to renewals. */
+        if (client->renewing > 0)
             alarm_by(&client->alarm, 0);
         return;
     }

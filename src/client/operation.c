@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One verb at all servers, and the notes on its results. */
+/* One verb at all servers, with notes on the results. */
 #include "client/operation.h"
 
 #include <stdlib.h>

@@ -27,10 +27,10 @@ struct note {
     char words[208]; /* FAULT: for people */
 };
 
-/* The requests that may have been applied; see unanswered.h. */
+/* Requests without an answer that may have been applied; see unanswered.h. */
 struct unanswered {
     unsigned servers; /* by bits */
-    unsigned first;   /* words are of this one */
+    unsigned first;   /* the server that words are about */
     unsigned round;
     char words[192];
 };
@@ -39,17 +39,18 @@ struct operation {
     const struct operation_type *type;
     struct nxl_client *client;
     struct verb verb;
-    struct kept_commands *kept; /* NULL: its commands are formatted anew */
+    struct kept_commands *kept; /* NULL: commands are formatted each time */
     struct timer timer;
     const char *name;         /* of its requests, for messages */
     unsigned round;           /* of requests; see unanswered.h */
     struct note *notes;       /* one a server */
     struct request *requests; /* likewise */
-    struct unanswered unanswered, unanswered_now; /* _now: this round's */
+    struct unanswered unanswered, unanswered_now; /* _now: of this round */
     struct text message;
 };
 
-/* For requests about key. false: no memory; operation_free() all the same. */
+/* Initialises an operation on key. False: out of memory; call operation_free()
+ * in any case. */
 bool operation_init(struct operation *op, const struct operation_type *type,
     struct nxl_client *client, struct slice key);
 void operation_free(struct operation *op);
@@ -60,12 +61,13 @@ void operation_begin(struct operation *op, const char *name);
 /* Sends op->verb to server. */
 void operation_send(struct operation *op, unsigned server, uint64_t now);
 
-/* Notes the outcome at a server, whether it or the library decided it. */
+/* Notes the outcome for a server, whether the server or the library decided
+ * it. */
 void operation_note(
     struct operation *op, unsigned server, const struct outcome *outcome);
 
-/* Stops waiting for server. undo: the token must not stay there. True: no byte
- * of the request had been sent. */
+/* Cancels the request at server. undo: the token must not stay there. True: no
+ * byte of the request had been sent. */
 bool operation_abandon(
     struct operation *op, unsigned server, bool undo, uint64_t now);
 

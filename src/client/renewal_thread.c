@@ -12,10 +12,10 @@
 #include "client/leader.h"
 #include "client/turn.h"
 
-/* How long a thread that starts waits for its first lock. */
-#define LINGER (100 * NS_PER_MS)
-/* The leader does what is due; it is woken if it has not by that time. */
-#define OTHERS_TURN (20 * NS_PER_MS)
+/* How long a new thread waits for its first renewal. */
+#define START_GRACE (100 * NS_PER_MS)
+/* How long the leader may take to do what is due before it is woken again. */
+#define LEADER_GRACE (20 * NS_PER_MS)
 
 static void sleep_until(struct nxl_client *client, uint64_t at)
 {
@@ -28,7 +28,7 @@ static void sleep_until(struct nxl_client *client, uint64_t at)
     pthread_mutex_lock(&client->mutex);
 }
 
-static bool wanted(const struct nxl_client *client, uint64_t now)
+static bool thread_wanted(const struct nxl_client *client, uint64_t now)
 {
     const struct alarm *alarm = &client->alarm;
     return !alarm->stop && (client->renewed > 0 || client->renewing > 0 ||
@@ -41,18 +41,18 @@ static uint64_t next_turn(const struct nxl_client *client)
     return client->renewed > 0 ? due : earlier(due, client->alarm.needed_until);
 }
 
-static void *renew(void *arg)
+static void *renewal_thread_main(void *arg)
 {
     struct nxl_client *client = arg;
     pthread_mutex_lock(&client->mutex);
     uint64_t now = clock_now();
-    while (wanted(client, now)) {
+    while (thread_wanted(client, now)) {
         bool due = timers_next(&client->renewals) <= now;
         if (!due && (client->led || client->renewing == 0)) {
             sleep_until(client, next_turn(client));
         } else if (client->led) {
             turn_wake(client);
-            sleep_until(client, deadline_after(now, OTHERS_TURN));
+            sleep_until(client, deadline_after(now, LEADER_GRACE));
         } else {
             leader_take(client);
             while (
@@ -68,8 +68,8 @@ static void *renew(void *arg)
     return NULL;
 }
 
-/* A thread that has ended on its own only has to be joined: announcing its end,
- * under the mutex, is the last thing it does. */
+/* The thread may have ended by itself. Then joining it cannot block: the last
+ * thing it does under the mutex is to clear `running`. */
 static void join(struct alarm *alarm)
 {
     if (alarm->joinable)
@@ -93,10 +93,11 @@ bool renewal_thread_start(struct nxl_client *client)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    alarm->needed_until = deadline_after(clock_now(), LINGER);
+    alarm->needed_until = deadline_after(clock_now(), START_GRACE);
     alarm->running = true;
     alarm->armed = NEVER;
-    int error = pthread_create(&alarm->thread, NULL, renew, client);
+    int error =
+        pthread_create(&alarm->thread, NULL, renewal_thread_main, client);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     alarm->joinable = alarm->running = !error;
     errno = error;

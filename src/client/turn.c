@@ -44,7 +44,7 @@ static void take_completions(
     } while (voters_judge(client, server, now));
 }
 
-/* Takes back what made an eventfd or timerfd readable. */
+/* Reads an eventfd or timerfd, so that it is no longer readable. */
 static void drain(int fd)
 {
     uint64_t times;
@@ -103,8 +103,8 @@ void turn_process(
     take_timers(&client->renewals, now);
     take_interrupt(client, now);
     turn_push(client, now);
-    /* A failed send has completed requests; what they start again is sent in
-     * the next turn, at the time of their timers. */
+    /* A send that failed has completed requests. What these start is sent in
+     * the next turn, when their timers are due. */
     for (unsigned i = 0; i < client->server_count; i++)
         take_completions(client, i, now);
 }

@@ -4,8 +4,8 @@
  * then act on ready descriptors and on the time. All calls but turn_wait() need
  * the client's mutex.
  *
- * Invariant: after a turn nothing is left undone that could be done without
- * waiting: no completion left, no timer due, no formatted byte unsent that
+ * Invariant: a turn does everything that can be done without waiting:
+ * afterwards no completion is left, no timer is due, and no byte is unsent that
  * the socket would take.
  */
 #ifndef NXLOCK_CLIENT_TURN_H
@@ -15,7 +15,7 @@
 
 #include "client/client.h"
 
-/* Most events of one wait: each server, the wake-up, the timer. */
+/* The most events of one wait: each server, the wake-up, the timer. */
 #define TURN_EVENTS (MAX_SERVERS + 2)
 
 struct turn_events {
@@ -23,26 +23,26 @@ struct turn_events {
     struct epoll_event list[TURN_EVENTS];
 };
 
-/* When turn_process has to run at the latest; NEVER. */
+/* When turn_process() must run at the latest; NEVER if there is no need. */
 uint64_t turn_deadline(const struct nxl_client *client);
 
 /* Sends what is waiting to be sent. */
 void turn_push(struct nxl_client *client, uint64_t now);
 
-/* Sleeps until a descriptor is ready or until has come; 0: only looks. Does
- * not need the mutex, so that others can go on meanwhile. */
+/* Sleeps until a descriptor is ready or the time `until` has come (0: does not
+ * sleep). Needs no mutex, so that other threads can go on meanwhile. */
 void turn_wait(const struct nxl_client *client, struct turn_events *events,
     uint64_t until, uint64_t now);
 
-/* Afterwards: reads, steps what is concerned, times out, sends. */
+/* After turn_wait(): reads, takes completions, runs timers, sends. */
 void turn_process(
     struct nxl_client *client, const struct turn_events *events, uint64_t now);
 
 /* Wakes the thread that is in turn_wait(). */
 void turn_wake(struct nxl_client *client);
 
-/* After something was started: wakes a leader, or makes the loop's descriptor
- * readable, if either would sleep past the time at which it is due. */
+/* After something was started: if the leader, or the event loop, would sleep
+ * past its time, wakes it. */
 void turn_hurry(struct nxl_client *client);
 
 #endif

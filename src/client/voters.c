@@ -9,7 +9,8 @@
  */
 #include "client/voters.h"
 
-/* Another entry for the same server process. The first one judged votes. */
+/* Another entry of the list for the same server process; else server itself.
+ * The entry that was judged first has the vote. */
 static unsigned duplicate_of(const struct nxl_client *client, unsigned server)
 {
     const char *id = client->servers[server].facts.run_id;
@@ -105,7 +106,7 @@ const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
     struct eligibility *e = &client->voters[server].eligibility;
     if (eligibility_weigh(e, verb, outcome, now, other))
         return outcome;
-    /* Otherwise a client that only extends would never judge it again. */
+    /* Without this, a client that only extends would never judge it again. */
     if (eligibility_recheck(e, now))
         server_look_again(&client->servers[server]);
     explain_refusal(client, server, now, other, words);

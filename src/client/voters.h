@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the client's servers have a vote now. Each new connection is
- * judged before an acquire goes on it. All calls need the client's mutex.
+ * Which of the client's servers have a vote now. Each new connection is judged
+ * before an acquire is sent on it. All functions need the client's mutex.
  */
 #ifndef NXLOCK_CLIENT_VOTERS_H
 #define NXLOCK_CLIENT_VOTERS_H
@@ -14,9 +14,9 @@ static inline bool voters_matter(const struct nxl_client *client)
     return client->server_count > 1 || client->guard;
 }
 
-/* After replies were taken in: a handshake that has just ended is judged, and
- * acquires that wait for a server without a vote fail. True: they may have, and
- * server_next() has them. */
+/* Call it after replies were read. Judges a server whose handshake has just
+ * ended; if it has no vote, the acquires that wait for it fail. True: there may
+ * be such acquires, and server_next() returns them. */
 bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
 
 /* May an acquire be sent to server? False: *refusal says why not; its text
@@ -24,8 +24,8 @@ bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
 bool voters_ask(struct nxl_client *client, unsigned server, uint64_t now,
     struct outcome *refusal, struct text *words);
 
-/* The outcome as it counts: *outcome, or *other if the server has no vote on
- * it (its text lives in *words). */
+/* The outcome to count: outcome itself, or other if the server has no vote on
+ * it; the text of other is in *words. */
 const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
     enum verb_kind verb, const struct outcome *outcome, uint64_t now,
     struct outcome *other, struct text *words);

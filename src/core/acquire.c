@@ -12,17 +12,19 @@
 #include "base/guard.h"
 #include "core/lease.h"
 
-/* A first delay up to this may be longer than the holder's lease lasts: to know
- * its end would cost every acquire a second command. */
+/* Up to this delay before the second round, the first round does not ask for
+ * the holder's TTL: that would cost every acquire a second command, to save a
+ * wait of this length at most. */
 #define SHORT_DELAY (10 * NS_PER_MS)
 
-/* In its first round a call respects this much of the reconnect delay of a
- * server that was down. So calls in quick succession do not reconnect each
- * time; a majority that answers at once does not need that server. */
+/* In its first round a call respects up to this much of a server's reconnect
+ * delay, so that calls in quick succession do not reconnect each time. A
+ * majority that answers at once does not need that server. */
 #define CONNECT_GRACE (10 * NS_PER_MS)
 
-/* May this round's token be at a quorum? Asked once its undo has been sent. */
-static bool in_doubt(const struct acquire *a)
+/* May this round's token be at a quorum? Call it after the undo was sent: until
+ * then the parts do not show the grants. */
+static bool round_in_doubt(const struct acquire *a)
 {
     struct tally t = tally_of(a->part, a->terms.servers);
     return t.yes + t.unsure >= t.quorum;
@@ -37,8 +39,9 @@ static void begin_round(struct acquire *a)
     if (!unused && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
     a->token_spoilt = false;
-    /* "Busy" came after the undoing of whatever was in doubt before. */
-    a->doubt = !a->was_busy && (a->doubt || in_doubt(a));
+    /* "Busy" was answered after earlier rounds had been undone, so nothing is
+     * in doubt. */
+    a->doubt = !a->was_busy && (a->doubt || round_in_doubt(a));
     for (unsigned i = 0; i < a->terms.servers; i++) {
         a->part[i] = PART_TO_ASK;
         a->sent_at[i] = 0;
@@ -64,24 +67,24 @@ void acquire_start(
     begin_round(a);
 }
 
-/* The last moment at which a round may start: another one must be able to
- * end in time, judged by the slowest so far. */
-static uint64_t retry_limit(const struct acquire *a)
+/* The last moment at which another round may start: it must be able to end in
+ * time even if it takes twice as long as the slowest so far. */
+static uint64_t latest_retry(const struct acquire *a)
 {
     uint64_t slack = deadline_after(a->longest_round, a->longest_round);
     slack = earlier(later(slack, NS_PER_MS), a->terms.budget_ns);
-    return earlier(a->terms.wait_until, deadline_left(a->terms.end, slack));
+    return earlier(a->terms.wait_until, deadline_before(a->terms.end, slack));
 }
 
 uint64_t acquire_connect_by(const struct acquire *a)
 {
     uint64_t grace = a->rounds > 1 ? 0 : CONNECT_GRACE;
-    return later(retry_limit(a), deadline_after(a->round_started, grace));
+    return later(latest_retry(a), deadline_after(a->round_started, grace));
 }
 
 bool acquire_in_doubt(const struct acquire *a)
 {
-    return a->doubt || in_doubt(a);
+    return a->doubt || round_in_doubt(a);
 }
 
 static enum verdict lost_verdict(const struct acquire *a)
@@ -113,7 +116,7 @@ static void finish_asks(struct acquire *a)
     a->phase = PHASE_OVER;
     if (a->verdict != VERDICT_OPEN)
         return;
-    uint64_t limit = retry_limit(a);
+    uint64_t limit = latest_retry(a);
     bool hopeless = a->lasting > a->terms.servers - quorum_of(a->terms.servers);
     if (hopeless || limit <= a->now)
         a->verdict = lost_verdict(a);
@@ -129,7 +132,7 @@ static void end_round(struct acquire *a)
     if (a->round_fault != FAULT_NONE)
         a->fault = a->round_fault;
     a->phase = PHASE_ENDING;
-    /* Not in acquire_next alone: nothing to take, nothing to wait for. */
+    /* With no asks left, nothing would call acquire_next() to do this. */
     if (!parts_asking(a->part, a->terms.servers))
         finish_asks(a);
 }
@@ -186,7 +189,7 @@ static void win_round(struct acquire *a, uint64_t deadline)
     end_round(a);
 }
 
-static uint64_t first_sent(const struct acquire *a)
+static uint64_t earliest_sent(const struct acquire *a)
 {
     uint64_t first = NEVER;
     for (unsigned i = 0; i < a->terms.servers; i++) {
@@ -200,8 +203,8 @@ static void decide_acquire(struct acquire *a)
 {
     struct tally t = tally_of(a->part, a->terms.servers);
     if (t.yes >= t.quorum) {
-        uint64_t deadline =
-            lease_deadline(first_sent(a), a->terms.ttl_ms, a->terms.drift_ppm);
+        uint64_t deadline = lease_deadline(
+            earliest_sent(a), a->terms.ttl_ms, a->terms.drift_ppm);
         a->late = a->now >= deadline;
         if (a->late)
             lose_round(a);
@@ -212,7 +215,7 @@ static void decide_acquire(struct acquire *a)
     }
 }
 
-static void record_fault(
+static void record_acquire_fault(
     struct acquire *a, unsigned server, enum fault fault, bool unsure)
 {
     a->part[server] = unsure ? PART_UNSURE : PART_FAULT;
@@ -250,10 +253,10 @@ void acquire_outcome(struct acquire *a, unsigned server,
         record_busy(a, server, outcome);
         break;
     case OUTCOME_FAULT:
-        record_fault(a, server, outcome->fault, outcome->unsure);
+        record_acquire_fault(a, server, outcome->fault, outcome->unsure);
         break;
-    default: /* not an answer to this verb: ignore it */
-        record_fault(a, server, FAULT_NOT_REDIS, true);
+    default: /* not an answer to this verb: it may have been applied */
+        record_acquire_fault(a, server, FAULT_NOT_REDIS, true);
         break;
     }
     decide_acquire(a);
@@ -295,12 +298,12 @@ void acquire_withdrawn(struct acquire *a, unsigned server)
 
 /* The round has timed out: a server that has not answered may have applied the
  * request. */
-static void close_round(struct acquire *a)
+static void time_out_round(struct acquire *a)
 {
     for (unsigned i = 0; i < a->terms.servers; i++) {
         bool asked = a->part[i] == PART_ASKED;
         if (asked || a->part[i] == PART_TO_ASK) {
-            record_fault(a, i, FAULT_SILENT, asked);
+            record_acquire_fault(a, i, FAULT_SILENT, asked);
             a->silent++;
         }
     }
@@ -313,7 +316,7 @@ void acquire_tick(struct acquire *a, uint64_t now)
     if (a->now < acquire_wake(a))
         return;
     if (a->phase == PHASE_ASKING) {
-        close_round(a);
+        time_out_round(a);
     } else if (a->phase == PHASE_WAITING) {
         if (a->now < a->terms.end) {
             begin_round(a);
@@ -335,8 +338,8 @@ void acquire_cancel(struct acquire *a)
         a->phase = PHASE_OVER;
 }
 
-/* The parts stand as they were granted: until another round was heard of, the
- * token may stand at a quorum, which is in_doubt(). */
+/* The parts still show the grants: until another round is answered the token
+ * may be at a quorum, and round_in_doubt() says so. */
 void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
 {
     a->now = later(a->now, now);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acquire over N >= 1 servers: rounds of SET NX PX at all of them at once,
- * each decided as soon as the vote is decided, either way; a round that
- * failed is undone everywhere, and while the wait lasts another follows after
- * a random growing delay.
+ * Acquires a lock on N >= 1 servers, in rounds. A round sends SET NX PX to all
+ * of them at once and ends as soon as its vote is decided either way. A lost
+ * round is undone at all servers, and until the wait is over another one
+ * follows after a random, growing delay.
  *
- * Invariant: a token goes to each server at most once, and is used again only
- * when every server is known not to have applied it (one server answered
- * "busy" or with an error); VERDICT_YES only before the lease's end and with
- * a quorum of grants; every server that granted or may have granted in a
- * round that failed has been named in an ASK_UNDO.
+ * Invariant: a token is never sent to a server that may have applied it before,
+ * so each round has a new one, unless the only server answered "busy" or with
+ * an error. VERDICT_YES needs a quorum of grants, and comes before the deadline
+ * of the lease. Every server that granted or may have granted in a lost round
+ * gets an ASK_UNDO.
  */
 #ifndef NXLOCK_CORE_ACQUIRE_H
 #define NXLOCK_CORE_ACQUIRE_H
@@ -24,18 +24,18 @@ struct acquire_terms {
     unsigned servers; /* 1 ... MAX_SERVERS */
     uint32_t ttl_ms;
     uint32_t drift_ppm;
-    uint64_t budget_ns;  /* one server's time to answer in one round */
-    uint64_t wait_until; /* no round is due after; NEVER: wait for ever */
-    uint64_t end;        /* the call ends, >= wait_until; NEVER likewise */
+    uint64_t budget_ns;  /* how long a server may take to answer in one round */
+    uint64_t wait_until; /* no round starts later; NEVER: wait for ever */
+    uint64_t end;        /* when the call ends, >= wait_until; or NEVER */
 };
 
 struct acquire {
     struct acquire_terms terms;
     struct backoff backoff; /* the driver inits it before acquire_start */
-    uint64_t deadline;      /* VERDICT_YES: the lease's */
+    uint64_t deadline;      /* VERDICT_YES: of the lease */
     int64_t left_ms;  /* last round: the shortest TTL that a holder had left */
-    enum fault fault; /* the worst of the last round that met one */
-    enum verdict verdict; /* reached, though asks may be left */
+    enum fault fault; /* the worst fault of the last round that had one */
+    enum verdict verdict; /* decided, though asks may be left to take */
 
     /* private */
     enum phase phase;
@@ -44,18 +44,20 @@ struct acquire {
     uint64_t sent_at[MAX_SERVERS]; /* of the servers that said yes */
     uint64_t now;                  /* the latest time handed in */
     uint64_t round_started, round_end;
-    uint64_t longest_round; /* ns, for "could another round still end?" */
+    uint64_t longest_round; /* ns; could another round end in time? */
     uint64_t retry_at;      /* PHASE_WAITING: the next round starts */
     unsigned rounds;        /* started so far */
-    unsigned silent;        /* servers the round's end found unanswered */
-    unsigned lasting;       /* servers with a fault that will not pass */
+    unsigned silent;        /* servers without an answer at the end of the
+                             * round */
+    unsigned lasting;       /* servers with a fault that is not transient */
     enum fault round_fault; /* the worst of this round */
     bool token_spoilt;      /* a server that said "busy" has written it */
     bool token_wanted;      /* ASK_TOKEN comes before the next ASK_SEND */
-    bool late;              /* this round had a quorum after its deadline */
+    bool late;              /* the quorum came after the deadline; or the token
+                             * is gone (see acquire_again) */
     bool was_busy;          /* this round was lost to another holder */
-    bool seen_busy;         /* the round before was */
-    bool doubt; /* an earlier round's token may stand, not heard of since */
+    bool seen_busy;         /* the previous round was lost to another holder */
+    bool doubt; /* the token of an earlier round may still be at a quorum */
 };
 
 void acquire_start(
@@ -63,26 +65,26 @@ void acquire_start(
 bool acquire_next(struct acquire *a, struct ask *ask);
 void acquire_outcome(struct acquire *a, unsigned server,
     const struct outcome *outcome, uint64_t now);
-/* After an ASK_UNDO: not a byte of it had left. */
+/* After an ASK_UNDO: no byte of the request had been sent. */
 void acquire_withdrawn(struct acquire *a, unsigned server);
 void acquire_tick(struct acquire *a, uint64_t now);
 void acquire_cancel(struct acquire *a);
-/* VERDICT_YES was reached, but its fencing token was not, and the driver has
- * undone the grant: waits for another round, as after a lost one, or ends. */
+/* The lock was granted, but no quorum has its fencing token, and the driver has
+ * undone the grant. Plans another round, as after a lost one, or ends. */
 void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now);
 uint64_t acquire_wake(const struct acquire *a);
-/* When a server that was down has to be tried despite its reconnect delay: no
- * other round follows, and the call has to end by wait_until even where the
- * connection is refused at once. */
+/* When to connect to a server that was down, whatever its reconnect delay: at
+ * the latest time of a retry. No other round follows, and a port that refuses
+ * answers at once, so the call still ends by wait_until. */
 uint64_t acquire_connect_by(const struct acquire *a);
 enum verdict acquire_verdict(const struct acquire *a);
 
-/* A round was lost: a token of this call may have come to a quorum. */
+/* After a lost round: may a token of this call be at a quorum? */
 bool acquire_in_doubt(const struct acquire *a);
 
-/* True from the second round on, and in the first where a long delay would
- * follow: the waiter wants to know how long the holder has left
- * (verb.want_left). */
+/* Should the next requests ask how long the holder has left (verb.want_left)?
+ * From the second round on, and in the first one if a long delay would
+ * follow. */
 bool acquire_wants_left(const struct acquire *a);
 
 #endif

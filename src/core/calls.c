@@ -9,12 +9,13 @@
 #include "base/guard.h"
 #include "core/settle.h"
 
-/* One server's share of a round of an acquire over several servers. */
+/* How long an acquire over several servers waits for one of them in a round:
+ * this share of the TTL, within these limits. */
 #define BUDGET_PER_TTL 20
 #define BUDGET_LEAST (50 * NS_PER_MS)
 #define BUDGET_MOST (500 * NS_PER_MS)
 
-static void begin(
+static void begin_call(
     struct life *l, enum life_call call, uint64_t seed, uint64_t not_after)
 {
     l->call = call;
@@ -28,7 +29,7 @@ static void begin(
     l->seed = seed;
 }
 
-static void begin_round(struct life *l, enum round_kind kind, uint32_t ttl_ms,
+static void begin_vote(struct life *l, enum round_kind kind, uint32_t ttl_ms,
     uint64_t end, uint64_t now)
 {
     struct round_terms terms = {
@@ -46,8 +47,8 @@ static void begin_round(struct life *l, enum round_kind kind, uint32_t ttl_ms,
 static void begin_asking(struct life *l, enum life_call call, uint64_t seed,
     uint64_t not_after, uint64_t now)
 {
-    begin(l, call, seed, not_after);
-    begin_round(l, call_kinds[call].round, l->terms.max_ttl_ms,
+    begin_call(l, call, seed, not_after);
+    begin_vote(l, call_kinds[call].round, l->terms.max_ttl_ms,
         deadline_after(now, l->terms.timeout_ns), now);
 }
 
@@ -63,7 +64,7 @@ static uint64_t budget_of(const struct life *l, uint32_t ttl_ms)
     unsigned up = 0;
     for (unsigned i = 0; i < t->servers; i++)
         up += t->peers[i].link == PEER_UP;
-    if (up < quorum_of(t->servers)) /* to connect takes longer */
+    if (up < quorum_of(t->servers)) /* connecting takes longer */
         share = t->timeout_ns;
     return earlier(earlier(share, usable / 2), t->timeout_ns);
 }
@@ -86,7 +87,7 @@ void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
         .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
     };
     life_part(l, now);
-    begin(l, CALL_ACQUIRE, seed, 0);
+    begin_call(l, CALL_ACQUIRE, seed, 0);
     l->asked = l->heard = 0;
     l->ask_ms = terms.ttl_ms;
     vote_acquire(&l->vote, &terms, t->fenced, t->retry_first_ns,
@@ -96,8 +97,8 @@ void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
 bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
 {
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
-    /* The key must expire by the end of the maximum hold: nothing removes it
-     * then. */
+    /* The key must expire by the end of the maximum hold: nothing else removes
+     * it. */
     uint64_t left_ms = deadline_left(l->lease.ends, now) / NS_PER_MS + 1;
     if (!lease_extendable(&l->lease, now)) {
         lease_lose(&l->lease, now);
@@ -105,8 +106,8 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
     }
     if (guarded(GUARD_LAPSED))
         end = earlier(end, l->lease.promised);
-    begin(l, CALL_EXTEND, seed, 0);
-    begin_round(l, ROUND_EXTEND, (uint32_t)earlier(ttl_ms, left_ms), end, now);
+    begin_call(l, CALL_EXTEND, seed, 0);
+    begin_vote(l, ROUND_EXTEND, (uint32_t)earlier(ttl_ms, left_ms), end, now);
     return true;
 }
 
@@ -121,14 +122,14 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     }
     if (guarded(GUARD_RELEASED))
         renewal_stop(&l->renewal);
-    begin(l, CALL_RELEASE, seed, ours_until);
+    begin_call(l, CALL_RELEASE, seed, ours_until);
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
     l->min_hold = rest_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
-        begin_round(l, ROUND_EXTEND, rest_ms, end, now);
+        begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
     else
-        begin_round(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
+        begin_vote(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
     return true;
 }
 

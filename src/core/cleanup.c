@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides what cancelling a request leaves to be cleaned up, and how a cleanup
- * goes on until its token is certainly gone.
+ * Decides what a cancelled request leaves behind, and how a cleanup proceeds
+ * until its token is certainly gone.
  *
  * Invariant: a token in use is never deleted; CLIENT KILL is sent only to the
  * process that gave the client id, because a restarted server gives the same
@@ -23,7 +23,7 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
 {
     switch (r->stage) {
     case CANCEL_UNSENT:
-        /* Its steps follow one another only while none has written. */
+        /* An acquire goes on to its next step only if no step has written. */
         return CLEANUP_NONE;
     case CANCEL_SENT:
         if (r->undo && guarded(GUARD_LATE_UNDO))
@@ -36,14 +36,15 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
     case CANCEL_ENDED:
         break;
     }
-    /* Lost with its connection: the known cleanup deletes, too. */
+    /* Its connection was lost: the cleanup under way deletes the key as
+     * well. */
     if (r->known && r->known->state != CLEANUP_WATCHING)
         return CLEANUP_NONE;
     return r->undo && !r->never_sent && guarded(GUARD_DEBTS) ? CLEANUP_TOKEN
                                                              : CLEANUP_NONE;
 }
 
-/* Of a release. What else is cancelled leaves nothing. */
+/* Of a release. Other verbs leave nothing to clean up. */
 static enum cleanup_cause cause_of_other(const struct cancelled *r)
 {
     if (r->verb != VERB_RELEASE || !r->undo || r->stage == CANCEL_LOST)
@@ -82,8 +83,8 @@ static bool must_stay(const struct cleanup *c, uint64_t now)
     return c->in_use || cleanup_too_late(c, now);
 }
 
-/* The acquire cannot be applied later than ttl from now on. */
-static void limit(struct cleanup *c, uint64_t now)
+/* The key was set by now, if at all, so after its TTL it has expired. */
+static void limit_lifetime(struct cleanup *c, uint64_t now)
 {
     if (c->until == NEVER)
         c->until = deadline_after(now, c->ttl_ns);
@@ -132,8 +133,8 @@ unsigned cleanup_send(struct cleanup *c, const char *run_id, uint64_t now)
                     : CLEANUP_SEND_DELETE;
     }
     c->state = kill ? CLEANUP_KILLING : CLEANUP_DUE;
-    c->next_try = NEVER; /* if not, nothing is deleted until the token is no
-                            longer in use */
+    /* DUE: there is nothing to do until the token is no longer in use. */
+    c->next_try = NEVER;
     return kill ? CLEANUP_SEND_KILL : 0;
 }
 
@@ -171,8 +172,8 @@ void cleanup_delete_answered(
         c->state = CLEANUP_DONE;
         return;
     }
-    if (fault) /* it came behind the acquire, so that has been applied */
-        limit(c, now);
+    if (fault) /* it came behind the acquire, which has run by now */
+        limit_lifetime(c, now);
     try_later(c, now);
     cleanup_tick(c, now);
 }
@@ -185,21 +186,21 @@ void cleanup_acquire_answered(struct cleanup *c, bool refused, uint64_t now)
     else if (refused)
         c->until = now; /* whether or not the deletion succeeds */
     else
-        limit(c, now);
+        limit_lifetime(c, now);
 }
 
 void cleanup_connection_lost(
     struct cleanup *c, int64_t client_id, const char *run_id, uint64_t now)
 {
-    /* After the first loss it is tried again at once. It may be the
-     * compare-and-delete at which the server ends connections. */
+    /* Only after the first loss is it tried again at once: it may be the
+     * compare-and-delete that makes the server close its connections. */
     if (!c->lost)
         c->next_try = now;
     else if (c->state != CLEANUP_DUE)
         try_later(c, now);
     c->lost = true;
     c->state = CLEANUP_DUE;
-    limit(c, now);
+    limit_lifetime(c, now);
     if (c->acquire == ACQUIRE_AHEAD) { /* else: on an earlier connection */
         c->acquire = ACQUIRE_STRAY;
         c->client_id = client_id;

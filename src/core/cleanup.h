@@ -33,9 +33,9 @@
 /* ------------------------------------------------ cancelling a request */
 
 enum cancel_stage {
-    CANCEL_UNSENT, /* not a byte of its present step has left */
-    CANCEL_SENT,   /* its present step has left and is unanswered */
-    CANCEL_LOST,   /* its connection was lost then; its caller may go on */
+    CANCEL_UNSENT, /* no byte of its current step has been sent */
+    CANCEL_SENT,   /* its current step was sent and is unanswered */
+    CANCEL_LOST,   /* its connection was lost; its caller may go on */
     CANCEL_ENDED   /* it was answered, or has failed */
 };
 
@@ -45,10 +45,10 @@ struct cancelled {
     enum cancel_stage stage;
     bool undo;       /* its token is to be removed; else it may be in use */
     bool never_undo; /* deleting the key could end another client's lock */
-    bool writes;     /* SENT, an acquire: the reply that says it is due */
+    bool writes;     /* SENT, an acquire: what sets the key is unanswered */
     bool compares;   /* SENT, a release: one command compares and deletes */
-    bool never_sent; /* ENDED: not a byte of it had left */
-    bool unsure;     /* ENDED: it may have been applied all the same */
+    bool never_sent; /* ENDED: no byte of it had been sent */
+    bool unsure;     /* ENDED: it may have been applied nonetheless */
     /* ENDED, an acquire: the cleanup which is under way for it, or NULL. */
     const struct cleanup *known;
 };
@@ -56,8 +56,8 @@ struct cancelled {
 /* Why a cleanup is needed: how its token may have come to the server. */
 enum cleanup_cause {
     CLEANUP_NONE,           /* none is needed */
-    CLEANUP_TOKEN,          /* it may be there, and cannot be set later */
-    CLEANUP_RELEASE_SENT,   /* likewise; a compare-and-delete has left */
+    CLEANUP_TOKEN,          /* the key may be set, and cannot be set later */
+    CLEANUP_RELEASE_SENT,   /* likewise; a compare-and-delete was sent */
     CLEANUP_ACQUIRE_SENT,   /* its acquire is unanswered */
     CLEANUP_ACQUIRE_IN_USE, /* likewise, and the token may be in use */
     CLEANUP_ACQUIRE_LOST    /* likewise, and the connection was lost */
@@ -65,11 +65,11 @@ enum cleanup_cause {
 
 struct cancellation {
     enum cleanup_cause cause;
-    bool ends_use;     /* of the token, for the cleanup that is known */
+    bool ends_use;     /* the use of the token: tell the known cleanup */
     bool nothing_sent; /* it is certain that the request changed nothing */
 };
 
-/* What cancelling it means. */
+/* Decides what cancelling r requires. */
 struct cancellation cancel_request(const struct cancelled *r);
 
 /* ------------------------------------------------------------ the machine */
@@ -78,7 +78,7 @@ enum cleanup_state {
     CLEANUP_DUE,           /* nothing is under way; see next_try */
     CLEANUP_DELETING,      /* the compare-and-delete has been sent */
     CLEANUP_KILLING,       /* CLIENT KILL has been sent */
-    CLEANUP_KILL_DELETING, /* CLIENT KILL, and behind it the other */
+    CLEANUP_KILL_DELETING, /* CLIENT KILL, then the compare-and-delete */
     CLEANUP_WATCHING,      /* only waiting for the answer to the acquire */
     CLEANUP_DONE,          /* the token can no longer appear */
     CLEANUP_EXPIRED        /* given up: by now the key has expired */
@@ -88,7 +88,7 @@ enum cleanup_state {
 enum cleanup_acquire {
     ACQUIRE_OVER,  /* it cannot */
     ACQUIRE_AHEAD, /* it is unanswered on the present connection */
-    ACQUIRE_STRAY  /* it went down with an earlier connection */
+    ACQUIRE_STRAY  /* its connection was lost, unanswered */
 };
 
 struct cleanup {
@@ -99,20 +99,20 @@ struct cleanup {
     int64_t client_id; /* STRAY: CLIENT ID of that connection; 0: unknown */
     char run_id[CLEANUP_RUN_ID]; /* STRAY: the process that gave it */
     uint64_t ttl_ns;
-    /* From then on a program that adopted the token may rely on it, so that
+    /* From this time on a program may have adopted the token and rely on it, so
      * nothing is deleted; 0: no limit. */
     uint64_t not_after;
     uint64_t next_try, interval; /* DUE; NEVER: until something happens */
-    uint64_t until; /* the key has expired by then; NEVER: not known yet */
+    uint64_t until; /* by then the key has expired; NEVER: unknown so far */
 };
 
 /* ttl_ns: the longest that the key can live after it was set. */
 void cleanup_start(struct cleanup *c, enum cleanup_cause cause, uint64_t ttl_ns,
     uint64_t not_after, uint64_t now);
 
-/* DUE: what is to be sent now, CLIENT KILL of client_id first. run_id is that
- * of the server's process now, "": unknown. The state then says that it was
- * sent; cleanup_put_off() takes that back. */
+/* In state DUE: returns what to send now, CLIENT KILL of client_id first, and
+ * sets the state as if it had been sent; cleanup_put_off() takes that back.
+ * run_id: of the server's process now, or "" if unknown. */
 #define CLEANUP_SEND_KILL 1U
 #define CLEANUP_SEND_DELETE 2U
 unsigned cleanup_send(struct cleanup *c, const char *run_id, uint64_t now);
@@ -124,7 +124,7 @@ void cleanup_put_off(struct cleanup *c, uint64_t now);
 void cleanup_withdrawn(struct cleanup *c, uint64_t now);
 bool cleanup_too_late(const struct cleanup *c, uint64_t now);
 
-/* Answers. acknowledged: the server has no such connection any more. */
+/* Answers. acknowledged: the server no longer has such a connection. */
 void cleanup_kill_answered(struct cleanup *c, bool acknowledged, uint64_t now);
 void cleanup_delete_answered(
     struct cleanup *c, const struct outcome *outcome, uint64_t now);

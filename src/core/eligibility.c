@@ -22,14 +22,14 @@ static uint64_t needed_s(const struct eligibility_terms *terms)
     return (ns + NS_PER_S - 1) / NS_PER_S;
 }
 
-/* uptime_in_seconds is a difference of two clocks that were cut to seconds:
- * one less has passed for certain. */
+/* uptime_in_seconds is the difference of two times truncated to seconds: only
+ * one second less has certainly passed. */
 static uint64_t certain_age_s(const struct server_info *info)
 {
     return info->uptime_s > 0 ? (uint64_t)info->uptime_s - 1 : 0;
 }
 
-static void put_off(
+static void postpone_vote(
     struct eligibility *e, uint64_t votes_at, uint64_t since, bool changed)
 {
     if (votes_at <= e->votes_at || !guarded(GUARD_RESTARTS))
@@ -43,17 +43,18 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool changed, uint64_t now)
 {
     uint64_t needed = needed_s(terms), age = certain_age_s(info);
-    /* Seen before with its clock set back: keep counting its age from then. */
+    /* Its clock was already set back when it was judged before: go on counting
+     * its age from then. */
     if (info->set_back && e->set_back && info->run_id[0] && !changed)
         return;
     if (changed)
-        put_off(e, deadline_after(now, needed * NS_PER_S), now, true);
+        postpone_vote(e, deadline_after(now, needed * NS_PER_S), now, true);
     else if (info->uptime_s >= 0 && age < needed)
-        put_off(e, deadline_after(now, (needed - age) * NS_PER_S),
-            deadline_left(now, age * NS_PER_S), false);
+        postpone_vote(e, deadline_after(now, (needed - age) * NS_PER_S),
+            deadline_before(now, age * NS_PER_S), false);
 }
 
-static bool is(const char *text, const char *what)
+static bool equals(const char *text, const char *what)
 {
     return slice_equal(slice_of(text), slice_of(what));
 }
@@ -63,8 +64,8 @@ static enum eligibility_reason reason_of(const struct server_info *info,
 {
     if (duplicate)
         return REASON_DUPLICATE;
-    if (is(info->role, "slave") || is(info->role, "replica") ||
-        is(info->role, "active-replica")) /* KeyDB's: takes writes, too */
+    if (equals(info->role, "slave") || equals(info->role, "replica") ||
+        equals(info->role, "active-replica")) /* KeyDB's: takes writes, too */
         return REASON_REPLICA;
     if (terms->durable && info->no_aof)
         return REASON_NO_AOF;
@@ -77,8 +78,8 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate, uint64_t now)
 {
     bool changed =
-        info->run_id[0] && e->run_id[0] && !is(info->run_id, e->run_id);
-    /* A replica's data are another server's: what it had granted is gone. */
+        info->run_id[0] && e->run_id[0] && !equals(info->run_id, e->run_id);
+    /* A replica has another server's data: what it granted itself is gone. */
     bool was_replica = e->reason == REASON_REPLICA;
     if (info->run_id[0]) {
         struct slice id = slice_of(info->run_id);
@@ -123,14 +124,14 @@ struct outcome eligibility_refusal(
     enum fault fault = eligibility_fault(e, now);
     return (struct outcome){
         .kind = OUTCOME_FAULT,
-        /* NONE: its quarantine has ended since the clock was read before */
+        /* NONE: its quarantine ended between two readings of the clock */
         .fault = fault ? fault : FAULT_RESTARTED,
         .unsure = unsure,
         .left_ms = LEFT_UNKNOWN,
     };
 }
 
-/* Whether it counts that this server has our token. */
+/* Does it count that this server has our token? */
 static bool mine_counts(
     const struct eligibility *e, enum verb_kind verb, uint64_t now)
 {
@@ -138,7 +139,8 @@ static bool mine_counts(
     case VERB_RELEASE:
     case VERB_KEEP:
         return true;
-    case VERB_INSPECT: /* adoption: it may be a released key, restored */
+    case VERB_INSPECT: /* an adoption: a restart may have restored a released
+                        * key */
         return eligibility_votes(e, now) || !guarded(GUARD_ADOPT);
     default: /* our own token: nobody else could have set it */
         return e->reason == REASON_NONE;
@@ -147,7 +149,7 @@ static bool mine_counts(
 
 /* A server that may have lost data cannot vouch for absence, so "free" and new
  * grants need its vote. */
-static bool counts(const struct eligibility *e, enum verb_kind verb,
+static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now)
 {
     switch (outcome->kind) {
@@ -170,7 +172,7 @@ static bool counts(const struct eligibility *e, enum verb_kind verb,
 bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *instead)
 {
-    if (counts(e, verb, outcome, now))
+    if (outcome_counts(e, verb, outcome, now))
         return true;
     *instead = eligibility_refusal(e, outcome->kind == OUTCOME_GRANTED, now);
     instead->sent_at = outcome->sent_at;
@@ -203,7 +205,7 @@ void eligibility_explain(
                            ? "its clock was set back after it started, so "
                              "its age is unknown and is counted from "
                            : "started ");
-        add_seconds(text, deadline_left(now, e->since) / NS_PER_S);
+        add_seconds(text, elapsed(e->since, now) / NS_PER_S);
         text_add(text,
             " ago; it may have forgotten locks; its vote counts again in ");
         add_seconds(text, deadline_left(e->votes_at, now) / NS_PER_S + 1);

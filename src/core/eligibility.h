@@ -8,8 +8,9 @@
  *
  * Invariant: a server whose process cannot be shown to be older than max_ttl
  * and its drift has no vote until that time has passed since it was first seen;
- * one whose process changed under a living client has none for that time from
- * then on, because it may be another server in the place of the old one.
+ * one whose process changed while this client was running has none for that
+ * time from then on, because it may be another server in the place of the old
+ * one.
  */
 #ifndef NXLOCK_CORE_ELIGIBILITY_H
 #define NXLOCK_CORE_ELIGIBILITY_H
@@ -51,16 +52,17 @@ enum eligibility_reason {
 struct eligibility {
     enum eligibility_reason reason;
     char run_id[ELIGIBILITY_ID]; /* the latest one that is known */
-    uint64_t judged_at;          /* or checked again */
-    /* The quarantine. It goes on whatever reasons come and go meanwhile. */
+    uint64_t judged_at;          /* or when it was last rechecked */
+    /* The quarantine, which goes on whatever reasons come and go. */
     uint64_t votes_at; /* never becomes earlier */
-    uint64_t since;    /* about its process's start; changed: seen then */
-    bool changed;      /* it was another process than before */
-    bool set_back;     /* of the info that was judged last */
+    uint64_t since;    /* roughly when its process started; if changed: when
+                        * that was seen */
+    bool changed;      /* it was a different process before */
+    bool set_back;     /* of the info that was judged last: see server_info */
 };
 
-/* Judges anew; *e is what was known before, zero at first. duplicate: another
- * server of the list has this run_id. */
+/* Judges the server by info, and updates *e, which is zero at first. duplicate:
+ * another server of the list has this run_id. */
 void eligibility_judge(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate, uint64_t now);
 
@@ -70,7 +72,7 @@ bool eligibility_votes(const struct eligibility *e, uint64_t now);
 /* Why not: FAULT_NONE when it has a vote. */
 enum fault eligibility_fault(const struct eligibility *e, uint64_t now);
 
-/* What a server without a vote counts for instead of an answer; no text. */
+/* The outcome to count for a server without a vote. It has no text. */
 struct outcome eligibility_refusal(
     const struct eligibility *e, bool unsure, uint64_t now);
 
@@ -79,8 +81,8 @@ struct outcome eligibility_refusal(
 bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *instead);
 
-/* True at most once a second while there is a reason that a person can remove:
- * then a new connection is to be made and judged. */
+/* True at most once a second while there is a reason that a person can fix:
+ * then make a new connection and judge it. */
 bool eligibility_recheck(struct eligibility *e, uint64_t now);
 
 /* Adds why it has no vote, since when, and when it will have one. */

@@ -2,16 +2,16 @@
 /*
  * Raises the servers that granted a lock to its fencing token.
  *
- * Invariant: a server counts once, and only with the number that was asked
- * for. Servers that granted this number are not asked, so one server, or equal
- * counters, cost nothing.
+ * Invariant: a server counts once, and only with exactly this number. Servers
+ * that drew it themselves are not asked, so a single server, or equal counters,
+ * cost nothing.
  */
 #include "core/fence.h"
 
 #include "base/deadline.h"
 #include "base/guard.h"
 
-static void conclude(struct fence *f, enum verdict verdict)
+static void conclude_fence(struct fence *f, enum verdict verdict)
 {
     f->verdict = verdict;
     for (unsigned i = 0; i < f->terms.servers; i++) {
@@ -28,11 +28,11 @@ static void decide_fence(struct fence *f)
 {
     struct tally t = tally_of(f->part, f->terms.servers);
     if (t.yes >= t.quorum)
-        conclude(f, VERDICT_YES);
+        conclude_fence(f, VERDICT_YES);
     else if (t.no > t.servers - t.quorum)
-        conclude(f, VERDICT_NO);
+        conclude_fence(f, VERDICT_NO);
     else if (t.yes + t.open < t.quorum)
-        conclude(f, VERDICT_UNKNOWN);
+        conclude_fence(f, VERDICT_UNKNOWN);
 }
 
 void fence_start(struct fence *f, const struct fence_terms *terms)
@@ -40,7 +40,8 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
     *f = (struct fence){.terms = *terms};
     for (unsigned i = 0; i < terms->servers; i++)
         f->number = later(f->number, terms->number[i]);
-    /* A server that has not answered the acquire may have granted it since. */
+    /* Ask all others: one that has not answered the acquire may have granted it
+     * since. */
     for (unsigned i = 0; i < terms->servers; i++) {
         bool has = terms->number[i] != 0 && terms->number[i] == f->number;
         f->part[i] = has ? PART_YES : PART_TO_ASK;
@@ -48,7 +49,7 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
     if (guarded(GUARD_WRITE_BACK))
         decide_fence(f);
     else
-        conclude(f, VERDICT_YES);
+        conclude_fence(f, VERDICT_YES);
 }
 
 void fence_outcome(struct fence *f, unsigned server,
@@ -95,13 +96,13 @@ void fence_tick(struct fence *f, uint64_t now)
         return;
     f->fault = fault_worse(f->fault, FAULT_SILENT);
     f->silent = tally_of(f->part, f->terms.servers).open;
-    conclude(f, VERDICT_UNKNOWN);
+    conclude_fence(f, VERDICT_UNKNOWN);
 }
 
 void fence_cancel(struct fence *f)
 {
     if (f->phase == PHASE_ASKING)
-        conclude(f, VERDICT_CANCELLED);
+        conclude_fence(f, VERDICT_CANCELLED);
 }
 
 uint64_t fence_wake(const struct fence *f)

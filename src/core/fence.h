@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fencing token (a number) over N >= 1 servers. Each server that grants gives
- * the next number of its own; the fence is the highest of those, and it counts
- * only when a quorum has it: a server that is behind is raised to it, on
- * condition that the token still stands there.
+ * Makes the fencing token (a number) of a grant by N >= 1 servers. Each server
+ * that grants returns the next number of its own counter. The fencing token, or
+ * fence, is the highest of them, and counts only when a quorum has it: the
+ * counter of a server that is behind is raised, if the lock's token is still
+ * there.
  *
- * Why it grows. Two grants have a server in common that had both tokens, one
- * after the other, each until it was raised. So it had been raised to the
- * first fence before it gave its number to the second, whose fence is higher.
- * That needs no clock: it holds also where both believe in the lock. It needs
- * servers that do not forget their numbers, and a token that was set at most
- * once at each. A server that gave more than the fence (its grant came too
- * late to be counted) proves nothing for this fence, and is not counted.
+ * Why it grows: two grants share a server that had both tokens, one after the
+ * other, each until its counter was raised. So the counter had been raised to
+ * the first fence before the server drew a number for the second grant, whose
+ * fence is therefore higher. No clock is involved, so this holds even while
+ * both clients believe that they hold the lock. It needs servers that do not
+ * lose their counters, and a token that was set at most once on each server. A
+ * server whose counter is above the fence (its grant came too late to be
+ * counted) proves nothing and is not counted.
  *
- * Invariant: VERDICT_YES only with a quorum that has exactly the fence, each
- * while it had the token. With any other verdict there is no fence: the driver
- * undoes the acquire, and acquire_again() waits for another one.
+ * Invariant: VERDICT_YES needs a quorum whose counters were exactly at the
+ * fence while they had the token. With any other verdict there is no fencing
+ * token: the driver undoes the grant, and acquire_again() plans another round.
  */
 #ifndef NXLOCK_CORE_FENCE_H
 #define NXLOCK_CORE_FENCE_H
@@ -24,16 +26,16 @@
 
 struct fence_terms {
     unsigned servers;
-    uint64_t number[MAX_SERVERS]; /* as granted by each; 0: no grant counted */
+    uint64_t number[MAX_SERVERS]; /* of each grant; 0: no grant counted */
     uint64_t end; /* of the call or of the lease, whichever is first */
 };
 
 struct fence {
     struct fence_terms terms;
-    uint64_t number;      /* the fence: what ASK_SEND raises a server to */
-    enum fault fault;     /* the worst that was met */
+    uint64_t number;      /* the fence, to which ASK_SEND raises a server */
+    enum fault fault;     /* the worst fault that was met */
     unsigned lasting;     /* servers with a fault that will not pass */
-    unsigned silent;      /* servers that its end found unanswered */
+    unsigned silent;      /* servers that had not answered by its end */
     enum verdict verdict; /* reached, though asks may be left */
 
     /* private */
@@ -42,9 +44,9 @@ struct fence {
 };
 
 void fence_start(struct fence *f, const struct fence_terms *terms);
-/* ASK_SEND: if the token stands there, raise the name's number; ASK_LEAVE. */
+/* ASK_SEND: raise the counter, if the key holds the token. Or ASK_LEAVE. */
 bool fence_next(struct fence *f, struct ask *ask);
-/* OUTCOME_MINE: the token stands, and now the name's number is as told. */
+/* OUTCOME_MINE: the key holds the token, and the counter is now at number. */
 void fence_outcome(struct fence *f, unsigned server,
     const struct outcome *outcome, uint64_t number);
 void fence_tick(struct fence *f, uint64_t now);

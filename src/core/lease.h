@@ -2,11 +2,11 @@
 /*
  * A lease: how long a grant may be relied on, and what has become of it.
  *
- * The server counts the TTL from when it applied the command, which is after
- * it was sent, and its clock may run faster by the drift allowance. So the
- * deadline, sent_at + ttl - drift, comes before the server's own end.
- * drift = ceil(ttl * ppm) + 2 ms (the 2 ms cover rounding to milliseconds);
- * source: the Redlock description's allowance, as its implementations use it.
+ * The server counts the TTL from when it applied the command, which is after it
+ * was sent, and its clock may run faster by the drift allowance. So the
+ * deadline, sent_at + ttl - drift, comes before the server's own end. drift =
+ * ttl * ppm + 2 ms; the 2 ms cover rounding to milliseconds. This is the
+ * allowance of the Redlock description and its implementations.
  *
  * Invariant: whether the deadline has passed is decided in lease_state(), and
  * until when a key may be removed in lease_ours_until(); nowhere else.
@@ -36,7 +36,7 @@ enum lease_state {
     LEASE_NONE,    /* never granted, or released, or given up */
     LEASE_HELD,    /* may be relied on */
     LEASE_EXPIRED, /* its deadline has passed, but it has not been ended yet */
-    LEASE_LOST     /* found lost; its handle has not released it yet */
+    LEASE_LOST     /* known to be lost; the handle has not released it yet */
 };
 
 struct lease {
@@ -49,7 +49,7 @@ struct lease {
     uint64_t min_until;  /* the key stays until then (minimum hold) */
     uint64_t ends;       /* the lease is not extended beyond (maximum hold) */
     uint64_t granted_at; /* 0: counted in held_ns already */
-    uint64_t held_ns;    /* by all leases that have ended */
+    uint64_t held_ns;    /* of leases that have ended; the driver collects it */
 };
 
 enum lease_state lease_state(const struct lease *lease, uint64_t now);
@@ -59,24 +59,25 @@ bool lease_held(const struct lease *lease, uint64_t now);
 /* Granted until deadline. min_hold_ms 0 and max_hold_ns NEVER: no limit. */
 void lease_grant(struct lease *lease, uint64_t deadline, uint32_t min_hold_ms,
     uint64_t max_hold_ns, uint64_t now);
-/* A quorum keeps the key until deadline; an earlier one changes nothing. */
+/* A quorum has extended the key until deadline. An earlier deadline than the
+ * present one changes nothing. */
 void lease_extend(struct lease *lease, uint64_t deadline);
 /* The lease may no longer be relied on, but a release is still due. */
 void lease_lose(struct lease *lease, uint64_t now);
-/* The handle is done with it. */
+/* The handle is done with the lease: it was released or given up. */
 void lease_end(struct lease *lease, uint64_t now);
-/* The lock gets another token, for which nothing has been promised. */
+/* The lock gets another token, for which no deadline has been promised. */
 void lease_new_token(struct lease *lease);
 
 /* May a lease in this state be extended? An expired one may not: a process
  * that was stopped must not revive a lease that others saw expire. */
 bool lease_extendable(const struct lease *lease, uint64_t now);
 
-/* Until when this handle may remove or shorten its key: until the deadline
+/* Until when this handle may remove or shorten its key: until the last deadline
  * that was promised. From then on another process may have adopted the token
- * and extended its key, so the key is left to its TTL, whatever became of the
- * lease: it expired, was lost, or an extend of ours was never answered. NEVER
- * for a token that no lease was promised for. */
+ * and extended the key, so the key is left to its TTL, whether the lease
+ * expired, was lost, or had an extend that was never answered. NEVER if no
+ * lease was promised for the token. */
 uint64_t lease_ours_until(const struct lease *lease);
 
 /* What remains of the minimum hold, rounded up; 0: nothing. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of one lock: turns calls, outcomes and time into actions and events.
+ * The life of one lock: turns calls, outcomes and the time into actions and
+ * events.
  */
 #include "core/life.h"
 
 #include "base/deadline.h"
 #include "base/guard.h"
 
-/* A decided call listens to servers that have not answered for so long at
- * most. */
+/* How long a call that is decided still waits for servers that have not
+ * answered. */
 #define LATE_LONGEST (50 * NS_PER_MS)
 
 void life_init(struct life *l, const struct life_terms *terms)
@@ -94,7 +95,7 @@ static bool step_call(struct life *l, uint64_t now)
     case VOTE_OPEN:
         return false;
     case VOTE_GOES_ON:
-        if (l->cancelled) /* while it waited for servers that are late */
+        if (l->cancelled) /* while the call waited for late servers */
             vote_cancel(&l->vote);
         return true;
     case VOTE_UNDO:
@@ -133,15 +134,16 @@ static bool step_renewal(struct life *l, uint64_t now)
 
 /* ------------------------------------------------------- what is to be done */
 
-/* Servers that do not have the token need not be asked about it. */
+/* May this server be skipped? Yes, if it cannot have the token. */
 static bool skips(const struct life *l, unsigned server)
 {
     return (call_kinds[l->call].known_token || l->vote.fencing) &&
            !(l->reached & bit(server));
 }
 
-/* A server that only began to connect during this call may soon be part of it,
- * and an inspection shows what more servers say. */
+/* After the decision, still wait for a server that only began to connect during
+ * this acquire: it may soon be part of the quorum. An inspection waits to show
+ * what more servers say. */
 static bool may_be_late(const struct life *l, unsigned server)
 {
     const struct acquire *a = &l->vote.acquire;
@@ -160,7 +162,7 @@ static uint64_t late_until(const struct life *l, uint64_t now)
     uint64_t until = deadline_after(now, LATE_LONGEST);
     if (l->call != CALL_ACQUIRE)
         return earlier(until, l->vote.round.terms.end);
-    /* As long again as the round took. */
+    /* At most as long again as the round took. */
     until = earlier(until, deadline_after(now, now - a->round_started));
     return earlier(until, a->terms.end);
 }
@@ -177,7 +179,7 @@ static void note_send(struct life *l, unsigned server)
     l->heard &= ~bit(server);
 }
 
-/* False: there is nothing to do for the driver. */
+/* False: there is no action for the driver. */
 static bool call_action(
     struct life *l, const struct ask *ask, struct action *action, uint64_t now)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of one lock over N >= 1 servers: acquired, held, renewed, handed
- * over, released or lost. It decides everything and does nothing: no socket,
- * no clock, no memory. Its driver is the library's lock handle, or the
- * simulator's.
+ * The state machine for the life of one lock over N >= 1 servers: acquired,
+ * held, renewed, handed over, released or lost. It decides everything and does
+ * nothing: no socket, no clock, no memory. Its driver is the lock handle
+ * (api/drive.c) or the simulator.
  *
  * In: a call, an outcome from a server, the time. After each of them the
  * driver takes actions (life_next until false) and carries them out, then
@@ -31,9 +31,11 @@ void life_init(struct life *l, const struct life_terms *terms);
 
 void life_outcome(struct life *l, enum life_track track, unsigned server,
     const struct outcome *outcome, uint64_t now);
-/* After UNDO or LEAVE: not a byte of the request had left. */
+/* After UNDO or LEAVE: no byte of the request had been sent. */
 void life_withdrawn(struct life *l, const struct action *action);
+/* After ACTION_TOKEN: there were no random bytes. */
 void life_no_token(struct life *l);
+/* After ACTION_CLAIM: the token cannot be adopted. */
 void life_not_claimed(struct life *l);
 void life_tick(struct life *l, uint64_t now);
 
@@ -43,16 +45,17 @@ bool life_next(struct life *l, struct action *action, uint64_t now);
 enum life_event life_event(struct life *l);
 uint64_t life_wake(const struct life *l, enum life_track track);
 
-/* What ACTION_SEND sends: all of it but the key, the token (INSPECT: none;
- * BREAK: the value to remove) and the counter. */
+/* Fills in what ACTION_SEND sends, except the key, the token (INSPECT: none;
+ * BREAK: the value to remove) and the counter, which are the driver's. */
 void life_verb(const struct life *l, enum life_track track, struct verb *verb);
 
-/* ACQUIRE: when the server has to be tried although it was away. */
+/* ACQUIRE: when to connect to a server that is down; see
+ * acquire_connect_by(). */
 uint64_t life_connect_by(const struct life *l);
 
-/* The last word on a call that is over, by a fresh reading of the clock: its
- * grant has expired while it waited to be handed over. Needs no mutex. Then
- * life_drop_stale() makes the result LIFE_LOST. */
+/* Checks a finished call against a fresh reading of the clock. True: its grant
+ * expired before the result was returned to the caller; then life_drop_stale()
+ * makes the result LIFE_LOST. life_stale() needs no mutex. */
 bool life_stale(const struct life *l, uint64_t now);
 void life_drop_stale(struct life *l, uint64_t now);
 

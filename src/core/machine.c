@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the parts of servers in a round.
+ * Counts the answers of servers in a round.
  *
  * Invariant: a quorum is more than half of all servers, so that two quorums
  * share a server; every server that has a part is counted once.

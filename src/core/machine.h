@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every machine of the core has in common. A machine decides and does
+ * What all machines of the core have in common. A machine decides and does
  * nothing: no socket, no clock, no memory. Its driver
  *
  *   starts it, then until the verdict is not VERDICT_OPEN
@@ -26,7 +26,7 @@ enum ask_kind {
     /* Nothing of this token may stay at server: withdraw the verb if it has
      * not left (then call .._withdrawn), else compare-and-delete after it. */
     ASK_UNDO,
-    ASK_LEAVE /* stop listening to server; what comes of it is harmless */
+    ASK_LEAVE /* stop waiting for server; a late answer does no harm */
 };
 
 struct ask {
@@ -45,12 +45,12 @@ enum verdict {
     VERDICT_CANCELLED
 };
 
-/* Where a machine stands. Zero is a machine that has just been started. */
+/* The state of a machine; zero when it has just been started. */
 enum phase {
     PHASE_ASKING,  /* a round runs */
     PHASE_ENDING,  /* a round is decided, its last asks are being taken */
     PHASE_WAITING, /* acquire: until the next round */
-    PHASE_OVER     /* the verdict stands */
+    PHASE_OVER     /* the verdict is final */
 };
 
 /* A server's part in the present round. */
@@ -60,9 +60,9 @@ enum part {
     PART_ASKED,  /* no answer yet */
     PART_YES,
     PART_NO,
-    PART_FAULT,   /* certainly not applied */
-    PART_UNSURE,  /* a fault after which it may have been applied */
-    PART_TO_UNDO, /* ASK_UNDO is to be taken */
+    PART_FAULT,    /* certainly not applied */
+    PART_UNSURE,   /* a fault, but the request may have been applied */
+    PART_TO_UNDO,  /* ASK_UNDO is to be taken */
     PART_TO_LEAVE, /* ASK_LEAVE is to be taken */
     PARTS
 };
@@ -82,7 +82,7 @@ unsigned quorum_of(unsigned servers);
 bool part_find(const enum part *part, unsigned servers, enum part wanted,
     unsigned *server);
 
-/* Asks are left to take. */
+/* Are there asks left to take? */
 bool parts_asking(const enum part *part, unsigned servers);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps a held lease alive: joins the schedule with the rounds it asks for. */
+/* Renews a held lease: carries out the schedule in rounds of extends. */
 #include "core/renewal.h"
 
 #include "base/deadline.h"
 
-/* A loss is reported this much later at most, to tell who holds the name. */
+/* A loss may be reported this much later, to find out who holds the name. */
 #define CHECK_LONGEST (250 * NS_PER_MS)
 
 static void start_round(struct renewal *r, enum round_kind kind,
@@ -109,8 +109,8 @@ static enum renewal_event lose(
 {
     const struct schedule *s = &r->schedule;
     uint64_t since = s->failing_since ? s->failing_since : s->asked_at;
-    /* If this process was suspended during the extend, the suspension is the
-     * cause, not the extend. */
+    /* If this process was suspended during the extend, that is the cause of the
+     * loss, not the missing answer. */
     bool unheard = s->failing_since || (s->asked_at && lease_held(lease, now));
     if (unheard)
         r->loss = LOSS_UNHEARD;
@@ -143,7 +143,7 @@ static enum renewal_event answered(
         return RENEWAL_NOTHING;
     }
     if (!lease_extendable(lease, now)) {
-        /* The suspension made it late, not the server. */
+        /* This process was suspended: the server is not to blame. */
         r->schedule.asked_at = 0;
         return RENEWAL_NOTHING;
     }

@@ -16,7 +16,7 @@
 #include "core/schedule.h"
 
 enum loss {
-    LOSS_UNHEARD,  /* extends failed or got no answer until it was too late */
+    LOSS_UNHEARD,  /* extends failed or were not answered in time */
     LOSS_MAX_HOLD, /* the maximum hold is over */
     LOSS_STOPPED,  /* this process did not run in time */
     LOSS_REFUTED   /* a server said that the token is gone: see .found */
@@ -31,7 +31,7 @@ struct renewal_terms {
 struct renewal {
     struct renewal_terms terms;
     struct schedule schedule;
-    struct round round; /* ASKING, CHECKING: of it; else the last one */
+    struct round round; /* the current or the last round of extends or checks */
     enum renewal_state {
         RENEWAL_OFF,
         RENEWAL_WAITING,  /* until the schedule says that one is due */
@@ -43,17 +43,18 @@ struct renewal {
     uint64_t check_until;
     uint64_t seed;
     unsigned rounds; /* begun so far */
-    bool ticked; /* the schedule is to be looked at: answers that came at the
-                  * same time go first */
+    bool ticked; /* look at the schedule, but take answers that came at the same
+                  * time first */
     /* The last loss. */
     enum loss loss;
-    uint64_t unheard_ns; /* UNHEARD: since the first failure */
-    enum verdict found;  /* REFUTED: YES another value, NO free, or unknown */
+    uint64_t unheard_ns; /* UNHEARD: how long renewals have failed */
+    enum verdict found;  /* REFUTED: YES: another value, NO: free, else
+                          * unknown */
 };
 
 enum renewal_event {
     RENEWAL_NOTHING, /* more asks may have become due */
-    RENEWAL_RENEWED, /* the lease has been extended; .left_ms was left */
+    RENEWAL_RENEWED, /* the lease has been extended */
     RENEWAL_FAILED,  /* it will be tried again */
     RENEWAL_LOST
 };
@@ -64,28 +65,28 @@ void renewal_start(struct renewal *r, const struct renewal_terms *terms,
 /* A call has extended the lease. */
 void renewal_extended(
     struct renewal *r, const struct lease *lease, uint64_t now);
-/* A call was told that the token is gone; the lease is lost. */
+/* A call learnt that the token is gone: the lease is lost. */
 void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
-/* Nothing is to be renewed any longer. Asks to leave servers may follow. */
+/* Stops renewing. Asks of kind ASK_LEAVE may follow. */
 void renewal_stop(struct renewal *r);
 
 bool renewal_next(struct renewal *r, struct ask *ask);
 void renewal_outcome(struct renewal *r, unsigned server,
     const struct outcome *outcome, uint64_t now);
 void renewal_tick(struct renewal *r, uint64_t now);
-/* When all asks have been taken: what has happened. To be called until it
- * says NOTHING and renewal_next() has nothing to ask. */
+/* Call it when all asks have been taken, again and again until it returns
+ * NOTHING and renewal_next() false: says what has happened. */
 enum renewal_event renewal_step(
     struct renewal *r, struct lease *lease, uint64_t now);
 uint64_t renewal_wake(const struct renewal *r);
 
-/* An answer from a server is due. */
+/* Is an answer from a server due? */
 static inline bool renewal_busy(const struct renewal *r)
 {
     return r->state == RENEWAL_ASKING || r->state == RENEWAL_CHECKING;
 }
 
-/* Granted, and no loss has been decided. */
+/* Is the lease being renewed, with no loss decided? */
 static inline bool renewal_on(const struct renewal *r)
 {
     return r->state == RENEWAL_WAITING || r->state == RENEWAL_ASKING;

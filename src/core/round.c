@@ -35,8 +35,8 @@ void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
     }
 }
 
-/* A fault of these may leave something changed. */
-static bool changes(const struct round *r)
+/* May this verb have changed something if it failed? */
+static bool may_change(const struct round *r)
 {
     return r->terms.kind == ROUND_EXTEND || r->terms.kind == ROUND_RELEASE;
 }
@@ -53,7 +53,7 @@ static void finish_round(struct round *r)
         r->fault = fault_worse(r->fault, r->why[i]);
 }
 
-/* How a server counts when no more answers come from it. */
+/* How a server that has not answered counts at the end of the round. */
 static enum part closing_vote(struct round *r, unsigned server)
 {
     enum part part = r->part[server];
@@ -62,17 +62,19 @@ static enum part closing_vote(struct round *r, unsigned server)
     if (part == PART_ASKED || r->why[server] == FAULT_NONE)
         r->why[server] = FAULT_SILENT;
     bool unsure = part == PART_ASKED || r->was_unsure[server];
-    return unsure && changes(r) ? PART_UNSURE : PART_FAULT;
+    return unsure && may_change(r) ? PART_UNSURE : PART_FAULT;
 }
 
-/* Ends the round; VERDICT_OPEN: by what is left when all asks are taken. */
-static void conclude(struct round *r, enum verdict verdict)
+/* Ends the round. VERDICT_OPEN: the verdict follows from the votes once all
+ * asks have been taken. */
+static void conclude_round(struct round *r, enum verdict verdict)
 {
     r->verdict = verdict;
     for (unsigned i = 0; i < r->terms.servers; i++) {
         bool asked = r->part[i] == PART_ASKED;
         r->vote[i] = closing_vote(r, i);
-        /* The key of a release must go, and what was not sent does not. */
+        /* A release must delete the key, also at a server to which it was not
+         * sent. */
         if (r->terms.kind == ROUND_RELEASE && !r->ended[i])
             r->part[i] = PART_TO_UNDO;
         else if (asked)
@@ -85,8 +87,8 @@ static void conclude(struct round *r, enum verdict verdict)
         finish_round(r);
 }
 
-/* A quorum, no more, has said MINE: the vote is decided with the last of
- * them. So the earliest is what a quorum keeps. */
+/* Exactly a quorum has said MINE, because that decided the vote. So a quorum
+ * keeps the key until the earliest of their deadlines. */
 static uint64_t quorum_deadline(const struct round *r)
 {
     uint64_t deadline = NEVER;
@@ -97,7 +99,7 @@ static uint64_t quorum_deadline(const struct round *r)
     return deadline;
 }
 
-static enum verdict vote(const struct round *r, const struct tally *t)
+static enum verdict verdict_so_far(const struct round *r, const struct tally *t)
 {
     unsigned heard = t->yes + t->no + t->fault + t->unsure;
     if (r->terms.kind == ROUND_INSPECT) {
@@ -114,16 +116,15 @@ static enum verdict vote(const struct round *r, const struct tally *t)
 static void decide_round(struct round *r)
 {
     struct tally t = tally_of(r->part, r->terms.servers);
-    enum verdict verdict = vote(r, &t);
+    enum verdict verdict = verdict_so_far(r, &t);
     bool all_heard = t.yes + t.no + t.fault + t.unsure == t.servers;
     if (verdict == VERDICT_YES)
         r->deadline = quorum_deadline(r);
     if (verdict != VERDICT_OPEN || all_heard)
-        conclude(r, verdict);
+        conclude_round(r, verdict);
 }
 
-/* Until when this MINE lets the lease rely on server; 0 where the verb gives no
- * deadline. */
+/* The deadline that this MINE of server gives; 0 if the verb gives none. */
 static uint64_t mine_until(
     const struct round *r, unsigned server, int64_t left_ms)
 {
@@ -132,7 +133,7 @@ static uint64_t mine_until(
         ttl_ms = r->terms.ttl_ms;
     else if (r->terms.kind != ROUND_ADOPT)
         return 0;
-    else if (left_ms == LEFT_FOREVER) /* that does not give a deadline */
+    else if (left_ms == LEFT_FOREVER) /* the key itself has no deadline */
         ttl_ms = r->terms.ttl_ms;
     else if (left_ms > MAX_TTL_MS)
         ttl_ms = MAX_TTL_MS;
@@ -153,7 +154,7 @@ static void record_yes(
 static void record_no(struct round *r, unsigned server)
 {
     r->ended[server] = true;
-    /* Perhaps it is gone because the first try deleted it. */
+    /* The first try may have deleted it. */
     if (r->terms.kind == ROUND_RELEASE && r->was_unsure[server]) {
         r->part[server] = PART_UNSURE;
         return;
@@ -162,8 +163,8 @@ static void record_no(struct round *r, unsigned server)
     r->why[server] = FAULT_NONE;
 }
 
-static void record_fault(struct round *r, unsigned server, enum fault fault,
-    bool unsure, uint64_t now)
+static void record_round_fault(struct round *r, unsigned server,
+    enum fault fault, bool unsure, uint64_t now)
 {
     r->why[server] = fault;
     r->was_unsure[server] = r->was_unsure[server] || unsure;
@@ -176,7 +177,7 @@ static void record_fault(struct round *r, unsigned server, enum fault fault,
         }
     }
     r->part[server] =
-        r->was_unsure[server] && changes(r) ? PART_UNSURE : PART_FAULT;
+        r->was_unsure[server] && may_change(r) ? PART_UNSURE : PART_FAULT;
 }
 
 void round_outcome(struct round *r, unsigned server,
@@ -202,9 +203,9 @@ void round_outcome(struct round *r, unsigned server,
     else if (kind == OUTCOME_NOT_MINE || (inspect && kind == OUTCOME_FREE))
         record_no(r, server);
     else if (kind == OUTCOME_FAULT)
-        record_fault(r, server, outcome->fault, outcome->unsure, now);
-    else /* not an answer to this verb: ignore it */
-        record_fault(r, server, FAULT_NOT_REDIS, true, now);
+        record_round_fault(r, server, outcome->fault, outcome->unsure, now);
+    else /* not an answer to this verb: it may have been applied */
+        record_round_fault(r, server, FAULT_NOT_REDIS, true, now);
     decide_round(r);
 }
 
@@ -246,7 +247,7 @@ void round_tick(struct round *r, uint64_t now)
     if (r->phase != PHASE_ASKING)
         return;
     if (now >= r->terms.end) {
-        conclude(r, VERDICT_OPEN);
+        conclude_round(r, VERDICT_OPEN);
         return;
     }
     for (unsigned i = 0; i < r->terms.servers; i++) {
@@ -260,7 +261,7 @@ void round_tick(struct round *r, uint64_t now)
 void round_cancel(struct round *r)
 {
     if (r->phase == PHASE_ASKING)
-        conclude(r, VERDICT_CANCELLED);
+        conclude_round(r, VERDICT_CANCELLED);
     else if (r->phase == PHASE_ENDING && r->verdict == VERDICT_OPEN)
         r->verdict = VERDICT_CANCELLED;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Extend, release, adopt and inspect over N >= 1 servers: one verb, asked of
- * all at once, decided as soon as the vote is decided. These verbs may be
- * applied twice without harm, so a server whose connection broke before its
- * answer is asked again while there is time.
+ * A round of extend, release, adopt or inspect over N >= 1 servers: one verb is
+ * sent to all at once, and the round ends as soon as the vote is decided. These
+ * verbs may be applied twice without harm, so a server whose connection was
+ * lost before it answered is asked again while there is time.
  *
- * Invariant: a deadline only ever comes from a quorum of MINE, computed from
- * the earliest send of each server; "not mine" after an unsure release is
- * UNKNOWN, for the first try may have deleted it; every server where a
- * release is not known to have ended has got an ASK_UNDO.
+ * Invariant: a deadline comes only from a quorum of MINE, counted from the
+ * first send to each server. "Not mine" after a release that may have been
+ * applied is UNKNOWN, because the first try may have deleted the key. Every
+ * server at which a release may be unfinished gets an ASK_UNDO.
  */
 #ifndef NXLOCK_CORE_ROUND_H
 #define NXLOCK_CORE_ROUND_H
@@ -23,7 +23,7 @@ enum round_kind { ROUND_EXTEND, ROUND_RELEASE, ROUND_ADOPT, ROUND_INSPECT };
 struct round_terms {
     enum round_kind kind;
     unsigned servers;
-    uint32_t ttl_ms; /* EXTEND: asked for. ADOPT: of a key without an end */
+    uint32_t ttl_ms; /* EXTEND: to ask for. ADOPT: if the key never expires */
     uint32_t drift_ppm;
     uint64_t end; /* the call ends */
 };
@@ -31,32 +31,34 @@ struct round_terms {
 struct round {
     struct round_terms terms;
     struct backoff backoff;        /* the driver inits it before round_start */
-    uint64_t sent_at[MAX_SERVERS]; /* earliest send, 0: none left yet */
-    uint64_t until[MAX_SERVERS];   /* EXTEND, ADOPT: deadline by a MINE */
+    uint64_t sent_at[MAX_SERVERS]; /* of the first try; 0: none was sent yet */
+    uint64_t until[MAX_SERVERS];   /* EXTEND, ADOPT: the deadline after a
+                                    * MINE */
     uint64_t deadline;    /* VERDICT_YES of EXTEND, ADOPT: the new one */
     enum fault fault;     /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
-    enum verdict verdict; /* reached, though asks may be left */
+    enum verdict verdict; /* decided, though asks may be left to take */
 
     /* private */
     enum phase phase;
     enum part part[MAX_SERVERS]; /* PART_IDLE: to be asked at again_at */
-    enum part vote[MAX_SERVERS]; /* PHASE_ENDING: part once its ask is taken */
+    enum part vote[MAX_SERVERS]; /* PHASE_ENDING: the part to have after the
+                                  * ask */
     enum fault why[MAX_SERVERS]; /* of the last try */
     uint64_t again_at[MAX_SERVERS];
     bool was_unsure[MAX_SERVERS]; /* an earlier try may have been applied */
-    bool ended[MAX_SERVERS];      /* it said whether it has the token */
+    bool ended[MAX_SERVERS];      /* it has said whether it has the token */
     unsigned tries[MAX_SERVERS];
 };
 
-/* Before round_start(): the delays before a server is asked again. seed: for
- * jitter. */
+/* Call it before round_start(). Sets the delays before a server is asked again;
+ * seed is for their jitter. */
 void round_init_backoff(struct round *r, uint64_t seed);
 void round_start(
     struct round *r, const struct round_terms *terms, uint64_t now);
 bool round_next(struct round *r, struct ask *ask);
 void round_outcome(struct round *r, unsigned server,
     const struct outcome *outcome, uint64_t now);
-/* After an ASK_UNDO or ASK_LEAVE: not a byte of the last try had left. */
+/* After an ASK_UNDO or ASK_LEAVE: no byte of the last try had been sent. */
 void round_withdrawn(struct round *r, unsigned server);
 void round_tick(struct round *r, uint64_t now);
 void round_cancel(struct round *r);

@@ -11,11 +11,12 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 
-/* A renewal each third of the lease: two may fail. (The customary rate.) */
+/* Renew every third of the lease, as is customary: two renewals may fail. */
 #define PER_LEASE 3
-/* Renewals that are due within a thousandth of the lease go in one write. */
+/* Renewals are planned on a grid of a thousandth of the lease, so that those of
+ * many locks are sent in one write. */
 #define GRID_PER_LEASE 1000
-/* After a failure: a tenth of the lease, a second at most. */
+/* The delay after a failure: a tenth of the lease, at most a second. */
 #define RETRY_PER_LEASE 10
 #define RETRY_MOST NS_PER_S
 /* A loss is reported before the deadline, so that the owner can still act on
@@ -23,7 +24,7 @@
 #define LEAD_PER_LEASE 20
 #define LEAD_LEAST (2 * NS_PER_MS)
 #define LEAD_MOST (500 * NS_PER_MS)
-/* One answer is waited for as long. */
+/* How long to wait for one answer. */
 #define PATIENCE_PER_LEASE 10
 #define PATIENCE_LEAST (50 * NS_PER_MS)
 
@@ -46,7 +47,7 @@ uint64_t schedule_lost_at(const struct schedule *h)
     return h->deadline > lead ? h->deadline - lead : 0;
 }
 
-/* From share/100 of whole to all of it, at random. */
+/* A random time from `share` percent of whole to all of it. */
 static uint64_t spread(struct schedule *h, uint64_t whole, unsigned share)
 {
     uint64_t least = whole / 100 * share;
@@ -58,9 +59,9 @@ static uint64_t on_grid(const struct schedule *h, uint64_t at)
     return at - at % (lease_of(h) / GRID_PER_LEASE);
 }
 
-static void plan(struct schedule *h, uint64_t delay, uint64_t now)
+static void plan_renewal(struct schedule *h, uint64_t delay, uint64_t now)
 {
-    /* The lease is nearly as long as it may get: stop renewing. */
+    /* The lease is nearly as long as it may become: stop renewing. */
     bool enough =
         deadline_after(h->deadline, period_of(h) / 4) >= h->terms.ends;
     h->renew_at = enough ? NEVER : on_grid(h, deadline_after(now, delay));
@@ -74,7 +75,7 @@ void schedule_begin(
     /* Locks that were granted together are not renewed together; one that was
      * granted late, or adopted, may have little time left. */
     uint64_t left = deadline_left(terms->deadline, now);
-    plan(h, spread(h, earlier(period_of(h), left / 2), 20), now);
+    plan_renewal(h, spread(h, earlier(period_of(h), left / 2), 20), now);
 }
 
 enum schedule_due schedule_due(const struct schedule *h, uint64_t now)
@@ -111,12 +112,12 @@ void schedule_asked(struct schedule *h, uint64_t now)
 
 void schedule_renewed(struct schedule *h, uint64_t deadline, uint64_t now)
 {
-    /* From when it was asked, so that the rate does not depend on how long
-     * the answer took. */
+    /* Count from when it was asked, so that the rate does not depend on how
+     * long the answer took. */
     uint64_t from = h->asked_at ? h->asked_at : now;
     h->deadline = later(h->deadline, deadline);
     h->asked_at = h->failing_since = 0;
-    plan(h, spread(h, period_of(h), 90), from);
+    plan_renewal(h, spread(h, period_of(h), 90), from);
 }
 
 void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now)
@@ -125,7 +126,7 @@ void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now)
     if (h->asked_at)
         return; /* its answer plans the next one */
     h->failing_since = 0;
-    plan(h, spread(h, period_of(h), 90), now);
+    plan_renewal(h, spread(h, period_of(h), 90), now);
 }
 
 void schedule_failed(struct schedule *h, uint64_t now)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When to renew a lease, and when it counts as lost. A machine like the others:
- * its driver reports what was done and the time, and it says what is due. It
- * decides for one lock, and adds jitter so that many locks are not renewed at
- * the same moment.
+ * Decides when to renew the lease of one lock, and when it counts as lost. A
+ * machine like the others: its driver reports the time and what was done, and
+ * it says what is due. Jitter keeps many locks from being renewed at the same
+ * moment.
  */
 #ifndef NXLOCK_CORE_SCHEDULE_H
 #define NXLOCK_CORE_SCHEDULE_H
@@ -16,7 +16,7 @@
 struct schedule_terms {
     uint32_t ttl_ms;   /* of each renewal */
     uint64_t deadline; /* of the lease as it was granted */
-    uint64_t ends;     /* it is not extended beyond that; NEVER: no limit */
+    uint64_t ends;     /* it is not extended beyond; NEVER: no limit */
     uint64_t seed;     /* for jitter; differs between locks */
 };
 
@@ -26,12 +26,12 @@ struct schedule {
     struct schedule_terms terms;
     uint64_t deadline;      /* of the lease as it is now */
     uint64_t renew_at;      /* NEVER: one is under way, or none is wanted */
-    uint64_t asked_at;      /* the one under way was begun; 0: there is none */
-    uint64_t failing_since; /* the first failure after the last success; 0 */
+    uint64_t asked_at;      /* when the one under way was begun; 0: none is */
+    uint64_t failing_since; /* the first failure after the last success; or 0 */
     struct backoff jitter;
 };
 
-/* From the grant on. */
+/* Starts the schedule when the lease is granted. */
 void schedule_begin(
     struct schedule *h, const struct schedule_terms *terms, uint64_t now);
 
@@ -40,18 +40,18 @@ void schedule_begin(
 enum schedule_due schedule_due(const struct schedule *h, uint64_t now);
 /* When the lease counts as lost unless it is extended before. */
 uint64_t schedule_lost_at(const struct schedule *h);
-/* When to ask again; NEVER after a loss only. */
+/* When to call schedule_due() again. */
 uint64_t schedule_wake(const struct schedule *h);
 
 /* The ttl to ask for in a renewal that begins now. */
 uint32_t schedule_ttl_ms(const struct schedule *h, uint64_t now);
-/* Until when its answer is waited for. */
+/* Until when to wait for its answer. */
 uint64_t schedule_patience(
     const struct schedule *h, uint64_t timeout_ns, uint64_t now);
 
-/* A renewal was begun; it succeeded, and the lease stands until deadline;
- * somebody else prolonged it, while one may be under way; it failed, and
- * nothing is known. */
+/* Report to the schedule: a renewal has begun; it succeeded, and the lease
+ * lasts until deadline; a call extended the lease, perhaps during a renewal;
+ * the renewal failed, or was not answered. */
 void schedule_asked(struct schedule *h, uint64_t now);
 void schedule_renewed(struct schedule *h, uint64_t deadline, uint64_t now);
 void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now);

@@ -38,7 +38,7 @@ void life_part(struct life *l, uint64_t now)
         life_let_go(l, now);
 }
 
-static void grant(
+static void grant_lease(
     struct life *l, uint64_t deadline, uint32_t min_hold_ms, uint64_t now)
 {
     struct renewal_terms terms = {
@@ -58,11 +58,13 @@ static void grant(
 static bool busy_in_doubt(const struct life *l)
 {
     unsigned able = 0;
+    if (l->terms.servers == 1)
+        return false;
     for (unsigned i = 0; i < l->terms.servers; i++) {
-        bool down = l->terms.servers > 1 && l->terms.peers[i].link == PEER_DOWN;
+        bool down = l->terms.peers[i].link == PEER_DOWN;
         able += (l->heard & 1U << i) || ((l->asked & 1U << i) && !down);
     }
-    return l->terms.servers > 1 && able < quorum_of(l->terms.servers);
+    return able < quorum_of(l->terms.servers);
 }
 
 static enum life_result result_no(struct life *l)
@@ -113,8 +115,8 @@ static enum life_result settle_extend(
     return result;
 }
 
-/* The key may have been deleted, but the lease had expired by then and could
- * not be relied on; or its deadline passed before the release was sent. */
+/* LOST if the lease had expired when the release began, even if the key was
+ * deleted, or if its deadline passed before the release was sent. */
 static enum life_result settle_release(
     const struct life *l, enum life_result result, uint64_t now)
 {
@@ -132,12 +134,12 @@ enum life_result life_settle(struct life *l, uint64_t now)
     } else if (l->call == CALL_RELEASE) {
         result = settle_release(l, result, now);
     } else if (l->call == CALL_ACQUIRE && result == LIFE_OK) {
-        grant(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
+        grant_lease(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
     } else if (l->call == CALL_ADOPT && result == LIFE_OK) {
         if (l->vote.round.deadline <= now || l->not_claimed)
             result = LIFE_LOST;
         else
-            grant(l, l->vote.round.deadline, 0, now);
+            grant_lease(l, l->vote.round.deadline, 0, now);
     }
     return result;
 }

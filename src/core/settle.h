@@ -5,16 +5,17 @@
 
 #include "core/state.h"
 
-/* The vote of the call is over and all its asks have been taken: what has
- * become of the lease, and the result. */
+/* The vote of a call is over and all its asks have been taken: updates the
+ * lease, and returns the result. */
 enum life_result life_settle(struct life *l, uint64_t now);
 
-/* A lease that was not released ends: its key is removed in the background,
+/* Ends a lease that was not released. Its key is removed in the background,
  * unless the minimum hold is not over. */
 void life_part(struct life *l, uint64_t now);
-/* The lease ends; the key is left to its TTL. */
+/* Ends the lease, and leaves the key to its TTL. */
 void life_leave(struct life *l, uint64_t now);
-/* The lease ends; the key is removed in the background as far as it is ours. */
+/* Ends the lease, and removes the key in the background, unless another process
+ * may own it by now. */
 void life_let_go(struct life *l, uint64_t now);
 
 #endif

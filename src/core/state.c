@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kinds of calls on a lock differ in. */
+/* How the kinds of calls on a lock differ. */
 #include "core/state.h"
 
 const struct call_kind call_kinds[CALL_KINDS] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known about one lock, for the machine in life.h and its parts. */
+/* The state of one lock, which the machine in life.h and its parts share. */
 #ifndef NXLOCK_CORE_STATE_H
 #define NXLOCK_CORE_STATE_H
 
@@ -7,7 +7,7 @@
 #include "core/renewal.h"
 #include "core/vote.h"
 
-/* What the connection to a server looks like just now. */
+/* The state of the connection to a server. */
 struct peer {
     enum { PEER_DOWN, PEER_CONNECTING, PEER_UP } link;
     uint64_t since; /* CONNECTING */
@@ -45,41 +45,42 @@ enum life_result {
     LIFE_CANCELLED
 };
 
-/* What the kinds of calls differ in; a row for each. */
+/* How the kinds of calls differ; one row for each. */
 struct call_kind {
     enum verb_kind verb;
     enum round_kind round; /* not of an acquire */
     enum life_result no;   /* the result of VERDICT_NO */
     bool known_token;      /* servers that cannot have the token are skipped */
-    bool relies; /* its user relies on the lease: it must not have expired when
-                  * the result is handed over */
+    bool relies; /* success promises a lease, which must not have expired when
+                  * the result is returned */
 };
 extern const struct call_kind call_kinds[CALL_KINDS];
 
 enum life_track { TRACK_CALL, TRACK_RENEWAL, TRACKS };
 
 enum action_kind {
-    /* ACQUIRE: make a fresh random token (or call life_no_token). ADOPT: the
-     * token to adopt is the lock's from now on. */
+    /* ACQUIRE: make a fresh random token; if that fails, call life_no_token().
+     * ADOPT: make the adopted token the lock's own. */
     ACTION_TOKEN,
     ACTION_SEND, /* life_verb() to server; then life_outcome() */
-    /* The server was not asked, for the token cannot be there: it counts as
-     * "not mine". */
+    /* The server is not asked, because the token cannot be there: it has been
+     * counted as "not mine". */
     ACTION_SKIP,
     /* Nothing of this token may stay at server: withdraw the request if it has
-     * not left (then life_withdrawn), else compare-and-delete after it. */
+     * not been sent (then call life_withdrawn), else compare-and-delete after
+     * it. */
     ACTION_UNDO,
-    /* Stop listening to the request at server (if it had not left:
-     * life_withdrawn); what comes of it is harmless. */
+    /* Stop waiting for the request at server (if it had not been sent, call
+     * life_withdrawn); a late answer does no harm. */
     ACTION_LEAVE,
     /* No request is left, but the key may be there: compare-and-delete it in
      * the background, until life.clean_until. */
     ACTION_CLEAN,
-    /* ADOPT: may the token be adopted as far as server is concerned? If its
-     * deletion may be on the way, call life_not_claimed(). */
+    /* ADOPT: check that server is not deleting the token. If its deletion may
+     * be on the way, call life_not_claimed(). */
     ACTION_CLAIM,
-    /* ADOPT: nothing stands in the way at any server: cancel the background
-     * cleanups of the token at this one. */
+    /* ADOPT: no server is deleting the token: cancel its background cleanups at
+     * this one. */
     ACTION_KEEP
 };
 
@@ -92,7 +93,7 @@ struct action {
 enum life_event {
     LIFE_NOTHING,
     LIFE_CALL_OVER, /* see life.call, life.result */
-    LIFE_RENEWED,   /* .left_ms of the lease was left */
+    LIFE_RENEWED,   /* .left_ms: what was left of the lease */
     LIFE_RENEWAL_FAILED,
     LIFE_LEASE_LOST /* see life.renewal.loss */
 };
@@ -113,18 +114,18 @@ struct life {
     bool running;
     bool was_over;  /* RELEASE: the lease had expired when it began */
     bool min_hold;  /* RELEASE: the key stays for the minimum hold */
-    bool abandoned; /* RELEASE: it goes on without this handle */
+    bool abandoned; /* RELEASE: the handle is freed, it goes on */
     bool cancelled;
     bool token_due; /* ADOPT: ACTION_TOKEN comes first */
     bool claimed;   /* ADOPT: ACTION_CLAIM has been asked for */
-    bool kept;      /* ADOPT: and ACTION_KEEP */
+    bool kept;      /* ADOPT: ACTION_KEEP has been asked for */
     bool no_token, not_claimed;
-    uint32_t ask_ms; /* the TTL that is asked for */
+    uint32_t ask_ms; /* the TTL to ask for */
     uint64_t not_after;
     uint64_t seed;
     unsigned reached;      /* servers where the token may be, by bits */
     unsigned asked, heard; /* ACQUIRE: of the present round */
-    unsigned late;         /* servers listened to after the verdict */
+    unsigned late;         /* servers still waited for after the verdict */
     uint64_t late_until;
     unsigned to_undo, to_leave, to_clean, to_claim, to_keep;
     enum life_event events[LIFE_EVENTS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One operation's vote: passes each call on to acquire.h, fence.h or round.h,
- * whichever is running. */
+/* The vote on one call: forwards to the machine that is running, that of
+ * acquire.h, fence.h or round.h. */
 #include "core/vote.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One operation's vote over all servers, from its first request to its
- * verdict: an acquire together with its fencing token, or a round of any other
- * verb. It puts the machines of acquire.h, fence.h and round.h behind one
- * interface; each of them says what it guarantees.
+ * The vote of all servers on one call, from the first request to the verdict:
+ * an acquire together with its fencing token, or a round of any other verb. It
+ * puts the machines of acquire.h, fence.h and round.h behind one interface;
+ * their headers say what each guarantees.
  *
  * Invariant: an acquire that wants a fencing token ends with VERDICT_YES only
  * when a quorum has that token; without it, the grant is undone first.
@@ -18,13 +18,14 @@
 struct vote {
     enum { VOTE_ACQUIRE, VOTE_ROUND } kind;
     bool fenced;  /* ACQUIRE: a fencing token is wanted */
-    bool fencing; /* the token is now being raised at a quorum */
+    bool fencing; /* counters are being raised to the fencing token */
     union {
         struct acquire acquire;
         struct round round;
     };
     struct fence fence;
-    uint64_t drawn[MAX_SERVERS]; /* the number with each grant, 0: no grant */
+    uint64_t drawn[MAX_SERVERS]; /* the fencing number of each grant; 0: no
+                                  * grant */
 };
 
 /* seed: for jitter; must differ between contenders. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cancels requests, and keeps the list of cleanups that follow. */
+/* Cancels requests, and begins the cleanups that they need. */
 #include "net/cancel.h"
 
 #include "base/deadline.h"
@@ -35,9 +35,9 @@ static struct cleaner *take_spare(struct request *r)
     return k;
 }
 
-/* The spare is for the release that follows. Without memory for another one it
- * is taken all the same if the connection is lost, for there may be no
- * release. */
+/* The spare record is for the release that follows. If there is no memory for
+ * another record, it is used nonetheless when the connection was lost, because
+ * there may be no release. */
 static struct cleaner *record_in_use(struct request *r, bool lost)
 {
     const struct verb *verb = r->exchange.verb;
@@ -46,7 +46,8 @@ static struct cleaner *record_in_use(struct request *r, bool lost)
     return k || !lost ? k : take_spare(r);
 }
 
-/* NULL: no cleanup is needed, or there is no record for it. */
+/* Begins the cleanup of r. NULL: none is needed, or there is no record for
+ * it. */
 static struct cleaner *begin_cleanup(
     struct server *s, struct request *r, enum cleanup_cause cause, uint64_t now)
 {
@@ -90,7 +91,8 @@ void request_lost(
         cleanup_connection_lost(&k->cleanup, of->client_id, of->run_id, now);
 }
 
-/* The cleanup of the acquire of token, if it is known and may delete. */
+/* The cleanup of the unanswered acquire of token, if there is one and it may
+ * delete. */
 static struct cleanup *known_of(const struct request *r, struct slice token)
 {
     bool known = r->late && exchange_may_undo(&r->late->exchange) &&
@@ -131,8 +133,8 @@ static enum slot_kind kind_when_dropped(const struct request *r)
     }
 }
 
-/* Takes r's slots away from it. The one at place of those that are left
- * belongs to the cleaner from now on, if there is one. */
+/* Takes r's remaining slots, from index on, away from it. If there is a cleaner
+ * k, it gets the one at place, as a slot of that kind. */
 static void drop_slots(struct server *s, struct request *r, size_t index,
     struct cleaner *k, size_t place, enum slot_kind kind)
 {
@@ -148,7 +150,7 @@ static void drop_slots(struct server *s, struct request *r, size_t index,
     }
 }
 
-/* Part of its present step has left, and index is that of its first slot. */
+/* The same when part of r's current step was sent; index: of its first slot. */
 static void leave_slots(struct server *s, struct request *r, size_t index,
     int place, struct cleaner *k, enum cleanup_cause cause)
 {
@@ -165,7 +167,7 @@ static bool cancel_formatted(
     struct server *s, struct request *r, bool undo, uint64_t now)
 {
     struct slots *slots = &s->conn.slots;
-    /* The first of two replies may have come, and taken its slot away. */
+    /* If the first of two replies has come, its slot is gone. */
     uint64_t number = later(r->slot, slots->popped);
     size_t index = (size_t)(number - slots->popped);
     bool unsent = number >= s->conn.unsent;
@@ -189,9 +191,9 @@ static bool cancel_formatted(
     } else {
         leave_slots(s, r, index, place, k, c.cause);
     }
-    if (opened) /* else what follows would be part of it */
+    if (opened) /* else the next commands would be part of the transaction */
         request_discard(s, now);
-    /* What deletes an acquire goes behind it at once. */
+    /* The compare-and-delete follows its acquire at once. */
     if (k && what.verb == VERB_ACQUIRE && k->cleanup.state == CLEANUP_DUE &&
         !s->dialect.in_transaction)
         cleaner_send(k, &s->conn, &s->dialect, &s->facts, now);
@@ -202,7 +204,7 @@ bool server_abandon(
     struct server *s, struct request *r, bool undo, uint64_t now)
 {
     const struct verb *verb = r->exchange.verb;
-    if (!verb) /* it was never used */
+    if (!verb) /* it was never submitted */
         return true;
     if (r->state == REQUEST_SENT)
         return cancel_formatted(s, r, undo, now);
@@ -266,7 +268,8 @@ void server_adopt(struct server *s, struct request *r, struct slice key,
 
 /* ------------------------------------------------------- past the deadline */
 
-/* The compare-and-delete, which slot number begins, goes; CLIENT KILL stays. */
+/* Takes back the compare-and-delete that begins at slot number. A CLIENT KILL
+ * before it stays. */
 static void withdraw_delete(
     struct server *s, struct cleaner *k, uint64_t number, uint64_t now)
 {
@@ -295,7 +298,7 @@ void requests_withdraw_late(struct server *s, uint64_t now)
     struct conn *c = &s->conn;
     for (uint64_t n = c->unsent; n < slots_end(&c->slots); n++) {
         if (n < c->slots.popped)
-            continue; /* a hole at the front is gone at once */
+            continue; /* withdrawing may have removed slots at the front */
         struct slot slot = *slots_at(&c->slots, (size_t)(n - c->slots.popped));
         struct request *r = slot.owner;
         struct cleaner *k = slot.owner;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends what core/cleanup.c decides, and passes the replies back to it.
+ * Sends what core/cleanup.c decides, and passes the replies to it.
  *
- * Invariant: of CLIENT KILL and the compare-and-delete, both or neither are
- * appended; no slot refers to a cleaner that was freed. Scripts are sent with
+ * Invariant: either both CLIENT KILL and the compare-and-delete are appended,
+ * or neither. No slot refers to a cleaner that was freed. Scripts are sent with
  * their text, which saves a round trip after a restart.
  */
 #include "net/cleaner.h"
@@ -12,8 +12,6 @@
 
 #include "base/deadline.h"
 #include "wire/command.h"
-
-/* The time in a value of ours is later than the end of the lease. */
 
 struct cleaner *cleaner_new(struct slice key, size_t token_room)
 {
@@ -65,7 +63,7 @@ static bool format_delete(
     return due > 0;
 }
 
-/* Returns how many bytes were appended, 0: no memory. */
+/* Returns how many bytes were appended; 0: out of memory. */
 static size_t format_kill(struct cleaner *k, struct conn *c, uint64_t now)
 {
     size_t before = buf_len(&c->out);
@@ -116,8 +114,8 @@ bool cleaner_send(struct cleaner *k, struct conn *c, struct dialect *dialect,
 void cleaner_kill_answered(
     struct cleaner *k, const struct reply *reply, uint64_t now)
 {
-    /* 0 says that the server has no such connection any more: it has read
-     * and done all that came on it, or thrown it away. */
+    /* An integer, even 0, says that the server no longer has this connection:
+     * it has carried out all that came on it, or discarded it. */
     cleanup_kill_answered(&k->cleanup, reply->kind == REPLY_INTEGER, now);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries out one cleanup (core/cleanup.h) at a server: has its key and token,
- * formats its commands on the connection and reads their replies.
+ * Carries out one cleanup (core/cleanup.h) at a server: holds its key and
+ * token, formats its commands and reads their replies.
  *
- * Its record is made before the acquire is sent, so that a cleanup cannot fail
- * for want of memory. Only one whose token may be in use gets its record when
- * it is needed; without memory for it the key expires.
+ * Its record is allocated before the acquire is sent, so that a cleanup cannot
+ * fail for lack of memory. Only a cleanup whose token may be in use allocates
+ * its record when it is needed; without memory for it, the key expires.
  */
 #ifndef NXLOCK_NET_CLEANER_H
 #define NXLOCK_NET_CLEANER_H
@@ -21,11 +21,11 @@ struct cleaner {
     struct list node; /* in the server's cleaners */
     struct list due;  /* and in those of them that are CLEANUP_DUE */
     struct cleanup cleanup;
-    /* The pointer to this one in the request that acquired its token, which is
-     * reset when the cleaner is freed; NULL: no request has one. */
+    /* The request's pointer to this cleaner (request.late), which is reset when
+     * the cleaner is freed; NULL: there is none. */
     struct cleaner **link;
-    struct exchange exchange; /* of the compare-and-delete on its way */
-    struct verb verb;         /* RELEASE of key and token, which follow here */
+    struct exchange exchange; /* of the compare-and-delete that was sent */
+    struct verb verb;         /* RELEASE; its key and token are in bytes */
     char bytes[];
 };
 
@@ -33,26 +33,26 @@ struct cleaner {
 struct cleaner *cleaner_new(struct slice key, size_t token_room);
 void cleaner_free(struct cleaner *k);
 
-/* Begins the cleanup of token; after exchange_inherit(). The caller then
- * puts it into the server's lists. */
+/* Begins the cleanup of token. Call exchange_inherit() first, and put the
+ * cleaner into the server's lists afterwards. */
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
     struct slice token, uint32_t ttl_ms, uint64_t not_after, uint64_t now);
 
-/* Appends what is due to the connection and its slots; if that is anything, it
- * leaves the list of those that are due. Returns false when memory ran out, or
- * another transaction is open; it is then tried again later. */
+/* Appends the commands that are due to the connection. If there were any, the
+ * cleaner leaves the list of those that are due. False: out of memory, or a
+ * transaction is open; it is tried again later. */
 bool cleaner_send(struct cleaner *k, struct conn *c, struct dialect *dialect,
     const struct facts *facts, uint64_t now);
 
-/* Replies. The state of the cleanup says what follows: if it is over the
- * caller frees it, and puts it among the due if it is that again. While it is
- * CLEANUP_DELETING more replies are to come. */
+/* Take replies in. Afterwards the caller looks at the state of the cleanup: if
+ * it is over, frees the cleaner; if it is CLEANUP_DUE, puts it into the list of
+ * those that are due. While it is CLEANUP_DELETING more replies follow. */
 void cleaner_kill_answered(
     struct cleaner *k, const struct reply *reply, uint64_t now);
 void cleaner_delete_answered(struct cleaner *k, const struct reply *reply,
     struct conn *c, struct dialect *dialect, uint64_t now);
 
-/* *link points to k from now on. */
+/* Makes *link point to k until k is freed. */
 void cleaner_link(struct cleaner *k, struct cleaner **link);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One open connection: sends commands, takes back those that have not begun to
- * leave, and feeds the reader with what comes.
+ * One open connection: sends commands, takes back those with no byte sent, and
+ * feeds the reader.
  *
- * Invariant: the order of slots is the order of the commands in the stream; the
- * bytes counted in the slots that have not begun to leave add up to what is
- * in the out buffer behind the command that is partly gone. A command taken
- * back out of the middle is a hole there, and in the slots, until the next
- * time that something is sent: taking back many costs one pass, not many.
- * Neither the first nor the last slot is ever a hole, so that none are left
- * when nothing is due.
+ * Invariant: slots are in the order of the commands in the stream. The bytes of
+ * the unsent slots add up to the contents of `out` behind the command that is
+ * partly sent. A command taken back out of the middle leaves a hole in `out`
+ * and in the slots until something is sent, so that taking back many costs a
+ * single pass. Neither the first nor the last slot is ever a hole, so no hole
+ * is left when no reply is due.
  */
 #include "net/conn.h"
 
@@ -56,7 +55,7 @@ void conn_free(struct conn *c)
     c->reader = NULL;
 }
 
-static void lost(struct text *why, int error)
+static void explain_lost_connection(struct text *why, int error)
 {
     text_clear(why);
     if (error)
@@ -65,9 +64,9 @@ static void lost(struct text *why, int error)
         text_add(why, "the server closed the connection");
 }
 
-/* What was not taken goes when there is room again, or, if that is what it
- * waits for, when something has been read: then room would be there all the
- * time, and must not be polled for. */
+/* What the socket did not take is sent when there is room again. But if the
+ * transport waits for bytes from the peer, room must not be polled for: it
+ * would be there all the time. */
 static void set_blocked(struct conn *c, bool blocked)
 {
     const struct transport *t = &c->transport;
@@ -85,7 +84,7 @@ static bool has_to_send(const struct conn *c)
     return buf_len(&c->out) || c->transport.wants_write;
 }
 
-static struct slot *numbered(const struct conn *c, uint64_t number)
+static struct slot *slot_numbered(const struct conn *c, uint64_t number)
 {
     return slots_at(&c->slots, (size_t)(number - c->slots.popped));
 }
@@ -95,7 +94,8 @@ static void trim_front(struct conn *c)
     struct slots *slots = &c->slots;
     while (slots->count && slots_at(slots, 0)->kind == SLOT_HOLE) {
         size_t bytes = slots_at(slots, 0)->bytes;
-        if (bytes && c->part) /* they do not stand first: see fill_holes() */
+        /* Behind part of a command: fill_holes() removes them. */
+        if (bytes && c->part)
             return;
         buf_consume(&c->out, bytes);
         c->holes -= bytes;
@@ -119,7 +119,7 @@ static void trim_back(struct conn *c)
         c->unsent = slots_end(slots);
 }
 
-/* Moves the bytes that stay together; the slots stay, and count for none. */
+/* Closes the holes in `out`. Their slots remain, with no bytes. */
 static void fill_holes(struct conn *c)
 {
     if (c->holes == 0)
@@ -127,7 +127,7 @@ static void fill_holes(struct conn *c)
     char *head = buf_head(&c->out);
     size_t from = c->part, to = c->part;
     for (uint64_t n = c->unsent; n < slots_end(&c->slots); n++) {
-        struct slot *slot = numbered(c, n);
+        struct slot *slot = slot_numbered(c, n);
         size_t bytes = slot->bytes;
         if (slot->kind == SLOT_HOLE) {
             slot->bytes = 0;
@@ -142,15 +142,15 @@ static void fill_holes(struct conn *c)
     trim_front(c);
 }
 
-/* That many bytes more have left. */
-static void gone(struct conn *c, size_t bytes)
+/* `bytes` more bytes have been sent. */
+static void count_sent(struct conn *c, size_t bytes)
 {
     buf_consume(&c->out, bytes);
     while (bytes > c->part) {
         bytes -= c->part;
-        c->part = numbered(c, c->unsent++)->bytes;
+        c->part = slot_numbered(c, c->unsent++)->bytes;
         while (c->unsent < slots_end(&c->slots) &&
-               numbered(c, c->unsent)->bytes == 0)
+               slot_numbered(c, c->unsent)->bytes == 0)
             c->unsent++; /* the rest of the group */
     }
     c->part -= bytes;
@@ -160,7 +160,7 @@ bool conn_ready(struct conn *c, short revents)
 {
     if (revents & POLLOUT) {
         c->blocked = false;
-        if (!has_to_send(c)) /* a read has sent what waited */
+        if (!has_to_send(c)) /* a read has sent what was waiting */
             set_blocked(c, false);
     }
     return revents & (POLLIN | POLLHUP | POLLERR);
@@ -179,10 +179,10 @@ bool conn_flush(struct conn *c, struct text *why)
         ssize_t n =
             transport_send(&c->transport, len ? buf_head(&c->out) : NULL, len);
         if (n < 0) {
-            lost(why, errno);
+            explain_lost_connection(why, errno);
             return false;
         }
-        gone(c, (size_t)n);
+        count_sent(c, (size_t)n);
         if (n == 0 && has_to_send(c)) {
             set_blocked(c, true);
             return true;
@@ -192,7 +192,7 @@ bool conn_flush(struct conn *c, struct text *why)
     return true;
 }
 
-/* What a read has changed for those who send. */
+/* A read may change whether something can be sent. */
 static void after_read(struct conn *c)
 {
     bool for_read = c->blocked && !c->polled_for_room;
@@ -208,7 +208,7 @@ bool conn_read(struct conn *c, struct text *why, bool *broken)
     ssize_t n = transport_receive(&c->transport, bytes, sizeof(bytes));
     *broken = false;
     if (n < 0) {
-        lost(why, errno);
+        explain_lost_connection(why, errno);
         return false;
     }
     if (n > 0 && !reader_feed(c->reader, bytes, (size_t)n)) {
@@ -229,7 +229,7 @@ size_t conn_unsent_slots(const struct conn *c)
 void conn_withdraw(struct conn *c, uint64_t number, size_t n)
 {
     for (uint64_t i = number; i < number + n; i++) {
-        struct slot *slot = numbered(c, i);
+        struct slot *slot = slot_numbered(c, i);
         slot->kind = SLOT_HOLE;
         slot->owner = NULL;
         c->holes += slot->bytes;

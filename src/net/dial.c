@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an endpoint to an open transport: look-up, connecting, handshake of the
- * transport, one address after the other.
+ * Connects to an endpoint: look-up, then connecting and the handshake of the
+ * transport for one address after the other.
  *
- * Invariant: at most one descriptor is open, and it is d->fd. A socket's is
- * closed on every way out but DIAL_CONNECTED; a look-up's stays, unpolled,
- * until the look-up is over or dial_free. Nothing here blocks.
+ * Invariant: at most one descriptor is open, and it is d->fd. A socket is
+ * closed on every way out except DIAL_CONNECTED; the descriptor of a look-up
+ * stays open, unpolled, until the look-up is over or dial_free(). Nothing here
+ * blocks.
  */
 #include "net/dial.h"
 
@@ -17,10 +18,10 @@
 #include "base/deadline.h"
 #include "net/socket.h"
 
-/* How long the answer that a name is unknown is remembered after the attempt
- * that asked. Addresses are not remembered: trying them shows whether they are
- * right. */
-#define FAILURE_KEEPS (10 * NS_PER_S)
+/* A look-up that outlived its attempt may fail: for how long after that attempt
+ * its failure still counts. Addresses that it found always count: trying them
+ * shows whether they are right. */
+#define FAILURE_LASTS (10 * NS_PER_S)
 
 short dial_events(const struct dial *d)
 {
@@ -38,21 +39,22 @@ static enum dial_state fail(struct dial *d)
 }
 
 /* The class of a failure to create a socket. */
-static void blame(struct dial *d)
+static void note_starvation(struct dial *d)
 {
     d->starved = errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
                  errno == ENOBUFS;
 }
 
-/* The poller refused it, with errno. */
-static void not_polled(struct text *error)
+/* Explains that epoll refused the descriptor; errno says why. */
+static void explain_no_poll(struct text *error)
 {
     int cause = errno;
     text_clear(error);
     text_addf(error, "cannot add descriptor to epoll: %s", strerror(cause));
 }
 
-/* Takes what was tried out of the poller and closes it. */
+/* Ends the attempt at one address: removes its descriptor from the poller and
+ * closes it. */
 static void drop_attempt(struct dial *d)
 {
     poller_remove(d->poller, d->fd);
@@ -63,7 +65,7 @@ static void drop_attempt(struct dial *d)
     d->fd = -1;
 }
 
-/* Goes on with the transport's handshake. FAILED: it is to be dropped. */
+/* Goes on with the transport's handshake. FAILED: call drop_attempt(). */
 static enum dial_state step_handshake(
     struct dial *d, struct transport *made, struct text *error)
 {
@@ -77,7 +79,7 @@ static enum dial_state step_handshake(
     case TRANSPORT_WAITS:
         if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        not_polled(error);
+        explain_no_poll(error);
         break;
     case TRANSPORT_FAILED:
         break;
@@ -85,7 +87,8 @@ static enum dial_state step_handshake(
     return DIAL_FAILED;
 }
 
-/* fd is connected and in no poller; d owns it from now on. */
+/* Begins the transport's handshake. fd is connected and in no poller; d now
+ * owns it. */
 static enum dial_state secure(struct dial *d, const struct endpoint *to, int fd,
     struct transport *made, struct text *error)
 {
@@ -113,7 +116,7 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
             deadline_after(now, deadline_left(d->end, now) / shares);
         int s = socket_open_tcp(address, to->settings.keepalive_s, error);
         if (s < 0) {
-            blame(d);
+            note_starvation(d);
             continue;
         }
         switch (socket_connected(s, error)) {
@@ -127,7 +130,7 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
                 d->fd = s;
                 return DIAL_WAIT;
             }
-            not_polled(error);
+            explain_no_poll(error);
             close(s);
             break;
         case SOCKET_FAILED:
@@ -137,7 +140,7 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
     return fail(d);
 }
 
-/* Begins a look-up, or goes on with the one of an attempt given up. */
+/* Begins a look-up, or goes on with that of an earlier attempt. */
 static enum resolve_state look_up(
     struct dial *d, const struct endpoint *to, bool is_late, struct text *error)
 {
@@ -163,7 +166,7 @@ static enum dial_state start_unix(struct dial *d, const struct endpoint *to,
 {
     int fd = socket_open_unix(to->path, error);
     if (fd < 0) {
-        blame(d);
+        note_starvation(d);
         if (ends_in_number(to->path))
             text_add(error, " (write the database as ?db=N after the path)");
         return DIAL_FAILED;
@@ -175,7 +178,7 @@ static enum dial_state start_unix(struct dial *d, const struct endpoint *to,
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     uint64_t now, uint64_t end, struct transport *made, struct text *error)
 {
-    bool is_late = now > deadline_after(d->end, FAILURE_KEEPS);
+    bool is_late = now > deadline_after(d->end, FAILURE_LASTS);
     *d = (struct dial){.kind = d->kind,
         .poller = d->poller,
         .key = d->key,
@@ -195,7 +198,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         d->stage = DIAL_LOOKING_UP;
         if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        not_polled(error);
+        explain_no_poll(error);
         return fail(d);
     case RESOLVE_FAILED:
         d->job = NULL;
@@ -214,7 +217,7 @@ static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
         poller_add(d->poller, d->fd, dial_events(d), d->key))
         return DIAL_WAIT;
     if (state == RESOLVE_WAIT) {
-        not_polled(error);
+        explain_no_poll(error);
         return fail(d);
     }
     d->job = NULL;
@@ -224,7 +227,7 @@ static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
     return try_next(d, to, now, made, error);
 }
 
-/* Of the attempt under way; FAILED: it is to be dropped. */
+/* Goes on with the attempt under way. FAILED: call drop_attempt(). */
 static enum dial_state step_attempt(struct dial *d, const struct endpoint *to,
     struct transport *made, struct text *error)
 {

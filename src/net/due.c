@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Cleanups at a server that wait for their time. */
+/* The cleanups at a server that are due. */
 #include "net/due.h"
 
 #include "base/deadline.h"
 
-/* A server that hangs may have left many cleanups: they are walked through when
- * one of them has changed, not in every turn. */
-static void look_at_due(struct server *s)
+/* Finds the earliest times of the list. A server that hangs may leave many
+ * cleanups, so the list is searched only after one has changed, not in every
+ * turn. */
+static void find_due_times(struct server *s)
 {
     if (s->due_known)
         return;
@@ -19,11 +20,11 @@ static void look_at_due(struct server *s)
     }
 }
 
-/* Cleanups expire whether there is a connection or not, and then must not ask
- * for turns. None of these has a slot on the connection. */
+/* An expired cleanup must not cause further turns. None of those in this list
+ * has a slot on the connection, so they can be freed. */
 void due_expire(struct server *s, uint64_t now)
 {
-    look_at_due(s);
+    find_due_times(s);
     if (now < s->due_over)
         return;
     s->due_known = false;
@@ -39,7 +40,7 @@ void due_expire(struct server *s, uint64_t now)
 
 void due_push(struct server *s, uint64_t now)
 {
-    look_at_due(s);
+    find_due_times(s);
     if (now < s->due_next || s->conn.blocked)
         return;
     s->due_known = false;
@@ -54,6 +55,6 @@ void due_push(struct server *s, uint64_t now)
 
 uint64_t due_at(struct server *s)
 {
-    look_at_due(s);
+    find_due_times(s);
     return s->due_next;
 }

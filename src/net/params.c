@@ -13,8 +13,8 @@
 #define NUMBER_MAX 2147483647
 #define SECRET_MAX 8192
 
-/* name (of the row and of the member), placeholder, help, kind, and the
- * lowest and highest value, of a TEXT the number of bytes. */
+/* Each row: name (of the parameter and of the member), placeholder, help, kind,
+ * and the lowest and highest value; for TEXT, number of bytes. */
 /* clang-format off */
 #define ROWS(ROW) \
     ROW(db, "N", "database number; default 0", NUMBER, 0, NUMBER_MAX) \
@@ -211,8 +211,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters must be added, dropped or changed to make one of the
- * other. b is a row's name, so it fits. */
+/* How many letters must be added, dropped or changed to turn one into the
+ * other. b is a row's name, which fits in `line`. */
 static size_t distance(struct slice a, struct slice b)
 {
     size_t line[32];
@@ -244,7 +244,8 @@ void param_suggest(struct slice unknown, struct text *text)
             nearest = i;
         }
     }
-    /* With more letters changed than kept, the names are not similar. */
+    /* The names must be similar: at most 3 changes, and fewer than the name has
+     * letters. */
     if (best <= 3 && best < unknown.len)
         text_addf(text, "did you mean %s? ", url_params[nearest].name);
     text_add(text, "the parameters are");

@@ -13,13 +13,13 @@
 
 #include "base/text.h"
 
-/* As a default of guard_restarts: on for two servers or more. */
+/* The default of guard_restarts: on if there are two servers or more. */
 #define GUARD_RESTARTS_AUTO 2
 
 /* Values of settings.scheme, in the order of the parameter's words. */
 enum lock_scheme { LOCK_SCHEME_AUTO, LOCK_SCHEME_TIMESTAMP };
 
-/* What the table's rows set. Defaults are put in before parsing. */
+/* The members that the rows set. They hold the defaults before parsing. */
 struct settings {
     uint64_t timeout_ms;
     uint64_t max_ttl_ms;
@@ -32,7 +32,7 @@ struct settings {
     char *password;          /* owned; NULL: none; wiped when freed */
     char *prefix;            /* owned; NULL: none */
     uint64_t guard_restarts; /* 0, 1; or GUARD_RESTARTS_AUTO */
-    uint64_t durable;        /* the server forgets nothing at a restart */
+    uint64_t durable;        /* 0 or 1: the server loses nothing in a restart */
 };
 
 struct url_param {
@@ -41,23 +41,23 @@ struct url_param {
 extern const struct url_param url_params[];
 extern const size_t url_param_count;
 
-/* Checks one number against its row's bounds, for options given in a
- * structure instead of a URL: false with *error set. name is the row's. */
+/* Checks a number against the bounds of the row called name, for options given
+ * in a structure instead of a URL. False: *error says why. */
 bool url_param_check(const char *name, int64_t value, struct text *error);
 
-/* The row of that name; url_param_count: there is none. */
+/* The row of that name; url_param_count if there is none. */
 size_t param_find(struct slice name);
 
-/* Sets the row's member from text. value is malloc'ed and becomes param_set's
- * in any case. false: it does not fit, settings unchanged; then param_describe
- * adds what would: "is a number from 10 to 600000". */
+/* Sets the row's member from text. Takes over value, which is malloc'ed, in any
+ * case. False: it is not valid, and settings is unchanged; param_describe()
+ * then says what is: "is a number from 10 to 600000". */
 bool param_set(struct settings *settings, size_t row, char *value);
 void param_describe(size_t row, struct text *text);
 
-/* Is it a matter of the one server, and not of the client as a whole? */
+/* Is this an option of one server, not of the whole client? */
 bool param_of_server(size_t row);
 
-/* Do both have the same of that row? */
+/* Do both have the same value in that row? */
 bool param_equal(
     size_t row, const struct settings *a, const struct settings *b);
 /* Sets the row's member of *to as in *from. false: no memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The set of descriptors that a client waits for. Invariant: it holds open
- * descriptors of this client only.
+ * The epoll set of a client. Invariant: it holds open descriptors of this
+ * client only.
  */
 #include "net/poller.h"
 

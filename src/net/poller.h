@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The set of descriptors that a client waits for, by epoll. Whoever opens a
- * descriptor adds it, and removes it before closing it: while a fork()ed child
- * still has the descriptor, closing it does not take it out of the set.
+ * The epoll set of a client. Code that opens a descriptor adds it, and removes
+ * it before closing it: while a fork()ed child still has the descriptor,
+ * closing it does not remove it from the set.
  *
  * Without a poller (NULL) every function succeeds and does nothing.
  */

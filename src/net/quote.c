@@ -12,7 +12,7 @@ static void quote(
 {
     text_clear(t);
     redact_add(t, bytes, cut, FOREIGN_MAX, s->secrets);
-    /* What to do follows in the same sentence. */
+    /* The remedy will follow in the same sentence. */
     if (t->len > 1 && t->data[t->len - 1] == '.' && t->data[t->len - 2] != '.')
         t->data[--t->len] = '\0';
 }

@@ -28,22 +28,23 @@ struct reader {
     struct reply root;
     struct reply items[REPLY_ITEMS];
     size_t text_used;
-    /* Where the parser stood when it was last asked: an error empties its
-     * buffer, and the first bytes say best what the peer speaks. */
+    /* What was at the parser's position when it was last called. An error
+     * empties its buffer, and the first bytes show best what the peer
+     * speaks. */
     size_t head_len;
     char head[HEAD];
-    bool behind; /* there is something behind the last reply taken */
+    bool behind; /* something was fed after the last reply taken */
     bool broken;
-    bool stuck;            /* by what was received, and not by how much of it */
-    bool starved;          /* for want of memory */
+    bool stuck;            /* by what was received, not by how much */
+    bool starved;          /* broken for lack of memory */
     bool loose;            /* the present reply may have any form */
     struct leaves *leaves; /* where its values go; not ours */
     struct text error;
     char text[READER_TEXT];
 };
 
-/* The place of the object that task makes. A root begins a new reply. */
-static struct reply *place(struct reader *r, const redisReadTask *task)
+/* Where to store the object of task. A root object begins a new reply. */
+static struct reply *object_for(struct reader *r, const redisReadTask *task)
 {
     struct reply *reply = &r->root;
 
@@ -55,7 +56,8 @@ static struct reply *place(struct reader *r, const redisReadTask *task)
     return reply;
 }
 
-/* hiredis calls it "Out of memory" whatever the cause; r->error knows. */
+/* Makes the parser fail. hiredis then reports "Out of memory"; r->error has the
+ * true cause. */
 static void *refuse_reply(struct reader *r, const char *why)
 {
     text_clear(&r->error);
@@ -69,9 +71,9 @@ void reader_expect(struct reader *r, bool loose, struct leaves *leaves)
     r->leaves = leaves;
 }
 
-/* A value of a reply of any form. An error that is the whole reply is
- * reported as any other one. */
-static bool spill(struct reader *r, const redisReadTask *task,
+/* Stores a value of a reply of any form. An error that is the whole reply is
+ * reported like any other. */
+static bool add_leaf(struct reader *r, const redisReadTask *task,
     struct reply *reply, struct slice value)
 {
     if (!r->loose || (reply->kind == REPLY_ERROR && !task->parent))
@@ -84,7 +86,7 @@ static bool spill(struct reader *r, const redisReadTask *task,
 static void *create_string(const redisReadTask *task, char *bytes, size_t len)
 {
     struct reader *r = task->privdata;
-    struct reply *reply = place(r, task);
+    struct reply *reply = object_for(r, task);
 
     switch (task->type) {
     case REDIS_REPLY_STATUS:
@@ -99,7 +101,7 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t len)
     default:
         return refuse_reply(r, "unexpected RESP3 reply from server");
     }
-    if (spill(r, task, reply, (struct slice){bytes, len}))
+    if (add_leaf(r, task, reply, (struct slice){bytes, len}))
         return reply;
     size_t room = sizeof(r->text) - r->text_used;
     if (len > room) {
@@ -134,7 +136,7 @@ static void *create_array(const redisReadTask *task, array_count count)
         return refuse_reply(r, "the server's reply is an array longer than any "
                                "this library asks for");
 
-    struct reply *reply = place(r, task);
+    struct reply *reply = object_for(r, task);
     reply->kind = REPLY_ARRAY;
     reply->count = r->loose ? 0 : (size_t)count;
     reply->items = r->items;
@@ -144,7 +146,7 @@ static void *create_array(const redisReadTask *task, array_count count)
 static void *create_integer(const redisReadTask *task, long long value)
 {
     struct reader *r = task->privdata;
-    struct reply *reply = place(r, task);
+    struct reply *reply = object_for(r, task);
 
     if (task->type != REDIS_REPLY_INTEGER)
         return refuse_reply(r, "unexpected RESP3 reply from server");
@@ -158,7 +160,7 @@ static void *create_integer(const redisReadTask *task, long long value)
 static void *create_nil(const redisReadTask *task)
 {
     struct reader *r = task->privdata;
-    struct reply *reply = place(r, task);
+    struct reply *reply = object_for(r, task);
 
     /* RESP2 has no nil of its own: it is a string or an array of length -1. */
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_ARRAY)
@@ -251,9 +253,10 @@ bool reader_reset(struct reader *r)
     return true;
 }
 
-/* The backlog that is allowed now. A string's type has been taken off the
- * parser's buffer when it waits for the rest; the buffer is zero-ended. */
-static size_t limit(const redisReader *parser, bool loose)
+/* The backlog that is allowed now. When the parser waits for the rest of a
+ * string, its position is behind the type byte, at the length. Its buffer is
+ * zero-terminated. */
+static size_t backlog_limit(const redisReader *parser, bool loose)
 {
     int at = parser->ridx;
     if (at < 0 || (at > 0 && !loose) || parser->len == parser->pos)
@@ -280,7 +283,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
 
     r->behind = true;
     size_t backlog = r->parser->len - r->parser->pos;
-    size_t most = limit(r->parser, r->loose);
+    size_t most = backlog_limit(r->parser, r->loose);
     if (backlog > most || len > most - backlog) {
         r->broken = true;
         text_clear(&r->error);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes to replies, by hiredis' reader with our own object functions: no
- * reply allocates, an array holds REPLY_ITEMS items and no arrays, and what
- * is fed but not consumed is capped, on every hiredis version. Of a string
- * READER_TEXT bytes are kept; a longer one is cut there and says so, because
- * INFO has no limit (a line for each database, and for each error code) and
- * what matters in it comes first. Anything else beyond is a broken protocol,
- * after which the connection can only be closed. The exception is a reply that
- * was announced as one of any form, see reader_expect().
+ * Parses bytes into replies, with hiredis' reader and our own object functions.
+ * With every version of hiredis, replies allocate no memory, an array has at
+ * most REPLY_ITEMS items and no arrays in it, and the backlog is limited. A
+ * string longer than READER_TEXT is truncated and marked as such, because INFO
+ * has no limit (a line for each database and each error code), and what matters
+ * in it comes first. Anything else that is longer breaks the protocol, and the
+ * connection can only be closed. The exception is a reply of any form, see
+ * reader_expect().
  */
 #ifndef NXLOCK_NET_READER_H
 #define NXLOCK_NET_READER_H
@@ -17,10 +17,10 @@
 #include "base/leaves.h"
 #include "wire/reply.h"
 
-#define READER_TEXT 32768     /* bytes of strings of one reply */
-#define READER_BACKLOG 262144 /* fed, complete or not, and not yet taken */
-/* That much more while a string is awaited whose length is known and at most
- * this: of a long INFO the parser wants to see all before it gives any. */
+#define READER_TEXT 32768     /* bytes stored of the strings of one reply */
+#define READER_BACKLOG 262144 /* bytes fed and not yet taken */
+/* The backlog may be larger by this much while a string of at most this length
+ * is incomplete: the parser returns a long INFO only as a whole. */
 #define READER_STRING 1048576
 
 struct reader;
@@ -28,22 +28,20 @@ struct reader;
 struct reader *reader_new(void); /* NULL: no memory */
 void reader_free(struct reader *r);
 
-/* false: too much, or no memory; reader_error() tells. Nothing can be read
- * after that: replies that are complete are to be taken before more is fed. */
+/* False: too much, or out of memory; reader_error() says which. Nothing can be
+ * read after that, so take complete replies before feeding more. */
 bool reader_feed(struct reader *r, const void *bytes, size_t len);
 
-/* The reply that comes next, or the rest of it, may have any form (loose): its
- * values go to leaves, or nowhere when that is NULL, and reader_next() then
- * tells its kind and, of an error, its words, and nothing else of it. To be
- * said before each reader_next(). */
+/* Call it before each reader_next(). loose: the next reply, or the rest of it,
+ * may have any form. Its values are added to leaves, unless that is NULL, and
+ * reader_next() returns only its kind and the text of an error. */
 void reader_expect(struct reader *r, bool loose, struct leaves *leaves);
 
-/* 1: *reply is the next one, valid until the next call on r. 0: incomplete.
- * -1: broken; reader_error() tells. */
+/* 1: *reply is the next one, valid until the next call on r. 0: incomplete. -1:
+ * broken; reader_error() says why. */
 int reader_next(struct reader *r, const struct reply **reply);
 
-/* Everything that was fed has been taken: there is no reply and no part of
- * one. */
+/* Has everything that was fed been taken? Then no part of a reply is left. */
 bool reader_idle(const struct reader *r);
 
 /* Forgets everything, for a new connection. false: no memory. */
@@ -51,10 +49,10 @@ bool reader_reset(struct reader *r);
 
 /* "" while nothing is wrong; never holds the peer's bytes. */
 const char *reader_error(const struct reader *r);
-/* The beginning of what reader_next() could not make a reply of, as it was
- * received; empty if there was no error. */
+/* The beginning of what reader_next() could not parse, as received; empty if
+ * there was no such error. */
 struct slice reader_head(const struct reader *r);
-/* The reader failed for want of memory, not because of the peer. */
+/* Did the reader fail for lack of memory, not because of the peer? */
 bool reader_starved(const struct reader *r);
 
 #endif

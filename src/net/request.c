@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Formats requests on the connection and takes in their replies. */
+/* Formats requests on the connection and processes their replies. */
 #include "net/request.h"
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 #include "wire/classify.h"
 #include "wire/strategies.h"
 
-/* The longest value a compare-and-delete is made for. */
+/* Room for a token in the record of a cleanup. */
 #define TOKEN_ROOM 512
 
 bool request_prepare(struct request *r, struct slice key)
@@ -58,7 +58,7 @@ void requests_refuse(
     }
 }
 
-/* Formats the present step of r behind what is there. false: no memory. */
+/* Appends the commands of r's current step. False: out of memory. */
 static bool format(struct server *s, struct request *r, uint64_t now)
 {
     struct conn *c = &s->conn;
@@ -115,7 +115,7 @@ void requests_format(struct server *s, uint64_t now)
            !s->dialect.in_transaction) {
         bool full = hangs(s, now);
         if (full && transport_news(&s->conn.transport) != TRANSPORT_QUIET)
-            return; /* there are answers to be read, which may make room */
+            return; /* answers can be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
         if (full) {
@@ -128,8 +128,8 @@ void requests_format(struct server *s, uint64_t now)
     }
 }
 
-/* Not a byte of it has left, and the connection had been good: it goes with
- * the next one, as if it had not been formatted. */
+/* No byte of r was sent, and the connection had been up: r is sent on the next
+ * one, as if it had not been formatted. */
 static void wait_again(struct server *s, struct request *r)
 {
     r->state = REQUEST_WAITING;
@@ -138,7 +138,8 @@ static void wait_again(struct server *s, struct request *r)
     list_append(&s->waiting, &r->node);
 }
 
-/* After its cleanup was told of something. It may be among the due already. */
+/* After an input to its cleanup: frees the cleaner or puts it into the list of
+ * those that are due, where it may already be. */
 static void sort_cleaner(struct server *s, struct cleaner *k)
 {
     if (cleanup_over(&k->cleanup)) {
@@ -177,7 +178,8 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 
 /* ------------------------------------------------------------------ replies */
 
-/* A transaction that cannot be ended would take in all that follows. */
+/* DISCARD was refused: close the connection, because all commands would become
+ * part of the open transaction. */
 static void end_open(struct server *s)
 {
     text_clear(&s->why);
@@ -191,7 +193,7 @@ static void end_stuck(struct server *s, const struct exchange *x)
         end_open(s);
 }
 
-/* Between two steps of r. */
+/* Ends r between two of its steps. */
 static void give_up_request(struct server *s, struct request *r, uint64_t now)
 {
     if (exchange_leave(&r->exchange))
@@ -232,7 +234,7 @@ static bool replied(struct server *s, struct request *r,
         fault_is_elsewhere(c->outcome.fault))
         s->elsewhere = true;
     r->cut = r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
-    if (r->cut) { /* the reply made no sense, so the rest cannot be trusted */
+    if (r->cut) { /* the reply was invalid, so the rest cannot be trusted */
         request_lost(s, r, facts_now(s), now);
         text_clear(&s->why);
         text_add_foreign(&s->why, c->outcome.text);
@@ -277,10 +279,10 @@ bool requests_reply(struct server *s, const struct reply *reply,
     struct completion *c, enum fault *close, uint64_t now)
 {
     struct slot slot = conn_pop(&s->conn);
-    s->due_known = false; /* it may be of a cleanup */
+    s->due_known = false; /* the reply may be that of a cleanup */
     s->heard_at = s->dialect.now = now;
-    /* The server's clock is compared with ours: now was read before this reply
-     * came, and how long before is unknown. */
+    /* The server's clock is compared with ours, but now was read an unknown
+     * time before this reply came: read it again. */
     if (strategies_need_clock(&s->dialect))
         s->dialect.now = later(now, clock_now());
     if (slot.kind != SLOT_HANDSHAKE) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests on the connection: formats what waits, hands each reply to the owner
- * of its command, and tells every owner when the connection ends.
+ * Requests on the connection: formats those that wait, hands each reply to the
+ * owner of its command, and informs all owners when the connection ends.
  *
  * Invariant: each reply goes to the slot of its command and to no other.
  */
@@ -10,32 +10,33 @@
 
 #include "net/state.h"
 
-/* Makes sure that there is a record for the cleanup of r; before every acquire
- * and release. false: no memory. */
+/* Call it before every acquire and release. Makes sure that r has a record for
+ * its cleanup. False: out of memory. */
 bool request_prepare(struct request *r, struct slice key);
 void request_free(struct request *r);
 
-/* Puts r among those that wait. kept may be NULL; verb and kept live until
+/* Queues r. kept (cached commands) may be NULL; verb and kept must live until
  * completion. */
 void request_submit(struct server *s, struct request *r,
     const struct verb *verb, struct kept_commands *kept);
 
-/* Fails all acquires that are not formatted yet: the server has no vote. */
+/* Fails all acquires that are not formatted yet, because the server has no
+ * vote. */
 void requests_refuse(
     struct server *s, enum fault fault, const struct text *words);
 
-/* Formats what waits, as far as the socket and the limits allow. */
+/* Formats the requests that wait, as far as the socket and the limits allow. */
 void requests_format(struct server *s, uint64_t now);
 
-/* Of what form is the reply that comes next, and who gathers it? */
+/* Tells the reader what form the next reply has, and where its values go. */
 void requests_expect(struct server *s);
 
-/* One reply to whom it belongs. True: it has completed a request, which is *c.
- * *close: the connection has to end because of that; FAULT_NONE: it goes on. */
+/* Hands one reply to its owner. True: it completed the request in *c. *close:
+ * why the connection must end; FAULT_NONE: it goes on. */
 bool requests_reply(struct server *s, const struct reply *reply,
     struct completion *c, enum fault *close, uint64_t now);
 
-/* The connection is about to be closed: every slot's owner is told. */
+/* The connection is about to be closed: informs the owner of every slot. */
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks up host names, in a thread of its own where that may block.
+ * Looks up host names, in a thread where that may block.
  *
- * Invariant: caller and look-up thread each hold one share of the job, and
- * whoever gives back the last one closes its descriptor and frees it, so a
+ * Invariant: the caller and the look-up thread each hold one reference to the
+ * job, and dropping the last one closes its descriptor and frees it. So a
  * thread that outlives its caller never writes to a descriptor that has been
- * reused. Only the thread writes the result, before `over`
- * is set; only the caller reads it, after.
+ * reused. The thread writes the result before it sets `over`; the caller reads
+ * it only after that.
  */
 #include "net/resolve.h"
 
@@ -24,8 +24,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* getaddrinfo() runs whatever modules the machine is configured with; this
- * is address space, of which only what is used becomes memory. */
+/* getaddrinfo() runs whatever modules the machine is configured with. This is
+ * address space; only the part that is used becomes memory. */
 #define STACK_SIZE (256 * 1024)
 
 struct resolve {
@@ -46,7 +46,7 @@ static void free_job(struct resolve *job)
     free(job);
 }
 
-static void give_back(struct resolve *job)
+static void drop_reference(struct resolve *job)
 {
     if (atomic_fetch_sub(&job->shares, 1) == 1)
         free_job(job);
@@ -61,8 +61,8 @@ static bool is_known(const struct addresses *found, const struct addrinfo *info)
     return false;
 }
 
-/* Returns getaddrinfo's result; errno counts when it is EAI_SYSTEM. */
-static int look_up(
+/* Returns getaddrinfo's result; if that is EAI_SYSTEM, errno says why. */
+static int get_addresses(
     const char *host, uint16_t port, int flags, struct addresses *found)
 {
     struct addrinfo hints = {0}, *list = NULL;
@@ -110,12 +110,12 @@ static void *thread_main(void *argument)
     struct resolve *job = argument;
     uint64_t one = 1;
 
-    job->failure = look_up(job->host, job->port, 0, &job->found);
+    job->failure = get_addresses(job->host, job->port, 0, &job->found);
     job->cause = errno;
     atomic_store(&job->over, true);
     while (write(job->fd, &one, sizeof(one)) < 0 && errno == EINTR)
         continue;
-    give_back(job);
+    drop_reference(job);
     return NULL;
 }
 
@@ -196,11 +196,12 @@ enum resolve_state resolve_start(const char *host, uint16_t port,
         find_localhost(port, found);
         return RESOLVE_DONE;
     }
-    int failure = look_up(host, port, AI_NUMERICHOST, found);
+    int failure = get_addresses(host, port, AI_NUMERICHOST, found);
     if (failure == 0)
         return RESOLVE_DONE;
-    /* A colon is in no name: a zone this machine does not have. Any other
-     * failure than "not a number" is this machine's. */
+    /* No host name contains a colon, so this is an IPv6 address whose zone this
+     * machine does not have. Failures other than "not numeric" are this
+     * machine's. */
     if (failure != EAI_NONAME || strchr(host, ':')) {
         explain(error, host, failure, errno);
         if (strchr(host, '%'))
@@ -238,7 +239,7 @@ enum resolve_state resolve_poll(
         explain(error, job->host, job->failure, job->cause);
         state = RESOLVE_FAILED;
     }
-    give_back(job);
+    drop_reference(job);
     return state;
 }
 
@@ -246,11 +247,11 @@ void resolve_abandon(struct resolve *job)
 {
     if (!job)
         return;
-    /* The thread's share went with the thread. */
+    /* In a fork()ed child there is no thread to drop its reference. */
     if (job->pid != getpid())
         free_job(job);
     else
-        give_back(job);
+        drop_reference(job);
 }
 
 void address_show(const struct address *address, struct text *text)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Name to addresses without blocking the caller. An address in numbers and
- * "localhost" (127.0.0.1, then ::1; RFC 6761) are answered at once; any other
- * name is looked up by getaddrinfo() in a detached thread that lives for that
- * look-up only, with all signals blocked. A caller who gives up leaves it to
- * end by itself.
+ * Resolves a host name without blocking the caller. Numeric addresses and
+ * "localhost" (127.0.0.1, then ::1; RFC 6761) are answered at once. Any other
+ * name is looked up by getaddrinfo() in a detached thread for this look-up
+ * alone, with all signals blocked. If the caller gives up, the thread ends on
+ * its own.
  */
 #ifndef NXLOCK_NET_RESOLVE_H
 #define NXLOCK_NET_RESOLVE_H
@@ -40,11 +40,11 @@ enum resolve_state { RESOLVE_DONE, RESOLVE_WAIT, RESOLVE_FAILED };
 enum resolve_state resolve_start(const char *host, uint16_t port,
     struct addresses *found, struct resolve **job, int *fd, struct text *error);
 
-/* Of a job under way; DONE and FAILED end and free it. */
+/* Asks whether job is over. DONE and FAILED free it. */
 enum resolve_state resolve_poll(
     struct resolve *job, struct addresses *found, struct text *error);
 
-/* Gives the job up; NULL is fine. In a fork()ed child too, which has the job
+/* Gives up the job; NULL is fine. Also for a fork()ed child, which has the job
  * but not its thread, and must not call resolve_poll(). */
 void resolve_abandon(struct resolve *job);
 

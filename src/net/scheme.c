@@ -2,15 +2,15 @@
 /*
  * Reads the scheme of a URL, and suggests one where it is missing or unknown.
  *
- * Invariant: what is repeated of a URL without a scheme is an address in every
- * reading of it; a word that could be a password is not shown.
+ * Invariant: a message repeats a URL without a scheme only if it can be nothing
+ * but an address. A word that could be a password is never shown.
  */
 #include "net/scheme.h"
 
 #include <ctype.h>
 #include <strings.h>
 
-/* Longer ones are pointed at rather than repeated. */
+/* Longer URLs and schemes are not repeated in messages. */
 #define REPEAT_MAX 107
 #define SCHEME_MAX 40
 
@@ -57,7 +57,7 @@ static void suggest(const char *url, struct text *error)
     }
 }
 
-static bool is(struct slice scheme, const char *name)
+static bool scheme_is(struct slice scheme, const char *name)
 {
     return scheme.len == strlen(name) &&
            strncasecmp(scheme.data, name, scheme.len) == 0;
@@ -71,11 +71,11 @@ size_t scheme_read(const char *url, bool *local, struct text *error)
         suggest(url, error);
         return 0;
     }
-    *local = is(scheme, "unix");
-    if (*local || is(scheme, "redis") || is(scheme, "valkey"))
+    *local = scheme_is(scheme, "unix");
+    if (*local || scheme_is(scheme, "redis") || scheme_is(scheme, "valkey"))
         return scheme.len + 3;
     text_clear(error);
-    if (is(scheme, "rediss") || is(scheme, "valkeys")) {
+    if (scheme_is(scheme, "rediss") || scheme_is(scheme, "valkeys")) {
         text_add(error, "this build does not support TLS; use redis:// or "
                         "unix:// with the local end of a TLS tunnel");
         return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the connection to one server: when it is made, used, looked at,
- * given up and made again.
+ * The life of the connection to one server: when it is made, used, checked,
+ * closed and made again.
  *
- * Invariant: no lock command precedes the end of a handshake that could have
- * been refused; when a connection ends, every command on it is accounted for as
- * withdrawn, unsure or owed before its slot is forgotten.
+ * Invariant: no lock command is sent before the end of a handshake that can be
+ * refused. When a connection ends, every command on it has been withdrawn, has
+ * failed as unsure or has a cleanup before its slot is dropped.
  */
 #include "net/server.h"
 
@@ -17,10 +17,10 @@
 
 #define RECONNECT_FIRST (10 * NS_PER_MS)
 #define RECONNECT_MOST (500 * NS_PER_MS)
-/* A connection silent for so long is looked at before it is used again: that
- * costs a system call, which a busy program should not pay each time. */
+/* A connection that was silent for this long is checked with poll() before it
+ * is used again: a busy program should not pay for that each time. */
 #define LOOK_AGAIN NS_PER_MS
-/* Times that a lost connection is read from: more than all replies due. */
+/* How often a lost connection is read: enough for all replies that are due. */
 #define HEAR_OUT 4
 
 void server_init(
@@ -46,7 +46,8 @@ void server_init(
     list_init(&s->failed);
     list_init(&s->cleaners);
     list_init(&s->due);
-    /* A call always tries to connect, however long the server was down. */
+    /* At most half a timeout, so that each call tries to connect, however long
+     * the server was down. */
     backoff_init(&s->reconnect, RECONNECT_FIRST,
         earlier(RECONNECT_MOST, ms_to_ns(set->timeout_ms) / 2), seed);
 }
@@ -97,7 +98,7 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
 {
     bool was_up = s->state == SERVER_UP;
     bool refused = s->state == SERVER_SHAKING && s->handshake.refused;
-    if (refused) { /* its login, and it said no more: that is why */
+    if (refused) { /* report its refusal, not the closed connection */
         fault = s->handshake.refused;
         quote_refusal(s);
     }
@@ -118,7 +119,7 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
         connect_failed(s, fault, now);
     else if (s->good)
         s->not_before = now;
-    else /* it accepts clients, and disconnects them at their first command */
+    else /* it accepts clients, then disconnects them */
         s->not_before = deadline_after(now, backoff_next(&s->reconnect));
 }
 
@@ -184,7 +185,7 @@ void server_connect_by(struct server *s, uint64_t at)
     s->connect_by = earlier(s->connect_by, at);
 }
 
-/* When it is time to connect for what waits, or NEVER. */
+/* When to connect for the requests that wait; NEVER if there are none. */
 static uint64_t wanted_at(const struct server *s)
 {
     return list_empty(&s->waiting) ? NEVER
@@ -206,8 +207,8 @@ static void read_once(struct server *s)
         s->ended = broken ? stream_fault(s) : FAULT_UNREACHABLE;
 }
 
-/* The peer is gone. What it said before that is taken in, for server_next,
- * which then ends the connection. */
+/* The peer has closed the connection. Reads what it sent before; server_next()
+ * takes that, then ends the connection. */
 static void hear_out(struct server *s)
 {
     for (int i = 0; i < HEAR_OUT && !s->ended; i++)
@@ -221,10 +222,10 @@ static void format_due(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_UP)
         due_push(s, now);
-    /* Lock commands may follow in the handshake's flight where no refusal in
-     * it could change what they mean, and where the peer is known to be a
-     * Redis server: what a stranger does with them is unknown. Cleanups
-     * come first, and wait for the handshake. */
+    /* Lock commands are sent together with the handshake only if no refusal in
+     * it could change their meaning, and if the peer is known to be a Redis
+     * server: what another one would do with them is unknown. Cleanups come
+     * first, and wait for the end of the handshake. */
     bool eager = s->plain && s->known && !s->met_proxy && !s->who.brief &&
                  list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
@@ -236,7 +237,7 @@ void server_push(struct server *s, uint64_t now)
     due_expire(s, now);
     if (list_empty(&s->waiting))
         s->connect_by = NEVER; /* its request has been sent or cancelled */
-    /* What is to be deleted at the primary proves nothing here. */
+    /* Not the primary: do not send cleanups here, they would prove nothing. */
     if (s->elsewhere && s->conn.slots.count == 0)
         end_connection(s, FAULT_ELSEWHERE, now);
     if (s->state == SERVER_DOWN &&
@@ -278,8 +279,7 @@ static uint64_t stale_at(const struct server *s)
     return deadline_after(oldest_sent(s), patience);
 }
 
-/* Ends a connection before something new goes on it; that takes another one
- * at once. */
+/* Ends a connection before a new request, which then reconnects at once. */
 static void replace(
     struct server *s, enum fault fault, const char *why, uint64_t now)
 {
@@ -289,8 +289,8 @@ static void replace(
     s->not_before = now;
 }
 
-/* Nothing is due on the connection: whatever there is was not asked for, and
- * must not be taken for the next answer. */
+/* No reply is due on the connection: whatever has come is unsolicited, and must
+ * not be taken for the next answer. */
 static void refresh_idle(struct server *s, bool look, uint64_t now)
 {
     enum transport_news news =
@@ -299,14 +299,15 @@ static void refresh_idle(struct server *s, bool look, uint64_t now)
         replace(s, FAULT_UNREACHABLE, "the server closed the connection", now);
     else if (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader))
         replace(s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
-    else if (s->elsewhere) /* the name may lead to another server by now */
+    else if (s->elsewhere) /* the host name may lead to another server by now */
         replace(s, FAULT_ELSEWHERE, "not the primary", now);
 }
 
 static void refresh(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_DIALLING && now >= s->connect_end) {
-        /* It failed while unused, which says nothing about the present. */
+        /* The attempt timed out while nobody drove the client, which says
+         * nothing about the server now. */
         dial_cancel(&s->dial);
         s->state = SERVER_DOWN;
         s->not_before = now;
@@ -351,13 +352,13 @@ uint64_t server_deadline(struct server *s)
         return dial_deadline(&s->dial);
     if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
         s->conn.blocked || (s->elsewhere && s->conn.slots.count))
-        at = NEVER; /* for the handshake, a transaction, room, another server */
-    else if (!list_empty(&s->waiting) && !s->conn.blocked)
+        at = NEVER; /* cleanups must wait until this has changed */
+    else if (!list_empty(&s->waiting))
         return 0;
     return earlier(at, stale_at(s));
 }
 
-/* May the command have changed something, or has it still to? */
+/* May the command have changed something, or may it still? */
 static bool matters(const struct slot *slot)
 {
     return slot->kind == SLOT_REQUEST || slot->kind == SLOT_DROPPED ||
@@ -400,7 +401,7 @@ static bool next_failed(struct server *s, struct completion *c)
     return true;
 }
 
-/* A reply, or what is none. True when it has completed a request. */
+/* Handles a reply, or garbage. True: it completed a request. */
 static bool take_reply(struct server *s, int got, const struct reply *reply,
     struct completion *c, uint64_t now)
 {
@@ -410,7 +411,7 @@ static bool take_reply(struct server *s, int got, const struct reply *reply,
         quote_garbage(s);
         close = stream_fault(s);
     } else if (s->state == SERVER_SHAKING && handshake_is_farewell(reply)) {
-        close = shake_reply(s, reply); /* it may come before any command */
+        close = shake_reply(s, reply); /* even before any command */
     } else if (s->conn.slots.count == conn_unsent_slots(&s->conn)) {
         text_clear(&s->why);
         text_add(&s->why, "unsolicited reply from server");
@@ -430,7 +431,7 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             return true;
         if (s->state < SERVER_SHAKING)
             return false;
-        if (s->ended == FAULT_NOT_REDIS) { /* do not trust the rest either */
+        if (s->ended == FAULT_NOT_REDIS) { /* do not trust the rest */
             end_connection(s, s->ended, now);
             continue;
         }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The handshake on a server's connection. Invariant: a connection with a brief
- * handshake is used for locks only when the peer was seen to be a proxy that
- * needs it. On a healthy server such a lock might find no way to be released.
+ * handshake is used for locks only after the peer was found to be a proxy that
+ * needs it. On an ordinary server such a lock might turn out to be impossible
+ * to release.
  */
 #include "net/shake.h"
 
 #include "net/quote.h"
 #include "wire/classify.h"
 
-/* After so many full handshakes in a row that were closed without an answer,
- * the next one is brief. */
+/* After this many full handshakes in a row were closed without an answer, the
+ * next one is brief. */
 #define HUNG_UP_FEW 2
 
-static enum fault done(struct server *s)
+static enum fault handshake_done(struct server *s)
 {
     if (s->who.needs_info && s->handshake.facts.loading) {
         /* While the server loads, INFO does not show its final persistence
@@ -55,7 +56,7 @@ enum fault shake_reply(struct server *s, const struct reply *reply)
     case HANDSHAKE_PROBE:
         return send_probe(s);
     case HANDSHAKE_DONE:
-        return done(s);
+        return handshake_done(s);
     case HANDSHAKE_FULL:
         text_clear(&s->why);
         text_add(&s->why, "the peer answers CLIENT ID but closes the "
@@ -71,14 +72,14 @@ enum fault shake_reply(struct server *s, const struct reply *reply)
     return fault;
 }
 
-/* How many times the peer has hung up in a row, if the end of this handshake
- * says that the next one should follow at once; -1: it does not. */
+/* Counts how often the peer has hung up in a row. Returns -1 if the way in
+ * which this handshake ended is no reason to reconnect at once. */
 static int count_hang_ups(struct server *s)
 {
     const struct handshake *h = &s->handshake;
     if (h->probe == PROBE_ANSWERED) {
-        /* Once. A peer that answers it and still closes every full handshake
-         * would take up all our time otherwise. */
+        /* Only once: a peer that answers the probe but closes every full
+         * handshake would make us reconnect without end. */
         bool first = !s->no_proxy;
         s->no_proxy = true;
         return first ? 0 : -1;
@@ -89,7 +90,8 @@ static int count_hang_ups(struct server *s)
         s->met_proxy = true;
         return HUNG_UP_FEW;
     }
-    /* Several servers are asked for INFO, so a brief one would not do. */
+    /* With several servers INFO is needed, so a brief handshake would not
+     * do. */
     bool early = !s->who.brief && !s->who.needs_info && handshake_unanswered(h);
     return early ? s->hung_up + 1 : -1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replies that are still to come, in the order of their commands. A reply
- * carries no name, so only its place in this queue shows which command it
- * answers. Every slot has a number that never changes, for its owner to find it
- * by; so one that is taken back out of the middle leaves a hole.
+ * The queue of replies that are due, in the order of their commands. A reply
+ * does not name its command, so only its place in this queue shows which
+ * command it answers. Every slot has a number that never changes, by which its
+ * owner finds it; so a slot that is taken out of the middle leaves a hole.
  */
 #ifndef NXLOCK_NET_SLOTS_H
 #define NXLOCK_NET_SLOTS_H
@@ -15,13 +15,13 @@
 enum slot_kind {
     SLOT_HANDSHAKE,
     SLOT_REQUEST, /* owner: struct request */
-    SLOT_LEFT,    /* DISCARD of a transaction that was given up */
-    SLOT_DROPPED, /* no request waits; owner: its cleaner, or NULL */
-    SLOT_SPILT,   /* likewise, of an ask: its reply may have any form */
-    SLOT_UNUSED,  /* likewise, of a command that changes nothing */
+    SLOT_LEFT,    /* DISCARD of a transaction that was cancelled */
+    SLOT_DROPPED, /* of a cancelled request; owner: its cleaner, or NULL */
+    SLOT_SPILT,   /* of a cancelled query: its reply may have any form */
+    SLOT_UNUSED,  /* of a cancelled command that changes nothing */
     SLOT_DELETE,  /* compare-and-delete of a cleanup; owner: struct cleaner */
     SLOT_KILL,    /* CLIENT KILL of a cleanup; likewise */
-    SLOT_HOLE     /* taken back: no reply is to come */
+    SLOT_HOLE     /* taken back: no reply follows */
 };
 
 struct slot {
@@ -34,12 +34,12 @@ struct slot {
 struct slots {
     struct slot *ring; /* room is a power of two */
     size_t first, count, room;
-    uint64_t popped; /* number of the oldest: how many there were before */
+    uint64_t popped; /* number of the oldest: how many have left */
 };
 
 bool slots_reserve(struct slots *s, size_t more);   /* false: no memory */
-void slots_push(struct slots *s, struct slot slot); /* after reserve */
-void slots_unpush(struct slots *s);                 /* the newest; likewise */
+void slots_push(struct slots *s, struct slot slot); /* after slots_reserve() */
+void slots_unpush(struct slots *s);                 /* takes back the newest */
 struct slot slots_pop(struct slots *s);             /* count > 0 */
 void slots_clear(struct slots *s); /* numbers begin with 0 again */
 void slots_free(struct slots *s);

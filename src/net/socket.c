@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens sockets, TCP and unix, and tells when they are connected.
+ * Opens TCP and unix sockets, and finds out when they are connected.
  *
  * Invariant: no call here blocks, raises a signal or leaks a descriptor into
  * another program, and -1 or FAILED always comes with a cause.
@@ -34,17 +34,17 @@ static int open_socket(int family, struct text *error)
 
 static void set_option(int fd, int level, int name, int value)
 {
-    /* What a kernel does not know makes the connection slower to notice
-     * trouble, not wrong: no reason to refuse it. */
+    /* Without an option that the kernel does not know, the connection notices
+     * trouble later, but works. */
     (void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-/* Probes keep a mapping in a router alive and find a dead peer of an idle
- * connection. TCP_USER_TIMEOUT ends a connection whose bytes are not
- * acknowledged; it also replaces the count of probes, so it is the time these
- * probes take. It never is below 20 s: how long to wait for an answer is the
- * caller's deadline, and the kernel must not be quicker to turn a slow
- * network into a lost connection. */
+/* Keepalive probes keep a router's NAT mapping alive and detect a dead peer on
+ * an idle connection. TCP_USER_TIMEOUT ends a connection whose bytes are not
+ * acknowledged. It also overrides the number of probes, so it is set to the
+ * time that these probes take, and to at least 20 s: the caller's deadline says
+ * how long to wait for an answer, and the kernel must not turn a slow network
+ * into a lost connection before that. */
 static void tune_tcp(int fd, uint64_t keepalive_s)
 {
     int idle_s = keepalive_s < 32767 ? (int)keepalive_s : 32767;
@@ -66,7 +66,7 @@ static void tune_tcp(int fd, uint64_t keepalive_s)
     set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, dead_s * 1000);
 }
 
-/* Closes fd for the cause, with "cannot connect to WHERE: " begun. */
+/* Closes fd and completes *error, which begins with "cannot connect". */
 static int close_failed(int fd, int cause, struct text *error)
 {
     text_addf(error, ": %s", strerror(cause));
@@ -130,7 +130,8 @@ int socket_open_unix(const char *path, struct text *error)
     return close_failed(fd, cause, error);
 }
 
-/* A free port may be chosen for this end too; then TCP meets itself. */
+/* TCP may choose the server's own port, if it is free, for this end too, and
+ * then connects to itself. */
 static bool is_itself(
     const struct sockaddr_storage *own, const struct sockaddr_storage *peer)
 {
@@ -152,7 +153,8 @@ static bool is_itself(
     return false;
 }
 
-/* 0 when connected, else the cause. Only for a socket that has decided. */
+/* Returns 0 if connected, else the cause. Only for a socket that is writable or
+ * has failed. */
 static int connect_result(int fd)
 {
     struct sockaddr_storage own = {0}, peer = {0};
@@ -165,8 +167,8 @@ static int connect_result(int fd)
         return errno;
     if (cause != 0)
         return cause;
-    /* The system reports a cause once; without it, being connected is proved by
-     * having a peer. */
+    /* The kernel reports a cause only once. Without one, having a peer proves
+     * that the socket is connected. */
     if (getpeername(fd, peer_bytes, &peer_len) < 0 ||
         getsockname(fd, own_bytes, &own_len) < 0)
         return errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known about one server: requests that have failed. */
+/* The state of one server: requests that have failed. */
 #include "net/state.h"
 
 void request_fail(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Transports in general, and the plain one, which hands bytes to the socket. */
+/* What all transports share, and the plain one, which hands bytes to the
+ * socket. */
 #include "net/transport.h"
 
 #include <errno.h>

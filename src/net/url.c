@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes a URL apart, and says of one that is malformed which part of it is, and
- * what to write instead.
+ * Parses a URL. If it is malformed, says which part is wrong and what to write
+ * instead.
  *
  * Invariant: a message never repeats what could be a password. It says which
- * byte of the URL is meant and what it was taken for; of the URL's own words
- * it shows only a short number for a port and an unknown parameter, and not
- * even that when a stray '@' makes it doubtful.
+ * byte of the URL is wrong and which part that was taken for. Of the URL itself
+ * it shows only a short number given as port and the name of an unknown
+ * parameter, and not even these after a stray '@'.
  */
 #include "net/url.h"
 
@@ -26,14 +26,14 @@ struct parse {
     const char *url;
     struct text *error;
     unsigned seen;   /* rows set, one bit each */
-    bool db_in_path; /* and then in to->settings.db */
-    bool veiled;     /* an '@' where none belongs */
+    bool db_in_path; /* the db was in the path, and is in to->settings.db */
+    bool veiled;     /* there is a stray '@': show nothing of the query */
 };
 
 #define IN_PASSWORD "in a password write / as %2F and ? as %3F"
 
-/* As people count, from 1. */
-static size_t at(const struct parse *p, const char *place)
+/* The position as people count, from 1. */
+static size_t byte_number(const struct parse *p, const char *place)
 {
     return (size_t)(place - p->url) + 1;
 }
@@ -45,16 +45,18 @@ static enum url_result fail(struct parse *p, const char *why)
     return URL_MALFORMED;
 }
 
-/* what names the part, why is its predicate. */
+/* Says "WHAT, byte N of the URL, WHY": what names the part, why says what is
+ * wrong with it. */
 static enum url_result refuse_part(
     struct parse *p, const char *place, const char *what, const char *why)
 {
     text_clear(p->error);
-    text_addf(p->error, "%s, byte %zu of the URL, %s", what, at(p, place), why);
+    text_addf(p->error, "%s, byte %zu of the URL, %s", what,
+        byte_number(p, place), why);
     return URL_MALFORMED;
 }
 
-static struct slice cut(const char *from, const char *to)
+static struct slice between(const char *from, const char *to)
 {
     return (struct slice){from, (size_t)(to - from)};
 }
@@ -69,7 +71,7 @@ static const char *find(struct slice s, const char *set)
     return s.data + i;
 }
 
-static int hex(char c)
+static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -77,15 +79,16 @@ static int hex(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte that %XX at the head of s means, or -1. */
+/* The byte that the %XX at the start of s stands for, or -1. */
 static int unescape(struct slice s)
 {
-    if (s.len < 3 || hex(s.data[1]) < 0 || hex(s.data[2]) < 0)
+    if (s.len < 3 || hex_digit(s.data[1]) < 0 || hex_digit(s.data[2]) < 0)
         return -1;
-    return hex(s.data[1]) * 16 + hex(s.data[2]);
+    return hex_digit(s.data[1]) * 16 + hex_digit(s.data[2]);
 }
 
-/* *out is the caller's, and may be secret. what names the part. */
+/* Decodes %XX. The caller owns *out, which may be secret. what names the
+ * part. */
 static enum url_result decode(
     struct parse *p, struct slice in, const char *what, char **out)
 {
@@ -116,7 +119,7 @@ static enum url_result decode(
     return URL_OK;
 }
 
-static enum url_result set(
+static enum url_result set_row(
     struct parse *p, size_t row, struct slice in, const char *what)
 {
     char *value;
@@ -151,7 +154,7 @@ static enum url_result parse_parameter(struct parse *p, struct slice in)
 {
     const char *equals = find(in, "=");
     const char *end = in.data + in.len;
-    struct slice name = cut(in.data, equals);
+    struct slice name = between(in.data, equals);
     uint64_t db = p->to->settings.db;
     size_t row = param_find(name);
 
@@ -162,7 +165,7 @@ static enum url_result parse_parameter(struct parse *p, struct slice in)
     if (row == url_param_count)
         return refuse_unknown(p, name);
     enum url_result result =
-        set(p, row, cut(equals + 1, end), url_params[row].name);
+        set_row(p, row, between(equals + 1, end), url_params[row].name);
     if (result == URL_OK && p->db_in_path && db != p->to->settings.db)
         return refuse_part(p, in.data, "db",
             "differs from the database after the '/'; "
@@ -177,8 +180,8 @@ static enum url_result parse_query(struct parse *p, struct slice in)
 
     p->veiled = find(in, "@") < end;
     while (from < end) {
-        const char *stop = find(cut(from, end), "&");
-        enum url_result result = parse_parameter(p, cut(from, stop));
+        const char *stop = find(between(from, end), "&");
+        enum url_result result = parse_parameter(p, between(from, stop));
         if (result != URL_OK)
             return result;
         from = stop < end ? stop + 1 : end;
@@ -197,11 +200,11 @@ static enum url_result parse_credentials(struct parse *p, struct slice in)
             "has no user or password before it; write "
             "redis://:password@host, or redis://host");
     if (colon > in.data)
-        result = set(
-            p, param_find(slice_of("user")), cut(in.data, colon), "the user");
+        result = set_row(p, param_find(slice_of("user")),
+            between(in.data, colon), "the user");
     if (result == URL_OK && end - colon > 1)
-        result = set(p, param_find(slice_of("password")), cut(colon + 1, end),
-            "the password");
+        result = set_row(p, param_find(slice_of("password")),
+            between(colon + 1, end), "the password");
     return result;
 }
 
@@ -234,7 +237,7 @@ static enum url_result parse_port(struct parse *p, struct slice in)
         memcpy(digits, in.data, in.len);
     if (!read_number(digits, 65535, &port) || port == 0) {
         char what[64];
-        /* As long as a port, and not the beginning of a password. */
+        /* It looks like a port, and cannot be the beginning of a password. */
         if (in.len > 0 && in.len <= 5 && !strchr(in.data, '@') &&
             strspn(digits, "0123456789") == in.len) {
             snprintf(what, sizeof(what),
@@ -279,12 +282,12 @@ static enum url_result parse_host_port(struct parse *p, struct slice in)
     if (bracket && stop == end)
         return refuse_part(
             p, in.data, "'['", "has no ']'; write redis://[::1]");
-    struct slice host = cut(in.data + bracket, stop);
+    struct slice host = between(in.data + bracket, stop);
     const char *rest = stop + bracket;
     if (rest < end && *rest != ':')
         return refuse_part(p, rest, "the text after ']'",
             "must begin with ':' and the port, '/' or '?'");
-    if (rest < end && find(cut(rest + 1, end), ":") < end)
+    if (rest < end && find(between(rest + 1, end), ":") < end)
         return refuse_part(p, rest, "':' between host and port",
             "is not the only "
             "one; write an IPv6 address in brackets, as in redis://[::1]:6379, "
@@ -297,7 +300,7 @@ static enum url_result parse_host_port(struct parse *p, struct slice in)
         host = slice_of("127.0.0.1");
     enum url_result result = parse_host(p, host, bracket);
     if (result == URL_OK && rest < end)
-        result = parse_port(p, cut(rest + 1, end));
+        result = parse_port(p, between(rest + 1, end));
     return result;
 }
 
@@ -309,7 +312,7 @@ static enum url_result parse_db(struct parse *p, struct slice in)
     if (in.len <= 1)
         return URL_OK;
     enum url_result result =
-        set(p, row, cut(in.data + 1, in.data + in.len), "the db");
+        set_row(p, row, between(in.data + 1, in.data + in.len), "the db");
     if (result == URL_MALFORMED && strchr(in.data, '@'))
         text_add(p->error, "; " IN_PASSWORD);
     /* The same number may be repeated as a parameter. */
@@ -335,7 +338,7 @@ static enum url_result parse_rest(struct parse *p, struct slice in, bool local)
 {
     const char *end = in.data + in.len;
     const char *query = find(in, "?");
-    const char *path = find(cut(in.data, query), "/");
+    const char *path = find(between(in.data, query), "/");
     const char *host = path;
 
     while (host > in.data && host[-1] != '@')
@@ -344,18 +347,18 @@ static enum url_result parse_rest(struct parse *p, struct slice in, bool local)
         return refuse_part(p, host, "the host",
             "does not belong in a unix URL; write unix:///run/redis.sock, "
             "or unix://user:password@/run/redis.sock; " IN_PASSWORD);
-    /* More likely the end of a password with a '/' in it than a path. */
-    if (find(cut(path, query), "@") < query)
+    /* This is more likely a password with a '/' in it than a path. */
+    if (find(between(path, query), "@") < query)
         return refuse_part(p, path, "the path",
             "contains '@'; " IN_PASSWORD ", and @ in a path as %40");
-    enum url_result result =
-        local ? parse_path(p, cut(path, query)) : parse_db(p, cut(path, query));
+    enum url_result result = local ? parse_path(p, between(path, query))
+                                   : parse_db(p, between(path, query));
     if (result == URL_OK && host > in.data)
-        result = parse_credentials(p, cut(in.data, host - 1));
+        result = parse_credentials(p, between(in.data, host - 1));
     if (result == URL_OK && !local)
-        result = parse_host_port(p, cut(host, path));
+        result = parse_host_port(p, between(host, path));
     if (result == URL_OK && query < end)
-        result = parse_query(p, cut(query + 1, end));
+        result = parse_query(p, between(query + 1, end));
     if (result == URL_OK && p->to->settings.user && !p->to->settings.password)
         return fail(p,
             "the URL has a user without a password; write "
@@ -364,7 +367,7 @@ static enum url_result parse_rest(struct parse *p, struct slice in, bool local)
     return result;
 }
 
-/* What no part of a URL may hold as it is. */
+/* Refuses bytes that no part of a URL may contain unescaped. */
 static enum url_result check_bytes(struct parse *p)
 {
     size_t len = strnlen(p->url, URL_MAX + 1);
@@ -421,7 +424,7 @@ enum url_result url_parse(
     }
     endpoint->given = p.seen;
     if (result == URL_OK)
-        set_name(endpoint, local, cut(url, rest));
+        set_name(endpoint, local, between(url, rest));
     else
         endpoint_free(endpoint);
     return result;

@@ -36,7 +36,8 @@ db LPUSH queue "$uuid" > /dev/null
 db HSET hash f "$uuid" > /dev/null
 gives 0 "list" list
 lines "has the locks and nothing else" 4
-line "with a label" "app:b${tab}held${tab}db7:41233:backup${tab}\(100\|9[0-9]\)s"
+line "with a label" \
+    "app:b${tab}held${tab}db7:41233:backup${tab}\(100\|9[0-9]\)s"
 line "without one" "app:a${tab}held${tab}6fa459ea... (no label)${tab}[0-9]*s"
 line "without an end" "app:ever${tab}held${tab}x${tab}-"
 check "in the order of their names" sh -c \
@@ -62,7 +63,8 @@ gives 0 "list of long ones" list 'long:*'
 line "in hours" "long:h${tab}held${tab}z${tab}\(2h\|11[0-9]m\)"
 line "and days" "long:d${tab}held${tab}z${tab}\(24d\|23d 23h\)"
 gives 0 "status of one" status long:h
-check "in hours, too" grep -qx "long:h held by z, \(2h\|11[0-9]m\) left" "$dir/out"
+check "in hours, too" \
+    grep -qx "long:h held by z, \(2h\|11[0-9]m\) left" "$dir/out"
 db DEL long:h long:d > /dev/null
 
 gives 0 "list --json" list 'app:b' --json
