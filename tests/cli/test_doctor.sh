@@ -66,7 +66,7 @@ for what in reach version role age eviction persistence database clock \
 done
 finds "with its times" ok "round trip" \
     "acquired in .* ms, extended in .* ms, released in .* ms"
-finds "and its rung" ok server "lock commands SET NX PX + scripts"
+finds "and its lock commands" ok server "lock commands SET NX PX + scripts"
 check "and says nothing" test ! -s "$dir/err"
 doctor 0 "a good server for a name" invoice:42
 doctor 0 "with a prefix" invoice:42 --prefix app:
