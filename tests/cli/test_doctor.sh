@@ -167,6 +167,14 @@ as() {
     unsaid "and not shown" ">wrong\|:wrong@"
     check "and nothing else is told of the server" \
         test "$(wc -l < "$dir/out")" -eq 1
+    # PING is denied: to a user who is logged in, with a password or without.
+    user noping -ping
+    doctor 0 "a user without PING" $(as noping)
+    finds "is logged in" ok reach "PING is not permitted"
+    db ACL SETUSER default -ping > /dev/null
+    doctor 0 "the default user without PING"
+    finds "is logged in" ok reach "PING is not permitted"
+    db ACL SETUSER default +ping > /dev/null
     user few -@all +ping +set +get +del +pttl +eval +evalsha '+script|load' \
         +getrange +pexpire +exists +incr +time +command
     gives 1 "one who may lock and nothing else" doctor $(as few)
