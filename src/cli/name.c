@@ -16,7 +16,7 @@
 #define SHOWN_WHOLE 80
 #define CUT_TO 64
 
-/* More likely a token in the wrong place than a name; so is a URL. */
+/* Does it look like a token in the wrong place? */
 static bool is_token_like(const char *name)
 {
     return begins_like_token(name + strspn(name, " \t\n"));
@@ -43,7 +43,7 @@ const char *name_shown(char *out, const char *name)
     return out;
 }
 
-static size_t quote(char *out, const char *name)
+static size_t quote_word(char *out, const char *name)
 {
     size_t length = 0;
 
@@ -69,7 +69,7 @@ const char *word_pasted(char *out, const char *word)
     if (length > 0 && strspn(word, plain) == length)
         memcpy(out, word, length);
     else
-        length = quote(out, word);
+        length = quote_word(out, word);
     out[length] = '\0';
     return out;
 }

@@ -33,7 +33,7 @@ static void json_state(struct json *json, const nxl_holder *holder)
         holder_json(json, holder);
 }
 
-/* Why one of them did not say anything of use, rc. */
+/* Why the state on server i is unknown; rc is its result. */
 static const char *why_unknown(struct session *session, size_t i, int rc)
 {
     const char *why = nxl_lock_errmsg_at(session->lock, i);

@@ -2,9 +2,9 @@
 /*
  * The command wait: polls until a lock is free.
  *
- * Invariant: nothing is acquired, so waiting disturbs no one; and the server is
- * polled less and less often, but no later than the end of the lease it
- * reported.
+ * Invariant: nothing is acquired, so waiting does not disturb other clients.
+ * The server is polled less and less often, but never later than when the lease
+ * that it reported ends.
  */
 #include "cli/commands.h"
 
@@ -18,7 +18,8 @@
 
 #define DELAY_FIRST_MS 50
 #define DELAY_MOST_MS 2000
-/* The server frees a name in the millisecond after the last of its lease. */
+/* How long after the end of a lease to ask again: the server frees a name in
+ * the millisecond after it. */
 #define AFTER_LEASE_MS 5
 
 struct watch {
@@ -27,10 +28,11 @@ struct watch {
     uint64_t until; /* of nxl_now_ns(); NEVER */
     uint64_t delay_ms;
     uint64_t random;
-    bool told_holder, told_fault;
+    bool reported_holder, reported_fault;
 };
 
-/* Many may wait for one lock, and are not to ask all at once. */
+/* Draws a delay from the upper half of ms, so that many waiters do not poll at
+ * the same time. */
 static uint64_t jittered(struct watch *watch, uint64_t ms)
 {
     watch->random ^= watch->random << 13;
@@ -39,12 +41,13 @@ static uint64_t jittered(struct watch *watch, uint64_t ms)
     return ms - watch->random % (ms / 2 + 1);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t smaller_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* left_ms is the holder's, or below 0. False: the time is over. */
+/* Sleeps until the next poll; left_ms: what is left of the holder's lease, or
+ * below 0. False: -w has expired. */
 static bool pause_for(struct watch *watch, int64_t left_ms)
 {
     uint64_t now = nxl_now_ns();
@@ -53,23 +56,23 @@ static bool pause_for(struct watch *watch, int64_t left_ms)
     if (now >= watch->until)
         return false;
     if (left_ms >= 0)
-        ms = least(ms, (uint64_t)left_ms + AFTER_LEASE_MS);
+        ms = smaller_of(ms, (uint64_t)left_ms + AFTER_LEASE_MS);
     if (watch->until != NEVER)
-        ms = least(ms, (watch->until - now) / NS_PER_MS + 1);
-    watch->delay_ms = least(2 * watch->delay_ms, DELAY_MOST_MS);
+        ms = smaller_of(ms, (watch->until - now) / NS_PER_MS + 1);
+    watch->delay_ms = smaller_of(2 * watch->delay_ms, DELAY_MOST_MS);
     (void)poll(NULL, 0, (int)ms);
     return true;
 }
 
 /* Will asking again help? */
-static bool passes(int rc)
+static bool may_pass(int rc)
 {
     return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
 }
 
-/* What holds the name will never be over. 0, or an exit code after saying
- * why. */
-static int hopeless(const struct args *args, const nxl_holder *holder)
+/* Is waiting useless, because the key will never be free? Then an exit code,
+ * after reporting why; otherwise 0. */
+static int report_hopeless(const struct args *args, const nxl_holder *holder)
 {
     char words[HOLDER_WORDS];
 
@@ -112,19 +115,19 @@ static int wait_for(struct watch *watch)
             report_free(watch);
             return EXIT_DONE;
         }
-        if (!held && !passes(rc))
+        if (!held && !may_pass(rc))
             return session_failed(session, "look at", rc);
-        int code = held ? hopeless(session->args, &holder) : 0;
+        int code = held ? report_hopeless(session->args, &holder) : 0;
         if (code != 0)
             return code;
-        if (held && !watch->told_holder && session_talks(session))
+        if (held && !watch->reported_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));
-        if (!held && !watch->told_fault)
+        if (!held && !watch->reported_fault)
             say("waiting for '%s': %s", session->args->shown,
                 nxl_lock_errmsg(session->lock));
-        watch->told_holder |= held;
-        watch->told_fault |= !held;
+        watch->reported_holder |= held;
+        watch->reported_fault |= !held;
         if (pause_for(watch, held ? holder.left_ms : -1))
             continue;
         if (!held)
