@@ -64,9 +64,8 @@ static bool waits_for_enclosing(
 
 static int report_deadlock(const struct session *session)
 {
-    say("'%s' is held by the enclosing 'nxlock run', which waits "
-        "for this command, so waiting would deadlock; run it "
-        "without nxlock, under another name, or with -w",
+    say(HOLDER_DEADLOCK "; run it without nxlock, under another name, or with "
+                        "-w",
         session->args->shown);
     return EXIT_USAGE;
 }
@@ -214,12 +213,6 @@ static int acquire_with_fallbacks(struct session *session, struct wait *wait)
     return attempt(wait, TAKE_OVER_MS);
 }
 
-/* No server could decide, but that may change. */
-static bool is_down(int rc)
-{
-    return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
-}
-
 /* A shorter time is reported as "at once": the request itself takes that. */
 #define AT_ONCE (NS_PER_S / 4)
 
@@ -267,7 +260,7 @@ bool acquire_for(struct session *session, int *code)
         *code = EXIT_UNAVAILABLE;
     } else {
         session_complain(session, "acquire", rc);
-        session->down = is_down(rc);
+        session->down = result_may_pass(rc);
         *code = exit_code_for(rc, session->args->busy_code);
     }
     return false;

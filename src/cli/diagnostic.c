@@ -15,7 +15,6 @@
 #include "cli/json.h"
 #include "cli/report.h"
 
-#define JSON_VERSION 1
 #define WORDS_ROOM 1024
 
 static void print(const struct diagnostics *f, enum level level,

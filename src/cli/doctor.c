@@ -172,9 +172,7 @@ static void try_lock(struct doctor *d)
 
     if (asprintf(&scratch, tagged ? "{%s:doctor:%d:%llx}" : "%s:doctor:%d:%llx",
             beside, (int)getpid(), (unsigned long long)nxl_now_ns()) < 0 ||
-        asprintf(&counter,
-            name_tagged(scratch, strlen(scratch)) ? "%s:f" : "{%s}:f",
-            scratch) < 0) {
+        !(counter = name_counter(scratch))) {
         say("out of memory");
         diagnostic_code(&d->diagnostics, EXIT_INTERNAL);
     } else if (round_trip(d, scratch)) {
@@ -182,25 +180,6 @@ static void try_lock(struct doctor *d)
     }
     free(scratch);
     free(counter);
-}
-
-/* Makes the names of the keys that the lock NAME uses. */
-static bool make_keys(struct doctor *d)
-{
-    const char *prefix = nxl_client_prefix(d->client);
-
-    if (!d->name)
-        return true;
-    if (asprintf(&d->key, "%s%s", prefix, d->name) < 0) {
-        d->key = NULL;
-        return false;
-    }
-    bool tagged = name_tagged(d->key, strlen(d->key));
-    if (asprintf(&d->counter, tagged ? "%s:f" : "{%s}:f", d->key) < 0) {
-        d->counter = NULL;
-        return false;
-    }
-    return true;
 }
 
 static void examine(struct doctor *d)
@@ -237,7 +216,8 @@ int command_doctor(const struct args *args)
             .diagnostics = {.json = args->json},
             .servers = nxl_client_servers(session.client),
             .name = args->name};
-        if (make_keys(&doctor)) {
+        if (!args->name || name_keys(nxl_client_prefix(session.client),
+                               args->name, &doctor.key, &doctor.counter)) {
             examine(&doctor);
             code = diagnostics_code(&doctor.diagnostics);
         } else {

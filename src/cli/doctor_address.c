@@ -14,7 +14,6 @@
 #include "cli/session.h"
 
 #define LOOKS 5 /* the first is the connection that doctor has */
-#define NS_PER_S UINT64_C(1000000000)
 #define ID_SHOWN 8
 
 struct look {

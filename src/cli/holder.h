@@ -40,6 +40,11 @@ const char *holder_data_words(char *out, const nxl_holder *holder);
 /* Is it held by an enclosing 'nxlock run' (NXLOCK_TOKEN, NXLOCK_OUTER)? */
 bool holder_is_around(const nxl_holder *holder);
 
+#define HOLDER_DEADLOCK                                                        \
+    "'%s' is held by the enclosing 'nxlock run', which waits for this "        \
+    "command, "                                                                \
+    "so waiting would deadlock"
+
 /* How many bytes of the value may be shown: all would release the lock. */
 size_t holder_shown(const nxl_holder *holder);
 

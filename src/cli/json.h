@@ -10,6 +10,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* The member "v" of what status, list and doctor print. Members may be added;
+ * it is raised when one changes its meaning. */
+#define JSON_VERSION 1
+
 struct json {
     FILE *out;
     size_t members;

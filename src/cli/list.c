@@ -23,7 +23,6 @@
 #include "cli/report.h"
 #include "cli/secret.h"
 
-#define JSON_VERSION 1
 #define COUNT_FIRST 250 /* keys that one step looks at */
 #define VALUE_MOST "511"
 

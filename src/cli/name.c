@@ -8,6 +8,7 @@
 #include "cli/name.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/report.h"
@@ -96,4 +97,28 @@ bool name_tagged(const char *name, size_t length)
     const char *close = memchr(name + from, '}', length - from);
 
     return close && close > open + 1;
+}
+
+char *name_counter(const char *key)
+{
+    char *counter = NULL;
+    bool tagged = name_tagged(key, strlen(key));
+
+    return asprintf(&counter, tagged ? "%s:f" : "{%s}:f", key) < 0 ? NULL
+                                                                   : counter;
+}
+
+bool name_keys(const char *prefix, const char *name, char **key, char **counter)
+{
+    *counter = NULL;
+    if (asprintf(key, "%s%s", prefix, name) < 0) {
+        *key = NULL;
+        return false;
+    }
+    *counter = name_counter(*key);
+    if (*counter)
+        return true;
+    free(*key);
+    *key = NULL;
+    return false;
 }

@@ -87,6 +87,12 @@ int exit_code_for(int result, int busy)
     }
 }
 
+bool result_may_pass(int result)
+{
+    return result == NXL_E_UNREACHABLE || result == NXL_E_REFUSED ||
+           result == NXL_UNKNOWN;
+}
+
 void nearest_start(struct nearest *nearest, const char *word)
 {
     nearest->word = word;

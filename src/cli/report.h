@@ -38,6 +38,9 @@ void clean_text(char *text, size_t length);
 /* The exit code for a result of the library; busy is the one for NXL_BUSY. */
 int exit_code_for(int result, int busy);
 
+/* No server could decide, but that may change: it may help to ask again. */
+bool result_may_pass(int result);
+
 /* Finds the candidate that is closest to a misspelt word. */
 struct nearest {
     const char *word;

@@ -172,21 +172,6 @@ static void find_start(struct finder *finder, const struct session *session)
             "used");
 }
 
-static bool make_keys(struct finder *finder, const struct session *session)
-{
-    const char *prefix = nxl_client_prefix(finder->client);
-    const char *name = session->args->name;
-
-    if (asprintf(&finder->key, "%s%s", prefix, name) < 0) {
-        finder->key = NULL;
-        return false;
-    }
-    bool tagged = name_tagged(finder->key, strlen(finder->key));
-    if (asprintf(&finder->counter, tagged ? "%s:f" : "{%s}:f", finder->key) < 0)
-        finder->counter = NULL;
-    return finder->counter != NULL;
-}
-
 void since_find(const struct session *session, const nxl_holder *holder,
     struct since *since)
 {
@@ -209,7 +194,8 @@ void since_find(const struct session *session, const nxl_holder *holder,
      * need the blocking API. */
     if (nxl_client_new_urls(&finder.client, (const char *const *)list.urls,
             list.count, &options) == NXL_OK &&
-        make_keys(&finder, session))
+        name_keys(nxl_client_prefix(finder.client), session->args->name,
+            &finder.key, &finder.counter))
         find_start(&finder, session);
     nxl_client_free(finder.client);
     url_list_free(&list);

@@ -17,9 +17,6 @@
 #include "cli/report.h"
 #include "cli/since.h"
 
-/* Grows only by members; raised when one changes its meaning. */
-#define JSON_VERSION 1
-
 /* Of a line about a server. */
 #define LINE_ROOM 512
 

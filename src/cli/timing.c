@@ -16,6 +16,7 @@
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/urls.h"
+#include "cli/value.h"
 
 #define GRACE_MAX_MS 5000
 #define REQUEST_MAX_MS 2000
@@ -92,15 +93,6 @@ static void make_remedy(
         ttl[0] != '\0' && grace[0] != '\0' ? ", or " : "", grace);
 }
 
-/* Was the parameter given as an option rather than in a URL? (Values in the
- * query are encoded, so they contain no '='.) */
-static bool is_option(const struct args *args, const char *parameter)
-{
-    const char *at = args->query ? strstr(args->query, parameter) : NULL;
-
-    return at && at[strlen(parameter)] == '=';
-}
-
 int timing_check(const struct args *args)
 {
     const struct run_args *run = &args->run;
@@ -117,7 +109,8 @@ int timing_check(const struct args *args)
             timeout ? " and " : "");
     if (timeout)
         snprintf(what + strlen(what), sizeof(what) - strlen(what), "%s%lld",
-            is_option(args, "timeout_ms") ? "--timeout-ms " : "timeout_ms=",
+            value_has_parameter(args->query, "timeout_ms") ? "--timeout-ms "
+                                                           : "timeout_ms=",
             (long long)run->request_ms);
     duration_text(ttl, args->ttl_ms);
     if (!args->ttl && what[0] != '\0')
@@ -182,7 +175,8 @@ static int too_long(
         say("%s %s is longer than %s%lld allows: write %s %s or less, "
             "or raise max_ttl_ms for all who use these locks",
             option, value,
-            is_option(args, "max_ttl_ms") ? "--max-ttl-ms " : "max_ttl_ms=",
+            value_has_parameter(args->query, "max_ttl_ms") ? "--max-ttl-ms "
+                                                           : "max_ttl_ms=",
             (long long)args->lease_limit_ms, option, limit);
     else
         say("%s %s is longer than %s, the default limit with several servers "

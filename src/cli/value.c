@@ -165,8 +165,7 @@ static void url_encode(char *at, const char *value)
     *at = '\0';
 }
 
-/* query is "name=value&...", or NULL. */
-static bool has_parameter(const char *query, const char *name)
+bool value_has_parameter(const char *query, const char *name)
 {
     size_t length = strlen(name);
 
@@ -208,7 +207,7 @@ static int add_parameter(
     size_t room = had + strlen(name) + 3 * strlen(value) + 3;
     char must[96];
 
-    if (has_parameter(args->query, name)) {
+    if (value_has_parameter(args->query, name)) {
         say("%s is given twice; write it once", shown);
         return EXIT_USAGE;
     }

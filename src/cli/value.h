@@ -13,6 +13,10 @@
 int value_set(struct args *args, const struct option *option, const char *shown,
     const char *value);
 
+/* Was the URL parameter name given as an option? query is "name=value&...", or
+ * NULL. */
+bool value_has_parameter(const char *query, const char *name);
+
 /* Sets the name of the lock. */
 void value_set_name(struct args *args, const char *name);
 
