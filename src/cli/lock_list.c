@@ -42,7 +42,7 @@ static void free_one(struct lock_entry *f)
     free(f);
 }
 
-static bool make_room(struct lock_list *list)
+static bool entries_reserve(struct lock_list *list)
 {
     size_t room = list->room == 0 ? FIRST_ROOM : 2 * list->room;
 
@@ -91,7 +91,7 @@ static struct lock_entry *make_entry(
 bool lock_list_add(struct lock_list *list, const char *name, size_t length,
     const char *value, size_t server, int64_t left_ms)
 {
-    if (!make_room(list))
+    if (!entries_reserve(list))
         return false;
     size_t at = slot_of(list, name, length, value);
     if (list->table[at] == 0) {

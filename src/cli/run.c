@@ -48,7 +48,7 @@ struct run {
     bool stuck;     /* a process cannot be ended; it was reported */
 };
 
-static uint64_t ms_to_ns(int64_t ms)
+static uint64_t ms_as_ns(int64_t ms)
 {
     return (uint64_t)ms * NS_PER_MS;
 }
@@ -284,9 +284,9 @@ static bool may_start(struct run *run, int *code)
     }
     renewal_status_start(&run->renewal, &run->session);
     run->deadline_sent = run->renewal.deadline;
-    run->margin = ms_to_ns(timing_margin_ms(args));
+    run->margin = ms_as_ns(timing_margin_ms(args));
     if (run->renewal.deadline != NEVER &&
-        nxl_now_ns() + ms_to_ns(args->run.grace_ms) + run->margin >=
+        nxl_now_ns() + ms_as_ns(args->run.grace_ms) + run->margin >=
             run->renewal.deadline) {
         say("cannot run %s: '%s' was acquired too late, its lease is ending",
             args->child[0], args->shown);
@@ -304,9 +304,9 @@ static bool start_command(struct run *run, int *code)
     struct watchdog_plan plan = {.words = args->child,
         .session = &run->session,
         .chld = &chld,
-        .grace = ms_to_ns(args->run.grace_ms),
+        .grace = ms_as_ns(args->run.grace_ms),
         .at_most =
-            args->run.at_most_ms > 0 ? ms_to_ns(args->run.at_most_ms) : NEVER,
+            args->run.at_most_ms > 0 ? ms_as_ns(args->run.at_most_ms) : NEVER,
         .lost_signal = args->run.on_lost,
         .leave = args->run.leave};
 

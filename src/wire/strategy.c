@@ -25,7 +25,7 @@ enum exchange_next strategy_decide(
     return EXCHANGE_DONE;
 }
 
-static enum exchange_next fail(
+static enum exchange_next strategy_fail(
     struct exchange *x, enum fault fault, struct slice text, bool unsure)
 {
     x->outcome = (struct outcome){.kind = OUTCOME_FAULT,
@@ -38,7 +38,7 @@ static enum exchange_next fail(
 
 enum exchange_next strategy_broken(struct exchange *x, const char *expected)
 {
-    return fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
+    return strategy_fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
 }
 
 enum exchange_next strategy_refused(
@@ -56,7 +56,7 @@ enum exchange_next strategy_refused(
     /* A refused command did nothing, and our scripts write last, so the result
      * is certain. But an error that no Redis server has may come from a proxy
      * that did pass the command on. */
-    return fail(x, fault, reply->bytes, fault == FAULT_SERVER);
+    return strategy_fail(x, fault, reply->bytes, fault == FAULT_SERVER);
 }
 
 void strategy_save_value(struct exchange *x, struct slice value)
