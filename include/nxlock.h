@@ -170,7 +170,7 @@ typedef void (*nxl_tracer)(void *arg, const nxl_trace *trace);
  * NXL_E_INVALID, and then errbuf is not written either. New members are only
  * added at the end. */
 typedef struct nxl_client_options {
-    size_t size; /* sizeof(of) the structure the caller was compiled with */
+    size_t size; /* sizeof(nxl_client_options) of the caller; _INIT sets it */
     /* Limits the I/O of one call: name lookup, connect, AUTH, replies, cleanup.
      * Default 2000; 10 ... 600000. */
     int64_t timeout_ms;
@@ -426,7 +426,7 @@ typedef struct nxl_stats {
                                 * renewed; 0 before the first renewal */
     uint64_t losses;           /* options.renew: locks lost */
     uint64_t cleaned;          /* abandoned tokens that were removed */
-    uint64_t connections; /* made; more than the servers' number: reconnects */
+    uint64_t connections; /* made; above the number of servers: reconnects */
 } nxl_stats;
 
 /* Copies the counters into *stats; size is sizeof(nxl_stats) as the caller was
@@ -473,7 +473,7 @@ typedef struct nxl_lock_options {
     size_t size;
     /* The lease: the lock expires this long after the server applied the
      * acquire, unless it is extended. Default 30000, or max_ttl_ms if that is
-     * less. At most max_ttl_ms; at least so much that 10 ms remain after the
+     * less. At most max_ttl_ms, and long enough that 10 ms remain after the
      * drift margin. */
     int64_t ttl_ms;
     /* Tells people who holds the lock: printable ASCII without spaces, at most
@@ -481,7 +481,7 @@ typedef struct nxl_lock_options {
     const char *label;
     /* Length of a binary name. Default: up to its zero byte. */
     size_t name_length;
-    /* Passed back in events; the library never uses it. */
+    /* Returned in events; the library never uses it. */
     void *user;
     /* Retry backoff while the lock is busy: doubles from retry_min_ms (default
      * 10) to retry_max_ms (default 250, or retry_min_ms if that is more). Each
@@ -723,7 +723,7 @@ bool nxl_holder_is(const nxl_holder *holder, const char *token);
 
 /* Asks the servers who holds this lock, which need not be this handle. holder
  * may be NULL. Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL,
- * EXISTS). NXL_OK: *holder is filled in. NXL_FREE: nobody holds it.
+ * EXISTS). NXL_OK: *holder is filled in. NXL_FREE: the lock is free.
  * NXL_E_WRONG_TYPE: the key holds something other than a string. Other errors
  * as nxl_lock_acquire(). Over several servers, NXL_FREE needs a majority;
  * NXL_OK needs one holder, and so many servers that say "held" or do not answer

@@ -18,33 +18,34 @@
 #include "cli/label.h"
 #include "cli/report.h"
 
-/* A wait shorter than that is not worth a word. */
+/* When a wait is long enough to report who holds the lock. */
 #define LOOK_AFTER NS_PER_S
-/* Enough to ask twice. */
+/* How long -n waits for an expired timestamp: enough for two attempts. */
 #define TAKE_OVER_MS 2000
 #define LOOK_AGAIN (10 * NS_PER_S)
 
-/* A wait, and a second handle that asks meanwhile what it is for. */
+/* A wait, and a second handle that inspects the lock in the meantime. */
 struct wait {
     struct session *session;
     uint64_t since;
-    nxl_lock *looker; /* NULL: it has not looked yet */
-    uint64_t look_at; /* NEVER: it is looking */
-    bool told_fault;  /* reported that the server is unreachable */
-    bool told_holder;
+    nxl_lock *looker;    /* the second handle; NULL: not needed so far */
+    uint64_t look_at;    /* when to inspect; NEVER: an inspection is running */
+    bool reported_fault; /* reported that the server is unreachable */
+    bool reported_holder;
     int code; /* exit code that ends the wait; 0: it goes on */
 };
 
 /* The key holds a list or the like: not a lock, and no skipped run either. */
-static int in_other_use(struct session *session, const nxl_lock *asker)
+static int report_wrong_type(struct session *session, const nxl_lock *asker)
 {
     say("cannot acquire '%s': %s", session->args->shown,
         nxl_lock_errmsg(asker));
     return EXIT_UNAVAILABLE;
 }
 
-/* Nobody will release that, so it is neither a skipped run nor worth a wait. */
-static int holds_data(struct session *session, const nxl_holder *holder)
+/* The key holds data that nobody will release: waiting for it is useless, and
+ * reporting it as busy would hide the mistake. */
+static int report_data(struct session *session, const nxl_holder *holder)
 {
     char words[HOLDER_WORDS];
 
@@ -53,24 +54,24 @@ static int holds_data(struct session *session, const nxl_holder *holder)
     return EXIT_UNAVAILABLE;
 }
 
-/* It ends only after us, unless we are in its background; so who limits the
- * wait may wait. */
-static bool is_around(const struct session *session, const nxl_holder *holder)
+/* Would the wait deadlock? The enclosing run waits for us, unless we are in its
+ * background, so only an unlimited wait is refused. */
+static bool waits_for_enclosing(
+    const struct session *session, const nxl_holder *holder)
 {
     return session->args->wait_ms == NXL_FOREVER && holder_is_around(holder);
 }
 
-static int held_around(const struct session *session)
+static int report_deadlock(const struct session *session)
 {
-    say("'%s' is held by the enclosing 'nxlock run', which waits "
-        "for this command, so waiting would deadlock; run it "
-        "without nxlock, under another name, or with -w",
+    say(HOLDER_DEADLOCK "; run it without nxlock, under another name, or with "
+                        "-w",
         session->args->shown);
     return EXIT_USAGE;
 }
 
-/* What the looker found. */
-static void looked(struct wait *wait, int result)
+/* Takes the result of the inspection. */
+static void take_inspection(struct wait *wait, int result)
 {
     struct session *session = wait->session;
     char words[HOLDER_WORDS];
@@ -80,20 +81,20 @@ static void looked(struct wait *wait, int result)
     if (result == NXL_OK)
         result = nxl_lock_holder(wait->looker, &holder);
     if (result == NXL_E_WRONG_TYPE) {
-        wait->code = in_other_use(session, wait->looker);
+        wait->code = report_wrong_type(session, wait->looker);
     } else if (result == NXL_OK && holder_is_data(&holder)) {
-        wait->code = holds_data(session, &holder);
-    } else if (result == NXL_OK && is_around(session, &holder)) {
-        wait->code = held_around(session);
+        wait->code = report_data(session, &holder);
+    } else if (result == NXL_OK && waits_for_enclosing(session, &holder)) {
+        wait->code = report_deadlock(session);
     } else if (result == NXL_OK) {
-        if (!wait->told_holder && session_talks(session))
+        if (!wait->reported_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));
-        wait->told_holder = true;
+        wait->reported_holder = true;
     } else {
         /* An error, so reported even without a terminal. */
-        if (result != NXL_FREE && !wait->told_fault) {
-            wait->told_fault = true;
+        if (result != NXL_FREE && !wait->reported_fault) {
+            wait->reported_fault = true;
             say("waiting for '%s': %s", session->args->shown,
                 nxl_lock_errmsg(wait->looker));
         }
@@ -102,7 +103,7 @@ static void looked(struct wait *wait, int result)
         nxl_lock_cancel(session->lock);
 }
 
-static void look(struct wait *wait)
+static void start_inspection(struct wait *wait)
 {
     const struct args *args = wait->session->args;
 
@@ -112,11 +113,11 @@ static void look(struct wait *wait)
         return;
     int rc = nxl_lock_inspect_start(wait->looker);
     if (rc != NXL_PENDING)
-        looked(wait, rc);
+        take_inspection(wait, rc);
 }
 
 /* The result of the acquire that was started. */
-static int wait_for_it(struct wait *wait)
+static int finish_acquire(struct wait *wait)
 {
     struct session *session = wait->session;
 
@@ -125,10 +126,10 @@ static int wait_for_it(struct wait *wait)
         while (nxl_client_next_event(session->client, &event)) {
             if (event.lock == session->lock)
                 return event.result;
-            looked(wait, event.result);
+            take_inspection(wait, event.result);
         }
         if (wait->look_at <= nxl_now_ns())
-            look(wait);
+            start_inspection(wait);
         int rc = session_turn(session, wait->look_at);
         if (rc != NXL_OK)
             return rc;
@@ -136,8 +137,8 @@ static int wait_for_it(struct wait *wait)
     }
 }
 
-/* The wait, if there was one, is over. */
-static int busy(struct session *session)
+/* Reports that the lock stayed busy; returns the exit code. */
+static int report_busy(struct session *session)
 {
     char words[HOLDER_WORDS];
     nxl_holder holder;
@@ -146,9 +147,9 @@ static int busy(struct session *session)
     if (session->caught != 0)
         return session_interrupted(session);
     if (rc == NXL_E_WRONG_TYPE)
-        return in_other_use(session, session->lock);
+        return report_wrong_type(session, session->lock);
     if (rc == NXL_OK && holder_is_data(&holder))
-        return holds_data(session, &holder);
+        return report_data(session, &holder);
     if (session_talks(session))
         say("'%s' is %s", session->args->shown,
             rc == NXL_OK ? holder_words(words, &holder)
@@ -156,9 +157,9 @@ static int busy(struct session *session)
     return session->args->busy_code;
 }
 
-/* Of a result: a try without a wait does not ask what stands there. If it is
- * the time of a dead program, only who waits a little takes it over. */
-static bool is_over(struct session *session)
+/* Did a dead program of the timestamp scheme leave the key? An acquire without
+ * a wait does not read the old value; one that waits takes it over. */
+static bool is_left_over(struct session *session)
 {
     nxl_holder holder;
 
@@ -170,11 +171,11 @@ static int attempt(struct wait *wait, int64_t wait_ms)
 {
     int rc = nxl_lock_acquire_start(wait->session->lock, wait_ms);
 
-    return rc == NXL_PENDING ? wait_for_it(wait) : rc;
+    return rc == NXL_PENDING ? finish_acquire(wait) : rc;
 }
 
 /* What is left of the wait. */
-static int64_t left_of(const struct wait *wait)
+static int64_t wait_left(const struct wait *wait)
 {
     int64_t wait_ms = wait->session->args->wait_ms;
 
@@ -184,8 +185,8 @@ static int64_t left_of(const struct wait *wait)
     return gone < wait_ms ? wait_ms - gone : 0;
 }
 
-/* Without a number, if the server cannot draw one and none is insisted on. */
-static int without_fence(struct wait *wait, int rc)
+/* Acquires without a fencing token, because the server cannot create one. */
+static int acquire_without_fence(struct wait *wait, int rc)
 {
     struct session *session = wait->session;
     char why[512];
@@ -194,31 +195,25 @@ static int without_fence(struct wait *wait, int rc)
     int made = session_drop_fence(session);
     if (made != NXL_OK)
         return rc;
-    rc = attempt(wait, left_of(wait));
+    rc = attempt(wait, wait_left(wait));
     if (rc == NXL_OK && session->args->verbose)
         say("'%s' has no fencing token: %s", session->args->shown, why);
     return rc;
 }
 
-static int try_for(struct session *session, struct wait *wait)
+static int acquire_with_fallbacks(struct session *session, struct wait *wait)
 {
     int rc = attempt(wait, session->args->wait_ms);
 
     if (session->fenced && !session->args->run.must_fence &&
         (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
-        rc = without_fence(wait, rc);
-    if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_over(session))
+        rc = acquire_without_fence(wait, rc);
+    if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_left_over(session))
         return rc;
     return attempt(wait, TAKE_OVER_MS);
 }
 
-/* No server could say yes or no, but one may in a while. */
-static bool is_down(int rc)
-{
-    return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
-}
-
-/* A wait shorter than this is the time that asking takes. */
+/* A shorter time is reported as "at once": the request itself takes that. */
 #define AT_ONCE (NS_PER_S / 4)
 
 static void report_grant(struct session *session, uint64_t since)
@@ -244,7 +239,7 @@ bool acquire_for(struct session *session, int *code)
     uint64_t now = nxl_now_ns();
     struct wait wait = {
         .session = session, .since = now, .look_at = now + LOOK_AFTER};
-    int rc = try_for(session, &wait);
+    int rc = acquire_with_fallbacks(session, &wait);
 
     nxl_lock_free(wait.looker);
     if (session->caught != 0) {
@@ -257,7 +252,7 @@ bool acquire_for(struct session *session, int *code)
             report_grant(session, now);
         return true;
     } else if (rc == NXL_BUSY) {
-        *code = busy(session);
+        *code = report_busy(session);
     } else if (rc == NXL_OK || rc == NXL_LOST) {
         say("cannot acquire '%s': the answer arrived after the lease "
             "had expired",
@@ -265,7 +260,7 @@ bool acquire_for(struct session *session, int *code)
         *code = EXIT_UNAVAILABLE;
     } else {
         session_complain(session, "acquire", rc);
-        session->down = is_down(rc);
+        session->down = result_may_pass(rc);
         *code = exit_code_for(rc, session->args->busy_code);
     }
     return false;

@@ -29,7 +29,7 @@ struct run_args {
     int64_t at_least_ms;
     int64_t at_most_ms;
     int64_t every_ms;
-    int64_t grace_ms; /* -1: not given, and not settled yet */
+    int64_t grace_ms; /* -1: not given; timing_settle() sets it */
     /* As they were written, for messages; NULL: not given. */
     const char *at_least, *at_most, *every, *grace;
     int64_t request_ms; /* the timeout of a request */
@@ -37,7 +37,7 @@ struct run_args {
     int on_down;        /* enum on_down */
     bool must_fence, no_fence;
     bool retry_failed;
-    bool leave;    /* what the command leaves behind runs on */
+    bool leave;    /* --leave-descendants */
     bool pass_url; /* NXLOCK_URL of the command keeps its passwords */
 };
 
@@ -46,11 +46,11 @@ struct args {
     const char *word;       /* the command as it was written */
     const char *name;       /* of the lock; list: GLOB. list, doctor: or NULL */
     char shown[NAME_SHOWN]; /* in messages */
-    char pasted[NAME_PASTED]; /* in commands that are proposed */
+    char pasted[NAME_PASTED]; /* in commands that a message proposes */
     const char *token;        /* renew, release and unlock */
     char **child;             /* run: the words after "--", ends with NULL */
     const char *script;       /* -c, or NULL */
-    char *shell[4];           /* then what child points to */
+    char *shell[4];           /* with -c: what child points to */
     const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given; then
                                         * those of source_settle() */
     size_t url_count;
@@ -62,8 +62,8 @@ struct args {
     int64_t wait_ms;        /* as nxl_lock_acquire() */
     int64_t ttl_ms;
     const char *ttl;        /* as it was written, or NULL */
-    int64_t timeout_ms;     /* of a request, unless a URL says; 0: default */
-    int64_t max_ttl_ms;     /* likewise, the longest lease */
+    int64_t timeout_ms;     /* of a request, if no URL sets it; 0: default */
+    int64_t max_ttl_ms;     /* the longest lease, if no URL sets it */
     int64_t lease_limit_ms; /* what --ttl and --at-least may be at most */
     struct run_args run;
     int busy_code;

@@ -27,7 +27,7 @@ static bool terminal_is_with(const struct child *child, pid_t group)
     return child->tty >= 0 && tcgetpgrp(child->tty) == group;
 }
 
-static int start_watchdog(struct child *child, struct watchdog_plan *plan)
+static int fork_watchdog(struct child *child, struct watchdog_plan *plan)
 {
     int line[2];
 
@@ -36,7 +36,7 @@ static int start_watchdog(struct child *child, struct watchdog_plan *plan)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0)
         return errno;
     plan->line = line[1];
-    /* What the watchdog loses by its death comes to us. */
+    /* If the watchdog dies, this process inherits its children. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     child->watchdog = fork();
     if (child->watchdog == 0) {
@@ -68,7 +68,7 @@ int child_start(struct child *child, struct watchdog_plan *plan)
                       isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     plan->tty = child->tty;
     plan->terminal = child->terminal;
-    int why = start_watchdog(child, plan);
+    int why = fork_watchdog(child, plan);
     /* The watchdog alone keeps the end that is written to. */
     close(plan->lost[0]);
     close(plan->lost[1]);
@@ -85,8 +85,8 @@ void child_order(
         child->woken += order_continues(&note);
 }
 
-/* The watchdog ends on its own or not at all, as it may have been stopped; it
- * is not reaped, so the number is its own. */
+/* The watchdog should end on its own, but it may have been stopped. It has not
+ * been reaped, so its pid cannot belong to another process. */
 static void end_watchdog(struct child *child)
 {
     if (child->watchdog == 0)
@@ -117,7 +117,7 @@ static void command_ended(struct child *child, int status)
         child->keyboard = signo;
 }
 
-static void took_note(struct child *child, const struct note *note)
+static void take_note(struct child *child, const struct note *note)
 {
     switch ((enum news)note->kind) {
     case NEWS_STARTED:
@@ -144,8 +144,8 @@ static void took_note(struct child *child, const struct note *note)
         end_watchdog(child);
 }
 
-/* Who followed this stop would be stopped while the command runs on, or has
- * ended by the signal that continued it. */
+/* Has the command been continued since it stopped? Following the stop now would
+ * stop this process while the command runs, or after it has ended. */
 static bool is_stale(const struct child *child, const struct note *note)
 {
     return note->kind == NEWS_HALTED && note->time != child->woken;
@@ -159,14 +159,14 @@ int child_news(struct child *child, int *number)
     *number = 0;
     if (child->gone || child->taken_over)
         return 0;
-    /* ECONNRESET, told once: the watchdog ended with orders unread. What it had
-     * sent before is still to come. */
+    /* ECONNRESET comes once if the watchdog ended with orders unread. What it
+     * sent before that can still be received. */
     do
         got = recv(child->line, &note, sizeof(note), MSG_DONTWAIT);
     while (got < 0 ? errno == EINTR || errno == ECONNRESET
                    : got == (ssize_t)sizeof(note) && is_stale(child, &note));
     if (got == (ssize_t)sizeof(note)) {
-        took_note(child, &note);
+        take_note(child, &note);
         *number = note.number;
         return note.kind;
     }
@@ -176,8 +176,8 @@ int child_news(struct child *child, int *number)
     return child->gone ? NEWS_GONE : 0;
 }
 
-/* The group needs no /proc. A child's number is its own, and so is that of
- * its group. */
+/* Killing the group needs no /proc. A child that has not been reaped keeps its
+ * pid, and its group the same number. */
 static void kill_group(const struct child *child)
 {
     siginfo_t info;
@@ -191,7 +191,7 @@ void child_take_over(struct child *child)
 {
     child->taken_over = true;
     end_watchdog(child);
-    /* To read /proc takes a descriptor, and this may be the last one. */
+    /* Reading /proc needs a descriptor, and this may be the last one. */
     if (child->line >= 0)
         close(child->line);
     child->line = -1;
@@ -214,20 +214,21 @@ bool child_follow_stop(struct child *child, int signo)
         return true;
     }
     if (!from_terminal && !had_terminal)
-        return false; /* a kill -STOP, not from the terminal: not ours to follow
-                       */
+        return false; /* kill -STOP, not the terminal: do not follow it */
     if (had_terminal)
         give_terminal(child->tty, getpgrp());
-    /* The terminal stopped the child's group only; the rest of our job would
-     * have been stopped with it. Without a terminal that is not ours to do.
-     * If no process could continue us, the kernel discards the signal. */
+    /* The terminal stopped the child's group only. Without nxlock it would have
+     * stopped the rest of our job too, so stop that (only this process if the
+     * command did not have the terminal). The kernel discards the signal if no
+     * process could continue us. */
     raise_default(had_terminal ? 0 : getpid(), from_terminal ? signo : SIGTSTP);
-    /* The CONT that ended it is ours, and not to be passed on. */
+    /* The CONT that ended our stop is not for the command. */
     sigemptyset(&own);
     sigaddset(&own, SIGCONT);
     (void)sigtimedwait(&own, NULL, &at_once);
     child->terminal = terminal_is_with(child, getpgrp());
-    /* Who wants to read from the background would only stop again. */
+    /* A command that reads the terminal from the background would only stop
+     * again. */
     return signo == SIGTSTP || child->terminal;
 }
 

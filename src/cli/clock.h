@@ -14,7 +14,7 @@
 /* No time to wake at. */
 #define NEVER UINT64_MAX
 
-/* A timerfd is readable from wake_ns on; NEVER: not any more. */
+/* Makes a timerfd readable from wake_ns on; NEVER: disarms it. */
 static inline void timer_wake_at(int timer, uint64_t wake_ns)
 {
     struct itimerspec spec = {{0, 0}, {0, 0}};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of commands: a row is all that a new command needs beside its file
- * NAME.c, with command_NAME(), and its text help/NAME.txt. The enum, the
- * table, the calls and the build are made from it.
+ * The list of commands. Besides its row here, a command needs only the files
+ * NAME.c, with command_NAME(), and help/NAME.txt. The enum, the table, the
+ * calls and the build are made from this list.
  *
  * COMMAND(NUMBER, name, operands, purpose, synopsis, members of command_info)
  */

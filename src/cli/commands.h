@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands. Each returns the exit code, having said why unless it is 0.
+ * The commands. Each returns the exit code and reports the reason if it is not
+ * 0.
  */
 #ifndef NXLOCK_CLI_COMMANDS_H
 #define NXLOCK_CLI_COMMANDS_H
@@ -12,8 +13,8 @@
 COMMAND_LIST
 #undef COMMAND
 
-/* Acquires. False: not held, and *code is the exit code; why not has been
- * said if it is to be said. */
+/* Acquires the lock. False: not held, and *code is the exit code; the reason
+ * has been reported, except for a busy lock without a terminal or -v. */
 bool acquire_for(struct session *session, int *code);
 
 #endif

@@ -12,8 +12,8 @@
 
 #include "cli/table.h"
 
-/* The words are in cur, prev and words as bash has them; value is empty where
- * an option is completed, else the option whose value it is. */
+/* The script: this, then its words, the cases of the options' values, the
+ * commands' options, and the tail. */
 static const char head[] =
     "# Completion of nxlock; made by 'nxlock completion'.\n"
     "_nxlock() {\n"
@@ -78,7 +78,7 @@ static void print_values(FILE *out)
     }
 }
 
-static void print_options(FILE *out, enum command command)
+static void print_option_words(FILE *out, enum command command)
 {
     const struct option *option;
 
@@ -91,7 +91,7 @@ static void print_options(FILE *out, enum command command)
     fputs(command == CMD_RUN ? "--' ;;\n" : "' ;;\n", out);
 }
 
-static void print_commands(FILE *out)
+static void print_command_names(FILE *out)
 {
     for (unsigned i = 0; i < COMMANDS; i++)
         fprintf(out, "%s ", command_table[i].name);
@@ -105,14 +105,14 @@ bool completion_print(const char *shell, FILE *out)
     else if (strcmp(shell, "bash") != 0)
         return false;
     fputs(head, out);
-    print_commands(out);
+    print_command_names(out);
     fputs(words, out);
     print_values(out);
     fputs(cases, out);
     for (unsigned i = 0; i < COMMANDS; i++)
-        print_options(out, (enum command)i);
+        print_option_words(out, (enum command)i);
     fputs("    help) COMPREPLY=($(compgen -W '", out);
-    print_commands(out);
+    print_command_names(out);
     fputs(tail, out);
     return true;
 }

@@ -2,10 +2,10 @@
 /*
  * Finds and ends the processes that descend from this one.
  *
- * Invariant: a signal never reaches an unrelated process. A child that is not
- * reaped keeps its number, and only this process reaps; any other descendant is
- * held by a descriptor (pidfd) before it is examined. That no descendant is
- * left is taken from the kernel (ECHILD), never from a /proc that shows none.
+ * Invariant: a signal never reaches an unrelated process. A child that has not
+ * been reaped keeps its pid, and only this process reaps it; any other
+ * descendant is opened as a pidfd before it is examined. That no descendant is
+ * left is decided by the kernel (ECHILD), never by a /proc that shows none.
  */
 #include "cli/descendants.h"
 
@@ -22,7 +22,7 @@
 
 enum mark {
     NOT_SEEN = 0,
-    ON_THE_WAY, /* the line of its parents is being followed */
+    ON_THE_WAY, /* its chain of parents is being followed */
     OURS,
     NOT_OURS
 };
@@ -42,8 +42,8 @@ struct table {
     size_t room;
 };
 
-/* Reads /proc/PID/stat. 0, or an errno: ESRCH if it is not there, or is not
- * for us to see. */
+/* Reads /proc/PID/stat. 0, or an errno: ESRCH if the process does not exist or
+ * is hidden from us. */
 static int read_process(pid_t pid, struct process *process)
 {
     char path[64];
@@ -76,7 +76,7 @@ static int read_process(pid_t pid, struct process *process)
     return 0;
 }
 
-static bool add(struct table *table, pid_t pid)
+static bool add_process(struct table *table, pid_t pid)
 {
     if (table->count == table->room) {
         size_t room = table->room * 2 + 64;
@@ -106,7 +106,7 @@ static bool read_numbers(struct table *table)
         char *end;
         long pid = strtol(entry->d_name, &end, 10);
         if (*end == '\0' && pid > 0)
-            ok = add(table, (pid_t)pid);
+            ok = add_process(table, (pid_t)pid);
     }
     if (dir)
         closedir(dir);
@@ -129,14 +129,14 @@ bool descendants_visible(void)
     if (length <= 0)
         return false;
     text[length] = '\0';
-    /* That of another pid namespace has other numbers. */
+    /* The /proc of another pid namespace shows other pids. */
     return strtol(text, NULL, 10) == (long)getpid();
 }
 
-/* All processes of the system, as far as they can be seen. False: it cannot
- * be relied on, and is empty. One descriptor at a time: there may be no more.
- * Whoever was a child of ours when the numbers were read still is one when it
- * is read itself, since only we reap. */
+/* Reads all processes that are visible. False: the table is unreliable, and
+ * left empty. Uses one descriptor at a time, because there may be no more. A
+ * process that was our child when the pids were listed is still our child when
+ * its entry is read, because only we reap. */
 static bool read_table(struct table *table)
 {
     size_t count = 0;
@@ -156,7 +156,7 @@ static bool read_table(struct table *table)
     return ok;
 }
 
-static struct process *find(const struct table *table, pid_t pid)
+static struct process *find_process(const struct table *table, pid_t pid)
 {
     struct process wanted = {.pid = pid};
 
@@ -165,12 +165,12 @@ static struct process *find(const struct table *table, pid_t pid)
                                    sizeof(wanted), by_pid);
 }
 
-/* NULL: not in the table. Who is younger than its child has got the number of
- * its parent while the table was read. */
+/* NULL: not in the table. A "parent" that is younger than its child is another
+ * process: it got the pid of the real parent while the table was read. */
 static struct process *parent_of(
     const struct table *table, const struct process *process)
 {
-    struct process *parent = find(table, process->parent);
+    struct process *parent = find_process(table, process->parent);
 
     return parent && parent->start > process->start ? NULL : parent;
 }
@@ -184,9 +184,9 @@ static bool is_spared(const struct spared *spared, pid_t pid)
     return false;
 }
 
-/* Marks the descendants, but not the spared ones and theirs. What was found
- * out once about a line of parents is not looked for again. */
-static void mark(struct table *table, const struct spared *spared)
+/* Marks the descendants, except the spared ones and their descendants. Each
+ * process is marked once, so chains of parents are not followed twice. */
+static void mark_descendants(struct table *table, const struct spared *spared)
 {
     pid_t self = getpid();
 
@@ -209,11 +209,11 @@ static void mark(struct table *table, const struct spared *spared)
     }
 }
 
-/* To who is not our own child: it may end, and its number be given to another
- * one, at any time; a descriptor stays with it. It is the one of the table if
- * it began when that did; and it is of ours still, if it has the parent which
- * it had there or, that having ended, us. */
-static void signal_far(const struct process *process, int signo, bool wake)
+/* Signals a descendant that is not our own child. It may end at any time, and
+ * its pid may be reused, but a pidfd stays with one process. That process is
+ * the one in the table if its start time is the same, and still our descendant
+ * if its parent is the same or, if that has ended, this process. */
+static void signal_by_pidfd(const struct process *process, int signo, bool wake)
 {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
     struct process now;
@@ -239,9 +239,9 @@ void descendants_signal(int signo, pid_t except)
 {
     struct table table;
 
-    /* An empty table if it cannot be read. */
+    /* The table is empty if it cannot be read. */
     (void)read_table(&table);
-    mark(&table, NULL);
+    mark_descendants(&table, NULL);
     for (size_t i = 0; i < table.count; i++) {
         const struct process *process = &table.rows[i];
         if (process->mark != OURS || process->group == except)
@@ -250,13 +250,13 @@ void descendants_signal(int signo, pid_t except)
             kill(process->pid, signo);
             kill(process->pid, SIGCONT);
         } else {
-            signal_far(process, signo, true);
+            signal_by_pidfd(process, signo, true);
         }
     }
     free(table.rows);
 }
 
-/* Also one that has ended and is not reaped. */
+/* Has this process children? Zombies count. */
 static bool has_children(void)
 {
     siginfo_t info;
@@ -271,7 +271,7 @@ bool descendants_spare(struct spared *spared)
     bool ok = true;
 
     memset(spared, 0, sizeof(*spared));
-    /* As a rule there are none, and /proc need not be read. */
+    /* Usually there are none, and then /proc is not needed. */
     if (!has_children())
         return true;
     spared->unknown = !read_table(&table);
@@ -293,7 +293,8 @@ void descendants_free(struct spared *spared)
     memset(spared, 0, sizeof(*spared));
 }
 
-/* The number of one that is reaped may be given to anybody. */
+/* Reaps, and forgets spared children that were reaped: their pids may be reused
+ * by other processes. */
 static void reap_all(struct spared *spared)
 {
     for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0;) {
@@ -304,9 +305,10 @@ static void reap_all(struct spared *spared)
     }
 }
 
-/* Who is not ours to signal, or has ended and cannot be reaped, is told of
- * rather than another one. */
-static void keep(struct left *left, const struct process *process, int error)
+/* Counts a child that is left, and remembers one to report: preferably one that
+ * cannot be signalled, or a zombie that cannot be reaped. */
+static void note_left(
+    struct left *left, const struct process *process, int error)
 {
     left->count++;
     if (left->pid != 0 && error == 0 && process->state != 'Z')
@@ -330,20 +332,21 @@ void descendants_kill(struct spared *spared, struct left *left)
         free(table.rows);
         return;
     }
-    mark(&table, spared);
-    /* What has ended but is not reaped counts: its children may have been
-     * read before it was, as still its own. */
+    mark_descendants(&table, spared);
+    /* Zombies count as parents: their children may have been read before they
+     * were given to us. */
     for (size_t i = 0; i < table.count; i++) {
         const struct process *process = &table.rows[i];
         if (process->mark != OURS)
             continue;
         if (process->parent != getpid())
-            signal_far(process, SIGKILL, false);
+            signal_by_pidfd(process, SIGKILL, false);
         else
-            keep(left, process, kill(process->pid, SIGKILL) != 0 ? errno : 0);
+            note_left(
+                left, process, kill(process->pid, SIGKILL) != 0 ? errno : 0);
     }
     free(table.rows);
-    /* There is one, but /proc hides it (hidepid). */
+    /* A child exists, but /proc hides it (hidepid). */
     if (left->count == 0 && (!spared || spared->count == 0))
         left->count = 1;
 }

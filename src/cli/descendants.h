@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processes that descend from this one. It has to be their subreaper
- * (prctl), so that none of them leaves the family.
+ * The processes that descend from this one. This process must be their
+ * subreaper (prctl), so that orphans become its children.
  */
 #ifndef NXLOCK_CLI_DESCENDANTS_H
 #define NXLOCK_CLI_DESCENDANTS_H
@@ -17,11 +17,11 @@ struct spared {
     bool unknown; /* there are some, but /proc does not show them */
 };
 
-/* Who is there still. */
+/* What descendants_kill() could not end yet. */
 struct left {
-    size_t count; /* children that are not spared; at least so many */
-    pid_t pid;    /* one of them, rather one that cannot be ended; 0: unknown */
-    char state;   /* its letter in /proc */
+    size_t count; /* at least so many children that are not spared */
+    pid_t pid;    /* one, preferably one that cannot be killed; 0: unknown */
+    char state;   /* its state in /proc */
     int error;    /* errno of the KILL to it, or 0 */
 };
 
@@ -34,16 +34,16 @@ bool descendants_visible(void);
 bool descendants_spare(struct spared *spared);
 void descendants_free(struct spared *spared);
 
-/* Sends signo, and CONT so that a stopped one acts on it, to every descendant
- * that is not in the process group except. Who cannot be signalled without
- * doubt whether it is still the same process is left out. */
+/* Sends signo to every descendant outside the process group except, and CONT so
+ * that a stopped one acts on it. A process is left out if it might have been
+ * replaced by another one with the same pid. */
 void descendants_signal(int signo, pid_t except);
 
-/* Sends KILL to every descendant but the spared and theirs, and says who is
- * left, those included that have ended but are not reaped; with spared they
- * are (NULL: none is spared, and the caller reaps). What comes to be while
- * this looks is missed: to be repeated until it is 0, and then there is no
- * descendant any more. */
+/* Sends KILL to every descendant except the spared ones and their descendants,
+ * and sets *left. With spared it also reaps; with NULL none is spared, and the
+ * caller must reap, because zombies count as left. Processes that are created
+ * during the call are missed, so repeat it until left->count is 0: then no
+ * descendant exists. */
 void descendants_kill(struct spared *spared, struct left *left);
 
 #endif

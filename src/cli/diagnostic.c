@@ -2,7 +2,7 @@
 /*
  * Prints the lines of doctor, as text or JSON.
  *
- * Invariant: the exit code says the worst of what was printed.
+ * Invariant: the exit code is that of the worst finding printed.
  */
 #include "cli/diagnostic.h"
 
@@ -15,7 +15,6 @@
 #include "cli/json.h"
 #include "cli/report.h"
 
-#define JSON_VERSION 1
 #define WORDS_ROOM 1024
 
 static void print(const struct diagnostics *f, enum level level,
@@ -64,8 +63,9 @@ void diagnostic(struct diagnostics *f, enum level level, const char *what,
         f->worst = level;
 }
 
-/* What a person has to mend first: the URL, then rights, then the server. */
-static int rank(int code)
+/* The order in which a user has to fix failures: the URL, then permissions,
+ * then the server. */
+static int failure_rank(int code)
 {
     return code == EXIT_CONFIG        ? 4
            : code == EXIT_DENIED      ? 3
@@ -76,9 +76,9 @@ static int rank(int code)
 
 void diagnostic_code(struct diagnostics *f, int code)
 {
-    if (rank(code) == 0) /* such as a lease that was over on arrival */
+    if (failure_rank(code) == 0) /* e.g. the lease expired before the answer */
         code = EXIT_UNAVAILABLE;
-    if (rank(code) > rank(f->code))
+    if (failure_rank(code) > failure_rank(f->code))
         f->code = code;
 }
 

@@ -11,21 +11,23 @@ enum level { LEVEL_OK, LEVEL_NOTE, LEVEL_WARN, LEVEL_FAIL };
 
 struct diagnostics {
     bool json;
-    const char *server; /* of which the next ones are; NULL: of all */
+    const char *server; /* that the next findings are about; NULL: all */
     enum level worst;
     int code; /* of the worst failure; 0: there was none */
 };
 
-/* remedy: NULL, or a sentence without its full stop, as the finding is. */
+/* Prints a finding. remedy may be NULL; it and the finding are sentences
+ * without the full stop. */
 void diagnostic(struct diagnostics *f, enum level level, const char *what,
     const char *remedy, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Of an error of the library, whose words name the remedy already. */
+/* Prints a failure for an error of the library, whose message contains the
+ * remedy. */
 void diagnostic_failed(
     struct diagnostics *f, const char *what, int result, const char *words);
 
-/* The exit code of a failure of that kind, when it has no result. */
+/* Sets the exit code of a failure that diagnostic() printed. */
 void diagnostic_code(struct diagnostics *f, int code);
 
 int diagnostics_code(const struct diagnostics *f);

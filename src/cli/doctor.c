@@ -2,9 +2,9 @@
 /*
  * The command doctor: examines each server, then tries a real lock.
  *
- * Invariant: all is called well only after a lock was really acquired, extended
- * and released, under a name that nothing else uses; and nothing is left
- * behind.
+ * Invariant: a server is reported as suitable only after a lock was really
+ * acquired, extended and released there, under a name that nothing else uses;
+ * and no key is left behind.
  */
 #include "cli/doctor_rights.h"
 #include "cli/doctor_server.h"
@@ -22,7 +22,7 @@
 #define LEASE_MS 5000
 #define LINE_ROOM 512
 
-/* A lock of that name; NULL after telling why there is none. */
+/* Creates a lock handle for name; NULL after reporting why not. */
 static nxl_lock *lock_of(struct doctor *d, const char *name, int fence)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
@@ -84,8 +84,8 @@ static bool round_trip(struct doctor *d, const char *scratch)
     return rc == NXL_OK;
 }
 
-/* The counter does not expire soon. With this name it will not be used again,
- * so nothing is lost with it. */
+/* Removes the fencing counter of the test lock, which would stay for a day. Its
+ * name is never used again, so no number can be repeated. */
 static void remove_counter(struct doctor *d, const char *counter)
 {
     nxl_lock *lock = lock_of(d, counter, 0);
@@ -104,7 +104,7 @@ static void remove_counter(struct doctor *d, const char *counter)
     nxl_lock_free(lock);
 }
 
-/* Do the servers that let us in run scripts, as far as was seen? */
+/* Do all servers that we could log in to run scripts, as far as is known? */
 static bool scripts_run(struct doctor *d)
 {
     for (size_t i = 0; i < d->servers; i++) {
@@ -114,7 +114,7 @@ static bool scripts_run(struct doctor *d)
     return true;
 }
 
-static void no_number(struct doctor *d, int rc, const char *why)
+static void report_no_fence(struct doctor *d, int rc, const char *why)
 {
     if (scripts_run(d))
         diagnostic(&d->diagnostics, LEVEL_WARN, "rights",
@@ -136,8 +136,8 @@ static void no_number(struct doctor *d, int rc, const char *why)
             why);
 }
 
-/* A fencing number is drawn by a script, and of nothing but a script. */
-static void draw_number(
+/* Tries to get a fencing token, which needs scripts. */
+static void check_fence(
     struct doctor *d, const char *scratch, const char *counter)
 {
     nxl_lock *lock = lock_of(d, scratch, 1);
@@ -145,15 +145,15 @@ static void draw_number(
     if (!lock)
         return;
     int rc = nxl_lock_acquire(lock, 0);
-    /* Clean up before printing: the reader of our output may be gone, and
-     * writing to him ends this process. */
+    /* Clean up before printing: if nothing reads our output, writing it ends
+     * this process. */
     int released = rc == NXL_OK ? nxl_lock_release(lock) : NXL_OK;
-    remove_counter(d, counter); /* a script may have come so far and no more */
+    remove_counter(d, counter); /* it may exist even if the acquire failed */
     if (rc == NXL_OK && released == NXL_OK) {
         diagnostic(&d->diagnostics, LEVEL_OK, "scripts", NULL,
             "allowed; fencing tokens work");
     } else if (rc == NXL_E_DENIED || rc == NXL_E_UNSUPPORTED) {
-        no_number(d, rc, nxl_lock_errmsg(lock));
+        report_no_fence(d, rc, nxl_lock_errmsg(lock));
     } else {
         diagnostic_failed(&d->diagnostics, "scripts",
             rc == NXL_OK ? released : rc, nxl_lock_errmsg(lock));
@@ -161,10 +161,10 @@ static void draw_number(
     nxl_lock_free(lock);
 }
 
-/* Names beside NAME's own, so that the same rights are needed. In braces where
- * there is a prefix, for then the counter's key begins with it too, and can be
- * removed by name. */
-static void try_all(struct doctor *d)
+/* Tries a lock whose name begins with NAME, so that it needs the same
+ * permissions. With a prefix the name is in braces: then the counter's key
+ * begins with the prefix too, and can be removed as a name. */
+static void try_lock(struct doctor *d)
 {
     const char *beside = d->name ? d->name : "nxlock";
     bool tagged = nxl_client_prefix(d->client)[0] != '\0';
@@ -172,35 +172,14 @@ static void try_all(struct doctor *d)
 
     if (asprintf(&scratch, tagged ? "{%s:doctor:%d:%llx}" : "%s:doctor:%d:%llx",
             beside, (int)getpid(), (unsigned long long)nxl_now_ns()) < 0 ||
-        asprintf(&counter,
-            name_tagged(scratch, strlen(scratch)) ? "%s:f" : "{%s}:f",
-            scratch) < 0) {
+        !(counter = name_counter(scratch))) {
         say("out of memory");
         diagnostic_code(&d->diagnostics, EXIT_INTERNAL);
     } else if (round_trip(d, scratch)) {
-        draw_number(d, scratch, counter);
+        check_fence(d, scratch, counter);
     }
     free(scratch);
     free(counter);
-}
-
-/* The keys that NAME has at a server. */
-static bool name_keys(struct doctor *d)
-{
-    const char *prefix = nxl_client_prefix(d->client);
-
-    if (!d->name)
-        return true;
-    if (asprintf(&d->key, "%s%s", prefix, d->name) < 0) {
-        d->key = NULL;
-        return false;
-    }
-    bool tagged = name_tagged(d->key, strlen(d->key));
-    if (asprintf(&d->counter, tagged ? "%s:f" : "{%s}:f", d->key) < 0) {
-        d->counter = NULL;
-        return false;
-    }
-    return true;
 }
 
 static void examine(struct doctor *d)
@@ -215,7 +194,7 @@ static void examine(struct doctor *d)
     }
     d->diagnostics.server = NULL;
     if (d->reached > 0)
-        try_all(d);
+        try_lock(d);
     for (size_t i = 0; i < d->servers; i++) {
         nxl_server_facts facts = doctor_facts(d, i);
         if (!d->let_in[i] || facts.state != NXL_SERVER_UP)
@@ -237,7 +216,8 @@ int command_doctor(const struct args *args)
             .diagnostics = {.json = args->json},
             .servers = nxl_client_servers(session.client),
             .name = args->name};
-        if (name_keys(&doctor)) {
+        if (!args->name || name_keys(nxl_client_prefix(session.client),
+                               args->name, &doctor.key, &doctor.counter)) {
             examine(&doctor);
             code = diagnostics_code(&doctor.diagnostics);
         } else {

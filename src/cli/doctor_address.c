@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does an address always lead to the same server? Behind a load balancer two
- * servers may answer in turn, and each grants the lock. Their run_id tells
- * them apart, over new connections.
+ * Checks whether an address always leads to the same server. Behind a load
+ * balancer several servers may answer in turn, and each would grant the lock.
+ * The check compares the run_id of several new connections.
  */
 #include "cli/doctor_address.h"
 
@@ -14,7 +14,6 @@
 #include "cli/session.h"
 
 #define LOOKS 5 /* the first is the connection that doctor has */
-#define NS_PER_S UINT64_C(1000000000)
 #define ID_SHOWN 8
 
 struct look {
@@ -31,7 +30,7 @@ static void read_look(struct look *look, const nxl_answer *info)
         strtoull(doctor_field(info, "uptime_in_seconds", up), NULL, 10);
 }
 
-/* Over a connection of its own. */
+/* Reads INFO over a new connection. */
 static int look_again(struct doctor *d, size_t server, struct look *look)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
@@ -57,8 +56,8 @@ static int look_again(struct doctor *d, size_t server, struct look *look)
     return rc;
 }
 
-/* A process that was there before the first look is not the first one's
- * successor; nor is one that comes back after another. */
+/* Did another server answer, not just a restarted one? So it is if its process
+ * was running before the first look, or if an earlier run_id comes back. */
 static bool is_another(
     const struct look *looks, size_t i, uint64_t since_first_ns)
 {

@@ -2,8 +2,8 @@
 /*
  * Checks what the user may do on the server.
  *
- * Invariant: no key is changed. Permissions for keys are tried by reading, or
- * asked of a server that can answer without doing it.
+ * Invariant: no key is changed. Permissions for keys are tested by reading, or
+ * with ACL DRYRUN.
  */
 #include "cli/doctor_rights.h"
 
@@ -35,7 +35,7 @@ void doctor_acl(struct doctor *d, size_t server)
     char shown[DOCTOR_FIELD];
 
     d->no_acl[server] = rc == NXL_E_UNSUPPORTED;
-    /* Only if nothing in it is hidden: the name may be a password. */
+    /* Use the name in a remedy only if no part of it is redacted. */
     if (user && is_plain(user) && strlen(user) < DOCTOR_FIELD &&
         strcmp(nxl_client_redact(
                    d->client, user, strlen(user), shown, sizeof(shown)),
@@ -68,8 +68,8 @@ static const char *patterns(const struct doctor *d)
     return words;
 }
 
-/* Who has to get rights there; USER when it is not the same everywhere, or
- * not known. */
+/* The user that needs permissions on these servers; USER if it is unknown or
+ * not the same everywhere. */
 static const char *user_at(const struct doctor *d, size_t first, size_t end)
 {
     const char *user = NULL;
@@ -105,7 +105,8 @@ const char *doctor_remedy(struct doctor *d, size_t server, int result,
     return words;
 }
 
-/* A read of a key that a lock needs; by that its pattern is tried. */
+/* Reads a key that the lock needs, to test whether the user's key patterns
+ * allow it. */
 static void check_key(
     struct doctor *d, size_t server, const char *key, const char *what)
 {
@@ -124,7 +125,7 @@ static void check_key(
         diagnostic_code(&d->diagnostics, EXIT_DENIED);
 }
 
-/* Where the server tells what it would say, without doing it. */
+/* Asks with ACL DRYRUN, from Redis 7.0 on, whether the writes are allowed. */
 static void check_dry(struct doctor *d, size_t server, const char *user)
 {
     static const char sha[] = "0000000000000000000000000000000000000000";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kind of server it is, and whether a lock belongs there: a primary, a
- * replica, a node of a Redis Cluster. (A Sentinel is not reached at all.)
+ * Checks what kind of server it is, and whether locks belong there: a primary,
+ * a replica, a node of a Redis Cluster. (A Sentinel already fails in "reach".)
  */
 #include "cli/doctor_role.h"
 

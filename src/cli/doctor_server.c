@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a server by what it says of itself: INFO, CONFIG and TIME.
+ * Checks a server by what it says about itself: INFO, CONFIG and TIME.
  *
- * Invariant: nothing is changed on the server, and what it did not say is never
- * called well.
+ * Invariant: nothing is changed on the server, and what it does not say is
+ * never reported as ok.
  */
 #include "cli/doctor_server.h"
 
@@ -24,20 +24,20 @@
 #define NS_PER_US 1000
 #define LINE_ROOM 512
 #define LOOKS 3 /* at the clock */
-/* From here on fencing numbers and timestamps suffer. */
+/* A larger difference may affect fencing tokens and timestamps. */
 #define APART_US US_PER_S
 #define APART_NOTE_US (100 * US_PER_MS)
 #define NEVER_US (INT64_MAX / 4)
 
-/* A parameter of CONFIG GET; false: it did not tell. */
-static bool parameter(
+/* Reads a parameter with CONFIG GET; false: the server did not answer. */
+static bool config_parameter(
     struct doctor *d, size_t server, const char *name, char out[DOCTOR_FIELD])
 {
     nxl_answer *answer;
 
     if (doctor_ask(d, server, &answer, "CONFIG", "GET", name, NULL) != NXL_OK)
         return false;
-    /* A peer that repeats what it was sent answers with another name. */
+    /* A peer that echoes commands answers with another name. */
     const char *of = nxl_answer_item(answer, 0, NULL);
     const char *value = of && strcasecmp(of, name) == 0
                             ? nxl_answer_item(answer, 1, NULL)
@@ -49,7 +49,7 @@ static bool parameter(
 
 /* ------------------------------------------------------------------ reach */
 
-static void not_reached(
+static void report_unreached(
     struct doctor *d, size_t server, int rc, const char *why)
 {
     nxl_server_facts facts = doctor_facts(d, server);
@@ -79,19 +79,21 @@ static bool check_reach(struct doctor *d, size_t server)
         nxl_answer_free(answer);
     }
     after = nxl_now_ns();
-    /* The server's own word, which the message quotes: logged in, but without
-     * permission for PING. */
-    if (rc == NXL_E_DENIED && strstr(nxl_client_errmsg(d->client), "NOPERM"))
-        rc = NXL_OK;
-    if (rc != NXL_OK) {
-        not_reached(d, server, rc, doctor_why(d));
+    bool pinged = rc == NXL_OK;
+    if (!pinged && !(rc == NXL_E_DENIED && doctor_logged_in(d, server))) {
+        report_unreached(d, server, rc, doctor_why(d));
         return false;
     }
     d->reached++;
     d->let_in[server] = true;
-    diagnostic(&d->diagnostics, LEVEL_OK, "reach", NULL,
-        "connected in %.2f ms, answers in %.2f ms",
-        (double)(middle - before) / 1e6, (double)(after - middle) / 1e6);
+    if (pinged)
+        diagnostic(&d->diagnostics, LEVEL_OK, "reach", NULL,
+            "connected in %.2f ms, answers in %.2f ms",
+            (double)(middle - before) / 1e6, (double)(after - middle) / 1e6);
+    else
+        diagnostic(&d->diagnostics, LEVEL_OK, "reach", NULL,
+            "connected in %.2f ms; PING is not permitted",
+            (double)(middle - before) / 1e6);
     return true;
 }
 
@@ -128,7 +130,7 @@ static void check_eviction(
     char policy[DOCTOR_FIELD], limit[DOCTOR_FIELD];
 
     if (doctor_field(info, "maxmemory_policy", policy)[0] == '\0' &&
-        !parameter(d, server, "maxmemory-policy", policy)) {
+        !config_parameter(d, server, "maxmemory-policy", policy)) {
         diagnostic(&d->diagnostics, LEVEL_NOTE, "eviction", NULL,
             "maxmemory-policy unknown");
         return;
@@ -170,7 +172,7 @@ static void check_persistence(
 
     doctor_field(info, "aof_enabled", aof);
     if (strcmp(aof, "1") == 0) {
-        if (!parameter(d, server, "appendfsync", often))
+        if (!config_parameter(d, server, "appendfsync", often))
             snprintf(often, sizeof(often), "unknown");
         if (strcmp(often, "always") == 0)
             diagnostic(&d->diagnostics, LEVEL_OK, "persistence", NULL,
@@ -180,7 +182,7 @@ static void check_persistence(
                 "append-only file, fsync %s: a crash of the machine may "
                 "lose the locks of the last second or so",
                 often);
-    } else if (parameter(d, server, "save", save) && save[0] != '\0') {
+    } else if (config_parameter(d, server, "save", save) && save[0] != '\0') {
         diagnostic(&d->diagnostics, bad, "persistence", remedy,
             "snapshots only: a crash loses every lock since the last "
             "one%s",
@@ -342,8 +344,10 @@ static void check_clock(struct doctor *d, size_t server)
             (double)unsure / 1e6);
 }
 
-/* What a server needs to vote at all, and doctor to tell anything. */
-static void no_info(struct doctor *d, size_t server, int rc, const char *why)
+/* INFO is refused. Without it a server has no vote (among several), and doctor
+ * knows little about it. */
+static void report_no_info(
+    struct doctor *d, size_t server, int rc, const char *why)
 {
     bool several = d->servers > 1;
 
@@ -369,7 +373,7 @@ void doctor_server(struct doctor *doctor, size_t server)
         words, sizeof(words), "%s", rc != NXL_OK ? doctor_why(doctor) : "");
     doctor_acl(doctor, server);
     if (rc != NXL_OK)
-        no_info(doctor, server, rc, words);
+        report_no_info(doctor, server, rc, words);
     doctor_rights(doctor, server);
     if (rc == NXL_OK) {
         check_version(doctor, info);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What doctor knows of the servers so far, and how its parts ask them.
+ * What doctor knows about the servers so far, and how its parts query them.
  */
 #ifndef NXLOCK_CLI_DOCTOR_STATE_H
 #define NXLOCK_CLI_DOCTOR_STATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,12 +22,12 @@ struct doctor {
     nxl_client *client;
     struct diagnostics diagnostics;
     bool no_acl[NXL_SERVERS_MAX]; /* the server has no ACL command */
-    bool let_in[NXL_SERVERS_MAX]; /* the server was reached, and let us in */
+    bool let_in[NXL_SERVERS_MAX]; /* reached and logged in */
     char user[NXL_SERVERS_MAX][DOCTOR_FIELD]; /* ours there, or "" */
     size_t servers, reached;
     const char *name; /* of a lock, or NULL */
-    char *key;        /* that lock's; owned, or NULL */
-    char *counter;    /* and that of its fencing numbers; likewise */
+    char *key;        /* that lock's key; owned, or NULL */
+    char *counter;    /* its fencing counter's key; owned, or NULL */
 };
 
 /* What the client knows of a server. */
@@ -37,9 +38,13 @@ nxl_server_facts doctor_facts(const struct doctor *doctor, size_t server);
 const char *doctor_field(
     const nxl_answer *info, const char *name, char out[DOCTOR_FIELD]);
 
-/* nxl_client_ask() with words up to NULL. */
+/* nxl_client_ask() with a list of words that ends with NULL. */
 int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
     __attribute__((sentinel));
+
+/* After a command was denied: are we logged in, so that only a permission is
+ * missing? Otherwise the password or the user is wrong, or missing. */
+bool doctor_logged_in(struct doctor *doctor, size_t server);
 
 /* The client's error message, without the address of the server that the
  * findings are about: their lines begin with it. */

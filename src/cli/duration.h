@@ -13,21 +13,22 @@
 /* "500ms", "30s", "10m", "2h", "1d", "1.5h"; a bare number is seconds. */
 bool duration_parse(const char *text, int64_t *ms);
 
-/* The same exactly: as a whole number below 120, else with one decimal, in the
- * largest unit that allows it; otherwise in seconds: "2d", "90s", "21.6h",
- * "12.345s". Into out, of DURATION_ROOM bytes. */
+/* Writes a duration that duration_parse() reads back exactly: a whole number
+ * below 120, or else a number with one decimal, in the largest unit that allows
+ * it; otherwise seconds: "2d", "90s", "21.6h", "12.345s". out has DURATION_ROOM
+ * bytes. */
 const char *duration_text(char *out, int64_t ms);
 
-/* One decimal of a unit that suits, not above ms or, if up, not below it:
- * 12264 becomes 12300. For advice such as "use 12.3s or more". */
+/* Rounds ms down, or up, to one decimal of a suitable unit: up, 12264 becomes
+ * 12300. For advice such as "use 12.3s or more". */
 int64_t duration_round(int64_t ms, bool up);
 
-/* What is left of a lease, rounded up to seconds: "4s", "21s", "2h". Into out,
- * of DURATION_ROOM bytes. */
+/* Writes what is left of a lease, rounded up to seconds: "4s", "21s", "2h". out
+ * has DURATION_ROOM bytes. */
 const char *duration_left(char *out, int64_t ms);
 
-/* For a message about how long something took, rounded down: "0.3s", "42s",
- * "12m", "2h", "3h 5m". Into out, of DURATION_ROOM bytes. */
+/* Writes how long something took, rounded down: "0.3s", "42s", "12m", "2h",
+ * "3h 5m". out has DURATION_ROOM bytes. */
 const char *duration_rough(char *out, int64_t ms);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Sets the environment of the command of run.
  *
- * Invariant: nothing of an enclosing lock is mistaken for this one: a variable
- * that does not apply here is unset.
+ * Invariant: a variable of an enclosing run is never mistaken for one of this
+ * run: those that do not apply are unset.
  */
 #include "cli/environ.h"
 
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A command around this one may hold what one inside it asks for: the tokens
- * of all around go into NXLOCK_OUTER, the outermost first. */
+/* Adds the enclosing run's token to NXLOCK_OUTER, outermost first: an nxlock
+ * inside CMD uses it to recognize a deadlock. */
 static bool set_outer(void)
 {
     const char *token = getenv("NXLOCK_TOKEN");
@@ -31,7 +31,7 @@ static bool set_outer(void)
     return ok;
 }
 
-static bool set_number(const char *name, unsigned long long number)
+static bool set_number_variable(const char *name, unsigned long long number)
 {
     char text[32];
 
@@ -59,8 +59,8 @@ static char *credentials_of(const char *query)
     return all;
 }
 
-/* The same servers for an nxlock inside, and no others, whatever else is set:
- * a name that two of them ask different servers for is held twice. */
+/* An nxlock inside CMD must use the same servers, whatever else is set:
+ * otherwise both could hold the same name, on different servers. */
 static bool set_urls(const struct args *args)
 {
     char *query = credentials_of(args->query ? args->query : "");
@@ -104,7 +104,7 @@ static bool set_lock(const struct session *session)
     unsetenv("NXLOCK_FENCE");
     return setenv("NXLOCK_HELD", "1", 1) == 0 &&
            setenv("NXLOCK_TOKEN", nxl_lock_token(session->lock), 1) == 0 &&
-           (fence == 0 || set_number("NXLOCK_FENCE", fence));
+           (fence == 0 || set_number_variable("NXLOCK_FENCE", fence));
 }
 
 static bool set_no_lock(void)
@@ -121,7 +121,9 @@ bool environ_set(const struct session *session, int lost_fd)
     return set_outer() && set_urls(args) && set_key(session) &&
            (session->unlocked ? set_no_lock() : set_lock(session)) &&
            setenv("NXLOCK_NAME", args->name, 1) == 0 &&
-           set_number("NXLOCK_TTL_MS", (unsigned long long)args->ttl_ms) &&
-           set_number("NXLOCK_SUPERVISOR_PID", (unsigned long long)getpid()) &&
-           set_number("NXLOCK_LOST_FD", (unsigned long long)lost_fd);
+           set_number_variable(
+               "NXLOCK_TTL_MS", (unsigned long long)args->ttl_ms) &&
+           set_number_variable(
+               "NXLOCK_SUPERVISOR_PID", (unsigned long long)getpid()) &&
+           set_number_variable("NXLOCK_LOST_FD", (unsigned long long)lost_fd);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the command of run finds in its environment.
+ * The environment of the command that run starts.
  */
 #ifndef NXLOCK_CLI_ENVIRON_H
 #define NXLOCK_CLI_ENVIRON_H
 
 #include "cli/session.h"
 
-/* Sets the variables in this process, for the command to inherit. lost_fd is
- * the descriptor that tells of a loss. False: no memory. */
+/* Sets the variables in this process, and the command inherits them. lost_fd is
+ * the descriptor that signals a loss. False: no memory. */
 bool environ_set(const struct session *session, int lost_fd);
 
 #endif

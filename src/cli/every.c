@@ -17,11 +17,11 @@
 
 #define SUFFIX ":every"
 
-/* How long a run counts. Not the whole period: cron does not start a job at
- * exactly the same moment, the clocks of several machines differ, and a day is
- * an hour shorter once a year; a run that came a second early would be skipped
- * and the next one a period late. Not much less either: an hourly cron job with
- * --every 1d, or one that is also started by hand, is to run once a day. */
+/* How long a run is recorded. Not for the whole period: cron jobs do not start
+ * at exactly the same moment, clocks differ, and one day a year is an hour
+ * shorter; a run that came a second too early would be skipped, and the next
+ * one would be a period late. Not for much less either: an hourly cron job with
+ * --every 1d, or one that is also started by hand, should run once a day. */
 static int64_t window_ms(const struct args *args)
 {
     return args->run.every_ms - args->run.every_ms / 10;
@@ -44,9 +44,10 @@ bool every_is_record(const char *name, size_t length)
            (length > 2 && name[0] == '{' && name[length - 1] == '}');
 }
 
-/* A client of its own: for the others of this name a lease of hours is not
- * allowed, and a restart that forgets a record costs one more run, no more. */
-static int make_client(const struct session *session, int64_t ttl_ms)
+/* The record needs a client of its own, because its lease of hours exceeds
+ * max_ttl_ms. Without guard_restarts: if a restart loses the record, the only
+ * harm is one more run. */
+static int make_record_client(const struct session *session, int64_t ttl_ms)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct url_list list;
@@ -64,14 +65,14 @@ static int make_client(const struct session *session, int64_t ttl_ms)
     return rc;
 }
 
-static int acquire(const struct session *session)
+static int acquire_record(const struct session *session)
 {
     const char *name = session->args->name;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
     options.ttl_ms = window_ms(session->args);
     options.label = session->label;
-    int rc = make_client(session, options.ttl_ms);
+    int rc = make_record_client(session, options.ttl_ms);
     if (rc != NXL_OK)
         return rc;
     bool tagged = name_tagged(name, strlen(name));
@@ -84,9 +85,9 @@ static int acquire(const struct session *session)
     return rc == NXL_OK ? nxl_lock_acquire(record.lock, 0) : rc;
 }
 
-/* The record has the window of the run that wrote it, which may have had
- * another --every; so when it started is not known. */
-static int not_due(const struct session *session)
+/* The record's TTL comes from the --every of the run that wrote it, which may
+ * differ from ours. So it is unknown when that run started. */
+static int report_not_due(const struct session *session)
 {
     const struct args *args = session->args;
     nxl_holder holder;
@@ -114,9 +115,9 @@ static int not_due(const struct session *session)
     return args->busy_code;
 }
 
-/* A pattern of an ACL that fits the record's key and the counter of its lock,
- * and those of the names beside it: ~{job:* for job:9. */
-static void say_right(const struct session *session)
+/* Proposes an ACL pattern that matches the record's key, the lock's fencing
+ * counter and those of similar names: ~{job:* for job:9. */
+static void say_needed_right(const struct session *session)
 {
     const char *prefix = nxl_client_prefix(record.client);
     const char *brace = strchr(record.name, '{');
@@ -134,28 +135,28 @@ static void say_right(const struct session *session)
         cut == length ? ":" : "");
 }
 
-static void failed(const struct session *session, int rc)
+static void report_failure(const struct session *session, int rc)
 {
     const char *why = record.lock ? nxl_lock_errmsg(record.lock) : "";
 
     say("cannot record a run of '%s': %s", session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(rc));
-    /* A name that is not shown whole may be a token in the wrong place. */
+    /* A name that is not shown in full may be a token in the wrong place. */
     if (rc == NXL_E_DENIED && record.lock &&
         strcmp(session->args->shown, session->args->name) == 0)
-        say_right(session);
+        say_needed_right(session);
 }
 
 bool every_record(struct session *session, int *code)
 {
-    int rc = acquire(session);
+    int rc = acquire_record(session);
 
     if (rc == NXL_OK)
         return true;
     if (rc == NXL_BUSY) {
-        *code = not_due(session);
+        *code = report_not_due(session);
     } else {
-        failed(session, rc);
+        report_failure(session, rc);
         *code = rc > 0 ? EXIT_UNAVAILABLE : exit_code_for(rc, 0);
     }
     every_give_back();

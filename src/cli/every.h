@@ -9,15 +9,16 @@
 
 #include "cli/session.h"
 
-/* While the session's lock is held: records this run. False: it is not due, or
- * that cannot be told; *code is the exit code, and why not has been said if it
- * is to be said. May block for the time-out of a request. */
+/* Records this run, while the session's lock is held. False: it is not due, or
+ * that is unknown; *code is the exit code, and the reason has been reported
+ * (that it is not due only on a terminal or with -v). May block for the timeout
+ * of a request. */
 bool every_record(struct session *session, int *code);
 
-/* Is that the name of such a second lock? */
+/* Is this the name of such a record? */
 bool every_is_record(const char *name, size_t length);
 
-/* Another machine may run it at once. */
+/* Removes the record, so that another machine may run the job at once. */
 void every_give_back(void);
 
 #endif

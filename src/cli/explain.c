@@ -17,7 +17,7 @@ int explain_no_process(int error)
     return error == EMFILE || error == ENFILE ? EXIT_INTERNAL : EXIT_NO_PROCESS;
 }
 
-/* One word that looks like a line for a shell. */
+/* Is CMD a single word that looks like a shell command? */
 static bool is_shell_line(char *const *words)
 {
     return !words[1] && strpbrk(words[0], " \t\n|&;<>()$`*?");
@@ -33,7 +33,7 @@ void explain_not_run(const struct args *args, int error)
         say("cannot run '%s': %s", shown, strerror(error));
         return;
     }
-    /* What is not shown whole cannot be proposed. */
+    /* A word that is not shown in full cannot be proposed. */
     bool whole =
         strcmp(shown, words[0]) == 0 && 4 * strlen(shown) + 8 < NAME_PASTED;
     say("cannot run '%s': there is no program of that name; for a shell "

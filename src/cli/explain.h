@@ -7,10 +7,11 @@
 
 #include "cli/args.h"
 
-/* No process could be made, for the reason error. The exit code. */
+/* Reports that no process could be created, because of error (an errno).
+ * Returns the exit code. */
 int explain_no_process(int error);
 
-/* The command could not be executed, for the reason error. */
+/* Reports that the command could not be executed, because of error. */
 void explain_not_run(const struct args *args, int error);
 
 #endif

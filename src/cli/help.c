@@ -8,8 +8,8 @@
 
 #include "cli/table.h"
 
-/* The options of a command; parameters: those that are URL parameters. */
-static void print_options(enum command command, bool parameters, FILE *out)
+/* Prints the options of a command: the URL parameters, or the others. */
+static void print_option_lines(enum command command, bool parameters, FILE *out)
 {
     const struct option *option;
     char left[64];
@@ -25,8 +25,8 @@ static void print_options(enum command command, bool parameters, FILE *out)
     }
 }
 
-/* The commands to which an exit code is particular, if they are few. */
-static void print_commands(unsigned commands, FILE *out)
+/* Prints which commands use an exit code, if there are at most two. */
+static void print_code_commands(unsigned commands, FILE *out)
 {
     const char *before = "";
 
@@ -42,7 +42,7 @@ static void print_commands(unsigned commands, FILE *out)
     fputs(": ", out);
 }
 
-/* Of one command, or with COMMANDS of all. */
+/* Prints the exit codes of one command or, for COMMANDS, of all. */
 static void print_exit_codes(enum command command, FILE *out)
 {
     fputs("\nexit codes:\n", out);
@@ -52,7 +52,7 @@ static void print_exit_codes(enum command command, FILE *out)
             continue;
         fprintf(out, "%6s  ", row->code);
         if (command == COMMANDS)
-            print_commands(row->commands, out);
+            print_code_commands(row->commands, out);
         fprintf(out, "%s\n", row->meaning);
     }
 }
@@ -82,8 +82,8 @@ void help_command(enum command command, FILE *out)
 {
     fprintf(out, "%s\n%s\noptions:\n", command_table[command].synopsis,
         help_texts[command]);
-    print_options(command, false, out);
+    print_option_lines(command, false, out);
     print_exit_codes(command, out);
     fputs("\nURL parameters as options:\n", out);
-    print_options(command, true, out);
+    print_option_lines(command, true, out);
 }

@@ -2,8 +2,7 @@
 /*
  * Describes the holder of a lock, for people and as JSON.
  *
- * Invariant: whoever reads what is printed here cannot release the lock with
- * it.
+ * Invariant: what is printed here is not enough to release the lock.
  */
 #include "cli/holder.h"
 
@@ -17,7 +16,7 @@
 #include "cli/report.h"
 #include "cli/secret.h"
 
-/* Enough to know again what it is. */
+/* How much of a foreign value is shown: enough to recognize it. */
 #define HOLDER_DATA_SHOWN 40
 
 int holder_ask(struct session *session, nxl_holder *holder)
@@ -73,8 +72,8 @@ bool holder_is_around(const nxl_holder *holder)
     return is;
 }
 
-/* Of the timestamp scheme, SECONDS and blanks, or SECONDS.DIGITS of earlier
- * versions: what follows the seconds is the token. */
+/* In a timestamp the part after the seconds is the token: blanks, or .DIGITS
+ * from earlier versions. */
 size_t holder_shown(const nxl_holder *holder)
 {
     size_t seconds = strspn(holder->value, "0123456789");
@@ -91,9 +90,10 @@ size_t holder_shown(const nxl_holder *holder)
                : holder->value_length;
 }
 
-/* What is known of its end. A time without an end is one that nobody takes
- * over; whether it is past, only the server's clock could tell. */
-static void ending(char *out, size_t size, const nxl_holder *holder)
+/* Describes when the lock ends. If the value is a unix time and the key has no
+ * TTL, nobody takes it over without interop=1; whether the time has passed,
+ * only the server's clock could tell. */
+static void describe_ending(char *out, size_t size, const nxl_holder *holder)
 {
     time_t end = (time_t)holder->value_ends_s;
     char when[40] = "";
@@ -108,9 +108,9 @@ static void ending(char *out, size_t size, const nxl_holder *holder)
             "is taken over once it is past",
             when);
     else if (holder->left_ms < 0)
-        snprintf(out, size, "without an end");
+        snprintf(out, size, "never expires");
     else if (holder_is_over(holder))
-        snprintf(out, size, "over since %s", when);
+        snprintf(out, size, "expired %s", when);
     else
         snprintf(out, size, "%s left", duration_left(text, holder->left_ms));
 }
@@ -133,7 +133,7 @@ const char *holder_words(char *out, const nxl_holder *holder)
     char left[128];
 
     holder_who(who, holder);
-    ending(left, sizeof(left), holder);
+    describe_ending(left, sizeof(left), holder);
     snprintf(out, HOLDER_WORDS, "%s %s, %s",
         holder_is_over(holder) ? "free, left by" : "held by", who, left);
     return out;

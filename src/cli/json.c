@@ -16,7 +16,7 @@ void json_begin(struct json *json, FILE *out)
 }
 
 /* The length of the UTF-8 character at text, or 0: RFC 3629, section 4. */
-static size_t character(const unsigned char *text, size_t length)
+static size_t utf8_length(const unsigned char *text, size_t length)
 {
     unsigned char first = text[0];
     unsigned char low = 0x80;
@@ -42,13 +42,13 @@ static size_t character(const unsigned char *text, size_t length)
     return size;
 }
 
-static void string(FILE *out, const char *text, size_t length)
+static void put_string(FILE *out, const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
 
     putc('"', out);
     while (length > 0) {
-        size_t size = character(at, length);
+        size_t size = utf8_length(at, length);
         if (size == 0) {
             fputs("\\ufffd", out);
             size = 1;
@@ -67,7 +67,7 @@ static void string(FILE *out, const char *text, size_t length)
     putc('"', out);
 }
 
-static void member(struct json *json, const char *name)
+static void begin_member(struct json *json, const char *name)
 {
     fprintf(json->out, "%s\"%s\":", json->members++ == 0 ? "{" : ",", name);
 }
@@ -75,25 +75,25 @@ static void member(struct json *json, const char *name)
 void json_text(
     struct json *json, const char *name, const char *text, size_t length)
 {
-    member(json, name);
-    string(json->out, text, length);
+    begin_member(json, name);
+    put_string(json->out, text, length);
 }
 
 void json_number(struct json *json, const char *name, int64_t number)
 {
-    member(json, name);
+    begin_member(json, name);
     fprintf(json->out, "%" PRId64, number);
 }
 
 void json_true(struct json *json, const char *name)
 {
-    member(json, name);
+    begin_member(json, name);
     fputs("true", json->out);
 }
 
 void json_null(struct json *json, const char *name)
 {
-    member(json, name);
+    begin_member(json, name);
     fputs("null", json->out);
 }
 
@@ -104,7 +104,7 @@ void json_end(struct json *json)
 
 void json_list_begin(struct json *json, const char *name)
 {
-    member(json, name);
+    begin_member(json, name);
     putc('[', json->out);
 }
 

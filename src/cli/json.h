@@ -10,13 +10,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* The member "v" of what status, list and doctor print. Members may be added;
+ * it is raised when one changes its meaning. */
+#define JSON_VERSION 1
+
 struct json {
     FILE *out;
     size_t members;
 };
 
 void json_begin(struct json *json, FILE *out);
-/* Foreign bytes: what is not UTF-8 becomes U+FFFD. */
+/* text may have any bytes: what is not UTF-8 becomes U+FFFD. */
 void json_text(
     struct json *json, const char *name, const char *text, size_t length);
 void json_number(struct json *json, const char *name, int64_t number);
@@ -24,8 +28,8 @@ void json_true(struct json *json, const char *name);
 void json_null(struct json *json, const char *name);
 void json_end(struct json *json);
 
-/* A member that is a list of objects: begin, then for each of them item,
- * members, item_end, then end. */
+/* A member that is a list of objects: json_list_begin(), for each object
+ * json_item(), its members and json_item_end(), then json_list_end(). */
 void json_list_begin(struct json *json, const char *name);
 void json_item(struct json *list, struct json *item, bool first);
 void json_item_end(struct json *item);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends this process by the signal that the keyboard sent, as a shell expects
- * it.
+ * Ends this process by a signal from the keyboard, as a shell expects.
  *
  * Invariant: this process takes the default action of a signal only here, after
  * everything else is done.

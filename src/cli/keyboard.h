@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ctrl-C and Ctrl-\: a shell script goes on after a line of it that exits, and
- * ends with one that the keyboard's signal ended.
+ * Ctrl-C and Ctrl-\: a shell script continues if a command in it exits, but
+ * ends if a signal from the keyboard ended the command. So nxlock must end by
+ * that signal too.
  */
 #ifndef NXLOCK_CLI_KEYBOARD_H
 #define NXLOCK_CLI_KEYBOARD_H
@@ -9,15 +10,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* SIGINT or SIGQUIT while our group has the terminal: it is the keyboard's. */
+/* Did the keyboard send it? So it is taken for SIGINT or SIGQUIT while our
+ * process group has the terminal. */
 bool keyboard_sent(int signo);
 
-/* Ends this process by the signal, 0 for target: its whole group with it. Does
- * nothing for signo 0. */
+/* Ends target by the signal, without a core dump; 0: the process group of this
+ * process. Does nothing for signo 0. */
 void keyboard_end(pid_t target, int signo);
 
-/* Does with target what signo does by default, and comes back when that was a
- * stop which is over. */
+/* Signals target with the default action of signo in this process. Returns if
+ * that was a stop, and this process has been continued. */
 void raise_default(pid_t target, int signo);
 
 #endif

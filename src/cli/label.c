@@ -30,8 +30,8 @@ const char *label_make(char *out, long pid, const char *program)
     return out;
 }
 
-/* The one who asked for the lock is the caller, a script perhaps; this
- * process is gone in a moment. */
+/* For acquire: the holder is the caller, perhaps a script, since this process
+ * ends in a moment. */
 const char *label_of_caller(char *out)
 {
     char path[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who holds a lock, for people: "host:pid:program".
+ * The label that shows people who holds a lock: "host:pid:program".
  */
 #ifndef NXLOCK_CLI_LABEL_H
 #define NXLOCK_CLI_LABEL_H

@@ -23,7 +23,6 @@
 #include "cli/report.h"
 #include "cli/secret.h"
 
-#define JSON_VERSION 1
 #define COUNT_FIRST 250 /* keys that one step looks at */
 #define VALUE_MOST "511"
 
@@ -32,15 +31,15 @@ struct lister {
     struct lock_list locks;
     size_t servers;
     char *pattern;  /* owned */
-    size_t told;    /* servers that were scanned to the end */
-    int code;       /* of the first that has not; 0 */
-    bool no_cursor; /* what answered SCAN gave none */
+    size_t scanned; /* servers that were scanned to the end */
+    int code;       /* exit code for the first that was not; 0: none */
+    bool no_cursor; /* an answer to SCAN had no cursor */
 };
 
-/* ------------------------------------------------------------ what is there */
+/* ---------------------------------------------------------------- scanning */
 
-/* The prefix as a pattern that nothing else matches, and GLOB. NULL: no
- * memory. */
+/* The pattern for SCAN: the prefix with its special characters escaped, then
+ * GLOB. NULL: no memory. */
 static char *pattern_of(const char *prefix, const char *glob)
 {
     char *pattern = malloc(2 * strlen(prefix) + strlen(glob) + 1);
@@ -57,8 +56,8 @@ static char *pattern_of(const char *prefix, const char *glob)
     return pattern;
 }
 
-/* Is the key's value a token? Then the lock is added. */
-static int look_at(
+/* Adds the key to the list if its value is a token. */
+static int inspect_key(
     struct lister *lister, size_t server, const char *key, size_t length)
 {
     nxl_client *client = lister->session.client;
@@ -88,8 +87,8 @@ static int look_at(
     return rc;
 }
 
-/* Keys of one step of SCAN; the first leaf is the cursor of the next. */
-static int look_at_all(
+/* Inspects the keys of one step of SCAN; item 0 is the next cursor. */
+static int inspect_keys(
     struct lister *lister, size_t server, const nxl_answer *keys)
 {
     int rc = NXL_OK;
@@ -98,7 +97,7 @@ static int look_at_all(
         size_t length;
         const char *key = nxl_answer_item(keys, i, &length);
         if (key)
-            rc = look_at(lister, server, key, length);
+            rc = inspect_key(lister, server, key, length);
     }
     return rc;
 }
@@ -107,7 +106,7 @@ static int look_at_all(
 struct step {
     char cursor[24];
     unsigned count;
-    bool typed; /* the server can leave out what is no string: since 6.0 */
+    bool typed; /* use TYPE string, which 6.0 and later know */
 };
 
 static int take_step(
@@ -125,14 +124,14 @@ static int take_step(
             return rc;
         if (step->typed)
             step->typed = false;
-        else if (step->count > 1) /* names so long that an answer is too big */
+        else if (step->count > 1) /* long names can make an answer too big */
             step->count = (step->count + 9) / 10;
         else
             return rc;
     }
 }
 
-static int walk(struct lister *lister, size_t server)
+static int scan_server(struct lister *lister, size_t server)
 {
     struct step step = {.cursor = "0", .count = COUNT_FIRST, .typed = true};
     int rc;
@@ -148,16 +147,16 @@ static int walk(struct lister *lister, size_t server)
         snprintf(step.cursor, sizeof(step.cursor), "%s",
             lister->no_cursor ? "0" : cursor);
         rc = lister->no_cursor ? NXL_E_NOT_REDIS
-                               : look_at_all(lister, server, keys);
+                               : inspect_keys(lister, server, keys);
         nxl_answer_free(keys);
     } while (rc == NXL_OK && strcmp(step.cursor, "0") != 0);
     return rc;
 }
 
-/* A server that has answered may not have all there is: in JSON that is an
- * object of its own, before the locks, so that an empty list is not taken for
- * "nothing is held". */
-static void warn_of(const struct lister *lister, size_t server)
+/* Warns if the server may not have all locks. In JSON the warning is an object
+ * before the locks, so that an empty list is not mistaken for "nothing is
+ * held". */
+static void warn_about(const struct lister *lister, size_t server)
 {
     char words[PARTIAL_WORDS];
     struct json json;
@@ -173,15 +172,15 @@ static void warn_of(const struct lister *lister, size_t server)
     json_end(&json);
 }
 
-static void ask_all(struct lister *lister)
+static void scan_servers(struct lister *lister)
 {
     nxl_client *client = lister->session.client;
 
     for (size_t i = 0; i < lister->servers; i++) {
-        int rc = walk(lister, i);
+        int rc = scan_server(lister, i);
         if (rc == NXL_OK) {
-            lister->told++;
-            warn_of(lister, i);
+            lister->scanned++;
+            warn_about(lister, i);
             continue;
         }
         say("%s: %s", lister->servers > 1 ? "left out" : "cannot list",
@@ -192,12 +191,12 @@ static void ask_all(struct lister *lister)
         if (lister->code == 0)
             lister->code = exit_code_for(rc, EXIT_BUSY);
     }
-    if (lister->servers > 1 && lister->told <= lister->servers / 2)
-        say("the list is incomplete: %zu of %zu servers answered", lister->told,
-            lister->servers);
+    if (lister->servers > 1 && lister->scanned <= lister->servers / 2)
+        say("the list is incomplete: %zu of %zu servers answered",
+            lister->scanned, lister->servers);
 }
 
-/* --------------------------------------------------------------- telling it */
+/* ---------------------------------------------------------------- printing */
 
 static int longest_first(const void *a, const void *b)
 {
@@ -206,9 +205,9 @@ static int longest_first(const void *a, const void *b)
     return one == two ? 0 : one == -1 ? -1 : two == -1 ? 1 : one > two ? -1 : 1;
 }
 
-/* How many servers have it; and how long at a majority of all, or else at
- * all of these. */
-static size_t standing(
+/* Returns how many servers have the lock. *left_ms: how long a majority of all
+ * servers will have it or, without a majority, all of those that have it. */
+static size_t count_holders(
     const struct lister *lister, const struct lock_entry *f, int64_t *left_ms)
 {
     int64_t left[NXL_SERVERS_MAX];
@@ -223,7 +222,7 @@ static size_t standing(
     return count;
 }
 
-/* As a person is told of it elsewhere; label points into it. */
+/* Fills in *holder from an entry, for the functions of holder.h. */
 static void make_holder(
     nxl_holder *holder, const struct lock_entry *f, int64_t left_ms)
 {
@@ -236,7 +235,7 @@ static void make_holder(
     holder->label = at ? at + 1 : NULL;
 }
 
-static const char *state_of(
+static const char *lock_state(
     const struct lister *lister, const struct lock_entry *f, size_t count)
 {
     if (count <= lister->servers / 2)
@@ -244,11 +243,12 @@ static const char *state_of(
     return every_is_record(f->name, f->name_length) ? "every" : "held";
 }
 
-static void print_json(const struct lister *lister, const struct lock_entry *f)
+static void print_lock_json(
+    const struct lister *lister, const struct lock_entry *f)
 {
     int64_t left_ms;
-    size_t count = standing(lister, f, &left_ms);
-    const char *state = state_of(lister, f, count);
+    size_t count = count_holders(lister, f, &left_ms);
+    const char *state = lock_state(lister, f, count);
     nxl_holder holder;
     struct json json;
 
@@ -265,7 +265,7 @@ static void print_json(const struct lister *lister, const struct lock_entry *f)
     json_end(&json);
 }
 
-/* A zero byte would end the line in the middle. */
+/* Replaces control bytes, and zero bytes, which would cut the line. */
 static const char *clean_name(struct lock_entry *f)
 {
     for (size_t i = 0; i < f->name_length; i++) {
@@ -280,8 +280,8 @@ static void print_line(
     const struct lister *lister, struct lock_entry *f, int width, bool aligned)
 {
     int64_t left_ms;
-    size_t count = standing(lister, f, &left_ms);
-    const char *state = state_of(lister, f, count);
+    size_t count = count_holders(lister, f, &left_ms);
+    const char *state = lock_state(lister, f, count);
     nxl_holder holder;
     char who[HOLDER_WHO], left[DURATION_ROOM] = "-", shown[NAME_SHOWN];
 
@@ -317,7 +317,7 @@ static void print_all(const struct lister *lister)
             "LEFT", lister->servers > 1 ? "  SERVERS" : "");
     for (size_t i = 0; i < found->count; i++) {
         if (lister->session.args->json)
-            print_json(lister, found->list[i]);
+            print_lock_json(lister, found->list[i]);
         else
             print_line(lister, found->list[i], width, aligned);
     }
@@ -334,15 +334,15 @@ static int list(struct lister *lister)
         say("out of memory");
         return EXIT_INTERNAL;
     }
-    ask_all(lister);
+    scan_servers(lister);
     lock_list_sort(&lister->locks);
     print_all(lister);
     if (ferror(stdout) || fflush(stdout) != 0) {
         say("cannot print: %s", strerror(errno));
         return EXIT_INTERNAL;
     }
-    /* What a majority holds is seen by a majority. */
-    return lister->told > lister->servers / 2 ? EXIT_DONE : lister->code;
+    /* A lock that is held on a majority is seen if a majority was scanned. */
+    return lister->scanned > lister->servers / 2 ? EXIT_DONE : lister->code;
 }
 
 int command_list(const struct args *args)

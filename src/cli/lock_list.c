@@ -18,8 +18,9 @@ static uint64_t mix(uint64_t hash, const char *bytes, size_t length)
     return hash;
 }
 
-/* Its place in the table, or the place for it. */
-static size_t place(const struct lock_list *list, const char *name,
+/* The slot of the entry in the hash table or, if it is not there, the free slot
+ * for it. */
+static size_t slot_of(const struct lock_list *list, const char *name,
     size_t length, const char *value)
 {
     uint64_t hash = mix(UINT64_C(14695981039346656037), name, length);
@@ -41,7 +42,7 @@ static void free_one(struct lock_entry *f)
     free(f);
 }
 
-static bool grow(struct lock_list *list)
+static bool entries_reserve(struct lock_list *list)
 {
     size_t room = list->room == 0 ? FIRST_ROOM : 2 * list->room;
 
@@ -61,12 +62,12 @@ static bool grow(struct lock_list *list)
     list->slots = 2 * room;
     for (size_t i = 0; i < list->count; i++) {
         const struct lock_entry *f = list->list[i];
-        list->table[place(list, f->name, f->name_length, f->value)] = i + 1;
+        list->table[slot_of(list, f->name, f->name_length, f->value)] = i + 1;
     }
     return true;
 }
 
-static struct lock_entry *make(
+static struct lock_entry *make_entry(
     const char *name, size_t length, const char *value)
 {
     struct lock_entry *f = calloc(1, sizeof(*f));
@@ -90,11 +91,11 @@ static struct lock_entry *make(
 bool lock_list_add(struct lock_list *list, const char *name, size_t length,
     const char *value, size_t server, int64_t left_ms)
 {
-    if (!grow(list))
+    if (!entries_reserve(list))
         return false;
-    size_t at = place(list, name, length, value);
+    size_t at = slot_of(list, name, length, value);
     if (list->table[at] == 0) {
-        struct lock_entry *f = make(name, length, value);
+        struct lock_entry *f = make_entry(name, length, value);
         if (!f)
             return false;
         list->list[list->count++] = f;

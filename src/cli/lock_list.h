@@ -16,17 +16,18 @@ struct lock_entry {
     char *name; /* zero-ended, but may contain zero bytes */
     size_t name_length;
     char *value;                      /* a token, zero-ended */
-    int64_t left_ms[NXL_SERVERS_MAX]; /* by server: -1: no end, or _NOWHERE */
+    int64_t left_ms[NXL_SERVERS_MAX]; /* -1: no TTL; or LOCK_NOWHERE */
 };
 
 struct lock_list {
     struct lock_entry **list;
     size_t count, room;
-    size_t *table; /* places in list, plus 1, by hash; of a power of two */
-    size_t slots;
+    size_t *table; /* hash table of indices into list, plus 1; 0: empty */
+    size_t slots;  /* of table; a power of two */
 };
 
-/* A server shows the name held by a token. False: no memory. */
+/* Records that a server has the lock name, held under the token value. False:
+ * no memory. */
 bool lock_list_add(struct lock_list *list, const char *name, size_t length,
     const char *value, size_t server, int64_t left_ms);
 

@@ -43,7 +43,7 @@ static int unknown_command(const char *word)
         snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
             command_table[i].name);
     }
-    /* With or without its dashes; -n and the like are no such option. */
+    /* With or without dashes, but not for short options such as -n. */
     nearest_start(&option, dashes == 1 ? "" : word + dashes);
     for (size_t i = 0; i < 2; i++)
         nearest_consider(&option, alone[i]);
@@ -62,7 +62,7 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
-static int flushed(void)
+static int flush_output(void)
 {
     if (fflush(stdout) == 0)
         return EXIT_DONE;
@@ -81,7 +81,7 @@ static int help(const char *word)
         help_command(command, stdout);
     else
         help_overview(stdout);
-    return flushed();
+    return flush_output();
 }
 
 /* "nxlock completion SHELL". */
@@ -91,10 +91,10 @@ static int completion(const char *shell)
         say("write: nxlock completion bash, or nxlock completion zsh");
         return EXIT_USAGE;
     }
-    return flushed();
+    return flush_output();
 }
 
-static int obey(enum command command, char **words)
+static int run_command(enum command command, char **words)
 {
     struct args args;
     int code = args_parse(&args, command, words);
@@ -105,17 +105,18 @@ static int obey(enum command command, char **words)
              (!command_table[command].leases ||
                  (code = timing_limit(&args)) == 0))
         code = commands[command](&args);
-    /* That of run may be the code of its command. */
+    /* A 77 from run may come from CMD. */
     if (code == EXIT_DENIED && command != CMD_RUN && source_is_stripped(&args))
         source_explain();
     args_free(&args);
     return code;
 }
 
-/* Descriptors 0 to 2 that were closed must not become a socket of ours, into
- * which a message would then go. Not for writing, so that printing fails as it
- * would have; and CMD gets them closed as they were. */
-static void fill_standard(void)
+/* Opens descriptors 0 to 2 if they are closed; otherwise a socket could get one
+ * of these numbers, and messages would be written into it. Read-only, so that
+ * printing fails as before, and close-on-exec, so that CMD finds them closed.
+ */
+static void open_standard_fds(void)
 {
     int fd;
 
@@ -128,7 +129,7 @@ static void fill_standard(void)
 
 int main(int argc, char **argv)
 {
-    fill_standard();
+    open_standard_fds();
     if (argc < 2) {
         help_overview(stderr);
         return EXIT_USAGE;
@@ -139,11 +140,11 @@ int main(int argc, char **argv)
         return help(argv[2]);
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("nxlock %s\n", nxl_version());
-        return flushed();
+        return flush_output();
     }
     if (strcmp(argv[1], "completion") == 0)
         return completion(argv[2]);
     enum command command = command_by_name(argv[1]);
     return command == COMMANDS ? unknown_command(argv[1])
-                               : obey(command, argv + 2);
+                               : run_command(command, argv + 2);
 }

@@ -8,6 +8,7 @@
 #include "cli/name.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/report.h"
@@ -16,7 +17,7 @@
 #define SHOWN_WHOLE 80
 #define CUT_TO 64
 
-/* More likely a token in the wrong place than a name; so is a URL. */
+/* Does it look like a token in the wrong place? */
 static bool is_token_like(const char *name)
 {
     return begins_like_token(name + strspn(name, " \t\n"));
@@ -43,7 +44,7 @@ const char *name_shown(char *out, const char *name)
     return out;
 }
 
-static size_t quote(char *out, const char *name)
+static size_t quote_word(char *out, const char *name)
 {
     size_t length = 0;
 
@@ -69,7 +70,7 @@ const char *word_pasted(char *out, const char *word)
     if (length > 0 && strspn(word, plain) == length)
         memcpy(out, word, length);
     else
-        length = quote(out, word);
+        length = quote_word(out, word);
     out[length] = '\0';
     return out;
 }
@@ -96,4 +97,28 @@ bool name_tagged(const char *name, size_t length)
     const char *close = memchr(name + from, '}', length - from);
 
     return close && close > open + 1;
+}
+
+char *name_counter(const char *key)
+{
+    char *counter = NULL;
+    bool tagged = name_tagged(key, strlen(key));
+
+    return asprintf(&counter, tagged ? "%s:f" : "{%s}:f", key) < 0 ? NULL
+                                                                   : counter;
+}
+
+bool name_keys(const char *prefix, const char *name, char **key, char **counter)
+{
+    *counter = NULL;
+    if (asprintf(key, "%s%s", prefix, name) < 0) {
+        *key = NULL;
+        return false;
+    }
+    *counter = name_counter(*key);
+    if (*counter)
+        return true;
+    free(*key);
+    *key = NULL;
+    return false;
 }

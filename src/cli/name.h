@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name of a lock in messages: any bytes, of any length, are shown in a
- * line that they cannot break, and in a command that can be copied.
+ * The name of a lock in messages. It may have any bytes and length, but must
+ * not break the line, and a proposed command must work when it is copied.
  */
 #ifndef NXLOCK_CLI_NAME_H
 #define NXLOCK_CLI_NAME_H
@@ -24,8 +24,17 @@ const char *word_pasted(char *out, const char *word);
  * Returns out, which has NAME_PASTED bytes. */
 const char *name_pasted(char *out, const char *name);
 
-/* Has it a tag, as the servers' clusters hash names: something in its first
- * pair of braces? */
+/* The key of a lock's fencing counter, on the same slot of a Redis Cluster as
+ * the lock's key; the caller frees it. NULL: no memory. */
+char *name_counter(const char *key);
+
+/* The keys of a lock: its own, which is prefix and name, and its fencing
+ * counter's; the caller frees both. False: no memory, and both are NULL. */
+bool name_keys(
+    const char *prefix, const char *name, char **key, char **counter);
+
+/* Has the name a hash tag as in Redis Cluster, that is, text in its first pair
+ * of braces? */
 bool name_tagged(const char *name, size_t length);
 
 #endif

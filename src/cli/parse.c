@@ -63,7 +63,8 @@ static int unknown_option(const struct args *args, const char *word)
     return EXIT_USAGE;
 }
 
-/* rest: the value in the option's own word, or NULL: it is the next word. */
+/* rest: the value, if it is in the same word as the option; otherwise NULL, and
+ * the value is the next word. */
 static int take_option(struct walk *walk, const struct option *option,
     const char *shown, const char *rest)
 {
@@ -141,7 +142,7 @@ static int word_too_many(const struct walk *walk, const char *word)
     return EXIT_USAGE;
 }
 
-static int one_word(struct walk *walk)
+static int take_word(struct walk *walk)
 {
     struct args *args = walk->args;
     const char *word = *walk->at;
@@ -211,7 +212,7 @@ static const char *option_fault(const struct args *args)
     return NULL;
 }
 
-static int complete(struct args *args)
+static int check_complete(struct args *args)
 {
     static char path[] = "/bin/sh", flag[] = "-c";
     char room[NAME_PASTED + 64];
@@ -254,7 +255,7 @@ int args_parse(struct args *args, enum command command, char **words)
     for (; *walk.at; walk.at++) {
         int code = 0;
         if (walk.options_over || strcmp(*walk.at, "--") != 0)
-            code = one_word(&walk);
+            code = take_word(&walk);
         else if (command == CMD_RUN)
             break;
         else
@@ -264,7 +265,7 @@ int args_parse(struct args *args, enum command command, char **words)
     }
     if (*walk.at)
         args->child = walk.at + 1;
-    return complete(args);
+    return check_complete(args);
 }
 
 void args_free(struct args *args)

@@ -13,7 +13,7 @@
 #include "cli/report.h"
 
 /* Takes over the lock that args name. 0, or an exit code. */
-static int take_over(struct session *session, const char *what)
+static int adopt(struct session *session, const char *what)
 {
     const struct args *args = session->args;
     int rc = session_finish(
@@ -36,7 +36,7 @@ int command_renew(const struct args *args)
     int code = session_open(&session, args, NULL);
 
     if (code == 0)
-        code = take_over(&session, "renew");
+        code = adopt(&session, "renew");
     if (code == 0) {
         int rc = session_finish(
             &session, nxl_lock_extend_start(session.lock, args->ttl_ms));
@@ -58,7 +58,7 @@ int command_release(const struct args *args)
     int code = session_open(&session, args, NULL);
 
     if (code == 0)
-        code = take_over(&session, "release");
+        code = adopt(&session, "release");
     if (code == 0) {
         int rc = session_finish(&session, nxl_lock_release_start(session.lock));
         if (rc != NXL_OK)

@@ -21,7 +21,8 @@ void renewal_status_start(
         .tries = session->renewal.tries};
 }
 
-static void tell(struct renewal_status *status, const struct renewal *renewal)
+static void report_renewal(
+    struct renewal_status *status, const struct renewal *renewal)
 {
     const char *name = status->session->args->shown;
     long long left_s = (long long)(renewal->left_ms / 1000);
@@ -52,7 +53,7 @@ void renewal_status_turn(struct renewal_status *status)
         nxl_lock_loss(session->lock, status->why, sizeof(status->why));
     }
     if (session->renewal.tries != status->tries && !status->lost)
-        tell(status, &session->renewal);
+        report_renewal(status, &session->renewal);
     status->tries = session->renewal.tries;
     uint64_t deadline = nxl_lock_deadline(session->lock);
     if (deadline > status->deadline)

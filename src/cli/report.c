@@ -19,9 +19,9 @@
 #define NEAR_ENOUGH 2
 #define WORD_MAX 32
 
-/* Who does not read what we say must not keep us from stopping a command in
- * time: a line that cannot go at once does not go. (Of a pipe that has room for
- * PIPE_BUF bytes, which is more than a line, poll() says that it is ready.) */
+/* A reader that is slow or stopped must not keep us from stopping a command in
+ * time, so a line that cannot be written at once is dropped. (poll() reports a
+ * pipe as writable if it has room for PIPE_BUF bytes, more than a line.) */
 static void write_line(const char *line, size_t length)
 {
     struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
@@ -87,6 +87,12 @@ int exit_code_for(int result, int busy)
     }
 }
 
+bool result_may_pass(int result)
+{
+    return result == NXL_E_UNREACHABLE || result == NXL_E_REFUSED ||
+           result == NXL_UNKNOWN;
+}
+
 void nearest_start(struct nearest *nearest, const char *word)
 {
     nearest->word = word;
@@ -101,7 +107,8 @@ static bool same_letter(char a, char b)
 
 /* Insertions, deletions, replacements and swaps of neighbours that lead from
  * a to b, both at most WORD_MAX long. */
-static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+static size_t edit_distance(
+    const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t table[WORD_MAX + 1][WORD_MAX + 1];
 
@@ -132,7 +139,7 @@ void nearest_consider(struct nearest *nearest, const char *candidate)
 
     if (word_len == 0 || word_len > WORD_MAX || len > WORD_MAX)
         return;
-    size_t found = distance(nearest->word, word_len, candidate, len);
+    size_t found = edit_distance(nearest->word, word_len, candidate, len);
     /* Two edits turn any short word into any other. */
     if (found < nearest->distance && found < len) {
         nearest->distance = found;

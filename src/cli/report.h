@@ -8,38 +8,40 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where sysexits.h has a number for it, that number; 126 and above as the
- * shell. The codes of the child share this space. */
+/* The numbers of sysexits.h where it has one; from 126 on as in a shell. run
+ * also returns the codes of its command. */
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_FREE = 1,         /* status, unlock: the lock is free */
-    EXIT_WARNED = 1,       /* doctor: it works, but */
+    EXIT_WARNED = 1,       /* doctor: it works, with a warning */
     EXIT_USAGE = 64,       /* the command line */
     EXIT_UNAVAILABLE = 69, /* no answer, or a refusal; nothing was started */
-    EXIT_INTERNAL = 70,    /* memory, descriptors, a fault of ours */
+    EXIT_INTERNAL = 70,    /* out of memory or descriptors, or a bug */
     EXIT_BUSY = 75,        /* another process holds it; -E replaces this */
     EXIT_DENIED = 77,      /* password, user or rights */
     EXIT_CONFIG = 78,      /* the URL */
     EXIT_LOST = 79,        /* the lock was lost */
-    EXIT_AT_MOST = 124,    /* run: the time of --at-most was over */
-    EXIT_NO_PROCESS = 125, /* run: no process could be made for CMD */
+    EXIT_AT_MOST = 124,    /* run: stopped by --at-most */
+    EXIT_NO_PROCESS = 125, /* run: cannot create a process for CMD */
     EXIT_NOT_RUN = 126,    /* CMD was found but cannot be executed */
     EXIT_NOT_FOUND = 127,  /* CMD was not found */
     EXIT_SIGNAL = 128      /* + its number */
 };
 
-/* "nxlock: ..." and a newline, in one write, which does not block: where
- * there is no reader, nothing is printed. */
+/* Prints "nxlock: ..." and a newline to standard error, in one write that does
+ * not block: if nothing reads it, the line is dropped. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Puts '?' for every control character. */
+/* Replaces every control character with '?'. */
 void clean_text(char *text, size_t length);
 
-/* The exit code for a result of the library that ended an attempt; busy is
- * the code for NXL_BUSY. */
+/* The exit code for a result of the library; busy is the one for NXL_BUSY. */
 int exit_code_for(int result, int busy);
 
-/* What is closest to a misspelt word, among the candidates shown to it. */
+/* No server could decide, but that may change: it may help to ask again. */
+bool result_may_pass(int result);
+
+/* Finds the candidate that is closest to a misspelt word. */
 struct nearest {
     const char *word;
     const char *best; /* NULL: nothing is close */

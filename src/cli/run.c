@@ -28,7 +28,7 @@
 #include "cli/report.h"
 #include "cli/timing.h"
 
-/* Between two rounds of what child_take_over() does; doubled while nobody
+/* The delay between two calls of child_take_over(); doubled while no process
  * ends. */
 #define ROUND_MIN (1 * NS_PER_MS)
 #define ROUND_MAX (128 * NS_PER_MS)
@@ -39,22 +39,22 @@ struct run {
     struct renewal_status renewal;
     struct child child;
     uint64_t margin;
-    uint64_t told;  /* the deadline that the watchdog knows */
-    bool lost;      /* the lock; it was said */
-    bool at_most;   /* the command is being stopped for its time */
-    bool stopping;  /* for whatever reason; TERM was sent */
-    bool unwatched; /* the watchdog was killed */
-    uint64_t round; /* ns until child_take_over() again; 0: not yet */
+    uint64_t deadline_sent; /* the deadline that the watchdog knows */
+    bool lost;              /* the lock was lost, which was reported */
+    bool at_most;           /* the command is being stopped by --at-most */
+    bool stopping;          /* the command is being stopped; TERM was sent */
+    bool unwatched;         /* the watchdog was killed */
+    uint64_t round; /* ns until the next child_take_over(); 0: not begun */
     bool stuck;     /* a process cannot be ended; it was reported */
 };
 
-static uint64_t ms_to_ns(int64_t ms)
+static uint64_t ms_as_ns(int64_t ms)
 {
     return (uint64_t)ms * NS_PER_MS;
 }
 
-/* Said once. */
-static void lost(struct run *run, const char *why)
+/* Reports the loss of the lock, once. */
+static void report_loss(struct run *run, const char *why)
 {
     if (run->lost)
         return;
@@ -66,20 +66,20 @@ static void lost(struct run *run, const char *why)
         run->args->child[0]);
 }
 
-static void lose(struct run *run, const char *why)
+static void stop_for_loss(struct run *run, const char *why)
 {
-    lost(run, why);
+    report_loss(run, why);
     child_order(&run->child, ORDER_STOP, REASON_LEASE, 0);
 }
 
-/* The watchdog stops the command, for one reason or another. */
-static void stopping(struct run *run, enum reason reason)
+/* Takes the watchdog's note that it stops the command, and reports why. */
+static void note_stopping(struct run *run, enum reason reason)
 {
     const struct args *args = run->args;
 
     switch (reason) {
     case REASON_LEASE:
-        lost(run, "it could not be renewed in time");
+        report_loss(run, "it could not be renewed in time");
         run->stopping = args->run.on_lost != ON_LOST_WARN;
         return;
     case REASON_AT_MOST:
@@ -88,8 +88,8 @@ static void stopping(struct run *run, enum reason reason)
             args->run.at_most);
         break;
     case REASON_LEFT_OVER:
-        /* Even without a terminal: this ends a daemon, and its cron job
-         * exits with 0. */
+        /* Reported even without a terminal: otherwise a cron job would exit
+         * with 0, and nobody would know why its daemon is gone. */
         say("%s has left processes behind; stopping them "
             "(--leave-descendants keeps them)",
             args->child[0]);
@@ -109,7 +109,7 @@ static int take_news(struct run *run)
 
     for (int news; (news = child_news(&run->child, &number)) != 0;) {
         if (news == NEWS_STOPPING)
-            stopping(run, (enum reason)number);
+            note_stopping(run, (enum reason)number);
         else if (news == NEWS_HALTED)
             halted = number;
     }
@@ -123,8 +123,8 @@ static int take_news(struct run *run)
     return run->child.ended || run->child.taken_over ? 0 : halted;
 }
 
-/* The last resort, if the watchdog does not do its work, stopped by somebody
- * perhaps. */
+/* When this process takes over because the watchdog has not acted; it may have
+ * been stopped. */
 static uint64_t take_over_at(const struct run *run)
 {
     if (run->renewal.deadline == NEVER ||
@@ -134,7 +134,7 @@ static uint64_t take_over_at(const struct run *run)
 }
 
 /* Reported once: a process cannot be ended, and may never end. */
-static void stuck(struct run *run)
+static void report_stuck(struct run *run)
 {
     const struct left *left = &run->child.left;
 
@@ -154,8 +154,9 @@ static void stuck(struct run *run)
                                  : "it does not react to KILL");
 }
 
-/* Once more, and soon if a process has ended since the last time. */
-static void take_over(struct run *run)
+/* Kills what is left. The next round comes soon if a process has ended since
+ * the last one. */
+static void take_over_watchdog(struct run *run)
 {
     struct left before = run->child.left;
 
@@ -168,7 +169,7 @@ static void take_over(struct run *run)
     else if (run->round < ROUND_MAX)
         run->round *= 2;
     else
-        stuck(run);
+        report_stuck(run);
 }
 
 static void check_watchdog(struct run *run)
@@ -177,29 +178,30 @@ static void check_watchdog(struct run *run)
         return;
     if (!run->child.taken_over && nxl_now_ns() < take_over_at(run))
         return;
-    /* We may have been stopped, and the watchdog may have done it meanwhile. */
+    /* If this process was stopped, the watchdog may have acted meanwhile. */
     if (!run->child.taken_over)
         (void)take_news(run);
     if (run->child.gone)
         return;
     if (!run->child.taken_over)
-        lost(run, "the lease is ending and the watchdog does not respond");
+        report_loss(
+            run, "the lease is ending and the watchdog does not respond");
     run->unwatched = true;
-    take_over(run);
+    take_over_watchdog(run);
 }
 
 static void follow_lease(struct run *run)
 {
     renewal_status_turn(&run->renewal);
     if (run->renewal.lost && !run->lost)
-        lose(run, run->renewal.why);
-    if (run->renewal.deadline != run->told && !run->lost) {
-        run->told = run->renewal.deadline;
-        child_order(&run->child, ORDER_DEADLINE, 0, run->told);
+        stop_for_loss(run, run->renewal.why);
+    if (run->renewal.deadline != run->deadline_sent && !run->lost) {
+        run->deadline_sent = run->renewal.deadline;
+        child_order(&run->child, ORDER_DEADLINE, 0, run->deadline_sent);
     }
 }
 
-static uint64_t next_wake(const struct run *run)
+static uint64_t run_next_wake(const struct run *run)
 {
     if (run->child.taken_over)
         return nxl_now_ns() + run->round;
@@ -211,12 +213,12 @@ static void pass_signals_on(struct run *run)
     for (int signo; (signo = session_signal(&run->session)) != 0;) {
         if (keyboard_sent(signo))
             run->child.typed = signo;
-        /* It has had its TERM, so this is the second one. */
+        /* The command has already had a TERM, so this is the second one. */
         if (run->stopping && (signo == SIGTERM || signo == SIGINT))
             child_order(&run->child, ORDER_KILL, 0, 0);
         else if (signo == SIGCONT)
             child_order(&run->child, ORDER_RESUME, 0, 0);
-        else /* a stopped one is to act on what may end it */
+        else /* and CONT, so that a stopped command acts on it */
             child_order(
                 &run->child, ORDER_SIGNAL, signo, session_signal_ends(signo));
     }
@@ -234,21 +236,23 @@ static void supervise(struct run *run)
             resume = child_follow_stop(&run->child, halted);
         follow_lease(run);
         check_watchdog(run);
-        /* It may have been stopped for longer than the lease. */
+        /* We may have been stopped for longer than the lease. */
         if (resume && !run->lost)
             child_resume(&run->child);
         if (run->child.gone)
             break;
         run->session.also = run->child.line;
-        if (session_turn(&run->session, next_wake(run)) != NXL_OK && !run->lost)
-            lose(run, "internal error");
+        if (session_turn(&run->session, run_next_wake(run)) != NXL_OK &&
+            !run->lost)
+            stop_for_loss(run, "internal error");
         pass_signals_on(run);
     }
     run->session.also = -1;
 }
 
-/* The command's own disposition for SIGCHLD goes to *own; ours must not
- * discard the news of the watchdog. */
+/* Sets SIGCHLD to its default action, because with SIG_IGN children could not
+ * be waited for; *own is what the command will get. Also reads the signals that
+ * are only passed on. */
 static void expect_child(struct run *run, struct sigaction *own)
 {
     static const int passed_on[] = {SIGTSTP, SIGCONT, SIGWINCH};
@@ -279,10 +283,10 @@ static bool may_start(struct run *run, int *code)
         }
     }
     renewal_status_start(&run->renewal, &run->session);
-    run->told = run->renewal.deadline;
-    run->margin = ms_to_ns(timing_margin_ms(args));
+    run->deadline_sent = run->renewal.deadline;
+    run->margin = ms_as_ns(timing_margin_ms(args));
     if (run->renewal.deadline != NEVER &&
-        nxl_now_ns() + ms_to_ns(args->run.grace_ms) + run->margin >=
+        nxl_now_ns() + ms_as_ns(args->run.grace_ms) + run->margin >=
             run->renewal.deadline) {
         say("cannot run %s: '%s' was acquired too late, its lease is ending",
             args->child[0], args->shown);
@@ -293,16 +297,16 @@ static bool may_start(struct run *run, int *code)
 }
 
 /* Starts the command. False: it was not, and *code is the exit code. */
-static bool start(struct run *run, int *code)
+static bool start_command(struct run *run, int *code)
 {
     const struct args *args = run->args;
     struct sigaction chld;
     struct watchdog_plan plan = {.words = args->child,
         .session = &run->session,
         .chld = &chld,
-        .grace = ms_to_ns(args->run.grace_ms),
+        .grace = ms_as_ns(args->run.grace_ms),
         .at_most =
-            args->run.at_most_ms > 0 ? ms_to_ns(args->run.at_most_ms) : NEVER,
+            args->run.at_most_ms > 0 ? ms_as_ns(args->run.at_most_ms) : NEVER,
         .lost_signal = args->run.on_lost,
         .leave = args->run.leave};
 
@@ -334,8 +338,8 @@ static bool start(struct run *run, int *code)
     return why == 0;
 }
 
-/* After the lock was given back; rc is the result of that. */
-static int code_of(struct run *run, int rc, bool held)
+/* The exit code, after the release; rc is the result of that. */
+static int exit_code_of_run(struct run *run, int rc, bool held)
 {
     const struct args *args = run->args;
     const struct child *child = &run->child;
@@ -365,13 +369,13 @@ static int code_of(struct run *run, int rc, bool held)
     return code;
 }
 
-/* Gives the lock back after the command has ended; the exit code. */
-static int finish(struct run *run)
+/* Releases the lock after the command has ended. Returns the exit code. */
+static int finish_run(struct run *run)
 {
     const struct run_args *options = &run->args->run;
     bool held = nxl_now_ns() < run->renewal.deadline;
     int rc = renewal_status_end(&run->renewal);
-    int code = code_of(run, rc, held);
+    int code = exit_code_of_run(run, rc, held);
 
     bool counts = run->child.no_process == 0 && run->child.exec_error == 0 &&
                   !(options->retry_failed && code != 0);
@@ -384,7 +388,7 @@ static int finish(struct run *run)
     return code;
 }
 
-/* What is to be done without a server. True: the command is to be run. */
+/* Applies --on-down after a failed acquire. True: run the command anyway. */
 static bool may_do_without(struct run *run, int *code)
 {
     int on_down = run->args->run.on_down;
@@ -425,9 +429,9 @@ int command_run(const struct args *given)
     if (code == 0)
         code = timing_check(&args);
     if (code == 0 && acquired(&run, &code)) {
-        if (start(&run, &code)) {
+        if (start_command(&run, &code)) {
             supervise(&run);
-            code = finish(&run);
+            code = finish_run(&run);
         } else if (args.run.every_ms > 0) {
             every_give_back();
         }

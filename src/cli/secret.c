@@ -2,8 +2,8 @@
 /*
  * Recognizes tokens and passwords among the words of a command line.
  *
- * Invariant: what the library takes for a token is one here, and a word that
- * could be a secret is treated as one.
+ * Invariant: every token of the library is recognized, and a word that could be
+ * a secret is treated as one.
  */
 #include "cli/secret.h"
 

@@ -7,19 +7,20 @@
 
 #include <stdbool.h>
 
-/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", or that and "@label". */
+/* Is it "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", or that and "@label"? */
 bool is_token(const char *word);
 
-/* 8-4-4- hexadecimal digits, or one less at first: a token, whole or not. */
+/* Does it begin with 8-4-4- hexadecimal digits, or 7-4-4-? Then it is probably
+ * a token, perhaps badly copied. */
 bool begins_like_token(const char *text);
 
-/* A URL, or the user:password@host of one. */
+/* Is it a URL, or the user:password@host of one? */
 bool holds_password(const char *word);
 
-/* "-pSECRET", "-a SECRET": as other tools take a password. */
+/* Is it an option such as "-pSECRET" or "-a", as in other tools' commands? */
 bool is_password_letter(const char *word);
 
-/* A word as it may be repeated: without what looks like a token or a URL's
+/* Copies a word for a message: without what looks like a token or a URL's
  * password, and cut. Returns out, of DISCREET_ROOM bytes. */
 #define DISCREET_ROOM 128
 const char *discreet(char *out, const char *word);

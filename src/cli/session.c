@@ -24,15 +24,17 @@
 
 #define MS_PER_S 1000
 
-/* Signals, timer, the watchdog of a command, and the library's own. */
+/* Descriptors to poll: signals, timer, the watchdog's socket, the library's. */
 #define FDS_MAX 16
 #define OWN_FDS 3
 
-/* A process with a child is to outlast these: a message without a reader, a
- * terminal that another process has, a full file. */
+/* Signals that must not end or stop nxlock while it has a child: a message that
+ * nobody reads, a file at its size limit, a terminal that another process has.
+ */
 static const int endured[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
 
-/* All others that end a process by default, and are not its own fault. */
+/* True for all other signals that end a process by default, except those that
+ * its own errors cause. */
 bool session_signal_ends(int signo)
 {
     static const int others[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP,
@@ -60,14 +62,14 @@ bool session_talks(const struct session *session)
     return session->args->verbose || isatty(STDERR_FILENO);
 }
 
-static void warned(void *arg, const char *text)
+static void on_warning(void *arg, const char *text)
 {
     if (session_talks(arg))
         say("%s", text);
 }
 
-/* Within the library: so it only takes notes. */
-static void traced(void *arg, const nxl_trace *trace)
+/* Called inside the library, so it only copies. */
+static void on_trace(void *arg, const nxl_trace *trace)
 {
     struct renewal *renewal = &((struct session *)arg)->renewal;
 
@@ -80,17 +82,17 @@ static void traced(void *arg, const nxl_trace *trace)
         trace->text[0] != '\0' ? trace->text : nxl_strerror(trace->result));
 }
 
-static int make_client(nxl_client **client, const struct url_list *list,
+static int session_make_client(nxl_client **client, const struct url_list *list,
     struct session *session, char *why, size_t size)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
 
     options.errbuf = why;
     options.errbuf_size = size;
-    options.warning = session ? warned : NULL;
+    options.warning = session ? on_warning : NULL;
     options.warning_arg = session;
     if (session && session->args->command == CMD_RUN) {
-        options.tracer = traced;
+        options.tracer = on_trace;
         options.tracer_arg = session;
     }
     if (session) {
@@ -101,7 +103,7 @@ static int make_client(nxl_client **client, const struct url_list *list,
         client, (const char *const *)list->urls, list->count, &options);
 }
 
-/* Is it a flag that is wrong? It is if the URLs alone are right. */
+/* Is an option wrong, rather than a URL? Yes if the URLs alone are valid. */
 static bool flags_are_wrong(const char *const *urls, size_t count)
 {
     struct url_list list;
@@ -110,13 +112,14 @@ static bool flags_are_wrong(const char *const *urls, size_t count)
 
     if (!url_list_make(&list, urls, count, NULL))
         return false;
-    bool right = make_client(&probe, &list, NULL, why, sizeof(why)) == NXL_OK;
+    bool right =
+        session_make_client(&probe, &list, NULL, why, sizeof(why)) == NXL_OK;
     nxl_client_free(probe);
     url_list_free(&list);
     return right;
 }
 
-static int open_client(struct session *session)
+static int session_open_client(struct session *session)
 {
     char why[512] = "";
     const struct args *args = session->args;
@@ -126,7 +129,8 @@ static int open_client(struct session *session)
         say("out of memory");
         return EXIT_INTERNAL;
     }
-    int rc = make_client(&session->client, &list, session, why, sizeof(why));
+    int rc =
+        session_make_client(&session->client, &list, session, why, sizeof(why));
     bool user_only = url_list_lacks_password(&list);
     url_list_free(&list);
     if (rc == NXL_OK)
@@ -148,7 +152,7 @@ static int make_lock(struct session *session)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
-    /* Who asks for no lease is not to be refused for its length. */
+    /* A command that needs no lease must not fail because of its length. */
     enum command command = session->args->command;
     if (command == CMD_RUN || command == CMD_ACQUIRE || command == CMD_RENEW)
         options.ttl_ms = session->args->ttl_ms;
@@ -168,7 +172,7 @@ int session_drop_fence(struct session *session)
     return make_lock(session);
 }
 
-/* Is that what is wrong with --ttl? */
+/* Reports --ttl if it is too short; false: it is not. */
 static bool say_short_lease(const struct session *session)
 {
     const char *ttl = session->args->ttl;
@@ -190,7 +194,7 @@ static int open_lock(struct session *session, const char *label)
     session->label = label;
     session->fenced = args->command == CMD_RUN && !args->run.no_fence;
     int rc = make_lock(session);
-    /* Not with scheme=timestamp. */
+    /* With scheme=timestamp there are no fencing tokens. */
     if (rc == NXL_E_INVALID && session->fenced && !args->run.must_fence)
         rc = session_drop_fence(session);
     if (rc == NXL_OK)
@@ -224,7 +228,7 @@ static int open_signals(struct session *session)
         sigaction(endured[i], &ignore, &session->endured[i]);
     /* glibc keeps two numbers below SIGRTMIN to itself, and refuses them. */
     for (int signo = 1; signo <= SIGRTMAX; signo++) {
-        /* nohup, and shells for what they put in the background. */
+        /* Ignored by nohup, or by a shell for a background job: stays so. */
         if (session_signal_ends(signo) && !is_ignored(signo))
             sigaddset(&session->watched, signo);
     }
@@ -235,7 +239,7 @@ static int open_signals(struct session *session)
         return EXIT_INTERNAL;
     }
     sigprocmask(SIG_BLOCK, &session->watched, NULL);
-    /* poll() does not count suspend, a lease does. */
+    /* poll() does not count time spent suspended, but a lease does. */
     session->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return 0;
 }
@@ -249,7 +253,7 @@ int session_open(
     session->timer = -1;
     session->also = -1;
     sigprocmask(SIG_BLOCK, NULL, &session->inherited);
-    int code = open_client(session);
+    int code = session_open_client(session);
     if (code == 0)
         code = open_lock(session, label);
     if (code == 0)
@@ -263,7 +267,7 @@ int session_open_plain(struct session *session, const struct args *args)
     session->args = args;
     session->signals = -1;
     session->timer = -1;
-    int code = open_client(session);
+    int code = session_open_client(session);
     if (code == 0 && args->name && args->command != CMD_LIST)
         code = open_lock(session, NULL);
     return code;
@@ -301,7 +305,7 @@ bool session_can_print(struct session *session, uint64_t until)
         session_cancel_on_signal(session);
         if (session->caught != 0)
             return false;
-        if (fds[1].revents != 0) /* an error is seen by printing */
+        if (fds[1].revents != 0) /* an error will show when printing */
             return true;
     }
 }
@@ -322,7 +326,8 @@ int session_signal(struct session *session)
 }
 
 /* Sets the timer and shortens *timeout_ms, so that poll() ends at wake_ns. */
-static void arm(struct session *session, uint64_t wake_ns, int *timeout_ms)
+static void arm_timer(
+    struct session *session, uint64_t wake_ns, int *timeout_ms)
 {
     uint64_t now = nxl_now_ns();
 
@@ -347,8 +352,9 @@ int session_turn(struct session *session, uint64_t wake_ns)
         session->client, fds + OWN_FDS, FDS_MAX - OWN_FDS, &timeout_ms);
     if (count > FDS_MAX - OWN_FDS)
         count = FDS_MAX - OWN_FDS;
-    arm(session, wake_ns, &timeout_ms);
-    /* Interrupted or not: the library and the caller look for themselves. */
+    arm_timer(session, wake_ns, &timeout_ms);
+    /* The result does not matter: the library and the caller check for
+     * themselves. */
     (void)poll(fds, (nfds_t)(count + OWN_FDS), timeout_ms);
     return nxl_client_process(session->client);
 }

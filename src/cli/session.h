@@ -16,9 +16,9 @@
 
 /* The last renewal of the session's lock. */
 struct renewal {
-    unsigned tries; /* that are over */
+    unsigned tries; /* renewals that have ended */
     int result;
-    int64_t left_ms; /* of the lease, then */
+    int64_t left_ms; /* what was left of the lease then */
     char why[256];
 };
 
@@ -31,47 +31,48 @@ struct session {
     struct sigaction endured[4]; /* as they were before they were ignored */
     int signals;                 /* descriptor; -1: none */
     int timer;                   /* descriptor; -1: poll's own time-out only */
-    int also;                    /* descriptor to wake for, too; -1: none */
-    struct renewal renewal;      /* of run, whose lock is kept alive */
+    int also;                    /* another descriptor to poll; -1: none */
+    struct renewal renewal;      /* run: the last renewal */
     int caught;                  /* the first signal that ended a wait, or 0 */
     const char *label;           /* of the lock */
-    bool fenced;                 /* the lock draws numbers */
-    bool down;        /* the last acquire found no server to decide */
-    bool unlocked;    /* it works on without the lock */
+    bool fenced;                 /* the lock gets a fencing token */
+    bool down;        /* the last acquire failed because servers are down */
+    bool unlocked;    /* --on-down run: there is no lock */
     uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
 };
 
 /* The URLs of args, with the parameters of the options. False: no memory. */
 bool session_urls(const struct args *args, struct url_list *list);
 
-/* Makes client and lock; label as nxl_lock_options, which has to stay. From
- * here on the signals that end a process by a person's or the system's wish
- * are read from the session, except those that the caller ignores. 0, or an
- * exit code after saying why; session_close() is due in both cases. */
+/* Creates client and lock; label is that of nxl_lock_options, and must outlive
+ * the session. From here on signals that would end the process are read from
+ * the session, except those that were ignored. 0, or an exit code after
+ * reporting why; call session_close() in both cases. */
 int session_open(
     struct session *session, const struct args *args, const char *label);
 
-/* For commands that only ask, by the blocking door: signals stay as they were,
- * for there is nothing that one could leave behind. Without a NAME, and for
- * list, there is no lock. */
+/* The same for commands that use the blocking API: signals keep their effect,
+ * because no lock could be left behind. Without a NAME, and for list, there is
+ * no lock handle. */
 int session_open_plain(struct session *session, const struct args *args);
 
-/* Frees everything; a lock that is held is released. If the keyboard ended a
- * wait, ends this process by that signal, for the sake of the script around. */
+/* Frees everything; a held lock is released. If a keyboard signal ended a wait,
+ * ends this process by that signal, so that a script around it ends too. */
 void session_close(struct session *session);
 
-/* Exchanges the lock, which is not held, for one that draws no fencing
- * number. A result of nxl_lock_new(). */
+/* Replaces the lock, which is not held, by one without a fencing token. Returns
+ * a result of nxl_lock_new(). */
 int session_drop_fence(struct session *session);
 
-/* Does a signal end a process by default, and is no fault of its own? */
+/* Does a signal end a process by default, other than those that a bug in the
+ * process causes (SEGV, ABRT ...)? */
 bool session_signal_ends(int signo);
 
-/* In a new process: puts back what the session ignores. */
+/* In a new process: restores the signals that the session ignores. */
 void session_unignore(const struct session *session);
 
-/* Waits until standard output takes bytes. False: a signal came before, or
- * the time until. */
+/* Waits until standard output is writable. False: a signal came first, or the
+ * time until has come. */
 bool session_can_print(struct session *session, uint64_t until);
 
 /* Reads signo from the session too. */
@@ -85,29 +86,29 @@ int session_signal(struct session *session);
  * nxl_client_process() returned. */
 int session_turn(struct session *session, uint64_t wake_ns);
 
-/* Drives what a ..._start() returned to its result. A signal cancels it and
- * is kept in session->caught. */
+/* Waits for the result of a call that a ..._start() began; started is what that
+ * returned. A signal cancels the call and is stored in session->caught. */
 int session_finish(struct session *session, int started);
 
-/* A signal that has arrived cancels what is in progress on the lock and is
- * kept in session->caught. */
+/* If a signal has arrived, cancels what is in progress on the lock and stores
+ * the signal in session->caught. */
 void session_cancel_on_signal(struct session *session);
 
 /* The exit code after a signal cancelled something, or 0. */
 int session_interrupted(const struct session *session);
 
-/* Says why what was attempted failed, unless a signal ended it; the exit
- * code. */
+/* Reports why an attempt to do what failed, unless a signal ended it. Returns
+ * the exit code. */
 int session_failed(struct session *session, const char *what, int result);
 
-/* Ends the process without ending the lock: closing would release it. */
+/* Ends the process without freeing the lock, which would release it. */
 _Noreturn void session_leave_held(int code);
 
-/* Says what became of an attempt on the lock, in the lock's words. */
+/* Reports a failed attempt to do what, with the lock's error message. */
 void session_complain(struct session *session, const char *what, int result);
 
-/* May it say what is no error? Cron mails whatever a job prints: so only to a
- * terminal, or with -v. */
+/* Should messages be printed that are not errors? Only on a terminal or with
+ * -v, because cron mails whatever a job prints. */
 bool session_talks(const struct session *session);
 
 #endif

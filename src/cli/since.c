@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Since when a lock is held: the fencing number of the grant, if that was the
- * server's time. Invariant: it is never guessed. What is known, and how:
+ * Finds out since when a lock is held: its fencing token, if that is the time
+ * of the grant. Invariant: the answer is never a guess. It is known if:
  *
  * - The grant drew a number: its token says so (a UUID of version 8).
  * - The counter shows that number: it is raised only by a grant, for which the
  *   key has to be free, and the key held this token before and after the
  *   counter was read.
- * - The number is the time of the grant, and not the number before it plus one,
- *   which is how it grows where the clock is behind it: the counter got its end
- *   in the same script, a fixed time ahead of the clock.
+ * - The number is the time of the grant, and not the previous number plus one
+ *   (which it is if the clock is behind the counter): the script that wrote the
+ *   counter also set its TTL, so its expiry shows when it was written.
  */
 #include "cli/since.h"
 
@@ -26,10 +26,10 @@
 #define VERSION_DRAWN '8'
 #define US_PER_MS 1000
 #define US_PER_S 1000000
-/* A counter ends so long after it was written, or twice max_ttl_ms if that is
- * more. */
+/* A counter expires this long after it was written, or after twice max_ttl_ms
+ * if that is more. */
 #define KEEP_LEAST_MS (INT64_C(24) * 3600 * 1000)
-/* Between the two halves of a reading; only seconds are shown. */
+/* PTTL and TIME are read one after the other; and only seconds are shown. */
 #define TOLERANCE_US US_PER_S
 
 struct reading {
@@ -45,15 +45,15 @@ struct finder {
     struct since *since;
 };
 
-static void unknown(struct since *since, const char *why)
+static void set_unknown(struct since *since, const char *why)
 {
     since->at_s = 0;
     snprintf(since->unknown, sizeof(since->unknown), "%s", why);
 }
 
-/* Asks one command of one server; its words end with NULL. The answer is the
- * caller's to free. NULL: it was not answered, and why is noted. */
-static nxl_answer *ask(
+/* Sends one command to one server; words ends with NULL. The caller frees the
+ * answer. NULL: no answer, and the reason is in finder->since. */
+static nxl_answer *ask_server(
     struct finder *finder, size_t server, const char *const *words)
 {
     nxl_answer *answer = NULL;
@@ -63,7 +63,7 @@ static nxl_answer *ask(
         count++;
     if (nxl_client_ask(finder->client, server, count, words, NULL, &answer) !=
         NXL_OK)
-        unknown(finder->since, nxl_client_errmsg(finder->client));
+        set_unknown(finder->since, nxl_client_errmsg(finder->client));
     return answer;
 }
 
@@ -74,23 +74,23 @@ static int64_t number_of(const nxl_answer *answer, size_t item)
     return text ? strtoll(text, NULL, 10) : 0;
 }
 
-/* Does the server have the value that was seen, still? */
+/* Does the server still have the value that was seen? */
 static bool still_there(struct finder *finder, size_t server)
 {
     const char *words[] = {"GETRANGE", finder->key, "0", "511", NULL};
-    nxl_answer *answer = ask(finder, server, words);
+    nxl_answer *answer = ask_server(finder, server, words);
     size_t size = 0;
     const char *value = answer ? nxl_answer_item(answer, 0, &size) : NULL;
     bool same = value && size == finder->holder->value_length &&
                 memcmp(value, finder->holder->value, size) == 0;
 
     if (answer && !same)
-        unknown(finder->since, "another process has just acquired it");
+        set_unknown(finder->since, "another process has just acquired it");
     nxl_answer_free(answer);
     return same;
 }
 
-/* False: it could not be read, and why is noted. */
+/* Reads the counter. False: impossible, and the reason is in finder->since. */
 static bool read_counter(
     struct finder *finder, size_t server, struct reading *reading)
 {
@@ -100,11 +100,11 @@ static bool read_counter(
     nxl_answer *answers[3] = {NULL};
     size_t size = 0;
 
-    answers[0] = ask(finder, server, number);
+    answers[0] = ask_server(finder, server, number);
     if (answers[0])
-        answers[1] = ask(finder, server, left);
+        answers[1] = ask_server(finder, server, left);
     if (answers[1])
-        answers[2] = ask(finder, server, now);
+        answers[2] = ask_server(finder, server, now);
     bool ok = answers[2] != NULL;
     const char *text = ok ? nxl_answer_item(answers[0], 0, &size) : NULL;
     bool digits =
@@ -118,9 +118,9 @@ static bool read_counter(
     return ok;
 }
 
-/* Was the counter written when its number was the time? If not, says why that
- * cannot be confirmed. A number is never below the time at which it was drawn,
- * so only a longer lease can make the counter end later than expected. */
+/* Is the number the time at which the counter was written? If not, sets the
+ * reason. The number is never below that time, so the counter can expire later
+ * than expected only if a longer lease set its TTL. */
 static bool is_time(const struct finder *finder, const struct reading *reading)
 {
     const int64_t keeps_ms[] = {
@@ -135,21 +135,21 @@ static bool is_time(const struct finder *finder, const struct reading *reading)
             return true;
         longer = longer && apart_us > 0;
     }
-    unknown(finder->since,
+    set_unknown(finder->since,
         longer ? "this or an earlier run of that name had a longer lease, so "
                  "its fencing counter is kept longer than expected"
                : "its fencing token is not a time of the server's clock");
     return false;
 }
 
-/* The highest number of the servers that hold the lock is that of the grant:
- * the others are raised to it. */
-static void find(struct finder *finder, const struct session *session)
+/* The number of the grant is the highest among the servers that hold the lock,
+ * because the others are raised to it. */
+static void find_start(struct finder *finder, const struct session *session)
 {
     int64_t highest = 0;
     bool is_known = false;
 
-    unknown(finder->since, "");
+    set_unknown(finder->since, "");
     for (size_t i = 0; i < nxl_client_servers(session->client); i++) {
         nxl_holder seen;
         struct reading reading;
@@ -167,24 +167,9 @@ static void find(struct finder *finder, const struct session *session)
     if (is_known)
         finder->since->at_s = highest / US_PER_S;
     else if (highest == 0 && finder->since->unknown[0] == '\0')
-        unknown(finder->since,
+        set_unknown(finder->since,
             "its fencing counter has expired, a day after it was last "
             "used");
-}
-
-static bool make_keys(struct finder *finder, const struct session *session)
-{
-    const char *prefix = nxl_client_prefix(finder->client);
-    const char *name = session->args->name;
-
-    if (asprintf(&finder->key, "%s%s", prefix, name) < 0) {
-        finder->key = NULL;
-        return false;
-    }
-    bool tagged = name_tagged(finder->key, strlen(finder->key));
-    if (asprintf(&finder->counter, tagged ? "%s:f" : "{%s}:f", finder->key) < 0)
-        finder->counter = NULL;
-    return finder->counter != NULL;
 }
 
 void since_find(const struct session *session, const nxl_holder *holder,
@@ -195,28 +180,31 @@ void since_find(const struct session *session, const nxl_holder *holder,
     struct url_list list;
 
     if (!holder_has_token(holder)) {
-        unknown(since, "another program holds it, or it is a unix time");
+        set_unknown(since, "another program holds it, or it is a unix time");
         return;
     }
     if (holder->value[VERSION_AT] != VERSION_DRAWN) {
-        unknown(since, "acquired without a fencing token");
+        set_unknown(since, "acquired without a fencing token");
         return;
     }
-    unknown(since, "out of memory");
+    set_unknown(since, "out of memory");
     if (!session_urls(session->args, &list))
         return;
-    /* The session's own client does not take questions that block. */
+    /* The session's own client is used with the event-loop API, and queries
+     * need the blocking API. */
     if (nxl_client_new_urls(&finder.client, (const char *const *)list.urls,
             list.count, &options) == NXL_OK &&
-        make_keys(&finder, session))
-        find(&finder, session);
+        name_keys(nxl_client_prefix(finder.client), session->args->name,
+            &finder.key, &finder.counter))
+        find_start(&finder, session);
     nxl_client_free(finder.client);
     url_list_free(&list);
     free(finder.key);
     free(finder.counter);
 }
 
-static const char *format(char *out, const struct since *since, const char *how)
+static const char *format_time(
+    char *out, const struct since *since, const char *how)
 {
     time_t at = (time_t)since->at_s;
     struct tm tm;
@@ -228,10 +216,10 @@ static const char *format(char *out, const struct since *since, const char *how)
 
 const char *since_words(char *out, const struct since *since)
 {
-    return format(out, since, "%Y-%m-%d %H:%M:%S UTC");
+    return format_time(out, since, "%Y-%m-%d %H:%M:%S UTC");
 }
 
 const char *since_rfc3339(char *out, const struct since *since)
 {
-    return format(out, since, "%Y-%m-%dT%H:%M:%SZ");
+    return format_time(out, since, "%Y-%m-%dT%H:%M:%SZ");
 }

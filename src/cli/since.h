@@ -12,13 +12,13 @@ struct since {
     char unknown[256]; /* why not */
 };
 
-/* Of the lock that an inspection of the session's lock has shown. Blocks for
- * the time-out of a few requests. */
+/* Finds out since when the lock is held that an inspection of the session's
+ * lock has shown. Blocks for the timeout of a few requests. */
 void since_find(const struct session *session, const nxl_holder *holder,
     struct since *since);
 
-/* The time as "2026-11-22 07:30:12 UTC" or, for programs, as RFC 3339 has it.
- * Returns out, of SINCE_ROOM bytes. */
+/* Writes the time as "2026-11-22 07:30:12 UTC" or, for programs, as in RFC
+ * 3339. Returns out, of SINCE_ROOM bytes. */
 #define SINCE_ROOM 40
 const char *since_words(char *out, const struct since *since);
 const char *since_rfc3339(char *out, const struct since *since);

@@ -23,7 +23,7 @@
 #define FILE_MAX 65536
 
 /* The value of a variable that is set and not empty, or NULL. */
-static const char *variable(const char *name)
+static const char *set_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -33,7 +33,7 @@ static const char *variable(const char *name)
 /* ----------------------------------------------------------------- the file */
 
 /* What is wrong with the file, or NULL. */
-static const char *objection(const struct stat *status)
+static const char *file_objection(const struct stat *status)
 {
     if (!S_ISREG(status->st_mode))
         return "it is not a regular file";
@@ -52,7 +52,7 @@ static const char *objection(const struct stat *status)
 static char *read_file(const char *path)
 {
     struct stat status;
-    /* A pipe without a writer must not hold us up. */
+    /* O_NONBLOCK: opening a pipe without a writer must not block. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     const char *why = NULL;
     char *text = NULL;
@@ -61,7 +61,7 @@ static char *read_file(const char *path)
     if (fd < 0 || fstat(fd, &status) != 0)
         why = strerror(errno);
     else
-        why = objection(&status);
+        why = file_objection(&status);
     if (!why && !(text = calloc(1, FILE_MAX + 1)))
         why = strerror(ENOMEM);
     for (size_t length = 0; !why && length < FILE_MAX; length += (size_t)got) {
@@ -80,7 +80,8 @@ static char *read_file(const char *path)
     return NULL;
 }
 
-/* The lines of text that hold URLs become those of args; text is cut up. */
+/* Makes the lines of text that are URLs the URLs of args, which point into
+ * text. */
 static int take_lines(struct args *args, char *text)
 {
     args->url_count = 0;
@@ -104,7 +105,8 @@ static int take_lines(struct args *args, char *text)
     return EXIT_CONFIG;
 }
 
-/* path, from wherever the command may go. The caller's to free(). */
+/* The absolute path, because CMD may change its directory. The caller frees
+ * it. */
 static char *absolute(const char *path)
 {
     char *folder = path[0] != '/' ? getcwd(NULL, 0) : NULL;
@@ -167,11 +169,11 @@ static void drop_users(char *urls)
     *to = '\0';
 }
 
-/* NXLOCK_URL beside the file of NXLOCK_URL_FILE: 'nxlock run' sets both. Who
- * has changed one of them since means other servers. */
+/* NXLOCK_URL and NXLOCK_URL_FILE are both set by an enclosing 'nxlock run'. If
+ * they differ, one was changed, and it is unclear which servers are meant. */
 static int check_same_servers(const struct args *args, const char *path)
 {
-    const char *url = variable("NXLOCK_URL");
+    const char *url = set_variable("NXLOCK_URL");
     int code = 0;
 
     if (!url)
@@ -198,7 +200,7 @@ static int check_same_servers(const struct args *args, const char *path)
 static int from_environment(struct args *args)
 {
     static const char *const names[] = {"NXLOCK_URL", "REDIS_URL"};
-    const char *path = variable("NXLOCK_URL_FILE");
+    const char *path = set_variable("NXLOCK_URL_FILE");
     const char *url = FALLBACK_URL;
 
     if (path) {
@@ -207,7 +209,7 @@ static int from_environment(struct args *args)
     }
     args->url_source = "the default URL";
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = variable(names[i]);
+        const char *value = set_variable(names[i]);
         if (!value)
             continue;
         args->url_source = names[i];
@@ -224,7 +226,8 @@ static int from_environment(struct args *args)
     return 0;
 }
 
-/* In place, for that is what /proc/PID/environ shows, of the watchdog too. */
+/* Overwrites the passwords in place, because /proc/PID/environ shows this
+ * memory, for the watchdog too. */
 static void blank_environment(void)
 {
     static const char name[] = "NXLOCK_URL=";
@@ -257,14 +260,14 @@ int source_settle(struct args *args)
     return code;
 }
 
-/* ------------------------------------------------------------------ inside */
+/* ------------------------------------------- inside another nxlock run */
 
 bool source_is_stripped(const struct args *args)
 {
     struct url_list list;
 
     if (strcmp(args->url_source, "NXLOCK_URL") != 0 ||
-        !variable("NXLOCK_SUPERVISOR_PID") ||
+        !set_variable("NXLOCK_SUPERVISOR_PID") ||
         !url_list_make(&list, args->urls, args->url_count, args->query))
         return false;
     bool has = url_list_has_password(&list);

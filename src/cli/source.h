@@ -8,15 +8,15 @@
 
 #include "cli/args.h"
 
-/* Fills in the URLs of args if no -u gave them. For run it also blanks their
- * passwords in this process's own environment, which the command that it runs
- * could read in /proc. 0, or an exit code after saying what is wrong. */
+/* Fills in the URLs of args if no -u gave them. For run it also removes their
+ * passwords from this process's own environment, which CMD could read in /proc.
+ * 0, or an exit code after reporting what is wrong. */
 int source_settle(struct args *args);
 
-/* Are the URLs those that an enclosing 'nxlock run' passes on without their
- * passwords? */
+/* Do the URLs come from an enclosing 'nxlock run', which removed the passwords?
+ */
 bool source_is_stripped(const struct args *args);
-/* Says so, and what to do; once. */
+/* Reports that, and what to do, once. */
 void source_explain(void);
 
 #endif

@@ -17,9 +17,6 @@
 #include "cli/report.h"
 #include "cli/since.h"
 
-/* Grows only by members; raised when one changes its meaning. */
-#define JSON_VERSION 1
-
 /* Of a line about a server. */
 #define LINE_ROOM 512
 
@@ -33,7 +30,7 @@ static void json_state(struct json *json, const nxl_holder *holder)
         holder_json(json, holder);
 }
 
-/* Why one of them did not say anything of use, rc. */
+/* Why the state on server i is unknown; rc is its result. */
 static const char *why_unknown(struct session *session, size_t i, int rc)
 {
     const char *why = nxl_lock_errmsg_at(session->lock, i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one table of commands, options and exit codes, and how to look something
- * up in it. The examples and prose of --help are in the folder help.
+ * The one table of commands, options and exit codes, and functions to look
+ * something up in it. The examples and prose of --help are in help/NAME.txt.
  *
  * Invariant: an option is written once, here; no other file knows its name,
  * its limits or the commands that take it.
@@ -13,7 +13,7 @@
 
 #include <nxlock.h>
 
-/* One line a row where it fits: a row is read beside its neighbours. */
+/* One row per line where it fits, so that rows can be compared. */
 /* clang-format off */
 const struct command_info command_table[COMMANDS] = {
 #define COMMAND(number, name, ...) [CMD_##number] = {#name, __VA_ARGS__},
@@ -149,7 +149,7 @@ enum command command_by_name(const char *word)
 #define NAME_ROOM 32
 
 /* The i-th URL parameter, as an option of every command; NULL: no more. */
-static const struct option *parameter(size_t i)
+static const struct option *parameter_option(size_t i)
 {
     static struct option rows[PARAMETERS_MOST];
     static char names[PARAMETERS_MOST][NAME_ROOM];
@@ -178,7 +178,7 @@ const struct option *option_at(enum command command, size_t *i)
     while (*i < OPTIONS && !(options[*i].commands & 1U << command))
         ++*i;
     size_t at = (*i)++;
-    return at < OPTIONS ? &options[at] : parameter(at - OPTIONS);
+    return at < OPTIONS ? &options[at] : parameter_option(at - OPTIONS);
 }
 
 static bool same_name(const char *own, const char *name, size_t length)

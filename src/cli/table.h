@@ -47,7 +47,7 @@ struct command_info {
     const char *synopsis; /* lines; messages show the first one */
     bool name_optional;
     bool takes_token; /* as the second word */
-    bool leases;      /* asks for a lease, so --ttl applies */
+    bool leases;      /* needs a lease, so --ttl applies */
 };
 
 struct exit_info {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The times of a run: defaults, limits, and whether they fit.
+ * The times of a run: defaults, limits, and whether they fit together.
  *
  * Invariant: after a renewal that failed at the worst moment there is time for
- * another one, and then for TERM, the grace and KILL, before the lease expires.
+ * another attempt, and then for TERM, the grace and KILL, before the lease
+ * expires.
  */
 #include "cli/timing.h"
 
@@ -15,6 +16,7 @@
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/urls.h"
+#include "cli/value.h"
 
 #define GRACE_MAX_MS 5000
 #define REQUEST_MAX_MS 2000
@@ -32,7 +34,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Of a lease: a machine at work needs some time to end a process. */
+/* How long before the end of a lease KILL is sent: a busy machine needs some
+ * time to end a process. */
 static int64_t margin_of(int64_t ttl_ms)
 {
     return larger(ttl_ms / 100, smaller(MARGIN_MS, ttl_ms / 10));
@@ -49,13 +52,13 @@ static int64_t timeout_of(int64_t ttl_ms)
     return larger(smaller(ttl_ms / 10, REQUEST_MAX_MS), REQUEST_MIN_MS);
 }
 
-/* What a lease has to be longer than. */
+/* The time that a lease must exceed. */
 static int64_t needs(int64_t ttl_ms, int64_t request_ms, int64_t grace_ms)
 {
     return ttl_ms / 3 + 2 * request_ms + grace_ms + margin_of(ttl_ms);
 }
 
-/* The next lease in steps of a tenth that would do. */
+/* The first longer lease, in steps of a tenth, that would be enough. */
 static int64_t long_enough(const struct args *args)
 {
     bool given = args->run.request_ms != args->timeout_ms;
@@ -69,7 +72,7 @@ static int64_t long_enough(const struct args *args)
     return ttl_ms;
 }
 
-/* What to write instead; spare_ms is the longest grace that fits. */
+/* Proposes times that fit; spare_ms is the longest grace that does. */
 static void make_remedy(
     char *out, size_t size, const struct args *args, int64_t spare_ms)
 {
@@ -90,15 +93,6 @@ static void make_remedy(
         ttl[0] != '\0' && grace[0] != '\0' ? ", or " : "", grace);
 }
 
-/* Was it given as an option, and not in a URL? Values in the query have no
- * '='. */
-static bool is_option(const struct args *args, const char *parameter)
-{
-    const char *at = args->query ? strstr(args->query, parameter) : NULL;
-
-    return at && at[strlen(parameter)] == '=';
-}
-
 int timing_check(const struct args *args)
 {
     const struct run_args *run = &args->run;
@@ -115,7 +109,8 @@ int timing_check(const struct args *args)
             timeout ? " and " : "");
     if (timeout)
         snprintf(what + strlen(what), sizeof(what) - strlen(what), "%s%lld",
-            is_option(args, "timeout_ms") ? "--timeout-ms " : "timeout_ms=",
+            value_has_parameter(args->query, "timeout_ms") ? "--timeout-ms "
+                                                           : "timeout_ms=",
             (long long)run->request_ms);
     duration_text(ttl, args->ttl_ms);
     if (!args->ttl && what[0] != '\0')
@@ -127,8 +122,8 @@ int timing_check(const struct args *args)
     return EXIT_USAGE;
 }
 
-/* The option that asks for the longest lease, as it was written. Returns how
- * long that is. */
+/* Returns the longest lease that an option asks for, with the option and its
+ * value as they were written. */
 static int64_t longest_asked(
     const struct args *args, const char **option, const char **value)
 {
@@ -139,9 +134,9 @@ static int64_t longest_asked(
     return least ? args->run.at_least_ms : args->ttl_ms;
 }
 
-/* The limits that the URLs set; MAX_TTL_UNSET where they set no max_ttl_ms, and
- * timeout_ms as given here where they set none. All zero if they cannot be
- * used, which session_open() reports. */
+/* The limits that the URLs set. If they set no max_ttl_ms it is MAX_TTL_UNSET,
+ * and if they set no timeout_ms it is the one given here. All zero if the URLs
+ * are invalid, which session_open() will report. */
 #define MAX_TTL_UNSET INT32_MAX
 
 static nxl_server_facts limits_of_urls(
@@ -159,7 +154,8 @@ static nxl_server_facts limits_of_urls(
     if (nxl_client_new_urls(&client, (const char *const *)list.urls, list.count,
             &options) == NXL_OK) {
         (void)nxl_client_server_facts(client, 0, &facts);
-        /* Several servers need a limit that everybody knows in any case. */
+        /* With several servers all clients need the same limit, even with
+         * guard_restarts=0. */
         facts.guarded = facts.guarded || nxl_client_servers(client) > 1;
         nxl_client_free(client);
     }
@@ -179,20 +175,21 @@ static int too_long(
         say("%s %s is longer than %s%lld allows: write %s %s or less, "
             "or raise max_ttl_ms for all who use these locks",
             option, value,
-            is_option(args, "max_ttl_ms") ? "--max-ttl-ms " : "max_ttl_ms=",
+            value_has_parameter(args->query, "max_ttl_ms") ? "--max-ttl-ms "
+                                                           : "max_ttl_ms=",
             (long long)args->lease_limit_ms, option, limit);
     else
-        say("%s %s is longer than %s, the limit with several servers or "
-            "guard_restarts: a server that restarts waits that long before it "
-            "votes; write %s %s or less, or give --max-ttl-ms %lld (%s) "
-            "wherever these locks are used",
+        say("%s %s is longer than %s, the default limit with several servers "
+            "or guard_restarts=1, which all clients of a lock must share: "
+            "write %s %s or less, or give --max-ttl-ms %lld (%s) wherever "
+            "these locks are used",
             option, value, limit, option, limit, (long long)ms, value);
     return EXIT_USAGE;
 }
 
-/* A long --ttl or --at-least raises the limit. But if a restarted
- * server waits for the longest lease before it votes, everybody has to know
- * that limit. */
+/* With one server a long --ttl or --at-least raises the limit by itself. Not if
+ * a restarted server waits for the longest possible lease before it votes: then
+ * all clients must agree on that limit. */
 int timing_limit(struct args *args)
 {
     const char *option, *value;

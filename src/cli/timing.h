@@ -8,20 +8,21 @@
 
 #include "cli/args.h"
 
-/* For commands that ask for a lease: is it allowed? Lowers the default of --ttl
- * to max_ttl_ms of the URLs. 0, or an exit code after saying which option asks
- * for too much. */
+/* For commands that need a lease: checks that it is not too long, and lowers
+ * the default of --ttl to max_ttl_ms of the URLs. 0, or an exit code after
+ * reporting which option asks for too much. */
 int timing_limit(struct args *args);
 
-/* After that: settles the times of run that the command line leaves open, the
- * grace and the time-out of a request. 0, or an exit code after saying which of
- * them exclude each other. */
+/* After timing_limit(): sets the times of run that the command line leaves
+ * open, the grace and the timeout of a request. 0, or an exit code after
+ * reporting which times contradict each other. */
 int timing_settle(struct args *args);
 
-/* Can the command be stopped in time? Else EXIT_USAGE, after saying why not. */
+/* 0 if the command can be stopped in time; otherwise EXIT_USAGE, after
+ * reporting why not. */
 int timing_check(const struct args *args);
 
-/* KILL comes so long before the end of the lease, in ms. */
+/* How long before the end of the lease KILL is sent, in ms. */
 int64_t timing_margin_ms(const struct args *args);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * The command unlock: removes a lock that another process holds.
  *
- * Invariant: what is removed is exactly what was shown, or nothing; and no
- * holder is removed that no person has seen, unless --yes allows it.
+ * Invariant: exactly the lock that was shown is removed, or nothing; and
+ * without
+ * --yes a person has confirmed it.
  */
 #include "cli/commands.h"
 
@@ -16,7 +17,7 @@
 #include "cli/partial.h"
 #include "cli/report.h"
 
-static bool yes(void)
+static bool answer_is_yes(void)
 {
     char line[16];
 
@@ -26,7 +27,7 @@ static bool yes(void)
     return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
 }
 
-/* The counter of a name's fencing numbers. */
+/* Is it a fencing counter? */
 static bool is_counter(const struct args *args, const nxl_holder *holder)
 {
     size_t length = strlen(args->name);
@@ -35,8 +36,10 @@ static bool is_counter(const struct args *args, const nxl_holder *holder)
            strspn(holder->value, "0123456789") == holder->value_length;
 }
 
-/* May it be removed by force? 0, or an exit code after saying why not. */
-static int permitted(const struct session *session, const nxl_holder *holder)
+/* Shows the holder, and asks the user unless --yes is given. 0: remove it; or
+ * an exit code, after reporting why not. */
+static int confirm_removal(
+    const struct session *session, const nxl_holder *holder)
 {
     const struct args *args = session->args;
     char words[HOLDER_WORDS];
@@ -69,7 +72,7 @@ static int permitted(const struct session *session, const nxl_holder *holder)
                 "lock? [y/N] ",
         stderr);
     fflush(stderr);
-    if (yes())
+    if (answer_is_yes())
         return 0;
     say("'%s' was not removed", args->shown);
     return EXIT_BUSY;
@@ -112,7 +115,7 @@ static int unlock(struct session *session)
             args->shown, holder_words(words, &holder));
         return EXIT_BUSY;
     }
-    int code = args->force ? permitted(session, &holder) : 0;
+    int code = args->force ? confirm_removal(session, &holder) : 0;
     return code != 0 ? code : remove_shown(session, &holder);
 }
 

@@ -13,7 +13,7 @@
 
 #include <nxlock.h>
 
-static bool add(
+static bool list_add(
     struct url_list *list, const char *from, size_t length, const char *query)
 {
     char **urls = realloc(list->urls, (list->count + 1) * sizeof(*urls));
@@ -24,7 +24,7 @@ static bool add(
         return false;
     list->urls = urls;
     if (!query || length == 0 || from[length - 1] == ',')
-        query = ""; /* an empty element is the library's to name */
+        query = ""; /* the library reports an empty element */
     else if (!memchr(from, '?', length))
         join = "?";
     else if (from[length - 1] != '?' && from[length - 1] != '&')
@@ -44,7 +44,7 @@ bool url_list_make(struct url_list *list, const char *const *texts,
         const char *from = texts[i];
         for (;;) {
             const char *end = from + nxl_url_length(from);
-            if (!add(list, from, (size_t)(end - from), query)) {
+            if (!list_add(list, from, (size_t)(end - from), query)) {
                 url_list_free(list);
                 return false;
             }
@@ -66,7 +66,7 @@ void url_list_free(struct url_list *list)
 }
 
 /* "name=value" among the parameters of url, at the value; or NULL. */
-static char *find(char *url, const char *name)
+static char *find_parameter(char *url, const char *name)
 {
     size_t length = strlen(name);
     char *at = strchr(url, '?');
@@ -80,9 +80,9 @@ static char *find(char *url, const char *name)
     return NULL;
 }
 
-static void drop(char *url, const char *name)
+static void drop_parameter(char *url, const char *name)
 {
-    char *value = find(url, name);
+    char *value = find_parameter(url, name);
 
     if (!value)
         return;
@@ -99,11 +99,11 @@ static void drop(char *url, const char *name)
 void url_list_drop(struct url_list *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
-        drop(list->urls[i], name);
+        drop_parameter(list->urls[i], name);
 }
 
-/* The end of "user:password" in url, at its '@'; *from is its beginning. NULL:
- * there is none. As the library reads it: the last '@' before '/' or '?'. */
+/* Finds "user:password" in url: *from is its beginning; returns its end, the
+ * last '@' before '/' or '?', as in the library. NULL: there is none. */
 static char *credentials(char *url, char **from)
 {
     char *scheme = strstr(url, "://");
@@ -127,8 +127,8 @@ void url_list_strip_passwords(struct url_list *list)
             memmove(from, at + 1, strlen(at + 1) + 1);
         else if (colon)
             memmove(colon, at, strlen(at) + 1);
-        while (find(list->urls[i], "password"))
-            drop(list->urls[i], "password");
+        while (find_parameter(list->urls[i], "password"))
+            drop_parameter(list->urls[i], "password");
     }
 }
 
@@ -137,7 +137,7 @@ static bool has_password(char *url)
     char *from, *at = credentials(url, &from);
     char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
 
-    return (colon && colon + 1 < at) || find(url, "password");
+    return (colon && colon + 1 < at) || find_parameter(url, "password");
 }
 
 bool url_list_has_password(const struct url_list *list)
@@ -153,8 +153,8 @@ bool url_list_lacks_password(const struct url_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         char *from, *at = credentials(list->urls[i], &from);
-        bool user =
-            (at && at > from && *from != ':') || find(list->urls[i], "user");
+        bool user = (at && at > from && *from != ':') ||
+                    find_parameter(list->urls[i], "user");
         if (user && !has_password(list->urls[i]))
             return true;
     }
@@ -173,7 +173,7 @@ char *url_list_join(const struct url_list *list)
         size_t part = strlen(list->urls[i]);
         memcpy(to, list->urls[i], part);
         to += part;
-        *to++ = ','; /* after the last one the end takes its place */
+        *to++ = ','; /* the last one is replaced by the zero byte */
     }
     if (all)
         *(to > all ? to - 1 : to) = '\0';

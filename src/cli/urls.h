@@ -14,8 +14,9 @@ struct url_list {
     size_t count;
 };
 
-/* From count texts, each divided at a comma before a "scheme://". query:
- * "name=value&..." or NULL. False: no memory, and nothing to free. */
+/* Makes the list from count texts, each split at commas before a "scheme://".
+ * query, "name=value&..." or NULL, is added to each URL. False: no memory, and
+ * nothing to free. */
 bool url_list_make(struct url_list *list, const char *const *texts,
     size_t count, const char *query);
 void url_list_free(struct url_list *list);
@@ -28,10 +29,10 @@ void url_list_drop(struct url_list *list, const char *name);
 void url_list_strip_passwords(struct url_list *list);
 /* Does any URL have a password? */
 bool url_list_has_password(const struct url_list *list);
-/* Does any URL have a user but no password? Nobody can log in so. */
+/* Does any URL have a user but no password? It cannot be used to log in. */
 bool url_list_lacks_password(const struct url_list *list);
-/* All URLs with commas between them, as url_list_make() divides them; the
- * caller's to free(). NULL: no memory. */
+/* Joins all URLs with commas, so that url_list_make() splits them again. The
+ * caller frees the text. NULL: no memory. */
 char *url_list_join(const struct url_list *list);
 
 #endif

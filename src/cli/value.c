@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <nxlock.h>
 
@@ -40,7 +41,7 @@ static int set_duration(struct args *args, const struct option *option,
     return EXIT_USAGE;
 }
 
-static int set_number(int *number, const struct option *option,
+static int set_integer(int *number, const struct option *option,
     const char *shown, const char *value)
 {
     char *end, word[DISCREET_ROOM];
@@ -56,19 +57,42 @@ static int set_number(int *number, const struct option *option,
     return EXIT_USAGE;
 }
 
+/* The choice that value means, in this case or in any. A signal may be written
+ * with SIG. */
+static const struct choice *find_choice(
+    const struct option *option, const char *value, bool any_case)
+{
+    int (*compare)(const char *, const char *) = any_case ? strcasecmp : strcmp;
+
+    for (const struct choice *c = option->choices; c->name; c++) {
+        bool is_signal = isupper((unsigned char)c->name[0]);
+        bool sig = is_signal && (any_case ? strncasecmp(value, "SIG", 3)
+                                          : strncmp(value, "SIG", 3)) == 0;
+        if (compare(c->name, value + (sig ? 3 : 0)) == 0)
+            return c;
+    }
+    return NULL;
+}
+
 static int set_choice(int *number, const struct option *option,
     const char *shown, const char *value)
 {
     char word[DISCREET_ROOM], list[128] = "";
+    const struct choice *found = find_choice(option, value, false);
 
+    if (found) {
+        *number = found->number;
+        return 0;
+    }
+    found = find_choice(option, value, true);
+    if (found) {
+        /* Not corrected: kill and KILL differ. */
+        say("%s '%s' is not valid: upper and lower case differ; did you mean "
+            "'%s'?",
+            shown, discreet(word, value), found->name);
+        return EXIT_USAGE;
+    }
     for (const struct choice *c = option->choices; c->name; c++) {
-        /* A signal may be written with SIG. */
-        bool sig =
-            isupper((unsigned char)c->name[0]) && strncmp(value, "SIG", 3) == 0;
-        if (strcmp(c->name, value + (sig ? 3 : 0)) == 0) {
-            *number = c->number;
-            return 0;
-        }
         size_t used = strlen(list);
         snprintf(list + used, sizeof(list) - used, "%s%s",
             used == 0 ? "" : (c[1].name ? ", " : " or "), c->name);
@@ -106,7 +130,8 @@ void value_set_name(struct args *args, const char *name)
     name_pasted(args->pasted, name);
 }
 
-static int set_name(struct args *args, const char *shown, const char *value)
+static int set_lock_name(
+    struct args *args, const char *shown, const char *value)
 {
     char word[DISCREET_ROOM];
 
@@ -124,7 +149,7 @@ static int set_name(struct args *args, const char *shown, const char *value)
 
 /* Writes value with everything that is special in a URL encoded: at most three
  * bytes for each, and a zero byte. */
-static void encode(char *at, const char *value)
+static void url_encode(char *at, const char *value)
 {
     static const char hex[] = "0123456789ABCDEF";
 
@@ -140,8 +165,7 @@ static void encode(char *at, const char *value)
     *at = '\0';
 }
 
-/* query is "name=value&...", or NULL. */
-static bool has_parameter(const char *query, const char *name)
+bool value_has_parameter(const char *query, const char *name)
 {
     size_t length = strlen(name);
 
@@ -155,7 +179,7 @@ static bool has_parameter(const char *query, const char *name)
     return false;
 }
 
-/* must is the library's: "must be a number from 10 to 600000". */
+/* must is from the library: "must be a number from 10 to 600000". */
 static int refuse_parameter(
     const char *shown, const char *name, const char *value, const char *must)
 {
@@ -183,7 +207,7 @@ static int add_parameter(
     size_t room = had + strlen(name) + 3 * strlen(value) + 3;
     char must[96];
 
-    if (has_parameter(args->query, name)) {
+    if (value_has_parameter(args->query, name)) {
         say("%s is given twice; write it once", shown);
         return EXIT_USAGE;
     }
@@ -197,7 +221,7 @@ static int add_parameter(
     args->query = query;
     had += (size_t)snprintf(
         query + had, room - had, "%s%s=", had > 0 ? "&" : "", name);
-    encode(query + had, value);
+    url_encode(query + had, value);
     return 0;
 }
 
@@ -213,7 +237,7 @@ int value_set(struct args *args, const struct option *option, const char *shown,
     case VALUE_DURATION:
         return set_duration(args, option, shown, value);
     case VALUE_NUMBER:
-        return set_number(member, option, shown, value);
+        return set_integer(member, option, shown, value);
     case VALUE_CHOICE:
         return set_choice(member, option, shown, value);
     case VALUE_TEXT:
@@ -229,7 +253,7 @@ int value_set(struct args *args, const struct option *option, const char *shown,
     case VALUE_URL:
         return add_url(args, shown, value);
     case VALUE_NAME:
-        return set_name(args, shown, value);
+        return set_lock_name(args, shown, value);
     case VALUE_PARAMETER:
         return add_parameter(args, shown, option->variable, value);
     }

@@ -7,13 +7,17 @@
 
 #include "cli/table.h"
 
-/* Stores value, or that the option was given. shown is the option as it was
- * written; value is NULL if the option takes none. 0, or an exit code
- * after saying what is wrong. */
+/* Stores the value of an option; value is NULL if the option takes none. shown
+ * is the option as it was written. 0, or an exit code after reporting what is
+ * wrong. */
 int value_set(struct args *args, const struct option *option, const char *shown,
     const char *value);
 
-/* Makes name the lock's. */
+/* Was the URL parameter name given as an option? query is "name=value&...", or
+ * NULL. */
+bool value_has_parameter(const char *query, const char *name);
+
+/* Sets the name of the lock. */
 void value_set_name(struct args *args, const char *name);
 
 #endif

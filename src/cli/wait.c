@@ -2,9 +2,9 @@
 /*
  * The command wait: polls until a lock is free.
  *
- * Invariant: nothing is acquired, so waiting disturbs no one; and the server is
- * polled less and less often, but no later than the end of the lease it
- * reported.
+ * Invariant: nothing is acquired, so waiting does not disturb other clients.
+ * The server is polled less and less often, but never later than when the lease
+ * that it reported ends.
  */
 #include "cli/commands.h"
 
@@ -18,58 +18,55 @@
 
 #define DELAY_FIRST_MS 50
 #define DELAY_MOST_MS 2000
-/* The server frees a name in the millisecond after the last of its lease. */
+/* How long after the end of a lease to ask again: the server frees a name in
+ * the millisecond after it. */
 #define AFTER_LEASE_MS 5
 
-struct watch {
+struct waiter {
     struct session session;
     uint64_t since;
     uint64_t until; /* of nxl_now_ns(); NEVER */
     uint64_t delay_ms;
     uint64_t random;
-    bool told_holder, told_fault;
+    bool reported_holder, reported_fault;
 };
 
-/* Many may wait for one lock, and are not to ask all at once. */
-static uint64_t jittered(struct watch *watch, uint64_t ms)
+/* Draws a delay from the upper half of ms, so that many waiters do not poll at
+ * the same time. */
+static uint64_t jittered(struct waiter *waiter, uint64_t ms)
 {
-    watch->random ^= watch->random << 13;
-    watch->random ^= watch->random >> 7;
-    watch->random ^= watch->random << 17;
-    return ms - watch->random % (ms / 2 + 1);
+    waiter->random ^= waiter->random << 13;
+    waiter->random ^= waiter->random >> 7;
+    waiter->random ^= waiter->random << 17;
+    return ms - waiter->random % (ms / 2 + 1);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t smaller_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* left_ms is the holder's, or below 0. False: the time is over. */
-static bool pause_for(struct watch *watch, int64_t left_ms)
+/* Sleeps until the next poll; left_ms: what is left of the holder's lease, or
+ * below 0. False: -w has expired. */
+static bool pause_for(struct waiter *waiter, int64_t left_ms)
 {
     uint64_t now = nxl_now_ns();
-    uint64_t ms = jittered(watch, watch->delay_ms);
+    uint64_t ms = jittered(waiter, waiter->delay_ms);
 
-    if (now >= watch->until)
+    if (now >= waiter->until)
         return false;
     if (left_ms >= 0)
-        ms = least(ms, (uint64_t)left_ms + AFTER_LEASE_MS);
-    if (watch->until != NEVER)
-        ms = least(ms, (watch->until - now) / NS_PER_MS + 1);
-    watch->delay_ms = least(2 * watch->delay_ms, DELAY_MOST_MS);
+        ms = smaller_of(ms, (uint64_t)left_ms + AFTER_LEASE_MS);
+    if (waiter->until != NEVER)
+        ms = smaller_of(ms, (waiter->until - now) / NS_PER_MS + 1);
+    waiter->delay_ms = smaller_of(2 * waiter->delay_ms, DELAY_MOST_MS);
     (void)poll(NULL, 0, (int)ms);
     return true;
 }
 
-/* Will asking again help? */
-static bool passes(int rc)
-{
-    return rc == NXL_E_UNREACHABLE || rc == NXL_E_REFUSED || rc == NXL_UNKNOWN;
-}
-
-/* What holds the name will never be over. 0, or an exit code after saying
- * why. */
-static int hopeless(const struct args *args, const nxl_holder *holder)
+/* Is waiting useless, because the key will never be free? Then an exit code,
+ * after reporting why; otherwise 0. */
+static int report_hopeless(const struct args *args, const nxl_holder *holder)
 {
     char words[HOLDER_WORDS];
 
@@ -80,27 +77,24 @@ static int hopeless(const struct args *args, const nxl_holder *holder)
     }
     if (args->wait_ms != NXL_FOREVER || !holder_is_around(holder))
         return 0;
-    say("'%s' is held by the enclosing 'nxlock run', which waits "
-        "for this command, so waiting would deadlock; wait outside "
-        "of it, or with -w",
-        args->shown);
+    say(HOLDER_DEADLOCK "; wait outside of it, or with -w", args->shown);
     return EXIT_USAGE;
 }
 
-static void report_free(const struct watch *watch)
+static void report_free(const struct waiter *waiter)
 {
-    const struct args *args = watch->session.args;
+    const struct args *args = waiter->session.args;
     char waited[DURATION_ROOM];
 
     if (args->verbose)
         say("'%s' is free; waited %s", args->shown,
             duration_rough(
-                waited, (int64_t)((nxl_now_ns() - watch->since) / NS_PER_MS)));
+                waited, (int64_t)((nxl_now_ns() - waiter->since) / NS_PER_MS)));
 }
 
-static int wait_for(struct watch *watch)
+static int wait_for(struct waiter *waiter)
 {
-    struct session *session = &watch->session;
+    struct session *session = &waiter->session;
     char words[HOLDER_WORDS];
     nxl_holder holder;
 
@@ -109,23 +103,23 @@ static int wait_for(struct watch *watch)
         bool held = rc == NXL_OK && !holder_is_over(&holder);
         if (rc == NXL_FREE || (rc == NXL_OK && !held)) {
             partial_say(session->client);
-            report_free(watch);
+            report_free(waiter);
             return EXIT_DONE;
         }
-        if (!held && !passes(rc))
+        if (!held && !result_may_pass(rc))
             return session_failed(session, "look at", rc);
-        int code = held ? hopeless(session->args, &holder) : 0;
+        int code = held ? report_hopeless(session->args, &holder) : 0;
         if (code != 0)
             return code;
-        if (held && !watch->told_holder && session_talks(session))
+        if (held && !waiter->reported_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));
-        if (!held && !watch->told_fault)
+        if (!held && !waiter->reported_fault)
             say("waiting for '%s': %s", session->args->shown,
                 nxl_lock_errmsg(session->lock));
-        watch->told_holder |= held;
-        watch->told_fault |= !held;
-        if (pause_for(watch, held ? holder.left_ms : -1))
+        waiter->reported_holder |= held;
+        waiter->reported_fault |= !held;
+        if (pause_for(waiter, held ? holder.left_ms : -1))
             continue;
         if (!held)
             return session_failed(session, "look at", rc);
@@ -138,16 +132,16 @@ static int wait_for(struct watch *watch)
 
 int command_wait(const struct args *args)
 {
-    struct watch watch = {.until = NEVER, .delay_ms = DELAY_FIRST_MS};
-    int code = session_open_plain(&watch.session, args);
+    struct waiter waiter = {.until = NEVER, .delay_ms = DELAY_FIRST_MS};
+    int code = session_open_plain(&waiter.session, args);
     uint64_t now = nxl_now_ns();
 
-    watch.since = now;
-    watch.random = (now ^ (uint64_t)getpid() << 32) | 1;
+    waiter.since = now;
+    waiter.random = (now ^ (uint64_t)getpid() << 32) | 1;
     if (args->wait_ms != NXL_FOREVER)
-        watch.until = now + (uint64_t)args->wait_ms * NS_PER_MS;
+        waiter.until = now + (uint64_t)args->wait_ms * NS_PER_MS;
     if (code == 0)
-        code = wait_for(&watch);
-    session_close(&watch.session);
+        code = wait_for(&waiter);
+    session_close(&waiter.session);
     return code;
 }

@@ -2,13 +2,14 @@
 /*
  * The watchdog: runs and stops the command.
  *
- * Invariant: nothing of the command is running at the end of the lease that the
- * watchdog knows of, nor for longer than a grace without nxlock. The group is
- * signalled only while its leader is not reaped, so a signal never reaches an
- * unrelated process.
+ * Invariant: no process of the command is running at the end of the last lease
+ * that the watchdog knows, or for longer than the grace after nxlock has died.
+ * The group is signalled only before its leader is reaped, so a signal never
+ * reaches an unrelated process.
  *
- * The watchdog stays in the session of the command: from another one it would
- * make that group an orphaned one, which no terminal can stop (Ctrl-Z).
+ * The watchdog stays in the command's session: a parent in another session
+ * would make the command's process group an orphaned one, which Ctrl-Z cannot
+ * stop.
  */
 #include "cli/watchdog.h"
 
@@ -28,11 +29,11 @@
 #include "cli/descendants.h"
 #include "cli/report.h"
 
-/* What the command left behind may be about to end, a tee at the end of its
- * output for example. */
+/* How long processes that the command left behind may still run: some end on
+ * their own, such as a tee that writes the last output. */
 #define LINGER (200 * NS_PER_MS)
-/* Between two rounds of KILL; doubled while somebody does not end, whom we may
- * not signal perhaps. */
+/* The delay between two rounds of KILL; doubled while a process does not end,
+ * perhaps because we may not signal it. */
 #define ROUND_MIN (2 * NS_PER_MS)
 #define ROUND_MAX (128 * NS_PER_MS)
 
@@ -40,21 +41,21 @@ struct watchdog {
     const struct watchdog_plan *plan;
     int signals;      /* descriptor */
     int timer;        /* descriptor */
-    int lost;         /* descriptor: the end that only we have; -1: closed */
+    int lost;         /* our end of the pipe for NXLOCK_LOST_FD; -1: closed */
     pid_t leader;     /* of the command's group */
-    bool leader_here; /* it is not reaped, so its number is its own */
-    bool alone;       /* nxlock is gone */
+    bool leader_here; /* not reaped yet, so its pid is not reused */
+    bool alone;       /* nxlock has died */
     bool stopping;
     bool killing;
     bool over; /* nothing is left to do */
     uint64_t deadline;
     uint64_t at_most; /* NEVER: no limit */
-    uint64_t linger;  /* when what is left behind gets its TERM, or NEVER */
-    uint64_t kill_at; /* NEVER: no stop is under way */
+    uint64_t linger;  /* when left-over processes get TERM, or NEVER */
+    uint64_t kill_at; /* end of the grace; NEVER: nothing is being stopped */
     uint64_t round;   /* ns until the next round of KILL */
-    int halted;       /* signal of a NEWS_HALTED that is not sent yet, or 0 */
+    int halted;       /* the signal of an unsent NEWS_HALTED, or 0 */
     uint64_t woken;   /* how many orders have continued the group */
-    bool untold;      /* NEWS_ENDED has not been sent: */
+    bool end_unsent;  /* NEWS_ENDED has not been sent: */
     int status;
 };
 
@@ -63,8 +64,8 @@ void give_terminal(int tty, pid_t group)
     sigset_t output;
     sigset_t before;
 
-    /* The one who gives may be in the background: without the mask it would
-     * be stopped for that. */
+    /* This process may be in the background: unless SIGTTOU is blocked,
+     * tcsetpgrp() would stop it. */
     sigemptyset(&output);
     sigaddset(&output, SIGTTOU);
     sigprocmask(SIG_BLOCK, &output, &before);
@@ -73,38 +74,40 @@ void give_terminal(int tty, pid_t group)
 }
 
 /* Never waits: nxlock may be frozen. False: it could not be sent. */
-static bool put(const struct watchdog_plan *plan, const struct note *note)
+static bool send_note(const struct watchdog_plan *plan, const struct note *note)
 {
     return send(plan->line, note, sizeof(*note), MSG_DONTWAIT | MSG_NOSIGNAL) ==
            (ssize_t)sizeof(*note);
 }
 
-static bool tell(const struct watchdog_plan *plan, enum news kind, int number)
+static bool send_news(
+    const struct watchdog_plan *plan, enum news kind, int number)
 {
-    return put(plan, &(struct note){(int)kind, number, 0});
+    return send_note(plan, &(struct note){(int)kind, number, 0});
 }
 
-/* That the command was stopped may come without end while nxlock does not
- * read; only the last one matters. A socket is writable while most of its
- * buffer is free: the rest is for what comes once. */
-static void tell_halted(struct watchdog *watchdog)
+/* The command may stop and continue any number of times while nxlock does not
+ * read, and only the last stop matters. So this is sent only while most of the
+ * socket's buffer is free (POLLOUT): the rest is for notes that come once. */
+static void send_halted(struct watchdog *watchdog)
 {
     struct pollfd line = {watchdog->plan->line, POLLOUT, 0};
     struct note note = {NEWS_HALTED, watchdog->halted, watchdog->woken};
 
     if (watchdog->halted != 0 && poll(&line, 1, 0) == 1 &&
-        put(watchdog->plan, &note))
+        send_note(watchdog->plan, &note))
         watchdog->halted = 0;
 }
 
-/* What decides the code is sent in any case. Nothing of the command runs any
- * more, so this may wait for a frozen nxlock; its death ends it. */
-static void tell_end(const struct watchdog *watchdog)
+/* Sends how the command ended, which decides the exit code. All its processes
+ * have ended, so this may block while nxlock is stopped; it fails if nxlock
+ * dies. */
+static void send_end(const struct watchdog *watchdog)
 {
     const struct note notes[] = {
         {NEWS_ENDED, watchdog->status, 0}, {NEWS_GONE, 0, 0}};
 
-    for (size_t i = watchdog->untold ? 0 : 1; i < 2; i++) {
+    for (size_t i = watchdog->end_unsent ? 0 : 1; i < 2; i++) {
         while (send(watchdog->plan->line, &notes[i], sizeof(notes[i]),
                    MSG_NOSIGNAL) < 0 &&
                (errno == ENOBUFS || errno == ENOMEM))
@@ -112,12 +115,13 @@ static void tell_end(const struct watchdog *watchdog)
     }
 }
 
-_Noreturn static void become(const struct watchdog_plan *plan, pid_t parent)
+_Noreturn static void exec_command(
+    const struct watchdog_plan *plan, pid_t parent)
 {
     setpgid(0, 0);
     if (plan->terminal)
         give_terminal(plan->tty, getpid());
-    /* If the watchdog is killed, there may be no process left that stops it. */
+    /* If the watchdog is killed, no other process may be left to stop CMD. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_INTERNAL);
@@ -127,13 +131,13 @@ _Noreturn static void become(const struct watchdog_plan *plan, pid_t parent)
     sigprocmask(SIG_SETMASK, &plan->session->inherited, NULL);
     execvp(plan->words[0], plan->words);
     int why = errno;
-    tell(plan, NEWS_NOT_RUN, why);
+    send_news(plan, NEWS_NOT_RUN, why);
     _exit(why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
 }
 
-/* Closes what was inherited, above all nxlock's end of the socket and the
- * caller's pipes: who reads those waits for their end. */
-static void keep_only(const int *kept, size_t count)
+/* Closes all inherited descriptors except kept. Above all nxlock's end of the
+ * socket, and the caller's pipes, whose readers wait for the end of file. */
+static void close_other_fds(const int *kept, size_t count)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int from = STDERR_FILENO + 1;
@@ -162,7 +166,7 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static bool begin(struct watchdog *watchdog)
+static bool start_leader(struct watchdog *watchdog)
 {
     const struct watchdog_plan *plan = watchdog->plan;
     sigset_t all;
@@ -171,7 +175,7 @@ static bool begin(struct watchdog *watchdog)
     sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    /* Who kills all that are called nxlock is not to hit both. */
+    /* "killall nxlock" should not hit both processes. */
     prctl(PR_SET_NAME, "nxl-guard");
     sigemptyset(&all);
     sigaddset(&all, SIGCHLD);
@@ -182,31 +186,32 @@ static bool begin(struct watchdog *watchdog)
     if (watchdog->signals >= 0 && watchdog->timer >= 0)
         watchdog->leader = fork();
     if (watchdog->leader < 0) {
-        tell(plan, NEWS_NO_PROCESS, errno);
+        send_news(plan, NEWS_NO_PROCESS, errno);
         return false;
     }
     if (watchdog->leader == 0)
-        become(plan, self);
+        exec_command(plan, self);
     watchdog->leader_here = true;
-    /* Both sides do it, so that neither can be too early. */
+    /* Parent and child both do this, so that it is done before either goes on.
+     */
     setpgid(watchdog->leader, watchdog->leader);
     int kept[] = {
         plan->line, watchdog->signals, watchdog->timer, watchdog->lost};
     qsort(kept, sizeof(kept) / sizeof(kept[0]), sizeof(kept[0]), by_number);
-    keep_only(kept, sizeof(kept) / sizeof(kept[0]));
-    tell(plan, NEWS_STARTED, watchdog->leader);
+    close_other_fds(kept, sizeof(kept) / sizeof(kept[0]));
+    send_news(plan, NEWS_STARTED, watchdog->leader);
     return true;
 }
 
-/* Ends the command's illusion that it is alone. */
-static void tell_lost(struct watchdog *watchdog)
+/* Makes NXLOCK_LOST_FD of the command readable. */
+static void signal_lost(struct watchdog *watchdog)
 {
     if (watchdog->lost >= 0)
         close(watchdog->lost);
     watchdog->lost = -1;
 }
 
-static void to_group(const struct watchdog *watchdog, int signo, bool wake)
+static void signal_group(const struct watchdog *watchdog, int signo, bool wake)
 {
     if (!watchdog->leader_here)
         return;
@@ -215,35 +220,35 @@ static void to_group(const struct watchdog *watchdog, int signo, bool wake)
         kill(-watchdog->leader, SIGCONT);
 }
 
-static void stop(struct watchdog *watchdog, enum reason reason)
+static void stop_command(struct watchdog *watchdog, enum reason reason)
 {
     int signo = SIGTERM;
 
     if (reason == REASON_LEASE || reason == REASON_ALONE)
-        tell_lost(watchdog);
+        signal_lost(watchdog);
     if (reason == REASON_LEASE && watchdog->plan->lost_signal != 0)
         signo = watchdog->plan->lost_signal;
     if (watchdog->stopping)
         return;
     watchdog->stopping = true;
     watchdog->kill_at = nxl_now_ns() + watchdog->plan->grace;
-    tell(watchdog->plan, NEWS_STOPPING, (int)reason);
-    to_group(watchdog, signo, true);
+    send_news(watchdog->plan, NEWS_STOPPING, (int)reason);
+    signal_group(watchdog, signo, true);
     descendants_signal(signo, watchdog->leader_here ? watchdog->leader : 0);
 }
 
 /* The lease is lost. */
-static void lose(struct watchdog *watchdog)
+static void lose_lease(struct watchdog *watchdog)
 {
     if (watchdog->plan->lost_signal != 0) {
-        stop(watchdog, REASON_LEASE);
+        stop_command(watchdog, REASON_LEASE);
     } else if (watchdog->lost >= 0) {
-        tell_lost(watchdog);
-        tell(watchdog->plan, NEWS_STOPPING, REASON_LEASE);
+        signal_lost(watchdog);
+        send_news(watchdog->plan, NEWS_STOPPING, REASON_LEASE);
     }
 }
 
-static void obey(struct watchdog *watchdog, const struct note *note)
+static void take_order(struct watchdog *watchdog, const struct note *note)
 {
     if (order_continues(note)) {
         watchdog->woken++;
@@ -255,16 +260,16 @@ static void obey(struct watchdog *watchdog, const struct note *note)
             watchdog->deadline = note->time;
         break;
     case ORDER_SIGNAL:
-        to_group(watchdog, note->number, note->time != 0);
+        signal_group(watchdog, note->number, note->time != 0);
         break;
     case ORDER_RESUME:
-        to_group(watchdog, SIGCONT, false);
+        signal_group(watchdog, SIGCONT, false);
         break;
     case ORDER_STOP:
         if (note->number == REASON_LEASE)
-            lose(watchdog);
+            lose_lease(watchdog);
         else
-            stop(watchdog, (enum reason)note->number);
+            stop_command(watchdog, (enum reason)note->number);
         break;
     case ORDER_KILL:
         watchdog->killing = true;
@@ -280,14 +285,14 @@ static void take_orders(struct watchdog *watchdog)
         ssize_t got =
             recv(watchdog->plan->line, &note, sizeof(note), MSG_DONTWAIT);
         if (got == (ssize_t)sizeof(note))
-            obey(watchdog, &note);
+            take_order(watchdog, &note);
         else if (got < 0 && errno == EAGAIN)
             return;
         else if (got >= 0 || (errno != EINTR && errno != ECONNRESET))
             watchdog->alone = true;
     }
-    /* The lease is no longer renewed, and nothing waits for the command. */
-    stop(watchdog, REASON_ALONE);
+    /* nxlock has died: the lease is no longer renewed. */
+    stop_command(watchdog, REASON_ALONE);
 }
 
 static void reap(struct watchdog *watchdog)
@@ -308,20 +313,20 @@ static void reap(struct watchdog *watchdog)
         watchdog->leader_here = false;
         watchdog->halted = 0;
         watchdog->status = status;
-        watchdog->untold = !tell(watchdog->plan, NEWS_ENDED, status);
+        watchdog->end_unsent = !send_news(watchdog->plan, NEWS_ENDED, status);
         uint64_t wait =
             watchdog->plan->grace < LINGER ? watchdog->plan->grace : LINGER;
         watchdog->linger = nxl_now_ns() + wait;
     }
     watchdog->over = pid < 0 && errno == ECHILD;
-    tell_halted(watchdog);
+    send_halted(watchdog);
     if (!watchdog->leader_here && watchdog->plan->leave &&
         !watchdog->stopping && !watchdog->killing)
         watchdog->over = true;
 }
 
-/* When the lease counts as lost; a lost one that stops nothing is used up to
- * its end. */
+/* When the lease counts as lost: early enough for the grace or, if a loss stops
+ * nothing (--on-lost warn), just before its end. */
 static uint64_t lost_at(const struct watchdog *watchdog)
 {
     const struct watchdog_plan *plan = watchdog->plan;
@@ -349,24 +354,24 @@ static void watch_clock(struct watchdog *watchdog)
     uint64_t now = nxl_now_ns();
 
     if (now >= lost_at(watchdog))
-        lose(watchdog);
+        lose_lease(watchdog);
     if (!watchdog->stopping && watchdog->leader_here &&
         now >= watchdog->at_most)
-        stop(watchdog, REASON_AT_MOST);
+        stop_command(watchdog, REASON_AT_MOST);
     if (!watchdog->stopping && now >= watchdog->linger)
-        stop(watchdog, REASON_LEFT_OVER);
+        stop_command(watchdog, REASON_LEFT_OVER);
     if (now >= end_at(watchdog))
         watchdog->killing = true;
     if (watchdog->killing) {
         struct left left;
-        to_group(watchdog, SIGKILL, false);
+        signal_group(watchdog, SIGKILL, false);
         descendants_kill(NULL, &left);
         if (watchdog->round < ROUND_MAX)
             watchdog->round *= 2;
     }
 }
 
-static uint64_t next_wake(const struct watchdog *watchdog)
+static uint64_t watchdog_next_wake(const struct watchdog *watchdog)
 {
     uint64_t wake = end_at(watchdog);
 
@@ -382,7 +387,7 @@ static uint64_t next_wake(const struct watchdog *watchdog)
     return wake;
 }
 
-static void sleep_until(const struct watchdog *watchdog, uint64_t wake)
+static void watchdog_sleep(const struct watchdog *watchdog, uint64_t wake)
 {
     struct pollfd fds[] = {{watchdog->signals, POLLIN, 0},
         {watchdog->timer, POLLIN, 0},
@@ -404,7 +409,7 @@ _Noreturn void watchdog_work(const struct watchdog_plan *plan)
         .kill_at = NEVER,
         .round = ROUND_MIN};
 
-    if (!begin(&watchdog))
+    if (!start_leader(&watchdog))
         _exit(EXIT_INTERNAL);
     if (plan->at_most != NEVER)
         watchdog.at_most = nxl_now_ns() + plan->at_most;
@@ -414,8 +419,8 @@ _Noreturn void watchdog_work(const struct watchdog_plan *plan)
             break;
         take_orders(&watchdog);
         watch_clock(&watchdog);
-        sleep_until(&watchdog, next_wake(&watchdog));
+        watchdog_sleep(&watchdog, watchdog_next_wake(&watchdog));
     }
-    tell_end(&watchdog);
+    send_end(&watchdog);
     _exit(EXIT_DONE);
 }

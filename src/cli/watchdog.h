@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watchdog: a process between nxlock and the command. It alone signals and
- * reaps the command and what that starts, and stops all of it by the deadline
- * that it received last, whatever happens to nxlock.
+ * The watchdog: a process between nxlock and the command. Only it signals and
+ * reaps the command and its descendants, and it stops all of them before the
+ * last deadline that it received, whatever happens to nxlock.
  */
 #ifndef NXLOCK_CLI_WATCHDOG_H
 #define NXLOCK_CLI_WATCHDOG_H
@@ -23,13 +23,13 @@ struct note {
 /* To the watchdog. */
 enum order {
     ORDER_DEADLINE = 1, /* time: the lease is valid until then */
-    ORDER_SIGNAL,       /* number: to the group; time 1: and CONT */
+    ORDER_SIGNAL,       /* number: a signal for the group; time 1: CONT too */
     ORDER_RESUME,       /* CONT to the group */
     ORDER_STOP,         /* number: an enum reason; TERM, grace, KILL */
     ORDER_KILL          /* KILL at once */
 };
 
-/* The group runs on after it. Both sides count these orders. */
+/* Does the order continue a stopped group? Both sides count these orders. */
 static inline bool order_continues(const struct note *order)
 {
     return order->kind == ORDER_RESUME ||
@@ -45,37 +45,37 @@ enum news {
                          time: how many orders had continued it before */
     NEWS_STOPPING,    /* number: an enum reason */
     NEWS_ENDED,       /* number: the command's status as of waitpid() */
-    NEWS_GONE         /* nothing of the command is running, or what is
-                         must be left alone */
+    NEWS_GONE         /* all processes of the command have ended, except those
+                         that --leave-descendants keeps */
 };
 
 /* Why all of it is being stopped. */
 enum reason {
-    REASON_LEASE = 1, /* it ends, or has ended */
+    REASON_LEASE = 1, /* the lease is ending, or was lost */
     REASON_AT_MOST,
     REASON_LEFT_OVER, /* the command ended, but not what it had started */
-    REASON_ALONE      /* nxlock is gone */
+    REASON_ALONE      /* nxlock has died */
 };
 
 struct watchdog_plan {
     char **words;                  /* the command, ends with NULL */
-    const struct session *session; /* what it was started with */
-    const struct sigaction *chld;  /* likewise, for SIGCHLD */
-    uint64_t deadline;             /* of the lease; NEVER: there is none */
-    uint64_t margin;               /* ns: KILL comes so long before it, */
-    uint64_t grace;                /* and TERM so long before KILL */
+    const struct session *session; /* the signal state that nxlock inherited */
+    const struct sigaction *chld;  /* the same for SIGCHLD */
+    uint64_t deadline;             /* of the lease; NEVER: no lease */
+    uint64_t margin;               /* ns from KILL to the deadline */
+    uint64_t grace;                /* ns from TERM to KILL */
     uint64_t at_most;              /* ns that the command may take, or NEVER */
     int lost_signal; /* instead of TERM; 0: a lost lease stops nothing */
-    bool leave;      /* what the command leaves behind is to run on */
+    bool leave;      /* --leave-descendants */
     int tty;         /* descriptor of the terminal, or -1 */
-    bool terminal;   /* the command is to have it */
+    bool terminal;   /* the command should have the terminal */
     int line;        /* the watchdog's end of the socket */
     int lost[2];     /* a pipe: the command gets the first end, and reads
                         the end of file there once the lease is lost */
 };
 
-/* Ends the process, which the caller has made by fork(), when nothing of the
- * command is running. */
+/* Runs the watchdog in a process that the caller has just forked, and ends that
+ * process when all processes of the command have ended. */
 _Noreturn void watchdog_work(const struct watchdog_plan *plan);
 
 /* Gives the terminal tty to a process group. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command of the caller's own, as it is. Invariant: the values that are
- * handed out are those of one reply, from its beginning on.
+ * Sends the command of a query (VERB_ASK) unchanged and collects its answer.
+ * Invariant: the collected values come from one reply, from its beginning.
  */
 #include <stdio.h>
 
 #include "wire/strategy.h"
 
-static bool asked_head(struct buf *out, char type, size_t number)
+static bool asked_add_header(struct buf *out, char type, size_t number)
 {
     char line[32];
     int len = snprintf(line, sizeof(line), "%c%zu\r\n", type, number);
@@ -15,9 +15,9 @@ static bool asked_head(struct buf *out, char type, size_t number)
     return buf_append(out, line, (size_t)len);
 }
 
-static bool asked_word(struct buf *out, struct slice word)
+static bool asked_add_word(struct buf *out, struct slice word)
 {
-    return asked_head(out, '$', word.len) &&
+    return asked_add_header(out, '$', word.len) &&
            (word.len == 0 || buf_append(out, word.data, word.len)) &&
            buf_append(out, "\r\n", 2);
 }
@@ -26,12 +26,12 @@ static unsigned asked_encode(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
     size_t before = buf_len(out);
-    bool ok = asked_head(out, '*', verb->word_count);
+    bool ok = asked_add_header(out, '*', verb->word_count);
 
     /* An earlier connection may have ended in the middle of the reply. */
     leaves_clear(verb->leaves);
     for (size_t i = 0; ok && i < verb->word_count; i++)
-        ok = asked_word(out, verb->words[i]);
+        ok = asked_add_word(out, verb->words[i]);
     if (!ok)
         buf_cut(out, before, buf_len(out) - before);
     return ok;
@@ -46,4 +46,4 @@ static enum exchange_next asked_replied(
 }
 
 const struct strategy asked_strategy = {
-    .name = "a question", .encode = asked_encode, .reply = asked_replied};
+    .name = "query", .encode = asked_encode, .reply = asked_replied};

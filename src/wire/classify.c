@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sorts error replies into faults. Invariant: the first rule that matches
- * decides, and an error that none matches is FAULT_SERVER: a text we do not
- * know is never taken for one that we do.
+ * decides, and an error that matches no rule is FAULT_SERVER: an unknown text
+ * is never mistaken for a known one.
  */
 #include "wire/classify.h"
 
 #include <string.h>
 
-/* code: text is the error's first word. Else it is what follows "ERR ", as
- * much of it as all versions agree on. */
+/* code: text is the error's first word. Otherwise text is what follows "ERR ",
+ * as far as all server versions have the same words. */
 struct rule {
     enum fault fault;
     bool code;
@@ -72,9 +72,9 @@ static bool has_code(struct slice error, const char *code)
            (error.len == len || error.data[len] == ' ');
 }
 
-/* The cause comes somewhere behind "f_<sha1>): @user_script:1: ...", a code
- * with its '-'. */
-static bool hidden(struct slice error, const struct rule *rule)
+/* Old servers put the cause somewhere after "f_<sha1>): @user_script:1: ...";
+ * an error code there has its '-' in front. */
+static bool rule_in_script_error(struct slice error, const struct rule *rule)
 {
     size_t len = strlen(rule->text);
     struct slice rest = error;
@@ -93,7 +93,7 @@ static bool hidden(struct slice error, const struct rule *rule)
     }
 }
 
-static bool matches(struct slice error, const struct rule *rule)
+static bool rule_matches(struct slice error, const struct rule *rule)
 {
     struct slice words = error;
 
@@ -102,14 +102,14 @@ static bool matches(struct slice error, const struct rule *rule)
         words.len -= 4;
     }
     if (slice_starts(words, "Error running script"))
-        return hidden(words, rule);
+        return rule_in_script_error(words, rule);
     if (rule->code)
         return has_code(error, rule->text);
     return slice_starts(words, rule->text);
 }
 
-/* EXEC was not allowed, or could not be done: since 7.0 the cause follows. */
-static struct slice without_abort(struct slice error)
+/* Since 7.0 the reply to a failed EXEC ends with the cause. */
+static struct slice strip_execabort(struct slice error)
 {
     static const char abort[] = "EXECABORT Transaction discarded because of: ";
 
@@ -122,9 +122,9 @@ static struct slice without_abort(struct slice error)
 
 enum fault classify_error(struct slice error)
 {
-    error = without_abort(error);
+    error = strip_execabort(error);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-        if (matches(error, &rules[i]))
+        if (rule_matches(error, &rules[i]))
             return rules[i].fault;
     return FAULT_SERVER;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an error reply means. One table, matched on the first word and where
- * servers differ on the text; servers up to 6.2 hide the cause of a script's
- * error inside "ERR Error running script", which is looked into.
+ * What an error reply means. One table is matched against the first word, or
+ * against the text where the word does not tell. Servers up to 6.2 report the
+ * cause of a script's error inside "ERR Error running script ...", so that text
+ * is searched too.
  */
 #ifndef NXLOCK_WIRE_CLASSIFY_H
 #define NXLOCK_WIRE_CLASSIFY_H
@@ -13,13 +14,13 @@
 /* error: the bytes after '-'. Never FAULT_NONE. */
 enum fault classify_error(struct slice error);
 
-/* In reply to DISCARD: the transaction has ended. */
+/* In reply to DISCARD: no transaction is open any longer. */
 bool error_leaves(struct slice error);
 
 bool error_is_noscript(struct slice error);
 
-/* A refusal of whoever is connected, whatever the command: no other one would
- * fare better. */
+/* The connection itself is refused (NOAUTH, WRONGPASS, protected mode), not
+ * this command, so trying another command is pointless. */
 bool error_is_of_login(struct slice error);
 
 #endif

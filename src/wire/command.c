@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats commands. Invariant: bytes are appended whole or not at all, and a
- * kept command differs from a freshly formatted one in nothing: only token
- * bytes are ever overwritten.
+ * Formats commands. Invariant: a command is appended completely or not at all,
+ * and a cached command has the same bytes as a freshly formatted one: only
+ * token bytes are ever overwritten.
  */
 #include "wire/command.h"
 
@@ -16,10 +16,10 @@
 
 #define NUMBER_TEXT 24
 
-/* What a verb's one-command form is made of. */
+/* How a verb is sent as one command. */
 static const struct form {
     enum script_id script;
-    /* Index of the token's argument, of SET for ACQUIRE; 0: none. */
+    /* Index of the argument that is the token (for ACQUIRE, of SET); 0: none */
     unsigned char token;
     bool ttl;
 } forms[VERB_KINDS] = {
@@ -36,15 +36,15 @@ struct args {
     char ttl[NUMBER_TEXT];
 };
 
-static void push(struct args *a, struct slice arg)
+static void args_push(struct args *a, struct slice arg)
 {
     a->arg[a->count++] = arg;
 }
 
-static void push_ttl(struct args *a, const struct verb *verb)
+static void args_push_ttl(struct args *a, const struct verb *verb)
 {
     snprintf(a->ttl, sizeof(a->ttl), "%" PRIu32, verb->ttl_ms);
-    push(a, slice_of(a->ttl));
+    args_push(a, slice_of(a->ttl));
 }
 
 static void script_args(struct args *a, const struct verb *verb, bool whole)
@@ -55,14 +55,14 @@ static void script_args(struct args *a, const struct verb *verb, bool whole)
     if (form->script == SCRIPT_EXTEND && !guarded(GUARD_SHORTEN))
         script = &scripts[SCRIPT_KEEP];
     a->count = 0;
-    push(a, slice_of(whole ? "EVAL" : "EVALSHA"));
-    push(a, whole ? script->body : slice_of(script->sha1));
-    push(a, slice_of("1"));
-    push(a, verb->key);
+    args_push(a, slice_of(whole ? "EVAL" : "EVALSHA"));
+    args_push(a, whole ? script->body : slice_of(script->sha1));
+    args_push(a, slice_of("1"));
+    args_push(a, verb->key);
     if (form->token != 0)
-        push(a, verb->token);
+        args_push(a, verb->token);
     if (form->ttl)
-        push_ttl(a, verb);
+        args_push_ttl(a, verb);
 }
 
 static void verb_args(struct args *a, const struct verb *verb)
@@ -72,16 +72,17 @@ static void verb_args(struct args *a, const struct verb *verb)
         return;
     }
     a->count = 0;
-    push(a, slice_of("SET"));
-    push(a, verb->key);
-    push(a, verb->token);
-    push(a, slice_of("NX"));
-    push(a, slice_of("PX"));
-    push_ttl(a, verb);
+    args_push(a, slice_of("SET"));
+    args_push(a, verb->key);
+    args_push(a, verb->token);
+    args_push(a, slice_of("NX"));
+    args_push(a, slice_of("PX"));
+    args_push_ttl(a, verb);
 }
 
-/* *bytes is to be freed by redisFreeCommand(). 0: no memory. */
-static size_t format(char **bytes, int argc, const struct slice *argv)
+/* Returns the length; 0: no memory. The caller frees *bytes with
+ * redisFreeCommand(). */
+static size_t args_format(char **bytes, int argc, const struct slice *argv)
 {
     const char *data[COMMAND_ARGS];
     size_t len[COMMAND_ARGS];
@@ -99,7 +100,7 @@ static size_t format(char **bytes, int argc, const struct slice *argv)
 bool command_append(struct buf *out, int argc, const struct slice *argv)
 {
     char *bytes;
-    size_t len = format(&bytes, argc, argv);
+    size_t len = args_format(&bytes, argc, argv);
 
     if (len == 0)
         return false;
@@ -109,7 +110,7 @@ bool command_append(struct buf *out, int argc, const struct slice *argv)
     return ok;
 }
 
-static size_t digits(size_t number)
+static size_t decimal_digits(size_t number)
 {
     size_t n = 1;
     while (number >= 10) {
@@ -119,38 +120,39 @@ static size_t digits(size_t number)
     return n;
 }
 
-/* Where argument i's bytes begin. Counted, not searched for: the key may
- * hold the token's bytes too. */
-static size_t place_of(const struct args *a, unsigned i)
+/* Where the bytes of argument i begin. Computed, not searched for, because the
+ * key may contain the token's bytes too. */
+static size_t argument_offset(const struct args *a, unsigned i)
 {
-    size_t at = 1 + digits((size_t)a->count) + 2; /* *N */
+    size_t at = 1 + decimal_digits((size_t)a->count) + 2; /* *N */
     for (unsigned before = 0; before < i; before++)
-        at += 1 + digits(a->arg[before].len) + 2 + a->arg[before].len + 2;
-    return at + 1 + digits(a->arg[i].len) + 2;
+        at +=
+            1 + decimal_digits(a->arg[before].len) + 2 + a->arg[before].len + 2;
+    return at + 1 + decimal_digits(a->arg[i].len) + 2;
 }
 
-static bool keep(struct kept *kept, const struct verb *verb)
+static bool cache_command(struct kept *kept, const struct verb *verb)
 {
     struct args a;
     char *bytes;
     unsigned token = forms[verb->kind].token;
 
     verb_args(&a, verb);
-    size_t len = format(&bytes, a.count, a.arg);
+    size_t len = args_format(&bytes, a.count, a.arg);
     if (len == 0)
         return false;
     kept_free(kept);
     kept->bytes = bytes;
     kept->len = len;
     if (token != 0) {
-        kept->token_at = place_of(&a, token);
+        kept->token_at = argument_offset(&a, token);
         kept->token_len = verb->token.len;
     }
     kept->ttl_ms = verb->ttl_ms;
     return true;
 }
 
-static bool fits(const struct kept *kept, const struct verb *verb)
+static bool cached_fits(const struct kept *kept, const struct verb *verb)
 {
     const struct form *form = &forms[verb->kind];
     return kept->bytes &&
@@ -165,7 +167,7 @@ bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept)
         verb_args(&a, verb);
         return command_append(out, a.count, a.arg);
     }
-    if (!fits(kept, verb) && !keep(kept, verb))
+    if (!cached_fits(kept, verb) && !cache_command(kept, verb))
         return false;
     if (!buf_append(out, kept->bytes, kept->len))
         return false;
@@ -223,19 +225,19 @@ bool command_set(
 bool command_pexpire(struct buf *out, const struct verb *verb)
 {
     struct args a = {0, {{NULL, 0}}, ""};
-    push(&a, slice_of("PEXPIRE"));
-    push(&a, verb->key);
-    push_ttl(&a, verb);
+    args_push(&a, slice_of("PEXPIRE"));
+    args_push(&a, verb->key);
+    args_push_ttl(&a, verb);
     return command_append(out, a.count, a.arg);
 }
 
 bool command_psetex(struct buf *out, const struct verb *verb)
 {
     struct args a = {0, {{NULL, 0}}, ""};
-    push(&a, slice_of("PSETEX"));
-    push(&a, verb->key);
-    push_ttl(&a, verb);
-    push(&a, verb->token);
+    args_push(&a, slice_of("PSETEX"));
+    args_push(&a, verb->key);
+    args_push_ttl(&a, verb);
+    args_push(&a, verb->token);
     return command_append(out, a.count, a.arg);
 }
 
@@ -248,19 +250,19 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     char number[NUMBER_TEXT], keep[NUMBER_TEXT];
     snprintf(number, sizeof(number), "%" PRIu64, verb->fence);
     snprintf(keep, sizeof(keep), "%" PRIu64, keep_ms);
-    push(&a, slice_of(whole ? "EVAL" : "EVALSHA"));
-    push(&a, whole ? script->body : slice_of(script->sha1));
-    push(&a, slice_of("2"));
-    push(&a, verb->key);
-    push(&a, verb->counter);
-    push(&a, verb->token);
+    args_push(&a, slice_of(whole ? "EVAL" : "EVALSHA"));
+    args_push(&a, whole ? script->body : slice_of(script->sha1));
+    args_push(&a, slice_of("2"));
+    args_push(&a, verb->key);
+    args_push(&a, verb->counter);
+    args_push(&a, verb->token);
     if (raise)
-        push(&a, slice_of(number));
+        args_push(&a, slice_of(number));
     else
-        push_ttl(&a, verb);
-    push(&a, slice_of(keep));
+        args_push_ttl(&a, verb);
+    args_push(&a, slice_of(keep));
     if (old.len > 0)
-        push(&a, old);
+        args_push(&a, old);
     return command_append(out, a.count, a.arg);
 }
 
@@ -270,7 +272,7 @@ bool command_takeover(
     struct args a;
     script_args(&a, verb, true);
     a.arg[1] = scripts[SCRIPT_TAKEOVER].body;
-    push(&a, old);
+    args_push(&a, old);
     return command_append(out, a.count, a.arg);
 }
 
@@ -297,9 +299,9 @@ bool command_delifeq(struct buf *out, const struct verb *verb)
     return command_append(out, 3, argv);
 }
 
-/* The value that it gets first has a ttl, so that a broken connection leaves
- * nothing behind; and it ends in 2090 only between two commands. (The ttl is
- * an int of 32 bits on old servers.) */
+/* SETEX gives the key a TTL of 60 s first, so that a broken connection leaves
+ * nothing behind. It expires in 2090 only between EXPIREAT and DEL. (Old
+ * servers have 32-bit TTLs, which is why COMMAND_FAR_S is not later.) */
 bool command_probe_clock(
     struct buf *out, const struct verb *verb, uint64_t nonce)
 {

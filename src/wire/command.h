@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands as RESP bytes. hiredis does the formatting; a command that a lock
- * sends again and again is formatted once and kept, and later only its token
- * is written over (all tokens of a lock have the same length).
+ * Commands as RESP bytes. hiredis does the formatting. A command that a lock
+ * sends repeatedly is formatted once and cached; later only its token is
+ * overwritten (all tokens of a lock have the same length).
  */
 #ifndef NXLOCK_WIRE_COMMAND_H
 #define NXLOCK_WIRE_COMMAND_H
@@ -13,16 +13,16 @@
 
 #define COMMAND_ARGS 9
 
-/* A kept command. All zero: nothing kept yet. */
+/* A cached command; all zero: empty. */
 struct kept {
     char *bytes;
     size_t len;
-    size_t token_at; /* where the token's bytes stand; 0: there is none */
+    size_t token_at; /* offset of the token's bytes; 0: no token */
     size_t token_len;
     uint32_t ttl_ms; /* the ttl it was formatted with */
 };
 
-/* One lock's kept commands; all zero to begin with. */
+/* One lock's cached commands; all zero at first. */
 struct kept_commands {
     struct kept verb[VERB_KINDS];
 };
@@ -33,26 +33,28 @@ void kept_commands_free(struct kept_commands *k);
 /* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
 bool command_append(struct buf *out, int argc, const struct slice *argv);
 
-/* The verb's one-command form (SET NX PX, EVALSHA ...), from *kept when that
- * fits, else formatted into it. kept may be NULL. false: no memory. */
+/* Appends the verb as one command (SET NX PX, EVALSHA ...): from the cache
+ * *kept if that fits, otherwise formatted into it. kept may be NULL. False: no
+ * memory. */
 bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept);
 
-/* The verb as EVAL with the script's text. */
+/* Appends the verb as EVAL with the script's text. */
 bool command_verb_eval(struct buf *out, const struct verb *verb);
 
-/* Conditions that are part of the command, for servers that have them. px:
- * below 0 the key keeps the end it has. */
+/* Commands that compare the value themselves, for servers that have them. px:
+ * the TTL in ms; below 0: the key keeps the one it has. */
 bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
 bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
-/* ACQUIRE with verb.counter and RAISE, by the script's hash or whole. The
- * counter may end keep_ms after it was last written. old: the expired
- * timestamp that ACQUIRE replaces; empty: it takes only a free key. */
+/* ACQUIRE with verb.counter, or RAISE; whole: EVAL with the script's text,
+ * otherwise EVALSHA. The counter may expire keep_ms after it was last written.
+ * old: the expired timestamp that ACQUIRE replaces; empty: the key must be
+ * free. */
 bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     uint64_t keep_ms, struct slice old);
 
-/* ACQUIRE, if the key has no end and that old value: by a script. */
+/* ACQUIRE by a script that replaces the value old of a key without a TTL. */
 bool command_takeover(
     struct buf *out, const struct verb *verb, struct slice old);
 
@@ -68,9 +70,9 @@ bool command_substr(struct buf *out, struct slice key);
 bool command_pexpire(struct buf *out, const struct verb *verb);
 bool command_psetex(struct buf *out, const struct verb *verb);
 
-/* The server's clock without TIME: what ttl does a key get that ends at
- * COMMAND_FAR_S? The key is named after the token, or else the nonce, and is
- * removed again. */
+/* Finds out the server's clock without TIME: the TTL of a key that expires at
+ * COMMAND_FAR_S tells the time. The key is named after the token, or after the
+ * nonce if there is no token, and is deleted again. */
 #define COMMAND_FAR_S INT64_C(3800000000)
 #define COMMAND_PROBE_REPLIES 4
 bool command_probe_clock(

@@ -3,11 +3,11 @@
 """Embeds Lua scripts in C: embed.py OUTPUT INPUT...
 
 Writes the definition of scripts[] (wire/script.h). Each input goes into the
-entry that its file name names: extend.lua is SCRIPT_EXTEND. Comment lines,
-blank lines and indentation are left out before the SHA1 is computed: what is
-embedded is what travels, and the server's name for it is the SHA1 of that.
-A script must therefore not hold a string of several lines. The comment line
-"-- include NAME" stands for the script NAME in the same folder, which is no
+entry that its file name gives: extend.lua is SCRIPT_EXTEND. Comment lines,
+blank lines and indentation are left out before the SHA1 is computed, because
+the server computes its name for the script from exactly the bytes that are
+sent. So a script must not contain a string of several lines. The comment line
+"-- include NAME" is replaced by the file NAME of the same folder, which has no
 entry of its own.
 """
 

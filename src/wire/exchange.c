@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries out a verb by the first strategy that the server takes. Invariant: an
- * outcome is decided by the reply to the verb's own command and by nothing
- * else; a reply that cannot be its answer means that replies and commands do
- * not match any more, and then nothing may be concluded. The next strategy is
- * tried only after an error which proves that nothing was done.
+ * Carries out a verb by the first strategy that the server accepts. Invariant:
+ * only the reply to the verb's own command decides its outcome. A reply that
+ * cannot be its answer means that replies and commands are out of step, and
+ * then nothing is concluded. The next strategy is tried only after an error
+ * that proves that nothing was done.
  */
 #include "wire/exchange.h"
 
@@ -12,11 +12,11 @@
 #include "wire/classify.h"
 #include "wire/strategies.h"
 
-/* Between two checks of a key without a TTL, for a waiter: it asks far more
- * often whether the name is free. */
+/* How often a waiter checks the value of a key without a TTL. (It tries to
+ * acquire the lock far more often.) */
 #define CHECK_AGAIN NS_PER_S
-/* A time in a value is in whole seconds of the server's clock, rounded up, and
- * that clock is not known to the millisecond. */
+/* How much longer than its TTL a lock may last whose end is in its value: whole
+ * seconds, rounded up, of a server's clock that is known only roughly. */
 #define SLACK_MS 5000
 
 static void restart(struct exchange *x)
@@ -82,9 +82,10 @@ bool exchange_may_go(const struct exchange *x, const struct dialect *dialect)
 
 /* ---------------------------------------------------- which strategy it is */
 
-/* An acquire's strategy decides how its token is written; and in what form
- * another owner's value is there is not known before it was read. */
-static bool wants_end(const struct exchange *x)
+/* Must the strategy handle a value that contains its end? Not for an acquire:
+ * its strategy decides how the token is written. The form of another owner's
+ * value is unknown until it is read. */
+static bool wants_end_in_value(const struct exchange *x)
 {
     if (x->verb->kind == VERB_ACQUIRE)
         return false;
@@ -92,8 +93,9 @@ static bool wants_end(const struct exchange *x)
            (exchange_tells_end(x) && x->verb->token.len > 0);
 }
 
-/* Where the connection remembers its strategy. */
-static unsigned char *memory_of(const struct exchange *x, bool with_end)
+/* Where the connection remembers which strategy worked for this verb. */
+static unsigned char *remembered_strategy(
+    const struct exchange *x, bool with_end)
 {
     struct dialect *dialect = x->dialect;
     return with_end ? &dialect->at_with_end[x->verb->kind]
@@ -102,11 +104,11 @@ static unsigned char *memory_of(const struct exchange *x, bool with_end)
 
 static void choose_strategy(struct exchange *x)
 {
-    bool with_end = wants_end(x);
+    bool with_end = wants_end_in_value(x);
     struct strategies_range range =
         strategies_range(x->dialect, x->verb->kind, with_end);
 
-    x->at = *memory_of(x, with_end);
+    x->at = *remembered_strategy(x, with_end);
     if (x->at < range.first || x->at >= range.end)
         x->at = (unsigned char)range.first;
     while (x->at + 1U < range.end &&
@@ -125,8 +127,8 @@ unsigned exchange_encode(
         choose_strategy(x);
     }
     x->strategy = strategies_for(x);
-    /* What an acquire's last step would have written on another connection does
-     * not count: not a byte of it had left. */
+    /* Forget the form that the previous step would have used on another
+     * connection: none of its bytes were sent. */
     if (x->verb->kind == VERB_ACQUIRE)
         x->written = x->strategy->ttl_is_in_value ? WRITTEN_END : WRITTEN_TOKEN;
     x->asked_at = dialect->now;
@@ -165,7 +167,7 @@ bool exchange_opened(const struct exchange *x)
 
 bool exchange_compares(const struct exchange *x)
 {
-    return x->strategy && x->strategy->at_once;
+    return x->strategy && x->strategy->compares;
 }
 
 bool exchange_leave(struct exchange *x)
@@ -176,7 +178,7 @@ bool exchange_leave(struct exchange *x)
     return true;
 }
 
-/* The reply's bytes do not live until the next one. */
+/* The reply's bytes are valid only until the next reply, so copy the text. */
 static void save_text(struct exchange *x)
 {
     struct slice *text = &x->outcome.text;
@@ -189,8 +191,9 @@ static void save_text(struct exchange *x)
     text->data = x->words;
 }
 
-/* The best strategy's refusal says most; those of its stand-ins are noise. */
-static void remember_refusal(struct exchange *x)
+/* Report the refusal of the best strategy; those of the fallbacks would only
+ * confuse. */
+static void exchange_remember_refusal(struct exchange *x)
 {
     struct slice text = x->outcome.text;
 
@@ -201,7 +204,7 @@ static void remember_refusal(struct exchange *x)
     memcpy(x->first, text.data, x->first_len);
 }
 
-/* The first one after x->at that was not tried; false: there is none. */
+/* Sets x->at to the next strategy that has not been tried; false: none left. */
 static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
 {
     unsigned from = x->at < end ? x->at : end - 1;
@@ -217,13 +220,14 @@ static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
     return false;
 }
 
-/* True when there is another strategy to try. */
+/* Prepares the next strategy; false: all were refused, and the outcome is the
+ * first refusal. */
 static bool fall_back(struct exchange *x)
 {
     struct strategies_range range =
-        strategies_range(x->dialect, x->verb->kind, wants_end(x));
+        strategies_range(x->dialect, x->verb->kind, wants_end_in_value(x));
 
-    remember_refusal(x);
+    exchange_remember_refusal(x);
     exchange_leave(x);
     x->step = 0;
     x->round = 0;
@@ -236,18 +240,19 @@ static bool fall_back(struct exchange *x)
     }
     x->outcome.fault = x->refused;
     x->outcome.text = (struct slice){x->first, x->first_len};
-    bool ends = x->verb->kind == VERB_EXTEND || x->verb->kind == VERB_RELEASE;
-    if (ends &&
-        !x->dialect->ttl_in_values) /* the next lock is not to meet that, too */
+    /* Check before the next acquire, so that it does not get a lock that can
+     * be neither extended nor released. */
+    bool needs_script =
+        x->verb->kind == VERB_EXTEND || x->verb->kind == VERB_RELEASE;
+    if (needs_script && !x->dialect->ttl_in_values)
         x->dialect->scripts_unverified = true;
     return false;
 }
 
-/* --------------------------------------------------- does the value tell it?
- */
+/* --------------------------------------------- keys without a TTL */
 
-/* ACQUIRE: a key without a TTL is busy for ever, unless its value tells when
- * the lock is over. Only who waits has asked how long it is busy. */
+/* ACQUIRE: a key without a TTL is busy forever, unless its value contains the
+ * time at which the lock ends. Only a waiting acquire has asked for the TTL. */
 static bool acquire_checks_value(struct exchange *x)
 {
     uint64_t now = x->dialect->now;
@@ -264,8 +269,9 @@ static bool acquire_checks_value(struct exchange *x)
     return true;
 }
 
-/* INSPECT: strategy_seen() has found a value that does. */
-static void inspect_again(struct exchange *x)
+/* INSPECT: strategy_seen() found a value that contains its end. Start again
+ * with the strategies for such values. */
+static void restart_inspect(struct exchange *x)
 {
     x->dialect->at[x->verb->kind] = x->at;
     x->tried = 0;
@@ -281,7 +287,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
     enum exchange_next next = x->strategy->reply(x, reply);
     if (next != EXCHANGE_DONE) {
         if (phase == PHASE_VERB && x->phase == PHASE_CHECK_VALUE)
-            inspect_again(x);
+            restart_inspect(x);
         save_text(x);
         return next;
     }
@@ -294,7 +300,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
     if (refused && fall_back(x))
         return EXCHANGE_AGAIN;
     if (!refused)
-        *memory_of(x, wants_end(x)) = x->at;
+        *remembered_strategy(x, wants_end_in_value(x)) = x->at;
     exchange_leave(x);
     return EXCHANGE_DONE;
 }

@@ -1,73 +1,76 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One verb on one connection, from its first byte to its outcome: which
- * commands go out, how many replies they have, and what the replies mean. A
- * small machine, because a verb can take more than one step (EVALSHA, then
- * EVAL after NOSCRIPT) and more than one way (see strategies.h).
+ * commands are sent, how many replies they have, and what the replies mean. A
+ * small state machine, because a verb may need several steps (EVALSHA, then
+ * EVAL after NOSCRIPT) and several strategies (strategies.h).
  */
 #ifndef NXLOCK_WIRE_EXCHANGE_H
 #define NXLOCK_WIRE_EXCHANGE_H
 
 #include "wire/strategy.h"
 
-/* verb (and what it points to) and kept outlive the exchange; kept may be
- * NULL. */
+/* Begins a verb. verb (and what it points to) and the cached commands kept must
+ * outlive the exchange; kept may be NULL. */
 void exchange_begin(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept);
 
-/* The same, where x has been used for this token before (or is all zero): in
- * what form it was written is remembered, until the next ACQUIRE or
+/* The same for an x that was used for this token before (or is all zero): it
+ * remembers in which form the token was written, until the next ACQUIRE or
  * exchange_forget(). */
 void exchange_go_on(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept);
 
-/* x is used for another token from now on, though not by an ACQUIRE: what is
- * remembered of the last one is dropped. */
+/* Forgets in which form the last token was written: x will be used for another
+ * token, though not by an ACQUIRE. */
 void exchange_forget(struct exchange *x);
 
-/* x is about the same token as from: what is known of its form. */
+/* Copies what is known about the token's form: x is for the same token as
+ * from. */
 void exchange_inherit(struct exchange *x, const struct exchange *from);
 
-/* x goes on for verb, the same one in another place, without kept commands;
- * the answers to from are ignored. */
+/* Moves an exchange in progress from one object to another: x continues with
+ * verb, a copy of the same verb, without cached commands. Replies go to x from
+ * now on. */
 void exchange_hand_over(
     struct exchange *from, struct exchange *x, const struct verb *verb);
 
-/* May its present step go out on this connection now? Else another exchange's
- * transaction is open there: everything would become a part of it. */
+/* May its current step be sent on this connection now? False if another
+ * exchange has a transaction open there: the commands would join it. */
 bool exchange_may_go(const struct exchange *x, const struct dialect *dialect);
 
-/* Appends the commands of the present step. Returns how many replies they
- * will have (exchange.due), 0: no memory, out as before. On another connection
- * than the step before it begins anew. The dialect outlives the exchange. */
+/* Appends the commands of the current step. Returns how many replies they will
+ * have (exchange.due); 0: no memory, out unchanged. If the connection is not
+ * that of the previous step, the verb starts again. dialect must outlive the
+ * exchange. */
 unsigned exchange_encode(
     struct exchange *x, struct dialect *dialect, struct buf *out);
 
 enum exchange_next exchange_reply(
     struct exchange *x, const struct reply *reply);
 
-/* ACQUIRE, under way: may what was sent of its present step have written the
- * token, which of its due replies says so? -1: none does, or that one has come
- * already: then nothing is written later. */
+/* An ACQUIRE in progress: if its current step may still write the token, the
+ * index of the due reply that will tell; -1: it cannot write it any later.
+ * answered: a reply of this step has arrived. */
 int exchange_writes(const struct exchange *x, bool answered);
 
-/* Its transaction had been opened before its present step. */
+/* Had its transaction been opened before the current step? */
 bool exchange_opened(const struct exchange *x);
 
-/* Does the one command on its way compare and change by itself? */
+/* Is the command that was sent a compare-and-change of its own? */
 bool exchange_compares(const struct exchange *x);
 
-/* Of the token, as far as x knows: the value itself tells when the lock is
- * over, so its TTL cannot be shortened. */
+/* As far as x knows: does the value itself contain the time at which the lock
+ * ends? Then the lease cannot be shortened. */
 bool exchange_tells_end(const struct exchange *x);
-/* ... it may be deleted: false if it may have replaced another owner's. */
+/* May the token be deleted? Not if it may have replaced another owner's. */
 bool exchange_may_undo(const struct exchange *x);
-/* ... how long it may stay on the server after it was written for ttl_ms. */
+/* How long the token may stay on the server after it was written for ttl_ms. */
 uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms);
 
-/* Its replies are ignored from now on. True: a transaction of its own is
- * open on the connection, and has to be ended there by command_discard(),
- * one reply, before anything else goes. */
+/* Its replies are ignored from now on. True: it has a transaction open on the
+ * connection, which the caller must end with command_discard() (one reply)
+ * before it sends anything else. */
 bool exchange_leave(struct exchange *x);
 
 #endif

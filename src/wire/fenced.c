@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acquiring with a fencing number: one script that raises the name's counter
- * and sets the key, so that the order of the numbers is the order of the
- * grants; and, over several servers, one that raises the counter to the number
- * of the grant. Invariant: there is no other way; without scripts there is no
- * number, and no lock that was asked for with one.
+ * Acquires with a fencing token: one script increments the name's counter and
+ * sets the key, so the numbers are in the order of the grants. With several
+ * servers, a second script raises the counter to the number of the grant.
+ * Invariant: there is no other strategy. Without scripts an acquire that asks
+ * for a fencing token fails.
  *
- * To replace a value whose lock is over (PHASE_CHECK_VALUE) is the same script,
- * which then also takes a key with that very value.
+ * The same script replaces a value whose time has passed (PHASE_CHECK_VALUE):
+ * it then also accepts a key that has exactly this value.
  */
 #include "wire/strategy.h"
 
 #include "wire/classify.h"
 
-enum { BY_HASH, WHOLE };
+enum { BY_HASH, BY_TEXT };
 
-/* An unused counter expires, but only after any lock that was granted with its
- * number, by whatever clock. */
+/* An unused counter expires, but not before every lock that was granted with
+ * its number has, whatever the clocks do. */
 #define KEEP_LEAST_MS (UINT64_C(24) * 60 * 60 * 1000)
 
 static uint64_t fenced_keep_ms(const struct exchange *x)
@@ -26,7 +26,7 @@ static uint64_t fenced_keep_ms(const struct exchange *x)
     return twice > KEEP_LEAST_MS ? twice : KEEP_LEAST_MS;
 }
 
-/* In the place of a value that is over: see strategy.h. */
+/* Does it replace a value whose time has passed? */
 static bool fenced_replaces(const struct exchange *x)
 {
     return x->phase == PHASE_CHECK_VALUE;
@@ -46,15 +46,15 @@ unsigned fenced_encode(struct exchange *x, struct buf *out)
     size_t before = buf_len(out);
 
     x->read = BY_HASH;
-    if (command_fence(out, verb, x->step == WHOLE, fenced_keep_ms(x), old) &&
+    if (command_fence(out, verb, x->step == BY_TEXT, fenced_keep_ms(x), old) &&
         (!fenced_asks_left(x) || command_on_key(out, "PTTL", verb->key)))
         return 1U + fenced_asks_left(x);
     buf_cut(out, before, buf_len(out) - before);
     return 0;
 }
 
-/* The first reply, with or without another one behind it. */
-static void fenced_judge(struct exchange *x, const struct reply *reply)
+/* The script's reply; a reply to PTTL may follow. */
+static void fenced_decide(struct exchange *x, const struct reply *reply)
 {
     bool raise = x->verb->kind == VERB_RAISE;
 
@@ -69,7 +69,7 @@ static void fenced_judge(struct exchange *x, const struct reply *reply)
     } else if (reply->kind == REPLY_ERROR) {
         strategy_refused(x, reply);
     } else {
-        strategy_broken(x, "expected a number or nil of a fence script");
+        strategy_broken(x, "expected a number or nil from the fence script");
     }
 }
 
@@ -79,15 +79,15 @@ enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply)
 
     if (!left && x->step == BY_HASH && reply->kind == REPLY_ERROR &&
         error_is_noscript(reply->bytes))
-        x->read = WHOLE; /* once more, with its text */
+        x->read = BY_TEXT; /* send it again with its text */
     else if (!left)
-        fenced_judge(x, reply);
+        fenced_decide(x, reply);
     else if (reply->kind == REPLY_INTEGER && x->outcome.kind == OUTCOME_BUSY)
-        x->outcome.left_ms = strategy_left(reply->integer);
+        x->outcome.left_ms = strategy_left_ms(reply->integer);
     if (x->due > 0)
         return EXCHANGE_WAIT;
-    if (x->step == BY_HASH && x->read == WHOLE) {
-        x->step = WHOLE;
+    if (x->step == BY_HASH && x->read == BY_TEXT) {
+        x->step = BY_TEXT;
         return EXCHANGE_AGAIN;
     }
     return EXCHANGE_DONE;

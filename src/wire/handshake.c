@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens a connection: AUTH, SELECT, and what the server tells of itself.
- * Invariant: every reply is matched to its command, and DONE is said only when
- * AUTH and SELECT, where sent, were answered by OK, and INFO did not name a
- * Sentinel.
+ * The first commands on a connection: AUTH, SELECT, and what the server says
+ * about itself. Invariant: every reply is matched to its command, and the
+ * handshake is DONE only if AUTH and SELECT, where sent, were answered with OK
+ * and INFO did not reveal a Sentinel.
  */
 #include "wire/handshake.h"
 
@@ -114,7 +114,8 @@ bool handshake_is_plain(const struct credentials *who)
     return !who->password.data && who->db == 0;
 }
 
-/* Cuts the text before the first c off *rest; all of it when there is none. */
+/* Removes the text before the first c from *rest, and the c; all of it if there
+ * is no c. Returns the text. */
 static struct slice take_until(struct slice *rest, char c)
 {
     struct slice taken = *rest;
@@ -130,8 +131,8 @@ static struct slice take_until(struct slice *rest, char c)
     return taken;
 }
 
-/* People are shown these: no byte may be one that a terminal obeys. */
-static void copy(char *out, size_t room, struct slice value)
+/* These are shown to people, so control bytes and spaces become '?'. */
+static void copy_printable(char *out, size_t room, struct slice value)
 {
     size_t len = value.len < room ? value.len : room - 1;
     for (size_t i = 0; i < len; i++) {
@@ -142,7 +143,7 @@ static void copy(char *out, size_t room, struct slice value)
 }
 
 /* A whole decimal number; -1 for anything else. */
-static int64_t number(struct slice value)
+static int64_t parse_number(struct slice value)
 {
     int64_t n = 0;
 
@@ -156,55 +157,56 @@ static int64_t number(struct slice value)
     return n;
 }
 
-/* A difference of two readings of a clock that a person may set. */
+/* The server computes its uptime from its wall clock: it is negative if the
+ * clock was set back after the start. */
 static void read_uptime(struct facts *f, struct slice value)
 {
-    f->uptime_s = number(value);
+    f->uptime_s = parse_number(value);
     f->set_back = false;
     if (f->uptime_s >= 0 || value.len < 2 || value.data[0] != '-')
         return;
     value.data++;
     value.len--;
-    f->set_back = number(value) > 0;
+    f->set_back = parse_number(value) > 0;
     f->uptime_s = f->set_back ? 0 : -1;
 }
 
-static bool named(struct slice name, const char *what)
+static bool is_named(struct slice name, const char *what)
 {
     return slice_equal(name, slice_of(what));
 }
 
 static void read_fact(struct facts *f, struct slice name, struct slice value)
 {
-    if (named(name, "run_id")) {
-        copy(f->run_id, sizeof(f->run_id), value);
-    } else if (named(name, "uptime_in_seconds")) {
+    if (is_named(name, "run_id")) {
+        copy_printable(f->run_id, sizeof(f->run_id), value);
+    } else if (is_named(name, "uptime_in_seconds")) {
         read_uptime(f, value);
-    } else if (named(name, "role")) {
-        copy(f->role, sizeof(f->role), value);
-    } else if (named(name, "redis_mode") || named(name, "server_mode")) {
-        copy(f->mode, sizeof(f->mode), value); /* server_mode: Valkey */
-    } else if (named(name, "aof_enabled")) {
-        f->no_aof = named(value, "0");
-    } else if (named(name, "loading")) {
-        f->loading = !named(value, "0");
-    } else if (named(name, "server_name")) {
-        copy(f->software, sizeof(f->software), value);
-    } else if (named(name, "valkey_version")) {
-        copy(f->version, sizeof(f->version), value);
-        copy(f->software, sizeof(f->software), slice_of("valkey"));
-    } else if (named(name, "redis_version")) {
-        /* Valkey says 7.2.4 here for ever; its own version wins, wherever
-         * it stands. */
+    } else if (is_named(name, "role")) {
+        copy_printable(f->role, sizeof(f->role), value);
+    } else if (is_named(name, "redis_mode") || is_named(name, "server_mode")) {
+        copy_printable(
+            f->mode, sizeof(f->mode), value); /* server_mode: Valkey */
+    } else if (is_named(name, "aof_enabled")) {
+        f->no_aof = is_named(value, "0");
+    } else if (is_named(name, "loading")) {
+        f->loading = !is_named(value, "0");
+    } else if (is_named(name, "server_name")) {
+        copy_printable(f->software, sizeof(f->software), value);
+    } else if (is_named(name, "valkey_version")) {
+        copy_printable(f->version, sizeof(f->version), value);
+        copy_printable(f->software, sizeof(f->software), slice_of("valkey"));
+    } else if (is_named(name, "redis_version")) {
+        /* Valkey always says 7.2.4 here; its own version wins, whichever
+         * comes first. */
         if (f->version[0] == '\0')
-            copy(f->version, sizeof(f->version), value);
+            copy_printable(f->version, sizeof(f->version), value);
         if (f->software[0] == '\0')
-            copy(f->software, sizeof(f->software), slice_of("redis"));
+            copy_printable(f->software, sizeof(f->software), slice_of("redis"));
     }
 }
 
-/* Without the end of a line that is not all there, which would be another
- * value. */
+/* INFO without its last line if that was cut, because a cut value is wrong. */
 static struct slice whole_lines(const struct reply *reply)
 {
     struct slice info = reply->bytes;
@@ -214,7 +216,8 @@ static struct slice whole_lines(const struct reply *reply)
     return info;
 }
 
-/* Cuts the next line of INFO off *info: its name; *value follows the colon. */
+/* Removes the next line from *info. Returns what is before its colon; *value is
+ * what follows. */
 static struct slice take_line(struct slice *info, struct slice *value)
 {
     *value = take_until(info, '\n');
@@ -234,14 +237,15 @@ static void read_info(struct facts *f, const struct reply *reply)
     }
 }
 
-/* What a Sentinel watches, "master0:name=orders,status=ok,address=10.0.0.7:1,
- * slaves=1", into h->why: the address is what the user was looking for. */
+/* Writes into h->why which primaries a Sentinel monitors, because their address
+ * is what the user needs. The line is
+ * "master0:name=orders,status=ok,address=10.0.0.7:1,slaves=1". */
 static void name_sentinel(struct handshake *h, const struct reply *reply)
 {
     struct slice info = whole_lines(reply), value;
     size_t used = (size_t)snprintf(
         h->why, sizeof(h->why), "this is a Sentinel, which stores no locks");
-    const char *join = "; it watches";
+    const char *join = "; it monitors";
 
     while (info.len > 0 && used < sizeof(h->why)) {
         char name[48] = "", address[64] = "";
@@ -251,10 +255,10 @@ static void name_sentinel(struct handshake *h, const struct reply *reply)
         while (value.len > 0) {
             struct slice part = take_until(&value, ',');
             struct slice what = take_until(&part, '=');
-            if (named(what, "name"))
-                copy(name, sizeof(name), part);
-            else if (named(what, "address"))
-                copy(address, sizeof(address), part);
+            if (is_named(what, "name"))
+                copy_printable(name, sizeof(name), part);
+            else if (is_named(what, "address"))
+                copy_printable(address, sizeof(address), part);
         }
         if (address[0] == '\0')
             continue;
@@ -271,25 +275,26 @@ bool handshake_is_farewell(const struct reply *reply)
                slice_starts(reply->bytes, "DENIED "));
 }
 
-/* AUTH and SELECT: OK or the end. */
-static bool admitted(
+/* Was AUTH or SELECT answered with OK? If not, *fault says why. */
+static bool login_accepted(
     unsigned step, const struct reply *reply, enum fault *fault)
 {
-    if (reply->kind == REPLY_STATUS && named(reply->bytes, "OK"))
+    if (reply->kind == REPLY_STATUS && is_named(reply->bytes, "OK"))
         return true;
     if (reply->kind != REPLY_ERROR) {
         *fault = FAULT_NOT_REDIS;
         return false;
     }
     *fault = classify_error(reply->bytes);
-    /* Whatever words refuse it, these credentials do not do here. */
+    /* Whatever the error says, these credentials are wrong here. */
     if (step == STEP_AUTH && !fault_passes(*fault))
         *fault = FAULT_DENIED;
     return false;
 }
 
-/* The others: false when reply cannot be the answer to the command. */
-static bool learned(struct facts *f, unsigned step, const struct reply *reply)
+/* Takes the replies to the other commands. False: the reply cannot be the
+ * answer to the command. */
+static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR) {
         if (step == STEP_INFO)
@@ -311,9 +316,9 @@ static bool learned(struct facts *f, unsigned step, const struct reply *reply)
     }
 }
 
-/* It cannot answer at present, or lets nobody in without a password: not the
- * same as a user who may not ask for it. */
-static bool no_info_now(const struct reply *reply)
+/* The server cannot answer INFO now, or requires a password first. That is not
+ * the same as a user without permission for INFO. */
+static bool info_unavailable(const struct reply *reply)
 {
     if (reply->kind != REPLY_ERROR)
         return false;
@@ -322,8 +327,8 @@ static bool no_info_now(const struct reply *reply)
            (fault == FAULT_DENIED && !slice_starts(reply->bytes, "NOPERM"));
 }
 
-/* AUTH or SELECT was refused: the connection is over once INFO is heard. */
-static void remember_refusal(
+/* AUTH or SELECT was refused: the handshake fails after the reply to INFO. */
+static void handshake_remember_refusal(
     struct handshake *h, const struct reply *reply, enum fault fault)
 {
     size_t len = reply->bytes.len < sizeof(h->why) ? reply->bytes.len
@@ -334,7 +339,7 @@ static void remember_refusal(
     h->refused = fault;
 }
 
-/* INFO's answer, which may end the handshake. */
+/* Takes the reply to INFO. True: it ends the handshake, for *fault. */
 static bool ended_by_info(
     struct handshake *h, const struct reply *reply, enum fault *fault)
 {
@@ -342,7 +347,7 @@ static bool ended_by_info(
         read_info(&h->facts, reply);
         if (strcmp(h->facts.mode, "sentinel") == 0) {
             name_sentinel(h, reply);
-            h->refused = FAULT_NONE; /* the login is not what is wrong */
+            h->refused = FAULT_NONE; /* a Sentinel is the better message */
             *fault = FAULT_SENTINEL;
             return true;
         }
@@ -351,8 +356,8 @@ static bool ended_by_info(
     return h->refused != FAULT_NONE;
 }
 
-/* A server's answer to CLIENT ID is a number or, where the command is not known
- * or not allowed, an error. */
+/* A server answers CLIENT ID with a number or, if the command is unknown or not
+ * allowed, with an error. A proxy closes the connection instead. */
 static enum handshake_next probe_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault)
 {
@@ -364,11 +369,11 @@ static enum handshake_next probe_reply(
     return HANDSHAKE_FAILED;
 }
 
-/* All that was sent in the first flight is answered. */
+/* Everything that was sent at first has been answered. */
 static enum handshake_next flight_answered(
     const struct handshake *h, enum fault *fault)
 {
-    /* Without INFO nothing has ended it yet. */
+    /* A refusal is still pending if no INFO was sent (a brief handshake). */
     *fault = h->refused;
     if (h->refused != FAULT_NONE)
         return HANDSHAKE_FAILED;
@@ -388,18 +393,20 @@ enum handshake_next handshake_reply(
         return probe_reply(h, reply, fault);
     if (step == STEP_INFO && ended_by_info(h, reply, fault))
         return HANDSHAKE_FAILED;
-    if (step == STEP_INFO && h->who->needs_info && no_info_now(reply)) {
+    if (step == STEP_INFO && h->who->needs_info && info_unavailable(reply)) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }
     bool only_info = h->refused != FAULT_NONE;
-    if (!only_info && step <= STEP_SELECT && !admitted(step, reply, fault)) {
+    if (!only_info && step <= STEP_SELECT &&
+        !login_accepted(step, reply, fault)) {
         if (reply->kind != REPLY_ERROR || fault_passes(*fault))
             return HANDSHAKE_FAILED;
-        remember_refusal(h, reply, *fault);
+        handshake_remember_refusal(h, reply, *fault);
         *fault = FAULT_NONE;
     }
-    if (!only_info && step > STEP_SELECT && !learned(&h->facts, step, reply)) {
+    if (!only_info && step > STEP_SELECT &&
+        !take_fact(&h->facts, step, reply)) {
         *fault = FAULT_NOT_REDIS;
         return HANDSHAKE_FAILED;
     }

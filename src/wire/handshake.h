@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a new connection says first, in one flight: AUTH, SELECT, CLIENT ID,
- * INFO, SCRIPT LOAD. A refused AUTH or SELECT ends the connection: a lock
- * command after it would run as somebody else or in db 0. INFO's answer, which
- * is on its way already, is still read then: a Sentinel refuses both, and the
- * caller needs to hear that it is one. The other three may be refused; then
- * less is known and scripts travel whole.
+ * The first commands on a new connection, sent together: AUTH, SELECT, CLIENT
+ * ID, INFO, SCRIPT LOAD. A refused AUTH or SELECT ends the connection, because
+ * a lock command after it would run as another user or in database 0. The reply
+ * to INFO is still read then: a Sentinel refuses both, and the caller needs to
+ * know that it is one. CLIENT ID, INFO and SCRIPT LOAD may be refused; then
+ * less is known, and scripts are sent with their text.
  *
  * A proxy that knows only commands on keys (twemproxy) closes the connection
- * instead. For it there is a brief handshake with PING in place of these three.
- * While it is not known that the peer is such a proxy, CLIENT ID follows PING's
- * answer as a probe: only a proxy closes the connection then. It cannot be in
- * the same flight, because such a proxy drops the replies before it closes.
+ * instead. For such a proxy there is a brief handshake with PING in place of
+ * these three. Until the peer is known to be such a proxy, CLIENT ID is sent
+ * after the reply to PING as a probe: only a proxy closes the connection then.
+ * It cannot be sent together with PING, because such a proxy drops the pending
+ * replies before it closes.
  */
 #ifndef NXLOCK_WIRE_HANDSHAKE_H
 #define NXLOCK_WIRE_HANDSHAKE_H
@@ -25,13 +26,13 @@ struct credentials {
     struct slice user;     /* empty: none */
     struct slice password; /* data NULL: no AUTH is sent */
     unsigned db;           /* 0: no SELECT is sent */
-    bool needs_info; /* a server that cannot answer INFO now is asked later */
-    bool brief;      /* PING in place of CLIENT ID, INFO and SCRIPT LOAD */
-    bool probe;      /* brief: CLIENT ID follows PING's answer */
+    bool needs_info;       /* fail while the server cannot answer INFO */
+    bool brief; /* PING in place of CLIENT ID, INFO and SCRIPT LOAD */
+    bool probe; /* brief: CLIENT ID follows PING's answer */
 };
 
-/* What the server told of itself; zero or "" when it did not. Of its words
- * only '!' to '~' are kept, anything else is a '?'. */
+/* What the server said about itself; zero or "" if it did not. Bytes other than
+ * '!' to '~' are stored as '?'. */
 struct facts {
     int64_t client_id; /* CLIENT ID, 5.0+ */
     int64_t uptime_s;  /* -1: unknown; 0 where it is negative */
@@ -41,9 +42,9 @@ struct facts {
     char role[16];     /* "master", "slave", "active-replica" (KeyDB) */
     char mode[12];     /* "standalone", "cluster", "sentinel"; 2.6+ */
     bool info_refused;
-    bool no_scripts; /* SCRIPT LOAD is refused, not only at present */
+    bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
     bool no_aof;     /* aof_enabled:0 */
-    bool set_back; /* its uptime is negative: its clock was, since it started */
+    bool set_back; /* uptime is negative: the clock was set back since start */
     bool loading;
 };
 
@@ -52,9 +53,9 @@ struct handshake {
     unsigned char step;
     struct facts facts;
     enum { PROBE_UNSENT, PROBE_SENT, PROBE_ANSWERED } probe;
-    enum fault refused; /* AUTH or SELECT was, and INFO is still to come */
-    /* Once one is refused, or the handshake has failed: the server's words or
-     * ours; "" when they are those of the last reply. */
+    enum fault refused; /* why AUTH or SELECT was refused; INFO is pending */
+    /* Why, once AUTH or SELECT was refused or the handshake has failed; "" if
+     * the text of the last reply says it. */
     char why[160];
 };
 
@@ -66,27 +67,27 @@ enum handshake_next {
     HANDSHAKE_FAILED
 };
 
-/* Appends the whole flight. Returns its number of replies, 0: no memory. */
+/* Appends all commands. Returns how many replies follow; 0: no memory. */
 unsigned handshake_begin(
     struct handshake *h, const struct credentials *who, struct buf *out);
 
-/* FAILED: *fault is set; h->why has the words, or if it is empty the reply. */
+/* FAILED: *fault is set; h->why has the text, or the reply if it is empty. */
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault);
 
 /* Appends the probe, which has one reply. false: no memory. */
 bool handshake_probe(struct handshake *h, struct buf *out);
 
-/* What a server says before it hangs up, whatever was asked, and be it nothing
- * yet: handshake_reply() fails with it. */
+/* An error that a server sends before it closes the connection, even if nothing
+ * was sent: too many clients, or protected mode. handshake_reply() fails. */
 bool handshake_is_farewell(const struct reply *reply);
 
-/* The connection has ended and nothing was answered but AUTH and SELECT: it may
- * be a proxy that takes a brief handshake. */
+/* Has nothing but AUTH and SELECT been answered? If the connection ends then,
+ * the peer may be a proxy that needs a brief handshake. */
 bool handshake_unanswered(const struct handshake *h);
 
-/* True when lock commands may follow in the same flight: no credentials and
- * db 0, so that there is nothing whose refusal would change what they mean. */
+/* May lock commands follow without waiting for the replies? Yes without
+ * credentials and in database 0: then no refusal can change what they mean. */
 bool handshake_is_plain(const struct credentials *who);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One reply as the wire layer sees it: RESP2, at most one array deep. The
- * bytes belong to whoever read them and are valid until the next reply.
+ * One reply as the wire layer sees it: RESP2, without nested arrays. The bytes
+ * belong to the reader and are valid until the next reply.
  */
 #ifndef NXLOCK_WIRE_REPLY_H
 #define NXLOCK_WIRE_REPLY_H
@@ -26,7 +26,7 @@ struct reply {
     enum reply_kind kind;
     int64_t integer;
     struct slice bytes; /* STATUS, ERROR, STRING */
-    bool cut;           /* STRING, not in an array: bytes are its beginning */
+    bool cut; /* STRING, not in an array: only its beginning is here */
     /* ARRAY: items of any kind but ARRAY. */
     size_t count;
     const struct reply *items;

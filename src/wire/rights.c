@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before an acquire on a connection where scripts were refused: is there any
- * other way to end a lock again? Invariant: nothing is written, and nothing
- * that is in use is watched: the key asked about is the fresh token, which no
- * one else knows. A reply that is not understood is not a refusal.
+ * Before an acquire on a connection where scripts were refused: checks whether
+ * a lock could be released at all, by sending each command that can release
+ * one. Invariant: no key is written, and no key in use is watched: the commands
+ * name a key that is called like the fresh token, which nobody else knows. A
+ * reply that is not understood does not count as a refusal.
  */
 #include "wire/strategy.h"
 
 #include "wire/classify.h"
 
-/* The replies, counted as they are due. */
+/* The replies, numbered by how many are still due after them. */
 enum { WATCH, DELEX, DELIFEQ, EVAL, EVALSHA, COMMANDS };
 
-/* Bits above those of the refusals, in x->read. */
-enum { NOSCRIPT = COMMANDS, MAY_NOT };
+/* x->read has a bit for each command that was refused, and these. */
+enum { NOSCRIPT = COMMANDS, DENIED };
 
 #define BIT(n) (INT64_C(1) << (n))
 
@@ -23,7 +24,7 @@ bool rights_unverified(const struct exchange *x)
            x->dialect->scripts_unverified && !x->dialect->keyed_only;
 }
 
-static bool scripts_and_natives(struct slice token, struct buf *out)
+static bool append_script_probes(struct slice token, struct buf *out)
 {
     struct slice evalsha[] = {slice_of("EVALSHA"),
         slice_of(scripts[SCRIPT_RELEASE].sha1), slice_of("1"), token, token};
@@ -36,24 +37,24 @@ static bool scripts_and_natives(struct slice token, struct buf *out)
            command_append(out, 3, delifeq) && command_append(out, 4, delex);
 }
 
-/* Where values tell the end by order, only WATCH matters. */
+/* With scheme=timestamp only WATCH matters. */
 static unsigned rights_encode(struct exchange *x, struct buf *out)
 {
     struct slice token = x->verb->token;
-    bool ordered = x->dialect->ttl_in_values;
+    bool watch_only = x->dialect->ttl_in_values;
     size_t before = buf_len(out);
 
     x->step = STEP_RIGHTS;
     x->read = 0;
-    if ((ordered || scripts_and_natives(token, out)) &&
+    if ((watch_only || append_script_probes(token, out)) &&
         command_on_key(out, "WATCH", token))
-        return ordered ? 1 : COMMANDS;
+        return watch_only ? 1 : COMMANDS;
     buf_cut(out, before, buf_len(out) - before);
     return 0;
 }
 
-/* It says of the command, not of its key, that it may not or cannot be run. */
-static bool rights_refuses(struct slice error)
+/* Does the error refuse the command itself, and not just access to its key? */
+static bool rights_error_refuses_command(struct slice error)
 {
     static const char command[] = " to run the ";
     enum fault fault = classify_error(error);
@@ -63,7 +64,7 @@ static bool rights_refuses(struct slice error)
                memmem(error.data, error.len, command, sizeof(command) - 1));
 }
 
-static enum exchange_next rights_judge(struct exchange *x)
+static enum exchange_next rights_decide(struct exchange *x)
 {
     static const char denied[] =
         "NOPERM neither scripts (EVALSHA, EVAL) nor WATCH may be run: a lock "
@@ -71,18 +72,19 @@ static enum exchange_next rights_judge(struct exchange *x)
     static const char unknown[] =
         "ERR unknown command: neither scripts (EVALSHA, EVAL) nor WATCH: a "
         "lock could be neither extended nor released";
-    bool scripts_do = !(x->read & BIT(EVALSHA)) &&
-                      !(x->read & BIT(NOSCRIPT) && x->read & BIT(EVAL));
-    bool others_do = (~x->read & (BIT(WATCH) | BIT(DELEX) | BIT(DELIFEQ))) != 0;
+    bool scripts_work = !(x->read & BIT(EVALSHA)) &&
+                        !(x->read & BIT(NOSCRIPT) && x->read & BIT(EVAL));
+    bool others_work =
+        (~x->read & (BIT(WATCH) | BIT(DELEX) | BIT(DELIFEQ))) != 0;
 
-    x->dialect->unwatched = x->read & BIT(WATCH);
-    if (scripts_do || others_do || x->dialect->ttl_in_values) {
+    x->dialect->no_watch = x->read & BIT(WATCH);
+    if (scripts_work || others_work || x->dialect->ttl_in_values) {
         x->dialect->scripts_unverified = false;
         x->step = 0;
         return EXCHANGE_AGAIN;
     }
     struct reply error = {.kind = REPLY_ERROR,
-        .bytes = slice_of(x->read & BIT(MAY_NOT) ? denied : unknown)};
+        .bytes = slice_of(x->read & BIT(DENIED) ? denied : unknown)};
     return strategy_refused(x, &error);
 }
 
@@ -91,12 +93,13 @@ static enum exchange_next rights_replied(
 {
     if (reply->kind == REPLY_ERROR && error_is_noscript(reply->bytes)) {
         x->read |= BIT(NOSCRIPT);
-    } else if (reply->kind == REPLY_ERROR && rights_refuses(reply->bytes)) {
+    } else if (reply->kind == REPLY_ERROR &&
+               rights_error_refuses_command(reply->bytes)) {
         x->read |= BIT(x->due);
         if (classify_error(reply->bytes) == FAULT_DENIED)
-            x->read |= BIT(MAY_NOT);
+            x->read |= BIT(DENIED);
     }
-    return x->due > 0 ? EXCHANGE_WAIT : rights_judge(x);
+    return x->due > 0 ? EXCHANGE_WAIT : rights_decide(x);
 }
 
 const struct strategy rights_strategy = {

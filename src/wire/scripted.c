@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strategy of scripts: EVALSHA, and EVAL with the text when the server does
- * not have it. Invariant: a script writes last and once, so an error of one
- * proves that nothing was done.
+ * Strategies that run a script: EVALSHA, and EVAL with the text if the server
+ * does not have the script. Invariant: a script writes once, as its last step,
+ * so an error from a script proves that nothing was done.
  */
 #include "wire/strategy.h"
 
 #include "wire/classify.h"
 
-enum { BY_HASH, WHOLE };
+enum { BY_HASH, BY_TEXT };
 
 unsigned scripted_encode(struct exchange *x, struct buf *out)
 {
@@ -17,9 +17,9 @@ unsigned scripted_encode(struct exchange *x, struct buf *out)
     bool asks_left = acquire && verb->want_left;
     size_t before = buf_len(out);
 
-    /* The kept acquire is another strategy's; and an acquire that is given up
-     * in mid-way is simpler to undo when it has one step only. */
-    bool whole = x->whole || x->step == WHOLE || acquire;
+    /* The cached acquire belongs to another strategy. And an acquire that is
+     * cancelled is simpler to undo if it has only one step. */
+    bool whole = x->whole || x->step == BY_TEXT || acquire;
     bool ok = whole ? command_verb_eval(out, verb)
                     : command_verb(out, verb,
                           x->kept ? &x->kept->verb[verb->kind] : NULL);
@@ -30,13 +30,13 @@ unsigned scripted_encode(struct exchange *x, struct buf *out)
     return ok ? 1U + asks_left : 0;
 }
 
-/* The server has not got the script: once more, with its text. */
+/* The server does not have the script: send it again with its text. */
 static bool wants_text(struct exchange *x, const struct reply *reply)
 {
     if (x->step != BY_HASH || x->whole || reply->kind != REPLY_ERROR ||
         !error_is_noscript(reply->bytes))
         return false;
-    x->step = WHOLE;
+    x->step = BY_TEXT;
     return true;
 }
 
@@ -46,13 +46,14 @@ enum exchange_next scripted_extended(
     if (wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_INTEGER && reply->integer >= -1)
-        return strategy_decide(x, OUTCOME_MINE, strategy_left(reply->integer));
+        return strategy_decide(
+            x, OUTCOME_MINE, strategy_left_ms(reply->integer));
     if (reply->kind == REPLY_INTEGER && reply->integer == -2)
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     if (reply->kind == REPLY_ERROR)
         return strategy_refused(x, reply);
     return strategy_broken(
-        x, "expected milliseconds or -2 of the extend script");
+        x, "expected milliseconds or -2 from the extend script");
 }
 
 enum exchange_next scripted_released(
@@ -75,6 +76,7 @@ enum exchange_next scripted_inspected(
     if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
         item[0].kind == REPLY_STRING && item[1].kind == REPLY_INTEGER &&
         item[1].integer >= -2)
-        return strategy_seen(x, item[0].bytes, strategy_left(item[1].integer));
-    return strategy_broken(x, "expected a value and its time of a script");
+        return strategy_seen(
+            x, item[0].bytes, strategy_left_ms(item[1].integer));
+    return strategy_broken(x, "expected value and TTL from the inspect script");
 }

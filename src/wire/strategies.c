@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of all strategies. Invariant: none of them deletes without
- * comparing, nor changes a key in a step whose predecessor's reply was not
- * seen.
+ * The table of all strategies. Invariant: no strategy deletes a key without
+ * comparing its value, or sends a change before the reply to the previous step
+ * has arrived.
  */
 #include "wire/strategies.h"
 
@@ -26,19 +26,19 @@ static const struct strategy set_ifeq = {.name = "SET IFEQ",
 
 static const struct strategy release_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
-    .at_once = true,
+    .compares = true,
     .encode = scripted_encode,
     .reply = scripted_released};
 static const struct strategy delex = {.name = "DELEX",
     .fallback = ON_REFUSED,
-    .at_once = true,
-    .direct = true,
+    .compares = true,
+    .refused_by_proxy = true,
     .encode = native_delex,
     .reply = native_released};
 static const struct strategy delifeq = {.name = "DELIFEQ",
     .fallback = ON_REFUSED,
-    .at_once = true,
-    .direct = true,
+    .compares = true,
+    .refused_by_proxy = true,
     .encode = native_delifeq,
     .reply = native_released};
 
@@ -67,19 +67,20 @@ static const struct strategy under_watch = {.name = "WATCH",
     .encode = watched_encode,
     .reply = watched_reply};
 
-/* First those of a token, then those whose ttl_is_in_value, and of these those
- * without_watch last: see strategies_range(). */
+/* First the strategies that store the token, then those with ttl_is_in_value,
+ * and last those without_watch: strategies_range() relies on this order. */
 static const struct strategy *const acquire[] = {
     &set, &set_by_script, &timestamps_acquire, &timestamps_acquire_unwatched};
 static const struct strategy *const extend[] = {&extend_by_script, &under_watch,
-    /* Last of a token's: it has to set max_ttl_ms, see native_set_ifeq(). */
+    /* SET IFEQ is the last that stores the token, because it has to set
+     * max_ttl_ms: see native_set_ifeq(). */
     &set_ifeq, &timestamps_change, &timestamps_change_unwatched};
 static const struct strategy *const release[] = {&release_by_script, &delex,
     &delifeq, &under_watch, &timestamps_change, &timestamps_change_unwatched};
 static const struct strategy *const inspect[] = {
     &inspect_by_script, &getrange, &timestamps_inspect};
-/* The end that a value tells cannot be brought forward: of such a lock nothing
- * is kept. */
+/* For a release before min_hold_ms. Not with ttl_is_in_value: the end in such a
+ * value cannot be moved to an earlier time. */
 static const struct strategy *const keep[] = {
     &keep_by_script, &under_watch, &keep_ifeq};
 
@@ -124,24 +125,24 @@ bool strategies_allow(
     const struct strategy *strategy = strategies_at(kind, i);
 
     return !dialect->keyed_only || !strategy ||
-           !(strategy->direct || strategy->watched);
+           !(strategy->refused_by_proxy || strategy->watched);
 }
 
 struct strategies_range strategies_range(
     const struct dialect *dialect, enum verb_kind kind, bool with_end)
 {
-    bool ordered = dialect->ttl_in_values;
-    bool looks = kind == VERB_ACQUIRE || kind == VERB_INSPECT;
+    bool timestamps = dialect->ttl_in_values;
+    bool starts = kind == VERB_ACQUIRE || kind == VERB_INSPECT;
     struct strategies_range range = {0, tables[kind].with_end,
-        ordered ? tables[kind].count : tables[kind].unwatched};
+        timestamps ? tables[kind].count : tables[kind].unwatched};
 
     if (kind == VERB_KEEP)
         ;
-    else if (with_end || (looks && ordered))
+    else if (with_end || (starts && timestamps))
         range.first = range.with_end;
-    else if (kind == VERB_EXTEND) /* the token is known to be there as it is */
+    else if (kind == VERB_EXTEND) /* the value is known to be the token */
         range.end = range.with_end;
-    else if (kind == VERB_RELEASE) /* compared with whatever is there */
+    else if (kind == VERB_RELEASE) /* the value may have either form */
         range.end = tables[kind].unwatched;
     return range;
 }
@@ -156,34 +157,35 @@ bool strategies_need_clock(const struct dialect *dialect)
     return dialect->ttl_in_values || strategies_weak(dialect);
 }
 
-/* Acquiring needs no WATCH; the other verbs tell that there is none. */
-static bool knows_no_watch(const struct dialect *dialect)
+/* Is WATCH known to be missing? An acquire does not show it, the other verbs
+ * do. */
+static bool watch_is_missing(const struct dialect *dialect)
 {
     const unsigned char *at = dialect->at_with_end;
 
-    return dialect->unwatched || dialect->keyed_only ||
+    return dialect->no_watch || dialect->keyed_only ||
            strategies_at(VERB_EXTEND, at[VERB_EXTEND])->without_watch ||
            strategies_at(VERB_RELEASE, at[VERB_RELEASE])->without_watch;
 }
 
 void strategies_describe(const struct dialect *dialect, struct text *text)
 {
-    const char *lengthens = extend[dialect->at[VERB_EXTEND]]->name;
-    const char *ends = release[dialect->at[VERB_RELEASE]]->name;
+    const char *to_extend = extend[dialect->at[VERB_EXTEND]]->name;
+    const char *to_release = release[dialect->at[VERB_RELEASE]]->name;
 
-    /* A program that only looks has not learnt how to release. */
+    /* A program that only inspects does not know yet how to release. */
     if (dialect->at[VERB_RELEASE] == 0 && dialect->at[VERB_INSPECT] > 0)
-        ends = lengthens = "scripts refused";
+        to_release = to_extend = "scripts refused";
 
-    const struct strategy *sets = acquire[dialect->at[VERB_ACQUIRE]];
-    if (dialect->ttl_in_values && !sets->ttl_is_in_value)
-        sets = acquire[tables[VERB_ACQUIRE].with_end];
-    if (sets->ttl_is_in_value && knows_no_watch(dialect))
-        sets = acquire[tables[VERB_ACQUIRE].unwatched];
-    text_add(text, sets->name);
-    if (sets->ttl_is_in_value)
+    const struct strategy *to_acquire = acquire[dialect->at[VERB_ACQUIRE]];
+    if (dialect->ttl_in_values && !to_acquire->ttl_is_in_value)
+        to_acquire = acquire[tables[VERB_ACQUIRE].with_end];
+    if (to_acquire->ttl_is_in_value && watch_is_missing(dialect))
+        to_acquire = acquire[tables[VERB_ACQUIRE].unwatched];
+    text_add(text, to_acquire->name);
+    if (to_acquire->ttl_is_in_value)
         return;
-    text_addf(text, " + %s", ends);
-    if (strcmp(lengthens, ends) != 0)
-        text_addf(text, " + %s", lengthens);
+    text_addf(text, " + %s", to_release);
+    if (strcmp(to_extend, to_release) != 0)
+        text_addf(text, " + %s", to_extend);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the strategies decide an exchange with. Invariant: an error reply is a
- * refusal only if it proves that nothing was done.
+ * The ways in which a strategy ends a step of its exchange. Invariant: an error
+ * reply counts as a refusal only if it proves that nothing was done.
  */
 #include "wire/strategy.h"
 
@@ -25,7 +25,7 @@ enum exchange_next strategy_decide(
     return EXCHANGE_DONE;
 }
 
-static enum exchange_next fail(
+static enum exchange_next strategy_fail(
     struct exchange *x, enum fault fault, struct slice text, bool unsure)
 {
     x->outcome = (struct outcome){.kind = OUTCOME_FAULT,
@@ -38,7 +38,7 @@ static enum exchange_next fail(
 
 enum exchange_next strategy_broken(struct exchange *x, const char *expected)
 {
-    return fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
+    return strategy_fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
 }
 
 enum exchange_next strategy_refused(
@@ -47,19 +47,19 @@ enum exchange_next strategy_refused(
     enum fault fault = classify_error(reply->bytes);
     const struct verb *verb = x->verb;
 
-    /* A key of another type cannot hold our token: that is an answer. */
+    /* A key of another type cannot contain our token, so this is an answer. */
     if (fault == FAULT_WRONG_TYPE && verb->kind != VERB_ACQUIRE &&
         verb->token.len > 0) {
         x->outcome.text = reply->bytes;
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     }
-    /* Not unsure: a refused command did nothing, and a script of ours writes
-     * last. But words that no Redis server has may be a proxy's own, after it
-     * had passed the command on. */
-    return fail(x, fault, reply->bytes, fault == FAULT_SERVER);
+    /* A refused command did nothing, and our scripts write last, so the result
+     * is certain. But an error that no Redis server has may come from a proxy
+     * that did pass the command on. */
+    return strategy_fail(x, fault, reply->bytes, fault == FAULT_SERVER);
 }
 
-void strategy_keep_value(struct exchange *x, struct slice value)
+void strategy_save_value(struct exchange *x, struct slice value)
 {
     if (value.len > sizeof(x->words))
         value.len = sizeof(x->words);
@@ -72,8 +72,8 @@ struct slice strategy_value(const struct exchange *x)
     return (struct slice){x->words, x->value_len};
 }
 
-/* A value without a TTL may tell its end: then the exchange goes on to look by
- * the server's clock. */
+/* A key without a TTL may have a value that contains its end. Then the exchange
+ * continues and compares that with the server's clock. */
 enum exchange_next strategy_seen(
     struct exchange *x, struct slice value, int64_t left_ms)
 {
@@ -99,7 +99,7 @@ enum exchange_next strategy_absent(struct exchange *x)
         x->verb->token.len > 0 ? OUTCOME_NOT_MINE : OUTCOME_FREE, LEFT_UNKNOWN);
 }
 
-int64_t strategy_left(int64_t pttl)
+int64_t strategy_left_ms(int64_t pttl)
 {
     return pttl >= 0 ? pttl : pttl == -1 ? LEFT_FOREVER : 0;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A strategy is one way to carry out a verb. The strategies of a verb are rows
- * of a table (strategies.c), best first; which one a server takes is found by
+ * of a table (strategies.c), best first. Which one a server accepts is found by
  * trying: an error that says "unknown" or "not allowed" proves that nothing was
- * done. This header has what a strategy is, what it sees (the exchange it
- * carries out and the dialect of the connection) and what it decides with.
+ * done. This header defines a strategy, its input (the exchange that it carries
+ * out and the dialect of the connection) and its ways to decide.
  *
- * A strategy's functions see an exchange at rest: encode() appends the commands
- * of x->step and returns how many replies they have; reply() takes one of
- * these, x->due being how many are still to come.
+ * encode() appends the commands of x->step and returns how many replies they
+ * will have. reply() takes one of these; x->due says how many follow it.
  */
 #ifndef NXLOCK_WIRE_STRATEGY_H
 #define NXLOCK_WIRE_STRATEGY_H
@@ -21,50 +20,50 @@
 struct exchange;
 struct strategy;
 
-/* What has been learnt of one connection: which strategy each verb works by. It
- * begins anew with every connection, for another server may answer there. */
+/* What is known about one connection: which strategy works for each verb. Each
+ * new connection starts empty, because another server may answer there. */
 struct dialect {
-    /* Of the client, and kept from one connection to the next. */
-    bool ttl_in_values;  /* strategies whose ttl_is_in_value, and no others */
-    bool interop;        /* what others left that way is taken over */
-    uint32_t max_ttl_ms; /* of any lock of anybody */
+    /* Settings of the client, the same for all its connections. */
+    bool ttl_in_values;  /* scheme=timestamp: only with ttl_is_in_value */
+    bool interop;        /* take over what other programs left that way */
+    uint32_t max_ttl_ms; /* the longest TTL of any client's locks */
 
     unsigned char at[VERB_KINDS];          /* the strategy that worked last */
-    unsigned char at_with_end[VERB_KINDS]; /* for a value that tells its end */
-    /* The exchange whose transaction is open: nothing else may go. */
+    unsigned char at_with_end[VERB_KINDS]; /* for values with their end */
+    /* The exchange whose transaction is open: nothing else may be sent. */
     const struct exchange *in_transaction;
     unsigned connection; /* its number: steps of an exchange stay on one */
 
-    uint64_t now; /* of the driver, before each encode and each reply */
-    /* Scripts are refused: whether there is another way to end a lock is asked
-     * before the next acquire. Kept until the next handshake tells. */
+    uint64_t now; /* set by the driver before each encode and each reply */
+    /* Scripts were refused: check before the next acquire whether a lock could
+     * be released at all. Remembered until the next handshake. */
     bool scripts_unverified;
-    bool unwatched; /* ... and WATCH is none */
-    /* A proxy that closes the connection at a command without a key, and at
-     * those it does not know: nothing of the kind is sent. */
+    bool no_watch; /* that check found WATCH refused */
+    /* The peer is a proxy that closes the connection at commands without a key
+     * and at those it does not know: send neither. */
     bool keyed_only;
     struct timestamps_server stamps;
 };
 
-/* Another connection begins: nothing is known. */
+/* Resets what is known, for a new connection. */
 void dialect_begin(struct dialect *dialect);
 
-/* What an exchange is busy with. */
+/* What an exchange is doing. */
 enum exchange_phase {
     PHASE_VERB,
-    /* A key without a TTL was found: does its value tell when the lock is
-     * over? Then an acquire may replace it. */
+    /* A key without a TTL was found: check whether its value contains the time
+     * at which the lock ends. If that is past, an acquire may replace it. */
     PHASE_CHECK_VALUE,
-    /* Neither EXEC nor DISCARD was allowed: no other strategy can be tried. */
+    /* Neither EXEC nor DISCARD is allowed: no other strategy can be tried. */
     PHASE_STUCK
 };
 
 /* In which form the token is on the server, or may be. */
 enum written {
-    WRITTEN_TOKEN, /* as it is; the key has the TTL */
-    WRITTEN_END,   /* in a value that tells its end; the key has no TTL */
-    /* Likewise, and it may have replaced another owner's value too late: it
-     * must not be deleted, for that owner's lock may hang on it. */
+    WRITTEN_TOKEN, /* the value is the token; the key has a TTL */
+    WRITTEN_END,   /* the value contains the end; the key has no TTL */
+    /* Likewise, but it may have replaced another owner's valid value. Do not
+     * delete it: it still keeps others away from that owner's lock. */
     WRITTEN_OVER
 };
 
@@ -72,35 +71,35 @@ struct exchange {
     const struct verb *verb;
     struct kept_commands *kept;
     struct dialect *dialect; /* of the connection it was encoded for, or NULL */
-    unsigned connection;     /* the number of that one */
+    unsigned connection;     /* the number of that connection */
     const struct strategy *strategy;
-    unsigned char at;    /* which strategy of the verb that is */
-    unsigned char tried; /* strategies given up so far, as bits */
+    unsigned char at;    /* its number among the verb's strategies */
+    unsigned char tried; /* strategies that were refused, as bits */
     unsigned char step;
-    unsigned char round; /* how often a transaction was begun anew */
-    unsigned char due;   /* replies still to come of what was encoded */
-    unsigned char reads; /* STEP_WATCH: those between WATCH's and MULTI's */
-    bool whole;          /* scripts go with their text, as EVAL */
+    unsigned char round; /* how often a transaction was started again */
+    unsigned char due;   /* replies still due to what was encoded */
+    unsigned char reads; /* STEP_WATCH: replies between WATCH's and MULTI's */
+    bool whole;          /* always send scripts with their text, as EVAL */
     enum exchange_phase phase;
-    /* Known from the acquire or an inspection, for all that follows with this
-     * token. */
+    /* Known from the acquire or an inspection, and used by all later verbs for
+     * this token. */
     enum written written;
-    enum written written_before; /* the present step */
-    int64_t read;                /* a number that an earlier reply gave */
-    uint64_t asked_at;           /* the clock when the step was encoded */
-    uint64_t check_at; /* ACQUIRE: no PHASE_CHECK_VALUE before that again */
+    enum written written_before; /* before the current step */
+    int64_t read;                /* a number from an earlier reply */
+    uint64_t asked_at;           /* when the current step was encoded */
+    uint64_t check_at;           /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
     struct outcome outcome;
-    /* What has to outlive its reply: words or a value that decided while other
-     * replies are due. So do not copy an exchange. */
+    /* Text or a value that is needed after its reply. The outcome points into
+     * it, so do not copy an exchange. */
     char words[512];
-    size_t value_len; /* of a value in it */
-    char first[512];  /* the first refusal's, while others are tried */
+    size_t value_len; /* of a value in words */
+    char first[512];  /* text of the first refusal, while others are tried */
     size_t first_len;
-    enum fault refused; /* that refusal; FAULT_NONE: there was none */
+    enum fault refused; /* the first refusal; FAULT_NONE: none yet */
     struct timestamps_exchange stamps;
 };
 
-/* The most replies that one step has. */
+/* The largest number of replies to one step. */
 #define EXCHANGE_REPLIES 5
 
 enum exchange_next {
@@ -111,16 +110,17 @@ enum exchange_next {
 
 struct strategy {
     const char *name;  /* for people */
-    unsigned fallback; /* faults, as bits, that mean: try the next one */
+    unsigned fallback; /* faults, as bits: then try the next strategy */
     /* RELEASE: its first command alone compares and deletes. */
-    bool at_once;
-    bool direct; /* not where dialect.keyed_only; nor is what has watched */
-    /* The value tells when the lock is over, by the server's clock; its TTL
-     * cannot be shortened. */
+    bool compares;
+    /* Not with dialect.keyed_only. (Nor is one that has .watched.) */
+    bool refused_by_proxy;
+    /* The value contains the time of the server's clock at which the lock ends;
+     * this cannot be moved to an earlier time. */
     bool ttl_is_in_value;
-    bool weak; /* its promises are weaker: people are warned */
-    /* Neither compares and changes in one command nor under WATCH: taken only
-     * where the client orders dialect.ttl_in_values. */
+    bool weak; /* its promises are weaker: users are warned */
+    /* Compares and changes neither in one command nor under WATCH: used only
+     * with dialect.ttl_in_values, which the user has to ask for. */
     bool without_watch;
     unsigned (*encode)(struct exchange *x, struct buf *out);
     enum exchange_next (*reply)(struct exchange *x, const struct reply *reply);
@@ -132,20 +132,20 @@ struct strategy {
 #define ON_REFUSED                                                             \
     (ON_UNSUPPORTED | 1U << FAULT_DENIED | 1U << FAULT_SCRIPT_DENIED)
 
-/* Steps have numbers of the strategy's own, from 0 on. But from STEP_ASK on the
- * keys of a lock are not written, with the exception of STEP_EXEC; and from
- * STEP_WATCH on the connection is in a transaction (see watched.c). */
+/* Each strategy numbers its steps from 0. Steps from STEP_ASK on do not write a
+ * lock's keys, except for STEP_EXEC; from STEP_WATCH on the connection is in a
+ * transaction (watched.c). */
 enum { STEP_ASK = 8, STEP_RIGHTS = 15, STEP_WATCH = 16, STEP_EXEC, STEP_LEAVE };
 
-/* GRANTED, the outcome's zero, means "not decided yet" before the end. */
-static inline bool strategy_open(const struct exchange *x)
+/* Until it is decided the outcome is zero, which is GRANTED. */
+static inline bool strategy_undecided(const struct exchange *x)
 {
     return x->outcome.kind == OUTCOME_GRANTED;
 }
 
 /* ------------------------------------------- what strategies are made of */
 
-/* scripted.c: one script, by its hash or whole */
+/* scripted.c: one script, by its hash or with its text */
 unsigned scripted_encode(struct exchange *x, struct buf *out);
 enum exchange_next scripted_extended(
     struct exchange *x, const struct reply *reply);
@@ -154,7 +154,7 @@ enum exchange_next scripted_released(
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
 
-/* native.c: one command that does it all, where the server has one */
+/* native.c: one command of the server that compares and changes */
 unsigned native_set(struct exchange *x, struct buf *out);
 enum exchange_next native_acquired(
     struct exchange *x, const struct reply *reply);
@@ -175,10 +175,11 @@ enum exchange_next native_inspected(
 struct watched {
     /* Returns how many replies there will be, 1 to 3; 0: no memory. */
     unsigned (*read)(struct exchange *x, struct buf *out);
-    /* One of these replies, no error; x->due - 1 more are to come. What it
-     * decides is the outcome, and then nothing is changed. */
+    /* Takes one of these replies, which is not an error; x->due - 1 more
+     * follow. If it decides the outcome, nothing is changed. */
     void (*judge)(struct exchange *x, const struct reply *reply);
-    /* One command, and its reply out of EXEC's, which decides. */
+    /* The one command that changes the key, and its reply (out of EXEC's),
+     * which decides the outcome. */
     bool (*change)(struct exchange *x, struct buf *out);
     enum exchange_next (*changed)(
         struct exchange *x, const struct reply *reply);
@@ -187,38 +188,38 @@ unsigned watched_encode(struct exchange *x, struct buf *out);
 enum exchange_next watched_reply(struct exchange *x, const struct reply *reply);
 extern const struct watched watched_token; /* EXTEND, RELEASE, KEEP */
 
-/* rights.c: before an acquire where dialect.scripts_unverified: may what is
- * acquired be released? */
+/* rights.c: with dialect.scripts_unverified, before an acquire: checks whether
+ * the lock could be released */
 bool rights_unverified(const struct exchange *x);
 extern const struct strategy rights_strategy;
 
-/* fenced.c: an acquire that draws a number, verb.counter; in
- * PHASE_CHECK_VALUE, in the place of the expired strategy_value() */
+/* fenced.c: an acquire with a fencing token (verb.counter); in
+ * PHASE_CHECK_VALUE it replaces the expired strategy_value() */
 unsigned fenced_encode(struct exchange *x, struct buf *out);
 enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply);
 extern const struct strategy fenced_strategy;
 
-/* asked.c: a command of the caller's own that only reads */
+/* asked.c: the read-only command of a query */
 extern const struct strategy asked_strategy;
 
-/* ---------------------------------------------------- what they decide with */
+/* --------------------------------------------------------- how they decide */
 
 enum exchange_next strategy_decide(
     struct exchange *x, enum outcome_kind kind, int64_t left_ms);
-/* An error reply; what it means depends on its words and on the verb. */
+/* Decides by an error reply; its meaning depends on the text and the verb. */
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply);
-/* The connection carries something else than the answers to our commands. */
+/* Decides that the reply cannot be an answer to our command. */
 enum exchange_next strategy_broken(struct exchange *x, const char *expected);
-/* A value that is needed when its reply's bytes are gone. */
-void strategy_keep_value(struct exchange *x, struct slice value);
+/* Saves a value that is needed after its reply. */
+void strategy_save_value(struct exchange *x, struct slice value);
 struct slice strategy_value(const struct exchange *x);
 /* INSPECT: the key has this value. */
 enum exchange_next strategy_seen(
     struct exchange *x, struct slice value, int64_t left_ms);
 /* INSPECT: there is no such key. */
 enum exchange_next strategy_absent(struct exchange *x);
-/* What PTTL says. -2 is a key that went away meanwhile. */
-int64_t strategy_left(int64_t pttl);
+/* Converts a reply to PTTL; -2 is a key that has expired in the meantime. */
+int64_t strategy_left_ms(int64_t pttl);
 
 #endif

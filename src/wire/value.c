@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose a lock's value is, and until when. Invariant: a value that is not
- * certainly a time tells no end.
+ * Whose lock a value is, and when it ends. Invariant: a value counts as a time
+ * only if it certainly is one.
  */
 #include "wire/value.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the value of a lock's key says, in whichever form a strategy wrote it:
- * whose lock it is and, where the value and not the key's TTL tells that, until
- * when.
+ * What the value of a lock's key means, whichever strategy wrote it: whose lock
+ * it is and, if the value rather than the key's TTL says so, when it ends.
  */
 #ifndef NXLOCK_WIRE_VALUE_H
 #define NXLOCK_WIRE_VALUE_H
@@ -12,14 +11,15 @@
 
 #include "base/slice.h"
 
-/* It was written for this token. */
+/* Was the value written for this token? */
 bool value_is_of(struct slice value, struct slice token);
 
-/* It tells when the lock is over: *end_s, a unix time. */
+/* Does the value contain the time at which the lock ends? Then *end_s is that
+ * unix time. */
 bool value_tells_end(struct slice value, int64_t *end_s);
 
-/* The same, where the value has to be this token's or, if token is empty,
- * anybody's: with interop that of other programs, too. */
+/* The same for a value that must belong to this token or, if token is empty, to
+ * any client of this library; with interop also to other programs. */
 bool value_of_tells_end(struct slice value, struct slice token, bool interop);
 
 #endif

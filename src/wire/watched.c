@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading, comparing here, and changing under WATCH: EXEC changes the key only
- * if it was not touched meanwhile. What is read and changed is a strategy's
- * (struct watched). Invariant: the change is sent only after MULTI was seen to
- * be accepted; without MULTI it would be done at once, and a DEL at once is
- * what this library never sends.
+ * Reads a key, compares it here, and changes it under WATCH: EXEC changes the
+ * key only if nothing else has since. What is read and changed depends on the
+ * strategy (struct watched). Invariant: the change is sent only after MULTI was
+ * accepted. Without MULTI the server would carry it out immediately, and an
+ * unconditional DEL is never sent.
  */
 #include "wire/strategy.h"
 
 #include "base/guard.h"
 #include "wire/classify.h"
 
-/* Somebody else changes the key faster than we come to it. */
-#define ROUNDS 3
+/* Another client may change the key between WATCH and EXEC again and again. */
+#define ATTEMPTS_MAX 3
 
-/* Replies still due of STEP_EXEC; STEP_LEAVE has one. */
+/* In STEP_EXEC: replies due after the one at hand. (STEP_LEAVE has one reply.)
+ */
 enum { AFTER_EXEC, AFTER_QUEUED };
 
-static bool watch(const struct exchange *x, struct buf *out)
+static bool append_watch(const struct exchange *x, struct buf *out)
 {
     if (!guarded(GUARD_TAKE_OVER))
-        return command_word(out, "PING"); /* answered likewise */
+        return command_word(out, "PING"); /* has the same kind of reply */
     return command_on_key(out, "WATCH", x->verb->key);
 }
 
@@ -34,7 +35,7 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
     if (x->step < STEP_WATCH)
         x->step = STEP_WATCH;
     if (x->step == STEP_WATCH) {
-        ok = watch(x, out) &&
+        ok = append_watch(x, out) &&
              (x->reads = (unsigned char)way->read(x, out)) > 0 &&
              command_word(out, "MULTI");
         due = x->reads + 2U;
@@ -51,7 +52,7 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
     return 0;
 }
 
-/* One reply before MULTI's; the first that decides, decides. */
+/* Takes a reply before MULTI's. The first that decides the outcome counts. */
 static void read_reply(struct exchange *x, const struct reply *reply)
 {
     const struct watched *way = x->strategy->watched;
@@ -64,23 +65,25 @@ static void read_reply(struct exchange *x, const struct reply *reply)
         strategy_broken(x, "expected OK in reply to WATCH");
 }
 
-/* MULTI was answered: is there a transaction to be ended? */
-static enum exchange_next opened(struct exchange *x, const struct reply *reply)
+/* Takes the reply to MULTI. If it was accepted, the transaction must be ended
+ * by EXEC or DISCARD. */
+static enum exchange_next multi_replied(
+    struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR) {
-        if (strategy_open(x))
+        if (strategy_undecided(x))
             strategy_refused(x, reply);
-        return EXCHANGE_DONE; /* there is none */
+        return EXCHANGE_DONE; /* no transaction was opened */
     }
     if (reply->kind != REPLY_STATUS ||
         !slice_equal(reply->bytes, slice_of("OK")))
         return strategy_broken(x, "expected OK in reply to MULTI");
-    x->step = strategy_open(x) ? STEP_EXEC : STEP_LEAVE;
+    x->step = strategy_undecided(x) ? STEP_EXEC : STEP_LEAVE;
     return EXCHANGE_AGAIN;
 }
 
-/* EXEC was refused; but for EXECABORT the transaction is open still. */
-static enum exchange_next not_executed(
+/* EXEC was refused. Unless by EXECABORT, the transaction is still open. */
+static enum exchange_next exec_refused(
     struct exchange *x, const struct reply *reply)
 {
     if (slice_starts(reply->bytes, "EXECABORT"))
@@ -89,8 +92,8 @@ static enum exchange_next not_executed(
     return EXCHANGE_AGAIN;
 }
 
-/* The key was touched meanwhile. */
-static enum exchange_next raced(struct exchange *x)
+/* EXEC did nothing because the key has been changed. */
+static enum exchange_next key_changed(struct exchange *x)
 {
     struct reply raced = {.kind = REPLY_ERROR,
         .bytes = slice_of("EXECABORT the key changed again and again")};
@@ -98,21 +101,23 @@ static enum exchange_next raced(struct exchange *x)
     if (x->verb->kind == VERB_ACQUIRE)
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     x->step = STEP_WATCH;
-    return ++x->round < ROUNDS ? EXCHANGE_AGAIN : strategy_refused(x, &raced);
+    return ++x->round < ATTEMPTS_MAX ? EXCHANGE_AGAIN
+                                     : strategy_refused(x, &raced);
 }
 
-static enum exchange_next executed(
+static enum exchange_next exec_replied(
     struct exchange *x, const struct reply *reply)
 {
-    if (!strategy_open(x)) /* the change was not queued, so it was not done */
-        return reply->kind == REPLY_ERROR ? not_executed(x, reply)
+    if (!strategy_undecided(
+            x)) /* the change was not queued, so it was not done */
+        return reply->kind == REPLY_ERROR ? exec_refused(x, reply)
                                           : EXCHANGE_DONE;
     if (reply->kind == REPLY_ERROR) {
         strategy_refused(x, reply);
-        return not_executed(x, reply);
+        return exec_refused(x, reply);
     }
     if (reply->kind == REPLY_NIL)
-        return raced(x);
+        return key_changed(x);
     if (reply->kind != REPLY_ARRAY || reply->count != 1)
         return strategy_broken(x, "expected the result of one command of EXEC");
     return reply->items[0].kind == REPLY_ERROR
@@ -124,8 +129,8 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
 {
     if (x->step == STEP_WATCH) {
         if (x->due == 0)
-            return opened(x, reply);
-        if (strategy_open(x))
+            return multi_replied(x, reply);
+        if (strategy_undecided(x))
             read_reply(x, reply);
         return EXCHANGE_WAIT;
     }
@@ -136,7 +141,7 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
         return EXCHANGE_DONE;
     }
     if (x->due == AFTER_EXEC)
-        return executed(x, reply);
+        return exec_replied(x, reply);
     if (reply->kind == REPLY_ERROR)
         strategy_refused(x, reply);
     else if (reply->kind != REPLY_STATUS)
@@ -146,7 +151,7 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
 
 /* ------------------------------------------------ a value that is a token */
 
-/* Replies still due after ... */
+/* x->due at the reply to EXISTS, to PTTL and to GETRANGE. */
 enum { AFTER_EXISTS = 1, AFTER_LEFT, AFTER_VALUE };
 
 static unsigned token_read(struct exchange *x, struct buf *out)
@@ -159,7 +164,7 @@ static unsigned token_read(struct exchange *x, struct buf *out)
                : 0;
 }
 
-static void token_judge(struct exchange *x, const struct reply *reply)
+static void token_compare(struct exchange *x, const struct reply *reply)
 {
     enum reply_kind expected =
         x->due == AFTER_VALUE ? REPLY_STRING : REPLY_INTEGER;
@@ -172,11 +177,11 @@ static void token_judge(struct exchange *x, const struct reply *reply)
     } else if (x->due == AFTER_LEFT) {
         x->read = reply->integer;
     } else if (reply->integer == 0) {
-        /* Before 2.8 a key that has gone away has a PTTL of -1, too. */
+        /* Before 2.8 the PTTL of a missing key is -1 too. */
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     } else if (x->verb->kind == VERB_EXTEND &&
                (x->read == -1 || x->read >= x->verb->ttl_ms)) {
-        strategy_decide(x, OUTCOME_MINE, strategy_left(x->read));
+        strategy_decide(x, OUTCOME_MINE, strategy_left_ms(x->read));
     }
 }
 
@@ -198,8 +203,8 @@ static enum exchange_next token_changed(
                                          : LEFT_UNKNOWN);
     if (done == 0)
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    return strategy_broken(x, "expected 1 or 0 of DEL or PEXPIRE");
+    return strategy_broken(x, "expected 1 or 0 from DEL or PEXPIRE");
 }
 
 const struct watched watched_token = {
-    token_read, token_judge, token_change, token_changed};
+    token_read, token_compare, token_change, token_changed};

@@ -207,6 +207,8 @@ class Room:
                 SECRET not in text and ENCODED not in text,
                 f"a file {what}", f"{got.returncode}: {text}")
 
+        refuse("without a line", self.write(""), "has no URL")
+        refuse("with comments only", self.write("# later\n\n"), "has no URL")
         for mode in (0o640, 0o604, 0o620, 0o610):
             refuse(f"of mode {mode:o}", self.write(app, mode), "chmod 600")
         if os.geteuid() == 0:

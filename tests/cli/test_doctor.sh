@@ -66,7 +66,7 @@ for what in reach version role age eviction persistence database clock \
 done
 finds "with its times" ok "round trip" \
     "acquired in .* ms, extended in .* ms, released in .* ms"
-finds "and its rung" ok server "lock commands SET NX PX + scripts"
+finds "and its lock commands" ok server "lock commands SET NX PX + scripts"
 check "and says nothing" test ! -s "$dir/err"
 doctor 0 "a good server for a name" invoice:42
 doctor 0 "with a prefix" invoice:42 --prefix app:
@@ -167,6 +167,14 @@ as() {
     unsaid "and not shown" ">wrong\|:wrong@"
     check "and nothing else is told of the server" \
         test "$(wc -l < "$dir/out")" -eq 1
+    # PING is denied: to a user who is logged in, with a password or without.
+    user noping -ping
+    doctor 0 "a user without PING" $(as noping)
+    finds "is logged in" ok reach "PING is not permitted"
+    db ACL SETUSER default -ping > /dev/null
+    doctor 0 "the default user without PING"
+    finds "is logged in" ok reach "PING is not permitted"
+    db ACL SETUSER default +ping > /dev/null
     user few -@all +ping +set +get +del +pttl +eval +evalsha '+script|load' \
         +getrange +pexpire +exists +incr +time +command
     gives 1 "one who may lock and nothing else" doctor $(as few)

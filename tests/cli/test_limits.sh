@@ -54,6 +54,15 @@ fits() { # the rule of times
         'test "$NXLOCK_TTL_MS" = 10000'
     gives 0 "or in the URL" run l -u "unix://$socket?max_ttl_ms=10000" -- \
         sh -c 'test "$NXLOCK_TTL_MS" = 10000'
+    gives 0 "a duration twice: the last counts" run l --ttl 5s --ttl 9s -- \
+        sh -c 'test "$NXLOCK_TTL_MS" = 9000'
+    # One server has the limit of 60 s only with the quarantine on.
+    gives 0 "2m, guard_restarts off" run l --ttl 2m --guard-restarts 0 -- true
+    gives 64 "2m, guard_restarts on" run l --ttl 2m --guard-restarts 1 -- true
+    said "is said why" "1m" "guard_restarts=1" "--max-ttl-ms 120000"
+    gives 64 "2m, several servers without it" run l --ttl 2m \
+        --guard-restarts 0 -u "unix://$socket" -u "unix://$dir/none" -- true
+    said "is said why" "1m" "several servers" "--max-ttl-ms 120000"
     for words in '--at-most 0' '--every 1ms' '--on-lost stop' '--on-down no' \
         '--fence --no-fence' '--retry-failed'; do
         # shellcheck disable=SC2086 # words

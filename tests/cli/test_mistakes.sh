@@ -71,6 +71,22 @@ command_line() {
     said "is told where it belongs" "'ls'" "nxlock run x -- ls"
     gives 64 "a name that starts with '-'" run -nightly -- true
     said "is told how to write it" "'-nightly'" "--name=-nightly"
+    one=6fa459ea-ee8a-4ca4-894e-db77e160355e
+    gives 64 "a second --token" unlock x --token $one --token $one
+    said "is refused" "--token is given twice"
+    unsaid "and not repeated" "$one"
+    gives 64 "a second --url-file" status x --url-file a --url-file b
+    said "is refused" "--url-file is given twice"
+    gives 64 "a second --name" status --name a --name b
+    said "is refused" "NAME is 'a' already"
+    gives 64 "an empty --url-file" status x --url-file ''
+    said "is refused, not ignored" "--url-file has an empty value"
+    gives 64 "a signal in lower case" run x --on-lost usr1 -- true
+    said "is told the right one" "'usr1' is not valid" "'USR1'" "case differ"
+    gives 64 "kill, but for its case" run x --on-lost Kill -- true
+    said "is not guessed" "'Kill' is not valid" "did you mean 'kill'"
+    gives 64 "--on-down in upper case" run x --on-down SKIP -- true
+    said "is told the right one" "did you mean 'skip'"
     gives 64 "-w without a value" run x -w -- true
     said "is told what belongs there" "-w needs a value" "-w DUR"
     gives 64 "-c and --" run x -c true -- true

@@ -22,21 +22,21 @@ words() {
     db SET t "1600000000$blanks" > /dev/null
     gives 1 "status of a dead program of ours" status t
     shows "says since when" \
-        't free, left by 1600000000, over since 2020-09-13 12:26:.*'
+        't free, left by 1600000000, expired 2020-09-13 12:26:.*'
     gives 1 "status --json of it" status --json t
     shows "does not show the blanks, which are its token" \
         '.*"value":"1600000000","value_ends_s":1600000000,.*'
     db SET t "1600000000.$digits" > /dev/null
     gives 1 "status of one of an earlier version" status t
     shows "says since when" \
-        't free, left by 1600000000.00000000, over since 2020-09-13 12:26:.*'
+        't free, left by 1600000000.00000000, expired 2020-09-13 12:26:.*'
     db SET t 1600000000 > /dev/null
     gives 0 "status of another program's" status t
     shows "says that it is in the way, and what helps" \
         't held by 1600000000, never expires.* 2020-09-13 12:26:.*interop=1.*'
     gives 1 "and with interop=1" status t --interop 1
     shows "that it is over" \
-        't free, left by 1600000000, over since 2020-09-13 12:26:40 UTC'
+        't free, left by 1600000000, expired 2020-09-13 12:26:40 UTC'
     gives 0 "status --json of it" status --json t
     shows "has it as a number" \
         '.*"value":"1600000000","value_ends_s":1600000000,"left_ms":null,.*'

@@ -61,9 +61,9 @@ static bool goes_elsewhere(const struct refusal *refusal)
            strncmp(e, "ASK", 3) == 0;
 }
 
-/* Another way may do what this one may not: the next one of the ladder is
- * tried. Whoever may not SET may not lock by another command either. */
-static bool is_climbed(const struct refusal *refusal)
+/* Another command may be allowed where this one is not: the next strategy is
+ * tried. A user who may not SET cannot lock by another command either. */
+static bool falls_back(const struct refusal *refusal)
 {
     return refusal->result == NXL_E_UNSUPPORTED ||
            strncmp(refusal->error, "NOPERM", 6) == 0;
@@ -91,7 +91,7 @@ static void add_ways(struct script *s, char verb, const struct refusal *refusal)
 {
     const char *refused = stand_in(refusal);
 
-    if (!is_climbed(refusal) ||
+    if (!falls_back(refusal) ||
         (verb == 'a' && refusal->result == NXL_E_DENIED))
         return;
     switch (verb) {
@@ -326,7 +326,7 @@ static void a_refused_release_is_owed(void **state)
         add_ways(&s, 'r', refusal);
         add(&s, "%s" UNDO_T ONE "%s" WORKS,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "",
-            is_climbed(refusal) ? RIGHTS("$z") : "");
+            falls_back(refusal) ? RIGHTS("$z") : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
         check_refused(

@@ -21,79 +21,87 @@ HEAD = """\
 
 <!-- written by nxlock-faults; do not edit -->
 
-{contenders} processes want one name at real servers, half of them with
-`options.renew`, all with `options.fence`, while a fault happens again and
-again. Each writes down when it relied on the lock: from when it was told so to
-its deadline, its release or the notice of the loss. Two such times that overlap
-are two holders. While it holds the lock each adds one to two counters of an
-SQLite file, by reading, working and writing; one of the two refuses what comes
-under a smaller fencing number than it has seen.
+{contenders} processes compete for one name on real servers, half of them with
+`options.renew`, all with `options.fence`, while a fault is injected again and
+again. Each process records when it relied on the lock: from the grant to its
+deadline, its release or the report of the loss. If two of these periods
+overlap, there were two holders. While it holds the lock, a process increments
+two counters in an SQLite file: it reads, works and writes. One of the two
+counters rejects a write with a lower fencing token than it has seen.
 
-Each asks for a ttl of {ttl} ms; `max_ttl_ms` is {max_ttl}, and the timeout of a
-call {timeout} ms.
+Each lock has a TTL of {ttl} ms; `max_ttl_ms` is {max_ttl}, and the timeout of
+a call is {timeout} ms.
 
 The table is made by one command, in a build with `-Dtests=enabled`:
 
     BUILD/tests/faults/nxlock-faults{options} --write docs/fault-matrix.md
 
-It ends with 1 when a cell is not as expected. `--only FAULT` and
-`--topology T` choose (`--help` names them), `--seed N` draws other faults. The
-seed says which faults come and how long they last, not how the machine runs
-what it runs meanwhile: numbers differ from run to run, verdicts do not.
+It exits with 1 if a cell is not as expected. `--only FAULT` and `--topology T`
+select cells (`--help` lists them); `--seed N` chooses other faults. The seed
+determines which faults are injected and how long they last, but not how the
+machine schedules the processes: numbers differ from run to run, verdicts do
+not.
 
-In **every** cell it is expected, and was looked at, that with the check no
-update is lost; that fencing numbers grow in the order of the grants; that the
-name is granted again as soon as all is well (while two of five servers suffer,
-all the time); that {left} ms after the last process ended or was killed no key
-is left but the counters of the numbers; and that no call outlasts its deadline.
-Where the network suffers, three threads share a process's connections, and none
-is given the answer to another one's question.
+In **every** cell these were expected and checked: with the check of the
+fencing token, no update is lost; fencing tokens grow in the order of the
+grants; the name is granted again as soon as the fault is over (while only two
+of five servers are affected, all the time); {left} ms after the last process
+has ended or was killed, no key is left except the fencing counters; and no
+call outlasts its deadline. For network faults, three threads share a process's
+connections, and none gets the answer to another thread's request.
 
-- **one**: no two ever held the lock at a time.
-- **two**: by design two may hold it (docs/guarantees.md). The fault is aimed at
-  a holder, and repeated until two holders at a time have been seen, an update
-  that was lost by them without the check, and one that the check refused.
+- **one**: there were never two holders at a time.
+- **two**: by design there may be two holders (docs/guarantees.md). The fault
+  is aimed at a holder, and repeated until these have been seen: two holders at
+  a time, an update that they lost without the check, and one that the check
+  rejected.
 - a cell in capitals is not as expected; the last section says why.
-- empty: the fault is none of that topology, or the guarantees leave it open.
+- empty: the fault does not apply to this topology, or the guarantees leave the
+  result open.
 
 ## Expected and seen
 
 """
 
 SPARED = """
-\\* Only while the token stands at all five. A holder that three servers granted
-has none to spare: with two of them struck another one may get the name.
+\\* Only while all five servers have the token. If only three servers granted
+the lock and two of them are affected, another client may get the name.
 """
 
 NOTES = """
-Where it says **two**, the remedy is: for `restart-empty` and `power-cut` the
-restart guard (`restart-guarded`, `power-cut-guarded`) or `appendfsync always`
-(`restart-aof`); for `evict` the policy `noeviction` (`oom`); for `clock-ahead`
-to slew the servers' clocks and not to step them; for failovers to wait, after
-one, as long as a lease may last, as `guard_restarts=1` does in a client that
-lives on (`failover-guarded`; one that is begun after the failover knows of
-none); for `classic` the scheme `timestamp` in every program; for `flushall`,
-whoever gives it. And for all of them, as for a holder that is stopped just
-before it writes (`client-stop`): a resource that looks at the fencing number.
+The remedies for **two**:
 
-A holder that hangs (`hung`) makes no two, but nobody else gets the name while
-it is renewed. The remedy is `max_hold_ms`: it is told of the loss and another
-one gets the name, as was looked at.
+- `restart-empty`, `power-cut`: the restart quarantine (`restart-guarded`,
+  `power-cut-guarded`) or `appendfsync always` (`restart-aof`)
+- `evict`: the policy `noeviction` (`oom`)
+- `clock-ahead`: slew the servers' clocks, do not step them
+- failovers: wait after a failover for as long as a lease may last. A running
+  client with `guard_restarts=1` does so (`failover-guarded`); one that is
+  started after the failover does not know of it
+- `classic`: `scheme=timestamp` in every program
+- `flushall`: do not send it
+- all of them, and a holder that is stopped just before it writes
+  (`client-stop`): a resource that checks the fencing token
 
-All of it runs on one machine. So the servers' clocks agree but where they are
-stepped: after a loss of data or a failover the fencing numbers lean on that
-(docs/guarantees.md, G7). And no power fails: SIGKILL loses nothing that the
-server had written, whatever `appendfsync` says. So `power-cut` shortens the
-append-only file itself, to what stood there before the grant, which `everysec`
-may not have brought to the disk; the counter of the numbers goes back as well.
+A holder that hangs (`hung`) does not cause two holders, but no other process
+gets the name while its lease is renewed. The remedy is `max_hold_ms`: the loss
+is reported and another process gets the name, which was checked.
 
-The restarts that lose the lock, without a guard, are not shown for two of five:
-a holder that three servers granted has none to spare there either.
+Everything runs on one machine. So the servers' clocks agree, except where they
+are stepped; after a loss of data or a failover, fencing tokens depend on that
+(docs/guarantees.md, G7). And the power never fails: SIGKILL loses nothing that
+the server has written, whatever `appendfsync` says. So `power-cut` truncates
+the append-only file to what it had before the grant, which `everysec` may not
+have written to the disk yet; that sets the fencing counter back too.
+
+Restarts that lose the lock without the quarantine are not shown for two of
+five servers: a lock that was granted by three has no server to lose there
+either.
 
 ## Numbers
 
-Of each cell: how often the fault happened; grants; pairs of holders that
-overlapped, and for how long at most; late writes that the check refused;
+For each cell: how often the fault was injected; grants; pairs of holders that
+overlapped, and for how long at most; late writes that the check rejected;
 updates lost without the check, and with it; acquires and releases without an
 answer (`NXL_UNKNOWN`); the longest time without a grant.
 

@@ -42,23 +42,24 @@ INVARIANTS = {
 
 HEAD = """# What each guard prevents
 
-Every check that keeps two holders apart, or their keys from being left behind,
-has a switch in a build of the tests. Without it the simulator (`tests/sim`,
-whose seeds play again what they played) or a test with a real redis-server
-finds the harm; with it the very same does none. This page is made by
+Every safeguard against two holders, or against keys that are left behind, has
+a switch in the tests' build. With the safeguard off, the simulator
+(`tests/sim`, where a seed always plays the same history) or a test with a real
+redis-server shows the harm; with it on, the same seed or test shows none. This
+page is made by
 
     python3 tests/guards/table.py BUILD --write docs/guards.md
 
-where BUILD is a directory of meson with `-Dtests=enabled`, and compared with
-what is found in every run of the tests. I1 and so on are the invariants of
+where BUILD is a meson build directory with `-Dtests=enabled`; every run of the
+tests compares it with what they find. I1 and so on are the invariants of
 `tests/sim/checker.h`; the time is that of the search, or of the scenario.
 
-Which invariants are looked at without a guard, at which numbers of servers and
-under which faults, is written in `tests/sim/test_harm.c`. Each such search
-begins with seed 1, and the first seed that breaks the invariant is in the
-table. A number of servers that is not there was not tried.
+`tests/sim/test_harm.c` lists which invariants are checked without a guard,
+with how many servers and under which faults. Each search begins with seed 1,
+and the table shows the first seed that breaks the invariant. Numbers of
+servers that are missing were not tried.
 
-To see it happen, step by step, take a seed of the table:
+To see it happen step by step, take a seed from the table:
 
 """
 

@@ -204,7 +204,8 @@ static void an_extend_that_comes_too_late(void **state)
     nxl_client *other = new_client(STAMPS);
     nxl_lock *heir = new_lock(other, "k", 20000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock); /* by which rung */
+    assert_result(
+        nxl_lock_extend(lock, 0), NXL_OK, lock); /* by which strategy */
     uint64_t up = proxy_bytes(proxy, PROXY_UP);
     uint64_t down = proxy_bytes(proxy, PROXY_DOWN);
     proxy_hold(proxy, PROXY_DOWN, true);

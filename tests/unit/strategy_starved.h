@@ -2,8 +2,8 @@
 /*
  * A step that is sent without memory: all of it goes out, or nothing of it.
  */
-#ifndef NXL_UNIT_RUNG_STARVED_H
-#define NXL_UNIT_RUNG_STARVED_H
+#ifndef NXLOCK_TESTS_UNIT_STRATEGY_STARVED_H
+#define NXLOCK_TESTS_UNIT_STRATEGY_STARVED_H
 #include "support/alloc.h"
 #include "unit/strategy_rig.h"
 

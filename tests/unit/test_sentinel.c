@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A handshake with a Sentinel says that it is one, and what it watches. */
+/* A handshake with a Sentinel says that it is one, and what it monitors. */
 #include "handshake_rig.h"
 
 /* A Sentinel is named whatever it says to the login before. */
@@ -14,7 +14,7 @@ static void test_sentinel(void **state)
          "sentinel_masters:2\r\n"
          "master0:name=pay,status=ok,address=10.0.0.7:6379,slaves=1\r\n"
          "master1:name=o d,status=odown,address=::1:6380,slaves=0\r\n",
-            "this is a Sentinel, which stores no locks; it watches pay at "
+            "this is a Sentinel, which stores no locks; it monitors pay at "
             "10.0.0.7:6379, o?d at ::1:6380"},
         {"redis_mode:sentinel\r\nmaster0:name=\r\nmaster1:address=\r\n"
          "master2:address\r\nmaster3:,=,,\r\nmaster4",

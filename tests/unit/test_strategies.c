@@ -56,7 +56,7 @@ static void the_order_of_the_ways(void **state)
             assert_non_null(strategy);
             assert_string_equal(strategy->name, names[kind][i]);
             bool stamps = strstr(strategy->name, "timestamps") != NULL;
-            assert_int_equal(strategy->at_once,
+            assert_int_equal(strategy->compares,
                 kind == VERB_RELEASE && !strategy->watched && !stamps);
             assert_int_equal(strategy->ttl_is_in_value, stamps);
             assert_int_equal(strategy->weak, stamps);

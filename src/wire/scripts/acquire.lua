@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- One write, which sets value and end together: a key without an end would
--- block its name for ever if anything failed between two.
+-- One write sets the value and the TTL together: a key without a TTL would
+-- block its name forever if something failed between two writes.
 if redis.call('EXISTS', KEYS[1]) == 1 then
     return false
 end

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Never shortens a lease: a key that somebody made permanent (-1) stays so. The
--- comparison is release.lua's. EXISTS and the 0 of PEXPIRE are for old servers,
--- which let a key expire between two commands of the script.
+-- comparison is explained in release.lua. EXISTS and the check for 0 from
+-- PEXPIRE are for old servers, where a key may expire between two commands of
+-- the script.
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
     return -2
 end

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- Acquire and draw a fencing number, which only grows. The server's clock is a
--- floor under it, so that it grows over a loss of data too, where TIME may come
--- before a write (from 3.2). The counter first: a number nobody got is no harm.
--- Numbers are exact below 2^53. ARGV[4], where it is given, is an expired
--- timestamp that a dead holder left: the key is free if it is that very value
--- and has no end. That comparison is takeover.lua's.
+-- Acquires the lock and draws a fencing token, a number that only grows. Where
+-- TIME may precede a write (from 3.2), the number is at least the server's
+-- clock, so it grows even after a loss of data. The counter is written before
+-- the key: an unused number does no harm. Numbers are exact below 2^53.
+-- ARGV[4], if given, is an expired timestamp that a dead holder left: a key
+-- with exactly this value and no TTL counts as free, as in takeover.lua.
 -- include put.lua
 local seen = redis.pcall('GETRANGE', KEYS[2], '0', '16')
 if seen.err and not string.find(seen.err, 'wrong kind') then
@@ -22,8 +22,9 @@ if redis.call('EXISTS', KEYS[1]) == 1 and not (ARGV[4] and
     return false
 end
 local fence, keep = last + 1, nil
--- When the counter ends the clock is beyond its number, and goes on from there:
--- so one that is far ahead of the clock has no end, nor has what had none.
+-- When the counter expires, the clock must have passed its number, so that the
+-- next number is greater. So a counter far ahead of the clock gets no TTL, and
+-- one that has no TTL stays so.
 if redis.replicate_commands and redis.replicate_commands() then
     local time, left = redis.call('TIME'), redis.call('PTTL', KEYS[2])
     local now = time[1] * 1000000 + time[2]

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- EXISTS comes last: what was read before it was there all the while, also
--- where an old server lets a key expire between two commands of the script.
+-- EXISTS comes last: if the key exists then, it existed during both reads, even
+-- on old servers, where a key may expire between two commands of the script.
 local seen = {
     redis.call('GETRANGE', KEYS[1], '0', '511'), redis.call('PTTL', KEYS[1])
 }

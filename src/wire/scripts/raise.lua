@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Raise the counter of fencing numbers to that of a grant over several servers,
--- while the token stands. Says what it is then; 0: the token does not stand.
--- When the counter ends: as in fence.lua.
+-- Raises the fencing counter to the number of a grant over several servers, if
+-- the key still has the token. Returns the counter; 0: the key does not have
+-- the token. The counter's TTL follows the rule of fence.lua.
 -- include put.lua
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
     return 0

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Compare and set: what a dead holder of the timestamp scheme left becomes a
--- token with an end. The comparison is release.lua's; who gave it an end since
--- is alive.
+-- Compare and set: replaces what a dead holder of the timestamp scheme left
+-- with a token that has a TTL. The comparison is explained in release.lua. A
+-- key that has got a TTL in the meantime has a live holder.
 -- include put.lua
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[3] or
     redis.call('PTTL', KEYS[1]) ~= -1 then

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes and reads the values of the timestamp scheme. Invariant: what is not
- * certainly a time is none, for a value that is taken for a time in the past is
- * overwritten.
+ * Writes and reads the values of the timestamp scheme. Invariant: a value
+ * counts as a time only if it certainly is one, because a value that is
+ * mistaken for a past time gets overwritten.
  */
 #include "wire/timestamps/format.h"
 
@@ -16,12 +16,12 @@
 #define END_S INT64_C(100000000000) /* 1e11: the year 5138 */
 #define UUID_BYTES 16
 #define UUID_DIGITS 39 /* of 2^128 - 1 */
-/* Longer values are no times; nor are those that were read only in part. */
+/* Longer values are not times; they were read only in part. */
 #define VALUE_MAX (STAMP_ROOM - 1)
 
 _Static_assert(STAMP_BLANKS == 8 * UUID_BYTES, "a blank for each bit");
 
-static int hex(char c)
+static int hex_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -34,7 +34,7 @@ static void read_uuid(unsigned char number[UUID_BYTES], struct slice token)
 
     memset(number, 0, UUID_BYTES);
     for (size_t i = 0; i < UUID_TEXT; i++) {
-        int digit = hex(token.data[i]);
+        int digit = hex_value(token.data[i]);
         if (digit < 0)
             continue; /* '-' */
         number[nibbles / 2] = (unsigned char)(number[nibbles / 2] << 4 | digit);
@@ -52,7 +52,7 @@ static void write_blanks(char out[STAMP_BLANKS], struct slice token)
         out[i] = number[i / 8] >> (7 - i % 8) & 1 ? '\t' : ' ';
 }
 
-/* As a decimal number, padded with zeros. */
+/* The UUID as a decimal number, padded with zeros. */
 static void write_digits(char out[UUID_DIGITS], struct slice token)
 {
     unsigned char number[UUID_BYTES];
@@ -122,7 +122,7 @@ enum stamp_kind stamp_parse(struct slice value, int64_t *end_s)
     if (value.data[whole] != '.' || fraction == 0 ||
         whole + 1 + fraction != value.len)
         return STAMP_NONE;
-    if (fraction == UUID_DIGITS) /* it says who, not when */
+    if (fraction == UUID_DIGITS) /* a UUID, not a fraction of a second */
         return STAMP_OURS;
     for (size_t i = whole + 1; i < value.len; i++)
         more = more || value.data[i] != '0';

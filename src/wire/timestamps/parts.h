@@ -11,27 +11,27 @@
 #include "wire/value.h"
 
 enum {
-    STAMPED_SET,              /* ACQUIRE: SETNX, and what is there */
+    STAMPED_SET,              /* ACQUIRE: SETNX, and read the value */
     STAMPED_CHANGE,           /* without WATCH: GETSET, DEL */
-    STAMPED_LEARN = STEP_ASK, /* TIME, and is there GETRANGE? */
-    STAMPED_PROBE,            /* the clock without TIME */
-    STAMPED_READ              /* INSPECT, and without WATCH */
+    STAMPED_LEARN = STEP_ASK, /* TIME, and try GETRANGE */
+    STAMPED_PROBE,            /* find out the clock without TIME */
+    STAMPED_READ              /* INSPECT; without WATCH: before a change */
 };
 
 unsigned stamped_encode(struct exchange *x, struct buf *out);
 enum exchange_next stamped_reply(struct exchange *x, const struct reply *reply);
-/* What TIME says, in ms; -1: nothing that can be understood. */
+/* Reads a reply to TIME, in ms; -1: it is not one. */
 int64_t stamped_time(const struct reply *reply);
 bool stamped_encode_value(struct exchange *x, struct buf *out);
-/* TIME's reply: the server's clock is known from it, and x->read says what it
- * was at the least when what follows is carried out. */
+/* Takes the reply to TIME: sets the server's clock, and x->read to its time in
+ * ms, which is a lower bound for the commands that follow. */
 void stamped_time_replied(struct exchange *x, const struct reply *reply);
 enum exchange_next stamped_learn(struct exchange *x, const struct reply *reply);
 enum exchange_next stamped_probe(struct exchange *x, const struct reply *reply);
 enum exchange_next stamped_inspected(
     struct exchange *x, const struct reply *reply);
 
-/* The server's time now, ms: at the earliest, at the latest. */
+/* The earliest and the latest time that the server's clock may show now, ms. */
 static inline int64_t stamped_low(const struct exchange *x)
 {
     return server_clock_low(&x->dialect->stamps.clock, x->dialect->now);
@@ -47,13 +47,13 @@ static inline int64_t stamped_left(int64_t end_s, int64_t now_ms)
     return end_s * 1000 > now_ms ? end_s * 1000 - now_ms : 0;
 }
 
-/* A compare-and-delete under WATCH needs no clock. */
+/* Everything needs the clock except a compare-and-delete under WATCH. */
 static inline bool stamped_needs_clock(const struct exchange *x)
 {
     return x->verb->kind != VERB_RELEASE || x->strategy->without_watch;
 }
 
-/* An error of one of these classes, as bits. */
+/* Is the reply an error of one of these faults (bits)? */
 static inline bool stamped_refusal(const struct reply *reply, unsigned faults)
 {
     return reply->kind == REPLY_ERROR &&

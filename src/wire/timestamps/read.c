@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads for the timestamp scheme: the server's clock, by TIME or by the TTL of
- * a key of its own; by which command a value is read; who holds the lock.
- * Invariant: a clock is not believed by more than its reply proves.
+ * a key of its own; which command reads a value; who holds the lock. Invariant:
+ * the clock is never assumed to be more precise than its reply proves.
  */
 #include "wire/timestamps/parts.h"
 
-/* A ttl is whole seconds: the middle of them, and how far it may be wrong. */
+/* TTL returns whole seconds, which versions round differently: what to add to
+ * the time computed from it, and how far that may be wrong. */
 #define PROBE_MIDDLE_MS 250
 #define PROBE_ERROR_MS 1000
-/* Less is not what was set: somebody else uses that key. */
+/* A shorter TTL is not the one that was set: another program uses that key. */
 #define PROBE_LEAST_S 100000000
 
 /* --------------------------------------------------------------- the clock */
@@ -67,7 +68,8 @@ void stamped_time_replied(struct exchange *x, const struct reply *reply)
         stamped_set_clock(x, server_ms, 1);
 }
 
-/* TIME, and the name of the command that reads. */
+/* STAMPED_LEARN: takes the reply to TIME, and learns whether the command that
+ * reads a value is called GETRANGE or SUBSTR. */
 enum exchange_next stamped_learn(struct exchange *x, const struct reply *reply)
 {
     struct timestamps_server *stamps = &x->dialect->stamps;
@@ -76,7 +78,7 @@ enum exchange_next stamped_learn(struct exchange *x, const struct reply *reply)
         stamped_time_replied(x, reply);
         return EXCHANGE_WAIT;
     }
-    if (!strategy_open(x))
+    if (!strategy_undecided(x))
         return EXCHANGE_DONE;
     if (stamped_refusal(reply, ON_UNSUPPORTED))
         stamps->substr = true;
@@ -90,8 +92,8 @@ enum exchange_next stamped_learn(struct exchange *x, const struct reply *reply)
 
 enum exchange_next stamped_probe(struct exchange *x, const struct reply *reply)
 {
-    if (!strategy_open(x)) {
-        ; /* what follows a refusal says nothing more */
+    if (!strategy_undecided(x)) {
+        ; /* already decided by an error; ignore the remaining replies */
     } else if (reply->kind == REPLY_ERROR) {
         strategy_refused(x, reply);
     } else if (x->due == 1) {
@@ -107,7 +109,7 @@ enum exchange_next stamped_probe(struct exchange *x, const struct reply *reply)
     }
     if (x->due > 0)
         return EXCHANGE_WAIT;
-    if (!strategy_open(x))
+    if (!strategy_undecided(x))
         return EXCHANGE_DONE;
     x->step = 0;
     return EXCHANGE_AGAIN;
@@ -115,7 +117,7 @@ enum exchange_next stamped_probe(struct exchange *x, const struct reply *reply)
 
 /* --------------------------------------------------------------- inspecting */
 
-/* A ttl in seconds, at the least; LEFT_FOREVER: the key has none. */
+/* Converts a reply to TTL to ms, rounded down; LEFT_FOREVER: no TTL. */
 static int64_t stamped_seconds_left(int64_t ttl)
 {
     return ttl < 0 ? LEFT_FOREVER : ttl > 0 ? (ttl - 1) * 1000 : 0;
@@ -148,12 +150,12 @@ enum exchange_next stamped_inspected(
 {
     bool text = reply->kind == REPLY_STRING || reply->kind == REPLY_NIL;
 
-    if (!strategy_open(x))
-        ; /* what follows a refusal says nothing more */
+    if (!strategy_undecided(x))
+        ; /* already decided by an error; ignore the remaining replies */
     else if (reply->kind == REPLY_ERROR)
         strategy_refused(x, reply);
     else if (x->due == 2 && text)
-        strategy_keep_value(
+        strategy_save_value(
             x, reply->kind == REPLY_NIL ? slice_of("") : reply->bytes);
     else if (x->due == 2 || reply->kind != REPLY_INTEGER)
         strategy_broken(x, "expected the answers to GETRANGE, TTL and EXISTS");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After SET NX met a key without a TTL: it may have a time that a holder of the
- * timestamp scheme left when it died, on a server that has been upgraded since
- * or at a client of another scheme. Then it is busy for ever, unless its time
- * is past by the server's clock, read before the value was. Invariant: only
- * that very value is replaced, by compare-and-set, and no other kind of value
- * ever. Whatever cannot be found out leaves the answer "busy". An acquire that
- * draws a fencing token does both by its own script (fenced.c).
+ * Takes over an abandoned lock of the timestamp scheme, after SET NX found a
+ * key without a TTL. A holder of that scheme may have left it when it died,
+ * before the server was upgraded or the scheme changed. Such a key would be
+ * busy forever, so it is replaced once its time has passed by the server's
+ * clock, which is read before the value. Invariant: exactly that value is
+ * replaced, by compare-and-set, and never another kind of value. If anything
+ * cannot be found out, the answer remains "busy". An acquire with a fencing
+ * token replaces the value with its own script (fenced.c).
  */
 #include "wire/timestamps/parts.h"
 
@@ -19,13 +20,14 @@ static enum exchange_next takeover_busy(struct exchange *x)
     return strategy_decide(x, OUTCOME_BUSY, LEFT_FOREVER);
 }
 
-/* With a fencing token; there are scripts, or it would not be busy. */
+/* Does the acquire draw a fencing token? Then scripts work, because a script
+ * gave the answer "busy". */
 static bool takeover_draws(const struct exchange *x)
 {
     return x->verb->counter.len > 0;
 }
 
-/* -------------------------------------------------------------- what it is */
+/* --------------------------------------------------- reading the old value */
 
 enum { AFTER_LEFT, AFTER_VALUE, AFTER_TIME };
 
@@ -37,7 +39,7 @@ static unsigned takeover_encode_look(struct exchange *x, struct buf *out)
     return ok ? 3 : 0;
 }
 
-/* A value without an end, judged by the server's clock (x->read). */
+/* Decides about a value without a TTL by the server's clock (x->read). */
 static enum exchange_next takeover_judge(struct exchange *x)
 {
     int64_t end_s;
@@ -59,10 +61,10 @@ static enum exchange_next takeover_looked(
         x->read = stamped_time(reply);
     } else if (x->due == AFTER_VALUE) {
         bool whole = reply->kind == REPLY_STRING && !reply->cut;
-        strategy_keep_value(x, whole ? reply->bytes : slice_of(""));
+        strategy_save_value(x, whole ? reply->bytes : slice_of(""));
     } else if (reply->kind == REPLY_INTEGER && reply->integer == -1) {
         return takeover_judge(x);
-    } else { /* it has got an end, or is gone */
+    } else { /* the key has a TTL now, or was deleted */
         bool ends = reply->kind == REPLY_INTEGER && reply->integer >= 0;
         return strategy_decide(
             x, OUTCOME_BUSY, ends ? reply->integer : LEFT_UNKNOWN);
@@ -80,7 +82,8 @@ static enum exchange_next takeover_scripted(
     if (reply->kind == REPLY_NIL)
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     if (reply->kind != REPLY_ERROR)
-        return strategy_broken(x, "expected OK or nil of the take-over script");
+        return strategy_broken(
+            x, "expected OK or nil from the take-over script");
     if ((ON_REFUSED & 1U << classify_error(reply->bytes)) == 0)
         return strategy_refused(x, reply);
     x->step = STEP_WATCH;
@@ -152,7 +155,7 @@ static enum exchange_next takeover_replied(
         return takeover_scripted(x, reply);
     enum exchange_next next =
         takeover_draws(x) ? fenced_reply(x, reply) : watched_reply(x, reply);
-    /* It is not allowed: then the answer is the one without a check. */
+    /* The take-over is not allowed: the answer is "busy", as without it. */
     if (next == EXCHANGE_DONE && x->outcome.kind == OUTCOME_FAULT &&
         !x->outcome.unsure && (ON_REFUSED & 1U << x->outcome.fault) != 0) {
         x->outcome = (struct outcome){.kind = OUTCOME_BUSY};

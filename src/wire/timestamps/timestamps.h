@@ -2,13 +2,13 @@
 /*
  * The timestamp scheme, for servers that cannot set a key together with its
  * TTL, and for sharing locks with programs that use it: SETNX and GETSET of a
- * value that is the unix time at which the lock is over. This is the only
- * header of the folder that others include: its strategies, what they keep with
- * a connection and an exchange, and what a value says.
+ * value that is the unix time at which the lock ends. This is the only header
+ * of the folder that others include: its strategies, the state that they store
+ * with a connection and an exchange, and the meaning of a value.
  *
- * Invariant: no strategy of this folder replaces a value whose time may still
- * be to come, by the server's clock and all doubt about it included; without
- * WATCH, what has been replaced too late is not deleted.
+ * Invariant: no strategy of this folder replaces a value whose time may not
+ * have passed yet by the server's clock, given what is uncertain about that
+ * clock. Without WATCH, a value that was written too late is not deleted.
  */
 #ifndef NXLOCK_WIRE_TIMESTAMPS_TIMESTAMPS_H
 #define NXLOCK_WIRE_TIMESTAMPS_TIMESTAMPS_H
@@ -24,15 +24,14 @@ struct strategy;
 
 extern const struct strategy timestamps_acquire, timestamps_inspect;
 extern const struct strategy timestamps_change; /* EXTEND, RELEASE */
-/* The same on servers without WATCH: only if the client orders this scheme. */
+/* The same on servers without WATCH: only with scheme=timestamp. */
 extern const struct strategy timestamps_acquire_unwatched;
 extern const struct strategy timestamps_change_unwatched;
-/* ACQUIRE by a token, after it has met a key without a TTL: an abandoned lock
- * of this scheme is replaced, see takeover.c. */
+/* ACQUIRE with a token, after it found a key without a TTL: replaces an
+ * abandoned lock of this scheme (takeover.c). */
 extern const struct strategy timestamps_takeover;
 
-/* ------------------------------------------ what they keep with a connection
- */
+/* ------------------------------------------------ state of a connection */
 
 /* The server's clock as seen from here. */
 struct server_clock {
@@ -44,33 +43,32 @@ struct server_clock {
 
 struct timestamps_server {
     struct server_clock clock;
-    bool learnt; /* the two that follow are known */
+    bool learnt; /* timed and substr are known */
     bool timed;  /* it has TIME */
-    bool substr; /* GETRANGE is SUBSTR there, before 2.4 */
+    bool substr; /* GETRANGE is called SUBSTR (before 2.4) */
 };
 
-/* --------------------------------------------- what they keep of an exchange
- */
+/* -------------------------------------------------- state of an exchange */
 
 struct timestamps_exchange {
     bool set;      /* SETNX has set the key */
-    int64_t end_s; /* the time that was written, or sent to be */
+    int64_t end_s; /* the time that was sent to be written */
 };
 
-/* ------------------------------------------------------- what a value says */
+/* ------------------------------------------------------ meaning of a value */
 
 enum stamp_kind {
-    STAMP_NONE,    /* no time: it never passes */
-    STAMP_FOREIGN, /* a time of the scheme, in whole seconds or a fraction */
-    STAMP_OURS     /* in one of the formats of format.h, of whatever token */
+    STAMP_NONE,    /* not a time: it never passes */
+    STAMP_FOREIGN, /* a time written by another program */
+    STAMP_OURS     /* in one of the formats of format.h, for any token */
 };
 
-/* A whole-string decimal from 1e9 to below 1e11 is a time: milliseconds are
- * above that, and an old program's counter is below. *end_s: the first whole
- * second at which it is over. */
+/* Reads a value. It is a time if all of it is a decimal number from 1e9 to
+ * below 1e11: times in milliseconds are above that, and counters usually below.
+ * *end_s is the first whole second at which the lock has ended. */
 enum stamp_kind stamp_parse(struct slice value, int64_t *end_s);
 
-/* The value is in one of our formats, and of this token. */
+/* Is the value in one of our formats, and for this token? */
 bool stamp_is_of(struct slice value, struct slice token);
 
 #endif

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acquires, extends and releases by a time in the value; the key has no TTL.
- * SETNX takes a free name. A value whose time is past by the server's clock,
- * all doubt included, is replaced under WATCH, as is our own one to extend or
+ * Acquires, extends and releases with a time in the value; the key has no TTL.
+ * SETNX acquires a free name. A value whose time has certainly passed by the
+ * server's clock is replaced under WATCH; so is our own value, to extend or
  * delete it. Invariant: under WATCH no valid value is ever overwritten.
  *
  * On servers without WATCH, GETSET takes over, and the value that it returns
- * decides. If that one was still valid, ours has overwritten it, and it stays:
- * to delete it would free another owner's lock. A DEL is sent only well inside
- * our own time.
+ * decides. If that was still valid, our value has overwritten it and is left
+ * there, because deleting it would free another owner's lock. A DEL is sent
+ * only well before our own time ends.
  */
 #include "base/guard.h"
 #include "wire/timestamps/parts.h"
 
-/* Somebody else changes the key faster than we come to it. */
-#define ROUNDS 3
-/* Without WATCH our own value is left alone when less of its time is left. */
+/* The key may be deleted between SETNX and reading it again and again. */
+#define ATTEMPTS_MAX 3
+/* Without WATCH our own value is neither extended nor deleted when less than
+ * this is left of its time. */
 #define CLEARLY_MS 1000
 /* Replies to TIME, TTL and the value. */
 #define LOOK_WITH_TIME 3
 
 /* ------------------------------------------------------------------- times */
 
-/* When a lease that begins now is over. Without WATCH a time that comes too
- * late replaces another one's: it must not be the shorter one, whatever each
- * asked for. */
-static int64_t lease_end(const struct exchange *x)
+/* When a lease that begins now ends. Without WATCH a time that arrives too late
+ * replaces another owner's. It must not be the earlier one, so it is at least
+ * max_ttl_ms away. */
+static int64_t stamped_lease_end(const struct exchange *x)
 {
     uint32_t ttl_ms = x->verb->ttl_ms;
 
@@ -35,7 +36,7 @@ static int64_t lease_end(const struct exchange *x)
     return stamp_end(stamped_high(x) + ttl_ms);
 }
 
-static bool clearly_inside(const struct exchange *x, int64_t end_s)
+static bool stamped_clearly_valid(const struct exchange *x, int64_t end_s)
 {
     return x->dialect->stamps.clock.known &&
            end_s * 1000 - stamped_high(x) > CLEARLY_MS;
@@ -43,7 +44,7 @@ static bool clearly_inside(const struct exchange *x, int64_t end_s)
 
 /* ---------------------------------------------------------------- encoding */
 
-/* Of a step 0: what has to be known before it. */
+/* The step to begin with: learns first what the verb needs to know. */
 static unsigned char stamped_first_step(const struct exchange *x)
 {
     const struct dialect *dialect = x->dialect;
@@ -68,9 +69,9 @@ bool stamped_encode_value(struct exchange *x, struct buf *out)
                                      : command_getrange(out, key);
 }
 
-/* What is there, and by when it is to be judged: the server's clock, where
- * it tells that, read before the value; and the ttl, for a time with an end is
- * not of this scheme. */
+/* Reads the value and what it is compared with: the server's clock, if there is
+ * TIME, before the value; and the TTL, because a key that has one does not
+ * belong to this scheme. */
 static unsigned stamped_encode_look(struct exchange *x, struct buf *out)
 {
     bool timed = x->dialect->stamps.timed;
@@ -84,7 +85,7 @@ static bool stamped_encode_stamp(
     struct exchange *x, struct buf *out, const char *word)
 {
     char stamp[STAMP_ROOM];
-    x->stamps.end_s = lease_end(x);
+    x->stamps.end_s = stamped_lease_end(x);
     size_t len = stamp_format(stamp, x->verb->token, x->stamps.end_s);
 
     return len > 0 &&
@@ -110,7 +111,7 @@ static unsigned stamped_encode_step(struct exchange *x, struct buf *out)
         return x->reads ? x->reads + 1U : 0;
     case STAMPED_CHANGE:
         if (x->verb->kind != VERB_RELEASE) {
-            /* What an earlier one did stays done. */
+            /* If this one is refused, the previous value still counts. */
             x->written_before = x->written;
             x->written = guarded(GUARD_CLOBBER) ? WRITTEN_OVER : WRITTEN_END;
         }
@@ -157,8 +158,8 @@ static bool stamped_is_absent(const struct reply *reply)
            (reply->kind == REPLY_STRING && reply->bytes.len == 0);
 }
 
-/* ACQUIRE: what stood there. Decides BUSY unless it was past at now_ms. */
-static void stamped_judge(
+/* ACQUIRE: decides BUSY unless the value is a time before now_ms. */
+static void stamped_check_past(
     struct exchange *x, struct slice value, int64_t now_ms)
 {
     int64_t end_s;
@@ -169,22 +170,23 @@ static void stamped_judge(
         strategy_decide(x, OUTCOME_BUSY, stamped_left(end_s, now_ms));
 }
 
-/* The present step has asked for TIME and got it. */
-static bool tells_time(const struct exchange *x)
+/* Did the current step ask for TIME, and get it? */
+static bool stamped_has_time(const struct exchange *x)
 {
     return x->reads == LOOK_WITH_TIME && x->read > 0;
 }
 
-/* The server's clock at the least, when the value was read. What GETSET brings
- * back is judged by what is known of that clock: no value may pass here that
- * would not pass then. */
-static int64_t read_at(const struct exchange *x)
+/* The earliest time that the server's clock may have shown when the value was
+ * read. Without WATCH it comes from what is known about that clock, as for the
+ * value that GETSET will return: both checks must use the same bound. */
+static int64_t stamped_read_at(const struct exchange *x)
 {
-    return tells_time(x) && !x->strategy->without_watch ? x->read
-                                                        : stamped_low(x);
+    return stamped_has_time(x) && !x->strategy->without_watch ? x->read
+                                                              : stamped_low(x);
 }
 
-/* One reply of stamped_encode_look() but the value's; left: those to come. */
+/* Takes a reply to stamped_encode_look() other than the value; left: how many
+ * follow it. */
 static void stamped_look_replied(
     struct exchange *x, const struct reply *reply, unsigned left)
 {
@@ -199,13 +201,14 @@ static void stamped_look_replied(
             reply->integer < INT32_MAX ? reply->integer * 1000 : LEFT_FOREVER);
 }
 
-/* The key has our time. It was made by a clock that was read before; had it
- * been set since, the lease would outlast the time. */
+/* SETNX wrote our time, computed from an earlier reading of the server's clock.
+ * If that clock has been set forward since, the time may be too early for the
+ * lease: then this is no grant. */
 static enum exchange_next stamped_was_set(struct exchange *x)
 {
     int64_t needed_ms = x->read + x->verb->ttl_ms;
 
-    if (!tells_time(x) || x->stamps.end_s * 1000 >= needed_ms)
+    if (!stamped_has_time(x) || x->stamps.end_s * 1000 >= needed_ms)
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     stamped_fail(x, "TRYAGAIN the server's clock was set meanwhile");
     x->outcome.unsure = true;
@@ -224,39 +227,40 @@ static enum exchange_next stamped_set_replied(
         strategy_broken(x, "expected 1 or 0 in reply to SETNX");
     else if (first)
         x->stamps.set = reply->integer == 1;
-    else if (strategy_open(x) && x->due > 0 &&
+    else if (strategy_undecided(x) && x->due > 0 &&
              !(x->stamps.set && x->due == 1)) {
         stamped_look_replied(x, reply, x->due);
-        if (x->stamps.set && !strategy_open(x))
-            x->outcome.unsure = true; /* the key has our time */
+        if (x->stamps.set && !strategy_undecided(x))
+            x->outcome.unsure = true; /* SETNX has written our time */
     }
     if (x->due > 0)
         return EXCHANGE_WAIT;
-    if (strategy_open(x) && x->stamps.set)
+    if (strategy_undecided(x) && x->stamps.set)
         return stamped_was_set(x);
-    if (!strategy_open(x))
+    if (!strategy_undecided(x))
         return EXCHANGE_DONE;
     if (stamped_refusal(reply, 1U << FAULT_WRONG_TYPE))
         return strategy_decide(x, OUTCOME_BUSY, LEFT_FOREVER);
     if (reply->kind == REPLY_ERROR)
         return strategy_refused(x, reply);
     if (stamped_is_absent(reply)) {
-        if (++x->round < ROUNDS)
+        if (++x->round < ATTEMPTS_MAX)
             return EXCHANGE_AGAIN;
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     }
     if (reply->kind != REPLY_STRING)
         return strategy_broken(x, "expected a string in reply to GETRANGE");
-    stamped_judge(x, reply->bytes, read_at(x));
-    if (!strategy_open(x))
+    stamped_check_past(x, reply->bytes, stamped_read_at(x));
+    if (!strategy_undecided(x))
         return EXCHANGE_DONE;
     x->step = x->strategy->without_watch ? STAMPED_CHANGE : STEP_WATCH;
     return EXCHANGE_AGAIN;
 }
 
-/* GETSET without WATCH. What it brought back has to have been past before it
- * was sent; by now a live one may have ended. */
-static enum exchange_next stamped_clobbered(
+/* Takes the reply to GETSET without WATCH. The old value's time must have
+ * passed before GETSET was sent: by now the time of a live one may have passed
+ * too. */
+static enum exchange_next stamped_getset_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR) {
@@ -268,11 +272,11 @@ static enum exchange_next stamped_clobbered(
     if (reply->kind != REPLY_NIL && reply->kind != REPLY_STRING)
         return strategy_broken(x, "expected a string in reply to GETSET");
     if (reply->kind == REPLY_STRING)
-        stamped_judge(x, reply->bytes,
+        stamped_check_past(x, reply->bytes,
             server_clock_low(&x->dialect->stamps.clock, x->asked_at));
-    if (strategy_open(x))
+    if (strategy_undecided(x))
         x->written = WRITTEN_END;
-    else /* the token is there, in the place of another one's */
+    else /* our value has replaced another owner's */
         x->outcome.unsure = true;
     return EXCHANGE_DONE;
 }
@@ -285,25 +289,25 @@ static void stamped_compare(struct exchange *x, struct slice value)
     bool extend = x->verb->kind == VERB_EXTEND;
     int64_t end_s = 0;
 
-    /* With WRITTEN_OVER it protects another owner. */
+    /* With WRITTEN_OVER our value protects another owner's lock. */
     if (x->written == WRITTEN_OVER || !stamped_ours(x, value)) {
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
         return;
     }
     bool time = stamp_parse(value, &end_s) != STAMP_NONE;
-    bool clear = time && clearly_inside(x, end_s);
+    bool clear = time && stamped_clearly_valid(x, end_s);
     if (extend && (!time || end_s * 1000 <= stamped_high(x)))
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    else if (extend && end_s >= lease_end(x))
+    else if (extend && end_s >= stamped_lease_end(x))
         strategy_decide(x, OUTCOME_MINE, stamped_left(end_s, stamped_high(x)));
     else if (x->strategy->without_watch && !clear && extend)
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     else if (x->strategy->without_watch && !clear &&
              stamp_is_of(value, x->verb->token))
-        strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN); /* it is over soon */
+        strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN); /* ends by itself */
     else if (x->strategy->without_watch && !clear)
-        stamped_fail(x, "ERR unknown command: without WATCH a value that is "
-                        "over cannot be removed safely");
+        stamped_fail(x, "ERR unknown command: without WATCH a value whose "
+                        "time has passed cannot be removed safely");
 }
 
 static void stamped_value_read(struct exchange *x, const struct reply *reply)
@@ -322,7 +326,7 @@ static void stamped_value_read(struct exchange *x, const struct reply *reply)
     else if (reply->kind != REPLY_STRING)
         strategy_broken(x, "expected a string in reply to GETRANGE");
     else if (acquire)
-        stamped_judge(x, reply->bytes, read_at(x));
+        stamped_check_past(x, reply->bytes, stamped_read_at(x));
     else
         stamped_compare(x, reply->bytes);
 }
@@ -335,7 +339,7 @@ static enum exchange_next stamped_changed(
     bool text = reply->kind == REPLY_STRING || reply->kind == REPLY_NIL;
     if (kind == VERB_ACQUIRE && text)
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
-    /* Without WATCH another one may have taken it over after it was read. */
+    /* Without WATCH another client may have taken the key since it was read. */
     if (kind == VERB_EXTEND && text) {
         if (reply->kind == REPLY_NIL)
             x->written = WRITTEN_END; /* there was nothing to overwrite */
@@ -360,7 +364,7 @@ static enum exchange_next stamped_read_replied(
     struct exchange *x, const struct reply *reply)
 {
     stamped_value_read(x, reply);
-    if (!strategy_open(x))
+    if (!strategy_undecided(x))
         return EXCHANGE_DONE;
     x->step = STAMPED_CHANGE;
     return EXCHANGE_AGAIN;
@@ -370,7 +374,7 @@ static enum exchange_next stamped_change_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (x->verb->kind == VERB_ACQUIRE)
-        return stamped_clobbered(x, reply);
+        return stamped_getset_replied(x, reply);
     if (reply->kind != REPLY_ERROR)
         return stamped_changed(x, reply);
     strategy_refused(x, reply);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The places at which the ladder's rungs are met: real servers that refuse
- * scripts in several ways, and servers of other versions. A group of tests
- * runs at each. By which way a verb went is read from the server's own
- * counters, or from the log of what stands for another version; and at the
- * end of each test there was no DEL of a lock outside a script or a transaction
- * (but where there is no WATCH), and no DELEX without its condition.
+ * The servers on which the strategies are used: real ones that refuse scripts
+ * in several ways, and others that imitate older or newer versions. A group of
+ * tests runs on each. Which strategy a verb used is read from the server's own
+ * counters, or from the log of the proxy that imitates another version. At the
+ * end of each test it is checked that no DEL of a lock was sent outside a
+ * script or a transaction (except where there is no WATCH), and no DELEX
+ * without its condition.
  */
-#ifndef NXLOCK_TESTS_LIVE_RUNG_RIG_H
-#define NXLOCK_TESTS_LIVE_RUNG_RIG_H
+#ifndef NXLOCK_TESTS_LIVE_STRATEGIES_RIG_H
+#define NXLOCK_TESTS_LIVE_STRATEGIES_RIG_H
 
 #include "live/live_rig.h"
 #include "support/aged.h"
@@ -312,9 +313,9 @@ static inline void assert_went(
 /* The call on the lock has this result, and goes this way and no other. */
 #define assert_by(way, call, expected, lock)                                   \
     do {                                                                       \
-        struct ways rung_before = ways_so_far();                               \
+        struct ways strategies_before = ways_so_far();                         \
         assert_result(call, expected, lock);                                   \
-        assert_went(&rung_before, way, __FILE__, __LINE__);                    \
+        assert_went(&strategies_before, way, __FILE__, __LINE__);              \
     } while (0)
 
 /* ------------------------------------------------------- what must not be */
@@ -437,7 +438,7 @@ static inline int look(nxl_lock *lock)
     return nxl_lock_inspect(lock, &holder);
 }
 
-/* One that has learnt on which rung each verb works here. */
+/* A client that already knows which strategy each verb uses here. */
 static inline nxl_client *learnt_client(const char *parameters)
 {
     nxl_client *client = client_here(parameters);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * On every rung 8 processes increment one number in a file under the lock,
- * 10^4 times in all, and no increment is lost; some of them prolong their
+ * With every strategy 8 processes increment one number in a file under the
+ * lock, 10^4 times in all, and no increment is lost; some of them extend their
  * leases. In the second race the leases are short, and everybody stays beyond
  * his once: no two leases were held at the same time, however late anybody
  * came to know. A lease that is a time has whole seconds: there one stays so
@@ -9,7 +9,7 @@
  * WATCH nobody does: of those that find it past, the last one's time stands,
  * and blocks them all. See stamps_bare.)
  */
-#include "live/rung_rig.h"
+#include "live/strategies_rig.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Another server answers, older or newer: after a failover, on the same
- * connection, between two operations and at each step of one. The ladder is
- * climbed anew, and a token that was acquired on one rung is prolonged and
- * released on another. What stands as a unix time is prolonged and released as
- * one wherever there is WATCH; what stands as a token cannot be prolonged
- * before 2.6.
+ * connection, between two operations and at each step of one. The strategies
+ * are searched again, and a token that was acquired by one strategy is extended
+ * and released by another. A lock that is stored as a unix time is extended and
+ * released as one wherever there is WATCH; one that is stored as a token cannot
+ * be extended before 2.6.
  */
-#include "live/rung_step.h"
-#include "live/rung_stops.h"
+#include "live/strategies_step.h"
+#include "live/strategies_stops.h"
 
 /* There, what stands at KEY now. */
 static bool can_extend(const struct place *place)
@@ -130,7 +130,7 @@ static void cycle_from(
     end(lock, client);
 }
 
-/* Climbing takes one refused command a rung, and is over then. */
+/* The search costs one refused command per strategy, and happens once. */
 static void from_each_to_each(void **state)
 {
     for (unsigned i = 0; i < stop_count; i++)

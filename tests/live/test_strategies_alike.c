@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acquire, extend and release behave alike on every rung, and each goes by
- * the way that its place has, and by that alone.
+ * Acquire, extend and release behave alike with every strategy, and each uses
+ * the strategy that its server supports, and no other.
  */
-#include "live/rung_rig.h"
+#include "live/strategies_rig.h"
 
 #define KEY "invoice:42"
 #define TTL 20000
@@ -301,7 +301,7 @@ static void release_before_min_hold(void **state)
     nxl_lock_free(once);
 }
 
-/* Freed while held: released without waiting, by the same rung. */
+/* Freed while held: released without waiting, by the same strategy. */
 static void release_by_free(void **state)
 {
     hold();
@@ -353,31 +353,31 @@ static void the_way_is_told(void **state)
     assert_contains(text, names[here->release]);
 }
 
-#define rung_test(function)                                                    \
+#define strategies_test(function)                                              \
     cmocka_unit_test_setup_teardown(function, open_client, close_client)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rung_test(acquire_free),
-        rung_test(acquire_what_we_hold),
-        rung_test(acquire_what_others_hold),
-        rung_test(acquire_when_it_gets_free),
-        rung_test(acquire_what_is_past),
-        rung_test(extend_longer),
-        rung_test(extend_shorter),
-        rung_test(extend_lost),
-        rung_test(extend_foreign),
-        rung_test(extend_adopted),
-        rung_test(extend_without_end),
-        rung_test(release_own),
-        rung_test(release_twice),
-        rung_test(release_lost),
-        rung_test(release_foreign),
-        rung_test(release_before_min_hold),
-        rung_test(release_by_free),
-        rung_test(scripts_flushed),
-        rung_test(the_way_is_told),
+        strategies_test(acquire_free),
+        strategies_test(acquire_what_we_hold),
+        strategies_test(acquire_what_others_hold),
+        strategies_test(acquire_when_it_gets_free),
+        strategies_test(acquire_what_is_past),
+        strategies_test(extend_longer),
+        strategies_test(extend_shorter),
+        strategies_test(extend_lost),
+        strategies_test(extend_foreign),
+        strategies_test(extend_adopted),
+        strategies_test(extend_without_end),
+        strategies_test(release_own),
+        strategies_test(release_twice),
+        strategies_test(release_lost),
+        strategies_test(release_foreign),
+        strategies_test(release_before_min_hold),
+        strategies_test(release_by_free),
+        strategies_test(scripts_flushed),
+        strategies_test(the_way_is_told),
     };
     int rc = 0;
     places_run(rc);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rights that change while a client lives: scripts taken away and given back,
- * between operations and in the midst of one; a token acquired on one rung is
- * released on another. And a user who lacks any one of the rights that a rung
- * needs is told so, harms nobody, and has a client that still works.
+ * between operations and in the middle of one; a token acquired by one strategy
+ * is released by another. A user who lacks any one of the rights that a
+ * strategy needs gets an error that says so, blocks no other client, and keeps
+ * a client that still works.
  */
-#include "live/rung_step.h"
+#include "live/strategies_step.h"
 
 static const struct place place_of_alice = {
     "rights", USER, 0, "", NULL, BY_SET, BY_WATCH, BY_WATCH, BY_READ};
@@ -48,7 +49,7 @@ static void scripts_taken_and_given(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_by(BY_SCRIPT, nxl_lock_extend(lock, 30000), NXL_OK, lock);
     rights("-@scripting", NULL);
-    assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock); /* climbs */
+    assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock); /* falls back */
     assert_by(BY_WATCH, nxl_lock_extend(lock, 1000), NXL_OK, lock);
     assert_between(redis_pttl(&server, KEY), 35000, 40000);
     assert_by(BY_READ, look(lock), NXL_OK, lock);
@@ -138,7 +139,7 @@ static void known_at_the_first_acquire(void **state)
     end(one, fresh);
 }
 
-/* From one rung to the next in each direction, with each verb. */
+/* From one strategy to the next in each direction, with each verb. */
 static void token_goes_along(void **state)
 {
     static const char *const taken[] = {"+@all", "-@scripting", "-watch",

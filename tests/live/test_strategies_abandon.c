@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * On every rung a verb is given up, or loses its connection, at each of its
- * steps: before the server has the step's commands, and after it has them
- * while its answers are under way. Afterwards nothing of ours stands, no
- * transaction is open, and the same client and lock go on.
+ * With every strategy a verb is cancelled, or loses its connection, at each of
+ * its steps: before the server has received the step's commands, and after that
+ * while its answers are on their way. Afterwards no key of ours is left, no
+ * transaction is open, and the same client and lock go on working.
  */
-#include "live/rung_step.h"
+#include "live/strategies_step.h"
 
 enum giving_up { CANCEL, DEADLINE, CUT };
 
@@ -211,9 +211,10 @@ static void taken_meanwhile(void **state)
         }
 }
 
-/* Who has adopted the token prolongs it at a step of our extend: what he was
- * promised is not taken from him. SET IFEQ alone, the last rung, cannot know
- * of him (ladder.c): there only what we asked for is certain. */
+/* A client that adopted the token extends it during a step of our extend: that
+ * must not shorten what it was promised. SET IFEQ alone, the last strategy,
+ * cannot see the other extend (native_set_ifeq()): there only what we asked for
+ * is certain. */
 static bool one_prolongation(void)
 {
     nxl_client *others = learnt_client("");

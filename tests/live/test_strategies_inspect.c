@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inspect and break, leases that end, keys of another type and names of any
- * bytes: alike on every rung.
+ * bytes: alike with every strategy.
  */
-#include "live/rung_rig.h"
+#include "live/strategies_rig.h"
 
 #define KEY "invoice:42"
 #define TTL 20000
@@ -310,22 +310,22 @@ static void names_of_any_bytes(void **state)
     test_free(longest);
 }
 
-#define rung_test(function)                                                    \
+#define strategies_test(function)                                              \
     cmocka_unit_test_setup_teardown(function, open_client, close_client)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rung_test(inspect_free),
-        rung_test(inspect_held),
-        rung_test(inspect_foreign),
-        rung_test(inspect_empty),
-        rung_test(inspect_long),
-        rung_test(break_what_was_seen),
-        rung_test(break_the_longest),
-        rung_test(leases_end),
-        rung_test(another_type),
-        rung_test(names_of_any_bytes),
+        strategies_test(inspect_free),
+        strategies_test(inspect_held),
+        strategies_test(inspect_foreign),
+        strategies_test(inspect_empty),
+        strategies_test(inspect_long),
+        strategies_test(break_what_was_seen),
+        strategies_test(break_the_longest),
+        strategies_test(leases_end),
+        strategies_test(another_type),
+        strategies_test(names_of_any_bytes),
     };
     int rc = 0;
     places_run(rc);

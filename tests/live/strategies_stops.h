@@ -3,10 +3,10 @@
  * The places behind one proxy, between which a test goes: the server that
  * answers becomes an older one, or a newer one.
  */
-#ifndef NXLOCK_TESTS_LIVE_RUNG_STOPS_H
-#define NXLOCK_TESTS_LIVE_RUNG_STOPS_H
+#ifndef NXLOCK_TESTS_LIVE_STRATEGIES_STOPS_H
+#define NXLOCK_TESTS_LIVE_STRATEGIES_STOPS_H
 
-#include "live/rung_rig.h"
+#include "live/strategies_rig.h"
 
 static const struct place plain = {"7.0 behind a proxy", AGED, AGED_PLAIN, NULL,
     NULL, BY_SET, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT};

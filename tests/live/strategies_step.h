@@ -4,10 +4,10 @@
  * step's commands and one step's answers at a time; and what has to hold when
  * it goes on.
  */
-#ifndef NXLOCK_TESTS_LIVE_RUNG_STEP_H
-#define NXLOCK_TESTS_LIVE_RUNG_STEP_H
+#ifndef NXLOCK_TESTS_LIVE_STRATEGIES_STEP_H
+#define NXLOCK_TESTS_LIVE_STRATEGIES_STEP_H
 
-#include "live/rung_rig.h"
+#include "live/strategies_rig.h"
 #include "support/proxy.h"
 
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ enum side { REQUEST, REPLY };
 
 struct op {
     enum verb verb;
-    bool learnt; /* the rungs are known */
+    bool learnt; /* the strategies are known */
     /* Where it stops: the server has not got the step's commands, or it has
      * and its answers have not come. */
     unsigned step;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many locks on one client, on every rung. Where a verb is a transaction they
- * take turns on the connection: none waits for ever, and who waits uses no
- * processor meanwhile.
+ * Many locks on one client, with every strategy. Where a verb is a transaction
+ * they take turns on the connection: none waits forever, and a waiting lock
+ * uses no processor time.
  */
-#include "live/rung_rig.h"
+#include "live/strategies_rig.h"
 
 #include "live/loop_rig.h"
 

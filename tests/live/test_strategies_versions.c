@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "live/rung_stops.h"
+#include "live/strategies_stops.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@ enum { PROCESSES = 4, INCREMENTS = 500, CHANGES = 200, PATIENCE_MS = 20000 };
 
 struct board { /* shared */
     atomic_bool go, enough;
-    atomic_int written, unknown, climbing;
+    atomic_int written, unknown, searching;
 };
 
 static void increment(int file)
@@ -41,7 +41,7 @@ static void note(struct board *board, int rc)
     if (rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE)
         atomic_fetch_add(&board->unknown, 1);
     else if (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED)
-        atomic_fetch_add(&board->climbing, 1);
+        atomic_fetch_add(&board->searching, 1);
     else if (rc != NXL_OK)
         _exit(100 + (rc < 0 ? -rc : 50 + rc));
 }
@@ -171,7 +171,7 @@ static void no_lost_update(void **state)
     int failed = processes_failed(pid), written = board->written;
     print_message("%d increments, %d changes of version, %d calls without an "
                   "answer, %d without a way\n",
-        written, changes, (int)board->unknown, (int)board->climbing);
+        written, changes, (int)board->unknown, (int)board->searching);
     assert_int_equal(failed, 0);
     assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
     assert_int_equal(strtol(text, NULL, 10), written);
