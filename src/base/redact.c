@@ -27,6 +27,7 @@
 #define PART_LEN 12
 #define EDGE_LEN 4
 #define TOKEN_DIGITS 30 /* a token as a decimal number has 39 */
+#define TOKEN_BLANKS 32 /* a token as blanks has 128 */
 
 #define HIDDEN "[hidden]"
 #define LEFT_OUT "[text hidden: it contains the password]"
@@ -293,6 +294,32 @@ static void find_decimal_tokens(struct view *v)
     }
 }
 
+/* The length of a space or a tab at `at`, as it is or escaped; 0: it is
+ * something else. */
+static size_t blank_at(struct slice text, size_t at)
+{
+    static const char *const blanks[] = {" ", "\t", "\\t", "\\x09"};
+
+    for (size_t i = 0; i < sizeof(blanks) / sizeof(blanks[0]); i++) {
+        size_t len = strlen(blanks[i]);
+        if (len <= text.len - at && memcmp(text.data + at, blanks[i], len) == 0)
+            return len;
+    }
+    return 0;
+}
+
+/* Tokens after a timestamp: a blank for each bit. */
+static void find_blank_tokens(struct view *v)
+{
+    for (size_t at = 0, end; at < v->text.len; at = end + 1) {
+        size_t blanks = 0, used;
+        for (end = at; (used = blank_at(v->text, end)) > 0; end += used)
+            blanks++;
+        if (blanks >= TOKEN_BLANKS)
+            hide(v, at, end - at);
+    }
+}
+
 /* ------------------------------------------------------------------ writing */
 
 /* `out` is large enough: each marker replaces at least one byte, and two
@@ -328,6 +355,7 @@ void redact_add(struct text *t, struct slice bytes, bool cut, size_t most,
                 find_password(&v, secrets->password[i], (enum form)form);
     find_tokens(&v);
     find_decimal_tokens(&v);
+    find_blank_tokens(&v);
     if (v.all) {
         text_add(t, LEFT_OUT);
         return;

@@ -119,6 +119,9 @@ static void parts_are_hidden(void **state)
     assert_rows(ROWS(cut), true);
 }
 
+#define BLANKS "  \t \t\t   \t  \t\t \t "
+#define BLANK_TOKEN BLANKS BLANKS BLANKS BLANKS BLANKS BLANKS BLANKS BLANKS
+
 static void tokens_are_hidden(void **state)
 {
     (void)state;
@@ -131,6 +134,11 @@ static void tokens_are_hidden(void **state)
         {"", "6fa459ea-ee8a-4c", "6fa459ea-ee8a-4c"},
         {"", "1795329420.123456789012345678901234567890123456789",
             "1795329420.[hidden]"},
+        {"", "'1795329420" BLANK_TOKEN "' of k", "'1795329420[hidden]' of k"},
+        {"", BLANKS BLANKS, "[hidden]"},
+        {"", "7 \\t \\x09" BLANKS BLANKS "x", "7[hidden]x"},
+        {"", "at the end" BLANK_TOKEN, "at the end[hidden]"},
+        {"", "a line      and   the next", "a line      and   the next"},
         {"", "f_d0b1e2c3f4a5968778695a4b3c2d1e0ff0e1d2c3",
             "f_d0b1e2c3f4a5968778695a4b3c2d1e0ff0e1d2c3"},
         {"", "2026-11-22 06:51:00", "2026-11-22 06:51:00"},
