@@ -9,19 +9,6 @@
 
 #include "net/params.h"
 
-/* Turns the table's description of a value ("is a number from 10 to 600000",
- * "has 1 to 8192 bytes") into a condition ("must be ..."). */
-static void add_condition(size_t row, struct text *text)
-{
-    struct text words;
-
-    text_clear(&words);
-    param_describe(row, &words);
-    bool is = strncmp(words.data, "is ", 3) == 0;
-    text_add(text, is ? "must be " : "must have ");
-    text_add(text, words.data + (is ? 3 : 4));
-}
-
 bool nxl_url_param_accepts(
     const char *name, const char *value, char *must, size_t size)
 {
@@ -41,7 +28,7 @@ bool nxl_url_param_accepts(
         accepted = param_set(&settings, row, copy);
         settings_free(&settings);
         if (!accepted)
-            add_condition(row, &words);
+            param_describe(row, &words);
     }
     if (must && size > 0)
         text_copy(&words, must, size);

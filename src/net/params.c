@@ -102,18 +102,18 @@ size_t param_find(struct slice name)
 void param_describe(size_t row, struct text *text)
 {
     if (rows[row].kind == SCHEME) {
-        text_addf(text, "is %s or %s", schemes[0], schemes[1]);
+        text_addf(text, "must be %s or %s", schemes[0], schemes[1]);
         return;
     }
     if (rows[row].kind == SWITCH) {
-        text_add(text, "is 1 (on) or 0 (off)");
+        text_add(text, "must be 1 (on) or 0 (off)");
         if (row == param_find(slice_of("guard_restarts")))
             text_add(text, "; in the option, -1 means off");
         return;
     }
     text_addf(text,
-        rows[row].kind == NUMBER ? "is a number from %lld to %lld"
-                                 : "has %lld to %lld bytes",
+        rows[row].kind == NUMBER ? "must be a number from %lld to %lld"
+                                 : "must have %lld to %lld bytes",
         (long long)rows[row].low, (long long)rows[row].high);
 }
 

@@ -50,7 +50,7 @@ size_t param_find(struct slice name);
 
 /* Sets the row's member from text. Takes over value, which is malloc'ed, in any
  * case. False: it is not valid, and settings is unchanged; param_describe()
- * then says what is: "is a number from 10 to 600000". */
+ * then says what is valid: "must be a number from 10 to 600000". */
 bool param_set(struct settings *settings, size_t row, char *value);
 void param_describe(size_t row, struct text *text);
 

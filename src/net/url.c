@@ -45,13 +45,13 @@ static enum url_result fail(struct parse *p, const char *why)
     return URL_MALFORMED;
 }
 
-/* Says "WHAT, byte N of the URL, WHY": what names the part, why says what is
+/* Says "WHAT in the URL (byte N) WHY": what names the part, why says what is
  * wrong with it. */
 static enum url_result refuse_part(
     struct parse *p, const char *place, const char *what, const char *why)
 {
     text_clear(p->error);
-    text_addf(p->error, "%s, byte %zu of the URL, %s", what,
+    text_addf(p->error, "%s in the URL (byte %zu) %s", what,
         byte_number(p, place), why);
     return URL_MALFORMED;
 }

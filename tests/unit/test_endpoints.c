@@ -129,10 +129,10 @@ static void a_switch_tells_its_values(void **state)
 {
     (void)state;
     refused("redis://a?guard_restarts=true", NXL_E_URL,
-        "is 1 (on) or 0 (off); in the option, -1 means off");
+        "must be 1 (on) or 0 (off); in the option, -1 means off");
     refused("redis://a?guard_restarts=-1", NXL_E_URL, "1 (on) or 0 (off)");
-    refused("redis://a?durable=yes", NXL_E_URL, "is 1 (on) or 0 (off)");
-    refused("redis://a?interop=2", NXL_E_URL, "is 1 (on) or 0 (off)");
+    refused("redis://a?durable=yes", NXL_E_URL, "must be 1 (on) or 0 (off)");
+    refused("redis://a?interop=2", NXL_E_URL, "must be 1 (on) or 0 (off)");
 }
 
 static void an_address_is_named_once(void **state)

@@ -275,7 +275,7 @@ static void client_schemes(void **state)
     assert_int_equal(settings.interop, 1);
     options.scheme = 2;
     assert_false(client_accepts(&options));
-    assert_contains(client.message.data, "scheme is 2; it is auto");
+    assert_contains(client.message.data, "scheme is 2; it must be auto");
     options.scheme = -1;
     assert_false(client_accepts(&options));
     options.scheme = 0;
@@ -370,7 +370,7 @@ static void client_of_options_and_url(void **state)
     assert_int_equal(
         nxl_client_new(&made, "redis://h", &options), NXL_E_INVALID);
     assert_null(made);
-    assert_contains(error, "is 9; it is a number from 10 to 600000");
+    assert_contains(error, "is 9; it must be a number from 10 to 600000");
     options.errbuf_size = 8;
     memset(error, '#', sizeof(error));
     assert_int_equal(

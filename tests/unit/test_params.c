@@ -81,7 +81,7 @@ static void numbers_have_bounds(void **state)
     }
     url_param_check("timeout_ms", 9, &error);
     assert_string_equal(
-        error.data, "timeout_ms is 9; it is a number from 10 to 600000");
+        error.data, "timeout_ms is 9; it must be a number from 10 to 600000");
     assert_false(url_param_check("prefix", 5, &error));
     assert_false(url_param_check("nothing", 5, &error));
     assert_contains(error.data, "it is not a known parameter");
@@ -105,7 +105,7 @@ static void schemes_are_words(void **state)
     assert_int_equal(s.scheme, 0);
     text_clear(&text);
     param_describe(row, &text);
-    assert_string_equal(text.data, "is auto or timestamp");
+    assert_string_equal(text.data, "must be auto or timestamp");
     assert_true(url_param_check("scheme", 1, &text));
     assert_false(url_param_check("scheme", 2, &text));
     assert_false(url_param_check("scheme", -1, &text));
