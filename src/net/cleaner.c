@@ -13,8 +13,6 @@
 #include "base/deadline.h"
 #include "wire/command.h"
 
-/* The time in a value of ours is later than the end of the lease. */
-
 struct cleaner *cleaner_new(struct slice key, size_t token_room)
 {
     struct cleaner *k = calloc(1, sizeof(*k) + key.len + token_room);
@@ -37,6 +35,7 @@ void cleaner_free(struct cleaner *k)
         *k->link = NULL;
     list_remove(&k->node);
     list_remove(&k->due);
+    exchange_free(&k->exchange);
     free(k);
 }
 

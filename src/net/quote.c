@@ -41,10 +41,9 @@ void quote_garbage(struct server *s)
 
 void quote_outcome(struct server *s, struct outcome *outcome)
 {
-    struct exchange *x;
     if (outcome->kind != OUTCOME_FAULT ||
         outcome->fault == FAULT_NOT_REDIS) /* the words are our own */
         return;
-    quote(s, &s->words, outcome->text, outcome->text.len >= sizeof(x->words));
+    quote(s, &s->words, outcome->text, outcome->text.len >= EXCHANGE_TEXT);
     outcome->text = (struct slice){s->words.data, s->words.len};
 }

@@ -24,6 +24,7 @@ void request_free(struct request *r)
 {
     cleaner_free(r->spare);
     r->spare = NULL;
+    exchange_free(&r->exchange);
     if (r->late)
         r->late->link = NULL;
     r->late = NULL;

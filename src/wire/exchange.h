@@ -10,8 +10,8 @@
 
 #include "wire/strategy.h"
 
-/* verb (and what it points to) and kept outlive the exchange; kept may be
- * NULL. */
+/* x is all zero, or has been used before. verb (and what it points to) and kept
+ * outlive the exchange; kept may be NULL. */
 void exchange_begin(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept);
 
@@ -20,6 +20,9 @@ void exchange_begin(
  * exchange_forget(). */
 void exchange_go_on(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept);
+
+/* Frees what x has stored of replies; then it can be used again. */
+void exchange_free(struct exchange *x);
 
 /* x is used for another token from now on, though not by an ACQUIRE: what is
  * remembered of the last one is dropped. */

@@ -5,6 +5,8 @@
  */
 #include "wire/strategy.h"
 
+#include <stdlib.h>
+
 #include "wire/classify.h"
 #include "wire/value.h"
 
@@ -59,17 +61,29 @@ enum exchange_next strategy_refused(
     return fail(x, fault, reply->bytes, fault == FAULT_SERVER);
 }
 
+size_t strategy_store(char **room, struct slice text)
+{
+    if (text.len == 0)
+        return 0;
+    if (!*room && !(*room = malloc(EXCHANGE_TEXT)))
+        return 0;
+    if (text.len > EXCHANGE_TEXT)
+        text.len = EXCHANGE_TEXT;
+    memcpy(*room, text.data, text.len);
+    return text.len;
+}
+
 void strategy_keep_value(struct exchange *x, struct slice value)
 {
-    if (value.len > sizeof(x->words))
-        value.len = sizeof(x->words);
-    memcpy(x->words, value.data, value.len);
-    x->value_len = value.len;
+    x->value_len = strategy_store(&x->words, value);
+    if (x->value_len == 0 && value.len > 0)
+        fail(x, FAULT_SYSTEM,
+            slice_of("out of memory: cannot store the key's value"), false);
 }
 
 struct slice strategy_value(const struct exchange *x)
 {
-    return (struct slice){x->words, x->value_len};
+    return (struct slice){x->words ? x->words : "", x->value_len};
 }
 
 /* A value without a TTL may tell its end: then the exchange goes on to look by

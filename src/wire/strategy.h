@@ -91,14 +91,19 @@ struct exchange {
     uint64_t check_at; /* ACQUIRE: no PHASE_CHECK_VALUE before that again */
     struct outcome outcome;
     /* What has to outlive its reply: words or a value that decided while other
-     * replies are due. So do not copy an exchange. */
-    char words[512];
+     * replies are due. So do not copy an exchange. Both are EXCHANGE_TEXT
+     * bytes, allocated when they are first needed, and freed by
+     * exchange_free(). */
+    char *words;
     size_t value_len; /* of a value in it */
-    char first[512];  /* the first refusal's, while others are tried */
+    char *first;      /* the first refusal's, while others are tried */
     size_t first_len;
     enum fault refused; /* that refusal; FAULT_NONE: there was none */
     struct timestamps_exchange stamps;
 };
+
+/* The longest text that is stored for later. */
+#define EXCHANGE_TEXT 512
 
 /* The most replies that one step has. */
 #define EXCHANGE_REPLIES 5
@@ -205,12 +210,16 @@ extern const struct strategy asked_strategy;
 
 enum exchange_next strategy_decide(
     struct exchange *x, enum outcome_kind kind, int64_t left_ms);
+/* Copies as much of text as there is room for into *room. Returns how much; 0:
+ * there is nothing to copy, or no memory. */
+size_t strategy_store(char **room, struct slice text);
 /* An error reply; what it means depends on its words and on the verb. */
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply);
 /* The connection carries something else than the answers to our commands. */
 enum exchange_next strategy_broken(struct exchange *x, const char *expected);
-/* A value that is needed when its reply's bytes are gone. */
+/* A value that is needed when its reply's bytes are gone. Without memory for it
+ * the exchange is decided: a fault. */
 void strategy_keep_value(struct exchange *x, struct slice value);
 struct slice strategy_value(const struct exchange *x);
 /* INSPECT: the key has this value. */
