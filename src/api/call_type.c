@@ -7,8 +7,9 @@
 
 int call_ends(struct nxl_lock *lock, int result, const char *words)
 {
-    text_clear(call_message(lock));
-    text_add(call_message(lock), words);
+    struct text *message = call_message(lock);
+    text_clear(message);
+    text_add(message, words);
     return result;
 }
 

@@ -120,7 +120,7 @@ const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
         if (client->server_count > 1)
             message_at(&lock->operation, (unsigned)server, &copy);
         else
-            copy = lock->operation.message;
+            text_add(&copy, operation_words(&lock->operation));
     }
     pthread_mutex_unlock(&client->mutex);
     return copy.data;

@@ -12,6 +12,12 @@
 #include "client/voters.h"
 #include "wire/value.h"
 
+/* A server's part that needs memory and does not get it. */
+static const struct outcome out_of_memory = {.kind = OUTCOME_FAULT,
+    .fault = FAULT_SYSTEM,
+    .left_ms = LEFT_UNKNOWN,
+    .text = {"out of memory", sizeof("out of memory") - 1}};
+
 static bool is_fencing(const struct nxl_lock *lock)
 {
     return lock->life.vote.fencing;
@@ -73,21 +79,28 @@ static void note(struct nxl_lock *lock, enum life_track track, unsigned server,
         operation_note(op, server, outcome);
 }
 
+/* What an inspection found at a server. False: no memory. */
+static bool note_seen(struct nxl_lock *lock, enum life_track track,
+    unsigned server, const struct outcome *outcome, uint64_t now)
+{
+    struct inspection *found =
+        track == TRACK_CALL ? lock->seen : lock->renewing->found;
+    bool ours = lease_held(&lock->life.lease, now) &&
+                value_is_of(outcome->value, lock_token(lock));
+    return inspection_note(found, server, outcome, ours);
+}
+
 /* Hands an outcome to the state machine, whether a server or the library
  * decided it. */
 static void outcome_of(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now)
 {
     struct operation *op = operation_of(lock, track);
+    if (outcome->kind == OUTCOME_SEEN &&
+        !note_seen(lock, track, server, outcome, now))
+        outcome = &out_of_memory;
     note(lock, track, server, outcome);
     unanswered_outcome(op, server, outcome);
-    if (outcome->kind == OUTCOME_SEEN) {
-        struct inspection *found =
-            track == TRACK_CALL ? lock->seen : lock->renewing->found;
-        bool ours = lease_held(&lock->life.lease, now) &&
-                    value_is_of(outcome->value, lock_token(lock));
-        inspection_note(found, server, outcome, ours);
-    }
     life_outcome(&lock->life, track, server, outcome, now);
 }
 
@@ -115,10 +128,7 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
             return true;
         if (request_prepare(r, op->verb.key))
             return false;
-        *outcome = (struct outcome){.kind = OUTCOME_FAULT,
-            .fault = FAULT_SYSTEM,
-            .left_ms = LEFT_UNKNOWN,
-            .text = slice_of("out of memory")};
+        *outcome = out_of_memory;
         return true;
     case VERB_KEEP: /* the time in a timestamp cannot be changed */
         *outcome =
@@ -147,7 +157,7 @@ static void begin_renewal(struct nxl_lock *lock)
         return;
     operation_begin(op, "extend");
     op->round = lock->life.renewal.rounds;
-    lock->renewing->found->chosen.size = 0;
+    lock->renewing->found->chosen = NULL;
     for (unsigned i = 0; i < lock->client->server_count; i++)
         exchange_inherit(
             &op->requests[i].exchange, &lock->operation.requests[i].exchange);
@@ -264,6 +274,7 @@ static void compose(struct nxl_lock *lock, int result)
 {
     const struct life *life = &lock->life;
     bool acquires = life->call == CALL_ACQUIRE;
+    struct text message;
     struct report report = {
         .operation = &lock->operation,
         .kind = lock->kind,
@@ -273,7 +284,8 @@ static void compose(struct nxl_lock *lock, int result)
         .waited =
             !acquires || is_fencing(lock) || life->vote.acquire.silent > 0,
     };
-    message_compose(&report, &lock->operation.message);
+    message_compose(&report, &message);
+    operation_tell(&lock->operation, &message);
 }
 
 static void call_is_over(struct nxl_lock *lock, uint64_t now)

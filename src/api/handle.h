@@ -4,8 +4,9 @@
  * operations that carry out what the machine decides: the caller's, and the
  * renewal's. All functions need the client's mutex.
  *
- * Invariant: a lock has at most one call in progress; whatever acquire and
- * release need is allocated with the handle.
+ * Invariant: a lock has at most one call in progress; what a release and a
+ * cleanup need is allocated before the acquire is sent. Only what some handles
+ * never need is allocated later: messages, and what an inspection finds.
  */
 #ifndef NXLOCK_API_HANDLE_H
 #define NXLOCK_API_HANDLE_H
@@ -22,8 +23,7 @@ struct renewing {
     bool on, busy;            /* as counted in the client */
     struct list lost;         /* in client->losses until the event is taken */
     struct nxl_lock *lock;
-    enum nxl_loss loss;
-    struct text why; /* of that */
+    enum nxl_loss loss; /* its reason is the operation's message */
 };
 
 struct nxl_lock {
@@ -51,7 +51,7 @@ struct nxl_lock {
     size_t token_len;
     bool token_foreign; /* adopted: lay it out anew for an acquire */
     const char *adopts; /* ADOPT: the token to take over, in the call */
-    char target[sizeof((struct nxl_holder *)0)->value]; /* BREAK */
+    char *target;       /* BREAK: the value to remove */
     size_t target_len;
 };
 

@@ -8,15 +8,18 @@
 #include "client/operation.h"
 
 struct inspection {
-    nxl_holder chosen; /* size 0: none was made yet */
-    nxl_holder at[];   /* one a server */
+    nxl_holder *chosen; /* one of those below; NULL: none was made yet */
+    int64_t left_ms;    /* how long a majority keeps that one */
+    nxl_holder *at[];   /* one a server; NULL before it first shows a value */
 };
 
-/* For so many servers. NULL: no memory. free() it. */
+/* For so many servers. NULL: no memory. */
 struct inspection *inspection_new(unsigned servers);
+void inspection_free(struct inspection *found, unsigned servers);
 
-/* A server showed what it has. ours: it is the value of the present lease. */
-void inspection_note(struct inspection *found, unsigned server,
+/* A server showed what it has. ours: it is the value of the present lease.
+ * False: no memory. */
+bool inspection_note(struct inspection *found, unsigned server,
     const struct outcome *outcome, bool ours);
 
 /* The name is held: chooses the value that most servers have. notes are those

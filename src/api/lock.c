@@ -19,7 +19,7 @@ static void free_renewing(struct renewing *renewing)
         return;
     list_remove(&renewing->lost);
     operation_free(&renewing->operation);
-    free(renewing->found);
+    inspection_free(renewing->found, renewing->lock->client->server_count);
     free(renewing);
 }
 
@@ -30,7 +30,8 @@ static void free_memory(struct nxl_lock *lock)
     operation_free(&lock->operation);
     kept_commands_free(&lock->kept);
     call_free(&lock->call);
-    free(lock->seen);
+    inspection_free(lock->seen, lock->client->server_count);
+    free(lock->target);
     free(lock->label);
     free((char *)lock->counter.data);
     free(lock->key);
@@ -261,5 +262,5 @@ const char *nxl_lock_errmsg(const nxl_lock *lock)
         return "the lock is NULL";
     if (client_forked(lock->client))
         return MESSAGE_FORKED;
-    return lock->operation.message.data;
+    return operation_words(&lock->operation);
 }

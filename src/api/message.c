@@ -70,7 +70,7 @@ static enum fault trouble(
         !fault_wants_mending(fault))
         return FAULT_NONE;
     if (n->kind == NOTE_FAULT)
-        text_add(words, n->words);
+        text_add(words, note_words(n));
     else if (fault != FAULT_NONE)
         unanswered_add_silence(words, s);
     return fault;
@@ -208,7 +208,7 @@ static void add_failure(const struct report *r, struct text *t)
     text_add(t, s->endpoint.name.data);
     text_add(t, ": ");
     if (op->notes[0].kind == NOTE_FAULT) {
-        text_add(t, op->notes[0].words);
+        text_add(t, note_words(&op->notes[0]));
     } else {
         unanswered_add_silence(t, s);
         if (s->state == SERVER_DOWN && s->why_fault)

@@ -42,8 +42,8 @@ struct query {
 static void complete(struct query *q, int result, enum fault fault)
 {
     struct nxl_client *client = q->operation.client;
-    struct text *message = &q->operation.message;
     if (result != NXL_OK) {
+        struct text *message = operation_message(&q->operation);
         if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
             allowed_add_unsupported(message, q->words, q->count);
         else if (*fault_remedy(fault))
@@ -58,7 +58,7 @@ static void complete(struct query *q, int result, enum fault fault)
 /* The words of a failure begin with the server's name. */
 static struct text *begin_message(struct query *q)
 {
-    struct text *message = &q->operation.message;
+    struct text *message = operation_message(&q->operation);
     const struct server *s = &q->operation.client->servers[q->server];
     text_clear(message);
     text_add(message, s->endpoint.name.data);

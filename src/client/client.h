@@ -90,6 +90,7 @@ struct nxl_client {
     uint64_t timer_at;    /* what it is set to; 0: it has to be set */
 
     struct text message;
+    struct text lost_message; /* of an operation without memory for it */
 };
 
 /* Takes the mutex and disables cancellation of the thread (pthread_cancel): if

@@ -141,10 +141,10 @@ static bool keep(struct kept *kept, const struct verb *verb)
         return false;
     kept_free(kept);
     kept->bytes = bytes;
-    kept->len = len;
+    kept->len = (uint32_t)len;
     if (token != 0) {
-        kept->token_at = place_of(&a, token);
-        kept->token_len = verb->token.len;
+        kept->token_at = (uint32_t)place_of(&a, token);
+        kept->token_len = (uint32_t)verb->token.len;
     }
     kept->ttl_ms = verb->ttl_ms;
     return true;

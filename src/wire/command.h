@@ -16,9 +16,9 @@
 /* A kept command. All zero: nothing kept yet. */
 struct kept {
     char *bytes;
-    size_t len;
-    size_t token_at; /* where the token's bytes stand; 0: there is none */
-    size_t token_len;
+    uint32_t len;
+    uint32_t token_at; /* where the token's bytes stand; 0: there is none */
+    uint32_t token_len;
     uint32_t ttl_ms; /* the ttl it was formatted with */
 };
 
