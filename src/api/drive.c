@@ -116,6 +116,16 @@ static struct slice token_for(
     return lock_token(lock);
 }
 
+/* What may make the lock held needs a record for its cleanup first. */
+static bool reserve(
+    struct operation *op, unsigned server, struct outcome *outcome)
+{
+    if (operation_prepare(op, server))
+        return true;
+    *outcome = out_of_memory;
+    return false;
+}
+
 /* The outcome where it is known without a request. */
 static bool is_known(struct nxl_lock *lock, enum life_track track,
     unsigned server, struct outcome *outcome, struct text *words, uint64_t now)
@@ -126,10 +136,10 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     case VERB_ACQUIRE:
         if (!voters_ask(lock->client, server, now, outcome, words))
             return true;
-        if (request_prepare(r, op->verb.key))
-            return false;
-        *outcome = out_of_memory;
-        return true;
+        return !reserve(op, server, outcome);
+    case VERB_INSPECT:
+        return track == TRACK_CALL && lock->life.call == CALL_ADOPT &&
+               !reserve(op, server, outcome);
     case VERB_KEEP: /* the time in a timestamp cannot be changed */
         *outcome =
             (struct outcome){.kind = OUTCOME_MINE, .left_ms = LEFT_UNKNOWN};
@@ -178,7 +188,7 @@ static void send_to(
         return;
     }
     if (op->verb.kind == VERB_RELEASE && lock->life.call == CALL_RELEASE)
-        (void)request_prepare(&op->requests[server], op->verb.key);
+        (void)operation_prepare(op, server);
     operation_send(op, server, now);
     if (op->verb.kind == VERB_ACQUIRE)
         server_connect_by(
@@ -190,7 +200,7 @@ static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
 {
     struct request *r = &lock->operation.requests[server];
     /* Without memory for that its TTL frees it. */
-    (void)request_prepare(r, lock->operation.verb.key);
+    (void)operation_prepare(&lock->operation, server);
     server_owe(&lock->client->servers[server], r, lock_token(lock),
         lock->client->max_ttl_ms, lock->life.clean_until, now);
 }
@@ -249,27 +259,6 @@ static void carry_out(
 
 /* ------------------------------------------------------------------ results */
 
-static int result_of(const struct nxl_lock *lock)
-{
-    switch (lock->life.result) {
-    case LIFE_OK:
-        return NXL_OK;
-    case LIFE_BUSY:
-        return NXL_BUSY;
-    case LIFE_FREE:
-        return NXL_FREE;
-    case LIFE_LOST:
-        return NXL_LOST;
-    case LIFE_UNKNOWN:
-        return NXL_UNKNOWN;
-    case LIFE_FAULT:
-        return (int)result_of_fault(lock->life.fault);
-    case LIFE_CANCELLED:
-        return NXL_CANCELLED;
-    }
-    return NXL_E_INVALID;
-}
-
 static void compose(struct nxl_lock *lock, int result)
 {
     const struct life *life = &lock->life;
@@ -290,7 +279,7 @@ static void compose(struct nxl_lock *lock, int result)
 
 static void call_is_over(struct nxl_lock *lock, uint64_t now)
 {
-    int result = result_of(lock);
+    int result = result_of_life(&lock->life);
     unsigned servers = lock->client->server_count;
     if (lock->kind == NXL_OP_INSPECT && result == NXL_OK)
         inspection_choose(lock->seen, lock->operation.notes, servers);
@@ -350,6 +339,8 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     if (lock->call.running)
         timer_set(&client->timers, &lock->operation.timer,
             life_wake(life, TRACK_CALL));
+    else if (lease_state(&life->lease, now) == LEASE_NONE)
+        operation_unprepare(&lock->operation);
     if (lock->renewing)
         loss_settle(lock, now);
 }

@@ -70,14 +70,6 @@ static bool make_key(struct nxl_lock *lock, const struct lock_settings *set)
     return true;
 }
 
-static bool make_requests(struct operation *op)
-{
-    for (unsigned i = 0; i < op->client->server_count; i++)
-        if (!request_prepare(&op->requests[i], op->verb.key))
-            return false;
-    return true;
-}
-
 static bool make_renewing(struct nxl_lock *lock)
 {
     struct renewing *renewing = calloc(1, sizeof(*renewing));
@@ -131,8 +123,7 @@ static bool fill(struct nxl_lock *lock, const struct lock_settings *set)
         !operation_init(&lock->operation, &lock_call_type, lock->client, key))
         return false;
     lock->operation.verb.counter = lock->counter;
-    return make_requests(&lock->operation) &&
-           (!set->renew || make_renewing(lock));
+    return !set->renew || make_renewing(lock);
 }
 
 /* A lock whose options are good. NULL: no memory. */

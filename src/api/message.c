@@ -45,6 +45,27 @@ enum nxl_result result_of_fault(enum fault fault)
     return NXL_E_SERVER;
 }
 
+int result_of_life(const struct life *life)
+{
+    switch (life->result) {
+    case LIFE_OK:
+        return NXL_OK;
+    case LIFE_BUSY:
+        return NXL_BUSY;
+    case LIFE_FREE:
+        return NXL_FREE;
+    case LIFE_LOST:
+        return NXL_LOST;
+    case LIFE_UNKNOWN:
+        return NXL_UNKNOWN;
+    case LIFE_FAULT:
+        return (int)result_of_fault(life->fault);
+    case LIFE_CANCELLED:
+        return NXL_CANCELLED;
+    }
+    return NXL_E_INVALID;
+}
+
 /* Which servers a message lists, and what it says about each. */
 struct troubles {
     const struct operation *operation;

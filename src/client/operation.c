@@ -29,7 +29,7 @@ void operation_free(struct operation *op)
 {
     unsigned servers = op->requests ? op->client->server_count : 0;
     for (unsigned i = 0; i < servers; i++) {
-        request_free(&op->requests[i]);
+        request_free(&op->client->servers[i], &op->requests[i]);
         free(op->notes ? op->notes[i].words : NULL);
     }
     free(op->requests);
@@ -56,6 +56,18 @@ void operation_begin(struct operation *op, const char *name)
     operation_clear(op);
     for (unsigned i = 0; i < op->client->server_count; i++)
         op->notes[i].kind = NOTE_NONE;
+}
+
+bool operation_prepare(struct operation *op, unsigned server)
+{
+    return request_prepare(
+        &op->client->servers[server], &op->requests[server], op->verb.key);
+}
+
+void operation_unprepare(struct operation *op)
+{
+    for (unsigned i = 0; i < op->client->server_count; i++)
+        request_unprepare(&op->client->servers[i], &op->requests[i]);
 }
 
 void operation_send(struct operation *op, unsigned server, uint64_t now)

@@ -61,6 +61,11 @@ void operation_free(struct operation *op);
 /* A new operation begins: the notes on the last one are cleared. */
 void operation_begin(struct operation *op, const char *name);
 
+/* Reserves what a cleanup at server needs; false: no memory. Until it is given
+ * back at all servers, no cleanup can fail for lack of memory. */
+bool operation_prepare(struct operation *op, unsigned server);
+void operation_unprepare(struct operation *op);
+
 /* Sends op->verb to server. */
 void operation_send(struct operation *op, unsigned server, uint64_t now);
 

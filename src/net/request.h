@@ -10,10 +10,13 @@
 
 #include "net/state.h"
 
-/* Makes sure that there is a record for the cleanup of r; before every acquire
- * and release. false: no memory. */
-bool request_prepare(struct request *r, struct slice key);
-void request_free(struct request *r);
+/* Reserves a record for the cleanup of r, unless r has one; before everything
+ * that may make the token ours, and before a release. false: no memory. */
+bool request_prepare(struct server *s, struct request *r, struct slice key);
+/* No cleanup of r can become necessary before the next request_prepare(): its
+ * record is there for other requests. */
+void request_unprepare(struct server *s, struct request *r);
+void request_free(struct server *s, struct request *r);
 
 /* Puts r among those that wait. kept may be NULL; verb and kept live until
  * completion. */

@@ -45,6 +45,7 @@ void server_init(
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->cleaners);
+    list_init(&s->spares);
     list_init(&s->due);
     /* A call always tries to connect, however long the server was down. */
     backoff_init(&s->reconnect, RECONNECT_FIRST,
@@ -68,8 +69,8 @@ void server_free(struct server *s)
 {
     dial_free(&s->dial);
     conn_free(&s->conn);
-    while (!list_empty(&s->cleaners))
-        cleaner_free(list_entry(s->cleaners.next, struct cleaner, node));
+    cleaners_free(&s->cleaners);
+    cleaners_free(&s->spares);
     endpoint_free(&s->endpoint);
 }
 

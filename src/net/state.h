@@ -37,7 +37,8 @@ struct request {
     uint64_t sent_at; /* before the first byte of its first step left */
     enum fault fault;
     bool unsure;
-    bool cut; /* unsure, because its answer was lost: it may still come */
+    bool cut;      /* unsure, because its answer was lost: it may still come */
+    bool prepared; /* it has needed a spare */
     struct cleaner *spare; /* owned; for a cleanup of this request */
     /* The server's; its last acquire was not answered, and may be applied
      * later. See core/cleanup.h, "in use". NULL: there is none */
@@ -71,8 +72,9 @@ struct server {
     struct facts facts;     /* of the connection that is up, or was last */
     struct dialect dialect; /* likewise: by which commands it is locked */
     struct list waiting, failed, cleaners;
-    struct list due; /* the cleaners that nothing is under way for */
-    bool due_known;  /* false: the two times of them are out of date */
+    struct list spares; /* cleaners that no request has reserved */
+    struct list due;    /* the cleaners that nothing is under way for */
+    bool due_known;     /* false: the two times of them are out of date */
     uint64_t due_next, due_over; /* when the first is to be sent; expires */
     struct backoff reconnect;
     uint64_t not_before;  /* no new connection until then */
