@@ -163,10 +163,10 @@ static void trace_round(struct nxl_lock *lock, uint64_t now)
 static void begin_renewal(struct nxl_lock *lock)
 {
     struct operation *op = &lock->renewing->operation;
-    if (op->round == lock->life.renewal.rounds)
+    if (op->round == lock->life.renewal->rounds)
         return;
     operation_begin(op, "extend");
-    op->round = lock->life.renewal.rounds;
+    op->round = lock->life.renewal->rounds;
     lock->renewing->found->chosen = NULL;
     for (unsigned i = 0; i < lock->client->server_count; i++)
         exchange_inherit(
@@ -215,7 +215,7 @@ static void keep_adopted(struct nxl_lock *lock, unsigned server)
 {
     server_adopt(&lock->client->servers[server],
         &lock->operation.requests[server], lock->operation.verb.key,
-        lock_token(lock), lock->life.vote.round.until[server] != 0);
+        lock_token(lock), lock->life.vote.ballots[server].until != 0);
 }
 
 static void carry_out(
@@ -380,7 +380,7 @@ static void renewal_reply(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     struct renewing *renewing = list_entry(op, struct renewing, operation);
-    if (renewal_busy(&renewing->lock->life.renewal))
+    if (renewal_busy(&renewing->renewal))
         weighed(renewing->lock, TRACK_RENEWAL, server, outcome, now);
 }
 
@@ -400,7 +400,7 @@ void lock_end(struct nxl_lock *lock, uint64_t now)
     life_discard(&lock->life);
     lock_run(lock, now);
     life_part(&lock->life, now);
-    renewal_stop(&lock->life.renewal);
+    renewal_stop(lock->life.renewal);
     lock_run(lock, now);
 }
 

@@ -18,6 +18,7 @@
 
 /* What a renewed lock has beside the others (options.renew). */
 struct renewing {
+    struct renewal renewal; /* a part of the lock's life */
     struct operation operation;
     struct inspection *found; /* who holds the name, after a loss */
     bool on, busy;            /* as counted in the client */
@@ -42,17 +43,18 @@ struct nxl_lock {
     struct inspection *seen;    /* by the last inspect */
 
     enum nxl_operation kind; /* of the call, or of the last one */
+    unsigned attempts;       /* ACQUIRE: rounds that were traced */
     uint64_t started_at;
-    unsigned attempts;      /* ACQUIRE: rounds that were traced */
-    bool interrupted;       /* nxl_lock_interrupt(): cancel the next acquire */
     _Atomic uint64_t fence; /* the last one. Read without the mutex */
 
-    char token[TOKEN_MAX + 1];
     size_t token_len;
+    char token[TOKEN_MAX + 1];
     bool token_foreign; /* adopted: lay it out anew for an acquire */
+    bool interrupted;   /* nxl_lock_interrupt(): cancel the next acquire */
     const char *adopts; /* ADOPT: the token to take over, in the call */
     char *target;       /* BREAK: the value to remove */
     size_t target_len;
+    struct ballot ballots[]; /* of life, LIFE_BALLOTS a server */
 };
 
 static inline struct slice lock_token(const struct nxl_lock *lock)

@@ -102,7 +102,8 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
         .fenced = set->fence,
         .renewed = set->renew,
     };
-    life_init(&lock->life, &terms);
+    life_init(&lock->life, &terms, lock->ballots,
+        lock->renewing ? &lock->renewing->renewal : NULL);
 }
 
 /* All memory that a lock needs. */
@@ -123,21 +124,25 @@ static bool fill(struct nxl_lock *lock, const struct lock_settings *set)
         !operation_init(&lock->operation, &lock_call_type, lock->client, key))
         return false;
     lock->operation.verb.counter = lock->counter;
-    return !set->renew || make_renewing(lock);
+    if (set->renew && !make_renewing(lock))
+        return false;
+    begin_life(lock, set);
+    return true;
 }
 
 /* A lock whose options are good. NULL: no memory. */
 static struct nxl_lock *make(
     struct nxl_client *client, const struct lock_settings *set)
 {
-    struct nxl_lock *lock = calloc(1, sizeof(*lock));
+    size_t ballots = (size_t)LIFE_BALLOTS * client->server_count;
+    struct nxl_lock *lock =
+        calloc(1, sizeof(*lock) + ballots * sizeof(*lock->ballots));
     if (!lock)
         return NULL;
     call_init(&lock->call);
     list_init(&lock->node);
     lock->client = client;
     lock->user = set->user;
-    begin_life(lock, set);
     if (!fill(lock, set) || !timers_reserve(&client->timers)) {
         free_memory(lock);
         return NULL;

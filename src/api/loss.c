@@ -62,7 +62,7 @@ static void report(struct nxl_lock *lock, uint64_t now)
 
 static void explain_unheard(struct renewing *renewing, struct text *why)
 {
-    const struct renewal *r = &renewing->lock->life.renewal;
+    const struct renewal *r = &renewing->renewal;
     const char *words = operation_words(&renewing->operation);
     renewing->loss = NXL_LOSS_UNREACHABLE;
     text_add(why, "the lease could not be renewed for ");
@@ -73,7 +73,7 @@ static void explain_unheard(struct renewing *renewing, struct text *why)
 
 static void explain_refuted(struct renewing *renewing, struct text *why)
 {
-    const struct renewal *r = &renewing->lock->life.renewal;
+    const struct renewal *r = &renewing->renewal;
     struct nxl_client *client = renewing->lock->client;
     renewing->loss = NXL_LOSS_REMOVED;
     if (r->found == VERDICT_YES)
@@ -104,7 +104,7 @@ static void explain(struct renewing *renewing)
 {
     struct text why;
     text_clear(&why);
-    switch (renewing->lock->life.renewal.loss) {
+    switch (renewing->renewal.loss) {
     case LOSS_UNHEARD:
         explain_unheard(renewing, &why);
         break;
@@ -158,7 +158,7 @@ static int result_of_round(const struct round *round)
 static void failed(struct nxl_lock *lock, uint64_t now)
 {
     struct operation *op = &lock->renewing->operation;
-    const struct round *round = &lock->life.renewal.round;
+    const struct round *round = &lock->renewing->renewal.round;
     struct report report = {
         .operation = op,
         .kind = NXL_OP_EXTEND,
@@ -192,7 +192,7 @@ void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)
 
 static void count(struct nxl_lock *lock, uint64_t now)
 {
-    const struct renewal *r = &lock->life.renewal;
+    const struct renewal *r = &lock->renewing->renewal;
     struct nxl_client *client = lock->client;
     struct renewing *renewing = lock->renewing;
     bool on = r->state != RENEWAL_OFF, busy = renewal_busy(r);
@@ -256,7 +256,7 @@ int nxl_lock_loss(const nxl_lock *lock, char *text, size_t size)
     if (client_forked(client))
         return NXL_LOSS_NONE;
     pthread_mutex_lock(&client->mutex);
-    bool told = lock->life.renewal.state == RENEWAL_OFF;
+    bool told = lock->life.renewal->state == RENEWAL_OFF;
     int loss = told ? (int)lock->renewing->loss : NXL_LOSS_NONE;
     if (told && text && size)
         snprintf(text, size, "%s", words_of_loss(lock));

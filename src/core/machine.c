@@ -12,24 +12,25 @@ unsigned quorum_of(unsigned servers)
     return servers / 2 + 1;
 }
 
-struct tally tally_of(const enum part *part, unsigned servers)
+struct tally tally_of(const struct ballot *ballots, unsigned servers)
 {
     struct tally t = {.servers = servers, .quorum = quorum_of(servers)};
     for (unsigned i = 0; i < servers; i++) {
-        t.yes += part[i] == PART_YES;
-        t.no += part[i] == PART_NO;
-        t.fault += part[i] == PART_FAULT;
-        t.unsure += part[i] == PART_UNSURE;
-        t.open += part[i] == PART_TO_ASK || part[i] == PART_ASKED;
+        enum part part = ballots[i].part;
+        t.yes += part == PART_YES;
+        t.no += part == PART_NO;
+        t.fault += part == PART_FAULT;
+        t.unsure += part == PART_UNSURE;
+        t.open += part == PART_TO_ASK || part == PART_ASKED;
     }
     return t;
 }
 
-bool part_find(
-    const enum part *part, unsigned servers, enum part wanted, unsigned *server)
+bool part_find(const struct ballot *ballots, unsigned servers, enum part wanted,
+    unsigned *server)
 {
     for (unsigned i = 0; i < servers; i++) {
-        if (part[i] == wanted) {
+        if (ballots[i].part == wanted) {
             *server = i;
             return true;
         }
@@ -37,10 +38,10 @@ bool part_find(
     return false;
 }
 
-bool parts_asking(const enum part *part, unsigned servers)
+bool parts_asking(const struct ballot *ballots, unsigned servers)
 {
     unsigned server;
-    return part_find(part, servers, PART_TO_ASK, &server) ||
-           part_find(part, servers, PART_TO_UNDO, &server) ||
-           part_find(part, servers, PART_TO_LEAVE, &server);
+    return part_find(ballots, servers, PART_TO_ASK, &server) ||
+           part_find(ballots, servers, PART_TO_UNDO, &server) ||
+           part_find(ballots, servers, PART_TO_LEAVE, &server);
 }

@@ -23,6 +23,7 @@ enum round_kind { ROUND_EXTEND, ROUND_RELEASE, ROUND_ADOPT, ROUND_INSPECT };
 struct round_terms {
     enum round_kind kind;
     unsigned servers;
+    struct ballot *ballots; /* one a server */
     uint32_t ttl_ms; /* EXTEND: asked for. ADOPT: of a key without an end */
     uint32_t drift_ppm;
     uint64_t end; /* the call ends */
@@ -30,22 +31,13 @@ struct round_terms {
 
 struct round {
     struct round_terms terms;
-    struct backoff backoff;        /* the driver inits it before round_start */
-    uint64_t sent_at[MAX_SERVERS]; /* earliest send, 0: none left yet */
-    uint64_t until[MAX_SERVERS];   /* EXTEND, ADOPT: deadline by a MINE */
-    uint64_t deadline;    /* VERDICT_YES of EXTEND, ADOPT: the new one */
-    enum fault fault;     /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
-    enum verdict verdict; /* reached, though asks may be left */
+    struct backoff backoff; /* the driver inits it before round_start */
+    uint64_t deadline;      /* VERDICT_YES of EXTEND, ADOPT: the new one */
+    enum fault fault;       /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
+    enum verdict verdict;   /* reached, though asks may be left */
 
     /* private */
     enum phase phase;
-    enum part part[MAX_SERVERS]; /* PART_IDLE: to be asked at again_at */
-    enum part vote[MAX_SERVERS]; /* PHASE_ENDING: part once its ask is taken */
-    enum fault why[MAX_SERVERS]; /* of the last try */
-    uint64_t again_at[MAX_SERVERS];
-    bool was_unsure[MAX_SERVERS]; /* an earlier try may have been applied */
-    bool ended[MAX_SERVERS];      /* it said whether it has the token */
-    unsigned tries[MAX_SERVERS];
 };
 
 /* Before round_start(): the delays before a server is asked again. seed: for
