@@ -28,18 +28,18 @@ enum verb_kind {
 
 struct verb {
     enum verb_kind kind;
-    struct slice key;
-    /* ACQUIRE, EXTEND, RELEASE, KEEP: the whole value. INSPECT: empty, or the
-     * token to compare with (then the outcome is MINE or NOT_MINE). */
-    struct slice token;
     uint32_t ttl_ms;
     /* EXTEND: the most that any extend of this token may ask for, by whichever
      * process; 0: unknown. */
     uint32_t most_ttl_ms;
+    bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
+    struct slice key;
+    /* ACQUIRE, EXTEND, RELEASE, KEEP: the whole value. INSPECT: empty, or the
+     * token to compare with (then the outcome is MINE or NOT_MINE). */
+    struct slice token;
     /* RELEASE, KEEP: from then on the token may be another owner's, so nothing
      * of this verb is sent any more; 0: no limit. */
     uint64_t not_after;
-    bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
     /* ACQUIRE: the key of the counter from which a fencing number is drawn in
      * the same step; empty: none is. */
     struct slice counter; /* RAISE too */

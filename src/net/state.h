@@ -17,9 +17,8 @@
 #define SERVER_DROPPED_FEW 8
 #define SERVER_PATIENCE_MS 500
 /* Stop sending at this many in any case. A slot, and the cleaner that may come
- * of it, take about 2 KB: so this bounds what a server that hangs costs to 16
- * MB.
- */
+ * of it, take less than 1 KB: so this bounds what a server that hangs costs to
+ * 8 MB. */
 #define SERVER_DROPPED_MOST 8192
 /* A connection whose oldest command is unanswered for so long is closed. */
 #define SERVER_STALE_MS 2000
@@ -32,19 +31,19 @@ struct request {
         REQUEST_SENT,
         REQUEST_FAILED /* in the failed list, with fault and unsure */
     } state;
-    struct exchange exchange;
-    uint64_t slot;    /* sent: the number of its present step's first slot */
-    uint64_t sent_at; /* before the first byte of its first step left */
     enum fault fault;
+    unsigned index; /* the server's, among the driver's */
     bool unsure;
     bool cut;      /* unsure, because its answer was lost: it may still come */
     bool prepared; /* it has needed a spare */
+    struct exchange exchange;
+    uint64_t slot;    /* sent: the number of its present step's first slot */
+    uint64_t sent_at; /* before the first byte of its first step left */
     struct cleaner *spare; /* owned; for a cleanup of this request */
     /* The server's; its last acquire was not answered, and may be applied
      * later. See core/cleanup.h, "in use". NULL: there is none */
     struct cleaner *late;
-    void *owner;    /* the driver's */
-    unsigned index; /* the server's, among the driver's */
+    void *owner; /* the driver's */
 };
 
 struct completion {

@@ -129,7 +129,7 @@ static size_t place_of(const struct args *a, unsigned i)
     return at + 1 + digits(a->arg[i].len) + 2;
 }
 
-static bool keep(struct kept *kept, const struct verb *verb)
+static bool keep(struct kept **kept, const struct verb *verb)
 {
     struct args a;
     char *bytes;
@@ -139,39 +139,42 @@ static bool keep(struct kept *kept, const struct verb *verb)
     size_t len = format(&bytes, a.count, a.arg);
     if (len == 0)
         return false;
-    kept_free(kept);
-    kept->bytes = bytes;
-    kept->len = (uint32_t)len;
-    if (token != 0) {
-        kept->token_at = (uint32_t)place_of(&a, token);
-        kept->token_len = (uint32_t)verb->token.len;
+    struct kept *made = malloc(sizeof(*made) + len);
+    if (made) {
+        *made = (struct kept){.len = (uint32_t)len,
+            .token_at = token ? (uint32_t)place_of(&a, token) : 0,
+            .token_len = token ? (uint32_t)verb->token.len : 0,
+            .ttl_ms = verb->ttl_ms};
+        memcpy(made->bytes, bytes, len);
+        free(*kept);
+        *kept = made;
     }
-    kept->ttl_ms = verb->ttl_ms;
-    return true;
+    redisFreeCommand(bytes);
+    return made != NULL;
 }
 
 static bool fits(const struct kept *kept, const struct verb *verb)
 {
     const struct form *form = &forms[verb->kind];
-    return kept->bytes &&
-           (form->token == 0 || kept->token_len == verb->token.len) &&
+    return kept && (form->token == 0 || kept->token_len == verb->token.len) &&
            (!form->ttl || kept->ttl_ms == verb->ttl_ms);
 }
 
-bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept)
+bool command_verb(struct buf *out, const struct verb *verb, struct kept **kept)
 {
     if (!kept) {
         struct args a;
         verb_args(&a, verb);
         return command_append(out, a.count, a.arg);
     }
-    if (!fits(kept, verb) && !keep(kept, verb))
+    if (!fits(*kept, verb) && !keep(kept, verb))
         return false;
-    if (!buf_append(out, kept->bytes, kept->len))
+    const struct kept *k = *kept;
+    if (!buf_append(out, k->bytes, k->len))
         return false;
-    if (kept->token_at != 0)
-        memcpy(out->data + out->end - kept->len + kept->token_at,
-            verb->token.data, kept->token_len);
+    if (k->token_at != 0)
+        memcpy(out->data + out->end - k->len + k->token_at, verb->token.data,
+            k->token_len);
     return true;
 }
 
@@ -338,15 +341,9 @@ bool command_client_kill(struct buf *out, int64_t client_id)
     return command_append(out, 4, argv);
 }
 
-void kept_free(struct kept *k)
-{
-    if (k->bytes)
-        redisFreeCommand(k->bytes);
-    *k = (struct kept){NULL, 0, 0, 0, 0};
-}
-
 void kept_commands_free(struct kept_commands *k)
 {
     for (int i = 0; i < VERB_KINDS; i++)
-        kept_free(&k->verb[i]);
+        free(k->verb[i]);
+    *k = (struct kept_commands){{NULL}};
 }

@@ -13,21 +13,20 @@
 
 #define COMMAND_ARGS 9
 
-/* A kept command. All zero: nothing kept yet. */
+/* A kept command. */
 struct kept {
-    char *bytes;
     uint32_t len;
-    uint32_t token_at; /* where the token's bytes stand; 0: there is none */
+    uint32_t token_at; /* where the token's bytes are; 0: there are none */
     uint32_t token_len;
     uint32_t ttl_ms; /* the ttl it was formatted with */
+    char bytes[];
 };
 
 /* One lock's kept commands; all zero to begin with. */
 struct kept_commands {
-    struct kept verb[VERB_KINDS];
+    struct kept *verb[VERB_KINDS]; /* NULL: not formatted yet */
 };
 
-void kept_free(struct kept *k);
 void kept_commands_free(struct kept_commands *k);
 
 /* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
@@ -35,7 +34,7 @@ bool command_append(struct buf *out, int argc, const struct slice *argv);
 
 /* The verb's one-command form (SET NX PX, EVALSHA ...), from *kept when that
  * fits, else formatted into it. kept may be NULL. false: no memory. */
-bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept);
+bool command_verb(struct buf *out, const struct verb *verb, struct kept **kept);
 
 /* The verb as EVAL with the script's text. */
 bool command_verb_eval(struct buf *out, const struct verb *verb);

@@ -61,7 +61,7 @@ enum exchange_next strategy_refused(
     return fail(x, fault, reply->bytes, fault == FAULT_SERVER);
 }
 
-size_t strategy_store(char **room, struct slice text)
+uint16_t strategy_store(char **room, struct slice text)
 {
     if (text.len == 0)
         return 0;
@@ -70,7 +70,7 @@ size_t strategy_store(char **room, struct slice text)
     if (text.len > EXCHANGE_TEXT)
         text.len = EXCHANGE_TEXT;
     memcpy(*room, text.data, text.len);
-    return text.len;
+    return (uint16_t)text.len;
 }
 
 void strategy_keep_value(struct exchange *x, struct slice value)

@@ -72,8 +72,8 @@ struct exchange {
     const struct verb *verb;
     struct kept_commands *kept;
     struct dialect *dialect; /* of the connection it was encoded for, or NULL */
-    unsigned connection;     /* the number of that one */
     const struct strategy *strategy;
+    unsigned connection; /* the number of dialect's connection */
     unsigned char at;    /* which strategy of the verb that is */
     unsigned char tried; /* strategies given up so far, as bits */
     unsigned char step;
@@ -81,13 +81,15 @@ struct exchange {
     unsigned char due;   /* replies still to come of what was encoded */
     unsigned char reads; /* STEP_WATCH: those between WATCH's and MULTI's */
     bool whole;          /* scripts go with their text, as EVAL */
-    enum exchange_phase phase;
+    enum exchange_phase phase : 8;
     /* Known from the acquire or an inspection, for all that follows with this
      * token. */
-    enum written written;
-    enum written written_before; /* the present step */
-    int64_t read;                /* a number that an earlier reply gave */
-    uint64_t asked_at;           /* the clock when the step was encoded */
+    enum written written : 8;
+    enum written written_before : 8; /* the present step */
+    /* The first refusal, while others are tried; FAULT_NONE: there was none */
+    enum fault refused : 8;
+    int64_t read;      /* a number that an earlier reply gave */
+    uint64_t asked_at; /* the clock when the step was encoded */
     uint64_t check_at; /* ACQUIRE: no PHASE_CHECK_VALUE before that again */
     struct outcome outcome;
     /* What has to outlive its reply: words or a value that decided while other
@@ -95,10 +97,9 @@ struct exchange {
      * bytes, allocated when they are first needed, and freed by
      * exchange_free(). */
     char *words;
-    size_t value_len; /* of a value in it */
-    char *first;      /* the first refusal's, while others are tried */
-    size_t first_len;
-    enum fault refused; /* that refusal; FAULT_NONE: there was none */
+    char *first;        /* of the first refusal */
+    uint16_t value_len; /* of a value in words */
+    uint16_t first_len;
     struct timestamps_exchange stamps;
 };
 
@@ -212,7 +213,7 @@ enum exchange_next strategy_decide(
     struct exchange *x, enum outcome_kind kind, int64_t left_ms);
 /* Copies as much of text as there is room for into *room. Returns how much; 0:
  * there is nothing to copy, or no memory. */
-size_t strategy_store(char **room, struct slice text);
+uint16_t strategy_store(char **room, struct slice text);
 /* An error reply; what it means depends on its words and on the verb. */
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply);

@@ -170,7 +170,7 @@ static void test_acquire_bytes(void **state)
         assert_memory_equal(buf_head(&out), both, sizeof(both) - 1);
         buf_clear(&out);
     }
-    assert_non_null(kept.verb[VERB_ACQUIRE].bytes);
+    assert_non_null(kept.verb[VERB_ACQUIRE]);
     kept_commands_free(&kept);
     buf_free(&out);
 }
