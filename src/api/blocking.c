@@ -33,7 +33,7 @@ static int final_result(struct nxl_lock *lock)
 static void release_unrenewed(struct nxl_lock *lock, int error)
 {
     struct nxl_client *client = lock->client;
-    struct text *message = &lock->operation.message;
+    struct text *message = operation_message(&lock->operation);
     bool adopted = lock->kind == NXL_OP_ADOPT;
     uint64_t now = clock_now();
     if (adopted)

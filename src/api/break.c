@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Break: forcibly removes a value that an inspection has found. */
+#include <stdlib.h>
+
 #include "api/blocking.h"
 #include "api/drive.h"
 #include "api/event_loop.h"
@@ -14,13 +16,18 @@ static int start_break(
         return message_invalid(call_message(lock),
             "nothing to break; pass a holder filled in by "
             "nxl_lock_inspect()");
-    if (seen->truncated || seen->value_length >= sizeof(lock->target))
+    if (seen->truncated || seen->value_length >= sizeof(seen->value))
         return message_invalid(call_message(lock),
             "the value is longer than %zu bytes: not a lock, and too long "
             "to compare",
-            sizeof(lock->target) - 1);
+            sizeof(seen->value) - 1);
+    char *value = realloc(lock->target, seen->value_length);
+    if (!value)
+        return call_ends(lock, NXL_E_NOMEM,
+            "out of memory: cannot store the value to remove");
+    memcpy(value, seen->value, seen->value_length);
+    lock->target = value;
     lock->target_len = seen->value_length;
-    memcpy(lock->target, seen->value, lock->target_len);
     struct slice target = {lock->target, lock->target_len};
     bool own = value_is_of(target, lock_token(lock));
     if (!life_break(&lock->life, own, lock_seed(lock, now), now))

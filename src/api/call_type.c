@@ -7,8 +7,8 @@
 
 int call_ends(struct nxl_lock *lock, int result, const char *words)
 {
-    text_clear(call_message(lock));
-    text_add(call_message(lock), words);
+    struct text *message = call_message(lock);
+    text_set(message, words);
     return result;
 }
 

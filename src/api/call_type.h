@@ -35,7 +35,7 @@ int call_start(struct nxl_lock *lock, const struct call_type *type,
 int call_ends(struct nxl_lock *lock, int result, const char *words);
 static inline struct text *call_message(struct nxl_lock *lock)
 {
-    return &lock->operation.message;
+    return operation_message(&lock->operation);
 }
 
 #endif

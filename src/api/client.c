@@ -118,8 +118,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     struct nxl_client *client = calloc(1, sizeof(*client));
     if (!client) {
         endpoints_free(endpoints);
-        text_clear(error);
-        text_add(error, "out of memory: cannot create the client");
+        text_set(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }
     pthread_mutex_init(&client->mutex, NULL);

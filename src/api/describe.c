@@ -48,8 +48,7 @@ static void line_of(
         "not connected", "connecting", "connecting", "connected"};
     const struct server *s = &client->servers[server];
     struct text words;
-    text_clear(t);
-    text_add(t, s->endpoint.name.data);
+    text_set(t, s->endpoint.name.data);
     text_addf(t, ", %s", states[s->state]);
     if (s->facts.software[0]) {
         text_add(t, ", ");
@@ -120,7 +119,7 @@ const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
         if (client->server_count > 1)
             message_at(&lock->operation, (unsigned)server, &copy);
         else
-            copy = lock->operation.message;
+            text_add(&copy, operation_words(&lock->operation));
     }
     pthread_mutex_unlock(&client->mutex);
     return copy.data;

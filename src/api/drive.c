@@ -12,6 +12,12 @@
 #include "client/voters.h"
 #include "wire/value.h"
 
+/* A server's part that needs memory and does not get it. */
+static const struct outcome out_of_memory = {.kind = OUTCOME_FAULT,
+    .fault = FAULT_SYSTEM,
+    .left_ms = LEFT_UNKNOWN,
+    .text = {"out of memory", sizeof("out of memory") - 1}};
+
 static bool is_fencing(const struct nxl_lock *lock)
 {
     return lock->life.vote.fencing;
@@ -74,21 +80,28 @@ static void note(struct nxl_lock *lock, enum life_track track, unsigned server,
         operation_note(op, server, outcome);
 }
 
+/* What an inspection found at a server. False: no memory. */
+static bool note_seen(struct nxl_lock *lock, enum life_track track,
+    unsigned server, const struct outcome *outcome, uint64_t now)
+{
+    struct inspection *found =
+        track == TRACK_CALL ? lock->seen : lock->renewing->found;
+    bool ours = lease_held(&lock->life.lease, now) &&
+                value_is_of(outcome->value, lock_token(lock));
+    return inspection_note(found, server, outcome, ours);
+}
+
 /* Hands an outcome to the state machine, whether a server or the library
  * decided it. */
 static void outcome_of(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now)
 {
     struct operation *op = operation_of(lock, track);
+    if (outcome->kind == OUTCOME_SEEN &&
+        !note_seen(lock, track, server, outcome, now))
+        outcome = &out_of_memory;
     note(lock, track, server, outcome);
     unanswered_outcome(op, server, outcome);
-    if (outcome->kind == OUTCOME_SEEN) {
-        struct inspection *found =
-            track == TRACK_CALL ? lock->seen : lock->renewing->found;
-        bool ours = lease_held(&lock->life.lease, now) &&
-                    value_is_of(outcome->value, lock_token(lock));
-        inspection_note(found, server, outcome, ours);
-    }
     life_outcome(&lock->life, track, server, outcome, now);
 }
 
@@ -104,6 +117,16 @@ static struct slice token_for(
     return lock_token(lock);
 }
 
+/* What may make the lock held needs a record for its cleanup first. */
+static bool reserve(
+    struct operation *op, unsigned server, struct outcome *outcome)
+{
+    if (operation_prepare(op, server))
+        return true;
+    *outcome = out_of_memory;
+    return false;
+}
+
 /* Is the outcome known without a request? */
 static bool is_known(struct nxl_lock *lock, enum life_track track,
     unsigned server, struct outcome *outcome, struct text *words, uint64_t now)
@@ -114,13 +137,10 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     case VERB_ACQUIRE:
         if (!voters_ask(lock->client, server, now, outcome, words))
             return true;
-        if (request_prepare(r, op->verb.key))
-            return false;
-        *outcome = (struct outcome){.kind = OUTCOME_FAULT,
-            .fault = FAULT_SYSTEM,
-            .left_ms = LEFT_UNKNOWN,
-            .text = slice_of("out of memory")};
-        return true;
+        return !reserve(op, server, outcome);
+    case VERB_INSPECT:
+        return track == TRACK_CALL && lock->life.call == CALL_ADOPT &&
+               !reserve(op, server, outcome);
     case VERB_KEEP: /* the time in a timestamp cannot be changed */
         *outcome =
             (struct outcome){.kind = OUTCOME_MINE, .left_ms = LEFT_UNKNOWN};
@@ -144,11 +164,11 @@ static void trace_round(struct nxl_lock *lock, uint64_t now)
 static void begin_renewal(struct nxl_lock *lock)
 {
     struct operation *op = &lock->renewing->operation;
-    if (op->round == lock->life.renewal.rounds)
+    if (op->round == lock->life.renewal->rounds)
         return;
     operation_begin(op, "extend");
-    op->round = lock->life.renewal.rounds;
-    lock->renewing->found->chosen.size = 0;
+    op->round = lock->life.renewal->rounds;
+    lock->renewing->found->chosen = NULL;
     for (unsigned i = 0; i < lock->client->server_count; i++)
         exchange_inherit(
             &op->requests[i].exchange, &lock->operation.requests[i].exchange);
@@ -169,7 +189,7 @@ static void send_to(
         return;
     }
     if (op->verb.kind == VERB_RELEASE && lock->life.call == CALL_RELEASE)
-        (void)request_prepare(&op->requests[server], op->verb.key);
+        (void)operation_prepare(op, server);
     operation_send(op, server, now);
     if (op->verb.kind == VERB_ACQUIRE)
         server_connect_by(
@@ -181,7 +201,7 @@ static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
 {
     struct request *r = &lock->operation.requests[server];
     /* If there is no memory for that, it expires. */
-    (void)request_prepare(r, lock->operation.verb.key);
+    (void)operation_prepare(&lock->operation, server);
     server_owe(&lock->client->servers[server], r, lock_token(lock),
         lock->client->max_ttl_ms, lock->life.clean_until, now);
 }
@@ -196,7 +216,7 @@ static void keep_adopted(struct nxl_lock *lock, unsigned server)
 {
     server_adopt(&lock->client->servers[server],
         &lock->operation.requests[server], lock->operation.verb.key,
-        lock_token(lock), lock->life.vote.round.until[server] != 0);
+        lock_token(lock), lock->life.vote.ballots[server].until != 0);
 }
 
 static void carry_out(
@@ -240,31 +260,11 @@ static void carry_out(
 
 /* ------------------------------------------------------------------ results */
 
-static int result_of(const struct nxl_lock *lock)
-{
-    switch (lock->life.result) {
-    case LIFE_OK:
-        return NXL_OK;
-    case LIFE_BUSY:
-        return NXL_BUSY;
-    case LIFE_FREE:
-        return NXL_FREE;
-    case LIFE_LOST:
-        return NXL_LOST;
-    case LIFE_UNKNOWN:
-        return NXL_UNKNOWN;
-    case LIFE_FAULT:
-        return (int)result_of_fault(lock->life.fault);
-    case LIFE_CANCELLED:
-        return NXL_CANCELLED;
-    }
-    return NXL_E_INVALID;
-}
-
 static void compose(struct nxl_lock *lock, int result)
 {
     const struct life *life = &lock->life;
     bool acquires = life->call == CALL_ACQUIRE;
+    struct text message;
     struct report report = {
         .operation = &lock->operation,
         .kind = lock->kind,
@@ -274,12 +274,13 @@ static void compose(struct nxl_lock *lock, int result)
         .waited =
             !acquires || is_fencing(lock) || life->vote.acquire.silent > 0,
     };
-    message_compose(&report, &lock->operation.message);
+    message_compose(&report, &message);
+    operation_tell(&lock->operation, &message);
 }
 
 static void call_is_over(struct nxl_lock *lock, uint64_t now)
 {
-    int result = result_of(lock);
+    int result = result_of_life(&lock->life);
     unsigned servers = lock->client->server_count;
     if (lock->kind == NXL_OP_INSPECT && result == NXL_OK)
         inspection_choose(lock->seen, lock->operation.notes, servers);
@@ -339,6 +340,8 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     if (lock->call.running)
         timer_set(&client->timers, &lock->operation.timer,
             life_wake(life, TRACK_CALL));
+    else if (lease_state(&life->lease, now) == LEASE_NONE)
+        operation_unprepare(&lock->operation);
     if (lock->renewing)
         loss_settle(lock, now);
 }
@@ -378,7 +381,7 @@ static void renewal_reply(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     struct renewing *renewing = list_entry(op, struct renewing, operation);
-    if (renewal_busy(&renewing->lock->life.renewal))
+    if (renewal_busy(&renewing->renewal))
         weighed(renewing->lock, TRACK_RENEWAL, server, outcome, now);
 }
 
@@ -398,7 +401,7 @@ void lock_end(struct nxl_lock *lock, uint64_t now)
     life_discard(&lock->life);
     lock_run(lock, now);
     life_part(&lock->life, now);
-    renewal_stop(&lock->life.renewal);
+    renewal_stop(lock->life.renewal);
     lock_run(lock, now);
 }
 

@@ -19,8 +19,7 @@ _Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
 
 static int no_memory(struct text *error)
 {
-    text_clear(error);
-    text_add(error, "out of memory: cannot create the client");
+    text_set(error, "out of memory: cannot create the client");
     return NXL_E_NOMEM;
 }
 

@@ -74,8 +74,7 @@ static void make_timer(struct nxl_client *client)
     }
     if (fd >= 0)
         close(fd);
-    text_clear(&client->message);
-    text_add(&client->message, "cannot create a timerfd descriptor: out of "
+    text_set(&client->message, "cannot create a timerfd descriptor: out of "
                                "file descriptors?");
 }
 

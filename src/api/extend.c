@@ -11,8 +11,11 @@ static int start_extend(
     int64_t ttl_ms = args->number;
     if (ttl_ms == 0)
         ttl_ms = lock->life.terms.ttl_ms;
-    if (!options_ttl(lock->client, ttl_ms, call_message(lock)))
+    struct text why;
+    if (!options_ttl(lock->client, ttl_ms, &why)) {
+        operation_tell(&lock->operation, &why);
         return NXL_E_INVALID;
+    }
     if (!life_extend(&lock->life, (uint32_t)ttl_ms, lock_seed(lock, now), now))
         return call_ends(
             lock, NXL_LOST, "the lease had expired before the extension");

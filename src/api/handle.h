@@ -4,8 +4,9 @@
  * operations that carry out what the machine decides: the caller's, and the
  * renewal's. All functions need the client's mutex.
  *
- * Invariant: a lock has at most one call in progress; whatever acquire and
- * release need is allocated with the handle.
+ * Invariant: a lock has at most one call in progress; what a release and a
+ * cleanup need is allocated before the acquire is sent. Only what some handles
+ * never need is allocated later: messages, and what an inspection finds.
  */
 #ifndef NXLOCK_API_HANDLE_H
 #define NXLOCK_API_HANDLE_H
@@ -17,13 +18,13 @@
 
 /* What only a renewed lock has (options.renew). */
 struct renewing {
+    struct renewal renewal; /* a part of the lock's life */
     struct operation operation;
     struct inspection *found; /* who holds the name, after a loss */
     bool on, busy;            /* whether the client's counts include it */
     struct list lost;         /* in client->losses until the event is taken */
     struct nxl_lock *lock;
-    enum nxl_loss loss;
-    struct text why; /* why it was lost, for people */
+    enum nxl_loss loss; /* its reason is the operation's message */
 };
 
 struct nxl_lock {
@@ -42,18 +43,19 @@ struct nxl_lock {
     struct inspection *seen;    /* found by the last inspect */
 
     enum nxl_operation kind; /* of the present call, or of the last one */
+    unsigned attempts;       /* ACQUIRE: rounds that were traced */
     uint64_t started_at;
-    unsigned attempts;      /* ACQUIRE: rounds that were traced */
-    bool interrupted;       /* nxl_lock_interrupt(): cancel the next acquire */
     _Atomic uint64_t fence; /* fencing token of the last grant. Read without the
                              * mutex */
 
-    char token[TOKEN_MAX + 1];
     size_t token_len;
+    char token[TOKEN_MAX + 1];
     bool token_foreign; /* adopted: an acquire must lay out its own again */
+    bool interrupted;   /* nxl_lock_interrupt(): cancel the next acquire */
     const char *adopts; /* ADOPT: the token to adopt; valid during the call */
-    char target[sizeof((struct nxl_holder *)0)->value]; /* BREAK */
+    char *target;       /* BREAK: the value to remove */
     size_t target_len;
+    struct ballot ballots[]; /* of life, LIFE_BALLOTS a server */
 };
 
 static inline struct slice lock_token(const struct nxl_lock *lock)

@@ -19,9 +19,10 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
     if (lock->kind == NXL_OP_INSPECT && !lock->call.running &&
         lock->call.result == NXL_FREE)
         return NXL_FREE;
-    if (!lock->seen->chosen.size)
+    if (!lock->seen->chosen)
         return NXL_E_INVALID;
-    copy_out(holder, &lock->seen->chosen);
+    copy_out(holder, lock->seen->chosen);
+    holder->left_ms = lock->seen->left_ms;
     return NXL_OK;
 }
 
@@ -37,7 +38,7 @@ int nxl_lock_holder_at(const nxl_lock *lock, size_t server, nxl_holder *holder)
     const struct note *n = &lock->operation.notes[server];
     switch (n->kind) {
     case NOTE_YES:
-        copy_out(holder, &lock->seen->at[server]);
+        copy_out(holder, lock->seen->at[server]);
         return NXL_OK;
     case NOTE_NO:
         return NXL_FREE;

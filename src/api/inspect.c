@@ -8,7 +8,7 @@ static int start_inspect(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
     (void)args;
-    lock->seen->chosen.size = 0;
+    lock->seen->chosen = NULL;
     life_ask(&lock->life, CALL_INSPECT, lock_seed(lock, now), now);
     return NXL_PENDING;
 }

@@ -14,13 +14,25 @@
 
 struct inspection *inspection_new(unsigned servers)
 {
-    return calloc(1, sizeof(struct inspection) + servers * sizeof(nxl_holder));
+    return calloc(
+        1, sizeof(struct inspection) + servers * sizeof(nxl_holder *));
 }
 
-void inspection_note(struct inspection *found, unsigned server,
+void inspection_free(struct inspection *found, unsigned servers)
+{
+    for (unsigned i = 0; found && i < servers; i++)
+        free(found->at[i]);
+    free(found);
+}
+
+bool inspection_note(struct inspection *found, unsigned server,
     const struct outcome *outcome, bool ours)
 {
-    nxl_holder *seen = &found->at[server];
+    nxl_holder *seen = found->at[server];
+    if (!seen)
+        seen = found->at[server] = malloc(sizeof(*seen));
+    if (!seen)
+        return false;
     size_t len = outcome->value.len;
     *seen = (struct nxl_holder){.size = sizeof(*seen)};
     seen->truncated = len >= sizeof(seen->value);
@@ -32,6 +44,7 @@ void inspection_note(struct inspection *found, unsigned server,
     if (!value_tells_end(outcome->value, &seen->value_ends_s))
         seen->value_ends_s = 0;
     seen->ours = ours;
+    return true;
 }
 
 static bool same_value(const nxl_holder *a, const nxl_holder *b)
@@ -54,7 +67,7 @@ static unsigned keepers(const struct inspection *found,
     int64_t left[MAX_SERVERS];
     unsigned count = 0;
     for (unsigned i = 0; i < servers; i++) {
-        const nxl_holder *here = &found->at[i];
+        const nxl_holder *here = found->at[i];
         if (notes[i].kind != NOTE_YES || !same_value(here, of))
             continue;
         unsigned at = count++;
@@ -75,12 +88,11 @@ void inspection_choose(
         int64_t left_ms;
         if (notes[i].kind != NOTE_YES)
             continue;
-        unsigned count =
-            keepers(found, notes, servers, &found->at[i], &left_ms);
+        unsigned count = keepers(found, notes, servers, found->at[i], &left_ms);
         if (count <= most)
             continue;
         most = count;
         found->chosen = found->at[i];
-        found->chosen.left_ms = left_ms;
+        found->left_ms = left_ms;
     }
 }

@@ -9,15 +9,18 @@
 #include "client/operation.h"
 
 struct inspection {
-    nxl_holder chosen; /* the value to report; size 0: none was chosen yet */
-    nxl_holder at[];   /* one a server */
+    nxl_holder *chosen; /* the one of those below to report; NULL: none yet */
+    int64_t left_ms;    /* how long a majority keeps that one */
+    nxl_holder *at[];   /* one a server; NULL before it first shows a value */
 };
 
-/* For this many servers; to be freed with free(). NULL: out of memory. */
+/* For this many servers. NULL: out of memory. */
 struct inspection *inspection_new(unsigned servers);
+void inspection_free(struct inspection *found, unsigned servers);
 
-/* Stores what a server has. ours: it is the value of the present lease. */
-void inspection_note(struct inspection *found, unsigned server,
+/* Stores what a server has. ours: it is the value of the present lease. False:
+ * out of memory. */
+bool inspection_note(struct inspection *found, unsigned server,
     const struct outcome *outcome, bool ours);
 
 /* Chooses the value to report: the one that most servers have. notes: of the

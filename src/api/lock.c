@@ -19,7 +19,7 @@ static void free_renewing(struct renewing *renewing)
         return;
     list_remove(&renewing->lost);
     operation_free(&renewing->operation);
-    free(renewing->found);
+    inspection_free(renewing->found, renewing->lock->client->server_count);
     free(renewing);
 }
 
@@ -30,7 +30,8 @@ static void free_memory(struct nxl_lock *lock)
     operation_free(&lock->operation);
     kept_commands_free(&lock->kept);
     call_free(&lock->call);
-    free(lock->seen);
+    inspection_free(lock->seen, lock->client->server_count);
+    free(lock->target);
     free(lock->label);
     free((char *)lock->counter.data);
     free(lock->key);
@@ -69,14 +70,6 @@ static bool make_key(struct nxl_lock *lock, const struct lock_settings *set)
     return true;
 }
 
-static bool make_requests(struct operation *op)
-{
-    for (unsigned i = 0; i < op->client->server_count; i++)
-        if (!request_prepare(&op->requests[i], op->verb.key))
-            return false;
-    return true;
-}
-
 static bool make_renewing(struct nxl_lock *lock)
 {
     struct renewing *renewing = calloc(1, sizeof(*renewing));
@@ -109,7 +102,8 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
         .fenced = set->fence,
         .renewed = set->renew,
     };
-    life_init(&lock->life, &terms);
+    life_init(&lock->life, &terms, lock->ballots,
+        lock->renewing ? &lock->renewing->renewal : NULL);
 }
 
 /* All memory that a lock needs. */
@@ -131,22 +125,25 @@ static bool allocate_parts(
         !operation_init(&lock->operation, &lock_call_type, lock->client, key))
         return false;
     lock->operation.verb.counter = lock->counter;
-    return make_requests(&lock->operation) &&
-           (!set->renew || make_renewing(lock));
+    if (set->renew && !make_renewing(lock))
+        return false;
+    begin_life(lock, set);
+    return true;
 }
 
 /* Makes a lock from checked options. NULL: out of memory. */
 static struct nxl_lock *make_lock(
     struct nxl_client *client, const struct lock_settings *set)
 {
-    struct nxl_lock *lock = calloc(1, sizeof(*lock));
+    size_t ballots = (size_t)LIFE_BALLOTS * client->server_count;
+    struct nxl_lock *lock =
+        calloc(1, sizeof(*lock) + ballots * sizeof(*lock->ballots));
     if (!lock)
         return NULL;
     call_init(&lock->call);
     list_init(&lock->node);
     lock->client = client;
     lock->user = set->user;
-    begin_life(lock, set);
     if (!allocate_parts(lock, set) || !timers_reserve(&client->timers)) {
         free_memory(lock);
         return NULL;
@@ -189,8 +186,7 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
             list_append(&client->locks, &(*lock)->node);
             client->refs++;
         } else {
-            text_clear(&client->message);
-            text_add(&client->message, "out of memory: cannot create the "
+            text_set(&client->message, "out of memory: cannot create the "
                                        "lock");
         }
     }
@@ -262,5 +258,5 @@ const char *nxl_lock_errmsg(const nxl_lock *lock)
         return "the lock is NULL";
     if (client_forked(lock->client))
         return MESSAGE_FORKED;
-    return lock->operation.message.data;
+    return operation_words(&lock->operation);
 }

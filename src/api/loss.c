@@ -2,6 +2,7 @@
 /* Renewals and losses of a renewed lock, as its user sees them. */
 #include "api/loss.h"
 
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -33,7 +34,15 @@ void loss_forget(struct nxl_lock *lock)
         return;
     unreport(renewing);
     renewing->loss = NXL_LOSS_NONE;
-    text_clear(&renewing->why);
+}
+
+/* Why its last lease was lost, for people. */
+static const char *words_of_loss(const struct nxl_lock *lock)
+{
+    const struct renewing *renewing = lock->renewing;
+    return renewing->loss == NXL_LOSS_NONE
+               ? ""
+               : operation_words(&renewing->operation);
 }
 
 static void report_loss(struct nxl_lock *lock, uint64_t now)
@@ -41,7 +50,7 @@ static void report_loss(struct nxl_lock *lock, uint64_t now)
     struct nxl_client *client = lock->client;
     list_append(&client->losses, &lock->renewing->lost);
     client->stats.losses++;
-    trace_loss(lock, lock->renewing->loss, now);
+    trace_loss(lock, lock->renewing->loss, words_of_loss(lock), now);
     if (client->loss_fd >= 0) {
         uint64_t one = 1;
         (void)!write(client->loss_fd, &one, sizeof(one));
@@ -51,29 +60,28 @@ static void report_loss(struct nxl_lock *lock, uint64_t now)
 /* -------------------------------------------------------------- why it is lost
  */
 
-static void explain_unheard(struct renewing *renewing)
+static void explain_unheard(struct renewing *renewing, struct text *why)
 {
-    const struct renewal *r = &renewing->lock->life.renewal;
-    const char *words = renewing->operation.message.data;
+    const struct renewal *r = &renewing->renewal;
+    const char *words = operation_words(&renewing->operation);
     renewing->loss = NXL_LOSS_UNREACHABLE;
-    text_add(&renewing->why, "the lease could not be renewed for ");
-    text_add_duration(&renewing->why, r->unheard_ns / NS_PER_MS, false);
-    text_add(&renewing->why, ": ");
-    text_add(&renewing->why, *words ? words : "no answer");
+    text_add(why, "the lease could not be renewed for ");
+    text_add_duration(why, r->unheard_ns / NS_PER_MS, false);
+    text_add(why, ": ");
+    text_add(why, *words ? words : "no answer");
 }
 
-static void explain_refuted(struct renewing *renewing)
+static void explain_refuted(struct renewing *renewing, struct text *why)
 {
-    const struct renewal *r = &renewing->lock->life.renewal;
+    const struct renewal *r = &renewing->renewal;
     struct nxl_client *client = renewing->lock->client;
-    struct text *why = &renewing->why;
-    nxl_holder *found = &renewing->found->chosen;
     renewing->loss = NXL_LOSS_REMOVED;
     if (r->found == VERDICT_YES)
         inspection_choose(
             renewing->found, renewing->operation.notes, client->server_count);
+    const nxl_holder *found = renewing->found->chosen;
     /* Our own value may still be at a minority. */
-    if (found->size && !nxl_holder_is(found, renewing->lock->token)) {
+    if (found && !nxl_holder_is(found, renewing->lock->token)) {
         const char *label =
             token_label((struct slice){found->value, found->value_length});
         renewing->loss = NXL_LOSS_TAKEN;
@@ -94,25 +102,27 @@ static void explain_refuted(struct renewing *renewing)
 
 static void explain_loss(struct renewing *renewing)
 {
-    text_clear(&renewing->why);
-    switch (renewing->lock->life.renewal.loss) {
+    struct text why;
+    text_clear(&why);
+    switch (renewing->renewal.loss) {
     case LOSS_UNHEARD:
-        explain_unheard(renewing);
+        explain_unheard(renewing, &why);
         break;
     case LOSS_MAX_HOLD:
         renewing->loss = NXL_LOSS_EXPIRED;
-        text_add(&renewing->why, "max_hold_ms has passed");
+        text_add(&why, "max_hold_ms has passed");
         break;
     case LOSS_STOPPED:
         renewing->loss = NXL_LOSS_EXPIRED;
-        text_add(&renewing->why,
+        text_add(&why,
             "the lease expired before it was renewed: this program was "
             "suspended, or its event loop did not run");
         break;
     case LOSS_REFUTED:
-        explain_refuted(renewing);
+        explain_refuted(renewing, &why);
         break;
     }
+    operation_tell(&renewing->operation, &why);
 }
 
 /* ------------------------------------------------------------------- events */
@@ -148,7 +158,7 @@ static int result_of_round(const struct round *round)
 static void report_failure(struct nxl_lock *lock, uint64_t now)
 {
     struct operation *op = &lock->renewing->operation;
-    const struct round *round = &lock->life.renewal.round;
+    const struct round *round = &lock->renewing->renewal.round;
     struct report report = {
         .operation = op,
         .kind = NXL_OP_EXTEND,
@@ -156,9 +166,9 @@ static void report_failure(struct nxl_lock *lock, uint64_t now)
         .fault = round->fault,
         .waited = true,
     };
-    message_compose(&report, &op->message);
+    message_compose(&report, operation_message(op));
     lock->client->stats.renewal_failures++;
-    trace_renewal(lock, report.result, op->message.data, now);
+    trace_renewal(lock, report.result, operation_words(op), now);
 }
 
 void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)
@@ -182,7 +192,7 @@ void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)
 
 static void update_counts(struct nxl_lock *lock, uint64_t now)
 {
-    const struct renewal *r = &lock->life.renewal;
+    const struct renewal *r = &lock->renewing->renewal;
     struct nxl_client *client = lock->client;
     struct renewing *renewing = lock->renewing;
     bool on = r->state != RENEWAL_OFF, busy = renewal_busy(r);
@@ -246,11 +256,10 @@ int nxl_lock_loss(const nxl_lock *lock, char *text, size_t size)
     if (client_forked(client))
         return NXL_LOSS_NONE;
     pthread_mutex_lock(&client->mutex);
-    const struct renewing *renewing = lock->renewing;
-    bool told = lock->life.renewal.state == RENEWAL_OFF;
-    int loss = told ? (int)renewing->loss : NXL_LOSS_NONE;
+    bool told = lock->life.renewal->state == RENEWAL_OFF;
+    int loss = told ? (int)lock->renewing->loss : NXL_LOSS_NONE;
     if (told && text && size)
-        text_copy(&renewing->why, text, size);
+        snprintf(text, size, "%s", words_of_loss(lock));
     pthread_mutex_unlock(&client->mutex);
     return loss;
 }

@@ -45,6 +45,27 @@ enum nxl_result result_of_fault(enum fault fault)
     return NXL_E_SERVER;
 }
 
+int result_of_life(const struct life *life)
+{
+    switch (life->result) {
+    case LIFE_OK:
+        return NXL_OK;
+    case LIFE_BUSY:
+        return NXL_BUSY;
+    case LIFE_FREE:
+        return NXL_FREE;
+    case LIFE_LOST:
+        return NXL_LOST;
+    case LIFE_UNKNOWN:
+        return NXL_UNKNOWN;
+    case LIFE_FAULT:
+        return (int)result_of_fault(life->fault);
+    case LIFE_CANCELLED:
+        return NXL_CANCELLED;
+    }
+    return NXL_E_INVALID;
+}
+
 /* Which servers a message lists, and what it says about each. */
 struct troubles {
     const struct operation *operation;
@@ -70,7 +91,7 @@ static enum fault trouble(
         !fault_wants_mending(fault))
         return FAULT_NONE;
     if (n->kind == NOTE_FAULT)
-        text_add(words, n->words);
+        text_add(words, note_words(n));
     else if (fault != FAULT_NONE)
         unanswered_add_silence(words, s);
     return fault;
@@ -208,7 +229,7 @@ static void add_failure(const struct report *r, struct text *t)
     text_add(t, s->endpoint.name.data);
     text_add(t, ": ");
     if (op->notes[0].kind == NOTE_FAULT) {
-        text_add(t, op->notes[0].words);
+        text_add(t, note_words(&op->notes[0]));
     } else {
         unanswered_add_silence(t, s);
         if (s->state == SERVER_DOWN && s->why_fault)
@@ -268,7 +289,6 @@ int message_invalid(struct text *message, const char *format, ...)
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    text_clear(message);
-    text_add(message, words);
+    text_set(message, words);
     return NXL_E_INVALID;
 }

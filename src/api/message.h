@@ -17,6 +17,8 @@
     "this handle was created before fork(); create a new one in the child"
 
 enum nxl_result result_of_fault(enum fault fault);
+/* Of the call that is over. */
+int result_of_life(const struct life *life);
 
 /* An operation that is over. */
 struct report {

@@ -42,8 +42,8 @@ struct query {
 static void complete_query(struct query *q, int result, enum fault fault)
 {
     struct nxl_client *client = q->operation.client;
-    struct text *message = &q->operation.message;
     if (result != NXL_OK) {
+        struct text *message = operation_message(&q->operation);
         if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
             allowed_add_unsupported(message, q->words, q->count);
         else if (*fault_remedy(fault))
@@ -58,10 +58,9 @@ static void complete_query(struct query *q, int result, enum fault fault)
 /* Begins a message with the server's name. */
 static struct text *begin_message(struct query *q)
 {
-    struct text *message = &q->operation.message;
+    struct text *message = operation_message(&q->operation);
     const struct server *s = &q->operation.client->servers[q->server];
-    text_clear(message);
-    text_add(message, s->endpoint.name.data);
+    text_set(message, s->endpoint.name.data);
     text_add(message, ": ");
     return message;
 }
@@ -198,8 +197,7 @@ static int ask_server(struct nxl_client *client, struct query *q)
         rc = start_query(q);
         pthread_mutex_lock(&client->mutex);
     } else {
-        text_clear(&client->message);
-        text_add(&client->message, "out of memory: cannot create the query");
+        text_set(&client->message, "out of memory: cannot create the query");
     }
     if (reserved)
         timers_unreserve(&client->timers, &q->operation.timer);

@@ -47,7 +47,7 @@ void trace_end(struct nxl_lock *lock, int result, uint64_t now)
     stats->releases += lock->kind == NXL_OP_RELEASE && result == NXL_OK;
     stats->unknowns += result == NXL_UNKNOWN && lock->kind <= NXL_OP_RELEASE;
     trace_event(lock, NXL_TRACE_END, (int)lock->kind, result,
-        lock->operation.message.data, now);
+        operation_words(&lock->operation), now);
 }
 
 void trace_renewal(
@@ -56,10 +56,10 @@ void trace_renewal(
     trace_event(lock, NXL_TRACE_RENEWAL, 0, result, text, now);
 }
 
-void trace_loss(struct nxl_lock *lock, enum nxl_loss loss, uint64_t now)
+void trace_loss(
+    struct nxl_lock *lock, enum nxl_loss loss, const char *text, uint64_t now)
 {
-    trace_event(
-        lock, NXL_TRACE_LOSS, 0, (int)loss, lock->renewing->why.data, now);
+    trace_event(lock, NXL_TRACE_LOSS, 0, (int)loss, text, now);
 }
 
 int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)

@@ -13,6 +13,7 @@ void trace_attempt(struct nxl_lock *lock, uint64_t now);
 void trace_end(struct nxl_lock *lock, int result, uint64_t now);
 void trace_renewal(
     struct nxl_lock *lock, int result, const char *text, uint64_t now);
-void trace_loss(struct nxl_lock *lock, enum nxl_loss loss, uint64_t now);
+void trace_loss(
+    struct nxl_lock *lock, enum nxl_loss loss, const char *text, uint64_t now);
 
 #endif

@@ -33,6 +33,12 @@ void text_add(struct text *t, const char *words)
     add_bytes(t, words, strlen(words));
 }
 
+void text_set(struct text *t, const char *words)
+{
+    text_clear(t);
+    text_add(t, words);
+}
+
 static struct slice cut_at(struct slice bytes, const char *from)
 {
     const char *at = NULL;

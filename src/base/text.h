@@ -20,6 +20,8 @@ struct text {
 };
 
 void text_clear(struct text *t);
+/* Replaces what is there. */
+void text_set(struct text *t, const char *words);
 void text_add(struct text *t, const char *words);
 /* Adds untrusted bytes: anything but printable ASCII becomes \xNN, at most
  * FOREIGN_MAX bytes are shown, and nothing of a command's arguments that a

@@ -31,18 +31,18 @@ enum verb_kind {
 
 struct verb {
     enum verb_kind kind;
-    struct slice key;
-    /* ACQUIRE, EXTEND, RELEASE, KEEP: the whole value. INSPECT: empty, or the
-     * token to compare with (then the outcome is MINE or NOT_MINE). */
-    struct slice token;
     uint32_t ttl_ms;
     /* EXTEND: the longest TTL that any process may ask for with this token; 0:
      * unknown. */
     uint32_t most_ttl_ms;
+    bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
+    struct slice key;
+    /* ACQUIRE, EXTEND, RELEASE, KEEP: the whole value. INSPECT: empty, or the
+     * token to compare with (then the outcome is MINE or NOT_MINE). */
+    struct slice token;
     /* RELEASE, KEEP: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. */
     uint64_t not_after;
-    bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
     /* The key of the fencing counter. ACQUIRE: draw a fencing token from it in
      * the same step; empty: draw none. */
     struct slice counter; /* RAISE too */

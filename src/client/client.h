@@ -92,6 +92,7 @@ struct nxl_client {
     uint64_t timer_at;    /* the time it is set to; 0: it must be set again */
 
     struct text message;
+    struct text lost_message; /* of an operation without memory for it */
 };
 
 /* Takes the mutex and disables cancellation of the thread (pthread_cancel): if

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#define NOTE_WORDS 208
+
 bool operation_init(struct operation *op, const struct operation_type *type,
     struct nxl_client *client, struct slice key)
 {
@@ -26,22 +28,46 @@ bool operation_init(struct operation *op, const struct operation_type *type,
 void operation_free(struct operation *op)
 {
     unsigned servers = op->requests ? op->client->server_count : 0;
-    for (unsigned i = 0; i < servers; i++)
-        request_free(&op->requests[i]);
+    for (unsigned i = 0; i < servers; i++) {
+        request_free(&op->client->servers[i], &op->requests[i]);
+        free(op->notes ? op->notes[i].words : NULL);
+    }
     free(op->requests);
     free(op->notes);
+    free(op->unanswered);
+    free(op->message);
     op->requests = NULL;
     op->notes = NULL;
+}
+
+static void operation_clear(struct operation *op)
+{
+    op->message_lost = false;
+    if (op->message)
+        text_clear(op->message);
 }
 
 void operation_begin(struct operation *op, const char *name)
 {
     op->name = name;
     op->round = 0;
-    op->unanswered.servers = op->unanswered_now.servers = 0;
-    text_clear(&op->message);
+    if (op->unanswered)
+        op->unanswered->now.servers = op->unanswered->last.servers = 0;
+    operation_clear(op);
     for (unsigned i = 0; i < op->client->server_count; i++)
         op->notes[i].kind = NOTE_NONE;
+}
+
+bool operation_prepare(struct operation *op, unsigned server)
+{
+    return request_prepare(
+        &op->client->servers[server], &op->requests[server], op->verb.key);
+}
+
+void operation_unprepare(struct operation *op)
+{
+    for (unsigned i = 0; i < op->client->server_count; i++)
+        request_unprepare(&op->client->servers[i], &op->requests[i]);
 }
 
 void operation_send(struct operation *op, unsigned server, uint64_t now)
@@ -66,12 +92,44 @@ void operation_note(
     struct note *n = &op->notes[server];
     n->kind = (__typeof__(n->kind))kinds[outcome->kind];
     n->fault = outcome->fault;
-    if (outcome->kind == OUTCOME_FAULT) {
+    if (outcome->kind != OUTCOME_FAULT)
+        return;
+    if (!n->words)
+        n->words = malloc(NOTE_WORDS);
+    if (n->words) {
         struct text words;
         text_clear(&words);
         text_add_foreign(&words, outcome->text);
-        text_copy(&words, n->words, sizeof(n->words));
+        text_copy(&words, n->words, NOTE_WORDS);
     }
+}
+
+const char *note_words(const struct note *note)
+{
+    return note->words ? note->words : "out of memory: cannot store the error";
+}
+
+struct text *operation_message(struct operation *op)
+{
+    if (!op->message)
+        op->message = calloc(1, sizeof(*op->message));
+    op->message_lost = !op->message;
+    return op->message ? op->message : &op->client->lost_message;
+}
+
+void operation_tell(struct operation *op, const struct text *message)
+{
+    if (message->len > 0)
+        *operation_message(op) = *message;
+    else
+        operation_clear(op);
+}
+
+const char *operation_words(const struct operation *op)
+{
+    if (op->message_lost)
+        return "out of memory: cannot store the message";
+    return op->message ? op->message->data : "";
 }
 
 bool operation_abandon(

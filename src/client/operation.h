@@ -4,7 +4,8 @@
  * for messages. Its type, not the operation, knows who started it and what the
  * outcomes mean. All calls need the client's mutex.
  *
- * Invariant: a request is never sent while the one before it is under way.
+ * Invariant: a request is never sent while the one before it is under way;
+ * nothing but words for people is allocated after operation_init().
  */
 #ifndef NXLOCK_CLIENT_OPERATION_H
 #define NXLOCK_CLIENT_OPERATION_H
@@ -24,15 +25,17 @@ struct operation_type {
 struct note {
     enum { NOTE_NONE, NOTE_ASKED, NOTE_YES, NOTE_NO, NOTE_FAULT } kind;
     enum fault fault;
-    char words[208]; /* FAULT: for people */
+    char *words; /* see note_words(); allocated with the first fault */
 };
 
 /* Requests without an answer that may have been applied; see unanswered.h. */
 struct unanswered {
-    unsigned servers; /* by bits */
-    unsigned first;   /* the server that words are about */
-    unsigned round;
-    char words[192];
+    struct unanswered_round {
+        unsigned servers; /* by bits */
+        unsigned first;   /* the server that words are about */
+        unsigned round;
+        char words[192];
+    } now, last; /* now: of the present round. last: see the invariant there */
 };
 
 struct operation {
@@ -41,12 +44,13 @@ struct operation {
     struct verb verb;
     struct kept_commands *kept; /* NULL: commands are formatted each time */
     struct timer timer;
-    const char *name;         /* of its requests, for messages */
-    unsigned round;           /* of requests; see unanswered.h */
-    struct note *notes;       /* one a server */
-    struct request *requests; /* likewise */
-    struct unanswered unanswered, unanswered_now; /* _now: of this round */
-    struct text message;
+    const char *name;              /* of its requests, for messages */
+    unsigned round;                /* of requests; see unanswered.h */
+    bool message_lost;             /* there was no memory for it */
+    struct note *notes;            /* one a server */
+    struct request *requests;      /* likewise */
+    struct unanswered *unanswered; /* NULL: all were answered, or no memory */
+    struct text *message;          /* see operation_message(); NULL: none yet */
 };
 
 /* Initialises an operation on key. False: out of memory; call operation_free()
@@ -57,6 +61,11 @@ void operation_free(struct operation *op);
 
 /* A new operation begins: the notes on the last one are cleared. */
 void operation_begin(struct operation *op, const char *name);
+
+/* Reserves what a cleanup at server needs; false: no memory. Until it is given
+ * back at all servers, no cleanup can fail for lack of memory. */
+bool operation_prepare(struct operation *op, unsigned server);
+void operation_unprepare(struct operation *op);
 
 /* Sends op->verb to server. */
 void operation_send(struct operation *op, unsigned server, uint64_t now);
@@ -70,6 +79,17 @@ void operation_note(
  * byte of the request had been sent. */
 bool operation_abandon(
     struct operation *op, unsigned server, bool undo, uint64_t now);
+
+/* FAULT: the reason, for people. */
+const char *note_words(const struct note *note);
+
+/* The message, to be written to. It takes no memory before it is first asked
+ * for; without memory, operation_words() says so instead of what is written. */
+struct text *operation_message(struct operation *op);
+/* The same with that text; an empty one takes no memory. */
+void operation_tell(struct operation *op, const struct text *message);
+/* The message as it is now. */
+const char *operation_words(const struct operation *op);
 
 /* The number of servers with that kind of note. */
 unsigned operation_notes(const struct operation *op, int kind);

@@ -2,10 +2,12 @@
 /* Which request of an operation may have been applied without an answer. */
 #include "client/unanswered.h"
 
+#include <stdlib.h>
+
 /* May the requests of this round have been applied at a quorum? */
 static bool in_doubt(const struct operation *op)
 {
-    unsigned may = (unsigned)__builtin_popcount(op->unanswered_now.servers);
+    unsigned may = (unsigned)__builtin_popcount(op->unanswered->now.servers);
     return may + operation_notes(op, NOTE_YES) >=
            quorum_of(op->client->server_count);
 }
@@ -13,7 +15,11 @@ static bool in_doubt(const struct operation *op)
 static void remember(
     struct operation *op, unsigned server, const struct text *words)
 {
-    struct unanswered *u = &op->unanswered_now;
+    if (!op->unanswered)
+        op->unanswered = calloc(1, sizeof(*op->unanswered));
+    if (!op->unanswered) /* the message will say less */
+        return;
+    struct unanswered_round *u = &op->unanswered->now;
     if (u->round != op->round)
         u->servers = 0;
     u->round = op->round;
@@ -23,7 +29,7 @@ static void remember(
     if (u->first == server)
         text_copy(words, u->words, sizeof(u->words));
     if (in_doubt(op))
-        op->unanswered = *u;
+        op->unanswered->last = *u;
 }
 
 void unanswered_outcome(
@@ -60,18 +66,23 @@ void unanswered_add_silence(struct text *t, const struct server *s)
         text_add(t, s->why.len ? s->why.data : "no connection");
 }
 
+/* NULL: there is none. */
+static const struct unanswered_round *last_of(const struct operation *op)
+{
+    const struct unanswered *u = op->unanswered;
+    return u && u->last.servers ? &u->last : NULL;
+}
+
 void unanswered_explain(const struct operation *op, struct text *t)
 {
-    const struct unanswered *u = &op->unanswered;
+    const struct unanswered_round *u = last_of(op);
     const struct server *s = op->client->servers;
     size_t name = s->endpoint.name.len + 2; /* and ": " */
     struct text last;
-    if (!u->servers || t->len < name)
+    if (!u || t->len < name)
         return;
-    text_clear(&last);
-    text_add(&last, t->data + name);
-    text_clear(t);
-    text_add(t, s->endpoint.name.data);
+    text_set(&last, t->data + name);
+    text_set(t, s->endpoint.name.data);
     text_addf(t, ": the %s got no valid answer (%s) and may have been applied",
         op->name, u->words);
     if (strcmp(last.data, u->words) != 0)
@@ -80,11 +91,11 @@ void unanswered_explain(const struct operation *op, struct text *t)
 
 void unanswered_add(const struct operation *op, struct text *t)
 {
-    const struct unanswered *u = &op->unanswered;
+    const struct unanswered_round *u = last_of(op);
     const struct server *servers = op->client->servers;
-    int others = __builtin_popcount(u->servers) - 1;
-    if (!u->servers)
+    if (!u)
         return;
+    int others = __builtin_popcount(u->servers) - 1;
     text_addf(t, "the %s got no valid answer from %s (%s)", op->name,
         servers[u->first].endpoint.name.data, u->words);
     if (others > 0)

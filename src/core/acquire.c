@@ -26,7 +26,7 @@
  * then the parts do not show the grants. */
 static bool round_in_doubt(const struct acquire *a)
 {
-    struct tally t = tally_of(a->part, a->terms.servers);
+    struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     return t.yes + t.unsure >= t.quorum;
 }
 
@@ -35,7 +35,8 @@ static void begin_round(struct acquire *a)
     /* A single server that said "busy", or certainly failed, does not have the
      * token, so the token can be used again. */
     bool unused = a->rounds > 0 && a->terms.servers == 1 && !a->token_spoilt &&
-                  (a->part[0] == PART_NO || a->part[0] == PART_FAULT);
+                  (a->terms.ballots[0].part == PART_NO ||
+                      a->terms.ballots[0].part == PART_FAULT);
     if (!unused && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
     a->token_spoilt = false;
@@ -43,8 +44,8 @@ static void begin_round(struct acquire *a)
      * in doubt. */
     a->doubt = !a->was_busy && (a->doubt || round_in_doubt(a));
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        a->part[i] = PART_TO_ASK;
-        a->sent_at[i] = 0;
+        a->terms.ballots[i].part = PART_TO_ASK;
+        a->terms.ballots[i].sent_at = 0;
     }
     a->phase = PHASE_ASKING;
     a->rounds++;
@@ -64,6 +65,8 @@ void acquire_start(
 {
     struct backoff backoff = a->backoff;
     *a = (struct acquire){.terms = *terms, .backoff = backoff, .now = now};
+    for (unsigned i = 0; i < terms->servers; i++)
+        terms->ballots[i] = (struct ballot){.part = PART_IDLE};
     begin_round(a);
 }
 
@@ -133,7 +136,7 @@ static void end_round(struct acquire *a)
         a->fault = a->round_fault;
     a->phase = PHASE_ENDING;
     /* With no asks left, nothing would call acquire_next() to do this. */
-    if (!parts_asking(a->part, a->terms.servers))
+    if (!parts_asking(a->terms.ballots, a->terms.servers))
         finish_asks(a);
 }
 
@@ -145,7 +148,7 @@ static bool lost_to_holder(const struct acquire *a)
 {
     if (a->late)
         return false;
-    struct tally t = tally_of(a->part, a->terms.servers);
+    struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     unsigned able = t.yes + t.no + t.open;
     bool cut_off = a->silent > 0 && a->round_end == a->terms.end;
     if (cut_off && a->seen_busy)
@@ -157,15 +160,17 @@ static void lose_round(struct acquire *a)
 {
     a->was_busy = lost_to_holder(a);
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        switch (a->part[i]) {
+        switch (a->terms.ballots[i].part) {
         case PART_TO_ASK:
-            a->part[i] = PART_FAULT; /* never sent, so never applied */
+            a->terms.ballots[i].part =
+                PART_FAULT; /* never sent, so never applied */
             break;
         case PART_YES:
         case PART_ASKED:
         case PART_UNSURE:
-            a->vote[i] = a->part[i] == PART_YES ? PART_YES : PART_UNSURE;
-            a->part[i] = PART_TO_UNDO;
+            a->terms.ballots[i].vote =
+                a->terms.ballots[i].part == PART_YES ? PART_YES : PART_UNSURE;
+            a->terms.ballots[i].part = PART_TO_UNDO;
             break;
         default:
             break;
@@ -181,10 +186,10 @@ static void win_round(struct acquire *a, uint64_t deadline)
     a->deadline = deadline;
     a->verdict = VERDICT_YES;
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        if (a->part[i] == PART_TO_ASK)
-            a->part[i] = PART_IDLE;
-        else if (a->part[i] == PART_ASKED)
-            a->part[i] = PART_TO_LEAVE;
+        if (a->terms.ballots[i].part == PART_TO_ASK)
+            a->terms.ballots[i].part = PART_IDLE;
+        else if (a->terms.ballots[i].part == PART_ASKED)
+            a->terms.ballots[i].part = PART_TO_LEAVE;
     }
     end_round(a);
 }
@@ -193,15 +198,15 @@ static uint64_t earliest_sent(const struct acquire *a)
 {
     uint64_t first = NEVER;
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        if (a->part[i] == PART_YES)
-            first = earlier(first, a->sent_at[i]);
+        if (a->terms.ballots[i].part == PART_YES)
+            first = earlier(first, a->terms.ballots[i].sent_at);
     }
     return first;
 }
 
 static void decide_acquire(struct acquire *a)
 {
-    struct tally t = tally_of(a->part, a->terms.servers);
+    struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     if (t.yes >= t.quorum) {
         uint64_t deadline = lease_deadline(
             earliest_sent(a), a->terms.ttl_ms, a->terms.drift_ppm);
@@ -218,7 +223,7 @@ static void decide_acquire(struct acquire *a)
 static void record_acquire_fault(
     struct acquire *a, unsigned server, enum fault fault, bool unsure)
 {
-    a->part[server] = unsure ? PART_UNSURE : PART_FAULT;
+    a->terms.ballots[server].part = unsure ? PART_UNSURE : PART_FAULT;
     a->round_fault = fault_worse(a->round_fault, fault);
     if (!fault_passes(fault))
         a->lasting++;
@@ -228,7 +233,7 @@ static void record_busy(
     struct acquire *a, unsigned server, const struct outcome *outcome)
 {
     int64_t left_ms = outcome->left_ms;
-    a->part[server] = PART_NO;
+    a->terms.ballots[server].part = PART_NO;
     a->token_spoilt = a->token_spoilt || outcome->unsure;
     /* Several holders (a split vote): retry when the first lease ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
@@ -241,12 +246,13 @@ void acquire_outcome(struct acquire *a, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     a->now = later(a->now, now);
-    if (server >= a->terms.servers || a->part[server] != PART_ASKED)
+    if (server >= a->terms.servers ||
+        a->terms.ballots[server].part != PART_ASKED)
         return;
     switch (outcome->kind) {
     case OUTCOME_GRANTED:
-        a->part[server] = PART_YES;
-        a->sent_at[server] =
+        a->terms.ballots[server].part = PART_YES;
+        a->terms.ballots[server].sent_at =
             guarded(GUARD_SEND_TIME) ? outcome->sent_at : a->now;
         break;
     case OUTCOME_BUSY:
@@ -267,21 +273,21 @@ bool acquire_next(struct acquire *a, struct ask *ask)
     unsigned servers = a->terms.servers;
     unsigned *server = &ask->server;
     *server = 0;
-    if (part_find(a->part, servers, PART_TO_ASK, server)) {
+    if (part_find(a->terms.ballots, servers, PART_TO_ASK, server)) {
         ask->kind = a->token_wanted ? ASK_TOKEN : ASK_SEND;
         if (!a->token_wanted)
-            a->part[*server] = PART_ASKED;
+            a->terms.ballots[*server].part = PART_ASKED;
         a->token_wanted = false;
         return true;
     }
-    if (part_find(a->part, servers, PART_TO_UNDO, server)) {
+    if (part_find(a->terms.ballots, servers, PART_TO_UNDO, server)) {
         ask->kind = ASK_UNDO;
-        a->part[*server] = a->vote[*server];
+        a->terms.ballots[*server].part = a->terms.ballots[*server].vote;
         return true;
     }
-    if (part_find(a->part, servers, PART_TO_LEAVE, server)) {
+    if (part_find(a->terms.ballots, servers, PART_TO_LEAVE, server)) {
         ask->kind = ASK_LEAVE;
-        a->part[*server] = PART_IDLE;
+        a->terms.ballots[*server].part = PART_IDLE;
         return true;
     }
     if (a->phase == PHASE_ENDING)
@@ -292,8 +298,8 @@ bool acquire_next(struct acquire *a, struct ask *ask)
 void acquire_withdrawn(struct acquire *a, unsigned server)
 {
     if (a->phase == PHASE_ENDING && server < a->terms.servers &&
-        a->part[server] == PART_UNSURE)
-        a->part[server] = PART_FAULT;
+        a->terms.ballots[server].part == PART_UNSURE)
+        a->terms.ballots[server].part = PART_FAULT;
 }
 
 /* The round has timed out: a server that has not answered may have applied the
@@ -301,8 +307,8 @@ void acquire_withdrawn(struct acquire *a, unsigned server)
 static void time_out_round(struct acquire *a)
 {
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        bool asked = a->part[i] == PART_ASKED;
-        if (asked || a->part[i] == PART_TO_ASK) {
+        bool asked = a->terms.ballots[i].part == PART_ASKED;
+        if (asked || a->terms.ballots[i].part == PART_TO_ASK) {
             record_acquire_fault(a, i, FAULT_SILENT, asked);
             a->silent++;
         }

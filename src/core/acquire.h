@@ -21,7 +21,8 @@
 #include "core/machine.h"
 
 struct acquire_terms {
-    unsigned servers; /* 1 ... MAX_SERVERS */
+    unsigned servers;       /* 1 ... MAX_SERVERS */
+    struct ballot *ballots; /* one a server */
     uint32_t ttl_ms;
     uint32_t drift_ppm;
     uint64_t budget_ns;  /* how long a server may take to answer in one round */
@@ -39,10 +40,7 @@ struct acquire {
 
     /* private */
     enum phase phase;
-    enum part part[MAX_SERVERS];
-    enum part vote[MAX_SERVERS];   /* part before it became PART_TO_UNDO */
-    uint64_t sent_at[MAX_SERVERS]; /* of the servers that said yes */
-    uint64_t now;                  /* the latest time handed in */
+    uint64_t now; /* the latest time handed in */
     uint64_t round_started, round_end;
     uint64_t longest_round; /* ns; could another round end in time? */
     uint64_t retry_at;      /* PHASE_WAITING: the next round starts */

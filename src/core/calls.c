@@ -35,6 +35,7 @@ static void begin_vote(struct life *l, enum round_kind kind, uint32_t ttl_ms,
     struct round_terms terms = {
         .kind = kind,
         .servers = l->terms.servers,
+        .ballots = l->vote.ballots,
         .ttl_ms = ttl_ms,
         .drift_ppm = l->terms.drift_ppm,
         .end = end,
@@ -80,6 +81,7 @@ void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
     const struct life_terms *t = &l->terms;
     struct acquire_terms terms = {
         .servers = t->servers,
+        .ballots = l->vote.ballots,
         .ttl_ms = acquire_ttl_ms(l),
         .drift_ppm = t->drift_ppm,
         .budget_ns = budget_of(l, t->ttl_ms),
@@ -121,7 +123,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
         return false;
     }
     if (guarded(GUARD_RELEASED))
-        renewal_stop(&l->renewal);
+        renewal_stop(l->renewal);
     begin_call(l, CALL_RELEASE, seed, ours_until);
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
@@ -157,7 +159,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
         return false;
     }
     if (own) {
-        renewal_stop(&l->renewal);
+        renewal_stop(l->renewal);
         lease_lose(&l->lease, now);
     }
     begin_asking(l, CALL_BREAK, seed, own ? ours_until : 0, now);

@@ -15,18 +15,18 @@ static void conclude_fence(struct fence *f, enum verdict verdict)
 {
     f->verdict = verdict;
     for (unsigned i = 0; i < f->terms.servers; i++) {
-        if (f->part[i] == PART_TO_ASK)
-            f->part[i] = PART_IDLE;
-        else if (f->part[i] == PART_ASKED)
-            f->part[i] = PART_TO_LEAVE;
+        if (f->terms.ballots[i].part == PART_TO_ASK)
+            f->terms.ballots[i].part = PART_IDLE;
+        else if (f->terms.ballots[i].part == PART_ASKED)
+            f->terms.ballots[i].part = PART_TO_LEAVE;
     }
-    f->phase =
-        parts_asking(f->part, f->terms.servers) ? PHASE_ENDING : PHASE_OVER;
+    f->phase = parts_asking(f->terms.ballots, f->terms.servers) ? PHASE_ENDING
+                                                                : PHASE_OVER;
 }
 
 static void decide_fence(struct fence *f)
 {
-    struct tally t = tally_of(f->part, f->terms.servers);
+    struct tally t = tally_of(f->terms.ballots, f->terms.servers);
     if (t.yes >= t.quorum)
         conclude_fence(f, VERDICT_YES);
     else if (t.no > t.servers - t.quorum)
@@ -39,12 +39,13 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
 {
     *f = (struct fence){.terms = *terms};
     for (unsigned i = 0; i < terms->servers; i++)
-        f->number = later(f->number, terms->number[i]);
+        f->number = later(f->number, terms->ballots[i].number);
     /* Ask all others: one that has not answered the acquire may have granted it
      * since. */
     for (unsigned i = 0; i < terms->servers; i++) {
-        bool has = terms->number[i] != 0 && terms->number[i] == f->number;
-        f->part[i] = has ? PART_YES : PART_TO_ASK;
+        bool has = terms->ballots[i].number != 0 &&
+                   terms->ballots[i].number == f->number;
+        f->terms.ballots[i].part = has ? PART_YES : PART_TO_ASK;
     }
     if (guarded(GUARD_WRITE_BACK))
         decide_fence(f);
@@ -55,16 +56,18 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
 void fence_outcome(struct fence *f, unsigned server,
     const struct outcome *outcome, uint64_t number)
 {
-    if (server >= f->terms.servers || f->part[server] != PART_ASKED)
+    if (server >= f->terms.servers ||
+        f->terms.ballots[server].part != PART_ASKED)
         return;
     if (outcome->kind == OUTCOME_MINE) {
-        f->part[server] = number == f->number ? PART_YES : PART_FAULT;
+        f->terms.ballots[server].part =
+            number == f->number ? PART_YES : PART_FAULT;
     } else if (outcome->kind == OUTCOME_NOT_MINE) {
-        f->part[server] = PART_NO;
+        f->terms.ballots[server].part = PART_NO;
     } else {
         enum fault fault =
             outcome->kind == OUTCOME_FAULT ? outcome->fault : FAULT_NOT_REDIS;
-        f->part[server] = PART_FAULT;
+        f->terms.ballots[server].part = PART_FAULT;
         f->fault = fault_worse(f->fault, fault);
         f->lasting += !fault_passes(fault);
     }
@@ -75,14 +78,14 @@ bool fence_next(struct fence *f, struct ask *ask)
 {
     unsigned *server = &ask->server;
     *server = 0;
-    if (part_find(f->part, f->terms.servers, PART_TO_ASK, server)) {
+    if (part_find(f->terms.ballots, f->terms.servers, PART_TO_ASK, server)) {
         ask->kind = ASK_SEND;
-        f->part[*server] = PART_ASKED;
+        f->terms.ballots[*server].part = PART_ASKED;
         return true;
     }
-    if (part_find(f->part, f->terms.servers, PART_TO_LEAVE, server)) {
+    if (part_find(f->terms.ballots, f->terms.servers, PART_TO_LEAVE, server)) {
         ask->kind = ASK_LEAVE;
-        f->part[*server] = PART_IDLE;
+        f->terms.ballots[*server].part = PART_IDLE;
         return true;
     }
     if (f->phase == PHASE_ENDING)
@@ -95,7 +98,7 @@ void fence_tick(struct fence *f, uint64_t now)
     if (f->phase != PHASE_ASKING || now < f->terms.end)
         return;
     f->fault = fault_worse(f->fault, FAULT_SILENT);
-    f->silent = tally_of(f->part, f->terms.servers).open;
+    f->silent = tally_of(f->terms.ballots, f->terms.servers).open;
     conclude_fence(f, VERDICT_UNKNOWN);
 }
 

@@ -26,7 +26,7 @@
 
 struct fence_terms {
     unsigned servers;
-    uint64_t number[MAX_SERVERS]; /* of each grant; 0: no grant counted */
+    struct ballot *ballots; /* one a server; its number is the one granted */
     uint64_t end; /* of the call or of the lease, whichever is first */
 };
 
@@ -40,7 +40,6 @@ struct fence {
 
     /* private */
     enum phase phase;
-    enum part part[MAX_SERVERS];
 };
 
 void fence_start(struct fence *f, const struct fence_terms *terms);

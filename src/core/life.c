@@ -12,9 +12,12 @@
  * answered. */
 #define LATE_LONGEST (50 * NS_PER_MS)
 
-void life_init(struct life *l, const struct life_terms *terms)
+void life_init(struct life *l, const struct life_terms *terms,
+    struct ballot *ballots, struct renewal *renewal)
 {
     l->terms = *terms;
+    l->vote.ballots = ballots;
+    l->renewal = renewal;
     l->lease.ends = NEVER;
 }
 
@@ -41,14 +44,14 @@ static unsigned all_servers(const struct life *l)
 static void put_event(struct life *l, enum life_event event)
 {
     if (l->event_count < LIFE_EVENTS)
-        l->events[l->event_count++] = event;
+        l->events[l->event_count++] = (unsigned char)event;
 }
 
 enum life_event life_event(struct life *l)
 {
     if (!l->event_count)
         return LIFE_NOTHING;
-    enum life_event event = l->events[0];
+    enum life_event event = (enum life_event)l->events[0];
     l->event_count--;
     for (unsigned i = 0; i < l->event_count; i++)
         l->events[i] = l->events[i + 1];
@@ -113,9 +116,11 @@ static bool step_call(struct life *l, uint64_t now)
 
 static bool step_renewal(struct life *l, uint64_t now)
 {
-    enum renewal_state before = l->renewal.state;
+    if (!l->renewal)
+        return false;
+    enum renewal_state before = l->renewal->state;
     uint64_t left_ms = deadline_left(l->lease.promised, now) / NS_PER_MS;
-    switch (renewal_step(&l->renewal, &l->lease, now)) {
+    switch (renewal_step(l->renewal, &l->lease, now)) {
     case RENEWAL_RENEWED:
         l->left_ms = left_ms;
         put_event(l, LIFE_RENEWED);
@@ -129,7 +134,7 @@ static bool step_renewal(struct life *l, uint64_t now)
     case RENEWAL_NOTHING:
         break;
     }
-    return l->renewal.state != before;
+    return l->renewal->state != before;
 }
 
 /* ------------------------------------------------------- what is to be done */
@@ -218,10 +223,10 @@ static void renewal_action(
 {
     *action = (struct action){.track = TRACK_RENEWAL, .server = ask->server};
     action->kind = ask->kind == ASK_SEND ? ACTION_SEND : ACTION_LEAVE;
-    if (ask->kind == ASK_SEND && l->renewal.state == RENEWAL_ASKING &&
+    if (ask->kind == ASK_SEND && l->renewal->state == RENEWAL_ASKING &&
         !(l->reached & bit(ask->server))) {
         action->kind = ACTION_SKIP;
-        renewal_outcome(&l->renewal, ask->server, &not_mine, now);
+        renewal_outcome(l->renewal, ask->server, &not_mine, now);
     }
 }
 
@@ -255,8 +260,7 @@ bool life_next(struct life *l, struct action *action, uint64_t now)
 {
     struct ask ask;
     for (;;) {
-        bool renews = l->renewal.state != RENEWAL_OFF;
-        if (renews && renewal_next(&l->renewal, &ask)) {
+        if (renewal_next(l->renewal, &ask)) {
             renewal_action(l, &ask, action, now);
             return true;
         }
@@ -267,7 +271,7 @@ bool life_next(struct life *l, struct action *action, uint64_t now)
                 return true;
             continue;
         }
-        if (!step_call(l, now) && !(renews && step_renewal(l, now)))
+        if (!step_call(l, now) && !step_renewal(l, now))
             return false;
     }
 }
@@ -278,7 +282,7 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     if (track == TRACK_RENEWAL) {
-        renewal_outcome(&l->renewal, server, outcome, now);
+        renewal_outcome(l->renewal, server, outcome, now);
         return;
     }
     if (!l->running || server >= l->terms.servers)
@@ -324,13 +328,13 @@ void life_tick(struct life *l, uint64_t now)
     }
     if (l->running && !l->late)
         vote_tick(&l->vote, now);
-    renewal_tick(&l->renewal, now);
+    renewal_tick(l->renewal, now);
 }
 
 uint64_t life_wake(const struct life *l, enum life_track track)
 {
     if (track == TRACK_RENEWAL)
-        return renewal_wake(&l->renewal);
+        return renewal_wake(l->renewal);
     if (!l->running)
         return NEVER;
     return l->late ? l->late_until : vote_wake(&l->vote);
@@ -350,9 +354,9 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
     verb->most_ttl_ms = l->terms.max_ttl_ms;
     verb->want_left = false;
     if (track == TRACK_RENEWAL) {
-        bool asks = l->renewal.state == RENEWAL_ASKING;
+        bool asks = l->renewal->state == RENEWAL_ASKING;
         verb->kind = asks ? VERB_EXTEND : VERB_INSPECT;
-        verb->ttl_ms = l->renewal.round.terms.ttl_ms;
+        verb->ttl_ms = l->renewal->round.terms.ttl_ms;
         verb->not_after = 0;
         return;
     }

@@ -2,8 +2,8 @@
 /*
  * The state machine for the life of one lock over N >= 1 servers: acquired,
  * held, renewed, handed over, released or lost. It decides everything and does
- * nothing: no socket, no clock, no memory. Its driver is the lock handle
- * (api/drive.c) or the simulator.
+ * nothing: no socket, no clock, no memory of its own. Its driver is the lock
+ * handle (api/drive.c) or the simulator.
  *
  * In: a call, an outcome from a server, the time. After each of them the
  * driver takes actions (life_next until false) and carries them out, then
@@ -24,8 +24,12 @@
 #include "core/settle.h"
 #include "core/state.h"
 
-/* Nothing is held, nothing runs. */
-void life_init(struct life *l, const struct life_terms *terms);
+/* Nothing is held, nothing runs. l is all zero; so are the ballots,
+ * LIFE_BALLOTS for each server, and the renewal, which is needed if
+ * terms->renewed, else NULL. They are the driver's memory, and outlive l. */
+#define LIFE_BALLOTS (VOTE_BALLOTS + 1)
+void life_init(struct life *l, const struct life_terms *terms,
+    struct ballot *ballots, struct renewal *renewal);
 
 /* ---------------------------------------------------------------- outcomes */
 

@@ -12,11 +12,11 @@ unsigned quorum_of(unsigned servers)
     return servers / 2 + 1;
 }
 
-struct tally tally_of(const enum part *part, unsigned servers)
+struct tally tally_of(const struct ballot *ballots, unsigned servers)
 {
     unsigned in[PARTS] = {0};
     for (unsigned i = 0; i < servers; i++)
-        in[part[i]]++;
+        in[ballots[i].part]++;
     return (struct tally){
         .servers = servers,
         .quorum = quorum_of(servers),
@@ -28,11 +28,11 @@ struct tally tally_of(const enum part *part, unsigned servers)
     };
 }
 
-bool part_find(
-    const enum part *part, unsigned servers, enum part wanted, unsigned *server)
+bool part_find(const struct ballot *ballots, unsigned servers, enum part wanted,
+    unsigned *server)
 {
     for (unsigned i = 0; i < servers; i++) {
-        if (part[i] == wanted) {
+        if (ballots[i].part == wanted) {
             *server = i;
             return true;
         }
@@ -40,10 +40,10 @@ bool part_find(
     return false;
 }
 
-bool parts_asking(const enum part *part, unsigned servers)
+bool parts_asking(const struct ballot *ballots, unsigned servers)
 {
     unsigned server;
-    return part_find(part, servers, PART_TO_ASK, &server) ||
-           part_find(part, servers, PART_TO_UNDO, &server) ||
-           part_find(part, servers, PART_TO_LEAVE, &server);
+    return part_find(ballots, servers, PART_TO_ASK, &server) ||
+           part_find(ballots, servers, PART_TO_UNDO, &server) ||
+           part_find(ballots, servers, PART_TO_LEAVE, &server);
 }

@@ -67,22 +67,40 @@ enum part {
     PARTS
 };
 
+/* What a machine notes of one server in the present round. A machine is given
+ * one for each server, in its driver's memory. */
+struct ballot {
+    enum part part : 8; /* PART_IDLE in a round.h: to be asked at again_at */
+    enum part vote : 8; /* PHASE_ENDING: the part behind or before an ask */
+    /* round.h */
+    enum fault why : 8; /* of the last try */
+    uint8_t tries;
+    bool was_unsure;   /* an earlier try may have been applied */
+    bool ended;        /* it said whether it has the token */
+    uint64_t until;    /* EXTEND, ADOPT: deadline by a MINE */
+    uint64_t again_at; /* PART_IDLE */
+    /* acquire.h: of the servers that said yes. round.h: earliest send, 0: none
+     * left yet */
+    uint64_t sent_at;
+    uint64_t number; /* fence.h: as granted by it; 0: no grant counted */
+};
+
 /* How many servers are in which part. */
 struct tally {
     unsigned servers, quorum;
     unsigned yes, no, fault, unsure, open; /* open: to ask or asked */
 };
 
-struct tally tally_of(const enum part *part, unsigned servers);
+struct tally tally_of(const struct ballot *ballots, unsigned servers);
 
 /* floor(servers / 2) + 1 */
 unsigned quorum_of(unsigned servers);
 
 /* The first server with that part; false: none has it. */
-bool part_find(const enum part *part, unsigned servers, enum part wanted,
+bool part_find(const struct ballot *ballots, unsigned servers, enum part wanted,
     unsigned *server);
 
 /* Are there asks left to take? */
-bool parts_asking(const enum part *part, unsigned servers);
+bool parts_asking(const struct ballot *ballots, unsigned servers);
 
 #endif

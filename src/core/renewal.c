@@ -13,6 +13,7 @@ static void start_round(struct renewal *r, enum round_kind kind,
     struct round_terms terms = {
         .kind = kind,
         .servers = r->terms.servers,
+        .ballots = r->terms.ballots,
         .ttl_ms = ttl_ms,
         .drift_ppm = r->terms.drift_ppm,
         .end = end,
@@ -60,7 +61,8 @@ static void close_round(struct renewal *r, enum renewal_state next)
 
 void renewal_stop(struct renewal *r)
 {
-    close_round(r, RENEWAL_OFF);
+    if (r)
+        close_round(r, RENEWAL_OFF);
 }
 
 static void refute(struct renewal *r, struct lease *lease, uint64_t now)
@@ -85,7 +87,7 @@ void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now)
 
 bool renewal_next(struct renewal *r, struct ask *ask)
 {
-    return (renewal_busy(r) || r->state == RENEWAL_CLOSING) &&
+    return r && (renewal_busy(r) || r->state == RENEWAL_CLOSING) &&
            round_verdict(&r->round) == VERDICT_OPEN &&
            round_next(&r->round, ask);
 }
@@ -99,6 +101,8 @@ void renewal_outcome(struct renewal *r, unsigned server,
 
 void renewal_tick(struct renewal *r, uint64_t now)
 {
+    if (!r)
+        return;
     if (renewal_busy(r))
         round_tick(&r->round, now);
     r->ticked = true;
@@ -206,6 +210,8 @@ enum renewal_event renewal_step(
 
 uint64_t renewal_wake(const struct renewal *r)
 {
+    if (!r)
+        return NEVER;
     switch (r->state) {
     case RENEWAL_OFF:
         return NEVER;

@@ -2,7 +2,8 @@
 /*
  * Keeps a held lease alive: extends it by the schedule, checks who holds the
  * name when a server says that the token is gone, and decides when and why the
- * lease is lost. A machine like the others (machine.h).
+ * lease is lost. A machine like the others (machine.h). NULL is a
+ * renewal that is off: a lock that is not renewed has none.
  *
  * Invariant: a renewal only moves the deadline of a lease that is held; a loss
  * is decided before the deadline, and once; after renewal_stop() nothing more
@@ -24,6 +25,7 @@ enum loss {
 
 struct renewal_terms {
     unsigned servers;
+    struct ballot *ballots; /* one a server */
     uint32_t ttl_ms, drift_ppm;
     uint64_t timeout_ns; /* of one call */
 };
@@ -83,13 +85,13 @@ uint64_t renewal_wake(const struct renewal *r);
 /* Is an answer from a server due? */
 static inline bool renewal_busy(const struct renewal *r)
 {
-    return r->state == RENEWAL_ASKING || r->state == RENEWAL_CHECKING;
+    return r && (r->state == RENEWAL_ASKING || r->state == RENEWAL_CHECKING);
 }
 
 /* Is the lease being renewed, with no loss decided? */
 static inline bool renewal_on(const struct renewal *r)
 {
-    return r->state == RENEWAL_WAITING || r->state == RENEWAL_ASKING;
+    return r && (r->state == RENEWAL_WAITING || r->state == RENEWAL_ASKING);
 }
 
 #endif

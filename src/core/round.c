@@ -30,8 +30,8 @@ void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
     *r = (struct round){.terms = *terms, .backoff = backoff};
     (void)now; /* every server is asked at once, whatever the time */
     for (unsigned i = 0; i < r->terms.servers; i++) {
-        r->part[i] = PART_TO_ASK;
-        r->again_at[i] = NEVER;
+        r->terms.ballots[i] =
+            (struct ballot){.part = PART_TO_ASK, .again_at = NEVER};
     }
 }
 
@@ -47,21 +47,21 @@ static void finish_round(struct round *r)
     r->phase = PHASE_OVER;
     if (r->verdict != VERDICT_OPEN)
         return;
-    struct tally t = tally_of(r->part, r->terms.servers);
+    struct tally t = tally_of(r->terms.ballots, r->terms.servers);
     r->verdict = t.yes + t.unsure >= t.quorum ? VERDICT_UNKNOWN : VERDICT_FAULT;
     for (unsigned i = 0; i < r->terms.servers; i++)
-        r->fault = fault_worse(r->fault, r->why[i]);
+        r->fault = fault_worse(r->fault, r->terms.ballots[i].why);
 }
 
 /* How a server that has not answered counts at the end of the round. */
 static enum part closing_vote(struct round *r, unsigned server)
 {
-    enum part part = r->part[server];
+    enum part part = r->terms.ballots[server].part;
     if (part != PART_TO_ASK && part != PART_ASKED && part != PART_IDLE)
         return part;
-    if (part == PART_ASKED || r->why[server] == FAULT_NONE)
-        r->why[server] = FAULT_SILENT;
-    bool unsure = part == PART_ASKED || r->was_unsure[server];
+    if (part == PART_ASKED || r->terms.ballots[server].why == FAULT_NONE)
+        r->terms.ballots[server].why = FAULT_SILENT;
+    bool unsure = part == PART_ASKED || r->terms.ballots[server].was_unsure;
     return unsure && may_change(r) ? PART_UNSURE : PART_FAULT;
 }
 
@@ -71,19 +71,19 @@ static void conclude_round(struct round *r, enum verdict verdict)
 {
     r->verdict = verdict;
     for (unsigned i = 0; i < r->terms.servers; i++) {
-        bool asked = r->part[i] == PART_ASKED;
-        r->vote[i] = closing_vote(r, i);
+        bool asked = r->terms.ballots[i].part == PART_ASKED;
+        r->terms.ballots[i].vote = closing_vote(r, i);
         /* A release must delete the key, also at a server to which it was not
          * sent. */
-        if (r->terms.kind == ROUND_RELEASE && !r->ended[i])
-            r->part[i] = PART_TO_UNDO;
+        if (r->terms.kind == ROUND_RELEASE && !r->terms.ballots[i].ended)
+            r->terms.ballots[i].part = PART_TO_UNDO;
         else if (asked)
-            r->part[i] = PART_TO_LEAVE;
+            r->terms.ballots[i].part = PART_TO_LEAVE;
         else
-            r->part[i] = r->vote[i];
+            r->terms.ballots[i].part = r->terms.ballots[i].vote;
     }
     r->phase = PHASE_ENDING;
-    if (!parts_asking(r->part, r->terms.servers))
+    if (!parts_asking(r->terms.ballots, r->terms.servers))
         finish_round(r);
 }
 
@@ -93,8 +93,8 @@ static uint64_t quorum_deadline(const struct round *r)
 {
     uint64_t deadline = NEVER;
     for (unsigned i = 0; i < r->terms.servers; i++) {
-        if (r->part[i] == PART_YES)
-            deadline = earlier(deadline, r->until[i]);
+        if (r->terms.ballots[i].part == PART_YES)
+            deadline = earlier(deadline, r->terms.ballots[i].until);
     }
     return deadline;
 }
@@ -115,7 +115,7 @@ static enum verdict verdict_so_far(const struct round *r, const struct tally *t)
 
 static void decide_round(struct round *r)
 {
-    struct tally t = tally_of(r->part, r->terms.servers);
+    struct tally t = tally_of(r->terms.ballots, r->terms.servers);
     enum verdict verdict = verdict_so_far(r, &t);
     bool all_heard = t.yes + t.no + t.fault + t.unsure == t.servers;
     if (verdict == VERDICT_YES)
@@ -139,53 +139,58 @@ static uint64_t mine_until(
         ttl_ms = MAX_TTL_MS;
     else if (left_ms > 0)
         ttl_ms = (uint32_t)left_ms;
-    return lease_deadline(r->sent_at[server], ttl_ms, r->terms.drift_ppm);
+    return lease_deadline(
+        r->terms.ballots[server].sent_at, ttl_ms, r->terms.drift_ppm);
 }
 
 static void record_yes(
     struct round *r, unsigned server, const struct outcome *outcome)
 {
-    r->part[server] = PART_YES;
-    r->why[server] = FAULT_NONE;
-    r->ended[server] = true;
-    r->until[server] = mine_until(r, server, outcome->left_ms);
+    r->terms.ballots[server].part = PART_YES;
+    r->terms.ballots[server].why = FAULT_NONE;
+    r->terms.ballots[server].ended = true;
+    r->terms.ballots[server].until = mine_until(r, server, outcome->left_ms);
 }
 
 static void record_no(struct round *r, unsigned server)
 {
-    r->ended[server] = true;
+    r->terms.ballots[server].ended = true;
     /* The first try may have deleted it. */
-    if (r->terms.kind == ROUND_RELEASE && r->was_unsure[server]) {
-        r->part[server] = PART_UNSURE;
+    if (r->terms.kind == ROUND_RELEASE && r->terms.ballots[server].was_unsure) {
+        r->terms.ballots[server].part = PART_UNSURE;
         return;
     }
-    r->part[server] = PART_NO;
-    r->why[server] = FAULT_NONE;
+    r->terms.ballots[server].part = PART_NO;
+    r->terms.ballots[server].why = FAULT_NONE;
 }
 
 static void record_round_fault(struct round *r, unsigned server,
     enum fault fault, bool unsure, uint64_t now)
 {
-    r->why[server] = fault;
-    r->was_unsure[server] = r->was_unsure[server] || unsure;
-    if (unsure && fault == FAULT_UNREACHABLE && r->tries[server] < MAX_TRIES) {
+    r->terms.ballots[server].why = fault;
+    r->terms.ballots[server].was_unsure =
+        r->terms.ballots[server].was_unsure || unsure;
+    if (unsure && fault == FAULT_UNREACHABLE &&
+        r->terms.ballots[server].tries < MAX_TRIES) {
         uint64_t at = deadline_after(now, backoff_next(&r->backoff));
         if (at < r->terms.end) {
-            r->part[server] = PART_IDLE;
-            r->again_at[server] = at;
+            r->terms.ballots[server].part = PART_IDLE;
+            r->terms.ballots[server].again_at = at;
             return;
         }
     }
-    r->part[server] =
-        r->was_unsure[server] && may_change(r) ? PART_UNSURE : PART_FAULT;
+    r->terms.ballots[server].part =
+        r->terms.ballots[server].was_unsure && may_change(r) ? PART_UNSURE
+                                                             : PART_FAULT;
 }
 
 void round_outcome(struct round *r, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
-    if (server >= r->terms.servers || r->part[server] != PART_ASKED)
+    if (server >= r->terms.servers ||
+        r->terms.ballots[server].part != PART_ASKED)
         return;
-    uint64_t *sent_at = &r->sent_at[server];
+    uint64_t *sent_at = &r->terms.ballots[server].sent_at;
     if (!guarded(GUARD_SEND_TIME))
         *sent_at = now;
     else if (outcome->sent_at != 0)
@@ -214,20 +219,20 @@ bool round_next(struct round *r, struct ask *ask)
     unsigned servers = r->terms.servers;
     unsigned *server = &ask->server;
     *server = 0;
-    if (part_find(r->part, servers, PART_TO_ASK, server)) {
+    if (part_find(r->terms.ballots, servers, PART_TO_ASK, server)) {
         ask->kind = ASK_SEND;
-        r->part[*server] = PART_ASKED;
-        r->tries[*server]++;
+        r->terms.ballots[*server].part = PART_ASKED;
+        r->terms.ballots[*server].tries++;
         return true;
     }
-    if (part_find(r->part, servers, PART_TO_UNDO, server)) {
+    if (part_find(r->terms.ballots, servers, PART_TO_UNDO, server)) {
         ask->kind = ASK_UNDO;
-        r->part[*server] = r->vote[*server];
+        r->terms.ballots[*server].part = r->terms.ballots[*server].vote;
         return true;
     }
-    if (part_find(r->part, servers, PART_TO_LEAVE, server)) {
+    if (part_find(r->terms.ballots, servers, PART_TO_LEAVE, server)) {
         ask->kind = ASK_LEAVE;
-        r->part[*server] = r->vote[*server];
+        r->terms.ballots[*server].part = r->terms.ballots[*server].vote;
         return true;
     }
     if (r->phase == PHASE_ENDING)
@@ -237,9 +242,10 @@ bool round_next(struct round *r, struct ask *ask)
 
 void round_withdrawn(struct round *r, unsigned server)
 {
-    if (server < r->terms.servers && r->part[server] == PART_UNSURE &&
-        !r->was_unsure[server])
-        r->part[server] = PART_FAULT;
+    if (server < r->terms.servers &&
+        r->terms.ballots[server].part == PART_UNSURE &&
+        !r->terms.ballots[server].was_unsure)
+        r->terms.ballots[server].part = PART_FAULT;
 }
 
 void round_tick(struct round *r, uint64_t now)
@@ -251,9 +257,9 @@ void round_tick(struct round *r, uint64_t now)
         return;
     }
     for (unsigned i = 0; i < r->terms.servers; i++) {
-        if (now >= r->again_at[i]) {
-            r->part[i] = PART_TO_ASK;
-            r->again_at[i] = NEVER;
+        if (now >= r->terms.ballots[i].again_at) {
+            r->terms.ballots[i].part = PART_TO_ASK;
+            r->terms.ballots[i].again_at = NEVER;
         }
     }
 }
@@ -272,7 +278,7 @@ uint64_t round_wake(const struct round *r)
         return NEVER;
     uint64_t wake = r->terms.end;
     for (unsigned i = 0; i < r->terms.servers; i++)
-        wake = earlier(wake, r->again_at[i]);
+        wake = earlier(wake, r->terms.ballots[i].again_at);
     return wake;
 }
 

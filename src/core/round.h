@@ -23,6 +23,7 @@ enum round_kind { ROUND_EXTEND, ROUND_RELEASE, ROUND_ADOPT, ROUND_INSPECT };
 struct round_terms {
     enum round_kind kind;
     unsigned servers;
+    struct ballot *ballots; /* one a server */
     uint32_t ttl_ms; /* EXTEND: to ask for. ADOPT: if the key never expires */
     uint32_t drift_ppm;
     uint64_t end; /* the call ends */
@@ -30,24 +31,13 @@ struct round_terms {
 
 struct round {
     struct round_terms terms;
-    struct backoff backoff;        /* the driver inits it before round_start */
-    uint64_t sent_at[MAX_SERVERS]; /* of the first try; 0: none was sent yet */
-    uint64_t until[MAX_SERVERS];   /* EXTEND, ADOPT: the deadline after a
-                                    * MINE */
-    uint64_t deadline;    /* VERDICT_YES of EXTEND, ADOPT: the new one */
-    enum fault fault;     /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
-    enum verdict verdict; /* decided, though asks may be left to take */
+    struct backoff backoff; /* the driver inits it before round_start */
+    uint64_t deadline;      /* VERDICT_YES of EXTEND, ADOPT: the new one */
+    enum fault fault;       /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
+    enum verdict verdict;   /* decided, though asks may be left to take */
 
     /* private */
     enum phase phase;
-    enum part part[MAX_SERVERS]; /* PART_IDLE: to be asked at again_at */
-    enum part vote[MAX_SERVERS]; /* PHASE_ENDING: the part to have after the
-                                  * ask */
-    enum fault why[MAX_SERVERS]; /* of the last try */
-    uint64_t again_at[MAX_SERVERS];
-    bool was_unsure[MAX_SERVERS]; /* an earlier try may have been applied */
-    bool ended[MAX_SERVERS];      /* it has said whether it has the token */
-    unsigned tries[MAX_SERVERS];
 };
 
 /* Call it before round_start(). Sets the delays before a server is asked again;

@@ -14,7 +14,7 @@
 
 void life_leave(struct life *l, uint64_t now)
 {
-    renewal_stop(&l->renewal);
+    renewal_stop(l->renewal);
     lease_end(&l->lease, now);
 }
 
@@ -43,13 +43,14 @@ static void grant_lease(
 {
     struct renewal_terms terms = {
         .servers = l->terms.servers,
+        .ballots = l->vote.ballots + (size_t)VOTE_BALLOTS * l->terms.servers,
         .ttl_ms = l->terms.ttl_ms,
         .drift_ppm = l->terms.drift_ppm,
         .timeout_ns = l->terms.timeout_ns,
     };
     lease_grant(&l->lease, deadline, min_hold_ms, l->terms.max_hold_ns, now);
     if (l->terms.renewed)
-        renewal_start(&l->renewal, &terms, &l->lease, l->seed, now);
+        renewal_start(l->renewal, &terms, &l->lease, l->seed, now);
 }
 
 /* ------------------------------------------------------- how a call is over */
@@ -104,13 +105,13 @@ static enum life_result settle_extend(
 {
     if (result == LIFE_LOST || !lease_extendable(&l->lease, now)) {
         if (result == LIFE_LOST)
-            renewal_refuted(&l->renewal, &l->lease, now);
+            renewal_refuted(l->renewal, &l->lease, now);
         lease_lose(&l->lease, now);
         return LIFE_LOST;
     }
     if (result == LIFE_OK) {
         lease_extend(&l->lease, l->vote.round.deadline);
-        renewal_extended(&l->renewal, &l->lease, now);
+        renewal_extended(l->renewal, &l->lease, now);
     }
     return result;
 }

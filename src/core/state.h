@@ -20,8 +20,8 @@ struct life_terms {
     uint64_t max_hold_ns; /* NEVER: no limit */
     uint64_t timeout_ns;  /* of one call */
     uint64_t retry_first_ns, retry_most_ns;
-    bool fenced; /* acquires draw a fencing token */
-    bool renewed;
+    bool fenced;  /* acquires draw a fencing token */
+    bool renewed; /* grants are; needs life.renewal */
 };
 
 enum life_call {
@@ -102,9 +102,9 @@ enum life_event {
 struct life {
     struct life_terms terms;
     struct lease lease;
-    struct vote vote;       /* of the call */
-    struct renewal renewal; /* terms.renewed */
-    enum life_call call;    /* the present one, or the last one */
+    struct vote vote;        /* of the call */
+    struct renewal *renewal; /* NULL: no lease is renewed */
+    enum life_call call;     /* the present one, or the last one */
     enum life_result result;
     enum fault fault;     /* result FAULT, UNKNOWN */
     uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
@@ -128,8 +128,8 @@ struct life {
     unsigned late;         /* servers still waited for after the verdict */
     uint64_t late_until;
     unsigned to_undo, to_leave, to_clean, to_claim, to_keep;
-    enum life_event events[LIFE_EVENTS];
-    unsigned event_count;
+    unsigned char events[LIFE_EVENTS]; /* enum life_event */
+    unsigned char event_count;
 };
 
 #endif

@@ -3,8 +3,6 @@
  * acquire.h, fence.h or round.h. */
 #include "core/vote.h"
 
-#include <string.h>
-
 #include "base/deadline.h"
 
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
@@ -27,6 +25,19 @@ void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     round_start(&v->round, terms, now);
 }
 
+/* Of an acquire. */
+static struct ballot *fence_ballots(const struct vote *v)
+{
+    return v->ballots + v->acquire.terms.servers;
+}
+
+/* No number has been drawn with the new token. */
+static void forget_numbers(struct vote *v)
+{
+    for (unsigned i = 0; i < v->acquire.terms.servers; i++)
+        fence_ballots(v)[i].number = 0;
+}
+
 bool vote_next(struct vote *v, struct ask *ask)
 {
     if (v->fencing)
@@ -36,7 +47,7 @@ bool vote_next(struct vote *v, struct ask *ask)
     if (!acquire_next(&v->acquire, ask))
         return false;
     if (ask->kind == ASK_TOKEN)
-        memset(v->drawn, 0, sizeof(v->drawn));
+        forget_numbers(v);
     return true;
 }
 
@@ -44,8 +55,8 @@ void vote_outcome(struct vote *v, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     if (v->kind == VOTE_ACQUIRE && !v->fencing &&
-        outcome->kind == OUTCOME_GRANTED && server < MAX_SERVERS)
-        v->drawn[server] = outcome->fence;
+        outcome->kind == OUTCOME_GRANTED && server < v->acquire.terms.servers)
+        fence_ballots(v)[server].number = outcome->fence;
     if (v->fencing)
         fence_outcome(&v->fence, server, outcome, outcome->fence);
     else if (v->kind == VOTE_ACQUIRE)
@@ -112,10 +123,10 @@ static void begin_fencing(struct vote *v, uint64_t now)
     const struct acquire *a = &v->acquire;
     struct fence_terms terms = {
         .servers = a->terms.servers,
+        .ballots = fence_ballots(v),
         .end = earlier(earlier(a->deadline, a->terms.end),
             deadline_after(now, a->terms.budget_ns)),
     };
-    memcpy(terms.number, v->drawn, sizeof(terms.number));
     v->fencing = true;
     fence_start(&v->fence, &terms);
 }

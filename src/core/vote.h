@@ -24,9 +24,9 @@ struct vote {
         struct round round;
     };
     struct fence fence;
-    uint64_t drawn[MAX_SERVERS]; /* the fencing number of each grant; 0: no
-                                  * grant */
+    struct ballot *ballots; /* VOTE_BALLOTS a server, those of fence last */
 };
+#define VOTE_BALLOTS 2
 
 /* seed: for jitter; must differ between contenders. */
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,

@@ -28,9 +28,12 @@ static void add_cleaner(struct server *s, struct cleaner *k,
     s->due_known = false;
 }
 
-static struct cleaner *take_spare(struct request *r)
+/* A token that has no room in it is no lock's: nothing is cleaned up. */
+static struct cleaner *take_spare(struct request *r, struct slice token)
 {
     struct cleaner *k = r->spare;
+    if (!k || k->room - k->verb.key.len < token.len)
+        return NULL;
     r->spare = NULL;
     return k;
 }
@@ -43,7 +46,7 @@ static struct cleaner *record_in_use(struct request *r, bool lost)
     const struct verb *verb = r->exchange.verb;
     struct cleaner *k =
         r->spare ? cleaner_new(verb->key, verb->token.len) : NULL;
-    return k || !lost ? k : take_spare(r);
+    return k || !lost ? k : take_spare(r, verb->token);
 }
 
 /* Begins the cleanup of r. NULL: none is needed, or there is no record for
@@ -57,7 +60,7 @@ static struct cleaner *begin_cleanup(
     if (cause == CLEANUP_NONE)
         return NULL;
     struct cleaner *k = in_use ? record_in_use(r, cause == CLEANUP_ACQUIRE_LOST)
-                               : take_spare(r);
+                               : take_spare(r, verb->token);
     if (!k)
         return NULL;
     exchange_inherit(&k->exchange, &r->exchange);
@@ -224,7 +227,7 @@ bool server_abandon(
 void server_owe(struct server *s, struct request *r, struct slice token,
     uint32_t ttl_ms, uint64_t not_after, uint64_t now)
 {
-    struct cleaner *k = take_spare(r);
+    struct cleaner *k = take_spare(r, token);
     end_use(s, r, token, not_after, now);
     if (!k)
         return;

@@ -13,17 +13,35 @@
 #include "base/deadline.h"
 #include "wire/command.h"
 
+static void set_key(struct cleaner *k, struct slice key)
+{
+    memcpy(k->bytes, key.data, key.len);
+    k->verb.key = (struct slice){k->bytes, key.len};
+    k->verb.token = (struct slice){k->bytes + key.len, 0};
+}
+
 struct cleaner *cleaner_new(struct slice key, size_t token_room)
 {
-    struct cleaner *k = calloc(1, sizeof(*k) + key.len + token_room);
+    size_t room = key.len + token_room;
+    struct cleaner *k = calloc(1, sizeof(*k) + room);
     if (!k)
         return NULL;
     list_init(&k->node);
     list_init(&k->due);
-    memcpy(k->bytes, key.data, key.len);
     k->verb.kind = VERB_RELEASE;
-    k->verb.key = (struct slice){k->bytes, key.len};
-    k->verb.token = (struct slice){k->bytes + key.len, 0};
+    k->room = room;
+    set_key(k, key);
+    return k;
+}
+
+struct cleaner *cleaner_reuse(
+    struct cleaner *k, struct slice key, size_t token_room)
+{
+    if (!k || k->room < key.len + token_room) {
+        cleaner_free(k);
+        return cleaner_new(key, token_room);
+    }
+    set_key(k, key);
     return k;
 }
 
@@ -35,7 +53,14 @@ void cleaner_free(struct cleaner *k)
         *k->link = NULL;
     list_remove(&k->node);
     list_remove(&k->due);
+    exchange_free(&k->exchange);
     free(k);
+}
+
+void cleaners_free(struct list *list)
+{
+    while (!list_empty(list))
+        cleaner_free(list_entry(list->next, struct cleaner, node));
 }
 
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,

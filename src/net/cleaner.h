@@ -3,9 +3,9 @@
  * Carries out one cleanup (core/cleanup.h) at a server: holds its key and
  * token, formats its commands and reads their replies.
  *
- * Its record is allocated before the acquire is sent, so that a cleanup cannot
- * fail for lack of memory. Only a cleanup whose token may be in use allocates
- * its record when it is needed; without memory for it, the key expires.
+ * Its record is reserved before the acquire is sent, so that a cleanup cannot
+ * fail for lack of memory. Only a cleanup whose token may be in use gets its
+ * record when it is needed; without memory for it, the key expires.
  */
 #ifndef NXLOCK_NET_CLEANER_H
 #define NXLOCK_NET_CLEANER_H
@@ -26,12 +26,18 @@ struct cleaner {
     struct cleaner **link;
     struct exchange exchange; /* of the compare-and-delete that was sent */
     struct verb verb;         /* RELEASE; its key and token are in bytes */
+    size_t room;              /* of bytes */
     char bytes[];
 };
 
 /* Room for this key and a token of up to token_room bytes. NULL: no memory */
 struct cleaner *cleaner_new(struct slice key, size_t token_room);
+/* The same from k, which was not started or is NULL. */
+struct cleaner *cleaner_reuse(
+    struct cleaner *k, struct slice key, size_t token_room);
 void cleaner_free(struct cleaner *k);
+/* All that are in a list by their node. */
+void cleaners_free(struct list *list);
 
 /* Begins the cleanup of token. Call exchange_inherit() first, and put the
  * cleaner into the server's lists afterwards. */

@@ -212,8 +212,7 @@ bool conn_read(struct conn *c, struct text *why, bool *broken)
         return false;
     }
     if (n > 0 && !reader_feed(c->reader, bytes, (size_t)n)) {
-        text_clear(why);
-        text_add(why, reader_error(c->reader));
+        text_set(why, reader_error(c->reader));
         *broken = true;
         return false;
     }

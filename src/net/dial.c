@@ -271,8 +271,7 @@ enum dial_state dial_step(struct dial *d, const struct endpoint *to,
     if (state == DIAL_CONNECTED || (state == DIAL_WAIT && now < d->address_end))
         return state;
     if (state == DIAL_WAIT) {
-        text_clear(error);
-        text_add(error, what_is_missing(d));
+        text_set(error, what_is_missing(d));
     }
     drop_attempt(d);
     return try_next(d, to, now, made, error);

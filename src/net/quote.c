@@ -31,8 +31,7 @@ void quote_refusal(struct server *s)
 void quote_garbage(struct server *s)
 {
     struct slice head = reader_head(s->conn.reader);
-    text_clear(&s->why);
-    text_add(&s->why, reader_error(s->conn.reader));
+    text_set(&s->why, reader_error(s->conn.reader));
     if (head.len > 0) {
         text_add(&s->why, ", in: ");
         redact_add(&s->why, head, true, HEAD_SHOWN, s->secrets);
@@ -41,10 +40,9 @@ void quote_garbage(struct server *s)
 
 void quote_outcome(struct server *s, struct outcome *outcome)
 {
-    struct exchange *x;
     if (outcome->kind != OUTCOME_FAULT ||
         outcome->fault == FAULT_NOT_REDIS) /* the words are our own */
         return;
-    quote(s, &s->words, outcome->text, outcome->text.len >= sizeof(x->words));
+    quote(s, &s->words, outcome->text, outcome->text.len >= EXCHANGE_TEXT);
     outcome->text = (struct slice){s->words.data, s->words.len};
 }

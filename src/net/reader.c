@@ -60,8 +60,7 @@ static struct reply *object_for(struct reader *r, const redisReadTask *task)
  * true cause. */
 static void *refuse_reply(struct reader *r, const char *why)
 {
-    text_clear(&r->error);
-    text_add(&r->error, why);
+    text_set(&r->error, why);
     return NULL;
 }
 
@@ -295,8 +294,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
     }
     if (redisReaderFeed(r->parser, bytes, len) != REDIS_OK) {
         r->broken = r->starved = true;
-        text_clear(&r->error);
-        text_add(&r->error, "out of memory: cannot store replies");
+        text_set(&r->error, "out of memory: cannot store replies");
         return false;
     }
     return true;

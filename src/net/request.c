@@ -4,26 +4,42 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
+#include "base/token.h"
 #include "net/cancel.h"
 #include "net/quote.h"
 #include "net/shake.h"
 #include "wire/classify.h"
 #include "wire/strategies.h"
 
-/* Room for a token in the record of a cleanup. */
-#define TOKEN_ROOM 512
+static struct cleaner *pop_spare(struct server *s)
+{
+    struct list *node = list_pop(&s->spares);
+    return node ? list_entry(node, struct cleaner, node) : NULL;
+}
 
-bool request_prepare(struct request *r, struct slice key)
+bool request_prepare(struct server *s, struct request *r, struct slice key)
 {
     if (!r->spare)
-        r->spare = cleaner_new(key, TOKEN_ROOM);
+        r->spare = cleaner_reuse(pop_spare(s), key, TOKEN_MAX);
+    r->prepared = r->prepared || r->spare;
     return r->spare != NULL;
 }
 
-void request_free(struct request *r)
+void request_unprepare(struct server *s, struct request *r)
 {
-    cleaner_free(r->spare);
+    if (r->spare)
+        list_append(&s->spares, &r->spare->node);
     r->spare = NULL;
+}
+
+/* The spare records are no more than the requests that have needed one. */
+void request_free(struct server *s, struct request *r)
+{
+    request_unprepare(s, r);
+    if (r->prepared)
+        cleaner_free(pop_spare(s));
+    r->prepared = false;
+    exchange_free(&r->exchange);
     if (r->late)
         r->late->link = NULL;
     r->late = NULL;
@@ -104,8 +120,7 @@ static void fail_hanging(struct server *s, struct request *r, uint64_t now)
 
 static void fail_without_memory(struct server *s, struct request *r)
 {
-    text_clear(&s->why);
-    text_add(&s->why, "out of memory: cannot store the command");
+    text_set(&s->why, "out of memory: cannot store the command");
     request_fail(s, r, FAULT_SYSTEM, false);
 }
 
@@ -182,8 +197,7 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
  * part of the open transaction. */
 static void end_open(struct server *s)
 {
-    text_clear(&s->why);
-    text_add(&s->why, "DISCARD is not allowed here");
+    text_set(&s->why, "DISCARD is not allowed here");
     s->ended = FAULT_DENIED;
 }
 

@@ -10,10 +10,14 @@
 
 #include "net/state.h"
 
-/* Call it before every acquire and release. Makes sure that r has a record for
- * its cleanup. False: out of memory. */
-bool request_prepare(struct request *r, struct slice key);
-void request_free(struct request *r);
+/* Reserves a record for the cleanup of r, unless r has one. Call it before
+ * everything that may make the token ours, and before a release. False: out of
+ * memory. */
+bool request_prepare(struct server *s, struct request *r, struct slice key);
+/* No cleanup of r can become necessary before the next request_prepare():
+ * returns its record for other requests. */
+void request_unprepare(struct server *s, struct request *r);
+void request_free(struct server *s, struct request *r);
 
 /* Queues r. kept (cached commands) may be NULL; verb and kept must live until
  * completion. */

@@ -97,8 +97,7 @@ static int get_addresses(
 static void explain(
     struct text *error, const char *host, int failure, int cause)
 {
-    text_clear(error);
-    text_add(error, "cannot resolve '");
+    text_set(error, "cannot resolve '");
     text_add_foreign(error, slice_of(host));
     text_add(error, "': ");
     text_add(

@@ -39,8 +39,7 @@ static void suggest(const char *url, struct text *error)
     bool local = strncasecmp(url, "unix:", 5) == 0;
     const char *path = local ? url + 5 : url;
 
-    text_clear(error);
-    text_add(error, "the URL has no scheme; write ");
+    text_set(error, "the URL has no scheme; write ");
     if (*path == '/') {
         path += strspn(path, "/") - 1;
         bool repeat = strlen(path) <= REPEAT_MAX && !strpbrk(path, "@?");

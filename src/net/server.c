@@ -45,6 +45,7 @@ void server_init(
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->cleaners);
+    list_init(&s->spares);
     list_init(&s->due);
     /* At most half a timeout, so that each call tries to connect, however long
      * the server was down. */
@@ -69,8 +70,8 @@ void server_free(struct server *s)
 {
     dial_free(&s->dial);
     conn_free(&s->conn);
-    while (!list_empty(&s->cleaners))
-        cleaner_free(list_entry(s->cleaners.next, struct cleaner, node));
+    cleaners_free(&s->cleaners);
+    cleaners_free(&s->spares);
     endpoint_free(&s->endpoint);
 }
 
@@ -132,16 +133,14 @@ static void begin_handshake(
     dialect_begin(&s->dialect);
     s->dialect.keyed_only = s->who.brief;
     if (!conn_open(&s->conn, transport)) {
-        text_clear(&s->why);
-        text_add(&s->why, "out of memory: cannot create a connection");
+        text_set(&s->why, "out of memory: cannot create a connection");
         connect_failed(s, FAULT_SYSTEM, now);
         return;
     }
     s->heard_at = now;
     unsigned replies = handshake_begin(&s->handshake, &s->who, &s->conn.out);
     if (!replies || !slots_reserve(&s->conn.slots, replies)) {
-        text_clear(&s->why);
-        text_add(&s->why, "out of memory: cannot store the handshake");
+        text_set(&s->why, "out of memory: cannot store the handshake");
         end_connection(s, FAULT_SYSTEM, now);
         return;
     }
@@ -283,8 +282,7 @@ static uint64_t stale_at(const struct server *s)
 static void replace(
     struct server *s, enum fault fault, const char *why, uint64_t now)
 {
-    text_clear(&s->why);
-    text_add(&s->why, why);
+    text_set(&s->why, why);
     end_connection(s, fault, now);
     s->not_before = now;
 }
@@ -333,8 +331,7 @@ void server_tick(struct server *s, uint64_t now)
     if (s->state == SERVER_DIALLING && now >= dial_deadline(&s->dial)) {
         dial_on(s, now);
     } else if (s->state >= SERVER_SHAKING && now >= stale_at(s)) {
-        text_clear(&s->why);
-        text_add(&s->why, "no answer for ");
+        text_set(&s->why, "no answer for ");
         text_add_duration(&s->why, (now - oldest_sent(s)) / NS_PER_MS, false);
         end_connection(s, FAULT_SILENT, now);
     }
@@ -413,8 +410,7 @@ static bool take_reply(struct server *s, int got, const struct reply *reply,
     } else if (s->state == SERVER_SHAKING && handshake_is_farewell(reply)) {
         close = shake_reply(s, reply); /* even before any command */
     } else if (s->conn.slots.count == conn_unsent_slots(&s->conn)) {
-        text_clear(&s->why);
-        text_add(&s->why, "unsolicited reply from server");
+        text_set(&s->why, "unsolicited reply from server");
         close = stream_fault(s);
     } else {
         completed = requests_reply(s, reply, c, &close, now);

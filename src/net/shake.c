@@ -19,8 +19,7 @@ static enum fault handshake_done(struct server *s)
     if (s->who.needs_info && s->handshake.facts.loading) {
         /* While the server loads, INFO does not show its final persistence
          * settings. */
-        text_clear(&s->why);
-        text_add(&s->why, "LOADING the server is reading its data in");
+        text_set(&s->why, "LOADING the server is reading its data in");
         return FAULT_RETRY;
     }
     if (!s->who.brief)
@@ -38,8 +37,7 @@ static enum fault send_probe(struct server *s)
     size_t before = buf_len(&s->conn.out);
     if (!slots_reserve(&s->conn.slots, 1) ||
         !handshake_probe(&s->handshake, &s->conn.out)) {
-        text_clear(&s->why);
-        text_add(&s->why, "out of memory: cannot store the handshake");
+        text_set(&s->why, "out of memory: cannot store the handshake");
         return FAULT_SYSTEM;
     }
     slots_push(&s->conn.slots, (struct slot){SLOT_HANDSHAKE, NULL, s->heard_at,
@@ -58,8 +56,7 @@ enum fault shake_reply(struct server *s, const struct reply *reply)
     case HANDSHAKE_DONE:
         return handshake_done(s);
     case HANDSHAKE_FULL:
-        text_clear(&s->why);
-        text_add(&s->why, "the peer answers CLIENT ID but closes the "
+        text_set(&s->why, "the peer answers CLIENT ID but closes the "
                           "connection on INFO and SCRIPT LOAD");
         return FAULT_UNREACHABLE;
     case HANDSHAKE_FAILED:

@@ -90,8 +90,7 @@ int socket_open_tcp(
         return fd;
 
     int cause = errno;
-    text_clear(error);
-    text_add(error, "cannot connect to ");
+    text_set(error, "cannot connect to ");
     address_show(address, error);
     return close_failed(fd, cause, error);
 }
@@ -123,8 +122,7 @@ int socket_open_unix(const char *path, struct text *error)
         return fd;
 
     int cause = errno;
-    text_clear(error);
-    text_add(error, "cannot connect"); /* the server's name has the path */
+    text_set(error, "cannot connect"); /* the server's name has the path */
     if (cause == EAGAIN)
         text_add(error, " (the server's queue of new connections is full)");
     return close_failed(fd, cause, error);

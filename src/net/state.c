@@ -13,7 +13,6 @@ void request_fail(
 
 void request_fail_late(struct server *s, struct request *r)
 {
-    text_clear(&s->why);
-    text_add(&s->why, "the lease ended before the release could be sent");
+    text_set(&s->why, "the lease ended before the release could be sent");
     request_fail(s, r, FAULT_SILENT, false);
 }

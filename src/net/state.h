@@ -16,8 +16,8 @@
  * commands, for microseconds. */
 #define SERVER_DROPPED_FEW 8
 #define SERVER_PATIENCE_MS 500
-/* Stop sending at this many in any case. A slot and its cleaner take about 2
- * KB, so a server that hangs costs at most 16 MB. */
+/* Stop sending at this many in any case. A slot and its cleaner take less than
+ * 1 KB, so a server that hangs costs at most 8 MB. */
 #define SERVER_DROPPED_MOST 8192
 /* A connection whose oldest command is unanswered for this long is closed. */
 #define SERVER_STALE_MS 2000
@@ -30,18 +30,19 @@ struct request {
         REQUEST_SENT,
         REQUEST_FAILED /* in the failed list; see fault and unsure */
     } state;
+    enum fault fault;
+    unsigned index; /* the server's, among the driver's */
+    bool unsure;
+    bool cut;      /* unsure, because its answer was lost: it may still come */
+    bool prepared; /* it has needed a spare */
     struct exchange exchange;
     uint64_t slot;    /* sent: the number of its present step's first slot */
     uint64_t sent_at; /* before the first byte of its first step left */
-    enum fault fault;
-    bool unsure;
-    bool cut;              /* unsure, because its answer was lost or invalid */
     struct cleaner *spare; /* owned; for a cleanup of this request */
     /* Not owned: the cleaner of its last acquire, which is unanswered and may
      * be applied later. See core/cleanup.h, "in use". NULL: none */
     struct cleaner *late;
-    void *owner;    /* the driver's */
-    unsigned index; /* the server's, among the driver's */
+    void *owner; /* the driver's */
 };
 
 struct completion {
@@ -69,8 +70,9 @@ struct server {
     struct facts facts;     /* of the connection that is up, or was last */
     struct dialect dialect; /* likewise: which commands it is locked with */
     struct list waiting, failed, cleaners;
-    struct list due; /* the cleaners with nothing under way */
-    bool due_known;  /* false: the two times below are out of date */
+    struct list spares; /* cleaners that no request has reserved */
+    struct list due;    /* the cleaners with nothing under way */
+    bool due_known;     /* false: the two times below are out of date */
     uint64_t due_next, due_over; /* when to send the first; when one expires */
     struct backoff reconnect;
     uint64_t not_before;  /* no new connection until then */

@@ -40,8 +40,7 @@ static size_t byte_number(const struct parse *p, const char *place)
 
 static enum url_result fail(struct parse *p, const char *why)
 {
-    text_clear(p->error);
-    text_add(p->error, why);
+    text_set(p->error, why);
     return URL_MALFORMED;
 }
 
@@ -96,8 +95,7 @@ static enum url_result decode(
     size_t len = 0;
 
     if (!text) {
-        text_clear(p->error);
-        text_add(p->error, "out of memory: cannot store the URL");
+        text_set(p->error, "out of memory: cannot store the URL");
         return URL_NO_MEMORY;
     }
     for (size_t i = 0; i < in.len; i++) {

@@ -131,7 +131,7 @@ static size_t argument_offset(const struct args *a, unsigned i)
     return at + 1 + decimal_digits(a->arg[i].len) + 2;
 }
 
-static bool cache_command(struct kept *kept, const struct verb *verb)
+static bool cache_command(struct kept **kept, const struct verb *verb)
 {
     struct args a;
     char *bytes;
@@ -141,39 +141,42 @@ static bool cache_command(struct kept *kept, const struct verb *verb)
     size_t len = args_format(&bytes, a.count, a.arg);
     if (len == 0)
         return false;
-    kept_free(kept);
-    kept->bytes = bytes;
-    kept->len = len;
-    if (token != 0) {
-        kept->token_at = argument_offset(&a, token);
-        kept->token_len = verb->token.len;
+    struct kept *made = malloc(sizeof(*made) + len);
+    if (made) {
+        *made = (struct kept){.len = (uint32_t)len,
+            .token_at = token ? (uint32_t)argument_offset(&a, token) : 0,
+            .token_len = token ? (uint32_t)verb->token.len : 0,
+            .ttl_ms = verb->ttl_ms};
+        memcpy(made->bytes, bytes, len);
+        free(*kept);
+        *kept = made;
     }
-    kept->ttl_ms = verb->ttl_ms;
-    return true;
+    redisFreeCommand(bytes);
+    return made != NULL;
 }
 
 static bool cached_fits(const struct kept *kept, const struct verb *verb)
 {
     const struct form *form = &forms[verb->kind];
-    return kept->bytes &&
-           (form->token == 0 || kept->token_len == verb->token.len) &&
+    return kept && (form->token == 0 || kept->token_len == verb->token.len) &&
            (!form->ttl || kept->ttl_ms == verb->ttl_ms);
 }
 
-bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept)
+bool command_verb(struct buf *out, const struct verb *verb, struct kept **kept)
 {
     if (!kept) {
         struct args a;
         verb_args(&a, verb);
         return command_append(out, a.count, a.arg);
     }
-    if (!cached_fits(kept, verb) && !cache_command(kept, verb))
+    if (!cached_fits(*kept, verb) && !cache_command(kept, verb))
         return false;
-    if (!buf_append(out, kept->bytes, kept->len))
+    const struct kept *k = *kept;
+    if (!buf_append(out, k->bytes, k->len))
         return false;
-    if (kept->token_at != 0)
-        memcpy(out->data + out->end - kept->len + kept->token_at,
-            verb->token.data, kept->token_len);
+    if (k->token_at != 0)
+        memcpy(out->data + out->end - k->len + k->token_at, verb->token.data,
+            k->token_len);
     return true;
 }
 
@@ -340,15 +343,9 @@ bool command_client_kill(struct buf *out, int64_t client_id)
     return command_append(out, 4, argv);
 }
 
-void kept_free(struct kept *k)
-{
-    if (k->bytes)
-        redisFreeCommand(k->bytes);
-    *k = (struct kept){NULL, 0, 0, 0, 0};
-}
-
 void kept_commands_free(struct kept_commands *k)
 {
     for (int i = 0; i < VERB_KINDS; i++)
-        kept_free(&k->verb[i]);
+        free(k->verb[i]);
+    *k = (struct kept_commands){{NULL}};
 }

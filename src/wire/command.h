@@ -13,21 +13,20 @@
 
 #define COMMAND_ARGS 9
 
-/* A cached command; all zero: empty. */
+/* A cached command. */
 struct kept {
-    char *bytes;
-    size_t len;
-    size_t token_at; /* offset of the token's bytes; 0: no token */
-    size_t token_len;
+    uint32_t len;
+    uint32_t token_at; /* offset of the token's bytes; 0: no token */
+    uint32_t token_len;
     uint32_t ttl_ms; /* the ttl it was formatted with */
+    char bytes[];
 };
 
 /* One lock's cached commands; all zero at first. */
 struct kept_commands {
-    struct kept verb[VERB_KINDS];
+    struct kept *verb[VERB_KINDS]; /* NULL: not formatted yet */
 };
 
-void kept_free(struct kept *k);
 void kept_commands_free(struct kept_commands *k);
 
 /* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
@@ -36,7 +35,7 @@ bool command_append(struct buf *out, int argc, const struct slice *argv);
 /* Appends the verb as one command (SET NX PX, EVALSHA ...): from the cache
  * *kept if that fits, otherwise formatted into it. kept may be NULL. False: no
  * memory. */
-bool command_verb(struct buf *out, const struct verb *verb, struct kept *kept);
+bool command_verb(struct buf *out, const struct verb *verb, struct kept **kept);
 
 /* Appends the verb as EVAL with the script's text. */
 bool command_verb_eval(struct buf *out, const struct verb *verb);

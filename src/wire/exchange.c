@@ -8,6 +8,8 @@
  */
 #include "wire/exchange.h"
 
+#include <stdlib.h>
+
 #include "base/deadline.h"
 #include "wire/classify.h"
 #include "wire/strategies.h"
@@ -29,6 +31,13 @@ static void restart(struct exchange *x)
     x->first_len = 0;
     x->refused = FAULT_NONE;
     x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
+}
+
+void exchange_free(struct exchange *x)
+{
+    free(x->words);
+    free(x->first);
+    x->words = x->first = NULL;
 }
 
 void exchange_forget(struct exchange *x)
@@ -178,6 +187,9 @@ bool exchange_leave(struct exchange *x)
     return true;
 }
 
+/* Instead of a server's words that there is no memory for. */
+static const char words_lost[] = "out of memory: cannot store the error";
+
 /* The reply's bytes are valid only until the next reply, so copy the text. */
 static void save_text(struct exchange *x)
 {
@@ -185,10 +197,8 @@ static void save_text(struct exchange *x)
 
     if (text->len == 0 || text->data == x->words)
         return;
-    if (text->len > sizeof(x->words))
-        text->len = sizeof(x->words);
-    memcpy(x->words, text->data, text->len);
-    text->data = x->words;
+    size_t len = strategy_store(&x->words, *text);
+    *text = len > 0 ? (struct slice){x->words, len} : slice_of(words_lost);
 }
 
 /* Report the refusal of the best strategy; those of the fallbacks would only
@@ -200,8 +210,7 @@ static void exchange_remember_refusal(struct exchange *x)
     if (x->refused != FAULT_NONE)
         return;
     x->refused = x->outcome.fault;
-    x->first_len = text.len > sizeof(x->first) ? sizeof(x->first) : text.len;
-    memcpy(x->first, text.data, x->first_len);
+    x->first_len = strategy_store(&x->first, text);
 }
 
 /* Sets x->at to the next strategy that has not been tried; false: none left. */
@@ -239,7 +248,8 @@ static bool fall_back(struct exchange *x)
         return true;
     }
     x->outcome.fault = x->refused;
-    x->outcome.text = (struct slice){x->first, x->first_len};
+    x->outcome.text = x->first_len > 0 ? (struct slice){x->first, x->first_len}
+                                       : slice_of(words_lost);
     /* Check before the next acquire, so that it does not get a lock that can
      * be neither extended nor released. */
     bool needs_script =

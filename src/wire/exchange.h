@@ -10,8 +10,9 @@
 
 #include "wire/strategy.h"
 
-/* Begins a verb. verb (and what it points to) and the cached commands kept must
- * outlive the exchange; kept may be NULL. */
+/* Begins a verb. x is all zero, or has been used before; exchange_free() frees
+ * what it stores. verb (and what it points to) and the cached commands kept
+ * must outlive the exchange; kept may be NULL. */
 void exchange_begin(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept);
 
@@ -20,6 +21,9 @@ void exchange_begin(
  * exchange_forget(). */
 void exchange_go_on(
     struct exchange *x, const struct verb *verb, struct kept_commands *kept);
+
+/* Frees what x has stored of replies; then it can be used again. */
+void exchange_free(struct exchange *x);
 
 /* Forgets in which form the last token was written: x will be used for another
  * token, though not by an ACQUIRE. */

@@ -5,6 +5,8 @@
  */
 #include "wire/strategy.h"
 
+#include <stdlib.h>
+
 #include "wire/classify.h"
 #include "wire/value.h"
 
@@ -59,17 +61,29 @@ enum exchange_next strategy_refused(
     return strategy_fail(x, fault, reply->bytes, fault == FAULT_SERVER);
 }
 
+uint16_t strategy_store(char **room, struct slice text)
+{
+    if (text.len == 0)
+        return 0;
+    if (!*room && !(*room = malloc(EXCHANGE_TEXT)))
+        return 0;
+    if (text.len > EXCHANGE_TEXT)
+        text.len = EXCHANGE_TEXT;
+    memcpy(*room, text.data, text.len);
+    return (uint16_t)text.len;
+}
+
 void strategy_save_value(struct exchange *x, struct slice value)
 {
-    if (value.len > sizeof(x->words))
-        value.len = sizeof(x->words);
-    memcpy(x->words, value.data, value.len);
-    x->value_len = value.len;
+    x->value_len = strategy_store(&x->words, value);
+    if (x->value_len == 0 && value.len > 0)
+        strategy_fail(x, FAULT_SYSTEM,
+            slice_of("out of memory: cannot store the key's value"), false);
 }
 
 struct slice strategy_value(const struct exchange *x)
 {
-    return (struct slice){x->words, x->value_len};
+    return (struct slice){x->words ? x->words : "", x->value_len};
 }
 
 /* A key without a TTL may have a value that contains its end. Then the exchange

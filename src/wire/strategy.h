@@ -71,8 +71,8 @@ struct exchange {
     const struct verb *verb;
     struct kept_commands *kept;
     struct dialect *dialect; /* of the connection it was encoded for, or NULL */
-    unsigned connection;     /* the number of that connection */
     const struct strategy *strategy;
+    unsigned connection; /* the number of dialect's connection */
     unsigned char at;    /* its number among the verb's strategies */
     unsigned char tried; /* strategies that were refused, as bits */
     unsigned char step;
@@ -80,24 +80,28 @@ struct exchange {
     unsigned char due;   /* replies still due to what was encoded */
     unsigned char reads; /* STEP_WATCH: replies between WATCH's and MULTI's */
     bool whole;          /* always send scripts with their text, as EVAL */
-    enum exchange_phase phase;
+    enum exchange_phase phase : 8;
     /* Known from the acquire or an inspection, and used by all later verbs for
      * this token. */
-    enum written written;
-    enum written written_before; /* before the current step */
-    int64_t read;                /* a number from an earlier reply */
-    uint64_t asked_at;           /* when the current step was encoded */
-    uint64_t check_at;           /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
+    enum written written : 8;
+    enum written written_before : 8; /* before the current step */
+    enum fault refused : 8; /* the first refusal; FAULT_NONE: none yet */
+    int64_t read;           /* a number from an earlier reply */
+    uint64_t asked_at;      /* when the current step was encoded */
+    uint64_t check_at;      /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
     struct outcome outcome;
     /* Text or a value that is needed after its reply. The outcome points into
-     * it, so do not copy an exchange. */
-    char words[512];
-    size_t value_len; /* of a value in words */
-    char first[512];  /* text of the first refusal, while others are tried */
-    size_t first_len;
-    enum fault refused; /* the first refusal; FAULT_NONE: none yet */
+     * it, so do not copy an exchange. Both are EXCHANGE_TEXT bytes, allocated
+     * when first needed, and freed by exchange_free(). */
+    char *words;
+    char *first;        /* text of the first refusal, while others are tried */
+    uint16_t value_len; /* of a value in words */
+    uint16_t first_len;
     struct timestamps_exchange stamps;
 };
+
+/* The longest text that is stored for later. */
+#define EXCHANGE_TEXT 512
 
 /* The largest number of replies to one step. */
 #define EXCHANGE_REPLIES 5
@@ -206,12 +210,16 @@ extern const struct strategy asked_strategy;
 
 enum exchange_next strategy_decide(
     struct exchange *x, enum outcome_kind kind, int64_t left_ms);
+/* Copies as much of text as there is room for into *room. Returns how much; 0:
+ * there is nothing to copy, or no memory. */
+uint16_t strategy_store(char **room, struct slice text);
 /* Decides by an error reply; its meaning depends on the text and the verb. */
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply);
 /* Decides that the reply cannot be an answer to our command. */
 enum exchange_next strategy_broken(struct exchange *x, const char *expected);
-/* Saves a value that is needed after its reply. */
+/* Saves a value that is needed after its reply. Without memory for it the
+ * exchange is decided: a fault. */
 void strategy_save_value(struct exchange *x, struct slice value);
 struct slice strategy_value(const struct exchange *x);
 /* INSPECT: the key has this value. */

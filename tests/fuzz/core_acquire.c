@@ -24,6 +24,7 @@ enum state {
 struct game {
     struct steps *s;
     struct acquire a;
+    struct ballot ballots[MAX_SERVERS];
     enum state state[MAX_SERVERS];
     uint64_t sent_at[MAX_SERVERS]; /* GAVE */
     bool undone[MAX_SERVERS];
@@ -102,7 +103,7 @@ static void hear(struct game *g)
 {
     unsigned i;
     struct outcome o = step_outcome(g->s, &i);
-    bool counts = i < g->a.terms.servers && g->a.part[i] == PART_ASKED;
+    bool counts = i < g->a.terms.servers && g->ballots[i].part == PART_ASKED;
     if (counts) {
         CHECK(g->state[i] == OUT);
         bool busy = o.kind == OUTCOME_BUSY;
@@ -246,6 +247,7 @@ bool play_acquire(struct steps *s)
     struct acquire_terms terms = read_terms(s);
     uint64_t first = 1 + step_span(s);
 
+    terms.ballots = g.ballots;
     backoff_init(&g.a.backoff, first, later(first, step_span(s)), 1);
     acquire_start(&g.a, &terms, s->now);
     see_round(&g);

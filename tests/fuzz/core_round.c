@@ -15,6 +15,7 @@
 struct game {
     struct steps *s;
     struct round r;
+    struct ballot ballots[MAX_SERVERS];
     struct {
         bool out, yes, no;
         bool left;   /* an ask of the end was taken */
@@ -79,7 +80,7 @@ static void hear(struct game *g)
     unsigned i;
     struct outcome o = step_outcome(g->s, &i);
     bool inspect = g->r.terms.kind == ROUND_INSPECT;
-    if (i < g->r.terms.servers && g->r.part[i] == PART_ASKED) {
+    if (i < g->r.terms.servers && g->ballots[i].part == PART_ASKED) {
         CHECK(g->at[i].out);
         g->at[i].out = false;
         if (o.sent_at != 0)
@@ -179,6 +180,7 @@ bool play_round(struct steps *s)
     struct round_terms terms = {
         .kind = (enum round_kind)(step_byte(s) % (ROUND_INSPECT + 1)),
         .servers = step_servers(s),
+        .ballots = g.ballots,
         .ttl_ms = step_ttl_ms(s),
         .drift_ppm = step_byte(s) * 1960U + 1,
         .end = step_time(s),
@@ -211,6 +213,7 @@ bool play_round(struct steps *s)
 struct raising {
     struct steps *s;
     struct fence f;
+    struct ballot ballots[MAX_SERVERS];
     bool out[MAX_SERVERS], has[MAX_SERVERS], gone[MAX_SERVERS];
     unsigned long asks;
 };
@@ -233,7 +236,7 @@ static void raised(struct raising *g)
     unsigned i;
     struct outcome o = step_outcome(g->s, &i);
     uint64_t number = step_byte(g->s) & 1 ? g->f.number : step_span(g->s);
-    if (i < g->f.terms.servers && g->f.part[i] == PART_ASKED) {
+    if (i < g->f.terms.servers && g->ballots[i].part == PART_ASKED) {
         CHECK(g->out[i]);
         g->out[i] = false;
         g->has[i] = o.kind == OUTCOME_MINE && number == g->f.number;
@@ -249,7 +252,7 @@ static void check_fence(const struct raising *g, bool cancelled)
     for (unsigned i = 0; i < g->f.terms.servers; i++) {
         has += g->has[i];
         gone += g->gone[i];
-        CHECK(g->f.number >= g->f.terms.number[i]);
+        CHECK(g->f.number >= g->ballots[i].number);
     }
     CHECK(verdict != VERDICT_YES || has >= quorum);
     CHECK(verdict != VERDICT_NO || gone > g->f.terms.servers - quorum);
@@ -260,15 +263,17 @@ static void check_fence(const struct raising *g, bool cancelled)
 bool play_fence(struct steps *s)
 {
     struct raising g = {.s = s};
-    struct fence_terms terms = {.servers = step_servers(s)};
+    struct fence_terms terms = {
+        .servers = step_servers(s), .ballots = g.ballots};
     bool cancelled = false;
 
     for (unsigned i = 0; i < terms.servers; i++)
-        terms.number[i] = step_span(s);
+        g.ballots[i].number = step_span(s);
     terms.end = step_time(s);
     fence_start(&g.f, &terms);
     for (unsigned i = 0; i < terms.servers; i++)
-        g.has[i] = terms.number[i] != 0 && terms.number[i] == g.f.number;
+        g.has[i] =
+            g.ballots[i].number != 0 && g.ballots[i].number == g.f.number;
     while (s->left > 0) {
         enum verdict before = fence_verdict(&g.f);
         unsigned what = step_byte(s) % 6;

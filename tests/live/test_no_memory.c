@@ -277,7 +277,7 @@ static void running_into_debt(void **state)
         connect_all(client);
         for (size_t i = 0; i < majority(); i++)
             redis_freeze(&servers[i]);
-        /* The first takes what was set aside when the lock was made. */
+        /* The first takes what the cycle before has left for others. */
         if (n % 2)
             assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
         int64_t began = test_now_ms();

@@ -84,7 +84,9 @@ struct link {
 struct worker {
     struct process *process;
     unsigned index;
-    struct life life; /* of its lock */
+    struct life life;                                  /* of its lock */
+    struct ballot ballots[LIFE_BALLOTS * MAX_SERVERS]; /* of the life */
+    struct renewal renewal;                            /* likewise */
     unsigned name;
     uint64_t token;   /* 0: none yet */
     bool own_token;   /* the present handle has it */

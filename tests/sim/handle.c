@@ -138,7 +138,7 @@ static void carry_out(
         break;
     case ACTION_KEEP:
         link_adopt(
-            link, k->token, k->life.vote.round.until[action->server] != 0);
+            link, k->token, k->life.vote.ballots[action->server].until != 0);
         break;
     }
 }
@@ -157,7 +157,7 @@ static void call_over(struct world *w, struct worker *k)
 
 static void lost(struct world *w, struct worker *k)
 {
-    note(w, "c%llu.%llu loses n%llu t%llu:", losses[k->life.renewal.loss],
+    note(w, "c%llu.%llu loses n%llu t%llu:", losses[k->renewal.loss],
         k->process->index, k->index, k->name, k->token);
     checker_lost(w, k);
     w->losses++;
@@ -227,7 +227,7 @@ static void timer_rings(struct world *w, struct alarm *alarm)
         alarm_set(w, alarm, k->process->paused_until);
         return;
     }
-    if (renewal_on(&k->life.renewal))
+    if (renewal_on(k->life.renewal))
         checker_lost(w, k);
     life_tick(&k->life, w->now);
     turn(w, k);
@@ -257,8 +257,10 @@ static void renew_handle(struct world *w, struct worker *k)
 {
     struct life_terms terms = terms_of(w, k);
     k->life = (struct life){0};
+    memset(k->ballots, 0, sizeof(k->ballots));
+    k->renewal = (struct renewal){0};
     k->own_token = false;
-    life_init(&k->life, &terms);
+    life_init(&k->life, &terms, k->ballots, &k->renewal);
 }
 
 void handle_wish(struct world *w, struct worker *k, const struct wish *wish)
@@ -395,7 +397,7 @@ void handle_free(struct world *w, struct worker *k)
 void handle_renew_no_more(struct world *w, struct worker *k)
 {
     k->life.terms.renewed = false;
-    renewal_stop(&k->life.renewal);
+    renewal_stop(k->life.renewal);
     turn(w, k);
 }
 

@@ -6,6 +6,7 @@
 #include "support/alloc.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -18,7 +19,13 @@ void __libc_free(void *old);
 static __thread unsigned long count;
 static __thread unsigned until; /* the failing one; 0: none is to fail */
 static __thread bool for_ever, failed;
-static atomic_long blocks;
+static atomic_long blocks, bytes;
+
+/* What glibc sets aside for it, with its own word in front. */
+static long size_of(void *block)
+{
+    return (long)(malloc_usable_size(block) + sizeof(size_t));
+}
 
 static bool fails(void)
 {
@@ -33,8 +40,10 @@ static bool fails(void)
 
 static void *given(void *block)
 {
-    if (block)
+    if (block) {
         blocks++;
+        bytes += size_of(block);
+    }
     return block;
 }
 
@@ -52,18 +61,25 @@ void *realloc(void *old, size_t size)
 {
     if (fails())
         return NULL;
+    long before = old ? size_of(old) : 0;
     void *block = __libc_realloc(old, size);
     if (!old)
         return given(block);
-    if (!block && size == 0) /* that frees it */
+    if (block) {
+        bytes += size_of(block) - before;
+    } else if (size == 0) { /* that frees it */
         blocks--;
+        bytes -= before;
+    }
     return block;
 }
 
 void free(void *old)
 {
-    if (old)
+    if (old) {
         blocks--;
+        bytes -= size_of(old);
+    }
     __libc_free(old);
 }
 
@@ -97,6 +113,11 @@ unsigned long alloc_count(void)
 long alloc_blocks(void)
 {
     return blocks;
+}
+
+long alloc_bytes(void)
+{
+    return bytes;
 }
 
 bool alloc_counts(void)

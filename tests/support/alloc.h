@@ -32,6 +32,8 @@ unsigned long alloc_count(void);
 /* Blocks in use, of all threads, without those of aligned_alloc() and the
  * like; 0 under a sanitizer. */
 long alloc_blocks(void);
+/* What those blocks take, with what the allocator adds to each. */
+long alloc_bytes(void);
 /* False in a sanitizer's build: nothing is counted. */
 bool alloc_counts(void);
 

@@ -30,6 +30,11 @@ long alloc_blocks(void)
     return 0;
 }
 
+long alloc_bytes(void)
+{
+    return 0;
+}
+
 bool alloc_counts(void)
 {
     return false;

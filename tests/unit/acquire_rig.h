@@ -28,7 +28,9 @@ static inline const char *drain(struct acquire *a, char *words)
 static inline void begin(struct acquire *a, unsigned servers, uint64_t now,
     uint64_t wait_until, uint64_t end)
 {
+    static struct ballot ballots[MAX_SERVERS]; /* of one machine at a time */
     struct acquire_terms terms = {.servers = servers,
+        .ballots = ballots,
         .ttl_ms = TTL_MS,
         .drift_ppm = 10000,
         .budget_ns = BUDGET,

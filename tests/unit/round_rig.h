@@ -29,8 +29,10 @@ static inline const char *drain(struct round *r, char *words)
 static inline void begin(
     struct round *r, enum round_kind kind, unsigned servers)
 {
+    static struct ballot ballots[MAX_SERVERS]; /* of one machine at a time */
     struct round_terms terms = {.kind = kind,
         .servers = servers,
+        .ballots = ballots,
         .ttl_ms = 1000,
         .drift_ppm = PPM,
         .end = END};

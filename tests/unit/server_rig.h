@@ -74,7 +74,7 @@ static inline void rig_init(const char *parameters, bool sole)
         list_init(&rig.request[i].node);
         rig.request[i].index = i;
         rig.request[i].owner = &rig;
-        assert_true(request_prepare(&rig.request[i], rig.verb[i].key));
+        assert_true(request_prepare(&rig.s, &rig.request[i], rig.verb[i].key));
     }
 }
 
@@ -97,7 +97,7 @@ static inline int rig_tear_down(void **state)
     (void)state;
     server_free(&rig.s);
     for (unsigned i = 0; i < RIG_REQUESTS; i++)
-        request_free(&rig.request[i]);
+        request_free(&rig.s, &rig.request[i]);
     rig_hang_up();
     if (rig.listener >= 0)
         close(rig.listener);

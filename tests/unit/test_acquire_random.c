@@ -50,6 +50,7 @@ struct fate {
 
 struct client {
     struct acquire machine;
+    struct ballot ballots[MAX_SERVERS];
     bool running, told_busy;
     unsigned round;
     uint64_t token;
@@ -250,6 +251,7 @@ static void begin_acquire(struct world *w, struct client *c)
     uint64_t wait = waits[roll(w, 5)];
     uint64_t timeout = (20 + roll(w, 300)) * MS;
     struct acquire_terms terms = {.servers = w->servers,
+        .ballots = c->ballots,
         .ttl_ms = w->ttl_ms,
         .drift_ppm = 10000,
         .budget_ns = w->budget,

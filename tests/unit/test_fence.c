@@ -14,9 +14,12 @@
 static const char *start(
     struct fence *f, char *words, unsigned servers, const uint64_t *numbers)
 {
-    struct fence_terms terms = {.servers = servers, .end = END};
+    static struct ballot ballots[MAX_SERVERS]; /* of one machine at a time */
+    struct fence_terms terms = {
+        .servers = servers, .ballots = ballots, .end = END};
     struct ask ask;
-    memcpy(terms.number, numbers, servers * sizeof(*numbers));
+    for (unsigned i = 0; i < servers; i++)
+        ballots[i].number = numbers[i];
     fence_start(f, &terms);
     words[0] = '\0';
     while (fence_next(f, &ask))

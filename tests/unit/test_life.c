@@ -10,14 +10,13 @@
 #include "unit/core_rig.h"
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #define TTL_MS 1000 /* relied on for 988 ms; renewed ones for 938 ms */
-#define TRACE_MAX 1024
 static struct life l;
+static struct renewal renewal;
 static struct peer peers[MAX_SERVERS];
 static uint64_t now, sent_at[TRACKS][MAX_SERVERS];
 static bool no_token, not_claimed;
-static unsigned unsent; /* servers that nothing leaves for, by bits */
-static char trace[TRACE_MAX];
-static unsigned wrong;
+static char trace[1024];
+static unsigned wrong, unsent; /* servers that nothing leaves for, by bits */
 
 static void add(const char *word)
 {
@@ -78,11 +77,11 @@ static const char *loss_word(void)
         [LOSS_STOPPED] = "loss:stopped",
         [LOSS_REFUTED] = "loss:refuted",
     };
-    if (l.renewal.loss == LOSS_REFUTED && l.renewal.found == VERDICT_YES)
+    if (renewal.loss == LOSS_REFUTED && renewal.found == VERDICT_YES)
         return "loss:taken";
-    if (l.renewal.loss == LOSS_REFUTED && l.renewal.found == VERDICT_NO)
+    if (renewal.loss == LOSS_REFUTED && renewal.found == VERDICT_NO)
         return "loss:removed";
-    return words[l.renewal.loss];
+    return words[renewal.loss];
 }
 
 static void drain(void)
@@ -203,10 +202,9 @@ static void step(const char *word)
 
 struct scene {
     const char *name, *steps, *does;
-    unsigned servers; /* 0: one */
+    unsigned servers, unsent; /* servers: 0 is one */
     uint32_t min_hold_ms, max_hold_ms;
     bool renewed, fenced, no_token, not_claimed;
-    unsigned unsent;
 };
 
 static void play(const struct scene *s)
@@ -231,8 +229,10 @@ static void play(const struct scene *s)
     trace[0] = '\0';
     for (unsigned i = 0; i < MAX_SERVERS; i++)
         peers[i] = (struct peer){PEER_UP, 0};
-    memset(&l, 0, sizeof(l));
-    life_init(&l, &terms);
+    l = (struct life){0};
+    struct ballot ballots[LIFE_BALLOTS * MAX_SERVERS] = {0};
+    renewal = (struct renewal){0};
+    life_init(&l, &terms, ballots, s->renewed ? &renewal : NULL);
     snprintf(steps, sizeof(steps), "%s", s->steps);
     for (char *word = strtok_r(steps, " ", &rest); word;
          word = strtok_r(NULL, " ", &rest))

@@ -4,6 +4,8 @@
 
 #include "core/machine.h"
 
+#define IS(name) ((struct ballot){.part = PART_##name})
+
 static void quorum_is_more_than_half(void **state)
 {
     (void)state;
@@ -19,10 +21,9 @@ static void quorum_is_more_than_half(void **state)
 static void tally_counts_each_part(void **state)
 {
     (void)state;
-    const enum part part[] = {PART_YES, PART_NO, PART_NO, PART_FAULT,
-        PART_UNSURE, PART_TO_ASK, PART_ASKED, PART_IDLE, PART_TO_UNDO,
-        PART_TO_LEAVE};
-    struct tally t = tally_of(part, 10);
+    const struct ballot ballots[] = {IS(YES), IS(NO), IS(NO), IS(FAULT),
+        IS(UNSURE), IS(TO_ASK), IS(ASKED), IS(IDLE), IS(TO_UNDO), IS(TO_LEAVE)};
+    struct tally t = tally_of(ballots, 10);
     assert_int_equal(t.servers, 10);
     assert_int_equal(t.quorum, 6);
     assert_int_equal(t.yes, 1);
@@ -35,8 +36,8 @@ static void tally_counts_each_part(void **state)
 static void tally_looks_at_its_servers_only(void **state)
 {
     (void)state;
-    const enum part part[] = {PART_YES, PART_NO, PART_YES};
-    struct tally t = tally_of(part, 2);
+    const struct ballot ballots[] = {IS(YES), IS(NO), IS(YES)};
+    struct tally t = tally_of(ballots, 2);
     assert_int_equal(t.yes, 1);
     assert_int_equal(t.no, 1);
 }
@@ -44,21 +45,21 @@ static void tally_looks_at_its_servers_only(void **state)
 static void find_gives_the_first(void **state)
 {
     (void)state;
-    const enum part part[] = {PART_YES, PART_NO, PART_ASKED, PART_NO};
+    const struct ballot ballots[] = {IS(YES), IS(NO), IS(ASKED), IS(NO)};
     unsigned server = 99;
-    assert_true(part_find(part, 4, PART_NO, &server));
+    assert_true(part_find(ballots, 4, PART_NO, &server));
     assert_int_equal(server, 1);
-    assert_false(part_find(part, 2, PART_ASKED, &server));
-    assert_false(part_find(part, 4, PART_FAULT, &server));
+    assert_false(part_find(ballots, 2, PART_ASKED, &server));
+    assert_false(part_find(ballots, 4, PART_FAULT, &server));
     assert_int_equal(server, 1);
 }
 
 static void asking_means_something_to_take(void **state)
 {
     (void)state;
-    const enum part asking[] = {PART_TO_ASK, PART_TO_UNDO, PART_TO_LEAVE};
-    const enum part rest[] = {
-        PART_IDLE, PART_ASKED, PART_YES, PART_NO, PART_FAULT, PART_UNSURE};
+    const struct ballot asking[] = {IS(TO_ASK), IS(TO_UNDO), IS(TO_LEAVE)};
+    const struct ballot rest[] = {
+        IS(IDLE), IS(ASKED), IS(YES), IS(NO), IS(FAULT), IS(UNSURE)};
     for (unsigned i = 0; i < 3; i++)
         assert_true(parts_asking(&asking[i], 1));
     assert_false(parts_asking(rest, 6));

@@ -7,11 +7,20 @@
 
 #include "api/message.h"
 
+#include <stdlib.h>
+
 static struct server server;
 static struct nxl_client client;
 static struct note notes[3];
 static struct operation operation;
 static struct report report;
+
+static void forget_notes(void)
+{
+    for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
+        free(notes[i].words);
+    memset(notes, 0, sizeof(notes));
+}
 
 static int set_up(void **state)
 {
@@ -19,7 +28,8 @@ static int set_up(void **state)
     server = (struct server){0};
     client = (struct nxl_client){.servers = &server, .server_count = 1};
     text_add(&server.endpoint.name, "redis://db7:6379/0");
-    memset(notes, 0, sizeof(notes));
+    forget_notes();
+    free(operation.message);
     operation = (struct operation){.client = &client, .notes = notes};
     report = (struct report){.operation = &operation,
         .kind = NXL_OP_ACQUIRE,
@@ -50,8 +60,8 @@ static const char *say_result(int result, enum fault fault)
 {
     report.result = result;
     report.fault = fault;
-    message_compose(&report, &operation.message);
-    return operation.message.data;
+    message_compose(&report, operation_message(&operation));
+    return operation_words(&operation);
 }
 
 static void faults_become_results(void **state)
@@ -95,7 +105,7 @@ static void server_words_remedy(void **state)
     assert_string_equal(say_result(NXL_E_REFUSED, FAULT_FULL),
         "redis://db7:6379/0: OOM command not allowed; the server has reached "
         "maxmemory; raise maxmemory or free memory");
-    assert_string_equal(client.message.data, operation.message.data);
+    assert_string_equal(client.message.data, operation.message->data);
 }
 
 static void the_last_fault_is_told(void **state)
@@ -115,7 +125,7 @@ static void foreign_bytes_are_made_visible(void **state)
     operation_note(&operation, 0, &outcome);
     assert_string_equal(say_result(NXL_E_SERVER, FAULT_SERVER),
         "redis://db7:6379/0: a\\x1b[2J\\x0d\\x0a\\x00z\\xc3");
-    assert_int_equal(operation.message.len, strlen(operation.message.data));
+    assert_int_equal(operation.message->len, strlen(operation.message->data));
 }
 
 static void long_words_fit(void **state)
@@ -128,8 +138,8 @@ static void long_words_fit(void **state)
         text_add(&server.endpoint.name, "/long/path");
     operation_note(&operation, 0, &outcome);
     say_result(NXL_E_DENIED, FAULT_DENIED);
-    assert_true(operation.message.len < TEXT_MAX);
-    assert_int_equal(strlen(operation.message.data), operation.message.len);
+    assert_true(operation.message->len < TEXT_MAX);
+    assert_int_equal(strlen(operation.message->data), operation.message->len);
 }
 
 /* Nothing was heard, and the message says how far it got. */
@@ -145,14 +155,14 @@ static void silence_is_described(void **state)
     for (int i = SERVER_DOWN; i <= SERVER_UP; i++) {
         server.state = (__typeof__(server.state))i;
         assert_contains(say_result(NXL_E_UNREACHABLE, FAULT_SILENT), words[i]);
-        assert_contains(operation.message.data, fault_remedy(FAULT_SILENT));
+        assert_contains(operation.message->data, fault_remedy(FAULT_SILENT));
     }
     server.state = SERVER_DOWN;
     text_add(&server.why, "connection refused");
     assert_contains(say_result(NXL_UNKNOWN, FAULT_UNREACHABLE),
         "redis://db7:6379/0: connection refused; check that the server is "
         "running");
-    assert_string_equal(client.message.data, operation.message.data);
+    assert_string_equal(client.message.data, operation.message->data);
 }
 
 static void busy_tells_how_long_still(void **state)
@@ -181,7 +191,7 @@ static void success_clears_the_message(void **state)
     for (size_t i = 0; i < 2; i++) {
         say_fault(FAULT_RETRY, "LOADING");
         assert_string_equal(say_result(good[i], FAULT_RETRY), "");
-        assert_int_equal(operation.message.len, 0);
+        assert_int_equal(operation.message->len, 0);
     }
 }
 
@@ -207,7 +217,7 @@ static struct server three[3];
 static void of_three(void)
 {
     memset(three, 0, sizeof(three));
-    memset(notes, 0, sizeof(notes));
+    forget_notes();
     client.servers = three;
     client.server_count = 3;
     for (int i = 0; i < 3; i++) {
@@ -239,7 +249,7 @@ static void mixed_causes_have_their_own(void **state)
         "2 of 3 servers are needed; redis://a: the same server [list each "
         "server once]; redis://b: OOM [the server has reached maxmemory; "
         "raise maxmemory or free memory]");
-    assert_string_equal(client.message.data, operation.message.data);
+    assert_string_equal(client.message.data, operation.message->data);
 }
 
 /* One remedy of several would pass for that of all. */

@@ -334,6 +334,52 @@ static void a_long_value_is_kept_to_512_bytes(void **state)
         assert_int_equal(x.outcome.value.data[i], 'v');
 }
 
+/* Without memory the exchange takes the replies, and says what it lacks. */
+static enum exchange_next starved(const struct reply *reply)
+{
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    exchange_free(&x);
+    alloc_fail_from(1);
+    enum exchange_next next = exchange_reply(&x, reply);
+    assert_true(alloc_stop());
+    return next;
+}
+
+static void a_value_without_memory_is_a_fault(void **state)
+{
+    struct reply left = {.kind = REPLY_INTEGER, .integer = 5};
+    struct reply read = {.kind = REPLY_STRING, .bytes = slice_of("value")};
+    struct reply there = {.kind = REPLY_INTEGER, .integer = 1};
+
+    (void)state;
+    begin('i', 1);
+    sends();
+    assert_int_equal(exchange_reply(&x, &left), EXCHANGE_WAIT);
+    assert_int_equal(starved(&read), EXCHANGE_WAIT);
+    assert_int_equal(exchange_reply(&x, &there), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
+    assert_int_equal(x.outcome.fault, FAULT_SYSTEM);
+    assert_false(x.outcome.unsure);
+    assert_non_null(strstr(x.outcome.text.data, "out of memory"));
+}
+
+static void words_without_memory_change_no_fault(void **state)
+{
+    struct reply error = {
+        .kind = REPLY_ERROR, .bytes = slice_of("READONLY a replica")};
+    struct reply left = {.kind = REPLY_INTEGER, .integer = -2};
+
+    (void)state;
+    begin('A', 0);
+    sends();
+    assert_int_equal(starved(&error), EXCHANGE_WAIT);
+    assert_int_equal(exchange_reply(&x, &left), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
+    assert_int_equal(x.outcome.fault, FAULT_ELSEWHERE);
+    assert_non_null(strstr(x.outcome.text.data, "out of memory"));
+}
+
 static bool begin_native(size_t number)
 {
     static const struct {
@@ -368,6 +414,8 @@ int main(void)
         cmocka_unit_test(values_that_are_none),
         cmocka_unit_test(no_value_without_all_three_answers),
         cmocka_unit_test(a_long_value_is_kept_to_512_bytes),
+        cmocka_unit_test(a_value_without_memory_is_a_fault),
+        cmocka_unit_test(words_without_memory_change_no_fault),
         cmocka_unit_test(without_memory_nothing_is_sent),
     };
     return cmocka_run_group_tests_name("native", tests, NULL, NULL);

@@ -30,7 +30,7 @@ static void an_acquire_is_undone_behind_it(void **state)
     assert_int_equal(rig.s.conn.dropped, 1);
     assert_int_equal(rig_cleanups(), 1);
     assert_null(rig.request[0].spare); /* the cleanup took it */
-    assert_true(request_prepare(&rig.request[0], rig.verb[0].key));
+    assert_true(request_prepare(&rig.s, &rig.request[0], rig.verb[0].key));
     rig_submit(0); /* the same request may be used again at once */
     rig_push();
     const char *said = rig_said();
@@ -315,6 +315,49 @@ static void an_inspection_leaves_nothing(void **state)
     assert_int_equal(server_deadline(&rig.s), NEVER);
 }
 
+/* ------------------------------------- records that are there for others */
+
+static void a_record_is_lent(void **state)
+{
+    (void)state;
+    struct request *r = &rig.request[0], *other = &rig.request[1];
+    struct cleaner *k = r->spare;
+    request_unprepare(&rig.s, other);
+    request_free(&rig.s, other); /* and with it one of those for others */
+    assert_true(list_empty(&rig.s.spares));
+    request_unprepare(&rig.s, r);
+    assert_null(r->spare);
+    assert_true(request_prepare(&rig.s, other, slice_of("k2")));
+    assert_ptr_equal(other->spare, k);
+    assert_true(slice_equal(k->verb.key, slice_of("k2")));
+    assert_true(list_empty(&rig.s.spares));
+
+    /* A longer key gets another record in its place. */
+    static const char key[] = "a key that has no room in a record for another";
+    request_unprepare(&rig.s, other);
+    assert_true(request_prepare(&rig.s, r, slice_of(key)));
+    assert_true(slice_equal(r->spare->verb.key, slice_of(key)));
+    assert_true(list_empty(&rig.s.spares));
+    request_free(&rig.s, other); /* it has none, and there is none */
+    assert_non_null(r->spare);
+}
+
+/* What a request has cleaned up with is not there for others. */
+static void a_record_in_use_is_not_lent(void **state)
+{
+    (void)state;
+    struct request *r = &rig.request[0];
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig_cleanups(), 1);
+    request_unprepare(&rig.s, r);
+    assert_true(list_empty(&rig.s.spares));
+    request_free(&rig.s, r);
+    assert_int_equal(rig_cleanups(), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +376,8 @@ int main(void)
         rig_test(those_that_did_not_leave_are_found),
         rig_test(an_answer_before_the_question),
         rig_test(an_inspection_leaves_nothing),
+        rig_test(a_record_is_lent),
+        rig_test(a_record_in_use_is_not_lent),
     };
     return cmocka_run_group_tests_name("request_undo", tests, NULL, NULL);
 }

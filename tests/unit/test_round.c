@@ -384,7 +384,8 @@ static void near_the_end_of_time(void **state)
 {
     (void)state;
     struct round r;
-    struct round_terms terms = {ROUND_EXTEND, 1, 1000, PPM, NEVER};
+    struct ballot ballot;
+    struct round_terms terms = {ROUND_EXTEND, 1, &ballot, 1000, PPM, NEVER};
     struct outcome lost = cut(NEVER - 2), yes = mine(NEVER - 1, 1000);
     backoff_init(&r.backoff, FIRST, FIRST, 3);
     round_start(&r, &terms, NEVER - 2);

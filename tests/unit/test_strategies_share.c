@@ -20,7 +20,7 @@ static const char letters[VERB_KINDS + 1] = "aerik";
 
 static void another_connection_begins_at_the_first(void **state)
 {
-    struct exchange other;
+    struct exchange other = {0};
 
     (void)state;
     begin('r', 3);
@@ -71,7 +71,7 @@ static void an_exchange_in_its_middle_begins_anew(void **state)
 
 static void nothing_else_goes_within_a_transaction(void **state)
 {
-    struct exchange other;
+    struct exchange other = {0};
     struct verb release = verb_of('r');
 
     (void)state;
@@ -122,7 +122,7 @@ static void who_leaves_says_whether_it_is_open(void **state)
     play(BY_HASH, NULL);
     assert_false(exchange_leave(&x));
     /* Not what another one has opened. */
-    struct exchange other;
+    struct exchange other = {0};
     dialect.in_transaction = &other;
     assert_false(exchange_leave(&x));
     assert_ptr_equal(dialect.in_transaction, &other);
@@ -203,17 +203,25 @@ static void what_compares_by_itself(void **state)
     }
 }
 
+/* Nothing of it is needed by the one that took over. */
+static void wipe_first(void)
+{
+    exchange_free(&x);
+    memset(&x, 'z', sizeof(x));
+    x.words = x.first = NULL;
+}
+
 static void another_one_takes_over(void **state)
 {
     struct verb copy = verb_of('r');
-    struct exchange y;
+    static struct exchange y;
 
     (void)state;
     /* The answer to what the first one has sent. */
     begin('r', 0);
     play(BY_HASH, NULL);
     exchange_hand_over(&x, &y, &copy);
-    memset(&x, 'z', sizeof(x));
+    wipe_first();
     assert_int_equal(y.due, 1);
     assert_true(exchange_compares(&y));
     assert_int_equal(answer_to(&y, ":1"), EXCHANGE_DONE);
@@ -223,7 +231,7 @@ static void another_one_takes_over(void **state)
     begin('r', 0);
     play(BY_HASH, NULL);
     exchange_hand_over(&x, &y, &copy);
-    memset(&x, 'z', sizeof(x));
+    wipe_first();
     memset(&verb, 'z', sizeof(verb));
     assert_int_equal(answer_to(&y, "-NOSCRIPT x"), EXCHANGE_AGAIN);
     assert_string_equal(sends_of(&y), "EVAL text:release 1 k T");

@@ -202,7 +202,7 @@ static void what_stands_for_another_one_is_not_deleted(void **state)
     go_on('r', 5);
     play(READ "$2000000062_T", "not mine, never undone");
     /* Whoever takes it over on its way has to know. */
-    struct exchange heir;
+    struct exchange heir = {0};
     begin_stamped('e', 4);
     play(READ "$2000000002_T\n" BARE_GETSET, NULL);
     exchange_hand_over(&x, &heir, &verb);

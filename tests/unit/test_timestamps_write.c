@@ -309,7 +309,7 @@ static void taking_over_without_watch(void **state)
  * wait for, and not to be deleted. */
 static void a_bare_getset_on_its_way(void **state)
 {
-    struct exchange heir;
+    struct exchange heir = {0};
 
     (void)state;
     begin_stamped('a', 3);

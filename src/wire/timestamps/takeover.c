@@ -57,7 +57,9 @@ static enum exchange_next takeover_judge(struct exchange *x)
 static enum exchange_next takeover_looked(
     struct exchange *x, const struct reply *reply)
 {
-    if (x->due == AFTER_TIME) {
+    if (!strategy_undecided(x)) {
+        return x->due > 0 ? EXCHANGE_WAIT : EXCHANGE_DONE;
+    } else if (x->due == AFTER_TIME) {
         x->read = stamped_time(reply);
     } else if (x->due == AFTER_VALUE) {
         bool whole = reply->kind == REPLY_STRING && !reply->cut;
