@@ -36,8 +36,10 @@ static inline void guard_needed(
     enum guard guard, const char *name, const char *harm, scenario *harms)
 {
     guards_on(NULL);
-    if (harms())
+    if (harms()) {
+        print_error("HARM: although the guard is on\n");
         fail_msg("harm although the guard is on: %s", name);
+    }
     bool harmed = false;
     int64_t began_ms = 0;
     for (int i = 0; i < GUARDS_TRIES && !harmed; i++) {

@@ -388,7 +388,7 @@ static void a_race(int classics, int ours, const char *parameters)
     assert_true(overslept != MAP_FAILED);
     for (int i = 0; !one_race(classics, ours, parameters); i++) {
         if (!*overslept || i == RACES)
-            fail_msg("HARM: an update was lost");
+            fail_msg("an update was lost");
         redis_run(&server, "DEL", "k", NULL);
         *overslept = false;
     }
