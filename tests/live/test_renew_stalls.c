@@ -14,7 +14,7 @@
 enum { LONG_LANES = 20, SHORT_LANES = 5, LANES = LONG_LANES + SHORT_LANES };
 enum { LOSSES = 2000, KEYS = STALL_KEYS };
 /* A machine that stops for longer may lose what a short stop would not. */
-enum { PAUSE_MS = 50 };
+enum { PAUSE_MS = 150 };
 
 struct loss {
     unsigned key;
@@ -159,8 +159,8 @@ static void judge(struct lane *l)
         int64_t left_ns = (int64_t)(end - loss->told);
         l->unknown += end == 0;
         /* The machine stopped, on top of the server's stop. */
-        l->paused += slept_in(loss->decided - (uint64_t)l->ttl_ms * STALL_MS,
-                         loss->decided) > PAUSE_MS * STALL_MS;
+        l->paused += paused_for(PAUSE_MS * STALL_MS,
+            loss->decided - (uint64_t)l->ttl_ms * STALL_MS, loss->decided);
         if (left_ns / (int64_t)STALL_MS < l->least_ms)
             l->least_ms = left_ns / (int64_t)STALL_MS;
         if (left_ns > 0)
