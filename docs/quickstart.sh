@@ -263,7 +263,7 @@ start_server() {
     tries=0
     until answers; do
         tries=$((tries + 1))
-        if ! alive "$server" || [ $tries -ge 200 ]; then
+        if ! alive "$server" || [ $tries -ge 600 ]; then
             log_fails "starting $program"
         fi
         sleep 0.05
@@ -348,7 +348,7 @@ while_held() {
     tries=0
     until nxlock status counter > seen 2> /dev/null; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || log_fails "nxlock run counter -- sleep 30"
+        [ $tries -lt 600 ] || log_fails "nxlock run counter -- sleep 30"
         sleep 0.05
     done
     echo "    nxlock status counter"

@@ -271,10 +271,18 @@ beside_begin() { # BUILD RUN SEEDS TEST-ARGUMENT...
     say "beside it: building all of $beside_build, testing $beside_run"
     expect "$beside_run" "$beside_build" "$@"
     beside_meant=$meant
-    rm -f "$work/$beside_run.code" "$work"/sim-*.code
+    rm -f "$work/$beside_run.code" "$work/$beside_run.built" \
+        "$work"/sim-*.code
     begin nice -n 19 sh "$support/beside.sh" "$work" "$beside_build" \
         "$beside_run" "$beside_seeds" "$@" --timeout-multiplier 5
     beside=$begun
+}
+beside_built() { # all of it is built, or that has failed
+    say "waiting until all of $beside_build is built"
+    while [ ! -e "$work/$beside_run.built" ] && kill -s 0 "$beside"; do
+        sleep 0.1
+    done 2> /dev/null
+    [ -e "$work/$beside_run.built" ]
 }
 beside_end() {
     say "waiting for $beside_run"
@@ -333,17 +341,22 @@ configured() { # BUILD
 }
 
 # What waits on real time is built first, so that the rest can be built while it
-# runs; and what only computes is run beside it.
+# runs. What only computes or builds is run beside all the others. The
+# programs of the suite tabled are run by the test "table".
 by_gcc() {
     build gcc --suite waits --suite fake || return 0
-    beside_begin gcc gcc-beside "$seeds" --suite api --suite sim --suite fuzz
+    beside_begin gcc gcc-beside "$seeds" --suite api --suite builds \
+        --suite sim --suite fuzz --no-suite tabled
     check gcc-waits gcc "$jobs_asleep" --no-rebuild --suite waits \
         --no-suite fake
     # Short time-outs are kept with others of that kind alone.
     check gcc-fake gcc "$jobs" --no-rebuild --suite fake
-    beside_end || return 0
-    check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite waits \
-        --no-suite api --no-suite sim --no-suite fuzz
+    if beside_built; then
+        check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite waits \
+            --no-suite api --no-suite builds --no-suite sim \
+            --no-suite fuzz --no-suite tabled
+    fi
+    beside_end
 }
 
 sanitized_by_address() {

@@ -44,7 +44,7 @@ def run(*command, **more):
     done = subprocess.run(
         [str(word) for word in command], stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=200, check=False, **more)
+        timeout=900, check=False, **more)
     if done.returncode != 0:
         raise Wrong(f"{command}: code {done.returncode}\n{done.stdout}")
     return done.stdout

@@ -55,11 +55,11 @@ skip() { # NAME REASON
     number=$((number + 1))
     echo "ok $number - $1 # SKIP $2"
 }
-await() { # COMMAND...: until it succeeds, 60 s at most
+await() { # COMMAND...: until it succeeds, 4 minutes at least
     tries=0
     until "$@" > /dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 3000 ] || return 1
+        [ $tries -lt 12000 ] || return 1
         sleep 0.02
     done
 }

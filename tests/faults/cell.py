@@ -90,9 +90,11 @@ class Contender:
 
     def hung(self):
         """Calls that outlasted their deadline while the process ran."""
-        return sum(not any(began <= stop[1] and stop[0] <= now
+        within = self.cell.pauses.within
+        return sum(now - began - within(began, now) > most and
+                   not any(began <= stop[1] and stop[0] <= now
                            for stop in self.stops)
-                   for began, now in self.record.late)
+                   for began, now, most in self.record.late)
 
 
 class Cell:
@@ -104,6 +106,7 @@ class Cell:
         self.programs = pathlib.Path(programs)
         self.strikes, self.complaints = 0, []
         self.extra, self.contenders = [], []
+        self.pauses = stage.Pauses()
         self.other_place = None
 
     # ------------------------------------------------- for the faults' use
@@ -300,7 +303,8 @@ class Cell:
     def longest_gap_s(self):
         times = sorted(h.begin for h in self.holds()
                        if h.begin >= self.began) + [self.over]
-        return max([b - a for a, b in zip([self.began] + times, times)]) / 1e9
+        return max([b - a - self.pauses.within(a, b)
+                    for a, b in zip([self.began] + times, times)]) / 1e9
 
     def resource_row(self):
         db = sqlite3.connect(self.resource)
@@ -334,15 +338,17 @@ class Cell:
         return seen
 
     def judge(self, seen):
-        for member, text in (("lost", "updates lost in spite of the check"),
-                             ("disorder", "fencing numbers out of order"),
-                             ("left", "keys left behind"),
-                             ("mixed_up", "replies to another question"),
-                             ("hung", "calls beyond their deadline")):
+        # What begins with HARM a second run does not take back.
+        for member, text in (
+                ("lost", "HARM: updates lost in spite of the check"),
+                ("disorder", "HARM: fencing numbers out of order"),
+                ("left", "keys left behind"),
+                ("mixed_up", "HARM: replies to another question"),
+                ("hung", "calls beyond their deadline")):
             if seen[member]:
-                self.complain(f"{seen[member]} {text}")
+                self.complain(f"{text}: {seen[member]}")
         if self.expected == "ok" and seen["overlaps"]:
-            self.complain(f"{seen['overlaps']} times two holders")
+            self.complain(f"HARM: two holders: {seen['overlaps']}")
         if self.expected != "ok" and not seen["overlaps"]:
             self.complain("two holders were not shown")
         if self.expected != "ok" and self.fault.harms and not self.harm():

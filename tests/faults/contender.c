@@ -10,7 +10,7 @@
  *     L NOW            not held any more       E NOW    the release begins
  *     A RESULT NOW     an acquire that did not get it
  *     R RESULT NOW     what the release or an extend said
- *     H BEGAN NOW      a call that returned long after its deadline
+ *     H BEGAN NOW MOST a call that took longer than MOST ns, with all slack
  *     Y NOW            a thread was given the answer to another question
  *     G NOW            held, and the thread hangs
  *     T TEXT           why it was lost, as it was told while it hung
@@ -99,8 +99,9 @@ static void pause_ms(int ms)
 static void note_late(uint64_t began, int64_t limit_ms)
 {
     uint64_t now = nxl_now_ns();
-    if (now > began + (uint64_t)(limit_ms + LATE_MS) * 1000000)
-        note("H %llu %llu\n", N(began), N(now));
+    uint64_t most = (uint64_t)(limit_ms + LATE_MS) * 1000000;
+    if (now > began + most)
+        note("H %llu %llu %llu\n", N(began), N(now), N(most));
 }
 
 static void note_mix_up(void)

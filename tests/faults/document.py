@@ -12,8 +12,9 @@ def line(seen):
         head += (f" {seen['strikes']:4} faults {seen['grants']:5} grants "
                  f"{seen['overlaps']:3} overlaps {seen['lost']} lost "
                  f"({seen['lost_plain']} without the check)")
-    return "\n    ".join([head] + [f"NOT AS EXPECTED: {c}"
-                                   for c in seen["complaints"]])
+    return "\n".join([head] + [
+        c if c.startswith("HARM: ") else f"    NOT AS EXPECTED: {c}"
+        for c in seen["complaints"]])
 
 
 HEAD = """\

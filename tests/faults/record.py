@@ -74,8 +74,8 @@ class Record:
     def on_R(self, result, now):
         self.releases.append((RESULTS.get(result, str(result)), now))
 
-    def on_H(self, began, now):
-        self.late.append((began, now))
+    def on_H(self, began, now, most):
+        self.late.append((began, now, most))
 
     def on_Y(self, _now):
         self.mixed_up += 1

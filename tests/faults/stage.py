@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -21,6 +22,31 @@ REDIS = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
 
 def now_ns():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Pauses(threading.Thread):
+    """When this machine let nobody run: a thread that sleeps was woken late."""
+
+    STEP_S, LATE_NS = 0.05, 200_000_000
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.seen = []
+        self.start()
+
+    def run(self):
+        before = now_ns()
+        while True:
+            time.sleep(self.STEP_S)
+            now = now_ns()
+            if now - before > self.LATE_NS:
+                self.seen.append((before, now))
+            before = now
+
+    def within(self, begin, end):
+        """How many ns of that time were paused."""
+        return sum(max(min(end, to) - max(begin, since), 0)
+                   for since, to in list(self.seen))
 
 
 def await_true(condition, what, seconds=READY_S):

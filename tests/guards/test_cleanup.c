@@ -167,7 +167,7 @@ static bool orphan_held_up_on_the_way(void)
     end(lock, client);
     proxy_cut_after(proxy, PROXY_UP, size);
     proxy_hold(proxy, PROXY_UP, false);
-    bool harm = appears("k", 300);
+    bool harm = appears("k", 1500);
     unlink(road);
     proxy_stop(proxy);
     return harm;

@@ -22,7 +22,7 @@ static bool unanswered(void)
 {
     struct stalled s;
     without_watch();
-    stall(&s, STAMPS "&timeout_ms=200", 0);
+    stall(&s, STAMPS "&timeout_ms=1500", 0);
     nxl_client *client = new_client(STAMPS);
     nxl_lock *winner = new_lock(client, "k", 30000);
     assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);

@@ -178,4 +178,15 @@ static inline bool overslept(uint64_t from, uint64_t to)
     return false;
 }
 
+/* Was nobody let run, for so long at a time, between those times? */
+static inline bool paused_for(uint64_t ns, uint64_t from, uint64_t to)
+{
+    size_t count = sleeper.count < 4096 ? sleeper.count : 4096;
+    for (size_t i = 0; i < count; i++)
+        if (sleeper.late[i].from < to && sleeper.late[i].to > from &&
+            sleeper.late[i].to - sleeper.late[i].from > ns)
+            return true;
+    return false;
+}
+
 #endif

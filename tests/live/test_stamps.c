@@ -75,12 +75,12 @@ static void extending(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     int64_t first = stamp_at("job");
     assert_result(nxl_lock_extend(lock, 30000), NXL_OK, lock);
-    assert_between(nxl_lock_remaining_ms(lock), 29000, 30000);
+    assert_between(nxl_lock_remaining_ms(lock), 25000, 30000);
     assert_between(stamp_at("job"), first + 28, first + 31);
     int64_t longer = stamp_at("job");
     assert_result(nxl_lock_extend(lock, 1000), NXL_OK, lock); /* no shorter */
     assert_int_equal(stamp_at("job"), longer);
-    assert_between(nxl_lock_remaining_ms(lock), 29000, 30000);
+    assert_between(nxl_lock_remaining_ms(lock), 25000, 30000);
     redis_run(&server, "DEL", "job", NULL);
     assert_result(nxl_lock_extend(lock, 30000), NXL_LOST, lock);
     assert_false(redis_exists(&server, "job"));

@@ -9,9 +9,11 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { CLASSICS = 2, OURS = 3, SHARE = 120 };
+enum { CLASSICS = 2, OURS = 3, SHARE = 120, RACES = 3 };
 
 /* ------------------------------------------------------------- one by one */
 
@@ -294,6 +296,10 @@ static bool dies(int who, int round)
     return (who == 0 || who == CLASSICS) && round == SHARE / 2;
 }
 
+/* Somebody wrote when his lease was over, for a busy machine had stopped him:
+ * an update that is lost then proves nothing. */
+static atomic_bool *overslept; /* shared */
+
 static void run_classic(int file, int who)
 {
     struct classic c = {.c = redisConnectUnix(server.path), .ttl_s = CLASSIC_S};
@@ -303,6 +309,8 @@ static void run_classic(int file, int who)
             continue;
         }
         increment(file);
+        if (classic_now(&c) >= c.end_s)
+            *overslept = true;
         if (!dies(who, round))
             classic_release(&c);
         round++;
@@ -323,9 +331,14 @@ static void run_ours(int file, int who, const char *parameters)
     for (int round = 0; round < SHARE;) {
         if (nxl_lock_acquire(lock, NXL_FOREVER) != NXL_OK)
             continue;
-        if (nxl_lock_remaining_ms(lock) < 500)
-            _exit(6);
+        if (nxl_lock_remaining_ms(lock) < 500) { /* too late to write */
+            if (nxl_lock_release(lock) < NXL_OK)
+                _exit(7);
+            continue;
+        }
         increment(file);
+        if (!nxl_lock_held(lock))
+            *overslept = true;
         round++;
         if (dies(who, round)) {
             nxl_client *next = new_client(parameters);
@@ -339,8 +352,8 @@ static void run_ours(int file, int who, const char *parameters)
     _exit(0);
 }
 
-/* The first of so many of each kind. */
-static void a_race(int classics, int ours, const char *parameters)
+/* The first of so many of each kind. True: no update was lost. */
+static bool one_race(int classics, int ours, const char *parameters)
 {
     char path[LOCAL_PATH], text[24] = "";
     pid_t pid[CLASSICS + OURS];
@@ -365,7 +378,21 @@ static void a_race(int classics, int ours, const char *parameters)
     }
     assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
     close(file);
-    assert_int_equal(strtol(text, NULL, 10), count * SHARE);
+    return strtol(text, NULL, 10) == count * SHARE;
+}
+
+static void a_race(int classics, int ours, const char *parameters)
+{
+    overslept = mmap(NULL, sizeof(*overslept), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(overslept != MAP_FAILED);
+    for (int i = 0; !one_race(classics, ours, parameters); i++) {
+        if (!*overslept || i == RACES)
+            fail_msg("an update was lost");
+        redis_run(&server, "DEL", "k", NULL);
+        *overslept = false;
+    }
+    munmap(overslept, sizeof(*overslept));
 }
 
 static void a_race_of_all(void **state)

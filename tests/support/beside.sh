@@ -4,8 +4,8 @@
 # For run.sh, which starts it with nice while tests sleep that wait on real
 # time: builds all that is left of BUILD, then runs tests that only compute, and
 # plays the simulator's seeds unless SEEDS is 0. Their output is in RUN.log and
-# sim-N.log, their exit codes are in RUN.code and sim-N.code. Fails if it cannot
-# build.
+# sim-N.log, their exit codes are in RUN.code and sim-N.code. RUN.built is there
+# when all is built. Fails if it cannot build.
 #
 #     beside.sh WORK BUILD RUN SEEDS TEST-ARGUMENT...
 set -u
@@ -17,6 +17,7 @@ seeds=$4
 shift 4
 
 ninja -C "$build" >> "$build.log" 2>&1 || exit 1
+: > "$work/$run.built" || exit 1
 
 tests() {
     meson test -C "$build" --no-rebuild --logbase "$run" "$@" \
