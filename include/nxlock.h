@@ -465,8 +465,10 @@ size_t nxl_url_length(const char *urls);
 /* ------------------------------------------------------------------- lock
  *
  * A lock handle is one contender for one name. It serves any number of acquire
- * and release cycles, and allocates no memory in them unless an answer is
- * lost. */
+ * and release cycles. Memory is allocated for the first cycle, when more locks
+ * are held at once than before, and after errors; other cycles allocate none.
+ * Without memory an acquire fails before anything is sent. A release, and the
+ * cleanup of a lock, need none. */
 
 /* Zero in any member but size means its default; see nxl_client_options. */
 typedef struct nxl_lock_options {

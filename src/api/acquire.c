@@ -20,7 +20,7 @@ static int start_acquire(
         atomic_exchange(&lock->client->interrupted, false)) {
         bool own = lock->interrupted;
         lock->interrupted = false;
-        life_part(&lock->life, now);
+        life_end_lease(&lock->life, now);
         return call_ends(lock, NXL_CANCELLED,
             own ? "nxl_lock_interrupt() was called before this wait"
                 : "nxl_client_interrupt() was called before this wait");

@@ -17,11 +17,11 @@
 static int final_result(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
-    if (!lock_stale(lock))
+    if (!lock_grant_expired(lock))
         return lock->call.result;
     pthread_mutex_lock(&client->mutex);
     uint64_t now = clock_now();
-    lock_drop_stale(lock, now);
+    lock_drop_expired(lock, now);
     turn_push(client, now);
     turn_hurry(client);
     pthread_mutex_unlock(&client->mutex);
@@ -37,9 +37,9 @@ static void release_unrenewed(struct nxl_lock *lock, int error)
     bool adopted = lock->kind == NXL_OP_ADOPT;
     uint64_t now = clock_now();
     if (adopted)
-        life_leave(&lock->life, now);
+        life_end_keeping_key(&lock->life, now);
     else
-        life_let_go(&lock->life, now);
+        life_end_removing_key(&lock->life, now);
     lock_run(lock, now);
     text_clear(message);
     text_addf(message, "cannot start the renewal thread: %s; %s",

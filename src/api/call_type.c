@@ -45,7 +45,7 @@ int call_start(struct nxl_lock *lock, const struct call_type *type,
     int rc = invalid_state(lock, type, mode, now);
     if (rc != NXL_OK)
         return rc;
-    client_look_at_peers(lock->client);
+    client_update_peers(lock->client);
     rc = type->start(lock, args, now);
     if (rc == NXL_PENDING)
         lock_begin(lock, type->kind, type->request, now);

@@ -56,7 +56,7 @@ static void adopt_token(struct nxl_lock *lock)
     lock->token_len = strlen(lock->adopts);
     memcpy(lock->token, lock->adopts, lock->token_len + 1);
     for (unsigned i = 0; i < lock->client->server_count; i++)
-        exchange_forget(&lock->operation.requests[i].exchange);
+        exchange_forget_form(&lock->operation.requests[i].exchange);
 }
 
 static void take_token(struct nxl_lock *lock)
@@ -141,10 +141,10 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     case VERB_INSPECT:
         return track == TRACK_CALL && lock->life.call == CALL_ADOPT &&
                !reserve(op, server, outcome);
-    case VERB_KEEP: /* the time in a timestamp cannot be changed */
+    case VERB_CAP_TTL: /* the time in a timestamp cannot be changed */
         *outcome =
             (struct outcome){.kind = OUTCOME_MINE, .left_ms = LEFT_UNKNOWN};
-        return exchange_tells_end(&r->exchange);
+        return exchange_end_is_in_value(&r->exchange);
     default:
         return false;
     }
@@ -202,7 +202,7 @@ static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
     struct request *r = &lock->operation.requests[server];
     /* If there is no memory for that, it expires. */
     (void)operation_prepare(&lock->operation, server);
-    server_owe(&lock->client->servers[server], r, lock_token(lock),
+    server_clean_up(&lock->client->servers[server], r, lock_token(lock),
         lock->client->max_ttl_ms, lock->life.clean_until, now);
 }
 
@@ -329,7 +329,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     struct nxl_client *client = lock->client;
     struct life *life = &lock->life;
     struct action action;
-    client_look_at_peers(client);
+    client_update_peers(client);
     while (life_next(life, &action, now))
         carry_out(lock, &action, now);
     if (lock->renewing)
@@ -348,7 +348,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
 
 /* ---------------------------------------------------- the table's functions */
 
-static void weighed(struct nxl_lock *lock, enum life_track track,
+static void take_weighed(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now)
 {
     struct outcome other;
@@ -365,7 +365,7 @@ static void call_outcome(struct operation *op, unsigned server,
 {
     struct nxl_lock *lock = list_entry(op, struct nxl_lock, operation);
     if (lock->call.running)
-        weighed(lock, TRACK_CALL, server, outcome, now);
+        take_weighed(lock, TRACK_CALL, server, outcome, now);
 }
 
 static void call_tick(struct operation *op, uint64_t now)
@@ -382,7 +382,7 @@ static void renewal_reply(struct operation *op, unsigned server,
 {
     struct renewing *renewing = list_entry(op, struct renewing, operation);
     if (renewal_busy(&renewing->renewal))
-        weighed(renewing->lock, TRACK_RENEWAL, server, outcome, now);
+        take_weighed(renewing->lock, TRACK_RENEWAL, server, outcome, now);
 }
 
 static void renewal_due(struct operation *op, uint64_t now)
@@ -400,19 +400,19 @@ void lock_end(struct nxl_lock *lock, uint64_t now)
 {
     life_discard(&lock->life);
     lock_run(lock, now);
-    life_part(&lock->life, now);
+    life_end_lease(&lock->life, now);
     renewal_stop(lock->life.renewal);
     lock_run(lock, now);
 }
 
-bool lock_stale(const struct nxl_lock *lock)
+bool lock_grant_expired(const struct nxl_lock *lock)
 {
-    return life_stale(&lock->life, clock_now());
+    return life_grant_expired(&lock->life, clock_now());
 }
 
-void lock_drop_stale(struct nxl_lock *lock, uint64_t now)
+void lock_drop_expired(struct nxl_lock *lock, uint64_t now)
 {
-    life_drop_stale(&lock->life, now);
+    life_drop_expired(&lock->life, now);
     compose(lock, NXL_LOST);
     lock->call.result = NXL_LOST;
     lock_run(lock, now);

@@ -32,10 +32,10 @@ uint64_t lock_seed(const struct nxl_lock *lock, uint64_t now);
 void lock_end(struct nxl_lock *lock, uint64_t now);
 
 /* Checks the grant of a finished call against a fresh reading of the clock.
- * True: it has expired; then call lock_drop_stale(). Unlike the others here,
- * lock_stale() needs no mutex. */
-bool lock_stale(const struct nxl_lock *lock);
-void lock_drop_stale(struct nxl_lock *lock, uint64_t now);
+ * True: it has expired; then call lock_drop_expired(). Unlike the others here,
+ * lock_grant_expired() needs no mutex. */
+bool lock_grant_expired(const struct nxl_lock *lock);
+void lock_drop_expired(struct nxl_lock *lock, uint64_t now);
 
 /* nxl_client_interrupt() was called: ends all acquires. */
 void lock_interrupt_all(struct nxl_client *client, uint64_t now);

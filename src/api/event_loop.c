@@ -133,8 +133,8 @@ static bool next_operation(struct nxl_client *client, nxl_event *event)
     if (!node)
         return false;
     struct nxl_lock *lock = list_entry(node, struct nxl_lock, call.node);
-    if (lock_stale(lock))
-        lock_drop_stale(lock, clock_now());
+    if (lock_grant_expired(lock))
+        lock_drop_expired(lock, clock_now());
     *event = (nxl_event){
         .lock = lock,
         .user = lock->user,

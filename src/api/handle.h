@@ -34,7 +34,7 @@ struct nxl_lock {
     char *label; /* NULL: none */
     char *key;
     struct slice counter;      /* the fencing token's key; empty: none */
-    struct kept_commands kept; /* of both operations */
+    struct command_cache kept; /* of both operations */
 
     struct life life;
     struct call call;

@@ -9,7 +9,7 @@ static int start_inspect(
 {
     (void)args;
     lock->seen->chosen = NULL;
-    life_ask(&lock->life, CALL_INSPECT, lock_seed(lock, now), now);
+    life_query(&lock->life, CALL_INSPECT, lock_seed(lock, now), now);
     return NXL_PENDING;
 }
 

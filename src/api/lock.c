@@ -28,7 +28,7 @@ static void free_memory(struct nxl_lock *lock)
 {
     free_renewing(lock->renewing);
     operation_free(&lock->operation);
-    kept_commands_free(&lock->kept);
+    command_cache_free(&lock->kept);
     call_free(&lock->call);
     inspection_free(lock->seen, lock->client->server_count);
     free(lock->target);

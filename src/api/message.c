@@ -12,24 +12,24 @@ enum nxl_result result_of_fault(enum fault fault)
     switch (fault) {
     case FAULT_NONE:
     case FAULT_UNREACHABLE:
-    case FAULT_SILENT:
+    case FAULT_TIMEOUT:
     case FAULT_CLASSES:
         return NXL_E_UNREACHABLE;
     case FAULT_RETRY:
-    case FAULT_ELSEWHERE:
+    case FAULT_NOT_PRIMARY:
     case FAULT_FULL:
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
     case FAULT_CLUSTER:
     case FAULT_CLUSTER_DOWN:
         return NXL_E_REFUSED;
-    case FAULT_FORGETS:
-    case FAULT_SETUP:
+    case FAULT_NOT_DURABLE:
+    case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
         return NXL_E_URL;
     case FAULT_DENIED:
     case FAULT_SCRIPT_DENIED:
-    case FAULT_UNTOLD:
+    case FAULT_NO_INFO:
         return NXL_E_DENIED;
     case FAULT_WRONG_TYPE:
         return NXL_E_WRONG_TYPE;
@@ -86,9 +86,9 @@ static enum fault trouble(
     if (n->kind == NOTE_FAULT)
         fault = n->fault;
     else if (n->kind == NOTE_ASKED && (about->silent || down))
-        fault = down && s->why_fault ? s->why_fault : FAULT_SILENT;
+        fault = down && s->why_fault ? s->why_fault : FAULT_TIMEOUT;
     if (about->mending && fault != FAULT_RESTARTED &&
-        !fault_wants_mending(fault))
+        !fault_needs_repair(fault))
         return FAULT_NONE;
     if (n->kind == NOTE_FAULT)
         text_add(words, note_words(n));
@@ -177,7 +177,7 @@ bool message_minority(
     for (unsigned i = 0; i < count; i++) {
         enum fault fault = trouble(&about, i, &words);
         told += fault != FAULT_NONE;
-        *young = *young && !fault_wants_mending(fault);
+        *young = *young && !fault_needs_repair(fault);
     }
     if (!told)
         return false;
@@ -203,8 +203,8 @@ static void add_busy(const struct report *r, struct text *t)
     }
     if (servers > 1)
         text_addf(t, " (busy at %u of %u servers, granted by %u)",
-            operation_notes(r->operation, NOTE_NO), servers,
-            operation_notes(r->operation, NOTE_YES));
+            operation_count_notes(r->operation, NOTE_NO), servers,
+            operation_count_notes(r->operation, NOTE_YES));
 }
 
 static const char *other_words(const struct report *r)

@@ -97,7 +97,7 @@ static void query_late(struct operation *op, uint64_t now)
     struct query *q = list_entry(op, struct query, operation);
     unanswered_add_silence(begin_message(q), &op->client->servers[q->server]);
     (void)operation_abandon(op, q->server, false, now);
-    complete_query(q, NXL_E_UNREACHABLE, FAULT_SILENT);
+    complete_query(q, NXL_E_UNREACHABLE, FAULT_TIMEOUT);
 }
 
 void query_cancel_all(struct nxl_client *client, uint64_t now)
@@ -152,7 +152,7 @@ static int run_query(struct query *q)
     uint64_t now = clock_now();
     q->call.running = true;
     list_append(&client->queries, &q->node);
-    op->verb = (struct verb){.kind = VERB_ASK,
+    op->verb = (struct verb){.kind = VERB_QUERY,
         .words = q->words,
         .word_count = q->count,
         .leaves = &q->leaves};

@@ -14,13 +14,13 @@ const char *fault_remedy(enum fault fault)
     case FAULT_UNREACHABLE:
         return "check that the server is running and that the URL's host, "
                "port or socket path is right";
-    case FAULT_SILENT:
+    case FAULT_TIMEOUT:
         return "the server or the network is down or slower than "
                "timeout_ms, or the port belongs to another service (a TLS "
                "port?)";
     case FAULT_RETRY:
         return "the server is starting or busy; try again later";
-    case FAULT_ELSEWHERE:
+    case FAULT_NOT_PRIMARY:
         return "connect to the primary; in a list of several servers, "
                "replace it with its primary or with an independent server";
     case FAULT_FULL:
@@ -52,14 +52,14 @@ const char *fault_remedy(enum fault fault)
     case FAULT_RESTARTED:
         return "wait, or make the server keep its locks across restarts "
                "(AOF with appendfsync always) and add durable=1 to its URL";
-    case FAULT_UNTOLD:
+    case FAULT_NO_INFO:
         return "allow its user to run INFO (ACL: +info), or turn the check "
                "off with guard_restarts=0 (risk: after servers that "
                "granted a lock restart, a second client can get it)";
-    case FAULT_FORGETS:
+    case FAULT_NOT_DURABLE:
         return "enable its append-only file (appendonly yes, appendfsync "
                "always), or remove durable=1 from its URL";
-    case FAULT_SETUP:
+    case FAULT_DUPLICATE:
         return "list each server once";
     case FAULT_SENTINEL:
         return "use the URL of the primary that it monitors; nxlock does "
@@ -78,11 +78,11 @@ const char *fault_remedy(enum fault fault)
     return "";
 }
 
-bool fault_passes(enum fault fault)
+bool fault_is_transient(enum fault fault)
 {
     switch (fault) {
     case FAULT_UNREACHABLE:
-    case FAULT_SILENT:
+    case FAULT_TIMEOUT:
     case FAULT_RETRY:
     case FAULT_FULL:
     case FAULT_REFUSING:
@@ -90,7 +90,7 @@ bool fault_passes(enum fault fault)
     case FAULT_CLUSTER_DOWN:
         return true;
     case FAULT_NONE:
-    case FAULT_ELSEWHERE:
+    case FAULT_NOT_PRIMARY:
     case FAULT_DENIED:
     case FAULT_SCRIPT_DENIED:
     case FAULT_WRONG_TYPE:
@@ -98,9 +98,9 @@ bool fault_passes(enum fault fault)
     case FAULT_NOT_REDIS:
     case FAULT_SERVER:
     case FAULT_SYSTEM:
-    case FAULT_UNTOLD:
-    case FAULT_FORGETS:
-    case FAULT_SETUP:
+    case FAULT_NO_INFO:
+    case FAULT_NOT_DURABLE:
+    case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
     case FAULT_CLUSTER:
     case FAULT_CLASSES:
@@ -111,13 +111,13 @@ bool fault_passes(enum fault fault)
 
 bool fault_is_elsewhere(enum fault fault)
 {
-    return fault == FAULT_ELSEWHERE || fault == FAULT_CLUSTER;
+    return fault == FAULT_NOT_PRIMARY || fault == FAULT_CLUSTER;
 }
 
-bool fault_wants_mending(enum fault fault)
+bool fault_needs_repair(enum fault fault)
 {
     return fault == FAULT_FULL || fault == FAULT_REFUSING ||
-           (fault != FAULT_NONE && !fault_passes(fault));
+           (fault != FAULT_NONE && !fault_is_transient(fault));
 }
 
 /* The highest rank explains a result best: first a fault of this machine (it
@@ -131,7 +131,7 @@ static int rank(enum fault fault)
         return 19;
     case FAULT_SCRIPT_DENIED:
         return 18;
-    case FAULT_UNTOLD:
+    case FAULT_NO_INFO:
         return 17;
     case FAULT_WRONG_TYPE:
         return 16;
@@ -139,15 +139,15 @@ static int rank(enum fault fault)
         return 15;
     case FAULT_SENTINEL:
         return 14;
-    case FAULT_FORGETS:
+    case FAULT_NOT_DURABLE:
         return 13;
-    case FAULT_SETUP:
+    case FAULT_DUPLICATE:
         return 12;
     case FAULT_UNSUPPORTED:
         return 11;
     case FAULT_CLUSTER:
         return 10;
-    case FAULT_ELSEWHERE:
+    case FAULT_NOT_PRIMARY:
         return 9;
     case FAULT_SERVER:
         return 8;
@@ -161,7 +161,7 @@ static int rank(enum fault fault)
         return 4;
     case FAULT_UNREACHABLE:
         return 3;
-    case FAULT_SILENT:
+    case FAULT_TIMEOUT:
         return 2;
     case FAULT_RETRY:
         return 1;

@@ -12,9 +12,9 @@
 enum fault {
     FAULT_NONE,
     FAULT_UNREACHABLE,   /* no connection, or it was lost */
-    FAULT_SILENT,        /* connected, but no answer in time */
+    FAULT_TIMEOUT,       /* connected, but no answer in time */
     FAULT_RETRY,         /* LOADING, BUSY script, TRYAGAIN, too many clients */
-    FAULT_ELSEWHERE,     /* READONLY, MASTERDOWN: not the primary */
+    FAULT_NOT_PRIMARY,   /* READONLY, MASTERDOWN: not the primary */
     FAULT_FULL,          /* OOM */
     FAULT_REFUSING,      /* MISCONF, NOREPLICAS: does not accept writes */
     FAULT_DENIED,        /* NOAUTH, WRONGPASS, NOPERM */
@@ -25,9 +25,9 @@ enum fault {
     FAULT_SERVER,        /* any other error reply */
     FAULT_SYSTEM,        /* this machine: no memory, no descriptor */
     FAULT_RESTARTED,     /* it may have forgotten locks: no vote until later */
-    FAULT_UNTOLD,        /* INFO is denied or incomplete: no vote */
-    FAULT_FORGETS,       /* durable=1 in its URL, but its AOF is off: no vote */
-    FAULT_SETUP,         /* listed twice, under two addresses: no vote */
+    FAULT_NO_INFO,       /* INFO is denied or incomplete: no vote */
+    FAULT_NOT_DURABLE,   /* durable=1 in its URL, but its AOF is off: no vote */
+    FAULT_DUPLICATE,     /* listed twice, under two addresses: no vote */
     FAULT_SENTINEL,      /* a Sentinel: it stores no keys */
     FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without this slot */
     FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
@@ -39,7 +39,7 @@ enum fault {
 const char *fault_remedy(enum fault fault);
 
 /* It is transient: the same server may well succeed later. */
-bool fault_passes(enum fault fault);
+bool fault_is_transient(enum fault fault);
 
 /* Another server may answer at the same address by now (after a failover), so
  * connect again before the next request. */
@@ -47,7 +47,7 @@ bool fault_is_elsewhere(enum fault fault);
 
 /* A person has to fix something before it goes away. A server that is merely
  * down or slow does not count. */
-bool fault_wants_mending(enum fault fault);
+bool fault_needs_repair(enum fault fault);
 
 /* The more important of two faults, to explain a result of several servers:
  * what a person has to fix comes before what is transient. */

@@ -21,11 +21,11 @@ enum verb_kind {
                    * longer one */
     VERB_RELEASE, /* if the key holds token: delete it */
     VERB_INSPECT, /* read the value and its TTL */
-    VERB_KEEP,    /* if the key holds token: set its TTL to ttl_ms, even if that
+    VERB_CAP_TTL, /* if the key holds token: set its TTL to ttl_ms, even if that
                    * is shorter */
     VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
                    * token */
-    VERB_ASK,     /* any command that only reads: .words, answered in .leaves */
+    VERB_QUERY,   /* any command that only reads: .words, answered in .leaves */
     VERB_KINDS
 };
 

@@ -15,7 +15,7 @@ bool client_enter(struct nxl_client *client, enum mode mode)
     return client->mode == mode;
 }
 
-void client_look_at_peers(struct nxl_client *client)
+void client_update_peers(struct nxl_client *client)
 {
     for (unsigned i = 0; client->server_count > 1 && i < client->server_count;
          i++) {

@@ -53,7 +53,7 @@ struct nxl_client {
     struct server *servers;
     struct secrets secrets; /* of all servers */
     struct voter voters[MAX_SERVERS];
-    struct peer peers[MAX_SERVERS]; /* kept current by client_look_at_peers() */
+    struct peer peers[MAX_SERVERS]; /* kept current by client_update_peers() */
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
@@ -121,7 +121,7 @@ static inline bool client_forked(const struct nxl_client *client)
 bool client_enter(struct nxl_client *client, enum mode mode);
 
 /* Updates peers. Does nothing for a single server, which does not need them. */
-void client_look_at_peers(struct nxl_client *client);
+void client_update_peers(struct nxl_client *client);
 
 /* Drops one reference and unlocks; the last one frees. */
 void client_unref(struct nxl_client *client);

@@ -135,11 +135,11 @@ const char *operation_words(const struct operation *op)
 bool operation_abandon(
     struct operation *op, unsigned server, bool undo, uint64_t now)
 {
-    return server_abandon(
+    return server_cancel(
         &op->client->servers[server], &op->requests[server], undo, now);
 }
 
-unsigned operation_notes(const struct operation *op, int kind)
+unsigned operation_count_notes(const struct operation *op, int kind)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < op->client->server_count; i++)

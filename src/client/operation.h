@@ -42,7 +42,7 @@ struct operation {
     const struct operation_type *type;
     struct nxl_client *client;
     struct verb verb;
-    struct kept_commands *kept; /* NULL: commands are formatted each time */
+    struct command_cache *kept; /* NULL: commands are formatted each time */
     struct timer timer;
     const char *name;              /* of its requests, for messages */
     unsigned round;                /* of requests; see unanswered.h */
@@ -92,6 +92,6 @@ void operation_tell(struct operation *op, const struct text *message);
 const char *operation_words(const struct operation *op);
 
 /* The number of servers with that kind of note. */
-unsigned operation_notes(const struct operation *op, int kind);
+unsigned operation_count_notes(const struct operation *op, int kind);
 
 #endif

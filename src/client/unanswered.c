@@ -8,7 +8,7 @@
 static bool in_doubt(const struct operation *op)
 {
     unsigned may = (unsigned)__builtin_popcount(op->unanswered->now.servers);
-    return may + operation_notes(op, NOTE_YES) >=
+    return may + operation_count_notes(op, NOTE_YES) >=
            quorum_of(op->client->server_count);
 }
 

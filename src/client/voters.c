@@ -91,7 +91,7 @@ bool voters_ask(struct nxl_client *client, unsigned server, uint64_t now,
     if (eligibility_votes(e, now))
         return true;
     if (eligibility_recheck(e, now)) {
-        server_look_again(&client->servers[server]);
+        server_reconnect(&client->servers[server]);
         return true; /* the new connection is judged first */
     }
     *refusal = eligibility_refusal(e, false, now);
@@ -108,7 +108,7 @@ const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
         return outcome;
     /* Without this, a client that only extends would never judge it again. */
     if (eligibility_recheck(e, now))
-        server_look_again(&client->servers[server]);
+        server_reconnect(&client->servers[server]);
     explain_refusal(client, server, now, other, words);
     return other;
 }

@@ -225,7 +225,7 @@ static void record_acquire_fault(
 {
     a->terms.ballots[server].part = unsure ? PART_UNSURE : PART_FAULT;
     a->round_fault = fault_worse(a->round_fault, fault);
-    if (!fault_passes(fault))
+    if (!fault_is_transient(fault))
         a->lasting++;
 }
 
@@ -309,7 +309,7 @@ static void time_out_round(struct acquire *a)
     for (unsigned i = 0; i < a->terms.servers; i++) {
         bool asked = a->terms.ballots[i].part == PART_ASKED;
         if (asked || a->terms.ballots[i].part == PART_TO_ASK) {
-            record_acquire_fault(a, i, FAULT_SILENT, asked);
+            record_acquire_fault(a, i, FAULT_TIMEOUT, asked);
             a->silent++;
         }
     }

@@ -88,7 +88,7 @@ void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
         .wait_until = deadline_after(now, wait_ns),
         .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
     };
-    life_part(l, now);
+    life_end_lease(l, now);
     begin_call(l, CALL_ACQUIRE, seed, 0);
     l->asked = l->heard = 0;
     l->ask_ms = terms.ttl_ms;
@@ -119,7 +119,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
     uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
     if (now >= ours_until) {
-        life_leave(l, now);
+        life_end_keeping_key(l, now);
         return false;
     }
     if (guarded(GUARD_RELEASED))
@@ -138,15 +138,16 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
 void life_adopt(struct life *l, bool own, uint64_t seed, uint64_t now)
 {
     if (own) /* its key stays */
-        life_leave(l, now);
+        life_end_keeping_key(l, now);
     else
-        life_part(l, now);
+        life_end_lease(l, now);
     begin_asking(l, CALL_ADOPT, seed, 0, now);
     l->token_due = !own;
     l->reached = (1U << l->terms.servers) - 1; /* any server may have it */
 }
 
-void life_ask(struct life *l, enum life_call call, uint64_t seed, uint64_t now)
+void life_query(
+    struct life *l, enum life_call call, uint64_t seed, uint64_t now)
 {
     begin_asking(l, call, seed, 0, now);
 }
@@ -155,7 +156,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
 {
     uint64_t ours_until = lease_ours_until(&l->lease);
     if (own && now >= ours_until) {
-        life_leave(l, now);
+        life_end_keeping_key(l, now);
         return false;
     }
     if (own) {

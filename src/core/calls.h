@@ -22,14 +22,15 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now);
 void life_adopt(struct life *l, bool own, uint64_t seed, uint64_t now);
 /* INSPECT, or any other call that only asks the servers and does not touch the
  * lease. */
-void life_ask(struct life *l, enum life_call call, uint64_t seed, uint64_t now);
+void life_query(
+    struct life *l, enum life_call call, uint64_t seed, uint64_t now);
 /* Removes a value. own: it is the lock's own token, which ends its lease. */
 bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now);
 
 /* Cancels the call that is running, if any. Its end is an event. */
 void life_cancel(struct life *l);
 /* The handle is being freed: like life_cancel(), but a release goes on in the
- * background. Take all actions, then call life_part(). */
+ * background. Take all actions, then call life_end_lease(). */
 void life_discard(struct life *l);
 
 #endif

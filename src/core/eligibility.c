@@ -107,13 +107,13 @@ enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
     case REASON_NONE:
         break;
     case REASON_NO_INFO:
-        return FAULT_UNTOLD;
+        return FAULT_NO_INFO;
     case REASON_REPLICA:
-        return FAULT_ELSEWHERE;
+        return FAULT_NOT_PRIMARY;
     case REASON_NO_AOF:
-        return FAULT_FORGETS;
+        return FAULT_NOT_DURABLE;
     case REASON_DUPLICATE:
-        return FAULT_SETUP;
+        return FAULT_DUPLICATE;
     }
     return now < e->votes_at ? FAULT_RESTARTED : FAULT_NONE;
 }
@@ -137,7 +137,7 @@ static bool mine_counts(
 {
     switch (verb) {
     case VERB_RELEASE:
-    case VERB_KEEP:
+    case VERB_CAP_TTL:
         return true;
     case VERB_INSPECT: /* an adoption: a restart may have restored a released
                         * key */

@@ -69,7 +69,7 @@ void fence_outcome(struct fence *f, unsigned server,
             outcome->kind == OUTCOME_FAULT ? outcome->fault : FAULT_NOT_REDIS;
         f->terms.ballots[server].part = PART_FAULT;
         f->fault = fault_worse(f->fault, fault);
-        f->lasting += !fault_passes(fault);
+        f->lasting += !fault_is_transient(fault);
     }
     decide_fence(f);
 }
@@ -97,7 +97,7 @@ void fence_tick(struct fence *f, uint64_t now)
 {
     if (f->phase != PHASE_ASKING || now < f->terms.end)
         return;
-    f->fault = fault_worse(f->fault, FAULT_SILENT);
+    f->fault = fault_worse(f->fault, FAULT_TIMEOUT);
     f->silent = tally_of(f->terms.ballots, f->terms.servers).open;
     conclude_fence(f, VERDICT_UNKNOWN);
 }

@@ -103,7 +103,7 @@ static bool step_call(struct life *l, uint64_t now)
         return true;
     case VOTE_UNDO:
         l->to_leave |= all_servers(l);
-        life_let_go(l, now);
+        life_end_removing_key(l, now);
         vote_again(&l->vote, now);
         return true;
     case VOTE_OVER:
@@ -346,7 +346,7 @@ static enum verb_kind verb_of(const struct life *l)
 {
     if (l->vote.fencing)
         return VERB_RAISE;
-    return l->min_hold ? VERB_KEEP : call_kinds[l->call].verb;
+    return l->min_hold ? VERB_CAP_TTL : call_kinds[l->call].verb;
 }
 
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
@@ -379,17 +379,17 @@ uint64_t life_connect_by(const struct life *l)
 /* ---------------------------------------------------------------- afterwards
  */
 
-bool life_stale(const struct life *l, uint64_t now)
+bool life_grant_expired(const struct life *l, uint64_t now)
 {
     return call_kinds[l->call].relies && l->result == LIFE_OK &&
            !lease_held(&l->lease, now) && guarded(GUARD_HAND_OVER);
 }
 
-void life_drop_stale(struct life *l, uint64_t now)
+void life_drop_expired(struct life *l, uint64_t now)
 {
     l->result = LIFE_LOST;
     if (l->call == CALL_EXTEND)
         lease_lose(&l->lease, now); /* the renewal will notice the loss */
     else
-        life_leave(l, now);
+        life_end_keeping_key(l, now);
 }

@@ -58,10 +58,11 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb);
 uint64_t life_connect_by(const struct life *l);
 
 /* Checks a finished call against a fresh reading of the clock. True: its grant
- * expired before the result was returned to the caller; then life_drop_stale()
- * makes the result LIFE_LOST. life_stale() needs no mutex. */
-bool life_stale(const struct life *l, uint64_t now);
-void life_drop_stale(struct life *l, uint64_t now);
+ * expired before the result was returned to the caller; then
+ * life_drop_expired() makes the result LIFE_LOST. life_grant_expired() needs no
+ * mutex. */
+bool life_grant_expired(const struct life *l, uint64_t now);
+void life_drop_expired(struct life *l, uint64_t now);
 
 /* ACQUIRE that was granted: its fencing token; 0: none. */
 static inline uint64_t life_fence(const struct life *l)

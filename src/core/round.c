@@ -60,7 +60,7 @@ static enum part closing_vote(struct round *r, unsigned server)
     if (part != PART_TO_ASK && part != PART_ASKED && part != PART_IDLE)
         return part;
     if (part == PART_ASKED || r->terms.ballots[server].why == FAULT_NONE)
-        r->terms.ballots[server].why = FAULT_SILENT;
+        r->terms.ballots[server].why = FAULT_TIMEOUT;
     bool unsure = part == PART_ASKED || r->terms.ballots[server].was_unsure;
     return unsure && may_change(r) ? PART_UNSURE : PART_FAULT;
 }

@@ -12,30 +12,30 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 
-void life_leave(struct life *l, uint64_t now)
+void life_end_keeping_key(struct life *l, uint64_t now)
 {
     renewal_stop(l->renewal);
     lease_end(&l->lease, now);
 }
 
-void life_let_go(struct life *l, uint64_t now)
+void life_end_removing_key(struct life *l, uint64_t now)
 {
     uint64_t until = lease_ours_until(&l->lease);
-    life_leave(l, now);
+    life_end_keeping_key(l, now);
     if (now >= until)
         return;
     l->to_clean |= l->reached;
     l->clean_until = until;
 }
 
-void life_part(struct life *l, uint64_t now)
+void life_end_lease(struct life *l, uint64_t now)
 {
     if (lease_state(&l->lease, now) == LEASE_NONE)
         return;
     if (lease_min_left_ms(&l->lease, now))
-        life_leave(l, now);
+        life_end_keeping_key(l, now);
     else
-        life_let_go(l, now);
+        life_end_removing_key(l, now);
 }
 
 static void grant_lease(
@@ -121,8 +121,8 @@ static enum life_result settle_extend(
 static enum life_result settle_release(
     const struct life *l, enum life_result result, uint64_t now)
 {
-    bool unsent =
-        result == LIFE_FAULT && l->fault == FAULT_SILENT && now >= l->not_after;
+    bool unsent = result == LIFE_FAULT && l->fault == FAULT_TIMEOUT &&
+                  now >= l->not_after;
     return (l->was_over && guarded(GUARD_LAPSED)) || unsent ? LIFE_LOST
                                                             : result;
 }

@@ -11,11 +11,11 @@ enum life_result life_settle(struct life *l, uint64_t now);
 
 /* Ends a lease that was not released. Its key is removed in the background,
  * unless the minimum hold is not over. */
-void life_part(struct life *l, uint64_t now);
+void life_end_lease(struct life *l, uint64_t now);
 /* Ends the lease, and leaves the key to its TTL. */
-void life_leave(struct life *l, uint64_t now);
+void life_end_keeping_key(struct life *l, uint64_t now);
 /* Ends the lease, and removes the key in the background, unless another process
  * may own it by now. */
-void life_let_go(struct life *l, uint64_t now);
+void life_end_removing_key(struct life *l, uint64_t now);
 
 #endif

@@ -13,7 +13,7 @@ void request_discard(struct server *s, uint64_t now)
         return;
     }
     slots_push(&c->slots,
-        (struct slot){SLOT_LEFT, NULL, now, buf_len(&c->out) - before});
+        (struct slot){SLOT_DISCARD, NULL, now, buf_len(&c->out) - before});
     c->dropped++;
 }
 
@@ -127,12 +127,12 @@ void request_released(struct server *s, struct request *r, uint64_t now)
 static enum slot_kind kind_when_dropped(const struct request *r)
 {
     switch (r->exchange.verb->kind) {
-    case VERB_ASK:
-        return SLOT_SPILT;
+    case VERB_QUERY:
+        return SLOT_CANCELLED_QUERY;
     case VERB_INSPECT:
-        return SLOT_UNUSED;
+        return SLOT_CANCELLED_READ;
     default:
-        return SLOT_DROPPED;
+        return SLOT_CANCELLED;
     }
 }
 
@@ -162,7 +162,7 @@ static void leave_slots(struct server *s, struct request *r, size_t index,
         drop_slots(s, r, index, k, 0, SLOT_DELETE);
     } else {
         drop_slots(s, r, index, cause == CLEANUP_TOKEN ? NULL : k,
-            (size_t)place, SLOT_DROPPED);
+            (size_t)place, SLOT_CANCELLED);
     }
 }
 
@@ -186,7 +186,7 @@ static bool cancel_formatted(
     if (c.ends_use)
         end_use(
             s, r, r->exchange.verb->token, r->exchange.verb->not_after, now);
-    bool opened = exchange_leave(&r->exchange);
+    bool opened = exchange_cancel(&r->exchange);
     r->state = REQUEST_IDLE;
     if (unsent) {
         conn_withdraw(&s->conn, number, r->exchange.due);
@@ -203,8 +203,7 @@ static bool cancel_formatted(
     return c.nothing_sent;
 }
 
-bool server_abandon(
-    struct server *s, struct request *r, bool undo, uint64_t now)
+bool server_cancel(struct server *s, struct request *r, bool undo, uint64_t now)
 {
     const struct verb *verb = r->exchange.verb;
     if (!verb) /* it was never submitted */
@@ -224,7 +223,7 @@ bool server_abandon(
     return c.nothing_sent;
 }
 
-void server_owe(struct server *s, struct request *r, struct slice token,
+void server_clean_up(struct server *s, struct request *r, struct slice token,
     uint32_t ttl_ms, uint64_t not_after, uint64_t now)
 {
     struct cleaner *k = take_spare(r, token);
@@ -276,7 +275,7 @@ void server_adopt(struct server *s, struct request *r, struct slice key,
 static void withdraw_delete(
     struct server *s, struct cleaner *k, uint64_t number, uint64_t now)
 {
-    bool opened = exchange_leave(&k->exchange);
+    bool opened = exchange_cancel(&k->exchange);
     conn_withdraw(&s->conn, number, k->exchange.due);
     if (opened && exchange_opened(&k->exchange))
         request_discard(s, now);
@@ -289,7 +288,7 @@ static void withdraw_delete(
 static void withdraw_request(
     struct server *s, struct request *r, uint64_t number, uint64_t now)
 {
-    bool opened = exchange_leave(&r->exchange);
+    bool opened = exchange_cancel(&r->exchange);
     conn_withdraw(&s->conn, number, r->exchange.due);
     if (opened && exchange_opened(&r->exchange))
         request_discard(s, now);

@@ -14,13 +14,13 @@
 /* Cancels r. undo: its token must not stay at the server. Returns true if no
  * byte of r had been sent. A completed (idle) request may be undone too, which
  * begins a cleanup. */
-bool server_abandon(
+bool server_cancel(
     struct server *s, struct request *r, bool undo, uint64_t now);
 
 /* Begins the cleanup of token, which r acquired: like a release that no caller
  * waits for, given up at not_after (0: no limit). Uses r's spare record;
  * without one the key is left to its TTL. */
-void server_owe(struct server *s, struct request *r, struct slice token,
+void server_clean_up(struct server *s, struct request *r, struct slice token,
     uint32_t ttl_ms, uint64_t not_after, uint64_t now);
 
 /* Adoption. server_can_adopt() is asked for all servers first: false means that

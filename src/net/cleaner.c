@@ -78,7 +78,7 @@ static bool format_delete(
 {
     size_t before = buf_len(&c->out);
     if (!slots_reserve(&c->slots, EXCHANGE_REPLIES) ||
-        !exchange_may_go(&k->exchange, dialect))
+        !exchange_may_send(&k->exchange, dialect))
         return false;
     dialect->now = now;
     unsigned due = exchange_encode(&k->exchange, dialect, &c->out);
@@ -111,7 +111,7 @@ static bool format(struct cleaner *k, unsigned what, struct conn *c,
     }
     if (!(what & CLEANUP_SEND_DELETE))
         return true;
-    exchange_go_on(&k->exchange, &k->verb, NULL);
+    exchange_restart(&k->exchange, &k->verb, NULL);
     k->exchange.whole = true;
     if (format_delete(k, c, dialect, now))
         return true;

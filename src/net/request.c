@@ -46,13 +46,13 @@ void request_free(struct server *s, struct request *r)
 }
 
 void request_submit(struct server *s, struct request *r,
-    const struct verb *verb, struct kept_commands *kept)
+    const struct verb *verb, struct command_cache *kept)
 {
     if (verb->kind == VERB_ACQUIRE && r->late) { /* of an earlier token */
         r->late->link = NULL;
         r->late = NULL;
     }
-    exchange_go_on(&r->exchange, verb, kept);
+    exchange_restart(&r->exchange, verb, kept);
     r->sent_at = 0;
     r->unsure = false;
     r->state = REQUEST_WAITING;
@@ -115,7 +115,7 @@ static void fail_hanging(struct server *s, struct request *r, uint64_t now)
     text_addf(&s->why, "%zu earlier %s unanswered, the oldest for ",
         s->conn.dropped, s->conn.dropped == 1 ? "command is" : "commands are");
     text_add_duration(&s->why, deadline_left(now, oldest) / NS_PER_MS, false);
-    request_fail(s, r, FAULT_SILENT, false);
+    request_fail(s, r, FAULT_TIMEOUT, false);
 }
 
 static void fail_without_memory(struct server *s, struct request *r)
@@ -195,22 +195,22 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 
 /* DISCARD was refused: close the connection, because all commands would become
  * part of the open transaction. */
-static void end_open(struct server *s)
+static void end_open_transaction(struct server *s)
 {
     text_set(&s->why, "DISCARD is not allowed here");
     s->ended = FAULT_DENIED;
 }
 
-static void end_stuck(struct server *s, const struct exchange *x)
+static void end_stuck_transaction(struct server *s, const struct exchange *x)
 {
     if (x->phase == PHASE_STUCK)
-        end_open(s);
+        end_open_transaction(s);
 }
 
 /* Ends r between two of its steps. */
 static void give_up_request(struct server *s, struct request *r, uint64_t now)
 {
-    if (exchange_leave(&r->exchange))
+    if (exchange_cancel(&r->exchange))
         request_discard(s, now);
 }
 
@@ -222,7 +222,7 @@ static bool replied(struct server *s, struct request *r,
     case EXCHANGE_WAIT:
         return false;
     case EXCHANGE_AGAIN:
-        if (!exchange_may_go(&r->exchange, &s->dialect)) {
+        if (!exchange_may_send(&r->exchange, &s->dialect)) {
             r->state = REQUEST_WAITING;
             list_append(&s->waiting, &r->node);
         } else if (verb_too_late(r->exchange.verb, now)) {
@@ -236,7 +236,7 @@ static bool replied(struct server *s, struct request *r,
     case EXCHANGE_DONE:
         break;
     }
-    end_stuck(s, &r->exchange);
+    end_stuck_transaction(s, &r->exchange);
     r->state = REQUEST_IDLE;
     c->request = r;
     c->outcome = r->exchange.outcome;
@@ -280,9 +280,9 @@ static void delete_answered(struct server *s, struct cleaner *k,
     cleaner_delete_answered(k, reply, &s->conn, &s->dialect, now);
     if (k->cleanup.state == CLEANUP_DELETING)
         return;
-    if (exchange_leave(&k->exchange))
+    if (exchange_cancel(&k->exchange))
         request_discard(s, now);
-    end_stuck(s, &k->exchange);
+    end_stuck_transaction(s, &k->exchange);
     if (fault_is_elsewhere(k->exchange.outcome.fault))
         s->elsewhere = true;
     s->cleaned += k->exchange.outcome.kind == OUTCOME_MINE;
@@ -309,19 +309,19 @@ bool requests_reply(struct server *s, const struct reply *reply,
         return false;
     case SLOT_REQUEST:
         return replied(s, slot.owner, reply, c, now);
-    case SLOT_DROPPED:
+    case SLOT_CANCELLED:
         s->conn.dropped--;
         if (slot.owner)
             acquire_answered(s, slot.owner, reply, now);
         return false;
-    case SLOT_SPILT:
-    case SLOT_UNUSED:
+    case SLOT_CANCELLED_QUERY:
+    case SLOT_CANCELLED_READ:
         s->conn.dropped--;
         return false;
-    case SLOT_LEFT:
+    case SLOT_DISCARD:
         s->conn.dropped--;
-        if (reply->kind == REPLY_ERROR && !error_leaves(reply->bytes))
-            end_open(s);
+        if (reply->kind == REPLY_ERROR && !error_ends_transaction(reply->bytes))
+            end_open_transaction(s);
         return false;
     case SLOT_KILL:
         kill_answered(s, slot.owner, reply, now);
@@ -340,10 +340,10 @@ void requests_expect(struct server *s)
     const struct slots *slots = &s->conn.slots;
     const struct slot *slot = slots->count ? slots_at(slots, 0) : NULL;
     struct leaves *leaves = NULL;
-    bool loose = slot && slot->kind == SLOT_SPILT;
+    bool loose = slot && slot->kind == SLOT_CANCELLED_QUERY;
     if (slot && slot->kind == SLOT_REQUEST) {
         const struct request *r = slot->owner;
-        loose = r->exchange.verb->kind == VERB_ASK;
+        loose = r->exchange.verb->kind == VERB_QUERY;
         leaves = loose ? r->exchange.verb->leaves : NULL;
     }
     reader_expect(s->conn.reader, loose, leaves);

@@ -22,7 +22,7 @@ void request_free(struct server *s, struct request *r);
 /* Queues r. kept (cached commands) may be NULL; verb and kept must live until
  * completion. */
 void request_submit(struct server *s, struct request *r,
-    const struct verb *verb, struct kept_commands *kept);
+    const struct verb *verb, struct command_cache *kept);
 
 /* Fails all acquires that are not formatted yet, because the server has no
  * vote. */

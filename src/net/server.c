@@ -89,7 +89,7 @@ static void connect_failed(struct server *s, enum fault fault, uint64_t now)
     }
 }
 
-void server_look_again(struct server *s)
+void server_reconnect(struct server *s)
 {
     if (s->state == SERVER_UP)
         s->elsewhere = true;
@@ -238,7 +238,7 @@ void server_push(struct server *s, uint64_t now)
         s->connect_by = NEVER; /* its request has been sent or cancelled */
     /* Not the primary: do not send cleanups here, they would prove nothing. */
     if (s->elsewhere && s->conn.slots.count == 0)
-        end_connection(s, FAULT_ELSEWHERE, now);
+        end_connection(s, FAULT_NOT_PRIMARY, now);
     if (s->state == SERVER_DOWN &&
         (now >= wanted_at(s) || (now >= s->not_before && due_at(s) <= now)))
         connect_now(s, now);
@@ -298,7 +298,7 @@ static void refresh_idle(struct server *s, bool look, uint64_t now)
     else if (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader))
         replace(s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
     else if (s->elsewhere) /* the host name may lead to another server by now */
-        replace(s, FAULT_ELSEWHERE, "not the primary", now);
+        replace(s, FAULT_NOT_PRIMARY, "not the primary", now);
 }
 
 static void refresh(struct server *s, uint64_t now)
@@ -317,7 +317,7 @@ static void refresh(struct server *s, uint64_t now)
     if (s->conn.slots.count == 0)
         refresh_idle(s, look, now);
     else if (now >= stale_at(s))
-        replace(s, FAULT_SILENT, "no answer for too long", now);
+        replace(s, FAULT_TIMEOUT, "no answer for too long", now);
     else if (!look || transport_news(&s->conn.transport) != TRANSPORT_OVER)
         return;
     else if (s->state == SERVER_UP)
@@ -333,7 +333,7 @@ void server_tick(struct server *s, uint64_t now)
     } else if (s->state >= SERVER_SHAKING && now >= stale_at(s)) {
         text_set(&s->why, "no answer for ");
         text_add_duration(&s->why, (now - oldest_sent(s)) / NS_PER_MS, false);
-        end_connection(s, FAULT_SILENT, now);
+        end_connection(s, FAULT_TIMEOUT, now);
     }
 }
 
@@ -358,7 +358,7 @@ uint64_t server_deadline(struct server *s)
 /* May the command have changed something, or may it still? */
 static bool matters(const struct slot *slot)
 {
-    return slot->kind == SLOT_REQUEST || slot->kind == SLOT_DROPPED ||
+    return slot->kind == SLOT_REQUEST || slot->kind == SLOT_CANCELLED ||
            slot->kind == SLOT_DELETE || slot->kind == SLOT_KILL;
 }
 
@@ -375,7 +375,7 @@ bool server_unfinished(struct server *s, uint64_t end)
 }
 
 void server_submit(struct server *s, struct request *r, const struct verb *verb,
-    struct kept_commands *kept, uint64_t now)
+    struct command_cache *kept, uint64_t now)
 {
     refresh(s, now);
     request_submit(s, r, verb, kept);

@@ -34,7 +34,7 @@ void server_close_in_child(struct server *s);
 /* Queues verb. kept (cached commands) may be NULL; verb and kept must live
  * until completion. */
 void server_submit(struct server *s, struct request *r, const struct verb *verb,
-    struct kept_commands *kept, uint64_t now);
+    struct command_cache *kept, uint64_t now);
 
 /* If a request still waits for the reconnect delay at this time, makes one
  * attempt to connect. */
@@ -42,7 +42,7 @@ void server_connect_by(struct server *s, uint64_t at);
 
 /* What the server reported about itself may have changed: reconnects before the
  * next request, unless a connection is being made. */
-void server_look_again(struct server *s);
+void server_reconnect(struct server *s);
 
 /* Connects if there is something to send, formats, sends. */
 void server_push(struct server *s, uint64_t now);

@@ -14,14 +14,15 @@
 
 enum slot_kind {
     SLOT_HANDSHAKE,
-    SLOT_REQUEST, /* owner: struct request */
-    SLOT_LEFT,    /* DISCARD of a transaction that was cancelled */
-    SLOT_DROPPED, /* of a cancelled request; owner: its cleaner, or NULL */
-    SLOT_SPILT,   /* of a cancelled query: its reply may have any form */
-    SLOT_UNUSED,  /* of a cancelled command that changes nothing */
-    SLOT_DELETE,  /* compare-and-delete of a cleanup; owner: struct cleaner */
-    SLOT_KILL,    /* CLIENT KILL of a cleanup; likewise */
-    SLOT_HOLE     /* taken back: no reply follows */
+    SLOT_REQUEST,   /* owner: struct request */
+    SLOT_DISCARD,   /* DISCARD of a transaction that was cancelled */
+    SLOT_CANCELLED, /* of a cancelled request; owner: its cleaner, or NULL */
+    SLOT_CANCELLED_QUERY, /* of a cancelled query: its reply may have any form
+                           */
+    SLOT_CANCELLED_READ,  /* of a cancelled command that changes nothing */
+    SLOT_DELETE, /* compare-and-delete of a cleanup; owner: struct cleaner */
+    SLOT_KILL,   /* CLIENT KILL of a cleanup; likewise */
+    SLOT_HOLE    /* taken back: no reply follows */
 };
 
 struct slot {

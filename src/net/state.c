@@ -14,5 +14,5 @@ void request_fail(
 void request_fail_late(struct server *s, struct request *r)
 {
     text_set(&s->why, "the lease ended before the release could be sent");
-    request_fail(s, r, FAULT_SILENT, false);
+    request_fail(s, r, FAULT_TIMEOUT, false);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends the command of a query (VERB_ASK) unchanged and collects its answer.
+ * Sends the command of a query (VERB_QUERY) unchanged and collects its answer.
  * Invariant: the collected values come from one reply, from its beginning.
  */
 #include <stdio.h>

@@ -17,13 +17,13 @@ struct rule {
 };
 
 static const struct rule rules[] = {
-    {FAULT_ELSEWHERE, true, "READONLY"},
-    {FAULT_ELSEWHERE, true, "MASTERDOWN"},
+    {FAULT_NOT_PRIMARY, true, "READONLY"},
+    {FAULT_NOT_PRIMARY, true, "MASTERDOWN"},
     {FAULT_CLUSTER, true, "MOVED"},
     {FAULT_CLUSTER, true, "ASK"},
     {FAULT_CLUSTER, false, "SELECT is not allowed in cluster mode"},
-    {FAULT_ELSEWHERE, true, "REDIRECT"},
-    {FAULT_ELSEWHERE, false, "link with MASTER is down"},
+    {FAULT_NOT_PRIMARY, true, "REDIRECT"},
+    {FAULT_NOT_PRIMARY, false, "link with MASTER is down"},
     {FAULT_RETRY, true, "LOADING"},
     {FAULT_RETRY, true, "BUSY"},
     {FAULT_RETRY, true, "TRYAGAIN"},
@@ -134,14 +134,14 @@ bool error_is_noscript(struct slice error)
     return has_code(error, "NOSCRIPT");
 }
 
-bool error_is_of_login(struct slice error)
+bool error_is_login(struct slice error)
 {
     return has_code(error, "NOAUTH") || has_code(error, "WRONGPASS") ||
            has_code(error, "DENIED") ||
            slice_starts(error, "ERR operation not permitted");
 }
 
-bool error_leaves(struct slice error)
+bool error_ends_transaction(struct slice error)
 {
     return slice_starts(error, "EXECABORT") ||
            slice_starts(error, "ERR DISCARD without MULTI");

@@ -15,12 +15,12 @@
 enum fault classify_error(struct slice error);
 
 /* In reply to DISCARD: no transaction is open any longer. */
-bool error_leaves(struct slice error);
+bool error_ends_transaction(struct slice error);
 
 bool error_is_noscript(struct slice error);
 
 /* The connection itself is refused (NOAUTH, WRONGPASS, protected mode), not
  * this command, so trying another command is pointless. */
-bool error_is_of_login(struct slice error);
+bool error_is_login(struct slice error);
 
 #endif

@@ -27,7 +27,7 @@ static const struct form {
     [VERB_EXTEND] = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
     [VERB_RELEASE] = {.script = SCRIPT_RELEASE, .token = 4},
     [VERB_INSPECT] = {.script = SCRIPT_INSPECT},
-    [VERB_KEEP] = {.script = SCRIPT_KEEP, .token = 4, .ttl = true},
+    [VERB_CAP_TTL] = {.script = SCRIPT_KEEP, .token = 4, .ttl = true},
 };
 
 struct args {
@@ -131,7 +131,7 @@ static size_t argument_offset(const struct args *a, unsigned i)
     return at + 1 + decimal_digits(a->arg[i].len) + 2;
 }
 
-static bool cache_command(struct kept **kept, const struct verb *verb)
+static bool cache_command(struct cached_command **kept, const struct verb *verb)
 {
     struct args a;
     char *bytes;
@@ -141,9 +141,9 @@ static bool cache_command(struct kept **kept, const struct verb *verb)
     size_t len = args_format(&bytes, a.count, a.arg);
     if (len == 0)
         return false;
-    struct kept *made = malloc(sizeof(*made) + len);
+    struct cached_command *made = malloc(sizeof(*made) + len);
     if (made) {
-        *made = (struct kept){.len = (uint32_t)len,
+        *made = (struct cached_command){.len = (uint32_t)len,
             .token_at = token ? (uint32_t)argument_offset(&a, token) : 0,
             .token_len = token ? (uint32_t)verb->token.len : 0,
             .ttl_ms = verb->ttl_ms};
@@ -155,14 +155,16 @@ static bool cache_command(struct kept **kept, const struct verb *verb)
     return made != NULL;
 }
 
-static bool cached_fits(const struct kept *kept, const struct verb *verb)
+static bool cached_fits(
+    const struct cached_command *kept, const struct verb *verb)
 {
     const struct form *form = &forms[verb->kind];
     return kept && (form->token == 0 || kept->token_len == verb->token.len) &&
            (!form->ttl || kept->ttl_ms == verb->ttl_ms);
 }
 
-bool command_verb(struct buf *out, const struct verb *verb, struct kept **kept)
+bool command_verb(
+    struct buf *out, const struct verb *verb, struct cached_command **kept)
 {
     if (!kept) {
         struct args a;
@@ -171,7 +173,7 @@ bool command_verb(struct buf *out, const struct verb *verb, struct kept **kept)
     }
     if (!cached_fits(*kept, verb) && !cache_command(kept, verb))
         return false;
-    const struct kept *k = *kept;
+    const struct cached_command *k = *kept;
     if (!buf_append(out, k->bytes, k->len))
         return false;
     if (k->token_at != 0)
@@ -343,9 +345,9 @@ bool command_client_kill(struct buf *out, int64_t client_id)
     return command_append(out, 4, argv);
 }
 
-void kept_commands_free(struct kept_commands *k)
+void command_cache_free(struct command_cache *k)
 {
     for (int i = 0; i < VERB_KINDS; i++)
         free(k->verb[i]);
-    *k = (struct kept_commands){{NULL}};
+    *k = (struct command_cache){{NULL}};
 }

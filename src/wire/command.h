@@ -14,7 +14,7 @@
 #define COMMAND_ARGS 9
 
 /* A cached command. */
-struct kept {
+struct cached_command {
     uint32_t len;
     uint32_t token_at; /* offset of the token's bytes; 0: no token */
     uint32_t token_len;
@@ -23,11 +23,11 @@ struct kept {
 };
 
 /* One lock's cached commands; all zero at first. */
-struct kept_commands {
-    struct kept *verb[VERB_KINDS]; /* NULL: not formatted yet */
+struct command_cache {
+    struct cached_command *verb[VERB_KINDS]; /* NULL: not formatted yet */
 };
 
-void kept_commands_free(struct kept_commands *k);
+void command_cache_free(struct command_cache *k);
 
 /* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
 bool command_append(struct buf *out, int argc, const struct slice *argv);
@@ -35,7 +35,8 @@ bool command_append(struct buf *out, int argc, const struct slice *argv);
 /* Appends the verb as one command (SET NX PX, EVALSHA ...): from the cache
  * *kept if that fits, otherwise formatted into it. kept may be NULL. False: no
  * memory. */
-bool command_verb(struct buf *out, const struct verb *verb, struct kept **kept);
+bool command_verb(
+    struct buf *out, const struct verb *verb, struct cached_command **kept);
 
 /* Appends the verb as EVAL with the script's text. */
 bool command_verb_eval(struct buf *out, const struct verb *verb);

@@ -40,13 +40,13 @@ void exchange_free(struct exchange *x)
     x->words = x->first = NULL;
 }
 
-void exchange_forget(struct exchange *x)
+void exchange_forget_form(struct exchange *x)
 {
     x->written = WRITTEN_TOKEN;
 }
 
-void exchange_go_on(
-    struct exchange *x, const struct verb *verb, struct kept_commands *kept)
+void exchange_restart(
+    struct exchange *x, const struct verb *verb, struct command_cache *kept)
 {
     x->verb = verb;
     x->kept = kept;
@@ -54,16 +54,16 @@ void exchange_go_on(
     x->due = 0;
     x->whole = false;
     if (verb->kind == VERB_ACQUIRE)
-        exchange_forget(x);
+        exchange_forget_form(x);
     restart(x);
 }
 
 void exchange_begin(
-    struct exchange *x, const struct verb *verb, struct kept_commands *kept)
+    struct exchange *x, const struct verb *verb, struct command_cache *kept)
 {
-    exchange_forget(x);
+    exchange_forget_form(x);
     x->check_at = 0;
-    exchange_go_on(x, verb, kept);
+    exchange_restart(x, verb, kept);
 }
 
 void exchange_inherit(struct exchange *x, const struct exchange *from)
@@ -84,7 +84,7 @@ void exchange_hand_over(
     exchange_inherit(x, from);
 }
 
-bool exchange_may_go(const struct exchange *x, const struct dialect *dialect)
+bool exchange_may_send(const struct exchange *x, const struct dialect *dialect)
 {
     return !dialect->in_transaction || dialect->in_transaction == x;
 }
@@ -99,7 +99,7 @@ static bool wants_end_in_value(const struct exchange *x)
     if (x->verb->kind == VERB_ACQUIRE)
         return false;
     return x->phase == PHASE_CHECK_VALUE ||
-           (exchange_tells_end(x) && x->verb->token.len > 0);
+           (exchange_end_is_in_value(x) && x->verb->token.len > 0);
 }
 
 /* Where the connection remembers which strategy worked for this verb. */
@@ -147,7 +147,7 @@ unsigned exchange_encode(
     return x->due;
 }
 
-bool exchange_tells_end(const struct exchange *x)
+bool exchange_end_is_in_value(const struct exchange *x)
 {
     return x->written != WRITTEN_TOKEN;
 }
@@ -159,7 +159,7 @@ bool exchange_may_undo(const struct exchange *x)
 
 uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms)
 {
-    return (uint64_t)ttl_ms + (exchange_tells_end(x) ? SLACK_MS : 0);
+    return (uint64_t)ttl_ms + (exchange_end_is_in_value(x) ? SLACK_MS : 0);
 }
 
 int exchange_writes(const struct exchange *x, bool answered)
@@ -179,7 +179,7 @@ bool exchange_compares(const struct exchange *x)
     return x->strategy && x->strategy->compares;
 }
 
-bool exchange_leave(struct exchange *x)
+bool exchange_cancel(struct exchange *x)
 {
     if (!x->dialect || x->dialect->in_transaction != x)
         return false;
@@ -237,7 +237,7 @@ static bool fall_back(struct exchange *x)
         strategies_range(x->dialect, x->verb->kind, wants_end_in_value(x));
 
     exchange_remember_refusal(x);
-    exchange_leave(x);
+    exchange_cancel(x);
     x->step = 0;
     x->round = 0;
     x->tried |= (unsigned char)(1U << x->at);
@@ -306,11 +306,11 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
     const struct outcome *o = &x->outcome;
     bool refused = o->kind == OUTCOME_FAULT && !o->unsure &&
                    (x->strategy->fallback & 1U << o->fault) != 0 &&
-                   !error_is_of_login(o->text);
+                   !error_is_login(o->text);
     if (refused && fall_back(x))
         return EXCHANGE_AGAIN;
     if (!refused)
         *remembered_strategy(x, wants_end_in_value(x)) = x->at;
-    exchange_leave(x);
+    exchange_cancel(x);
     return EXCHANGE_DONE;
 }

@@ -14,20 +14,20 @@
  * what it stores. verb (and what it points to) and the cached commands kept
  * must outlive the exchange; kept may be NULL. */
 void exchange_begin(
-    struct exchange *x, const struct verb *verb, struct kept_commands *kept);
+    struct exchange *x, const struct verb *verb, struct command_cache *kept);
 
 /* The same for an x that was used for this token before (or is all zero): it
  * remembers in which form the token was written, until the next ACQUIRE or
- * exchange_forget(). */
-void exchange_go_on(
-    struct exchange *x, const struct verb *verb, struct kept_commands *kept);
+ * exchange_forget_form(). */
+void exchange_restart(
+    struct exchange *x, const struct verb *verb, struct command_cache *kept);
 
 /* Frees what x has stored of replies; then it can be used again. */
 void exchange_free(struct exchange *x);
 
 /* Forgets in which form the last token was written: x will be used for another
  * token, though not by an ACQUIRE. */
-void exchange_forget(struct exchange *x);
+void exchange_forget_form(struct exchange *x);
 
 /* Copies what is known about the token's form: x is for the same token as
  * from. */
@@ -41,7 +41,7 @@ void exchange_hand_over(
 
 /* May its current step be sent on this connection now? False if another
  * exchange has a transaction open there: the commands would join it. */
-bool exchange_may_go(const struct exchange *x, const struct dialect *dialect);
+bool exchange_may_send(const struct exchange *x, const struct dialect *dialect);
 
 /* Appends the commands of the current step. Returns how many replies they will
  * have (exchange.due); 0: no memory, out unchanged. If the connection is not
@@ -66,7 +66,7 @@ bool exchange_compares(const struct exchange *x);
 
 /* As far as x knows: does the value itself contain the time at which the lock
  * ends? Then the lease cannot be shortened. */
-bool exchange_tells_end(const struct exchange *x);
+bool exchange_end_is_in_value(const struct exchange *x);
 /* May the token be deleted? Not if it may have replaced another owner's. */
 bool exchange_may_undo(const struct exchange *x);
 /* How long the token may stay on the server after it was written for ttl_ms. */
@@ -75,6 +75,6 @@ uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms);
 /* Its replies are ignored from now on. True: it has a transaction open on the
  * connection, which the caller must end with command_discard() (one reply)
  * before it sends anything else. */
-bool exchange_leave(struct exchange *x);
+bool exchange_cancel(struct exchange *x);
 
 #endif

@@ -287,7 +287,7 @@ static bool login_accepted(
     }
     *fault = classify_error(reply->bytes);
     /* Whatever the error says, these credentials are wrong here. */
-    if (step == STEP_AUTH && !fault_passes(*fault))
+    if (step == STEP_AUTH && !fault_is_transient(*fault))
         *fault = FAULT_DENIED;
     return false;
 }
@@ -299,7 +299,8 @@ static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
     if (reply->kind == REPLY_ERROR) {
         if (step == STEP_INFO)
             f->info_refused = true;
-        if (step >= STEP_LOAD && !fault_passes(classify_error(reply->bytes)))
+        if (step >= STEP_LOAD &&
+            !fault_is_transient(classify_error(reply->bytes)))
             f->no_scripts = true;
         if (slice_starts(reply->bytes, "LOADING"))
             f->loading = true;
@@ -323,7 +324,7 @@ static bool info_unavailable(const struct reply *reply)
     if (reply->kind != REPLY_ERROR)
         return false;
     enum fault fault = classify_error(reply->bytes);
-    return fault_passes(fault) ||
+    return fault_is_transient(fault) ||
            (fault == FAULT_DENIED && !slice_starts(reply->bytes, "NOPERM"));
 }
 
@@ -400,7 +401,7 @@ enum handshake_next handshake_reply(
     bool only_info = h->refused != FAULT_NONE;
     if (!only_info && step <= STEP_SELECT &&
         !login_accepted(step, reply, fault)) {
-        if (reply->kind != REPLY_ERROR || fault_passes(*fault))
+        if (reply->kind != REPLY_ERROR || fault_is_transient(*fault))
             return HANDSHAKE_FAILED;
         handshake_remember_refusal(h, reply, *fault);
         *fault = FAULT_NONE;

@@ -96,7 +96,7 @@ static const struct {
     [VERB_EXTEND] = {extend, ROWS(extend), 3, 4},
     [VERB_RELEASE] = {release, ROWS(release), 4, 5},
     [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
-    [VERB_KEEP] = {keep, ROWS(keep), 3, 3},
+    [VERB_CAP_TTL] = {keep, ROWS(keep), 3, 3},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
@@ -108,7 +108,7 @@ const struct strategy *strategies_for(const struct exchange *x)
 {
     bool acquires = x->verb->kind == VERB_ACQUIRE;
 
-    if (x->verb->kind == VERB_ASK)
+    if (x->verb->kind == VERB_QUERY)
         return &asked_strategy;
     if (rights_unverified(x))
         return &rights_strategy;
@@ -136,7 +136,7 @@ struct strategies_range strategies_range(
     struct strategies_range range = {0, tables[kind].with_end,
         timestamps ? tables[kind].count : tables[kind].unwatched};
 
-    if (kind == VERB_KEEP)
+    if (kind == VERB_CAP_TTL)
         ;
     else if (with_end || (starts && timestamps))
         range.first = range.with_end;

@@ -69,7 +69,7 @@ enum written {
 
 struct exchange {
     const struct verb *verb;
-    struct kept_commands *kept;
+    struct command_cache *kept;
     struct dialect *dialect; /* of the connection it was encoded for, or NULL */
     const struct strategy *strategy;
     unsigned connection; /* the number of dialect's connection */

@@ -136,7 +136,7 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
     }
     if (x->step == STEP_LEAVE) {
         /* Some errors of EXEC up to 6.0 end the transaction. */
-        if (reply->kind == REPLY_ERROR && !error_leaves(reply->bytes))
+        if (reply->kind == REPLY_ERROR && !error_ends_transaction(reply->bytes))
             x->phase = PHASE_STUCK;
         return EXCHANGE_DONE;
     }

@@ -237,7 +237,7 @@ static bool conclude(struct model *m, struct outcome o)
         fallback_on |= 1U << FAULT_DENIED | 1U << FAULT_SCRIPT_DENIED;
     m->outcome = o;
     m->settled = o.kind != OUTCOME_FAULT || o.unsure ||
-                 !(fallback_on & 1U << o.fault) || error_is_of_login(o.text);
+                 !(fallback_on & 1U << o.fault) || error_is_login(o.text);
     if (m->settled)
         return true;
     if (m->first.fault == FAULT_NONE)

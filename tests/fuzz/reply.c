@@ -306,7 +306,7 @@ static bool exchange(
         }
         dialect->at_with_end[VERB_RELEASE] = 5;
         m.verb = verb_of('g');
-        exchange_go_on(&x, &m.verb, NULL);
+        exchange_restart(&x, &m.verb, NULL);
         if (!run(f, letter, dialect, &m, &x, &w))
             return false;
     }

@@ -100,7 +100,7 @@ void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
 {
     struct cleaner *k = slot->cleaner;
     enum outcome_kind kind = m->outcome.kind;
-    if (slot->kind == SLOT_DROPPED)
+    if (slot->kind == SLOT_CANCELLED)
         cleanup_acquire_answered(&k->cleanup, kind != OUTCOME_GRANTED, w->now);
     else if (slot->kind == SLOT_KILL)
         cleanup_kill_answered(&k->cleanup, kind != OUTCOME_FAULT, w->now);

@@ -54,7 +54,7 @@ struct slot {
     enum {
         SLOT_HELLO,
         SLOT_REQUEST,
-        SLOT_DROPPED,
+        SLOT_CANCELLED,
         SLOT_KILL,
         SLOT_DELETE
     } kind;

@@ -63,7 +63,7 @@ static enum message_kind kind_of(
         return MESSAGE_EXTEND;
     case VERB_RELEASE:
         return MESSAGE_RELEASE;
-    case VERB_KEEP:
+    case VERB_CAP_TTL:
         return MESSAGE_CAP;
     case VERB_RAISE:
         return MESSAGE_RAISE;
@@ -89,9 +89,9 @@ static void send_verb(
         .want_left = verb.want_left,
         .number = verb.fence,
     };
-    if (verb.kind == VERB_RELEASE || verb.kind == VERB_KEEP)
+    if (verb.kind == VERB_RELEASE || verb.kind == VERB_CAP_TTL)
         r->message.promised = checker_promised(w, k);
-    if (verb.kind == VERB_KEEP)
+    if (verb.kind == VERB_CAP_TTL)
         checker_left(w, k->token); /* the minimum hold */
     request_submit(w, r);
 }
@@ -364,7 +364,7 @@ bool handle_break(struct world *w, struct worker *k)
 
 void handle_inspect(struct world *w, struct worker *k)
 {
-    life_ask(&k->life, CALL_INSPECT, roll(w, NEVER), w->now);
+    life_query(&k->life, CALL_INSPECT, roll(w, NEVER), w->now);
     note_call(w, k);
     turn(w, k);
 }
@@ -387,7 +387,7 @@ void handle_free(struct world *w, struct worker *k)
     bool parts = lease_state(&k->life.lease, w->now) != LEASE_NONE;
     if (parts)
         checker_gives_up(w, k);
-    life_part(&k->life, w->now);
+    life_end_lease(&k->life, w->now);
     turn(w, k);
     if (parts)
         left_unless_cleaned(w, k, token, promised);
@@ -412,11 +412,11 @@ void handle_leak(struct world *w, struct worker *k)
 
 enum life_result handle_result(struct world *w, struct worker *k)
 {
-    if (life_stale(&k->life, w->now)) {
+    if (life_grant_expired(&k->life, w->now)) {
         note(w, "c%llu.%llu was told too late", NULL, k->process->index,
             k->index);
         checker_left(w, k->token);
-        life_drop_stale(&k->life, w->now);
+        life_drop_expired(&k->life, w->now);
         turn(w, k);
     }
     return k->life.result;

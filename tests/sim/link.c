@@ -110,7 +110,7 @@ static const enum verb_kind verbs[] = {
     [MESSAGE_RELEASE] = VERB_RELEASE,
     [MESSAGE_LOOK] = VERB_INSPECT,
     [MESSAGE_INSPECT] = VERB_INSPECT,
-    [MESSAGE_CAP] = VERB_KEEP,
+    [MESSAGE_CAP] = VERB_CAP_TTL,
     [MESSAGE_RAISE] = VERB_RAISE,
 };
 
@@ -138,7 +138,7 @@ static void drop_slot(struct link *l, struct slot *slot,
     if (cause == CLEANUP_RELEASE_SENT) {
         slot->kind = SLOT_DELETE;
     } else {
-        slot->kind = SLOT_DROPPED;
+        slot->kind = SLOT_CANCELLED;
         l->dropped++;
     }
 }
@@ -285,7 +285,7 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
     case SLOT_REQUEST:
         answered(w, l, was.request, m);
         break;
-    case SLOT_DROPPED:
+    case SLOT_CANCELLED:
         l->dropped--;
         if (was.cleaner)
             cleaner_heard(w, l, &was, m);
@@ -321,7 +321,7 @@ static void send_request(struct world *w, struct link *l, struct request *r)
         return;
     }
     if (hangs(w, l) || too_late(w, &r->message)) {
-        request_fail(r, FAULT_SILENT, false);
+        request_fail(r, FAULT_TIMEOUT, false);
         return;
     }
     r->state = REQUEST_SENT;

@@ -155,7 +155,7 @@ static const enum verb_kind verbs[] = {
     [MESSAGE_RELEASE] = VERB_RELEASE,
     [MESSAGE_LOOK] = VERB_INSPECT,
     [MESSAGE_INSPECT] = VERB_INSPECT,
-    [MESSAGE_CAP] = VERB_KEEP,
+    [MESSAGE_CAP] = VERB_CAP_TTL,
     [MESSAGE_RAISE] = VERB_RAISE,
 };
 

@@ -223,7 +223,7 @@ static inline struct request *rig_submit_release(unsigned i)
 
 static inline bool rig_abandon(unsigned i, bool undo)
 {
-    return server_abandon(&rig.s, &rig.request[i], undo, rig.now);
+    return server_cancel(&rig.s, &rig.request[i], undo, rig.now);
 }
 
 /* Up and idle, as client 7 of RIG_RUN_ID. Request 11 was granted for it. */

@@ -75,7 +75,7 @@ static void one_silent(void **state)
     acquire_tick(&a, T0 + BUDGET);
     assert_asks(&a, "U0");
     assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
-    assert_int_equal(a.fault, FAULT_SILENT);
+    assert_int_equal(a.fault, FAULT_TIMEOUT);
 }
 
 static void one_silent_but_withdrawn(void **state)
@@ -92,7 +92,7 @@ static void one_silent_but_withdrawn(void **state)
     acquire_withdrawn(&a, 0);
     assert_asks(&a, "");
     assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
-    assert_int_equal(a.fault, FAULT_SILENT);
+    assert_int_equal(a.fault, FAULT_TIMEOUT);
 }
 
 static void answer_to_another_question(void **state)

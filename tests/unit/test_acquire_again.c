@@ -27,7 +27,7 @@ static void goes_on_with_a_fresh_token(void **state)
 {
     (void)state;
     struct acquire a;
-    struct fence f = fence_of(VERDICT_UNKNOWN, FAULT_SILENT);
+    struct fence f = fence_of(VERDICT_UNKNOWN, FAULT_TIMEOUT);
     uint64_t now = grant(&a, NS_PER_S) + 50 * MS;
     acquire_again(&a, &f, now);
     assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
@@ -85,7 +85,7 @@ static void what_follows_decides(void **state)
 {
     (void)state;
     struct acquire a;
-    struct fence f = fence_of(VERDICT_UNKNOWN, FAULT_SILENT);
+    struct fence f = fence_of(VERDICT_UNKNOWN, FAULT_TIMEOUT);
     acquire_again(&a, &f, grant(&a, NS_PER_S));
     next_round(&a);
     drain(&a, (char[WORDS_MAX]){0});

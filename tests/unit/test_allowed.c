@@ -88,7 +88,7 @@ static void it_goes_out_as_it_is(void **state)
     const struct slice words[] = {slice_of("TYPE"), {"a\0\r\n", 4}, {"", 0}};
     struct leaves leaves = {.list = NULL};
     struct verb verb = {
-        .kind = VERB_ASK, .words = words, .word_count = 3, .leaves = &leaves};
+        .kind = VERB_QUERY, .words = words, .word_count = 3, .leaves = &leaves};
     struct exchange x = {.verb = NULL};
     struct dialect dialect = {.connection = 1};
     struct buf out = {.data = NULL};

@@ -129,7 +129,8 @@ static void test_small_commands(void **state)
 }
 
 /* Through kept and without it: the same bytes, after what is queued. */
-static void assert_kept_equal(const struct verb *verb, struct kept **kept)
+static void assert_kept_equal(
+    const struct verb *verb, struct cached_command **kept)
 {
     struct buf plain = {0}, out = {0};
 
@@ -152,13 +153,13 @@ static void test_kept_is_the_same(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        struct kept_commands kept = {0};
+        struct command_cache kept = {0};
         for (int kind = 0; kind < VERB_KINDS; kind++) {
-            struct kept **k = &kept.verb[kind];
+            struct cached_command **k = &kept.verb[kind];
             struct verb verb = verb_of((enum verb_kind)kind, "aaaaa");
             verb.key = keys[i];
             assert_kept_equal(&verb, k);
-            const struct kept *before = *k;
+            const struct cached_command *before = *k;
             assert_non_null(before);
             verb.token = slice_of("bbbbb");
             assert_kept_equal(&verb, k);
@@ -171,20 +172,20 @@ static void test_kept_is_the_same(void **state)
             verb.token = slice_of("0123456789-MUCH-LONGER");
             assert_kept_equal(&verb, k);
         }
-        kept_commands_free(&kept);
+        command_cache_free(&kept);
         assert_null(kept.verb[VERB_ACQUIRE]);
-        kept_commands_free(&kept);
+        command_cache_free(&kept);
     }
 }
 
 static void test_kept_serves_without_formatting(void **state)
 {
-    struct kept_commands kept = {0};
+    struct command_cache kept = {0};
     struct buf out = {0};
 
     (void)state;
     for (int kind = 0; kind < VERB_KINDS; kind++) {
-        struct kept **k = &kept.verb[kind];
+        struct cached_command **k = &kept.verb[kind];
         struct verb verb = verb_of((enum verb_kind)kind, "aaaaa");
         assert_true(command_verb(&out, &verb, k));
         /* Marked, so that bytes formatted anew would show. */
@@ -200,7 +201,7 @@ static void test_kept_serves_without_formatting(void **state)
         assert_int_equal(buf_len(&out), (*k)->len);
         buf_clear(&out);
     }
-    kept_commands_free(&kept);
+    command_cache_free(&kept);
     buf_free(&out);
 }
 

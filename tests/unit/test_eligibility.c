@@ -194,20 +194,20 @@ static void bars(void **state)
         enum fault fault;
         const char *words;
     } rows[] = {
-        {{"a", "", -1, true, false, false}, false, false, FAULT_UNTOLD,
+        {{"a", "", -1, true, false, false}, false, false, FAULT_NO_INFO,
             "+info"},
-        {{"a", "master", -1, false, false, false}, false, false, FAULT_UNTOLD,
+        {{"a", "master", -1, false, false, false}, false, false, FAULT_NO_INFO,
             "uptime"},
         {{"a", "slave", 5000, false, false, false}, false, false,
-            FAULT_ELSEWHERE, "replica"},
+            FAULT_NOT_PRIMARY, "replica"},
         {{"a", "active-replica", 5000, false, false, false}, false, false,
-            FAULT_ELSEWHERE, "replica"},
+            FAULT_NOT_PRIMARY, "replica"},
         {{"a", "replica", 5000, false, false, false}, false, false,
-            FAULT_ELSEWHERE, "replica"},
-        {{"a", "master", 5000, false, true, false}, true, false, FAULT_FORGETS,
-            "aof_enabled:0"},
-        {{"a", "master", 5000, false, false, false}, false, true, FAULT_SETUP,
-            "same server"},
+            FAULT_NOT_PRIMARY, "replica"},
+        {{"a", "master", 5000, false, true, false}, true, false,
+            FAULT_NOT_DURABLE, "aof_enabled:0"},
+        {{"a", "master", 5000, false, false, false}, false, true,
+            FAULT_DUPLICATE, "same server"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         set_up(NULL);
@@ -220,7 +220,7 @@ static void bars(void **state)
         info.run_id = "a";
         terms.durable = false;
         judge(T0 + S); /* mended; a replica has its time to wait */
-        bool waits = rows[i].fault == FAULT_ELSEWHERE;
+        bool waits = rows[i].fault == FAULT_NOT_PRIMARY;
         assert_int_equal(eligibility_votes(&s, T0 + S), !waits);
         assert_true(eligibility_votes(&s, T0 + (1 + NEEDED) * S));
     }
@@ -234,11 +234,11 @@ static void quarantine_outlasts_a_bar(void **state)
     judge(T0);
     info.uptime_s = 2;
     eligibility_judge(&s, &info, &terms, true, T0 + S);
-    assert_int_equal(eligibility_fault(&s, T0 + S), FAULT_SETUP);
+    assert_int_equal(eligibility_fault(&s, T0 + S), FAULT_DUPLICATE);
     info.refused = true;
     info.uptime_s = -1;
     judge(T0 + 2 * S);
-    assert_int_equal(eligibility_fault(&s, T0 + 2 * S), FAULT_UNTOLD);
+    assert_int_equal(eligibility_fault(&s, T0 + 2 * S), FAULT_NO_INFO);
     info.refused = false;
     info.uptime_s = 100000;
     judge(T0 + 3 * S);
@@ -321,7 +321,7 @@ static void what_answers_count_for(void **state)
         {VERB_EXTEND, OUTCOME_NOT_MINE, true, true},
         {VERB_RAISE, OUTCOME_MINE, true, false},
         {VERB_RELEASE, OUTCOME_MINE, true, true},
-        {VERB_KEEP, OUTCOME_MINE, true, true},
+        {VERB_CAP_TTL, OUTCOME_MINE, true, true},
         {VERB_INSPECT, OUTCOME_MINE, false, false},
         {VERB_INSPECT, OUTCOME_NOT_MINE, true, true},
         {VERB_INSPECT, OUTCOME_SEEN, true, false},

@@ -24,7 +24,7 @@ static const struct verb verbs[VERB_KINDS] = {
     [VERB_EXTEND] = VERB(EXTEND, THE_TOKEN, 1000),
     [VERB_RELEASE] = VERB(RELEASE, THE_TOKEN, 0),
     [VERB_INSPECT] = VERB(INSPECT, NO_TOKEN, 0),
-    [VERB_KEEP] = VERB(KEEP, THE_TOKEN, 1000),
+    [VERB_CAP_TTL] = VERB(CAP_TTL, THE_TOKEN, 1000),
 };
 static const struct verb acquire_left = {.kind = VERB_ACQUIRE,
     .key = {"k", 1},
@@ -151,7 +151,7 @@ static void test_acquire_bytes(void **state)
     static const char both[] = "*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$36\r\n" TOKEN
                                "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$4\r\n1000\r\n"
                                "*2\r\n$4\r\nPTTL\r\n$1\r\nk\r\n";
-    struct kept_commands kept = {0};
+    struct command_cache kept = {0};
     static struct exchange x;
     struct buf out = {0};
 
@@ -171,7 +171,7 @@ static void test_acquire_bytes(void **state)
         buf_clear(&out);
     }
     assert_non_null(kept.verb[VERB_ACQUIRE]);
-    kept_commands_free(&kept);
+    command_cache_free(&kept);
     buf_free(&out);
 }
 
@@ -240,7 +240,7 @@ static void test_first_words_outlive_the_second_reply(void **state)
     struct reply second = integer(-2);
     assert_int_equal(exchange_reply(&x, &second), EXCHANGE_DONE);
     assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
-    assert_int_equal(x.outcome.fault, FAULT_ELSEWHERE);
+    assert_int_equal(x.outcome.fault, FAULT_NOT_PRIMARY);
     assert_false(x.outcome.unsure);
     assert_slice(x.outcome.text, "READONLY You can't write");
 
@@ -259,7 +259,7 @@ static void test_extend(void **state)
     assert_outcome(v, integer(1000), OUTCOME_MINE, 1000);
     assert_outcome(v, integer(0), OUTCOME_MINE, 0);
     assert_outcome(v, integer(-2), OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    assert_refused(v, "READONLY x", FAULT_ELSEWHERE);
+    assert_refused(v, "READONLY x", FAULT_NOT_PRIMARY);
     assert_refused(v, "ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED);
     assert_outcome(v, integer(-1), OUTCOME_MINE, LEFT_FOREVER);
     assert_broken(v, integer(-3));
@@ -346,7 +346,7 @@ static void test_noscript_then_eval(void **state)
 {
     struct reply noscript =
         words(REPLY_ERROR, "NOSCRIPT No matching script. Please use EVAL.");
-    struct kept_commands kept = {0};
+    struct command_cache kept = {0};
 
     (void)state;
     for (int kind = VERB_EXTEND; kind <= VERB_INSPECT; kind++) {
@@ -371,7 +371,7 @@ static void test_noscript_then_eval(void **state)
         assert_int_equal(x.outcome.fault, FAULT_RETRY);
         assert_false(x.outcome.unsure);
     }
-    kept_commands_free(&kept);
+    command_cache_free(&kept);
 }
 
 static void test_eval_decides_as_evalsha(void **state)
@@ -410,16 +410,16 @@ static void test_how_it_is_written(void **state)
         struct verb verb = {.kind = VERB_RELEASE, .token = slice_of("t")};
         exchange_begin(&x, &verb, NULL);
         x.written = cases[i].written;
-        exchange_go_on(&x, &verb, NULL);
+        exchange_restart(&x, &verb, NULL);
         exchange_begin(&heir, &verb, NULL);
-        assert_false(exchange_tells_end(&heir));
+        assert_false(exchange_end_is_in_value(&heir));
         exchange_inherit(&heir, &x);
-        assert_int_equal(exchange_tells_end(&heir), cases[i].tells_end);
+        assert_int_equal(exchange_end_is_in_value(&heir), cases[i].tells_end);
         assert_int_equal(exchange_may_undo(&heir), cases[i].may_undo);
         assert_int_equal(
             exchange_lasts_ms(&heir, UINT32_MAX), cases[i].lasts_ms);
         verb.kind = VERB_ACQUIRE;
-        exchange_go_on(&x, &verb, NULL);
+        exchange_restart(&x, &verb, NULL);
         assert_int_equal(x.written, WRITTEN_TOKEN);
     }
 }

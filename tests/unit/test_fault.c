@@ -28,35 +28,35 @@ static void test_remedies(void **state)
 static void test_passes(void **state)
 {
     (void)state;
-    assert_true(fault_passes(FAULT_UNREACHABLE));
-    assert_true(fault_passes(FAULT_SILENT));
-    assert_true(fault_passes(FAULT_RETRY));
-    assert_true(fault_passes(FAULT_FULL));
-    assert_true(fault_passes(FAULT_REFUSING));
-    assert_true(fault_passes(FAULT_CLUSTER_DOWN));
-    assert_false(fault_passes(FAULT_ELSEWHERE));
-    assert_false(fault_passes(FAULT_CLUSTER));
-    assert_false(fault_passes(FAULT_SENTINEL));
-    assert_false(fault_passes(FAULT_DENIED));
-    assert_false(fault_passes(FAULT_SCRIPT_DENIED));
-    assert_false(fault_passes(FAULT_WRONG_TYPE));
-    assert_false(fault_passes(FAULT_UNSUPPORTED));
-    assert_false(fault_passes(FAULT_NOT_REDIS));
+    assert_true(fault_is_transient(FAULT_UNREACHABLE));
+    assert_true(fault_is_transient(FAULT_TIMEOUT));
+    assert_true(fault_is_transient(FAULT_RETRY));
+    assert_true(fault_is_transient(FAULT_FULL));
+    assert_true(fault_is_transient(FAULT_REFUSING));
+    assert_true(fault_is_transient(FAULT_CLUSTER_DOWN));
+    assert_false(fault_is_transient(FAULT_NOT_PRIMARY));
+    assert_false(fault_is_transient(FAULT_CLUSTER));
+    assert_false(fault_is_transient(FAULT_SENTINEL));
+    assert_false(fault_is_transient(FAULT_DENIED));
+    assert_false(fault_is_transient(FAULT_SCRIPT_DENIED));
+    assert_false(fault_is_transient(FAULT_WRONG_TYPE));
+    assert_false(fault_is_transient(FAULT_UNSUPPORTED));
+    assert_false(fault_is_transient(FAULT_NOT_REDIS));
 }
 
 static void test_wants_mending(void **state)
 {
     (void)state;
-    assert_false(fault_wants_mending(FAULT_NONE));
-    assert_false(fault_wants_mending(FAULT_UNREACHABLE));
-    assert_false(fault_wants_mending(FAULT_SILENT));
-    assert_false(fault_wants_mending(FAULT_RETRY));
-    assert_false(fault_wants_mending(FAULT_RESTARTED));
-    assert_true(fault_wants_mending(FAULT_FULL));
-    assert_true(fault_wants_mending(FAULT_REFUSING));
-    assert_true(fault_wants_mending(FAULT_DENIED));
-    assert_true(fault_wants_mending(FAULT_UNTOLD));
-    assert_true(fault_wants_mending(FAULT_SETUP));
+    assert_false(fault_needs_repair(FAULT_NONE));
+    assert_false(fault_needs_repair(FAULT_UNREACHABLE));
+    assert_false(fault_needs_repair(FAULT_TIMEOUT));
+    assert_false(fault_needs_repair(FAULT_RETRY));
+    assert_false(fault_needs_repair(FAULT_RESTARTED));
+    assert_true(fault_needs_repair(FAULT_FULL));
+    assert_true(fault_needs_repair(FAULT_REFUSING));
+    assert_true(fault_needs_repair(FAULT_DENIED));
+    assert_true(fault_needs_repair(FAULT_NO_INFO));
+    assert_true(fault_needs_repair(FAULT_DUPLICATE));
 }
 
 static void test_worse_is_an_order(void **state)
@@ -75,7 +75,8 @@ static void test_worse_is_an_order(void **state)
             assert_true(worse == a || worse == b);
             assert_int_equal(worse, fault_worse(b, a));
             /* What passes never hides what a person must mend. */
-            if (a != FAULT_NONE && !fault_passes(a) && fault_passes(b))
+            if (a != FAULT_NONE && !fault_is_transient(a) &&
+                fault_is_transient(b))
                 assert_int_equal(worse, a);
         }
     }
@@ -86,7 +87,7 @@ static void test_elsewhere(void **state)
     (void)state;
     for (int f = 0; f < FAULT_CLASSES; f++)
         assert_int_equal(fault_is_elsewhere((enum fault)f),
-            f == FAULT_ELSEWHERE || f == FAULT_CLUSTER);
+            f == FAULT_NOT_PRIMARY || f == FAULT_CLUSTER);
 }
 
 int main(void)

@@ -139,7 +139,7 @@ static void test_time_is_over(void **state)
     assert_int_equal(fence_verdict(&f), VERDICT_OPEN); /* asks are left */
     assert_asks(&f, "L0 L2");
     assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
-    assert_int_equal(f.fault, FAULT_SILENT);
+    assert_int_equal(f.fault, FAULT_TIMEOUT);
     assert_int_equal(f.silent, 2);
     fence_tick(&f, END + 1);
     assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);

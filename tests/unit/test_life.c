@@ -34,7 +34,7 @@ static void add_action(const struct action *action)
         [VERB_EXTEND] = 'e',
         [VERB_RELEASE] = 'r',
         [VERB_INSPECT] = 'i',
-        [VERB_KEEP] = 'c',
+        [VERB_CAP_TTL] = 'c',
         [VERB_RAISE] = 'f'};
     static const char kinds[] = {[ACTION_TOKEN] = 'T',
         [ACTION_SEND] = 'S',
@@ -125,7 +125,7 @@ static bool outcome(const char *word)
         {'s', {.kind = OUTCOME_SEEN}},
         {'e', {.kind = OUTCOME_FREE}},
         {'f', {.kind = OUTCOME_FAULT, .fault = FAULT_REFUSING}},
-        {'z', {.kind = OUTCOME_FAULT, .fault = FAULT_SILENT}},
+        {'z', {.kind = OUTCOME_FAULT, .fault = FAULT_TIMEOUT}},
         {'d', {.kind = OUTCOME_FAULT, .fault = FAULT_SERVER, .unsure = true}},
     };
     enum life_track track = *word == 'r' ? TRACK_RENEWAL : TRACK_CALL;
@@ -158,7 +158,7 @@ static void call(const char *word)
     else if (!strcmp(word, "adoptown"))
         life_adopt(&l, true, 7, now);
     else if (!strcmp(word, "inspect"))
-        life_ask(&l, CALL_INSPECT, 7, now);
+        life_query(&l, CALL_INSPECT, 7, now);
     else if (!strcmp(word, "break"))
         begun = life_break(&l, false, 7, now);
     else if (!strcmp(word, "breakown"))
@@ -168,7 +168,7 @@ static void call(const char *word)
     else if (!strcmp(word, "discard"))
         life_discard(&l);
     else if (!strcmp(word, "part"))
-        life_part(&l, now);
+        life_end_lease(&l, now);
     else
         fail_msg("no such step: %s", word);
     if (!begun)
@@ -185,8 +185,8 @@ static void step(const char *word)
         now = life_wake(&l, TRACK_RENEWAL);
         life_tick(&l, now);
     } else if (!strcmp(word, "told")) {
-        if (life_stale(&l, now))
-            life_drop_stale(&l, now);
+        if (life_grant_expired(&l, now))
+            life_drop_expired(&l, now);
         add(results[l.result]);
     } else if (!strcmp(word, "down2")) {
         peers[2].link = PEER_DOWN;

@@ -73,9 +73,9 @@ static void faults_become_results(void **state)
     } rows[] = {
         {FAULT_NONE, NXL_E_UNREACHABLE},
         {FAULT_UNREACHABLE, NXL_E_UNREACHABLE},
-        {FAULT_SILENT, NXL_E_UNREACHABLE},
+        {FAULT_TIMEOUT, NXL_E_UNREACHABLE},
         {FAULT_RETRY, NXL_E_REFUSED},
-        {FAULT_ELSEWHERE, NXL_E_REFUSED},
+        {FAULT_NOT_PRIMARY, NXL_E_REFUSED},
         {FAULT_FULL, NXL_E_REFUSED},
         {FAULT_REFUSING, NXL_E_REFUSED},
         {FAULT_DENIED, NXL_E_DENIED},
@@ -86,9 +86,9 @@ static void faults_become_results(void **state)
         {FAULT_SERVER, NXL_E_SERVER},
         {FAULT_SYSTEM, NXL_E_SYSTEM},
         {FAULT_RESTARTED, NXL_E_REFUSED},
-        {FAULT_UNTOLD, NXL_E_DENIED},
-        {FAULT_FORGETS, NXL_E_URL},
-        {FAULT_SETUP, NXL_E_URL},
+        {FAULT_NO_INFO, NXL_E_DENIED},
+        {FAULT_NOT_DURABLE, NXL_E_URL},
+        {FAULT_DUPLICATE, NXL_E_URL},
         {FAULT_SENTINEL, NXL_E_URL},
         {FAULT_CLUSTER, NXL_E_REFUSED},
         {FAULT_CLUSTER_DOWN, NXL_E_REFUSED},
@@ -154,8 +154,8 @@ static void silence_is_described(void **state)
     };
     for (int i = SERVER_DOWN; i <= SERVER_UP; i++) {
         server.state = (__typeof__(server.state))i;
-        assert_contains(say_result(NXL_E_UNREACHABLE, FAULT_SILENT), words[i]);
-        assert_contains(operation.message->data, fault_remedy(FAULT_SILENT));
+        assert_contains(say_result(NXL_E_UNREACHABLE, FAULT_TIMEOUT), words[i]);
+        assert_contains(operation.message->data, fault_remedy(FAULT_TIMEOUT));
     }
     server.state = SERVER_DOWN;
     text_add(&server.why, "connection refused");
@@ -231,9 +231,9 @@ static void one_cause_has_its_remedy(void **state)
 {
     (void)state;
     of_three();
-    note_fault(0, FAULT_FORGETS, "no AOF");
-    note_fault(2, FAULT_FORGETS, "no AOF");
-    assert_string_equal(say_result(NXL_E_URL, FAULT_FORGETS),
+    note_fault(0, FAULT_NOT_DURABLE, "no AOF");
+    note_fault(2, FAULT_NOT_DURABLE, "no AOF");
+    assert_string_equal(say_result(NXL_E_URL, FAULT_NOT_DURABLE),
         "2 of 3 servers are needed; redis://a, redis://c: no AOF; enable its "
         "append-only file (appendonly yes, appendfsync always), or remove "
         "durable=1 from its URL");
@@ -243,9 +243,9 @@ static void mixed_causes_have_their_own(void **state)
 {
     (void)state;
     of_three();
-    note_fault(0, FAULT_SETUP, "the same server");
+    note_fault(0, FAULT_DUPLICATE, "the same server");
     note_fault(1, FAULT_FULL, "OOM");
-    assert_string_equal(say_result(NXL_E_URL, FAULT_SETUP),
+    assert_string_equal(say_result(NXL_E_URL, FAULT_DUPLICATE),
         "2 of 3 servers are needed; redis://a: the same server [list each "
         "server once]; redis://b: OOM [the server has reached maxmemory; "
         "raise maxmemory or free memory]");
@@ -260,8 +260,8 @@ static void without_room_there_is_none(void **state)
     for (unsigned i = 0; i < 3; i++)
         text_addf(&three[i].endpoint.name, "%070d", 0);
     note_fault(0, FAULT_DENIED, "WRONGPASS");
-    note_fault(1, FAULT_UNTOLD, "INFO is refused");
-    note_fault(2, FAULT_ELSEWHERE, "READONLY");
+    note_fault(1, FAULT_NO_INFO, "INFO is refused");
+    note_fault(2, FAULT_NOT_PRIMARY, "READONLY");
     const char *said = say_result(NXL_E_DENIED, FAULT_DENIED);
     assert_contains(said, "WRONGPASS");
     assert_contains(said, "INFO is refused");

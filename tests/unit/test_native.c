@@ -376,7 +376,7 @@ static void words_without_memory_change_no_fault(void **state)
     assert_int_equal(starved(&error), EXCHANGE_WAIT);
     assert_int_equal(exchange_reply(&x, &left), EXCHANGE_DONE);
     assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
-    assert_int_equal(x.outcome.fault, FAULT_ELSEWHERE);
+    assert_int_equal(x.outcome.fault, FAULT_NOT_PRIMARY);
     assert_non_null(strstr(x.outcome.text.data, "out of memory"));
 }
 

@@ -223,7 +223,7 @@ static void assert_refused(const char *words)
     rig_push();
     assert_silent();
     assert_ptr_equal(rig_turn(), r);
-    rig_assert_fault(FAULT_SILENT, false, words);
+    rig_assert_fault(FAULT_TIMEOUT, false, words);
     rig_abandon(FEW, true);
 }
 

@@ -236,7 +236,7 @@ static void only_a_broken_connection_is_asked_again(void **state)
     (void)state;
     struct round r;
     struct outcome silent = cut(T0);
-    silent.fault = FAULT_SILENT;
+    silent.fault = FAULT_TIMEOUT;
     start(&r, ROUND_EXTEND, 1);
     say(&r, 0, silent);
     assert_int_equal(round_verdict(&r), VERDICT_UNKNOWN);
@@ -310,7 +310,7 @@ static void left_before_a_byte_was_sent(void **state)
     round_withdrawn(&r, 0);
     assert_asks(&r, "");
     assert_int_equal(round_verdict(&r), VERDICT_FAULT);
-    assert_int_equal(r.fault, FAULT_SILENT);
+    assert_int_equal(r.fault, FAULT_TIMEOUT);
 }
 
 static void stale_outcomes_are_ignored(void **state)
@@ -373,7 +373,7 @@ static void worst_fault_of_those_who_failed(void **state)
     say(&r, 1, refused(FAULT_RETRY));
     round_tick(&r, END);
     drain(&r, (char[WORDS_MAX]){0});
-    assert_int_equal(r.fault, fault_worse(FAULT_RETRY, FAULT_SILENT));
+    assert_int_equal(r.fault, fault_worse(FAULT_RETRY, FAULT_TIMEOUT));
     start(&r, ROUND_EXTEND, 2);
     say(&r, 0, refused(FAULT_DENIED));
     say(&r, 1, refused(FAULT_RETRY));

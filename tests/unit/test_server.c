@@ -284,7 +284,7 @@ static void too_long_without_an_answer(void **state)
     assert_int_equal(rig.s.state, SERVER_UP);
     rig.now = end;
     assert_ptr_equal(rig_turn(), &rig.request[0]);
-    rig_assert_fault(FAULT_SILENT, true, "no answer for 2s");
+    rig_assert_fault(FAULT_TIMEOUT, true, "no answer for 2s");
     assert_ptr_equal(rig_turn(), &rig.request[1]);
     assert_int_equal(rig.s.state, SERVER_DOWN);
 }
@@ -334,7 +334,7 @@ static void not_the_primary_any_more(void **state)
     rig_push();
     assert_ptr_equal(
         rig_reply("-READONLY You can't write\r\n"), &rig.request[0]);
-    rig_assert_fault(FAULT_ELSEWHERE, false, "READONLY");
+    rig_assert_fault(FAULT_NOT_PRIMARY, false, "READONLY");
     rig_submit(2); /* one is unanswered: the connection stays for it */
     assert_int_equal(rig.s.state, SERVER_UP);
     rig_abandon(2, true);
@@ -354,7 +354,7 @@ static void not_the_primary_any_more(void **state)
 static void leave_a_cleanup(uint32_t ttl_ms)
 {
     struct request *r = &rig.request[1];
-    server_owe(&rig.s, r, slice_of(RIG_TOKEN), ttl_ms, 0, rig.now);
+    server_clean_up(&rig.s, r, slice_of(RIG_TOKEN), ttl_ms, 0, rig.now);
     assert_null(r->spare); /* the cleanup took it */
 }
 

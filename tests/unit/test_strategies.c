@@ -43,7 +43,7 @@ static void the_order_of_the_ways(void **state)
         [VERB_RELEASE] = {"scripts", "DELEX", "DELIFEQ", "WATCH", "timestamps",
             "timestamps without WATCH"},
         [VERB_INSPECT] = {"scripts", "GETRANGE", "timestamps"},
-        [VERB_KEEP] = {"scripts", "WATCH", "SET IFEQ"},
+        [VERB_CAP_TTL] = {"scripts", "WATCH", "SET IFEQ"},
     };
 
     (void)state;

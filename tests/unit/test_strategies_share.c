@@ -77,27 +77,27 @@ static void nothing_else_goes_within_a_transaction(void **state)
     (void)state;
     begin('r', 3);
     exchange_begin(&other, &release, NULL);
-    assert_true(exchange_may_go(&x, &dialect));
-    assert_true(exchange_may_go(&other, &dialect));
+    assert_true(exchange_may_send(&x, &dialect));
+    assert_true(exchange_may_send(&other, &dialect));
     play(WATCH, NULL);
-    assert_true(exchange_may_go(&x, &dialect));
-    assert_false(exchange_may_go(&other, &dialect));
+    assert_true(exchange_may_send(&x, &dialect));
+    assert_false(exchange_may_send(&other, &dialect));
     assert_int_equal(answer("+OK"), EXCHANGE_WAIT);
     assert_int_equal(answer("$T"), EXCHANGE_WAIT);
     assert_int_equal(answer(":5"), EXCHANGE_WAIT);
     assert_int_equal(answer(":1"), EXCHANGE_WAIT);
-    assert_false(exchange_may_go(&other, &dialect));
+    assert_false(exchange_may_send(&other, &dialect));
     assert_int_equal(answer("+OK"), EXCHANGE_AGAIN);
-    assert_false(exchange_may_go(&other, &dialect));
-    assert_true(exchange_may_go(&x, &dialect));
+    assert_false(exchange_may_send(&other, &dialect));
+    assert_true(exchange_may_send(&x, &dialect));
     /* Also where it begins anew. */
     play(DEL "+QUEUED\nnil\n" WATCH, NULL);
-    assert_false(exchange_may_go(&other, &dialect));
+    assert_false(exchange_may_send(&other, &dialect));
     for (int i = 0; i < 4; i++)
         assert_int_equal(answer(NOPERM), EXCHANGE_WAIT);
-    assert_false(exchange_may_go(&other, &dialect));
+    assert_false(exchange_may_send(&other, &dialect));
     assert_int_equal(answer(NOPERM), EXCHANGE_AGAIN); /* without MULTI */
-    assert_true(exchange_may_go(&other, &dialect));
+    assert_true(exchange_may_send(&other, &dialect));
 }
 
 static void who_leaves_says_whether_it_is_open(void **state)
@@ -107,30 +107,30 @@ static void who_leaves_says_whether_it_is_open(void **state)
 
     (void)state;
     begin('r', 3);
-    assert_false(exchange_leave(&x)); /* nothing went */
+    assert_false(exchange_cancel(&x)); /* nothing went */
     play(WATCH, NULL);
-    assert_true(exchange_leave(&x));
+    assert_true(exchange_cancel(&x));
     assert_null(dialect.in_transaction);
-    assert_false(exchange_leave(&x));
+    assert_false(exchange_cancel(&x));
     begin('r', 3);
     play(MATCHES DEL, NULL);
-    assert_true(exchange_leave(&x));
+    assert_true(exchange_cancel(&x));
     begin('r', 3);
     play(MATCHES DEL "+QUEUED\n[:1]", "mine");
-    assert_false(exchange_leave(&x));
+    assert_false(exchange_cancel(&x));
     begin('r', 0);
     play(BY_HASH, NULL);
-    assert_false(exchange_leave(&x));
+    assert_false(exchange_cancel(&x));
     /* Not what another one has opened. */
     struct exchange other = {0};
     dialect.in_transaction = &other;
-    assert_false(exchange_leave(&x));
+    assert_false(exchange_cancel(&x));
     assert_ptr_equal(dialect.in_transaction, &other);
     /* ... nor what a connection that is gone took with it. */
     begin('r', 3);
     play(WATCH, NULL);
     dialect_begin(&dialect);
-    assert_false(exchange_leave(&x));
+    assert_false(exchange_cancel(&x));
 
     assert_true(command_discard(&out));
     assert_int_equal(add_commands(&said, &out), 1);

@@ -140,7 +140,7 @@ static void go_on(char letter, unsigned strategy)
 {
     verb = verb_of(letter);
     dialect.at_with_end[verb.kind] = (unsigned char)strategy;
-    exchange_go_on(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
 }
 
 /* As another connection to it begins, of which as much is known. */
@@ -220,7 +220,7 @@ static void what_is_ours_is_deleted_again(void **state)
     play(READ "$2000000002_T\n" BARE_GETSET "$2000000009",
         "not mine, never undone");
     verb = verb_of('a');
-    exchange_go_on(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     assert_int_equal(x.written, WRITTEN_TOKEN);
 }
 
@@ -308,7 +308,7 @@ static void looking(void **state)
         begin_stamped('I', 2);
         play(i ? LOOK "$2000000010_T\n:-1\n:1" : LOOK "$T\n:10\n:1",
             i ? "mine 9997" : "mine 9000");
-        assert_int_equal(exchange_tells_end(&x), i);
+        assert_int_equal(exchange_end_is_in_value(&x), i);
     }
     /* An inspection is no reason to delete it after all. */
     begin_stamped('I', 2);

@@ -62,9 +62,9 @@ static void once_a_second(void **state)
     dialect.now = OUR_NOW;
     x.check_at = 0;
     play(BUSY LOOK NOW "$other\n:-1", "busy for ever");
-    exchange_go_on(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     play("@999\n" BUSY, "busy for ever");
-    exchange_go_on(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     play("@1\n" BUSY LOOK NOW "$other\n:-1", "busy for ever");
 }
 
@@ -257,13 +257,13 @@ static void the_strategies_stay(void **state)
     assert_int_equal(dialect.at[VERB_ACQUIRE], 0);
     assert_int_equal(x.written, WRITTEN_TOKEN);
     verb = verb_of('r');
-    exchange_go_on(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     play("> EVALSHA sha:release 1 k T\n:1", "mine");
     /* The next attempt begins with SET. */
     begin('A', 0);
     dialect.now = OUR_NOW;
     play(PAST SCRIPT "nil", "busy");
-    exchange_go_on(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     play(SET, NULL);
 }
 
@@ -289,7 +289,7 @@ static void what_it_may_have_written(void **state)
     play(BY_WATCH SAME SETEX, NULL);
     assert_int_equal(exchange_writes(&x, false), 1);
     assert_true(exchange_opened(&x));
-    assert_true(exchange_leave(&x));
+    assert_true(exchange_cancel(&x));
 }
 
 /* On another connection it begins anew. */

@@ -191,7 +191,7 @@ static void the_clock_is_set(void **state)
     play(SET ":1\n[$2000000002 $1000]\n" NO_END "$x",
         "retry, unsure: " STEPPED);
     assert_int_equal(x.written, WRITTEN_END);
-    exchange_go_on(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     play("> SETNX k 2000000005_T; " LOOK "\n:1\n[$2000000002 $2000]\n" NO_END
          "$x", "granted");
 }
