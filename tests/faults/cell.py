@@ -338,7 +338,7 @@ class Cell:
         return seen
 
     def judge(self, seen):
-        # What begins with HARM a second run does not take back.
+        # A line that begins with HARM counts, whatever a second run finds.
         for member, text in (
                 ("lost", "HARM: updates lost in spite of the check"),
                 ("disorder", "HARM: fencing numbers out of order"),

@@ -15,7 +15,7 @@
 /* Plays on a clean server and returns whether harm was done. */
 typedef bool scenario(void);
 
-/* Harm is done within an instant, which a busy machine may miss. */
+/* The harm needs precise timing, which a busy machine may miss: try again. */
 enum { GUARDS_TRIES = 3 };
 
 /* For a program with other servers than the one of live_rig.h. */

@@ -75,7 +75,7 @@ static void hold_on(struct holder *h)
     loop_of(h, client, lock);
 }
 
-/* Something is there to be read within so long. */
+/* Is fd readable within this time? */
 static bool comes(int fd, int within_ms)
 {
     struct pollfd ready = {fd, POLLIN, 0};
@@ -124,9 +124,9 @@ static void pause_until(uint64_t ns)
 
 enum outcome { NOT_STOPPED, LOST, REVIVED };
 
-/* It is stopped while a renewal is under way. That succeeds; but its answer is
- * read when the lease before it is over. On a busy machine the lease may be
- * over first, and there is nothing to stop. */
+/* The process is stopped during a renewal, which succeeds, but whose answer is
+ * read only after the old lease has expired. On a busy machine the lease may
+ * expire before that: NOT_STOPPED. */
 static enum outcome revives(void)
 {
     struct holder h;

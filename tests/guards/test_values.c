@@ -39,9 +39,9 @@ enum { REPLIES_TAKE_MS = 400, PATIENCE_MS = 10000, TRIES = 5 };
 
 enum outcome { TOO_LATE, ONE_HOLDS, TWO_HOLD };
 
-/* Two find what a dead program left. The write of the one is held up, once it
- * has asked by that command, until the other one has got the lock. Too late: a
- * busy machine did not hold it up before it had left. */
+/* Two clients find the value of a dead program. After its command asked_by, the
+ * write of the one is delayed until the other has the lock. TOO_LATE: on a busy
+ * machine the write was sent before it could be delayed. */
 static enum outcome take_over(
     struct proxy *proxy, nxl_lock *late, nxl_lock *lock, const char *asked_by)
 {

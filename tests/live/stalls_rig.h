@@ -168,7 +168,7 @@ static inline uint64_t waited_to_run(void)
     return second ? strtoull(second, NULL, 10) : 0;
 }
 
-/* Was nobody let run within the time in which it should have been told? */
+/* Did the machine pause between these times? */
 static inline bool overslept(uint64_t from, uint64_t to)
 {
     size_t count = sleeper.count < 4096 ? sleeper.count : 4096;
@@ -178,7 +178,7 @@ static inline bool overslept(uint64_t from, uint64_t to)
     return false;
 }
 
-/* Was nobody let run, for so long at a time, between those times? */
+/* ... and for longer than ns? */
 static inline bool paused_for(uint64_t ns, uint64_t from, uint64_t to)
 {
     size_t count = sleeper.count < 4096 ? sleeper.count : 4096;

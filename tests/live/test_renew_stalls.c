@@ -13,7 +13,7 @@
 
 enum { LONG_LANES = 20, SHORT_LANES = 5, LANES = LONG_LANES + SHORT_LANES };
 enum { LOSSES = 2000, KEYS = STALL_KEYS };
-/* A machine that stops for longer may lose what a short stop would not. */
+/* If the machine itself pauses for longer, a short stop may cost the lease. */
 enum { PAUSE_MS = 150 };
 
 struct loss {
@@ -158,7 +158,7 @@ static void judge(struct lane *l)
         uint64_t end = witness_end(&l->witness, loss->key, loss->told);
         int64_t left_ns = (int64_t)(end - loss->told);
         l->unknown += end == 0;
-        /* The machine stopped, on top of the server's stop. */
+        /* The machine paused, in addition to the server. */
         l->paused += paused_for(PAUSE_MS * STALL_MS,
             loss->decided - (uint64_t)l->ttl_ms * STALL_MS, loss->decided);
         if (left_ns / (int64_t)STALL_MS < l->least_ms)

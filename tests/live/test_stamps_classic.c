@@ -296,8 +296,8 @@ static bool dies(int who, int round)
     return (who == 0 || who == CLASSICS) && round == SHARE / 2;
 }
 
-/* Somebody wrote when his lease was over, for a busy machine had stopped him:
- * an update that is lost then proves nothing. */
+/* A process wrote after its lease had ended, because the machine had paused it:
+ * an update lost then proves nothing. */
 static atomic_bool *overslept; /* shared */
 
 static void run_classic(int file, int who)
@@ -352,7 +352,7 @@ static void run_ours(int file, int who, const char *parameters)
     _exit(0);
 }
 
-/* The first of so many of each kind. True: no update was lost. */
+/* Races this many processes of each kind. True: no update was lost. */
 static bool one_race(int classics, int ours, const char *parameters)
 {
     char path[LOCAL_PATH], text[24] = "";
