@@ -37,26 +37,26 @@ struct verb {
     uint32_t most_ttl_ms;
     bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
     struct slice key;
-    /* ACQUIRE, EXTEND, RELEASE, KEEP: the whole value. INSPECT: empty, or the
-     * token to compare with (then the outcome is MINE or NOT_MINE). */
+    /* ACQUIRE, EXTEND, RELEASE, CAP_TTL: the whole value. INSPECT: empty, or
+     * the token to compare with (then the outcome is MINE or NOT_MINE). */
     struct slice token;
-    /* RELEASE, KEEP: from this time on another process may own the token, so
+    /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. */
     uint64_t not_after;
     /* The key of the fencing counter. ACQUIRE: draw a fencing token from it in
      * the same step; empty: draw none. */
     struct slice counter; /* RAISE too */
     uint64_t fence;       /* RAISE */
-    /* ASK */
+    /* QUERY */
     const struct slice *words;
     size_t word_count;
     struct leaves *leaves;
 };
 
 enum outcome_kind {
-    OUTCOME_GRANTED,  /* ACQUIRE: set by this very command */
-    OUTCOME_BUSY,     /* ACQUIRE: the key holds another value; left_ms */
-    OUTCOME_MINE,     /* EXTEND, KEEP, INSPECT with token: left_ms; RELEASE */
+    OUTCOME_GRANTED, /* ACQUIRE: set by this very command */
+    OUTCOME_BUSY,    /* ACQUIRE: the key holds another value; left_ms */
+    OUTCOME_MINE,    /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE */
     OUTCOME_NOT_MINE, /* the key does not hold the token */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key */

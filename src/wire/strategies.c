@@ -60,7 +60,7 @@ static const struct strategy getrange = {.name = "GETRANGE",
     .encode = native_read,
     .reply = native_inspected};
 
-/* EXTEND, RELEASE, KEEP */
+/* EXTEND, RELEASE, CAP_TTL */
 static const struct strategy under_watch = {.name = "WATCH",
     .fallback = ON_REFUSED,
     .watched = &watched_token,

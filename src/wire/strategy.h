@@ -190,7 +190,7 @@ struct watched {
 };
 unsigned watched_encode(struct exchange *x, struct buf *out);
 enum exchange_next watched_reply(struct exchange *x, const struct reply *reply);
-extern const struct watched watched_token; /* EXTEND, RELEASE, KEEP */
+extern const struct watched watched_token; /* EXTEND, RELEASE, CAP_TTL */
 
 /* rights.c: with dialect.scripts_unverified, before an acquire: checks whether
  * the lock could be released */

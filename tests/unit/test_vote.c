@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A vote, driven by hand: an acquire with its fencing token counts as granted
+ * only when a quorum has the token, and other verbs are rounds.
+ */
+#include "support/test.h"
+
+#include "core/vote.h"
+#include "unit/core_rig.h"
+
+static struct vote vote;
+static struct ballot ballots[3 * VOTE_BALLOTS];
+
+static void acquire(bool fenced)
+{
+    struct acquire_terms terms = {.servers = 3,
+        .ballots = ballots,
+        .ttl_ms = 1000,
+        .drift_ppm = 10000,
+        .budget_ns = 50 * MS,
+        .wait_until = T0 + NS_PER_S,
+        .end = T0 + NS_PER_S};
+    vote = (struct vote){.ballots = ballots};
+    memset(ballots, 0, sizeof(ballots));
+    vote_acquire(&vote, &terms, fenced, 10 * MS, 80 * MS, 5, T0);
+}
+
+static void round_of(enum round_kind kind)
+{
+    struct round_terms terms = {.kind = kind,
+        .servers = 3,
+        .ballots = ballots,
+        .ttl_ms = 1000,
+        .drift_ppm = 10000,
+        .end = T0 + NS_PER_S};
+    vote = (struct vote){.ballots = ballots};
+    vote_round(&vote, &terms, 5, T0);
+}
+
+static const char *asks(void)
+{
+    static char words[WORDS_MAX];
+    struct ask ask;
+    words[0] = '\0';
+    while (vote_next(&vote, &ask))
+        add_ask(words, &ask);
+    return words;
+}
+
+static void say(unsigned server, struct outcome outcome)
+{
+    vote_outcome(&vote, server, &outcome, T0 + MS);
+}
+
+static struct outcome numbered(uint64_t fence)
+{
+    struct outcome outcome = granted(T0);
+    outcome.fence = fence;
+    return outcome;
+}
+
+static struct outcome raised(uint64_t fence)
+{
+    struct outcome outcome = mine(T0, LEFT_UNKNOWN);
+    outcome.fence = fence;
+    return outcome;
+}
+
+static void without_a_fence(void **state)
+{
+    (void)state;
+    acquire(false);
+    assert_string_equal(asks(), "T S0 S1 S2");
+    assert_int_equal(vote_step(&vote, T0), VOTE_OPEN);
+    say(0, granted(T0));
+    say(1, granted(T0));
+    assert_string_equal(asks(), "L2");
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+}
+
+/* The two that granted drew the same number: nothing has to be raised, and the
+ * third is asked no more. */
+static void equal_numbers(void **state)
+{
+    (void)state;
+    acquire(true);
+    asks();
+    say(0, numbered(8));
+    say(1, numbered(8));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    assert_string_equal(asks(), "");
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_true(vote.fence.number == 8);
+}
+
+static void the_lower_one_is_raised(void **state)
+{
+    (void)state;
+    acquire(true);
+    asks();
+    say(0, numbered(8));
+    say(2, numbered(5));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    assert_string_equal(asks(), "S1 S2");
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+    say(2, raised(8));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_true(vote.fence.number == 8);
+}
+
+/* No quorum gets the number: the grant is undone by the driver, and another
+ * round follows, with another token. */
+static void it_cannot_be_raised(void **state)
+{
+    (void)state;
+    acquire(true);
+    asks();
+    say(0, numbered(8));
+    say(2, numbered(5));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    asks();
+    say(1, plain(OUTCOME_NOT_MINE));
+    say(2, plain(OUTCOME_NOT_MINE));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_UNDO);
+    vote_again(&vote, T0 + MS);
+    assert_false(vote.fencing);
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+    uint64_t at = vote_wake(&vote);
+    assert_true(at > T0 + MS && at < T0 + NS_PER_S);
+    vote_tick(&vote, at);
+    assert_string_equal(asks(), "T S0 S1 S2");
+    for (unsigned i = 0; i < 3; i++) /* of the last round */
+        assert_true(ballots[i].number == 0);
+}
+
+/* A cancelled call ends, whichever machine is running. */
+static void cancelled(void **state)
+{
+    (void)state;
+    acquire(false);
+    asks();
+    vote_cancel(&vote);
+    assert_string_equal(asks(), "U0 U1 U2");
+    assert_int_equal(vote_step(&vote, T0), VOTE_OVER);
+    acquire(true);
+    asks();
+    say(0, numbered(8));
+    say(1, numbered(5));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    asks();
+    vote_cancel(&vote);
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_UNDO);
+    round_of(ROUND_EXTEND);
+    asks();
+    vote_cancel(&vote);
+    assert_string_equal(asks(), "L0 L1 L2");
+    assert_int_equal(vote_step(&vote, T0), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_CANCELLED);
+}
+
+static void a_round(void **state)
+{
+    (void)state;
+    round_of(ROUND_RELEASE);
+    assert_string_equal(asks(), "S0 S1 S2");
+    say(0, plain(OUTCOME_MINE));
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+    say(1, plain(OUTCOME_MINE));
+    assert_string_equal(asks(), "U2");
+    vote_withdrawn(&vote, 2);
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+}
+
+static void the_worst_fault(void **state)
+{
+    (void)state;
+    round_of(ROUND_EXTEND);
+    asks();
+    for (unsigned i = 0; i < 3; i++)
+        say(i, refused(FAULT_REFUSING));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_FAULT);
+    assert_int_equal(vote_fault(&vote), FAULT_REFUSING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_fence),
+        cmocka_unit_test(equal_numbers),
+        cmocka_unit_test(the_lower_one_is_raised),
+        cmocka_unit_test(it_cannot_be_raised),
+        cmocka_unit_test(cancelled),
+        cmocka_unit_test(a_round),
+        cmocka_unit_test(the_worst_fault),
+    };
+    return cmocka_run_group_tests_name("vote", tests, NULL, NULL);
+}
