@@ -34,6 +34,7 @@ void loss_forget(struct nxl_lock *lock)
         return;
     unreport(renewing);
     renewing->loss = NXL_LOSS_NONE;
+    renewing->found->chosen = NULL;
 }
 
 /* Why its last lease was lost, for people. */

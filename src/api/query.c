@@ -35,6 +35,8 @@ struct query {
     size_t count;
     struct leaves leaves;
     bool again; /* it was sent again, after its connection was lost */
+    /* Why it failed. Not the operation's message, which may need memory. */
+    struct text message;
 };
 
 /* ---------------------------------------------------------- as an operation */
@@ -43,7 +45,7 @@ static void complete_query(struct query *q, int result, enum fault fault)
 {
     struct nxl_client *client = q->operation.client;
     if (result != NXL_OK) {
-        struct text *message = operation_message(&q->operation);
+        struct text *message = &q->message;
         if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
             allowed_add_unsupported(message, q->words, q->count);
         else if (*fault_remedy(fault))
@@ -58,7 +60,7 @@ static void complete_query(struct query *q, int result, enum fault fault)
 /* Begins a message with the server's name. */
 static struct text *begin_message(struct query *q)
 {
-    struct text *message = operation_message(&q->operation);
+    struct text *message = &q->message;
     const struct server *s = &q->operation.client->servers[q->server];
     text_set(message, s->endpoint.name.data);
     text_add(message, ": ");

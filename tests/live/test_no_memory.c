@@ -322,6 +322,27 @@ static void a_question(void **state)
     }
 }
 
+/* What the server said is not lost with the memory that failed. */
+static void a_refused_question(void **state)
+{
+    static const char *const words[] = {"STRLEN", "list"};
+    redis_run(&servers[0], "RPUSH", "list", "item", NULL);
+    nxl_client *client = usual_client();
+    connect_all(client);
+    for (unsigned n = first_place(); failed; n++) {
+        nxl_answer *answer = NULL;
+        fail_at(n);
+        int rc = nxl_client_ask(client, 0, 2, words, NULL, &answer);
+        fail_no_more();
+        assert_null(answer);
+        if (rc == NXL_E_WRONG_TYPE)
+            assert_contains(nxl_client_errmsg(client), "WRONGTYPE");
+        else
+            assert_out_of_memory(rc, nxl_client_errmsg(client));
+    }
+    nxl_client_free(client);
+}
+
 #define way_once(words, ...)                                                   \
     memory_scene(the_first_acquire, "the first acquire" words " (once)",       \
         .row = &(const struct way){__VA_ARGS__})
@@ -347,6 +368,7 @@ int main(void)
     const struct CMUnitTest one[] = {
         memory_once(cycles_take_none),
         memory_test(a_question),
+        memory_test(a_refused_question),
     };
     const struct CMUnitTest three[] = {
         way_test(" of two in three", .one_away = true),

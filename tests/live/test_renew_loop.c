@@ -261,6 +261,32 @@ static void an_extend_that_finds_it_lost(void **state)
     end(lock, client);
 }
 
+/* Its extend says so when there is no time left to ask who holds the lock. The
+ * holder that an earlier loss found is not named again. */
+static void a_loss_says_nothing_of_an_earlier_one(void **state)
+{
+    char why[200];
+    int timeout_ms;
+    nxl_client *client = new_client("");
+    nxl_lock *lock = granted(client, 2000);
+    redis_run(&server, "SET", "k", "theirs", NULL);
+    assert_event(client, lock, NXL_OP_HOLD, NXL_LOST);
+    assert_int_equal(nxl_lock_loss(lock, NULL, 0), NXL_LOSS_TAKEN);
+    redis_run(&server, "DEL", "k", NULL);
+    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    redis_run(&server, "DEL", "k", NULL);
+    assert_result(nxl_lock_extend_start(lock, 0), NXL_PENDING, lock);
+    (void)nxl_client_pollfds(client, NULL, 0, &timeout_ms); /* it is sent */
+    test_pause_ms((int)nxl_lock_remaining_ms(lock) - 60);
+    loop_until(client, loop.count + 2);
+    assert_int_equal(stats_of(client).losses, 2);
+    assert_int_not_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_TAKEN);
+    assert_string_not_equal(why, "");
+    loop_for(client, 10);
+    end(lock, client);
+}
+
 /* A grant that is lost before anybody took its event was never one. */
 static void lost_before_its_grant_was_taken(void **state)
 {
@@ -354,6 +380,7 @@ int main(void)
         loop_test(freed_while_a_renewal_is_under_way),
         loop_test(other_calls_meanwhile),
         loop_test(an_extend_that_finds_it_lost),
+        loop_test(a_loss_says_nothing_of_an_earlier_one),
         loop_test(lost_before_its_grant_was_taken),
         loop_test(the_descriptor_of_losses),
         loop_test(adopted_with_little_left),
