@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A release, or the cleanup of one, whose time is over (verb.not_after): from
+ * then on another client may own the token, so what has not been sent yet is
+ * withdrawn, wherever it waits.
+ */
+#include "unit/server_rig.h"
+
+#define OVER (RIG_START + 2 * NS_PER_S)
+
+static struct request *r = &rig.request[0];
+
+static ssize_t blocked_send(struct transport *t, const void *bytes, size_t len)
+{
+    (void)t, (void)bytes, (void)len;
+    return 0;
+}
+
+static struct transport_kind blocked;
+
+static void block(void)
+{
+    blocked = transport_plain;
+    blocked.send = blocked_send;
+    rig.s.conn.transport.kind = &blocked;
+}
+
+static void unblock(void)
+{
+    rig.s.conn.transport.kind = &transport_plain;
+}
+
+static void submit_release(void)
+{
+    rig.verb[0].not_after = OVER;
+    rig_submit_release(0);
+    rig_push();
+}
+
+static void assert_too_late(struct request *completed)
+{
+    assert_ptr_equal(completed, r);
+    assert_int_equal(rig.last.outcome.kind, OUTCOME_FAULT);
+    assert_false(server_unfinished(&rig.s, NEVER));
+    rig_push();
+    assert_silent();
+}
+
+/* Formatted, but the socket is full. */
+static void it_waits_for_room(void **state)
+{
+    (void)state;
+    rig_up();
+    block();
+    submit_release();
+    assert_int_equal(r->state, REQUEST_SENT);
+    rig.now = OVER - 1;
+    rig_push();
+    assert_null(rig_turn());
+    rig.now = OVER;
+    rig_push();
+    unblock();
+    assert_too_late(rig_turn());
+}
+
+/* Another connection is being made. */
+static void it_waits_for_a_connection(void **state)
+{
+    (void)state;
+    submit_release();
+    assert_int_equal(r->state, REQUEST_WAITING);
+    rig.now = OVER;
+    rig_accept();
+    rig_push();
+    assert_null(strstr(rig_said(), "EVAL"));
+    rig_send_handshake(7, RIG_RUN_ID);
+    struct request *completed = rig_turn();
+    rig_push();
+    assert_null(strstr(rig_said(), "EVAL"));
+    assert_ptr_equal(completed ? completed : rig_turn(), r);
+}
+
+/* The server does not know the script: sending it whole would be too late. */
+static void it_would_be_sent_again(void **state)
+{
+    (void)state;
+    rig_up();
+    submit_release();
+    assert_said("EVALSHA\r\n");
+    rig.now = OVER;
+    assert_too_late(rig_reply("-NOSCRIPT no matching script\r\n"));
+}
+
+/* In time, the same is sent whole. */
+static void it_is_sent_again(void **state)
+{
+    (void)state;
+    rig_up();
+    submit_release();
+    assert_said("EVALSHA\r\n");
+    rig.now = OVER - 1;
+    assert_null(rig_reply("-NOSCRIPT no matching script\r\n"));
+    rig_push();
+    assert_said("EVAL\r\n");
+    assert_ptr_equal(rig_reply(":1\r\n"), r);
+    assert_int_equal(rig.last.outcome.kind, OUTCOME_MINE);
+}
+
+/* The cleanup of a release that was not answered, formatted on the next
+ * connection, whose socket is full. */
+static void its_cleanup_waits_for_room(void **state)
+{
+    (void)state;
+    rig_up();
+    submit_release();
+    assert_said("EVALSHA\r\n");
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig_cleanups(), 1);
+    rig_hang_up();
+    rig_turn();
+    rig_push();
+    rig_shake(8, RIG_RUN_ID);
+    block();
+    rig_push();
+    assert_int_equal(rig_cleanups(), 1);
+    rig.now = OVER;
+    rig_push();
+    unblock();
+    rig_push();
+    assert_null(rig_turn());
+    assert_null(strstr(rig_said(), "EVAL"));
+    assert_int_equal(rig_cleanups(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(it_waits_for_room),
+        rig_test(it_waits_for_a_connection),
+        rig_test(it_would_be_sent_again),
+        rig_test(it_is_sent_again),
+        rig_test(its_cleanup_waits_for_room),
+    };
+    return cmocka_run_group_tests_name("request_expired", tests, NULL, NULL);
+}
