@@ -122,6 +122,14 @@ static int short_options(struct walk *walk)
     return 0;
 }
 
+static bool dashes_follow(const struct walk *walk)
+{
+    for (char **at = walk->at; *at; at++)
+        if (strcmp(*at, "--") == 0)
+            return true;
+    return false;
+}
+
 static int word_too_many(const struct walk *walk, const char *word)
 {
     const struct args *args = walk->args;
@@ -135,6 +143,10 @@ static int word_too_many(const struct walk *walk, const char *word)
         say("unexpected '%s': STRING is one word, in quotes: nxlock run %s -c "
             "'CMD...'",
             shown, args->pasted);
+    else if (dashes_follow(walk))
+        say("unexpected '%s' between NAME and '--': quote a NAME that has "
+            "spaces or, if '%s' is the command, write: nxlock run %s -- %s ...",
+            shown, shown, args->pasted, word_pasted(pasted, shown));
     else
         say("'--' is missing before '%s'; write: nxlock run %s -- %s%s", shown,
             args->pasted, word_pasted(pasted, shown),
