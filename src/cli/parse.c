@@ -136,9 +136,16 @@ static int word_too_many(const struct walk *walk, const char *word)
     char shown[DISCREET_ROOM], pasted[NAME_PASTED];
 
     discreet(shown, word);
-    if (args->command != CMD_RUN)
+    if (args->command == CMD_ACQUIRE && walk->options_over)
+        say("acquire runs no command; write: nxlock run %s -- %s%s",
+            args->pasted, word_pasted(pasted, shown),
+            walk->at[1] ? " ..." : "");
+    else if (args->command != CMD_RUN)
         say("unexpected '%s' after %s; write: %.*s", shown,
-            args->token ? "NAME and TOKEN" : "NAME", SYNOPSIS(args));
+            args->token                 ? "NAME and TOKEN"
+            : args->command == CMD_LIST ? "GLOB"
+                                        : "NAME",
+            SYNOPSIS(args));
     else if (args->script)
         say("unexpected '%s': STRING is one word, in quotes: nxlock run %s -c "
             "'CMD...'",

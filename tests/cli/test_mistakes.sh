@@ -74,6 +74,10 @@ command_line() {
         "nxlock run my -- lock ..."
     gives 64 "a missing --, and one in CMD" run x git checkout -- file
     said "is told where it belongs" "'git'" "nxlock run x -- git ..."
+    gives 64 "acquire with a command" acquire x -- make deploy
+    said "is told which command runs one" "nxlock run x -- make ..."
+    gives 64 "list with two patterns" list 'a*' 'b*'
+    said "is told what there is one of" "unexpected 'b*' after GLOB"
     gives 64 "a name that starts with '-'" run -nightly -- true
     said "is told how to write it" "'-nightly'" "--name=-nightly"
     one=6fa459ea-ee8a-4ca4-894e-db77e160355e
