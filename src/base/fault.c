@@ -31,8 +31,8 @@ const char *fault_remedy(enum fault fault)
                "(MISCONF) or its replicas (NOREPLICAS)";
     case FAULT_DENIED:
         return "check the user and password in the URL "
-               "(redis://USER:PASSWORD@host, or :PASSWORD alone), and that "
-               "the ACL allows the user this command";
+               "(redis://USER:PASSWORD@host, or :PASSWORD alone) or, after "
+               "NOPERM, that the ACL allows the user this command and key";
     case FAULT_SCRIPT_DENIED:
         return "the ACL denies a command or key that the script uses; for "
                "the lock's key and its {NAME}:f allow +set +getrange "

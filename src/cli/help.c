@@ -25,6 +25,16 @@ static void print_option_lines(enum command command, bool parameters, FILE *out)
     }
 }
 
+static bool takes_duration(enum command command)
+{
+    const struct option *option;
+
+    for (size_t i = 0; (option = option_at(command, &i));)
+        if (option->type == VALUE_DURATION)
+            return true;
+    return false;
+}
+
 /* Prints which commands use an exit code, if there are at most two. */
 static void print_code_commands(unsigned commands, FILE *out)
 {
@@ -83,6 +93,10 @@ void help_command(enum command command, FILE *out)
     fprintf(out, "%s\n%s\noptions:\n", command_table[command].synopsis,
         help_texts[command]);
     print_option_lines(command, false, out);
+    if (takes_duration(command))
+        fputs("DUR is 500ms, 30s, 10m, 2h or 1d, for example; a bare number is "
+              "seconds.\n",
+            out);
     print_exit_codes(command, out);
     fputs("\nURL parameters as options:\n", out);
     print_option_lines(command, true, out);

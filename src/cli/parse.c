@@ -122,19 +122,38 @@ static int short_options(struct walk *walk)
     return 0;
 }
 
+static bool dashes_follow(const struct walk *walk)
+{
+    for (char **at = walk->at; *at; at++)
+        if (strcmp(*at, "--") == 0)
+            return true;
+    return false;
+}
+
 static int word_too_many(const struct walk *walk, const char *word)
 {
     const struct args *args = walk->args;
     char shown[DISCREET_ROOM], pasted[NAME_PASTED];
 
     discreet(shown, word);
-    if (args->command != CMD_RUN)
+    if (args->command == CMD_ACQUIRE && walk->options_over)
+        say("acquire runs no command; write: nxlock run %s -- %s%s",
+            args->pasted, word_pasted(pasted, shown),
+            walk->at[1] ? " ..." : "");
+    else if (args->command != CMD_RUN)
         say("unexpected '%s' after %s; write: %.*s", shown,
-            args->token ? "NAME and TOKEN" : "NAME", SYNOPSIS(args));
+            args->token                 ? "NAME and TOKEN"
+            : args->command == CMD_LIST ? "GLOB"
+                                        : "NAME",
+            SYNOPSIS(args));
     else if (args->script)
         say("unexpected '%s': STRING is one word, in quotes: nxlock run %s -c "
             "'CMD...'",
             shown, args->pasted);
+    else if (dashes_follow(walk))
+        say("unexpected '%s' between NAME and '--': quote a NAME that has "
+            "spaces or, if '%s' is the command, write: nxlock run %s -- %s ...",
+            shown, shown, args->pasted, word_pasted(pasted, shown));
     else
         say("'--' is missing before '%s'; write: nxlock run %s -- %s%s", shown,
             args->pasted, word_pasted(pasted, shown),

@@ -400,6 +400,10 @@ void session_complain(struct session *session, const char *what, int result)
         why[0] != '\0' ? why : nxl_strerror(result));
     if (result == NXL_E_DENIED && source_is_stripped(session->args))
         source_explain();
+    else if (result == NXL_E_DENIED && strstr(why, "NOPERM"))
+        say("'nxlock doctor %s', with the same server and user, lists the "
+            "missing permissions",
+            session->args->pasted);
 }
 
 int session_failed(struct session *session, const char *what, int result)
@@ -407,8 +411,10 @@ int session_failed(struct session *session, const char *what, int result)
     if (session->caught != 0)
         return session_interrupted(session);
     if (result == NXL_LOST)
-        say("cannot %s '%s': it is not held under this token", what,
-            session->args->shown);
+        say("cannot %s '%s': it is not held under this token: the lease "
+            "expired, the lock was removed, or the token is of another one; "
+            "see 'nxlock status %s'",
+            what, session->args->shown, session->args->pasted);
     else
         session_complain(session, what, result);
     return exit_code_for(result, EXIT_BUSY);

@@ -76,7 +76,7 @@ static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
 
 /* A lease has at most 31 bits of milliseconds; what --every records is a lease
  * of nine tenths of it. */
-#define LEASE 1, INT32_MAX, "of 24d at most, such as 30s"
+#define LEASE 1, INT32_MAX, "such as 30s, at most 24d"
 #define EVERY 40, INT64_C(266) * 24 * 3600 * 100, "from 40ms to 26.6d"
 #define SOME 1, 0, "such as 30s"
 #define ANY 0, 0, NULL

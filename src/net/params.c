@@ -39,13 +39,13 @@
         "auto, or timestamp: by SETNX and a unix time; default auto", \
         SCHEME, 0, 1) \
     ROW(interop, "N", \
-        "1: take over what a dead SETNX program left, a time; default 0", \
+        "1: take over the past unix time of a dead SETNX program; default 0", \
         SWITCH, 0, 1) \
     ROW(guard_restarts, "BOOL", \
-        "1: a restarted server does not vote for max_ttl_ms; else 0", \
+        "1: no vote for max_ttl_ms after a restart; default if several", \
         SWITCH, 0, 1) \
     ROW(durable, "BOOL", \
-        "1: this server forgets nothing (AOF, fsync always); default 0", \
+        "1: a restart loses nothing (AOF, fsync always); default 0", \
         SWITCH, 0, 1)
 
 #define AS_PARAM(name, value, help, kind, low, high) {#name, value, help},

@@ -191,7 +191,8 @@ denied() {
         said "says so" "cannot acquire 'x'" "WRONGPASS"
         unsaid "and not the password" n0
         refused 77 "77: NOPERM, $wait" x $wait --user guest --password s3cret
-        said "is said in the server's words" "cannot acquire 'x'" "NOPERM"
+        said "is said in the server's words" "cannot acquire 'x'" "NOPERM" \
+            "'nxlock doctor x'"
         unsaid "and not the password" s3cret
     done
     db CONFIG SET requirepass pa55 > /dev/null

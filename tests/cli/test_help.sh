@@ -78,6 +78,7 @@ for command in run acquire renew release status wait list unlock doctor; do
 done
 
 gives 0 "run --help" run --help
+check "and what DUR is" grep -q "^DUR is .*a bare number is seconds" "$dir/out"
 for flag in no-wait wait ttl busy-code verbose command; do
     has "has --$flag" "--$flag\>"
 done

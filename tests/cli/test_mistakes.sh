@@ -69,6 +69,15 @@ command_line() {
     said "is told where it belongs" "'make'" "nxlock run x -- make"
     gives 64 "a missing -- before an option of CMD" run x ls -l
     said "is told where it belongs" "'ls'" "nxlock run x -- ls"
+    gives 64 "a name with a space, without quotes" run my lock -- true
+    said "is told to quote it" "unexpected 'lock'" "quote a NAME" \
+        "nxlock run my -- lock ..."
+    gives 64 "a missing --, and one in CMD" run x git checkout -- file
+    said "is told where it belongs" "'git'" "nxlock run x -- git ..."
+    gives 64 "acquire with a command" acquire x -- make deploy
+    said "is told which command runs one" "nxlock run x -- make ..."
+    gives 64 "list with two patterns" list 'a*' 'b*'
+    said "is told what there is one of" "unexpected 'b*' after GLOB"
     gives 64 "a name that starts with '-'" run -nightly -- true
     said "is told how to write it" "'-nightly'" "--name=-nightly"
     one=6fa459ea-ee8a-4ca4-894e-db77e160355e
@@ -119,6 +128,18 @@ lease() {
     check "and nobody is asked" is_free x
     gives 64 "acquire --ttl 5ms" acquire x --ttl 5ms
     said "is told the same" "the least is 13ms" "--ttl 5s"
+    for ttl in 0 90d; do
+        gives 64 "--ttl $ttl" acquire x --ttl $ttl
+        said "is told the limit" "use a duration such as 30s, at most 24d"
+    done
+    gives 0 "another lock" acquire another
+    token=$(cat "$dir/out")
+    for verb in renew release; do
+        gives 79 "$verb with the token of another lock" \
+            $verb x "$token"
+        said "is told what may be, and where to look" "cannot $verb 'x'" \
+            "the token is of another one" "nxlock status x"
+    done
     gives 64 "a duration for --max-ttl-ms" acquire x --max-ttl-ms 5s
     said "is told the number" "--max-ttl-ms 5s must be a number from 20 to" \
         "in milliseconds: 5s is 5000"

@@ -170,7 +170,7 @@ class Help:
         for line in self.text[command].splitlines():
             if line.startswith("options:"):
                 into = options
-            elif line.startswith("exit codes:"):
+            elif line.startswith(("exit codes:", "DUR is ")):
                 into = None
             elif line.startswith("URL parameters as options:"):
                 into = parameters

@@ -30,14 +30,14 @@ PLAYED = re.compile(
 LIVE = re.compile(r"^without (\w+): (.*) \((\d+) ms\)", re.M)
 
 INVARIANTS = {
-    "I1": "two hold at once",
-    "I2": "fencing numbers do not grow",
-    "I3": "a lease is counted on for longer than the servers allow",
-    "I4": "another one's key is deleted",
-    "I5": "a key stands that nobody works with or owes",
-    "I6": "a name that nobody holds is granted to nobody",
-    "I8": "a result that is told is not true",
-    "I9": "a loss is told after the deadline",
+    "I1": "two clients hold a lock at once",
+    "I2": "fencing tokens do not grow",
+    "I3": "a client relies on a lease for longer than the servers grant it",
+    "I4": "the key of another holder is deleted",
+    "I5": "a key is left that no holder, request or cleanup accounts for",
+    "I6": "a free lock is never granted",
+    "I8": "a reported result is false",
+    "I9": "a loss is reported after the deadline",
 }
 
 HEAD = """# What each guard prevents
