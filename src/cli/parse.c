@@ -140,12 +140,13 @@ static int word_too_many(const struct walk *walk, const char *word)
         say("acquire runs no command; write: nxlock run %s -- %s%s",
             args->pasted, word_pasted(pasted, shown),
             walk->at[1] ? " ..." : "");
+    else if (args->command != CMD_RUN && args->token)
+        say("one word too many after NAME and TOKEN (not shown, because it may "
+            "be a token); write: %.*s",
+            SYNOPSIS(args));
     else if (args->command != CMD_RUN)
         say("unexpected '%s' after %s; write: %.*s", shown,
-            args->token                 ? "NAME and TOKEN"
-            : args->command == CMD_LIST ? "GLOB"
-                                        : "NAME",
-            SYNOPSIS(args));
+            args->command == CMD_LIST ? "GLOB" : "NAME", SYNOPSIS(args));
     else if (args->script)
         say("unexpected '%s': STRING is one word, in quotes: nxlock run %s -c "
             "'CMD...'",

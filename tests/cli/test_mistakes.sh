@@ -78,9 +78,13 @@ command_line() {
     said "is told which command runs one" "nxlock run x -- make ..."
     gives 64 "list with two patterns" list 'a*' 'b*'
     said "is told what there is one of" "unexpected 'b*' after GLOB"
+    one=6fa459ea-ee8a-4ca4-894e-db77e160355e
+    gives 64 "two tokens to release" release x $one $one
+    said "is told, without them" "one word too many after NAME and TOKEN" \
+        "nxlock release"
+    unsaid "whichever it is" "$one"
     gives 64 "a name that starts with '-'" run -nightly -- true
     said "is told how to write it" "'-nightly'" "--name=-nightly"
-    one=6fa459ea-ee8a-4ca4-894e-db77e160355e
     gives 64 "a second --token" unlock x --token $one --token $one
     said "is refused" "--token is given twice"
     unsaid "and not repeated" "$one"
