@@ -188,6 +188,36 @@ static void max_hold(void **state)
     assert_int_equal(renewal.loss, LOSS_MAX_HOLD);
 }
 
+/* When it wants to be called again, in each state. */
+static void its_next_time(void **state)
+{
+    (void)state;
+    struct ask ask;
+    begin(1, NEVER);
+    assert_string_equal(wake(), "S0");
+    assert_true(renewal_wake(&renewal) > now); /* a time-out */
+    assert_string_equal(say(0, plain(OUTCOME_NOT_MINE)), "S0");
+    uint64_t until = renewal_wake(&renewal); /* of the check */
+    assert_true(until > now && until < LEASE);
+    renewal_stop(&renewal);
+    assert_int_equal(renewal_wake(&renewal), 0); /* an ask is to be taken */
+    assert_true(renewal_next(&renewal, &ask));
+    assert_string_equal(due(), "");
+    assert_true(renewal_wake(&renewal) == NEVER);
+}
+
+/* The check of who holds the name is not answered either. */
+static void refuted_and_unheard(void **state)
+{
+    (void)state;
+    begin(1, NEVER);
+    assert_string_equal(wake(), "S0");
+    assert_string_equal(say(0, plain(OUTCOME_NOT_MINE)), "S0");
+    assert_string_equal(wake(), "L0 !");
+    assert_int_equal(renewal.loss, LOSS_REFUTED);
+    assert_int_equal(renewal.found, VERDICT_FAULT);
+}
+
 /* A call's own extend postpones the next renewal. */
 static void extended_by_a_call(void **state)
 {
@@ -241,6 +271,8 @@ int main(void)
         cmocka_unit_test(stopped),
         cmocka_unit_test(max_hold),
         cmocka_unit_test(extended_by_a_call),
+        cmocka_unit_test(its_next_time),
+        cmocka_unit_test(refuted_and_unheard),
         cmocka_unit_test(stop),
         cmocka_unit_test(none),
     };

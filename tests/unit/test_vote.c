@@ -182,6 +182,28 @@ static void a_round(void **state)
     assert_int_equal(vote_verdict(&vote), VERDICT_YES);
 }
 
+/* Raising a counter needs no undoing, and a server that does not exist says
+ * nothing. */
+static void what_changes_nothing(void **state)
+{
+    (void)state;
+    acquire(true);
+    asks();
+    say(3, numbered(9));
+    say(0, numbered(8));
+    say(2, numbered(5));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    assert_string_equal(asks(), "S1 S2");
+    say(3, raised(9));
+    vote_withdrawn(&vote, 2);
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+    say(2, raised(8));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_true(vote.fence.number == 8);
+}
+
 static void the_worst_fault(void **state)
 {
     (void)state;
@@ -204,6 +226,7 @@ int main(void)
         cmocka_unit_test(it_cannot_be_raised),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(a_round),
+        cmocka_unit_test(what_changes_nothing),
         cmocka_unit_test(the_worst_fault),
     };
     return cmocka_run_group_tests_name("vote", tests, NULL, NULL);
