@@ -106,7 +106,8 @@ void turn_process(
     /* A send that failed has completed requests. What these start is sent in
      * the next turn, when their timers are due. */
     for (unsigned i = 0; i < client->server_count; i++)
-        take_completions(client, i, now);
+        if (server_failed(&client->servers[i]))
+            take_completions(client, i, now);
 }
 
 void turn_wake(struct nxl_client *client)

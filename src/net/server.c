@@ -339,7 +339,7 @@ void server_tick(struct server *s, uint64_t now)
 
 uint64_t server_deadline(struct server *s)
 {
-    if (!list_empty(&s->failed) || s->ended || s->conn.transport.pending)
+    if (server_failed(s) || s->conn.transport.pending)
         return 0;
     uint64_t at = due_at(s);
     if (s->state == SERVER_DOWN)

@@ -52,6 +52,11 @@ void server_ready(struct server *s, short revents, uint64_t now);
 void server_tick(struct server *s, uint64_t now);
 /* The next completion; false when there is none now. */
 bool server_next(struct server *s, struct completion *c, uint64_t now);
+/* Has a request or the connection failed since server_next() returned false? */
+static inline bool server_failed(const struct server *s)
+{
+    return !list_empty(&s->failed) || s->ended != FAULT_NONE;
+}
 
 /* When server_tick() or server_push() must be called even without an event. */
 uint64_t server_deadline(struct server *s);
