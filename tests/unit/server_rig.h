@@ -207,6 +207,27 @@ static inline void rig_shake(int id, const char *run_id)
     assert_int_equal(rig.s.state, SERVER_UP);
 }
 
+/* From here on the socket is full; and it has room again. */
+static inline ssize_t rig_send_nothing(
+    struct transport *t, const void *bytes, size_t len)
+{
+    (void)t, (void)bytes, (void)len;
+    return 0;
+}
+
+static inline void rig_block(void)
+{
+    static struct transport_kind full;
+    full = transport_plain;
+    full.send = rig_send_nothing;
+    rig.s.conn.transport.kind = &full;
+}
+
+static inline void rig_unblock(void)
+{
+    rig.s.conn.transport.kind = &transport_plain;
+}
+
 /* -------------------------------------------------------------- requests */
 
 static inline struct request *rig_submit(unsigned i)

@@ -10,26 +10,6 @@
 
 static struct request *r = &rig.request[0];
 
-static ssize_t blocked_send(struct transport *t, const void *bytes, size_t len)
-{
-    (void)t, (void)bytes, (void)len;
-    return 0;
-}
-
-static struct transport_kind blocked;
-
-static void block(void)
-{
-    blocked = transport_plain;
-    blocked.send = blocked_send;
-    rig.s.conn.transport.kind = &blocked;
-}
-
-static void unblock(void)
-{
-    rig.s.conn.transport.kind = &transport_plain;
-}
-
 static void submit_release(void)
 {
     rig.verb[0].not_after = OVER;
@@ -51,7 +31,7 @@ static void it_waits_for_room(void **state)
 {
     (void)state;
     rig_up();
-    block();
+    rig_block();
     submit_release();
     assert_int_equal(r->state, REQUEST_SENT);
     rig.now = OVER - 1;
@@ -59,7 +39,7 @@ static void it_waits_for_room(void **state)
     assert_null(rig_turn());
     rig.now = OVER;
     rig_push();
-    unblock();
+    rig_unblock();
     assert_too_late(rig_turn());
 }
 
@@ -120,12 +100,12 @@ static void its_cleanup_waits_for_room(void **state)
     rig_turn();
     rig_push();
     rig_shake(8, RIG_RUN_ID);
-    block();
+    rig_block();
     rig_push();
     assert_int_equal(rig_cleanups(), 1);
     rig.now = OVER;
     rig_push();
-    unblock();
+    rig_unblock();
     rig_push();
     assert_null(rig_turn());
     assert_null(strstr(rig_said(), "EVAL"));

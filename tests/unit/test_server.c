@@ -200,20 +200,12 @@ static void refused_and_tried_again_later(void **state)
     assert_true(server_deadline(&rig.s) <= rig.now);
 }
 
-static ssize_t blocked_send(struct transport *t, const void *bytes, size_t len)
-{
-    (void)t, (void)bytes, (void)len;
-    return 0;
-}
-
 static void a_full_socket_is_waited_for(void **state)
 {
     (void)state;
     rig_up();
-    struct transport_kind full = transport_plain;
     struct pollfd fd;
-    full.send = blocked_send;
-    rig.s.conn.transport.kind = &full;
+    rig_block();
     rig_submit(0);
     rig_push();
     assert_true(rig_poll(&fd));
@@ -222,7 +214,7 @@ static void a_full_socket_is_waited_for(void **state)
     rig_push(); /* not formatted: it can still be given up for nothing */
     assert_int_equal(rig.request[1].state, REQUEST_WAITING);
     assert_true(server_deadline(&rig.s) > rig.now);
-    rig.s.conn.transport.kind = &transport_plain;
+    rig_unblock();
     assert_null(rig_turn()); /* there is room */
     rig_push();
     assert_int_equal(rig_count(rig_said(), "SET\r\n"), 2);

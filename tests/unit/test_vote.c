@@ -66,6 +66,15 @@ static struct outcome raised(uint64_t fence)
     return outcome;
 }
 
+/* Two servers grant with these numbers, and the fencing token comes next. */
+static void granted_by(unsigned a, uint64_t one, unsigned b, uint64_t other)
+{
+    say(a, numbered(one));
+    say(b, numbered(other));
+    asks();
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+}
+
 static void without_a_fence(void **state)
 {
     (void)state;
@@ -86,10 +95,7 @@ static void equal_numbers(void **state)
     (void)state;
     acquire(true);
     asks();
-    say(0, numbered(8));
-    say(1, numbered(8));
-    asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    granted_by(0, 8, 1, 8);
     assert_string_equal(asks(), "");
     assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
     assert_int_equal(vote_verdict(&vote), VERDICT_YES);
@@ -101,10 +107,7 @@ static void the_lower_one_is_raised(void **state)
     (void)state;
     acquire(true);
     asks();
-    say(0, numbered(8));
-    say(2, numbered(5));
-    asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    granted_by(0, 8, 2, 5);
     assert_string_equal(asks(), "S1 S2");
     assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
     say(2, raised(8));
@@ -121,10 +124,7 @@ static void it_cannot_be_raised(void **state)
     (void)state;
     acquire(true);
     asks();
-    say(0, numbered(8));
-    say(2, numbered(5));
-    asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    granted_by(0, 8, 2, 5);
     asks();
     say(1, plain(OUTCOME_NOT_MINE));
     say(2, plain(OUTCOME_NOT_MINE));
@@ -152,10 +152,7 @@ static void cancelled(void **state)
     assert_int_equal(vote_step(&vote, T0), VOTE_OVER);
     acquire(true);
     asks();
-    say(0, numbered(8));
-    say(1, numbered(5));
-    asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    granted_by(0, 8, 1, 5);
     asks();
     vote_cancel(&vote);
     asks();
@@ -190,10 +187,7 @@ static void what_changes_nothing(void **state)
     acquire(true);
     asks();
     say(3, numbered(9));
-    say(0, numbered(8));
-    say(2, numbered(5));
-    asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    granted_by(0, 8, 2, 5);
     assert_string_equal(asks(), "S1 S2");
     say(3, raised(9));
     vote_withdrawn(&vote, 2);
