@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "api/message.h"
+#include "net/tls/tls.h"
 
 /* The option's number is copied to the setting unchanged. */
 _Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
@@ -57,7 +58,7 @@ static int check_addresses(const struct endpoints *e, struct text *error)
 
 static bool gives(const struct endpoint *e, size_t row)
 {
-    return e->given & 1U << row;
+    return e->given & UINT64_C(1) << row;
 }
 
 /* An option of the whole client that one URL sets applies to all of them. */
@@ -163,6 +164,41 @@ static int parse_one(struct endpoints *e, const char *url, size_t count,
     return rc;
 }
 
+/* -------------------------------------------------------------------- TLS */
+
+static bool same_tls(const struct endpoint *a, const struct endpoint *b)
+{
+    for (size_t row = 0; row < url_param_count; row++)
+        if (param_of_tls(row) && !param_equal(row, &a->settings, &b->settings))
+            return false;
+    return b->tls;
+}
+
+/* Reads the files of server i, unless a server before it has the same. */
+static int load_tls_of(struct endpoints *e, unsigned i, struct text *error)
+{
+    struct endpoint *own = &e->at[i];
+    for (unsigned j = 0; j < i && !own->tls; j++)
+        if (same_tls(own, &e->at[j]))
+            own->tls = tls_share(e->at[j].tls);
+    if (!own->tls)
+        own->tls = tls_new(&own->settings, error);
+    return own->tls ? NXL_OK : NXL_E_URL;
+}
+
+static int load_tls(struct endpoints *e, struct text *error)
+{
+    int rc = NXL_OK;
+    for (unsigned i = 0; i < e->count && rc == NXL_OK; i++) {
+        if (!e->at[i].needs_tls)
+            continue;
+        rc = load_tls_of(e, i, error);
+        if (rc != NXL_OK)
+            number_error(error, i + 1U, e->count);
+    }
+    return rc;
+}
+
 int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     const struct settings *defaults, struct text *error)
 {
@@ -185,6 +221,8 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
             count);
         rc = NXL_E_URL;
     }
+    if (rc == NXL_OK)
+        rc = load_tls(e, error);
     if (rc != NXL_OK)
         endpoints_free(e);
     return rc;

@@ -12,56 +12,88 @@
 
 #define NUMBER_MAX 2147483647
 #define SECRET_MAX 8192
+#define PATH_LONG 4095
 
 /* Each row: name (of the parameter and of the member), placeholder, help, kind,
- * and the lowest and highest value; for TEXT, number of bytes. */
+ * the lowest and highest value (for TEXT, number of bytes), and flags. */
 /* clang-format off */
 #define ROWS(ROW) \
-    ROW(db, "N", "database number; default 0", NUMBER, 0, NUMBER_MAX) \
-    ROW(user, "TEXT", "user to log in as (ACL)", TEXT, 1, SECRET_MAX) \
-    ROW(password, "TEXT", "password to log in with", TEXT, 1, SECRET_MAX) \
+    ROW(db, "N", "database number; default 0", NUMBER, 0, NUMBER_MAX, OWN) \
+    ROW(user, "TEXT", "user to log in as (ACL)", TEXT, 1, SECRET_MAX, OWN) \
+    ROW(password, "TEXT", "password to log in with", \
+        TEXT, 1, SECRET_MAX, OWN) \
+    ROW(password_file, "FILE", \
+        "its first line is the password; read for each connection", \
+        TEXT, 1, PATH_LONG, OWN) \
     ROW(timeout_ms, "MS", \
         "bounds input and output of a call, 10 to 600000; default 2000", \
-        NUMBER, 10, 600000) \
+        NUMBER, 10, 600000, 0) \
     ROW(max_ttl_ms, "MS", \
         "longest ttl a lock may ask for, 20 to 2147483647; default 60000", \
-        NUMBER, 20, NUMBER_MAX) \
+        NUMBER, 20, NUMBER_MAX, 0) \
     ROW(drift_ppm, "PPM", \
         "how far clock rates may differ, 1 to 500000; default 10000 (1 %)", \
-        NUMBER, 1, 500000) \
+        NUMBER, 1, 500000, 0) \
     ROW(keepalive_s, "S", \
         "idle seconds before a TCP probe, 1 to 32767; default 15", \
-        NUMBER, 1, 32767) \
+        NUMBER, 1, 32767, OWN) \
     ROW(prefix, "TEXT", \
         "put in front of every name, at most 1024 bytes; default none", \
-        TEXT, 1, 1024) \
+        TEXT, 1, 1024, 0) \
     ROW(scheme, "WORD", \
         "auto, or timestamp: by SETNX and a unix time; default auto", \
-        SCHEME, 0, 1) \
+        WORD, 0, 1, 0) \
     ROW(interop, "N", \
         "1: take over the past unix time of a dead SETNX program; default 0", \
-        SWITCH, 0, 1) \
+        SWITCH, 0, 1, 0) \
     ROW(guard_restarts, "BOOL", \
         "1: no vote for max_ttl_ms after a restart; default if several", \
-        SWITCH, 0, 1) \
+        SWITCH, 0, 1, 0) \
     ROW(durable, "BOOL", \
         "1: a restart loses nothing (AOF, fsync always); default 0", \
-        SWITCH, 0, 1)
+        SWITCH, 0, 1, OWN) \
+    ROW(cacert, "FILE", \
+        "TLS: certificates of the CAs to trust (PEM); default the system's", \
+        TEXT, 1, PATH_LONG, TLS_OWN) \
+    ROW(cacertdir, "DIR", \
+        "TLS: the same, a directory made by openssl rehash", \
+        TEXT, 1, PATH_LONG, TLS_OWN) \
+    ROW(cert, "FILE", \
+        "TLS: client certificate and its chain (PEM); needs key", \
+        TEXT, 1, PATH_LONG, TLS_OWN) \
+    ROW(key, "FILE", "TLS: private key of the client certificate (PEM)", \
+        TEXT, 1, PATH_LONG, TLS_OWN) \
+    ROW(key_password_file, "FILE", \
+        "TLS: its first line is the password of the key", \
+        TEXT, 1, PATH_LONG, TLS_OWN) \
+    ROW(sni, "NAME", \
+        "TLS: server name to send and to verify; default the URL's host", \
+        TEXT, 1, 253, TLS_OWN) \
+    ROW(verify, "WORD", \
+        "TLS: full (default), ca or none; HARM of the two: see nxlock(1)", \
+        WORD, 0, 2, TLS_OWN) \
+    ROW(tls_min, "VERSION", "TLS: oldest version, 1.2 or 1.3; default 1.2", \
+        WORD, 0, 1, TLS_OWN) \
+    ROW(tls_ciphers, "LIST", "TLS 1.2: ciphers, as openssl ciphers has them", \
+        TEXT, 1, 1024, TLS_OWN) \
+    ROW(tls_ciphersuites, "LIST", "TLS 1.3: cipher suites", \
+        TEXT, 1, 1024, TLS_OWN)
 
-#define AS_PARAM(name, value, help, kind, low, high) {#name, value, help},
-#define AS_ROW(name, value, help, kind, low, high) \
-    {kind, low, high, offsetof(struct settings, name)},
+#define AS_PARAM(name, value, help, kind, low, high, flags) \
+    {#name, value, help},
+#define AS_ROW(name, value, help, kind, low, high, flags) \
+    {kind, low, high, flags, offsetof(struct settings, name)},
 /* clang-format on */
 
-enum kind { NUMBER, TEXT, SCHEME, SWITCH };
+enum kind { NUMBER, TEXT, WORD, SWITCH };
 
-/* The words for 0, 1, ... of a SCHEME. */
-static const char *const schemes[] = {
-    [LOCK_SCHEME_AUTO] = "auto", [LOCK_SCHEME_TIMESTAMP] = "timestamp"};
+/* Flags: OWN is an option of one server, not of the whole client. */
+enum { OWN = 1, TLS_ONLY = 2, TLS_OWN = OWN | TLS_ONLY };
 
 struct row {
     enum kind kind;
     int64_t low, high;
+    int flags;
     size_t place; /* of the member */
 };
 
@@ -71,6 +103,28 @@ static const struct row rows[] = {ROWS(AS_ROW)};
 
 const struct url_param url_params[] = {ROWS(AS_PARAM)};
 const size_t url_param_count = COUNT;
+
+/* The words for 0, 1, ... of each row of kind WORD. */
+static const struct choices {
+    const char *name;
+    const char *words[3];
+} choices[] = {
+    {"scheme",
+        {[LOCK_SCHEME_AUTO] = "auto", [LOCK_SCHEME_TIMESTAMP] = "timestamp"}},
+    {"verify", {[TLS_VERIFY_FULL] = "full",
+                   [TLS_VERIFY_CA] = "ca",
+                   [TLS_VERIFY_NONE] = "none"}},
+    {"tls_min", {[TLS_VERSION_1_2] = "1.2", [TLS_VERSION_1_3] = "1.3"}},
+};
+
+static const char *const *words_of(size_t row)
+{
+    size_t i = 0;
+
+    while (strcmp(choices[i].name, url_params[row].name) != 0)
+        i++;
+    return choices[i].words;
+}
 
 bool read_number(const char *digits, uint64_t high, uint64_t *value)
 {
@@ -101,8 +155,14 @@ size_t param_find(struct slice name)
 
 void param_describe(size_t row, struct text *text)
 {
-    if (rows[row].kind == SCHEME) {
-        text_addf(text, "must be %s or %s", schemes[0], schemes[1]);
+    if (rows[row].kind == WORD) {
+        text_add(text, "must be ");
+        for (int64_t i = 0; i <= rows[row].high; i++)
+            text_addf(text, "%s%s",
+                i == 0                ? ""
+                : i == rows[row].high ? " or "
+                                      : ", ",
+                words_of(row)[i]);
         return;
     }
     if (rows[row].kind == SWITCH) {
@@ -151,10 +211,10 @@ bool param_set(struct settings *settings, size_t row, char *value)
         return true;
     }
     bool good;
-    if (rows[row].kind == SCHEME) {
-        while (number < high && strcmp(value, schemes[number]) != 0)
+    if (rows[row].kind == WORD) {
+        while (number < high && strcmp(value, words_of(row)[number]) != 0)
             number++;
-        good = strcmp(value, schemes[number]) == 0;
+        good = strcmp(value, words_of(row)[number]) == 0;
     } else {
         good = read_number(value, high, &number) && number >= low;
     }
@@ -166,14 +226,12 @@ bool param_set(struct settings *settings, size_t row, char *value)
 
 bool param_of_server(size_t row)
 {
-    static const char *const names[] = {
-        "db", "user", "password", "keepalive_s", "durable"};
+    return rows[row].flags & OWN;
+}
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (row == param_find(slice_of(names[i])))
-            return true;
-    }
-    return false;
+bool param_of_tls(size_t row)
+{
+    return rows[row].flags & TLS_ONLY;
 }
 
 bool param_equal(size_t row, const struct settings *a, const struct settings *b)
@@ -233,9 +291,51 @@ static size_t distance(struct slice a, struct slice b)
     return line[b.len];
 }
 
+/* What parameters of other clients are called here. */
+static const struct {
+    const char *name, *ours, *client;
+} foreign[] = {
+    {"ssl_ca_certs", "cacert=FILE", "redis-py"},
+    {"ssl_ca_path", "cacertdir=DIR", "redis-py"},
+    {"ssl_certfile", "cert=FILE", "redis-py"},
+    {"ssl_keyfile", "key=FILE", "redis-py"},
+    {"ssl_password", "key_password_file=FILE", "redis-py"},
+    {"ssl_cert_reqs", "verify=full, ca or none", "redis-py"},
+    {"ssl_check_hostname", "verify=full (checked) or ca", "redis-py"},
+    {"ssl_min_version", "tls_min=1.2 or 1.3", "redis-py"},
+    {"ssl_ciphers", "tls_ciphers=LIST", "redis-py"},
+    {"ssl", "rediss:// for redis://", "other clients"},
+    {"tls", "rediss:// for redis://", "other clients"},
+    {"skip_verify", "verify=none", "go-redis"},
+    {"verifyPeer", "verify=full, ca or none", "Lettuce"},
+    {"verify_mode", "verify=full, ca or none", "other clients"},
+    {"ca_file", "cacert=FILE", "other clients"},
+    {"ca_cert", "cacert=FILE", "other clients"},
+    {"cert_file", "cert=FILE", "other clients"},
+    {"key_file", "key=FILE", "other clients"},
+    {"insecure", "verify=none", "redis-cli"},
+    {"server_name", "sni=NAME", "other clients"},
+};
+
+/* Is it a name that another client has for one of the rows? */
+static bool suggest_own(struct slice unknown, struct text *text)
+{
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        if (!slice_equal(unknown, slice_of(foreign[i].name)))
+            continue;
+        text_addf(text, "it belongs to %s; write %s", foreign[i].client,
+            foreign[i].ours);
+        return true;
+    }
+    return false;
+}
+
 void param_suggest(struct slice unknown, struct text *text)
 {
     size_t nearest = 0, best = SIZE_MAX;
+
+    if (suggest_own(unknown, text))
+        return;
 
     for (size_t i = 0; i < COUNT; i++) {
         size_t far = distance(unknown, slice_of(url_params[i].name));
@@ -262,10 +362,11 @@ void secret_free(char *secret)
 
 void settings_free(struct settings *settings)
 {
-    secret_free(settings->user);
-    secret_free(settings->password);
-    secret_free(settings->prefix);
-    settings->user = NULL;
-    settings->password = NULL;
-    settings->prefix = NULL;
+    for (size_t i = 0; i < COUNT; i++) {
+        char **text = (void *)((char *)settings + rows[i].place);
+        if (rows[i].kind != TEXT)
+            continue;
+        secret_free(*text);
+        *text = NULL;
+    }
 }

@@ -16,8 +16,16 @@
 /* The default of guard_restarts: on if there are two servers or more. */
 #define GUARD_RESTARTS_AUTO 2
 
-/* Values of settings.scheme, in the order of the parameter's words. */
+/* Values of settings, each in the order of the parameter's words. */
 enum lock_scheme { LOCK_SCHEME_AUTO, LOCK_SCHEME_TIMESTAMP };
+enum tls_verify {
+    TLS_VERIFY_FULL, /* who signed the server's certificate, and its names */
+    TLS_VERIFY_CA,   /* HARM: whoever has any certificate of that CA can act as
+                      * the server */
+    TLS_VERIFY_NONE  /* HARM: whoever is in between reads the password and
+                      * grants locks */
+};
+enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3 };
 
 /* The members that the rows set. They hold the defaults before parsing. */
 struct settings {
@@ -30,9 +38,18 @@ struct settings {
     uint64_t db;
     char *user;              /* owned; NULL: none */
     char *password;          /* owned; NULL: none; wiped when freed */
+    char *password_file;     /* owned; NULL: none */
     char *prefix;            /* owned; NULL: none */
     uint64_t guard_restarts; /* 0, 1; or GUARD_RESTARTS_AUTO */
     uint64_t durable;        /* 0 or 1: the server loses nothing in a restart */
+
+    /* Of TLS; texts are owned, NULL: none. */
+    uint64_t verify;  /* enum tls_verify */
+    uint64_t tls_min; /* enum tls_version: the oldest that is accepted */
+    char *cacert, *cacertdir;
+    char *cert, *key, *key_password_file;
+    char *sni; /* the name to send and to verify; NULL: the host */
+    char *tls_ciphers, *tls_ciphersuites;
 };
 
 struct url_param {
@@ -56,6 +73,8 @@ void param_describe(size_t row, struct text *text);
 
 /* Is this an option of one server, not of the whole client? */
 bool param_of_server(size_t row);
+/* Does it only make sense with TLS? */
+bool param_of_tls(size_t row);
 
 /* Do both have the same value in that row? */
 bool param_equal(
@@ -63,7 +82,8 @@ bool param_equal(
 /* Sets the row's member of *to as in *from. false: no memory. */
 bool param_copy(size_t row, struct settings *to, const struct settings *from);
 
-/* Adds the known names, and the one that an unknown name may have meant. */
+/* Adds the known names, and the one that an unknown name may have meant; or
+ * what a parameter of another client is called here. */
 void param_suggest(struct slice unknown, struct text *text);
 
 /* Frees the strings and forgets them; a password is overwritten first. */

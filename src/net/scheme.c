@@ -62,29 +62,31 @@ static bool scheme_is(struct slice scheme, const char *name)
            strncasecmp(scheme.data, name, scheme.len) == 0;
 }
 
-size_t scheme_read(const char *url, bool *local, struct text *error)
+static const struct {
+    const char *name;
+    enum scheme scheme;
+} schemes[] = {{"redis", SCHEME_TCP}, {"valkey", SCHEME_TCP},
+    {"rediss", SCHEME_TLS}, {"valkeys", SCHEME_TLS}, {"unix", SCHEME_UNIX}};
+
+enum scheme scheme_read(const char *url, size_t *len, struct text *error)
 {
     struct slice scheme = {url, strspn(url, letters)};
 
+    *len = scheme.len + 3;
     if (scheme.len == 0 || strncmp(url + scheme.len, "://", 3) != 0) {
         suggest(url, error);
-        return 0;
+        return SCHEME_UNKNOWN;
     }
-    *local = scheme_is(scheme, "unix");
-    if (*local || scheme_is(scheme, "redis") || scheme_is(scheme, "valkey"))
-        return scheme.len + 3;
-    text_clear(error);
-    if (scheme_is(scheme, "rediss") || scheme_is(scheme, "valkeys")) {
-        text_add(error, "this build does not support TLS; use redis:// or "
-                        "unix:// with the local end of a TLS tunnel");
-        return 0;
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        if (scheme_is(scheme, schemes[i].name))
+            return schemes[i].scheme;
     }
-    text_add(error, "the URL's scheme");
+    text_set(error, "the URL's scheme");
     if (scheme.len <= SCHEME_MAX && !strchr(url, '@')) {
         text_add(error, " '");
         text_add_foreign(error, scheme);
         text_add(error, "'");
     }
-    text_add(error, " is unknown; write redis://, valkey:// or unix://");
-    return 0;
+    text_add(error, " is unknown; write redis://, rediss:// (TLS) or unix://");
+    return SCHEME_UNKNOWN;
 }

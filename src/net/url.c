@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net/combination.h"
 #include "net/scheme.h"
+#include "net/tls/tls.h"
 
 #define URL_MAX 8192
 #define HOST_MAX 253 /* of a name in DNS */
@@ -25,7 +27,7 @@ struct parse {
     struct endpoint *to;
     const char *url;
     struct text *error;
-    unsigned seen;   /* rows set, one bit each */
+    uint64_t seen;   /* rows set, one bit each */
     bool db_in_path; /* the db was in the path, and is in to->settings.db */
     bool veiled;     /* there is a stray '@': show nothing of the query */
 };
@@ -122,9 +124,9 @@ static enum url_result set_row(
 {
     char *value;
 
-    if (p->seen & 1U << row)
+    if (p->seen & UINT64_C(1) << row)
         return refuse_part(p, in.data, what, "is given twice; write it once");
-    p->seen |= 1U << row;
+    p->seen |= UINT64_C(1) << row;
     enum url_result result = decode(p, in, what, &value);
     if (result != URL_OK)
         return result;
@@ -314,7 +316,7 @@ static enum url_result parse_db(struct parse *p, struct slice in)
     if (result == URL_MALFORMED && strchr(in.data, '@'))
         text_add(p->error, "; " IN_PASSWORD);
     /* The same number may be repeated as a parameter. */
-    p->seen &= ~(1U << row);
+    p->seen &= ~(UINT64_C(1) << row);
     p->db_in_path = true;
     return result;
 }
@@ -357,11 +359,9 @@ static enum url_result parse_rest(struct parse *p, struct slice in, bool local)
         result = parse_host_port(p, between(host, path));
     if (result == URL_OK && query < end)
         result = parse_query(p, between(query + 1, end));
-    if (result == URL_OK && p->to->settings.user && !p->to->settings.password)
-        return fail(p,
-            "the URL has a user without a password; write "
-            "redis://user:password@host, or redis://:password@host for a "
-            "password alone");
+    if (result == URL_OK && !combination_valid(&p->to->settings, p->seen,
+                                p->to->needs_tls, p->error))
+        return URL_MALFORMED;
     return result;
 }
 
@@ -408,21 +408,24 @@ enum url_result url_parse(
     struct endpoint *endpoint, const char *url, struct text *error)
 {
     struct parse p = {.to = endpoint, .url = url, .error = error};
-    const char *rest = url;
-    bool local = false;
+    size_t len = 0;
 
     endpoint->host = NULL;
     endpoint->path = NULL;
+    endpoint->tls = NULL;
     endpoint->port = PORT_DEFAULT;
+    enum scheme scheme = SCHEME_UNKNOWN;
     enum url_result result = check_bytes(&p);
-    if (result == URL_OK) {
-        rest = url + scheme_read(url, &local, error);
-        result =
-            rest == url ? URL_MALFORMED : parse_rest(&p, slice_of(rest), local);
-    }
+    if (result == URL_OK)
+        scheme = scheme_read(url, &len, error);
+    endpoint->needs_tls = scheme == SCHEME_TLS;
+    if (result == URL_OK && scheme == SCHEME_UNKNOWN)
+        result = URL_MALFORMED;
+    if (result == URL_OK)
+        result = parse_rest(&p, slice_of(url + len), scheme == SCHEME_UNIX);
     endpoint->given = p.seen;
     if (result == URL_OK)
-        set_name(endpoint, local, between(url, rest));
+        set_name(endpoint, scheme == SCHEME_UNIX, (struct slice){url, len});
     else
         endpoint_free(endpoint);
     return result;
@@ -432,7 +435,9 @@ void endpoint_free(struct endpoint *endpoint)
 {
     free(endpoint->host);
     free(endpoint->path);
+    tls_free(endpoint->tls);
     endpoint->host = NULL;
     endpoint->path = NULL;
+    endpoint->tls = NULL;
     settings_free(&endpoint->settings);
 }

@@ -5,7 +5,8 @@
  *     redis://[user][:password]@host[:port][/db][?parameter=value&...]
  *     unix://[[user][:password]@]/path[?parameter=value&...]
  *
- * valkey:// means the same as redis://. Every part may contain %XX, but not
+ * rediss:// is the same over TLS. valkey:// means the same as redis://, and
+ * valkeys:// as rediss://. Every part may contain %XX, but not
  * %00. An IPv6 zone is written [fe80::1%25eth0]. The last '@' before the first
  * '/' or '?' ends the credentials; a path must not contain '@'. An empty
  * password means none. A user without a password is an error, as is anything
@@ -19,12 +20,16 @@
 #include "base/text.h"
 #include "net/params.h"
 
+struct tls;
+
 struct endpoint {
     char *host; /* owned; name or address without brackets; NULL: unix */
     char *path; /* owned; unix socket; NULL: TCP */
     uint16_t port;
+    bool needs_tls;  /* the scheme says so */
+    struct tls *tls; /* owned; set by the user of url_parse(); NULL: none */
     struct settings settings;
-    unsigned given;   /* rows of the table that the URL sets, by bits */
+    uint64_t given;   /* rows of the table that the URL sets, by bits */
     struct text name; /* for people: scheme, host, port, db; no credentials */
 };
 

@@ -17,7 +17,7 @@ static char *copy(const char *text)
 static void every_row_is_told_to_people(void **state)
 {
     (void)state;
-    assert_int_equal(url_param_count, 12);
+    assert_int_equal(url_param_count, 23);
     for (size_t i = 0; i < url_param_count; i++) {
         assert_int_equal(param_find(slice_of(url_params[i].name)), i);
         assert_true(strlen(url_params[i].value) > 0);
@@ -198,9 +198,8 @@ static void a_likely_name_is_proposed(void **state)
         text_clear(&text);
         param_suggest(slice_of(pairs[i][0]), &text);
         assert_contains(text.data,
-            "the parameters are db, user, password, timeout_ms, max_ttl_ms, "
-            "drift_ppm, "
-            "keepalive_s, prefix");
+            "the parameters are db, user, password, password_file, "
+            "timeout_ms, max_ttl_ms, drift_ppm, keepalive_s, prefix");
         if (!pairs[i][1]) {
             assert_null(strstr(text.data, "did you mean"));
             continue;

@@ -170,8 +170,6 @@ static const struct bad {
     {"http://localhost", "scheme 'http' is unknown; write redis://"},
     {"redis+unix:///x", "'redis+unix' is unknown"},
     {"S3CRET://x@h", "scheme is unknown"},
-    {"rediss://localhost", "does not support TLS"},
-    {"valkeys://localhost", "does not support TLS"},
     {"redis://h:0", "the port '0' must be a number from 1 to 65535"},
     {"redis://h:99999", "the port '99999' must be"},
     {"redis://h:65536", "the port '65536' must be"},

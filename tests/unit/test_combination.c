@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Parameters of a URL that need or exclude each other. */
+#include "support/test.h"
+
+#include "net/url.h"
+
+static const struct row {
+    const char *url, *words; /* NULL: they go together */
+} table[] = {
+    {"rediss://h", NULL},
+    {"valkeys://h/3?cacert=/ca.pem", NULL},
+    {"rediss://h?cacert=/ca.pem&cacertdir=/etc/ssl/certs&verify=ca", NULL},
+    {"rediss://h?cert=/c.pem&key=/k.pem&key_password_file=/p", NULL},
+    {"rediss://h?verify=none&sni=db.example&tls_min=1.3", NULL},
+    {"rediss://joe@h?password_file=/p", NULL},
+    {"redis://h?user=joe&password_file=/p", NULL},
+    {"redis://:x@h?password_file=/p", "both password and password_file"},
+    {"redis://joe@h", "a user without a password"},
+    {"rediss://h?cert=/c.pem", "cert without key: a client certificate needs"},
+    {"rediss://h?key=/k.pem", "key without cert: a private key needs its"},
+    {"rediss://h?key_password_file=/p", "key_password_file without key"},
+    {"rediss://h?cacert=/c.pem&verify=none", "has a CA and verify=none"},
+    {"rediss://h?cacertdir=/c&verify=none", "has a CA and verify=none"},
+    {"redis://h?cacert=/c.pem", "cacert is for TLS"},
+    {"valkey://h?cacertdir=/c", "cacertdir is for TLS"},
+    {"unix:///s?cert=/c.pem&key=/k.pem", "cert is for TLS"},
+    {"redis://h?key=/k.pem", "key is for TLS"},
+    {"redis://h?key_password_file=/p", "key_password_file is for TLS"},
+    {"redis://h?sni=x", "sni is for TLS"},
+    {"redis://h?verify=full", "verify is for TLS"},
+    {"redis://h?tls_min=1.3", "write rediss:// (or valkeys://)"},
+    {"redis://h?tls_ciphers=x", "tls_ciphers is for TLS"},
+    {"redis://h?tls_ciphersuites=x", "tls_ciphersuites is for TLS"},
+    {"rediss://h?verify=yes", "must be full, ca or none"},
+    {"rediss://h?tls_min=1.1", "must be 1.2 or 1.3"},
+    {"rediss://h?ssl_ca_certs=/c", "belongs to redis-py; write cacert=FILE"},
+    {"rediss://h?verifyPeer=none", "write verify=full, ca or none"},
+    {"rediss://h?skip_verify=1", "belongs to go-redis; write verify=none"},
+};
+
+static void combinations_are_checked(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct endpoint endpoint = {.settings = {.timeout_ms = 2000}};
+        struct text error = {0};
+        enum url_result result = url_parse(&endpoint, table[i].url, &error);
+        if (table[i].words) {
+            assert_int_equal(result, URL_MALFORMED);
+            assert_contains(error.data, table[i].words);
+            continue;
+        }
+        if (result != URL_OK)
+            print_error("%s: %s\n", table[i].url, error.data);
+        assert_int_equal(result, URL_OK);
+        endpoint_free(&endpoint);
+    }
+}
+
+static void only_schemes_of_tls_need_it(void **state)
+{
+    static const char *const urls[] = {
+        "redis://h", "valkey://h", "unix:///s", "rediss://h", "valkeys://h"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        struct endpoint endpoint = {.settings = {.timeout_ms = 2000}};
+        struct text error = {0};
+        assert_int_equal(url_parse(&endpoint, urls[i], &error), URL_OK);
+        assert_int_equal(endpoint.needs_tls, i >= 3);
+        endpoint_free(&endpoint);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(combinations_are_checked),
+        cmocka_unit_test(only_schemes_of_tls_need_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
