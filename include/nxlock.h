@@ -87,10 +87,11 @@ enum nxl_result {
     /* The URL is unusable; the message names the part. Or it points to a
      * Sentinel; the message names the primaries that it monitors. */
     NXL_E_URL = -4,
-    /* No connection, or no response within the timeout; the server applied
-     * nothing. */
+    /* No connection, or none that is secure (TLS), or no response within the
+     * timeout; the server applied nothing. */
     NXL_E_UNREACHABLE = -5,
-    /* Wrong password, user or permissions: NOAUTH, WRONGPASS, NOPERM. */
+    /* Wrong password, user or permissions: NOAUTH, WRONGPASS, NOPERM. Or the
+     * server does not accept the client's certificate (TLS). */
     NXL_E_DENIED = -6,
     /* The server answers but does not accept the write now: LOADING, BUSY
      * script, OOM, MISCONF, NOREPLICAS, READONLY replica, or a Redis Cluster
@@ -240,12 +241,15 @@ void nxl_client_options_init(nxl_client_options *options);
  * nothing is sent before the first operation. Does not block.
  *
  *     redis://[user][:password]@host[:port][/db][?parameter=value&...]
+ *     rediss://...                           the same by TLS
  *     unix:///path/to/socket[?db=N&...]
  *
- * valkey:// means redis://; the defaults are port 6379 and db 0. Any part may
- * be %-encoded. A parameter (nxl_url_params()) overrides the option of that
- * name. Several URLs separated by commas: as nxl_client_new_urls(); see
- * nxlock(1), URL.
+ * valkey:// means redis://, and valkeys:// rediss://; the defaults are port
+ * 6379 and db 0. Any part may be %-encoded. A parameter (nxl_url_params())
+ * overrides the option of that name. Several URLs separated by commas: as
+ * nxl_client_new_urls(); see nxlock(1), URL. By TLS the server's certificate is
+ * verified, and its names too; files that a parameter names are read here, and
+ * again before a connection if they have changed (docs/tls.md).
  *
  * NXL_OK: the caller owns *client and frees it with nxl_client_free(). On
  * error *client is NULL: NXL_E_INVALID, NXL_E_URL, NXL_E_NOMEM, NXL_E_SYSTEM.
@@ -262,10 +266,11 @@ int nxl_client_new(nxl_client **client, const char *url,
  * calls, results and promises are the same as with one. Every client of the
  * same locks must list all of the servers and use the same max_ttl_ms.
  *
- * db, user, password, keepalive_s and durable apply to one server. All other
- * parameters apply to the client: one URL is enough to set them, and different
- * values are an error. So is a duplicate address; one server at two addresses
- * is detected when connected and votes once. Results as nxl_client_new(). */
+ * db, user, password, password_file, keepalive_s, durable and all parameters of
+ * TLS apply to one server. All other parameters apply to the client: one URL is
+ * enough to set them, and different values are an error. So is a duplicate
+ * address; one server at two addresses is detected when connected and votes
+ * once. Results as nxl_client_new(). */
 int nxl_client_new_urls(nxl_client **client, const char *const *urls,
     size_t count, const nxl_client_options *options) NXL_MUST_USE;
 
@@ -320,6 +325,13 @@ enum nxl_server_role {
     NXL_ROLE_ACTIVE_REPLICA /* of KeyDB: it takes writes */
 };
 
+/* What is checked of a server's certificate: the URL's verify. */
+enum nxl_tls_verify {
+    NXL_TLS_VERIFY_FULL = 0, /* that a trusted CA signed it, and its names */
+    NXL_TLS_VERIFY_CA = 1,   /* HARM: any certificate of that CA will do */
+    NXL_TLS_VERIFY_NONE = 2  /* HARM: anybody can be in between */
+};
+
 /* What nxl_client_describe_server() shows, for programs. What a server says
  * about itself is known after the first operation, and kept when the connection
  * is lost. Members may be added at the end. */
@@ -347,12 +359,22 @@ typedef struct nxl_server_facts {
     int64_t timeout_ms; /* the client's limit for the I/O of one call */
     int64_t min_ttl_ms; /* the shortest and longest lease of the client */
     int64_t max_ttl_ms;
+    /* The connection, while UP: by TLS, and which version ("TLSv1.3"); what is
+     * checked (enum nxl_tls_verify); when the first certificate of the server's
+     * chain, and the client's own, expires, as Unix times (0: none, unknown);
+     * and whether the server is on this machine (unix socket, loopback). */
+    bool tls;
+    char tls_version[16];
+    int tls_verify;
+    int64_t certificate_ends_s;
+    int64_t own_certificate_ends_s;
+    bool local;
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
-                                0, 0, 0 }
+                                0, 0, 0, 0, "", 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No

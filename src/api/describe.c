@@ -50,6 +50,8 @@ static void line_of(
     struct text words;
     text_set(t, s->endpoint.name.data);
     text_addf(t, ", %s", states[s->state]);
+    if (s->state == SERVER_UP && s->endpoint.tls)
+        text_addf(t, " by %s", transport_facts(&s->conn.transport).version);
     if (s->facts.software[0]) {
         text_add(t, ", ");
         add_fact(t, client, s->facts.software);

@@ -11,6 +11,7 @@ enum nxl_result result_of_fault(enum fault fault)
 {
     switch (fault) {
     case FAULT_NONE:
+    case FAULT_TLS:
     case FAULT_UNREACHABLE:
     case FAULT_TIMEOUT:
     case FAULT_CLASSES:
@@ -27,6 +28,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
         return NXL_E_URL;
+    case FAULT_CERTIFICATE:
     case FAULT_DENIED:
     case FAULT_SCRIPT_DENIED:
     case FAULT_NO_INFO:

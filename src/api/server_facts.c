@@ -13,6 +13,12 @@
 #include "core/lease.h"
 #include "wire/strategies.h"
 
+/* The setting's number is copied to the fact unchanged. */
+_Static_assert((int)TLS_VERIFY_FULL == (int)NXL_TLS_VERIFY_FULL &&
+                   (int)TLS_VERIFY_CA == (int)NXL_TLS_VERIFY_CA &&
+                   (int)TLS_VERIFY_NONE == (int)NXL_TLS_VERIFY_NONE,
+    "both enums have the same values");
+
 static int state_of(const struct server *s)
 {
     if (s->state == SERVER_UP)
@@ -84,6 +90,22 @@ static void add_error(const struct server *s, nxl_server_facts *facts)
         s->why_fault == FAULT_SERVER && strstr(s->why.data, "DB index");
 }
 
+static void add_connection(const struct server *s, nxl_server_facts *facts)
+{
+    if (s->state != SERVER_UP)
+        return;
+    struct transport_facts known = transport_facts(&s->conn.transport);
+    facts->tls = known.encrypted;
+    if (known.encrypted) {
+        snprintf(facts->tls_version, sizeof(facts->tls_version), "%s",
+            known.version);
+        facts->tls_verify = (int)s->endpoint.settings.verify;
+    }
+    facts->certificate_ends_s = known.ends_s;
+    facts->own_certificate_ends_s = known.own_ends_s;
+    facts->local = known.local;
+}
+
 static void fill(
     const struct nxl_client *client, unsigned server, nxl_server_facts *facts)
 {
@@ -99,6 +121,7 @@ static void fill(
     add_strategy(s, facts);
     add_voting(client, server, clock_now(), facts);
     add_error(s, facts);
+    add_connection(s, facts);
     facts->timeout_ms = (int64_t)(client->timeout_ns / NS_PER_MS);
     facts->min_ttl_ms = lease_least_ttl_ms(client->drift_ppm);
     facts->max_ttl_ms = client->max_ttl_ms;

@@ -46,7 +46,7 @@ const char *fault_remedy(enum fault fault)
                "scripts (2.6), and fencing tokens need scripts";
     case FAULT_NOT_REDIS:
         return "check that this is the port of a Redis or Valkey server; a "
-               "TLS port needs a TLS connection";
+               "TLS port needs rediss://";
     case FAULT_SYSTEM:
         return "this machine is out of memory, file descriptors or ports";
     case FAULT_RESTARTED:
@@ -72,6 +72,8 @@ const char *fault_remedy(enum fault fault)
                "not support clusters: use a server with cluster-enabled no";
     case FAULT_NONE:
     case FAULT_SERVER:
+    case FAULT_TLS: /* their words say what to do */
+    case FAULT_CERTIFICATE:
     case FAULT_CLASSES:
         break;
     }
@@ -103,6 +105,8 @@ bool fault_is_transient(enum fault fault)
     case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
     case FAULT_CLUSTER:
+    case FAULT_TLS:
+    case FAULT_CERTIFICATE:
     case FAULT_CLASSES:
         break;
     }
@@ -126,6 +130,10 @@ static int rank(enum fault fault)
 {
     switch (fault) {
     case FAULT_SYSTEM:
+        return 22;
+    case FAULT_TLS:
+        return 21;
+    case FAULT_CERTIFICATE:
         return 20;
     case FAULT_DENIED:
         return 19;

@@ -29,6 +29,8 @@ enum fault {
     FAULT_NOT_DURABLE,   /* durable=1 in its URL, but its AOF is off: no vote */
     FAULT_DUPLICATE,     /* listed twice, under two addresses: no vote */
     FAULT_SENTINEL,      /* a Sentinel: it stores no keys */
+    FAULT_TLS,           /* no secure connection: certificate, name, version */
+    FAULT_CERTIFICATE,   /* the server refuses the client's certificate */
     FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without this slot */
     FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
     FAULT_CLASSES

@@ -55,10 +55,13 @@ void conn_free(struct conn *c)
     c->reader = NULL;
 }
 
-static void explain_lost_connection(struct text *why, int error)
+static void explain_lost_connection(
+    const struct conn *c, struct text *why, int error)
 {
     text_clear(why);
-    if (error)
+    if (c->transport.why)
+        text_add(why, c->transport.why);
+    else if (error)
         text_addf(why, "connection lost: %s", strerrordesc_np(error));
     else
         text_add(why, "the server closed the connection");
@@ -179,7 +182,7 @@ bool conn_flush(struct conn *c, struct text *why)
         ssize_t n =
             transport_send(&c->transport, len ? buf_head(&c->out) : NULL, len);
         if (n < 0) {
-            explain_lost_connection(why, errno);
+            explain_lost_connection(c, why, errno);
             return false;
         }
         count_sent(c, (size_t)n);
@@ -208,7 +211,7 @@ bool conn_read(struct conn *c, struct text *why, bool *broken)
     ssize_t n = transport_receive(&c->transport, bytes, sizeof(bytes));
     *broken = false;
     if (n < 0) {
-        explain_lost_connection(why, errno);
+        explain_lost_connection(c, why, errno);
         return false;
     }
     if (n > 0 && !reader_feed(c->reader, bytes, (size_t)n)) {

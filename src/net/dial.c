@@ -34,15 +34,29 @@ short dial_events(const struct dial *d)
 
 static enum dial_state fail(struct dial *d)
 {
+    if (d->fault == FAULT_NONE)
+        d->fault = FAULT_UNREACHABLE;
     dial_cancel(d);
     return DIAL_FAILED;
 }
 
-/* The class of a failure to create a socket. */
-static void note_starvation(struct dial *d)
+/* Notes why one address failed. Of several, the gravest failure is reported, or
+ * the last one. */
+static void note_failure(struct dial *d, enum fault fault,
+    const struct text *words, struct text *error)
 {
-    d->starved = errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
-                 errno == ENOBUFS;
+    if (d->fault != fault && fault_worse(d->fault, fault) == d->fault)
+        return;
+    d->fault = fault;
+    *error = *words;
+}
+
+/* The class of a failure to create a socket, by errno. */
+static enum fault socket_fault(void)
+{
+    bool starved = errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+                   errno == ENOBUFS;
+    return starved ? FAULT_SYSTEM : FAULT_UNREACHABLE;
 }
 
 /* Explains that epoll refused the descriptor; errno says why. */
@@ -69,7 +83,9 @@ static void drop_attempt(struct dial *d)
 static enum dial_state step_handshake(
     struct dial *d, struct transport *made, struct text *error)
 {
-    switch (transport_handshake(&d->transport, error)) {
+    enum fault fault = FAULT_UNREACHABLE;
+    struct text words;
+    switch (transport_handshake(&d->transport, &words)) {
     case TRANSPORT_READY:
         *made = d->transport;
         d->transport = TRANSPORT_CLOSED;
@@ -79,11 +95,14 @@ static enum dial_state step_handshake(
     case TRANSPORT_WAITS:
         if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        explain_no_poll(error);
+        explain_no_poll(&words);
         break;
     case TRANSPORT_FAILED:
+        if (d->transport.fault != FAULT_NONE)
+            fault = d->transport.fault;
         break;
     }
+    note_failure(d, fault, &words, error);
     return DIAL_FAILED;
 }
 
@@ -92,9 +111,12 @@ static enum dial_state step_handshake(
 static enum dial_state secure(struct dial *d, const struct endpoint *to, int fd,
     struct transport *made, struct text *error)
 {
+    struct text words;
     d->fd = -1;
-    if (!transport_open(&d->transport, d->kind, fd, to, error))
+    if (!transport_open(&d->transport, d->kind, fd, to, &words)) {
+        note_failure(d, FAULT_UNREACHABLE, &words, error);
         return DIAL_FAILED;
+    }
     d->stage = DIAL_SECURING;
     d->fd = fd;
     enum dial_state state = step_handshake(d, made, error);
@@ -114,12 +136,13 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
         uint64_t shares = d->found.count - d->next + 1;
         d->address_end =
             deadline_after(now, deadline_left(d->end, now) / shares);
-        int s = socket_open_tcp(address, to->settings.keepalive_s, error);
+        struct text words;
+        int s = socket_open_tcp(address, to->settings.keepalive_s, &words);
         if (s < 0) {
-            note_starvation(d);
+            note_failure(d, socket_fault(), &words, error);
             continue;
         }
-        switch (socket_connected(s, error)) {
+        switch (socket_connected(s, &words)) {
         case SOCKET_CONNECTED:
             state = secure(d, to, s, made, error);
             if (state != DIAL_FAILED)
@@ -130,10 +153,12 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
                 d->fd = s;
                 return DIAL_WAIT;
             }
-            explain_no_poll(error);
+            explain_no_poll(&words);
+            note_failure(d, FAULT_UNREACHABLE, &words, error);
             close(s);
             break;
         case SOCKET_FAILED:
+            note_failure(d, FAULT_UNREACHABLE, &words, error);
             close(s);
         }
     }
@@ -166,7 +191,7 @@ static enum dial_state start_unix(struct dial *d, const struct endpoint *to,
 {
     int fd = socket_open_unix(to->path, error);
     if (fd < 0) {
-        note_starvation(d);
+        d->fault = socket_fault();
         if (ends_in_number(to->path))
             text_add(error, " (write the database as ?db=N after the path)");
         return DIAL_FAILED;
@@ -236,33 +261,45 @@ static enum dial_state step_attempt(struct dial *d, const struct endpoint *to,
         return step_handshake(d, made, error);
     }
     int fd = d->fd;
-    switch (socket_connected(fd, error)) {
+    struct text words;
+    switch (socket_connected(fd, &words)) {
     case SOCKET_CONNECTED:
         poller_remove(d->poller, fd);
         return secure(d, to, fd, made, error);
     case SOCKET_CONNECTING:
         return DIAL_WAIT;
     case SOCKET_FAILED:
+        note_failure(d, FAULT_UNREACHABLE, &words, error);
         break;
     }
     return DIAL_FAILED;
 }
 
-static const char *what_is_missing(const struct dial *d)
+/* Reports what has not come in time. */
+static void note_silence(struct dial *d, uint64_t within_ms, struct text *error)
 {
+    const char *silence = "no answer to the connection attempt";
+    struct text words;
+
     if (d->stage == DIAL_LOOKING_UP)
-        return "the host name was not resolved";
-    return d->stage == DIAL_SECURING ? "no answer to the transport's handshake"
-                                     : "no answer to the connection attempt";
+        silence = "the host name was not resolved";
+    if (d->stage == DIAL_SECURING)
+        silence = d->transport.silence
+                      ? d->transport.silence
+                      : "no answer to the transport's handshake";
+    text_set(&words, silence);
+    if (within_ms) {
+        text_add(&words, " within ");
+        text_add_duration(&words, within_ms, false);
+    }
+    note_failure(d, FAULT_UNREACHABLE, &words, error);
 }
 
 enum dial_state dial_step(struct dial *d, const struct endpoint *to,
     uint64_t now, struct transport *made, struct text *error)
 {
     if (now >= d->end) {
-        text_clear(error);
-        text_addf(error, "%s within ", what_is_missing(d));
-        text_add_duration(error, to->settings.timeout_ms, false);
+        note_silence(d, to->settings.timeout_ms, error);
         return fail(d);
     }
     if (d->stage == DIAL_LOOKING_UP)
@@ -270,9 +307,8 @@ enum dial_state dial_step(struct dial *d, const struct endpoint *to,
     enum dial_state state = step_attempt(d, to, made, error);
     if (state == DIAL_CONNECTED || (state == DIAL_WAIT && now < d->address_end))
         return state;
-    if (state == DIAL_WAIT) {
-        text_set(error, what_is_missing(d));
-    }
+    if (state == DIAL_WAIT)
+        note_silence(d, 0, error);
     drop_attempt(d);
     return try_next(d, to, now, made, error);
 }

@@ -25,14 +25,14 @@ struct dial {
     struct addresses found;
     size_t next; /* address to try after the present one */
     uint64_t end, address_end;
-    bool starved; /* FAILED: this process lacks descriptors or memory */
+    enum fault fault; /* of the attempt so far; see fault_worse() */
 };
 
 enum dial_state { DIAL_CONNECTED, DIAL_WAIT, DIAL_FAILED };
 
 /* Begins an attempt, always to the same endpoint, which must be done by end.
- * CONNECTED: the caller owns *made. FAILED: *error says why, and the dial is
- * idle again. */
+ * CONNECTED: the caller owns *made. FAILED: d->fault and *error say why, and
+ * the dial is idle again. */
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     uint64_t now, uint64_t end, struct transport *made, struct text *error);
 /* Call it when the descriptor is ready or dial_deadline() has come. */

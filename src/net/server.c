@@ -14,6 +14,7 @@
 #include "net/due.h"
 #include "net/quote.h"
 #include "net/shake.h"
+#include "net/tls/tls.h"
 
 #define RECONNECT_FIRST (10 * NS_PER_MS)
 #define RECONNECT_MOST (500 * NS_PER_MS)
@@ -39,7 +40,7 @@ void server_init(
     s->plain = sole && handshake_is_plain(&s->who);
     s->who.needs_info = !sole;
     s->conn.transport = TRANSPORT_CLOSED;
-    s->dial.kind = &transport_plain;
+    s->dial.kind = endpoint->tls ? &transport_tls : &transport_plain;
     s->dial.fd = -1;
     s->connect_by = NEVER;
     list_init(&s->waiting);
@@ -105,8 +106,8 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
     }
     bool again = shake_again(s, fault); /* false once it has refused */
     if (!again && fault == FAULT_UNREACHABLE && !was_up && !s->known &&
-        s->handshake.probe != PROBE_ANSWERED)
-        text_add(&s->why, " before it answered (a TLS port?)");
+        !s->endpoint.tls && s->handshake.probe != PROBE_ANSWERED)
+        text_add(&s->why, " before it answered (a TLS port? write rediss://)");
     requests_cut_off(s, fault, now);
     conn_close(&s->conn);
     s->dialect.in_transaction = NULL;
@@ -156,8 +157,7 @@ static void dialled(struct server *s, enum dial_state state,
     if (state == DIAL_CONNECTED)
         begin_handshake(s, made, now);
     else if (state == DIAL_FAILED)
-        connect_failed(
-            s, s->dial.starved ? FAULT_SYSTEM : FAULT_UNREACHABLE, now);
+        connect_failed(s, s->dial.fault, now);
 }
 
 static void dial_on(struct server *s, uint64_t now)
@@ -202,8 +202,12 @@ static enum fault stream_fault(const struct server *s)
 static void read_once(struct server *s)
 {
     bool broken = false;
-    if (!conn_read(&s->conn, &s->why, &broken))
-        s->ended = broken ? stream_fault(s) : FAULT_UNREACHABLE;
+    if (conn_read(&s->conn, &s->why, &broken))
+        return;
+    enum fault known = s->conn.transport.fault;
+    s->ended = broken                ? stream_fault(s)
+               : known != FAULT_NONE ? known
+                                     : FAULT_UNREACHABLE;
 }
 
 /* The peer has closed the connection. Reads what it sent before; server_next()

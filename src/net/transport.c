@@ -4,6 +4,7 @@
 #include "net/transport.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,6 +32,36 @@ enum transport_news transport_news(struct transport *t)
     return t->pending ? TRANSPORT_TALKS : t->kind->news(t);
 }
 
+static bool is_local(const struct sockaddr_storage *address)
+{
+    const void *bytes = address;
+
+    if (address->ss_family == AF_INET) {
+        const struct sockaddr_in *four = bytes;
+        return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+    }
+    if (address->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *six = bytes;
+        const struct in6_addr *number = &six->sin6_addr;
+        return IN6_IS_ADDR_LOOPBACK(number) ||
+               (IN6_IS_ADDR_V4MAPPED(number) && number->s6_addr[12] == 127);
+    }
+    return address->ss_family == AF_UNIX;
+}
+
+struct transport_facts transport_facts(const struct transport *t)
+{
+    struct transport_facts facts = {.local = false};
+    struct sockaddr_storage peer = {0};
+    socklen_t len = sizeof(peer);
+    void *bytes = &peer;
+
+    facts.local = getpeername(t->fd, bytes, &len) == 0 && is_local(&peer);
+    if (t->kind->facts)
+        t->kind->facts(t, &facts);
+    return facts;
+}
+
 void transport_close(struct transport *t)
 {
     if (t->fd < 0)
@@ -55,7 +86,7 @@ static bool is_not_now(int cause)
     return cause == EAGAIN || cause == EWOULDBLOCK;
 }
 
-static ssize_t plain_send(struct transport *t, const void *bytes, size_t len)
+ssize_t plain_send(struct transport *t, const void *bytes, size_t len)
 {
     ssize_t count;
 
@@ -65,7 +96,7 @@ static ssize_t plain_send(struct transport *t, const void *bytes, size_t len)
     return count < 0 && is_not_now(errno) ? 0 : count;
 }
 
-static ssize_t plain_receive(struct transport *t, void *bytes, size_t room)
+ssize_t plain_receive(struct transport *t, void *bytes, size_t room)
 {
     ssize_t count;
 

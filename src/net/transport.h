@@ -2,8 +2,9 @@
 /*
  * Moves the bytes of one connection, in both directions. A kind of transport is
  * a table of functions. The plain kind (transport.c) hands bytes to the socket
- * as they are; TLS would be another kind. dial.c opens a transport, conn.c uses
- * it, and only the transport touches the descriptor of an open connection.
+ * as they are; the other kind is TLS (tls/session.c). dial.c opens a transport,
+ * conn.c uses it, and only the transport touches the descriptor of an open
+ * connection.
  *
  * Invariant: no call blocks or raises a signal.
  */
@@ -14,6 +15,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/fault.h"
 #include "base/text.h"
 
 struct endpoint;
@@ -33,8 +35,16 @@ struct transport {
      * must give) wait for room. When there is room, call send, with no bytes if
      * there are none. */
     bool wants_write;
-    /* The next receive returns bytes, though poll() may not show it. */
+    /* The next receive returns bytes, or reports the end, though poll() may not
+     * show it. */
     bool pending;
+    /* Why the handshake failed or the connection was lost, if the kind knows
+     * better than errno; FAULT_NONE: it does not. why is static, and NULL after
+     * a handshake, which explains itself. */
+    enum fault fault;
+    const char *why;
+    const char *silence; /* static; what it means if the handshake gets no
+                          * further in time; NULL: nothing in particular */
 };
 
 #define TRANSPORT_CLOSED ((struct transport){.fd = -1})
@@ -51,6 +61,15 @@ enum transport_news {
     TRANSPORT_TALKS, /* something to receive */
     TRANSPORT_OVER   /* the peer has closed or reset it; there may still be
                       * something to receive */
+};
+
+/* What is known about a connection, for people. */
+struct transport_facts {
+    bool local; /* the peer is on this machine */
+    bool encrypted;
+    const char *version;        /* static: "TLSv1.3"; NULL if not encrypted */
+    int64_t ends_s, own_ends_s; /* when the first certificate of the peer, and
+                                 * our own, expires; Unix time, 0: none */
 };
 
 struct transport_kind {
@@ -71,9 +90,15 @@ struct transport_kind {
     /* Says goodbye, if that can be done at once, and frees t->own. The
      * descriptor is closed afterwards. NULL: there is nothing to do. */
     void (*close)(struct transport *t);
+    /* Fills in what the kind knows. NULL: nothing. */
+    void (*facts)(const struct transport *t, struct transport_facts *facts);
 };
 
 extern const struct transport_kind transport_plain;
+
+/* Send and receive without a kind, for a kind that changes the bytes. */
+ssize_t plain_send(struct transport *t, const void *bytes, size_t len);
+ssize_t plain_receive(struct transport *t, void *bytes, size_t room);
 
 /* Opens a transport on a connected descriptor, which it takes over. False: with
  * *error, and fd is closed. */
@@ -86,6 +111,9 @@ enum transport_step transport_handshake(
     struct transport *t, struct text *error);
 
 enum transport_news transport_news(struct transport *t);
+
+/* Of an open one. */
+struct transport_facts transport_facts(const struct transport *t);
 
 /* Harmless when it is closed. */
 void transport_close(struct transport *t);

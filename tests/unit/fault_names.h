@@ -27,6 +27,8 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_NOT_DURABLE] = "forgets",
         [FAULT_DUPLICATE] = "setup",
         [FAULT_SENTINEL] = "sentinel",
+        [FAULT_TLS] = "tls",
+        [FAULT_CERTIFICATE] = "certificate",
         [FAULT_CLUSTER] = "cluster",
         [FAULT_CLUSTER_DOWN] = "cluster down",
     };

@@ -11,10 +11,12 @@ static void test_remedies(void **state)
     (void)state;
     assert_string_equal(fault_remedy(FAULT_NONE), "");
     assert_string_equal(fault_remedy(FAULT_SERVER), "");
+    assert_string_equal(fault_remedy(FAULT_TLS), ""); /* in its words */
+    assert_string_equal(fault_remedy(FAULT_CERTIFICATE), "");
     for (int f = 1; f < FAULT_CLASSES; f++) {
         const char *remedy = fault_remedy((enum fault)f);
         size_t len = strlen(remedy);
-        if (f == FAULT_SERVER)
+        if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE)
             continue;
         assert_in_range(len, 10, 200);
         assert_true(islower((unsigned char)remedy[0]));
@@ -57,6 +59,8 @@ static void test_wants_mending(void **state)
     assert_true(fault_needs_repair(FAULT_DENIED));
     assert_true(fault_needs_repair(FAULT_NO_INFO));
     assert_true(fault_needs_repair(FAULT_DUPLICATE));
+    assert_true(fault_needs_repair(FAULT_TLS));
+    assert_true(fault_needs_repair(FAULT_CERTIFICATE));
 }
 
 static void test_worse_is_an_order(void **state)

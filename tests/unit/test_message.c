@@ -90,6 +90,8 @@ static void faults_become_results(void **state)
         {FAULT_NOT_DURABLE, NXL_E_URL},
         {FAULT_DUPLICATE, NXL_E_URL},
         {FAULT_SENTINEL, NXL_E_URL},
+        {FAULT_TLS, NXL_E_UNREACHABLE},
+        {FAULT_CERTIFICATE, NXL_E_DENIED},
         {FAULT_CLUSTER, NXL_E_REFUSED},
         {FAULT_CLUSTER_DOWN, NXL_E_REFUSED},
     };

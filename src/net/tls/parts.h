@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this folder share: the state of a client's settings for
+ * TLS, and of one connection. */
+#ifndef NXLOCK_NET_TLS_PARTS_H
+#define NXLOCK_NET_TLS_PARTS_H
+
+#include <openssl/ssl.h>
+#include <sys/stat.h>
+
+#include "base/fault.h"
+#include "net/tls/tls.h"
+
+struct endpoint;
+
+/* Identifies the contents of a file without reading them. */
+struct file_version {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+};
+
+#define TLS_FILES 5 /* that settings can name */
+
+struct tls {
+    unsigned owners;
+    struct settings settings; /* only those of TLS; owned */
+    SSL_CTX *context; /* made from the files as the versions have them */
+    struct file_version versions[TLS_FILES];
+};
+
+/* The state of one connection. */
+struct session {
+    SSL *ssl;
+    BIO *in, *out; /* owned by ssl: bytes from and for the peer */
+    const struct endpoint *to;
+    bool broken;   /* a fatal error: nothing more can be sent */
+    bool over;     /* the peer has closed, but not all is delivered */
+    bool heard;    /* the peer has sent something */
+    bool asked;    /* for a client certificate, and there is none */
+    X509 *refused; /* owned; the certificate that cannot be trusted */
+    int refusal;   /* why: X509_V_ERR_... */
+};
+
+/* The context for the next connection; if a file has changed, made anew. NULL:
+ * *error says why not. */
+SSL_CTX *tls_context(struct tls *tls, struct text *error);
+
+/* Explains why the handshake failed: code is OpenSSL's error. */
+enum fault tls_explain_handshake(
+    const struct session *s, unsigned long code, struct text *out);
+
+/* The same for an error of a connection that was secure: TLS 1.3 servers check
+ * the client's certificate only then. Returns FAULT_NONE if it explains no more
+ * than a lost connection; otherwise *why is static. */
+enum fault tls_explain_alert(
+    const struct session *s, unsigned long code, const char **why);
+
+#endif

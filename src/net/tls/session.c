@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The transport that encrypts. OpenSSL works on memory BIOs and never sees the
+ * descriptor: bytes are moved here, by send() and recv().
+ *
+ * Invariant: at most one record is encrypted and not yet handed to the kernel,
+ * and it is sent before anything else. A record has a number, so it can be
+ * neither taken back nor overtaken: bytes count as sent once they are
+ * encrypted. When a receive returns, OpenSSL holds no data that could be read,
+ * or `pending` says so.
+ */
+#include "net/tls/parts.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "net/url.h"
+
+#define RECORD_MOST 16384
+#define WIRE_ROOM 16384
+
+/* --------------------------------------------------------- the descriptor */
+
+/* Sends what is encrypted. False: the connection is lost, with errno set. */
+static bool flush(struct transport *t)
+{
+    struct session *s = t->own;
+    char *bytes;
+    long len;
+
+    while ((len = BIO_get_mem_data(s->out, &bytes)) > 0) {
+        ssize_t n = plain_send(t, bytes, (size_t)len);
+        if (n < 0)
+            return false;
+        if (n == 0)
+            break;
+        if (n == len) {
+            (void)BIO_reset(s->out);
+            len = 0;
+            break;
+        }
+        char sent[WIRE_ROOM]; /* BIO_read() is the way to remove bytes */
+        while (n > 0) {
+            int part = n < (ssize_t)sizeof(sent) ? (int)n : (int)sizeof(sent);
+            n -= BIO_read(s->out, sent, part);
+        }
+    }
+    t->wants_write = len > 0;
+    return true;
+}
+
+/* Reads once. Returns the number of bytes, 0 for "not now", or -1 at the end or
+ * a loss: errno is 0 if the peer closed the connection in order. */
+static ssize_t fill(struct transport *t)
+{
+    struct session *s = t->own;
+    char bytes[WIRE_ROOM];
+    ssize_t n = plain_receive(t, bytes, sizeof(bytes));
+
+    if (n <= 0)
+        return n;
+    s->heard = true;
+    if (BIO_write(s->in, bytes, (int)n) == (int)n)
+        return n;
+    errno = ENOMEM;
+    return -1;
+}
+
+/* ----------------------------------------------------------------- opening */
+
+/* Remembers the first certificate that cannot be trusted, and why. */
+static int note_refusal(int ok, X509_STORE_CTX *store)
+{
+    SSL *ssl =
+        X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct session *s = SSL_get_app_data(ssl);
+    X509 *certificate = X509_STORE_CTX_get_current_cert(store);
+
+    if (!ok && !s->refused && certificate && X509_up_ref(certificate)) {
+        s->refused = certificate;
+        s->refusal = X509_STORE_CTX_get_error(store);
+    }
+    return ok;
+}
+
+static bool is_address(const char *name)
+{
+    unsigned char bytes[16];
+
+    return inet_pton(AF_INET, name, bytes) == 1 ||
+           inet_pton(AF_INET6, name, bytes) == 1;
+}
+
+/* The name without what does not belong to it in a certificate: the zone of an
+ * IPv6 address, or the dot behind a full name. */
+static void bare_name(const struct endpoint *to, char *name, size_t room)
+{
+    const char *from = to->settings.sni ? to->settings.sni : to->host;
+    size_t len = strcspn(from, "%");
+
+    if (len > 1 && from[len - 1] == '.')
+        len--;
+    if (len >= room)
+        len = room - 1;
+    memcpy(name, from, len);
+    name[len] = '\0';
+}
+
+/* Says which name to send (RFC 6066: no address) and to verify. */
+static bool set_name(struct session *s)
+{
+    char name[256];
+    bool ok = true;
+    bool checked = s->to->settings.verify == TLS_VERIFY_FULL;
+
+    bare_name(s->to, name, sizeof(name));
+    if (is_address(name))
+        return !checked ||
+               X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), name) == 1;
+    ok = SSL_set_tlsext_host_name(s->ssl, name) == 1;
+    SSL_set_hostflags(s->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return ok && (!checked || SSL_set1_host(s->ssl, name) == 1);
+}
+
+static void free_session(struct session *s)
+{
+    if (!s)
+        return;
+    SSL_free(s->ssl); /* and its BIOs */
+    X509_free(s->refused);
+    free(s);
+}
+
+static struct session *new_session(SSL_CTX *ctx, const struct endpoint *to)
+{
+    struct session *s = calloc(1, sizeof(*s));
+    BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+    SSL *ssl = s && in && out ? SSL_new(ctx) : NULL;
+
+    if (!ssl) {
+        BIO_free(in);
+        BIO_free(out);
+        free(s);
+        return NULL;
+    }
+    *s = (struct session){.ssl = ssl, .in = in, .out = out, .to = to};
+    SSL_set_bio(ssl, in, out); /* takes them over */
+    SSL_set_app_data(ssl, s);
+    SSL_set_connect_state(ssl);
+    SSL_set_verify(ssl,
+        to->settings.verify == TLS_VERIFY_NONE ? SSL_VERIFY_NONE
+                                               : SSL_VERIFY_PEER,
+        note_refusal);
+    if (set_name(s))
+        return s;
+    free_session(s);
+    return NULL;
+}
+
+static bool tls_open(
+    struct transport *t, const struct endpoint *to, struct text *error)
+{
+    SSL_CTX *ctx = tls_context(to->tls, error);
+
+    if (!ctx)
+        return false;
+    ERR_clear_error();
+    t->own = new_session(ctx, to);
+    t->silence = "no answer to the TLS handshake (as from a plain Redis port: "
+                 "if it is one, write redis://)";
+    if (!t->own)
+        text_set(error, "out of memory: cannot prepare TLS");
+    return t->own;
+}
+
+/* -------------------------------------------------------------- handshaking */
+
+static enum transport_step shake_lost(
+    struct transport *t, const char *what, struct text *error)
+{
+    int cause = errno;
+
+    text_set(error, what);
+    text_add(error, ": ");
+    text_add(error, cause ? strerror(cause)
+                          : "the server closed the "
+                            "connection");
+    t->fault = FAULT_UNREACHABLE;
+    return TRANSPORT_FAILED;
+}
+
+static enum transport_step shake_failed(struct transport *t, struct text *error)
+{
+    struct session *s = t->own;
+
+    s->broken = true;
+    t->fault = tls_explain_handshake(s, ERR_peek_error(), error);
+    ERR_clear_error();
+    (void)flush(t); /* tells the peer why */
+    return TRANSPORT_FAILED;
+}
+
+static enum transport_step tls_handshake(
+    struct transport *t, struct text *error)
+{
+    struct session *s = t->own;
+
+    t->wants_read = false;
+    for (;;) {
+        ERR_clear_error();
+        int rc = SSL_do_handshake(s->ssl);
+        int cause = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(s->ssl, rc);
+        if (cause != SSL_ERROR_NONE && cause != SSL_ERROR_WANT_READ)
+            return shake_failed(t, error);
+        if (!flush(t))
+            return shake_lost(t, "the TLS handshake was cut off", error);
+        if (cause == SSL_ERROR_NONE)
+            return TRANSPORT_READY;
+        ssize_t n = fill(t);
+        if (s->heard)
+            t->silence = "the TLS handshake was not completed";
+        if (n < 0)
+            return shake_lost(t, "the TLS handshake was cut off", error);
+        if (n > 0)
+            continue;
+        t->wants_read = true;
+        return TRANSPORT_WAITS;
+    }
+}
+
+/* ----------------------------------------------------------- sending,
+ * receiving */
+
+/* After an error of OpenSSL: notes why, if it knows. Returns -1. */
+static ssize_t broken(struct transport *t)
+{
+    struct session *s = t->own;
+
+    s->broken = true;
+    t->fault = tls_explain_alert(s, ERR_peek_error(), &t->why);
+    ERR_clear_error();
+    (void)flush(t);
+    t->wants_write = false;
+    errno = EPROTO;
+    return -1;
+}
+
+static ssize_t tls_send(struct transport *t, const void *bytes, size_t len)
+{
+    struct session *s = t->own;
+    size_t count = 0;
+
+    if (!flush(t))
+        return -1;
+    if (t->wants_write || len == 0)
+        return 0;
+    ERR_clear_error();
+    if (len > RECORD_MOST)
+        len = RECORD_MOST;
+    if (SSL_write_ex(s->ssl, bytes, len, &count) != 1)
+        return broken(t);
+    return flush(t) ? (ssize_t)count : -1;
+}
+
+/* Decrypts up to room bytes of what has been read. *over: the peer said
+ * goodbye. Returns -1 after an error. */
+static ssize_t decrypt(
+    struct transport *t, char *bytes, size_t room, bool *over)
+{
+    struct session *s = t->own;
+    size_t total = 0, count = 0;
+
+    while (total < room) {
+        ERR_clear_error();
+        if (SSL_read_ex(s->ssl, bytes + total, room - total, &count) == 1) {
+            total += count;
+            continue;
+        }
+        switch (SSL_get_error(s->ssl, 0)) {
+        case SSL_ERROR_WANT_READ:
+            break;
+        case SSL_ERROR_ZERO_RETURN:
+            *over = true;
+            break;
+        default:
+            return total > 0 ? (ssize_t)total : broken(t);
+        }
+        break;
+    }
+    return (ssize_t)total;
+}
+
+/* Delivers what was decrypted before the end of the stream; the next receive
+ * then reports the end. */
+static ssize_t tls_receive(struct transport *t, void *bytes, size_t room)
+{
+    struct session *s = t->own;
+    bool over = s->over;
+    ssize_t got = 0;
+
+    if (s->broken) {
+        errno = EPROTO;
+        return -1;
+    }
+    if (!t->pending && !over) {
+        got = fill(t);
+        if (got < 0 && errno != 0)
+            return -1;
+        over = got < 0;
+    }
+    ssize_t n = decrypt(t, bytes, room, &over);
+    if (n < 0 || !flush(t)) /* an answer to what was read */
+        return -1;
+    s->over = over;
+    t->pending = s->broken || over || (size_t)n == room;
+    if (n == 0 && over) {
+        errno = 0;
+        return -1;
+    }
+    return n;
+}
+
+/* Session tickets and new keys make the socket readable without any data for
+ * us, so the only way to know is to decrypt. */
+static enum transport_news tls_news(struct transport *t)
+{
+    struct session *s = t->own;
+    struct pollfd look = {.fd = t->fd, .events = POLLIN};
+    size_t count;
+    char byte;
+
+    if (poll(&look, 1, 0) <= 0 || !look.revents)
+        return TRANSPORT_QUIET;
+    for (;;) {
+        ssize_t n = s->broken ? -1 : fill(t);
+        if (n <= 0)
+            return n < 0 || !flush(t) ? TRANSPORT_OVER : TRANSPORT_QUIET;
+        ERR_clear_error();
+        if (SSL_peek_ex(s->ssl, &byte, 1, &count) == 1) {
+            t->pending = true;
+            return TRANSPORT_TALKS;
+        }
+        if (SSL_get_error(s->ssl, 0) != SSL_ERROR_WANT_READ)
+            return TRANSPORT_OVER;
+    }
+}
+
+/* ------------------------------------------------------------------ the end */
+
+static void tls_close(struct transport *t)
+{
+    struct session *s = t->own;
+
+    ERR_clear_error();
+    if (!s->broken && !t->wants_write && SSL_is_init_finished(s->ssl)) {
+        (void)SSL_shutdown(s->ssl);
+        (void)flush(t);
+    }
+    ERR_clear_error();
+    free_session(s);
+    t->own = NULL;
+}
+
+static int64_t seconds_of(const ASN1_TIME *when)
+{
+    struct tm parts;
+
+    return when && ASN1_TIME_to_tm(when, &parts) == 1 ? timegm(&parts) : 0;
+}
+
+static void tls_facts(const struct transport *t, struct transport_facts *facts)
+{
+    const struct session *s = t->own;
+    STACK_OF(X509) *chain = SSL_get0_verified_chain(s->ssl);
+    X509 *peer = SSL_get0_peer_certificate(s->ssl);
+    X509 *own = SSL_get_certificate(s->ssl);
+
+    facts->encrypted = true;
+    facts->version = SSL_get_version(s->ssl);
+    facts->own_ends_s = own ? seconds_of(X509_get0_notAfter(own)) : 0;
+    facts->ends_s = peer ? seconds_of(X509_get0_notAfter(peer)) : 0;
+    for (int i = 0; i < sk_X509_num(chain); i++) {
+        int64_t ends = seconds_of(X509_get0_notAfter(sk_X509_value(chain, i)));
+        if (ends && ends < facts->ends_s)
+            facts->ends_s = ends;
+    }
+}
+
+const struct transport_kind transport_tls = {.open = tls_open,
+    .handshake = tls_handshake,
+    .send = tls_send,
+    .receive = tls_receive,
+    .news = tls_news,
+    .close = tls_close,
+    .facts = tls_facts};
