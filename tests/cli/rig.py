@@ -5,8 +5,10 @@ Keeps: the server ends with the room, however the room ends.
 """
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -56,7 +58,7 @@ def skip_all(reason):
 class Server:
     """A redis-server on a unix socket in a folder of its own."""
 
-    def __init__(self):
+    def __init__(self, *options):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         program = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
         if shutil.which(program) is None:
@@ -68,13 +70,14 @@ class Server:
         self.socket = os.path.join(self.folder, "socket")
         self.url = "unix://" + self.socket
         self.program = program
+        self.options = options
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", self.program, "--port", "0",
              "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
-             "--appendonly", "no", "--daemonize", "no"],
+             "--appendonly", "no", "--daemonize", "no", *self.options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def restart(self):
@@ -106,6 +109,60 @@ class Server:
             command + list(words), input=last if last is not None else b"",
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60,
             check=False).stdout
+
+
+def free_port():
+    """One of 127.0.0.1, none that the system gives to outgoing connections."""
+    while True:
+        port = random.randint(20001, 32767)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+class TlsServer(Server):
+    """A server that speaks TLS too, at a port of its own. Its folder has
+    NAME.pem and NAME.key of its certificate, of "ca" and of "client";
+    ../support/certs.h lists the names."""
+
+    def __init__(self, *options, certificate="server", clients="no"):
+        self.certificate, self.clients = certificate, clients
+        self.port = free_port()
+        super().__init__(*options)
+        self.tls_url = (f"rediss://127.0.0.1:{self.port}"
+                        f"?cacert={self.file('ca.pem')}")
+
+    def start(self):
+        if not os.path.exists(self.file("ca.pem")):
+            self.make("ca", "client", self.certificate)
+            self.options += (
+                "--bind", "127.0.0.1", "--tls-port", str(self.port),
+                "--tls-cert-file", self.file(self.certificate + ".pem"),
+                "--tls-key-file", self.file(self.certificate + ".key"),
+                "--tls-ca-cert-file", self.file("ca.pem"),
+                "--tls-auth-clients", self.clients)
+        super().start()
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def make(self, *names):
+        """These certificates, anew if they are there."""
+        program = os.environ.get("NXLOCK_TEST_CERTS")
+        if not program:
+            shutil.rmtree(self.folder)
+            skip_all("built without OpenSSL 3.0 or later (libssl-dev)")
+        subprocess.run([program, self.folder, *names], check=True, timeout=60)
+
+    def present(self, name):
+        """Who connects from now on meets this certificate, made anew."""
+        self.make(name)
+        return self.cli(
+            "CONFIG", "SET", "tls-cert-file", self.file(name + ".pem"),
+            "tls-key-file", self.file(name + ".key")) == b"OK\n"
 
 
 def clean_environment(server):

@@ -33,15 +33,17 @@ missing() { # the packages that are missing, by Debian's names
     if have pkg-config; then
         pkg-config --exists hiredis || echo libhiredis-dev
         pkg-config --exists uuid || echo uuid-dev
+        pkg-config --exists openssl || echo libssl-dev
         pkg-config --exists cmocka || echo libcmocka-dev
         pkg-config --exists sqlite3 || echo libsqlite3-dev
         pkg-config --exists libuv || echo libuv1-dev
     else
-        echo pkg-config libhiredis-dev uuid-dev libcmocka-dev \
+        echo pkg-config libhiredis-dev uuid-dev libssl-dev libcmocka-dev \
             libsqlite3-dev libuv1-dev
     fi
     have redis-server || [ -n "${NXLOCK_REDIS_SERVER-}" ] ||
         [ "${NXLOCK_SKIP_LIVE-}" = 1 ] || echo redis-server
+    have openssl || echo openssl
     have mandoc || echo mandoc
     python3 -c 'import redis' 2> /dev/null ||
         /usr/bin/python3 -c 'import redis' 2> /dev/null || echo python3-redis

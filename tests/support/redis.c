@@ -6,6 +6,7 @@
  */
 #include "support/redis.h"
 
+#include "support/redis_inner.h"
 #include "support/test.h"
 
 #include <errno.h>
@@ -59,7 +60,7 @@ static void become_server(char **args, pid_t parent)
 
 static void launch(struct redis *r)
 {
-    char port[8], name[256];
+    char port[8], tls_port[8], name[256];
     char *args[ARGS_MAX] = {name, "--bind", "127.0.0.1", "--port", port,
         "--unixsocket", r->path, "--dir", r->dir, "--logfile", r->log, "--save",
         "", "--appendonly", "no", "--daemonize", "no",
@@ -67,7 +68,12 @@ static void launch(struct redis *r)
     size_t count = 19;
 
     snprintf(port, sizeof(port), "%u", (unsigned)r->port);
+    snprintf(tls_port, sizeof(tls_port), "%u", (unsigned)r->tls_port);
     snprintf(name, sizeof(name), "%s", program());
+    if (r->tls) {
+        args[count++] = "--tls-port";
+        args[count++] = tls_port;
+    }
     for (size_t i = 0; i < r->extras; i++)
         args[count++] = r->extra[i];
     args[count] = NULL;
@@ -158,20 +164,46 @@ static void find_places(struct redis *r)
     snprintf(r->unix_url, sizeof(r->unix_url), "unix://%s", r->path);
 }
 
-static void find_port(struct redis *r)
+static uint16_t free_port(void)
 {
-    r->port = 0;
-    int fd = local_listen_tcp(&r->port);
+    uint16_t port = 0;
+    int fd = local_listen_tcp(&port);
+
     if (fd < 0)
         fail_msg("no free port on 127.0.0.1");
     close(fd);
-    snprintf(r->url, sizeof(r->url), "redis://127.0.0.1:%u", (unsigned)r->port);
+    return port;
 }
 
-int redis_start(struct redis *r, ...)
+static void find_ports(struct redis *r)
 {
-    va_list extra;
+    if (!r->tls_only) {
+        r->port = free_port();
+        snprintf(
+            r->url, sizeof(r->url), "redis://127.0.0.1:%u", (unsigned)r->port);
+    }
+    if (!r->tls)
+        return;
+    do
+        r->tls_port = free_port();
+    while (r->tls_port == r->port);
+    snprintf(r->tls_url, sizeof(r->tls_url),
+        "rediss://127.0.0.1:%u?cacert=%s/ca.pem", (unsigned)r->tls_port,
+        r->dir);
+    size_t len = strlen(r->tls_url);
+    if (r->tls_certified)
+        snprintf(r->tls_url + len, sizeof(r->tls_url) - len,
+            "&cert=%s/client.pem&key=%s/client.key", r->dir, r->dir);
+}
 
+void redis_add(struct redis *r, const char *argument)
+{
+    if (r->extras == REDIS_EXTRA || !(r->extra[r->extras++] = strdup(argument)))
+        abort();
+}
+
+int redis_prepare(struct redis *r, va_list extra)
+{
     memset(r, 0, sizeof(*r));
     if (!program_exists()) {
         const char *skip_live = getenv("NXLOCK_SKIP_LIVE");
@@ -179,22 +211,36 @@ int redis_start(struct redis *r, ...)
             return test_skip("no redis-server, and NXLOCK_SKIP_LIVE=1");
         fail_msg("%s is not installed (NXLOCK_SKIP_LIVE=1 skips)", program());
     }
-    va_start(extra, r);
     for (char *a = va_arg(extra, char *); a; a = va_arg(extra, char *))
-        if (r->extras == REDIS_EXTRA || !(r->extra[r->extras++] = strdup(a)))
-            abort();
-    va_end(extra);
+        redis_add(r, a);
     find_places(r);
+    return 0;
+}
+
+int redis_begin(struct redis *r)
+{
     for (int i = 0; i < START_TRIES; i++) {
-        find_port(r);
+        find_ports(r);
         launch(r);
         if (wait_ready(r))
             return 0;
     }
     show_log(r);
+    bool tls = r->tls;
     redis_stop(r);
-    fail_msg("%s does not start", program());
+    fail_msg("%s does not start%s", program(),
+        tls ? "; was it built with TLS?" : "");
     return -1;
+}
+
+int redis_start(struct redis *r, ...)
+{
+    va_list extra;
+
+    va_start(extra, r);
+    int rc = redis_prepare(r, extra);
+    va_end(extra);
+    return rc == 0 ? redis_begin(r) : rc;
 }
 
 void redis_kill(struct redis *r)

@@ -2,7 +2,8 @@
 /*
  * A real server of the test's own: private directory, unix socket and port
  * of 127.0.0.1, nothing on disk that outlives it. It dies with the test
- * program. Which program: $NXLOCK_REDIS_SERVER, else redis-server.
+ * program. Which program: $NXLOCK_REDIS_SERVER, else redis-server. With TLS
+ * it is started by redis_tls.h.
  *
  * Functions without a result fail the test when they cannot do their work;
  * so they belong to the thread that runs the test.
@@ -18,15 +19,17 @@
 
 #include "support/local.h"
 
-#define REDIS_EXTRA 24
+#define REDIS_EXTRA 34
 
 struct redis {
     pid_t pid; /* 0: it does not run */
     bool frozen;
-    uint16_t port;
+    bool tls, tls_only, tls_certified; /* see redis_tls.h */
+    uint16_t port, tls_port;
     char dir[LOCAL_PATH], path[LOCAL_PATH], log[LOCAL_PATH];
     char url[LOCAL_PATH + 16];      /* redis://127.0.0.1:port */
     char unix_url[LOCAL_PATH + 16]; /* unix:///... */
+    char tls_url[4 * LOCAL_PATH];   /* "": it was started without TLS */
     char *extra[REDIS_EXTRA];
     size_t extras;
     redisContext *context; /* the fixture's own connection */

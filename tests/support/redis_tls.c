@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Apart from redis.c, so that only who asks for TLS is linked with OpenSSL. */
+#include "support/redis_tls.h"
+
+#include "support/certs.h"
+#include "support/redis_inner.h"
+#include "support/test.h"
+
+static void add_file(
+    struct redis *r, const char *option, const char *name, const char *kind)
+{
+    char path[LOCAL_PATH + 64];
+
+    snprintf(path, sizeof(path), "%s/%s.%s", r->dir, name, kind);
+    redis_add(r, option);
+    redis_add(r, path);
+}
+
+int redis_start_tls(struct redis *r, const struct redis_tls *tls, ...)
+{
+    const char *name = tls->certificate ? tls->certificate : "server";
+    const char *clients = tls->clients ? tls->clients : "no";
+    va_list extra;
+
+    va_start(extra, tls);
+    int rc = redis_prepare(r, extra);
+    va_end(extra);
+    if (rc == 0 && certs_make(r->dir, "ca", "client", name, NULL) != 0) {
+        redis_stop(r);
+        rc = -1;
+    }
+    if (rc != 0)
+        return rc;
+    add_file(r, "--tls-cert-file", name, "pem");
+    add_file(r, "--tls-key-file", name, "key");
+    add_file(r, "--tls-ca-cert-file", "ca", "pem");
+    redis_add(r, "--tls-auth-clients");
+    redis_add(r, clients);
+    r->tls = true;
+    r->tls_only = tls->only;
+    r->tls_certified = strcmp(clients, "yes") == 0;
+    return redis_begin(r);
+}
+
+void redis_present(struct redis *r, const char *certificate)
+{
+    char path[LOCAL_PATH + 64], key[LOCAL_PATH + 64];
+
+    if (certs_make(r->dir, certificate, NULL) != 0)
+        return;
+    snprintf(path, sizeof(path), "%s/%s.pem", r->dir, certificate);
+    snprintf(key, sizeof(key), "%s/%s.key", r->dir, certificate);
+    redis_run(
+        r, "CONFIG", "SET", "tls-cert-file", path, "tls-key-file", key, NULL);
+}
