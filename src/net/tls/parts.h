@@ -34,7 +34,7 @@ struct session {
     SSL *ssl;
     BIO *in, *out; /* owned by ssl: bytes from and for the peer */
     const struct endpoint *to;
-    bool broken;   /* a fatal error: nothing more can be sent */
+    bool broken;   /* by an error of OpenSSL: nothing more comes or goes */
     bool over;     /* the peer has closed, but not all is delivered */
     bool heard;    /* the peer has sent something */
     bool asked;    /* for a client certificate, and there is none */

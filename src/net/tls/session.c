@@ -25,6 +25,8 @@
 
 #define RECORD_MOST 16384
 #define WIRE_ROOM 16384
+/* How often one call reads from a peer that never stops sending. */
+#define READS_MOST 16
 
 /* --------------------------------------------------------- the descriptor */
 
@@ -213,7 +215,7 @@ static enum transport_step tls_handshake(
     struct session *s = t->own;
 
     t->wants_read = false;
-    for (;;) {
+    for (int reads = 0; reads < READS_MOST; reads++) {
         ERR_clear_error();
         int rc = SSL_do_handshake(s->ssl);
         int cause = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(s->ssl, rc);
@@ -221,24 +223,26 @@ static enum transport_step tls_handshake(
             return shake_failed(t, error);
         if (!flush(t))
             return shake_lost(t, "the TLS handshake was cut off", error);
-        if (cause == SSL_ERROR_NONE)
+        if (cause == SSL_ERROR_NONE) {
+            t->pending = BIO_ctrl_pending(s->in) > 0;
             return TRANSPORT_READY;
+        }
         ssize_t n = fill(t);
         if (s->heard)
             t->silence = "the TLS handshake was not completed";
         if (n < 0)
             return shake_lost(t, "the TLS handshake was cut off", error);
-        if (n > 0)
-            continue;
-        t->wants_read = true;
-        return TRANSPORT_WAITS;
+        if (n == 0)
+            break;
     }
+    t->wants_read = true;
+    return TRANSPORT_WAITS;
 }
 
-/* ----------------------------------------------------------- sending,
- * receiving */
+/* --------------------------------------------------- sending and receiving */
 
-/* After an error of OpenSSL: notes why, if it knows. Returns -1. */
+/* After an error of OpenSSL, which ends the session: notes why, if it is known.
+ * Returns -1. */
 static ssize_t broken(struct transport *t)
 {
     struct session *s = t->own;
@@ -257,6 +261,10 @@ static ssize_t tls_send(struct transport *t, const void *bytes, size_t len)
     struct session *s = t->own;
     size_t count = 0;
 
+    if (s->broken) {
+        errno = EPROTO;
+        return -1;
+    }
     if (!flush(t))
         return -1;
     if (t->wants_write || len == 0)
@@ -290,7 +298,8 @@ static ssize_t decrypt(
             *over = true;
             break;
         default:
-            return total > 0 ? (ssize_t)total : broken(t);
+            (void)broken(t);
+            return total > 0 ? (ssize_t)total : -1;
         }
         break;
     }
@@ -316,8 +325,12 @@ static ssize_t tls_receive(struct transport *t, void *bytes, size_t room)
         over = got < 0;
     }
     ssize_t n = decrypt(t, bytes, room, &over);
-    if (n < 0 || !flush(t)) /* an answer to what was read */
+    if (n < 0)
         return -1;
+    /* An answer to what was read, if any. If that fails, the next send will
+     * report it; what was read counts. */
+    if (!s->broken)
+        t->wants_write = !flush(t) || t->wants_write;
     s->over = over;
     t->pending = s->broken || over || (size_t)n == room;
     if (n == 0 && over) {
@@ -338,7 +351,7 @@ static enum transport_news tls_news(struct transport *t)
 
     if (poll(&look, 1, 0) <= 0 || !look.revents)
         return TRANSPORT_QUIET;
-    for (;;) {
+    for (int reads = 0; reads < READS_MOST; reads++) {
         ssize_t n = s->broken ? -1 : fill(t);
         if (n <= 0)
             return n < 0 || !flush(t) ? TRANSPORT_OVER : TRANSPORT_QUIET;
@@ -348,8 +361,9 @@ static enum transport_news tls_news(struct transport *t)
             return TRANSPORT_TALKS;
         }
         if (SSL_get_error(s->ssl, 0) != SSL_ERROR_WANT_READ)
-            return TRANSPORT_OVER;
+            break;
     }
+    return TRANSPORT_OVER;
 }
 
 /* ------------------------------------------------------------------ the end */
