@@ -60,7 +60,7 @@ static bool rights_error_refuses_command(struct slice error)
     enum fault fault = classify_error(error);
 
     return fault == FAULT_UNSUPPORTED ||
-           (fault == FAULT_DENIED &&
+           (fault == FAULT_NO_PERMISSION &&
                memmem(error.data, error.len, command, sizeof(command) - 1));
 }
 
@@ -96,7 +96,7 @@ static enum exchange_next rights_replied(
     } else if (reply->kind == REPLY_ERROR &&
                rights_error_refuses_command(reply->bytes)) {
         x->read |= BIT(x->due);
-        if (classify_error(reply->bytes) == FAULT_DENIED)
+        if (classify_error(reply->bytes) == FAULT_NO_PERMISSION)
             x->read |= BIT(DENIED);
     }
     return x->due > 0 ? EXCHANGE_WAIT : rights_decide(x);
