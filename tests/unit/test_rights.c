@@ -9,7 +9,7 @@
 #include "unit/strategy_rig.h"
 
 #define ASKS                                                                   \
-    "> EVALSHA sha:release 1 T T; EVAL return\\x201 0; DELIFEQ T T; "          \
+    "> EVALSHA sha:release 0; EVAL return\\x201 0; DELIFEQ T T; "              \
     "DELEX T IFEQ T; WATCH T\n"
 #define MAY_NOT "-NOPERM this user has no permissions to run the 'x' command\n"
 #define KEY "-NOPERM No permissions to access a key\n"
