@@ -11,28 +11,9 @@
 
 #define NAME "job"
 #define TTL_MS 5000
-#define RULES_MOST 24
 #define RULE_ROOM 32
 
-struct permission {
-    const char *rule;
-    enum acl_effect missing;
-};
-
-enum {
-#define FEATURE(number, ...) ACL_##number,
-    ACL_FEATURES FEATURES
-#undef FEATURE
-};
-
-#define ACL_BIT(number) (1U << ACL_##number)
-
-static const struct feature {
-    const char *name;
-    unsigned base;
-    const char *purpose;
-    struct permission permissions[RULES_MOST];
-} features[FEATURES] = {
+static const struct acl_feature features[ACL_FEATURE_COUNT] = {
 #define FEATURE(number, name, base, purpose, ...)                              \
     [ACL_##number] = {name, base, purpose, {__VA_ARGS__}},
     ACL_FEATURES
@@ -69,12 +50,14 @@ static inline void grant(const char *rule)
 /* Gives alice what the feature needs, without that rule (NULL: all of it). */
 static inline void grant_feature(unsigned feature, const char *without)
 {
-    const struct permission *p = features[feature].permissions;
+    const struct acl_permission *p = features[feature].permissions;
 
-    for (unsigned i = 0; i < FEATURES; i++) {
+    for (unsigned i = 0; i < ACL_FEATURE_COUNT; i++) {
         if (features[feature].base & 1U << i)
             grant_feature(i, without);
     }
+    if (features[feature].base & ACL_ANY)
+        grant_feature(ACL_LOCK, without);
     for (; p->rule; p++) {
         if (!without || strcmp(p->rule, without) != 0)
             grant(p->rule);

@@ -222,7 +222,7 @@ static enum acl_effect use_every(nxl_client *client, nxl_lock *unused)
     nxl_lock *lock = new_lock(client, "{" NAME "}:every", TTL_MS);
     int rc = nxl_lock_acquire(lock, 0);
     enum acl_effect effect = rc == NXL_OK         ? ACL_WORKS
-                             : rc == NXL_E_DENIED ? ACL_NO_ACQUIRE
+                             : rc == NXL_E_DENIED ? ACL_NO_RUN
                                                   : ODD;
 
     if (rc == NXL_OK && nxl_lock_release(lock) != NXL_OK)
@@ -324,39 +324,61 @@ static int ask(nxl_client *client, const char *const *words)
     return rc;
 }
 
-static enum acl_effect use_list(nxl_client *client, nxl_lock *lock)
+/* Asks all of them; the effect is that of a refusal. */
+static enum acl_effect asks(nxl_client *client,
+    const char *const (*questions)[8], enum acl_effect refused)
 {
-    static const char *const questions[][7] = {
-        {"SCAN", "0", "MATCH", NAME "*", "COUNT", "250"},
-        {"GETRANGE", NAME, "0", "511"}, {"PTTL", NAME}};
-
-    stranger_sets(NAME, stranger, TTL_MS);
-    for (size_t i = 0; i < 3; i++) {
-        int rc = ask(client, questions[i]);
+    for (; (*questions)[0]; questions++) {
+        int rc = ask(client, *questions);
         if (rc != NXL_OK)
-            return rc == NXL_E_DENIED ? ACL_NO_LIST : ODD;
+            return rc == NXL_E_DENIED ? refused : ODD;
     }
     return ACL_WORKS;
 }
 
-static enum acl_effect use_doctor(nxl_client *client, nxl_lock *lock)
+static enum acl_effect use_scan(nxl_client *client, nxl_lock *lock)
 {
-    static const char *const questions[][8] = {{"PING"}, {"INFO"}, {"TIME"},
+    static const char *const questions[][8] = {
+        {"SCAN", "0", "MATCH", NAME "*", "COUNT", "250"},
+        {"GETRANGE", NAME, "0", "511"}, {"PTTL", NAME}, {NULL}};
+
+    stranger_sets(NAME, stranger, TTL_MS);
+    return asks(client, questions, ACL_NO_LIST);
+}
+
+static enum acl_effect use_since(nxl_client *client, nxl_lock *lock)
+{
+    static const char *const questions[][8] = {
+        {"GETRANGE", "{" NAME "}:f", "0", "16"}, {"PTTL", "{" NAME "}:f"},
+        {"TIME"}, {NULL}};
+    enum acl_effect effect = use_inspect(client, lock);
+
+    return effect == ACL_WORKS ? asks(client, questions, ACL_NO_SINCE) : effect;
+}
+
+static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
+{
+    static const char *const questions[][8] = {{"PING"},
         {"CONFIG", "GET", "maxmemory-policy"}, {"DBSIZE"}, {"ACL", "WHOAMI"},
-        {"ACL", "DRYRUN", "alice", "SET", NAME, "x"}};
+        {"ACL", "DRYRUN", "alice", "SET", NAME, "x"}, {NULL}};
+    nxl_lock *trial =
+        lock_with(client, NAME ":doctor:1", .ttl_ms = TTL_MS, .fence = 1);
     enum acl_effect effect = use_extend(client, lock);
 
     if (effect == ACL_WORKS)
         effect = use_fence(client, lock);
-    for (size_t i = 0; effect == ACL_WORKS && i < 7; i++) {
-        int rc = ask(client, questions[i]);
-        if (rc != NXL_OK)
-            effect = rc == NXL_E_DENIED ? ACL_UNKNOWN_TO_DOCTOR : ODD;
+    if (effect == ACL_WORKS) {
+        int rc = nxl_lock_acquire(trial, 0);
+        effect = rc == NXL_OK ? asks(client, questions, ACL_UNKNOWN_TO_DOCTOR)
+                 : rc == NXL_E_DENIED ? ACL_NO_TRIAL
+                                      : ODD;
     }
+    nxl_lock_free(trial);
     return effect;
 }
 
-static enum acl_effect (*const uses[FEATURES])(nxl_client *, nxl_lock *) = {
+static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
+    nxl_client *, nxl_lock *) = {
     [ACL_LOCK] = use_lock,
     [ACL_RETRY] = use_retry,
     [ACL_EXTEND] = use_extend,
@@ -372,8 +394,9 @@ static enum acl_effect (*const uses[FEATURES])(nxl_client *, nxl_lock *) = {
     [ACL_LOAD] = use_load,
     [ACL_INFO] = use_info,
     [ACL_DB] = use_db,
-    [ACL_SCAN] = use_list,
-    [ACL_EXAMINE] = use_doctor,
+    [ACL_SINCE] = use_since,
+    [ACL_SCAN] = use_scan,
+    [ACL_EXAMINE] = use_examine,
 };
 
 /* ------------------------------------------------------------------ the rows
@@ -400,8 +423,8 @@ static void each_row(void **state)
 {
     unsigned wrong = 0, cells = 0;
 
-    for (unsigned f = 0; f < FEATURES; f++) {
-        const struct permission *p = features[f].permissions;
+    for (unsigned f = 0; f < ACL_FEATURE_COUNT; f++) {
+        const struct acl_permission *p = features[f].permissions;
         wrong += !cell(f, NULL, ACL_WORKS);
         for (; p->rule; p++, cells++)
             wrong += !cell(f, p->rule, p->missing);
