@@ -30,6 +30,7 @@ enum nxl_result result_of_fault(enum fault fault)
         return NXL_E_URL;
     case FAULT_CERTIFICATE:
     case FAULT_DENIED:
+    case FAULT_NO_PERMISSION:
     case FAULT_SCRIPT_DENIED:
     case FAULT_NO_INFO:
         return NXL_E_DENIED;

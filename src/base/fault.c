@@ -31,8 +31,10 @@ const char *fault_remedy(enum fault fault)
                "(MISCONF) or its replicas (NOREPLICAS)";
     case FAULT_DENIED:
         return "check the user and password in the URL "
-               "(redis://USER:PASSWORD@host, or :PASSWORD alone) or, after "
-               "NOPERM, that the ACL allows the user this command and key";
+               "(redis://USER:PASSWORD@host, or :PASSWORD alone)";
+    case FAULT_NO_PERMISSION:
+        return "the user has no permission for this command or key; 'nxlock "
+               "acl' prints the line that gives it";
     case FAULT_SCRIPT_DENIED:
         return "the ACL denies a command or key that the script uses; for "
                "the lock's key and its {NAME}:f allow +set +getrange "
@@ -94,6 +96,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_NONE:
     case FAULT_NOT_PRIMARY:
     case FAULT_DENIED:
+    case FAULT_NO_PERMISSION:
     case FAULT_SCRIPT_DENIED:
     case FAULT_WRONG_TYPE:
     case FAULT_UNSUPPORTED:
@@ -130,12 +133,14 @@ static int rank(enum fault fault)
 {
     switch (fault) {
     case FAULT_SYSTEM:
-        return 22;
+        return 23;
     case FAULT_TLS:
-        return 21;
+        return 22;
     case FAULT_CERTIFICATE:
-        return 20;
+        return 21;
     case FAULT_DENIED:
+        return 20;
+    case FAULT_NO_PERMISSION:
         return 19;
     case FAULT_SCRIPT_DENIED:
         return 18;

@@ -17,7 +17,8 @@ enum fault {
     FAULT_NOT_PRIMARY,   /* READONLY, MASTERDOWN: not the primary */
     FAULT_FULL,          /* OOM */
     FAULT_REFUSING,      /* MISCONF, NOREPLICAS: does not accept writes */
-    FAULT_DENIED,        /* NOAUTH, WRONGPASS, NOPERM */
+    FAULT_DENIED,        /* NOAUTH, WRONGPASS: not logged in */
+    FAULT_NO_PERMISSION, /* NOPERM: the ACL denies the command or a key */
     FAULT_SCRIPT_DENIED, /* the script may run, a command in it may not */
     FAULT_WRONG_TYPE,    /* the key holds something that is not a string */
     FAULT_UNSUPPORTED,   /* unknown command or option: nothing was done */

@@ -22,6 +22,8 @@ enum command { COMMAND_LIST COMMANDS };
 /* --on-lost: a signal for the command of run, or this. */
 #define ON_LOST_WARN 0
 
+#define FEATURES_MOST 64 /* words that acl takes */
+
 enum on_down { DOWN_FAILS, DOWN_SKIPS, DOWN_RUNS };
 
 /* Options of run; times in ms, 0 if they are not given. */
@@ -48,9 +50,11 @@ struct args {
     char shown[NAME_SHOWN]; /* in messages */
     char pasted[NAME_PASTED]; /* in commands that a message proposes */
     const char *token;        /* renew, release and unlock */
-    char **child;             /* run: the words after "--", ends with NULL */
-    const char *script;       /* -c, or NULL */
-    char *shell[4];           /* with -c: what child points to */
+    const char *features[FEATURES_MOST]; /* acl */
+    size_t feature_count;
+    char **child;       /* run: the words after "--", ends with NULL */
+    const char *script; /* -c, or NULL */
+    char *shell[4];     /* with -c: what child points to */
     const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given; then
                                         * those of source_settle() */
     size_t url_count;

@@ -31,7 +31,11 @@ COMMAND(UNLOCK, unlock, "NAME", "remove the lock of a dead holder", \
     "nxlock unlock NAME --token TOKEN [OPTION...]\n" \
     "nxlock unlock NAME --force [--yes] [OPTION...]\n", .leases = false) \
 COMMAND(DOCTOR, doctor, "[NAME]", "check whether the server suits locks", \
-    "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true)
+    "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
+COMMAND(ACL, acl, "[FEATURE...]", "print the permissions that a user needs", \
+    "nxlock acl FEATURE... --name NAME [OPTION...]\n" \
+    "nxlock acl [FEATURE...] [-v]\n", \
+    .name_optional = true, .takes_features = true)
 /* clang-format on */
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "cli/acl_rules.h"
 #include "cli/table.h"
 
 /* The script: this, then its words, the cases of the options' values, the
@@ -64,6 +65,16 @@ static void print_value(FILE *out, const struct option *option)
     fputs("return ;;\n", out);
 }
 
+/* Does a command before this one have an option of that name? */
+static bool is_printed(const struct option *option, unsigned command)
+{
+    while (command-- > 0) {
+        if (option_find(command, '\0', option->name, strlen(option->name)))
+            return true;
+    }
+    return false;
+}
+
 /* The values of all options: those of one name are the same everywhere, so
  * they are printed for the first command that has it. */
 static void print_values(FILE *out)
@@ -72,10 +83,23 @@ static void print_values(FILE *out)
 
     for (unsigned command = 0; command < COMMANDS; command++) {
         for (size_t i = 0; (option = option_at(command, &i));) {
-            if (option->value && !(option->commands & ((1U << command) - 1)))
+            if (option->value && !is_printed(option, command))
                 print_value(out, option);
         }
     }
+}
+
+/* The words that acl takes, where no option is written. */
+static void print_features(FILE *out)
+{
+    fputs("\n        [ \"${cur:0:1}\" = - ] ||\n"
+          "            COMPREPLY=($(compgen -W '",
+        out);
+    for (const struct acl_command *c = acl_commands; c->name; c++)
+        fprintf(out, "%s ", c->name);
+    for (unsigned i = 0; i < ACL_FEATURE_COUNT; i++)
+        fprintf(out, "%s ", acl_features[i].name);
+    fputs("' -- \"$cur\"))", out);
 }
 
 static void print_option_words(FILE *out, enum command command)
@@ -88,7 +112,10 @@ static void print_option_words(FILE *out, enum command command)
         if (option->letter != '\0')
             fprintf(out, "-%c ", option->letter);
     }
-    fputs(command == CMD_RUN ? "--' ;;\n" : "' ;;\n", out);
+    fputs(command == CMD_RUN ? "--'" : "'", out);
+    if (command_table[command].takes_features)
+        print_features(out);
+    fputs(" ;;\n", out);
 }
 
 static void print_command_names(FILE *out)

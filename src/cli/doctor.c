@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/acl_rules.h"
 #include "cli/commands.h"
 #include "cli/name.h"
 #include "cli/report.h"
@@ -116,18 +117,20 @@ static bool scripts_run(struct doctor *d)
 
 static void report_no_fence(struct doctor *d, int rc, const char *why)
 {
+    char words[ACL_WORDS];
+
     if (scripts_run(d))
         diagnostic(&d->diagnostics, LEVEL_WARN, "rights",
             doctor_remedy(d, DOCTOR_ALL, rc,
-                "+set +getrange +exists +pttl +time", true,
+                acl_words(words, sizeof(words), ACL_BIT(FENCE)), true,
                 "remove rename-command for TIME, GETRANGE, EXISTS and PTTL "
                 "from the server's configuration"),
             "scripts run, but cannot create a fencing token: %s", why);
     else
         diagnostic(&d->diagnostics, LEVEL_WARN, "rights",
             doctor_remedy(d, DOCTOR_ALL, rc,
-                "+eval +evalsha +script|load +set +getrange +exists +pttl "
-                "+pexpire +del +time",
+                acl_words(words, sizeof(words),
+                    ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LOAD)),
                 true,
                 "use Redis 2.6 or later, and remove rename-command for EVAL "
                 "and EVALSHA from the server's configuration"),

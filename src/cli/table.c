@@ -23,6 +23,7 @@ COMMAND_LIST
 
 #define ON(command) (1U << CMD_##command)
 #define ON_ALL (~0U)
+#define ON_SERVERS (ON_ALL & ~ON(ACL)) /* they contact a server */
 #define RUN ON(RUN)
 #define ACQUIRING (ON(RUN) | ON(ACQUIRE))
 #define WITH_TOKEN (ON(RENEW) | ON(RELEASE))
@@ -34,14 +35,14 @@ const struct exit_info exit_table[] = {
 {"1", ON(UNLOCK), "already free, or changed since it was shown"},
 {"1", ON(DOCTOR), "it works, with a warning"},
 {"64", ON_ALL, "the command line is wrong, or its times do not fit"},
-{"69", ON_ALL, "server unreachable, refused or timed out, or the key holds\n"
-    "        something else"},
+{"69", ON_SERVERS, "server unreachable, refused or timed out, or the key "
+    "holds\n        something else"},
 {"70", ON_ALL, "internal error, or the output cannot be written"},
 {"75", RUN, "busy, or --every is not due (-E CODE replaces it)"},
 {"75", ON(ACQUIRE), "busy (-E CODE replaces it)"},
 {"75", ON(WAIT), "still held when -w was over"},
 {"75", ON(UNLOCK), "held under another token, or the answer was no"},
-{"77", ON_ALL, "wrong password or user, or missing permissions"},
+{"77", ON_SERVERS, "wrong password or user, or missing permissions"},
 {"78", ON_ALL, "the URL is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
 {"79", WITH_TOKEN, "the lock is not held under this token"},
@@ -96,8 +97,10 @@ TEXT('u', "url", "URL", "NXLOCK_URL", URL, ON_ALL, urls,
     "the server; repeat it for Redlock over several"),
 TEXT(0, "url-file", "FILE", "NXLOCK_URL_FILE", TEXT, ON_ALL, url_file,
     "read the URL from a file that others cannot read"),
-TEXT(0, "name", "NAME", NULL, NAME, ON_ALL, name,
+TEXT(0, "name", "NAME", NULL, NAME, ON_SERVERS, name,
     "the lock; for names that start with '-'"),
+TEXT(0, "name", "NAME", NULL, NAME, ON(ACL), name,
+    "the lock, or a pattern of names such as 'job:*'"),
 FLAG('v', "verbose", ACQUIRING, verbose,
     "report waiting, acquire, renewals and release"),
 FLAG('v', "verbose", WITH_TOKEN, verbose, "report what was done"),
@@ -105,6 +108,8 @@ FLAG('v', "verbose", ON(STATUS), verbose,
     "show each server, its answer and its lock commands"),
 FLAG('v', "verbose", ON(WAIT), verbose,
     "report who holds the lock, and how long it took"),
+FLAG('v', "verbose", ON(ACL), verbose,
+    "list each permission, and what happens without it"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
 FLAG(0, "json", ON(LIST) | ON(DOCTOR), json, "print one JSON object per line"),
 TEXT(0, "token", "TOKEN", NULL, TOKEN, ON(UNLOCK), token,

@@ -7,6 +7,7 @@
  */
 #include "cli/urls.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ void url_list_free(struct url_list *list)
 }
 
 /* "name=value" among the parameters of url, at the value; or NULL. */
-static char *find_parameter(char *url, const char *name)
+static char *find_parameter(const char *url, const char *name)
 {
     size_t length = strlen(name);
     char *at = strchr(url, '?');
@@ -104,7 +105,7 @@ void url_list_drop(struct url_list *list, const char *name)
 
 /* Finds "user:password" in url: *from is its beginning; returns its end, the
  * last '@' before '/' or '?', as in the library. NULL: there is none. */
-static char *credentials(char *url, char **from)
+static char *credentials(const char *url, char **from)
 {
     char *scheme = strstr(url, "://");
 
@@ -116,6 +117,61 @@ static char *credentials(char *url, char **from)
             return at - 1;
     }
     return NULL;
+}
+
+/* Copies length bytes of a URL, decoded; %XX that is malformed stays, and the
+ * library refuses it. */
+static bool decode(const char *from, size_t length, char *out, size_t size)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        char digits[3] = "";
+        char c = from[i];
+        if (c == '%' && length - i > 2 &&
+            isxdigit((unsigned char)from[i + 1]) &&
+            isxdigit((unsigned char)from[i + 2])) {
+            memcpy(digits, from + i + 1, 2);
+            c = (char)strtoul(digits, NULL, 16);
+            i += 2;
+        }
+        if (used + 1 >= size)
+            return false;
+        out[used++] = c;
+    }
+    out[used] = '\0';
+    return true;
+}
+
+bool url_parameter(const char *url, const char *name, char *out, size_t size)
+{
+    const char *value = find_parameter(url, name);
+
+    return value && decode(value, strcspn(value, "&"), out, size);
+}
+
+bool url_user(const char *url, char *out, size_t size)
+{
+    char *from, *at = credentials(url, &from);
+
+    if (url_parameter(url, "user", out, size))
+        return true;
+    if (!at || at == from || *from == ':')
+        return false;
+    char *colon = memchr(from, ':', (size_t)(at - from));
+    return decode(from, (size_t)((colon ? colon : at) - from), out, size);
+}
+
+bool url_has_database(const char *url)
+{
+    const char *authority = strstr(url, "://");
+    const char *number = find_parameter(url, "db");
+
+    if (!number && authority && strncmp(url, "unix:", 5) != 0) {
+        number = authority + 3 + strcspn(authority + 3, "/?");
+        number += *number == '/';
+    }
+    return number && strtoul(number, NULL, 10) != 0;
 }
 
 void url_list_strip_passwords(struct url_list *list)

@@ -24,6 +24,14 @@ void url_list_free(struct url_list *list);
 /* Takes the parameter out of every URL. */
 void url_list_drop(struct url_list *list, const char *name);
 
+/* The value of a parameter, decoded. False: the URL does not have it, or it is
+ * longer than out. */
+bool url_parameter(const char *url, const char *name, char *out, size_t size);
+/* The same for the user, wherever it is written. */
+bool url_user(const char *url, char *out, size_t size);
+/* Does it choose a database other than 0? */
+bool url_has_database(const char *url);
+
 /* Takes the password out of every URL, wherever it is written. The user
  * stays. */
 void url_list_strip_passwords(struct url_list *list);

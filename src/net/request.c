@@ -198,7 +198,7 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 static void end_open_transaction(struct server *s)
 {
     text_set(&s->why, "DISCARD is not allowed here");
-    s->ended = FAULT_DENIED;
+    s->ended = FAULT_NO_PERMISSION;
 }
 
 static void end_stuck_transaction(struct server *s, const struct exchange *x)

@@ -37,12 +37,12 @@ static const struct rule rules[] = {
     {FAULT_REFUSING, true, "NOREPLICAS"},
     {FAULT_DENIED, true, "NOAUTH"},
     {FAULT_DENIED, true, "WRONGPASS"},
-    {FAULT_DENIED, true, "NOPERM"},
     {FAULT_DENIED, true, "DENIED"}, /* protected mode */
     {FAULT_DENIED, false, "operation not permitted"},
     {FAULT_DENIED, false, "invalid password"},
     {FAULT_DENIED, false, "Client sent AUTH"},
     {FAULT_DENIED, false, "AUTH <password> called without"},
+    {FAULT_NO_PERMISSION, true, "NOPERM"},
     {FAULT_SCRIPT_DENIED, false, "The user executing the script can't"},
     {FAULT_SCRIPT_DENIED, false, "ACL failure in script"},
     {FAULT_WRONG_TYPE, true, "WRONGTYPE"},
@@ -132,13 +132,6 @@ enum fault classify_error(struct slice error)
 bool error_is_noscript(struct slice error)
 {
     return has_code(error, "NOSCRIPT");
-}
-
-bool error_is_login(struct slice error)
-{
-    return has_code(error, "NOAUTH") || has_code(error, "WRONGPASS") ||
-           has_code(error, "DENIED") ||
-           slice_starts(error, "ERR operation not permitted");
 }
 
 bool error_ends_transaction(struct slice error)

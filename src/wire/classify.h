@@ -19,8 +19,4 @@ bool error_ends_transaction(struct slice error);
 
 bool error_is_noscript(struct slice error);
 
-/* The connection itself is refused (NOAUTH, WRONGPASS, protected mode), not
- * this command, so trying another command is pointless. */
-bool error_is_login(struct slice error);
-
 #endif

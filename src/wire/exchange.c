@@ -305,8 +305,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
         return EXCHANGE_AGAIN;
     const struct outcome *o = &x->outcome;
     bool refused = o->kind == OUTCOME_FAULT && !o->unsure &&
-                   (x->strategy->fallback & 1U << o->fault) != 0 &&
-                   !error_is_login(o->text);
+                   (x->strategy->fallback & 1U << o->fault) != 0;
     if (refused && fall_back(x))
         return EXCHANGE_AGAIN;
     if (!refused)

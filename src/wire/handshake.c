@@ -324,8 +324,7 @@ static bool info_unavailable(const struct reply *reply)
     if (reply->kind != REPLY_ERROR)
         return false;
     enum fault fault = classify_error(reply->bytes);
-    return fault_is_transient(fault) ||
-           (fault == FAULT_DENIED && !slice_starts(reply->bytes, "NOPERM"));
+    return fault_is_transient(fault) || fault == FAULT_DENIED;
 }
 
 /* AUTH or SELECT was refused: the handshake fails after the reply to INFO. */

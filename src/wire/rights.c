@@ -3,8 +3,8 @@
  * Before an acquire on a connection where scripts were refused: checks whether
  * a lock could be released at all, by sending each command that can release
  * one. Invariant: no key is written, and no key in use is watched: the commands
- * name a key that is called like the fresh token, which nobody else knows. A
- * reply that is not understood does not count as a refusal.
+ * name no key, or one that is called like the fresh token, which nobody else
+ * knows. A reply that is not understood does not count as a refusal.
  */
 #include "wire/strategy.h"
 
@@ -24,16 +24,19 @@ bool rights_unverified(const struct exchange *x)
            x->dialect->scripts_unverified && !x->dialect->keyed_only;
 }
 
+/* EVALSHA without a key: a user whose keys are limited would be refused the
+ * token as a key, and that hides NOSCRIPT. A script without its key changes
+ * nothing: its first command fails. */
 static bool append_script_probes(struct slice token, struct buf *out)
 {
     struct slice evalsha[] = {slice_of("EVALSHA"),
-        slice_of(scripts[SCRIPT_RELEASE].sha1), slice_of("1"), token, token};
+        slice_of(scripts[SCRIPT_RELEASE].sha1), slice_of("0")};
     struct slice eval[] = {
         slice_of("EVAL"), slice_of("return 1"), slice_of("0")};
     struct slice delifeq[] = {slice_of("DELIFEQ"), token, token};
     struct slice delex[] = {slice_of("DELEX"), token, slice_of("IFEQ"), token};
 
-    return command_append(out, 5, evalsha) && command_append(out, 3, eval) &&
+    return command_append(out, 3, evalsha) && command_append(out, 3, eval) &&
            command_append(out, 3, delifeq) && command_append(out, 4, delex);
 }
 
@@ -60,7 +63,7 @@ static bool rights_error_refuses_command(struct slice error)
     enum fault fault = classify_error(error);
 
     return fault == FAULT_UNSUPPORTED ||
-           (fault == FAULT_DENIED &&
+           (fault == FAULT_NO_PERMISSION &&
                memmem(error.data, error.len, command, sizeof(command) - 1));
 }
 
@@ -96,7 +99,7 @@ static enum exchange_next rights_replied(
     } else if (reply->kind == REPLY_ERROR &&
                rights_error_refuses_command(reply->bytes)) {
         x->read |= BIT(x->due);
-        if (classify_error(reply->bytes) == FAULT_DENIED)
+        if (classify_error(reply->bytes) == FAULT_NO_PERMISSION)
             x->read |= BIT(DENIED);
     }
     return x->due > 0 ? EXCHANGE_WAIT : rights_decide(x);

@@ -131,10 +131,11 @@ struct strategy {
     const struct watched *watched; /* what its transaction is made of */
 };
 
-/* Bits of strategy.fallback. */
+/* Bits of strategy.fallback. Not FAULT_DENIED: then the connection is refused,
+ * not this command, so trying another command is pointless. */
 #define ON_UNSUPPORTED (1U << FAULT_UNSUPPORTED)
 #define ON_REFUSED                                                             \
-    (ON_UNSUPPORTED | 1U << FAULT_DENIED | 1U << FAULT_SCRIPT_DENIED)
+    (ON_UNSUPPORTED | 1U << FAULT_NO_PERMISSION | 1U << FAULT_SCRIPT_DENIED)
 
 /* Each strategy numbers its steps from 0. Steps from STEP_ASK on do not write a
  * lock's keys, except for STEP_EXEC; from STEP_WATCH on the connection is in a

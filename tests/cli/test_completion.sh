@@ -50,6 +50,10 @@ words() {
         offered "$command: all options of its help" $(options_of "$command") \
             $more
     done
+    offers nxlock acl run st
+    offered "acl takes commands" status
+    offers nxlock acl fe
+    offered "and features" fence
     offers nxlock run x --at-
     offered "the rest of an option" --at-least --at-most
     offers nxlock run x mak

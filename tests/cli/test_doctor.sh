@@ -120,7 +120,7 @@ as() {
     user noeval -eval -evalsha
     doctor 1 "a user without EVAL" $(as noeval)
     finds "is found" WARN rights \
-        "scripts cannot be run.*evalsha.*: ACL SETUSER noeval +eval .*+time"
+        "scripts cannot be run.*evalsha.*: ACL SETUSER noeval +set .*+eval "
     finds "and what is used instead" ok server "lock commands SET NX PX + WATCH"
     doctor 1 "and for a name" x $(as noeval)
     finds "is asked of the server" WARN rights "EVALSHA would be refused"
@@ -180,15 +180,15 @@ as() {
     gives 1 "one who may lock and nothing else" doctor $(as few)
     check "and nothing is left of it" test "$(db DBSIZE)" -eq 0
     rights=$(sed -n 's/^    ACL SETUSER locks \(on .*\)/\1/p' \
-        "${0%/*}/../../docs/servers.md")
+        "${0%/*}/../../docs/acl.md")
     set -f
     # shellcheck disable=SC2086
-    db ACL SETUSER locks reset $rights > /dev/null
+    db ACL SETUSER locks reset $rights '>PASSWORD' > /dev/null
     set +f
     locks="--user locks --password PASSWORD"
     # shellcheck disable=SC2086
     {
-        gives 0 "the user of docs/servers.md" doctor job:9 $brief $locks
+        gives 0 "the user of docs/acl.md" doctor job:9 $brief $locks
         gives 0 "who runs with all that is documented" run job:9 --fence \
             --every 1h $locks -- true
         gives 77 "but not under another name" run other $locks -- true

@@ -53,11 +53,11 @@ done
 gives 0 "status --help" status --help
 check "has no --ttl, so it does not" sh -c "! grep -q raises '$dir/out'"
 
-for command in run acquire renew release status wait list unlock doctor; do
+for command in run acquire renew release status wait list unlock doctor acl; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
     check "says nothing" test ! -s "$dir/err"
-    has "begins with how to write it" "^nxlock $command \(NAME\|\[\)"
+    has "begins with how to write it" "^nxlock $command \(NAME\|FEATURE\|\[\)"
     has "has an example" "^  .*nxlock $command"
     check "and no example has a user without a password" fails grep -q \
         '://[^:/ ]*@' "$dir/out"

@@ -37,7 +37,7 @@
 #define NEXT "ACCEPT\n"
 /* Where scripts were refused: is there another way to end a lock? WATCH is. */
 #define RIGHTS(token)                                                          \
-    "EXPECT EVALSHA * 1 " token " " token "\nEXPECT EVAL return\\x201 0\n"     \
+    "EXPECT EVALSHA * 0\nEXPECT EVAL return\\x201 0\n"                         \
     "EXPECT DELIFEQ " token " " token "\n"                                     \
     "EXPECT DELEX " token " IFEQ " token "\nEXPECT WATCH " token "\n"          \
     "SEND -NOPERM no\\r\\n-NOPERM no\\r\\n-ERR unknown command\\r\\n\n"        \

@@ -234,10 +234,10 @@ static bool conclude(struct model *m, struct outcome o)
     unsigned count = ways[m->verb.kind].count;
 
     if (model_way(m) != SET_NX)
-        fallback_on |= 1U << FAULT_DENIED | 1U << FAULT_SCRIPT_DENIED;
+        fallback_on |= 1U << FAULT_NO_PERMISSION | 1U << FAULT_SCRIPT_DENIED;
     m->outcome = o;
-    m->settled = o.kind != OUTCOME_FAULT || o.unsure ||
-                 !(fallback_on & 1U << o.fault) || error_is_login(o.text);
+    m->settled =
+        o.kind != OUTCOME_FAULT || o.unsure || !(fallback_on & 1U << o.fault);
     if (m->settled)
         return true;
     if (m->first.fault == FAULT_NONE)

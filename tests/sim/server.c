@@ -301,7 +301,7 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         kill_here(w, s, m);
     } else if (m->kind == MESSAGE_KILL) {
         m->outcome.kind = OUTCOME_FAULT;
-        m->outcome.fault = FAULT_DENIED;
+        m->outcome.fault = FAULT_NO_PERMISSION;
     } else if (refuses(w, s, m)) {
         m->outcome.kind = OUTCOME_FAULT;
         m->outcome.fault = s->refusal;

@@ -181,7 +181,7 @@ static bool cancel(struct world *w)
 static void refuse(struct world *w, struct model_server *s)
 {
     static const enum fault refusals[] = {
-        FAULT_RETRY, FAULT_FULL, FAULT_REFUSING, FAULT_DENIED};
+        FAULT_RETRY, FAULT_FULL, FAULT_REFUSING, FAULT_NO_PERMISSION};
     s->refusal = refusals[roll(w, 4)];
     s->refusing_until = w->now + roll(w, 500 * MS);
 }

@@ -16,6 +16,7 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_FULL] = "full",
         [FAULT_REFUSING] = "refusing",
         [FAULT_DENIED] = "denied",
+        [FAULT_NO_PERMISSION] = "no permission",
         [FAULT_SCRIPT_DENIED] = "script denied",
         [FAULT_WRONG_TYPE] = "wrong type",
         [FAULT_UNSUPPORTED] = "unsupported",

@@ -102,7 +102,7 @@ static void it_goes_out_as_it_is(void **state)
         .bytes = slice_of("NOPERM this user has no permissions")};
     assert_int_equal(exchange_reply(&x, &no), EXCHANGE_DONE);
     assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
-    assert_int_equal(x.outcome.fault, FAULT_DENIED);
+    assert_int_equal(x.outcome.fault, FAULT_NO_PERMISSION);
     buf_free(&out);
 }
 

@@ -73,9 +73,9 @@ static const struct {
         "otherwise the HELLO AUTH <user> <pass> option can be used to "
         "authenticate the client and select the RESP protocol version at "
         "the same time"},
-    {FAULT_DENIED,
+    {FAULT_NO_PERMISSION,
         "NOPERM this user has no permissions to run the 'eval' command"},
-    {FAULT_DENIED,
+    {FAULT_NO_PERMISSION,
         "NOPERM this user has no permissions to run the 'script|load' "
         "command"},
     {FAULT_SCRIPT_DENIED,
@@ -90,7 +90,7 @@ static const struct {
     {FAULT_DENIED,
         "DENIED Redis is running in protected mode because protected mode "
         "is enabled"},
-    {FAULT_DENIED,
+    {FAULT_NO_PERMISSION,
         "EXECABORT Transaction discarded because of: NOPERM this user has no "
         "permissions to run the 'exec' command"},
     /* keys of another type */

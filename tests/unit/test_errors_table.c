@@ -74,6 +74,7 @@ static const char *const names[VERSIONS] = {"2.2.15", "2.4.18", "2.6.9",
 #define ACL "ERR ACL failure in script: "
 
 #define DENIED FAULT_DENIED
+#define NO_PERMISSION FAULT_NO_PERMISSION
 #define SCRIPT_DENIED FAULT_SCRIPT_DENIED
 #define ELSEWHERE FAULT_NOT_PRIMARY
 #define FULL FAULT_FULL
@@ -269,27 +270,27 @@ static const struct row rows[] = {
     {"E12", "AUTH of none", R6_0, V9_1, DENIED,
         "ERR AUTH <password> called without any password configured for the "
         "default user. Are you sure your configuration is correct?"},
-    {"", "ACL: EVAL", R6_0, R6_0, DENIED,
+    {"", "ACL: EVAL", R6_0, R6_0, NO_PERMISSION,
         "NOPERM this user has no permissions to run the 'eval' command or its "
         "subcommand"},
-    {"", "ACL: EVAL", R7_0, R7_0, DENIED,
+    {"", "ACL: EVAL", R7_0, R7_0, NO_PERMISSION,
         "NOPERM this user has no permissions to run the 'eval' command"},
-    {"", "ACL: EVAL", R8_0, V9_1, DENIED,
+    {"", "ACL: EVAL", R8_0, V9_1, NO_PERMISSION,
         "NOPERM User u has no permissions to run the 'eval' command"},
-    {"", "ACL: SCRIPT LOAD", R7_0, R7_0, DENIED,
+    {"", "ACL: SCRIPT LOAD", R7_0, R7_0, NO_PERMISSION,
         "NOPERM this user has no permissions to run the 'script|load' "
         "command"},
-    {"", "ACL: SCRIPT LOAD", R8_0, V9_1, DENIED,
+    {"", "ACL: SCRIPT LOAD", R8_0, V9_1, NO_PERMISSION,
         "NOPERM User u has no permissions to run the 'script|load' command"},
-    {"", "ACL: key", R6_0, R6_0, DENIED,
+    {"", "ACL: key", R6_0, R6_0, NO_PERMISSION,
         "NOPERM this user has no permissions to access one of the keys used "
         "as arguments"},
-    {"", "ACL: key", R7_0, R7_0, DENIED,
+    {"", "ACL: key", R7_0, R7_0, NO_PERMISSION,
         "NOPERM this user has no permissions to access one of the keys used "
         "as arguments"},
-    {"", "ACL: key", R8_0, V9_1, DENIED,
+    {"", "ACL: key", R8_0, V9_1, NO_PERMISSION,
         "NOPERM No permissions to access a key"},
-    {"", "ACL: EXEC", R7_0, R7_0, DENIED,
+    {"", "ACL: EXEC", R7_0, R7_0, NO_PERMISSION,
         "EXECABORT Transaction discarded because of: NOPERM this user has no "
         "permissions to run the 'exec' command"},
     {"", "ACL: EVAL DEL", R6_0, R6_0, SCRIPT_DENIED,

@@ -25,6 +25,11 @@ static void test_remedies(void **state)
     /* The password was right, or no script would have run. */
     assert_null(strstr(fault_remedy(FAULT_SCRIPT_DENIED), "password"));
     assert_contains(fault_remedy(FAULT_SCRIPT_DENIED), "+time");
+    /* A missing permission is no wrong password, and the other way round. */
+    assert_contains(fault_remedy(FAULT_NO_PERMISSION), "nxlock acl");
+    assert_null(strstr(fault_remedy(FAULT_NO_PERMISSION), "password"));
+    assert_contains(fault_remedy(FAULT_DENIED), "password");
+    assert_null(strstr(fault_remedy(FAULT_DENIED), "ACL"));
 }
 
 static void test_passes(void **state)
@@ -40,6 +45,7 @@ static void test_passes(void **state)
     assert_false(fault_is_transient(FAULT_CLUSTER));
     assert_false(fault_is_transient(FAULT_SENTINEL));
     assert_false(fault_is_transient(FAULT_DENIED));
+    assert_false(fault_is_transient(FAULT_NO_PERMISSION));
     assert_false(fault_is_transient(FAULT_SCRIPT_DENIED));
     assert_false(fault_is_transient(FAULT_WRONG_TYPE));
     assert_false(fault_is_transient(FAULT_UNSUPPORTED));
@@ -57,6 +63,7 @@ static void test_wants_mending(void **state)
     assert_true(fault_needs_repair(FAULT_FULL));
     assert_true(fault_needs_repair(FAULT_REFUSING));
     assert_true(fault_needs_repair(FAULT_DENIED));
+    assert_true(fault_needs_repair(FAULT_NO_PERMISSION));
     assert_true(fault_needs_repair(FAULT_NO_INFO));
     assert_true(fault_needs_repair(FAULT_DUPLICATE));
     assert_true(fault_needs_repair(FAULT_TLS));

@@ -274,7 +274,7 @@ static void test_select_refused(void **state)
         &h, "ERR SELECT is not allowed in cluster mode", FAULT_CLUSTER);
     begin(&h, &full, 4 + SCRIPTS_LOADED);
     assert_waits(&h, words(REPLY_STATUS, "OK"));
-    assert_refuses(&h, "NOPERM x", FAULT_DENIED);
+    assert_refuses(&h, "NOPERM x", FAULT_NO_PERMISSION);
     /* Longer than what is kept of it. */
     char longer[400];
     memset(longer, 'x', sizeof(longer));

@@ -86,7 +86,7 @@ static void test_brief_login_refused(void **state)
     buf_free(&out);
     assert_waits(&h, words(REPLY_ERROR, "NOPERM x"));
     assert_int_equal(handshake_reply(&h, &pong, &fault), HANDSHAKE_FAILED);
-    assert_int_equal(fault, FAULT_DENIED);
+    assert_int_equal(fault, FAULT_NO_PERMISSION);
     assert_string_equal(h.why, "NOPERM x");
 }
 

@@ -79,6 +79,7 @@ static void faults_become_results(void **state)
         {FAULT_FULL, NXL_E_REFUSED},
         {FAULT_REFUSING, NXL_E_REFUSED},
         {FAULT_DENIED, NXL_E_DENIED},
+        {FAULT_NO_PERMISSION, NXL_E_DENIED},
         {FAULT_SCRIPT_DENIED, NXL_E_DENIED},
         {FAULT_WRONG_TYPE, NXL_E_WRONG_TYPE},
         {FAULT_UNSUPPORTED, NXL_E_UNSUPPORTED},

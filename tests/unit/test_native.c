@@ -36,7 +36,7 @@ static void set_nx(void **state)
         {'a', 0, SET_NX "-LOADING x", "retry: LOADING x"},
         {'a', 0, SET_NX "-ERR strange", "server, unsure: ERR strange"},
         /* Who may not SET may not lock by another command either. */
-        {'a', 0, SET_NX NOPERM, "denied: NOPERM this user may not"},
+        {'a', 0, SET_NX NOPERM, "no permission: NOPERM this user may not"},
         {'a', 0, SET_NX NO_ARITY "> EVAL text:acquire 1 k T 1000", NULL},
         {'a', 0, SET_NX SYNTAX "> EVAL text:acquire 1 k T 1000", NULL},
         {'A', 0, SET_LEFT "+OK\n:1000", "granted"},

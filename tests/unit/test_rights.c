@@ -9,7 +9,7 @@
 #include "unit/strategy_rig.h"
 
 #define ASKS                                                                   \
-    "> EVALSHA sha:release 1 T T; EVAL return\\x201 0; DELIFEQ T T; "          \
+    "> EVALSHA sha:release 0; EVAL return\\x201 0; DELIFEQ T T; "              \
     "DELEX T IFEQ T; WATCH T\n"
 #define MAY_NOT "-NOPERM this user has no permissions to run the 'x' command\n"
 #define KEY "-NOPERM No permissions to access a key\n"
@@ -58,12 +58,12 @@ static void without_any_it_is_refused(void **state)
 {
     static const struct row rows[] = {
         {'a', 0, ASKS MAY_NOT MAY_NOT UNKNOWN UNKNOWN MAY_NOT,
-            "denied: NOPERM " WORDS},
+            "no permission: NOPERM " WORDS},
         {'A', 0, ASKS NO_SCRIPT MAY_NOT UNKNOWN UNKNOWN MAY_NOT,
-            "denied: NOPERM " WORDS},
+            "no permission: NOPERM " WORDS},
         /* EVAL is only a way out of NOSCRIPT. */
         {'a', 0, ASKS MAY_NOT ":1\n" UNKNOWN UNKNOWN MAY_NOT,
-            "denied: NOPERM " WORDS},
+            "no permission: NOPERM " WORDS},
         {'a', 0, ASKS UNKNOWN UNKNOWN UNKNOWN UNKNOWN UNKNOWN,
             "unsupported: ERR unknown command: neither scripts (EVALSHA, EVAL) "
             "nor WATCH: a lock could be neither extended nor released"},
@@ -103,7 +103,7 @@ static void learnt_from_a_refusal(void **state)
          "> DELIFEQ k T\n" UNKNOWN
          "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n" NOPERM NOPERM
              NOPERM NOPERM NOPERM "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM,
-        "denied: NOPERM this user may not");
+        "no permission: NOPERM this user may not");
     assert_true(dialect.scripts_unverified);
 }
 

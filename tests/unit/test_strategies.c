@@ -198,7 +198,7 @@ static void a_way_that_stops_working_leads_around(void **state)
     begin('a', 1);
     play("> EVAL text:acquire 1 k T 1000\n" NOPERM
          "> SET k T NX PX 1000\n" NOPERM,
-        "denied: NOPERM this user may not");
+        "no permission: NOPERM this user may not");
     begin('a', 1); /* those of timestamps are the last in any case */
     play("> EVAL text:acquire 1 k T 1000\n" NOPERM
          "> SET k T NX PX 1000\n-ERR syntax error\n"
@@ -222,7 +222,7 @@ static void refused_in_every_way(void **state)
         {'e', 0,
             "> EVALSHA sha:extend 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
             "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n" UNKNOWN,
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'e', 2,
             "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n-ERR syntax error\n"
             "> EVALSHA sha:extend 1 k T 1000\n" NOPERM WATCH NOPERM5,
@@ -230,7 +230,7 @@ static void refused_in_every_way(void **state)
         {'r', 0,
             BY_HASH "-NOPERM first\n" DELEX UNKNOWN DELIFEQ UNKNOWN WATCH
                 NOPERM5 STAMPS,
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'r', 0,
             BY_HASH "-ERR unknown command 'EVALSHA'\n" DELEX NOPERM DELIFEQ
                 NOPERM WATCH NOPERM5 STAMPS,
@@ -238,25 +238,25 @@ static void refused_in_every_way(void **state)
         {'r', 2,
             DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH UNKNOWN DELEX
                 UNKNOWN STAMPS,
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'r', 3,
             WATCH "-NOPERM first\n" UNKNOWN UNKNOWN UNKNOWN UNKNOWN BY_HASH
                 UNKNOWN DELEX UNKNOWN DELIFEQ UNKNOWN STAMPS,
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'r', 2,
             DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH
                     "-NOSCRIPT x\n> EVAL text:release 1 k T\n" UNKNOWN DELEX
                         UNKNOWN STAMPS,
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'i', 0,
             "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
             "> PTTL k; GETRANGE k 0 511; EXISTS k\n" UNKNOWN UNKNOWN UNKNOWN
                 STAMPS,
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'i', 0,
             "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
             "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n" UNKNOWN STAMPS,
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'i', 0,
             "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
             "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n:1",
@@ -264,7 +264,7 @@ static void refused_in_every_way(void **state)
         {'k', 0,
             "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
             "> SET k T IFEQ T PX 1000\n-ERR syntax error",
-            "denied: NOPERM first"},
+            "no permission: NOPERM first"},
         {'k', 0,
             "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
             "> SET k T IFEQ T PX 1000\n+OK",

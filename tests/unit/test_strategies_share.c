@@ -58,7 +58,7 @@ static void an_exchange_in_its_middle_begins_anew(void **state)
             "-NOPERM of the new one\n" DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
             "+QUEUED\nnil\n" MATCHES DEL "+QUEUED\nnil\n" WATCH NOPERM5
             "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM,
-            "denied: NOPERM of the new one");
+            "no permission: NOPERM of the new one");
     }
     begin('e', 2);
     play("> PTTL k\n:5000\n> SET k T IFEQ T PX 5000", NULL);
@@ -180,7 +180,7 @@ static void refused_to_discard_it(void **state)
     begin('r', 0);
     play(BY_HASH "-NOPERM first\n" DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
              NOPERM NOPERM DISCARD NOPERM,
-        "denied: NOPERM first");
+        "no permission: NOPERM first");
     assert_int_equal(x.phase, PHASE_STUCK);
     dialect_begin(&dialect);
     play(BY_HASH ":1", "mine");

@@ -12,7 +12,7 @@
     "> SETEX k:clock:T 60 1; EXPIREAT k:clock:T 3800000000; "                  \
     "TTL k:clock:T; DEL k:clock:T\n"
 #define SET "> SETNX k 2000000003_T; TIME; TTL k; GETRANGE k 0 511\n"
-#define DENIED "denied: NOPERM this user may not"
+#define DENIED "no permission: NOPERM this user may not"
 #define NO_CLOCK "retry: TRYAGAIN the server's clock is not set"
 #define DISTURBED "retry: TRYAGAIN the clock's key was changed meanwhile"
 

@@ -21,7 +21,7 @@
 #define BARE_DEL "> DEL k\n"
 #define LOOK "> GETRANGE k 0 511; TTL k; EXISTS k\n"
 #define WRONG_TYPE_WORDS "WRONGTYPE Operation against a key"
-#define DENIED "denied: NOPERM this user may not"
+#define DENIED "no permission: NOPERM this user may not"
 #define RACED "retry: EXECABORT the key changed again and again"
 
 static void prolonging(void **state)

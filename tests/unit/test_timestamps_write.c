@@ -25,7 +25,7 @@
 #define NOT_SET "TRYAGAIN the server's clock is not set"
 #define BARE_GETSET "> GETSET k 2000000062_T\n" /* as long as anybody's */
 #define ABORTED "-EXECABORT Transaction discarded because of previous errors.\n"
-#define DENIED "denied: NOPERM this user may not"
+#define DENIED "no permission: NOPERM this user may not"
 
 /* ------------------------------------------------------------------ acquire */
 

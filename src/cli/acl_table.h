@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one table of permissions: the least that each feature needs of an ACL,
+ * and what happens without each of them. 'nxlock acl' prints it, a test holds
+ * docs/acl.md to it, and another tries every row on a real server.
+ */
+#ifndef NXLOCK_CLI_ACL_TABLE_H
+#define NXLOCK_CLI_ACL_TABLE_H
+
+/* What happens without a permission: EFFECT(NAME, words) */
+/* clang-format off */
+#define ACL_EFFECTS \
+EFFECT(NO_LOGIN, "every call fails: NXL_E_DENIED") \
+EFFECT(NO_ACQUIRE, "acquire fails: NXL_E_DENIED; no lock key is set") \
+EFFECT(NO_RUN, "run --every exits with 77 and starts nothing") \
+EFFECT(NO_RELEASE, "release fails: NXL_E_DENIED; the lock ends by its TTL") \
+EFFECT(NO_EXTEND, "extend fails: NXL_E_DENIED; the old deadline remains") \
+EFFECT(NO_INSPECT, "inspect and adopt fail: NXL_E_DENIED") \
+EFFECT(NO_REMOVE, "the removal fails: NXL_E_DENIED; the lock stays") \
+EFFECT(NO_LIST, "the list fails: NXL_E_DENIED") \
+EFFECT(NO_TIME, "waits all the same, without knowing how long it is held") \
+EFFECT(NO_TAKEOVER, "busy: the expired lock is not taken over") \
+EFFECT(NO_VOTE, "several servers: NXL_E_DENIED; one: works, its role and " \
+    "restarts unknown") \
+EFFECT(SLOW_CLEANUP, "works; after a lost connection a name may stay taken " \
+    "up to its TTL") \
+EFFECT(BY_SET, "works by SET; ACL LOG notes each PSETEX") \
+EFFECT(NO_DISCARD, "works; the connection is replaced if the lock was lost") \
+EFFECT(NO_WATCH, "works without WATCH, with weaker guarantees and a warning") \
+EFFECT(BY_TEXT, "works; scripts are sent as text, and each connection is " \
+    "checked first") \
+EFFECT(NO_SINCE, "works; since when the lock is held is unknown") \
+EFFECT(NO_TRIAL, "doctor cannot try a lock, and says so") \
+EFFECT(UNKNOWN_TO_DOCTOR, "doctor says what it cannot find out")
+
+#define EFFECT(name, ...) ACL_##name,
+enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
+#undef EFFECT
+
+/* Keys, in the terms of a lock called NAME. A NAME with a tag in braces has no
+ * further ones. */
+#define ACL_KEY "~NAME"
+#define ACL_COUNTER "~{NAME}:f"
+#define ACL_RECORD "~{NAME}:every"
+#define ACL_TRIAL "~NAME:doctor:*"
+#define ACL_TRIAL_COUNTER "~{NAME:doctor:*}:f"
+
+/* The feature is in addition to any other. */
+#define ACL_ANY (1U << 31)
+
+/* FEATURE(NUMBER, name, the features that it is in addition to, purpose, the
+ * permissions with the effect of each if it is missing) */
+#define ACL_FEATURES \
+FEATURE(LOCK, "lock", 0, "acquire and release", \
+    {ACL_KEY, ACL_NO_ACQUIRE}, {"+set", ACL_NO_ACQUIRE}, \
+    {"+evalsha", ACL_NO_ACQUIRE}, {"+eval", ACL_NO_ACQUIRE}, \
+    {"+getrange", ACL_NO_RELEASE}, {"+del", ACL_NO_RELEASE}) \
+FEATURE(RETRY, "retry", ACL_BIT(LOCK), "wait for a busy lock", \
+    {"+pttl", ACL_NO_TIME}) \
+FEATURE(EXTEND, "extend", ACL_BIT(LOCK), "extend and renew", \
+    {"+pttl", ACL_NO_EXTEND}, {"+pexpire", ACL_NO_EXTEND}) \
+FEATURE(FENCE, "fence", ACL_BIT(LOCK), "acquire with a fencing token", \
+    {ACL_COUNTER, ACL_NO_ACQUIRE}, {"+exists", ACL_NO_ACQUIRE}, \
+    {"+pttl", ACL_NO_ACQUIRE}, {"+time", ACL_NO_ACQUIRE}, \
+    {"+psetex", ACL_BY_SET}) \
+FEATURE(MIN_HOLD, "min-hold", ACL_BIT(LOCK), \
+    "release before min_hold_ms is over", {"+pexpire", ACL_NO_RELEASE}) \
+FEATURE(INSPECT, "inspect", 0, "inspect and adopt", \
+    {ACL_KEY, ACL_NO_INSPECT}, {"+getrange", ACL_NO_INSPECT}, \
+    {"+pttl", ACL_NO_INSPECT}, {"+exists", ACL_NO_INSPECT}) \
+FEATURE(REMOVE, "remove", ACL_BIT(INSPECT), \
+    "release an adopted lock, or break one", {"+evalsha", ACL_NO_REMOVE}, \
+    {"+eval", ACL_NO_REMOVE}, {"+del", ACL_NO_REMOVE}) \
+FEATURE(SINCE, "since", ACL_BIT(INSPECT), "since when a lock is held", \
+    {ACL_COUNTER, ACL_NO_SINCE}, {"+time", ACL_NO_SINCE}) \
+FEATURE(TAKEOVER, "takeover", ACL_BIT(LOCK), \
+    "acquire what a dead SETNX program left", {"+time", ACL_NO_TAKEOVER}, \
+    {"+pttl", ACL_NO_TAKEOVER}, {"+psetex", ACL_BY_SET}) \
+FEATURE(NO_SCRIPTS, "no-scripts", 0, \
+    "acquire, extend and release without scripts", \
+    {ACL_KEY, ACL_NO_ACQUIRE}, {"+set", ACL_NO_ACQUIRE}, \
+    {"+watch", ACL_NO_ACQUIRE}, {"+multi", ACL_NO_RELEASE}, \
+    {"+exec", ACL_NO_RELEASE}, {"+getrange", ACL_NO_RELEASE}, \
+    {"+exists", ACL_NO_RELEASE}, {"+pttl", ACL_NO_RELEASE}, \
+    {"+del", ACL_NO_RELEASE}, {"+pexpire", ACL_NO_EXTEND}, \
+    {"+discard", ACL_NO_DISCARD}) \
+FEATURE(SETNX, "timestamp", 0, \
+    "acquire, extend, inspect and release with scheme=timestamp", \
+    {ACL_KEY, ACL_NO_ACQUIRE}, {"+setnx", ACL_NO_ACQUIRE}, \
+    {"+getset", ACL_NO_ACQUIRE}, {"+getrange", ACL_NO_ACQUIRE}, \
+    {"+time", ACL_NO_ACQUIRE}, {"+ttl", ACL_NO_ACQUIRE}, \
+    {"+exists", ACL_NO_INSPECT}, {"+watch", ACL_NO_WATCH}, \
+    {"+multi", ACL_NO_WATCH}, {"+exec", ACL_NO_WATCH}, \
+    {"+discard", ACL_NO_DISCARD}, {"+del", ACL_NO_RELEASE}) \
+FEATURE(EVERY, "every", ACL_BIT(LOCK), "the record of run --every", \
+    {ACL_RECORD, ACL_NO_RUN}) \
+FEATURE(CLEANUP, "cleanup", ACL_ANY, \
+    "quick cleanup after a lost connection", \
+    {"+client|id", ACL_SLOW_CLEANUP}, {"+client|kill", ACL_SLOW_CLEANUP}, \
+    {"+info", ACL_SLOW_CLEANUP}) \
+FEATURE(LOAD, "load", ACL_ANY, "scripts loaded ahead of time", \
+    {"+script|load", ACL_BY_TEXT}) \
+FEATURE(INFO, "info", ACL_ANY, \
+    "several servers, guard_restarts", {"+info", ACL_NO_VOTE}) \
+FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
+    {"+select", ACL_NO_LOGIN}) \
+FEATURE(SCAN, "scan", 0, "list the locks", \
+    {ACL_KEY, ACL_NO_LIST}, {"+scan", ACL_NO_LIST}, \
+    {"+getrange", ACL_NO_LIST}, {"+pttl", ACL_NO_LIST}) \
+FEATURE(EXAMINE, "examine", ACL_BIT(FENCE) | ACL_BIT(EXTEND), \
+    "check servers and permissions", {ACL_TRIAL, ACL_NO_TRIAL}, \
+    {ACL_TRIAL_COUNTER, ACL_NO_TRIAL}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
+    {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
+    {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
+    {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}, \
+    {"+acl|dryrun", ACL_UNKNOWN_TO_DOCTOR})
+
+/* What a command of nxlock uses: COMMAND(name, features) */
+#define ACL_COMMANDS \
+COMMAND(run, ACL_BIT(FENCE) | ACL_BIT(RETRY) | ACL_BIT(EXTEND) | \
+    ACL_BIT(MIN_HOLD) | ACL_BIT(INSPECT) | ACL_CONNECTION) \
+COMMAND(acquire, ACL_BIT(LOCK) | ACL_BIT(RETRY) | ACL_BIT(INSPECT) | \
+    ACL_CONNECTION) \
+COMMAND(renew, ACL_BIT(INSPECT) | ACL_BIT(EXTEND) | ACL_CONNECTION) \
+COMMAND(release, ACL_BIT(REMOVE) | ACL_CONNECTION) \
+COMMAND(status, ACL_BIT(SINCE) | ACL_BIT(INFO)) \
+COMMAND(wait, ACL_BIT(INSPECT) | ACL_BIT(INFO)) \
+COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(INFO)) \
+COMMAND(unlock, ACL_BIT(REMOVE) | ACL_CONNECTION) \
+COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_CONNECTION)
+/* clang-format on */
+
+enum acl_number {
+#define FEATURE(number, ...) ACL_##number,
+    ACL_FEATURES ACL_FEATURE_COUNT
+#undef FEATURE
+};
+#define ACL_BIT(number) (1U << ACL_##number)
+/* What makes every connection better, and fills ACL LOG if it is missing. */
+#define ACL_CONNECTION (ACL_BIT(CLEANUP) | ACL_BIT(LOAD) | ACL_BIT(INFO))
+
+#define ACL_PERMISSIONS_MOST 16
+
+struct acl_permission {
+    const char *rule; /* NULL ends the list */
+    enum acl_effect missing;
+};
+
+struct acl_feature {
+    const char *name;
+    unsigned base; /* the features that it is in addition to, as bits */
+    const char *purpose;
+    struct acl_permission permissions[ACL_PERMISSIONS_MOST];
+};
+
+#endif
