@@ -24,8 +24,7 @@ const char *fault_remedy(enum fault fault)
         return "connect to the primary; in a list of several servers, "
                "replace it with its primary or with an independent server";
     case FAULT_FULL:
-        return "the server has reached maxmemory; raise maxmemory or free "
-               "memory";
+        return "the server has reached maxmemory; raise it or free memory";
     case FAULT_REFUSING:
         return "the server does not accept writes; fix its persistence "
                "(MISCONF) or its replicas (NOREPLICAS)";
@@ -33,8 +32,7 @@ const char *fault_remedy(enum fault fault)
         return "check the user and password in the URL "
                "(redis://USER:PASSWORD@host, or :PASSWORD alone)";
     case FAULT_NO_PERMISSION:
-        return "the user has no permission for this command or key; 'nxlock "
-               "acl' prints the line that gives it";
+        return "allow the user this command and key: see 'nxlock acl'";
     case FAULT_SCRIPT_DENIED:
         return "the ACL denies a command or key that the script uses; for "
                "the lock's key and its {NAME}:f allow +set +getrange "

@@ -409,7 +409,7 @@ class Room(Tap):
                 "doctor", "-u", url + "?guard_restarts=0", "-u", other.url,
                 "-u", "unix:///nowhere/socket")
         self.finds(out, "FAIL", "reach", "/nowhere/socket")
-        self.finds(out, "WARN", "rights", "ACL SETUSER USER +eval")
+        self.finds(out, "WARN", "rights", "ACL SETUSER USER +set +evalsha")
 
     def without_scan(self):
         for profile in ("2.2", "2.6"):

@@ -150,7 +150,7 @@ static void user_without_set(void **state)
     nxl_client *client = login(&server, "alice:secret@", "");
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'set'", "permission for this command");
+    assert_told(lock, place(&server), "'set'", "allow the user this command");
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
     redisReply *log = redis_command(&server, "ACL", "LOG", "1", NULL);
     assert_int_equal(log->type, REDIS_REPLY_ARRAY);
@@ -175,7 +175,7 @@ static void user_without_the_key(void **state)
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_lock *good = new_lock(client, "mine:job", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "NOPERM", "permission for this command");
+    assert_told(lock, place(&server), "NOPERM", "allow the user this command");
     assert_result(nxl_lock_acquire(good, 0), NXL_OK, good);
     assert_result(nxl_lock_release(good), NXL_OK, good);
     nxl_lock_free(good);
@@ -190,7 +190,7 @@ static bool allowed(int rc, nxl_lock *lock)
     if (rc == NXL_OK)
         return true;
     assert_result(rc, NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'watch'", "permission for this command");
+    assert_told(lock, place(&server), "'watch'", "allow the user this command");
     return false;
 }
 
@@ -271,7 +271,7 @@ static void refused_database(void **state)
     lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
     assert_told(
-        lock, place(&server), "'select'", "permission for this command");
+        lock, place(&server), "'select'", "allow the user this command");
     end(lock, client);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
     assert_int_equal(redis_calls(&server, "set"), 0);

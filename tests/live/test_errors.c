@@ -41,7 +41,7 @@ static void full_server_refuses(void **state)
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     configure("maxmemory", "1");
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "OOM", "maxmemory; raise maxmemory");
+    assert_told(lock, server_url, "OOM", "maxmemory; raise it");
     assert_result(nxl_lock_acquire(lock, 100), NXL_E_REFUSED, lock);
     assert_false(nxl_lock_held(lock));
 

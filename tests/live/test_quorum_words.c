@@ -106,7 +106,8 @@ static void no_info(void **state)
 static void a_right_is_missing(void **state)
 {
     rights("+@all", "-set");
-    is_told(login("secret", ""), NO_GUARD, servers[6].url, "NOPERM", "ACL");
+    is_told(login("secret", ""), NO_GUARD, servers[6].url, "NOPERM",
+        "see 'nxlock acl'");
 }
 
 static void a_replica(void **state)

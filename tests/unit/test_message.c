@@ -107,7 +107,7 @@ static void server_words_remedy(void **state)
     say_fault(FAULT_FULL, "OOM command not allowed");
     assert_string_equal(say_result(NXL_E_REFUSED, FAULT_FULL),
         "redis://db7:6379/0: OOM command not allowed; the server has reached "
-        "maxmemory; raise maxmemory or free memory");
+        "maxmemory; raise it or free memory");
     assert_string_equal(client.message.data, operation.message->data);
 }
 
@@ -251,7 +251,7 @@ static void mixed_causes_have_their_own(void **state)
     assert_string_equal(say_result(NXL_E_URL, FAULT_DUPLICATE),
         "2 of 3 servers are needed; redis://a: the same server [list each "
         "server once]; redis://b: OOM [the server has reached maxmemory; "
-        "raise maxmemory or free memory]");
+        "raise it or free memory]");
     assert_string_equal(client.message.data, operation.message->data);
 }
 
