@@ -41,6 +41,7 @@ static void test_passes(void **state)
     assert_true(fault_is_transient(FAULT_FULL));
     assert_true(fault_is_transient(FAULT_REFUSING));
     assert_true(fault_is_transient(FAULT_CLUSTER_DOWN));
+    assert_true(fault_is_transient(FAULT_NO_PASSWORD));
     assert_false(fault_is_transient(FAULT_NOT_PRIMARY));
     assert_false(fault_is_transient(FAULT_CLUSTER));
     assert_false(fault_is_transient(FAULT_SENTINEL));
@@ -62,6 +63,7 @@ static void test_wants_mending(void **state)
     assert_false(fault_needs_repair(FAULT_RESTARTED));
     assert_true(fault_needs_repair(FAULT_FULL));
     assert_true(fault_needs_repair(FAULT_REFUSING));
+    assert_true(fault_needs_repair(FAULT_NO_PASSWORD));
     assert_true(fault_needs_repair(FAULT_DENIED));
     assert_true(fault_needs_repair(FAULT_NO_PERMISSION));
     assert_true(fault_needs_repair(FAULT_NO_INFO));
