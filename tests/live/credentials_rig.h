@@ -91,6 +91,23 @@ static inline void source_gives(const char *password)
     pthread_mutex_unlock(&supply.mutex);
 }
 
+/* From the second call of the callback on. */
+static inline void source_gives_next(const char *password)
+{
+    pthread_mutex_lock(&supply.mutex);
+    snprintf(supply.next, sizeof(supply.next), "%s", password);
+    pthread_mutex_unlock(&supply.mutex);
+}
+
+/* The callback's own user. */
+static inline void source_user(const char *user)
+{
+    pthread_mutex_lock(&supply.mutex);
+    snprintf(supply.user, sizeof(supply.user), "%s", user);
+    supply.servers = 0;
+    pthread_mutex_unlock(&supply.mutex);
+}
+
 /* The callback fails so often, or with NULL not at all. */
 static inline void source_fails(const char *why, unsigned times)
 {
@@ -165,8 +182,7 @@ static inline int credentials_clean(void **state)
     sem_init(&supply.entered, 0, 0);
     sem_init(&supply.leave, 0, 0);
     local_path(with.path, servers[0].dir, "password");
-    supply.user[0] = supply.next[0] = '\0';
-    supply.servers = 0;
+    source_user("");
     source_hangs(false);
     source_fails(NULL, 0);
     source_gives(SECRET "one");
