@@ -15,9 +15,8 @@ const char *fault_remedy(enum fault fault)
         return "check that the server is running and that the URL's host, "
                "port or socket path is right";
     case FAULT_TIMEOUT:
-        return "the server or the network is down or slower than "
-               "timeout_ms, or the port belongs to another service (a TLS "
-               "port?)";
+        return "the server or the network is down or slower than timeout_ms, "
+               "or the port belongs to another service (a TLS port?)";
     case FAULT_RETRY:
         return "the server is starting or busy; try again later";
     case FAULT_NOT_PRIMARY:
@@ -70,12 +69,11 @@ const char *fault_remedy(enum fault fault)
     case FAULT_CLUSTER_DOWN:
         return "no node of this Redis Cluster serves the key; nxlock does "
                "not support clusters: use a server with cluster-enabled no";
-    case FAULT_NO_PASSWORD:
-        return "it is used again at each attempt to connect";
     case FAULT_NONE:
     case FAULT_SERVER:
     case FAULT_TLS: /* their words say what to do */
     case FAULT_CERTIFICATE:
+    case FAULT_NO_PASSWORD:
     case FAULT_CLASSES:
         break;
     }

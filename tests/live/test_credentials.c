@@ -160,8 +160,10 @@ static void facts_say_whether_it_is_logged_in(void **state)
     assert_true(facts_of(client, 0).logged_in); /* the last one was */
     servers_make_user(SECRET "two");
     look_again();
-    assert_result(acquire(client, lock, 0), NXL_E_DENIED, lock);
-    assert_false(facts_of(client, 0).logged_in);
+    /* Two servers that refuse it are enough for a call to end. */
+    do
+        assert_result(acquire(client, lock, 0), NXL_E_DENIED, lock);
+    while (facts_of(client, 0).logged_in);
     end(lock, client);
 }
 

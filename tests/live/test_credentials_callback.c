@@ -16,7 +16,6 @@ static void it_fails_once(void **state)
     assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
     assert_contains(
         nxl_lock_errmsg(lock), "the credentials callback failed: no token");
-    assert_contains(nxl_lock_errmsg(lock), "at each attempt to connect");
     assert_acquired(client, lock);
     end(lock, client);
 }
@@ -39,7 +38,7 @@ static void its_reason_is_shown_without_secrets(void **state)
     } rows[] = {
         {"", SECRET "new", "got " SECRET "new, late", "got [hidden], late"},
         {"", SECRET "one", "a\nb " SECRET "one", "a\\x0ab [hidden]"},
-        {"", "", "", "callback failed; it is used"},
+        {"", "", "", "callback failed"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         nxl_client *client = app_client();

@@ -13,10 +13,12 @@ static void test_remedies(void **state)
     assert_string_equal(fault_remedy(FAULT_SERVER), "");
     assert_string_equal(fault_remedy(FAULT_TLS), ""); /* in its words */
     assert_string_equal(fault_remedy(FAULT_CERTIFICATE), "");
+    assert_string_equal(fault_remedy(FAULT_NO_PASSWORD), "");
     for (int f = 1; f < FAULT_CLASSES; f++) {
         const char *remedy = fault_remedy((enum fault)f);
         size_t len = strlen(remedy);
-        if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE)
+        if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE ||
+            f == FAULT_NO_PASSWORD)
             continue;
         assert_in_range(len, 10, 200);
         assert_true(islower((unsigned char)remedy[0]));

@@ -169,7 +169,7 @@ static void another_refusal_is_final(void **state)
     file_says("second");
     rig_send("+OK\r\n-NOPERM no\r\n:7\r\n-NOPERM no\r\n");
     assert_ptr_equal(rig_turn(), r);
-    rig_assert_fault(FAULT_DENIED, false, "NOPERM no");
+    rig_assert_fault(FAULT_NO_PERMISSION, false, "NOPERM no");
 }
 
 int main(void)
