@@ -21,14 +21,15 @@
  *
  * Names ending in _ms are milliseconds, in _ns nanoseconds. String arguments
  * are copied. The library keeps no pointer of the caller except user,
- * warning_arg and tracer_arg. Any thread may call any function on a client, but
- * only one thread at a time may use a lock, unless the function says otherwise.
+ * warning_arg, tracer_arg and credentials_arg. Any thread may call any function
+ * on a client, but only one thread at a time may use a lock, unless the
+ * function says otherwise.
  *
  * The library never prints, exits, aborts, raises a signal or changes a signal
- * handler. It starts threads for two things only: to look up a host name, and
- * to renew leases in the blocking API. The first may outlive its client, so
- * the shared library stays mapped after dlclose(), and a plugin that contains
- * libnxlock.a must be linked with -Wl,-z,nodelete.
+ * handler. It starts threads for three things only: to look up a host name, to
+ * call options.credentials, and to renew leases in the blocking API. The first
+ * may outlive its client, so the shared library stays mapped after dlclose(),
+ * and a plugin that contains libnxlock.a must be linked with -Wl,-z,nodelete.
  */
 #ifndef NXLOCK_H
 #define NXLOCK_H
@@ -91,7 +92,9 @@ enum nxl_result {
      * timeout; the server applied nothing. */
     NXL_E_UNREACHABLE = -5,
     /* Wrong password, user or permissions: NOAUTH, WRONGPASS, NOPERM. Or the
-     * server does not accept the client's certificate (TLS). */
+     * server does not accept the client's certificate (TLS). (No password,
+     * because its file cannot be read or the callback failed, is
+     * NXL_E_UNREACHABLE.) */
     NXL_E_DENIED = -6,
     /* The server answers but does not accept the write now: LOADING, BUSY
      * script, OOM, MISCONF, NOREPLICAS, READONLY replica, or a Redis Cluster
@@ -166,6 +169,23 @@ typedef struct nxl_trace {
 } nxl_trace;
 typedef void (*nxl_tracer)(void *arg, const nxl_trace *trace);
 
+/* What a credentials callback fills in. All texts are zero-terminated, and
+ * empty at first. The library owns it and overwrites it afterwards. Members may
+ * be added at the end. */
+typedef struct nxl_credentials {
+    size_t size;   /* sizeof(nxl_credentials) of the library */
+    size_t server; /* for which server, from 0 in the order of the URLs */
+    /* Empty: the user of the URL, or without one the default user. */
+    char user[8193];
+    char password[8193]; /* must not be empty */
+    char why[256];       /* after a failure: the reason, for people */
+} nxl_credentials;
+
+/* Supplies user and password for a connection; see
+ * nxl_client_options.credentials. Returns whether it could. */
+typedef bool (*nxl_credentials_callback)(
+    void *arg, nxl_credentials *credentials);
+
 /* Start from NXL_CLIENT_OPTIONS_INIT, or in C++ nxl_client_options_init(). Zero
  * in any member but size means its default; size 0 (options = {0}) is
  * NXL_E_INVALID, and then errbuf is not written either. New members are only
@@ -227,18 +247,42 @@ typedef struct nxl_client_options {
      * default) costs nothing. */
     nxl_tracer tracer;
     void *tracer_arg;
+    /* Called for each new connection to a server whose URL has no password and
+     * no password_file, and once more when that server has refused the result:
+     * for passwords that change, such as tokens that expire.
+     *
+     * It runs in a thread of its own with all signals blocked, never with the
+     * client locked, so it may take time: locks are renewed and other calls go
+     * on meanwhile. Connecting waits for it as part of timeout_ms. If it takes
+     * longer, that attempt fails, and the next one waits for the same call; its
+     * result counts for 10 s after it has returned. There is at most one call
+     * for each server at a time, but those for several servers may overlap.
+     *
+     * A failure, or no result in time, is transient: NXL_E_UNREACHABLE, whose
+     * message shows `why` ("the credentials callback failed: ..."), and a wait
+     * for a lock tries again. If the server refuses the same user and password
+     * twice, the result is NXL_E_DENIED.
+     *
+     * It must return (no exception, longjmp() or pthread_exit()) and must not
+     * call this library for this client. nxl_client_free() waits until it has
+     * returned; then credentials_arg may be freed. It is not called in a
+     * fork()ed child. A process that it starts inherits the blocked signals.
+     * NULL: no callback. */
+    nxl_credentials_callback credentials;
+    void *credentials_arg;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
                                   0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, \
-                                  NULL, 0, NULL, NULL }
+                                  NULL, 0, NULL, NULL, NULL, NULL }
 /* clang-format on */
 /* Same as NXL_CLIENT_OPTIONS_INIT, for C++. */
 void nxl_client_options_init(nxl_client_options *options);
 
-/* Creates a client for the server at url; options may be NULL. Only parses:
- * nothing is sent before the first operation. Does not block.
+/* Creates a client for the server at url; options may be NULL. Only parses, and
+ * reads a password_file once to check it: nothing is sent before the first
+ * operation. Does not block.
  *
  *     redis://[user][:password]@host[:port][/db][?parameter=value&...]
  *     rediss://...                           the same by TLS
@@ -278,17 +322,18 @@ int nxl_client_new_urls(nxl_client **client, const char *const *urls,
  * first: a lock that still exists is released if it is held, and then can only
  * be freed (other calls: NXL_E_INVALID). Blocks until releases and cleanups are
  * answered, for min(timeout_ms, 500 ms) at most; the rest expires by its TTL.
- * In a fork()ed child it closes the descriptors, sends nothing and does not
- * touch the memory, which another thread may have been changing. */
+ * Then it waits for a credentials callback that is still running, however long
+ * that takes. In a fork()ed child it closes the descriptors, sends nothing and
+ * does not touch the memory, which another thread may have been changing. */
 void nxl_client_free(nxl_client *client);
 
 /* Returns the last error of this client, for a person: server, reason, remedy;
  * "" if there was none. Never NULL. Each thread has its own copy, valid until
  * that thread calls this function again for any client.
  *
- * In all messages of the library, [hidden] replaces the passwords of the URLs,
- * and tokens that a server repeats. If a password is short or an ordinary word,
- * the server's text is omitted altogether. */
+ * In all messages of the library, [hidden] replaces the passwords in use, the
+ * ones before them, and tokens that a server repeats. If a password is short or
+ * an ordinary word, the server's text is omitted altogether. */
 const char *nxl_client_errmsg(const nxl_client *client);
 
 /* Writes one line per server into text, for a person: address, state of the
@@ -369,12 +414,16 @@ typedef struct nxl_server_facts {
     int64_t certificate_ends_s;
     int64_t own_certificate_ends_s;
     bool local;
+    /* On the connection that is up, or else on the last one: the server let us
+     * in, because it accepted the password or demands none. */
+    bool logged_in;
+    bool sends_password; /* one is sent to it, whatever its source */
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
-                                0, 0, 0, 0, "", 0, 0, 0, 0 }
+                                0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No

@@ -37,14 +37,17 @@ static void fill_errbuf(const nxl_client_options *o, const struct text *error)
     text_copy(error, o->errbuf, o->errbuf_size);
 }
 
-_Static_assert(SECRETS_MAX >= MAX_SERVERS, "one password a server");
+_Static_assert(SECRETS_MAX > 2 * MAX_SERVERS,
+    "of each server the password and the one before it, and one that a "
+    "callback has just written");
 
 /* A server may repeat what another one was sent, if one proxy leads to both. */
 static void share_secrets(struct nxl_client *client)
 {
     for (unsigned i = 0; i < client->server_count; i++) {
         struct server *s = &client->servers[i];
-        secrets_add(&client->secrets, s->who.password);
+        secrets_add(&client->secrets, &s->login.password);
+        secrets_add(&client->secrets, &s->login.former);
         s->secrets = &client->secrets;
     }
 }
@@ -208,6 +211,18 @@ static void finish_cleanups(struct nxl_client *client)
     }
 }
 
+/* The program may free the argument of its callback when the client is
+ * free. */
+static void await_callbacks(struct job *const *jobs, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (!jobs[i])
+            continue;
+        job_wait(jobs[i]);
+        job_drop(jobs[i]);
+    }
+}
+
 void nxl_client_free(nxl_client *client)
 {
     if (!client)
@@ -216,6 +231,8 @@ void nxl_client_free(nxl_client *client)
         client_close_descriptors(client);
         return;
     }
+    struct job *callbacks[MAX_SERVERS] = {NULL};
+    unsigned servers = client->server_count;
     client_lock(client);
     /* renewal_thread_stop() releases the mutex, and another thread may
      * overwrite cancel_state. */
@@ -230,14 +247,15 @@ void nxl_client_free(nxl_client *client)
     }
     query_cancel_all(client, now);
     finish_cleanups(client);
-    for (unsigned i = 0; i < client->server_count; i++) {
-        dial_free(&client->servers[i].dial);
-        conn_close(&client->servers[i].conn);
-        client->servers[i].state = SERVER_DOWN;
-    }
+    for (unsigned i = 0; i < servers; i++)
+        callbacks[i] = server_stop(&client->servers[i]);
     client->closed = true;
     turn_wake(client); /* a thread that is still in a call returns */
     client_unref(client);
+    int unused;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    await_callbacks(callbacks, servers);
+    pthread_setcancelstate(cancel_state, &unused);
 }
 
 const char *nxl_client_errmsg(const nxl_client *client)

@@ -134,9 +134,16 @@ const char *nxl_client_redact(const nxl_client *client, const char *text,
     if (!out || size == 0)
         return "";
     text_clear(&t);
-    if (client && text)
+    if (client && client_forked(client)) {
+        text_add(&t, MESSAGE_FORKED);
+    } else if (client && text) {
+        /* Another connection may just replace a password. */
+        pthread_mutex_t *mutex = (pthread_mutex_t *)&client->mutex;
+        pthread_mutex_lock(mutex);
         redact_add(&t, (struct slice){text, length}, false, FOREIGN_MAX,
             &client->secrets);
+        pthread_mutex_unlock(mutex);
+    }
     text_copy(&t, out, size);
     return out;
 }

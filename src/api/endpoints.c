@@ -158,7 +158,7 @@ static int parse_one(struct endpoints *e, const char *url, size_t count,
         return message_invalid(error, "the URL is NULL");
     int rc = parse_url(to, url, defaults, error);
     if (rc == NXL_OK)
-        e->count++;
+        to->server = e->count++;
     else
         number_error(error, e->count + 1U, count);
     return rc;
@@ -199,6 +199,25 @@ static int load_tls(struct endpoints *e, struct text *error)
     return rc;
 }
 
+/* ---------------------------------------------------------- password files */
+
+/* Reads each once, so that a mistake is noticed now: they are read again for
+ * each connection. */
+static int try_password_files(const struct endpoints *e, struct text *error)
+{
+    for (unsigned i = 0; i < e->count; i++) {
+        const char *path = e->at[i].settings.password_file;
+        char *password = NULL;
+        if (path &&
+            !secret_file_read(path, "password file", &password, error)) {
+            number_error(error, i + 1U, e->count);
+            return NXL_E_URL;
+        }
+        secret_free(password);
+    }
+    return NXL_OK;
+}
+
 int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     const struct settings *defaults, struct text *error)
 {
@@ -223,6 +242,8 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     }
     if (rc == NXL_OK)
         rc = load_tls(e, error);
+    if (rc == NXL_OK)
+        rc = try_password_files(e, error);
     if (rc != NXL_OK)
         endpoints_free(e);
     return rc;

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "api/credentials.h"
 #include "api/message.h"
 #include "base/deadline.h"
 #include "base/token.h"
@@ -231,6 +232,8 @@ bool options_client(const nxl_client_options *options,
             (long long)o.guard_restarts);
         return false;
     }
+    if (o.credentials)
+        settings->source = credentials_source(o.credentials, o.credentials_arg);
     settings->guard_restarts =
         o.guard_restarts ? o.guard_restarts > 0 : GUARD_RESTARTS_AUTO;
     return take(&settings->timeout_ms, "timeout_ms", o.timeout_ms,

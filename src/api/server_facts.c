@@ -125,6 +125,8 @@ static void fill(
     facts->timeout_ms = (int64_t)(client->timeout_ns / NS_PER_MS);
     facts->min_ttl_ms = lease_least_ttl_ms(client->drift_ppm);
     facts->max_ttl_ms = client->max_ttl_ms;
+    facts->logged_in = s->logged_in;
+    facts->sends_password = login_is_sent(&s->login);
 }
 
 int nxl_client_server_facts(

@@ -15,9 +15,8 @@ const char *fault_remedy(enum fault fault)
         return "check that the server is running and that the URL's host, "
                "port or socket path is right";
     case FAULT_TIMEOUT:
-        return "the server or the network is down or slower than "
-               "timeout_ms, or the port belongs to another service (a TLS "
-               "port?)";
+        return "the server or the network is down or slower than timeout_ms, "
+               "or the port belongs to another service (a TLS port?)";
     case FAULT_RETRY:
         return "the server is starting or busy; try again later";
     case FAULT_NOT_PRIMARY:
@@ -74,6 +73,7 @@ const char *fault_remedy(enum fault fault)
     case FAULT_SERVER:
     case FAULT_TLS: /* their words say what to do */
     case FAULT_CERTIFICATE:
+    case FAULT_NO_PASSWORD:
     case FAULT_CLASSES:
         break;
     }
@@ -90,6 +90,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
     case FAULT_CLUSTER_DOWN:
+    case FAULT_NO_PASSWORD:
         return true;
     case FAULT_NONE:
     case FAULT_NOT_PRIMARY:
@@ -122,6 +123,7 @@ bool fault_is_elsewhere(enum fault fault)
 bool fault_needs_repair(enum fault fault)
 {
     return fault == FAULT_FULL || fault == FAULT_REFUSING ||
+           fault == FAULT_NO_PASSWORD ||
            (fault != FAULT_NONE && !fault_is_transient(fault));
 }
 
@@ -131,36 +133,38 @@ static int rank(enum fault fault)
 {
     switch (fault) {
     case FAULT_SYSTEM:
-        return 23;
+        return 24;
     case FAULT_TLS:
-        return 22;
+        return 23;
     case FAULT_CERTIFICATE:
-        return 21;
+        return 22;
     case FAULT_DENIED:
-        return 20;
+        return 21;
     case FAULT_NO_PERMISSION:
-        return 19;
+        return 20;
     case FAULT_SCRIPT_DENIED:
-        return 18;
+        return 19;
     case FAULT_NO_INFO:
-        return 17;
+        return 18;
     case FAULT_WRONG_TYPE:
-        return 16;
+        return 17;
     case FAULT_NOT_REDIS:
-        return 15;
+        return 16;
     case FAULT_SENTINEL:
-        return 14;
+        return 15;
     case FAULT_NOT_DURABLE:
-        return 13;
+        return 14;
     case FAULT_DUPLICATE:
-        return 12;
+        return 13;
     case FAULT_UNSUPPORTED:
-        return 11;
+        return 12;
     case FAULT_CLUSTER:
-        return 10;
+        return 11;
     case FAULT_NOT_PRIMARY:
-        return 9;
+        return 10;
     case FAULT_SERVER:
+        return 9;
+    case FAULT_NO_PASSWORD:
         return 8;
     case FAULT_FULL:
         return 7;

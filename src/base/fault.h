@@ -34,6 +34,7 @@ enum fault {
     FAULT_CERTIFICATE,   /* the server refuses the client's certificate */
     FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without this slot */
     FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
+    FAULT_NO_PASSWORD,  /* its file cannot be read, or the callback failed */
     FAULT_CLASSES
 };
 

@@ -40,9 +40,9 @@ struct run {
     size_t used;  /* of the text that spells them */
 };
 
-void secrets_add(struct secrets *secrets, struct slice password)
+void secrets_add(struct secrets *secrets, const struct slice *password)
 {
-    if (password.len > 0 && secrets->count < SECRETS_MAX)
+    if (secrets->count < SECRETS_MAX)
         secrets->password[secrets->count++] = password;
 }
 
@@ -245,6 +245,15 @@ static void find_password(struct view *v, struct slice secret, enum form form)
     }
 }
 
+/* Servers often share a password, which is then looked for only once. */
+static bool is_repeated(const struct secrets *secrets, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (slice_equal(*secrets->password[j], *secrets->password[i]))
+            return true;
+    return false;
+}
+
 static bool is_hex(struct slice text, size_t at, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -351,8 +360,8 @@ void redact_add(struct text *t, struct slice bytes, bool cut, size_t most,
     }
     for (size_t i = 0; secrets && i < secrets->count; i++)
         for (int form = FORM_RAW; form < FORMS; form++)
-            if (may_occur((enum form)form, v.text))
-                find_password(&v, secrets->password[i], (enum form)form);
+            if (!is_repeated(secrets, i) && may_occur((enum form)form, v.text))
+                find_password(&v, *secrets->password[i], (enum form)form);
     find_tokens(&v);
     find_decimal_tokens(&v);
     find_blank_tokens(&v);

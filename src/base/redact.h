@@ -5,24 +5,26 @@
  *
  * Invariant: text from a peer reaches a message only through redact_add().
  *
- * Hides the passwords of all of the client's servers, also when the peer has
- * escaped them (%XX, \xXX, &#NN;), and everything that has the shape of a
- * token, whoever owns it.
+ * Hides the passwords of all of the client's servers, those in use and those
+ * before them, also when the peer has escaped them (%XX, \xXX, &#NN;), and
+ * everything that has the shape of a token, whoever owns it.
  */
 #ifndef NXLOCK_BASE_REDACT_H
 #define NXLOCK_BASE_REDACT_H
 
 #include "base/text.h"
 
-#define SECRETS_MAX 15
+#define SECRETS_MAX 31
 
+/* Passwords that others own, and may replace. */
 struct secrets {
     size_t count;
-    struct slice password[SECRETS_MAX]; /* not owned */
+    const struct slice *password[SECRETS_MAX];
 };
 
-/* Empty passwords and those beyond SECRETS_MAX are ignored. */
-void secrets_add(struct secrets *secrets, struct slice password);
+/* password must outlive the secrets; it may be empty at times. Those beyond
+ * SECRETS_MAX are ignored. */
+void secrets_add(struct secrets *secrets, const struct slice *password);
 
 /* Adds at most `most` bytes of the peer's text, with the secrets hidden. cut:
  * the text was truncated, so it may end within a secret. If secrets is NULL,

@@ -69,7 +69,8 @@ static bool check_verify(
 bool combination_valid(const struct settings *settings, uint64_t given,
     bool tls, struct text *error)
 {
-    if (settings->user && !settings->password && !settings->password_file) {
+    if (settings->user && !settings->password && !settings->password_file &&
+        !settings->source.ask) {
         text_set(error,
             "the URL has a user without a password; write "
             "redis://user:password@host, or redis://:password@host for a "

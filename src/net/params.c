@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #define NUMBER_MAX 2147483647
-#define SECRET_MAX 8192
 #define PATH_LONG 4095
 
 /* Each row: name (of the parameter and of the member), placeholder, help, kind,

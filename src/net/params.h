@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "net/login_source.h"
 
 /* The default of guard_restarts: on if there are two servers or more. */
 #define GUARD_RESTARTS_AUTO 2
@@ -50,6 +51,9 @@ struct settings {
     char *cert, *key, *key_password_file;
     char *sni; /* the name to send and to verify; NULL: the host */
     char *tls_ciphers, *tls_ciphersuites;
+
+    /* Not of the URL: asked for a server whose URL has no password. */
+    struct login_source source;
 };
 
 struct url_param {

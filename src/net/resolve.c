@@ -2,55 +2,33 @@
 /*
  * Looks up host names, in a thread where that may block.
  *
- * Invariant: the caller and the look-up thread each hold one reference to the
- * job, and dropping the last one closes its descriptor and frees it. So a
- * thread that outlives its caller never writes to a descriptor that has been
- * reused. The thread writes the result before it sets `over`; the caller reads
- * it only after that.
+ * Invariant: only names that need getaddrinfo()'s modules get a thread; numbers
+ * and "localhost" are answered without one.
  */
 #include "net/resolve.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+
+#include "net/job.h"
 
 /* getaddrinfo() runs whatever modules the machine is configured with. This is
  * address space; only the part that is used becomes memory. */
 #define STACK_SIZE (256 * 1024)
 
 struct resolve {
-    atomic_uint shares;
-    atomic_bool over;
-    pid_t pid; /* a fork()ed child has the job but not the thread */
-    int fd;    /* eventfd */
+    struct job job;
     uint16_t port;
     int failure; /* getaddrinfo's */
     int cause;   /* errno, when failure is EAI_SYSTEM */
     struct addresses found;
     char host[];
 };
-
-static void free_job(struct resolve *job)
-{
-    close(job->fd);
-    free(job);
-}
-
-static void drop_reference(struct resolve *job)
-{
-    if (atomic_fetch_sub(&job->shares, 1) == 1)
-        free_job(job);
-}
 
 static bool is_known(const struct addresses *found, const struct addrinfo *info)
 {
@@ -104,66 +82,38 @@ static void explain(
         error, failure == EAI_SYSTEM ? strerror(cause) : gai_strerror(failure));
 }
 
-static void *thread_main(void *argument)
+static void work(struct job *job)
 {
-    struct resolve *job = argument;
-    uint64_t one = 1;
+    struct resolve *resolve = (struct resolve *)job;
 
-    job->failure = get_addresses(job->host, job->port, 0, &job->found);
-    job->cause = errno;
-    atomic_store(&job->over, true);
-    while (write(job->fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        continue;
-    drop_reference(job);
-    return NULL;
+    resolve->failure =
+        get_addresses(resolve->host, resolve->port, 0, &resolve->found);
+    resolve->cause = errno;
 }
 
-/* Returns 0 or an errno value. */
-static int start_thread(struct resolve *job)
+static void dispose(struct job *job)
 {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, before;
-
-    int failure = pthread_attr_init(&attributes);
-    if (failure != 0)
-        return failure;
-    size_t size = STACK_SIZE;
-    if (size < (size_t)PTHREAD_STACK_MIN)
-        size = (size_t)PTHREAD_STACK_MIN;
-    pthread_attr_setstacksize(&attributes, size);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-
-    /* A thread inherits the signal mask of its creator. Block all signals, so
-     * that this one never takes the program's. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failure = pthread_create(&thread, &attributes, thread_main, job);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return failure;
+    free(job); /* the first member */
 }
 
-static struct resolve *new_job(const char *host, uint16_t port)
+/* NULL: errno says why. */
+static struct resolve *start_job(const char *host, uint16_t port)
 {
     size_t len = strlen(host);
-    struct resolve *job = calloc(1, sizeof(*job) + len + 1);
+    struct resolve *fresh = calloc(1, sizeof(*fresh) + len + 1);
 
-    if (!job)
+    if (!fresh)
         return NULL;
-    job->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (job->fd < 0) {
-        int cause = errno;
-        free(job);
-        errno = cause;
-        return NULL;
-    }
-    atomic_init(&job->shares, 2);
-    atomic_init(&job->over, false);
-    job->pid = getpid();
-    job->port = port;
-    memcpy(job->host, host, len);
-    return job;
+    fresh->job.work = work;
+    fresh->job.dispose = dispose;
+    fresh->port = port;
+    memcpy(fresh->host, host, len);
+    int failure = job_start(&fresh->job, STACK_SIZE);
+    if (failure == 0)
+        return fresh;
+    free(fresh);
+    errno = failure;
+    return NULL;
 }
 
 static void find_localhost(uint16_t port, struct addresses *found)
@@ -208,20 +158,14 @@ enum resolve_state resolve_start(const char *host, uint16_t port,
         return RESOLVE_FAILED;
     }
 
-    struct resolve *fresh = new_job(host, port);
+    struct resolve *fresh = start_job(host, port);
     if (!fresh) {
         explain(error, host, EAI_SYSTEM, errno);
-        return RESOLVE_FAILED;
-    }
-    failure = start_thread(fresh);
-    if (failure != 0) {
-        explain(error, host, EAI_SYSTEM, failure);
         text_add(error, " (cannot start a thread for the look-up)");
-        free_job(fresh);
         return RESOLVE_FAILED;
     }
     *job = fresh;
-    *fd = fresh->fd;
+    *fd = fresh->job.fd;
     return RESOLVE_WAIT;
 }
 
@@ -230,7 +174,7 @@ enum resolve_state resolve_poll(
 {
     enum resolve_state state = RESOLVE_DONE;
 
-    if (!atomic_load(&job->over))
+    if (!job_over(&job->job))
         return RESOLVE_WAIT;
     if (job->failure == 0) {
         *found = job->found;
@@ -238,19 +182,14 @@ enum resolve_state resolve_poll(
         explain(error, job->host, job->failure, job->cause);
         state = RESOLVE_FAILED;
     }
-    drop_reference(job);
+    job_drop(&job->job);
     return state;
 }
 
 void resolve_abandon(struct resolve *job)
 {
-    if (!job)
-        return;
-    /* In a fork()ed child there is no thread to drop its reference. */
-    if (job->pid != getpid())
-        free_job(job);
-    else
-        drop_reference(job);
+    if (job)
+        job_drop(&job->job);
 }
 
 void address_show(const struct address *address, struct text *text)

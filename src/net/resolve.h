@@ -2,9 +2,8 @@
 /*
  * Resolves a host name without blocking the caller. Numeric addresses and
  * "localhost" (127.0.0.1, then ::1; RFC 6761) are answered at once. Any other
- * name is looked up by getaddrinfo() in a detached thread for this look-up
- * alone, with all signals blocked. If the caller gives up, the thread ends on
- * its own.
+ * name is looked up by getaddrinfo() in a thread for this look-up alone
+ * (job.h).
  */
 #ifndef NXLOCK_NET_RESOLVE_H
 #define NXLOCK_NET_RESOLVE_H

@@ -11,70 +11,16 @@
 
 #include "base/deadline.h"
 #include "base/guard.h"
+#include "net/connect.h"
 #include "net/due.h"
 #include "net/quote.h"
 #include "net/shake.h"
-#include "net/tls/tls.h"
 
-#define RECONNECT_FIRST (10 * NS_PER_MS)
-#define RECONNECT_MOST (500 * NS_PER_MS)
 /* A connection that was silent for this long is checked with poll() before it
  * is used again: a busy program should not pay for that each time. */
 #define LOOK_AGAIN NS_PER_MS
 /* How often a lost connection is read: enough for all replies that are due. */
 #define HEAR_OUT 4
-
-void server_init(
-    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed)
-{
-    *s = (struct server){.endpoint = *endpoint};
-    const struct settings *set = &s->endpoint.settings;
-    s->who.db = (unsigned)set->db;
-    if (set->user)
-        s->who.user = slice_of(set->user);
-    if (set->password)
-        s->who.password = slice_of(set->password);
-    s->dialect.ttl_in_values = set->scheme == LOCK_SCHEME_TIMESTAMP;
-    s->dialect.interop = set->interop != 0;
-    s->dialect.max_ttl_ms = (uint32_t)set->max_ttl_ms;
-    s->plain = sole && handshake_is_plain(&s->who);
-    s->who.needs_info = !sole;
-    s->conn.transport = TRANSPORT_CLOSED;
-    s->dial.kind = endpoint->tls ? &transport_tls : &transport_plain;
-    s->dial.fd = -1;
-    s->connect_by = NEVER;
-    list_init(&s->waiting);
-    list_init(&s->failed);
-    list_init(&s->cleaners);
-    list_init(&s->spares);
-    list_init(&s->due);
-    /* At most half a timeout, so that each call tries to connect, however long
-     * the server was down. */
-    backoff_init(&s->reconnect, RECONNECT_FIRST,
-        earlier(RECONNECT_MOST, ms_to_ns(set->timeout_ms) / 2), seed);
-}
-
-void server_set_poller(
-    struct server *s, const struct poller *poller, unsigned key)
-{
-    s->conn.poller = s->dial.poller = poller;
-    s->conn.key = s->dial.key = key;
-}
-
-void server_close_in_child(struct server *s)
-{
-    transport_close_in_child(&s->conn.transport);
-    dial_close_in_child(&s->dial);
-}
-
-void server_free(struct server *s)
-{
-    dial_free(&s->dial);
-    conn_free(&s->conn);
-    cleaners_free(&s->cleaners);
-    cleaners_free(&s->spares);
-    endpoint_free(&s->endpoint);
-}
 
 /* No connection can be made: fails every request that waits for one. */
 static void connect_failed(struct server *s, enum fault fault, uint64_t now)
@@ -104,7 +50,9 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
         fault = s->handshake.refused;
         quote_refusal(s);
     }
-    bool again = shake_again(s, fault); /* false once it has refused */
+    bool again = s->handshake.login_refused && refused
+                     ? login_refused(&s->login, now)
+                     : shake_again(s, fault); /* false once it has refused */
     if (!again && fault == FAULT_UNREACHABLE && !was_up && !s->known &&
         !s->endpoint.tls && s->handshake.probe != PROBE_ANSWERED)
         text_add(&s->why, " before it answered (a TLS port? write rediss://)");
@@ -130,7 +78,9 @@ static void begin_handshake(
 {
     s->state = SERVER_SHAKING;
     s->connections++;
-    s->good = false;
+    s->good = s->logged_in = false;
+    s->who.user = s->login.user;
+    s->who.password = s->login.password;
     dialect_begin(&s->dialect);
     s->dialect.keyed_only = s->who.brief;
     if (!conn_open(&s->conn, transport)) {
@@ -152,31 +102,31 @@ static void begin_handshake(
 }
 
 static void dialled(struct server *s, enum dial_state state,
-    struct transport *made, uint64_t now)
+    struct transport *made, enum fault fault, uint64_t now)
 {
     if (state == DIAL_CONNECTED)
         begin_handshake(s, made, now);
     else if (state == DIAL_FAILED)
-        connect_failed(s, s->dial.fault, now);
+        connect_failed(s, fault, now);
 }
 
 static void dial_on(struct server *s, uint64_t now)
 {
     struct transport made;
-    enum dial_state state =
-        dial_step(&s->dial, &s->endpoint, now, &made, &s->why);
-    dialled(s, state, &made, now);
+    enum fault fault;
+    enum dial_state state = connect_step(s, now, &made, &fault);
+    dialled(s, state, &made, fault, now);
 }
 
 static void connect_now(struct server *s, uint64_t now)
 {
     struct transport made;
+    enum fault fault;
     s->state = SERVER_DIALLING;
     s->connect_by = NEVER;
     s->connect_end = deadline_after_ms(now, s->endpoint.settings.timeout_ms);
-    enum dial_state state =
-        dial_start(&s->dial, &s->endpoint, now, s->connect_end, &made, &s->why);
-    dialled(s, state, &made, now);
+    enum dial_state state = connect_start(s, now, &made, &fault);
+    dialled(s, state, &made, fault, now);
 }
 
 void server_connect_by(struct server *s, uint64_t at)
@@ -307,10 +257,11 @@ static void refresh_idle(struct server *s, bool look, uint64_t now)
 
 static void refresh(struct server *s, uint64_t now)
 {
-    if (s->state == SERVER_DIALLING && now >= s->connect_end) {
+    if (s->state == SERVER_DIALLING &&
+        (now >= s->connect_end || login_is_old(&s->login, now))) {
         /* The attempt timed out while nobody drove the client, which says
          * nothing about the server now. */
-        dial_cancel(&s->dial);
+        connect_cancel(s);
         s->state = SERVER_DOWN;
         s->not_before = now;
     }
@@ -332,7 +283,7 @@ static void refresh(struct server *s, uint64_t now)
 
 void server_tick(struct server *s, uint64_t now)
 {
-    if (s->state == SERVER_DIALLING && now >= dial_deadline(&s->dial)) {
+    if (s->state == SERVER_DIALLING && now >= connect_deadline(s)) {
         dial_on(s, now);
     } else if (s->state >= SERVER_SHAKING && now >= stale_at(s)) {
         text_set(&s->why, "no answer for ");
@@ -350,7 +301,7 @@ uint64_t server_deadline(struct server *s)
         return earlier(
             wanted_at(s), at == NEVER ? NEVER : later(at, s->not_before));
     if (s->state == SERVER_DIALLING)
-        return dial_deadline(&s->dial);
+        return connect_deadline(s);
     if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
         s->conn.blocked || (s->elsewhere && s->conn.slots.count))
         at = NEVER; /* cleanups must wait until this has changed */

@@ -18,19 +18,6 @@
 #include "net/request.h"
 #include "net/state.h"
 
-/* Takes over endpoint. sole: it is the only server and needs no vote, so INFO
- * is not needed; see server.plain. */
-void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
-    uint64_t seed);
-/* Call it before any use: from then on its descriptors are in poller, under
- * key. */
-void server_set_poller(
-    struct server *s, const struct poller *poller, unsigned key);
-/* Closes and frees; sends no command. */
-void server_free(struct server *s);
-/* In a fork()ed child: closes the descriptors and leaves the rest alone. */
-void server_close_in_child(struct server *s);
-
 /* Queues verb. kept (cached commands) may be NULL; verb and kept must live
  * until completion. */
 void server_submit(struct server *s, struct request *r, const struct verb *verb,

@@ -27,6 +27,8 @@ static enum fault handshake_done(struct server *s)
     s->state = SERVER_UP;
     s->known = true;
     s->facts = s->handshake.facts;
+    s->logged_in = !s->facts.no_login;
+    login_accepted(&s->login);
     s->dialect.scripts_unverified =
         s->facts.no_scripts || s->dialect.ttl_in_values;
     return FAULT_NONE;

@@ -1,6 +1,75 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of one server: requests that have failed. */
+/*
+ * The state of one server: how it begins and ends, and requests that have
+ * failed.
+ */
 #include "net/state.h"
+
+#include "base/deadline.h"
+#include "net/tls/tls.h"
+
+#define RECONNECT_FIRST (10 * NS_PER_MS)
+#define RECONNECT_MOST (500 * NS_PER_MS)
+
+void server_init(
+    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed)
+{
+    *s = (struct server){.endpoint = *endpoint};
+    const struct settings *set = &s->endpoint.settings;
+    s->who.db = (unsigned)set->db;
+    login_init(&s->login, set, endpoint->server);
+    s->dialect.ttl_in_values = set->scheme == LOCK_SCHEME_TIMESTAMP;
+    s->dialect.interop = set->interop != 0;
+    s->dialect.max_ttl_ms = (uint32_t)set->max_ttl_ms;
+    s->plain = sole && handshake_is_plain(&s->who) && !login_is_sent(&s->login);
+    s->who.needs_info = !sole;
+    s->conn.transport = TRANSPORT_CLOSED;
+    s->dial.kind = endpoint->tls ? &transport_tls : &transport_plain;
+    s->dial.fd = -1;
+    s->connect_by = NEVER;
+    list_init(&s->waiting);
+    list_init(&s->failed);
+    list_init(&s->cleaners);
+    list_init(&s->spares);
+    list_init(&s->due);
+    /* At most half a timeout, so that each call tries to connect, however long
+     * the server was down. */
+    backoff_init(&s->reconnect, RECONNECT_FIRST,
+        earlier(RECONNECT_MOST, ms_to_ns(set->timeout_ms) / 2), seed);
+}
+
+void server_set_poller(
+    struct server *s, const struct poller *poller, unsigned key)
+{
+    s->conn.poller = s->dial.poller = s->login.poller = poller;
+    s->conn.key = s->dial.key = s->login.key = key;
+}
+
+void server_close_in_child(struct server *s)
+{
+    transport_close_in_child(&s->conn.transport);
+    dial_close_in_child(&s->dial);
+    login_close_in_child(&s->login);
+}
+
+struct job *server_stop(struct server *s)
+{
+    struct job *callback = login_detach(&s->login);
+    dial_free(&s->dial);
+    conn_close(&s->conn);
+    s->state = SERVER_DOWN;
+    return callback;
+}
+
+void server_free(struct server *s)
+{
+    dial_free(&s->dial);
+    conn_free(&s->conn);
+    login_free(&s->login);
+    cleaners_free(&s->cleaners);
+    cleaners_free(&s->spares);
+    endpoint_free(&s->endpoint);
+}
 
 void request_fail(
     struct server *s, struct request *r, enum fault fault, bool unsure)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of one server, which server.h and its parts share. */
+/* The state of one server, which server.h and its parts share: how it begins
+ * and ends. */
 #ifndef NXLOCK_NET_STATE_H
 #define NXLOCK_NET_STATE_H
 
@@ -7,6 +8,7 @@
 #include "base/redact.h"
 #include "net/cleaner.h"
 #include "net/dial.h"
+#include "net/login.h"
 #include "wire/exchange.h"
 
 /* Stop sending when this many cancelled commands are unanswered and the oldest
@@ -64,6 +66,7 @@ struct server {
      * full handshake has succeeded since. */
     bool no_proxy;
     enum { SERVER_DOWN, SERVER_DIALLING, SERVER_SHAKING, SERVER_UP } state;
+    struct login login;
     struct dial dial;
     struct conn conn;
     struct handshake handshake;
@@ -81,13 +84,32 @@ struct server {
     uint64_t heard_at;    /* last reply */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
-    bool good;            /* a command was answered on this connection */
-    enum fault ended;     /* why the stream ended, after what the reader has */
-    bool elsewhere;       /* not the primary: reconnect before a request */
-    struct text why;      /* of the last failure */
+    bool logged_in;   /* of this connection or the last: AUTH was accepted if it
+                       * was sent, and the server demands none */
+    bool good;        /* a command was answered on this connection */
+    enum fault ended; /* why the stream ended, after what the reader has */
+    bool elsewhere;   /* not the primary: reconnect before a request */
+    struct text why;  /* of the last failure */
     struct text words;    /* of the last completion */
     enum fault why_fault; /* DOWN: its class */
 };
+
+/* Takes over endpoint. sole: it is the only server and needs no vote, so INFO
+ * is not needed; see server.plain. */
+void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
+    uint64_t seed);
+/* Call it before any use: from then on its descriptors are in poller, under
+ * key. */
+void server_set_poller(
+    struct server *s, const struct poller *poller, unsigned key);
+/* Closes the connection; sends no command, and server_push() must not follow.
+ * Returns the job of a callback for credentials that is still running, which
+ * the caller waits for and drops; NULL: there is none. */
+struct job *server_stop(struct server *s);
+/* Closes and frees; sends no command. */
+void server_free(struct server *s);
+/* In a fork()ed child: closes the descriptors and leaves the rest alone. */
+void server_close_in_child(struct server *s);
 
 /* Puts r, which must be in no list, into the failed list. */
 void request_fail(

@@ -26,6 +26,7 @@ struct endpoint {
     char *host; /* owned; name or address without brackets; NULL: unix */
     char *path; /* owned; unix socket; NULL: TCP */
     uint16_t port;
+    unsigned server; /* its number in the client's list; set by the user */
     bool needs_tls;  /* the scheme says so */
     struct tls *tls; /* owned; set by the user of url_parse(); NULL: none */
     struct settings settings;

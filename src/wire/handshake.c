@@ -304,6 +304,8 @@ static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
             f->no_scripts = true;
         if (slice_starts(reply->bytes, "LOADING"))
             f->loading = true;
+        if (classify_error(reply->bytes) == FAULT_DENIED)
+            f->no_login = true;
         return true;
     }
     switch (step) {
@@ -337,6 +339,7 @@ static void handshake_remember_refusal(
     memcpy(h->why, reply->bytes.data, len);
     h->why[len] = '\0';
     h->refused = fault;
+    h->login_refused = h->step == STEP_AUTH;
 }
 
 /* Takes the reply to INFO. True: it ends the handshake, for *fault. */

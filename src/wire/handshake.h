@@ -42,6 +42,7 @@ struct facts {
     char role[16];     /* "master", "slave", "active-replica" (KeyDB) */
     char mode[12];     /* "standalone", "cluster", "sentinel"; 2.6+ */
     bool info_refused;
+    bool no_login;   /* it demands a password that it has not been sent */
     bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
     bool no_aof;     /* aof_enabled:0 */
     bool set_back; /* uptime is negative: the clock was set back since start */
@@ -54,6 +55,7 @@ struct handshake {
     struct facts facts;
     enum { PROBE_UNSENT, PROBE_SENT, PROBE_ANSWERED } probe;
     enum fault refused; /* why AUTH or SELECT was refused; INFO is pending */
+    bool login_refused; /* it was AUTH */
     /* Why, once AUTH or SELECT was refused or the handshake has failed; "" if
      * the text of the last reply says it. */
     char why[160];

@@ -72,11 +72,31 @@ static void only_schemes_of_tls_need_it(void **state)
     }
 }
 
+static bool gives(const struct login_source *source, unsigned server,
+    struct login_answer *answer)
+{
+    (void)source, (void)server, (void)answer;
+    return true;
+}
+
+static void a_callback_may_have_the_password(void **state)
+{
+    struct endpoint endpoint = {
+        .settings = {.timeout_ms = 2000, .source = {.ask = gives}}};
+    struct text error = {0};
+
+    (void)state;
+    assert_int_equal(url_parse(&endpoint, "redis://joe@h", &error), URL_OK);
+    assert_string_equal(endpoint.settings.user, "joe");
+    endpoint_free(&endpoint);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(combinations_are_checked),
         cmocka_unit_test(only_schemes_of_tls_need_it),
+        cmocka_unit_test(a_callback_may_have_the_password),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

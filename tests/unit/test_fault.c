@@ -13,10 +13,12 @@ static void test_remedies(void **state)
     assert_string_equal(fault_remedy(FAULT_SERVER), "");
     assert_string_equal(fault_remedy(FAULT_TLS), ""); /* in its words */
     assert_string_equal(fault_remedy(FAULT_CERTIFICATE), "");
+    assert_string_equal(fault_remedy(FAULT_NO_PASSWORD), "");
     for (int f = 1; f < FAULT_CLASSES; f++) {
         const char *remedy = fault_remedy((enum fault)f);
         size_t len = strlen(remedy);
-        if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE)
+        if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE ||
+            f == FAULT_NO_PASSWORD)
             continue;
         assert_in_range(len, 10, 200);
         assert_true(islower((unsigned char)remedy[0]));
@@ -41,6 +43,7 @@ static void test_passes(void **state)
     assert_true(fault_is_transient(FAULT_FULL));
     assert_true(fault_is_transient(FAULT_REFUSING));
     assert_true(fault_is_transient(FAULT_CLUSTER_DOWN));
+    assert_true(fault_is_transient(FAULT_NO_PASSWORD));
     assert_false(fault_is_transient(FAULT_NOT_PRIMARY));
     assert_false(fault_is_transient(FAULT_CLUSTER));
     assert_false(fault_is_transient(FAULT_SENTINEL));
@@ -62,6 +65,7 @@ static void test_wants_mending(void **state)
     assert_false(fault_needs_repair(FAULT_RESTARTED));
     assert_true(fault_needs_repair(FAULT_FULL));
     assert_true(fault_needs_repair(FAULT_REFUSING));
+    assert_true(fault_needs_repair(FAULT_NO_PASSWORD));
     assert_true(fault_needs_repair(FAULT_DENIED));
     assert_true(fault_needs_repair(FAULT_NO_PERMISSION));
     assert_true(fault_needs_repair(FAULT_NO_INFO));

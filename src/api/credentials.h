@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The program's callback for credentials, as a source that net can ask. */
+#ifndef NXLOCK_API_CREDENTIALS_H
+#define NXLOCK_API_CREDENTIALS_H
+
+#include <nxlock.h>
+
+#include "net/login_source.h"
+
+struct login_source credentials_source(
+    nxl_credentials_callback callback, void *arg);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes the connection to a server: first its credentials, then the socket. */
+#ifndef NXLOCK_NET_CONNECT_H
+#define NXLOCK_NET_CONNECT_H
+
+#include "net/state.h"
+
+/* Begins an attempt, which must be done by s->connect_end. CONNECTED: the
+ * caller owns *made. FAILED: s->why and *fault say why. */
+enum dial_state connect_start(
+    struct server *s, uint64_t now, struct transport *made, enum fault *fault);
+/* Call it when a descriptor is ready or connect_deadline() has come. */
+enum dial_state connect_step(
+    struct server *s, uint64_t now, struct transport *made, enum fault *fault);
+uint64_t connect_deadline(const struct server *s);
+/* Gives up this attempt, but keeps a look-up and a callback under way. */
+void connect_cancel(struct server *s);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A callback for credentials that fails, takes long, forks, or is running when
+ * the client is freed: nothing but the connection waits for it.
+ */
+#include "live/credentials_rig.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+
+static void it_fails_once(void **state)
+{
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_fails("no token", (unsigned)on.servers);
+    assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
+    assert_contains(
+        nxl_lock_errmsg(lock), "the credentials callback failed: no token");
+    assert_acquired(client, lock);
+    end(lock, client);
+}
+
+static void a_wait_goes_on(void **state)
+{
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_fails("no token", 3 * (unsigned)on.servers);
+    assert_result(acquire(client, lock, 20000), NXL_OK, lock);
+    assert_true(atomic_load(&supply.calls) > 3);
+    end(lock, client);
+}
+
+/* The reason may hold a password that has never been in use. */
+static void its_reason_is_shown_without_secrets(void **state)
+{
+    static const struct {
+        const char *user, *password, *why, *shown;
+    } rows[] = {
+        {"", SECRET "new", "got " SECRET "new, late", "got [hidden], late"},
+        {"", SECRET "one", "a\nb " SECRET "one", "a\\x0ab [hidden]"},
+        {"", "", "", "callback failed"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        nxl_client *client = app_client();
+        nxl_lock *lock = new_lock(client, "name", 5000);
+        source_gives(rows[i].password);
+        source_fails(rows[i].why, 1000);
+        assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
+        assert_contains(nxl_lock_errmsg(lock), rows[i].shown);
+        end(lock, client);
+    }
+}
+
+static void it_must_give_a_password(void **state)
+{
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_gives("");
+    assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
+    assert_contains(nxl_lock_errmsg(lock), "it left the password empty");
+    end(lock, client);
+}
+
+static bool fills_everything(void *arg, nxl_credentials *c)
+{
+    (void)arg;
+    memset(c->password, 'x', sizeof(c->password));
+    memset(c->why, 'y', sizeof(c->why));
+    return true;
+}
+
+static void it_must_end_its_texts(void **state)
+{
+    nxl_client_options options = CREDENTIALS_OPTIONS;
+    nxl_client *client;
+    options.credentials = fills_everything;
+    assert_int_equal(nxl_client_new(&client, url_of(0), &options), NXL_OK);
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
+    assert_contains(
+        nxl_lock_errmsg(lock), "the password is not zero-terminated");
+    end(lock, client);
+}
+
+/* IAM's tokens are long. Its user goes before the URL's. */
+static void long_passwords_and_its_own_user(void **state)
+{
+    char token[8193] = SECRET;
+    memset(token + strlen(token), 't', sizeof(token) - 1 - strlen(token));
+    servers_make_user(token);
+    source_gives(token);
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_user("other");
+    assert_result(acquire(client, lock, 0), NXL_E_DENIED, lock);
+    source_user("app");
+    assert_acquired(client, lock);
+    source_user("");
+    servers_close_connections();
+    look_again();
+    assert_acquired(client, lock);
+    connect_app(client);
+    for (size_t i = 0; i < on.servers; i++)
+        assert_true(app_is_on(i));
+    /* It was called for each of them. */
+    pthread_mutex_lock(&supply.mutex);
+    unsigned servers_asked = supply.servers;
+    pthread_mutex_unlock(&supply.mutex);
+    assert_int_equal(servers_asked, (1U << on.servers) - 1);
+    end(lock, client);
+}
+
+/* The token that was refused has expired meanwhile: one call, no failure. */
+static void refused_credentials_are_asked_for_again(void **state)
+{
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    servers_make_user(SECRET "two");
+    source_gives_next(SECRET "two");
+    assert_acquired(client, lock);
+    connect_app(client);
+    assert_int_equal(atomic_load(&supply.calls), on.servers + 1);
+    end(lock, client);
+}
+
+/* -------------------------------------------------------------- it is slow */
+
+static void await_entered(size_t times)
+{
+    while (times-- > 0)
+        while (sem_wait(&supply.entered) != 0)
+            ;
+}
+
+static void let_go(void)
+{
+    source_hangs(false);
+    for (size_t i = 0; i < 100; i++)
+        sem_post(&supply.leave);
+    assert_eventually(atomic_load(&supply.running) == 0);
+}
+
+/* The call ends in time. The result of the same call of the callback serves
+ * the next attempt. */
+static void it_takes_longer_than_the_timeout(void **state)
+{
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_hangs(true);
+    int64_t before = test_now_ms();
+    assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
+    assert_between(test_now_ms() - before, 0, TIMEOUT_MS + LATE_MS);
+    assert_contains(
+        nxl_lock_errmsg(lock), "the credentials callback has not returned");
+    assert_result(acquire(client, lock, 50), NXL_E_UNREACHABLE, lock);
+    assert_int_equal(atomic_load(&supply.calls), on.servers);
+    let_go();
+    assert_acquired(client, lock);
+    assert_int_equal(atomic_load(&supply.calls), on.servers);
+    end(lock, client);
+}
+
+/* Of three servers one is connected anew, and its callback hangs. */
+static void others_go_on_meanwhile(void **state)
+{
+    if (on.servers < 3)
+        return;
+    nxl_client *client = app_client();
+    nxl_lock *held = lock_with(client, "held", .ttl_ms = 900, .renew = 1);
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    connect_app(client);
+    assert_result(acquire(client, held, 0), NXL_OK, held);
+    source_hangs(true);
+    redis_run(&servers[1], "CLIENT", "KILL", "USER", "app", NULL);
+    look_again();
+    for (uint64_t end = renewals(client) + 3; renewals(client) < end;) {
+        assert_acquired(client, lock);
+        assert_true(nxl_lock_held(held));
+        assert_true(app_is_on(0) && app_is_on(2));
+    }
+    assert_int_equal(atomic_load(&supply.running), 1);
+    let_go();
+    connect_app(client);
+    assert_true(app_is_on(1));
+    assert_result(release(client, held), NXL_OK, held);
+    nxl_lock_free(held);
+    end(lock, client);
+}
+
+/* ---------------------------------------------------------- it ends, and fork
+ */
+
+static atomic_bool is_freed;
+
+static void *free_it(void *client)
+{
+    nxl_client_free(client);
+    atomic_store(&is_freed, true);
+    return NULL;
+}
+
+static void freeing_waits_for_it(void **state)
+{
+    pthread_t thread;
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_hangs(true);
+    assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
+    await_entered(on.servers);
+    nxl_lock_free(lock);
+    atomic_store(&is_freed, false);
+    assert_int_equal(pthread_create(&thread, NULL, free_it, client), 0);
+    test_pause_ms(50); /* it would be over by then */
+    assert_false(atomic_load(&is_freed));
+    assert_int_equal(atomic_load(&supply.running), on.servers);
+    let_go();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(atomic_load(&is_freed));
+    /* After that it is never called again. */
+    assert_int_equal(atomic_load(&supply.calls), on.servers);
+}
+
+static int in_child(nxl_client *client, nxl_lock *lock)
+{
+    unsigned before = atomic_load(&supply.calls);
+    int rc = with.by_loop ? nxl_lock_acquire_start(lock, 0)
+                          : nxl_lock_acquire(lock, 0);
+    nxl_client_free(client); /* does not wait for the parent's thread */
+    return rc == NXL_E_FORKED && atomic_load(&supply.calls) == before ? 0 : 1;
+}
+
+static void a_forked_child_does_not_call_it(void **state)
+{
+    int status = -1;
+    nxl_client *client = app_client();
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_hangs(true);
+    assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
+    await_entered(on.servers);
+    pid_t child = test_fork();
+    if (child == 0)
+        _exit(in_child(client, lock));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    let_go();
+    assert_acquired(client, lock);
+    end(lock, client);
+}
+
+static atomic_int children;
+
+/* As popen() does, for a token from a command. */
+static bool forks(void *arg, nxl_credentials *c)
+{
+    int status = -1;
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(7);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    atomic_fetch_add(&children, WIFEXITED(status) && WEXITSTATUS(status) == 7 &&
+                                    sigismember(&mask, SIGTERM));
+    return supply_credentials(arg, c);
+}
+
+static void it_may_fork(void **state)
+{
+    nxl_client_options options = CREDENTIALS_OPTIONS;
+    char url[512];
+    nxl_client *client;
+    snprintf(url, sizeof(url), "%s?user=app", url_of(0));
+    options.credentials = forks;
+    atomic_store(&children, 0);
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    assert_acquired(client, lock);
+    assert_int_equal(atomic_load(&children), 1);
+    end(lock, client);
+}
+
+/* -------------------------------------------------------- several sources */
+
+/* A password or a file of the URL goes before the callback. */
+static void the_url_goes_first(void **state)
+{
+    static const char *const forms[] = {
+        "user=app&password=" SECRET "one", "user=app&password_file=%s"};
+    for (size_t i = 0; i < 2; i++) {
+        nxl_client_options options = CREDENTIALS_OPTIONS;
+        char parameters[512], list[URLS_ROOM] = "";
+        nxl_client *client;
+        /* clang-format off */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+        snprintf(parameters, sizeof(parameters), forms[i], with.path);
+#pragma GCC diagnostic pop
+        /* clang-format on */
+        for (size_t n = 0; n < on.servers; n++)
+            add_url(list, url_of(n), parameters);
+        assert_int_equal(nxl_client_new(&client, list, &options), NXL_OK);
+        nxl_lock *lock = new_lock(client, "name", 5000);
+        assert_acquired(client, lock);
+        connect_app(client);
+        assert_int_equal(atomic_load(&supply.calls), 0);
+        end(lock, client);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    credentials_test(it_fails_once),
+    credentials_test(a_wait_goes_on),
+    credentials_test(its_reason_is_shown_without_secrets),
+    credentials_test(it_must_give_a_password),
+    credentials_test(it_must_end_its_texts),
+    credentials_test(long_passwords_and_its_own_user),
+    credentials_test(refused_credentials_are_asked_for_again),
+    credentials_test(it_takes_longer_than_the_timeout),
+    credentials_test(others_go_on_meanwhile),
+    credentials_test(freeing_waits_for_it),
+    credentials_test(a_forked_child_does_not_call_it),
+    credentials_test(it_may_fork),
+    credentials_test(the_url_goes_first),
+};
+
+int main(void)
+{
+    int failed = 0;
+    for (int i = 0; i < 2; i++) {
+        with.by_loop = i;
+        failed += on_run(one_tcp,
+            i ? "callback (event loop, one server)"
+              : "callback (blocking, one server)",
+            tests);
+        failed += on_run(three,
+            i ? "callback (event loop, three servers)"
+              : "callback (blocking, three servers)",
+            tests);
+    }
+    return failed;
+}
