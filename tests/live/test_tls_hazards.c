@@ -246,12 +246,18 @@ static void killed_and_restarted(void **state)
 /* The server sees the end of a client at once, and in order. */
 static void a_goodbye(void **state)
 {
-    nxl_client *client = tls_client(TRUST);
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    cycle(lock);
-    assert_int_equal(redis_clients(&server), 1);
-    end(lock, client);
-    assert_eventually(redis_clients(&server) == 0);
+    struct front front;
+    front_start(&front, LARGE_RECORDS);
+    for (int i = 1; i <= 3; i++) {
+        nxl_client *client = front_client(&front, TRUST);
+        nxl_lock *lock = new_lock(client, "job", 30000);
+        cycle(lock);
+        assert_int_equal(redis_clients(&server), 1);
+        end(lock, client);
+        assert_eventually(redis_clients(&server) == 0);
+        assert_eventually(front.shared->goodbyes == i);
+    }
+    front_stop(&front);
 }
 
 /* ------------------------------------------------------------------ SIGPIPE */

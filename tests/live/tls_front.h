@@ -34,6 +34,7 @@ struct front {
     struct front_shared {
         _Atomic int order; /* FRONT_NONE: it has been carried out */
         _Atomic int accepted, open;
+        _Atomic int goodbyes; /* connections that a close_notify ended */
     } * shared;
 };
 
@@ -53,6 +54,8 @@ static struct {
 
 static inline void front_end(struct front_link *l)
 {
+    if (SSL_get_shutdown(l->ssl) & SSL_RECEIVED_SHUTDOWN)
+        in_front.shared->goodbyes++;
     SSL_free(l->ssl);
     close(l->fd);
     close(l->server);
