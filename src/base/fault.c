@@ -16,7 +16,7 @@ const char *fault_remedy(enum fault fault)
                "port or socket path is right";
     case FAULT_TIMEOUT:
         return "the server or the network is down or slower than timeout_ms, "
-               "or the port belongs to another service (a TLS port?)";
+               "or the port belongs to another service";
     case FAULT_RETRY:
         return "the server is starting or busy; try again later";
     case FAULT_NOT_PRIMARY:

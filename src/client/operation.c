@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define NOTE_WORDS 208
+#define NOTE_WORDS 384
 
 bool operation_init(struct operation *op, const struct operation_type *type,
     struct nxl_client *client, struct slice key)
@@ -99,7 +99,8 @@ void operation_note(
     if (n->words) {
         struct text words;
         text_clear(&words);
-        text_add_foreign(&words, outcome->text);
+        text_add_foreign_most(
+            &words, text_without_echo(outcome->text), NOTE_WORDS - 1);
         text_copy(&words, n->words, NOTE_WORDS);
     }
 }

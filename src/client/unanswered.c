@@ -61,6 +61,8 @@ void unanswered_add_silence(struct text *t, const struct server *s)
         text_add(t, "connected, but no answer to the first commands");
     else if (s->login.busy)
         text_add(t, "the credentials callback has not returned in time");
+    else if (s->state == SERVER_DIALLING && s->dial.transport.silence)
+        text_add(t, s->dial.transport.silence);
     else if (s->state == SERVER_DIALLING)
         text_add(t, "no connection in time; check the address, port and "
                     "firewall");

@@ -176,11 +176,11 @@ static void format_due(struct server *s, uint64_t now)
     if (s->state == SERVER_UP)
         due_push(s, now);
     /* Lock commands are sent together with the handshake only if no refusal in
-     * it could change their meaning, and if the peer is known to be a Redis
-     * server: what another one would do with them is unknown. Cleanups come
-     * first, and wait for the end of the handshake. */
+     * it, or of our certificate, could change their meaning, and if the peer is
+     * known to be a Redis server: what another one would do with them is
+     * unknown. Cleanups come first, and wait for the end of the handshake. */
     bool eager = s->plain && s->known && !s->met_proxy && !s->who.brief &&
-                 list_empty(&s->cleaners);
+                 !s->endpoint.settings.cert && list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
 }

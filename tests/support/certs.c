@@ -57,6 +57,8 @@ static const struct row rows[] = {
     {"unchained", "intermediate", SERVER_ROW},
     {"client", "ca", CLIENT_ROW},
     {"foreign-client", "other-ca", CLIENT_ROW},
+    {"expired-client", "ca", CLIENT_ROW, .begins_s = -30 * DAY_S,
+        .ends_s = -DAY_S},
     {"locked-client", "ca", CLIENT_ROW, .password = CERTS_PASSWORD},
 };
 

@@ -22,6 +22,7 @@
  *
  * client          for a client, signed by "ca"
  * foreign-client  for a client, signed by "other-ca"
+ * expired-client  for a client, since yesterday
  * locked-client   for a client; its key has the password CERTS_PASSWORD
  */
 #ifndef NXLOCK_TEST_CERTS_H

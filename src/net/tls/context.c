@@ -73,25 +73,36 @@ static bool read_versions(const struct settings *set,
     return true;
 }
 
-static const char *reason_of(unsigned long code)
+/* Why the files could not be read, by OpenSSL's errors. */
+static const char *reason_of_errors(void)
 {
-    const char *reason = ERR_reason_error_string(code);
+    unsigned long first = ERR_peek_error(), last = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(last);
 
-    return reason ? reason : "unknown error";
+    if (ERR_SYSTEM_ERROR(first))
+        return strerror(ERR_GET_REASON(first));
+    if (!reason || ERR_COMMON_ERROR(last)) /* "PEM lib" explains nothing */
+        return "cannot be read as PEM";
+    return reason;
 }
 
 /* ------------------------------------------------------ the client's own key
  */
 
-/* The password of the key, for OpenSSL: without this function it would ask at
- * the terminal. */
+struct key_password {
+    const char *path; /* of its file, or NULL */
+    bool wanted;      /* the key is encrypted */
+};
+
+/* For OpenSSL: without this function it would ask at the terminal. */
 static int give_key_password(char *to, int room, int writing, void *arg)
 {
-    const char *path = arg;
-    FILE *file = path ? fopen(path, "re") : NULL;
+    struct key_password *password = arg;
+    FILE *file = password->path ? fopen(password->path, "re") : NULL;
     int len = -1;
 
     (void)writing;
+    password->wanted = true;
     if (!file)
         return -1;
     setvbuf(file, NULL, _IONBF, 0); /* leave no copy in a buffer */
@@ -101,39 +112,28 @@ static int give_key_password(char *to, int room, int writing, void *arg)
     return len;
 }
 
-static bool is_key_password_missing(unsigned long code)
-{
-    int reason = ERR_GET_REASON(code);
-
-    return ERR_GET_LIB(code) == ERR_LIB_PEM &&
-           (reason == PEM_R_BAD_PASSWORD_READ || reason == PEM_R_BAD_DECRYPT);
-}
-
 static bool load_key(
     SSL_CTX *ctx, const struct settings *set, struct text *error)
 {
-    bool has_password = set->key_password_file != NULL;
+    struct key_password password = {.path = set->key_password_file};
 
     SSL_CTX_set_default_passwd_cb(ctx, give_key_password);
-    SSL_CTX_set_default_passwd_cb_userdata(ctx, set->key_password_file);
-    if (SSL_CTX_use_PrivateKey_file(ctx, set->key, SSL_FILETYPE_PEM) != 1) {
-        unsigned long first = ERR_peek_error(), last = ERR_peek_last_error();
-        if (ERR_GET_REASON(last) == X509_R_KEY_VALUES_MISMATCH)
-            return blame_file(error, "key", set->key,
-                "does not belong to the certificate in cert");
-        if (has_password)
-            return blame_file(error, "key", set->key,
-                "cannot be read with the password in key_password_file");
-        return blame_file(error, "key", set->key,
-            is_key_password_missing(first) || is_key_password_missing(last)
-                ? "it is encrypted; name the file with its password: "
-                  "key_password_file="
-                : reason_of(last));
-    }
-    if (SSL_CTX_check_private_key(ctx) != 1)
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, &password);
+    bool ok = SSL_CTX_use_PrivateKey_file(ctx, set->key, SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
+    SSL_CTX_set_default_passwd_cb(ctx, NULL);
+    if (ok && SSL_CTX_check_private_key(ctx) == 1)
+        return true;
+    if (ok ||
+        ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
         return blame_file(error, "key", set->key,
             "does not belong to the certificate in cert");
-    return true;
+    if (!password.wanted)
+        return blame_file(error, "key", set->key, reason_of_errors());
+    return blame_file(error, "key", set->key,
+        password.path ? "cannot be read with the password in key_password_file"
+                      : "it is encrypted; name the file with its password: "
+                        "key_password_file=");
 }
 
 static bool load_certificate(
@@ -142,8 +142,7 @@ static bool load_certificate(
     if (!set->cert)
         return true;
     if (SSL_CTX_use_certificate_chain_file(ctx, set->cert) != 1)
-        return blame_file(
-            error, "cert", set->cert, reason_of(ERR_peek_last_error()));
+        return blame_file(error, "cert", set->cert, reason_of_errors());
     return load_key(ctx, set, error);
 }
 
@@ -163,11 +162,10 @@ static bool load_trust(
         return false;
     }
     if (set->cacert && SSL_CTX_load_verify_file(ctx, set->cacert) != 1)
-        return blame_file(
-            error, "cacert", set->cacert, reason_of(ERR_peek_last_error()));
+        return blame_file(error, "cacert", set->cacert, reason_of_errors());
     if (set->cacertdir && SSL_CTX_load_verify_dir(ctx, set->cacertdir) != 1)
-        return blame_file(error, "cacertdir", set->cacertdir,
-            reason_of(ERR_peek_last_error()));
+        return blame_file(
+            error, "cacertdir", set->cacertdir, reason_of_errors());
     /* What the user names is trusted, even if it is no root. */
     X509_VERIFY_PARAM_set_flags(
         SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);

@@ -7,6 +7,7 @@
  */
 #include "net/tls/parts.h"
 
+#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <time.h>
@@ -14,8 +15,9 @@
 #include "base/redact.h"
 #include "net/url.h"
 
-#define NAME_SHOWN 80
-#define NAMES_SHOWN 4
+/* A message has little room, and the remedy comes last. */
+#define NAME_SHOWN 64
+#define NAMES_SHOWN 3
 
 /* What OpenSSL's reasons mean. Alerts of the peer are reasons above 1000. */
 static const struct meaning {
@@ -119,16 +121,14 @@ static void add_person(struct text *out, const X509_NAME *name)
 
 static bool add_address(struct text *out, const ASN1_OCTET_STRING *bytes)
 {
-    static const char *const families = "%d.%d.%d.%d";
-    const unsigned char *b = ASN1_STRING_get0_data(bytes);
+    int len = ASN1_STRING_length(bytes);
+    char words[INET6_ADDRSTRLEN];
 
-    if (ASN1_STRING_length(bytes) == 4)
-        text_addf(out, families, b[0], b[1], b[2], b[3]);
-    else if (ASN1_STRING_length(bytes) == 16)
-        for (int i = 0; i < 16; i += 2)
-            text_addf(out, "%s%x", i ? ":" : "", b[i] << 8 | b[i + 1]);
-    else
+    if ((len != 4 && len != 16) ||
+        !inet_ntop(len == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(bytes),
+            words, sizeof(words)))
         return false;
+    text_add(out, words);
     return true;
 }
 
@@ -219,6 +219,8 @@ static void explain_refusal(const struct session *s, struct text *out)
         add_person(out, X509_get_issuer_name(certificate));
         text_add(out, "', which ");
         add_trust(out, set);
+        text_add(out, " (or, if that is an intermediate CA, let the server "
+                      "send its certificate)");
         return;
     default:
         text_set(out, "the server's certificate cannot be trusted: ");

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes and OpenSSL: a child of fork() leaves its parent's session alone, a
+ * program may end while its locks are renewed, and OpenSSL's queue of errors is
+ * the program's, too.
+ */
+#include "live/tls_rig.h"
+
+#include <openssl/err.h>
+#include <stdatomic.h>
+
+#include "live/fork_rig.h"
+#include "live/loop_rig.h"
+#include "live/renew_rig.h"
+
+#define TERMS TRUST "&timeout_ms=5000"
+
+/* --------------------------------------------------------------------- fork
+ */
+
+/* Frees, and ends as a program does, handlers of atexit() included. */
+static void free_and_exit(void *argument)
+{
+    expect_freed(argument);
+    exit(0);
+}
+
+static void a_child_frees(void **state)
+{
+    struct freeing f = {.fds = count_fds()};
+    nxl_client *client = tls_client(TERMS);
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    f.h = (struct handles){client, lock};
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    for (int i = 0; i < 4; i++) {
+        run_child(i % 2 ? expect_freed : free_and_exit, &f);
+        run_child(expect_forked, &f.h);
+        assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
+        test_pause_ms(3); /* it looks at the connection before it uses it */
+        assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
+    }
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(stats_of(client).connections, 1);
+    end(lock, client);
+}
+
+static void a_child_frees_a_loop(void **state)
+{
+    struct freeing f = {.fds = count_fds()};
+    nxl_client *client = tls_client(TERMS);
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    f.h = (struct handles){client, lock};
+    loop_reset(false);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    for (int i = 0; i < 8; i++) { /* in the midst of the handshake, too */
+        run_child(expect_freed, &f);
+        loop_wait(client, 20);
+    }
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    run_child(expect_freed, &f);
+    assert_int_equal(nxl_lock_release_start(lock), NXL_PENDING);
+    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
+    assert_int_equal(stats_of(client).connections, 1);
+    end(lock, client);
+}
+
+static void renewed_over_a_child(void **state)
+{
+    struct freeing f = {.fds = count_fds()};
+    nxl_client *client = tls_client(TERMS);
+    nxl_lock *lock = lock_with(client, "job", .ttl_ms = 900, .renew = 1);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    for (int i = 0; i < 3; i++) {
+        uint64_t renewals = stats_of(client).renewals;
+        f.h = (struct handles){client, lock};
+        run_child(expect_freed, &f);
+        assert_eventually(stats_of(client).renewals > renewals);
+    }
+    assert_int_equal(nxl_lock_loss(lock, NULL, 0), NXL_LOSS_NONE);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(stats_of(client).connections, 1);
+    end(lock, client);
+}
+
+static void use_an_own_client(void *argument)
+{
+    (void)argument;
+    nxl_client *client = tls_client(TERMS);
+    nxl_lock *lock = new_lock(client, "other", 30000);
+    expect(nxl_lock_acquire(lock, 0) == NXL_OK);
+    expect(nxl_lock_release(lock) == NXL_OK);
+    end(lock, client);
+}
+
+static void a_child_with_its_own_client(void **state)
+{
+    nxl_client *client = tls_client(TERMS);
+    nxl_lock *lock = lock_with(client, "job", .ttl_ms = 900, .renew = 1);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    for (int i = 0; i < 3; i++)
+        run_child(use_an_own_client, NULL);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(stats_of(client).connections, 1);
+    end(lock, client);
+}
+
+/* --------------------------------------------------------------------- exit
+ */
+
+#define HELD 40
+#define EXITS 6
+
+static nxl_lock *held[HELD];
+
+static void *acquire_for_ever(void *lock)
+{
+    for (;;)
+        if (nxl_lock_acquire(lock, 1000) != NXL_OK ||
+            nxl_lock_release(lock) != NXL_OK)
+            break;
+    return NULL;
+}
+
+/* Runs after all that was registered later, as OpenSSL's own handler would be.
+ * Meanwhile the threads go on. */
+static void last_handler(void)
+{
+    test_pause_ms(60);
+}
+
+/* The program that ends: it renews locks all the time, and another thread uses
+ * one. It is executed anew, so that nothing has used OpenSSL before. */
+static int exit_while_renewing(const char *url, int ms)
+{
+    nxl_client *client;
+    nxl_lock *lock;
+    nxl_stats stats;
+    pthread_t thread;
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.ttl_ms = 600;
+    atexit(last_handler);
+    options.renew = 1;
+    if (nxl_client_new(&client, url, NULL) != NXL_OK)
+        return 2;
+    for (int i = 0; i < HELD; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%d:%d", (int)getpid(), i);
+        if (nxl_lock_new(&held[i], client, name, &options) != NXL_OK ||
+            nxl_lock_acquire(held[i], 5000) != NXL_OK)
+            return 3;
+    }
+    if (nxl_lock_new(&lock, client, "in use", NULL) != NXL_OK ||
+        pthread_create(&thread, NULL, acquire_for_ever, lock) != 0)
+        return 4;
+    do
+        test_pause_ms(1);
+    while (nxl_client_stats(client, &stats, sizeof(stats)) == NXL_OK &&
+           stats.renewals < HELD);
+    test_pause_ms(ms);
+    exit(0);
+}
+
+static void exits_while_renewing(void **state)
+{
+    for (int i = 0; i < EXITS; i++) {
+        char ms[8];
+        int status = -1;
+        snprintf(ms, sizeof(ms), "%d", i);
+        pid_t pid = test_fork();
+        if (pid == 0) {
+            alarm(60);
+            execl("/proc/self/exe", "test", "exit", server.tls_url, ms, NULL);
+            _exit(1);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+}
+
+/* ----------------------------------------------------- OpenSSL's error queue
+ */
+
+static void leave_errors(void)
+{
+    for (int i = 0; i < 3; i++)
+        ERR_raise(ERR_LIB_USER, ERR_R_INTERNAL_ERROR);
+}
+
+/* Entries that the program left are not taken for errors of a connection. */
+static void errors_of_the_program(void **state)
+{
+    leave_errors();
+    nxl_client *client = tls_client(TERMS);
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    for (int i = 0; i < 3; i++) {
+        leave_errors();
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        leave_errors();
+        test_pause_ms(3);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    }
+    assert_int_equal(stats_of(client).connections, 1);
+    tls_present("expired");
+    redis_run(
+        &server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+    test_pause_ms(3);
+    leave_errors();
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
+    assert_contains(nxl_lock_errmsg(lock), "expired on");
+    end(lock, client);
+    ERR_clear_error();
+}
+
+/* Nor does the library leave entries for the program to stumble over. */
+static void errors_of_the_library(void **state)
+{
+    static const char *const parameters[] = {"cacert=@/none.pem",
+        "cacert=@/client.key", TRUST "&cert=@/client.pem&key=@/ca.key",
+        TRUST "&cert=@/locked-client.pem&key=@/locked-client.key",
+        TRUST "&tls_ciphers=NONE"};
+    char url[TLS_URL];
+    nxl_client *client;
+    ERR_clear_error();
+    for (size_t i = 0; i < 5; i++) {
+        tls_url(url, "127.0.0.1", server.tls_port, parameters[i]);
+        assert_int_equal(nxl_client_new(&client, url, NULL), NXL_E_URL);
+        assert_int_equal(ERR_peek_error(), 0);
+    }
+    tls_set("tls-auth-clients", "yes");
+    for (int i = 0; i < 3; i++) {
+        client = tls_client(i == 0 ? "verify=none" : TRUST);
+        nxl_lock *lock = new_lock(client, "job", 30000);
+        tls_set("tls-protocols", i == 1 ? "TLSv1.2" : "TLSv1.3");
+        if (i == 2)
+            tls_present("expired");
+        assert_true(nxl_lock_acquire(lock, 0) < 0);
+        assert_int_equal(ERR_peek_error(), 0);
+        end(lock, client);
+        assert_int_equal(ERR_peek_error(), 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        tls_test(exits_while_renewing),
+        tls_test(a_child_frees),
+        tls_test(a_child_frees_a_loop),
+        tls_test(renewed_over_a_child),
+        tls_test(a_child_with_its_own_client),
+        tls_test(errors_of_the_program),
+        tls_test(errors_of_the_library),
+    };
+    if (argc == 4 && strcmp(argv[1], "exit") == 0)
+        return exit_while_renewing(argv[2], (int)strtol(argv[3], NULL, 10));
+    return tls_run("TLS and processes");
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a TLS client puts on the wire and takes from it: the server's name but
+ * no address, commands that are cancelled while a record waits for room, and
+ * the refusal of a client certificate, whoever finds it.
+ */
+#define QUORUM_MOST 3
+#include "live/quorum_rig.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "live/loop_rig.h"
+#include "live/renew_rig.h"
+#include "live/tls_rig.h"
+
+/* --------------------------------------------------------- the server's name
+ */
+
+struct bytes {
+    const unsigned char *at;
+    size_t left;
+};
+
+static const unsigned char *take(struct bytes *b, size_t count)
+{
+    const unsigned char *at = b->at;
+    assert_true(b->left >= count);
+    b->at += count;
+    b->left -= count;
+    return at;
+}
+
+static size_t take_number(struct bytes *b, size_t size)
+{
+    const unsigned char *at = take(b, size);
+    size_t number = 0;
+    for (size_t i = 0; i < size; i++)
+        number = number << 8 | at[i];
+    return number;
+}
+
+/* The name in a ClientHello (RFC 8446, RFC 6066), "" for none. */
+static void find_sni(struct bytes hello, char name[256])
+{
+    name[0] = '\0';
+    assert_int_equal(take_number(&hello, 1), 22); /* a record */
+    take(&hello, 4);
+    assert_int_equal(take_number(&hello, 1), 1); /* with a hello */
+    take(&hello, 3 + 2 + 32);
+    take(&hello, take_number(&hello, 1)); /* session */
+    take(&hello, take_number(&hello, 2)); /* ciphers */
+    take(&hello, take_number(&hello, 1)); /* compression */
+    take(&hello, 2);
+    while (hello.left > 0) {
+        size_t kind = take_number(&hello, 2);
+        size_t len = take_number(&hello, 2);
+        struct bytes content = {take(&hello, len), len};
+        if (kind != 0)
+            continue;
+        take(&content, 3);
+        len = take_number(&content, 2);
+        assert_true(len < 256);
+        memcpy(name, take(&content, len), len);
+        name[len] = '\0';
+    }
+}
+
+static void the_name_is_sent(void **state)
+{
+    static const struct {
+        const char *host, *parameters, *name;
+    } rows[] = {
+        {"127.0.0.1", TRUST, ""},
+        {"127.0.0.1", TRUST "&sni=127.0.0.2", ""},
+        {"127.0.0.1", TRUST "&sni=::1", ""},
+        {"127.0.0.1", "verify=none", ""},
+        {"localhost", TRUST, "localhost"},
+        {"localhost.", TRUST, "localhost"},
+        {"localhost", "verify=ca&" TRUST, "localhost"},
+        {"localhost", "verify=none", "localhost"},
+        {"127.0.0.1", TRUST "&sni=db.example", "db.example"},
+        {"localhost", TRUST "&sni=db.example", "db.example"},
+        {"localhost", TRUST "&sni=127.0.0.1", ""},
+    };
+    uint16_t port = 0;
+    int listener = local_listen_tcp(&port);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned char hello[4096];
+        char url[TLS_URL], name[256];
+        tls_url(url, rows[i].host, port, rows[i].parameters);
+        nxl_client *client = client_at(url);
+        nxl_lock *lock = new_lock(client, "job", 30000);
+        assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+        assert_int_equal(nxl_client_process(client), NXL_OK);
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        ssize_t len;
+        while ((len = recv(fd, hello, sizeof(hello), MSG_DONTWAIT)) <= 0)
+            assert_int_equal(nxl_client_process(client), NXL_OK);
+        find_sni((struct bytes){hello, (size_t)len}, name);
+        assert_string_equal(name, rows[i].name);
+        end(lock, client);
+        close(fd);
+    }
+    close(listener);
+}
+
+/* ----------------------------------------------------------- a stopped server
+ */
+
+#define LOCKS 1200
+
+int __real_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol);
+
+/* A connection takes in little, so that commands have to wait for room. */
+int __wrap_socket(int family, int type, int protocol)
+{
+    int little = 4096, fd = __real_socket(family, type, protocol);
+    if (fd >= 0 && family == AF_INET)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
+    return fd;
+}
+
+static nxl_lock *locks[LOCKS];
+
+/* Names of 150 bytes, so that all commands together are far more than fits. */
+static void name_of(char name[160], int i)
+{
+    snprintf(name, 160, "%0145d:%d", 0, i);
+}
+
+static bool is_cancelled(int pattern, int i)
+{
+    return pattern == 0   ? i % 2
+           : pattern == 1 ? i >= LOCKS / 2
+           : pattern == 2 ? i < LOCKS / 2
+                          : i % 100 != 99;
+}
+
+/* Until nothing more can be sent. */
+static void fill_the_connection(nxl_client *client)
+{
+    loop_for(client, 10);
+    loop.turns = 0;
+    loop_for(client, 20);
+    assert_between(loop.turns, 0, 2); /* it does not poll for room in vain */
+}
+
+/* Those that were not cancelled are held, each under its own token. */
+static void check_locks(int pattern)
+{
+    char name[160], value[64];
+    for (int i = 0; i < LOCKS; i++) {
+        name_of(name, i);
+        bool cancelled = is_cancelled(pattern, i);
+        assert_int_equal(nxl_lock_held(locks[i]), !cancelled);
+        if (cancelled)
+            continue;
+        assert_true(redis_get(&server, name, value, sizeof(value)));
+        assert_string_equal(value, nxl_lock_token(locks[i]));
+    }
+}
+
+static void cancelled_while_it_is_stopped(void **state)
+{
+    nxl_client *client = tls_client(TRUST "&timeout_ms=60000");
+    char name[160];
+    loop_reset(false);
+    for (int i = 0; i < LOCKS; i++) {
+        name_of(name, i);
+        locks[i] = new_lock(client, name, 60000);
+    }
+    for (int pattern = 0; pattern < 4; pattern++) {
+        loop.count = 0;
+        redis_freeze(&server);
+        for (int i = 0; i < LOCKS; i++)
+            assert_int_equal(nxl_lock_acquire_start(locks[i], 0), NXL_PENDING);
+        fill_the_connection(client);
+        size_t kept = LOCKS;
+        for (int i = 0; i < LOCKS; i++)
+            if (is_cancelled(pattern, i)) {
+                assert_int_equal(nxl_lock_cancel(locks[i]), NXL_OK);
+                kept--;
+            }
+        loop_for(client, 5);
+        redis_thaw(&server);
+        loop_until(client, LOCKS);
+        check_locks(pattern);
+        assert_eventually((loop_wait(client, 1),
+            redis_run(&server, "DBSIZE", NULL) == (long long)kept));
+        loop.count = 0;
+        for (int i = 0; i < LOCKS; i++)
+            if (!is_cancelled(pattern, i))
+                assert_int_equal(nxl_lock_release_start(locks[i]), NXL_PENDING);
+        loop_until(client, kept);
+        for (size_t i = 0; i < kept; i++)
+            assert_int_equal(loop.event[i].result, NXL_OK);
+        assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+        assert_int_equal(stats_of(client).connections, 1);
+    }
+    for (int i = 0; i < LOCKS; i++)
+        nxl_lock_free(locks[i]);
+    nxl_client_free(client);
+}
+
+/* ---------------------------------------------- a refusal of TLS 1.3, which
+ * comes after its handshake */
+
+/* A second call may find the refusal before the first one has read it. */
+static void refused_under_another_call(void **state)
+{
+    tls_set("tls-auth-clients", "yes");
+    tls_set("tls-protocols", "TLSv1.3");
+    for (int turns = 1; turns <= 6; turns++) {
+        nxl_client *client = tls_client(TRUST);
+        nxl_lock *first = new_lock(client, "a", 30000);
+        nxl_lock *second = new_lock(client, "b", 30000);
+        loop_reset(false);
+        assert_int_equal(nxl_lock_acquire_start(first, 0), NXL_PENDING);
+        for (int i = 0; i < turns; i++)
+            loop_wait(client, 30);
+        test_pause_ms(10);
+        assert_int_equal(nxl_lock_acquire_start(second, 0), NXL_PENDING);
+        loop_until(client, 2);
+        for (int i = 0; i < 2; i++) {
+            nxl_lock *lock = loop.event[i].lock;
+            live_assert_result(loop.event[i].result, NXL_E_DENIED,
+                nxl_lock_errmsg(lock), __FILE__, __LINE__);
+            assert_told(lock, "rediss://", "requires a client certificate",
+                "add cert= and key=");
+        }
+        nxl_lock_free(first);
+        end(second, client);
+    }
+}
+
+/* The server begins to require one under a client that had a connection: the
+ * first command is not sent together with the handshake, or not twice. */
+static void required_from_now_on(void **state)
+{
+    nxl_client *client = tls_client(TRUST);
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    tls_set("tls-auth-clients", "yes");
+    redis_run(
+        &server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+    test_pause_ms(3);
+    int rc = nxl_lock_acquire(lock, 0);
+    if (rc == NXL_UNKNOWN)
+        rc = nxl_lock_acquire(lock, 0);
+    assert_result(rc, NXL_E_DENIED, lock);
+    assert_told(lock, "rediss://", "requires a client certificate", "cert=");
+    assert_false(redis_exists(&server, "job"));
+    end(lock, client);
+}
+
+/* -------------------------------------------------------- three mixed servers
+ */
+
+static void every_feature_over_three(void **state)
+{
+    struct redis *two = &servers[0], *three = &servers[1];
+    char list[3 * TLS_URL];
+    assert_int_equal(redis_start(two, NULL), 0);
+    assert_int_equal(
+        redis_start_tls(three, &(struct redis_tls){.clients = "yes"}, NULL), 0);
+    snprintf(list, sizeof(list), "%s&guard_restarts=0,%s,%s", server.tls_url,
+        two->unix_url, three->tls_url);
+    nxl_client *client = client_at(list), *other = client_at(list);
+    connect_all(client);
+    nxl_lock *lock = lock_with(client, "job", .ttl_ms = 900, .renew = 1);
+    nxl_lock *heir = new_lock(other, "job", 30000);
+    nxl_holder holder = {.size = sizeof(holder)};
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_acquire(heir, 0), NXL_BUSY, heir);
+    assert_eventually(stats_of(client).renewals >= 2);
+    assert_result(nxl_lock_inspect(heir, &holder), NXL_OK, heir);
+    assert_string_equal(holder.value, nxl_lock_token(lock));
+    assert_result(nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK, heir);
+    assert_result(nxl_lock_extend(heir, 30000), NXL_OK, heir);
+    assert_result(nxl_lock_release(heir), NXL_OK, heir);
+    assert_result(nxl_lock_release(lock), NXL_LOST, lock);
+
+    redis_kill(three); /* a majority is enough */
+    assert_result(nxl_lock_acquire(heir, 5000), NXL_OK, heir);
+    assert_result(nxl_lock_release(heir), NXL_OK, heir);
+    redis_restart(three);
+    redis_kill(&server);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    redis_restart(&server);
+    end(heir, other);
+    end(lock, client);
+    redis_stop(two);
+    redis_stop(three);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        tls_test(the_name_is_sent),
+        tls_test(cancelled_while_it_is_stopped),
+        tls_test(refused_under_another_call),
+        tls_test(required_from_now_on),
+        tls_test(every_feature_over_three),
+    };
+    return tls_run("TLS on the wire");
+}
