@@ -99,7 +99,7 @@ static void make_all(void)
     make_pair(PEER_GOOD, PEERS, "DNS:localhost");
     make_pair(PEER_OTHER_HOST, PEERS, "DNS:elsewhere.example");
     make_pair(PEER_FOREIGN, PEER_FOREIGN, "DNS:localhost");
-    for (int who = 0; who < PEERS; who++) {
+    for (enum peer_identity who = 0; who < PEERS; who++) {
         contexts[0][who] = make_context(TLS1_2_VERSION, who);
         contexts[1][who] = make_context(TLS1_3_VERSION, who);
     }
