@@ -2,7 +2,8 @@
 /*
  * A server over a transport that is not plain: its handshake comes before that
  * of Redis and has its share of the time, replies that poll() does not show are
- * taken, and its own bytes are sent without a command.
+ * taken, its own bytes are sent without a command, and a command of which it
+ * holds a part counts as sent.
  */
 #include "server_rig.h"
 
@@ -222,6 +223,93 @@ static void a_child_closes_without_a_goodbye(void **state)
     assert_int_equal(rig.s.dial.fd, -1);
 }
 
+/* ------------------------------------------------- what is in a record already
+ */
+
+/* The server counts so many bytes of the next command as sent, and the socket
+ * has taken none. */
+static void hold_records_of(size_t bytes)
+{
+    scripted.record = bytes;
+    scripted.room = 0;
+}
+
+static void records_leave(void)
+{
+    scripted.room = SIZE_MAX;
+    assert_int_equal(polled(), POLLOUT);
+    assert_null(rig_turn());
+    rig_push();
+}
+
+/* It may come to the server, and cannot be taken back: the whole command
+ * follows, and then what removes its key. */
+static void cancelled_in_a_held_record(void **state)
+{
+    (void)state;
+    up();
+    hold_records_of(9);
+    rig_submit(0);
+    rig_submit(1);
+    rig_push();
+    assert_silent();
+    assert_int_equal(scripted.sealed_len, 9);
+    assert_false(rig_abandon(0, true));
+    assert_true(rig_abandon(1, true)); /* nothing of it is in the record */
+    assert_int_equal(rig_cleanups(), 1);
+    records_leave();
+    const char *said = rig_said();
+    assert_memory_equal(said, "*6\r\n$3\r\nSET\r\n", 13);
+    assert_int_equal(rig_count(said, "SET\r\n"), 1);
+    assert_int_equal(rig_count(said, "*5\r\n$4\r\nEVAL\r\n"), 1);
+    assert_null(rig_reply("+OK\r\n:1\r\n"));
+    assert_int_equal(rig_cleanups(), 0);
+    assert_int_equal(rig.s.conn.slots.count, 0);
+}
+
+static void lost_with_a_held_record(void **state)
+{
+    (void)state;
+    up();
+    hold_records_of(9);
+    rig_submit(0);
+    rig_push();
+    rig_hang_up();
+    struct request *r = rig_turn();
+    assert_ptr_equal(r, &rig.request[0]);
+    rig_assert_fault(FAULT_UNREACHABLE, true, "closed");
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig_cleanups(), 1);
+}
+
+/* The next command begins in the same record, and the third one does not. */
+static void two_commands_in_a_held_record(void **state)
+{
+    (void)state;
+    up();
+    rig_block();
+    rig_submit(0);
+    rig_push();
+    size_t one = buf_len(&rig.s.conn.out);
+    rig.s.conn.transport.kind = &scripted_kind;
+    hold_records_of(one + 1);
+    rig_submit(1);
+    rig_submit(2);
+    rig.s.conn.blocked = false;
+    rig_push();
+    assert_int_equal(conn_unsent_slots(&rig.s.conn), 1);
+    assert_true(rig_abandon(2, true));
+    assert_false(rig_abandon(1, true));
+    assert_int_equal(rig.request[0].state, REQUEST_SENT);
+    records_leave();
+    const char *said = rig_said();
+    assert_int_equal(rig_count(said, "SET\r\n"), 2);
+    assert_int_equal(rig_count(said, "*6\r\n"), 2);
+    assert_ptr_equal(rig_reply("+OK\r\n$-1\r\n:0\r\n"), &rig.request[0]);
+    assert_null(rig_turn());
+    assert_int_equal(rig.s.conn.slots.count, 0);
+}
+
 #define over_test(name)                                                        \
     cmocka_unit_test_setup_teardown(name, set_up, rig_tear_down)
 
@@ -238,6 +326,9 @@ int main(void)
         over_test(silence_is_no_unsolicited_reply),
         over_test(pending_bytes_are_an_unsolicited_reply),
         over_test(a_child_closes_without_a_goodbye),
+        over_test(cancelled_in_a_held_record),
+        over_test(lost_with_a_held_record),
+        over_test(two_commands_in_a_held_record),
     };
     return cmocka_run_group_tests_name("server_transport", tests, NULL, NULL);
 }

@@ -7,6 +7,10 @@
  *   SILENT   means nothing, as a session ticket does
  *   DEMAND   is to be answered by ANSWER before anything more can be read
  *   PERMIT   ends a state in which nothing can be sent
+ *
+ * If a test sets `record`, bytes count as sent once they are in a record of at
+ * most that many, although the socket has not taken them: as when they are
+ * encrypted. There is one record at a time, and nothing overtakes it.
  */
 #ifndef NXLOCK_TESTS_TRANSPORT_RIG_H
 #define NXLOCK_TESTS_TRANSPORT_RIG_H
@@ -35,7 +39,10 @@ struct scripted {
     bool refuses;    /* ... which then fails */
     char held[4096]; /* taken from the socket, and not given yet */
     size_t held_len;
-    size_t answers; /* own bytes that wait for room */
+    size_t answers;    /* own bytes that wait for room */
+    size_t record;     /* how long records may be; 0: there are none */
+    char sealed[4096]; /* of the present record, what has not left */
+    size_t sealed_len;
     unsigned opened, closed;
 };
 
@@ -83,8 +90,38 @@ static inline void scripted_swallow(struct transport *t)
         if (s->held[0] == PERMIT)
             s->needs_permit = t->wants_read = false;
     }
-    t->wants_write = s->answers > 0;
+    t->wants_write = s->answers > 0 || s->sealed_len > 0;
     t->pending = s->held_len > 0 && !s->answers;
+}
+
+/* Sends of the record what the socket takes. False: the connection is lost. */
+static inline bool scripted_unseal(struct transport *t)
+{
+    struct scripted *s = scripted_of(t);
+    size_t len = s->sealed_len < s->room ? s->sealed_len : s->room;
+    ssize_t n = len ? transport_plain.send(t, s->sealed, len) : 0;
+    if (n < 0)
+        return false;
+    s->room -= (size_t)n;
+    s->sealed_len -= (size_t)n;
+    memmove(s->sealed, s->sealed + n, s->sealed_len);
+    t->wants_write = s->answers > 0 || s->sealed_len > 0;
+    return true;
+}
+
+/* Makes a record, which cannot be taken back. */
+static inline ssize_t scripted_seal(
+    struct transport *t, const void *bytes, size_t len)
+{
+    struct scripted *s = scripted_of(t);
+    if (len > s->record)
+        len = s->record;
+    if (len > sizeof(s->sealed))
+        len = sizeof(s->sealed);
+    if (len)
+        memcpy(s->sealed, bytes, len);
+    s->sealed_len = len;
+    return scripted_unseal(t) ? (ssize_t)len : -1;
 }
 
 static inline ssize_t scripted_send(
@@ -95,10 +132,14 @@ static inline ssize_t scripted_send(
     for (; s->answers && s->room; s->answers--, s->room--)
         if (transport_plain.send(t, &answer, 1) != 1)
             return -1;
+    if (!scripted_unseal(t))
+        return -1;
     scripted_swallow(t);
     t->wants_read = s->needs_permit && len > 0;
-    if (s->needs_permit || s->answers)
+    if (s->needs_permit || s->answers || s->sealed_len)
         return 0;
+    if (s->record)
+        return scripted_seal(t, bytes, len);
     if (len > s->room)
         len = s->room;
     s->room -= len;

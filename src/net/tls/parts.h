@@ -46,6 +46,9 @@ struct session {
  * *error says why not. */
 SSL_CTX *tls_context(struct tls *tls, struct text *error);
 
+/* The row "facts" of the kind. */
+void tls_facts(const struct transport *t, struct transport_facts *facts);
+
 /* Explains why the handshake failed: code is OpenSSL's error. */
 enum fault tls_explain_handshake(
     const struct session *s, unsigned long code, struct text *out);

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "net/url.h"
 
@@ -27,6 +26,9 @@
 #define WIRE_ROOM 16384
 /* How often one call reads from a peer that never stops sending. */
 #define READS_MOST 16
+/* A peer that makes OpenSSL answer without end, and does not read, may leave us
+ * with so many bytes. A record takes half of it. */
+#define HELD_MOST 32768
 
 /* --------------------------------------------------------- the descriptor */
 
@@ -69,6 +71,7 @@ static ssize_t fill(struct transport *t)
     if (n <= 0)
         return n;
     s->heard = true;
+    t->wants_read = false;
     if (BIO_write(s->in, bytes, (int)n) == (int)n)
         return n;
     errno = ENOMEM;
@@ -180,6 +183,63 @@ static bool tls_open(
     return t->own;
 }
 
+/* ------------------------------------------------ what is common to the rest
+ */
+
+/* After an error of OpenSSL, which ends the session: notes why, if it is known.
+ * Returns -1. */
+static ssize_t broken(struct transport *t)
+{
+    struct session *s = t->own;
+
+    s->broken = true;
+    t->fault = tls_explain_alert(s, ERR_peek_error(), &t->why);
+    ERR_clear_error();
+    (void)flush(t);
+    t->wants_write = false;
+    errno = EPROTO;
+    return -1;
+}
+
+/* Is there data, or the end, in what has been read? */
+static bool look_ahead(struct transport *t)
+{
+    struct session *s = t->own;
+    size_t count;
+    char byte;
+
+    ERR_clear_error();
+    if (SSL_peek_ex(s->ssl, &byte, 1, &count) == 1)
+        return true;
+    switch (SSL_get_error(s->ssl, 0)) {
+    case SSL_ERROR_WANT_READ:
+        return false;
+    case SSL_ERROR_ZERO_RETURN:
+        s->over = true;
+        return true;
+    default:
+        (void)broken(t);
+        return true;
+    }
+}
+
+/* Sends what OpenSSL has to say to what was read. If that fails, the next send
+ * reports it: what was read counts. */
+static void answer(struct transport *t)
+{
+    struct session *s = t->own;
+
+    if (s->broken)
+        return;
+    t->wants_write = !flush(t) || t->wants_write;
+    if (BIO_ctrl_pending(s->out) <= HELD_MOST)
+        return;
+    s->broken = true;
+    t->wants_write = false;
+    t->why = "connection lost: the server demands TLS answers, but does not "
+             "read them";
+}
+
 /* -------------------------------------------------------------- handshaking */
 
 static enum transport_step shake_lost(
@@ -213,7 +273,7 @@ static enum transport_step tls_handshake(
     struct session *s = t->own;
 
     t->wants_read = false;
-    for (int reads = 0; reads < READS_MOST; reads++) {
+    for (int reads = 0;; reads++) {
         ERR_clear_error();
         int rc = SSL_do_handshake(s->ssl);
         int cause = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(s->ssl, rc);
@@ -222,9 +282,12 @@ static enum transport_step tls_handshake(
         if (!flush(t))
             return shake_lost(t, "the TLS handshake was cut off", error);
         if (cause == SSL_ERROR_NONE) {
-            t->pending = BIO_ctrl_pending(s->in) > 0;
+            t->pending = BIO_ctrl_pending(s->in) > 0 && look_ahead(t);
+            answer(t);
             return TRANSPORT_READY;
         }
+        if (reads == READS_MOST) /* what was read has been used */
+            break;
         ssize_t n = fill(t);
         if (s->heard)
             t->silence = "the TLS handshake was not completed";
@@ -238,21 +301,6 @@ static enum transport_step tls_handshake(
 }
 
 /* --------------------------------------------------- sending and receiving */
-
-/* After an error of OpenSSL, which ends the session: notes why, if it is known.
- * Returns -1. */
-static ssize_t broken(struct transport *t)
-{
-    struct session *s = t->own;
-
-    s->broken = true;
-    t->fault = tls_explain_alert(s, ERR_peek_error(), &t->why);
-    ERR_clear_error();
-    (void)flush(t);
-    t->wants_write = false;
-    errno = EPROTO;
-    return -1;
-}
 
 static ssize_t tls_send(struct transport *t, const void *bytes, size_t len)
 {
@@ -270,9 +318,12 @@ static ssize_t tls_send(struct transport *t, const void *bytes, size_t len)
     ERR_clear_error();
     if (len > RECORD_MOST)
         len = RECORD_MOST;
-    if (SSL_write_ex(s->ssl, bytes, len, &count) != 1)
-        return broken(t);
-    return flush(t) ? (ssize_t)count : -1;
+    if (SSL_write_ex(s->ssl, bytes, len, &count) == 1)
+        return flush(t) ? (ssize_t)count : -1;
+    /* Of a ticket, or other words of TLS, only a part has come. Nothing was
+     * encrypted. */
+    t->wants_read = SSL_get_error(s->ssl, 0) == SSL_ERROR_WANT_READ;
+    return t->wants_read ? 0 : broken(t);
 }
 
 /* Decrypts up to room bytes of what has been read. *over: the peer said
@@ -325,12 +376,10 @@ static ssize_t tls_receive(struct transport *t, void *bytes, size_t room)
     ssize_t n = decrypt(t, bytes, room, &over);
     if (n < 0)
         return -1;
-    /* An answer to what was read, if any. If that fails, the next send will
-     * report it; what was read counts. */
-    if (!s->broken)
-        t->wants_write = !flush(t) || t->wants_write;
-    s->over = over;
-    t->pending = s->broken || over || (size_t)n == room;
+    bool more = (size_t)n == room && look_ahead(t);
+    answer(t);
+    s->over = s->over || over;
+    t->pending = more || s->broken || s->over;
     if (n == 0 && over) {
         errno = 0;
         return -1;
@@ -344,22 +393,19 @@ static enum transport_news tls_news(struct transport *t)
 {
     struct session *s = t->own;
     struct pollfd look = {.fd = t->fd, .events = POLLIN};
-    size_t count;
-    char byte;
 
     if (poll(&look, 1, 0) <= 0 || !look.revents)
         return TRANSPORT_QUIET;
-    for (int reads = 0; reads < READS_MOST; reads++) {
-        ssize_t n = s->broken ? -1 : fill(t);
-        if (n <= 0)
-            return n < 0 || !flush(t) ? TRANSPORT_OVER : TRANSPORT_QUIET;
-        ERR_clear_error();
-        if (SSL_peek_ex(s->ssl, &byte, 1, &count) == 1) {
-            t->pending = true;
-            return TRANSPORT_TALKS;
-        }
-        if (SSL_get_error(s->ssl, 0) != SSL_ERROR_WANT_READ)
+    for (int reads = 0; reads < READS_MOST && !s->broken; reads++) {
+        ssize_t n = fill(t);
+        if (n < 0)
             break;
+        t->pending = n > 0 && look_ahead(t);
+        answer(t);
+        if (n == 0 && !s->broken)
+            return TRANSPORT_QUIET;
+        if (t->pending)
+            return s->broken || s->over ? TRANSPORT_OVER : TRANSPORT_TALKS;
     }
     return TRANSPORT_OVER;
 }
@@ -378,31 +424,6 @@ static void tls_close(struct transport *t)
     ERR_clear_error();
     free_session(s);
     t->own = NULL;
-}
-
-static int64_t seconds_of(const ASN1_TIME *when)
-{
-    struct tm parts;
-
-    return when && ASN1_TIME_to_tm(when, &parts) == 1 ? timegm(&parts) : 0;
-}
-
-static void tls_facts(const struct transport *t, struct transport_facts *facts)
-{
-    const struct session *s = t->own;
-    STACK_OF(X509) *chain = SSL_get0_verified_chain(s->ssl);
-    X509 *peer = SSL_get0_peer_certificate(s->ssl);
-    X509 *own = SSL_get_certificate(s->ssl);
-
-    facts->encrypted = true;
-    facts->version = SSL_get_version(s->ssl);
-    facts->own_ends_s = own ? seconds_of(X509_get0_notAfter(own)) : 0;
-    facts->ends_s = peer ? seconds_of(X509_get0_notAfter(peer)) : 0;
-    for (int i = 0; i < sk_X509_num(chain); i++) {
-        int64_t ends = seconds_of(X509_get0_notAfter(sk_X509_value(chain, i)));
-        if (ends && ends < facts->ends_s)
-            facts->ends_s = ends;
-    }
 }
 
 const struct transport_kind transport_tls = {.open = tls_open,
