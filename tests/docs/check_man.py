@@ -365,7 +365,7 @@ class Header:
         code = code.replace('extern "C" {', "")
         self.constants = {}
         self.types = set(re.findall(
-            r"(?:typedef struct|enum|typedef void \(\*) ?(\w+)", code))
+            r"(?:typedef struct|enum|typedef \w+ \(\*) ?(\w+)", code))
         for body in re.findall(r"enum \w+ \{(.*?)\};", code, re.S):
             value = -1
             for entry in filter(None, map(str.strip, body.split(","))):
