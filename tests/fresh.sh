@@ -4,7 +4,9 @@
 # README.md on machines that have nothing: in new trees of Debian 12 and 13,
 # made by debootstrap from the mirror of this machine's apt, runs the
 # quickstart and README's install lines in a bare clone, then compiles and runs
-# README's C program elsewhere.
+# README's C program elsewhere. One tree of each release has no libssl-dev, so
+# nxlock is built without TLS there and says so; in the other one the first
+# lines of docs/tls.md make a lock over TLS.
 #
 #     sh tests/fresh.sh [SUITE...]       TAP; default: bookworm trixie
 #
@@ -137,9 +139,9 @@ seconds() { # the second run installs nothing
     ! grep -i 'apt-get' "$here/said" && [ "$lasted" -lt 60 ]
 }
 
-installed() { # README's own lines, and what they give
+installed() { # WHEN LINES: README's install lines, and what they give
     cp -R "$work/readme" "$tree/root/readme"
-    check "$1README's install lines" in_tree sh /root/readme/install.sh &&
+    check "$1README's install lines" in_tree sh /root/readme/install.sh "$2" &&
         check "$1the command is installed" in_tree nxlock --version &&
         check "$1README's C program compiles outside the clone" \
             in_tree sh /root/readme/compile.sh
@@ -149,6 +151,22 @@ alone() { # COMMAND...
     # shellcheck disable=SC2016 # the inner shell's own
     env -i PATH="$PATH" unshare -n sh -c '
         ip link set lo up && exec chroot "$@"' sh "$tree" "$@"
+}
+
+# Some releases bring OpenSSL's headers along with other packages.
+without_tls() {
+    if in_tree pkg-config --exists openssl; then
+        skip "without libssl-dev" "another package has installed it"
+        return
+    fi
+    check "without libssl-dev, rediss:// says how to get TLS" \
+        in_tree sh /root/readme/without_tls.sh
+}
+with_tls() {
+    quickstart "with libssl-dev, sh docs/quickstart.sh"
+    check "what docs/tls.md needs" in_tree apt-get install -y openssl &&
+        check "the first lines of docs/tls.md make a lock over TLS" \
+            alone sh /root/readme/with_tls.sh
 }
 
 inside() { # SUITE: process 1 of its namespace; all the others end with it
@@ -170,15 +188,18 @@ inside() { # SUITE: process 1 of its namespace; all the others end with it
     quickstart "sh docs/quickstart.sh"
     quickstart "sh docs/quickstart.sh, again"
     check "which installs nothing, and takes seconds" seconds
-    if installed "after it, "; then
+    if installed "after it, without libssl-dev, " plain; then
         check "README's C program runs" alone sh /root/readme/run.sh
+        without_tls
     fi
     tree=$here/bare
     enter || exit 1
     # Only to save the mirror's time: the packages are the same.
     cp "$here"/tree.*/var/cache/apt/archives/*.deb \
         "$tree/var/cache/apt/archives/" 2> /dev/null
-    installed "without it, "
+    if installed "without it, " lines; then
+        with_tls
+    fi
     echo "# $suite: $(($(date +%s) - start)) s in all"
     exit $bad
 }
@@ -221,13 +242,43 @@ install_lines() {
         }
         END { exit !done }' "$work/clone/README.md"
 }
+fenced() { # KIND FILE: the first block of that kind
+    awk -v kind="$1" '/^```/ { if (on) exit; on = $0 == "```" kind; next } on' \
+        "$work/clone/$2"
+}
+tls_scripts() { # what a tree runs about TLS
+    fenced sh docs/tls.md > "$out/tls.sh"
+    fenced text docs/tls.md > "$out/tls.text"
+    cat > "$out/with_tls.sh" << 'END'
+set -e
+export PATH=/usr/local/bin:/usr/bin:/bin
+mkdir /root/tls
+cd /root/tls
+trap 'kill $!; cat log said' EXIT
+. /root/readme/tls.sh > said
+cmp said /root/readme/tls.text
+END
+    cat > "$out/without_tls.sh" << 'END'
+said=$(nxlock status x -u rediss://localhost 2>&1)
+code=$?
+echo "$code: $said"
+[ $code -eq 78 ] && case $said in *"no TLS"*libssl-dev*) ;; *) false ;; esac
+END
+}
 readme() { # its blocks, as what each tree runs; or the reason why not
     out=$work/readme
     mkdir "$out"
     install_lines > "$out/lines" ||
         { echo "no 'meson install' in a block under '## Install'"; return 1; }
-    awk '/^```/ { if (on) exit; on = /^```c *$/; next } on' \
-        "$work/clone/README.md" > "$out/program.c"
+    sed 's/ libssl-dev//' "$out/lines" > "$out/plain"
+    ! cmp -s "$out/lines" "$out/plain" ||
+        { echo "no libssl-dev in a block under '## Install'"; return 1; }
+    tls_scripts
+    if ! grep -q rediss:// "$out/tls.sh" || ! [ -s "$out/tls.text" ]; then
+        echo "docs/tls.md does not begin with a block that locks"
+        return 1
+    fi
+    fenced c README.md > "$out/program.c"
     grep -q 'main(' "$out/program.c" ||
         { echo "no C program in a block that starts with \`\`\`c"; return 1; }
     compile=$(grep -m 1 'pkg-config --cflags --libs nxlock' \
@@ -244,7 +295,7 @@ cd /root/nxlock || exit 1
 while read -r line <&3; do
     echo "\$ $line"
     eval "$line" || exit 1
-done 3< /root/readme/lines
+done 3< "/root/readme/$1"
 END
     cat > "$out/compile.sh" << END
 set -e

@@ -10,9 +10,9 @@
 #     sh tests/run.sh --checks   what else must hold before a change lands: the
 #                                address sanitizer over what does not wait on
 #                                real time, the thread sanitizer over threads,
-#                                valgrind, clang without a warning, fuzzers, and
-#                                the README on a fresh Debian tree, in six
-#                                minutes
+#                                valgrind, clang without a warning, fuzzers, a
+#                                build without TLS, and the README on a fresh
+#                                Debian tree, in six minutes
 #     sh tests/run.sh --full     both, with longer chaos, more fuzzing, the
 #                                address sanitizer over everything, 20000
 #                                seeds, servers of other Debian releases, all of
@@ -323,6 +323,7 @@ prepare() {
     else
         instrument tsan thread
     fi
+    configure plain -Dtls=disabled -Doptimization=0 -Ddebug=false
     cc=clang
     cxx=clang++
     if ! have clang; then
@@ -400,6 +401,15 @@ clang_begin() {
 clang_end() {
     configured clang || return 0
     beside_end
+}
+
+# Without OpenSSL it has to build without a warning too. What such a build does
+# is seen in the fresh trees.
+without_tls() {
+    configured plain || return 0
+    set -- url url_parts params combination endpoints
+    build plain "$@" || return 0
+    check plain plain "$jobs" --no-rebuild "$@"
 }
 
 leaks() {
@@ -480,6 +490,7 @@ if [ -n "$checks" ]; then
     unset NXLOCK_FULL
     sanitized_by_address
     sanitized_by_thread
+    without_tls
     if [ -n "$good" ]; then
         leaks
         [ -z "$full" ] || servers

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """check_structure.py ROOT: the shape of the source tree.
 
-Which layer may include which, who sees hiredis, sizes, form, calls that have no
-place in a library, the dialect of C, and tests that no list names. Prints
-file:line: what is wrong; exits 1 if any.
+Which layer may include which, who sees hiredis and OpenSSL, sizes, form, calls
+that have no place in a library, the dialect of C, and tests that no list names.
+Prints file:line: what is wrong; exits 1 if any.
 """
 
 import pathlib
@@ -35,6 +35,11 @@ STAMPS_USERS = {
 }
 STAMPS_NAME = re.compile(r"\b\w*stamp\w*", re.I)
 STAMPS_PUBLIC = {"NXL_SCHEME_TIMESTAMP", "LOCK_SCHEME_TIMESTAMP"}
+
+# OpenSSL stays in one folder, of which these files see one header.
+TLS_FOLDER = "src/net/tls/"
+TLS_HEADER = "net/tls/tls.h"
+TLS_USERS = {"src/api/endpoints.c", "src/net/server.c", "src/net/url.c"}
 
 CLOCK = {"clock_gettime"}
 UNSAFE = {
@@ -176,6 +181,9 @@ class Check:
                 if not (re.fullmatch(r"src/net/\w+\.c", inside) or
                         inside == "src/wire/command.c"):
                     self.say(path, number, "hiredis is not for this file")
+            elif name.startswith("openssl"):
+                if not inside.startswith(TLS_FOLDER):
+                    self.say(path, number, "OpenSSL is for " + TLS_FOLDER)
             elif name.startswith("uuid"):
                 if inside != "src/base/token.c":
                     self.say(path, number, "libuuid is for base/token.c")
@@ -184,6 +192,7 @@ class Check:
                     self.say(path, number, "nxlock.h is not for this layer")
             elif quote == '"':
                 self.inner_include(path, number, layer, name)
+                self.tls_include(path, number, name)
 
     def inner_include(self, path, number, layer, name):
         other = name.split("/")[0] if "/" in name else None
@@ -191,6 +200,13 @@ class Check:
             self.say(path, number, f'"{name}": write it from src')
         elif other != layer and other not in LAYERS[layer]:
             self.say(path, number, f"{layer} may not include {other}")
+
+    def tls_include(self, path, number, name):
+        inside = path.relative_to(self.root).as_posix()
+        if ("src/" + name).startswith(TLS_FOLDER) and not (
+                inside.startswith(TLS_FOLDER) or
+                (name == TLS_HEADER and inside in TLS_USERS)):
+            self.say(path, number, f"{name} is not for this file")
 
     def calls(self, path, layer, lines):
         inside = path.relative_to(self.root / "src").as_posix()

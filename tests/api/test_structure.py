@@ -14,12 +14,16 @@ SPDX = "/* SPDX-License-Identifier: MIT */\n"
 HEAD = SPDX + "/* What it keeps. */\n"
 STAMPS = '#include "wire/timestamps/timestamps.h"\n'
 PART = '#include "wire/timestamps/parts.h"\n'
+TLS = '#include "net/tls/tls.h"\n'
+TLS_PART = '#include "net/tls/parts.h"\n'
 LONG = "int f(void)\n{\n" + "    f();\n" * 70 + "}\n"
 
 GOOD = {
     "src/api/a.c": HEAD + '#include "net/n.h"\n#include <nxlock.h>\n',
     "src/net/n.h": HEAD + '#include "wire/w.h"\n',
     "src/net/n.c": HEAD + "#include <hiredis/hiredis.h>\n",
+    "src/net/url.c": HEAD + TLS,
+    "src/net/tls/t.c": HEAD + TLS + TLS_PART + "#include <openssl/ssl.h>\n",
     "src/wire/w.h": HEAD + "/* time() and exit() in words are fine */\n",
     "src/wire/value.c": HEAD + STAMPS + "int v = stamp_parse(x);\n",
     "src/wire/timestamps/t.c": HEAD + STAMPS + PART + "int stamp;\n",
@@ -42,6 +46,10 @@ BAD = [
     ("src/net/n.h", HEAD + "#include <hiredis/hiredis.h>\n", "hiredis is not"),
     ("src/api/a.c", HEAD + "#include <hiredis/hiredis.h>\n", "hiredis is not"),
     ("src/api/a.c", HEAD + "#include <uuid/uuid.h>\n", "libuuid is for"),
+    ("src/net/n.c", HEAD + "#include <openssl/ssl.h>\n", "OpenSSL is for"),
+    ("src/net/n.c", HEAD + TLS, "tls.h is not for this file"),
+    ("src/api/a.c", HEAD + TLS, "tls.h is not for this file"),
+    ("src/net/url.c", HEAD + TLS_PART, "parts.h is not for this file"),
     ("src/core/c.c", HEAD + "#include <nxlock.h>\n", "nxlock.h is not for"),
     ("src/net/b.c", HEAD + "#include <nxlock.h>\n", "nxlock.h is not for"),
     ("src/top/t.c", HEAD, "no layer of that name"),
