@@ -33,17 +33,22 @@ struct sample {
     double p50_us;   /* per cycle */
     double p99_us;   /* per cycle */
     double cpu_us;   /* of the client process, per cycle */
+    double both_us;  /* the same and the server's; -1 unknown */
     double switches; /* voluntary context switches, per cycle */
     double allocs;   /* malloc, calloc and realloc, per cycle; -1 unknown */
     int threads;     /* in the client process, the most that were seen */
     char error[200]; /* when not ok */
 };
 
+struct task;
+
 struct meter {
+    const struct task *task;
     uint64_t begin_ns;
     uint64_t end_ns;
     uint64_t deadline_ns;
     uint64_t allocs;
+    int64_t server_us; /* processor time; -1 unknown */
     struct rusage usage;
     int threads;
 };
@@ -55,7 +60,7 @@ void histogram_merge(struct histogram *into, const struct histogram *from);
 double histogram_us(const struct histogram *histogram, double quantile);
 
 /* Opens the window, which is over at meter->deadline_ns. */
-void meter_begin(struct meter *meter, uint64_t window_ns);
+void meter_begin(struct meter *meter, const struct task *task);
 /* Closes it. Allocations are those of this thread since meter_begin(). */
 void meter_end(struct meter *meter, uint64_t end_ns);
 /* What the window held, per cycle. */
@@ -80,6 +85,7 @@ struct task {
     int port;
     const char *url; /* the same place, for nxl_client_new() */
     int width;       /* locks in flight, or threads */
+    pid_t server;    /* 0: not ours */
     uint64_t window_ns;
 };
 
@@ -89,6 +95,7 @@ bench_runner floor_argv;
 bench_runner floor_pipe;
 bench_runner floor_stencil;
 bench_runner subject_cycle;
+bench_runner subject_connect;
 bench_runner subject_loop;
 bench_runner subject_threads;
 
@@ -104,13 +111,19 @@ struct server {
     char unix_path[160]; /* "": no such transport */
     char host[256];      /* "": no such transport */
     int port;
+    int tls_port; /* 0: no such transport */
     char unix_url[512];
     char tcp_url[320];
+    char tls_url[512];
     char version[64];
 };
 
-/* Starts program on a private socket and port; -1 after a message. */
-int server_start(struct server *server, const char *program);
+/* Makes ca.pem, server.pem and server.key; 0, or -1. */
+typedef int bench_certs(const char *dir);
+
+/* Starts program on a private socket and port, and another port for TLS if
+ * there is a function for certificates; -1 after a message. */
+int server_start(struct server *server, const char *program, bench_certs *make);
 /* Uses servers that run already; either may be NULL. -1 after a message. */
 int server_given(struct server *server, const char *url, const char *path);
 /* Puts every thread of our own server on these processors. */
@@ -120,18 +133,22 @@ void server_stop(struct server *server);
 
 /* -------------------------------------------------------------------- run */
 
+enum over { OVER_TCP, OVER_UNIX, OVER_TLS, OVERS };
+enum pin { PIN_SAME, PIN_TWO, PIN_NONE };
+
 struct variant {
     const char *name;
     bench_runner *run;
     int width;
     const char *base; /* the ratio is to this one; NULL: none */
-    bool pinned;
-    bool over_unix;
+    enum over base_over;
+    enum pin pin;
+    enum over over;
     bool wanted;
     struct sample *samples; /* one a round */
 };
 
-#define MAX_VARIANTS 32
+#define MAX_VARIANTS 64
 
 struct plan {
     struct server *server;
@@ -140,11 +157,18 @@ struct plan {
     int rounds; /* asked for */
     int done;   /* complete */
     uint64_t window_ns;
-    bool pin;
+    enum pin pin;
     cpu_set_t all;
     cpu_set_t one;
+    cpu_set_t other;  /* for the server alone; empty: there is one cpu */
     const char *only; /* part of a name; NULL: every variant */
+    int only_over;    /* an enum over; -1: every transport */
 };
+
+extern const char *const over_names[OVERS];
+extern const char *const pin_names[];
+
+bool plan_has(const struct plan *plan, enum over over);
 
 /* Fills the variants; -1 after a message. */
 int plan_make(struct plan *plan);
@@ -155,7 +179,7 @@ int plan_run(struct plan *plan);
 const struct variant *plan_base(
     const struct plan *plan, const struct variant *v);
 const struct variant *plan_find(
-    const struct plan *plan, const char *name, bool over_unix, bool pinned);
+    const struct plan *plan, const char *name, enum over over, enum pin pin);
 
 /* Prints the table and the goals. Returns how many variants failed. */
 int report_print(const struct plan *plan);

@@ -152,7 +152,7 @@ int floor_argv(const struct task *task, struct sample *sample)
         if (argv_cycle(redis, &pair, &counter, sample))
             goto out;
     }
-    meter_begin(&meter, task->window_ns);
+    meter_begin(&meter, task);
     now = meter.begin_ns;
     while (now < meter.deadline_ns) {
         uint64_t before = now;
@@ -329,7 +329,7 @@ static int flow_measure(
     }
     memset(&flow->histogram, 0, sizeof(flow->histogram));
     flow->cycles = 0;
-    meter_begin(&meter, task->window_ns);
+    meter_begin(&meter, task);
     do {
         if (flow_batch(flow, &now, sample))
             return -1;

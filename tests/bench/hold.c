@@ -283,7 +283,7 @@ static int bench(void)
     options.tracer = on_trace;
     options.max_ttl_ms = run.ttl_ms > 60000 ? run.ttl_ms : 0;
     const char *may_skip = getenv("NXLOCK_SKIP_LIVE"); /* as the tests do */
-    if (server_start(&run.server, run.program))
+    if (server_start(&run.server, run.program, NULL))
         return may_skip && strcmp(may_skip, "1") == 0 ? 77 : 1;
     if (nxl_client_new(&run.client, run.server.unix_url, &options) == NXL_OK)
         rc = measure();

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef BENCH_TLS
+#include "support/certs.h"
+#endif
+
 static const char help[] =
     "usage: nxlock-bench [options]\n"
     "Measures nxlock against hiredis doing the same by hand, in rounds,\n"
@@ -16,17 +20,20 @@ static const char help[] =
     "  --rounds N       rounds, each variant once in each (15)\n"
     "  --seconds S      the window of one measurement (0.3)\n"
     "  --pin same|none  same: client and server on one cpu, the threads\n"
-    "                   also unpinned; none: the kernel places (same)\n"
+    "                   also unpinned, TLS also with a cpu for each side;\n"
+    "                   none: the kernel places (same)\n"
     "  --only TEXT      only variants with TEXT in the name, and their bases\n"
+    "  --over TRANSPORT tcp, unix or tls only, and the bases of those\n"
     "  --server PROGRAM the server to start (redis-server)\n"
     "  --url URL        use the server at redis://host[:port] over TCP\n"
     "  --unix PATH      use the server at this socket\n"
     "  --help           this text\n"
     "\n"
-    "Without --url and --unix a private server is started on a unix socket\n"
-    "and a loopback port, and stopped at the end. A given server is never\n"
-    "pinned or stopped: then --pin same holds for the client alone, the\n"
-    "default is none, and locks named nxlock-bench:* are made there.\n";
+    "Without --url and --unix a private server is started on a unix socket,\n"
+    "a loopback port and another one for TLS, and stopped at the end. A given\n"
+    "server is never pinned or stopped: then --pin same holds for the client\n"
+    "alone, the default is none, and locks named nxlock-bench:* are made\n"
+    "there. TLS is measured at a private server only.\n";
 
 struct settings {
     struct plan plan;
@@ -66,6 +73,12 @@ static int set(struct settings *settings, int option, const char *value)
     case 'o':
         settings->plan.only = value;
         return 0;
+    case 'O':
+        for (int i = 0; i < OVERS; i++) {
+            if (strcmp(value, over_names[i]) == 0)
+                settings->plan.only_over = i;
+        }
+        return settings->plan.only_over < 0 ? -1 : 0;
     case 'S':
         settings->program = value;
         return 0;
@@ -90,6 +103,7 @@ static int parse(struct settings *settings, int argc, char **argv)
         {"seconds", required_argument, NULL, 's'},
         {"pin", required_argument, NULL, 'p'},
         {"only", required_argument, NULL, 'o'},
+        {"over", required_argument, NULL, 'O'},
         {"server", required_argument, NULL, 'S'},
         {"url", required_argument, NULL, 'u'},
         {"unix", required_argument, NULL, 'x'},
@@ -117,22 +131,49 @@ static int parse(struct settings *settings, int argc, char **argv)
 }
 
 /* The cpu to share: the last one we may use, since the first ones serve the
- * machine's interrupts. */
+ * machine's interrupts. Another one for the server, if each has its own: the
+ * last but one. */
 static int choose_cpu(struct plan *plan)
 {
     CPU_ZERO(&plan->one);
+    CPU_ZERO(&plan->other);
     if (sched_getaffinity(0, sizeof(plan->all), &plan->all)) {
         perror("nxlock-bench: sched_getaffinity");
         return -1;
     }
     for (size_t cpu = CPU_SETSIZE; cpu-- > 0;) {
-        if (CPU_ISSET(cpu, &plan->all)) {
+        if (!CPU_ISSET(cpu, &plan->all))
+            continue;
+        if (CPU_COUNT(&plan->one) == 0) {
             CPU_SET(cpu, &plan->one);
-            return 0;
+        } else {
+            CPU_SET(cpu, &plan->other);
+            break;
         }
     }
-    return -1;
+    return CPU_COUNT(&plan->one) > 0 ? 0 : -1;
 }
+
+#ifdef BENCH_TLS
+static int make_certs(const char *dir)
+{
+    return certs_make(dir, "ca", "server", NULL);
+}
+
+/* Many servers are built without TLS: then the rest is measured. */
+static int start(struct server *server, const char *program)
+{
+    if (server_start(server, program, make_certs) == 0)
+        return 0;
+    fprintf(stderr, "nxlock-bench: once more, without TLS\n");
+    return server_start(server, program, NULL);
+}
+#else
+static int start(struct server *server, const char *program)
+{
+    return server_start(server, program, NULL);
+}
+#endif
 
 static int bench(struct settings *settings, struct server *server)
 {
@@ -142,12 +183,12 @@ static int bench(struct settings *settings, struct server *server)
 
     if (!settings->pin)
         settings->pin = given ? "none" : "same";
-    plan->pin = strcmp(settings->pin, "same") == 0;
+    plan->pin = strcmp(settings->pin, "same") == 0 ? PIN_SAME : PIN_NONE;
     plan->server = server;
     if (choose_cpu(plan))
         return 1;
     if (given ? server_given(server, settings->url, settings->path)
-              : server_start(server, settings->program))
+              : start(server, settings->program))
         return 1;
     if (plan_make(plan) == 0) {
         int stopped = plan_run(plan);
@@ -162,7 +203,7 @@ static int bench(struct settings *settings, struct server *server)
 int main(int argc, char **argv)
 {
     struct settings settings = {
-        .plan = {.rounds = 15, .window_ns = 300000000, .pin = true},
+        .plan = {.rounds = 15, .window_ns = 300000000, .only_over = -1},
         .program = "redis-server",
     };
     struct server server = {0};

@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 0; i < QUORUM_SERVERS; i++) {
-        if (server_start(&servers[i], program) < 0)
+        if (server_start(&servers[i], program, NULL) < 0)
             die(program, "does not start");
         proxies[i] = proxy_start(servers[i].unix_path, 0);
         proxy_delay(proxies[i], PROXY_DOWN, NETWORK_MS);

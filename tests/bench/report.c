@@ -12,7 +12,7 @@
 
 #include <nxlock.h>
 
-enum column { RATE, P50, P99, CPU, SWITCHES, ALLOCS, THREADS };
+enum column { RATE, P50, P99, CPU, BOTH, SWITCHES, ALLOCS, THREADS };
 
 static double value_of(const struct sample *sample, enum column column)
 {
@@ -25,6 +25,8 @@ static double value_of(const struct sample *sample, enum column column)
         return sample->p99_us;
     case CPU:
         return sample->cpu_us;
+    case BOTH:
+        return sample->both_us;
     case SWITCHES:
         return sample->switches;
     case ALLOCS:
@@ -42,9 +44,11 @@ struct spread {
     double max;
 };
 
+enum relation { AS_IS, RATIO, MORE };
+
 /* Over the rounds in which v, and base if there is one, were measured. */
 static struct spread spread_of(const struct plan *plan, const struct variant *v,
-    const struct variant *base, enum column column)
+    const struct variant *base, enum relation relation, enum column column)
 {
     struct spread spread = {0, 0, 0, 0};
     double values[BENCH_MAX_ROUNDS];
@@ -55,8 +59,10 @@ static struct spread spread_of(const struct plan *plan, const struct variant *v,
         if (!v->samples[i].ok || (base && !base->samples[i].ok))
             continue;
         value = value_of(&v->samples[i], column);
-        if (base)
+        if (base && relation == RATIO)
             value /= value_of(&base->samples[i], column);
+        else if (base && relation == MORE)
+            value -= value_of(&base->samples[i], column);
         if (spread.count == 0 || value < spread.min)
             spread.min = value;
         if (spread.count == 0 || value > spread.max)
@@ -70,9 +76,9 @@ static struct spread spread_of(const struct plan *plan, const struct variant *v,
 static void print_number(
     const struct plan *plan, const struct variant *v, enum column column)
 {
-    struct spread spread = spread_of(plan, v, NULL, column);
+    struct spread spread = spread_of(plan, v, NULL, AS_IS, column);
 
-    if (column == ALLOCS && spread.median < 0)
+    if ((column == ALLOCS || column == BOTH) && spread.median < 0)
         printf(" %8s", "-");
     else if (column == THREADS)
         printf(" %8.0f", spread.max);
@@ -92,19 +98,18 @@ static const char *first_error(const struct plan *plan, const struct variant *v)
 static void print_row(const struct plan *plan, const struct variant *v)
 {
     const struct variant *base = plan_base(plan, v);
-    struct spread rate = spread_of(plan, v, NULL, RATE);
+    struct spread rate = spread_of(plan, v, NULL, AS_IS, RATE);
     const char *error = first_error(plan, v);
     char text[64] = "-";
 
-    printf("%-4s %-4s %-16s", v->over_unix ? "unix" : "tcp",
-        v->pinned ? "same" : "none", v->name);
+    printf("%-4s %-4s %-16s", over_names[v->over], pin_names[v->pin], v->name);
     if (rate.count == 0) {
         printf(" failed: %s\n", error ? error : "no complete round");
         return;
     }
     printf(" %8.0f [%6.0f-%6.0f]", rate.median, rate.min, rate.max);
     if (base) {
-        struct spread ratio = spread_of(plan, v, base, RATE);
+        struct spread ratio = spread_of(plan, v, base, RATIO, RATE);
 
         if (ratio.count > 0)
             snprintf(text, sizeof(text), "%.3f [%.3f-%.3f]", ratio.median,
@@ -114,7 +119,8 @@ static void print_row(const struct plan *plan, const struct variant *v)
     for (enum column column = P50; column <= THREADS; column++)
         print_number(plan, v, column);
     if (base)
-        printf("  ratio to %s", base->name);
+        printf("  ratio to %s%s", base->name,
+            base->over == v->over ? "" : " over tcp");
     if (error)
         printf("  (%d rounds failed: %s)", plan->done - rate.count, error);
     printf("\n");
@@ -134,54 +140,77 @@ static void print_head(const struct plan *plan)
     printf("%d rounds of %.2f s; median [min-max] over the rounds; "
            "TTL %s ms\n\n",
         plan->done, (double)plan->window_ns / 1e9, BENCH_TTL);
-    printf("%-4s %-4s %-16s %24s %22s %8s %8s %8s %8s %8s %8s\n", "over", "pin",
-        "variant", "cycles/s", "ratio", "p50 us", "p99 us", "CPU us",
-        "switches", "allocs", "threads");
+    printf("%-4s %-4s %-16s %24s %22s %8s %8s %8s %8s %8s %8s %8s\n", "over",
+        "pin", "variant", "cycles/s", "ratio", "p50 us", "p99 us", "CPU us",
+        "both us", "switches", "allocs", "threads");
 }
+
+enum goal_pin { AS_GIVEN, UNPINNED, PINNED, TWO };
 
 static const struct goal {
     const char *text;
     const char *variant;
-    bool relative; /* to its base, else as it is */
+    enum relation relation; /* to its base */
     enum column column;
     bool at_least;
-    double bound[2]; /* TCP, unix */
-    enum { AS_GIVEN, UNPINNED, PINNED } pin;
+    double bound[OVERS]; /* 0: no goal */
+    enum goal_pin pin;
 } goals[] = {
-    {"uncontended cycles/s, to floor:argv", "nxlock", true, RATE, true,
+    {"uncontended cycles/s, to floor:argv", "nxlock", RATIO, RATE, true,
         {0.95, 1.05}, AS_GIVEN},
-    {"uncontended client CPU per cycle, to floor:argv", "nxlock", true, CPU,
+    {"uncontended client CPU per cycle, to floor:argv", "nxlock", RATIO, CPU,
         false, {1.15, 1.15}, AS_GIVEN},
-    {"allocations per cycle", "nxlock", false, ALLOCS, false, {2, 2}, AS_GIVEN},
-    {"threads in the uncontended run", "nxlock", false, THREADS, false, {1, 1},
+    {"allocations per cycle", "nxlock", AS_IS, ALLOCS, false, {2, 2}, AS_GIVEN},
+    {"threads in the uncontended run", "nxlock", AS_IS, THREADS, false, {1, 1},
         AS_GIVEN},
-    {"1000 in flight, to floor:pipe1000", "nxlock:loop1000", true, RATE, true,
+    {"1000 in flight, to floor:pipe1000", "nxlock:loop1000", RATIO, RATE, true,
         {0.85, 0.85}, AS_GIVEN},
-    {"16 threads, to 1 thread, unpinned", "nxlock:threads16", true, RATE, true,
+    {"16 threads, to 1 thread, unpinned", "nxlock:threads16", RATIO, RATE, true,
         {3, 3}, UNPINNED},
-    {"16 threads, to 1 thread, one cpu", "nxlock:threads16", true, RATE, true,
+    {"16 threads, to 1 thread, one cpu", "nxlock:threads16", RATIO, RATE, true,
         {1.1, 1.1}, PINNED},
+    {"uncontended client CPU per cycle, to plain", "nxlock", RATIO, CPU, false,
+        {[OVER_TLS] = 1.25}, AS_GIVEN},
+    {"uncontended client CPU per cycle, two cpus", "nxlock", RATIO, CPU, false,
+        {[OVER_TLS] = 1.25}, TWO},
+    {"128 in flight, client CPU, to plain", "nxlock:loop128", RATIO, CPU, false,
+        {[OVER_TLS] = 1.35}, AS_GIVEN},
+    {"128 in flight, client CPU, two cpus", "nxlock:loop128", RATIO, CPU, false,
+        {[OVER_TLS] = 1.35}, TWO},
+    {"connect and first lock, us more than plain", "nxlock:connect", MORE, P50,
+        false, {[OVER_TLS] = 3000}, AS_GIVEN},
+    {"connect and first lock, us more, two cpus", "nxlock:connect", MORE, P50,
+        false, {[OVER_TLS] = 3000}, TWO},
 };
 
-static void print_goal(
-    const struct plan *plan, const struct goal *goal, bool over_unix)
+static enum pin goal_pin(const struct plan *plan, const struct goal *goal)
 {
-    bool pinned = goal->pin == AS_GIVEN ? plan->pin : goal->pin == PINNED;
-    const struct variant *v = plan_find(plan, goal->variant, over_unix, pinned);
-    const struct variant *base =
-        v && goal->relative ? plan_base(plan, v) : NULL;
-    double bound = goal->bound[over_unix];
+    static const enum pin pins[] = {
+        [UNPINNED] = PIN_NONE, [PINNED] = PIN_SAME, [TWO] = PIN_TWO};
+
+    return goal->pin == AS_GIVEN ? plan->pin : pins[goal->pin];
+}
+
+static void print_goal(
+    const struct plan *plan, const struct goal *goal, enum over over)
+{
+    const struct variant *v =
+        plan_find(plan, goal->variant, over, goal_pin(plan, goal));
+    const struct variant *base = v ? plan_base(plan, v) : NULL;
+    double bound = goal->bound[over];
     struct spread spread = {0, 0, 0, 0};
     double value;
     bool met;
 
+    if (goal->relation == AS_IS)
+        base = NULL;
     if (v)
-        spread = spread_of(plan, v, base, goal->column);
+        spread = spread_of(plan, v, base, goal->relation, goal->column);
     value = goal->column == THREADS ? spread.max : spread.median;
-    printf("%-4s %-48s %s %.2f ", over_unix ? "unix" : "tcp", goal->text,
+    printf("%-4s %-48s %s %.2f ", over_names[over], goal->text,
         goal->at_least ? ">=" : "<=", bound);
     /* Threads read as 0 where /proc is missing, allocations as -1. */
-    if (spread.count == 0 || value < 0 ||
+    if (spread.count == 0 || (value < 0 && goal->relation != MORE) ||
         (goal->column == THREADS && value == 0)) {
         printf("%8s  not measured\n", "-");
         return;
@@ -193,23 +222,49 @@ static void print_goal(
     printf("\n");
 }
 
+/* How much more TLS takes, in wall time and in processor time. */
+static void print_tls(const struct plan *plan)
+{
+    static const enum column columns[] = {RATE, CPU, BOTH};
+
+    printf("\n%-4s %-16s %24s %24s %24s %24s\n", "pin", "TLS / plain", "wall",
+        "client CPU", "CPU of both", "p50, us more");
+    for (int i = 0; i < plan->count; i++) {
+        const struct variant *v = &plan->variants[i];
+        const struct variant *base = plan_base(plan, v);
+        struct spread more;
+
+        if (v->over != OVER_TLS || !v->wanted || !base)
+            continue;
+        printf("%-4s %-16s", pin_names[v->pin], v->name);
+        for (size_t j = 0; j < sizeof(columns) / sizeof(columns[0]); j++) {
+            struct spread s = columns[j] == RATE
+                                  ? spread_of(plan, base, v, RATIO, RATE)
+                                  : spread_of(plan, v, base, RATIO, columns[j]);
+
+            printf("    %6.3f [%5.3f-%5.3f]", s.median, s.min, s.max);
+        }
+        more = spread_of(plan, v, base, MORE, P50);
+        printf(" %8.1f [%6.1f-%6.1f]\n", more.median, more.min, more.max);
+    }
+}
+
 /* The same floor twice is 1 on a quiet machine; single rounds of such a one
  * were seen between 0.9 and 1.2. */
-static void print_noise(const struct plan *plan, bool over_unix)
+static void print_noise(const struct plan *plan, enum over over)
 {
-    const struct variant *v =
-        plan_find(plan, "floor:again", over_unix, plan->pin);
+    const struct variant *v = plan_find(plan, "floor:again", over, plan->pin);
     const struct variant *base = v ? plan_base(plan, v) : NULL;
     struct spread spread;
 
     if (!base)
         return;
-    spread = spread_of(plan, v, base, RATE);
+    spread = spread_of(plan, v, base, RATIO, RATE);
     if (spread.count == 0 || (spread.min >= 0.8 && spread.max <= 1.25))
         return;
     printf("note: over %s floor:again was %.2f to %.2f times itself: the "
            "machine was busy,\n      verdicts near their bound mean little\n",
-        over_unix ? "unix" : "tcp", spread.min, spread.max);
+        over_names[over], spread.min, spread.max);
 }
 
 int report_print(const struct plan *plan)
@@ -223,18 +278,22 @@ int report_print(const struct plan *plan)
         print_row(plan, &plan->variants[i]);
         failed += first_error(plan, &plan->variants[i]) != NULL;
     }
+    if (plan_has(plan, OVER_TLS))
+        print_tls(plan);
     printf("\ngoals\n");
-    for (int over_unix = 0; over_unix < 2; over_unix++) {
-        if (over_unix ? !plan->server->unix_path[0] : !plan->server->port)
+    for (enum over over = 0; over < OVERS; over++) {
+        if (!plan_has(plan, over))
             continue;
-        for (size_t i = 0; i < sizeof(goals) / sizeof(goals[0]); i++)
-            print_goal(plan, &goals[i], over_unix);
+        for (size_t i = 0; i < sizeof(goals) / sizeof(goals[0]); i++) {
+            if (goals[i].bound[over] > 0)
+                print_goal(plan, &goals[i], over);
+        }
     }
-    print_noise(plan, false);
-    print_noise(plan, true);
+    print_noise(plan, OVER_TCP);
+    print_noise(plan, OVER_UNIX);
     if (plan->done < 15)
         printf("note: a criterion of 5 %% needs 15 rounds or more\n");
-    if (!plan->pin)
+    if (plan->pin == PIN_NONE)
         printf("note: without --pin same the placement decides, not the "
                "code\n");
     return failed;

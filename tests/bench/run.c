@@ -19,33 +19,57 @@
 /* What a measurement may take beyond its window before it counts as hung. */
 #define PATIENCE_MS 20000
 
+/* Where a kind is measured. */
+enum {
+    PLAIN = 1, /* over TCP and a unix socket, placed as asked for */
+    FREE = 2,  /* the same, and not placed */
+    TLS = 4,   /* over TLS and TCP, on one cpu and on two */
+};
+
 static const struct {
     const char *name;
     bench_runner *run;
     int width;
     const char *base;
-    bool unpinned_too;
+    int where;
 } kinds[] = {
-    {"floor:argv", floor_argv, 1, NULL, false},
+    {"floor:argv", floor_argv, 1, NULL, PLAIN},
     /* The same once more: how far its ratio is from 1 is this run's noise. */
-    {"floor:again", floor_argv, 1, "floor:argv", false},
-    {"nxlock", subject_cycle, 1, "floor:argv", false},
-    {"floor:pipe1000", floor_pipe, 1000, NULL, false},
-    {"floor:sten1000", floor_stencil, 1000, "floor:pipe1000", false},
-    {"nxlock:loop1000", subject_loop, 1000, "floor:pipe1000", false},
-    {"nxlock:threads1", subject_threads, 1, NULL, true},
-    {"nxlock:threads4", subject_threads, 4, "nxlock:threads1", true},
-    {"nxlock:threads16", subject_threads, 16, "nxlock:threads1", true},
+    {"floor:again", floor_argv, 1, "floor:argv", PLAIN},
+    {"nxlock", subject_cycle, 1, "floor:argv", PLAIN | TLS},
+    {"floor:pipe1000", floor_pipe, 1000, NULL, PLAIN},
+    {"floor:sten1000", floor_stencil, 1000, "floor:pipe1000", PLAIN},
+    {"nxlock:loop128", subject_loop, 128, NULL, TLS},
+    {"nxlock:loop1000", subject_loop, 1000, "floor:pipe1000", PLAIN | TLS},
+    {"nxlock:threads1", subject_threads, 1, NULL, PLAIN | FREE},
+    {"nxlock:threads4", subject_threads, 4, "nxlock:threads1", PLAIN | FREE},
+    {"nxlock:threads16", subject_threads, 16, "nxlock:threads1",
+        PLAIN | FREE | TLS},
+    {"nxlock:connect", subject_connect, 1, NULL, TLS},
 };
 
+const char *const over_names[OVERS] = {"tcp", "unix", "tls"};
+const char *const pin_names[] = {"same", "two", "none"};
+
+bool plan_has(const struct plan *plan, enum over over)
+{
+    switch (over) {
+    case OVER_UNIX:
+        return plan->server->unix_path[0] != '\0';
+    case OVER_TLS:
+        return plan->server->tls_port != 0;
+    default:
+        return plan->server->port != 0;
+    }
+}
+
 const struct variant *plan_find(
-    const struct plan *plan, const char *name, bool over_unix, bool pinned)
+    const struct plan *plan, const char *name, enum over over, enum pin pin)
 {
     for (int i = 0; i < plan->count; i++) {
         const struct variant *v = &plan->variants[i];
 
-        if (v->over_unix == over_unix && v->pinned == pinned &&
-            strcmp(v->name, name) == 0)
+        if (v->over == over && v->pin == pin && strcmp(v->name, name) == 0)
             return v;
     }
     return NULL;
@@ -56,34 +80,57 @@ const struct variant *plan_base(
 {
     if (!v->base)
         return NULL;
-    return plan_find(plan, v->base, v->over_unix, v->pinned);
+    return plan_find(plan, v->base, v->base_over, v->pin);
 }
 
-static int add(struct plan *plan, size_t kind, bool over_unix, bool pinned)
+/* Once only, though it may be asked for twice. */
+static int add(struct plan *plan, size_t kind, enum over over, enum pin pin)
 {
-    struct variant *v = &plan->variants[plan->count++];
+    struct variant *v = &plan->variants[plan->count];
 
+    if (!plan_has(plan, over) || plan_find(plan, kinds[kind].name, over, pin))
+        return 0;
+    plan->count++;
     v->name = kinds[kind].name;
     v->run = kinds[kind].run;
     v->width = kinds[kind].width;
-    v->base = kinds[kind].base;
-    v->over_unix = over_unix;
-    v->pinned = pinned;
-    v->wanted = !plan->only || strstr(v->name, plan->only);
+    v->base = over == OVER_TLS ? v->name : kinds[kind].base;
+    v->base_over = over == OVER_TLS ? OVER_TCP : over;
+    v->pin = pin;
+    v->over = over;
+    v->wanted = (!plan->only || strstr(v->name, plan->only)) &&
+                (plan->only_over < 0 || plan->only_over == (int)over);
     v->samples = calloc((size_t)plan->rounds, sizeof(*v->samples));
     return v->samples ? 0 : -1;
 }
 
-static int add_transport(struct plan *plan, bool over_unix)
+/* Every kind that belongs to one of these places. */
+static int add_all(struct plan *plan, int where, enum over over, enum pin pin)
 {
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (add(plan, i, over_unix, plan->pin))
+        if ((kinds[i].where & where) && add(plan, i, over, pin))
             return -1;
     }
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (!plan->pin || !kinds[i].unpinned_too)
-            continue;
-        if (add(plan, i, over_unix, false))
+    return 0;
+}
+
+static int add_plain(struct plan *plan, enum over over)
+{
+    return add_all(plan, PLAIN, over, plan->pin) ||
+                   add_all(plan, FREE, over, PIN_NONE)
+               ? -1
+               : 0;
+}
+
+static int add_tls(struct plan *plan)
+{
+    bool two = plan->pin == PIN_SAME && CPU_COUNT(&plan->other) > 0;
+
+    if (!plan_has(plan, OVER_TLS))
+        return 0;
+    for (enum over over = OVER_TCP; over < OVERS; over += OVER_TLS) {
+        if (add_all(plan, TLS, over, plan->pin) ||
+            (two && add_all(plan, TLS, over, PIN_TWO)))
             return -1;
     }
     return 0;
@@ -93,8 +140,8 @@ int plan_make(struct plan *plan)
 {
     int wanted = 0;
 
-    if ((plan->server->port && add_transport(plan, false)) ||
-        (plan->server->unix_path[0] && add_transport(plan, true))) {
+    if (add_plain(plan, OVER_TCP) || add_plain(plan, OVER_UNIX) ||
+        add_tls(plan)) {
         fprintf(stderr, "nxlock-bench: out of memory\n");
         return -1;
     }
@@ -107,7 +154,7 @@ int plan_make(struct plan *plan)
         wanted += plan->variants[i].wanted;
     }
     if (wanted == 0)
-        fprintf(stderr, "nxlock-bench: no variant is named *%s*\n", plan->only);
+        fprintf(stderr, "nxlock-bench: there is no such variant\n");
     return wanted > 0 ? 0 : -1;
 }
 
@@ -120,13 +167,16 @@ void plan_free(struct plan *plan)
 static void child_main(const struct plan *plan, const struct variant *v, int fd)
 {
     const struct server *server = plan->server;
+    const char *urls[OVERS] = {
+        server->tcp_url, server->unix_url, server->tls_url};
     struct sample sample = {.ok = false};
     struct task task = {
         .host = server->host,
         .port = server->port,
-        .unix_path = v->over_unix ? server->unix_path : NULL,
-        .url = v->over_unix ? server->unix_url : server->tcp_url,
+        .unix_path = v->over == OVER_UNIX ? server->unix_path : NULL,
+        .url = urls[v->over],
         .width = v->width,
+        .server = server->pid,
         .window_ns = plan->window_ns,
     };
     sigset_t none;
@@ -135,7 +185,7 @@ static void child_main(const struct plan *plan, const struct variant *v, int fd)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (sched_setaffinity(
-            0, sizeof(plan->all), v->pinned ? &plan->one : &plan->all))
+            0, sizeof(plan->all), v->pin == PIN_NONE ? &plan->all : &plan->one))
         sample_fail(&sample, "sched_setaffinity: %s", strerror(errno));
     else if (v->run(&task, &sample) != 0)
         sample.ok = false;
@@ -171,12 +221,13 @@ static int collect(
 static int measure(
     const struct plan *plan, const struct variant *v, int round, int stop)
 {
+    const cpu_set_t *servers[] = {&plan->one, &plan->other, &plan->all};
     struct sample *sample = &v->samples[round];
     int fds[2];
     pid_t child;
     int rc;
 
-    if (server_place(plan->server, v->pinned ? &plan->one : &plan->all))
+    if (server_place(plan->server, servers[v->pin]))
         return sample_fail(sample, "cannot place the server");
     if (pipe(fds))
         return sample_fail(sample, "pipe: %s", strerror(errno));
@@ -194,8 +245,7 @@ static int measure(
     close(fds[0]);
     if (rc == 0 && !sample->ok && round == 0)
         fprintf(stderr, "\rnxlock-bench: %s, %s, %s: %s\n", v->name,
-            v->over_unix ? "unix" : "tcp", v->pinned ? "same" : "none",
-            sample->error);
+            over_names[v->over], pin_names[v->pin], sample->error);
     return rc;
 }
 

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,7 @@ static void become_server(
 {
     char log[160];
     char port[16];
+    char tls_port[16];
     sigset_t none;
     int fd;
 
@@ -92,14 +94,20 @@ static void become_server(
     sigprocmask(SIG_SETMASK, &none, NULL);
     snprintf(log, sizeof(log), "%s/log", server->dir);
     snprintf(port, sizeof(port), "%d", server->port);
+    snprintf(tls_port, sizeof(tls_port), "%d", server->tls_port);
     fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd >= 0) {
         dup2(fd, STDOUT_FILENO);
         dup2(fd, STDERR_FILENO);
     }
+    /* From tls-port on for TLS alone: without it the list ends there. */
     execlp(program, program, "--port", port, "--bind", "127.0.0.1",
         "--unixsocket", server->unix_path, "--save", "", "--appendonly", "no",
-        "--dir", server->dir, "--daemonize", "no", (char *)NULL);
+        "--dir", server->dir, "--daemonize", "no",
+        server->tls_port ? "--tls-port" : (char *)NULL, tls_port,
+        "--tls-cert-file", "server.pem", "--tls-key-file", "server.key",
+        "--tls-ca-cert-file", "ca.pem", "--tls-auth-clients", "no",
+        (char *)NULL);
     _exit(127);
 }
 
@@ -143,25 +151,60 @@ static int make_directory(struct server *server)
     return 0;
 }
 
-int server_start(struct server *server, const char *program)
+/* Appends the path with everything %-encoded that may mean something in a
+ * URL. */
+static void path_to_url(char *url, const char *path)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~";
+    char *out = url + strlen(url);
+
+    for (const char *in = path; *in; in++) {
+        if (strchr(plain, *in))
+            *out++ = *in;
+        else
+            out += sprintf(out, "%%%02X", (unsigned)(unsigned char)*in);
+    }
+    *out = '\0';
+}
+
+static void make_urls(struct server *server)
+{
+    char ca[160];
+
+    snprintf(server->unix_url, sizeof(server->unix_url), "unix://");
+    path_to_url(server->unix_url, server->unix_path);
+    snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d",
+        server->port);
+    if (server->tls_port == 0)
+        return;
+    snprintf(server->tls_url, sizeof(server->tls_url),
+        "rediss://127.0.0.1:%d?cacert=", server->tls_port);
+    snprintf(ca, sizeof(ca), "%s/ca.pem", server->dir);
+    path_to_url(server->tls_url, ca);
+}
+
+int server_start(struct server *server, const char *program, bench_certs *make)
 {
     memset(server, 0, sizeof(*server));
     if (make_directory(server))
         return -1;
+    if (make && make(server->dir)) {
+        server_stop(server);
+        return -1;
+    }
     snprintf(server->host, sizeof(server->host), "127.0.0.1");
     /* Another program may take the port in between: then once more. */
     for (int i = 0; i < 3; i++) {
         pid_t parent = getpid();
 
         server->port = free_port();
+        server->tls_port = make ? free_port() : 0;
         server->pid = fork();
         if (server->pid == 0)
             become_server(server, program, parent);
         if (server->pid > 0 && wait_ready(server) == 0) {
-            snprintf(server->unix_url, sizeof(server->unix_url), "unix://%s",
-                server->unix_path);
-            snprintf(server->tcp_url, sizeof(server->tcp_url),
-                "redis://127.0.0.1:%d", server->port);
+            make_urls(server);
             return 0;
         }
         if (server->pid > 0) {
@@ -202,23 +245,6 @@ static int parse_url(struct server *server, const char *url)
     return *end || server->port < 1 || server->port > 65535 ? -1 : 0;
 }
 
-/* The path with everything %-encoded that may mean something in a URL. */
-static void path_to_url(struct server *server)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~";
-    char *out = server->unix_url;
-
-    out += sprintf(out, "unix://");
-    for (const char *in = server->unix_path; *in; in++) {
-        if (strchr(plain, *in))
-            *out++ = *in;
-        else
-            out += sprintf(out, "%%%02X", (unsigned)(unsigned char)*in);
-    }
-    *out = '\0';
-}
-
 int server_given(struct server *server, const char *url, const char *path)
 {
     long pid;
@@ -234,7 +260,8 @@ int server_given(struct server *server, const char *url, const char *path)
     }
     if (path) {
         snprintf(server->unix_path, sizeof(server->unix_path), "%s", path);
-        path_to_url(server);
+        snprintf(server->unix_url, sizeof(server->unix_url), "unix://");
+        path_to_url(server->unix_url, server->unix_path);
     }
     if ((url &&
             ask_info(redisConnect(server->host, server->port), server, &pid)) ||
@@ -268,12 +295,13 @@ int server_place(const struct server *server, const cpu_set_t *cpus)
     return rc;
 }
 
-static void remove_file(const struct server *server, const char *name)
+static int remove_one(
+    const char *path, const struct stat *info, int kind, struct FTW *at)
 {
-    char path[192];
-
-    snprintf(path, sizeof(path), "%s/%s", server->dir, name);
-    unlink(path);
+    (void)info;
+    (void)kind;
+    (void)at;
+    return remove(path);
 }
 
 void server_stop(struct server *server)
@@ -293,9 +321,7 @@ void server_stop(struct server *server)
         server->pid = 0;
     }
     if (server->dir[0]) {
-        remove_file(server, "log");
-        remove_file(server, "socket");
-        rmdir(server->dir);
+        nftw(server->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
         server->dir[0] = '\0';
     }
 }

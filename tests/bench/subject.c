@@ -12,7 +12,9 @@
 
 #include <nxlock.h>
 
-static nxl_client *subject_connect(
+#define WARM_CLIENTS 10
+
+static nxl_client *subject_client(
     const struct task *task, struct sample *sample)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
@@ -93,7 +95,7 @@ static int warm_up(nxl_lock *lock, struct sample *sample)
 int subject_cycle(const struct task *task, struct sample *sample)
 {
     struct histogram histogram = {0};
-    nxl_client *client = subject_connect(task, sample);
+    nxl_client *client = subject_client(task, sample);
     nxl_lock *lock = NULL;
     struct meter meter;
     uint64_t cycles;
@@ -104,7 +106,7 @@ int subject_cycle(const struct task *task, struct sample *sample)
         return -1;
     lock = subject_lock(client, 0, NULL, sample);
     if (lock && warm_up(lock, sample) == 0) {
-        meter_begin(&meter, task->window_ns);
+        meter_begin(&meter, task);
         now = meter.begin_ns;
         cycles = many_cycles(lock, meter.deadline_ns, &histogram, &now, sample);
         meter_end(&meter, now);
@@ -116,6 +118,58 @@ int subject_cycle(const struct task *task, struct sample *sample)
     nxl_lock_free(lock);
     nxl_client_free(client);
     return rc;
+}
+
+/* A client, its first lock, and the end of both; in *took_ns what passed until
+ * the lock was held. */
+static int one_client(
+    const struct task *task, uint64_t *took_ns, struct sample *sample)
+{
+    uint64_t before = bench_now_ns();
+    nxl_client *client = subject_client(task, sample);
+    nxl_lock *lock = client ? subject_lock(client, 0, NULL, sample) : NULL;
+    int rc = -1;
+
+    if (lock) {
+        int result = nxl_lock_acquire(lock, 0);
+
+        *took_ns = bench_now_ns() - before;
+        if (result != NXL_OK)
+            lock_fail(sample, "acquire", lock, result);
+        else if ((result = nxl_lock_release(lock)) != NXL_OK)
+            lock_fail(sample, "release", lock, result);
+        else
+            rc = 0;
+    }
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    return rc;
+}
+
+/* A client for each cycle. Its latency ends when the lock is held. */
+int subject_connect(const struct task *task, struct sample *sample)
+{
+    struct histogram histogram = {0};
+    struct meter meter;
+    uint64_t cycles = 0;
+    uint64_t now;
+    uint64_t took_ns;
+
+    for (int i = 0; i < WARM_CLIENTS; i++) {
+        if (one_client(task, &took_ns, sample))
+            return -1;
+    }
+    meter_begin(&meter, task);
+    do {
+        if (one_client(task, &took_ns, sample))
+            return -1;
+        histogram_add(&histogram, took_ns);
+        cycles++;
+        now = bench_now_ns();
+    } while (now < meter.deadline_ns);
+    meter_end(&meter, now);
+    meter_report(&meter, cycles, &histogram, sample);
+    return 0;
 }
 
 /* ------------------------------------------------------ non-blocking door */
@@ -215,7 +269,7 @@ static int loop_measure(
     }
     memset(&loop->histogram, 0, sizeof(loop->histogram));
     loop->cycles = 0;
-    meter_begin(&meter, task->window_ns);
+    meter_begin(&meter, task);
     do {
         if (loop_turn(loop, &now, sample))
             return -1;
@@ -238,7 +292,7 @@ int subject_loop(const struct task *task, struct sample *sample)
     int rc = -1;
 
     loop.width = task->width;
-    loop.client = subject_connect(task, sample);
+    loop.client = subject_client(task, sample);
     if (!loop.client)
         return -1;
     loop.locks = calloc((size_t)task->width, sizeof(*loop.locks));
@@ -343,7 +397,7 @@ static int threads_measure(const struct task *task, nxl_client *client,
             return sample_fail(sample, "cannot start thread %d", i);
     }
     pthread_barrier_wait(&gate.warm);
-    meter_begin(&gate.meter, task->window_ns);
+    meter_begin(&gate.meter, task);
     pthread_barrier_wait(&gate.go);
     for (int i = 0; i < task->width; i++)
         pthread_join(workers[i].thread, NULL);
@@ -357,7 +411,7 @@ static int threads_measure(const struct task *task, nxl_client *client,
 /* task->width threads on one client, each with a lock of its own. */
 int subject_threads(const struct task *task, struct sample *sample)
 {
-    nxl_client *client = subject_connect(task, sample);
+    nxl_client *client = subject_client(task, sample);
     struct worker *workers;
     int rc = -1;
 
