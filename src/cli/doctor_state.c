@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "cli/connect.h"
 #include "cli/session.h"
 
 #define WORDS_MOST 12
@@ -33,7 +35,7 @@ bool doctor_logged_in(struct doctor *d, size_t server)
     nxl_answer *answer;
 
     if (doctor_facts(d, server).state != NXL_SERVER_UP ||
-        !session_urls(d->args, &urls))
+        !connect_urls(d->args, &urls))
         return false;
     struct url_list one = {urls.urls + server, server < urls.count ? 1 : 0};
     bool password = url_list_has_password(&one);
@@ -74,6 +76,23 @@ const char *doctor_field(
         }
     }
     return out;
+}
+
+bool doctor_config(
+    struct doctor *d, size_t server, const char *name, char out[DOCTOR_FIELD])
+{
+    nxl_answer *answer;
+
+    if (doctor_ask(d, server, &answer, "CONFIG", "GET", name, NULL) != NXL_OK)
+        return false;
+    /* A peer that echoes commands answers with another name. */
+    const char *of = nxl_answer_item(answer, 0, NULL);
+    const char *value = of && strcasecmp(of, name) == 0
+                            ? nxl_answer_item(answer, 1, NULL)
+                            : NULL;
+    snprintf(out, DOCTOR_FIELD, "%s", value ? value : "");
+    nxl_answer_free(answer);
+    return value != NULL;
 }
 
 nxl_server_facts doctor_facts(const struct doctor *d, size_t server)

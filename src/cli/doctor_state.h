@@ -42,6 +42,10 @@ const char *doctor_field(
 int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
     __attribute__((sentinel));
 
+/* Reads a parameter with CONFIG GET; false: the server did not answer. */
+bool doctor_config(struct doctor *doctor, size_t server, const char *name,
+    char out[DOCTOR_FIELD]);
+
 /* After a command was denied: are we logged in, so that only a permission is
  * missing? Otherwise the password or the user is wrong, or missing. */
 bool doctor_logged_in(struct doctor *doctor, size_t server);
