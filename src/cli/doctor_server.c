@@ -62,7 +62,8 @@ static bool check_reach(struct doctor *d, size_t server)
     }
     after = nxl_now_ns();
     bool pinged = rc == NXL_OK;
-    if (!pinged && !(rc == NXL_E_DENIED && doctor_logged_in(d, server))) {
+    /* Denied, but logged in: only a permission is missing. */
+    if (!pinged && !(rc == NXL_E_DENIED && doctor_facts(d, server).logged_in)) {
         report_unreached(d, server, rc, doctor_why(d));
         return false;
     }

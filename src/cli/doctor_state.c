@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/connect.h"
 #include "cli/session.h"
 
 #define WORDS_MOST 12
@@ -24,28 +23,6 @@ int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
         count++;
     va_end(arguments);
     return nxl_client_ask(doctor->client, server, count, words, NULL, answer);
-}
-
-/* A connection that is up has had its AUTH accepted, if there was one. Without
- * a password the server may still demand one: then it denies every command,
- * even the reads that all locks need. */
-bool doctor_logged_in(struct doctor *d, size_t server)
-{
-    struct url_list urls;
-    nxl_answer *answer;
-
-    if (doctor_facts(d, server).state != NXL_SERVER_UP ||
-        !connect_urls(d->args, &urls))
-        return false;
-    struct url_list one = {urls.urls + server, server < urls.count ? 1 : 0};
-    bool password = url_list_has_password(&one);
-    url_list_free(&urls);
-    if (password)
-        return true;
-    int rc = doctor_ask(
-        d, server, &answer, "PTTL", d->key ? d->key : "nxlock:doctor", NULL);
-    nxl_answer_free(answer);
-    return rc == NXL_OK;
 }
 
 const char *doctor_why(const struct doctor *d)

@@ -125,22 +125,17 @@ static bool is_shown(struct doctor *d, size_t server)
 static void check_password(
     struct doctor *d, size_t server, const nxl_server_facts *facts)
 {
-    struct url_list urls;
-
     if (is_shown(d, server))
         diagnostic(&d->diagnostics, LEVEL_WARN, "password",
             "use --url-file FILE, or NXLOCK_PASSWORD_FILE and a URL without "
             "the password",
             "a URL of -u has the password: other users of this machine could "
             "read it in the command line, and a shell may keep it");
-    if (facts->tls || facts->local || !connect_urls(d->args, &urls))
-        return;
-    if (server < urls.count && url_names_password(urls.urls[server]))
+    if (facts->sends_password && !facts->tls && !facts->local)
         diagnostic(&d->diagnostics, LEVEL_WARN, "password",
             "write rediss:// if the server has a port for TLS, or use a tunnel",
             "it is sent to another machine without TLS: whoever is in between "
             "can read it, and use it to remove and to acquire locks");
-    url_list_free(&urls);
 }
 
 /* The library refuses a password file that others may read, but not a key. The

@@ -132,6 +132,50 @@ class Room:
                   got.stderr and b"NXLOCK_PASSWORD_FILE" in got.stderr,
                   "--user without a password", got.stderr)
 
+    def password_file(self):
+        tap, s = self.tap, self.sock
+        app, path = f"unix://app@{s}", os.path.join(self.folder, "password")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(SECRET + "\nmore\n")
+        os.chmod(path, 0o600)
+        inner = f"cd / && exec '{self.nxlock}' status job"
+
+        def status(command, *words, **environ):
+            return nx(self.nxlock, *command, *words, cwd=self.folder,
+                      env={**os.environ, **environ})
+        for words, environ in (
+                (("--password-file", path), {}),
+                (("--password-file", path), {"NXLOCK_PASSWORD": "no"}),
+                ((), {"NXLOCK_PASSWORD_FILE": path})):
+            got = status(("status", "job"), "-u", app, *words, **environ)
+            tap.equal(got.returncode, 1, f"{words[:1]}, {list(environ)}")
+        for words, environ in (
+                (("-u", app, "--password-file", "password"), {}),
+                (("-u", f"unix://{s}", "--user", "app", "--password-file",
+                  "password"), {}),
+                (("-u", app), {"NXLOCK_PASSWORD_FILE": "password"})):
+            got = status(("run", "job"), *words, "-c", inner, **environ)
+            tap.check(got.returncode == 0 and b"job held by" in got.stdout,
+                      "an nxlock inside uses it, from any folder", got)
+        self.hidden("a password file", app, "-u", app,
+                    NXLOCK_PASSWORD_FILE=path)
+        got = status(("status", "job"), "-u", f"unix://app:{ENCODED}@{s}",
+                     NXLOCK_PASSWORD_FILE=path + "x")
+        tap.equal(got.returncode, 1, "the URL's own password comes first")
+        os.chmod(path, 0o640)
+        got = status(("status", "job"), "-u", app, "--password-file", path)
+        tap.check(got.returncode == 78 and b"chmod 600" in got.stderr,
+                  "a file that others may read", got.stderr)
+        got = status(("status", "job"), "-u", app, NXLOCK_PASSWORD_FILE=path)
+        tap.check(got.returncode == 78 and
+                  b"-u with NXLOCK_PASSWORD_FILE: " in got.stderr,
+                  "of the variable, too", got.stderr)
+        got = status(("doctor",), "-u", f"unix://{s}", "--password-file",
+                     path)
+        tap.check(got.returncode == 78 and
+                  got.stdout.startswith(b"FAIL  url: ") and
+                  b"chmod 600" in got.stdout, "doctor finds it", got.stdout)
+
     def command_line(self):
         """What others see of it, while CMD runs and after."""
         tap, s = self.tap, self.sock
@@ -299,6 +343,7 @@ def main():
         room = Room(os.path.abspath(sys.argv[1]), [a, b, c], decoy)
         room.stripped()
         room.variables()
+        room.password_file()
         room.command_line()
         room.nested()
         room.file()
