@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/acl_rules.h"
+#include "cli/connect.h"
 #include "cli/report.h"
 #include "cli/secret.h"
 #include "cli/urls.h"
@@ -124,7 +125,7 @@ static int read_urls(const struct args *args, struct target *target)
     struct url_list list;
     char word[16];
 
-    if (!session_urls(args, &list)) {
+    if (!connect_urls(args, &list)) {
         say("out of memory");
         return EXIT_INTERNAL;
     }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/holder.h"
 #include "cli/label.h"
@@ -94,9 +95,10 @@ static void take_inspection(struct wait *wait, int result)
     } else {
         /* An error, so reported even without a terminal. */
         if (result != NXL_FREE && !wait->reported_fault) {
+            const char *why = nxl_lock_errmsg(wait->looker);
             wait->reported_fault = true;
-            say("waiting for '%s': %s", session->args->shown,
-                nxl_lock_errmsg(wait->looker));
+            say("waiting for '%s': %s", session->args->shown, why);
+            connect_advise(session->args, result, why);
         }
     }
     if (wait->code != 0)

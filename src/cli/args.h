@@ -63,6 +63,8 @@ struct args {
     char *url_text;         /* owned: what urls point into, or NULL */
     char *url_path;         /* owned: the file they are from, or NULL */
     char *query;            /* owned; "name=value&..." of the URL flags */
+    char *password;         /* owned: of NXLOCK_PASSWORD, or NULL */
+    bool password_shown;    /* -u has a password, in the command line */
     int64_t wait_ms;        /* as nxl_lock_acquire() */
     int64_t ttl_ms;
     const char *ttl;        /* as it was written, or NULL */

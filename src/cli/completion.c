@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/acl_rules.h"
+#include "cli/help.h"
 #include "cli/table.h"
 
 /* The script: this, then its words, the cases of the options' values, the
@@ -61,6 +62,8 @@ static void print_value(FILE *out, const struct option *option)
         fputs("' -- \"$cur\")); ", out);
     } else if (strcmp(option->value, "FILE") == 0) {
         fputs("COMPREPLY=($(compgen -f -- \"$cur\")); ", out);
+    } else if (strcmp(option->value, "DIR") == 0) {
+        fputs("COMPREPLY=($(compgen -d -- \"$cur\")); ", out);
     }
     fputs("return ;;\n", out);
 }
@@ -140,6 +143,7 @@ bool completion_print(const char *shell, FILE *out)
         print_option_words(out, (enum command)i);
     fputs("    help) COMPREPLY=($(compgen -W '", out);
     print_command_names(out);
+    fputs(HELP_CONNECTION_WORD, out);
     fputs(tail, out);
     return true;
 }

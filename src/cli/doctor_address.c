@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/report.h"
 #include "cli/session.h"
 
@@ -39,7 +40,7 @@ static int look_again(struct doctor *d, size_t server, struct look *look)
     nxl_answer *info = NULL;
 
     memset(look, 0, sizeof(*look));
-    if (!session_urls(d->args, &urls))
+    if (!connect_urls(d->args, &urls))
         return NXL_E_NOMEM;
     options.timeout_ms = d->args->timeout_ms;
     options.max_ttl_ms = d->args->max_ttl_ms;

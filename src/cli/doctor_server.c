@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #include "cli/doctor_address.h"
 #include "cli/doctor_rights.h"
 #include "cli/doctor_role.h"
+#include "cli/doctor_tls.h"
 #include "cli/duration.h"
 #include "cli/report.h"
 
@@ -28,24 +28,6 @@
 #define APART_US US_PER_S
 #define APART_NOTE_US (100 * US_PER_MS)
 #define NEVER_US (INT64_MAX / 4)
-
-/* Reads a parameter with CONFIG GET; false: the server did not answer. */
-static bool config_parameter(
-    struct doctor *d, size_t server, const char *name, char out[DOCTOR_FIELD])
-{
-    nxl_answer *answer;
-
-    if (doctor_ask(d, server, &answer, "CONFIG", "GET", name, NULL) != NXL_OK)
-        return false;
-    /* A peer that echoes commands answers with another name. */
-    const char *of = nxl_answer_item(answer, 0, NULL);
-    const char *value = of && strcasecmp(of, name) == 0
-                            ? nxl_answer_item(answer, 1, NULL)
-                            : NULL;
-    snprintf(out, DOCTOR_FIELD, "%s", value ? value : "");
-    nxl_answer_free(answer);
-    return value != NULL;
-}
 
 /* ------------------------------------------------------------------ reach */
 
@@ -80,7 +62,8 @@ static bool check_reach(struct doctor *d, size_t server)
     }
     after = nxl_now_ns();
     bool pinged = rc == NXL_OK;
-    if (!pinged && !(rc == NXL_E_DENIED && doctor_logged_in(d, server))) {
+    /* Denied, but logged in: only a permission is missing. */
+    if (!pinged && !(rc == NXL_E_DENIED && doctor_facts(d, server).logged_in)) {
         report_unreached(d, server, rc, doctor_why(d));
         return false;
     }
@@ -130,7 +113,7 @@ static void check_eviction(
     char policy[DOCTOR_FIELD], limit[DOCTOR_FIELD];
 
     if (doctor_field(info, "maxmemory_policy", policy)[0] == '\0' &&
-        !config_parameter(d, server, "maxmemory-policy", policy)) {
+        !doctor_config(d, server, "maxmemory-policy", policy)) {
         diagnostic(&d->diagnostics, LEVEL_NOTE, "eviction", NULL,
             "maxmemory-policy unknown");
         return;
@@ -172,7 +155,7 @@ static void check_persistence(
 
     doctor_field(info, "aof_enabled", aof);
     if (strcmp(aof, "1") == 0) {
-        if (!config_parameter(d, server, "appendfsync", often))
+        if (!doctor_config(d, server, "appendfsync", often))
             snprintf(often, sizeof(often), "unknown");
         if (strcmp(often, "always") == 0)
             diagnostic(&d->diagnostics, LEVEL_OK, "persistence", NULL,
@@ -182,7 +165,7 @@ static void check_persistence(
                 "append-only file, fsync %s: a crash of the machine may "
                 "lose the locks of the last second or so",
                 often);
-    } else if (config_parameter(d, server, "save", save) && save[0] != '\0') {
+    } else if (doctor_config(d, server, "save", save) && save[0] != '\0') {
         diagnostic(&d->diagnostics, bad, "persistence", remedy,
             "snapshots only: a crash loses every lock since the last "
             "one%s",
@@ -371,6 +354,7 @@ void doctor_server(struct doctor *doctor, size_t server)
     int rc = doctor_ask(doctor, server, &info, "INFO", NULL);
     snprintf(
         words, sizeof(words), "%s", rc != NXL_OK ? doctor_why(doctor) : "");
+    doctor_tls(doctor, server);
     doctor_acl(doctor, server);
     if (rc != NXL_OK)
         report_no_info(doctor, server, rc, words);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/session.h"
 
@@ -22,28 +23,6 @@ int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
         count++;
     va_end(arguments);
     return nxl_client_ask(doctor->client, server, count, words, NULL, answer);
-}
-
-/* A connection that is up has had its AUTH accepted, if there was one. Without
- * a password the server may still demand one: then it denies every command,
- * even the reads that all locks need. */
-bool doctor_logged_in(struct doctor *d, size_t server)
-{
-    struct url_list urls;
-    nxl_answer *answer;
-
-    if (doctor_facts(d, server).state != NXL_SERVER_UP ||
-        !session_urls(d->args, &urls))
-        return false;
-    struct url_list one = {urls.urls + server, server < urls.count ? 1 : 0};
-    bool password = url_list_has_password(&one);
-    url_list_free(&urls);
-    if (password)
-        return true;
-    int rc = doctor_ask(
-        d, server, &answer, "PTTL", d->key ? d->key : "nxlock:doctor", NULL);
-    nxl_answer_free(answer);
-    return rc == NXL_OK;
 }
 
 const char *doctor_why(const struct doctor *d)
@@ -74,6 +53,23 @@ const char *doctor_field(
         }
     }
     return out;
+}
+
+bool doctor_config(
+    struct doctor *d, size_t server, const char *name, char out[DOCTOR_FIELD])
+{
+    nxl_answer *answer;
+
+    if (doctor_ask(d, server, &answer, "CONFIG", "GET", name, NULL) != NXL_OK)
+        return false;
+    /* A peer that echoes commands answers with another name. */
+    const char *of = nxl_answer_item(answer, 0, NULL);
+    const char *value = of && strcasecmp(of, name) == 0
+                            ? nxl_answer_item(answer, 1, NULL)
+                            : NULL;
+    snprintf(out, DOCTOR_FIELD, "%s", value ? value : "");
+    nxl_answer_free(answer);
+    return value != NULL;
 }
 
 nxl_server_facts doctor_facts(const struct doctor *d, size_t server)

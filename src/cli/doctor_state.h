@@ -42,9 +42,9 @@ const char *doctor_field(
 int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
     __attribute__((sentinel));
 
-/* After a command was denied: are we logged in, so that only a permission is
- * missing? Otherwise the password or the user is wrong, or missing. */
-bool doctor_logged_in(struct doctor *doctor, size_t server);
+/* Reads a parameter with CONFIG GET; false: the server did not answer. */
+bool doctor_config(struct doctor *doctor, size_t server, const char *name,
+    char out[DOCTOR_FIELD]);
 
 /* The client's error message, without the address of the server that the
  * findings are about: their lines begin with it. */

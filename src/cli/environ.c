@@ -12,6 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/table.h"
+#include "cli/urls.h"
+#include "cli/variables.h"
+
 /* Adds the enclosing run's token to NXLOCK_OUTER, outermost first: an nxlock
  * inside CMD uses it to recognize a deadlock. */
 static bool set_outer(void)
@@ -39,43 +43,61 @@ static bool set_number_variable(const char *name, unsigned long long number)
     return setenv(name, text, 1) == 0;
 }
 
-/* "user=...&password=..." of a query, which url_list_make() adds; the caller's
- * to free(). NULL: no memory. */
-static char *credentials_of(const char *query)
+static bool names_file(const struct option *option)
 {
-    char *all = calloc(1, strlen(query) + 2);
-    size_t length = 0;
+    return strcmp(option->value, "FILE") == 0 ||
+           strcmp(option->value, "DIR") == 0;
+}
 
-    for (const char *at = query; all && *at != '\0';) {
-        size_t part = strcspn(at, "&");
-        if (strncmp(at, "user=", 5) == 0 || strncmp(at, "password=", 9) == 0) {
-            if (length > 0)
-                all[length++] = '&';
-            memcpy(all + length, at, part);
-            length += part;
-        }
-        at += part + (at[part] == '&');
+/* Adds an option to every URL, if it was given; options are all of them, as the
+ * query of a URL. */
+static bool add_option(
+    struct url_list *list, const char *options, const struct option *option)
+{
+    char value[URL_VALUE_ROOM];
+    char *whole = NULL;
+    bool ok = true;
+
+    if (!url_parameter(options, option->variable, value, sizeof(value)))
+        return true;
+    if (names_file(option))
+        ok = (whole = absolute_path(value));
+    for (size_t i = 0; ok && i < list->count; i++)
+        ok = url_list_set(list, i, option->variable, whole ? whole : value);
+    free(whole);
+    return ok;
+}
+
+static bool add_options(struct url_list *list, const struct args *args)
+{
+    const struct option *option;
+    char *options = NULL;
+    bool ok = true;
+
+    if (!args->query)
+        return true;
+    if (asprintf(&options, "?%s", args->query) < 0)
+        return false;
+    for (size_t i = 0; ok && (option = option_at(args->command, &i));) {
+        if (option_is_passed(option))
+            ok = add_option(list, options, option);
     }
-    return all;
+    free(options);
+    return ok;
 }
 
 /* An nxlock inside CMD must use the same servers, whatever else is set:
  * otherwise both could hold the same name, on different servers. */
 static bool set_urls(const struct args *args)
 {
-    char *query = credentials_of(args->query ? args->query : "");
     struct url_list list;
     bool passes = args->run.pass_url;
 
-    if (!query || !url_list_make(&list, args->urls, args->url_count,
-                      passes && query[0] != '\0' ? query : NULL)) {
-        free(query);
+    if (!url_list_make(&list, args->urls, args->url_count, NULL))
         return false;
-    }
-    free(query);
     if (!passes)
         url_list_strip_passwords(&list);
-    char *all = url_list_join(&list);
+    char *all = add_options(&list, args) ? url_list_join(&list) : NULL;
     url_list_free(&list);
     bool ok = all && setenv("NXLOCK_URL", all, 1) == 0;
     free(all);
@@ -118,7 +140,8 @@ bool environ_set(const struct session *session, int lost_fd)
 {
     const struct args *args = session->args;
 
-    return set_outer() && set_urls(args) && set_key(session) &&
+    return set_outer() && set_urls(args) && variables_pass(args) &&
+           set_key(session) &&
            (session->unlocked ? set_no_lock() : set_lock(session)) &&
            setenv("NXLOCK_NAME", args->name, 1) == 0 &&
            set_number_variable(

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/name.h"
 #include "cli/report.h"
@@ -52,7 +53,7 @@ static int make_record_client(const struct session *session, int64_t ttl_ms)
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct url_list list;
 
-    if (!session_urls(session->args, &list))
+    if (!connect_urls(session->args, &list))
         return NXL_E_NOMEM;
     url_list_drop(&list, "max_ttl_ms");
     url_list_drop(&list, "guard_restarts");

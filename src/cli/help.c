@@ -6,23 +6,60 @@
  */
 #include "cli/help.h"
 
+#include <string.h>
+
 #include "cli/table.h"
 
-/* Prints the options of a command: the URL parameters, or the others. */
-static void print_option_lines(enum command command, bool parameters, FILE *out)
+#define WIDTH 78
+
+/* Which options: those of a command, those of all connections, those of TLS. */
+enum group { GROUP_OWN, GROUP_CONNECTION, GROUP_TLS };
+
+static enum group group_of(const struct option *option)
+{
+    if (option->type != VALUE_PARAMETER)
+        return GROUP_OWN;
+    return option_of_tls(option) ? GROUP_TLS : GROUP_CONNECTION;
+}
+
+static void print_option_lines(
+    enum command command, enum group group, FILE *out)
 {
     const struct option *option;
     char left[64];
 
     for (size_t i = 0; (option = option_at(command, &i));) {
         char letter[] = {'-', option->letter, ',', '\0'};
-        if ((option->type == VALUE_PARAMETER) != parameters)
+        if (group_of(option) != group)
             continue;
-        snprintf(left, sizeof(left), "%3s --%s %s",
+        int length = snprintf(left, sizeof(left), "%3s --%s %s",
             option->letter ? letter : "", option->name,
             option->value ? option->value : "");
-        fprintf(out, "  %-24s  %s\n", left, option->help);
+        /* A long one has a line of its own. */
+        fprintf(out, "  %-24s", left);
+        fprintf(out, length > 24 ? "\n%28s%s\n" : "%2s%s\n", "", option->help);
     }
+}
+
+/* Prints the names alone, as many in a line as fit. */
+static void print_option_names(
+    enum command command, enum group group, FILE *out)
+{
+    const struct option *option;
+    size_t used = 0;
+
+    for (size_t i = 0; (option = option_at(command, &i));) {
+        size_t length = strlen(option->name) + 3;
+        if (group_of(option) != group)
+            continue;
+        if (used == 0 || used + length > WIDTH) {
+            fputs(used == 0 ? " " : "\n ", out);
+            used = 1;
+        }
+        used += length;
+        fprintf(out, " --%s", option->name);
+    }
+    fputc('\n', out);
 }
 
 static bool takes_duration(enum command command)
@@ -71,7 +108,7 @@ void help_overview(FILE *out)
 {
     char left[32];
 
-    fprintf(out, "%s\ncommands:\n", help_texts[COMMANDS]);
+    fprintf(out, "%s\ncommands:\n", help_texts[HELP_OVERVIEW]);
     for (unsigned i = 0; i < COMMANDS; i++) {
         const struct command_info *info = &command_table[i];
         snprintf(left, sizeof(left), "%s %s", info->name, info->operands);
@@ -80,7 +117,8 @@ void help_overview(FILE *out)
     fputs("\n'nxlock COMMAND --help' lists options and examples; 'nxlock "
           "completion bash' or\nzsh prints a completion script. The server: "
           "-u URL or --url-file FILE, else\n$NXLOCK_URL_FILE, $NXLOCK_URL, "
-          "$REDIS_URL or redis://127.0.0.1:6379.\n",
+          "$REDIS_URL or redis://127.0.0.1:6379;\n'nxlock "
+          "help " HELP_CONNECTION_WORD "' lists passwords, TLS and more.\n",
         out);
     print_exit_codes(COMMANDS, out);
     fputs("run exits as CMD does; with 64 to 78 and 125 to 127, CMD was not "
@@ -92,12 +130,24 @@ void help_command(enum command command, FILE *out)
 {
     fprintf(out, "%s\n%s\noptions:\n", command_table[command].synopsis,
         help_texts[command]);
-    print_option_lines(command, false, out);
+    print_option_lines(command, GROUP_OWN, out);
     if (takes_duration(command))
         fputs("DUR is 500ms, 30s, 10m, 2h or 1d, for example; a bare number is "
               "seconds.\n",
             out);
     print_exit_codes(command, out);
-    fputs("\nURL parameters as options:\n", out);
-    print_option_lines(command, true, out);
+    fputs("\nmore options, of every command; 'nxlock help " HELP_CONNECTION_WORD
+          "' explains them:\n",
+        out);
+    print_option_names(command, GROUP_CONNECTION, out);
+    print_option_names(command, GROUP_TLS, out);
+}
+
+void help_connection(FILE *out)
+{
+    /* All commands have the same ones. */
+    fprintf(out, "%s\nconnection options:\n", help_texts[HELP_CONNECTION]);
+    print_option_lines(CMD_RUN, GROUP_CONNECTION, out);
+    fputs("\nTLS options, only with rediss:// or valkeys:// URLs:\n", out);
+    print_option_lines(CMD_RUN, GROUP_TLS, out);
 }

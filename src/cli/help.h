@@ -10,11 +10,16 @@
 
 #include "cli/args.h"
 
-/* By enum command; the last one is the overview's. Made from the folder help.
- */
-extern const char *const help_texts[COMMANDS + 1];
+/* By enum command, and behind these the texts of no command. Made from the
+ * folder help. */
+enum { HELP_OVERVIEW = COMMANDS, HELP_CONNECTION, HELP_TEXTS };
+extern const char *const help_texts[HELP_TEXTS];
+
+/* The word after "nxlock help" for the options of every command. */
+#define HELP_CONNECTION_WORD "connection"
 
 void help_overview(FILE *out);
+void help_connection(FILE *out);
 void help_command(enum command command, FILE *out);
 
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/every.h"
 #include "cli/lock_list.h"
@@ -188,6 +189,8 @@ static void scan_servers(struct lister *lister)
             : lister->no_cursor ? "the answer to SCAN has no cursor: is this "
                                   "a Redis server?"
                                 : nxl_client_errmsg(client));
+        if (rc == NXL_E_UNREACHABLE)
+            connect_advise(lister->session.args, rc, nxl_client_errmsg(client));
         if (lister->code == 0)
             lister->code = exit_code_for(rc, EXIT_BUSY);
     }

@@ -70,14 +70,17 @@ static int flush_output(void)
     return EXIT_INTERNAL;
 }
 
-/* "nxlock help [COMMAND]", "nxlock --help". */
+/* "nxlock help [COMMAND]", "nxlock help connection", "nxlock --help". */
 static int help(const char *word)
 {
     enum command command = word ? command_by_name(word) : COMMANDS;
+    bool connection = word && strcmp(word, HELP_CONNECTION_WORD) == 0;
 
-    if (word && command == COMMANDS)
+    if (word && command == COMMANDS && !connection)
         return unknown_command(word);
-    if (word)
+    if (connection)
+        help_connection(stdout);
+    else if (word)
         help_command(command, stdout);
     else
         help_overview(stdout);

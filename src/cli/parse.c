@@ -36,6 +36,35 @@ static const struct command_info *info_of(const struct args *args)
 #define SYNOPSIS(args)                                                         \
     (int)strcspn(info_of(args)->synopsis, "\n"), info_of(args)->synopsis
 
+/* Options of redis-cli, and what to write here. */
+#define NO_PASSWORD                                                            \
+    "other users of this machine can read a command line; write it to a file " \
+    "that only you can read (chmod 600) and give --password-file FILE, or "    \
+    "set NXLOCK_PASSWORD"
+
+static const struct {
+    const char *name, *instead;
+} refused[] = {
+    {"password", NO_PASSWORD}, /* the first: slips of it are recognized too */
+    {"pass", NO_PASSWORD},
+    {"tls", "the URL says it: write rediss:// instead of redis://"},
+};
+#define REFUSED (sizeof(refused) / sizeof(refused[0]))
+
+/* Reports what to write instead of an option of redis-cli. False: it is none.
+ */
+static bool say_instead(const struct args *args, const char *name)
+{
+    size_t i = 0;
+
+    while (i < REFUSED && strcmp(name, refused[i].name) != 0)
+        i++;
+    if (i == REFUSED)
+        return false;
+    say("%s has no option '--%s': %s", args->word, name, refused[i].instead);
+    return true;
+}
+
 static int unknown_option(const struct args *args, const char *word)
 {
     const struct option *option;
@@ -48,6 +77,11 @@ static int unknown_option(const struct args *args, const char *word)
     nearest_start(&nearest, bare);
     for (size_t i = 0; (option = option_at(args->command, &i));)
         nearest_consider(&nearest, option->name);
+    nearest_consider(&nearest, refused[0].name);
+    if (word[1] == '-' &&
+        say_instead(
+            args, nearest.best == refused[0].name ? nearest.best : bare))
+        return EXIT_USAGE;
     discreet(shown, word);
     shown[secret ? 2 : strcspn(shown, "=")] = '\0';
     if (nearest.best)
@@ -306,6 +340,10 @@ void args_free(struct args *args)
     args->query = NULL;
     free(args->url_text);
     args->url_text = NULL;
+    if (args->password)
+        explicit_bzero(args->password, strlen(args->password));
+    free(args->password);
+    args->password = NULL;
     free(args->url_path);
     args->url_path = NULL;
 }

@@ -17,10 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/connect.h"
 #include "cli/keyboard.h"
 #include "cli/report.h"
-#include "cli/source.h"
-#include "cli/urls.h"
 
 #define MS_PER_S 1000
 
@@ -52,11 +51,6 @@ bool session_signal_ends(int signo)
     return true;
 }
 
-bool session_urls(const struct args *args, struct url_list *list)
-{
-    return url_list_make(list, args->urls, args->url_count, args->query);
-}
-
 bool session_talks(const struct session *session)
 {
     return session->args->verbose || isatty(STDERR_FILENO);
@@ -82,70 +76,24 @@ static void on_trace(void *arg, const nxl_trace *trace)
         trace->text[0] != '\0' ? trace->text : nxl_strerror(trace->result));
 }
 
-static int session_make_client(nxl_client **client, const struct url_list *list,
-    struct session *session, char *why, size_t size)
+static int session_open_client(struct session *session)
 {
+    const struct args *args = session->args;
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
 
-    options.errbuf = why;
-    options.errbuf_size = size;
-    options.warning = session ? on_warning : NULL;
+    options.warning = on_warning;
     options.warning_arg = session;
-    if (session && session->args->command == CMD_RUN) {
+    if (args->command == CMD_RUN) {
         options.tracer = on_trace;
         options.tracer_arg = session;
     }
-    if (session) {
-        options.timeout_ms = session->args->timeout_ms;
-        options.max_ttl_ms = session->args->max_ttl_ms;
-    }
-    return nxl_client_new_urls(
-        client, (const char *const *)list->urls, list->count, &options);
-}
-
-/* Is an option wrong, rather than a URL? Yes if the URLs alone are valid. */
-static bool flags_are_wrong(const char *const *urls, size_t count)
-{
-    struct url_list list;
-    nxl_client *probe = NULL;
-    char why[512];
-
-    if (!url_list_make(&list, urls, count, NULL))
-        return false;
-    bool right =
-        session_make_client(&probe, &list, NULL, why, sizeof(why)) == NXL_OK;
-    nxl_client_free(probe);
-    url_list_free(&list);
-    return right;
-}
-
-static int session_open_client(struct session *session)
-{
-    char why[512] = "";
-    const struct args *args = session->args;
-    struct url_list list;
-
-    if (!session_urls(args, &list)) {
-        say("out of memory");
-        return EXIT_INTERNAL;
-    }
-    int rc =
-        session_make_client(&session->client, &list, session, why, sizeof(why));
-    bool user_only = url_list_lacks_password(&list);
-    url_list_free(&list);
-    if (rc == NXL_OK)
-        return 0;
-    if (rc == NXL_E_URL && user_only && source_is_stripped(args)) {
-        source_explain();
-        return EXIT_DENIED;
-    }
-    if (rc == NXL_E_URL && args->query &&
-        flags_are_wrong(args->urls, args->url_count)) {
-        say("%s with the flags added: %s", args->url_source, why);
-        return EXIT_USAGE;
-    }
-    say("%s: %s", args->url_source, why[0] != '\0' ? why : nxl_strerror(rc));
-    return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
+    options.timeout_ms = args->timeout_ms;
+    options.max_ttl_ms = args->max_ttl_ms;
+    if (args->password_shown && args->command != CMD_DOCTOR &&
+        session_talks(session))
+        say("warning: -u has a password, and other users of this machine can "
+            "read a command line: use --url-file FILE or NXLOCK_PASSWORD_FILE");
+    return connect_client(&session->client, args, &options);
 }
 
 static int make_lock(struct session *session)
@@ -398,12 +346,7 @@ void session_complain(struct session *session, const char *what, int result)
 
     say("cannot %s '%s': %s", what, session->args->shown,
         why[0] != '\0' ? why : nxl_strerror(result));
-    if (result == NXL_E_DENIED && source_is_stripped(session->args))
-        source_explain();
-    else if (result == NXL_E_DENIED && strstr(why, "NOPERM"))
-        say("'nxlock doctor %s', with the same server and user, lists the "
-            "missing permissions",
-            session->args->pasted);
+    connect_advise(session->args, result, why);
 }
 
 int session_failed(struct session *session, const char *what, int result)

@@ -12,7 +12,6 @@
 
 #include "cli/args.h"
 #include "cli/clock.h"
-#include "cli/urls.h"
 
 /* The last renewal of the session's lock. */
 struct renewal {
@@ -40,9 +39,6 @@ struct session {
     bool unlocked;    /* --on-down run: there is no lock */
     uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
 };
-
-/* The URLs of args, with the parameters of the options. False: no memory. */
-bool session_urls(const struct args *args, struct url_list *list);
 
 /* Creates client and lock; label is that of nxl_lock_options, and must outlive
  * the session. From here on signals that would end the process are read from

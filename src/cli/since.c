@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/connect.h"
 #include "cli/holder.h"
 #include "cli/name.h"
 #include "cli/report.h"
@@ -188,7 +189,7 @@ void since_find(const struct session *session, const nxl_holder *holder,
         return;
     }
     set_unknown(since, "out of memory");
-    if (!session_urls(session->args, &list))
+    if (!connect_urls(session->args, &list))
         return;
     /* The session's own client is used with the event-loop API, and queries
      * need the blocking API. */

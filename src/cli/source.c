@@ -17,18 +17,12 @@
 #include <unistd.h>
 
 #include "cli/report.h"
+#include "cli/table.h"
 #include "cli/urls.h"
+#include "cli/variables.h"
 
-#define FALLBACK_URL "redis://127.0.0.1:6379"
+#define DEFAULT_SOURCE "the default URL"
 #define FILE_MAX 65536
-
-/* The value of a variable that is set and not empty, or NULL. */
-static const char *set_variable(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value && value[0] != '\0' ? value : NULL;
-}
 
 /* ----------------------------------------------------------------- the file */
 
@@ -105,28 +99,13 @@ static int take_lines(struct args *args, char *text)
     return EXIT_CONFIG;
 }
 
-/* The absolute path, because CMD may change its directory. The caller frees
- * it. */
-static char *absolute(const char *path)
-{
-    char *folder = path[0] != '/' ? getcwd(NULL, 0) : NULL;
-    char *whole = NULL;
-
-    if (path[0] == '/')
-        return strdup(path);
-    if (!folder || asprintf(&whole, "%s/%s", folder, path) < 0)
-        whole = NULL;
-    free(folder);
-    return whole;
-}
-
 static int from_file(struct args *args, const char *path)
 {
     args->url_source = path;
     args->url_text = read_file(path);
     if (!args->url_text)
         return EXIT_CONFIG;
-    args->url_path = absolute(path);
+    args->url_path = absolute_path(path);
     if (!args->url_path) {
         say("cannot find the absolute path of the URL file %s: %s", path,
             strerror(errno));
@@ -169,29 +148,83 @@ static void drop_users(char *urls)
     *to = '\0';
 }
 
+/* Moves the options that an enclosing 'nxlock run' was given from one URL to
+ * another, which is from a file and cannot have them. False: no memory. */
+static bool move_options(struct url_list *to, size_t i, char *from)
+{
+    const struct option *option;
+    bool ok = true;
+
+    for (size_t row = 0; ok && (option = option_at(CMD_RUN, &row));) {
+        char value[URL_VALUE_ROOM];
+        if (option_is_passed(option) &&
+            !url_has_parameter(to->urls[i], option->variable) &&
+            url_parameter(from, option->variable, value, sizeof(value))) {
+            ok = url_list_set(to, i, option->variable, value);
+            url_drop(from, option->variable);
+        }
+    }
+    return ok;
+}
+
+/* The URLs of the file, with those options; they replace args->urls. False: no
+ * memory. */
+static bool take_options(struct args *args, struct url_list *from)
+{
+    struct url_list to;
+    bool ok = url_list_make(&to, args->urls, args->url_count, NULL);
+    char *all = NULL;
+
+    if (!ok)
+        return false;
+    for (size_t i = 0; ok && i < to.count && i < from->count; i++)
+        ok = move_options(&to, i, from->urls[i]);
+    if (ok && (all = url_list_join(&to))) {
+        free(args->url_text);
+        args->url_text = all;
+        args->urls[0] = all;
+        args->url_count = 1;
+    }
+    url_list_free(&to);
+    return all;
+}
+
 /* NXLOCK_URL and NXLOCK_URL_FILE are both set by an enclosing 'nxlock run'. If
  * they differ, one was changed, and it is unclear which servers are meant. */
-static int check_same_servers(const struct args *args, const char *path)
+static int compare_servers(const char *path, char *here, char *there)
 {
-    const char *url = set_variable("NXLOCK_URL");
-    int code = 0;
+    if (strcmp(here, there) == 0)
+        return 0;
+    drop_users(here);
+    drop_users(there);
+    say("NXLOCK_URL and NXLOCK_URL_FILE (%s) name different %s; unset one of "
+        "them",
+        path,
+        strcmp(here, there) != 0 ? "servers" : "users of the same servers");
+    return EXIT_CONFIG;
+}
+
+static int check_same_servers(struct args *args, const char *path)
+{
+    const char *url = variable_value("NXLOCK_URL");
+    struct url_list list;
+    int code = EXIT_INTERNAL;
 
     if (!url)
         return 0;
-    char *here = without_passwords(&url, 1);
     char *there = without_passwords(args->urls, args->url_count);
-    if (!here || !there) {
-        say("out of memory");
-        code = EXIT_INTERNAL;
-    } else if (strcmp(here, there) != 0) {
-        drop_users(here);
-        drop_users(there);
-        say("NXLOCK_URL and NXLOCK_URL_FILE (%s) name different %s; unset one "
-            "of them",
-            path,
-            strcmp(here, there) != 0 ? "servers" : "users of the same servers");
-        code = EXIT_CONFIG;
+    char *here = NULL;
+    if (there && url_list_make(&list, &url, 1, NULL)) {
+        url_list_strip_passwords(&list);
+        if (!variable_value("NXLOCK_SUPERVISOR_PID") ||
+            take_options(args, &list))
+            here = url_list_join(&list);
+        url_list_free(&list);
     }
+    if (here)
+        code = compare_servers(path, here, there);
+    else
+        say("out of memory");
     free(here);
     free(there);
     return code;
@@ -200,16 +233,16 @@ static int check_same_servers(const struct args *args, const char *path)
 static int from_environment(struct args *args)
 {
     static const char *const names[] = {"NXLOCK_URL", "REDIS_URL"};
-    const char *path = set_variable("NXLOCK_URL_FILE");
+    const char *path = variable_value("NXLOCK_URL_FILE");
     const char *url = FALLBACK_URL;
 
     if (path) {
         int code = from_file(args, path);
         return code != 0 ? code : check_same_servers(args, path);
     }
-    args->url_source = "the default URL";
+    args->url_source = DEFAULT_SOURCE;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = set_variable(names[i]);
+        const char *value = variable_value(names[i]);
         if (!value)
             continue;
         args->url_source = names[i];
@@ -246,18 +279,49 @@ static void blank_environment(void)
     }
 }
 
+/* ---------------------------------------------------------- the command line
+ */
+
+/* Copies the URLs, and overwrites their passwords in the command line, which
+ * every user can read as long as this process and the watchdog live. */
+static int from_command_line(struct args *args)
+{
+    size_t room = 0;
+
+    args->url_source = "-u";
+    for (size_t i = 0; i < args->url_count; i++)
+        room += strlen(args->urls[i]) + 1;
+    char *to = args->url_text = malloc(room);
+    if (!to) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    for (size_t i = 0; i < args->url_count; i++) {
+        char *written = (char *)args->urls[i]; /* of main()'s argv */
+        size_t size = strlen(written) + 1;
+        memcpy(to, written, size);
+        url_hide_passwords(written);
+        args->password_shown =
+            args->password_shown || memcmp(to, written, size) != 0;
+        args->urls[i] = to;
+        to += size;
+    }
+    return 0;
+}
+
 int source_settle(struct args *args)
 {
     int code = 0;
 
-    args->url_source = "-u";
     if (args->url_file)
         code = from_file(args, args->url_file);
-    else if (args->url_count == 0)
+    else if (args->url_count > 0)
+        code = from_command_line(args);
+    else
         code = from_environment(args);
     if (args->command == CMD_RUN)
         blank_environment();
-    return code;
+    return code != 0 ? code : variables_settle(args);
 }
 
 /* ------------------------------------------- inside another nxlock run */
@@ -267,12 +331,17 @@ bool source_is_stripped(const struct args *args)
     struct url_list list;
 
     if (strcmp(args->url_source, "NXLOCK_URL") != 0 ||
-        !set_variable("NXLOCK_SUPERVISOR_PID") ||
+        !variable_value("NXLOCK_SUPERVISOR_PID") ||
         !url_list_make(&list, args->urls, args->url_count, args->query))
         return false;
     bool has = url_list_has_password(&list);
     url_list_free(&list);
-    return !has;
+    return !has && !args->password && !variable_value("NXLOCK_PASSWORD_FILE");
+}
+
+bool source_is_default(const struct args *args)
+{
+    return strcmp(args->url_source, DEFAULT_SOURCE) == 0;
 }
 
 void source_explain(void)
@@ -282,7 +351,7 @@ void source_explain(void)
     if (said)
         return;
     said = true;
-    say("NXLOCK_URL has no password: the enclosing 'nxlock run' "
-        "removed it; start that one with --url-file FILE or "
-        "--pass-url");
+    say("there is no password: the enclosing 'nxlock run' removed it from "
+        "NXLOCK_URL and NXLOCK_PASSWORD; start that one with --url-file FILE, "
+        "NXLOCK_PASSWORD_FILE or --pass-url");
 }

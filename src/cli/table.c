@@ -42,8 +42,8 @@ const struct exit_info exit_table[] = {
 {"75", ON(ACQUIRE), "busy (-E CODE replaces it)"},
 {"75", ON(WAIT), "still held when -w was over"},
 {"75", ON(UNLOCK), "held under another token, or the answer was no"},
-{"77", ON_SERVERS, "wrong password or user, or missing permissions"},
-{"78", ON_ALL, "the URL is wrong"},
+{"77", ON_SERVERS, "wrong password, user or certificate, or no permission"},
+{"78", ON_ALL, "the URL, or an option or file for TLS or password, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
 {"79", WITH_TOKEN, "the lock is not held under this token"},
 {"124", RUN, "CMD was stopped by --at-most"},
@@ -73,7 +73,7 @@ static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
 #define TIME(letter, name, commands, into, range, text) \
     {letter, name, "DUR", NULL, VALUE_DURATION, commands, \
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
-        range, NULL, text}
+        range, NULL, text, NULL}
 
 /* A lease has at most 31 bits of milliseconds; what --every records is a lease
  * of nine tenths of it. */
@@ -90,7 +90,7 @@ TIME(0, "ttl", ACQUIRING | ON(RENEW), ttl, LEASE,
     "lease: how long a crashed holder blocks others (30s)"),
 {'E', "busy-code", "CODE", NULL, VALUE_NUMBER, ACQUIRING,
     offsetof(struct args, busy_code), 0, 0, 255, "from 0 to 255", NULL,
-    "exit code if the lock is busy (75)"},
+    "exit code if the lock is busy (75)", NULL},
 TEXT('c', "command", "STRING", NULL, TEXT, RUN, script,
     "run STRING with /bin/sh -c, instead of -- CMD..."),
 TEXT('u', "url", "URL", "NXLOCK_URL", URL, ON_ALL, urls,
@@ -138,6 +138,11 @@ FLAG(0, "pass-url", RUN, run.pass_url,
     "keep the server's password in CMD's NXLOCK_URL"),
 FLAG('h', "help", ON_ALL, help, "show this help"),
 };
+
+/* The name that redis-cli has for it. */
+static const struct option insecure = {0, "insecure", NULL, "verify",
+    VALUE_PARAMETER, ON_ALL, .implied = "none",
+    .help = "TLS: the same as --verify none; HARM: see nxlock(1)"};
 /* clang-format on */
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -150,10 +155,11 @@ enum command command_by_name(const char *word)
     return (enum command)i;
 }
 
-#define PARAMETERS_MOST 32
+#define PARAMETERS_MOST 64
 #define NAME_ROOM 32
 
-/* The i-th URL parameter, as an option of every command; NULL: no more. */
+/* The i-th URL parameter as an option of every command, --insecure behind them;
+ * NULL: no more. */
 static const struct option *parameter_option(size_t i)
 {
     static struct option rows[PARAMETERS_MOST];
@@ -161,7 +167,9 @@ static const struct option *parameter_option(size_t i)
     size_t count;
     const nxl_url_param *params = nxl_url_params(&count);
 
-    if (i >= count || i >= PARAMETERS_MOST)
+    if (i == count)
+        return &insecure;
+    if (i > count || i >= PARAMETERS_MOST)
         return NULL;
     for (size_t at = 0; at < NAME_ROOM - 1; at++) {
         char c = params[i].name[at];
@@ -180,10 +188,29 @@ static const struct option *parameter_option(size_t i)
 
 const struct option *option_at(enum command command, size_t *i)
 {
+    const struct option *option;
+
     while (*i < OPTIONS && !(options[*i].commands & 1U << command))
         ++*i;
-    size_t at = (*i)++;
-    return at < OPTIONS ? &options[at] : parameter_option(at - OPTIONS);
+    do {
+        size_t at = (*i)++;
+        option = at < OPTIONS ? &options[at] : parameter_option(at - OPTIONS);
+    } while (option && strcmp(option->name, "password") == 0);
+    return option;
+}
+
+/* The library's help of these parameters begins with it. */
+bool option_of_tls(const struct option *option)
+{
+    return option->type == VALUE_PARAMETER &&
+           strncmp(option->help, "TLS", 3) == 0;
+}
+
+bool option_is_passed(const struct option *option)
+{
+    return option->type == VALUE_PARAMETER && !option->implied &&
+           (option_of_tls(option) || strcmp(option->variable, "user") == 0 ||
+               strcmp(option->variable, "password_file") == 0);
 }
 
 static bool same_name(const char *own, const char *name, size_t length)

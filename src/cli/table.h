@@ -40,6 +40,7 @@ struct option {
     const char *range;   /* the same in words, for messages */
     const struct choice *choices;
     const char *help;
+    const char *implied; /* PARAMETER: the value, if the option takes none */
 };
 
 struct command_info {
@@ -65,8 +66,16 @@ extern const size_t exit_count;
 enum command command_by_name(const char *word);
 
 /* Iterates over the options of a command, the URL parameters last; *i is 0 at
- * first. NULL: no more. */
+ * first. NULL: no more. The password is no option: other users could read it in
+ * the command line. */
 const struct option *option_at(enum command command, size_t *i);
+
+/* Is it a parameter for TLS only? */
+bool option_of_tls(const struct option *option);
+
+/* Is it a parameter that says how to log in and whom to trust? run passes these
+ * on to CMD. The others say what to lock, and are those of one command. */
+bool option_is_passed(const struct option *option);
 
 /* The option of this command with that letter or, if letter is 0, with that
  * name, in which '_' may stand for '-'; NULL: there is none. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/report.h"
 #include "cli/session.h"
@@ -149,7 +150,7 @@ static nxl_server_facts limits_of_urls(
 
     options.max_ttl_ms = MAX_TTL_UNSET;
     options.timeout_ms = timeout_ms;
-    if (!session_urls(args, &list))
+    if (!connect_urls(args, &list))
         return facts;
     if (nxl_client_new_urls(&client, (const char *const *)list.urls, list.count,
             &options) == NXL_OK) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <nxlock.h>
 
@@ -59,64 +60,54 @@ bool url_list_make(struct url_list *list, const char *const *texts,
 
 void url_list_free(struct url_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++) {
+        explicit_bzero(list->urls[i], strlen(list->urls[i]));
         free(list->urls[i]);
+    }
     free(list->urls);
     list->urls = NULL;
     list->count = 0;
+}
+
+/* --------------------------------------------------------- its parameters */
+
+#define NEEDS_NO_CODE                                                          \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+void url_encode(char *out, const char *value)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    for (; *value != '\0'; value++) {
+        unsigned char byte = (unsigned char)*value;
+        bool special = !strchr(NEEDS_NO_CODE, *value);
+        *out++ = special ? '%' : *value;
+        if (special) {
+            *out++ = hex[byte >> 4];
+            *out++ = hex[byte & 15];
+        }
+    }
+    *out = '\0';
 }
 
 /* "name=value" among the parameters of url, at the value; or NULL. */
 static char *find_parameter(const char *url, const char *name)
 {
     size_t length = strlen(name);
-    char *at = strchr(url, '?');
+    const char *at = strchr(url, '?');
 
     while (at) {
         at++;
         if (strncmp(at, name, length) == 0 && at[length] == '=')
-            return at + length + 1;
+            return (char *)at + length + 1;
         at = strchr(at, '&');
     }
     return NULL;
 }
 
-static void drop_parameter(char *url, const char *name)
+bool url_has_parameter(const char *url, const char *name)
 {
-    char *value = find_parameter(url, name);
-
-    if (!value)
-        return;
-    /* With the '&' behind it; one that is left at the end is fine. */
-    char *from = value - strlen(name) - 1;
-    char *rest = value + strcspn(value, "&");
-    if (*rest == '&')
-        rest++;
-    else if (from[-1] == '&' || from[-1] == '?')
-        from--;
-    memmove(from, rest, strlen(rest) + 1);
-}
-
-void url_list_drop(struct url_list *list, const char *name)
-{
-    for (size_t i = 0; i < list->count; i++)
-        drop_parameter(list->urls[i], name);
-}
-
-/* Finds "user:password" in url: *from is its beginning; returns its end, the
- * last '@' before '/' or '?', as in the library. NULL: there is none. */
-static char *credentials(const char *url, char **from)
-{
-    char *scheme = strstr(url, "://");
-
-    if (!scheme)
-        return NULL;
-    *from = scheme + 3;
-    for (char *at = *from + strcspn(*from, "/?"); at > *from; at--) {
-        if (at[-1] == '@')
-            return at - 1;
-    }
-    return NULL;
+    return find_parameter(url, name);
 }
 
 /* Copies length bytes of a URL, decoded; %XX that is malformed stays, and the
@@ -148,6 +139,95 @@ bool url_parameter(const char *url, const char *name, char *out, size_t size)
     const char *value = find_parameter(url, name);
 
     return value && decode(value, strcspn(value, "&"), out, size);
+}
+
+bool url_list_set(
+    struct url_list *list, size_t i, const char *name, const char *value)
+{
+    struct url_list one;
+    size_t room = strlen(name) + 3 * strlen(value) + 2;
+    char *query = malloc(room);
+    const char *text = list->urls[i];
+
+    if (!query)
+        return false;
+    url_encode(query + snprintf(query, room, "%s=", name), value);
+    bool made = url_list_make(&one, &text, 1, query);
+    explicit_bzero(query, room);
+    free(query);
+    if (!made)
+        return false;
+    char *had = list->urls[i];
+    list->urls[i] = one.urls[0];
+    one.urls[0] = had;
+    url_list_free(&one);
+    return true;
+}
+
+void url_drop(char *url, const char *name)
+{
+    char *value = find_parameter(url, name);
+
+    if (!value)
+        return;
+    /* With the '&' behind it; one that is left at the end is fine. */
+    char *from = value - strlen(name) - 1;
+    char *rest = value + strcspn(value, "&");
+    if (*rest == '&')
+        rest++;
+    else if (from[-1] == '&' || from[-1] == '?')
+        from--;
+    memmove(from, rest, strlen(rest) + 1);
+}
+
+void url_list_drop(struct url_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        url_drop(list->urls[i], name);
+}
+
+/* ------------------------------------------------------------- its address */
+
+bool url_uses_tls(const char *url)
+{
+    return strncasecmp(url, "rediss://", 9) == 0 ||
+           strncasecmp(url, "valkeys://", 10) == 0;
+}
+
+const char *url_address(char *out, size_t size, const char *url)
+{
+    const char *host = strstr(url, "://");
+    size_t length = strcspn(url, "?");
+
+    host = host ? host + 3 : url;
+    /* A '@' in the path of a unix socket is written %40. */
+    for (const char *at = host; at < url + length; at++) {
+        if (*at == '@')
+            host = at + 1;
+    }
+    const char *scheme_end = strstr(url, "://");
+    snprintf(out, size, "%.*s%.*s",
+        (int)(scheme_end ? scheme_end + 3 - url : 0), url,
+        (int)(url + length - host), host);
+    return out;
+}
+
+/* ----------------------------------------------------------- its passwords */
+
+/* Finds "user:password" in url: *from is its beginning; returns its end, the
+ * last '@' before '/' or '?', as in the library. NULL: there is none. */
+static char *credentials(const char *url, char **from)
+{
+    const char *scheme = strstr(url, "://");
+
+    if (!scheme)
+        return NULL;
+    *from = (char *)scheme + 3;
+    for (char *at = *from + strcspn(*from, "/?"); at > *from; at--) {
+        if (at[-1] == '@')
+            return at - 1;
+    }
+    return NULL;
 }
 
 bool url_user(const char *url, char *out, size_t size)
@@ -184,11 +264,38 @@ void url_list_strip_passwords(struct url_list *list)
         else if (colon)
             memmove(colon, at, strlen(at) + 1);
         while (find_parameter(list->urls[i], "password"))
-            drop_parameter(list->urls[i], "password");
+            url_drop(list->urls[i], "password");
     }
 }
 
-static bool has_password(char *url)
+static void hide(char *from, const char *end)
+{
+    while (from < end)
+        *from++ = '*';
+}
+
+void url_hide_passwords(char *text)
+{
+    for (char *url = text; *url != '\0';) {
+        size_t length = nxl_url_length(url);
+        char *end = url + length, kept = *end;
+        char *from, *at;
+        *end = '\0';
+        at = credentials(url, &from);
+        char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
+        if (colon)
+            hide(colon + 1, at);
+        /* Each of them, although the library refuses the second one. */
+        for (char *p = strchr(url, '?'); p; p = strchr(p, '&')) {
+            if (strncmp(++p, "password=", 9) == 0)
+                hide(p + 9, p + strcspn(p, "&"));
+        }
+        *end = kept;
+        url = kept == ',' ? end + 1 : end;
+    }
+}
+
+bool url_has_password(const char *url)
 {
     char *from, *at = credentials(url, &from);
     char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
@@ -196,10 +303,15 @@ static bool has_password(char *url)
     return (colon && colon + 1 < at) || find_parameter(url, "password");
 }
 
+bool url_names_password(const char *url)
+{
+    return url_has_password(url) || find_parameter(url, "password_file");
+}
+
 bool url_list_has_password(const struct url_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        if (has_password(list->urls[i]))
+        if (url_names_password(list->urls[i]))
             return true;
     }
     return false;
@@ -211,7 +323,7 @@ bool url_list_lacks_password(const struct url_list *list)
         char *from, *at = credentials(list->urls[i], &from);
         bool user = (at && at > from && *from != ':') ||
                     find_parameter(list->urls[i], "user");
-        if (user && !has_password(list->urls[i]))
+        if (user && !url_names_password(list->urls[i]))
             return true;
     }
     return false;

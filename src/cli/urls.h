@@ -21,21 +21,41 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     size_t count, const char *query);
 void url_list_free(struct url_list *list);
 
-/* Takes the parameter out of every URL. */
+/* Takes the parameter out of the URL, or out of every URL. */
+void url_drop(char *url, const char *name);
 void url_list_drop(struct url_list *list, const char *name);
 
+/* Does the URL ask for TLS? */
+bool url_uses_tls(const char *url);
+bool url_has_parameter(const char *url, const char *name);
 /* The value of a parameter, decoded. False: the URL does not have it, or it is
- * longer than out. */
+ * longer than out. All that the library accepts fit in URL_VALUE_ROOM. */
+#define URL_VALUE_ROOM 8193
 bool url_parameter(const char *url, const char *name, char *out, size_t size);
 /* The same for the user, wherever it is written. */
 bool url_user(const char *url, char *out, size_t size);
 /* Does it choose a database other than 0? */
 bool url_has_database(const char *url);
+/* Adds name=value to URL i of the list, encoded. False: no memory. */
+bool url_list_set(
+    struct url_list *list, size_t i, const char *name, const char *value);
+/* The scheme and address of a URL that is known to be valid, cut to size:
+ * without user, password and parameters. Returns out. */
+const char *url_address(char *out, size_t size, const char *url);
+
+/* Writes value into out, encoded so that it can be the value of a parameter: at
+ * most three bytes for each of its bytes, and a zero byte. */
+void url_encode(char *out, const char *value);
 
 /* Takes the password out of every URL, wherever it is written. The user
  * stays. */
 void url_list_strip_passwords(struct url_list *list);
-/* Does any URL have a password? */
+/* Overwrites the passwords of a text with URLs, which keeps its length. */
+void url_hide_passwords(char *text);
+/* Is there a password in the URL, and does it say where one is? */
+bool url_has_password(const char *url);
+bool url_names_password(const char *url);
+/* Does any URL say what its password is, or in which file? */
 bool url_list_has_password(const struct url_list *list);
 /* Does any URL have a user but no password? It cannot be used to log in. */
 bool url_list_lacks_password(const struct url_list *list);

@@ -19,6 +19,7 @@
 #include "cli/duration.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "cli/urls.h"
 
 static int set_duration(struct args *args, const struct option *option,
     const char *shown, const char *value)
@@ -144,27 +145,6 @@ static int set_lock_name(
     return EXIT_USAGE;
 }
 
-#define NEEDS_NO_CODE                                                          \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-
-/* Writes value with everything that is special in a URL encoded: at most three
- * bytes for each, and a zero byte. */
-static void url_encode(char *at, const char *value)
-{
-    static const char hex[] = "0123456789ABCDEF";
-
-    for (; *value != '\0'; value++) {
-        unsigned char byte = (unsigned char)*value;
-        bool special = !strchr(NEEDS_NO_CODE, *value);
-        *at++ = special ? '%' : *value;
-        if (special) {
-            *at++ = hex[byte >> 4];
-            *at++ = hex[byte & 15];
-        }
-    }
-    *at = '\0';
-}
-
 bool value_has_parameter(const char *query, const char *name)
 {
     size_t length = strlen(name);
@@ -187,11 +167,9 @@ static int refuse_parameter(
     char word[DISCREET_ROOM];
     int64_t ms;
 
-    if (strcmp(name, "password") == 0)
-        say("%s %s", shown, must);
-    else if (length > 3 && strcmp(name + length - 3, "_ms") == 0 &&
-             value[strspn(value, "0123456789.")] != '\0' &&
-             duration_parse(value, &ms))
+    if (length > 3 && strcmp(name + length - 3, "_ms") == 0 &&
+        value[strspn(value, "0123456789.")] != '\0' &&
+        duration_parse(value, &ms))
         say("%s %s %s, in milliseconds: %s is %lld", shown, value, must, value,
             (long long)ms);
     else
@@ -208,7 +186,11 @@ static int add_parameter(
     char must[96];
 
     if (value_has_parameter(args->query, name)) {
-        say("%s is given twice; write it once", shown);
+        if (strcmp(name, "verify") == 0)
+            say("--verify and --insecure (verify=none) exclude each other, and "
+                "each is given once");
+        else
+            say("%s is given twice; write it once", shown);
         return EXIT_USAGE;
     }
     if (!nxl_url_param_accepts(name, value, must, sizeof(must)))
@@ -255,7 +237,8 @@ int value_set(struct args *args, const struct option *option, const char *shown,
     case VALUE_NAME:
         return set_lock_name(args, shown, value);
     case VALUE_PARAMETER:
-        return add_parameter(args, shown, option->variable, value);
+        return add_parameter(args, shown, option->variable,
+            option->implied ? option->implied : value);
     }
     return EXIT_USAGE;
 }

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/holder.h"
 #include "cli/partial.h"
@@ -114,9 +115,11 @@ static int wait_for(struct waiter *waiter)
         if (held && !waiter->reported_holder && session_talks(session))
             say("waiting for '%s': %s", session->args->shown,
                 holder_words(words, &holder));
-        if (!held && !waiter->reported_fault)
-            say("waiting for '%s': %s", session->args->shown,
-                nxl_lock_errmsg(session->lock));
+        if (!held && !waiter->reported_fault) {
+            const char *why = nxl_lock_errmsg(session->lock);
+            say("waiting for '%s': %s", session->args->shown, why);
+            connect_advise(session->args, rc, why);
+        }
         waiter->reported_holder |= held;
         waiter->reported_fault |= !held;
         if (pause_for(waiter, held ? holder.left_ms : -1))

@@ -21,7 +21,9 @@ nxlock=$1
 number=0
 bad=0
 unset NXLOCK_URL NXLOCK_URL_FILE REDIS_URL NXLOCK_NAME NXLOCK_TOKEN \
-    NXLOCK_TTL_MS NXLOCK_OUTER NXLOCK_SUPERVISOR_PID
+    NXLOCK_TTL_MS NXLOCK_OUTER NXLOCK_SUPERVISOR_PID NXLOCK_PASSWORD \
+    NXLOCK_PASSWORD_FILE NXLOCK_CACERT NXLOCK_CACERTDIR NXLOCK_CERT \
+    NXLOCK_CERT_KEY
 export LC_ALL=C
 ulimit -c 0 # some children end by signals that leave a core
 
@@ -125,6 +127,12 @@ launch() { # ARGUMENT...: in the background; its pid in $pid
     env --default-signal=INT,QUIT "$nxlock" "$@" \
         > "$dir/out" 2> "$dir/err" < /dev/null &
     pid=$!
+}
+with_password() { # PASSWORD COMMAND...: in NXLOCK_PASSWORD
+    export NXLOCK_PASSWORD="$1"
+    shift
+    "$@"
+    unset NXLOCK_PASSWORD
 }
 gives() { # CODE NAME ARGUMENT...
     want=$1

@@ -52,8 +52,9 @@ class Rooms:
         if "--" in head:
             at = head.index("--")
             head, tail = head[:at], head[at:]
-        done = self.nx(*head, "--user", "jobs", "--password", "p", *options,
-                       *tail)
+        os.environ["NXLOCK_PASSWORD"] = "p"
+        done = self.nx(*head, "--user", "jobs", *options, *tail)
+        del os.environ["NXLOCK_PASSWORD"]
         self.tap.check(done.returncode == code, what,
                        f"code {done.returncode}: {done.stderr.decode()}")
         return done
@@ -109,9 +110,10 @@ def check_observers(rooms):
     """Users who only look."""
     tap = rooms.tap
     rooms.make_user("status", "list", "wait", "--name", "job:*")
-    script = ["--user", "jobs", "--password", "p"]
+    script = ["--user", "jobs"]
     words = [rooms.program, "status", "job:1", *script]
     done = rooms.nx("run", "job:1", "--", "sh", "-c",
+                    "export NXLOCK_PASSWORD=p; "
                     f"{shlex.join(words)} && ! {shlex.join([rooms.program])} "
                     f"wait job:1 -w 50ms {shlex.join(script)} && "
                     f"{rooms.program} list 'job:*' {shlex.join(script)}")

@@ -187,10 +187,12 @@ busy() {
 denied() {
     db ACL SETUSER guest on '>s3cret' '+@connection' > /dev/null
     for wait in -n -w60; do
-        refused 77 "77: WRONGPASS, $wait" x $wait --user guest --password n0
+        with_password n0 refused 77 "77: WRONGPASS, $wait" x $wait \
+            --user guest
         said "says so" "cannot acquire 'x'" "WRONGPASS"
         unsaid "and not the password" n0
-        refused 77 "77: NOPERM, $wait" x $wait --user guest --password s3cret
+        with_password s3cret refused 77 "77: NOPERM, $wait" x $wait \
+            --user guest
         said "is said in the server's words" "cannot acquire 'x'" "NOPERM" \
             "'nxlock doctor x'"
         unsaid "and not the password" s3cret
@@ -203,7 +205,7 @@ denied() {
     gives 77 "77: status" status x
     gives 77 "77: renew" renew x $uuid
     gives 77 "77: release" release x $uuid
-    gives 0 "0: with the password" run x -n --password pa55 -- true
+    with_password pa55 gives 0 "0: with the password" run x -n -- true
     db CONFIG SET requirepass "" > /dev/null
     unset REDISCLI_AUTH
 }

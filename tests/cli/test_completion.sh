@@ -25,8 +25,9 @@ offered() { # NAME WORD...: exactly these
 }
 # All options that the help of a command shows, with and without a letter.
 options_of() { # COMMAND
-    "$nxlock" "$1" --help | sed '1,/^options:/d' |
+    "$nxlock" "$1" --help | sed '1,/^options:/d; /^more options/,$d' |
         sed -nE 's/^ *(-[a-zA-Z], *)?(--[a-z][a-z-]*).*/\1\2/p' | tr -d ,
+    "$nxlock" "$1" --help | sed '1,/^more options/d'
 }
 
 commands=$("$nxlock" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
@@ -74,6 +75,13 @@ values() {
     : > "$dir/url-file"
     offers nxlock status x --url-file "$dir/url-"
     offered "a file" "$dir/url-file"
+    offers nxlock status x --cacert "$dir/url-"
+    offered "a file of TLS" "$dir/url-file"
+    mkdir "$dir/certificates"
+    offers nxlock status x --cacertdir "$dir/"
+    offered "a folder" "$dir/certificates"
+    offers nxlock help conn
+    offered "help's other subject" connection
     for word in make --dir; do
         offers nxlock run x -- cmd $word
         offered "the words of CMD are its own: $word" ''

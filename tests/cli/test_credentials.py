@@ -79,8 +79,9 @@ class Room:
                                f"&password={ENCODED}")
         self.hidden("-u, over NXLOCK_URL", f"unix://app@{s}", "-u", app,
                     NXLOCK_URL=f"unix://:{ADMIN}@{self.decoy.socket}")
-        self.hidden("options", f"unix://{s}", "-u", f"unix://{s}", "--user",
-                    "app", "--password", SECRET)
+        self.hidden("--user and NXLOCK_PASSWORD", f"unix://{s}?user=app",
+                    "-u", f"unix://{s}", "--user", "app",
+                    NXLOCK_PASSWORD=SECRET)
         got = self.hidden("REDIS_URL", f"unix://app@{s}", NXLOCK_URL="",
                           REDIS_URL=app, but=("REDIS_URL",))
         self.tap.equal(got.env.get(b"REDIS_URL"), app.encode(),
@@ -94,6 +95,109 @@ class Room:
         self.hidden("three times -u", bare, "--guard-restarts", "0",
                     *(word for one in three for word in ("-u", one)),
                     NXLOCK_URL="")
+
+    def variables(self):
+        """NXLOCK_PASSWORD is for URLs without a password; and both."""
+        tap, s = self.tap, self.sock
+        app = f"unix://app@{s}"
+
+        def status(*words, **environ):
+            return nx(self.nxlock, "status", "job", *words,
+                      env={**os.environ, **environ})
+        for url in (app, f"unix://{s}?user=app"):
+            got = status("-u", url, NXLOCK_PASSWORD=SECRET)
+            tap.equal(got.returncode, 1, f"NXLOCK_PASSWORD and {url}")
+            got = status("-u", url, NXLOCK_PASSWORD=SECRET + "x")
+            tap.check(got.returncode == 77 and b"WRONGPASS" in got.stderr and
+                      SECRET.encode() not in got.stderr, "a wrong one",
+                      got.stderr)
+        got = status("-u", f"unix://app:{ENCODED}@{s}", NXLOCK_PASSWORD="no")
+        tap.equal(got.returncode, 1, "the URL's own password comes first")
+        got = status("-u", app, NXLOCK_PASSWORD=SECRET, REDISCLI_AUTH="no")
+        tap.equal(got.returncode, 1, "REDISCLI_AUTH is not ours")
+        got = status("-u", app, NXLOCK_PASSWORD=SECRET,
+                     NXLOCK_PASSWORD_FILE="x")
+        tap.check(got.returncode == 78 and b"both set; unset" in got.stderr,
+                  "NXLOCK_PASSWORD and NXLOCK_PASSWORD_FILE", got.stderr)
+        for words in (("--password", SECRET), (f"--password={SECRET}",),
+                      ("--pass", SECRET), (f"--pasword={SECRET}",)):
+            got = status("-u", app, *words)
+            tap.check(got.returncode == 64 and SECRET.encode() not in
+                      got.stderr and b"--password-file FILE" in got.stderr
+                      and b"NXLOCK_PASSWORD" in got.stderr,
+                      f"{words[0][:10]} is refused, with the remedy",
+                      got.stderr)
+        got = status("-u", f"unix://{s}", "--user", "app")
+        tap.check(got.returncode == 64 and b"user without a password" in
+                  got.stderr and b"NXLOCK_PASSWORD_FILE" in got.stderr,
+                  "--user without a password", got.stderr)
+
+    def password_file(self):
+        tap, s = self.tap, self.sock
+        app, path = f"unix://app@{s}", os.path.join(self.folder, "password")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(SECRET + "\nmore\n")
+        os.chmod(path, 0o600)
+        inner = f"cd / && exec '{self.nxlock}' status job"
+
+        def status(command, *words, **environ):
+            return nx(self.nxlock, *command, *words, cwd=self.folder,
+                      env={**os.environ, **environ})
+        for words, environ in (
+                (("--password-file", path), {}),
+                (("--password-file", path), {"NXLOCK_PASSWORD": "no"}),
+                ((), {"NXLOCK_PASSWORD_FILE": path})):
+            got = status(("status", "job"), "-u", app, *words, **environ)
+            tap.equal(got.returncode, 1, f"{words[:1]}, {list(environ)}")
+        for words, environ in (
+                (("-u", app, "--password-file", "password"), {}),
+                (("-u", f"unix://{s}", "--user", "app", "--password-file",
+                  "password"), {}),
+                (("-u", app), {"NXLOCK_PASSWORD_FILE": "password"})):
+            got = status(("run", "job"), *words, "-c", inner, **environ)
+            tap.check(got.returncode == 0 and b"job held by" in got.stdout,
+                      "an nxlock inside uses it, from any folder", got)
+        self.hidden("a password file", app, "-u", app,
+                    NXLOCK_PASSWORD_FILE=path)
+        got = status(("status", "job"), "-u", f"unix://app:{ENCODED}@{s}",
+                     NXLOCK_PASSWORD_FILE=path + "x")
+        tap.equal(got.returncode, 1, "the URL's own password comes first")
+        os.chmod(path, 0o640)
+        got = status(("status", "job"), "-u", app, "--password-file", path)
+        tap.check(got.returncode == 78 and b"chmod 600" in got.stderr,
+                  "a file that others may read", got.stderr)
+        got = status(("status", "job"), "-u", app, NXLOCK_PASSWORD_FILE=path)
+        tap.check(got.returncode == 78 and
+                  b"-u with NXLOCK_PASSWORD_FILE: " in got.stderr,
+                  "of the variable, too", got.stderr)
+        got = status(("doctor",), "-u", f"unix://{s}", "--password-file",
+                     path)
+        tap.check(got.returncode == 78 and
+                  got.stdout.startswith(b"FAIL  url: ") and
+                  b"chmod 600" in got.stdout, "doctor finds it", got.stdout)
+
+    def command_line(self):
+        """What others see of it, while CMD runs and after."""
+        tap, s = self.tap, self.sock
+        look = "cat /proc/$NXLOCK_SUPERVISOR_PID/cmdline /proc/$PPID/cmdline"
+        for words in (("-u", f"unix://app:{ENCODED}@{s}"),
+                      (f"-uunix://{s}?user=app&password={ENCODED}&db=1",),
+                      (f"--url=unix://app:{ENCODED}@{s},unix://app:{ENCODED}@"
+                       f"{self.servers[1].socket},unix://app:{ENCODED}@"
+                       f"{self.servers[2].socket}", "--guard-restarts", "0")):
+            got = self.run(*words, "-v", inside=look)
+            tap.check(got.returncode == 0 and
+                      got.stdout.count(b"unix://") in (2, 6) and
+                      got.stdout.count(b"*" * len(ENCODED)) in (2, 6) and
+                      ENCODED.encode() not in got.stdout,
+                      "the command line of nxlock and its watchdog has no "
+                      "password", got.stdout + got.stderr)
+            tap.check(b"warning: -u has a password" in got.stderr,
+                      "and -v warns", got.stderr)
+        got = self.run("-u", f"unix://app@{s}", "-v", inside=look,
+                       NXLOCK_PASSWORD=SECRET)
+        tap.check(got.returncode == 0 and b"warning" not in got.stderr,
+                  "not if there is none", got.stderr)
 
     def started(self):
         there = os.path.exists(self.marker)
@@ -132,10 +236,15 @@ class Room:
                            NXLOCK_URL=f"unix://app:{ENCODED}@{s}", **other)
             tap.equal(got.returncode, 77, f"{command} inside: 77")
         got = self.run("--pass-url", "-u", f"unix://{s}", "--user", "app",
-                       "--password", SECRET, inside=inner, NXLOCK_URL="",
+                       inside=inner, NXLOCK_URL="", NXLOCK_PASSWORD=SECRET,
                        **other)
         tap.equal((got.returncode, self.started()), (0, True),
-                  "--pass-url passes on what options say")
+                  "--pass-url passes on --user and NXLOCK_PASSWORD")
+        got = self.run("-u", f"unix://{s}", "--user", "app", inside=inner,
+                       NXLOCK_URL="", NXLOCK_PASSWORD=SECRET, **other)
+        tap.check(got.returncode == 77 and not self.started() and
+                  b"removed it from NXLOCK_URL and NXLOCK_PASSWORD" in
+                  got.stderr, "without it, it is denied", got.stderr)
         holder = f"'{self.nxlock}' status job"
         got = self.run("-u", self.decoy.url, inside=holder,
                        NXLOCK_URL=f"unix://app:{ENCODED}@{s}")
@@ -233,6 +342,9 @@ def main():
             one.cli("CONFIG", "SET", "requirepass", ADMIN)
         room = Room(os.path.abspath(sys.argv[1]), [a, b, c], decoy)
         room.stripped()
+        room.variables()
+        room.password_file()
+        room.command_line()
         room.nested()
         room.file()
         room.refused()

@@ -112,64 +112,65 @@ user() { # NAME RULE...
     shift
     db ACL SETUSER "$one" reset on '>p' '~*' +@all "$@" > /dev/null
 }
-as() {
-    echo --user "$1" --password p
+as() { # USER COMMAND...: of doctor
+    one=$1
+    shift
+    with_password p "$@" --user "$one"
 }
-# shellcheck disable=SC2046
 {
     user noeval -eval -evalsha
-    doctor 1 "a user without EVAL" $(as noeval)
+    as noeval doctor 1 "a user without EVAL"
     finds "is found" WARN rights \
         "scripts cannot be run.*evalsha.*: ACL SETUSER noeval +set .*+eval "
     finds "and what is used instead" ok server "lock commands SET NX PX + WATCH"
-    doctor 1 "and for a name" x $(as noeval)
+    as noeval doctor 1 "and for a name" x
     finds "is asked of the server" WARN rights "EVALSHA would be refused"
     user notime -time
-    doctor 1 "a user without TIME" $(as notime)
+    as notime doctor 1 "a user without TIME"
     finds "is found" WARN rights \
         "cannot create a fencing.*Remedy: ACL SETUSER notime .*+time"
     finds "and scripts are used" ok server "lock commands SET NX PX + scripts"
     check "and not called slow or missing" fails grep -q "slower\|no script" \
         "$dir/out"
     user noinfo -info
-    doctor 1 "a user without INFO" $(as noinfo)
+    as noinfo doctor 1 "a user without INFO"
     finds "is found" WARN rights \
         "INFO is refused.*Remedy: ACL SETUSER noinfo +info"
     user noset -set
-    doctor 77 "a user without SET" $(as noset)
+    as noset doctor 77 "a user without SET"
     finds "is found" FAIL "round trip" "cannot acquire: .*'set'"
     user keys resetkeys '~inv*' -acl
-    doctor 77 "a user of other keys" job $(as keys)
+    as keys doctor 77 "a user of other keys" job
     finds "is found" FAIL rights "cannot read the lock's key, 'job'"
-    doctor 1 "a user without the counter's" inv:1 $(as keys)
+    as keys doctor 1 "a user without the counter's" inv:1
     finds "is found" WARN rights \
         "read .*'{inv:1}:f'.*Remedy: ACL SETUSER USER .*~inv:1\* ~{inv:1\*"
     user keys resetkeys '~inv*'
-    doctor 77 "who is known" job $(as keys)
+    as keys doctor 77 "who is known" job
     finds "is named with the keys" FAIL rights \
         "Remedy: ACL SETUSER keys +pttl ~job\* ~{job\*\.$"
     # As the remedy says, no more and no less.
     db ACL SETUSER keys +pttl '~job*' '~{job*' > /dev/null
-    doctor 0 "after which all is well" job $(as keys)
+    as keys doctor 0 "after which all is well" job
     user keys resetkeys '~inv*' -acl
-    doctor 77 "a prefix, too" job --prefix app: $(as keys)
+    as keys doctor 77 "a prefix, too" job --prefix app:
     finds "is named" FAIL rights "~app:job\* ~{app:job\* ~app:{job\*"
     user keys resetkeys '~inv*' '~{inv*'
-    doctor 0 "a user of the right keys" inv:1 $(as keys)
+    as keys doctor 0 "a user of the right keys" inv:1
     db ACL SETUSER default '>sesame' > /dev/null 2>&1
     gives 77 "no password" doctor $brief
     finds "is found" FAIL reach "NOAUTH Authentication required; check the user"
     check "and nothing else is said" test "$(wc -l < "$dir/out")" -eq 1
     redis-cli -s "$socket" -a sesame ACL SETUSER default nopass \
         > /dev/null 2>&1
-    doctor 77 "a wrong password" --user keys --password wrong
+    with_password wrong doctor 77 "a wrong password" --user keys
     finds "is found" FAIL reach "WRONGPASS"
     unsaid "and not shown" ">wrong\|:wrong@"
     check "and nothing else is told of the server" \
         test "$(wc -l < "$dir/out")" -eq 1
     # PING is denied: to a user who is logged in, with a password or without.
     user noping -ping
-    doctor 0 "a user without PING" $(as noping)
+    as noping doctor 0 "a user without PING"
     finds "is logged in" ok reach "PING is not permitted"
     db ACL SETUSER default -ping > /dev/null
     doctor 0 "the default user without PING"
@@ -177,7 +178,7 @@ as() {
     db ACL SETUSER default +ping > /dev/null
     user few -@all +ping +set +get +del +pttl +eval +evalsha '+script|load' \
         +getrange +pexpire +exists +incr +time +command
-    gives 1 "one who may lock and nothing else" doctor $(as few)
+    as few gives 1 "one who may lock and nothing else" doctor
     check "and nothing is left of it" test "$(db DBSIZE)" -eq 0
     rights=$(sed -n 's/^    ACL SETUSER locks \(on .*\)/\1/p' \
         "${0%/*}/../../docs/acl.md")
@@ -185,7 +186,8 @@ as() {
     # shellcheck disable=SC2086
     db ACL SETUSER locks reset $rights '>PASSWORD' > /dev/null
     set +f
-    locks="--user locks --password PASSWORD"
+    locks="--user locks"
+    export NXLOCK_PASSWORD=PASSWORD
     # shellcheck disable=SC2086
     {
         gives 0 "the user of docs/acl.md" doctor job:9 $brief $locks
@@ -193,8 +195,9 @@ as() {
             --every 1h $locks -- true
         gives 77 "but not under another name" run other $locks -- true
     }
+    unset NXLOCK_PASSWORD
     db DEL '{job:9}:f' '{job:9}:every' > /dev/null
-    gives 1 "one who may lock and nothing else" doctor $(as few)
+    as few gives 1 "one who may lock and nothing else" doctor
     for what in eviction persistence clock; do
         check "is told what is not known: $what" grep -q \
             "^\(note\|ok\) .*\<$what: " "$dir/out"
@@ -204,6 +207,9 @@ as() {
 # The database.
 doctor 78 "a database that there is not" --db 99
 finds "is found" FAIL database "DB index.*Remedy: choose an existing database"
+gives 69 "outside doctor" status x --db 99
+said "has a remedy, too" "DB index is out of range" \
+    "choose a database below the server's setting 'databases'"
 db -n 3 SET somebody there > /dev/null
 doctor 1 "an empty one beside one that is not"
 finds "is found" WARN database "is empty, but db3 has 1 key:"

@@ -175,8 +175,8 @@ def by_hand(nxlock, tap, server):
 
 def rights(nxlock, tap, server):
     server.cli("ACL", "SETUSER", "u", "on", ">p", "~job:*", "+@all")
-    line = ("run", "job:9", "--every", "1h", "--user", "u", "--password", "p",
-            "--", "true")
+    os.environ["NXLOCK_PASSWORD"] = "p"
+    line = ("run", "job:9", "--every", "1h", "--user", "u", "--", "true")
     got = nx(nxlock, *line)
     tap.equal(got.returncode, 77, "a user without rights for the record")
     tap.check(b"key '{job:9}:every'" in got.stderr and
@@ -189,6 +189,7 @@ def rights(nxlock, tap, server):
     tap.check(b"key '{job}x:every'" in got.stderr and
               b"ACL SETUSER USER '~{job}x:*'" in got.stderr,
               "and of a name with a tag", got.stderr)
+    del os.environ["NXLOCK_PASSWORD"]
 
 
 def main():

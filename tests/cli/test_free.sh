@@ -58,7 +58,7 @@ gives 69 "a key of other use" wait list
 said "is named" "'list'" "other data"
 db SET old 1000000000.123456789012345678901234567890123456789 > /dev/null
 db ACL SETUSER blind on '>p' '~*' +@all -eval -evalsha -getrange > /dev/null
-gives 77 "a user who may not look" wait x --user blind --password p
+with_password p gives 77 "a user who may not look" wait x --user blind
 db DEL x > /dev/null
 
 db SET x "$token" PX 60000 > /dev/null

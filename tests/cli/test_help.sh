@@ -53,6 +53,21 @@ done
 gives 0 "status --help" status --help
 check "has no --ttl, so it does not" sh -c "! grep -q raises '$dir/out'"
 
+gives 0 "help connection" help connection
+has "has an example" '^  nxlock .*rediss://'
+for what in 'connection options' 'TLS options'; do
+    has "has $what" "^$what.*:$"
+done
+for variable in PASSWORD PASSWORD_FILE CACERT CACERTDIR CERT CERT_KEY; do
+    has "names NXLOCK_$variable" "NXLOCK_$variable\>"
+done
+has "says what is dangerous" '^HARM: .*--verify ca'
+sed '/options/,$d' "$dir/out" > "$dir/own"
+check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
+sed -n 's/^      *\(--[a-z-]*\).*/\1/p' "$dir/out" > "$dir/more"
+check "explains each option of TLS" test \
+    "$(sed -n '/^TLS options/,$s/^      --.*/x/p' "$dir/out" | wc -l)" -eq 11
+
 for command in run acquire renew release status wait list unlock doctor acl; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
@@ -65,17 +80,23 @@ for command in run acquire renew release status wait list unlock doctor acl; do
         '^[A-Z]'
     check "and before the options" before "^  .*nxlock $command" \
         '^options:'
-    for flag in url name help db user password timeout-ms max-ttl-ms \
-        drift-ppm keepalive-s prefix; do
+    for flag in url name help db user password-file timeout-ms max-ttl-ms \
+        drift-ppm keepalive-s prefix cacert verify insecure; do
         has "has --$flag" "--$flag\>"
     done
-    sed '/^URL parameters/,$d' "$dir/text" > "$dir/own"
-    check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
+    check "but no --password" fails grep -q -e '--password\>[^-]' "$dir/out"
+    has "says where the rest is explained" "'nxlock help connection'"
+    check "it fits a terminal" fails grep -q '.\{81\}' "$dir/out"
+    sed '1,/^more options/d' "$dir/out" | tr -s ' ' '\n' | grep . \
+        > "$dir/names"
+    cmp -s "$dir/names" "$dir/more" || cp "$dir/names" "$dir/odd"
     gives 0 "$command -h" "$command" -h
     check "is the same" cmp "$dir/out" "$dir/text"
     gives 0 "help $command" help "$command"
     check "is the same" cmp "$dir/out" "$dir/text"
 done
+check "every command has the options of 'help connection'" \
+    test ! -e "$dir/odd"
 
 gives 0 "run --help" run --help
 check "and what DUR is" grep -q "^DUR is .*a bare number is seconds" "$dir/out"

@@ -302,14 +302,14 @@ given() {
     check "nor has a unix time" test "$(cat "$dir/out")" = none
     gives 64 "which --fence refuses" run l --scheme timestamp --fence -- true
     db ACL SETUSER guest on '>s3cret' '~l' +@all > /dev/null
-    gives 0 "a user without rights for the counter" run l -v --user guest \
-        --password s3cret -- sh -c "$none"
+    with_password s3cret gives 0 "a user without rights for the counter" \
+        run l -v --user guest -- sh -c "$none"
     check "has none" test "$(cat "$dir/out")" = none
     said "which -v says" "'l' has no fencing token"
-    gives 77 "and --fence refuses" run l --fence --user guest \
-        --password s3cret -- touch "$dir/started"
+    with_password s3cret gives 77 "and --fence refuses" run l --fence \
+        --user guest -- touch "$dir/started"
     check "so nothing is started" fails started
-    gives 0 "-n, too" run l -n --user guest --password s3cret -- true
+    with_password s3cret gives 0 "-n, too" run l -n --user guest -- true
     silent "in silence"
 }
 

@@ -109,7 +109,7 @@ fi
 check "a list that cannot be printed" test $? -eq 70
 
 db ACL SETUSER blind on '>p' '~*' +@all -scan > /dev/null
-gives 77 "a user who may not" list --user blind --password p
+with_password p gives 77 "a user who may not" list --user blind
 said "is told what" "scan"
 
 # 20000 keys that are none, and a name of 60000 bytes.

@@ -27,7 +27,7 @@ url() {
     said "is told the scheme" "write redis://"
     unsaid "and is not repeated" s3cret
     gives 78 "an unknown scheme" run x -u http://nowhere -- true
-    said "is repeated" "-u: " "'http'" "redis://, valkey:// or unix://"
+    said "is repeated" "-u: " "'http'" "redis://, rediss:// (TLS) or unix://"
     gives 78 "port 99999" run x -u redis://db7:99999 -- true
     said "is repeated with its bounds" \
         "the port '99999' must be a number from 1 to 65535"
@@ -52,6 +52,24 @@ url() {
     said "is named, too" "db" "from 0 to"
     gives 78 "an empty URL" run x -u "" -- true
     said "is told what to write" "empty" "redis://localhost:6379"
+}
+
+no_server() {
+    # Without a network, so that no server of this machine can answer.
+    if ! unshare -rn true 2> /dev/null; then
+        skip "the default URL" "no unshare -rn"
+        return
+    fi
+    for words in "status x" "list" "run x -n -- true" "wait x -w 1ms"; do
+        # shellcheck disable=SC2086 # words
+        unshare -rn "$nxlock" $words > "$dir/out" 2> "$dir/err"
+        result $((69 - $?)) "no server was given: $words"
+        said "is told which was used" "redis://127.0.0.1:6379 was used" \
+            "-u URL" "NXLOCK_URL"
+        check "once" test "$(grep -c "was used" "$dir/err")" -eq 1
+    done
+    unshare -rn "$nxlock" status x -u redis://127.0.0.1:6379 2> "$dir/err"
+    unsaid "not if it was given" "was used"
 }
 
 command_line() {
@@ -183,6 +201,7 @@ swapped() {
 
 command_line
 url
+no_server
 start_server
 lease
 shell_words

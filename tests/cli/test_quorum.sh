@@ -88,8 +88,8 @@ assert all(s["owner"] == told["owner"] for s in held)
     gives 77 "no password" run c -n $young -- true
     said "is denied" "NOAUTH"
     check "by two at least; the third is not waited for" two_are_named
-    gives 0 "a flag reaches all of them" \
-        run c -n $young --password sesame -- true
+    with_password sesame gives 0 "one password is for all of them" \
+        run c -n $young -- true
     for i in 1 2 3; do
         redis-cli -s "$dir/$i/socket" -a sesame CONFIG SET requirepass "" \
             > /dev/null 2>&1

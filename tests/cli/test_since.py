@@ -119,8 +119,10 @@ class Room:
         self.end(process, "{k}x")
         cli("ACL", "SETUSER", "u", "on", ">p", "~k", "+@all")
         process, _ = self.held("k")
+        os.environ["NXLOCK_PASSWORD"] = "p"
         self.unknown("the user may not read the counter", "NOPERM", "k",
-                     "--user", "u", "--password", "p")
+                     "--user", "u")
+        del os.environ["NXLOCK_PASSWORD"]
         self.end(process)
 
 

@@ -68,8 +68,8 @@ verbose() {
     check "in three lines" test "$(wc -l < "$dir/out")" -eq 3
     check "and says nothing" test ! -s "$dir/err"
     db ACL SETUSER seer on '>s3cret' '~*' +@all > /dev/null
-    gives 0 "status -v with a password" status h -v --user seer \
-        --password s3cret
+    with_password s3cret gives 0 "status -v with a password" status h -v \
+        --user seer
     unsaid "does not show it" s3cret
     db DEL h > /dev/null
 }

@@ -67,8 +67,8 @@ options() {
     said "and what belongs there" "-w DUR"
     gives 64 "a missing value of a long option" run x --ttl -- true
     said "and what belongs there" "--ttl DUR"
-    gives 64 "a missing value of a URL flag" run x --password -- true
-    said "and what belongs there" "--password "
+    gives 64 "a missing value of a URL flag" run x --prefix -- true
+    said "and what belongs there" "--prefix TEXT"
     gives 64 "a value where none belongs" run x --no-wait=3 -- true
     said "and both are repeated" "--no-wait takes no value" "'3'"
     gives 64 "-n and -w together" run x -n -w 5 -- true

@@ -31,6 +31,7 @@ def squeeze(text):
 
 
 def numbers(text):
+    text = re.sub(r"\b\w+\(\d\)", "", text)  # a page: nxlock(1)
     return set(re.findall(r"(?<![\w:.])\d+(?!\d)(?![:.]\w)", text))
 
 
@@ -152,6 +153,7 @@ class Help:
                 self.commands.setdefault(usage[0], set()).update(
                     re.findall(r"[A-Z]+", " ".join(usage[1:])))
         self.text = {c: self.run(c, "--help") for c in self.commands}
+        self.connection = self.run("help", "connection")
         self.options, self.parameters = {}, {}
         for command in self.commands:
             self.read_options(command)
@@ -164,35 +166,45 @@ class Help:
                                  f"{done.returncode}: {done.stderr}")
         return done.stdout
 
-    def read_options(self, command):
-        options, parameters = {}, {}
-        into, row = None, None
-        for line in self.text[command].splitlines():
-            if line.startswith("options:"):
-                into = options
+    def read_rows(self, what, text):
+        """The rows below "options:" or "TLS options, ...:"."""
+        rows, row, inside = {}, None, False
+        for line in text.splitlines():
+            if re.match(r"([a-z]+ |TLS )?options\b.*:$", line):
+                inside = True
             elif line.startswith(("exit codes:", "DUR is ")):
-                into = None
-            elif line.startswith("URL parameters as options:"):
-                into = parameters
-            elif into is None or not line.strip():
+                inside = False
+            elif not inside or not line.strip():
                 continue
             elif OPTION_ROW.match(line):
                 row = Row(*OPTION_ROW.match(line).groups())
-                into[row.name] = row
+                rows[row.name] = row
             elif row and line.startswith(" " * 20):
                 row.help += " " + line.strip()
             else:
-                self.problems.append(
-                    f"{command} --help: what is this line? {line}")
-        self.options[command] = options
-        self.parameters[command] = parameters
+                self.problems.append(f"{what}: what is this line? {line}")
+        return rows
+
+    def read_options(self, command):
+        """Those of the command, and the shared ones, which its help names and
+        'help connection' explains."""
+        own, _, more = self.text[command].partition("\nmore options")
+        options = self.read_rows(f"{command} --help", own)
+        shared = self.read_rows("help connection", self.connection)
+        both_ways(self.problems, f"{command} option",
+                  set(re.findall(r"--([a-z][\w-]*)", more)), set(shared),
+                  "help connection")
+        # The one that is no parameter, and the parameter that is no option.
+        options["insecure"] = shared.pop("insecure", None)
+        shared["password"] = Row(None, "password", "TEXT", "")
+        self.options[command], self.parameters[command] = options, shared
 
     def about(self, command):
         """The text of a command's help above its options."""
         return self.text[command].split("\noptions:\n")[0]
 
     def everything(self):
-        return self.overview + "".join(self.text.values())
+        return self.overview + self.connection + "".join(self.text.values())
 
 
 def page_options(problems, items):
@@ -276,7 +288,8 @@ def check_mentions(page, program):
     for command, rows in program.options.items():
         words = {f"--{row.name}" for row in rows.values()} | {
             f"-{row.letter}" for row in rows.values() if row.letter} | {
-            f"--{name}" for name in program.parameters[command]}
+            f"--{name}" for name in program.parameters[command]
+            if name != "password"}
         of_command[command] = words
         known |= {word[1:] for word in words}
     for word in sorted(page.after("Fl") - known):
@@ -345,7 +358,9 @@ def check_environment(page, program):
     problems = []
     of_help = set(re.findall(r"\b(?:NXLOCK_[A-Z_]+|REDIS_URL)\b",
                              program.everything()))
-    listed = {item.value("Ev") for item in page.within("ENVIRONMENT")}
+    listed = {word for item in page.within("ENVIRONMENT")
+              for macro, word in zip(item.head, item.head[1:])
+              if macro == "Ev"}
     both_ways(problems, "variable", listed, of_help, "--help")
     both_ways(problems, "variable", page.after("Ev"), of_help, "--help")
     return problems

@@ -144,7 +144,9 @@ static void check_pair(
         value[len++] = c;
     }
     value[len] = '\0';
-    CHECK(was_given(line, value));
+    CHECK(was_given(line, value) ||
+          (strcmp(params[row].name, "verify") == 0 &&
+              strcmp(value, "none") == 0 && was_given(line, "--insecure")));
     free(value);
 }
 
@@ -215,7 +217,8 @@ static void check_words(const struct args *args)
     bool unlocks = command == CMD_UNLOCK;
 
     CHECK(args->name ? args->name[0] != '\0'
-                     : command == CMD_LIST || command == CMD_DOCTOR);
+                     : command == CMD_LIST || command == CMD_DOCTOR ||
+                           command == CMD_ACL);
     if (command == CMD_RENEW || command == CMD_RELEASE)
         CHECK(args->token != NULL);
     else

@@ -3,21 +3,23 @@
 """embed.py OUTPUT NAME.txt...
 
 Embeds the help texts in C: writes the definition of help_texts[] (help.h), in
-which run.txt is the entry CMD_RUN and overview.txt the last one.
+which run.txt is the entry CMD_RUN; overview.txt and connection.txt, of no
+command, are behind these.
 """
 
 import pathlib
 import sys
 
+OTHERS = {"overview": "HELP_OVERVIEW", "connection": "HELP_CONNECTION"}
 entries = []
 for path in map(pathlib.Path, sys.argv[2:]):
     lines = path.read_text("ascii").splitlines()
-    name = "COMMANDS" if path.stem == "overview" else f"CMD_{path.stem.upper()}"
+    name = OTHERS.get(path.stem, f"CMD_{path.stem.upper()}")
     entries.append(f"[{name}] =")
     for line in lines:
         quoted = line.replace("\\", "\\\\").replace('"', '\\"')
         entries.append(f'    "{quoted}\\n"')
     entries.append(",")
 pathlib.Path(sys.argv[1]).write_text(
-    '#include "cli/help.h"\nconst char *const help_texts[COMMANDS + 1] = {\n'
+    '#include "cli/help.h"\nconst char *const help_texts[HELP_TEXTS] = {\n'
     + "\n".join(entries) + "\n};\n", "ascii")

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_tls.py NXLOCK: TLS as the command shows it, against real servers.
+
+Options and variables, what a nested nxlock inherits, every way in which a
+handshake fails with its words and exit code, and what doctor finds.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import (Tap, TlsServer, await_, clean_environment, free_port,
+                 nx)
+
+SECONDS = 8  # for what is to end after a time-out of 300 ms, on a slow machine
+
+
+@contextlib.contextmanager
+def peer(answer):
+    """A peer at a port, which says answer to each that connects."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    one = listener.accept()[0]
+                    with one, contextlib.suppress(OSError):
+                        one.recv(4096)
+                        one.sendall(answer)
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock, self.server, self.tap = nxlock, server, Tap()
+        self.url = f"rediss://127.0.0.1:{server.port}"
+        self.ca = server.file("ca.pem")
+        self.trust = ("-u", self.url, "--cacert", self.ca)
+        self.marker = server.file("started")
+
+    def gives(self, code, what, *words, says=(), lacks=(), **environ):
+        """Both outputs together."""
+        got = nx(self.nxlock, *words, env={**os.environ, **environ})
+        text = (got.stdout + got.stderr).decode()
+        self.tap.check(
+            got.returncode == code and all(one in text for one in says) and
+            not any(one in text for one in lacks), what,
+            f"{got.returncode}, not {code}: {text}\nwants {says}")
+        return text
+
+    def refused(self, code, what, *words, says=(), **environ):
+        """status, and run, which starts nothing."""
+        self.gives(code, what, "status", "x", *words, says=says, **environ)
+        self.gives(code, f"{what}: run", "run", "x", "-n", *words, "--",
+                   "touch", self.marker, says=says, **environ)
+        self.tap.check(not os.path.exists(self.marker), "starts nothing")
+
+    # ------------------------------------------------- options and variables
+
+    def options(self):
+        s, url = self.server, self.url
+        self.gives(1, "--cacert", "status", "x", *self.trust,
+                   says=("x free",))
+        self.gives(1, "valkeys://", "status", "x", "--cacert", self.ca,
+                   "-u", url.replace("rediss", "valkeys"))
+        self.gives(1, "--insecure", "status", "x", "-u", url, "--insecure")
+        self.gives(1, "--verify ca", "status", "x", *self.trust, "--verify",
+                   "ca", "--tls-min", "1.3", "--tls-ciphersuites",
+                   "TLS_AES_128_GCM_SHA256", "--tls-ciphers", "ECDHE+AESGCM")
+        self.gives(1, "--sni", "status", "x", *self.trust, "--sni",
+                   "localhost")
+        text = self.gives(1, "status -v", "status", "x", "-v", *self.trust)
+        self.tap.check("TLSv1.3" in text, "which names the version", text)
+        self.gives(1, "NXLOCK_CACERT", "status", "x", "-u", url,
+                   NXLOCK_CACERT=self.ca)
+        folder = s.file("hashed")
+        os.mkdir(folder)
+        done = shutil.which("openssl") and subprocess.run(
+            ["openssl", "x509", "-hash", "-noout", "-in", self.ca],
+            capture_output=True, check=True, timeout=60).stdout.decode()
+        if done:
+            shutil.copy(self.ca, os.path.join(folder, done.strip() + ".0"))
+            self.gives(1, "--cacertdir", "status", "x", "-u", url,
+                       "--cacertdir", folder)
+            self.gives(1, "NXLOCK_CACERTDIR", "status", "x", "-u", url,
+                       NXLOCK_CACERTDIR=folder)
+        self.gives(78, "an option beats a variable", "status", "x", *self.trust,
+                   "--cacertdir", s.file("none"), NXLOCK_CACERT=self.ca,
+                   says=("cacertdir=", "with the options added"))
+        self.gives(1, "and so does one beside it", "status", "x", *self.trust,
+                   NXLOCK_CACERTDIR=s.file("none"))
+        self.gives(1, "--verify none leaves out NXLOCK_CACERT", "status", "x",
+                   "-u", url, "--insecure", NXLOCK_CACERT=s.file("none"))
+        self.gives(1, "a URL without TLS ignores the variables", "status", "x",
+                   "-u", s.url, NXLOCK_CACERT=s.file("none"),
+                   NXLOCK_CERT=s.file("none"))
+        self.gives(69, "an option reaches every URL", "status", "x",
+                   *self.trust, "-u", f"rediss://localhost:{s.port}", "--sni",
+                   "nowhere.example",
+                   says=(f"127.0.0.1:{s.port}/0, rediss://localhost",
+                         "not for nowhere.example"))
+
+    def combinations(self):
+        s, url = self.server, self.url
+        none = s.file("none")
+        plain = f"redis://app:s3cret@127.0.0.1:{s.port}/3"
+        self.refused(78, "a TLS option without TLS", "-u", plain, "--cacert",
+                     self.ca, says=("--cacert is for TLS, which redis://127."
+                                    f"0.0.1:{s.port}/3 does not use",
+                                    "write rediss://"))
+        self.gives(78, "one of several URLs without TLS", "status", "x", "-u",
+                   url, "-u", "redis://127.0.0.1:1?timeout_ms=500",
+                   "--insecure", says=("--verify is for TLS, which "
+                                       "redis://127.0.0.1:1 does not use",),
+                   lacks=("timeout_ms",))
+        self.gives(78, "no URL", "status", "x", "--sni", "x", NXLOCK_URL="",
+                   says=("redis://127.0.0.1:6379 (the default URL)", "-u"))
+        self.refused(78, "no such CA file", "-u", url, "--cacert", none,
+                     says=("-u with the options added", f"cacert={none}",
+                           "No such file"))
+        self.gives(78, "nor in a variable", "status", "x", "-u", url,
+                   NXLOCK_CACERT=none,
+                   says=("-u with NXLOCK_CACERT: ", "No such file"))
+        self.gives(78, "nor in a URL", "status", "x", "-u",
+                   f"{url}?cacert={none}", says=("-u: cacert",))
+        with open(s.file("garbage"), "w", encoding="ascii") as file:
+            file.write("no certificate\n")
+        self.gives(78, "a file that is none", "status", "x", "-u", url,
+                   "--cacert", s.file("garbage"), says=("cacert=",))
+        self.refused(78, "--cert without --key", *self.trust, "--cert",
+                     s.file("client.pem"), says=("cert without key",))
+        self.gives(78, "NXLOCK_CERT without its key", "status", "x",
+                   *self.trust, NXLOCK_CERT=s.file("client.pem"),
+                   says=("NXLOCK_CERT", "cert without key"))
+        self.gives(78, "a key of another certificate", "status", "x",
+                   *self.trust, "--cert", s.file("client.pem"), "--key",
+                   s.file("server.key"), says=("does not belong",))
+        self.gives(78, "--insecure with a CA", "status", "x", *self.trust,
+                   "--insecure", says=("verify=none", "remove one"))
+        self.gives(64, "--insecure and --verify", "status", "x", "--insecure",
+                   "--verify", "ca", says=("--verify", "--insecure"))
+        self.gives(64, "--verify of a wrong kind", "status", "x", "--verify",
+                   "no", says=("must be full, ca or none",))
+        for option in ("--tls", "--tls=yes"):
+            self.gives(64, option, "status", "x", option,
+                       says=("write rediss:// instead of redis://",))
+
+    # -------------------------------------------------------- an nxlock inside
+
+    def nested(self):
+        s = self.server
+        inner = f"cd / && exec '{self.nxlock}' status x"
+        got = nx(self.nxlock, "run", "x", "-u", self.url, "--cacert", "ca.pem",
+                 "--verify", "ca", "-c", inner, cwd=s.folder)
+        self.tap.check(got.returncode == 0 and b"x held by" in got.stdout,
+                       "an nxlock inside has the options, from any folder",
+                       got)
+        got = nx(self.nxlock, "run", "x", "-u", self.url, "-c", inner,
+                 cwd=s.folder, env={**os.environ, "NXLOCK_CACERT": "ca.pem"})
+        self.tap.check(got.returncode == 0, "and so it has the variables", got)
+        path = s.file("urls")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(self.url + "\n")
+        os.chmod(path, 0o600)
+        got = nx(self.nxlock, "run", "x", "--url-file", path, "--cacert",
+                 "ca.pem", "--sni", "localhost", "-c", inner, cwd=s.folder)
+        self.tap.check(got.returncode == 0 and b"x held by" in got.stdout,
+                       "--url-file and options: both reach it", got)
+        got = nx(self.nxlock, "run", "x", "--url-file", path, "--cacert",
+                 "ca.pem", "--pass-url", "-c", inner, cwd=s.folder)
+        self.tap.equal(got.returncode, 0, "with --pass-url, too")
+
+    # ---------------------------------------------------------------- failures
+
+    def server_certificates(self):
+        s, yes = self.server, self.trust
+        for name, says in (
+                ("expired", ("expired on", "renew it at the server")),
+                ("not-yet-valid", ("is valid from", "clock")),
+                ("wrong-host", ("elsewhere.example", "not for 127.0.0.1",
+                                "sni=", "redis-cli does not check names")),
+                ("name-only", ("localhost", "not for 127.0.0.1", "sni=")),
+                ("foreign", ("is signed by", "does not know", self.ca,
+                             "cacert=")),
+                ("self-signed", ("self-signed", "cacert=")),
+                ("unchained", ("is signed by", "does not know"))):
+            self.tap.check(s.present(name), f"the server has {name}")
+            self.refused(69, name, *yes, says=says)
+        s.present("server")
+        self.refused(69, "a CA that the system does not know", "-u", self.url,
+                     says=("which the system does not know", "cacert="))
+        for name, words in (("name-only", ("--sni", "localhost")),
+                            ("wrong-host", ("--verify", "ca")),
+                            ("chained", ())):
+            s.present(name)
+            self.gives(1, f"{name}, {words}", "status", "x", *yes, *words)
+        s.present("server")
+
+    def versions(self):
+        self.server.cli("CONFIG", "SET", "tls-protocols", "TLSv1.2")
+        self.refused(69, "a server without TLS 1.3", *self.trust, "--tls-min",
+                     "1.3", says=("no TLS version in common", "tls_min"))
+        self.gives(1, "which is no matter without", "status", "x", *self.trust)
+        self.refused(69, "no cipher in common", *self.trust, "--tls-ciphers",
+                     "AES256-SHA256", says=("cipher",))
+        self.server.cli("CONFIG", "SET", "tls-protocols", "")
+
+    def clients(self):
+        s = self.server
+        s.make("foreign-client", "locked-client")
+        s.cli("CONFIG", "SET", "tls-auth-clients", "yes")
+        for version in ("TLSv1.3", "TLSv1.2"):
+            s.cli("CONFIG", "SET", "tls-protocols", version)
+            self.refused(77, f"{version}: no client certificate", *self.trust,
+                         says=("requires a client certificate",))
+            self.refused(77, f"{version}: one that it does not know",
+                         *self.trust, "--cert", s.file("foreign-client.pem"),
+                         "--key", s.file("foreign-client.key"),
+                         says=("does not accept the client certificate",))
+            self.gives(1, f"{version}: the right one", "status", "x",
+                       *self.trust, "--cert", s.file("client.pem"), "--key",
+                       s.file("client.key"))
+        self.gives(1, "by variables", "status", "x", "-u", self.url,
+                   NXLOCK_CACERT=self.ca, NXLOCK_CERT=s.file("client.pem"),
+                   NXLOCK_CERT_KEY=s.file("client.key"))
+        locked = ("--cert", s.file("locked-client.pem"), "--key",
+                  s.file("locked-client.key"))
+        self.gives(78, "a key with a password", "status", "x", *self.trust,
+                   *locked, says=("key=",))
+        with open(s.file("word"), "w", encoding="ascii") as file:
+            file.write("open sesame\n")
+        os.chmod(s.file("word"), 0o600)
+        self.gives(1, "--key-password-file", "status", "x", *self.trust,
+                   *locked, "--key-password-file", s.file("word"))
+        got = nx(self.nxlock, "run", "x", *self.trust, *locked,
+                 "--key-password-file", s.file("word"), "--", self.nxlock,
+                 "status", "x")
+        self.tap.equal(got.returncode, 0, "an nxlock inside has all of it")
+        s.cli("CONFIG", "SET", "tls-protocols", "")
+        s.cli("CONFIG", "SET", "tls-auth-clients", "no")
+
+    def peers(self):
+        s = self.server
+        brief = ("--timeout-ms", "300")
+        port = free_port()
+        s.cli("CONFIG", "SET", "port", str(port))
+        begin = time.monotonic()
+        self.refused(69, "the plain port of a real server", *brief, "-u",
+                     f"rediss://127.0.0.1:{port}", "--cacert", self.ca,
+                     says=("no answer to the TLS handshake",
+                           "a plain Redis port", "write redis://", "300ms"))
+        took = time.monotonic() - begin
+        self.tap.check(took < SECONDS, "within the time-out", took)
+        s.cli("CONFIG", "SET", "port", "0")
+        with peer(b"HTTP/1.1 400 Bad Request\r\n\r\n") as at:
+            self.refused(69, "a peer that answers without TLS", *brief, "-u",
+                         f"rediss://127.0.0.1:{at}", "--insecure",
+                         says=("does not speak TLS", "redis://"))
+        self.refused(69, "redis:// to a port of TLS", *brief, "-u",
+                     f"redis://127.0.0.1:{s.port}", says=("rediss://",))
+
+    # ------------------------------------------------------------------ doctor
+
+    def doctor(self, code, *words, **environ):
+        got = nx(self.nxlock, "doctor", *words,
+                 env={**os.environ, **environ})
+        self.tap.equal(got.returncode, code, f"doctor, {code}")
+        return got.stdout.decode()
+
+    def finds(self, text, level, what, *parts):
+        lines = [line for line in text.splitlines()
+                 if re.match(rf"{level}\s+(\S+ )?{what}: ", line)]
+        self.tap.check(any(all(part in line for part in parts)
+                           for line in lines),
+                       f"finds {level} {what} {' '.join(parts)}", text)
+
+    def findings(self):
+        s, yes = self.server, self.trust
+        s.make("expiring")
+        text = self.doctor(0, *yes)
+        self.finds(text, "ok", "tls", "TLSv1.3", "verified")
+        self.finds(text, "ok", "certificate", "server's", "valid for 36")
+        self.tap.check("client's cert" not in text, "and no other one", text)
+        text = self.doctor(1, *yes, "--verify", "ca")
+        self.finds(text, "WARN", "tls", "verify=ca", "any certificate of that",
+                   "Remedy: remove verify=ca")
+        text = self.doctor(1, "-u", self.url, "--insecure")
+        self.finds(text, "WARN", "tls", "verify=none", "grants locks",
+                   "Remedy: remove verify=none")
+        text = self.doctor(1, "-u", self.url, "--insecure", "--json")
+        self.tap.check('"level":"WARN"' in text and '"what":"tls"' in text,
+                       "in JSON, too", text)
+        s.present("expiring")
+        text = self.doctor(1, *yes)
+        self.finds(text, "WARN", "certificate", "server's", "expires in 5d",
+                   "Remedy: renew it at the server")
+        s.present("server")
+        text = self.doctor(1, *yes, "--cert", s.file("expiring.pem"), "--key",
+                           s.file("expiring.key"))
+        self.finds(text, "WARN", "certificate", "client's", "expires in 5d",
+                   "Remedy: replace")
+        os.chmod(s.file("client.key"), 0o644)
+        text = self.doctor(1, *yes, "--cert", s.file("client.pem"), "--key",
+                           s.file("client.key"))
+        self.finds(text, "ok", "certificate", "client's", "valid for 36")
+        self.finds(text, "WARN", "certificate", "client.key", "mode 644",
+                   "Remedy: chmod 600")
+        s.cli("CONFIG", "SET", "tls-protocols", "TLSv1.1 TLSv1.2")
+        text = self.doctor(1, *yes)
+        self.finds(text, "WARN", "tls", "below 1.2", "Remedy: CONFIG SET")
+        s.cli("CONFIG", "SET", "tls-protocols", "")
+        text = self.doctor(78, "-u", self.url, "--cacert", s.file("none"))
+        self.finds(text, "FAIL", "url", "No such file")
+        text = self.doctor(78, "--json", *yes, "--cert", s.file("client.pem"))
+        self.tap.check('"level":"FAIL","what":"url"' in text,
+                       "a wrong URL in JSON, too", text)
+        s.present("expired")
+        text = self.doctor(69, *yes)
+        self.finds(text, "FAIL", "reach", "expired on")
+        text = self.doctor(69, "-u", self.url, "--insecure")
+        self.finds(text, "FAIL", "certificate", "expired ", " ago, on ",
+                   "Remedy: renew")
+        s.present("server")
+        self.last_day()
+
+    def last_day(self):
+        s = self.server
+        if not shutil.which("openssl"):
+            print("# left out: a certificate that ends today: no openssl")
+            return
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+             "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj",
+             "/CN=brief", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+             s.file("brief.key"), "-out", s.file("brief.pem")], check=True,
+            capture_output=True, timeout=60)
+        made = time.time()
+        s.cli("CONFIG", "SET", "tls-cert-file", s.file("brief.pem"),
+              "tls-key-file", s.file("brief.key"))
+        await_(lambda: time.time() > made + 1)  # now it is less than a day
+        text = self.doctor(69, "-u", self.url, "--cacert", s.file("brief.pem"))
+        self.finds(text, "FAIL", "certificate", "expires in 23h",
+                   "Remedy: renew")
+        s.present("server")
+
+    def passwords(self):
+        """In the command line, and on the way to another machine."""
+        s = self.server
+        s.cli("ACL", "SETUSER", "app", "on", ">Zqx7Wvk9", "~*", "+@all")
+        url = f"unix://app:Zqx7Wvk9@{s.socket}"
+        text = self.doctor(1, "-u", url)
+        self.finds(text, "WARN", "password", "a URL of -u has the password",
+                   "Remedy: use --url-file")
+        text = self.doctor(0, "-u", url.replace(":Zqx7Wvk9", ""),
+                           NXLOCK_PASSWORD="Zqx7Wvk9")
+        self.tap.check(" password: " not in text, "not from a variable", text)
+        elsewhere = ["unshare", "-rn", "sh", "-c",
+                     "ip link set lo up && ip addr add 10.1.2.3/32 dev lo && "
+                     'exec "$@"', "sh"]
+        if subprocess.run(elsewhere + ["true"], capture_output=True,
+                          check=False).returncode != 0:
+            print("# left out: a password without TLS: no unshare -rn, or ip")
+            return
+        port, path = free_port(), s.file("elsewhere")
+        script = (
+            f'setpriv --pdeathsig KILL "$1" --port {port} --bind 10.1.2.3 '
+            '--save "" --unixsocket '
+            f"{path} --protected-mode no --appendonly yes --appendfsync always"
+            f" --dir {s.folder} --daemonize no > /dev/null & "
+            f"until redis-cli -s {path} PING > /dev/null 2>&1; do sleep 0.02; "
+            f"done; redis-cli -s {path} ACL SETUSER app on '>Zqx7Wvk9' '~*' "
+            f'+@all > /dev/null; "$2" doctor -u redis://app@10.1.2.3:{port} '
+            "--max-ttl-ms 20; kill $!")
+        got = subprocess.run(
+            [*elsewhere, "sh", "-c", script, "sh", s.program, self.nxlock],
+            env={**os.environ, "NXLOCK_PASSWORD": "Zqx7Wvk9"},
+            capture_output=True, timeout=60, check=False)
+        self.finds(got.stdout.decode(), "WARN", "password",
+                   "sent to another machine without TLS", "Remedy: write "
+                   "rediss://")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    # It keeps all locks, so doctor finds nothing else.
+    with TlsServer("--appendonly", "yes", "--appendfsync", "always") as server:
+        clean_environment(server)
+        room = Room(os.path.abspath(sys.argv[1]), server)
+        room.options()
+        room.combinations()
+        room.nested()
+        room.server_certificates()
+        room.versions()
+        room.clients()
+        room.peers()
+        room.findings()
+        room.passwords()
+        return room.tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
