@@ -39,7 +39,7 @@ STAMPS_PUBLIC = {"NXL_SCHEME_TIMESTAMP", "LOCK_SCHEME_TIMESTAMP"}
 # OpenSSL stays in one folder, of which these files see one header.
 TLS_FOLDER = "src/net/tls/"
 TLS_HEADER = "net/tls/tls.h"
-TLS_USERS = {"src/api/endpoints.c", "src/net/server.c", "src/net/url.c"}
+TLS_USERS = {"src/api/endpoints.c", "src/net/state.c", "src/net/url.c"}
 
 CLOCK = {"clock_gettime"}
 UNSAFE = {
