@@ -145,7 +145,7 @@ static void mail_server(void **state)
 static void tls_port(void **state)
 {
     peer_start("\x15\x03\x03\x01\x02\x02\x46", false, true);
-    meet(NXL_E_NOT_REDIS, "\\x15\\x03\\x03", "needs a TLS connection");
+    meet(NXL_E_NOT_REDIS, "\\x15\\x03\\x03", "a TLS port needs rediss://");
 }
 
 static void garbage(void **state)
@@ -202,8 +202,8 @@ static void unasked_replies(void **state)
 static void closes_at_once(void **state)
 {
     peer_start(NULL, false, true);
-    meet(
-        NXL_E_UNREACHABLE, "(a TLS port?)", "check that the server is running");
+    meet(NXL_E_UNREACHABLE, "(a TLS port? write rediss://)",
+        "check that the server is running");
 }
 
 /* So does redis-server's TLS port with what is no TLS. */
@@ -211,8 +211,8 @@ static void resets_at_once(void **state)
 {
     peer_start(NULL, false, true);
     peer.resets = true;
-    meet(
-        NXL_E_UNREACHABLE, "(a TLS port?)", "check that the server is running");
+    meet(NXL_E_UNREACHABLE, "(a TLS port? write rediss://)",
+        "check that the server is running");
 }
 
 static void says_nothing(void **state)

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "live/renew_rig.h"
+
 #define CERT "&cert=@/client.pem"
 #define KEY "&key=@/client.key"
 #define LOCKED "&cert=@/locked-client.pem&key=@/locked-client.key"
@@ -154,15 +156,6 @@ static nxl_client *own_client(void)
     return tls_client(OWN);
 }
 
-/* The server ends all connections. One that was used a moment ago is not
- * looked at again before it is used. */
-static void hang_up(void)
-{
-    redis_run(
-        &server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
-    test_pause_ms(2);
-}
-
 static void cycle(nxl_lock *lock)
 {
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -180,7 +173,7 @@ static void renewed_client_certificate(void **state)
         put("own.pem", "foreign-client.pem", in_one_step);
         put("own.key", "foreign-client.key", in_one_step);
         cycle(lock);
-        hang_up();
+        tls_hang_up();
         assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
         assert_told(lock, "rediss://", "does not accept the client certificate",
             "(unknown CA); check cert=");
@@ -203,7 +196,7 @@ static void renewed_key_with_a_password(void **state)
     nxl_lock *lock = new_lock(client, "job", 30000);
     cycle(lock);
     write_file("own-password", "open barley", 0600);
-    hang_up();
+    tls_hang_up();
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
     assert_told(lock, "own.key", "cannot be read with the password",
         "key_password_file");
@@ -219,12 +212,12 @@ static void another_authority(void **state)
     cycle(lock);
     put("own-ca.pem", "other-ca.pem", true);
     cycle(lock); /* still the old connection */
-    hang_up();
+    tls_hang_up();
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
     assert_told(lock, "rediss://", "signed by 'nxlock test CA'", "own-ca.pem");
     tls_present("foreign");
     cycle(lock);
-    hang_up();
+    tls_hang_up();
     tls_present("server");
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
     put("own-ca.pem", "ca.pem", true);
@@ -252,7 +245,7 @@ static void broken_for_a_moment(void **state)
             assert_int_equal(unlink(path), 0);
         else
             put(files[i / 2].name, "nonsense", false);
-        hang_up();
+        tls_hang_up();
         assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
         assert_contains(nxl_lock_errmsg(lock), path);
         waiter_start(&waiter, lock, 30000);
@@ -266,19 +259,21 @@ static void broken_for_a_moment(void **state)
 /* A lock that is renewed meanwhile stays held. */
 static void held_over_a_renewal(void **state)
 {
+    static const char *const pairs[][2] = {{"first.pem", "first.key"},
+        {"client.pem", "client.key"}, {"first.pem", "first.key"}};
     tls_set("tls-auth-clients", "yes");
+    put("first.pem", "client.pem", true);
+    put("first.key", "client.key", true);
+    certs_make(server.dir, "client", NULL); /* while there is no thread */
     nxl_client *client = own_client();
     nxl_lock *lock = lock_with(client, "job", .ttl_ms = 3000, .renew = 1);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     for (int i = 0; i < 3; i++) {
-        nxl_stats before, now;
-        certs_make(server.dir, "client", NULL);
-        put("own.pem", "client.pem", true);
-        put("own.key", "client.key", true);
-        hang_up();
-        nxl_client_stats(client, &before, sizeof(before));
-        assert_eventually((nxl_client_stats(client, &now, sizeof(now)),
-            now.renewals > before.renewals));
+        put("own.pem", pairs[i][0], true);
+        put("own.key", pairs[i][1], true);
+        tls_hang_up();
+        uint64_t renewals = stats_of(client).renewals;
+        assert_eventually(stats_of(client).renewals > renewals);
         assert_true(nxl_lock_held(lock));
     }
     assert_value("job", nxl_lock_token(lock));

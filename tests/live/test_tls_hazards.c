@@ -220,14 +220,40 @@ static void ended_while_idle(void **state)
     front_stop(&front);
 }
 
+/* In the midst of a command: it is a lost connection like any other, which a
+ * wait outlasts. */
+static void garbage_under_a_command(void **state)
+{
+    static struct waiter waiter;
+    struct front front;
+    front_start(&front, LARGE_RECORDS);
+    nxl_client *client = front_client(&front, TRUST);
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    cycle(lock);
+    for (int i = 0; i < 2; i++) {
+        redis_freeze(&server);
+        uint64_t attempts = stats_of(client).attempts;
+        waiter_start(&waiter, lock, i ? 20000 : 0);
+        assert_eventually(stats_of(client).attempts > attempts);
+        front_order(&front, FRONT_GARBAGE);
+        redis_thaw(&server);
+        int rc = waiter_join(&waiter);
+        if (i == 0)
+            assert_result(rc, NXL_UNKNOWN, lock);
+        else
+            assert_result(rc, NXL_OK, lock);
+        assert_null(strstr(nxl_lock_errmsg(lock), "write redis://"));
+    }
+    end(lock, client);
+    front_stop(&front);
+}
+
 static void killed_and_restarted(void **state)
 {
     nxl_client *client = tls_client(TRUST);
     nxl_lock *lock = new_lock(client, "job", 30000);
     cycle(lock);
-    redis_run(
-        &server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
-    test_pause_ms(LOOKED_AT_MS);
+    tls_hang_up();
     cycle(lock);
     assert_int_equal(stats_of(client).connections, 2);
     redis_restart(&server);
@@ -330,6 +356,7 @@ int main(void)
         tls_test(new_keys_in_a_loop),
         tls_test(an_unsolicited_reply),
         tls_test(ended_while_idle),
+        tls_test(garbage_under_a_command),
         tls_test(killed_and_restarted),
         tls_test(a_goodbye),
         tls_test(no_sigpipe),

@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define SHORT_MS 300
-#define SHORT "&timeout_ms=300"
+#define SHORT_MS 200
+#define SHORT "&timeout_ms=200"
 
-/* A wait that is long enough for two attempts, even on a slow machine. */
+/* Long enough for two attempts, even on a slow machine. */
 #define WAIT_MS 600
 
 #define SILENT                                                                 \

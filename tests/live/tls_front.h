@@ -20,6 +20,7 @@ enum front_order {
     FRONT_NONE,
     FRONT_NEW_KEYS, /* asks for the peer's too */
     FRONT_TICKETS,
+    FRONT_GARBAGE, /* bytes that are no record */
     FRONT_UNASKED, /* a reply that nobody asked for */
     FRONT_GOODBYE, /* close_notify; the connection stays open */
     FRONT_CLOSE,   /* without a close_notify */
@@ -101,6 +102,8 @@ static inline void front_obey_at(struct front_link *l, enum front_order order)
         SSL_new_session_ticket(l->ssl);
     if (order == FRONT_NEW_KEYS || order == FRONT_TICKETS)
         SSL_do_handshake(l->ssl);
+    if (order == FRONT_GARBAGE)
+        (void)local_send(l->fd, "-ERR no record\r\n", 16);
     if (order == FRONT_UNASKED)
         SSL_write(l->ssl, "+OK\r\n", 5);
     if (order == FRONT_GOODBYE)

@@ -22,6 +22,12 @@ enum { NAMES_MAX = 32, PATH_ROOM = 4096, HOUR_S = 3600, DAY_S = 24 * HOUR_S };
 
 #define LOOPBACK "DNS:localhost,IP:127.0.0.1,IP:::1"
 
+/* As long as those of managed services, and longer. */
+#define OF_60(n)                                                               \
+    "DNS:" n "-a-server-with-a-long-name.a-group.a-region.a-provider.example"
+#define LONG_NAMES                                                             \
+    OF_60("first") "," OF_60("second") "," OF_60("third") "," OF_60("fourth")
+
 enum role { SERVER, CLIENT, AUTHORITY };
 
 struct row {
@@ -49,6 +55,7 @@ static const struct row rows[] = {
     {"not-yet-valid", "ca", SERVER_ROW, .begins_s = DAY_S,
         .ends_s = 30 * DAY_S},
     {"wrong-host", "ca", .common = "server", .places = "DNS:elsewhere.example"},
+    {"long-names", "ca", .common = "server", .places = LONG_NAMES},
     {"name-only", "ca", .common = "server", .places = "DNS:localhost"},
     {"cn-only", "ca", .common = "localhost"},
     {"self-signed", SERVER_ROW},

@@ -13,6 +13,7 @@
  * expiring        in five days
  * not-yet-valid   before tomorrow
  * wrong-host      for elsewhere.example alone
+ * long-names      for four names of more than 60 bytes
  * name-only       for localhost, and no address
  * cn-only         for localhost in the common name alone
  * self-signed

@@ -87,7 +87,8 @@ enum fault tls_explain_alert(
 {
     const struct meaning *meaning = find_meaning(s, code);
 
-    if (!meaning)
+    /* What else goes wrong in a secure connection is no matter of settings. */
+    if (!meaning || meaning->fault != FAULT_CERTIFICATE)
         return FAULT_NONE;
     *why = meaning->words;
     return meaning->fault;
@@ -231,16 +232,15 @@ static void explain_refusal(const struct session *s, struct text *out)
 enum fault tls_explain_handshake(
     const struct session *s, unsigned long code, struct text *out)
 {
-    const char *words = NULL;
+    const struct meaning *meaning = find_meaning(s, code);
 
     if (s->refused) {
         explain_refusal(s, out);
         return FAULT_TLS;
     }
-    enum fault fault = tls_explain_alert(s, code, &words);
-    if (fault != FAULT_NONE) {
-        text_set(out, words);
-        return fault;
+    if (meaning) {
+        text_set(out, meaning->words);
+        return meaning->fault;
     }
     const char *reason = ERR_reason_error_string(code);
     text_set(out, "the TLS handshake failed: ");
