@@ -14,7 +14,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_TLS:
     case FAULT_UNREACHABLE:
     case FAULT_TIMEOUT:
-    case FAULT_NO_PASSWORD:
+    case FAULT_CREDENTIALS:
     case FAULT_CLASSES:
         return NXL_E_UNREACHABLE;
     case FAULT_RETRY:

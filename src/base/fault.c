@@ -28,8 +28,8 @@ const char *fault_remedy(enum fault fault)
         return "the server does not accept writes; fix its persistence "
                "(MISCONF) or its replicas (NOREPLICAS)";
     case FAULT_DENIED:
-        return "check the user and password in the URL "
-               "(redis://USER:PASSWORD@host, or :PASSWORD alone)";
+        return "check the user and password in the URL, in the password file "
+               "or of the credentials callback";
     case FAULT_NO_PERMISSION:
         return "allow the user this command and key: see 'nxlock acl'";
     case FAULT_SCRIPT_DENIED:
@@ -73,7 +73,7 @@ const char *fault_remedy(enum fault fault)
     case FAULT_SERVER:
     case FAULT_TLS: /* their words say what to do */
     case FAULT_CERTIFICATE:
-    case FAULT_NO_PASSWORD:
+    case FAULT_CREDENTIALS:
     case FAULT_CLASSES:
         break;
     }
@@ -90,7 +90,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
     case FAULT_CLUSTER_DOWN:
-    case FAULT_NO_PASSWORD:
+    case FAULT_CREDENTIALS:
         return true;
     case FAULT_NONE:
     case FAULT_NOT_PRIMARY:
@@ -123,7 +123,7 @@ bool fault_is_elsewhere(enum fault fault)
 bool fault_needs_repair(enum fault fault)
 {
     return fault == FAULT_FULL || fault == FAULT_REFUSING ||
-           fault == FAULT_NO_PASSWORD ||
+           fault == FAULT_CREDENTIALS ||
            (fault != FAULT_NONE && !fault_is_transient(fault));
 }
 
@@ -164,7 +164,7 @@ static int rank(enum fault fault)
         return 10;
     case FAULT_SERVER:
         return 9;
-    case FAULT_NO_PASSWORD:
+    case FAULT_CREDENTIALS:
         return 8;
     case FAULT_FULL:
         return 7;

@@ -34,7 +34,8 @@ enum fault {
     FAULT_CERTIFICATE,   /* the server refuses the client's certificate */
     FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without this slot */
     FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
-    FAULT_NO_PASSWORD,  /* its file cannot be read, or the callback failed */
+    FAULT_CREDENTIALS,  /* this client's own password or certificate cannot be
+                         * read now, or its callback failed */
     FAULT_CLASSES
 };
 

@@ -34,7 +34,12 @@ static const char *file_objection(const struct stat *status)
     if (status->st_uid != 0 && status->st_uid != geteuid())
         return "it belongs to another user, who could replace the URL; "
                "chown it";
-    if ((status->st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    /* As the library does with a password file: root may share it with a
+     * group. */
+    mode_t shared = S_IRWXG | S_IRWXO;
+    if (status->st_uid == 0 && geteuid() != 0)
+        shared &= ~(mode_t)S_IRGRP;
+    if ((status->st_mode & shared) != 0)
         return "other users have access to it, and it may contain a "
                "password; chmod 600 it";
     if (status->st_size > FILE_MAX)

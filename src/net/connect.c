@@ -58,7 +58,7 @@ enum dial_state connect_step(
     login_cancel(&s->login);
     text_set(&s->why, "the credentials callback has not returned within ");
     text_add_duration(&s->why, s->endpoint.settings.timeout_ms, false);
-    *fault = FAULT_NO_PASSWORD;
+    *fault = FAULT_CREDENTIALS;
     return DIAL_FAILED;
 }
 

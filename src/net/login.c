@@ -150,7 +150,7 @@ static enum login_state read_file(
 
     if (!secret_file_read(
             set->password_file, "password file", &password, error))
-        return fail(l, FAULT_NO_PASSWORD);
+        return fail(l, FAULT_CREDENTIALS);
     return take(l, set->user, password, now, error);
 }
 
@@ -231,7 +231,7 @@ static enum login_state take_result(struct login *l,
 
     if (!l->job->ok) {
         explain_failure(answer, secrets, error);
-        state = fail(l, FAULT_NO_PASSWORD);
+        state = fail(l, FAULT_CREDENTIALS);
     } else {
         char *password = strdup(answer->password);
         state = password ? take(l, user, password, now, error)

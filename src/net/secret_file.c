@@ -2,8 +2,9 @@
 /*
  * Reads a password from a file of its own.
  *
- * Invariant: a file that another user can read or replace is not used, and
- * every copy of its contents but the result is overwritten.
+ * Invariant: a file that another user can read or replace is not used, unless
+ * root gave it to a group to read, and every copy of its contents but the
+ * result is overwritten.
  */
 #include "net/secret_file.h"
 
@@ -29,7 +30,12 @@ static const char *file_objection(int fd)
     if (status.st_uid != 0 && status.st_uid != geteuid())
         return "it belongs to another user, who could replace the password; "
                "chown it";
-    if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    /* What root lets this group read, such as a secret that a container is
+     * given, was meant for its members. */
+    mode_t shared = S_IRWXG | S_IRWXO;
+    if (status.st_uid == 0 && geteuid() != 0)
+        shared &= ~(mode_t)S_IRGRP;
+    if ((status.st_mode & shared) != 0)
         return "other users have access to it; chmod 600 it";
     return NULL;
 }

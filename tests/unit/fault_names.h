@@ -32,7 +32,7 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_CERTIFICATE] = "certificate",
         [FAULT_CLUSTER] = "cluster",
         [FAULT_CLUSTER_DOWN] = "cluster down",
-        [FAULT_NO_PASSWORD] = "no password",
+        [FAULT_CREDENTIALS] = "credentials",
     };
 
     return names[fault];

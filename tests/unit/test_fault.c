@@ -13,12 +13,12 @@ static void test_remedies(void **state)
     assert_string_equal(fault_remedy(FAULT_SERVER), "");
     assert_string_equal(fault_remedy(FAULT_TLS), ""); /* in its words */
     assert_string_equal(fault_remedy(FAULT_CERTIFICATE), "");
-    assert_string_equal(fault_remedy(FAULT_NO_PASSWORD), "");
+    assert_string_equal(fault_remedy(FAULT_CREDENTIALS), "");
     for (int f = 1; f < FAULT_CLASSES; f++) {
         const char *remedy = fault_remedy((enum fault)f);
         size_t len = strlen(remedy);
         if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE ||
-            f == FAULT_NO_PASSWORD)
+            f == FAULT_CREDENTIALS)
             continue;
         assert_in_range(len, 10, 200);
         assert_true(islower((unsigned char)remedy[0]));
@@ -43,7 +43,7 @@ static void test_passes(void **state)
     assert_true(fault_is_transient(FAULT_FULL));
     assert_true(fault_is_transient(FAULT_REFUSING));
     assert_true(fault_is_transient(FAULT_CLUSTER_DOWN));
-    assert_true(fault_is_transient(FAULT_NO_PASSWORD));
+    assert_true(fault_is_transient(FAULT_CREDENTIALS));
     assert_false(fault_is_transient(FAULT_NOT_PRIMARY));
     assert_false(fault_is_transient(FAULT_CLUSTER));
     assert_false(fault_is_transient(FAULT_SENTINEL));
@@ -65,7 +65,7 @@ static void test_wants_mending(void **state)
     assert_false(fault_needs_repair(FAULT_RESTARTED));
     assert_true(fault_needs_repair(FAULT_FULL));
     assert_true(fault_needs_repair(FAULT_REFUSING));
-    assert_true(fault_needs_repair(FAULT_NO_PASSWORD));
+    assert_true(fault_needs_repair(FAULT_CREDENTIALS));
     assert_true(fault_needs_repair(FAULT_DENIED));
     assert_true(fault_needs_repair(FAULT_NO_PERMISSION));
     assert_true(fault_needs_repair(FAULT_NO_INFO));

@@ -150,7 +150,7 @@ static void a_file_that_is_gone_fails_for_now(void **state)
     assert_null(rig_turn());
     rig_push();
     assert_ptr_equal(rig_turn(), r);
-    rig_assert_fault(FAULT_NO_PASSWORD, false, "cannot use the password file");
+    rig_assert_fault(FAULT_CREDENTIALS, false, "cannot use the password file");
     file_says("first");
     rig.now += NS_PER_S;
     rig_submit(1);

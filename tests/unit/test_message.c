@@ -95,7 +95,7 @@ static void faults_become_results(void **state)
         {FAULT_CERTIFICATE, NXL_E_DENIED},
         {FAULT_CLUSTER, NXL_E_REFUSED},
         {FAULT_CLUSTER_DOWN, NXL_E_REFUSED},
-        {FAULT_NO_PASSWORD, NXL_E_UNREACHABLE},
+        {FAULT_CREDENTIALS, NXL_E_UNREACHABLE},
     };
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), FAULT_CLASSES);
     for (size_t i = 0; i < FAULT_CLASSES; i++)
