@@ -42,7 +42,7 @@
 
 #define HELD_MOST 65536 /* bytes encrypted and not sent */
 #define ROUNDS 2000     /* until everything has arrived */
-#define SCRIPT_MOST 2000
+#define SCRIPT_MOST 1000
 
 struct play {
     struct tls_peer peer;

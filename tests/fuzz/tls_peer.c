@@ -20,7 +20,7 @@
 
 #define DAY_S 86400L
 #define SMALL 512
-#define UPDATES_MOST 4096 /* as they take long */
+#define UPDATES_MOST 4096 /* of a connection: they take long */
 
 /* ------------------------------------------------------------ certificates */
 
@@ -219,9 +219,9 @@ void peer_update_keys(struct tls_peer *p, size_t times, bool both)
 {
     int kind = both ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED;
 
-    if (times > UPDATES_MOST)
-        times = UPDATES_MOST;
     for (; times > 0 && is_able(p, TLS1_3_VERSION); times--) {
+        if (p->updates++ >= UPDATES_MOST)
+            return;
         ERR_clear_error();
         if (SSL_key_update(p->ssl, kind) == 1)
             note_result(p, SSL_do_handshake(p->ssl));

@@ -21,6 +21,7 @@ struct tls_peer {
     BIO *in, *out;
     struct wire up, down;  /* to the server, and from it */
     size_t written, heard; /* bytes of text sent, and received */
+    unsigned updates;      /* of its keys */
     bool over;             /* it has said goodbye */
     bool failed;           /* its session is over by an error */
 };
