@@ -20,6 +20,7 @@
 
 #define DAY_S 86400L
 #define SMALL 512
+#define UPDATES_MOST 4096 /* of a connection: they take long */
 
 /* ------------------------------------------------------------ certificates */
 
@@ -214,14 +215,17 @@ void peer_write(struct tls_peer *p, size_t len)
     note_result(p, rc);
 }
 
-void peer_update_keys(struct tls_peer *p, bool both)
+void peer_update_keys(struct tls_peer *p, size_t times, bool both)
 {
-    if (!is_able(p, TLS1_3_VERSION))
-        return;
-    ERR_clear_error();
-    if (SSL_key_update(p->ssl, both ? SSL_KEY_UPDATE_REQUESTED
-                                    : SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
-        note_result(p, SSL_do_handshake(p->ssl));
+    int kind = both ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED;
+
+    for (; times > 0 && is_able(p, TLS1_3_VERSION); times--) {
+        if (p->updates++ >= UPDATES_MOST)
+            return;
+        ERR_clear_error();
+        if (SSL_key_update(p->ssl, kind) == 1)
+            note_result(p, SSL_do_handshake(p->ssl));
+    }
 }
 
 void peer_send_ticket(struct tls_peer *p)

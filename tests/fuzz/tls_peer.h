@@ -21,6 +21,7 @@ struct tls_peer {
     BIO *in, *out;
     struct wire up, down;  /* to the server, and from it */
     size_t written, heard; /* bytes of text sent, and received */
+    unsigned updates;      /* of its keys */
     bool over;             /* it has said goodbye */
     bool failed;           /* its session is over by an error */
 };
@@ -43,9 +44,10 @@ uint8_t client_says(size_t n);
  * sends what it makes. */
 void peer_step(struct tls_peer *p);
 void peer_write(struct tls_peer *p, size_t len);
-void peer_update_keys(struct tls_peer *p, bool both); /* TLS 1.3 */
-void peer_send_ticket(struct tls_peer *p);            /* likewise */
-void peer_ask_anew(struct tls_peer *p); /* TLS 1.2: for another handshake */
+/* TLS 1.3. both: the client is to do so too. */
+void peer_update_keys(struct tls_peer *p, size_t times, bool both);
+void peer_send_ticket(struct tls_peer *p); /* TLS 1.3 */
+void peer_ask_anew(struct tls_peer *p);    /* TLS 1.2: for another handshake */
 void peer_say_goodbye(struct tls_peer *p);
 
 #endif

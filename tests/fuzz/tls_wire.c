@@ -7,7 +7,8 @@
 
 #include "fuzz/fuzz.h"
 
-#define HEADER 5 /* bytes of a record's header */
+#define HEADER 5     /* bytes of a record's header */
+#define FULL 1000000 /* or repeating would double it without end */
 
 static void wire_insert(
     struct wire *w, size_t at, const void *bytes, size_t len)
@@ -120,7 +121,7 @@ static void change_record(struct wire *w, char letter)
 
 void wire_change(struct wire *w, char letter, size_t n)
 {
-    if (w->len == 0 && strchr("fxcpo", letter))
+    if (w->len > FULL || (w->len == 0 && strchr("fxcpo", letter)))
         return;
     w->changed = true;
     if (letter == 'f')

@@ -2,7 +2,8 @@
 /*
  * Keeps: in one pipe nothing overtakes and nothing is lost alone; a message
  * is either delivered once or dropped with its pipe. A server that is stopped
- * and a client that is paused leave what arrives in the pipe.
+ * and a client that is paused leave what arrives in the pipe; a client that is
+ * paused may leave there what it has sent, too.
  */
 #include "sim/network.h"
 
@@ -92,6 +93,11 @@ static void up_rings(struct world *w, struct alarm *alarm)
         alarm_set(w, alarm, s->stopped_until);
         return;
     }
+    c->held = c->holds && c->link && w->now < c->link->process->paused_until;
+    if (c->held) {
+        alarm_set(w, alarm, c->link->process->paused_until);
+        return;
+    }
     struct message *m = pipe_pop(w, &c->up);
     server_apply(w, s, m);
     if (m->kind == MESSAGE_HELLO)
@@ -149,6 +155,7 @@ struct conn *conn_open(
     c->served = true;
     c->id = s->next_client++;
     c->run_id = s->run_id;
+    c->holds = c->id % 2 == 0;
     list_init(&c->up.messages);
     list_init(&c->down.messages);
     alarm_init(w, &c->up.alarm, up_rings);
@@ -176,6 +183,8 @@ void conn_leave(struct world *w, struct conn *c, uint64_t linger)
 {
     c->link = NULL;
     pipe_clear(w, &c->down);
+    if (c->held) /* what is held is never sent */
+        pipe_clear(w, &c->up);
     alarm_set(w, &c->breaks, NEVER);
     if (!c->served || linger == 0 || list_empty(&c->up.messages)) {
         c->served = false;

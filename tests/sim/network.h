@@ -3,7 +3,10 @@
  * The network: connections made of two pipes in which nothing overtakes and
  * everything takes its time. Either end may be gone while the other does not
  * know yet: what a client has sent may be applied after it was told that the
- * connection is lost, and what it sends to an end that is gone is not.
+ * connection is lost, and what it sends to an end that is gone is not. So it is
+ * with commands that are encrypted, and thus sent, but held by the client: they
+ * arrive late, or never, or without those behind them. On every other
+ * connection they are also held as long as the client stands still.
  */
 #ifndef NXLOCK_SIM_NETWORK_H
 #define NXLOCK_SIM_NETWORK_H
@@ -55,8 +58,11 @@ struct pipe {
 struct conn {
     struct list node; /* among the server's */
     struct model_server *server;
-    struct link *link;   /* NULL: the client's end is gone */
-    bool served;         /* false: the server's end is gone */
+    struct link *link; /* NULL: the client's end is gone */
+    bool served;       /* false: the server's end is gone */
+    /* It encrypts, and what counts as sent stays with the client while that
+     * stands still. */
+    bool holds, held;    /* held: it has just happened */
     uint64_t id, run_id; /* CLIENT ID, and whose */
     struct pipe up, down;
     struct alarm breaks; /* the client is told that it is lost */

@@ -181,7 +181,10 @@ static void stop(struct world *w)
 static void clean_up(struct world *w)
 {
     uint64_t longest = ms_to_ns(w->setting.max_ttl_ms);
-    uint64_t end = w->now + longest + longest / 100 + AFTER_ALL;
+    uint64_t last = w->now; /* when a client may still send what it holds */
+    for (unsigned i = 0; i < w->setting.processes; i++)
+        last = later(last, w->process[i].paused_until);
+    uint64_t end = last + longest + longest / 100 + AFTER_ALL;
     while (step(w, end))
         checker_orphans(w);
     if (w->checker.broken)

@@ -248,6 +248,12 @@ SSL_CTX *tls_context(struct tls *tls, struct text *error)
     return made;
 }
 
+void tls_read_again(struct tls *tls)
+{
+    SSL_CTX_free(tls->context); /* connections have their own share of it */
+    tls->context = NULL;
+}
+
 /* ----------------------------------------------------------------- life time
  */
 

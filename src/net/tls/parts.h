@@ -46,6 +46,9 @@ struct session {
  * *error says why not. */
 SSL_CTX *tls_context(struct tls *tls, struct text *error);
 
+/* Makes the context anew for the next connection. */
+void tls_read_again(struct tls *tls);
+
 /* The row "facts" of the kind. */
 void tls_facts(const struct transport *t, struct transport_facts *facts);
 

@@ -268,6 +268,10 @@ static enum transport_step shake_failed(struct transport *t, struct text *error)
     s->broken = true;
     t->fault = tls_explain_handshake(s, ERR_peek_error(), error);
     clear_errors();
+    /* A certificate that OpenSSL had no memory to look at stays invalid to it:
+     * that may be the CA's in the context. */
+    if (s->refused)
+        tls_read_again(s->to->tls);
     (void)flush(t); /* tells the peer why */
     return TRANSPORT_FAILED;
 }
