@@ -79,6 +79,12 @@ static void drop_attempt(struct dial *d)
     d->fd = -1;
 }
 
+/* The class of a failure of the transport. */
+static enum fault transport_fault(const struct transport *t)
+{
+    return t->fault != FAULT_NONE ? t->fault : FAULT_UNREACHABLE;
+}
+
 /* Goes on with the transport's handshake. FAILED: call drop_attempt(). */
 static enum dial_state step_handshake(
     struct dial *d, struct transport *made, struct text *error)
@@ -98,8 +104,7 @@ static enum dial_state step_handshake(
         explain_no_poll(&words);
         break;
     case TRANSPORT_FAILED:
-        if (d->transport.fault != FAULT_NONE)
-            fault = d->transport.fault;
+        fault = transport_fault(&d->transport);
         break;
     }
     note_failure(d, fault, &words, error);
@@ -114,7 +119,7 @@ static enum dial_state secure(struct dial *d, const struct endpoint *to, int fd,
     struct text words;
     d->fd = -1;
     if (!transport_open(&d->transport, d->kind, fd, to, &words)) {
-        note_failure(d, FAULT_UNREACHABLE, &words, error);
+        note_failure(d, transport_fault(&d->transport), &words, error);
         return DIAL_FAILED;
     }
     d->stage = DIAL_SECURING;

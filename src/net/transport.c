@@ -16,7 +16,7 @@ bool transport_open(struct transport *t, const struct transport_kind *kind,
     if (!kind->open || kind->open(t, to, error))
         return true;
     close(fd);
-    *t = TRANSPORT_CLOSED;
+    *t = (struct transport){.fd = -1, .fault = t->fault};
     return false;
 }
 

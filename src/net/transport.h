@@ -101,7 +101,7 @@ ssize_t plain_send(struct transport *t, const void *bytes, size_t len);
 ssize_t plain_receive(struct transport *t, void *bytes, size_t room);
 
 /* Opens a transport on a connected descriptor, which it takes over. False: with
- * *error, and fd is closed. */
+ * *error and t->fault, and fd is closed. */
 bool transport_open(struct transport *t, const struct transport_kind *kind,
     int fd, const struct endpoint *to, struct text *error);
 

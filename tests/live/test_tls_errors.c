@@ -9,6 +9,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #define TIMEOUT_MS 2000
 #define LONG_WAIT_MS 20000
@@ -241,6 +242,7 @@ static int start(void **state)
     tls_expand(path, sizeof(path), "@/password");
     FILE *file = rc == 0 ? fopen(path, "we") : NULL;
     if (file) {
+        fchmod(fileno(file), 0600);
         fputs(CERTS_PASSWORD "\n", file);
         fclose(file);
     }

@@ -53,8 +53,9 @@ static const struct {
         "key=@/locked-client.key: cannot be read with the password in "
         "key_password_file"},
     {TRUST LOCKED "&key_password_file=@/empty",
-        "key=@/locked-client.key: cannot be read with the password in "
-        "key_password_file"},
+        "cannot use the key password file @/empty: its first line is empty"},
+    {TRUST LOCKED "&key_password_file=@/shared",
+        "cannot use the key password file @/shared: other users have access"},
     {TRUST LOCKED "&key_password_file=@/none",
         "key_password_file=@/none: No such file or directory"},
     {TRUST LOCKED "&key_password_file=@/fifo",
@@ -82,6 +83,7 @@ static void make_files(void)
     write_file("unreadable", "", 0);
     write_file("wrong-password", "open barley\n", 0600);
     write_file("password", CERTS_PASSWORD "\r\n", 0600);
+    write_file("shared", CERTS_PASSWORD "\n", 0644);
     tls_expand(path, sizeof(path), "@/fifo");
     assert_int_equal(mkfifo(path, 0600), 0);
 }

@@ -11,11 +11,10 @@
 
 #include <errno.h>
 #include <openssl/err.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_PASSWORD_MAX 1024
+#include "net/secret_file.h"
 
 struct named_file {
     const char *parameter, *path;
@@ -86,11 +85,10 @@ static const char *reason_of_errors(void)
     return reason;
 }
 
-/* ------------------------------------------------------ the client's own key
- */
+/* -------------------------------------------------- the client's own key */
 
 struct key_password {
-    const char *path; /* of its file, or NULL */
+    const char *text; /* NULL: there is none */
     bool wanted;      /* the key is encrypted */
 };
 
@@ -98,42 +96,49 @@ struct key_password {
 static int give_key_password(char *to, int room, int writing, void *arg)
 {
     struct key_password *password = arg;
-    FILE *file = password->path ? fopen(password->path, "re") : NULL;
-    int len = -1;
+    size_t len = password->text ? strlen(password->text) : 0;
 
     (void)writing;
     password->wanted = true;
-    if (!file)
+    if (len == 0 || len > (size_t)room)
         return -1;
-    setvbuf(file, NULL, _IONBF, 0); /* leave no copy in a buffer */
-    if (fgets(to, room, file))
-        len = (int)strcspn(to, "\r\n");
-    fclose(file);
-    return len;
+    memcpy(to, password->text, len);
+    return (int)len;
+}
+
+/* Why the key cannot be used. */
+static const char *key_objection(const struct key_password *password, bool read)
+{
+    if (read ||
+        ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
+        return "does not belong to the certificate in cert";
+    if (!password->wanted)
+        return reason_of_errors();
+    return password->text
+               ? "cannot be read with the password in key_password_file"
+               : "it is encrypted; name the file with its password: "
+                 "key_password_file=";
 }
 
 static bool load_key(
     SSL_CTX *ctx, const struct settings *set, struct text *error)
 {
-    struct key_password password = {.path = set->key_password_file};
+    const char *file = set->key_password_file;
+    char *secret = NULL;
 
+    if (file && !secret_file_read(file, "key password file", &secret, error))
+        return false;
+    struct key_password password = {.text = secret};
     SSL_CTX_set_default_passwd_cb(ctx, give_key_password);
     SSL_CTX_set_default_passwd_cb_userdata(ctx, &password);
     bool ok = SSL_CTX_use_PrivateKey_file(ctx, set->key, SSL_FILETYPE_PEM) == 1;
     SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
     SSL_CTX_set_default_passwd_cb(ctx, NULL);
-    if (ok && SSL_CTX_check_private_key(ctx) == 1)
-        return true;
-    if (ok ||
-        ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
-        return blame_file(error, "key", set->key,
-            "does not belong to the certificate in cert");
-    if (!password.wanted)
-        return blame_file(error, "key", set->key, reason_of_errors());
-    return blame_file(error, "key", set->key,
-        password.path ? "cannot be read with the password in key_password_file"
-                      : "it is encrypted; name the file with its password: "
-                        "key_password_file=");
+    bool fits = ok && SSL_CTX_check_private_key(ctx) == 1;
+    if (!fits)
+        blame_file(error, "key", set->key, key_objection(&password, ok));
+    secret_free(secret);
+    return fits;
 }
 
 static bool load_certificate(
@@ -146,8 +151,7 @@ static bool load_certificate(
     return load_key(ctx, set, error);
 }
 
-/* --------------------------------------------------------------- whom to trust
- */
+/* ---------------------------------------------------------- whom to trust */
 
 static bool load_trust(
     SSL_CTX *ctx, const struct settings *set, struct text *error)
@@ -254,8 +258,16 @@ void tls_read_again(struct tls *tls)
     tls->context = NULL;
 }
 
-/* ----------------------------------------------------------------- life time
- */
+/* ---------------------------------------------------------- its life time */
+
+/* The system's CAs are read for the first connection: that takes a while. */
+static bool has_something_to_check(const struct settings *set)
+{
+    struct named_file files[TLS_FILES];
+
+    return list_files(set, files) > 0 || set->tls_ciphers ||
+           set->tls_ciphersuites;
+}
 
 struct tls *tls_new(const struct settings *settings, struct text *error)
 {
@@ -270,7 +282,7 @@ struct tls *tls_new(const struct settings *settings, struct text *error)
             ok = param_copy(row, &tls->settings, settings);
     if (!ok)
         text_set(error, "out of memory: cannot prepare TLS");
-    else
+    else if (has_something_to_check(settings))
         ok = tls_context(tls, error) != NULL;
     if (ok) {
         tls->owners = 1;

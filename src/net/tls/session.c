@@ -177,8 +177,10 @@ static bool tls_open(
 {
     SSL_CTX *ctx = tls_context(to->tls, error);
 
-    if (!ctx)
+    if (!ctx) {
+        t->fault = FAULT_CREDENTIALS;
         return false;
+    }
     clear_errors();
     t->own = new_session(ctx, to);
     t->silence = "no answer to the TLS handshake (as from a plain Redis port: "
@@ -188,8 +190,7 @@ static bool tls_open(
     return t->own;
 }
 
-/* ------------------------------------------------ what is common to the rest
- */
+/* --------------------------------------------- what is common to the rest */
 
 /* After an error of OpenSSL, which ends the session: notes why, if it is known.
  * Returns -1. */
@@ -254,9 +255,8 @@ static enum transport_step shake_lost(
 
     text_set(error, what);
     text_add(error, ": ");
-    text_add(error, cause ? strerror(cause)
-                          : "the server closed the "
-                            "connection");
+    text_add(
+        error, cause ? strerror(cause) : "the server closed the connection");
     t->fault = FAULT_UNREACHABLE;
     return TRANSPORT_FAILED;
 }
