@@ -145,8 +145,11 @@ static void new_keys_while_idle(void **state)
     for (int i = 0; i < 20; i++) {
         front_order(&front, i % 2 ? FRONT_TICKETS : FRONT_NEW_KEYS);
         test_pause_ms(LOOKED_AT_MS);
+        /* The program's own error is none of the connection's. */
+        ERR_raise(ERR_LIB_USER, ERR_R_INTERNAL_ERROR);
         cycle(lock);
     }
+    ERR_clear_error();
     assert_int_equal(stats_of(client).connections, 1);
     end(lock, client);
     front_stop(&front);

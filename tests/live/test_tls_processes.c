@@ -210,6 +210,11 @@ static void errors_of_the_program(void **state)
         assert_result(nxl_lock_release(lock), NXL_OK, lock);
     }
     assert_int_equal(stats_of(client).connections, 1);
+    tls_hang_up();
+    leave_errors();
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock); /* a handshake */
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(stats_of(client).connections, 2);
     tls_present("expired");
     tls_hang_up();
     leave_errors();
