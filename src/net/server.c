@@ -56,6 +56,8 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
     if (!again && fault == FAULT_UNREACHABLE && !was_up && !s->known &&
         !s->endpoint.tls && s->handshake.probe != PROBE_ANSWERED)
         text_add(&s->why, " before it answered (a TLS port? write rediss://)");
+    if (fault == FAULT_CERTIFICATE)
+        s->known = false; /* it may refuse again: send no lock command early */
     requests_cut_off(s, fault, now);
     conn_close(&s->conn);
     s->dialect.in_transaction = NULL;
