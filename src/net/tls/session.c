@@ -270,8 +270,7 @@ static enum transport_step shake_failed(struct transport *t, struct text *error)
     clear_errors();
     /* A certificate that OpenSSL had no memory to look at stays invalid to it:
      * that may be the CA's in the context. */
-    if (s->refused)
-        tls_read_again(s->to->tls);
+    tls_read_again(s->to->tls);
     (void)flush(t); /* tells the peer why */
     return TRANSPORT_FAILED;
 }
