@@ -355,14 +355,16 @@ by_gcc() {
     if beside_built; then
         check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite waits \
             --no-suite api --no-suite builds --no-suite sim \
-            --no-suite fuzz --no-suite tabled
+            --no-suite fuzz --no-suite tabled --no-suite tls-long
+        [ -z "$full" ] || check gcc-tls gcc "$jobs_asleep" --no-rebuild \
+            --suite tls-long
     fi
     beside_end
 }
 
 sanitized_by_address() {
     configured asan || return 0
-    set -- --suite unit --suite fake --suite live --suite header
+    set -- --suite unit --suite fake --suite live --suite tls --suite header
     if [ -n "$full" ]; then
         set -- "$@" --suite fuzz --suite sim
     else # the programs of libFuzzer have these sanitizers and drive the core
@@ -375,7 +377,7 @@ sanitized_by_address() {
     begin nice -n 19 sh -c 'cd "$0" || exit
         set -- --wrapper true --logbase built
         meson test -C tsan "$@" --suite thread >> tsan.log 2>&1
-        meson test -C gcc "$@" leaks quorum_leaks >> gcc.log 2>&1' "$work"
+        meson test -C gcc "$@" leaks leaks_tls >> gcc.log 2>&1' "$work"
     ahead=$begun
     runs address
     check asan asan "$jobs_instrumented" "$@"
@@ -417,7 +419,8 @@ leaks() {
         skipped "valgrind is not installed"
     else
         say "testing valgrind"
-        meson_test valgrind gcc --setup valgrind leaks
+        meson_test valgrind gcc --setup valgrind --num-processes 2 \
+            leaks leaks_tls
         count valgrind gcc
     fi
 }

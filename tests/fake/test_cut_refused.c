@@ -9,7 +9,7 @@
 /* Connected over unix or TCP, and the name is free. */
 static struct wire wire_open(int tcp, const char *params, int64_t ttl_ms)
 {
-    struct wire w = {.proxy = proxy_start(server.path, 0)};
+    struct wire w = {.proxy = proxy_to(&server, tcp != 0)};
     char url[256];
     snprintf(url, sizeof(url), "%s?%s",
         tcp ? proxy_tcp_url(w.proxy) : proxy_url(w.proxy), params);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the live tests share: one real server a group, met over TCP and then
- * over its unix socket, emptied before each test; clients and locks that are
- * made or fail the test; a thread that waits for a lock.
+ * over its unix socket, or over TLS alone (see support/redis.h), emptied before
+ * each test; clients and locks that are made or fail the test; a thread that
+ * waits for a lock.
  */
 #ifndef NXLOCK_TESTS_LIVE_RIG_H
 #define NXLOCK_TESTS_LIVE_RIG_H
@@ -49,6 +50,12 @@
 static struct redis server;
 static const char *server_url; /* by the transport of the present group */
 
+static inline bool live_tls(void)
+{
+    const char *certificates = getenv("NXLOCK_TEST_TLS");
+    return certificates && *certificates != '\0';
+}
+
 static inline int live_tcp(void **state)
 {
     int rc = redis_start(&server, NULL);
@@ -81,11 +88,16 @@ static inline int live_clean(void **state)
 
 #define live_test(function) cmocka_unit_test_setup(function, live_clean)
 
-/* All of the array "tests" over TCP, then over the unix socket. */
+/* A group of tests over TCP and then over the unix socket, or over TLS. */
+#define live_run_with(name, tests, tcp, unix_socket, stop)                     \
+    (live_tls()                                                                \
+            ? cmocka_run_group_tests_name(name " (TLS)", tests, tcp, stop)     \
+            : cmocka_run_group_tests_name(name " (TCP)", tests, tcp, stop) +   \
+                  cmocka_run_group_tests_name(                                 \
+                      name " (unix)", tests, unix_socket, stop))
+/* All of the array "tests". */
 #define live_run(name)                                                         \
-    (cmocka_run_group_tests_name(name " (TCP)", tests, live_tcp, live_stop) +  \
-        cmocka_run_group_tests_name(                                           \
-            name " (unix)", tests, live_unix, live_stop))
+    live_run_with(name, tests, live_tcp, live_unix, live_stop)
 
 /* ------------------------------------------------------ clients and locks */
 

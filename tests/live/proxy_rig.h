@@ -17,8 +17,7 @@ static inline nxl_client *via(struct proxy *proxy, const char *parameters)
 
 static inline struct proxy *proxy_to_server(void)
 {
-    return proxy_start(
-        server_url == server.url ? NULL : server.path, server.port);
+    return proxy_to(&server, server_url == server.url);
 }
 
 #endif

@@ -199,7 +199,7 @@ static inline void place_of_real(void)
         redis_start(&server, NULL);
     if (here->kind == USER)
         let_alice_in();
-    snprintf(here_url, sizeof(here_url), "redis://%s127.0.0.1:%u%s",
+    snprintf(here_url, sizeof(here_url), "%s://%s127.0.0.1:%u%s", server.scheme,
         here->kind == USER ? "alice:secret@" : "", (unsigned)server.port,
         query_here());
     monitor = redisConnectUnix(server.path);

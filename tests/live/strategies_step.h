@@ -154,11 +154,10 @@ static inline void learn(void)
 static inline void open_op(const char *parameters)
 {
     char url[2 * LOCAL_PATH];
-    op.proxy =
-        aged ? proxy_start(aged_path(aged), 0) : proxy_start(NULL, server.port);
-    const char *address = proxy_tcp_url(op.proxy) + strlen("redis://");
-    snprintf(url, sizeof(url), "redis://%s%s%s",
-        here->kind == USER ? "alice:secret@" : "", address, query_here());
+    op.proxy = aged ? proxy_start(aged_path(aged), 0) : proxy_to(&server, true);
+    snprintf(url, sizeof(url), "%s://%s%s%s", aged ? "redis" : server.scheme,
+        here->kind == USER ? "alice:secret@" : "", proxy_address(op.proxy),
+        query_here());
     server_url = url;
     op.client = client_here(parameters);
     server_url = here_url;

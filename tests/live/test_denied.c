@@ -35,7 +35,7 @@ static nxl_client *login(struct redis *r, const char *who, const char *tail)
 {
     char url[512];
     if (by_tcp)
-        snprintf(url, sizeof(url), "redis://%s127.0.0.1:%u/%s", who,
+        snprintf(url, sizeof(url), "%s://%s127.0.0.1:%u/%s", r->scheme, who,
             (unsigned)r->port, tail);
     else
         snprintf(url, sizeof(url), "unix://%s%s%s", who, r->path, tail);
@@ -312,8 +312,5 @@ int main(void)
         denied_test(refused_database),
         denied_test(refused_database_at_an_open_server),
     };
-    return cmocka_run_group_tests_name(
-               "denied (TCP)", tests, guarded_tcp, live_stop) +
-           cmocka_run_group_tests_name(
-               "denied (unix)", tests, guarded_unix, live_stop);
+    return live_run_with("denied", tests, guarded_tcp, guarded_unix, live_stop);
 }

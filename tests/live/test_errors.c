@@ -208,7 +208,7 @@ static void replica_refuses(void **state)
 {
     char port[8];
     struct redis replica;
-    snprintf(port, sizeof(port), "%u", (unsigned)server.port);
+    snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
     redis_start(&replica, "--replicaof", "127.0.0.1", port, NULL);
     bool tcp = server_url == server.url;
     const char *url = tcp ? replica.url : replica.unix_url;

@@ -104,7 +104,7 @@ static void an_unanswered_extend_is_left_to_its_ttl(void **state)
 /* A release that gets no answer is repeated, but not beyond the deadline. */
 static void a_release_without_an_answer_is_not_repeated_late(void **state)
 {
-    struct proxy *proxy = proxy_start(server.path, 0);
+    struct proxy *proxy = proxy_to(&server, false);
     nxl_client *theirs = new_client("");
     char url[512];
     snprintf(url, sizeof(url), "%s?timeout_ms=200", proxy_url(proxy));

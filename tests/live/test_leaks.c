@@ -20,11 +20,20 @@ static bool all_free(void)
     return keys == 0;
 }
 
+/* A connection over TLS takes valgrind long: fewer of them, but each kind. */
+static unsigned at_least(unsigned watched)
+{
+    return live_tls() && watched > 10 ? watched / 4 + 8 : watched;
+}
+
 /* Runs so many cycles on one server, on three, or under valgrind. */
 static void stays_free(
     unsigned one, unsigned three, unsigned watched, void (*cycle)(unsigned))
 {
-    assert_steady(slow() ? watched : on.servers > 1 ? three : one, cycle);
+    assert_steady(slow()           ? at_least(watched)
+                  : on.servers > 1 ? three
+                                   : one,
+        cycle);
     assert_eventually(all_free());
 }
 
@@ -77,7 +86,7 @@ static void while_all_is_well(void **state)
 {
     unsigned cycles = on.servers > 1 ? 320 : 1000;
     unsigned watched = on.servers > 1 ? 48 : 460; /* over both transports */
-    assert_steady(slow() ? watched : cycles, healthy);
+    assert_steady(slow() ? at_least(watched) : cycles, healthy);
     assert_eventually(only_counters());
 }
 
@@ -233,8 +242,20 @@ static void with_a_server_that_restarts(void **state)
 {
     bool one = on.servers == 1;
     unsigned cycles = one ? 12 : 16, watched = one ? 3 : 4;
-    assert_steady(slow() ? watched : cycles, one ? killed : one_killed);
+    assert_steady(
+        slow() ? at_least(watched) : cycles, one ? killed : one_killed);
     assert_eventually(all_free());
+}
+
+/* Over TLS a server takes in one command at a time. When it cannot send the
+ * reply, for the client is gone, what was sent behind it is never done: a key
+ * stays for the rest of its TTL. */
+static void clear_rest(struct redis *r)
+{
+    if (!live_tls())
+        return;
+    assert_eventually(redis_clients(r) == 0);
+    redis_run(r, "DEL", "name", "o", NULL);
 }
 
 /* One of them, and in every fifth cycle two of three. */
@@ -263,6 +284,8 @@ static void frozen(unsigned n)
     end_pair(p);
     redis_thaw(one);
     redis_thaw(two);
+    clear_rest(one);
+    clear_rest(two);
 }
 
 static void with_a_server_that_hangs(void **state)

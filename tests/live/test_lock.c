@@ -321,7 +321,7 @@ static void freeing_a_held_lock_releases_it(void **state)
 static void deadline_counts_from_the_request(void **state)
 {
     bool tcp = server_url == server.url;
-    struct proxy *proxy = proxy_start(tcp ? NULL : server.path, server.port);
+    struct proxy *proxy = proxy_to(&server, tcp);
     nxl_client *client =
         client_at(tcp ? proxy_tcp_url(proxy) : proxy_url(proxy));
     nxl_lock *lock = new_lock(client, "job", 5000);

@@ -197,8 +197,9 @@ static void cancelled(void **state)
     assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
     redis_thaw(&server);
     loop_until_true(client, redis_calls(&server, "eval") > 0);
-    assert_false(redis_exists(&server, "name"));
+    loop_until_true(client, !redis_exists(&server, "name"));
     loop_for(client, 30);
+    assert_false(redis_exists(&server, "name"));
     assert_int_equal(loop.count, 3);
     end(lock, client);
 }

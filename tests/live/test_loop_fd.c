@@ -280,7 +280,7 @@ static void the_client_freed_first(void **state)
  * soon as it can, for the loop is called for it. */
 static void freed_while_there_is_no_connection(void **state)
 {
-    struct proxy *p = proxy_start(server.path, 0);
+    struct proxy *p = proxy_to(&server, false);
     nxl_client *client = client_of(p, "");
     nxl_lock *lock = new_lock(client, "name", 30000);
     acquire(client, lock);

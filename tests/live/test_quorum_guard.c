@@ -210,7 +210,7 @@ static void test_info_refused(void **state)
     grow_old(3);
     redis_run(&servers[6], "ACL", "SETUSER", "carl", "reset", "on", ">c", "~*",
         "&*", "+@all", "-info", NULL);
-    snprintf(url, sizeof(url), "redis://carl:c@127.0.0.1:%u",
+    snprintf(url, sizeof(url), "%s://carl:c@127.0.0.1:%u", servers[6].scheme,
         (unsigned)servers[6].port);
     add_url(list, servers[0].unix_url, SHORT_MAX);
     add_url(list, url, "");

@@ -96,8 +96,8 @@ static void test_wrong_password(void **state)
     char url[NAME_ROOM];
     redis_run(&servers[6], "ACL", "SETUSER", "alice", "reset", "on", ">right",
         "~*", "&*", "+@all", NULL);
-    snprintf(url, sizeof(url), "redis://alice:wrong@127.0.0.1:%u",
-        (unsigned)servers[6].port);
+    snprintf(url, sizeof(url), "%s://alice:wrong@127.0.0.1:%u",
+        servers[6].scheme, (unsigned)servers[6].port);
     is_named(url, servers[6].url, NXL_E_DENIED, "WRONGPASS");
 }
 
@@ -107,7 +107,7 @@ static void test_no_rights(void **state)
     char url[NAME_ROOM];
     redis_run(&servers[6], "ACL", "SETUSER", "bob", "reset", "on", ">b", "~*",
         "+info", "+client", "+discard", NULL);
-    snprintf(url, sizeof(url), "redis://bob:b@127.0.0.1:%u",
+    snprintf(url, sizeof(url), "%s://bob:b@127.0.0.1:%u", servers[6].scheme,
         (unsigned)servers[6].port);
     is_named(url, servers[6].url, NXL_E_DENIED, "NOPERM");
 }
@@ -203,7 +203,7 @@ static void test_busy_script(void **state)
 static void test_replica(void **state)
 {
     char port[8];
-    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].port);
+    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].plain_port);
     redis_run(&servers[6], "CONFIG", "SET", "replica-read-only", "no", NULL);
     redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
     is_named(servers[6].url, servers[6].url, NXL_E_REFUSED, "a replica");
@@ -217,7 +217,7 @@ static void test_replica_proves_nothing(void **state)
     char port[8];
     nxl_client *client = with_one(2, servers[6].url);
     nxl_lock *lock = new_lock(client, "k", 10000);
-    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].port);
+    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].plain_port);
     redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
     connect_most(client);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -236,15 +236,24 @@ static void test_replica_proves_nothing(void **state)
     redis_run(&servers[6], "REPLICAOF", "NO", "ONE", NULL);
 }
 
+/* The first server by another address than that in the list. */
+static const char *twin_url(void)
+{
+    static char url[NAME_ROOM];
+    snprintf(
+        url, sizeof(url), "rediss://localhost:%u", (unsigned)servers[0].port);
+    return live_tls() ? url : servers[0].url;
+}
+
 /* One server behind two addresses: one vote, and both names are told. */
 static void test_twin(void **state)
 {
-    is_named(servers[0].url, "the same server (run_id) as", NXL_E_URL,
+    is_named(twin_url(), "the same server (run_id) as", NXL_E_URL,
         "one vote, not two");
-    nxl_client *client = with_one(1, servers[0].url);
+    nxl_client *client = with_one(1, twin_url());
     nxl_lock *lock = new_lock(client, "k", 10000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_URL, lock);
-    assert_contains(nxl_lock_errmsg(lock), servers[0].url);
+    assert_contains(nxl_lock_errmsg(lock), twin_url());
     assert_contains(nxl_lock_errmsg(lock), servers[0].unix_url);
     end(lock, client);
 }
@@ -252,7 +261,7 @@ static void test_twin(void **state)
 /* Nor does it prolong with two. */
 static void test_twin_extends_once(void **state)
 {
-    nxl_client *client = with_one(2, servers[0].url);
+    nxl_client *client = with_one(2, twin_url());
     nxl_lock *lock = new_lock(client, "k", 10000);
     connect_most(client);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -270,7 +279,7 @@ static void test_mended(void **state)
     nxl_client *client = with_one(1, servers[6].url);
     nxl_lock *lock = new_lock(client, "k", 10000);
     char port[8];
-    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].port);
+    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].plain_port);
     redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
     redis_run(&servers[6], "REPLICAOF", "NO", "ONE", NULL);
@@ -283,7 +292,7 @@ static void test_mended(void **state)
 /* Waiting for a list that is wrong ends at once. */
 static void test_hopeless_wait(void **state)
 {
-    nxl_client *client = with_one(1, servers[0].url);
+    nxl_client *client = with_one(1, twin_url());
     nxl_lock *lock = new_lock(client, "k", 10000);
     int64_t before = test_now_ms();
     assert_result(nxl_lock_acquire(lock, NXL_FOREVER), NXL_E_URL, lock);

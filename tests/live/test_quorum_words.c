@@ -83,8 +83,8 @@ static void rights(const char *first, const char *second)
 static const char *login(const char *password, const char *parameters)
 {
     static char url[128];
-    snprintf(url, sizeof(url), "redis://alice:%s@127.0.0.1:%u%s", password,
-        (unsigned)servers[6].port, parameters);
+    snprintf(url, sizeof(url), "%s://alice:%s@127.0.0.1:%u%s",
+        servers[6].scheme, password, (unsigned)servers[6].port, parameters);
     return url;
 }
 
@@ -113,7 +113,7 @@ static void a_right_is_missing(void **state)
 static void a_replica(void **state)
 {
     char port[8];
-    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].port);
+    snprintf(port, sizeof(port), "%u", (unsigned)servers[0].plain_port);
     redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
     is_told(servers[6].url, NO_GUARD, servers[6].url, ": a replica; ",
         "with an independent server");

@@ -197,8 +197,9 @@ static void rig_close(struct rig *rig)
 /* Whatever stands there has an end in time. */
 static void assert_leased(void)
 {
-    if (redis_exists(&server, KEY))
-        assert_between(redis_pttl(&server, KEY), 1, TTL_MS);
+    int64_t left_ms = redis_pttl(&server, KEY);
+    if (left_ms != -2) /* no such key */
+        assert_between(left_ms, 1, TTL_MS);
 }
 
 static bool stands(struct rig *rig)
@@ -269,6 +270,15 @@ static void assert_works_again(struct rig *rig)
     assert_false(redis_exists(&server, KEY));
 }
 
+/* Over TLS a connection that is lost at its beginning is lost in the handshake
+ * of TLS, before the other, and is not made again at once. */
+static int expected_of(const struct fault *fault, enum step step)
+{
+    bool lost = fault->begin == reset || fault->begin == cut_request;
+    return live_tls() && step == CONNECT && lost ? NXL_E_UNREACHABLE
+                                                 : fault->expected[step];
+}
+
 static void test_fault(void **state)
 {
     size_t cell = *(const size_t *)*state;
@@ -290,7 +300,7 @@ static void test_fault(void **state)
     int64_t took = test_now_ms() - start;
     if (rig.step != IDLE)
         fault->end(&rig);
-    assert_result(rc, fault->expected[rig.step], rig.lock);
+    assert_result(rc, expected_of(fault, rig.step), rig.lock);
     assert_between(took, 0, TIMEOUT_MS + LATE_MS);
     if (rc != NXL_OK && rc != NXL_FREE)
         assert_true(*nxl_lock_errmsg(rig.lock) != '\0');

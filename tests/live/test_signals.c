@@ -102,7 +102,7 @@ static void count_pipe(int number)
 static void the_connection_is_cut_under_a_call(void **state)
 {
     struct sigaction mine = {.sa_handler = count_pipe}, before;
-    struct proxy *p = proxy_start(server.path, 0);
+    struct proxy *p = proxy_to(&server, true);
     nxl_client *client = client_at(proxy_tcp_url(p));
     nxl_lock *lock = new_lock(client, "name", 30000);
 
@@ -337,7 +337,8 @@ static void no_thread_is_started(void **state)
 {
     int before = count_tasks();
     char local[64];
-    snprintf(local, sizeof(local), "redis://localhost:%u", server.port);
+    snprintf(local, sizeof(local), "%s://localhost:%u", server.scheme,
+        (unsigned)server.port);
     nxl_client *clients[] = {new_client(""), client_at(local)};
     for (int i = 0; i < 2; i++) {
         nxl_lock *lock = new_lock(clients[i], "name", 30000);

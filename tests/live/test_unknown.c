@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the message of NXL_UNKNOWN says when the server was killed: which
- * request was not answered, not only what the attempts after it met.
+ * request was not answered, not only what the attempts after it met. And what
+ * is not sent, so that it does not become unknown.
  */
 #define QUORUM_MOST 3
 #include "live/api_rig.h"
@@ -95,11 +96,40 @@ static void a_refusal_alone_names_none(void **state)
     end(lock, client);
 }
 
+static void each_proxy_holds(bool held)
+{
+    for (size_t i = 0; i < on.servers; i++)
+        proxy_hold(proxies[i], PROXY_DOWN, held);
+}
+
+/* A late reply and the end of its connection wait to be read. The next request
+ * is not sent behind them: there, nothing would be known of it. */
+static void not_sent_behind_the_end(void **state)
+{
+    nxl_client *client = proxied_client(on.servers, "timeout_ms=300&" NO_GUARD);
+    nxl_lock *held = new_lock(client, KEY, 20000);
+    nxl_lock *lock = new_lock(client, KEY ":next", 5000);
+    connect_all(client);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    each_proxy_holds(true);
+    assert_result(nxl_lock_extend(held, 0), NXL_UNKNOWN, held);
+    each_proxy_holds(false);
+    for (size_t i = 0; i < on.servers; i++) {
+        proxy_cut(proxies[i], false);
+        assert_eventually(proxy_connections(proxies[i]) == 0);
+    }
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock_free(held);
+    end(lock, client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         api_loop_test(the_request_is_named),
         api_test(a_refusal_alone_names_none),
+        quorum_test(not_sent_behind_the_end),
     };
     return on_one_and_three_run("unknown", tests);
 }

@@ -193,7 +193,7 @@ static struct pair sign(const struct row *r, const struct pair *issuer)
     X509_gmtime_adj(
         X509_getm_notBefore(certificate), usual ? -(long)DAY_S : r->begins_s);
     X509_gmtime_adj(
-        X509_getm_notAfter(certificate), usual ? 365L * DAY_S : r->ends_s);
+        X509_getm_notAfter(certificate), usual ? 10 * 365L * DAY_S : r->ends_s);
     add_extensions(certificate, issuer->certificate, r);
     need(X509_sign(certificate, issuer->key, EVP_sha256()));
     return made;

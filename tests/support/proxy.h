@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct proxy;
+struct redis;
 
 enum proxy_way {
     PROXY_UP,  /* client to server: requests */
@@ -22,11 +23,15 @@ enum proxy_way {
 /* To the server at a unix socket's path or, with path NULL, at
  * 127.0.0.1:port. Never NULL. */
 struct proxy *proxy_start(const char *path, uint16_t port);
+/* To a server of redis.h, over its port or its unix socket. If clients meet
+ * that server over TLS, it is its port always, and both URLs say TLS. */
+struct proxy *proxy_to(const struct redis *r, bool tcp);
 /* Cuts everything and frees; NULL is fine. */
 void proxy_stop(struct proxy *p);
 
 const char *proxy_url(const struct proxy *p);     /* unix:///... */
 const char *proxy_tcp_url(const struct proxy *p); /* redis://127.0.0.1:... */
+const char *proxy_address(const struct proxy *p); /* 127.0.0.1:... */
 
 /* Every byte that comes from now on is passed on that much later. */
 void proxy_delay(struct proxy *p, enum proxy_way way, int ms);

@@ -2,7 +2,25 @@
 /* What a test orders of the proxy, or asks it. */
 #include "support/proxy_inner.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "support/redis.h"
+
 enum { AWAIT_MS = 30000 };
+
+struct proxy *proxy_to(const struct redis *r, bool tcp)
+{
+    bool tls = r->tls_always;
+    struct proxy *p = proxy_start(tcp || tls ? NULL : r->path, r->port);
+
+    if (tls) {
+        snprintf(p->tcp_url, sizeof(p->tcp_url), "rediss://127.0.0.1:%u",
+            (unsigned)p->port);
+        snprintf(p->url, sizeof(p->url), "%s", p->tcp_url);
+    }
+    return p;
+}
 
 const char *proxy_url(const struct proxy *p)
 {
@@ -12,6 +30,11 @@ const char *proxy_url(const struct proxy *p)
 const char *proxy_tcp_url(const struct proxy *p)
 {
     return p->tcp_url;
+}
+
+const char *proxy_address(const struct proxy *p)
+{
+    return strstr(p->tcp_url, "://") + 3;
 }
 
 void proxy_delay(struct proxy *p, enum proxy_way way, int ms)

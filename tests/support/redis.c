@@ -67,7 +67,7 @@ static void launch(struct redis *r)
         "--repl-diskless-sync-delay", "0"}; /* for 5 s it would wait for more */
     size_t count = 19;
 
-    snprintf(port, sizeof(port), "%u", (unsigned)r->port);
+    snprintf(port, sizeof(port), "%u", (unsigned)r->plain_port);
     snprintf(tls_port, sizeof(tls_port), "%u", (unsigned)r->tls_port);
     snprintf(name, sizeof(name), "%s", program());
     if (r->tls) {
@@ -156,52 +156,6 @@ static void show_log(const struct redis *r)
         fclose(log);
 }
 
-static void find_places(struct redis *r)
-{
-    local_dir_make(r->dir);
-    local_path(r->path, r->dir, "redis.sock");
-    local_path(r->log, r->dir, "log");
-    snprintf(r->unix_url, sizeof(r->unix_url), "unix://%s", r->path);
-}
-
-static uint16_t free_port(void)
-{
-    uint16_t port = 0;
-    int fd = local_listen_tcp(&port);
-
-    if (fd < 0)
-        fail_msg("no free port on 127.0.0.1");
-    close(fd);
-    return port;
-}
-
-static void find_ports(struct redis *r)
-{
-    if (!r->tls_only) {
-        r->port = free_port();
-        snprintf(
-            r->url, sizeof(r->url), "redis://127.0.0.1:%u", (unsigned)r->port);
-    }
-    if (!r->tls)
-        return;
-    do
-        r->tls_port = free_port();
-    while (r->tls_port == r->port);
-    snprintf(r->tls_url, sizeof(r->tls_url),
-        "rediss://127.0.0.1:%u?cacert=%s/ca.pem", (unsigned)r->tls_port,
-        r->dir);
-    size_t len = strlen(r->tls_url);
-    if (r->tls_certified)
-        snprintf(r->tls_url + len, sizeof(r->tls_url) - len,
-            "&cert=%s/client.pem&key=%s/client.key", r->dir, r->dir);
-}
-
-void redis_add(struct redis *r, const char *argument)
-{
-    if (r->extras == REDIS_EXTRA || !(r->extra[r->extras++] = strdup(argument)))
-        abort();
-}
-
 int redis_prepare(struct redis *r, va_list extra)
 {
     memset(r, 0, sizeof(*r));
@@ -213,14 +167,14 @@ int redis_prepare(struct redis *r, va_list extra)
     }
     for (char *a = va_arg(extra, char *); a; a = va_arg(extra, char *))
         redis_add(r, a);
-    find_places(r);
+    redis_find_places(r);
     return 0;
 }
 
 int redis_begin(struct redis *r)
 {
     for (int i = 0; i < START_TRIES; i++) {
-        find_ports(r);
+        redis_find_ports(r);
         launch(r);
         if (wait_ready(r))
             return 0;
@@ -240,7 +194,14 @@ int redis_start(struct redis *r, ...)
     va_start(extra, r);
     int rc = redis_prepare(r, extra);
     va_end(extra);
-    return rc == 0 ? redis_begin(r) : rc;
+    if (rc != 0)
+        return rc;
+    const char *certificates = getenv("NXLOCK_TEST_TLS");
+    if (certificates && *certificates != '\0') {
+        r->tls_always = true;
+        redis_add_tls(r, certificates, "server", "no");
+    }
+    return redis_begin(r);
 }
 
 void redis_kill(struct redis *r)

@@ -2,8 +2,11 @@
 /*
  * A real server of the test's own: private directory, unix socket and port
  * of 127.0.0.1, nothing on disk that outlives it. It dies with the test
- * program. Which program: $NXLOCK_REDIS_SERVER, else redis-server. With TLS
- * it is started by redis_tls.h.
+ * program. Which program: $NXLOCK_REDIS_SERVER, else redis-server.
+ *
+ * With NXLOCK_TEST_TLS=DIR in the environment clients meet it over TLS alone:
+ * DIR has ca.pem, server.pem and server.key, and OpenSSL's default is to trust
+ * that authority. A test that is about TLS itself includes redis_tls.h.
  *
  * Functions without a result fail the test when they cannot do their work;
  * so they belong to the thread that runs the test.
@@ -25,11 +28,15 @@ struct redis {
     pid_t pid; /* 0: it does not run */
     bool frozen;
     bool tls, tls_only, tls_certified; /* see redis_tls.h */
-    uint16_t port, tls_port;
+    bool tls_always;                   /* by NXLOCK_TEST_TLS */
+    uint16_t port;                     /* of url */
+    uint16_t plain_port, tls_port;
+    const char *scheme; /* of url: "redis" or "rediss" */
     char dir[LOCAL_PATH], path[LOCAL_PATH], log[LOCAL_PATH];
+    char tls_dir[4 * LOCAL_PATH];
     char url[LOCAL_PATH + 16];      /* redis://127.0.0.1:port */
-    char unix_url[LOCAL_PATH + 16]; /* unix:///... */
-    char tls_url[4 * LOCAL_PATH];   /* "": it was started without TLS */
+    char unix_url[LOCAL_PATH + 16]; /* unix:///..., or url if tls_always */
+    char tls_url[13 * LOCAL_PATH];  /* "": it was started without TLS */
     char *extra[REDIS_EXTRA];
     size_t extras;
     redisContext *context; /* the fixture's own connection */

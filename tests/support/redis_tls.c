@@ -6,16 +6,6 @@
 #include "support/redis_inner.h"
 #include "support/test.h"
 
-static void add_file(
-    struct redis *r, const char *option, const char *name, const char *kind)
-{
-    char path[LOCAL_PATH + 64];
-
-    snprintf(path, sizeof(path), "%s/%s.%s", r->dir, name, kind);
-    redis_add(r, option);
-    redis_add(r, path);
-}
-
 int redis_start_tls(struct redis *r, const struct redis_tls *tls, ...)
 {
     const char *name = tls->certificate ? tls->certificate : "server";
@@ -31,12 +21,7 @@ int redis_start_tls(struct redis *r, const struct redis_tls *tls, ...)
     }
     if (rc != 0)
         return rc;
-    add_file(r, "--tls-cert-file", name, "pem");
-    add_file(r, "--tls-key-file", name, "key");
-    add_file(r, "--tls-ca-cert-file", "ca", "pem");
-    redis_add(r, "--tls-auth-clients");
-    redis_add(r, clients);
-    r->tls = true;
+    redis_add_tls(r, r->dir, name, clients);
     r->tls_only = tls->only;
     r->tls_certified = strcmp(clients, "yes") == 0;
     return redis_begin(r);

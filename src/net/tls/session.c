@@ -403,10 +403,12 @@ static ssize_t tls_receive(struct transport *t, void *bytes, size_t room)
 static enum transport_news tls_news(struct transport *t)
 {
     struct session *s = t->own;
-    struct pollfd look = {.fd = t->fd, .events = POLLIN};
+    struct pollfd look = {.fd = t->fd, .events = POLLIN | POLLRDHUP};
 
     if (poll(&look, 1, 0) <= 0 || !look.revents)
         return TRANSPORT_QUIET;
+    if (look.revents & ~POLLIN) /* whatever there is to receive before it */
+        return TRANSPORT_OVER;
     for (int reads = 0; reads < READS_MOST && !s->broken; reads++) {
         ssize_t n = fill(t);
         if (n < 0)
