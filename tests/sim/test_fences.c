@@ -10,7 +10,7 @@
 
 #include "sim/world.h"
 
-#define MANY (getenv("NXLOCK_FULL") ? 100000 : 20000)
+#define MANY (getenv("NXLOCK_FULL") ? UINT64_C(100000) : UINT64_C(20000))
 #define FEW 5000
 
 static struct options fences_only(unsigned servers, const char *faults)
