@@ -62,4 +62,7 @@ enum fault tls_explain_handshake(
 enum fault tls_explain_alert(
     const struct session *s, unsigned long code, const char **why);
 
+/* What any other error says about the loss of a connection; static. */
+const char *tls_explain_loss(unsigned long code);
+
 #endif

@@ -198,8 +198,12 @@ static ssize_t broken(struct transport *t)
 {
     struct session *s = t->own;
 
+    unsigned long code = ERR_peek_error();
+
     s->broken = true;
-    t->fault = tls_explain_alert(s, ERR_peek_error(), &t->why);
+    t->fault = tls_explain_alert(s, code, &t->why);
+    if (t->fault == FAULT_NONE)
+        t->why = tls_explain_loss(code);
     clear_errors();
     (void)flush(t);
     t->wants_write = false;

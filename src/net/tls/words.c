@@ -94,6 +94,17 @@ enum fault tls_explain_alert(
     return meaning->fault;
 }
 
+const char *tls_explain_loss(unsigned long code)
+{
+    int reason = ERR_GET_REASON(code);
+
+    if (reason == ERR_R_MALLOC_FAILURE)
+        return "connection lost: out of memory for TLS";
+    if (reason > SSL_AD_REASON_OFFSET)
+        return "connection lost: the server reported an error of TLS";
+    return "connection lost: what the server sent is not valid TLS";
+}
+
 /* ------------------------------------------------------- a certificate refused
  */
 
