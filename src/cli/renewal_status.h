@@ -17,7 +17,7 @@ struct renewal_status {
     unsigned tries;    /* renewals seen so far */
     bool failing;      /* the last one failed, which was reported */
     bool lost;
-    char why[256]; /* why it was lost */
+    char why[512]; /* why it was lost */
 };
 
 /* Begins to follow the acquired lock, or nothing with session->unlocked. */

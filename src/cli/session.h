@@ -18,7 +18,7 @@ struct renewal {
     unsigned tries; /* renewals that have ended */
     int result;
     int64_t left_ms; /* what was left of the lease then */
-    char why[256];
+    char why[512];
 };
 
 struct session {

@@ -31,8 +31,8 @@ static bool check_pairs(uint64_t given, struct text *error)
             continue;
         text_clear(error);
         text_addf(error,
-            p->together ? "the URL has %s without %s: %s"
-                        : "the URL has both %s and %s: %s",
+            p->together ? "%s is given without %s: %s"
+                        : "%s and %s are both given: %s",
             p->a, p->b, p->why);
         return false;
     }
@@ -61,8 +61,8 @@ static bool check_verify(
 
     if (settings->verify != TLS_VERIFY_NONE || !trusts)
         return true;
-    text_set(error, "the URL has a CA and verify=none, which ignores it; "
-                    "remove one of them");
+    text_set(error, "a CA is given, but verify=none ignores it; remove one of "
+                    "them");
     return false;
 }
 
@@ -72,9 +72,8 @@ bool combination_valid(const struct settings *settings, uint64_t given,
     if (settings->user && !settings->password && !settings->password_file &&
         !settings->source.ask) {
         text_set(error,
-            "the URL has a user without a password; write "
-            "redis://user:password@host, or redis://:password@host for a "
-            "password alone, or password_file=FILE");
+            "the URL has a user without a password; add "
+            "password_file=FILE, or write USER:PASSWORD@ before the host");
         return false;
     }
     if (!tls)

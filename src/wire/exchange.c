@@ -201,13 +201,22 @@ static void save_text(struct exchange *x)
     *text = len > 0 ? (struct slice){x->words, len} : slice_of(words_lost);
 }
 
+/* Is the key denied, not the command? Then other permissions would not help. */
+static bool refuses_key(struct slice text)
+{
+    static const char key[] = " key";
+
+    return slice_starts(text, "NOPERM ") &&
+           memmem(text.data, text.len, key, sizeof(key) - 1);
+}
+
 /* Report the refusal of the best strategy; those of the fallbacks would only
  * confuse. */
 static void exchange_remember_refusal(struct exchange *x)
 {
     struct slice text = x->outcome.text;
 
-    if (x->refused != FAULT_NONE)
+    if (x->refused != FAULT_NONE && !refuses_key(text))
         return;
     x->refused = x->outcome.fault;
     x->first_len = strategy_store(&x->first, text);

@@ -138,10 +138,10 @@ class Room:
         self.gives(78, "a file that is none", "status", "x", "-u", url,
                    "--cacert", s.file("garbage"), says=("cacert=",))
         self.refused(78, "--cert without --key", *self.trust, "--cert",
-                     s.file("client.pem"), says=("cert without key",))
+                     s.file("client.pem"), says=("cert is given without key",))
         self.gives(78, "NXLOCK_CERT without its key", "status", "x",
                    *self.trust, NXLOCK_CERT=s.file("client.pem"),
-                   says=("NXLOCK_CERT", "cert without key"))
+                   says=("NXLOCK_CERT", "cert is given without key"))
         self.gives(78, "a key of another certificate", "status", "x",
                    *self.trust, "--cert", s.file("client.pem"), "--key",
                    s.file("server.key"), says=("does not belong",))

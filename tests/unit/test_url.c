@@ -222,7 +222,7 @@ static const struct bad {
     {"redis://h?=1", "has no name"},
     {"redis://h?db=1&&timeout_ms=10", "the URL (byte 16) has no '='"},
     {"redis://h?&", "the URL (byte 11) has no '='"},
-    {"redis://joe@h", "a user without a password; write redis://user:password"},
+    {"redis://joe@h", "a user without a password; add password_file=FILE"},
     {"redis://joe:@h", "a user without a password"},
     {"redis://h?user=joe", "a user without a password"},
     {"redis://@h", "'@' in the URL (byte 9) has no user or"},

@@ -72,18 +72,23 @@ static bool read_versions(const struct settings *set,
     return true;
 }
 
-/* Why the files could not be read, by OpenSSL's errors. */
-static const char *reason_of_errors(void)
+/* Why a file could not be read, by OpenSSL's errors. missing is what to say if
+ * they only mean that the file has nothing of the kind. */
+static const char *reason_of_errors(const char *missing)
 {
     unsigned long first = ERR_peek_error(), last = ERR_peek_last_error();
     const char *reason = ERR_reason_error_string(last);
 
     if (ERR_SYSTEM_ERROR(first))
         return strerror(ERR_GET_REASON(first));
-    if (!reason || ERR_COMMON_ERROR(last)) /* "PEM lib" explains nothing */
-        return "cannot be read as PEM";
+    if (!reason || ERR_COMMON_ERROR(last) || /* "PEM lib" explains nothing */
+        ERR_GET_REASON(last) == X509_R_NO_CERTIFICATE_OR_CRL_FOUND)
+        return missing;
     return reason;
 }
+
+#define NO_CERTIFICATE "contains no certificate in PEM format"
+#define NO_KEY "contains no private key in PEM format"
 
 /* -------------------------------------------------- the client's own key */
 
@@ -113,7 +118,7 @@ static const char *key_objection(const struct key_password *password, bool read)
         ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
         return "does not belong to the certificate in cert";
     if (!password->wanted)
-        return reason_of_errors();
+        return reason_of_errors(NO_KEY);
     return password->text
                ? "cannot be read with the password in key_password_file"
                : "it is encrypted; name the file with its password: "
@@ -147,7 +152,8 @@ static bool load_certificate(
     if (!set->cert)
         return true;
     if (SSL_CTX_use_certificate_chain_file(ctx, set->cert) != 1)
-        return blame_file(error, "cert", set->cert, reason_of_errors());
+        return blame_file(
+            error, "cert", set->cert, reason_of_errors(NO_CERTIFICATE));
     return load_key(ctx, set, error);
 }
 
@@ -166,10 +172,11 @@ static bool load_trust(
         return false;
     }
     if (set->cacert && SSL_CTX_load_verify_file(ctx, set->cacert) != 1)
-        return blame_file(error, "cacert", set->cacert, reason_of_errors());
-    if (set->cacertdir && SSL_CTX_load_verify_dir(ctx, set->cacertdir) != 1)
         return blame_file(
-            error, "cacertdir", set->cacertdir, reason_of_errors());
+            error, "cacert", set->cacert, reason_of_errors(NO_CERTIFICATE));
+    if (set->cacertdir && SSL_CTX_load_verify_dir(ctx, set->cacertdir) != 1)
+        return blame_file(error, "cacertdir", set->cacertdir,
+            reason_of_errors(NO_CERTIFICATE));
     /* What the user names is trusted, even if it is no root. */
     X509_VERIFY_PARAM_set_flags(
         SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);

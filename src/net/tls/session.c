@@ -65,8 +65,7 @@ static bool flush(struct transport *t)
     return true;
 }
 
-/* Reads once. Returns the number of bytes, 0 for "not now", or -1 at the end or
- * a loss: errno is 0 if the peer closed the connection in order. */
+/* Reads once; as plain_receive(). */
 static ssize_t fill(struct transport *t)
 {
     struct session *s = t->own;
@@ -338,8 +337,7 @@ static ssize_t tls_send(struct transport *t, const void *bytes, size_t len)
     return t->wants_read ? 0 : broken(t);
 }
 
-/* Decrypts up to room bytes of what has been read. *over: the peer said
- * goodbye. Returns -1 after an error. */
+/* Decrypts up to room bytes. *over: the peer said goodbye. -1: an error. */
 static ssize_t decrypt(
     struct transport *t, char *bytes, size_t room, bool *over)
 {

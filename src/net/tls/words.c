@@ -234,6 +234,10 @@ static void explain_refusal(const struct session *s, struct text *out)
         text_add(out, " (or, if that is an intermediate CA, let the server "
                       "send its certificate)");
         return;
+    case X509_V_ERR_INVALID_PURPOSE:
+        text_set(out, "the certificate is not one for servers; renew it at the "
+                      "server, for server authentication");
+        return;
     default:
         text_set(out, "the server's certificate cannot be trusted: ");
         text_add(out, X509_verify_cert_error_string(s->refusal));
