@@ -79,7 +79,7 @@ static inline nxl_client *alice(const char *parameters)
 {
     char url[512];
 
-    snprintf(url, sizeof(url), "redis://alice:p@127.0.0.1:%u/?%s",
+    snprintf(url, sizeof(url), "%s://alice:p@127.0.0.1:%u/?%s", server.scheme,
         (unsigned)server.port, parameters);
     return client_at(url);
 }

@@ -258,10 +258,11 @@ static enum acl_effect strand(struct proxy *proxy, nxl_lock *lock)
 
 static enum acl_effect use_cleanup(nxl_client *plain, nxl_lock *unused)
 {
-    struct proxy *proxy = proxy_start(NULL, server.port);
+    struct proxy *proxy = proxy_to(&server, true);
     char url[LOCAL_PATH + 64];
-    snprintf(url, sizeof(url), "redis://alice:p@%s?timeout_ms=300",
-        proxy_tcp_url(proxy) + strlen("redis://"));
+    const char *address = strstr(proxy_tcp_url(proxy), "://") + strlen("://");
+    snprintf(url, sizeof(url), "%s://alice:p@%s?timeout_ms=300", server.scheme,
+        address);
     nxl_client *client = client_at(url);
     nxl_lock *lock = new_lock(client, NAME, TTL_MS);
     enum acl_effect effect = cycle(client, lock);
