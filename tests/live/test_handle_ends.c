@@ -232,7 +232,8 @@ static void assert_others_keep_it(struct cell *c)
     nxl_lock *third = new_lock(thirds[c->servers], c->name, 1000);
     for (size_t i = 0; i < c->servers; i++) {
         assert_true(stands_at(i, c->name, c->other));
-        assert_true(redis_pttl(&servers[i], c->name) > EXTENDED_MS);
+        /* The heir had a majority; the last server may be a little later. */
+        assert_eventually(redis_pttl(&servers[i], c->name) > EXTENDED_MS);
     }
     assert_true(nxl_lock_held(c->other));
     assert_result(nxl_lock_acquire(third, 0), NXL_BUSY, third);
