@@ -4,7 +4,8 @@
  * its rank.
  *
  * Invariant: every class has a remedy and a rank. No switch has a default, so
- * the compiler reports the switch in which a new class is missing.
+ * the compiler reports the switch, or the list, in which a new class is
+ * missing.
  */
 #include "base/fault.h"
 
@@ -127,64 +128,46 @@ bool fault_needs_repair(enum fault fault)
            (fault != FAULT_NONE && !fault_is_transient(fault));
 }
 
-/* The highest rank explains a result best: first a fault of this machine (it
- * affects all servers), then what a person has to fix, then what passes. */
+/* From what explains a result least to what explains it best: what passes, then
+ * what a person has to fix, then a fault of this machine, which affects all
+ * servers. */
+static const enum fault order[] = {
+    FAULT_NONE,
+    FAULT_RETRY,
+    FAULT_TIMEOUT,
+    FAULT_UNREACHABLE,
+    FAULT_CLUSTER_DOWN,
+    FAULT_RESTARTED,
+    FAULT_REFUSING,
+    FAULT_FULL,
+    FAULT_CREDENTIALS,
+    FAULT_SERVER,
+    FAULT_NOT_PRIMARY,
+    FAULT_CLUSTER,
+    FAULT_UNSUPPORTED,
+    FAULT_DUPLICATE,
+    FAULT_NOT_DURABLE,
+    FAULT_SENTINEL,
+    FAULT_NOT_REDIS,
+    FAULT_WRONG_TYPE,
+    FAULT_NO_INFO,
+    FAULT_SCRIPT_DENIED,
+    FAULT_NO_PERMISSION,
+    FAULT_DENIED,
+    FAULT_CERTIFICATE,
+    FAULT_TLS,
+    FAULT_SYSTEM,
+};
+_Static_assert(
+    sizeof(order) / sizeof(order[0]) == FAULT_CLASSES, "each class once");
+
 static int rank(enum fault fault)
 {
-    switch (fault) {
-    case FAULT_SYSTEM:
-        return 24;
-    case FAULT_TLS:
-        return 23;
-    case FAULT_CERTIFICATE:
-        return 22;
-    case FAULT_DENIED:
-        return 21;
-    case FAULT_NO_PERMISSION:
-        return 20;
-    case FAULT_SCRIPT_DENIED:
-        return 19;
-    case FAULT_NO_INFO:
-        return 18;
-    case FAULT_WRONG_TYPE:
-        return 17;
-    case FAULT_NOT_REDIS:
-        return 16;
-    case FAULT_SENTINEL:
-        return 15;
-    case FAULT_NOT_DURABLE:
-        return 14;
-    case FAULT_DUPLICATE:
-        return 13;
-    case FAULT_UNSUPPORTED:
-        return 12;
-    case FAULT_CLUSTER:
-        return 11;
-    case FAULT_NOT_PRIMARY:
-        return 10;
-    case FAULT_SERVER:
-        return 9;
-    case FAULT_CREDENTIALS:
-        return 8;
-    case FAULT_FULL:
-        return 7;
-    case FAULT_REFUSING:
-        return 6;
-    case FAULT_RESTARTED:
-        return 5;
-    case FAULT_CLUSTER_DOWN:
-        return 4;
-    case FAULT_UNREACHABLE:
-        return 3;
-    case FAULT_TIMEOUT:
-        return 2;
-    case FAULT_RETRY:
-        return 1;
-    case FAULT_NONE:
-    case FAULT_CLASSES:
-        break;
-    }
-    return 0;
+    int i = FAULT_CLASSES - 1;
+
+    while (i >= 0 && order[i] != fault)
+        i--;
+    return i;
 }
 
 enum fault fault_worse(enum fault a, enum fault b)
