@@ -79,12 +79,6 @@ static void drop_attempt(struct dial *d)
     d->fd = -1;
 }
 
-/* The class of a failure of the transport. */
-static enum fault transport_fault(const struct transport *t)
-{
-    return t->fault != FAULT_NONE ? t->fault : FAULT_UNREACHABLE;
-}
-
 /* Goes on with the transport's handshake. FAILED: call drop_attempt(). */
 static enum dial_state step_handshake(
     struct dial *d, struct transport *made, struct text *error)

@@ -154,12 +154,9 @@ static enum fault stream_fault(const struct server *s)
 static void read_once(struct server *s)
 {
     bool broken = false;
-    if (conn_read(&s->conn, &s->why, &broken))
-        return;
-    enum fault known = s->conn.transport.fault;
-    s->ended = broken                ? stream_fault(s)
-               : known != FAULT_NONE ? known
-                                     : FAULT_UNREACHABLE;
+    if (!conn_read(&s->conn, &s->why, &broken))
+        s->ended =
+            broken ? stream_fault(s) : transport_fault(&s->conn.transport);
 }
 
 /* The peer has closed the connection. Reads what it sent before; server_next()

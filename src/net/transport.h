@@ -121,6 +121,12 @@ void transport_close(struct transport *t);
  * the connection, and leaves the memory alone. */
 void transport_close_in_child(struct transport *t);
 
+/* The class of its failure or loss. */
+static inline enum fault transport_fault(const struct transport *t)
+{
+    return t->fault != FAULT_NONE ? t->fault : FAULT_UNREACHABLE;
+}
+
 static inline ssize_t transport_send(
     struct transport *t, const void *bytes, size_t len)
 {
