@@ -358,10 +358,13 @@ void redact_add(struct text *t, struct slice bytes, bool cut, size_t most,
         v.text.len = EXAMINED_MAX;
         v.cut = true;
     }
-    for (size_t i = 0; secrets && i < secrets->count; i++)
+    for (size_t i = 0; secrets && i < secrets->count; i++) {
+        if (is_repeated(secrets, i))
+            continue;
         for (int form = FORM_RAW; form < FORMS; form++)
-            if (!is_repeated(secrets, i) && may_occur((enum form)form, v.text))
+            if (may_occur((enum form)form, v.text))
                 find_password(&v, *secrets->password[i], (enum form)form);
+    }
     find_tokens(&v);
     find_decimal_tokens(&v);
     find_blank_tokens(&v);
