@@ -138,26 +138,24 @@ static void check_password(
             "can read it, and use it to remove and to acquire locks");
 }
 
-/* The library refuses a password file that others may read, but not a key. The
- * group of a key may be there on purpose. */
+/* The library refuses a password file that others may read, but not a key. Its
+ * group may be there on purpose. */
 static void check_key(struct doctor *d, size_t server)
 {
-    static const char *const names[] = {"key", "key_password_file"};
     struct url_list urls;
     struct stat status;
+    char path[URL_VALUE_ROOM];
 
     if (!connect_urls(d->args, &urls))
         return;
-    for (size_t i = 0; server < urls.count && i < 2; i++) {
-        char path[URL_VALUE_ROOM];
-        if (url_parameter(urls.urls[server], names[i], path, sizeof(path)) &&
-            stat(path, &status) == 0 && (status.st_mode & S_IRWXO) != 0)
-            diagnostic(&d->diagnostics, LEVEL_WARN, "certificate",
-                "chmod 600 the file",
-                "every user of this machine has access to the file of %s, %s "
-                "(mode %03o), and can act as this client",
-                names[i], path, (unsigned)status.st_mode & 0777U);
-    }
+    if (server < urls.count &&
+        url_parameter(urls.urls[server], "key", path, sizeof(path)) &&
+        stat(path, &status) == 0 && (status.st_mode & S_IRWXO) != 0)
+        diagnostic(&d->diagnostics, LEVEL_WARN, "certificate",
+            "chmod 600 the file",
+            "every user of this machine has access to the file of key, %s "
+            "(mode %03o), and can act as this client",
+            path, (unsigned)status.st_mode & 0777U);
     url_list_free(&urls);
 }
 
