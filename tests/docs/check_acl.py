@@ -12,6 +12,10 @@ import shlex
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # the source tree stays as it is
+
+import checks
+
 
 def run(exe, *words):
     bare = {name: value for name, value in os.environ.items()
@@ -103,20 +107,12 @@ def check_examples(page, exe):
 def main(exe, path):
     with open(path, encoding="utf-8") as file:
         page = file.read()
-    checks = [
-        ("the features of each command", check_commands),
-        ("the permissions of each feature", check_permissions),
-        ("the lines in the examples", check_examples),
-    ]
-    bad = 0
-    print(f"1..{len(checks)}")
-    for number, (name, check) in enumerate(checks, 1):
-        problems = check(page, exe)
-        bad += bool(problems)
-        print(f"{'not ok' if problems else 'ok'} {number} - acl.md: {name}")
-        for problem in problems:
-            print(f"# {problem}")
-    return 1 if bad else 0
+    return checks.run([
+        ("acl.md: the features of each command", check_commands, page, exe),
+        ("acl.md: the permissions of each feature", check_permissions, page,
+         exe),
+        ("acl.md: the lines in the examples", check_examples, page, exe),
+    ])
 
 
 if __name__ == "__main__":

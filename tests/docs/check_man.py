@@ -16,6 +16,10 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # the source tree stays as it is
+
+import checks
+
 COMMON = "Options of every command"
 ESCAPES = {r"\-": "-", r"\e": "\\", r"\&": "", r"\(aq": "'", r"\(dq": '"'}
 
@@ -519,13 +523,9 @@ def check_own_pages(folder, header):
 
 # --------------------------------------------------------------- and the rest
 
-class Skip(Exception):
-    pass
-
-
 def tool(name):
     if not shutil.which(name):
-        raise Skip(f"{name} IS NOT INSTALLED")
+        raise checks.Skip(f"{name} IS NOT INSTALLED")
 
 
 def output_of(words, text=None):
@@ -568,7 +568,7 @@ def check_scripts(page):
 def main(exe, header_path, man1_path, man3_path, folder):
     man1, man3 = Page(man1_path), Page(man3_path)
     program, header = Help(exe), Header(header_path)
-    checks = [
+    return checks.run([
         ("nxlock.1: commands", check_commands, man1, program),
         ("nxlock.1: options", check_options, man1, program),
         ("nxlock.1: options in the text", check_mentions, man1, program),
@@ -587,20 +587,7 @@ def main(exe, header_path, man1_path, man3_path, folder):
         ("nxl_*.3: the header's functions", check_own_pages, folder, header),
         ("nxl_*.3: mandoc is silent", check_lint,
          *sorted(glob.glob(os.path.join(folder, "nxl_*.3")))),
-    ]
-    bad = 0
-    print(f"1..{len(checks)}")
-    for number, (name, check, *about) in enumerate(checks, 1):
-        try:
-            problems = check(*about)
-        except Skip as why:
-            print(f"ok {number} - {name} # SKIP {why}")
-            continue
-        bad += bool(problems)
-        print(f"{'not ok' if problems else 'ok'} {number} - {name}")
-        for problem in dict.fromkeys(problems):
-            print(f"# {problem}")
-    return 1 if bad else 0
+    ])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,10 @@ import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True  # the source tree stays as it is
+
+import checks
+
 STRING = r'"(?:\\.|[^"\\\n])*"'
 # What a message on the page has in place of what is found.
 STAND_INS = (r"(?<![A-Za-z])(?:NAMES?|DATE|HOST|ISSUER|WHO|REASON|PARAMETER|"
@@ -102,17 +106,11 @@ def check_foreign(root, _):
 def main(root):
     root = pathlib.Path(root)
     page = (root / "docs/tls.md").read_text("utf-8")
-    checks = [("messages", check_messages), ("parameters", check_parameters),
-              ("names of other clients", check_foreign)]
-    bad = 0
-    print(f"1..{len(checks)}")
-    for number, (name, check) in enumerate(checks, 1):
-        problems = list(check(root, page))
-        bad += bool(problems)
-        print(f"{'not ok' if problems else 'ok'} {number} - tls.md: {name}")
-        for problem in problems:
-            print(f"# {problem}")
-    return 1 if bad else 0
+    return checks.run([
+        ("tls.md: messages", check_messages, root, page),
+        ("tls.md: parameters", check_parameters, root, page),
+        ("tls.md: names of other clients", check_foreign, root, page),
+    ])
 
 
 if __name__ == "__main__":
