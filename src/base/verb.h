@@ -26,8 +26,23 @@ enum verb_kind {
     VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
                    * token */
     VERB_QUERY,   /* any command that only reads: .words, answered in .leaves */
+    /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token joins
+     * its line, where a release may hand the lock over to it. */
+    VERB_JOIN,
+    /* The token, which is in line, still waits. Grants the lock if it is this
+     * token's turn. */
+    VERB_STAY,
+    VERB_SUBSCRIBE, /* listen to the channel .key */
     VERB_KINDS
 };
+
+#define WINDOW_TICKS 32 /* of a window, per second */
+
+/* May the verb set the key, at once or later? */
+static inline bool verb_acquires(enum verb_kind kind)
+{
+    return kind == VERB_ACQUIRE || kind == VERB_JOIN;
+}
 
 struct verb {
     enum verb_kind kind;
@@ -40,6 +55,13 @@ struct verb {
     /* ACQUIRE, EXTEND, RELEASE, CAP_TTL: the whole value. INSPECT: empty, or
      * the token to compare with (then the outcome is MINE or NOT_MINE). */
     struct slice token;
+    /* How the token waits in line: JOIN, STAY, and RELEASE of a token that may
+     * be in line (else the channel is empty). ttl_ms belongs to it too, and all
+     * three stay the same as long as the token waits. */
+    struct slice channel; /* on which it is told; "-": it is not told */
+    uint32_t window; /* so long it counts as alive after each STAY, in ticks */
+    bool test;       /* JOIN, STAY: say whether the channel has listeners */
+    bool plain;      /* RELEASE: hand over to nobody */
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. */
     uint64_t not_after;
@@ -54,10 +76,16 @@ struct verb {
 };
 
 enum outcome_kind {
-    OUTCOME_GRANTED, /* ACQUIRE: set by this very command */
-    OUTCOME_BUSY,    /* ACQUIRE: the key holds another value; left_ms */
-    OUTCOME_MINE,    /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE */
-    OUTCOME_NOT_MINE, /* the key does not hold the token */
+    /* ACQUIRE: set by this very command. JOIN, STAY: the key holds the token,
+     * for ttl_ms from now on or longer */
+    OUTCOME_GRANTED,
+    /* ACQUIRE: the key holds another value; left_ms. JOIN, STAY: the token is
+     * in line; left_ms, first, deaf */
+    OUTCOME_BUSY,
+    OUTCOME_MINE, /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
+                   * SUBSCRIBE */
+    OUTCOME_NOT_MINE, /* the key does not hold the token. STAY: nor is it in
+                       * line */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key */
     OUTCOME_FAULT     /* no decision: fault, text, unsure */
@@ -78,6 +106,11 @@ struct outcome {
     /* FAULT: the server may have applied the command nonetheless. BUSY: the
      * token was written even so, and must not be used again. */
     bool unsure;
+    bool first; /* BUSY in line: nobody who can be told is ahead */
+    bool deaf;  /* BUSY in line, with verb.test: the channel has no listener */
+    /* The number of the server's connection over which it was answered; 0: it
+     * was not. */
+    unsigned connection;
     int64_t left_ms;
     uint64_t fence;     /* GRANTED with a counter: the fencing token. MINE after
                          * RAISE: the counter now */
