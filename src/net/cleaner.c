@@ -68,7 +68,8 @@ void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
 {
     memcpy(k->bytes + k->verb.key.len, token.data, token.len);
     k->verb.token.len = token.len;
-    uint64_t ttl_ns = ms_to_ns(exchange_lasts_ms(&k->exchange, ttl_ms));
+    uint64_t ttl_ns =
+        ms_to_ns(exchange_lasts_ms(&k->exchange, ttl_ms, k->verb.window));
     cleanup_start(&k->cleanup, cause, ttl_ns, not_after, now);
 }
 

@@ -53,7 +53,7 @@ void exchange_restart(
     x->strategy = NULL;
     x->due = 0;
     x->whole = false;
-    if (verb->kind == VERB_ACQUIRE)
+    if (verb_acquires(verb->kind))
         exchange_forget_form(x);
     restart(x);
 }
@@ -96,7 +96,7 @@ bool exchange_may_send(const struct exchange *x, const struct dialect *dialect)
  * value is unknown until it is read. */
 static bool wants_end_in_value(const struct exchange *x)
 {
-    if (x->verb->kind == VERB_ACQUIRE)
+    if (verb_acquires(x->verb->kind))
         return false;
     return x->phase == PHASE_CHECK_VALUE ||
            (exchange_end_is_in_value(x) && x->verb->token.len > 0);
@@ -138,7 +138,7 @@ unsigned exchange_encode(
     x->strategy = strategies_for(x);
     /* Forget the form that the previous step would have used on another
      * connection: none of its bytes were sent. */
-    if (x->verb->kind == VERB_ACQUIRE)
+    if (verb_acquires(x->verb->kind))
         x->written = x->strategy->ttl_is_in_value ? WRITTEN_END : WRITTEN_TOKEN;
     x->asked_at = dialect->now;
     x->due = (unsigned char)x->strategy->encode(x, out);
@@ -157,9 +157,15 @@ bool exchange_may_undo(const struct exchange *x)
     return x->written != WRITTEN_OVER;
 }
 
-uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms)
+/* A token in line may be granted until the end of its window. */
+uint64_t exchange_lasts_ms(
+    const struct exchange *x, uint32_t ttl_ms, uint32_t window)
 {
-    return (uint64_t)ttl_ms + (exchange_end_is_in_value(x) ? SLACK_MS : 0);
+    uint64_t in_line =
+        (UINT64_C(1000) * window + WINDOW_TICKS - 1) / WINDOW_TICKS;
+
+    return (uint64_t)ttl_ms + (window > 0 ? in_line + ttl_ms : 0) +
+           (exchange_end_is_in_value(x) ? SLACK_MS : 0);
 }
 
 int exchange_writes(const struct exchange *x, bool answered)

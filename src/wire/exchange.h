@@ -17,8 +17,8 @@ void exchange_begin(
     struct exchange *x, const struct verb *verb, struct command_cache *kept);
 
 /* The same for an x that was used for this token before (or is all zero): it
- * remembers in which form the token was written, until the next ACQUIRE or
- * exchange_forget_form(). */
+ * remembers in which form the token was written, until the next ACQUIRE, JOIN
+ * or exchange_forget_form(). */
 void exchange_restart(
     struct exchange *x, const struct verb *verb, struct command_cache *kept);
 
@@ -53,9 +53,9 @@ unsigned exchange_encode(
 enum exchange_next exchange_reply(
     struct exchange *x, const struct reply *reply);
 
-/* An ACQUIRE in progress: if its current step may still write the token, the
- * index of the due reply that will tell; -1: it cannot write it any later.
- * answered: a reply of this step has arrived. */
+/* An ACQUIRE or JOIN in progress: if its current step may still write the
+ * token, the index of the due reply that will tell; -1: it cannot write it any
+ * later. answered: a reply of this step has arrived. */
 int exchange_writes(const struct exchange *x, bool answered);
 
 /* Had its transaction been opened before the current step? */
@@ -69,8 +69,11 @@ bool exchange_compares(const struct exchange *x);
 bool exchange_end_is_in_value(const struct exchange *x);
 /* May the token be deleted? Not if it may have replaced another owner's. */
 bool exchange_may_undo(const struct exchange *x);
-/* How long the token may stay on the server after it was written for ttl_ms. */
-uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms);
+/* How long the token may stay on the server after it was written for ttl_ms;
+ * or, if it may have joined the line, with that window. (Then window is not 0,
+ * and ttl_ms is its lease: by SET and by a hand-over each.) */
+uint64_t exchange_lasts_ms(
+    const struct exchange *x, uint32_t ttl_ms, uint32_t window);
 
 /* Its replies are ignored from now on. True: it has a transaction open on the
  * connection, which the caller must end with command_discard() (one reply)

@@ -45,7 +45,7 @@ static const struct strategy delifeq = {.name = "DELIFEQ",
 static const struct strategy keep_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
-    .reply = scripted_released};
+    .reply = scripted_capped};
 static const struct strategy keep_ifeq = {.name = "SET IFEQ",
     .fallback = ON_REFUSED,
     .encode = native_keep,
@@ -59,6 +59,12 @@ static const struct strategy getrange = {.name = "GETRANGE",
     .fallback = ON_REFUSED,
     .encode = native_read,
     .reply = native_inspected};
+
+/* JOIN, STAY */
+static const struct strategy wait_in_line = {
+    .name = "scripts", .encode = line_encode, .reply = line_replied};
+static const struct strategy subscribe_channel = {
+    .name = "SUBSCRIBE", .encode = line_subscribe, .reply = line_subscribed};
 
 /* EXTEND, RELEASE, CAP_TTL */
 static const struct strategy under_watch = {.name = "WATCH",
@@ -83,6 +89,8 @@ static const struct strategy *const inspect[] = {
  * value cannot be moved to an earlier time. */
 static const struct strategy *const keep[] = {
     &keep_by_script, &under_watch, &keep_ifeq};
+static const struct strategy *const in_line[] = {&wait_in_line};
+static const struct strategy *const channel[] = {&subscribe_channel};
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -97,6 +105,9 @@ static const struct {
     [VERB_RELEASE] = {release, ROWS(release), 4, 5},
     [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
     [VERB_CAP_TTL] = {keep, ROWS(keep), 3, 3},
+    [VERB_JOIN] = {in_line, ROWS(in_line), 1, 1},
+    [VERB_STAY] = {in_line, ROWS(in_line), 1, 1},
+    [VERB_SUBSCRIBE] = {channel, ROWS(channel), 1, 1},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
@@ -188,4 +199,17 @@ void strategies_describe(const struct dialect *dialect, struct text *text)
     text_addf(text, " + %s", to_release);
     if (strcmp(to_extend, to_release) != 0)
         text_addf(text, " + %s", to_extend);
+}
+
+bool strategies_line(const struct dialect *dialect, struct text *why)
+{
+    if (strategies_need_clock(dialect))
+        text_set(why, "the locks are timestamps");
+    else if (dialect->line_refused == FAULT_UNSUPPORTED)
+        text_set(why, "the server cannot run the script of the line");
+    else if (dialect->line_refused != FAULT_NONE)
+        text_set(why, "the user may not run the script of the line");
+    else
+        return true;
+    return false;
 }
