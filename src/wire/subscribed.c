@@ -25,9 +25,8 @@ static enum exchange_next subscribed_replied(
         reply->items[1].kind == REPLY_STRING &&
         slice_equal(reply->items[1].bytes, x->verb->key) &&
         reply->items[2].kind == REPLY_INTEGER;
-    return confirmed
-               ? strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN)
-               : strategy_broken(x, "unexpected reply to SUBSCRIBE");
+    return confirmed ? strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN)
+                     : strategy_broken(x, "unexpected reply to SUBSCRIBE");
 }
 
 const struct strategy subscribed_strategy = {.name = "SUBSCRIBE",
