@@ -173,11 +173,11 @@ static void failed(
     bool was_up = l->state == SUBSCRIPTION_UP;
     if (was_up && listener_connected(l) && outcome->fault == FAULT_RETRY)
         return; /* busy, but alive */
-    if (!was_up && outcome->unsure)
+    bool lost =
+        outcome->fault == FAULT_UNREACHABLE || outcome->fault == FAULT_TIMEOUT;
+    if (lost && !was_up && outcome->unsure)
         l->cut++;
-    if ((outcome->fault == FAULT_UNREACHABLE ||
-            outcome->fault == FAULT_TIMEOUT) &&
-        l->cut < CUT_FEW)
+    if (lost && l->cut < CUT_FEW)
         l->state = SUBSCRIPTION_COMING;
     else
         refused(s, outcome, now);
