@@ -110,6 +110,8 @@ const struct strategy *strategies_for(const struct exchange *x)
 
     if (x->verb->kind == VERB_QUERY)
         return &asked_strategy;
+    if (x->verb->kind == VERB_SUBSCRIBE)
+        return &subscribed_strategy;
     if (rights_unverified(x))
         return &rights_strategy;
     if (acquires && x->phase == PHASE_CHECK_VALUE)

@@ -207,6 +207,9 @@ extern const struct strategy fenced_strategy;
 /* asked.c: the read-only command of a query */
 extern const struct strategy asked_strategy;
 
+/* subscribed.c: listening to a channel */
+extern const struct strategy subscribed_strategy;
+
 /* --------------------------------------------------------- how they decide */
 
 enum exchange_next strategy_decide(
