@@ -72,6 +72,16 @@ static bool make_servers(struct nxl_client *client, struct endpoints *e)
     return true;
 }
 
+static void prepare_subscriber(struct nxl_client *client)
+{
+    client->subscriber = (struct subscriber){.client = client,
+        .commands = client->server_count == 1 ? client->servers : NULL,
+        .poller = &client->poller,
+        .secrets = &client->secrets,
+        .entropy = client->entropy,
+        .key = KEY_SUBSCRIBER};
+}
+
 /* Makes everything that can fail, in an order that client_destroy() can
  * undo. */
 static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
@@ -111,6 +121,7 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
     }
     for (unsigned i = 0; i < client->server_count; i++)
         server_set_poller(&client->servers[i], &client->poller, i);
+    prepare_subscriber(client);
     return NXL_OK;
 }
 
@@ -231,7 +242,7 @@ void nxl_client_free(nxl_client *client)
         client_close_descriptors(client);
         return;
     }
-    struct job *callbacks[MAX_SERVERS] = {NULL};
+    struct job *callbacks[MAX_SERVERS + 1] = {NULL};
     unsigned servers = client->server_count;
     client_lock(client);
     /* renewal_thread_stop() releases the mutex, and another thread may
@@ -249,12 +260,13 @@ void nxl_client_free(nxl_client *client)
     finish_cleanups(client);
     for (unsigned i = 0; i < servers; i++)
         callbacks[i] = server_stop(&client->servers[i]);
+    callbacks[servers] = subscriber_stop(&client->subscriber);
     client->closed = true;
     turn_wake(client); /* a thread that is still in a call returns */
     client_unref(client);
     int unused;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    await_callbacks(callbacks, servers);
+    await_callbacks(callbacks, servers + 1);
     pthread_setcancelstate(cancel_state, &unused);
 }
 

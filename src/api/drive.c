@@ -255,6 +255,8 @@ static void carry_out(
     case ACTION_KEEP:
         keep_adopted(lock, server);
         break;
+    case ACTION_LINE: /* it polls */
+        break;
     }
 }
 

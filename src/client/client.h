@@ -15,12 +15,13 @@
 #include "base/text.h"
 #include "base/timer.h"
 #include "client/alarm.h"
+#include "client/subscriber.h"
 #include "core/life.h"
 #include "core/eligibility.h"
 #include "net/server.h"
 
 /* Keys in the poller above those of servers. */
-enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER };
+enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER, KEY_SUBSCRIBER };
 
 /* A client is used through the blocking API or the event-loop API, never both:
  * the first call decides. */
@@ -51,7 +52,8 @@ struct nxl_client {
 
     unsigned server_count;
     struct server *servers;
-    struct secrets secrets; /* of all servers */
+    struct subscriber subscriber; /* of a client of one server */
+    struct secrets secrets;       /* of all servers */
     struct voter voters[MAX_SERVERS];
     struct peer peers[MAX_SERVERS]; /* kept current by client_update_peers() */
     uint64_t timeout_ns;

@@ -30,14 +30,18 @@ static bool round_in_doubt(const struct acquire *a)
     return t.yes + t.unsure >= t.quorum;
 }
 
+/* A single server that said "busy", or certainly failed, does not have the
+ * token, so the token can be used again. */
+static bool token_is_unused(const struct acquire *a)
+{
+    return a->rounds > 0 && a->terms.servers == 1 && !a->token_spoilt &&
+           (a->terms.ballots[0].part == PART_NO ||
+               a->terms.ballots[0].part == PART_FAULT);
+}
+
 static void begin_round(struct acquire *a)
 {
-    /* A single server that said "busy", or certainly failed, does not have the
-     * token, so the token can be used again. */
-    bool unused = a->rounds > 0 && a->terms.servers == 1 && !a->token_spoilt &&
-                  (a->terms.ballots[0].part == PART_NO ||
-                      a->terms.ballots[0].part == PART_FAULT);
-    if (!unused && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
+    if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
     a->token_spoilt = false;
     /* "Busy" was answered after earlier rounds had been undone, so nothing is
@@ -360,6 +364,53 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     if (!a->silent)
         a->longest_round = later(a->longest_round, a->now - a->round_started);
     finish_asks(a);
+}
+
+/* ------------------------------------------------------------------ in line */
+
+bool acquire_may_line_up(const struct acquire *a)
+{
+    return a->phase == PHASE_WAITING && a->terms.servers == 1 && a->was_busy &&
+           !a->line_fails;
+}
+
+bool acquire_line_up(struct acquire *a)
+{
+    bool unused = a->phase == PHASE_WAITING && token_is_unused(a);
+    a->terms.ballots[0].part = PART_IDLE;
+    a->token_wanted = false;
+    a->retry_at = NEVER;
+    a->phase = PHASE_WAITING;
+    return unused;
+}
+
+void acquire_granted(
+    struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now)
+{
+    a->now = later(a->now, now);
+    a->terms.ballots[0].part = PART_YES;
+    a->terms.ballots[0].sent_at = sent_at;
+    a->deadline = deadline;
+    a->verdict = VERDICT_YES;
+    a->phase = PHASE_OVER;
+}
+
+void acquire_ended(
+    struct acquire *a, enum verdict verdict, enum fault fault, uint64_t now)
+{
+    a->now = later(a->now, now);
+    a->fault = fault;
+    a->verdict = verdict;
+    a->phase = PHASE_OVER;
+}
+
+void acquire_poll(struct acquire *a, enum fault fault, bool doubt, uint64_t now)
+{
+    a->now = later(a->now, now);
+    a->token_spoilt = true;
+    a->doubt = doubt;
+    a->line_fails = fault != FAULT_NONE;
+    begin_round(a);
 }
 
 uint64_t acquire_wake(const struct acquire *a)

@@ -157,15 +157,9 @@ bool exchange_may_undo(const struct exchange *x)
     return x->written != WRITTEN_OVER;
 }
 
-/* A token in line may be granted until the end of its window. */
-uint64_t exchange_lasts_ms(
-    const struct exchange *x, uint32_t ttl_ms, uint32_t window)
+uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms)
 {
-    uint64_t in_line =
-        (UINT64_C(1000) * window + WINDOW_TICKS - 1) / WINDOW_TICKS;
-
-    return (uint64_t)ttl_ms + (window > 0 ? in_line + ttl_ms : 0) +
-           (exchange_end_is_in_value(x) ? SLACK_MS : 0);
+    return (uint64_t)ttl_ms + (exchange_end_is_in_value(x) ? SLACK_MS : 0);
 }
 
 int exchange_writes(const struct exchange *x, bool answered)

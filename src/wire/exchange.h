@@ -69,11 +69,8 @@ bool exchange_compares(const struct exchange *x);
 bool exchange_end_is_in_value(const struct exchange *x);
 /* May the token be deleted? Not if it may have replaced another owner's. */
 bool exchange_may_undo(const struct exchange *x);
-/* How long the token may stay on the server after it was written for ttl_ms;
- * or, if it may have joined the line, with that window. (Then window is not 0,
- * and ttl_ms is its lease: by SET and by a hand-over each.) */
-uint64_t exchange_lasts_ms(
-    const struct exchange *x, uint32_t ttl_ms, uint32_t window);
+/* How long the token may stay on the server after it was written for ttl_ms. */
+uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms);
 
 /* Its replies are ignored from now on. True: it has a transaction open on the
  * connection, which the caller must end with command_discard() (one reply)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting in line: JOIN and STAY by the wait script, and the subscription to
- * the channel on which a grant is announced. Invariant: there is no other
- * strategy. A connection on which the script was refused remembers that, so
- * that later waits do not try again: each attempt would fill the server's ACL
- * LOG.
+ * Waiting in line: JOIN and STAY by the wait script. Invariant: there is no
+ * other strategy, and an error proves that the token has not joined. A
+ * connection on which the script was refused remembers that, so that later
+ * waits do not try again: each attempt would fill the server's ACL LOG.
  */
 #include "wire/strategy.h"
 
-unsigned line_encode(struct exchange *x, struct buf *out)
+static unsigned line_encode(struct exchange *x, struct buf *out)
 {
     return command_wait(out, x->verb, scripted_as_text(x)) ? 1 : 0;
 }
@@ -31,7 +30,8 @@ static bool line_has_numbers(const struct reply *reply)
     return reply->kind == REPLY_ARRAY && reply->count > 0;
 }
 
-enum exchange_next line_replied(struct exchange *x, const struct reply *reply)
+static enum exchange_next line_replied(
+    struct exchange *x, const struct reply *reply)
 {
     const struct verb *verb = x->verb;
     const struct reply *item = reply->items;
@@ -56,22 +56,5 @@ enum exchange_next line_replied(struct exchange *x, const struct reply *reply)
     return strategy_broken(x, "expected 1 to 4 numbers from the wait script");
 }
 
-unsigned line_subscribe(struct exchange *x, struct buf *out)
-{
-    return command_on_key(out, "SUBSCRIBE", x->verb->key) ? 1 : 0;
-}
-
-enum exchange_next line_subscribed(
-    struct exchange *x, const struct reply *reply)
-{
-    const struct reply *item = reply->items;
-
-    if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
-    if (reply->kind == REPLY_ARRAY && reply->count == 3 &&
-        item[0].kind == REPLY_STRING && item[1].kind == REPLY_STRING &&
-        slice_equal(item[0].bytes, slice_of("subscribe")) &&
-        slice_equal(item[1].bytes, x->verb->key))
-        return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
-    return strategy_broken(x, "expected the channel's name after SUBSCRIBE");
-}
+const struct strategy line_strategy = {
+    .name = "wait script", .encode = line_encode, .reply = line_replied};

@@ -60,12 +60,6 @@ static const struct strategy getrange = {.name = "GETRANGE",
     .encode = native_read,
     .reply = native_inspected};
 
-/* JOIN, STAY */
-static const struct strategy wait_in_line = {
-    .name = "scripts", .encode = line_encode, .reply = line_replied};
-static const struct strategy subscribe_channel = {
-    .name = "SUBSCRIBE", .encode = line_subscribe, .reply = line_subscribed};
-
 /* EXTEND, RELEASE, CAP_TTL */
 static const struct strategy under_watch = {.name = "WATCH",
     .fallback = ON_REFUSED,
@@ -89,8 +83,6 @@ static const struct strategy *const inspect[] = {
  * value cannot be moved to an earlier time. */
 static const struct strategy *const keep[] = {
     &keep_by_script, &under_watch, &keep_ifeq};
-static const struct strategy *const in_line[] = {&wait_in_line};
-static const struct strategy *const channel[] = {&subscribe_channel};
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -105,9 +97,6 @@ static const struct {
     [VERB_RELEASE] = {release, ROWS(release), 4, 5},
     [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
     [VERB_CAP_TTL] = {keep, ROWS(keep), 3, 3},
-    [VERB_JOIN] = {in_line, ROWS(in_line), 1, 1},
-    [VERB_STAY] = {in_line, ROWS(in_line), 1, 1},
-    [VERB_SUBSCRIBE] = {channel, ROWS(channel), 1, 1},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
@@ -121,6 +110,10 @@ const struct strategy *strategies_for(const struct exchange *x)
 
     if (x->verb->kind == VERB_QUERY)
         return &asked_strategy;
+    if (x->verb->kind == VERB_SUBSCRIBE)
+        return &subscribed_strategy;
+    if (x->verb->kind == VERB_JOIN || x->verb->kind == VERB_STAY)
+        return &line_strategy;
     if (rights_unverified(x))
         return &rights_strategy;
     if (acquires && x->phase == PHASE_CHECK_VALUE)

@@ -50,8 +50,7 @@ static bool strategy_is_about_token(const struct verb *verb)
 {
     bool draws = verb->kind == VERB_RAISE && verb->fence == 0;
 
-    return verb->token.len > 0 && !verb_acquires(verb->kind) &&
-           verb->kind != VERB_STAY && !draws;
+    return verb->token.len > 0 && !verb_may_grant(verb->kind) && !draws;
 }
 
 enum exchange_next strategy_refused(

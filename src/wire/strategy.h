@@ -168,13 +168,6 @@ bool scripted_as_text(const struct exchange *x);
  * step sends it with its text. */
 bool scripted_wants_text(struct exchange *x, const struct reply *reply);
 
-/* line.c: JOIN and STAY; SUBSCRIBE */
-unsigned line_encode(struct exchange *x, struct buf *out);
-enum exchange_next line_replied(struct exchange *x, const struct reply *reply);
-unsigned line_subscribe(struct exchange *x, struct buf *out);
-enum exchange_next line_subscribed(
-    struct exchange *x, const struct reply *reply);
-
 /* native.c: one command of the server that compares and changes */
 unsigned native_set(struct exchange *x, struct buf *out);
 enum exchange_next native_acquired(
@@ -220,8 +213,14 @@ unsigned fenced_encode(struct exchange *x, struct buf *out);
 enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply);
 extern const struct strategy fenced_strategy;
 
+/* line.c: JOIN and STAY */
+extern const struct strategy line_strategy;
+
 /* asked.c: the read-only command of a query */
 extern const struct strategy asked_strategy;
+
+/* subscribed.c: listening to a channel */
+extern const struct strategy subscribed_strategy;
 
 /* --------------------------------------------------------- how they decide */
 

@@ -419,7 +419,7 @@ static void test_how_it_is_written(void **state)
         assert_int_equal(exchange_end_is_in_value(&heir), cases[i].tells_end);
         assert_int_equal(exchange_may_undo(&heir), cases[i].may_undo);
         assert_int_equal(
-            exchange_lasts_ms(&heir, UINT32_MAX, 0), cases[i].lasts_ms);
+            exchange_lasts_ms(&heir, UINT32_MAX), cases[i].lasts_ms);
         verb.kind = i == 1 ? VERB_JOIN : VERB_ACQUIRE;
         exchange_restart(&x, &verb, NULL);
         assert_int_equal(x.written, WRITTEN_TOKEN);

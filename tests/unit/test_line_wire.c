@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting in line: what JOIN, STAY, LEAVE and SUBSCRIBE send, what every reply
+ * Waiting in line: what JOIN, STAY and LEAVE send, what every reply
  * to them means, and what a connection remembers of a refusal. What the scripts
  * do is tested on real servers, in tests/live/test_line_scripts.c.
  */
@@ -173,19 +173,6 @@ static void what_a_join_may_still_do(void **state)
     assert_int_equal(exchange_writes(&x, false), 0);
 }
 
-/* A token in line may be granted until its window ends, and has its lease
- * then. */
-static void how_long_it_lasts(void **state)
-{
-    (void)state;
-    begin_line(VERB_RELEASE, false);
-    assert_int_equal(exchange_lasts_ms(&x, 1000, 0), 1000);
-    assert_int_equal(exchange_lasts_ms(&x, 1000, 32), 3000);
-    assert_int_equal(exchange_lasts_ms(&x, 1000, 1), 2032); /* rounded up */
-    assert_true(exchange_lasts_ms(&x, UINT32_MAX, UINT32_MAX) >
-                UINT64_C(2) * UINT32_MAX + UINT64_C(31) * UINT32_MAX);
-}
-
 static void a_release_by_who_may_be_in_line(void **state)
 {
     static const struct {
@@ -296,28 +283,6 @@ static void names_with_a_hash_tag(void **state)
     }
 }
 
-static void a_subscription(void **state)
-{
-    static const struct {
-        const char *reply, *outcome;
-    } cases[] = {{"[$subscribe $nxl:c :1]", "mine"},
-        {"[$subscribe $nxl:d :1]", BROKEN}, {"[$message $nxl:c $x]", BROKEN},
-        {"[$subscribe $nxl:c]", BROKEN}, {"+OK", BROKEN}, {":1", BROKEN},
-        {"-NOPERM x", "no permission: NOPERM x"},
-        {"-ERR unknown command 'SUBSCRIBE'",
-            "unsupported: ERR unknown command 'SUBSCRIBE'"}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin('i', 0);
-        verb = (struct verb){.kind = VERB_SUBSCRIBE, .key = slice_of("nxl:c")};
-        exchange_begin(&x, &verb, NULL);
-        assert_string_equal(sends(), "SUBSCRIBE nxl:c");
-        assert_int_equal(answer(cases[i].reply), EXCHANGE_DONE);
-        assert_string_equal(outcome(), cases[i].outcome);
-    }
-}
-
 /* The next number is drawn for a lock that was handed over. A counter of
  * another type does not say that the lock is not ours. */
 static void the_next_number(void **state)
@@ -349,13 +314,11 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(no_line_of_timestamps),
         cmocka_unit_test(what_a_join_may_still_do),
-        cmocka_unit_test(how_long_it_lasts),
         cmocka_unit_test(a_release_by_who_may_be_in_line),
         cmocka_unit_test(a_release_that_hands_over_to_nobody),
         cmocka_unit_test(what_was_sent_before_it_was_known),
         cmocka_unit_test(the_cache_is_of_the_usual_release),
         cmocka_unit_test(names_with_a_hash_tag),
-        cmocka_unit_test(a_subscription),
         cmocka_unit_test(the_next_number),
     };
     return cmocka_run_group_tests_name("line_wire", tests, NULL, NULL);

@@ -44,9 +44,6 @@ static void the_order_of_the_ways(void **state)
             "timestamps without WATCH"},
         [VERB_INSPECT] = {"scripts", "GETRANGE", "timestamps"},
         [VERB_CAP_TTL] = {"scripts", "WATCH", "SET IFEQ"},
-        [VERB_JOIN] = {"scripts"},
-        [VERB_STAY] = {"scripts"},
-        [VERB_SUBSCRIBE] = {"SUBSCRIBE"},
     };
 
     (void)state;

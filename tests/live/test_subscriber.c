@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connection on which a client listens to its channel, with a real server:
+ * it is there only for who waits, messages come, it is made anew after every
+ * loss, and a refusal or a lack of memory is no more than a reason.
+ */
+#include "live/live_rig.h"
+
+#include "live/fork_rig.h"
+#include "support/alloc.h"
+#include "support/listening.h"
+
+#define PASSWORD "Zqx7Wvk9"
+
+static void open_as(const char *login, const char *parameters)
+{
+    char url[512];
+    const char *rest = strstr(server_url, "://");
+    snprintf(url, sizeof(url), "%.*s://%s%s?%s", (int)(rest - server_url),
+        server_url, login, rest + 3, parameters);
+    listening_open(url);
+}
+
+static void open_up(const char *parameters)
+{
+    open_as("", parameters);
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+}
+
+static void close_it(void)
+{
+    nxl_client_free(listening.client);
+}
+
+static const char *channel(void)
+{
+    return subscriber_channel(listening.subscriber).data;
+}
+
+/* Returns how many listened. */
+static long long publish(const char *payload)
+{
+    return redis_run(&server, "PUBLISH", channel(), payload, NULL);
+}
+
+static void kill_listener(void)
+{
+    assert_int_equal(
+        redis_run(&server, "CLIENT", "KILL", "TYPE", "pubsub", NULL), 1);
+}
+
+/* Makes the connection for commands, or uses it. */
+static void command(void)
+{
+    nxl_lock *lock = new_lock(listening.client, "k", 10000);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    nxl_lock_free(lock);
+}
+
+static unsigned commands(void)
+{
+    return listening.client->servers[0].connections;
+}
+
+/* ------------------------------------------------------------------ messages
+ */
+
+static void messages_come(void **state)
+{
+    open_as("", "");
+    assert_int_equal(redis_clients(&server), 0);
+    assert_string_equal(channel(), "-");
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(redis_clients(&server), 1);
+    assert_int_equal(strlen(channel()), 4 + 36);
+    assert_int_equal(strncmp(channel(), "nxl:", 4), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(publish("a token"), 1);
+    listening_until(listening.messages == 3);
+    assert_string_equal(listening.message[2], "a token");
+    assert_int_equal(listening_number(), 1);
+    assert_int_equal(listening.changes, 1);
+    close_it();
+    assert_eventually(redis_clients(&server) == 0);
+}
+
+/* More than the reader takes at once, and over TLS more than one record. */
+static void many_messages(void **state)
+{
+    char text[3001];
+    open_up("");
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(publish(text), 1);
+    listening_until(listening.messages == 300);
+    assert_int_equal(listening_number(), 1);
+    close_it();
+}
+
+static void commands_are_not_disturbed(void **state)
+{
+    open_up("");
+    for (int i = 0; i < 20; i++) {
+        publish("x");
+        command();
+    }
+    listening_until(listening.messages == 20);
+    assert_int_equal(commands(), 1);
+    assert_int_equal(listening_number(), 1);
+    close_it();
+}
+
+/* -------------------------------------------------------------------- losses
+ */
+
+static void it_is_made_anew(void **state)
+{
+    open_up("");
+    for (unsigned i = 2; i < 5; i++) {
+        kill_listener();
+        listening_until(listening_number() == i);
+        assert_true(listening_is(SUBSCRIPTION_UP));
+        assert_int_equal(publish("x"), 1);
+        listening_until(listening.messages == i - 1);
+    }
+    close_it();
+}
+
+static void the_server_restarts(void **state)
+{
+    open_up("timeout_ms=200");
+    redis_kill(&server);
+    listening_until(listening_is(SUBSCRIPTION_COMING));
+    listening_for(300);
+    redis_restart(&server);
+    listening_until(listening_number() == 2);
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+/* Messages that nobody reads: the server closes the connection. */
+static void the_output_buffer_is_full(void **state)
+{
+    enum { SIZE = 30000, COUNT = 1000 };
+    static char text[SIZE + 1];
+    redis_run(&server, "CONFIG", "SET", "client-output-buffer-limit",
+        "pubsub 100kb 0 0", NULL);
+    open_up("");
+    memset(text, 'x', SIZE);
+    int sent = 0;
+    while (sent < COUNT && publish(text) == 1)
+        sent++;
+    assert_true(sent < COUNT);
+    listening_until(listening_number() == 2);
+    assert_true(listening.messages <= (size_t)sent);
+    size_t before = listening.messages;
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == before + 1);
+    close_it();
+}
+
+static void nobody_waits(void **state)
+{
+    open_up("");
+    subscriber_rest(listening.subscriber, clock_now());
+    listening_turn();
+    assert_true(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    kill_listener();
+    listening_until(listening_is(SUBSCRIPTION_COMING));
+    listening_for(50);
+    assert_int_equal(redis_clients(&server), 0);
+    listening_want();
+    listening_until(listening_number() == 2);
+    close_it();
+}
+
+/* In the blocking API nobody reads while no call is under way. */
+static void closed_while_nobody_looked(void **state)
+{
+    open_up("");
+    subscriber_rest(listening.subscriber, clock_now());
+    kill_listener();
+    test_pause_ms(20);
+    listening_want();
+    listening_until(listening_number() == 2);
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+/* ------------------------------------------------------------------ refusals
+ */
+
+static void no_permission(void **state)
+{
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
+        ">" PASSWORD, "~*", "+@all", "resetchannels", NULL);
+    open_as("listener:" PASSWORD "@", "");
+    command();
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_NONE));
+    assert_contains(subscriber_words(listening.subscriber), "NOPERM");
+    listening_for(50);
+    assert_int_equal(redis_calls(&server, "subscribe"), 0);
+
+    /* A new connection for commands is a reason to try again. */
+    redis_run(&server, "ACL", "SETUSER", "listener", "&nxl:*", NULL);
+    redis_run(
+        &server, "CLIENT", "KILL", "TYPE", "normal", "USER", "listener", NULL);
+    test_pause_ms(20);
+    command();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_string_equal(subscriber_words(listening.subscriber), "");
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+/* The rights that docs/acl.md gives a waiter. */
+static void least_rights(void **state)
+{
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
+        ">" PASSWORD, "resetchannels", "&nxl:*", "+subscribe", NULL);
+    open_as("listener:" PASSWORD "@", "");
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+static void a_wrong_password(void **state)
+{
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on", ">other",
+        "+@all", NULL);
+    open_as("listener:" PASSWORD "@", "");
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_NONE));
+    assert_contains(subscriber_words(listening.subscriber), "WRONGPASS");
+    assert_null(strstr(subscriber_words(listening.subscriber), PASSWORD));
+    close_it();
+}
+
+/* ------------------------------------------------------- what locks find out
+ */
+
+static void the_test_of_a_pair(void **state)
+{
+    open_up("");
+    command();
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+    subscriber_tested(listening.subscriber, 1, commands(), false, clock_now());
+    assert_false(subscriber_untested(listening.subscriber, commands()));
+    listening_turn();
+    assert_int_equal(listening.changes, 1);
+    kill_listener();
+    listening_until(listening_number() == 2);
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+
+    /* A result for the one before counts no longer. */
+    subscriber_tested(listening.subscriber, 1, commands(), true, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_UP));
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+    close_it();
+}
+
+static void deaf(void **state)
+{
+    open_up("");
+    command();
+    subscriber_tested(listening.subscriber, 1, commands(), true, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_COMING));
+    listening_until(listening_number() == 2);
+    subscriber_tested(listening.subscriber, 2, commands(), true, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_NONE));
+    assert_contains(subscriber_words(listening.subscriber), "does not reach");
+    size_t changes = listening.changes;
+    listening_turn();
+    assert_int_equal(listening.changes, changes + 1);
+    assert_false(subscriber_untested(listening.subscriber, commands()));
+    listening_for(50);
+    assert_true(listening_is(SUBSCRIPTION_NONE));
+
+    redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    test_pause_ms(20);
+    command();
+    assert_int_equal(commands(), 2);
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(listening_number(), 2);
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+    close_it();
+}
+
+static void a_missed_message(void **state)
+{
+    open_up("");
+    subscriber_missed(listening.subscriber, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_COMING));
+    listening_until(listening_number() == 2);
+    subscriber_missed(listening.subscriber, clock_now());
+    listening_for(50);
+    assert_int_equal(listening_number(), 2);
+    subscriber_missed(
+        listening.subscriber, deadline_after_ms(clock_now(), 31000));
+    assert_true(listening_is(SUBSCRIPTION_COMING));
+    close_it();
+}
+
+/* ------------------------------------------------------- the client's own end
+ */
+
+static void several_servers(void **state)
+{
+    char urls[1024];
+    snprintf(urls, sizeof(urls), "%s,redis://127.0.0.1:1", server_url);
+    listening_open(urls);
+    assert_false(subscriber_want(listening.subscriber, clock_now()));
+    assert_true(listening_is(SUBSCRIPTION_NONE));
+    assert_string_equal(channel(), "-");
+    close_it();
+}
+
+static void freed_while_it_connects(void **state)
+{
+    open_as("", "timeout_ms=5000");
+    listening_want();
+    listening_turn();
+    redis_freeze(&server);
+    int64_t began = test_now_ms();
+    close_it();
+    assert_true(test_now_ms() - began < LATE_MS);
+    redis_thaw(&server);
+
+    open_as("", "");
+    listening_want();
+    close_it();
+}
+
+static void child_frees(void *argument)
+{
+    struct nxl_client *client = argument;
+    int before = count_fds();
+    nxl_client_free(client);
+    expect(count_fds() <= before - 3); /* with wake-up and poller */
+}
+
+static void a_child(void **state)
+{
+    open_up("");
+    run_child(child_frees, listening.client);
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    assert_int_equal(listening_number(), 1);
+    close_it();
+}
+
+/* At every place: no memory is a reason, or the connection is made. */
+static void no_memory(void **state)
+{
+    bool failed = true;
+    if (!alloc_counts())
+        skip();
+    for (unsigned n = 1; failed; n++) {
+        open_as("", "");
+        alloc_fail_at(n);
+        bool wanted = subscriber_want(listening.subscriber, clock_now());
+        for (int i = 0; i < 10 && wanted && !listening_is(SUBSCRIPTION_UP); i++)
+            listening_turn();
+        failed = alloc_stop();
+        assert_true(wanted || n == 1);
+        if (!wanted)
+            assert_string_equal(channel(), "-");
+        listening_want();
+        if (listening_is(SUBSCRIPTION_NONE))
+            assert_contains(subscriber_words(listening.subscriber), "memory");
+        else
+            listening_until(listening_is(SUBSCRIPTION_UP));
+        close_it();
+    }
+}
+
+/* Asked anew for each connection. */
+static bool give_password(void *arg, nxl_credentials *credentials)
+{
+    strcpy(credentials->user, "listener");
+    strcpy(credentials->password, PASSWORD);
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    return true;
+}
+
+static void a_callback(void **state)
+{
+    _Atomic int calls = 0;
+    nxl_client *client;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    options.credentials = give_password;
+    options.credentials_arg = &calls;
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
+        ">" PASSWORD, "~*", "+@all", "allchannels", NULL);
+    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
+    listening_watch(client);
+    command();
+    assert_int_equal(atomic_load(&calls), 1);
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(atomic_load(&calls), 2);
+    assert_int_equal(client->secrets.count, 4);
+    close_it();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(messages_come),
+        live_test(many_messages),
+        live_test(commands_are_not_disturbed),
+        live_test(it_is_made_anew),
+        live_test(the_server_restarts),
+        live_test(the_output_buffer_is_full),
+        live_test(nobody_waits),
+        live_test(closed_while_nobody_looked),
+        live_test(no_permission),
+        live_test(least_rights),
+        live_test(a_wrong_password),
+        live_test(the_test_of_a_pair),
+        live_test(deaf),
+        live_test(a_missed_message),
+        live_test(several_servers),
+        live_test(freed_while_it_connects),
+        live_test(a_child),
+        live_test(no_memory),
+        live_test(a_callback),
+    };
+    return live_run("subscriber");
+}
