@@ -31,11 +31,6 @@ static const struct form {
     [VERB_CAP_TTL] = {.script = SCRIPT_KEEP, .token = 4, .ttl = true},
 };
 
-static const struct script *release_script(struct slice key)
-{
-    return &scripts[key_has_tag(key) ? SCRIPT_RELEASE_TAGGED : SCRIPT_RELEASE];
-}
-
 struct args {
     int count;
     struct slice arg[COMMAND_ARGS];
@@ -68,8 +63,6 @@ static void script_args(struct args *a, const struct verb *verb, bool whole)
 
     if (form->script == SCRIPT_EXTEND && !guarded(GUARD_SHORTEN))
         script = &scripts[SCRIPT_KEEP];
-    if (form->script == SCRIPT_RELEASE)
-        script = release_script(verb->key);
     a->count = 0;
     args_push_script(a, script, whole, "1");
     args_push(a, verb->key);
@@ -283,15 +276,6 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     return command_append(out, a.count, a.arg);
 }
 
-bool command_release_plain(struct buf *out, const struct verb *verb, bool whole)
-{
-    struct args a = {0, {{NULL, 0}}, ""};
-    args_push_script(&a, &scripts[SCRIPT_PLAIN], whole, "1");
-    args_push(&a, verb->key);
-    args_push(&a, verb->token);
-    return command_append(out, a.count, a.arg);
-}
-
 /* The token's entry in the line: "token channel lease window". */
 static bool append_member(struct buf *out, const struct verb *verb)
 {
@@ -304,17 +288,27 @@ static bool append_member(struct buf *out, const struct verb *verb)
            buf_append(out, numbers, (size_t)len);
 }
 
-bool command_leave(struct buf *out, const struct verb *verb, bool whole)
+bool command_release(
+    struct buf *out, const struct verb *verb, bool plain, bool whole)
 {
     struct args a;
     struct buf member = {0};
-    bool ok = append_member(&member, verb);
+    struct slice mark = {NULL, 0};
+    bool in_line = verb->channel.len > 0, tagged = key_has_tag(verb->key);
+    bool ok = (!in_line || append_member(&member, verb)) &&
+              (!tagged || companion_make(verb->key, COMPANION_MARK, &mark));
     if (ok) {
         script_args(&a, verb, whole);
-        args_push(&a, (struct slice){buf_head(&member), buf_len(&member)});
+        if (in_line)
+            args_push(&a, (struct slice){buf_head(&member), buf_len(&member)});
+        else if (plain || tagged)
+            args_push(&a, slice_of(plain ? "-" : ""));
+        if (tagged)
+            args_push(&a, mark);
         ok = command_append(out, a.count, a.arg);
     }
     buf_free(&member);
+    free((char *)mark.data);
     return ok;
 }
 

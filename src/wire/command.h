@@ -37,7 +37,7 @@ bool command_append(struct buf *out, int argc, const struct slice *argv);
 
 /* Appends one of these verbs as one command (SET NX PX, EVALSHA ...): from the
  * cache *kept if that fits, otherwise formatted into it. kept may be NULL.
- * False: no memory. A RELEASE hands the lock over. */
+ * False: no memory. RELEASE: see command_release(). */
 bool command_verb(
     struct buf *out, const struct verb *verb, struct cached_command **kept);
 
@@ -50,12 +50,11 @@ bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
 bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
-/* RELEASE of a token that may be in line (verb.channel), or without a hand-over
- * (verb.plain); JOIN and STAY. whole: EVAL with the script's text, otherwise
- * EVALSHA. */
-bool command_leave(struct buf *out, const struct verb *verb, bool whole);
-bool command_release_plain(
-    struct buf *out, const struct verb *verb, bool whole);
+/* RELEASE of a token that may be in line (verb.channel), without a hand-over
+ * (plain), or of a key with a hash tag; JOIN and STAY. whole: EVAL with the
+ * script's text, otherwise EVALSHA. */
+bool command_release(
+    struct buf *out, const struct verb *verb, bool plain, bool whole);
 bool command_wait(struct buf *out, const struct verb *verb, bool whole);
 
 /* ACQUIRE with verb.counter, or RAISE; whole: EVAL with the script's text,

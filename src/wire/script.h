@@ -19,8 +19,9 @@ struct script {
 enum script_id {
     SCRIPT_EXTEND,  /* KEYS key  ARGV token, ttl  ->  left ms, -1, or -2 */
     SCRIPT_INSPECT, /* KEYS key  ->  {value up to 512 bytes, left}, or {} */
-    /* KEYS key  ARGV token, and if it may be in line, its member there  ->
-     * enum release_reply. Not for a key with a hash tag. */
+    /* KEYS key  ARGV token, and maybe: its member in the line, "-" for no
+     * hand-over, or ""; for a key with a hash tag, the mark  ->
+     * enum release_reply */
     SCRIPT_RELEASE,
     /* The handshake loads those above. The others are sent by EVAL, or by
      * EVALSHA and then by EVAL. */
@@ -28,8 +29,6 @@ enum script_id {
     /* KEYS key  ARGV token, ttl  ->  OK, or nil if the key exists. For
      * servers whose SET knows no options. */
     SCRIPT_ACQUIRE = SCRIPTS_LOADED,
-    SCRIPT_RELEASE_TAGGED, /* SCRIPT_RELEASE for a key with a hash tag */
-    SCRIPT_PLAIN, /* KEYS key  ARGV token  ->  1 deleted, 0 not there */
     /* KEYS key  ARGV token, ttl, old value  ->  OK, or nil: value differs */
     SCRIPT_TAKEOVER,
     SCRIPT_KEEP, /* KEYS key  ARGV token, ttl  ->  1 ttl set, 0 not there */

@@ -7,6 +7,7 @@
  */
 #include "wire/strategy.h"
 
+#include "base/companion.h"
 #include "wire/classify.h"
 
 enum { BY_HASH, BY_TEXT };
@@ -19,15 +20,14 @@ bool scripted_as_text(const struct exchange *x)
 static bool scripted_append(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
-    bool release = verb->kind == VERB_RELEASE;
+    bool plain = verb->plain || x->dialect->plain_release;
     /* The cached acquire belongs to another strategy. And an acquire that is
      * cancelled is simpler to undo if it has only one step. */
     bool whole = scripted_as_text(x) || verb->kind == VERB_ACQUIRE;
 
-    if (release && verb->channel.len > 0)
-        return command_leave(out, verb, whole);
-    if (release && (verb->plain || x->dialect->plain_release))
-        return command_release_plain(out, verb, whole);
+    if (verb->kind == VERB_RELEASE &&
+        (plain || verb->channel.len > 0 || key_has_tag(verb->key)))
+        return command_release(out, verb, plain, whole);
     if (whole)
         return command_verb_eval(out, verb);
     return command_verb(out, verb, x->kept ? &x->kept->verb[verb->kind] : NULL);

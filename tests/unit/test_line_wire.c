@@ -16,7 +16,7 @@
 #define STAY_TEST "> EVALSHA sha:wait" WAITS "0 1\n"
 #define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20nxl:c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
-#define PLAIN "> EVALSHA sha:plain 1 k T\n"
+#define PLAIN "> EVALSHA sha:release 1 k T -\n"
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
 
 static void begin_line(enum verb_kind kind, bool test)
@@ -203,7 +203,7 @@ static void a_release_that_hands_over_to_nobody(void **state)
     play(PLAIN ":2", BROKEN);
     begin('r', 0);
     verb.plain = true;
-    play(PLAIN NOSCRIPT "> EVAL text:plain 1 k T\n:0", "not mine");
+    play(PLAIN NOSCRIPT "> EVAL text:release 1 k T -\n:0", "not mine");
 
     begin('r', 0);
     play(RELEASE ":2", "mine");
@@ -262,7 +262,7 @@ static void names_with_a_hash_tag(void **state)
     static const struct {
         const char *key, *join, *release;
     } cases[] = {
-        {"a{b}c", "3 a{b}c a{b}c:l a{b}c:w T", "release_tagged 1 a{b}c T"},
+        {"a{b}c", "3 a{b}c a{b}c:l a{b}c:w T", "release 1 a{b}c T  a{b}c:w"},
         {"{}{a}", "3 {}{a} {{}{a}}:l {{}{a}}:w T", "release 1 {}{a} T"},
         {"{a", "3 {a {{a}:l {{a}:w T", "release 1 {a T"},
     };

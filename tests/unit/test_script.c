@@ -66,8 +66,7 @@ static void test_rules_of_the_house(void **state)
     for (int i = 0; i < SCRIPTS; i++) {
         const char *body = scripts[i].body.data;
         bool counts = i == SCRIPT_FENCE || i == SCRIPT_RAISE;
-        bool releases = i == SCRIPT_RELEASE || i == SCRIPT_RELEASE_TAGGED;
-        bool reads_clock = counts || releases || i == SCRIPT_WAIT;
+        bool reads_clock = counts || i == SCRIPT_RELEASE || i == SCRIPT_WAIT;
         /* No write after it before Redis 3.2, and not without asking then. */
         assert_int_equal(strstr(body, "'TIME'") != NULL, reads_clock);
         assert_true(!reads_clock || strstr(body, "redis.replicate_commands()"));
