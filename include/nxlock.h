@@ -270,12 +270,23 @@ typedef struct nxl_client_options {
      * NULL: no callback. */
     nxl_credentials_callback credentials;
     void *credentials_arg;
+    /* How locks of one server wait. 1, or 0 (the default): in line, first come,
+     * first served; a release hands the lock over to the first in line, one
+     * round trip away. Needs scripts and Redis 5 (on 3.2 and 4.0 the order is
+     * kept, but a waiter finds out by asking), or Valkey; where they or the
+     * permissions are missing, the lock waits as with -1. A client opens a
+     * second connection when it first waits. -1: each waiter polls, with the
+     * delays of nxl_lock_options.retry_min_ms. HARM of -1: the order is up to
+     * chance, so a waiter may starve, and the server's load grows with the
+     * number of waiters. Several servers have no line.
+     * nxl_client_describe() says which is in use, and why. */
+    int64_t queue;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
                                   0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, \
-                                  NULL, 0, NULL, NULL, NULL, NULL }
+                                  NULL, 0, NULL, NULL, NULL, NULL, 0 }
 /* clang-format on */
 /* Same as NXL_CLIENT_OPTIONS_INIT, for C++. */
 void nxl_client_options_init(nxl_client_options *options);
@@ -556,11 +567,13 @@ typedef struct nxl_lock_options {
     size_t name_length;
     /* Returned in events; the library never uses it. */
     void *user;
-    /* Retry backoff while the lock is busy: doubles from retry_min_ms (default
-     * 10) to retry_max_ms (default 250, or retry_min_ms if that is more). Each
-     * delay is drawn at random from its upper half and never goes beyond the
-     * end of the holder's lease. Both 1 ... 3600000. HARM: with a small
-     * retry_max_ms every waiter loads the server. */
+    /* Delays between attempts where waiters poll (several servers;
+     * nxl_client_options.queue; servers without scripts). They have no effect
+     * in line. Backoff while the lock is busy: doubles from retry_min_ms
+     * (default 10) to retry_max_ms (default 250, or retry_min_ms if that is
+     * more). Each delay is drawn at random from its upper half and never goes
+     * beyond the end of the holder's lease. Both 1 ... 3600000. HARM: with a
+     * small retry_max_ms every waiter loads the server. */
     int64_t retry_min_ms;
     int64_t retry_max_ms;
     /* 1: each acquire gets a fencing token, see nxl_lock_fence(). Default 0.
@@ -626,9 +639,11 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
  * in a fork()ed child. */
 void nxl_lock_free(nxl_lock *lock);
 
-/* Acquires the lock. Sends SET key token NX PX ttl at once, and retries (SET
- * and PTTL) with growing delays for wait_ms: 0 tries once, NXL_FOREVER never
- * gives up. nxl_lock_acquire(3) says which errors are retried.
+/* Acquires the lock. Sends SET key token NX PX ttl at once. If the lock is
+ * busy, waits for wait_ms: 0 tries once, NXL_FOREVER never gives up. It waits
+ * in line (nxl_client_options.queue; a script of docs/wire.md), or retries (SET
+ * and PTTL) with growing delays. nxl_lock_acquire(3) says which errors are
+ * retried. The lease of a lock that was handed over is up to ttl_ms/10 longer.
  *
  * Blocks until start + max(wait_ms, timeout_ms) at most; see the same page.
  *

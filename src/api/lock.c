@@ -7,6 +7,7 @@
 #include "api/drive.h"
 #include "api/message.h"
 #include "api/options.h"
+#include "api/waiting.h"
 #include "base/clock.h"
 #include "base/companion.h"
 #include "base/deadline.h"
@@ -36,6 +37,9 @@ static void free_memory(struct nxl_lock *lock)
     free(lock->label);
     free((char *)lock->counter.data);
     free(lock->key);
+    if (lock->waiting)
+        list_remove(&lock->waiting->node);
+    free(lock->waiting);
     free(lock);
 }
 

@@ -65,12 +65,14 @@ struct nxl_client {
     struct timers timers;   /* of operations that a caller waits for */
     struct timers renewals; /* of renewals */
     struct list locks, queries;
-    struct list events; /* MODE_LOOP: calls that are over */
-    struct list losses; /* of renewed locks, not reported yet */
-    int loss_fd;        /* readable while there are some; -1: not made */
-    size_t renewed;     /* locks that are renewed */
-    size_t renewing;    /* locks with a renewal in progress */
-    struct alarm alarm; /* wakes the renewal thread */
+    struct list in_line;      /* of the locks, those that wait in line */
+    struct messages messages; /* for them; kept current by api/waiting.c */
+    struct list events;       /* MODE_LOOP: calls that are over */
+    struct list losses;       /* of renewed locks, not reported yet */
+    int loss_fd;              /* readable while there are some; -1: not made */
+    size_t renewed;           /* locks that are renewed */
+    size_t renewing;          /* locks with a renewal in progress */
+    struct alarm alarm;       /* wakes the renewal thread */
     nxl_stats stats;
     nxl_tracer tracer; /* NULL: no callback */
     void *tracer_arg;

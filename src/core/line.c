@@ -52,7 +52,7 @@ uint32_t line_window(const struct line_terms *terms)
 
 /* ---------------------------------------------------------- what to do next */
 
-static void send(struct line *l)
+static void ask_now(struct line *l)
 {
     l->send_due = true;
     l->again = false;
@@ -67,7 +67,7 @@ static void join_at(struct line *l, uint64_t at)
     l->send_due = false;
     l->at = at;
     if (at <= l->now)
-        send(l);
+        ask_now(l);
 }
 
 /* Nothing of the present token may stay at the server. */
@@ -144,7 +144,7 @@ static void stay_now(struct line *l)
     if (l->asked)
         l->again = true;
     else if (l->in_line && !l->joins)
-        send(l);
+        ask_now(l);
 }
 
 /* ----------------------------------------------------------------- answers */
@@ -177,7 +177,7 @@ static void waits(struct line *l, const struct outcome *o)
     bool again = l->again;
     plan_stay(l);
     if (again)
-        send(l);
+        ask_now(l);
 }
 
 static void fails(struct line *l, enum fault fault, bool unsure)
@@ -341,7 +341,7 @@ void line_tick(struct line *l, uint64_t now)
             l->fault = FAULT_TIMEOUT;
         conclude(l, lost_verdict(l));
     } else {
-        send(l);
+        ask_now(l);
     }
 }
 
