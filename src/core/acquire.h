@@ -45,6 +45,7 @@ struct acquire {
     uint64_t longest_round; /* ns; could another round end in time? */
     uint64_t retry_at;      /* PHASE_WAITING: the next round starts */
     unsigned rounds;        /* started so far */
+    unsigned rivals;        /* rounds so far that were lost to a holder */
     unsigned silent;        /* servers without an answer at the end of the
                              * round */
     unsigned lasting;       /* servers with a fault that is not transient */
