@@ -9,8 +9,8 @@
  * split the vote. */
 #define STEP_ROUNDS 5
 
-/* The step is at least this part of the first delay. Without that, a client on a
- * fast network would ask for a lock that is held for long too often. */
+/* The step is at least this part of the first delay. Without that, a client on
+ * a fast network would ask for a lock that is held for long too often. */
 #define STEP_PART 4
 
 /* Rivals that are taken for granted after a second lost round, instead of
