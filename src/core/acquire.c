@@ -104,7 +104,8 @@ static uint64_t retry_delay(struct acquire *a)
 {
     if (a->terms.servers == 1 || !a->was_busy)
         return backoff_next(&a->backoff);
-    a->rivals++;
+    if (a->rivals < UINT16_MAX)
+        a->rivals++;
     return rivals_delay(
         &a->backoff, a->rivals, a->silent ? 0 : a->now - a->round_started);
 }

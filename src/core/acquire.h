@@ -45,11 +45,11 @@ struct acquire {
     uint64_t longest_round; /* ns; could another round end in time? */
     uint64_t retry_at;      /* PHASE_WAITING: the next round starts */
     unsigned rounds;        /* started so far */
-    unsigned rivals;        /* rounds so far that were lost to a holder */
     unsigned silent;        /* servers without an answer at the end of the
                              * round */
     unsigned lasting;       /* servers with a fault that is not transient */
     enum fault round_fault; /* the worst of this round */
+    uint16_t rivals;        /* rounds lost to other clients, several servers */
     bool token_spoilt;      /* a server that said "busy" has written it */
     bool token_wanted;      /* ASK_TOKEN comes before the next ASK_SEND */
     bool late;              /* the quorum came after the deadline; or the token
