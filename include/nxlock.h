@@ -569,11 +569,15 @@ typedef struct nxl_lock_options {
     void *user;
     /* Delays between attempts where waiters poll (several servers;
      * nxl_client_options.queue; servers without scripts). They have no effect
-     * in line. Backoff while the lock is busy: doubles from retry_min_ms
-     * (default 10) to retry_max_ms (default 250, or retry_min_ms if that is
-     * more). Each delay is drawn at random from its upper half and never goes
-     * beyond the end of the holder's lease. Both 1 ... 3600000. HARM: with a
-     * small retry_max_ms every waiter loads the server. */
+     * in line. The backoff doubles from retry_min_ms (default 10) to
+     * retry_max_ms (default 250, or retry_min_ms if that is more). Each delay
+     * is drawn at random from its upper half and never goes beyond the end of
+     * the holder's lease. Over several servers, rounds that are lost to other
+     * clients do not double it: after the n-th of them it is retry_min_ms for
+     * n = 1 and then n + 5 steps, up to retry_max_ms. A step is
+     * retry_min_ms / 4, or five times as long as the round took if that is
+     * more. Both 1 ... 3600000. HARM: with a small retry_max_ms every waiter
+     * loads the server. */
     int64_t retry_min_ms;
     int64_t retry_max_ms;
     /* 1: each acquire gets a fencing token, see nxl_lock_fence(). Default 0.
