@@ -136,11 +136,11 @@ enum { SUBJECT_FLOOR, SUBJECT_LIBRARY, SUBJECT_POLL };
 
 struct wait_sample {
     bool ok;
-    double rate;           /* acquisitions per second */
-    double p50_us, p99_us; /* from the call of release to the next grant */
-    double rtt_us;         /* PING, just before */
+    double rate;               /* acquisitions per second */
+    double p50_us, p99_us;     /* from the call of release to the next grant */
+    double rtt_us, rtt_p99_us; /* of a PING, just before */
     struct wait_requests requests;
-    double max_min;    /* grants of the contender that got most, and least */
+    double max_min;    /* most to least grants; INFINITY: somebody got none */
     double longest_ms; /* wait */
     double starved;    /* contenders without a grant */
     double server_us;  /* processor time of the server per acquisition */

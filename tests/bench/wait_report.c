@@ -27,14 +27,20 @@ static double rtt_of(const struct wait_sample *s)
     return s->rtt_us;
 }
 
+static double rtt_p99_of(const struct wait_sample *s)
+{
+    return s->rtt_p99_us;
+}
+
 static double trips_of(const struct wait_sample *s)
 {
     return s->p50_us / s->rtt_us;
 }
 
+/* INFINITY if one got nothing. */
 static double max_min_of(const struct wait_sample *s)
 {
-    return s->max_min < 0 ? 1e9 : s->max_min;
+    return s->max_min;
 }
 
 static double longest_of(const struct wait_sample *s)
@@ -137,7 +143,7 @@ static void goal(const char *what, double value, const char *sign, double bound)
 {
     bool met = *sign == '<' ? value <= bound : value >= bound;
 
-    printf("    %-44s %9.3f  (%s= %.2f) %s\n", what, value, sign, bound,
+    printf("    %-44s %9.3f  (%s= %g) %s\n", what, value, sign, bound,
         met ? "met" : "NOT MET");
 }
 
@@ -146,19 +152,14 @@ static void goal(const char *what, double value, const char *sign, double bound)
 static void row(
     const struct wait_plan *plan, const struct wait_case *where, int subject)
 {
-    double max_min = median(plan, where, subject, max_min_of);
-
     printf("%6u %3u  %-12s %7.0f %6.3f  %8.0f %8.0f %6.2f  ", where->contenders,
         where->processes, plan->subjects[subject].name,
         median(plan, where, subject, rate_of), ratio(plan, where, subject),
         median(plan, where, subject, p50_of),
         median(plan, where, subject, p99_of),
         median(plan, where, subject, trips_of));
-    if (max_min < 1e9)
-        printf("%7.2f", max_min);
-    else
-        printf("%7s", "-");
-    printf("  %8.1f %8.1f  %7.0f  %7.1f\n",
+    printf("%7.2f  %8.1f %8.1f  %7.0f  %7.1f\n",
+        median(plan, where, subject, max_min_of),
         median(plan, where, subject, longest_of),
         greatest(plan, where, subject, longest_of),
         greatest(plan, where, subject, starved_of),
@@ -285,8 +286,9 @@ static const char requests_head[] =
 
 static void table(const struct wait_plan *plan, const struct wait_case *where)
 {
-    printf("\n%s, a PING takes %.0f us\n", where->place,
-        median(plan, where, SUBJECT_FLOOR, rtt_of));
+    printf("\n%s; a PING beside nothing else takes %.0f us, p99 %.0f us\n",
+        where->place, median(plan, where, SUBJECT_FLOOR, rtt_of),
+        median(plan, where, SUBJECT_FLOOR, rtt_p99_of));
     printf("     P  in  who            acq/s  ratio    p50 us   p99 us   /RTT  "
            "max/min   longest    worst  starved  CPU us\n");
     rows(plan, where->place, false, row);

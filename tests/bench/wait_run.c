@@ -3,6 +3,7 @@
  * are warm, and adds up what they noted. */
 #include "wait.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #define READY_NS 20000000000u
 #define WARM_NS 1000000000u
 #define CROWD_WARM_NS 30000000000u
-#define POLLS_NS 2000000000u /* who has no line by then has none */
+#define POLLS_NS 1000000000u /* who has no line by then has none */
 #define END_NS 10000000000u
 #define PINGS 200
 
@@ -228,7 +229,7 @@ static void add_up(struct sampling *s, double seconds)
     sample->rate = (double)total / seconds;
     sample->p50_us = histogram_us(&shared->handoff, 0.5);
     sample->p99_us = histogram_us(&shared->handoff, 0.99);
-    sample->max_min = least ? (double)most / (double)least : -1;
+    sample->max_min = least ? (double)most / (double)least : INFINITY;
     sample->longest_ms = (double)longest_ns / 1e6;
     sample->ok = total > 0;
     if (total == 0)
@@ -266,6 +267,7 @@ bool wait_measure(const struct wait_plan *plan, const struct wait_case *where,
     if (wait_ping(where->port, PINGS, &rtt))
         return fail(sample, "the server does not answer") == 0;
     sample->rtt_us = histogram_us(&rtt, 0.5);
+    sample->rtt_p99_us = histogram_us(&rtt, 0.99);
     bench_name(s.name, samples++);
     s.shared = mmap(
         NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
