@@ -2,7 +2,8 @@
 /* nxlock-bench-wait: what it takes to wait for a lock that is taken. Contenders
  * for one name, each of which holds it for a moment, releases it and asks
  * again: the library, the library polling, and a floor by hand. Exit status: 0
- * everything was measured, and nothing was held twice; 1 it was not; 2 usage.
+ * everything was measured, and the lock never had two holders; 1 otherwise; 2
+ * usage.
  */
 #include "wait.h"
 
@@ -15,7 +16,6 @@
 
 #include <nxlock.h>
 
-#define FAR_RTT_US 1000.0
 #define CROWD_PROCESSES 20
 #define CROWD_BASE 8
 #define LIST 8
@@ -207,7 +207,7 @@ static int make_plan(void)
     struct wait_plan *plan = &run.plan;
     int port = plan->server.port;
 
-    if (run.far[0] && delay_start(&plan->delay, port, FAR_RTT_US))
+    if (run.far[0] && delay_start(&plan->delay, port))
         return -1;
     for (unsigned *n = run.near; *n; n++) {
         if (add_case("loopback", port, *n, run.processes))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of nxlock-bench-wait share. One sample is one crowd of
- * contenders, spread over processes that are forked for it; they note what
- * they see in one piece of shared memory, through the functions of contest.
+ * contenders, spread over processes that are forked for it. They record what
+ * they see in shared memory, with the functions contest_*().
  *
  * Invariant: floor and library are measured by the same code at the same
  * moments: contest_wait(), contest_granted() and contest_due(). */
@@ -16,15 +16,16 @@
 
 #define WAIT_MAX_PROCESSES 64
 #define WAIT_MAX_CONTENDERS 20000
-#define WAIT_KEYS 4 /* that a sample may leave behind */
+#define WAIT_FAR_US 1000.0 /* the round trip of --far */
+#define WAIT_KEYS 4        /* names of keys that a sample may leave behind */
 
 /* ---------------------------------------------------------------- contest */
 
-/* One contender's notes, written by its process alone. */
+/* What one contender has seen; written by its process only. */
 struct seat {
-    _Atomic uint64_t since_ns; /* it waits from then on; 0: it does not wait */
-    _Atomic uint64_t ever;     /* grants since the start */
-    _Atomic uint64_t granted;  /* grants in the window */
+    _Atomic uint64_t since_ns;   /* when its wait began; 0: it does not wait */
+    _Atomic uint64_t ever;       /* grants since the start */
+    _Atomic uint64_t granted;    /* grants in the window */
     _Atomic uint64_t longest_ns; /* of the waits that ended in the window */
 };
 
@@ -32,7 +33,7 @@ struct wait_shared {
     /* The window; both 0: it is not open yet. */
     _Atomic uint64_t begin_ns, end_ns;
     atomic_bool stop;
-    atomic_bool pause; /* nobody releases */
+    atomic_bool pause; /* the holder keeps the lock */
     atomic_uint ready; /* processes that are connected */
     atomic_int holders;
     _Atomic uint64_t overlaps, failures, total;
@@ -49,7 +50,7 @@ struct wait_shared {
 struct contest {
     struct wait_shared *shared;
     struct seat *seats; /* of this process */
-    unsigned count;     /* so many */
+    unsigned count;     /* of seats */
     unsigned process;
     const char *name; /* of the lock */
     const char *url;
@@ -75,7 +76,7 @@ int contest_open(struct contest *contest);
 void contest_close(struct contest *contest);
 /* The contender has asked for the lock. */
 void contest_wait(struct contest *contest, unsigned contender);
-/* The contender has been told that it holds the lock. */
+/* The contender has learned that it holds the lock. */
 void contest_granted(struct contest *contest, unsigned contender);
 /* The next contender that is to release now, or -1. */
 int contest_due(struct contest *contest);
@@ -118,9 +119,11 @@ struct delay {
     _Atomic uint64_t *one_way_ns;
 };
 
-/* Before 127.0.0.1:port; adjusts itself until the median PING takes rtt_us.
- * -1 after a message. */
-int delay_start(struct delay *delay, int port, double rtt_us);
+/* In front of 127.0.0.1:port. -1 after a message. */
+int delay_start(struct delay *delay, int port);
+/* Adjusts the delay until the median PING takes rtt_us, or nearly; -1: the
+ * server does not answer. */
+int delay_adjust(const struct delay *delay, double rtt_us);
 void delay_stop(struct delay *delay);
 
 /* ---------------------------------------------------------------- samples */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The notes that contenders take, alike for floor and library. */
+/* What contenders record, in the same way for floor and library. */
 #include "wait.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A process looks so often whether it is to stop. */
+/* How often a process checks whether it should stop. */
 #define LOOK_NS 20000000u
 
 int contest_open(struct contest *contest)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the server is asked from beside the contenders: which requests it
- * gets, its processor time, the round trip. Requests are counted with MONITOR,
- * after the window, because INFO commandstats adds what scripts call to what
- * clients send, and one script to the other. */
+/* What is learned from the server itself: the requests it receives, its
+ * processor time, the round trip. Requests are counted with MONITOR, after the
+ * window: INFO commandstats does not tell what clients send from what scripts
+ * call, nor one script from another. */
 #include "wait.h"
 
 #include <poll.h>
@@ -152,8 +152,7 @@ double wait_server_seconds(int port)
     return seconds;
 }
 
-/* What a sample may leave: the lock, the floor's list, and the line of the
- * library. */
+/* The lock, the floor's list, and the library's line with its mark. */
 static void keys_of(const char *name, char keys[WAIT_KEYS][64])
 {
     static const char *const form[WAIT_KEYS] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A network that takes its time: a proxy in a process of its own, which sleeps
- * to the nanosecond, because support/proxy.h knows milliseconds only and netem
- * needs rights and a module of the kernel. How long it takes beside the delay
- * depends on the machine, so the delay is set by measuring.
+/* A slow network: a proxy in a process of its own that delays every byte. It
+ * is not support/proxy.h, which counts in whole milliseconds, and not netem,
+ * which needs root and a kernel module. The proxy's own time depends on the
+ * machine, so the delay is adjusted until a PING takes as long as wanted.
  *
  * Invariant: one delay for all bytes, so what came first is due first, and
  * one queue serves all connections. */
@@ -27,7 +27,8 @@
 #define CHUNK 16384
 #define FIRST_GUESS_NS 450000u
 #define ADJUSTMENTS 5
-#define PINGS 300
+#define PINGS 100
+#define GOOD_US 20
 
 struct chunk {
     struct chunk *next;
@@ -135,8 +136,8 @@ static void pass_on(struct proxy_ends *p)
     struct chunk *chunk;
 
     while ((chunk = p->first) && chunk->due_ns <= bench_now_ns()) {
-        /* Blocks when the receiver does not read, and what it has closed is
-         * lost: neither happens while something is measured. */
+        /* May block if the receiver does not read, and gives up if it has
+         * closed; neither happens during a measurement. */
         for (size_t sent = 0; sent < chunk->length;) {
             ssize_t n = send(p->fd[chunk->from ^ 1], chunk->bytes + sent,
                 chunk->length - sent, MSG_NOSIGNAL);
@@ -207,23 +208,24 @@ static int listen_at(int *port)
     return fd;
 }
 
-/* The median PING is to take rtt_us. */
-static int adjust(struct delay *delay, double rtt_us)
+int delay_adjust(const struct delay *delay, double rtt_us)
 {
     for (int i = 0; i < ADJUSTMENTS; i++) {
         struct histogram histogram = {0};
-        double one_way_ns;
+        double off_us, one_way_ns;
 
         if (wait_ping(delay->port, PINGS, &histogram))
             return -1;
-        one_way_ns = (double)*delay->one_way_ns -
-                     (histogram_us(&histogram, 0.5) - rtt_us) * 500;
+        off_us = histogram_us(&histogram, 0.5) - rtt_us;
+        if (off_us < GOOD_US && off_us > -GOOD_US)
+            break;
+        one_way_ns = (double)*delay->one_way_ns - off_us * 500;
         *delay->one_way_ns = one_way_ns > 0 ? (uint64_t)one_way_ns : 0;
     }
     return 0;
 }
 
-int delay_start(struct delay *delay, int port, double rtt_us)
+int delay_start(struct delay *delay, int port)
 {
     pid_t parent = getpid();
     int listener = listen_at(&delay->port);
@@ -244,7 +246,7 @@ int delay_start(struct delay *delay, int port, double rtt_us)
         _exit(1);
     }
     close(listener);
-    if (delay->pid > 0 && adjust(delay, rtt_us) == 0)
+    if (delay->pid > 0)
         return 0;
     fprintf(stderr, "nxlock-bench-wait: the proxy does not work\n");
     delay_stop(delay);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The floor of waiting, by hand over hiredis: one connection of the process
- * for commands and one for messages. Who finds the lock taken stands in a list
- * after one request; who releases hands the lock to the first of the list and
- * publishes that. It survives no fault, and a contender that dies keeps its
- * place: only speed counts here. */
+ * for commands and one for messages. One request acquires the lock or joins
+ * a list; a release hands the lock to the first in the list and publishes its
+ * token. It survives no fault: a contender that dies keeps its place. */
 #include "wait.h"
 
 #include <errno.h>
@@ -49,7 +48,9 @@ struct floor {
     char join[41], release[41];
     char list[BENCH_NAME_SIZE + 8], channel[32], ttl[24];
     struct hand *hands;
-    struct pending *pending; /* a ring; at most one for each contender */
+    /* A ring, in the order of the requests. A contender has at most two: its
+     * message may come before the reply to its join. */
+    struct pending *pending;
     unsigned first, count;
 };
 
@@ -74,7 +75,7 @@ static int open_all(struct floor *f)
         (unsigned)bench_now_ns());
     snprintf(f->ttl, sizeof(f->ttl), "%lld", (long long)c->ttl_ms);
     f->hands = calloc(c->count, sizeof(*f->hands));
-    f->pending = calloc(c->count, sizeof(*f->pending));
+    f->pending = calloc((size_t)c->count * 2, sizeof(*f->pending));
     f->commands = redisConnect("127.0.0.1", c->port);
     f->messages = redisConnect("127.0.0.1", c->port);
     if (!f->hands || !f->pending || !f->commands || f->commands->err ||
@@ -96,7 +97,7 @@ static int open_all(struct floor *f)
 static void send_command(
     struct floor *f, unsigned i, enum want want, const char **argv, int argc)
 {
-    unsigned at = (f->first + f->count++) % f->contest->count;
+    unsigned at = (f->first + f->count++) % (f->contest->count * 2);
 
     f->pending[at] = (struct pending){i, want};
     redisAppendCommandArgv(f->commands, argc, argv, NULL);
@@ -127,7 +128,7 @@ static int take_answer(struct floor *f, const redisReply *reply)
 {
     struct pending pending = f->pending[f->first];
 
-    f->first = (f->first + 1) % f->contest->count;
+    f->first = (f->first + 1) % (f->contest->count * 2);
     f->count--;
     if (reply->type != REDIS_REPLY_INTEGER)
         return contest_fail(f->contest, "floor: %.150s",
@@ -153,7 +154,7 @@ static int take_message(struct floor *f, const redisReply *reply)
     token = reply->element[2]->str;
     if (sscanf(token, "f1005f10-0000-4000-%*4x-%4x", &i) != 1 ||
         i >= f->contest->count || strcmp(token, f->hands[i].token) != 0)
-        return contest_fail(f->contest, "floor: a message is for nobody");
+        return contest_fail(f->contest, "floor: a message for no contender");
     contest_granted(f->contest, i);
     return 0;
 }

@@ -9,7 +9,7 @@
 
 #include <nxlock.h>
 
-/* So long the waiting contenders may take to leave at the end. */
+/* At the end, cancelled contenders must be done within this time. */
 #define LEAVE_NS 5000000000u
 
 struct library {

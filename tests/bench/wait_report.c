@@ -37,7 +37,7 @@ static double trips_of(const struct wait_sample *s)
     return s->p50_us / s->rtt_us;
 }
 
-/* INFINITY if one got nothing. */
+/* INFINITY if a contender was not granted the lock. */
 static double max_min_of(const struct wait_sample *s)
 {
     return s->max_min;
@@ -286,7 +286,7 @@ static const char requests_head[] =
 
 static void table(const struct wait_plan *plan, const struct wait_case *where)
 {
-    printf("\n%s; a PING beside nothing else takes %.0f us, p99 %.0f us\n",
+    printf("\n%s; a PING on an idle server takes %.0f us, p99 %.0f us\n",
         where->place, median(plan, where, SUBJECT_FLOOR, rtt_of),
         median(plan, where, SUBJECT_FLOOR, rtt_p99_of));
     printf("     P  in  who            acq/s  ratio    p50 us   p99 us   /RTT  "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One sample: forks the processes of contenders, opens the window when they
- * are warm, and adds up what they noted. */
+ * are warm, and adds up what they recorded. */
 #include "wait.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@
 #define READY_NS 20000000000u
 #define WARM_NS 1000000000u
 #define CROWD_WARM_NS 30000000000u
-#define POLLS_NS 1000000000u /* who has no line by then has none */
+/* Without a line after this time, the contenders poll. */
+#define POLLS_NS 1000000000u
 #define END_NS 10000000000u
 #define PINGS 200
 
@@ -98,7 +99,7 @@ static void start_all(struct sampling *s)
     }
 }
 
-/* Lets all end, and those that do not be killed. */
+/* Stops all processes; those that do not end in time are killed. */
 static int stop_all(struct sampling *s)
 {
     uint64_t end = bench_now_ns() + END_NS;
@@ -136,14 +137,14 @@ static bool all_granted(const struct sampling *s)
     return true;
 }
 
-/* Nearly all stand in line; some are on their way there. */
+/* Nearly all wait in line; a few are between release and join. */
 static bool all_in_line(const struct sampling *s, uint64_t since_ns)
 {
     long long length = wait_line_length(s->plan->server.port, s->name);
     unsigned most = s->where->contenders;
 
     if (length <= 0 && bench_now_ns() - since_ns > POLLS_NS)
-        return true; /* these poll */
+        return true;
     return length + 2 + most / 50 >= most;
 }
 
@@ -188,7 +189,7 @@ static void measure_window(struct sampling *s, double seconds)
     s->sample->beside_us = -1;
 }
 
-/* What waiting alone takes of the server: nobody releases for so long. */
+/* The server's processor time while all wait and the holder keeps the lock. */
 static void measure_rest(struct sampling *s, double seconds)
 {
     struct wait_sample *sample = s->sample;
@@ -243,7 +244,7 @@ static void measure(struct sampling *s)
     double seconds = s->plan->seconds;
     double count_seconds = crowd ? beat : COUNT_SECONDS;
 
-    /* As many heartbeats as belong into it. */
+    /* Long enough for each waiter to send a heartbeat. */
     if (crowd && seconds < beat)
         seconds = beat;
     measure_window(s, seconds);
@@ -264,6 +265,9 @@ bool wait_measure(const struct wait_plan *plan, const struct wait_case *where,
     struct histogram rtt = {0};
     static int samples;
 
+    if (where->port == plan->delay.port &&
+        delay_adjust(&plan->delay, WAIT_FAR_US))
+        return fail(sample, "the proxy does not answer") == 0;
     if (wait_ping(where->port, PINGS, &rtt))
         return fail(sample, "the server does not answer") == 0;
     sample->rtt_us = histogram_us(&rtt, 0.5);
