@@ -31,8 +31,8 @@ static const char help[] =
     "are\n"
     "                   measured beside them\n"
     "  --processes N    of --near and --far (1)\n"
-    "  --hold MS        how long each holds the lock (1)\n"
-    "  --ttl MS         the lease (30000)\n"
+    "  --hold MS        how long each holds the lock (1; at most 100)\n"
+    "  --ttl MS         the lease (30000; at least 1000)\n"
     "  --rounds N       (5)\n"
     "  --seconds S      of one measurement (1.5)\n"
     "  --only PART      subjects with PART in their name, and the floor\n"
@@ -103,9 +103,9 @@ static int set(int option, const char *value)
         run.processes = (unsigned)n;
         return rc;
     case 'H':
-        return number(value, 0, 1000, &run.plan.hold_ms);
+        return number(value, 0, 100, &run.plan.hold_ms);
     case 't':
-        rc = number(value, 100, 60000, &n);
+        rc = number(value, 1000, 60000, &n);
         run.plan.ttl_ms = (int64_t)n;
         return rc;
     case 'r':

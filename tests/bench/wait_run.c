@@ -19,6 +19,7 @@
 #define CROWD_WARM_NS 30000000000u
 /* Without a line after this time, the contenders poll. */
 #define POLLS_NS 1000000000u
+#define SETTLE_NS 100000000u /* after the last grant of a pause */
 #define END_NS 10000000000u
 #define PINGS 200
 
@@ -193,10 +194,12 @@ static void measure_window(struct sampling *s, double seconds)
 static void measure_rest(struct sampling *s, double seconds)
 {
     struct wait_sample *sample = s->sample;
+    double most = (double)s->plan->ttl_ms / 2000; /* the lease must not end */
     double cpu;
 
+    seconds = seconds < most ? seconds : most;
     s->shared->pause = true;
-    pause_ns((uint64_t)(s->plan->hold_ms * 2e6) + 200000000);
+    pause_ns((uint64_t)(s->plan->hold_ms * 2e6) + SETTLE_NS);
     cpu = server_seconds(s);
     pause_ns((uint64_t)(seconds * 1e9));
     cpu = server_seconds(s) - cpu;
