@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #define COUNT_SECONDS 0.5
+/* With fewer turns for each contender, one more or less is several per cent. */
+#define TURNS 20
+#define HAND_OFF_MS 0.3 /* about, besides the round trip */
 #define READY_NS 20000000000u
 #define WARM_NS 1000000000u
 #define CROWD_WARM_NS 30000000000u
@@ -240,16 +243,23 @@ static void add_up(struct sampling *s, double seconds)
         fail(sample, "no acquisition in the window");
 }
 
+static double window_seconds(const struct sampling *s)
+{
+    double turn_ms = s->plan->hold_ms + s->sample->rtt_us / 1000 + HAND_OFF_MS;
+    double least = s->where->crowd
+                       ? wait_beat_seconds(s->plan->ttl_ms)
+                       : TURNS * turn_ms * s->where->contenders / 1000;
+
+    return s->plan->seconds > least ? s->plan->seconds : least;
+}
+
 static void measure(struct sampling *s)
 {
     bool crowd = s->where->crowd;
-    double beat = wait_beat_seconds(s->plan->ttl_ms);
-    double seconds = s->plan->seconds;
-    double count_seconds = crowd ? beat : COUNT_SECONDS;
+    double seconds = window_seconds(s);
+    double count_seconds =
+        crowd ? wait_beat_seconds(s->plan->ttl_ms) : COUNT_SECONDS;
 
-    /* Long enough for each waiter to send a heartbeat. */
-    if (crowd && seconds < beat)
-        seconds = beat;
     measure_window(s, seconds);
     add_up(s, seconds);
     if (count_seconds > s->plan->seconds && !crowd)
