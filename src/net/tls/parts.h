@@ -12,7 +12,8 @@
 
 struct endpoint;
 
-/* Identifies the contents of a file, and who may read it, without reading it. */
+/* Identifies the contents of a file, and who may read it, without reading it.
+ */
 struct file_version {
     dev_t device;
     ino_t inode;
