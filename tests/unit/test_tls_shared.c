@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
