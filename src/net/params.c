@@ -267,6 +267,24 @@ bool param_copy(size_t row, struct settings *to, const struct settings *from)
     return true;
 }
 
+bool params_of_tls_equal(const struct settings *a, const struct settings *b)
+{
+    bool equal = true;
+
+    for (size_t row = 0; equal && row < url_param_count; row++)
+        equal = !param_of_tls(row) || param_equal(row, a, b);
+    return equal;
+}
+
+bool params_of_tls_copy(struct settings *to, const struct settings *from)
+{
+    bool ok = true;
+
+    for (size_t row = 0; ok && row < url_param_count; row++)
+        ok = !param_of_tls(row) || param_copy(row, to, from);
+    return ok;
+}
+
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;

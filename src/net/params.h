@@ -86,6 +86,9 @@ bool param_equal(
     size_t row, const struct settings *a, const struct settings *b);
 /* Sets the row's member of *to as in *from. false: no memory. */
 bool param_copy(size_t row, struct settings *to, const struct settings *from);
+/* The same two for all rows that only make sense with TLS. */
+bool params_of_tls_equal(const struct settings *a, const struct settings *b);
+bool params_of_tls_copy(struct settings *to, const struct settings *from);
 
 /* Adds the known names, and the one that an unknown name may have meant; or
  * what a parameter of another client is called here. */
