@@ -223,6 +223,9 @@ static void no_permission(void **state)
     assert_contains(subscriber_words(listening.subscriber), "NOPERM");
     listening_for(50);
     assert_int_equal(redis_calls(&server, "subscribe"), 0);
+    char words[1024];
+    nxl_client_describe(listening.client, words, sizeof(words));
+    assert_contains(words, "no messages for waiting locks: NOPERM");
 
     /* A new connection for commands is a reason to try again. */
     redis_run(&server, "ACL", "SETUSER", "listener", "&nxl:*", NULL);
