@@ -256,7 +256,9 @@ typedef struct nxl_client_options {
      * on meanwhile. Connecting waits for it as part of timeout_ms. If it takes
      * longer, that attempt fails, and the next one waits for the same call; its
      * result counts for 10 s after it has returned. There is at most one call
-     * for each server at a time, but those for several servers may overlap.
+     * for each connection at a time, but those for several may overlap: each
+     * server has one connection, and a client of one server makes a second one
+     * when a lock first waits.
      *
      * A failure, or no result in time, is transient: NXL_E_UNREACHABLE, whose
      * message shows `why` ("the credentials callback failed: ..."), and a wait

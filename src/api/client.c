@@ -38,9 +38,9 @@ static void fill_errbuf(const nxl_client_options *o, const struct text *error)
     text_copy(error, o->errbuf, o->errbuf_size);
 }
 
-_Static_assert(SECRETS_MAX > 2 * MAX_SERVERS,
-    "of each server the password and the one before it, and one that a "
-    "callback has just written");
+_Static_assert(SECRETS_MAX > 2 * MAX_SERVERS && MAX_SERVERS > 1,
+    "of each server, or of the two connections to the only one, the password "
+    "and the one before it, and one that a callback has just written");
 
 /* A server may repeat what another one was sent, if one proxy leads to both. */
 static void share_secrets(struct nxl_client *client)

@@ -179,6 +179,17 @@ static void a_proxy(void **state)
     play_ends();
 }
 
+/* However often a peer hangs up in the handshake, it stays the brief one. */
+static void hung_up_on(void **state)
+{
+    (void)state;
+    play("EXPECT PING\nCLOSE\n" NEXT "EXPECT PING\nCLOSE\n" NEXT
+         "EXPECT PING\nCLOSE\n" NEXT UP MESSAGE("x"));
+    listening_until(listening.messages == 1);
+    assert_int_equal(listening_number(), 1);
+    play_ends();
+}
+
 /* Each connection logs in on its own, and no password is shown. */
 static void a_refused_password(void **state)
 {
@@ -236,11 +247,10 @@ static void rest_before_it_is_made(void **state)
     char url[256];
     snprintf(url, sizeof(url), "%s?timeout_ms=1000", fake_url(fake));
     listening_open(url);
-    int fds = count_fds();
     listening_want();
     subscriber_rest(listening.subscriber, clock_now());
     listening_for(30);
-    assert_int_equal(count_fds(), fds);
+    assert_int_equal(fake_connections(fake), 0);
     nxl_client_free(listening.client);
     fake_free(fake);
 }
@@ -272,6 +282,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(too_many_clients),
         cmocka_unit_test(a_proxy),
+        cmocka_unit_test(hung_up_on),
         cmocka_unit_test(a_refused_password),
         cmocka_unit_test(silence),
         cmocka_unit_test(rest),

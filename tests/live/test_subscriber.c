@@ -2,66 +2,9 @@
 /*
  * The connection on which a client listens to its channel, with a real server:
  * it is there only for who waits, messages come, it is made anew after every
- * loss, and a refusal or a lack of memory is no more than a reason.
+ * loss, and a refusal is no more than a reason.
  */
-#include "live/live_rig.h"
-
-#include "live/fork_rig.h"
-#include "support/alloc.h"
-#include "support/listening.h"
-
-#define PASSWORD "Zqx7Wvk9"
-
-static void open_as(const char *login, const char *parameters)
-{
-    char url[512];
-    const char *rest = strstr(server_url, "://");
-    snprintf(url, sizeof(url), "%.*s://%s%s?%s", (int)(rest - server_url),
-        server_url, login, rest + 3, parameters);
-    listening_open(url);
-}
-
-static void open_up(const char *parameters)
-{
-    open_as("", parameters);
-    listening_want();
-    listening_until(listening_is(SUBSCRIPTION_UP));
-}
-
-static void close_it(void)
-{
-    nxl_client_free(listening.client);
-}
-
-static const char *channel(void)
-{
-    return subscriber_channel(listening.subscriber).data;
-}
-
-/* Returns how many listened. */
-static long long publish(const char *payload)
-{
-    return redis_run(&server, "PUBLISH", channel(), payload, NULL);
-}
-
-static void kill_listener(void)
-{
-    assert_int_equal(
-        redis_run(&server, "CLIENT", "KILL", "TYPE", "pubsub", NULL), 1);
-}
-
-/* Makes the connection for commands, or uses it. */
-static void command(void)
-{
-    nxl_lock *lock = new_lock(listening.client, "k", 10000);
-    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
-    nxl_lock_free(lock);
-}
-
-static unsigned commands(void)
-{
-    return listening.client->servers[0].connections;
-}
+#include "live/subscriber_rig.h"
 
 /* ------------------------------------------------------------------ messages
  */
@@ -194,6 +137,21 @@ static void closed_while_nobody_looked(void **state)
     close_it();
 }
 
+/* It is checked after a silence, while a message waits to be read. */
+static void a_message_before_the_check(void **state)
+{
+    open_up("");
+    subscriber_rest(listening.subscriber, clock_now());
+    assert_int_equal(publish("x"), 1);
+    test_pause_ms(5);
+    assert_true(subscriber_want(
+        listening.subscriber, deadline_after_ms(clock_now(), 11000)));
+    listening_until(listening.messages == 1);
+    listening_until(redis_calls(&server, "subscribe") == 2);
+    assert_int_equal(listening_number(), 1);
+    close_it();
+}
+
 /* ------------------------------------------------------------------ refusals
  */
 
@@ -208,6 +166,9 @@ static void no_permission(void **state)
     assert_contains(subscriber_words(listening.subscriber), "NOPERM");
     listening_for(50);
     assert_int_equal(redis_calls(&server, "subscribe"), 0);
+    char words[1024];
+    nxl_client_describe(listening.client, words, sizeof(words));
+    assert_contains(words, "no messages for waiting locks: NOPERM");
 
     /* A new connection for commands is a reason to try again. */
     redis_run(&server, "ACL", "SETUSER", "listener", "&nxl:*", NULL);
@@ -222,7 +183,7 @@ static void no_permission(void **state)
     close_it();
 }
 
-/* The rights that docs/acl.md gives a waiter. */
+/* No more than these. */
 static void least_rights(void **state)
 {
     redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
@@ -312,108 +273,6 @@ static void a_missed_message(void **state)
     close_it();
 }
 
-/* ------------------------------------------------------- the client's own end
- */
-
-static void several_servers(void **state)
-{
-    char urls[1024];
-    snprintf(urls, sizeof(urls), "%s,redis://127.0.0.1:1", server_url);
-    listening_open(urls);
-    assert_false(subscriber_want(listening.subscriber, clock_now()));
-    assert_true(listening_is(SUBSCRIPTION_NONE));
-    assert_string_equal(channel(), "-");
-    close_it();
-}
-
-static void freed_while_it_connects(void **state)
-{
-    open_as("", "timeout_ms=5000");
-    listening_want();
-    listening_turn();
-    redis_freeze(&server);
-    int64_t began = test_now_ms();
-    close_it();
-    assert_true(test_now_ms() - began < LATE_MS);
-    redis_thaw(&server);
-
-    open_as("", "");
-    listening_want();
-    close_it();
-}
-
-static void child_frees(void *argument)
-{
-    struct nxl_client *client = argument;
-    int before = count_fds();
-    nxl_client_free(client);
-    expect(count_fds() <= before - 3); /* with wake-up and poller */
-}
-
-static void a_child(void **state)
-{
-    open_up("");
-    run_child(child_frees, listening.client);
-    assert_int_equal(publish("x"), 1);
-    listening_until(listening.messages == 1);
-    assert_int_equal(listening_number(), 1);
-    close_it();
-}
-
-/* At every place: no memory is a reason, or the connection is made. */
-static void no_memory(void **state)
-{
-    bool failed = true;
-    if (!alloc_counts())
-        skip();
-    for (unsigned n = 1; failed; n++) {
-        open_as("", "");
-        alloc_fail_at(n);
-        bool wanted = subscriber_want(listening.subscriber, clock_now());
-        for (int i = 0; i < 10 && wanted && !listening_is(SUBSCRIPTION_UP); i++)
-            listening_turn();
-        failed = alloc_stop();
-        assert_true(wanted || n == 1);
-        if (!wanted)
-            assert_string_equal(channel(), "-");
-        listening_want();
-        if (listening_is(SUBSCRIPTION_NONE))
-            assert_contains(subscriber_words(listening.subscriber), "memory");
-        else
-            listening_until(listening_is(SUBSCRIPTION_UP));
-        close_it();
-    }
-}
-
-/* Asked anew for each connection. */
-static bool give_password(void *arg, nxl_credentials *credentials)
-{
-    strcpy(credentials->user, "listener");
-    strcpy(credentials->password, PASSWORD);
-    atomic_fetch_add((_Atomic int *)arg, 1);
-    return true;
-}
-
-static void a_callback(void **state)
-{
-    _Atomic int calls = 0;
-    nxl_client *client;
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    options.credentials = give_password;
-    options.credentials_arg = &calls;
-    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
-        ">" PASSWORD, "~*", "+@all", "allchannels", NULL);
-    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
-    listening_watch(client);
-    command();
-    assert_int_equal(atomic_load(&calls), 1);
-    listening_want();
-    listening_until(listening_is(SUBSCRIPTION_UP));
-    assert_int_equal(atomic_load(&calls), 2);
-    assert_int_equal(client->secrets.count, 4);
-    close_it();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,17 +284,13 @@ int main(void)
         live_test(the_output_buffer_is_full),
         live_test(nobody_waits),
         live_test(closed_while_nobody_looked),
+        live_test(a_message_before_the_check),
         live_test(no_permission),
         live_test(least_rights),
         live_test(a_wrong_password),
         live_test(the_test_of_a_pair),
         live_test(deaf),
         live_test(a_missed_message),
-        live_test(several_servers),
-        live_test(freed_while_it_connects),
-        live_test(a_child),
-        live_test(no_memory),
-        live_test(a_callback),
     };
     return live_run("subscriber");
 }
