@@ -73,6 +73,8 @@ static void join_at(struct line *l, uint64_t at)
 /* Nothing of the present token may stay at the server. */
 static void give_up_token(struct line *l)
 {
+    l->doubt_before = l->doubt;
+    l->doubt = l->doubt || (l->asked && l->joins);
     l->undo_due = l->in_line;
     l->leave_due = false;
     l->asked = l->send_due = l->in_line = false;
@@ -309,6 +311,7 @@ bool line_next(struct line *l, struct ask *ask)
 
 void line_withdrawn(struct line *l)
 {
+    l->doubt = l->doubt_before;
     if (l->verdict == LINE_UNKNOWN && l->joins && !l->doubt)
         l->verdict = LINE_FAULT;
 }
@@ -318,7 +321,6 @@ void line_withdrawn(struct line *l)
 static void give_up_request(struct line *l)
 {
     l->fault = FAULT_TIMEOUT;
-    l->doubt = l->doubt || l->joins;
     if (l->joins) {
         give_up_token(l);
         join_at(l, retry_delay(l));
