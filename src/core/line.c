@@ -186,7 +186,7 @@ static void fails(struct line *l, enum fault fault, bool unsure)
 {
     l->fault = fault;
     if (l->joins) {
-        l->in_line = unsure;
+        l->in_line = unsure || l->told;
         l->doubt = l->doubt || unsure;
     }
     if (!fault_is_transient(fault)) {
