@@ -199,6 +199,19 @@ static void fails(struct line *l, enum fault fault, bool unsure)
     }
 }
 
+/* A STAY found the token neither in line nor at the key. */
+static void lost_place(struct line *l)
+{
+    if (l->joins) { /* no answer to JOIN: joining again would never end */
+        fails(l, FAULT_NOT_REDIS, true);
+        return;
+    }
+    l->fault = FAULT_NONE;
+    give_up_token(l);
+    l->undo_due = false;
+    join_at(l, l->now);
+}
+
 void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
 {
     l->now = later(l->now, now);
@@ -212,11 +225,8 @@ void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
     case OUTCOME_BUSY:
         waits(l, o);
         break;
-    case OUTCOME_NOT_MINE: /* its place is lost */
-        l->fault = FAULT_NONE;
-        give_up_token(l);
-        l->undo_due = false;
-        join_at(l, l->now);
+    case OUTCOME_NOT_MINE:
+        lost_place(l);
         break;
     case OUTCOME_FAULT:
         fails(l, o->fault, o->unsure);
