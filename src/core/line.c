@@ -58,7 +58,7 @@ static void send(struct line *l)
     l->again = false;
 }
 
-/* A new token joins at the end of the line. */
+/* A new token joins at the end of the line, unless the wait is over by then. */
 static void join_at(struct line *l, uint64_t at)
 {
     l->joins = true;
@@ -66,7 +66,7 @@ static void join_at(struct line *l, uint64_t at)
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
     l->at = at;
-    if (at <= l->now)
+    if (at <= l->now && l->now < l->terms.wait_until)
         send(l);
 }
 
@@ -279,6 +279,7 @@ void line_start(struct line *l, const struct line_terms *terms, bool token,
     backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
     join_at(l, now);
     l->token_due = !token;
+    send(l); /* once, however short the wait is */
 }
 
 bool line_joins(const struct line *l)
