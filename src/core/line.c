@@ -95,10 +95,8 @@ static void conclude(struct line *l, enum line_verdict verdict)
 /* The wait is over without a grant. */
 static enum line_verdict lost_verdict(const struct line *l)
 {
-    if (l->late)
-        return LINE_LATE;
     if (l->fault == FAULT_NONE)
-        return LINE_NO;
+        return l->late ? LINE_LATE : LINE_NO;
     return l->in_line || l->doubt ? LINE_UNKNOWN : LINE_FAULT;
 }
 
@@ -132,6 +130,7 @@ static void take_grant(struct line *l, uint64_t sent_at)
     l->deadline =
         lease_deadline(sent_at, line_lease_ms(&l->terms), l->terms.drift_ppm);
     l->sent_at = sent_at;
+    l->fault = FAULT_NONE;
     l->late = l->deadline < usable;
     if (!l->late) {
         conclude(l, LINE_YES);
