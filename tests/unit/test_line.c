@@ -94,7 +94,8 @@ static void why_it_cannot_be_used(void **state)
     }
 }
 
-/* ------------------------------------------------------- the end of the wait */
+/* ------------------------------------------------------- the end of the wait
+ */
 
 enum how { WAIT_OVER, CALL_OVER, CANCELLED, HOWS };
 
@@ -105,8 +106,7 @@ static const struct end_row {
     const char *name, *steps, *did;
     const char *fresh[HOWS], *busy[HOWS];
 } end_rows[] = {
-    {"JOIN unanswered", "", "J",
-        {"U =unknown", "U =unknown", "U =cancelled"},
+    {"JOIN unanswered", "", "J", {"U =unknown", "U =unknown", "U =cancelled"},
         {"U =unknown", "U =no", "U =cancelled"}},
     {"in line", "w", "J", {"U =no", "U =no", "U =cancelled"},
         {"U =no", "U =no", "U =cancelled"}},
@@ -244,7 +244,8 @@ static void an_answer_that_nobody_waits_for(void **state)
     assert_true(line_did("late answers", "T J U T J"));
 }
 
-/* --------------------------------------------------------------- the numbers */
+/* --------------------------------------------------------------- the numbers
+ */
 
 static void lease_and_window(void **state)
 {
@@ -298,8 +299,8 @@ static void when_it_shows_that_it_waits(void **state)
     static const struct {
         uint32_t ttl_ms;
         uint64_t beat_ms;
-    } beats[] = {{20, 100}, {1000, 100}, {2000, 200}, {30000, 3000},
-        {60000, 3000}};
+    } beats[] = {
+        {20, 100}, {1000, 100}, {2000, 200}, {30000, 3000}, {60000, 3000}};
     struct line_terms terms = line_terms(NEVER, NEVER);
     struct outcome waits = busy(0), first = busy(LEFT_UNKNOWN);
     (void)state;
@@ -356,7 +357,8 @@ static void patience_ends_with_the_call(void **state)
     assert_true(line_did("too early", "T J"));
 }
 
-/* ------------------------------------------------------ a key without an end */
+/* ------------------------------------------------------ a key without an end
+ */
 
 static void a_key_without_an_end_is_looked_into(void **state)
 {
