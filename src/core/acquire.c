@@ -402,6 +402,7 @@ void acquire_granted(
     a->terms.ballots[0].part = PART_YES;
     a->terms.ballots[0].sent_at = sent_at;
     a->deadline = deadline;
+    a->round_started = a->now; /* the wait in line was no part of a round */
     a->verdict = VERDICT_YES;
     a->phase = PHASE_OVER;
 }
@@ -420,6 +421,7 @@ void acquire_poll(struct acquire *a, enum fault fault, bool doubt, uint64_t now)
     a->now = later(a->now, now);
     a->token_spoilt = true;
     a->doubt = doubt;
+    a->was_busy = a->was_busy && !doubt; /* that was before the doubt */
     a->line_fails = fault != FAULT_NONE;
     begin_round(a);
 }
