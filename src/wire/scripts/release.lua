@@ -5,13 +5,13 @@
 -- takes as long as the comparison.
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
 -- it does not hold the lock; or '-': no hand-over. The replies: 0 the token is
--- not there; 1 removed; 2 handed over; 3 left the line; 4 removed, but this user
--- (or this old server) cannot hand over: the first in line finds out when it
--- asks next.
+-- not there; 1 removed; 2 handed over; 3 left the line; 4 removed, but this
+-- user (or this old server) cannot hand over: the first in line finds out when
+-- it asks next.
 --
 -- The keys of the line are derived, not declared: a user who has no access to
--- them could not release at all. ARGV[3]: the mark's name, if the key has a hash
--- tag. To find that out here would take longer than the mark itself.
+-- them could not release at all. ARGV[3]: the mark's name, if the key has a
+-- hash tag. To find that out here would take longer than the mark itself.
 local mark = ARGV[3] or '{' .. KEYS[1] .. '}:w'
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
     if not string.find(ARGV[2] or '', ' ') then
