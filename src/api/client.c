@@ -12,10 +12,10 @@
 
 #include "api/drive.h"
 #include "api/endpoints.h"
+#include "api/hand_over.h"
 #include "api/message.h"
 #include "api/options.h"
 #include "api/query.h"
-#include "api/waiting.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/renewal_thread.h"
@@ -123,7 +123,7 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
     for (unsigned i = 0; i < client->server_count; i++)
         server_set_poller(&client->servers[i], &client->poller, i);
     prepare_subscriber(client);
-    waiting_init(client);
+    hand_over_init(client);
     return NXL_OK;
 }
 

@@ -75,10 +75,6 @@ static void line_of(
     voters_words(client, server, clock_now(), &words);
     if (words.len)
         text_addf(t, "; no vote: %s", words.data);
-    const struct subscriber *messages = &client->subscriber;
-    if (messages->listener && *subscriber_words(messages))
-        text_addf(t, "; no messages for waiting locks: %s",
-            subscriber_words(messages));
     if (s->state == SERVER_DOWN && s->why.len)
         text_addf(t, "; last: %s", s->why.data);
 }

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "api/drive.h"
 #include "client/subscriber.h"
 #include "wire/strategies.h"
 
@@ -34,14 +33,13 @@ static bool has_line(const struct nxl_client *client, struct text *why)
     return false;
 }
 
-/* The number of the connection for commands; 0: it is not up. */
-static unsigned connection_of(const struct nxl_client *client)
+unsigned waiting_connection(const struct nxl_client *client)
 {
     const struct server *s = client->servers;
     return s->state == SERVER_UP && s->ended == FAULT_NONE ? s->connections : 0;
 }
 
-static void look_at_messages(struct nxl_client *client)
+void waiting_look_at_messages(struct nxl_client *client)
 {
     static const unsigned char states[] = {
         [SUBSCRIPTION_NONE] = MESSAGES_NONE,
@@ -52,43 +50,6 @@ static void look_at_messages(struct nxl_client *client)
     m->state =
         (__typeof__(m->state))states[subscriber_state(&client->subscriber)];
     m->number = subscriber_number(&client->subscriber);
-}
-
-/* ---------------------------------------------------------------- messages */
-
-static void take_message(
-    struct nxl_client *client, struct slice payload, uint64_t now)
-{
-    struct list *node = client->in_line.next;
-    for (; node != &client->in_line; node = node->next) {
-        struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
-        if (!slice_equal(lock_token(lock), payload))
-            continue;
-        life_told(&lock->life, connection_of(client), now);
-        lock_run(lock, now);
-        return;
-    }
-    /* Of a token that was given up: its cleanup is under way. Or of one that
-     * was granted: another process may have adopted it. */
-}
-
-static void take_change(struct nxl_client *client, uint64_t now)
-{
-    struct list *node = client->in_line.next, *next;
-    look_at_messages(client);
-    for (; node != &client->in_line; node = next) {
-        struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
-        next = node->next;
-        life_messages_changed(&lock->life, now);
-        lock_run(lock, now);
-    }
-}
-
-void waiting_init(struct nxl_client *client)
-{
-    list_init(&client->in_line);
-    client->subscriber.on_message = take_message;
-    client->subscriber.on_change = take_change;
 }
 
 /* ----------------------------------------------------- in line, or not at all
@@ -102,7 +63,7 @@ static void line_up(struct nxl_lock *lock, uint64_t now)
     if (!has_line(client, &why))
         return;
     (void)subscriber_want(&client->subscriber, now); /* else it asks */
-    look_at_messages(client);
+    waiting_look_at_messages(client);
     if (list_empty(&w->node))
         list_append(&client->in_line, &w->node);
     life_line_up(&lock->life, &w->line, &client->messages, now);
@@ -149,7 +110,7 @@ void waiting_complete(struct nxl_lock *lock, struct verb *verb)
                          : no_channel();
     verb->channel = w->channel;
     verb->test = w->line.by_message && subscriber_untested(&client->subscriber,
-                                           connection_of(client));
+                                           waiting_connection(client));
     w->tested_with = subscriber_number(&client->subscriber);
 }
 
@@ -168,7 +129,8 @@ void waiting_answered(
 
 void waiting_describe(const struct nxl_client *client, struct text *text)
 {
-    const char *unheard = subscriber_words(&client->subscriber);
+    const struct subscriber *s = &client->subscriber;
+    const char *unheard = s->listener ? subscriber_words(s) : "";
     struct text why;
     if (!has_line(client, &why))
         text_addf(text, "waits by polling (%s)", why.data);

@@ -18,8 +18,10 @@ struct waiting {
     struct nxl_lock *lock;
 };
 
-/* Makes the client tell its locks about messages. */
-void waiting_init(struct nxl_client *client);
+/* The number of the client's connection for commands; 0: it is not up. */
+unsigned waiting_connection(const struct nxl_client *client);
+/* Brings client->messages up to date. */
+void waiting_look_at_messages(struct nxl_client *client);
 
 /* An acquire has just begun: if the last one had to wait, this one begins in
  * line, which saves it a request. */

@@ -168,7 +168,7 @@ static void no_permission(void **state)
     assert_int_equal(redis_calls(&server, "subscribe"), 0);
     char words[1024];
     nxl_client_describe(listening.client, words, sizeof(words));
-    assert_contains(words, "no messages for waiting locks: NOPERM");
+    assert_contains(words, "waits in line without messages (NOPERM");
 
     /* A new connection for commands is a reason to try again. */
     redis_run(&server, "ACL", "SETUSER", "listener", "&nxl:*", NULL);
