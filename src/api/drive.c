@@ -137,11 +137,10 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     switch (op->verb.kind) {
     case VERB_ACQUIRE:
     case VERB_JOIN:
+    case VERB_STAY:
         if (!voters_ask(lock->client, server, now, outcome, words))
             return true;
         return !reserve(op, server, outcome);
-    case VERB_STAY:
-        return !voters_ask(lock->client, server, now, outcome, words);
     case VERB_INSPECT:
         return track == TRACK_CALL && lock->life.call == CALL_ADOPT &&
                !reserve(op, server, outcome);
@@ -341,7 +340,8 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     client_update_peers(client);
     while (life_next(life, &action, now))
         carry_out(lock, &action, now);
-    waiting_settle(lock, now);
+    if (lock->waiting)
+        waiting_settle(lock, now);
     if (lock->renewing)
         loss_ended(lock, now);
     take_events(lock, now);
@@ -376,7 +376,8 @@ static void call_outcome(struct operation *op, unsigned server,
     struct nxl_lock *lock = list_entry(op, struct nxl_lock, operation);
     if (!lock->call.running)
         return;
-    waiting_answered(lock, outcome, now);
+    if (lock->operation.verb.test)
+        waiting_answered(lock, outcome, now);
     take_weighed(lock, TRACK_CALL, server, outcome, now);
 }
 

@@ -91,7 +91,7 @@ void waiting_line_up(struct nxl_lock *lock, uint64_t now)
 void waiting_settle(struct nxl_lock *lock, uint64_t now)
 {
     struct waiting *w = lock->waiting;
-    if (!w || list_empty(&w->node) || life_in_line(&lock->life))
+    if (list_empty(&w->node) || life_in_line(&lock->life))
         return;
     list_remove(&w->node);
     if (list_empty(&lock->client->in_line))
@@ -117,9 +117,7 @@ void waiting_complete(struct nxl_lock *lock, struct verb *verb)
 void waiting_answered(
     struct nxl_lock *lock, const struct outcome *outcome, uint64_t now)
 {
-    const struct verb *verb = &lock->operation.verb;
-    if (!verb_may_grant(verb->kind) || !verb->test ||
-        outcome->kind != OUTCOME_BUSY)
+    if (outcome->kind != OUTCOME_BUSY)
         return;
     subscriber_tested(&lock->client->subscriber, lock->waiting->tested_with,
         outcome->connection, outcome->deaf, now);

@@ -31,10 +31,11 @@ void waiting_line_up(struct nxl_lock *lock, uint64_t now);
 
 /* Completes a JOIN or STAY that is about to be sent. */
 void waiting_complete(struct nxl_lock *lock, struct verb *verb);
-/* It was answered. */
+/* One with verb.test was answered. */
 void waiting_answered(
     struct nxl_lock *lock, const struct outcome *outcome, uint64_t now);
-/* After the lock's state machine has run: it may have left the line. */
+/* After the state machine of a lock that has waited ran: it may have left the
+ * line. */
 void waiting_settle(struct nxl_lock *lock, uint64_t now);
 
 /* How the client's locks wait, for people; with the reason if they poll. */

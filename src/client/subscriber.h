@@ -74,6 +74,12 @@ void subscriber_missed(struct subscriber *s, uint64_t now);
 
 /* ----------------------------------------------------------- for the turn */
 
+/* Has a lock waited? Until then there is nothing to do. */
+static inline bool subscriber_used(const struct subscriber *s)
+{
+    return s->listener;
+}
+
 uint64_t subscriber_deadline(const struct subscriber *s);
 void subscriber_ready(struct subscriber *s, short revents, uint64_t now);
 /* Takes completions, decides, reports. */

@@ -16,7 +16,9 @@ uint64_t turn_deadline(const struct nxl_client *client)
         earlier(timers_next(&client->timers), timers_next(&client->renewals));
     for (unsigned i = 0; i < client->server_count; i++)
         at = earlier(at, server_deadline(&client->servers[i]));
-    return earlier(at, subscriber_deadline(&client->subscriber));
+    if (subscriber_used(&client->subscriber))
+        at = earlier(at, subscriber_deadline(&client->subscriber));
+    return at;
 }
 
 void turn_push(struct nxl_client *client, uint64_t now)
@@ -25,7 +27,8 @@ void turn_push(struct nxl_client *client, uint64_t now)
         return;
     for (unsigned i = 0; i < client->server_count; i++)
         server_push(&client->servers[i], now);
-    subscriber_push(&client->subscriber, now);
+    if (subscriber_used(&client->subscriber))
+        subscriber_push(&client->subscriber, now);
 }
 
 void turn_wait(const struct nxl_client *client, struct turn_events *events,
@@ -104,7 +107,8 @@ void turn_process(
         server_tick(&client->servers[i], now);
         take_completions(client, i, now);
     }
-    subscriber_turn(&client->subscriber, now);
+    if (subscriber_used(&client->subscriber))
+        subscriber_turn(&client->subscriber, now);
     take_timers(&client->timers, now);
     take_timers(&client->renewals, now);
     take_interrupt(client, now);
@@ -114,7 +118,8 @@ void turn_process(
     for (unsigned i = 0; i < client->server_count; i++)
         if (server_failed(&client->servers[i]))
             take_completions(client, i, now);
-    if (subscriber_failed(&client->subscriber))
+    if (subscriber_used(&client->subscriber) &&
+        subscriber_failed(&client->subscriber))
         subscriber_turn(&client->subscriber, now);
 }
 

@@ -81,11 +81,14 @@ bool vote_next(struct vote *v, struct ask *ask)
         return fence_next(&v->fence, ask);
     if (v->kind == VOTE_ROUND)
         return round_next(&v->round, ask);
-    if (v->line && line_next(v->line, ask))
-        return true;
-    if (v->line)
+    if (v->line) {
+        if (line_next(v->line, ask))
+            return true;
         leave_line(v);
-    if (v->line || !acquire_next(&v->acquire, ask))
+        if (v->line)
+            return false;
+    }
+    if (!acquire_next(&v->acquire, ask))
         return false;
     if (ask->kind == ASK_TOKEN)
         forget_numbers(v);
