@@ -23,7 +23,7 @@
 #define US_PER_TICK 31250
 #define MS_PER_S 1000
 
-#define PLACES_MOST "999" /* the last one that line_place() looks at */
+#define LAST_READ "999" /* of the waiters, from 0 */
 #define PLACE_TIMEOUT_MS 500
 
 /* ----------------------------------------------------------------- reading */
@@ -73,30 +73,30 @@ static void read_answers(struct line *line, nxl_answer *const *answers)
                   number_of(answers[ANSWER_TIME], 1) / US_PER_TICK;
     size_t items = nxl_answer_count(answers[ANSWER_LIST]);
 
-    for (size_t i = 0; i + 1 < items && line->shown < LINE_SHOWN; i += 2) {
+    for (size_t i = 0; i + 1 < items; i += 2) {
         const char *member = nxl_answer_item(answers[ANSWER_LIST], i, NULL);
         const char *score = nxl_answer_item(answers[ANSWER_LIST], i + 1, NULL);
-        if (member && score)
+        struct line_waiter waiter;
+        if (!member || !score)
+            continue;
+        read_waiter(&waiter, member, score, now);
+        line->dead += waiter.dead;
+        if (line->shown < LINE_SHOWN)
             read_waiter(&line->list[line->shown++], member, score, now);
     }
+    /* It may have changed between the two. */
     int64_t count = number_of(answers[ANSWER_COUNT], 0);
-    line->count = count > (int64_t)line->shown ? (size_t)count : line->shown;
+    line->count = count > (int64_t)items / 2 ? (size_t)count : items / 2;
 }
 
-void line_read(struct session *session, struct line *line)
+static void read_line(nxl_client *client, const char *key, struct line *line)
 {
-    nxl_client *client = session_asker(session, 0);
-    char *key = line_key(session);
-    const char *words[ANSWERS][5] = {
-        {"ZCARD", key}, {"ZRANGE", key, "0", "19", "WITHSCORES"}, {"TIME"}};
+    const char *words[ANSWERS][5] = {{"ZCARD", key},
+        {"ZRANGE", key, "0", LAST_READ, "WITHSCORES"}, {"TIME"}};
     const size_t counts[ANSWERS] = {2, 5, 1};
     nxl_answer *answers[ANSWERS] = {NULL};
-    bool ok = client && key;
+    bool ok = true;
 
-    _Static_assert(LINE_SHOWN == 20, "ZRANGE 0 19");
-    memset(line, 0, sizeof(*line));
-    if (!ok)
-        snprintf(line->unknown, sizeof(line->unknown), "out of memory");
     for (size_t i = 0; ok && i < ANSWERS; i++) {
         ok = nxl_client_ask(
                  client, 0, counts[i], words[i], NULL, &answers[i]) == NXL_OK;
@@ -110,16 +110,33 @@ void line_read(struct session *session, struct line *line)
         read_answers(line, answers);
     for (size_t i = 0; i < ANSWERS; i++)
         nxl_answer_free(answers[i]);
+}
+
+void line_read(struct session *session, struct line *line)
+{
+    memset(line, 0, sizeof(*line));
+    if (nxl_client_servers(session->client) > 1)
+        return;
+    nxl_client *client = session_asker(session, 0);
+    char *key = line_key(session);
+    if (client && key)
+        read_line(client, key, line);
+    else
+        snprintf(line->unknown, sizeof(line->unknown), "out of memory");
     free(key);
 }
 
 size_t line_waiting(const struct line *line)
 {
-    size_t waiting = line->count;
+    return line->count - line->dead;
+}
 
-    for (size_t i = 0; i < line->shown; i++)
-        waiting -= line->list[i].dead;
-    return waiting;
+const char *line_words(char *out, const struct line *line)
+{
+    out[0] = '\0';
+    if (line_waiting(line) > 0)
+        snprintf(out, LINE_WORDS, ", %zu waiting", line_waiting(line));
+    return out;
 }
 
 bool line_has(const struct line *line, const nxl_holder *holder)
@@ -206,7 +223,7 @@ static const char *ordinal_ending(size_t n)
 static size_t find_place(struct session *session, const char *key)
 {
     nxl_client *client = session_asker(session, PLACE_TIMEOUT_MS);
-    const char *words[] = {"ZRANGE", key, "0", PLACES_MOST};
+    const char *words[] = {"ZRANGE", key, "0", LAST_READ};
     nxl_answer *members = NULL;
     size_t place = 0;
 

@@ -18,17 +18,24 @@ struct line_waiter {
 };
 
 struct line {
-    size_t count; /* waiters, those beyond the first LINE_SHOWN too */
-    size_t shown;
+    size_t count; /* waiters, those that are not in the list too */
+    size_t dead;  /* of the first thousand */
+    size_t shown; /* in the list */
     struct line_waiter list[LINE_SHOWN];
     char unknown[256]; /* why the line is not known; "": it is */
 };
 
-/* Reads the line of the session's lock. Blocks for the timeout of a few
+/* Reads the line of the session's lock, which is empty if there are several
+ * servers. Blocks for the timeout of a few
  * requests. */
 void line_read(struct session *session, struct line *line);
 
-/* How many wait, not counting those of the first LINE_SHOWN that are dead. */
+/* Writes ", 3 waiting" into out, of LINE_WORDS bytes; "" if nobody waits, or
+ * the line is unknown. Returns out. */
+#define LINE_WORDS 48
+const char *line_words(char *out, const struct line *line);
+
+/* How many wait, not counting the dead among the first thousand. */
 size_t line_waiting(const struct line *line);
 
 /* Is the holder one of the waiters that were read? */

@@ -137,16 +137,14 @@ static void print_words(struct session *session, const struct finding *found)
     const nxl_holder *holder = found->holder;
     const struct since *since = found->since;
     char words[HOLDER_WORDS], warning[PARTIAL_WORDS];
-    char text[SINCE_ROOM];
+    char text[SINCE_ROOM], waiting[LINE_WORDS];
     bool held = since && !holder_is_data(holder);
 
     printf("%s %s", session->args->shown,
         !holder ? "free" : state_words(words, holder));
     if (held && since->at_s != 0)
         printf(", held since %s", since_words(text, since));
-    if (found->line && line_waiting(found->line) > 0)
-        printf(", %zu waiting", line_waiting(found->line));
-    putchar('\n');
+    printf("%s\n", found->line ? line_words(waiting, found->line) : "");
     if (nxl_client_servers(session->client) == 1 &&
         partial_words(session->client, 0, false, warning))
         printf("  warning: %s\n", warning);

@@ -14,6 +14,7 @@
 
 #include "cli/every.h"
 #include "cli/holder.h"
+#include "cli/line.h"
 #include "cli/partial.h"
 #include "cli/report.h"
 
@@ -27,29 +28,35 @@ static bool answer_is_yes(void)
     return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
 }
 
-/* Is it a fencing counter? */
-static bool is_counter(const struct args *args, const nxl_holder *holder)
+/* Is it a number that the locks themselves keep there? Then what that is, or
+ * NULL. */
+static const char *own_number(const struct args *args, const nxl_holder *holder)
 {
     size_t length = strlen(args->name);
+    const char *end = args->name + length - (length > 2 ? 2 : 0);
 
-    return length > 2 && strcmp(args->name + length - 2, ":f") == 0 &&
-           strspn(holder->value, "0123456789") == holder->value_length;
+    if (strspn(holder->value, "0123456789") != holder->value_length)
+        return NULL;
+    return strcmp(end, ":f") == 0   ? "a fencing counter"
+           : strcmp(end, ":w") == 0 ? "the mark that somebody waits in line"
+                                    : NULL;
 }
 
 /* Shows the holder, and asks the user unless --yes is given. 0: remove it; or
  * an exit code, after reporting why not. */
-static int confirm_removal(
-    const struct session *session, const nxl_holder *holder)
+static int confirm_removal(const struct session *session,
+    const nxl_holder *holder, const struct line *line)
 {
     const struct args *args = session->args;
-    char words[HOLDER_WORDS];
+    const char *number = own_number(args, holder);
+    char words[HOLDER_WORDS], waiting[LINE_WORDS];
 
     if (holder->truncated) {
         say("'%s' is not a lock: its value is too long", args->shown);
         return EXIT_UNAVAILABLE;
     }
-    if (is_counter(args, holder)) {
-        say("'%s' is a fencing counter, not a lock", args->shown);
+    if (number) {
+        say("'%s' is %s, not a lock", args->shown, number);
         return EXIT_UNAVAILABLE;
     }
     if (holder_is_data(holder)) {
@@ -58,7 +65,8 @@ static int confirm_removal(
             args->shown, holder_data_words(words, holder));
         return EXIT_UNAVAILABLE;
     }
-    say("'%s' is %s", args->shown, holder_words(words, holder));
+    say("'%s' is %s%s", args->shown, holder_words(words, holder),
+        line_words(waiting, line));
     if (args->yes)
         return 0;
     if (!isatty(STDIN_FILENO)) {
@@ -85,12 +93,34 @@ static int already_free(const struct session *session)
     return EXIT_FREE;
 }
 
-static int remove_shown(struct session *session, const nxl_holder *holder)
+/* Says who has the lock now, because a removal hands it over like a release. */
+static void report_next(struct session *session, const struct line *line)
+{
+    const char *name = session->args->shown;
+    char who[HOLDER_WHO];
+    nxl_holder next;
+
+    if (line_waiting(line) == 0)
+        return;
+    if (nxl_lock_inspect(session->lock, &next) == NXL_OK)
+        say("'%s' was removed; %s%s has it now", name,
+            line_has(line, &next) ? "the next in line, " : "",
+            holder_who(who, &next));
+    else
+        say("'%s' was removed; the first in line takes it as soon as it finds "
+            "that out",
+            name);
+}
+
+static int remove_shown(
+    struct session *session, const nxl_holder *holder, const struct line *line)
 {
     int rc = nxl_lock_break(session->lock, holder);
 
-    if (rc == NXL_OK)
+    if (rc == NXL_OK) {
+        report_next(session, line);
         return EXIT_DONE;
+    }
     if (rc != NXL_FREE)
         return session_failed(session, "remove", rc);
     say("'%s' has changed hands or become free meanwhile; nothing "
@@ -104,6 +134,7 @@ static int unlock(struct session *session)
     const struct args *args = session->args;
     char words[HOLDER_WORDS];
     nxl_holder holder;
+    struct line line;
     int rc = nxl_lock_inspect(session->lock, &holder);
 
     if (rc == NXL_FREE)
@@ -115,8 +146,9 @@ static int unlock(struct session *session)
             args->shown, holder_words(words, &holder));
         return EXIT_BUSY;
     }
-    int code = args->force ? confirm_removal(session, &holder) : 0;
-    return code != 0 ? code : remove_shown(session, &holder);
+    line_read(session, &line);
+    int code = args->force ? confirm_removal(session, &holder, &line) : 0;
+    return code != 0 ? code : remove_shown(session, &holder, &line);
 }
 
 int command_unlock(const struct args *args)
