@@ -54,14 +54,16 @@ static void read_waiter(struct line_waiter *waiter, const char *member,
     const char *score, int64_t now)
 {
     const char *window = strrchr(member, ' ');
+    bool is_number = window && window[1] != '\0' &&
+                     window[1 + strspn(window + 1, "0123456789")] == '\0';
     char token[sizeof(waiter->who.value)];
-    int64_t ago = now - (int64_t)strtod(score, NULL) % SEEN_WRAP;
+    int64_t ago = now - (int64_t)strtod(score, NULL);
 
     ago = (ago % SEEN_WRAP + SEEN_WRAP) % SEEN_WRAP;
     snprintf(token, sizeof(token), "%.*s", (int)strcspn(member, " "), member);
     holder_make(&waiter->who, is_token(token) ? token : "?", -1);
     waiter->seen_ms = ago * MS_PER_S / TICKS_PER_S;
-    waiter->dead = !window || ago > strtoll(window + 1, NULL, 10);
+    waiter->dead = !is_number || ago > strtoll(window + 1, NULL, 10);
 }
 
 /* The answers in the order of the questions. */
