@@ -58,6 +58,11 @@ struct nxl_lock {
     struct ballot ballots[]; /* of life, LIFE_BALLOTS a server */
 };
 
+/* Makes another key that belongs to a lock: it has the lock key's hash tag, or
+ * the whole lock key as its hash tag. False: no memory. */
+bool lock_companion(
+    struct slice key, const char *suffix, struct slice *companion);
+
 static inline struct slice lock_token(const struct nxl_lock *lock)
 {
     return (struct slice){lock->token, lock->token_len};

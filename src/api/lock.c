@@ -38,24 +38,25 @@ static void free_memory(struct nxl_lock *lock)
     free(lock);
 }
 
-/* The counter's key has the lock key's hash tag, or the whole lock key as its
- * hash tag. */
-static bool make_counter(struct slice key, struct slice *counter)
+bool lock_companion(
+    struct slice key, const char *suffix, struct slice *companion)
 {
     const char *open = memchr(key.data, '{', key.len);
     size_t rest = open ? key.len - (size_t)(open + 1 - key.data) : 0;
     const char *close = rest ? memchr(open + 1, '}', rest) : NULL;
     bool tagged = close && close > open + 1;
-    struct slice before = slice_of(tagged ? "" : "{");
-    struct slice behind = slice_of(tagged ? ":f" : "}:f");
-    size_t len = before.len + key.len + behind.len;
-    char *bytes = malloc(len);
+    char *bytes = malloc(key.len + strlen(suffix) + 2);
+    size_t len = 0;
     if (!bytes)
         return false;
-    memcpy(bytes, before.data, before.len);
-    memcpy(bytes + before.len, key.data, key.len);
-    memcpy(bytes + before.len + key.len, behind.data, behind.len);
-    *counter = (struct slice){bytes, len};
+    if (!tagged)
+        bytes[len++] = '{';
+    memcpy(bytes + len, key.data, key.len);
+    len += key.len;
+    if (!tagged)
+        bytes[len++] = '}';
+    memcpy(bytes + len, suffix, strlen(suffix));
+    *companion = (struct slice){bytes, len + strlen(suffix)};
     return true;
 }
 
@@ -116,7 +117,7 @@ static bool allocate_parts(
     key = (struct slice){lock->key, set->prefix.len + set->name.len};
     if (set->label && !(lock->label = strdup(set->label)))
         return false;
-    if (set->fence && !make_counter(key, &lock->counter))
+    if (set->fence && !lock_companion(key, ":f", &lock->counter))
         return false;
     lock->token_len = token_layout(lock->token, lock->label);
     lock->token[0] = '\0'; /* no token drawn yet */

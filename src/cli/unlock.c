@@ -3,8 +3,7 @@
  * The command unlock: removes a lock that another process holds.
  *
  * Invariant: exactly the lock that was shown is removed, or nothing; and
- * without
- * --yes a person has confirmed it.
+ * without --yes a person has confirmed it. A lock with --line is left alone.
  */
 #include "cli/commands.h"
 
@@ -26,6 +25,25 @@ static bool answer_is_yes(void)
         return false;
     line[strcspn(line, "\n")] = '\0';
     return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
+}
+
+/* Asks the user unless --yes is given. 0: yes; or an exit code, after reporting
+ * why not. */
+static int ask_user(const struct args *args, const char *question)
+{
+    if (args->yes)
+        return 0;
+    if (!isatty(STDIN_FILENO)) {
+        say("standard input is not a terminal, cannot ask; add --yes to "
+            "remove it anyway");
+        return EXIT_USAGE;
+    }
+    fputs(question, stderr);
+    fflush(stderr);
+    if (answer_is_yes())
+        return 0;
+    say("nothing was removed");
+    return EXIT_BUSY;
 }
 
 /* Is it a number that the locks themselves keep there? Then what that is, or
@@ -67,23 +85,11 @@ static int confirm_removal(const struct session *session,
     }
     say("'%s' is %s%s", args->shown, holder_words(words, holder),
         line_words(waiting, line));
-    if (args->yes)
-        return 0;
-    if (!isatty(STDIN_FILENO)) {
-        say("standard input is not a terminal, cannot ask; add --yes to "
-            "remove it anyway");
-        return EXIT_USAGE;
-    }
-    fputs(every_is_record(args->name, strlen(args->name))
-              ? "It is a run of --every. Allow the next one now? [y/N] "
-              : "The holder continues until its next renewal. Remove its "
-                "lock? [y/N] ",
-        stderr);
-    fflush(stderr);
-    if (answer_is_yes())
-        return 0;
-    say("'%s' was not removed", args->shown);
-    return EXIT_BUSY;
+    return ask_user(
+        args, every_is_record(args->name, strlen(args->name))
+                  ? "It is a run of --every. Allow the next one now? [y/N] "
+                  : "The holder continues until its next renewal. Remove its "
+                    "lock? [y/N] ");
 }
 
 static int already_free(const struct session *session)
@@ -151,13 +157,41 @@ static int unlock(struct session *session)
     return code != 0 ? code : remove_shown(session, &holder, &line);
 }
 
+static int empty_line(struct session *session)
+{
+    const char *name = session->args->shown;
+    struct line line;
+
+    line_read(session, &line);
+    if (line.unknown[0] == '\0') {
+        say("'%s' has %zu in line", name, line.count);
+        if (line.count == 0)
+            return EXIT_FREE;
+    }
+    int code = ask_user(session->args,
+        "Those who wait join again within seconds, in another order. Empty "
+        "the line? [y/N] ");
+    if (code != 0)
+        return code;
+    int rc = nxl_lock_empty_line(session->lock);
+    if (rc == NXL_OK)
+        return EXIT_DONE;
+    if (rc == NXL_FREE) {
+        say("nobody is in line for '%s' any longer", name);
+        return EXIT_FREE;
+    }
+    say("cannot empty the line of '%s': %s", name,
+        nxl_client_errmsg(session->client));
+    return exit_code_for(rc, EXIT_BUSY);
+}
+
 int command_unlock(const struct args *args)
 {
     struct session session;
     int code = session_open_plain(&session, args);
 
     if (code == 0)
-        code = unlock(&session);
+        code = args->line ? empty_line(&session) : unlock(&session);
     session_close(&session);
     return code;
 }

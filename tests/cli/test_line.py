@@ -189,6 +189,38 @@ class Room(Tap):
         self.equal((self.there("{x}:w"), self.server.cli("ZCARD", "{x}:l")),
                    ("1", b"2\n"), "both stay")
 
+    def empty(self):
+        for words in (["--force"], ["--token", TOKEN]):
+            self.begin((member(1), 0))
+            said = self.nx(64, "--line with " + words[0], "unlock", "x",
+                           "--line", *words)[1]
+            self.check("excludes" in said, "is refused", said)
+        said = self.nx(64, "--line, nobody to be asked", "unlock", "x",
+                       "--line")[1]
+        self.check("'x' has 1 in line" in said and "--yes" in said,
+                   "says what and how", said)
+        self.equal(self.server.cli("ZCARD", "{x}:l"), b"1\n", "removes nothing")
+        for keys, code, left in ((b"n\n", 75, b"1\n"), (b"y\n", 0, b"0\n")):
+            with Terminal([self.program, "unlock", "x", "--line"]) as terminal:
+                await_(lambda: "[y/N] " in terminal.text())
+                terminal.type(keys)
+                await_(lambda: terminal.leader.poll() is not None)
+            self.equal(terminal.leader.poll(), code, f"the answer {keys}")
+            self.equal(self.server.cli("ZCARD", "{x}:l"), left, "decides")
+        self.equal(self.there(), TOKEN, "the lock stays")
+        self.nx(1, "--line without a line", "unlock", "x", "--line", "--yes")
+        self.begin((member(1), 0), key="p:a{b}c", line="p:a{b}c:l")
+        self.nx(0, "of a name with a tag", "unlock", "a{b}c", "--line", "-y",
+                "--prefix", "p:")
+        self.equal(self.server.cli("KEYS", "*"), b"p:a{b}c\n", "it is empty")
+        self.begin((member(1), 0))
+        self.server.cli("ACL", "SETUSER", "low", "on", ">p", "~*", "&*",
+                        "+@all", "-del", "-zcard")
+        said = self.nx(77, "without permission", "unlock", "x", "--line", "-y",
+                       "-u", f"unix://low:p@{self.server.socket}")[1]
+        self.check("cannot empty the line of 'x': " in said, "says so", said)
+        self.equal(self.server.cli("ZCARD", "{x}:l"), b"1\n", "it stays")
+
     def not_listed(self):
         self.begin((member(1), 0))
         self.server.cli("SET", "{x}:w", "1", "PX", "60000")
@@ -236,6 +268,7 @@ def main():
         room.denied()
         room.several()
         room.unlock()
+        room.empty()
         room.not_listed()
         room.wait()
         room.place()
