@@ -29,7 +29,7 @@ EFFECT(NO_DISCARD, "works; the connection is replaced if the lock was lost") \
 EFFECT(NO_WATCH, "works without WATCH, with weaker guarantees and a warning") \
 EFFECT(BY_TEXT, "works; scripts are sent as text, and each connection is " \
     "checked first") \
-EFFECT(NO_HAND_OVER, "works; hands over to nobody: the first in line finds " \
+EFFECT(NO_HAND_OVER, "works; does not hand over: the first in line finds " \
     "out by asking") \
 EFFECT(BLIND_HAND_OVER, "works; may hand over to a waiter that has died") \
 EFFECT(SILENT_HAND_OVER, "works; the next in line finds out by asking") \

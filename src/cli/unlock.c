@@ -177,7 +177,7 @@ static int empty_line(struct session *session)
     if (rc == NXL_OK)
         return EXIT_DONE;
     if (rc == NXL_FREE) {
-        say("nobody is in line for '%s' any longer", name);
+        say("the line of '%s' became empty meanwhile", name);
         return EXIT_FREE;
     }
     say("cannot empty the line of '%s': %s", name,
