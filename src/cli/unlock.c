@@ -108,10 +108,12 @@ static void report_next(struct session *session, const struct line *line)
 
     if (line_waiting(line) == 0)
         return;
-    if (nxl_lock_inspect(session->lock, &next) == NXL_OK)
-        say("'%s' was removed; %s%s has it now", name,
-            line_has(line, &next) ? "the next in line, " : "",
-            holder_who(who, &next));
+    bool held = nxl_lock_inspect(session->lock, &next) == NXL_OK;
+    bool is_next = held && line_has(line, &next);
+    if (held)
+        say("'%s' was removed; %s%s%s has it now", name,
+            is_next ? "the next in line, " : "", holder_who(who, &next),
+            is_next ? "," : "");
     else
         say("'%s' was removed; the first in line takes it as soon as it finds "
             "that out",
