@@ -5,6 +5,7 @@
  * Invariant: no secret is shown. */
 #include "api/handle.h"
 #include "api/message.h"
+#include "api/waiting.h"
 #include "base/clock.h"
 #include "client/voters.h"
 #include "wire/strategies.h"
@@ -67,11 +68,17 @@ static void line_of(
     if (s->state == SERVER_UP) {
         text_add(t, ", lock commands ");
         strategies_describe(&s->dialect, t);
+        text_add(t, ", ");
+        waiting_describe(client, t);
     }
     text_clear(&words);
     voters_words(client, server, clock_now(), &words);
     if (words.len)
         text_addf(t, "; no vote: %s", words.data);
+    const struct subscriber *messages = &client->subscriber;
+    if (messages->listener && *subscriber_words(messages))
+        text_addf(t, "; no messages for waiting locks: %s",
+            subscriber_words(messages));
     if (s->state == SERVER_DOWN && s->why.len)
         text_addf(t, "; last: %s", s->why.data);
 }

@@ -5,6 +5,7 @@
 #include "api/loss.h"
 #include "api/message.h"
 #include "api/trace.h"
+#include "api/waiting.h"
 #include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -135,9 +136,12 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     struct request *r = &op->requests[server];
     switch (op->verb.kind) {
     case VERB_ACQUIRE:
+    case VERB_JOIN:
         if (!voters_ask(lock->client, server, now, outcome, words))
             return true;
         return !reserve(op, server, outcome);
+    case VERB_STAY:
+        return !voters_ask(lock->client, server, now, outcome, words);
     case VERB_INSPECT:
         return track == TRACK_CALL && lock->life.call == CALL_ADOPT &&
                !reserve(op, server, outcome);
@@ -190,8 +194,10 @@ static void send_to(
     }
     if (op->verb.kind == VERB_RELEASE && lock->life.call == CALL_RELEASE)
         (void)operation_prepare(op, server);
+    if (op->verb.window > 0)
+        waiting_complete(lock, &op->verb);
     operation_send(op, server, now);
-    if (op->verb.kind == VERB_ACQUIRE)
+    if (verb_may_grant(op->verb.kind))
         server_connect_by(
             &lock->client->servers[server], life_connect_by(&lock->life));
 }
@@ -254,6 +260,9 @@ static void carry_out(
         break;
     case ACTION_KEEP:
         keep_adopted(lock, server);
+        break;
+    case ACTION_LINE:
+        waiting_line_up(lock, now);
         break;
     }
 }
@@ -332,6 +341,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     client_update_peers(client);
     while (life_next(life, &action, now))
         carry_out(lock, &action, now);
+    waiting_settle(lock, now);
     if (lock->renewing)
         loss_ended(lock, now);
     take_events(lock, now);
@@ -364,8 +374,10 @@ static void call_outcome(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     struct nxl_lock *lock = list_entry(op, struct nxl_lock, operation);
-    if (lock->call.running)
-        take_weighed(lock, TRACK_CALL, server, outcome, now);
+    if (!lock->call.running)
+        return;
+    waiting_answered(lock, outcome, now);
+    take_weighed(lock, TRACK_CALL, server, outcome, now);
 }
 
 static void call_tick(struct operation *op, uint64_t now)

@@ -5,6 +5,7 @@
 
 #include "api/handle.h"
 #include "api/query.h"
+#include "base/companion.h"
 
 int nxl_lock_empty_line(nxl_lock *lock)
 {
@@ -16,7 +17,7 @@ int nxl_lock_empty_line(nxl_lock *lock)
         return NXL_E_FORKED;
     if (lock->client->server_count > 1)
         return NXL_FREE;
-    if (!lock_companion(lock->operation.verb.key, ":l", &words[1])) {
+    if (!companion_make(lock->operation.verb.key, COMPANION_LINE, &words[1])) {
         client_lock(lock->client);
         text_set(&lock->client->message,
             "out of memory: cannot store the key of the line");

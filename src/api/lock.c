@@ -7,7 +7,9 @@
 #include "api/drive.h"
 #include "api/message.h"
 #include "api/options.h"
+#include "api/waiting.h"
 #include "base/clock.h"
+#include "base/companion.h"
 #include "base/deadline.h"
 #include "client/turn.h"
 
@@ -35,29 +37,10 @@ static void free_memory(struct nxl_lock *lock)
     free(lock->label);
     free((char *)lock->counter.data);
     free(lock->key);
+    if (lock->waiting)
+        list_remove(&lock->waiting->node);
+    free(lock->waiting);
     free(lock);
-}
-
-bool lock_companion(
-    struct slice key, const char *suffix, struct slice *companion)
-{
-    const char *open = memchr(key.data, '{', key.len);
-    size_t rest = open ? key.len - (size_t)(open + 1 - key.data) : 0;
-    const char *close = rest ? memchr(open + 1, '}', rest) : NULL;
-    bool tagged = close && close > open + 1;
-    char *bytes = malloc(key.len + strlen(suffix) + 2);
-    size_t len = 0;
-    if (!bytes)
-        return false;
-    if (!tagged)
-        bytes[len++] = '{';
-    memcpy(bytes + len, key.data, key.len);
-    len += key.len;
-    if (!tagged)
-        bytes[len++] = '}';
-    memcpy(bytes + len, suffix, strlen(suffix));
-    *companion = (struct slice){bytes, len + strlen(suffix)};
-    return true;
 }
 
 static bool make_key(struct nxl_lock *lock, const struct lock_settings *set)
@@ -117,7 +100,7 @@ static bool allocate_parts(
     key = (struct slice){lock->key, set->prefix.len + set->name.len};
     if (set->label && !(lock->label = strdup(set->label)))
         return false;
-    if (set->fence && !lock_companion(key, ":f", &lock->counter))
+    if (set->fence && !companion_make(key, COMPANION_COUNTER, &lock->counter))
         return false;
     lock->token_len = token_layout(lock->token, lock->label);
     lock->token[0] = '\0'; /* no token drawn yet */

@@ -26,8 +26,8 @@ enum verb_kind {
     VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
                    * token */
     VERB_QUERY,   /* any command that only reads: .words, answered in .leaves */
-    /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token joins
-     * its line, where a release may hand the lock over to it. */
+    /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token
+     * joins its line, where a release may hand the lock over to it. */
     VERB_JOIN,
     /* The token, which is in line, still waits. Grants the lock if it is this
      * token's turn. */
@@ -38,10 +38,16 @@ enum verb_kind {
 
 #define WINDOW_TICKS 32 /* of a window, per second */
 
-/* May the verb set the key, at once or later? */
+/* Can a late verb still make the token the key's? */
 static inline bool verb_acquires(enum verb_kind kind)
 {
     return kind == VERB_ACQUIRE || kind == VERB_JOIN;
+}
+
+/* Can its answer be a grant? */
+static inline bool verb_may_grant(enum verb_kind kind)
+{
+    return verb_acquires(kind) || kind == VERB_STAY;
 }
 
 struct verb {
@@ -59,9 +65,10 @@ struct verb {
      * be in line (else the channel is empty). ttl_ms belongs to it too, and all
      * three stay the same as long as the token waits. */
     struct slice channel; /* on which it is told; "-": it is not told */
-    uint32_t window; /* so long it counts as alive after each STAY, in ticks */
-    bool test;       /* JOIN, STAY: say whether the channel has listeners */
-    bool plain;      /* RELEASE: hand over to nobody */
+    /* So long it counts as alive after each STAY, in ticks; 0: other verbs */
+    uint32_t window;
+    bool test;  /* JOIN, STAY: say whether the channel has listeners */
+    bool plain; /* RELEASE: hand over to nobody */
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. */
     uint64_t not_after;
@@ -82,8 +89,8 @@ enum outcome_kind {
     /* ACQUIRE: the key holds another value; left_ms. JOIN, STAY: the token is
      * in line; left_ms, first, deaf */
     OUTCOME_BUSY,
-    OUTCOME_MINE, /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
-                   * SUBSCRIBE */
+    OUTCOME_MINE,     /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
+                       * SUBSCRIBE */
     OUTCOME_NOT_MINE, /* the key does not hold the token. STAY: nor is it in
                        * line */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */

@@ -11,6 +11,7 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "core/lease.h"
+#include "core/rivals.h"
 
 /* Up to this delay before the second round, the first round does not ask for
  * the holder's TTL: that would cost every acquire a second command, to save a
@@ -30,14 +31,18 @@ static bool round_in_doubt(const struct acquire *a)
     return t.yes + t.unsure >= t.quorum;
 }
 
+/* A single server that said "busy", or certainly failed, does not have the
+ * token, so the token can be used again. */
+static bool token_is_unused(const struct acquire *a)
+{
+    return a->rounds > 0 && a->terms.servers == 1 && !a->token_spoilt &&
+           (a->terms.ballots[0].part == PART_NO ||
+               a->terms.ballots[0].part == PART_FAULT);
+}
+
 static void begin_round(struct acquire *a)
 {
-    /* A single server that said "busy", or certainly failed, does not have the
-     * token, so the token can be used again. */
-    bool unused = a->rounds > 0 && a->terms.servers == 1 && !a->token_spoilt &&
-                  (a->terms.ballots[0].part == PART_NO ||
-                      a->terms.ballots[0].part == PART_FAULT);
-    if (!unused && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
+    if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
     a->token_spoilt = false;
     /* "Busy" was answered after earlier rounds had been undone, so nothing is
@@ -99,9 +104,19 @@ static enum verdict lost_verdict(const struct acquire *a)
     return acquire_in_doubt(a) ? VERDICT_UNKNOWN : VERDICT_FAULT;
 }
 
+static uint64_t retry_delay(struct acquire *a)
+{
+    if (a->terms.servers == 1 || !a->was_busy)
+        return backoff_next(&a->backoff);
+    if (a->rivals < UINT16_MAX)
+        a->rivals++;
+    return rivals_delay(
+        &a->backoff, a->rivals, a->silent ? 0 : a->now - a->round_started);
+}
+
 static void plan_retry(struct acquire *a, uint64_t limit)
 {
-    uint64_t at = deadline_after(a->now, backoff_next(&a->backoff));
+    uint64_t at = deadline_after(a->now, retry_delay(a));
     if (a->was_busy && a->left_ms >= 0) {
         /* A key may still exist in the millisecond in which it expires, so add
          * one; the random rest keeps waiters from retrying all at once. */
@@ -360,6 +375,55 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     if (!a->silent)
         a->longest_round = later(a->longest_round, a->now - a->round_started);
     finish_asks(a);
+}
+
+/* ------------------------------------------------------------------ in line */
+
+bool acquire_may_line_up(const struct acquire *a)
+{
+    return a->phase == PHASE_WAITING && a->terms.servers == 1 && a->was_busy &&
+           !a->line_fails;
+}
+
+bool acquire_line_up(struct acquire *a)
+{
+    bool unused = a->phase == PHASE_WAITING && token_is_unused(a);
+    a->terms.ballots[0].part = PART_IDLE;
+    a->token_wanted = false;
+    a->retry_at = NEVER;
+    a->phase = PHASE_WAITING;
+    return unused;
+}
+
+void acquire_granted(
+    struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now)
+{
+    a->now = later(a->now, now);
+    a->terms.ballots[0].part = PART_YES;
+    a->terms.ballots[0].sent_at = sent_at;
+    a->deadline = deadline;
+    a->round_started = a->now; /* the wait in line was no part of a round */
+    a->verdict = VERDICT_YES;
+    a->phase = PHASE_OVER;
+}
+
+void acquire_ended(
+    struct acquire *a, enum verdict verdict, enum fault fault, uint64_t now)
+{
+    a->now = later(a->now, now);
+    a->fault = fault;
+    a->verdict = verdict;
+    a->phase = PHASE_OVER;
+}
+
+void acquire_poll(struct acquire *a, enum fault fault, bool doubt, uint64_t now)
+{
+    a->now = later(a->now, now);
+    a->token_spoilt = true;
+    a->doubt = doubt;
+    a->was_busy = a->was_busy && !doubt; /* that was before the doubt */
+    a->line_fails = fault != FAULT_NONE;
+    begin_round(a);
 }
 
 uint64_t acquire_wake(const struct acquire *a)

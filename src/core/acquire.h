@@ -49,6 +49,7 @@ struct acquire {
                              * round */
     unsigned lasting;       /* servers with a fault that is not transient */
     enum fault round_fault; /* the worst of this round */
+    uint16_t rivals;        /* rounds lost to other clients, several servers */
     bool token_spoilt;      /* a server that said "busy" has written it */
     bool token_wanted;      /* ASK_TOKEN comes before the next ASK_SEND */
     bool late;              /* the quorum came after the deadline; or the token
@@ -56,6 +57,7 @@ struct acquire {
     bool was_busy;          /* this round was lost to another holder */
     bool seen_busy;         /* the previous round was lost to another holder */
     bool doubt; /* the token of an earlier round may still be at a quorum */
+    bool line_fails; /* the line could not be used */
 };
 
 void acquire_start(
@@ -76,6 +78,23 @@ uint64_t acquire_wake(const struct acquire *a);
  * answers at once, so the call still ends by wait_until. */
 uint64_t acquire_connect_by(const struct acquire *a);
 enum verdict acquire_verdict(const struct acquire *a);
+
+/* Could this call wait in line for the lock (line.h)? Yes while it waits for
+ * another round, if the last one was lost to a holder; but see acquire_poll().
+ */
+bool acquire_may_line_up(const struct acquire *a);
+/* It waits in line from now on, and no round begins. Returns whether the
+ * present token is certainly not at the server. */
+bool acquire_line_up(struct acquire *a);
+/* The wait in line has ended: by a grant until deadline; or with this verdict;
+ * or another round begins, because the line cannot be used (fault) or does not
+ * help now. doubt: a token of it may still be granted. */
+void acquire_granted(
+    struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now);
+void acquire_ended(
+    struct acquire *a, enum verdict verdict, enum fault fault, uint64_t now);
+void acquire_poll(
+    struct acquire *a, enum fault fault, bool doubt, uint64_t now);
 
 /* After a lost round: may a token of this call be at a quorum? */
 bool acquire_in_doubt(const struct acquire *a);

@@ -23,6 +23,8 @@ static void begin_call(
     l->result = LIFE_OK;
     l->fault = FAULT_NONE;
     l->was_over = l->min_hold = l->no_token = l->not_claimed = false;
+    l->plain = l->line_due = false;
+    l->offered = 0;
     l->token_due = l->claimed = l->kept = l->cancelled = false;
     l->not_after = not_after;
     l->late = 0;
@@ -113,11 +115,29 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
     return true;
 }
 
+/* A line would keep programs that know nothing of it away for as long as
+ * somebody waits in it. So a lock that was handed over is sometimes released
+ * without a hand-over: the more likely, the longer it was held, at most one
+ * time in GAP_LEAST_PARTS. Then the first to ask gets it. */
+#define GAP_ALWAYS (3 * NS_PER_S)
+#define GAP_LEAST_PARTS 10
+static bool leaves_gap(const struct life *l, uint64_t seed, uint64_t now)
+{
+    struct backoff dice;
+    uint64_t held = elapsed(l->lease.granted_at, now);
+    if (!l->handed_over)
+        return false;
+    backoff_init(&dice, 1, 1, seed);
+    return backoff_random(&dice, GAP_ALWAYS) <
+           earlier(held, GAP_ALWAYS / GAP_LEAST_PARTS);
+}
+
 bool life_release(struct life *l, uint64_t seed, uint64_t now)
 {
     uint64_t ours_until = lease_ours_until(&l->lease);
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
     uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
+    bool gap = leaves_gap(l, seed, now);
     if (now >= ours_until) {
         life_end_keeping_key(l, now);
         return false;
@@ -127,6 +147,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     begin_call(l, CALL_RELEASE, seed, ours_until);
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
+    l->plain = gap;
     l->min_hold = rest_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
         begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
@@ -165,6 +186,34 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
     }
     begin_asking(l, CALL_BREAK, seed, own ? ours_until : 0, now);
     return true;
+}
+
+void life_line_up(struct life *l, struct line *line,
+    const struct messages *messages, uint64_t now)
+{
+    const struct acquire_terms *a = &l->vote.acquire.terms;
+    struct line_terms terms = {
+        .ttl_ms = a->ttl_ms,
+        .max_ttl_ms = l->terms.max_ttl_ms,
+        .drift_ppm = a->drift_ppm,
+        .patience_ns = a->budget_ns,
+        .wait_until = a->wait_until,
+        .end = a->end,
+        .messages = messages,
+    };
+    vote_line_up(&l->vote, line, &terms, l->seed, now);
+}
+
+void life_told(struct life *l, unsigned connection, uint64_t now)
+{
+    if (l->running && life_in_line(l))
+        line_told(l->vote.line, connection, now);
+}
+
+void life_messages_changed(struct life *l, uint64_t now)
+{
+    if (l->running && life_in_line(l))
+        line_messages_changed(l->vote.line, now);
 }
 
 void life_cancel(struct life *l)

@@ -27,6 +27,20 @@ void life_query(
 /* Removes a value. own: it is the lock's own token, which ends its lease. */
 bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now);
 
+/* ACQUIRE: does it wait in line? */
+static inline bool life_in_line(const struct life *l)
+{
+    return l->vote.kind == VOTE_ACQUIRE && l->vote.line;
+}
+
+/* ACQUIRE, after ACTION_LINE or just begun: waits in line. line and messages
+ * are the driver's memory; line is all zero at first. */
+void life_line_up(struct life *l, struct line *line,
+    const struct messages *messages, uint64_t now);
+/* While it waits in line: see line_told(), line_messages_changed(). */
+void life_told(struct life *l, unsigned connection, uint64_t now);
+void life_messages_changed(struct life *l, uint64_t now);
+
 /* Cancels the call that is running, if any. Its end is an event. */
 void life_cancel(struct life *l);
 /* The handle is being freed: like life_cancel(), but a release goes on in the

@@ -44,6 +44,15 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
                                                              : CLEANUP_NONE;
 }
 
+/* Of a STAY: its token is in line, or holds the lock, whether or not this one
+ * was sent; it can do neither later. */
+static enum cleanup_cause cause_of_stay(const struct cancelled *r)
+{
+    return r->undo && r->stage != CANCEL_LOST && guarded(GUARD_LATE_UNDO)
+               ? CLEANUP_TOKEN
+               : CLEANUP_NONE;
+}
+
 /* Of a release. Other verbs leave nothing to clean up. */
 static enum cleanup_cause cause_of_other(const struct cancelled *r)
 {
@@ -65,8 +74,9 @@ struct cancellation cancel_request(const struct cancelled *r)
                         (ended && (r->never_sent || (r->undo && !r->unsure))),
     };
     if (!r->never_undo)
-        c.cause =
-            r->verb == VERB_ACQUIRE ? cause_of_acquire(r) : cause_of_other(r);
+        c.cause = verb_acquires(r->verb) ? cause_of_acquire(r)
+                  : r->verb == VERB_STAY ? cause_of_stay(r)
+                                         : cause_of_other(r);
     return c;
 }
 

@@ -15,6 +15,9 @@
  * server whose counter is above the fence (its grant came too late to be
  * counted) proves nothing and is not counted.
  *
+ * A lock that was handed over by the only server has no number yet: it is drawn
+ * while the lock's token is there.
+ *
  * Invariant: VERDICT_YES needs a quorum whose counters were exactly at the
  * fence while they had the token. With any other verdict there is no fencing
  * token: the driver undoes the grant, and acquire_again() plans another round.
@@ -32,7 +35,9 @@ struct fence_terms {
 
 struct fence {
     struct fence_terms terms;
-    uint64_t number;      /* the fence, to which ASK_SEND raises a server */
+    /* The fence, to which ASK_SEND raises a server; 0: it draws the next one.
+     */
+    uint64_t number;
     enum fault fault;     /* the worst fault that was met */
     unsigned lasting;     /* servers with a fault that will not pass */
     unsigned silent;      /* servers that had not answered by its end */

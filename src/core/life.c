@@ -85,6 +85,19 @@ static bool claims(struct life *l, uint64_t now)
     return true;
 }
 
+/* The lock is taken: once after each round, the driver may choose to wait in
+ * line. */
+static bool offers_line(struct life *l)
+{
+    const struct acquire *a = &l->vote.acquire;
+    if (l->call != CALL_ACQUIRE || l->vote.line || l->cancelled ||
+        l->offered == a->rounds || !acquire_may_line_up(a))
+        return false;
+    l->offered = a->rounds;
+    l->line_due = true;
+    return true;
+}
+
 /* True: there may be more to do. */
 static bool step_call(struct life *l, uint64_t now)
 {
@@ -96,7 +109,7 @@ static bool step_call(struct life *l, uint64_t now)
     }
     switch (vote_step(&l->vote, now)) {
     case VOTE_OPEN:
-        return false;
+        return offers_line(l);
     case VOTE_GOES_ON:
         if (l->cancelled) /* while the call waited for late servers */
             vote_cancel(&l->vote);
@@ -234,7 +247,7 @@ static void renewal_action(
 static bool decided_action(struct life *l, struct action *action)
 {
     if (!(l->to_leave | l->to_undo | l->to_clean | l->to_claim | l->to_keep |
-            l->token_due))
+            l->token_due | l->line_due))
         return false;
     *action = (struct action){.track = TRACK_CALL};
     if (take(&l->to_leave, &action->server))
@@ -248,7 +261,9 @@ static bool decided_action(struct life *l, struct action *action)
     else if (take(&l->to_keep, &action->server))
         action->kind = ACTION_KEEP;
     else
-        action->kind = ACTION_TOKEN;
+        action->kind = l->line_due ? ACTION_LINE : ACTION_TOKEN;
+    if (action->kind == ACTION_LINE)
+        l->line_due = false;
     if (action->kind == ACTION_TOKEN) {
         l->token_due = false;
         lease_new_token(&l->lease);
@@ -293,7 +308,9 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
         l->asked &= ~bit(server);
         if (busy || outcome->kind == OUTCOME_GRANTED)
             l->heard |= bit(server);
-        if (busy || (outcome->kind == OUTCOME_FAULT && !outcome->unsure))
+        bool refused =
+            busy || (outcome->kind == OUTCOME_FAULT && !outcome->unsure);
+        if (refused && !l->vote.line) /* else the token is in line */
             l->reached &= ~bit(server);
     }
     vote_outcome(&l->vote, server, outcome, now);
@@ -305,7 +322,7 @@ void life_withdrawn(struct life *l, const struct action *action)
         return;
     if (action->kind == ACTION_UNDO || l->call == CALL_BREAK)
         vote_withdrawn(&l->vote, action->server);
-    else if (l->call == CALL_ACQUIRE && !l->vote.fencing)
+    else if (l->call == CALL_ACQUIRE && !l->vote.fencing && !l->vote.line)
         l->reached &= ~bit(action->server);
 }
 
@@ -346,13 +363,17 @@ static enum verb_kind verb_of(const struct life *l)
 {
     if (l->vote.fencing)
         return VERB_RAISE;
+    if (life_in_line(l))
+        return line_joins(l->vote.line) ? VERB_JOIN : VERB_STAY;
     return l->min_hold ? VERB_CAP_TTL : call_kinds[l->call].verb;
 }
 
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
 {
     verb->most_ttl_ms = l->terms.max_ttl_ms;
-    verb->want_left = false;
+    verb->want_left = verb->plain = verb->test = false;
+    verb->channel = (struct slice){NULL, 0};
+    verb->window = 0;
     if (track == TRACK_RENEWAL) {
         bool asks = l->renewal->state == RENEWAL_ASKING;
         verb->kind = asks ? VERB_EXTEND : VERB_INSPECT;
@@ -365,6 +386,12 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
     verb->not_after = l->not_after;
     if (verb->kind == VERB_ACQUIRE)
         verb->want_left = acquire_wants_left(&l->vote.acquire);
+    if (verb->kind == VERB_JOIN || verb->kind == VERB_STAY) {
+        verb->ttl_ms = line_lease_ms(&l->vote.line->terms);
+        verb->window = line_window(&l->vote.line->terms);
+    }
+    if (verb->kind == VERB_RELEASE)
+        verb->plain = l->plain;
     if (verb->kind == VERB_RAISE)
         verb->fence = l->vote.fence.number;
 }

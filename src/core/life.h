@@ -50,7 +50,8 @@ enum life_event life_event(struct life *l);
 uint64_t life_wake(const struct life *l, enum life_track track);
 
 /* Fills in what ACTION_SEND sends, except the key, the token (INSPECT: none;
- * BREAK: the value to remove) and the counter, which are the driver's. */
+ * BREAK: the value to remove), the counter, and the channel of JOIN and STAY,
+ * which are the driver's. */
 void life_verb(const struct life *l, enum life_track track, struct verb *verb);
 
 /* ACQUIRE: when to connect to a server that is down; see

@@ -136,11 +136,13 @@ enum life_result life_settle(struct life *l, uint64_t now)
         result = settle_release(l, result, now);
     } else if (l->call == CALL_ACQUIRE && result == LIFE_OK) {
         grant_lease(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
+        l->handed_over = l->vote.handed_over;
     } else if (l->call == CALL_ADOPT && result == LIFE_OK) {
         if (l->vote.round.deadline <= now || l->not_claimed)
             result = LIFE_LOST;
         else
             grant_lease(l, l->vote.round.deadline, 0, now);
+        l->handed_over = false;
     }
     return result;
 }

@@ -76,6 +76,9 @@ enum action_kind {
     /* No request is left, but the key may be there: compare-and-delete it in
      * the background, until life.clean_until. */
     ACTION_CLEAN,
+    /* ACQUIRE: the lock is taken. To wait in line, call life_line_up(); else it
+     * polls. */
+    ACTION_LINE,
     /* ADOPT: check that server is not deleting the token. If its deletion may
      * be on the way, call life_not_claimed(). */
     ACTION_CLAIM,
@@ -116,9 +119,13 @@ struct life {
     bool min_hold;  /* RELEASE: the key stays for the minimum hold */
     bool abandoned; /* RELEASE: the handle is freed, it goes on */
     bool cancelled;
-    bool token_due; /* ADOPT: ACTION_TOKEN comes first */
-    bool claimed;   /* ADOPT: ACTION_CLAIM has been asked for */
-    bool kept;      /* ADOPT: ACTION_KEEP has been asked for */
+    bool plain;       /* RELEASE: hand over to nobody */
+    bool handed_over; /* the lease began with a hand-over */
+    bool line_due;    /* ACTION_LINE is to be taken */
+    unsigned offered; /* ACQUIRE: the round after which it was */
+    bool token_due;   /* ADOPT: ACTION_TOKEN comes first */
+    bool claimed;     /* ADOPT: ACTION_CLAIM has been asked for */
+    bool kept;        /* ADOPT: ACTION_KEEP has been asked for */
     bool no_token, not_claimed;
     uint32_t ask_ms; /* the TTL to ask for */
     uint64_t not_after;

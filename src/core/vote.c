@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The vote on one call: forwards to the machine that is running, that of
- * acquire.h, fence.h or round.h. */
+ * acquire.h, line.h, fence.h or round.h. */
 #include "core/vote.h"
 
 #include "base/deadline.h"
@@ -12,6 +12,8 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
     v->kind = VOTE_ACQUIRE;
     v->fenced = fenced;
     v->fencing = false;
+    v->lined_up = v->handed_over = false;
+    v->line = NULL;
     backoff_init(&v->acquire.backoff, retry_first_ns, retry_most_ns, seed);
     acquire_start(&v->acquire, terms, now);
 }
@@ -21,6 +23,7 @@ void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
 {
     v->kind = VOTE_ROUND;
     v->fenced = v->fencing = false;
+    v->line = NULL;
     round_init_backoff(&v->round, seed);
     round_start(&v->round, terms, now);
 }
@@ -38,13 +41,51 @@ static void forget_numbers(struct vote *v)
         fence_ballots(v)[i].number = 0;
 }
 
+void vote_line_up(struct vote *v, struct line *line,
+    const struct line_terms *terms, uint64_t seed, uint64_t now)
+{
+    bool unused = acquire_line_up(&v->acquire);
+    v->line = line;
+    v->lined_up = true;
+    forget_numbers(v);
+    line_start(line, terms, unused, seed, now);
+}
+
+/* If the wait in line is over, the acquire goes on. */
+static void leave_line(struct vote *v)
+{
+    static const enum verdict verdicts[] = {
+        [LINE_NO] = VERDICT_NO,
+        [LINE_LATE] = VERDICT_LATE,
+        [LINE_UNKNOWN] = VERDICT_UNKNOWN,
+        [LINE_FAULT] = VERDICT_FAULT,
+        [LINE_CANCELLED] = VERDICT_CANCELLED,
+    };
+    struct line *line = v->line;
+    enum line_verdict verdict = line_verdict(line);
+    if (verdict == LINE_OPEN)
+        return;
+    v->line = NULL;
+    v->handed_over = verdict == LINE_YES && line->has_waited;
+    if (verdict == LINE_YES)
+        acquire_granted(&v->acquire, line->sent_at, line->deadline, line->now);
+    else if (verdict == LINE_POLL)
+        acquire_poll(&v->acquire, line->fault, line->doubt, line->now);
+    else
+        acquire_ended(&v->acquire, verdicts[verdict], line->fault, line->now);
+}
+
 bool vote_next(struct vote *v, struct ask *ask)
 {
     if (v->fencing)
         return fence_next(&v->fence, ask);
     if (v->kind == VOTE_ROUND)
         return round_next(&v->round, ask);
-    if (!acquire_next(&v->acquire, ask))
+    if (v->line && line_next(v->line, ask))
+        return true;
+    if (v->line)
+        leave_line(v);
+    if (v->line || !acquire_next(&v->acquire, ask))
         return false;
     if (ask->kind == ASK_TOKEN)
         forget_numbers(v);
@@ -54,11 +95,13 @@ bool vote_next(struct vote *v, struct ask *ask)
 void vote_outcome(struct vote *v, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
-    if (v->kind == VOTE_ACQUIRE && !v->fencing &&
+    if (v->kind == VOTE_ACQUIRE && !v->fencing && !v->line &&
         outcome->kind == OUTCOME_GRANTED && server < v->acquire.terms.servers)
         fence_ballots(v)[server].number = outcome->fence;
     if (v->fencing)
         fence_outcome(&v->fence, server, outcome, outcome->fence);
+    else if (v->line)
+        line_outcome(v->line, outcome, now);
     else if (v->kind == VOTE_ACQUIRE)
         acquire_outcome(&v->acquire, server, outcome, now);
     else
@@ -69,7 +112,9 @@ void vote_withdrawn(struct vote *v, unsigned server)
 {
     if (v->fencing)
         return; /* raising a counter needs no undoing */
-    if (v->kind == VOTE_ACQUIRE)
+    if (v->line)
+        line_withdrawn(v->line);
+    else if (v->kind == VOTE_ACQUIRE)
         acquire_withdrawn(&v->acquire, server);
     else
         round_withdrawn(&v->round, server);
@@ -79,6 +124,8 @@ void vote_tick(struct vote *v, uint64_t now)
 {
     if (v->fencing)
         fence_tick(&v->fence, now);
+    else if (v->line)
+        line_tick(v->line, now);
     else if (v->kind == VOTE_ACQUIRE)
         acquire_tick(&v->acquire, now);
     else
@@ -89,6 +136,8 @@ void vote_cancel(struct vote *v)
 {
     if (v->fencing)
         fence_cancel(&v->fence);
+    else if (v->line)
+        line_cancel(v->line);
     else if (v->kind == VOTE_ACQUIRE)
         acquire_cancel(&v->acquire);
     else
@@ -99,6 +148,8 @@ uint64_t vote_wake(const struct vote *v)
 {
     if (v->fencing)
         return fence_wake(&v->fence);
+    if (v->line)
+        return line_wake(v->line);
     return v->kind == VOTE_ACQUIRE ? acquire_wake(&v->acquire)
                                    : round_wake(&v->round);
 }

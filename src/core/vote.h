@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The vote of all servers on one call, from the first request to the verdict:
- * an acquire together with its fencing token, or a round of any other verb. It
- * puts the machines of acquire.h, fence.h and round.h behind one interface;
- * their headers say what each guarantees.
+ * an acquire together with its wait in line and its fencing token, or a round
+ * of any other verb. It puts the machines of acquire.h, line.h, fence.h and
+ * round.h behind one interface; their headers say what each guarantees.
  *
  * Invariant: an acquire that wants a fencing token ends with VERDICT_YES only
  * when a quorum has that token; without it, the grant is undone first.
@@ -13,12 +13,16 @@
 
 #include "core/acquire.h"
 #include "core/fence.h"
+#include "core/line.h"
 #include "core/round.h"
 
 struct vote {
     enum { VOTE_ACQUIRE, VOTE_ROUND } kind;
-    bool fenced;  /* ACQUIRE: a fencing token is wanted */
-    bool fencing; /* counters are being raised to the fencing token */
+    bool fenced;       /* ACQUIRE: a fencing token is wanted */
+    bool fencing;      /* counters are being raised to the fencing token */
+    bool lined_up;     /* ACQUIRE: it waits in line, or has */
+    bool handed_over;  /* ACQUIRE: granted after a wait in line */
+    struct line *line; /* ACQUIRE: it waits in line; NULL: it does not */
     union {
         struct acquire acquire;
         struct round round;
@@ -34,6 +38,11 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
     uint64_t now);
 void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     uint64_t now);
+
+/* ACQUIRE that has just begun, or for which acquire_may_line_up(): waits in
+ * line from now on. line is the driver's memory, and outlives the call. */
+void vote_line_up(struct vote *v, struct line *line,
+    const struct line_terms *terms, uint64_t seed, uint64_t now);
 
 /* As in machine.h. */
 bool vote_next(struct vote *v, struct ask *ask);

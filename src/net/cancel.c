@@ -18,10 +18,9 @@ void request_discard(struct server *s, uint64_t now)
 }
 
 static void add_cleaner(struct server *s, struct cleaner *k,
-    enum cleanup_cause cause, struct slice token, uint32_t ttl_ms,
-    uint64_t not_after, uint64_t now)
+    enum cleanup_cause cause, const struct verb *of, uint64_t now)
 {
-    cleaner_start(k, cause, token, ttl_ms, not_after, now);
+    cleaner_start(k, cause, of, now);
     list_append(&s->cleaners, &k->node);
     if (k->cleanup.state == CLEANUP_DUE)
         list_append(&s->due, &k->due);
@@ -64,7 +63,7 @@ static struct cleaner *begin_cleanup(
     if (!k)
         return NULL;
     exchange_inherit(&k->exchange, &r->exchange);
-    add_cleaner(s, k, cause, verb->token, verb->ttl_ms, verb->not_after, now);
+    add_cleaner(s, k, cause, verb, now);
     if (in_use)
         cleaner_link(k, &r->late);
     return k;
@@ -177,7 +176,7 @@ static bool cancel_formatted(
     int place = -1;
     struct cancelled what =
         describe(r, unsent ? CANCEL_UNSENT : CANCEL_SENT, undo);
-    if (!unsent && what.verb == VERB_ACQUIRE)
+    if (!unsent && verb_acquires(what.verb))
         place =
             exchange_writes(&r->exchange, slots_at(slots, index)->bytes == 0);
     what.writes = place >= 0;
@@ -196,8 +195,8 @@ static bool cancel_formatted(
     }
     if (opened) /* else the next commands would be part of the transaction */
         request_discard(s, now);
-    /* The compare-and-delete follows its acquire at once. */
-    if (k && what.verb == VERB_ACQUIRE && k->cleanup.state == CLEANUP_DUE &&
+    /* The compare-and-delete follows at once what may have granted. */
+    if (k && verb_may_grant(what.verb) && k->cleanup.state == CLEANUP_DUE &&
         !s->dialect.in_transaction)
         cleaner_send(k, &s->conn, &s->dialect, &s->facts, now);
     return c.nothing_sent;
@@ -231,7 +230,8 @@ void server_clean_up(struct server *s, struct request *r, struct slice token,
     if (!k)
         return;
     exchange_inherit(&k->exchange, &r->exchange);
-    add_cleaner(s, k, CLEANUP_TOKEN, token, ttl_ms, not_after, now);
+    struct verb of = {.token = token, .ttl_ms = ttl_ms, .not_after = not_after};
+    add_cleaner(s, k, CLEANUP_TOKEN, &of, now);
 }
 
 static bool is_of(const struct cleaner *k, struct slice key, struct slice token)

@@ -63,13 +63,27 @@ void cleaners_free(struct list *list)
         cleaner_free(list_entry(list->next, struct cleaner, node));
 }
 
-void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
-    struct slice token, uint32_t ttl_ms, uint64_t not_after, uint64_t now)
+/* How long the token may be at the server, if no other request is sent. One in
+ * line counts as alive for its window, and may be granted the lock at its end.
+ */
+static uint64_t lasts_ns(const struct cleaner *k)
 {
-    memcpy(k->bytes + k->verb.key.len, token.data, token.len);
-    k->verb.token.len = token.len;
-    uint64_t ttl_ns = ms_to_ns(exchange_lasts_ms(&k->exchange, ttl_ms));
-    cleanup_start(&k->cleanup, cause, ttl_ns, not_after, now);
+    const struct verb *verb = &k->verb;
+    uint64_t ms = exchange_lasts_ms(&k->exchange, verb->ttl_ms);
+    if (verb->channel.len > 0)
+        ms += verb->ttl_ms + (uint64_t)verb->window * 1000 / WINDOW_TICKS;
+    return ms_to_ns(ms);
+}
+
+void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
+    const struct verb *of, uint64_t now)
+{
+    memcpy(k->bytes + k->verb.key.len, of->token.data, of->token.len);
+    k->verb.token.len = of->token.len;
+    k->verb.ttl_ms = of->ttl_ms;
+    k->verb.channel = of->channel;
+    k->verb.window = of->window;
+    cleanup_start(&k->cleanup, cause, lasts_ns(k), of->not_after, now);
 }
 
 /* Appends the present step of the compare-and-delete and its slots. */

@@ -39,10 +39,12 @@ void cleaner_free(struct cleaner *k);
 /* All that are in a list by their node. */
 void cleaners_free(struct list *list);
 
-/* Begins the cleanup of token. Call exchange_inherit() first, and put the
- * cleaner into the server's lists afterwards. */
+/* Begins the cleanup of the token of a verb: of that are used its token, ttl,
+ * not_after and place in line, whose channel must outlive the cleaner. Call
+ * exchange_inherit() first, and put the cleaner into the server's lists
+ * afterwards. */
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
-    struct slice token, uint32_t ttl_ms, uint64_t not_after, uint64_t now);
+    const struct verb *of, uint64_t now);
 
 /* Appends the commands that are due to the connection. If there were any, the
  * cleaner leaves the list of those that are due. False: out of memory, or a

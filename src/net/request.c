@@ -48,7 +48,7 @@ void request_free(struct server *s, struct request *r)
 void request_submit(struct server *s, struct request *r,
     const struct verb *verb, struct command_cache *kept)
 {
-    if (verb->kind == VERB_ACQUIRE && r->late) { /* of an earlier token */
+    if (verb_acquires(verb->kind) && r->late) { /* of an earlier token */
         r->late->link = NULL;
         r->late = NULL;
     }
@@ -66,7 +66,7 @@ void requests_refuse(
     for (; node != &s->waiting; node = next) {
         next = node->next;
         struct request *r = list_entry(node, struct request, node);
-        if (r->exchange.verb->kind != VERB_ACQUIRE || r->sent_at)
+        if (!verb_may_grant(r->exchange.verb->kind) || r->sent_at)
             continue;
         s->why = *words;
         list_remove(&r->node);
@@ -241,6 +241,7 @@ static bool replied(struct server *s, struct request *r,
     c->request = r;
     c->outcome = r->exchange.outcome;
     c->outcome.sent_at = r->sent_at;
+    c->outcome.connection = s->connections;
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
     if (r->exchange.verb->kind == VERB_RELEASE)
         request_released(s, r, now);

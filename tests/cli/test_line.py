@@ -155,7 +155,7 @@ class Room(Tap):
             self.begin((member(1), 0))
             second.cli("SET", "x", TOKEN, "PX", "100000")
             out = self.nx(0, "several servers", "status", "x", "-v", *words)[0]
-            self.check("waiting" not in out and "line" not in out,
+            self.check("waiting" not in out and "  line" not in out,
                        "have no line", out)
 
     def agrees(self, said, name):

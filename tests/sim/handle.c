@@ -140,6 +140,8 @@ static void carry_out(
         link_adopt(
             link, k->token, k->life.vote.ballots[action->server].until != 0);
         break;
+    case ACTION_LINE: /* it polls */
+        break;
     }
 }
 

@@ -45,7 +45,8 @@ static inline int tear_down(void **state)
 
 static inline void begin(enum cleanup_cause cause)
 {
-    cleaner_start(cleaner, cause, slice_of(TOKEN), TTL_MS, 0, START);
+    struct verb of = {.token = slice_of(TOKEN), .ttl_ms = TTL_MS};
+    cleaner_start(cleaner, cause, &of, START);
 }
 
 static inline enum cleanup_state told(struct reply reply, uint64_t now)

@@ -13,11 +13,12 @@ static void a_record_has_room_for_all(void **state)
     (void)state;
     char token[512];
     struct slice key = {"k\0y", 3}, all = {token, sizeof(token)};
+    struct verb of = {.token = all, .ttl_ms = 1000};
 
     memset(token, 't', sizeof(token));
     struct cleaner *d = cleaner_new(key, sizeof(token));
     assert_non_null(d);
-    cleaner_start(d, CLEANUP_TOKEN, all, 1000, 0, START);
+    cleaner_start(d, CLEANUP_TOKEN, &of, START);
     assert_true(slice_equal(d->verb.key, key));
     assert_true(slice_equal(d->verb.token, all));
     assert_int_equal(d->verb.kind, VERB_RELEASE);

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting in line on one server: when a token joins, shows that it waits, is
+ * granted the lock or gives up.
+ *
+ * Invariant: at most one request is under way; a token that may be in line when
+ * another one takes its place has been undone before.
+ */
+#include "core/line.h"
+
+#include "base/deadline.h"
+#include "base/guard.h"
+#include "core/lease.h"
+
+/* A waiter shows that it is alive every beat, a tenth of its TTL within these
+ * limits, and counts as dead after WINDOW_BEATS without. */
+#define BEATS_PER_TTL 10
+#define BEAT_LEAST_MS 100
+#define BEAT_MOST_MS 3000
+#define WINDOW_BEATS 3
+/* How often the first in line looks whether the lock is free, and everybody who
+ * is not told: a holder may have died, or not know about the line. */
+#define LOOK_LEAST (50 * NS_PER_MS)
+#define LOOK_MOST (100 * NS_PER_MS)
+/* How often a key that never expires is looked into (see wire/exchange.c). */
+#define LOOK_INTO NS_PER_S
+/* Delays after a fault. */
+#define RETRY_FIRST (10 * NS_PER_MS)
+#define RETRY_MOST (500 * NS_PER_MS)
+
+static uint32_t beat_ms(const struct line_terms *terms)
+{
+    uint32_t beat = terms->ttl_ms / BEATS_PER_TTL;
+    return beat < BEAT_LEAST_MS  ? BEAT_LEAST_MS
+           : beat > BEAT_MOST_MS ? BEAT_MOST_MS
+                                 : beat;
+}
+
+/* A beat longer than the TTL that is wanted: the grant may be learnt that much
+ * later. Not longer than max_ttl_ms, on which the restart quarantine relies. */
+uint32_t line_lease_ms(const struct line_terms *terms)
+{
+    uint64_t lease = (uint64_t)terms->ttl_ms + beat_ms(terms);
+    return (uint32_t)earlier(lease, later(terms->max_ttl_ms, terms->ttl_ms));
+}
+
+uint32_t line_window(const struct line_terms *terms)
+{
+    /* Rounded down, plus one tick for each end of the window. */
+    return WINDOW_BEATS * beat_ms(terms) * WINDOW_TICKS / 1000 + 2;
+}
+
+/* ---------------------------------------------------------- what to do next */
+
+static void ask_now(struct line *l)
+{
+    l->send_due = true;
+    l->again = false;
+}
+
+/* A new token joins at the end of the line, unless the wait is over by then. */
+static void join_at(struct line *l, uint64_t at)
+{
+    l->joins = true;
+    l->told = l->first = l->in_line = l->again = false;
+    l->token_due = guarded(GUARD_JOIN_ONCE);
+    l->send_due = false;
+    l->at = at;
+    if (at <= l->now && l->now < l->terms.wait_until)
+        ask_now(l);
+}
+
+/* Nothing of the present token may stay at the server. */
+static void give_up_token(struct line *l)
+{
+    l->doubt_before = l->doubt;
+    l->doubt = l->doubt || (l->asked && l->joins);
+    l->undo_due = l->in_line;
+    l->leave_due = false;
+    l->asked = l->send_due = l->in_line = false;
+}
+
+static void conclude(struct line *l, enum line_verdict verdict)
+{
+    if (verdict != LINE_YES) {
+        give_up_token(l);
+    } else {
+        l->leave_due = l->asked; /* a late answer to STAY does no harm */
+        l->asked = false;
+    }
+    l->send_due = l->token_due = false;
+    l->verdict = verdict;
+}
+
+/* The wait is over without a grant. */
+static enum line_verdict lost_verdict(const struct line *l)
+{
+    if (l->fault == FAULT_NONE)
+        return l->late ? LINE_LATE : LINE_NO;
+    return l->in_line || l->doubt ? LINE_UNKNOWN : LINE_FAULT;
+}
+
+static uint64_t retry_delay(struct line *l)
+{
+    return deadline_after(l->now, backoff_next(&l->backoff));
+}
+
+/* When the token has to show again that it waits. */
+static void plan_stay(struct line *l)
+{
+    uint64_t beat = ms_to_ns(beat_ms(&l->terms));
+    l->joins = false;
+    if (!l->first && l->by_message) {
+        beat -= backoff_random(&l->backoff, beat / 10 + 1);
+        l->at = deadline_after(l->now, beat);
+        return;
+    }
+    l->at = deadline_after(l->now,
+        LOOK_LEAST + backoff_random(&l->backoff, LOOK_MOST - LOOK_LEAST + 1));
+    /* A key may still exist in the millisecond in which it expires. */
+    if (l->left_ms >= 0)
+        l->at =
+            earlier(l->at, deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
+}
+
+/* The token has the lock, for a lease after sent_at at least. */
+static void take_grant(struct line *l, uint64_t sent_at)
+{
+    uint64_t usable = deadline_after_ms(l->now, LEASE_USABLE_MS);
+    l->deadline =
+        lease_deadline(sent_at, line_lease_ms(&l->terms), l->terms.drift_ppm);
+    l->sent_at = sent_at;
+    l->fault = FAULT_NONE;
+    l->late = l->deadline < usable;
+    if (!l->late) {
+        conclude(l, LINE_YES);
+        return;
+    }
+    give_up_token(l);
+    join_at(l, l->now);
+}
+
+static void stay_now(struct line *l)
+{
+    if (l->asked)
+        l->again = true;
+    else if (l->in_line && !l->joins)
+        ask_now(l);
+}
+
+/* ----------------------------------------------------------------- answers */
+
+/* The token waits in line. */
+static void waits(struct line *l, const struct outcome *o)
+{
+    if (l->joins)
+        l->joined_on = o->connection;
+    l->moved = !l->joins && (l->moved || o->connection != l->joined_on);
+    l->sent_at = o->sent_at;
+    l->left_ms = o->left_ms;
+    l->first = o->first;
+    l->fault = FAULT_NONE;
+    l->has_waited = l->busy = true;
+    l->late = l->doubt = false;
+    backoff_reset(&l->backoff);
+    if (l->told) { /* the message has overtaken the answer to JOIN */
+        take_grant(l, l->sent_at);
+        return;
+    }
+    /* Somebody has to look into a key that never expires: it may be what is
+     * left of a timestamp lock. */
+    if (l->first && l->left_ms == LEFT_FOREVER &&
+        l->now >= deadline_after(l->looked_at, LOOK_INTO)) {
+        l->looked_at = l->now;
+        conclude(l, LINE_POLL);
+        return;
+    }
+    bool again = l->again;
+    plan_stay(l);
+    if (again)
+        ask_now(l);
+}
+
+static void fails(struct line *l, enum fault fault, bool unsure)
+{
+    l->fault = fault;
+    if (l->joins) {
+        l->in_line = unsure || l->told;
+        l->doubt = l->doubt || unsure;
+    }
+    if (!fault_is_transient(fault)) {
+        conclude(l, LINE_POLL);
+    } else if (l->joins) {
+        give_up_token(l);
+        join_at(l, retry_delay(l));
+    } else {
+        l->at = retry_delay(l);
+    }
+}
+
+/* A STAY found the token neither in line nor at the key. */
+static void lost_place(struct line *l)
+{
+    if (l->joins) { /* no answer to JOIN: joining again would never end */
+        fails(l, FAULT_NOT_REDIS, true);
+        return;
+    }
+    l->fault = FAULT_NONE;
+    give_up_token(l);
+    l->undo_due = false;
+    join_at(l, l->now);
+}
+
+void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
+{
+    l->now = later(l->now, now);
+    if (!l->asked)
+        return;
+    l->asked = false;
+    switch (o->kind) {
+    case OUTCOME_GRANTED:
+        take_grant(l, o->sent_at);
+        break;
+    case OUTCOME_BUSY:
+        waits(l, o);
+        break;
+    case OUTCOME_NOT_MINE:
+        lost_place(l);
+        break;
+    case OUTCOME_FAULT:
+        fails(l, o->fault, o->unsure);
+        break;
+    default: /* not an answer to this verb: it may have been applied */
+        fails(l, FAULT_NOT_REDIS, true);
+        break;
+    }
+}
+
+void line_told(struct line *l, unsigned connection, uint64_t now)
+{
+    bool same = !l->moved && connection == l->joined_on &&
+                l->terms.messages->number == l->hears_on;
+    l->now = later(l->now, now);
+    if (l->verdict != LINE_OPEN || !l->in_line)
+        return;
+    if (l->joins)
+        l->told = true;
+    else if (!same && guarded(GUARD_SAME_CONNECTION))
+        stay_now(l);
+    else
+        take_grant(l, guarded(GUARD_ANSWERED) ? l->sent_at : l->now);
+}
+
+void line_messages_changed(struct line *l, uint64_t now)
+{
+    l->now = later(l->now, now);
+    if (l->verdict != LINE_OPEN || !l->in_line)
+        return;
+    if (l->terms.messages->state == MESSAGES_UP) {
+        stay_now(l); /* while it could not be told it was passed over */
+    } else if (l->terms.messages->state == MESSAGES_NONE && l->by_message) {
+        give_up_token(l); /* it would be passed over for ever */
+        join_at(l, l->now);
+    }
+}
+
+/* -------------------------------------------------------------------- asks */
+
+void line_start(struct line *l, const struct line_terms *terms, bool token,
+    uint64_t seed, uint64_t now)
+{
+    uint64_t looked_at = l->looked_at;
+    *l = (struct line){.terms = *terms,
+        .left_ms = LEFT_UNKNOWN,
+        .looked_at = looked_at,
+        .busy = token,
+        .now = now};
+    backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
+    join_at(l, now);
+    l->token_due = !token;
+    ask_now(l); /* once, however short the wait is */
+}
+
+bool line_joins(const struct line *l)
+{
+    return l->joins;
+}
+
+static void sending(struct line *l)
+{
+    l->send_due = false;
+    l->asked = true;
+    l->in_line = true;
+    if (l->joins) {
+        const struct messages *m = l->terms.messages;
+        l->moved = false;
+        l->by_message = m->state != MESSAGES_NONE;
+        l->hears_on = m->number + (m->state != MESSAGES_UP);
+    }
+    l->at = earlier(deadline_after(l->now, l->terms.patience_ns), l->terms.end);
+}
+
+bool line_next(struct line *l, struct ask *ask)
+{
+    bool *due[] = {&l->leave_due, &l->undo_due, &l->token_due};
+    static const enum ask_kind kinds[] = {ASK_LEAVE, ASK_UNDO, ASK_TOKEN};
+    ask->server = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        if (!*due[i] || (kinds[i] == ASK_TOKEN && !l->send_due))
+            continue;
+        *due[i] = false;
+        ask->kind = kinds[i];
+        return true;
+    }
+    if (!l->send_due)
+        return false;
+    ask->kind = ASK_SEND;
+    sending(l);
+    return true;
+}
+
+void line_withdrawn(struct line *l)
+{
+    l->doubt = l->doubt_before;
+    if (l->verdict == LINE_UNKNOWN && l->joins && !l->doubt)
+        l->verdict = LINE_FAULT;
+}
+
+/* The request under way was not answered in time. If the end of the call cuts
+ * it off, that proves nothing: what was answered before counts. */
+static void give_up_request(struct line *l)
+{
+    l->fault = FAULT_TIMEOUT;
+    if (l->joins) {
+        give_up_token(l);
+        join_at(l, retry_delay(l));
+    } else {
+        l->asked = false;
+        l->leave_due = true;
+        l->at = retry_delay(l);
+    }
+}
+
+void line_tick(struct line *l, uint64_t now)
+{
+    l->now = later(l->now, now);
+    if (l->verdict != LINE_OPEN || l->now < line_wake(l))
+        return;
+    if (l->asked && l->now < l->terms.end) {
+        give_up_request(l);
+    } else if (l->now >= l->terms.wait_until) {
+        if (l->asked && !l->busy)
+            l->fault = FAULT_TIMEOUT;
+        conclude(l, lost_verdict(l));
+    } else {
+        ask_now(l);
+    }
+}
+
+void line_cancel(struct line *l)
+{
+    if (l->verdict == LINE_OPEN)
+        conclude(l, LINE_CANCELLED);
+}
+
+uint64_t line_wake(const struct line *l)
+{
+    if (l->verdict != LINE_OPEN)
+        return NEVER;
+    return l->asked ? l->at : earlier(l->at, l->terms.wait_until);
+}
+
+enum line_verdict line_verdict(const struct line *l)
+{
+    bool asks = l->leave_due || l->undo_due || l->token_due || l->send_due;
+    return asks ? LINE_OPEN : l->verdict;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits in line for a lock on one server. A token joins the line once (JOIN)
+ * and then shows at intervals that it still waits (STAY). Whoever releases the
+ * lock hands it over to the first token in line and tells its client by a
+ * message; an answer to JOIN or STAY may grant it too. docs/wire.md has the
+ * line's keys and scripts.
+ *
+ * Why the deadline comes before the server's: the token enters the line only by
+ * its one JOIN, and leaves it before it is granted, in the same script. So it
+ * is granted from the line at most once, and every JOIN or STAY that was
+ * answered with "it waits" was processed before that. The lease granted then
+ * lasts from then on, and nobody shortens it. So it may be counted from before
+ * the last of these requests was sent, and a message needs no time of its own.
+ * Only a server that went back in time, after a restart from an older file,
+ * could answer "it waits" after a grant; its connections are new, so a message
+ * is believed only if both connections, for commands and for messages, are
+ * those with which the token joined. Otherwise the answer to a STAY decides.
+ *
+ * Invariant: a token is in one JOIN only. VERDICT_YES comes with a deadline of
+ * which at least LEASE_USABLE_MS are left. With any other end, an ASK_UNDO is
+ * issued for each token that may be in line or hold the lock.
+ */
+#ifndef NXLOCK_CORE_LINE_H
+#define NXLOCK_CORE_LINE_H
+
+#include "base/backoff.h"
+#include "core/machine.h"
+
+/* How a client is told that a lock was handed over to one of its tokens. */
+struct messages {
+    enum {
+        MESSAGES_NONE,   /* it is not told: its tokens ask */
+        MESSAGES_COMING, /* the subscription is being made */
+        MESSAGES_UP
+    } state;
+    unsigned number; /* of subscriptions that were made so far */
+};
+
+struct line_terms {
+    uint32_t ttl_ms;     /* of the lease that is wanted */
+    uint32_t max_ttl_ms; /* limits the lease that is asked for */
+    uint32_t drift_ppm;
+    uint64_t patience_ns; /* how long to wait for an answer */
+    uint64_t wait_until;  /* when the wait ends; NEVER: it does not */
+    uint64_t end;         /* when the call ends, >= wait_until; or NEVER */
+    const struct messages *messages; /* kept current by the driver */
+};
+
+enum line_verdict {
+    LINE_OPEN,
+    LINE_YES,
+    LINE_NO,      /* the wait is over, the lock was taken until then */
+    LINE_LATE,    /* granted, but the lease had expired; undone */
+    LINE_UNKNOWN, /* the wait is over; the server may grant it yet */
+    LINE_FAULT,   /* the wait is over; the server did nothing */
+    LINE_CANCELLED,
+    /* The line cannot be used here, or a key that never expires blocks it: ask
+     * for the lock itself, with a fresh token. Nothing is left behind. */
+    LINE_POLL
+};
+
+struct line {
+    struct line_terms terms;
+    uint64_t deadline; /* YES: of the lease */
+    uint64_t sent_at;  /* of the last request that was answered */
+    int64_t left_ms;   /* of the holder's TTL, as last answered */
+    enum fault fault;  /* of the last request, if it failed */
+    bool has_waited;   /* a JOIN was answered with "it waits" */
+    bool doubt;        /* the server may grant a token that was given up */
+
+    /* private */
+    struct backoff backoff;
+    enum line_verdict verdict; /* decided, though asks may be left to take */
+    uint64_t now;              /* the latest time handed in */
+    /* The next request is due; or if one is under way, patience ends. */
+    uint64_t at;
+    uint64_t looked_at; /* last time that a key without TTL ended the wait */
+    unsigned joined_on; /* connection over which the JOIN was answered */
+    unsigned hears_on;  /* number of the subscription that it joined with */
+    bool busy;          /* the lock was taken, as last answered */
+    bool by_message;    /* joined with a channel */
+    bool joins;         /* the next request, or the one under way, is JOIN */
+    bool doubt_before;  /* .doubt without the token that was given up last */
+    bool asked;         /* a request is under way */
+    bool in_line;       /* the token may be in line, or hold the lock */
+    bool moved;         /* an answer came over another connection */
+    bool told;          /* a message has come while JOIN is unanswered */
+    bool first;         /* nobody who can be told is ahead */
+    bool late;          /* the last grant came too late */
+    bool again;         /* STAY at once when this request is answered */
+    bool token_due, send_due, undo_due, leave_due; /* asks to be taken */
+};
+
+/* token: the key is known not to hold the lock's present token, which has
+ * never been in line. False: a fresh one is needed. Keeps looked_at. */
+void line_start(struct line *l, const struct line_terms *terms, bool token,
+    uint64_t seed, uint64_t now);
+
+/* As in machine.h; ASK_SEND sends what line_joins() says, to server 0. */
+bool line_next(struct line *l, struct ask *ask);
+bool line_joins(const struct line *l);
+void line_outcome(struct line *l, const struct outcome *outcome, uint64_t now);
+/* After an ASK_UNDO: no byte of the request had been sent. */
+void line_withdrawn(struct line *l);
+void line_tick(struct line *l, uint64_t now);
+void line_cancel(struct line *l);
+uint64_t line_wake(const struct line *l);
+enum line_verdict line_verdict(const struct line *l);
+
+/* A message has come: the lock was handed over to the present token.
+ * connection: the number of the one to the server that is up; 0: none is. */
+void line_told(struct line *l, unsigned connection, uint64_t now);
+/* The state of the messages has changed. */
+void line_messages_changed(struct line *l, uint64_t now);
+
+/* The lease that JOIN and STAY ask for, and the window of time, in ticks of
+ * WINDOW_TICKS per second, for which a token counts as alive after each. */
+uint32_t line_lease_ms(const struct line_terms *terms);
+uint32_t line_window(const struct line_terms *terms);
+
+#endif
