@@ -77,7 +77,8 @@ enum nxl_result {
      * the call; not held. */
     NXL_CANCELLED = 5,
     /* nxl_lock_inspect(): the lock is free. nxl_lock_break(): the key no longer
-     * has the value that was seen; nothing was removed. */
+     * has the value that was seen; nothing was removed. nxl_lock_empty_line():
+     * there is no line. */
     NXL_FREE = 6,
 
     /* Wrong argument or wrong order of calls; the message names it. */
@@ -832,6 +833,13 @@ int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
  * NXL_OK: removed. NXL_FREE: the key no longer has that value. NXL_UNKNOWN: no
  * answer. NXL_E_INVALID: the value is truncated or empty. */
 int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
+
+/* Empties the line of those who wait for the lock: deletes the line's key. The
+ * lock itself is not changed. Whoever still waits joins again within 3 s, in
+ * another order. Only a lock on one server has a line. Blocking API only;
+ * blocks for timeout_ms at most. NXL_OK: emptied. NXL_FREE: there is no line.
+ * Otherwise nxl_client_errmsg() says why; results as of nxl_client_ask(). */
+int nxl_lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 
 /* Copies what the last nxl_lock_inspect() found on one server, numbered from 0
  * in the order of the URLs. NXL_OK: *holder is filled in. NXL_FREE: the key
