@@ -21,6 +21,7 @@ static struct peer peer;
 static struct ballot ballots[LIFE_BALLOTS];
 static uint64_t now, sent_at[TRACKS];
 static bool queues, no_token, unsent;
+static bool draws;         /* what was sent last may draw a fencing token */
 static uint64_t raised_to; /* what the last RAISE asked for */
 static char trace[1024];
 
@@ -54,6 +55,7 @@ static inline void add_send(enum life_track track)
         raised_to = verb.fence;
     char letter = verb.plain ? 'p' : letters[verb.kind];
     add((char[]){'S', letter, '\0'});
+    draws = verb.kind == VERB_ACQUIRE;
     sent_at[track] = now;
 }
 
@@ -128,6 +130,8 @@ static inline bool answer(const char *word)
             continue;
         struct outcome o = all[i].outcome;
         o.sent_at = sent_at[track];
+        if (o.kind == OUTCOME_GRANTED && draws)
+            o.fence = 8;
         life_outcome(&l, track, 0, &o, now);
         return true;
     }
