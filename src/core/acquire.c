@@ -388,7 +388,7 @@ bool acquire_may_line_up(const struct acquire *a)
 bool acquire_line_up(struct acquire *a)
 {
     bool unused = a->phase == PHASE_WAITING && token_is_unused(a);
-    a->terms.ballots[0].part = PART_IDLE;
+    a->terms.ballots[0].part = PART_IDLE; /* the next round: a fresh token */
     a->token_wanted = false;
     a->retry_at = NEVER;
     a->phase = PHASE_WAITING;
@@ -419,7 +419,6 @@ void acquire_ended(
 void acquire_poll(struct acquire *a, enum fault fault, bool doubt, uint64_t now)
 {
     a->now = later(a->now, now);
-    a->token_spoilt = true;
     a->doubt = doubt;
     a->was_busy = a->was_busy && !doubt; /* that was before the doubt */
     a->line_fails = fault != FAULT_NONE;

@@ -293,7 +293,6 @@ static void sending(struct line *l)
     l->in_line = true;
     if (l->joins) {
         const struct messages *m = l->terms.messages;
-        l->moved = false;
         l->by_message = m->state != MESSAGES_NONE;
         l->hears_on = m->number + (m->state != MESSAGES_UP);
     }
