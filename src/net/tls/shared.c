@@ -17,18 +17,22 @@
 #include <string.h>
 #include <unistd.h>
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct context *list;
-static struct context *unused; /* the one in the list that has no owner */
+/* The only global of the library that can change. */
+static struct {
+    _Atomic pid_t maker; /* the process whose list it is; 0: there is none */
+    pthread_mutex_t mutex;
+    struct context *list;
+    struct context *unused; /* the one in the list that has no owner */
+} shared_contexts = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* In a child of fork(), the mutex and those that OpenSSL has in a context may
  * be locked for ever by a thread of the parent. Such a child shares nothing. */
 static bool is_own_list(void)
 {
-    static _Atomic pid_t maker;
     pid_t expected = 0, self = getpid();
 
-    return atomic_compare_exchange_strong(&maker, &expected, self) ||
+    return atomic_compare_exchange_strong(
+               &shared_contexts.maker, &expected, self) ||
            expected == self;
 }
 
@@ -53,15 +57,15 @@ struct context *context_find(
 {
     if (!may_share(set))
         return NULL;
-    pthread_mutex_lock(&mutex);
-    struct context *c = list;
+    pthread_mutex_lock(&shared_contexts.mutex);
+    struct context *c = shared_contexts.list;
     while (c && !context_is_of(c, set, versions))
         c = c->next;
     if (c)
         c->owners++;
-    if (c == unused)
-        unused = NULL;
-    pthread_mutex_unlock(&mutex);
+    if (c == shared_contexts.unused)
+        shared_contexts.unused = NULL;
+    pthread_mutex_unlock(&shared_contexts.mutex);
     return c;
 }
 
@@ -94,10 +98,10 @@ struct context *context_new(SSL_CTX *ssl, const struct settings *set,
     c->listed = may_share(set);
     if (!c->listed)
         return c;
-    pthread_mutex_lock(&mutex);
-    c->next = list;
-    list = c;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&shared_contexts.mutex);
+    c->next = shared_contexts.list;
+    shared_contexts.list = c;
+    pthread_mutex_unlock(&shared_contexts.mutex);
     return c;
 }
 
@@ -105,13 +109,13 @@ struct context *context_new(SSL_CTX *ssl, const struct settings *set,
  * context that nothing needs any longer, which is out of the list; or NULL. */
 static struct context *leave(struct context *c)
 {
-    struct context *end = c, **at = &list;
+    struct context *end = c, **at = &shared_contexts.list;
 
     if (--c->owners > 0)
         return NULL;
     if (!c->spoiled && !c->settings.key) {
-        end = unused;
-        unused = c;
+        end = shared_contexts.unused;
+        shared_contexts.unused = c;
     }
     while (end && *at != end)
         at = &(*at)->next;
@@ -123,9 +127,9 @@ static struct context *leave(struct context *c)
 void context_release(struct context *c)
 {
     if (c && c->listed) {
-        pthread_mutex_lock(&mutex);
+        pthread_mutex_lock(&shared_contexts.mutex);
         c = leave(c);
-        pthread_mutex_unlock(&mutex);
+        pthread_mutex_unlock(&shared_contexts.mutex);
     }
     free_context(c);
 }
