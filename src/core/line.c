@@ -62,7 +62,7 @@ static void ask_now(struct line *l)
 static void join_at(struct line *l, uint64_t at)
 {
     l->joins = true;
-    l->told = l->first = l->in_line = l->again = false;
+    l->message_came = l->first = l->in_line = l->again = false;
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
     l->at = at;
@@ -75,7 +75,7 @@ static void give_up_token(struct line *l)
 {
     l->doubt_before = l->doubt;
     l->doubt = l->doubt || (l->asked && l->joins);
-    l->undo_due = l->in_line;
+    l->undo_due = l->undo_due || l->in_line;
     l->leave_due = false;
     l->asked = l->send_due = l->in_line = false;
 }
@@ -163,7 +163,7 @@ static void waits(struct line *l, const struct outcome *o)
     l->has_waited = l->busy = true;
     l->late = l->doubt = false;
     backoff_reset(&l->backoff);
-    if (l->told) { /* the message has overtaken the answer to JOIN */
+    if (l->message_came) { /* the message has overtaken the answer to JOIN */
         take_grant(l, l->sent_at);
         return;
     }
@@ -185,7 +185,7 @@ static void fails(struct line *l, enum fault fault, bool unsure)
 {
     l->fault = fault;
     if (l->joins) {
-        l->in_line = unsure || l->told;
+        l->in_line = unsure || l->message_came;
         l->doubt = l->doubt || unsure;
     }
     if (!fault_is_transient(fault)) {
@@ -239,12 +239,12 @@ void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
 void line_told(struct line *l, unsigned connection, uint64_t now)
 {
     bool same = !l->moved && connection == l->joined_on &&
-                l->terms.messages->number == l->hears_on;
+                l->terms.messages->number == l->subscription;
     l->now = later(l->now, now);
     if (l->verdict != LINE_OPEN || !l->in_line)
         return;
     if (l->joins)
-        l->told = true;
+        l->message_came = true;
     else if (!same && guarded(GUARD_SAME_CONNECTION))
         stay_now(l);
     else
@@ -294,7 +294,7 @@ static void sending(struct line *l)
     if (l->joins) {
         const struct messages *m = l->terms.messages;
         l->by_message = m->state != MESSAGES_NONE;
-        l->hears_on = m->number + (m->state != MESSAGES_UP);
+        l->subscription = m->number + (m->state != MESSAGES_UP);
     }
     l->at = earlier(deadline_after(l->now, l->terms.patience_ns), l->terms.end);
 }

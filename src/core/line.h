@@ -56,7 +56,8 @@ enum line_verdict {
     LINE_FAULT,   /* the wait is over; the server did nothing */
     LINE_CANCELLED,
     /* The line cannot be used here, or a key that never expires blocks it: ask
-     * for the lock itself, with a fresh token. Nothing is left behind. */
+     * for the lock itself, with a fresh token. Nothing is left behind, so a
+     * token that joins again after that is the last in line. */
     LINE_POLL
 };
 
@@ -68,6 +69,7 @@ struct line {
     enum fault fault;  /* of the last request, if it failed */
     bool has_waited;   /* a JOIN was answered with "it waits" */
     bool doubt;        /* the server may grant a token that was given up */
+    bool by_message; /* the token's place has the client's channel; else "-" */
 
     /* private */
     struct backoff backoff;
@@ -75,20 +77,19 @@ struct line {
     uint64_t now;              /* the latest time handed in */
     /* The next request is due; or if one is under way, patience ends. */
     uint64_t at;
-    uint64_t looked_at; /* last time that a key without TTL ended the wait */
-    unsigned joined_on; /* connection over which the JOIN was answered */
-    unsigned hears_on;  /* number of the subscription that it joined with */
-    bool busy;          /* the lock was taken, as last answered */
-    bool by_message;    /* joined with a channel */
-    bool joins;         /* the next request, or the one under way, is JOIN */
-    bool doubt_before;  /* .doubt without the token that was given up last */
-    bool asked;         /* a request is under way */
-    bool in_line;       /* the token may be in line, or hold the lock */
-    bool moved;         /* an answer came over another connection */
-    bool told;          /* a message has come while JOIN is unanswered */
-    bool first;         /* nobody who can be told is ahead */
-    bool late;          /* the last grant came too late */
-    bool again;         /* STAY at once when this request is answered */
+    uint64_t looked_at;    /* last time that a key without TTL ended the wait */
+    unsigned joined_on;    /* connection over which the JOIN was answered */
+    unsigned subscription; /* the number of the one that it joined with */
+    bool busy;             /* the lock was taken, as last answered */
+    bool joins;            /* the next request, or the one under way, is JOIN */
+    bool doubt_before;     /* .doubt without the token that was given up last */
+    bool asked;            /* a request is under way */
+    bool in_line;          /* the token may be in line, or hold the lock */
+    bool moved;            /* an answer came over another connection */
+    bool message_came;     /* while JOIN is unanswered */
+    bool first;            /* nobody who can be told is ahead */
+    bool late;             /* the last grant came too late */
+    bool again;            /* STAY at once when this request is answered */
     bool token_due, send_due, undo_due, leave_due; /* asks to be taken */
 };
 

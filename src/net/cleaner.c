@@ -64,14 +64,14 @@ void cleaners_free(struct list *list)
 }
 
 /* How long the token may be at the server, if no other request is sent. One in
- * line counts as alive for its window, and may be granted the lock at its end.
- */
+ * line counts as alive for its window, and may be granted the lock at its end,
+ * for another lease; if it holds the lock already, that is shorter. */
 static uint64_t lasts_ns(const struct cleaner *k)
 {
     const struct verb *verb = &k->verb;
     uint64_t ms = exchange_lasts_ms(&k->exchange, verb->ttl_ms);
     if (verb->channel.len > 0)
-        ms += verb->ttl_ms + (uint64_t)verb->window * 1000 / WINDOW_TICKS;
+        ms += (uint64_t)verb->window * 1000 / WINDOW_TICKS;
     return ms_to_ns(ms);
 }
 

@@ -49,7 +49,8 @@ static void test_the_lock_expires_locally(void **state)
         fail_msg("the lease ended after %lld ms",
             (long long)(test_now_ms() - start));
     assert_int_equal(nxl_lock_acquire(lock, 5000), NXL_OK);
-    assert_true(nxl_lock_remaining_ms(lock) <= TTL_MS);
+    /* A lease that was handed over is longer, by 100 ms at least. */
+    assert_true(nxl_lock_remaining_ms(lock) <= TTL_MS + TTL_MS / 10 + 100);
     int rc = nxl_lock_release(lock);
     assert_true(rc == NXL_OK || rc == NXL_LOST); /* lost on a slow machine */
     nxl_lock_free(lock);

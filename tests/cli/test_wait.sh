@@ -13,8 +13,8 @@ lines() { # TEXT: how many lines of standard error have it
     grep -cF -e "$1" "$dir/err"
 }
 waiting_line() { # SECONDS, a pattern, PLACE
-    grep -q "^nxlock: waiting for 'w': held by db7:41233:backup, $1s left; $2\$" \
-        "$dir/err"
+    grep -q "^nxlock: waiting for 'w': held by db7:41233:backup, $1s left;\
+ $2\$" "$dir/err"
 }
 
 busy() {
@@ -69,7 +69,8 @@ message() {
     db SET w "$holder" PX 30000 > /dev/null
     start=$(ms)
     launch run w -v -- echo done
-    check "-v says whom it waits for" await waiting_line '[23][0-9]' '1st in line'
+    check "-v says whom it waits for" \
+        await waiting_line '[23][0-9]' '1st in line'
     check "but not at once" test $(($(ms) - start)) -ge 900
     before=$(attempts)
     await attempted $((before + 8)) # that takes longer than a second
@@ -90,7 +91,8 @@ message() {
     check "says who has it only" test "$(lines waiting)" -eq 0 -a \
         "$(wc -l < "$dir/err")" -eq 1
     launch acquire w -v
-    check "acquire -v says the same" await waiting_line '[23][0-9]' '1st in line'
+    check "acquire -v says the same" \
+        await waiting_line '[23][0-9]' '1st in line'
     db DEL w > /dev/null
     ends 0 "and then prints the token"
     check "alone" test "$(cat "$dir/out")" = "$(db GET w)"
