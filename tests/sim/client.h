@@ -19,9 +19,10 @@
 
 #define PROCESSES_MAX 5
 #define WORKERS_MAX 3
-#define RETRY_MOST (160 * MS)      /* between two rounds of an acquire */
-#define LINE_RETRY_MOST (500 * MS) /* after a fault in line, see core/line.c   \
-                                    */
+#define RETRY_MOST (160 * MS) /* between two rounds of an acquire */
+#define LINE_RETRY_MOST                                                        \
+    (500 * MS) /* after a fault in line, see core/line.c                       \
+                */
 
 struct process;
 struct worker;

@@ -254,10 +254,11 @@ static bool deafen(struct world *w)
 static bool hold_up(struct world *w)
 {
     struct process *p = some_process(w);
-    if (!p || !p->subscription.conn)
+    struct conn *c = p ? p->subscription.conn : NULL;
+    if (!c)
         return false;
-    p->subscription.conn->held_up_until =
-        w->now + roll(w, 4 * ms_to_ns(w->setting.max_ttl_ms) + 4 * NS_PER_S);
+    uint64_t longest = 4 * ms_to_ns(w->setting.max_ttl_ms) + 4 * NS_PER_S;
+    c->held_up_until = later(c->held_up_until, w->now + roll(w, longest));
     return true;
 }
 
