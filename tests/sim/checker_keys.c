@@ -73,20 +73,40 @@ static bool wanted_by_any(
     return false;
 }
 
+/* It waits in line, though nobody waits for it nor takes it out. */
+static void check_place(
+    struct world *w, unsigned server, unsigned name, uint64_t token)
+{
+    const struct token *t = checker_facts(&w->checker, token);
+    const struct process *p = &w->process[t->process];
+    bool died = !p->alive || p->life != t->life;
+    if (!died && !(t->strayed & 1u << server) && !wanted(w, p, server, token))
+        checker_broken(w, I5, "t%llu is in line for n%u, and nobody cares",
+            (unsigned long long)token, name);
+}
+
+static void check_key(
+    struct world *w, unsigned server, unsigned name, uint64_t token)
+{
+    const struct token *t = checker_facts(&w->checker, token);
+    const struct process *p = &w->process[t->process];
+    bool died = !p->alive || p->life != t->life;
+    if (token != 0 && !died && !t->left && !(t->strayed & 1u << server) &&
+        !wanted(w, p, server, token) &&
+        !(t->shared && wanted_by_any(w, server, token)))
+        checker_broken(w, I5, "t%llu of n%u stands at s%u, and nobody cares",
+            (unsigned long long)token, name, server);
+}
+
 void checker_orphans(struct world *w)
 {
     for (unsigned i = 0; i < w->options.servers; i++) {
+        struct model_server *s = &w->server[i];
         for (unsigned n = 0; n < w->setting.names; n++) {
-            uint64_t token = server_value(w, &w->server[i], n);
-            const struct token *t = checker_facts(&w->checker, token);
-            const struct process *p = &w->process[t->process];
-            bool died = !p->alive || p->life != t->life;
-            if (token != 0 && !died && !t->left && !(t->strayed & 1u << i) &&
-                !wanted(w, p, i, token) &&
-                !(t->shared && wanted_by_any(w, i, token)))
-                checker_broken(w, I5,
-                    "t%llu of n%u stands at s%u, and nobody cares",
-                    (unsigned long long)token, n, i);
+            const struct queue *q = &s->data.queue[n];
+            check_key(w, i, n, server_value(w, s, n));
+            for (unsigned j = 0; j < q->count; j++)
+                check_place(w, i, n, q->place[j].token);
         }
     }
 }
