@@ -77,7 +77,8 @@ enum nxl_result {
      * the call; not held. */
     NXL_CANCELLED = 5,
     /* nxl_lock_inspect(): the lock is free. nxl_lock_break(): the key no longer
-     * has the value that was seen; nothing was removed. */
+     * has the value that was seen; nothing was removed. nxl_lock_empty_line():
+     * there is no line. */
     NXL_FREE = 6,
 
     /* Wrong argument or wrong order of calls; the message names it. */
@@ -256,7 +257,9 @@ typedef struct nxl_client_options {
      * on meanwhile. Connecting waits for it as part of timeout_ms. If it takes
      * longer, that attempt fails, and the next one waits for the same call; its
      * result counts for 10 s after it has returned. There is at most one call
-     * for each server at a time, but those for several servers may overlap.
+     * for each connection at a time, but those for several may overlap: each
+     * server has one connection, and a client of one server makes a second one
+     * when a lock first waits.
      *
      * A failure, or no result in time, is transient: NXL_E_UNREACHABLE, whose
      * message shows `why` ("the credentials callback failed: ..."), and a wait
@@ -270,12 +273,23 @@ typedef struct nxl_client_options {
      * NULL: no callback. */
     nxl_credentials_callback credentials;
     void *credentials_arg;
+    /* How locks of one server wait. 1, or 0 (the default): in line, first come,
+     * first served; a release hands the lock over to the first in line, one
+     * round trip away. Needs scripts and Redis 5 (on 3.2 and 4.0 the order is
+     * kept, but a waiter finds out by asking), or Valkey; where they or the
+     * permissions are missing, the lock waits as with -1. A client opens a
+     * second connection when it first waits. -1: each waiter polls, with the
+     * delays of nxl_lock_options.retry_min_ms. HARM of -1: the order is up to
+     * chance, so a waiter may starve, and the server's load grows with the
+     * number of waiters. Several servers have no line.
+     * nxl_client_describe() says which is in use, and why. */
+    int64_t queue;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
                                   0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, \
-                                  NULL, 0, NULL, NULL, NULL, NULL }
+                                  NULL, 0, NULL, NULL, NULL, NULL, 0 }
 /* clang-format on */
 /* Same as NXL_CLIENT_OPTIONS_INIT, for C++. */
 void nxl_client_options_init(nxl_client_options *options);
@@ -556,11 +570,17 @@ typedef struct nxl_lock_options {
     size_t name_length;
     /* Returned in events; the library never uses it. */
     void *user;
-    /* Retry backoff while the lock is busy: doubles from retry_min_ms (default
-     * 10) to retry_max_ms (default 250, or retry_min_ms if that is more). Each
-     * delay is drawn at random from its upper half and never goes beyond the
-     * end of the holder's lease. Both 1 ... 3600000. HARM: with a small
-     * retry_max_ms every waiter loads the server. */
+    /* Delays between attempts where waiters poll (several servers;
+     * nxl_client_options.queue; servers without scripts). They have no effect
+     * in line. The backoff doubles from retry_min_ms (default 10) to
+     * retry_max_ms (default 250, or retry_min_ms if that is more). Each delay
+     * is drawn at random from its upper half and never goes beyond the end of
+     * the holder's lease. Over several servers, rounds that are lost to other
+     * clients do not double it: after the n-th of them it is retry_min_ms for
+     * n = 1 and then n + 5 steps, up to retry_max_ms. A step is
+     * retry_min_ms / 4, or five times as long as the round took if that is
+     * more. Both 1 ... 3600000. HARM: with a small retry_max_ms every waiter
+     * loads the server. */
     int64_t retry_min_ms;
     int64_t retry_max_ms;
     /* 1: each acquire gets a fencing token, see nxl_lock_fence(). Default 0.
@@ -626,9 +646,11 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
  * in a fork()ed child. */
 void nxl_lock_free(nxl_lock *lock);
 
-/* Acquires the lock. Sends SET key token NX PX ttl at once, and retries (SET
- * and PTTL) with growing delays for wait_ms: 0 tries once, NXL_FOREVER never
- * gives up. nxl_lock_acquire(3) says which errors are retried.
+/* Acquires the lock. Sends SET key token NX PX ttl at once. If the lock is
+ * busy, waits for wait_ms: 0 tries once, NXL_FOREVER never gives up. It waits
+ * in line (nxl_client_options.queue; a script of docs/wire.md), or retries (SET
+ * and PTTL) with growing delays. nxl_lock_acquire(3) says which errors are
+ * retried. The lease of a lock that was handed over is up to ttl_ms/10 longer.
  *
  * Blocks until start + max(wait_ms, timeout_ms) at most; see the same page.
  *
@@ -811,6 +833,13 @@ int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
  * NXL_OK: removed. NXL_FREE: the key no longer has that value. NXL_UNKNOWN: no
  * answer. NXL_E_INVALID: the value is truncated or empty. */
 int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
+
+/* Empties the line of those who wait for the lock: deletes the line's key. The
+ * lock itself is not changed. Whoever still waits joins again within 3 s, in
+ * another order. Only a lock on one server has a line. Blocking API only;
+ * blocks for timeout_ms at most. NXL_OK: emptied. NXL_FREE: there is no line.
+ * Otherwise nxl_client_errmsg() says why; results as of nxl_client_ask(). */
+int nxl_lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 
 /* Copies what the last nxl_lock_inspect() found on one server, numbered from 0
  * in the order of the URLs. NXL_OK: *holder is filled in. NXL_FREE: the key

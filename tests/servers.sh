@@ -29,7 +29,7 @@ END
 }
 
 live='contention denied errors inspect interop lock names stamps
-    stamps_upgrade warning fence'
+    stamps_upgrade warning fence line_scripts'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went
 support=$(cd "$(dirname "$0")/support" && pwd) || exit 1

@@ -4,6 +4,7 @@
 #include "api/drive.h"
 #include "api/event_loop.h"
 #include "api/message.h"
+#include "api/waiting.h"
 #include "base/deadline.h"
 
 static int start_acquire(
@@ -26,6 +27,8 @@ static int start_acquire(
                 : "nxl_client_interrupt() was called before this wait");
     }
     life_acquire(&lock->life, wait_ns, lock_seed(lock, now), now);
+    if (wait_ns > 0)
+        waiting_begin(lock, now);
     return NXL_PENDING;
 }
 

@@ -7,6 +7,7 @@
 
 #define COUNT_MOST 1000   /* of SCAN: the server does nothing else meanwhile */
 #define RANGE_MOST 524288 /* of GETRANGE, in bytes */
+#define MEMBERS_MOST 1000 /* of ZRANGE */
 #define ANY 64
 
 static const struct {
@@ -38,6 +39,8 @@ static const struct {
     {"TIME", NULL, 1, 1, "2.6"},
     {"TTL", NULL, 2, 2, NULL},
     {"TYPE", NULL, 2, 2, NULL},
+    {"ZCARD", NULL, 2, 2, NULL},
+    {"ZRANGE", NULL, 4, 5, NULL},
 };
 
 static bool word_is(struct slice word, const char *name)
@@ -61,14 +64,26 @@ static long read_count(struct slice word, long most)
     return word.len > 0 ? n : -1;
 }
 
+/* Are these the two ends of a range of at most so many items? */
+static bool is_range(struct slice first, struct slice last, long most)
+{
+    long from = read_count(first, 536870912);
+    long to = read_count(last, 536870912);
+
+    return from >= 0 && to >= from && to - from < most;
+}
+
 static const char *refuse_bounds(const struct slice *words, size_t count)
 {
-    if (word_is(words[0], "GETRANGE")) {
-        long from = read_count(words[2], 536870912);
-        long to = read_count(words[3], 536870912);
-        if (from < 0 || to < from || to - from >= RANGE_MOST)
-            return "needs two numbers, 0 or more, and reads at most 524288 "
-                   "bytes";
+    if (word_is(words[0], "GETRANGE") &&
+        !is_range(words[2], words[3], RANGE_MOST))
+        return "needs two numbers, 0 or more, and reads at most 524288 bytes";
+    if (word_is(words[0], "ZRANGE")) {
+        if (!is_range(words[2], words[3], MEMBERS_MOST))
+            return "needs two numbers, 0 or more, and reads at most 1000 "
+                   "members";
+        if (count == 5 && !word_is(words[4], "WITHSCORES"))
+            return "is allowed no option but WITHSCORES";
     }
     if (word_is(words[0], "SCAN")) {
         for (size_t i = 2; i + 1 < count; i += 2) {

@@ -12,6 +12,7 @@
 
 #include "api/drive.h"
 #include "api/endpoints.h"
+#include "api/hand_over.h"
 #include "api/message.h"
 #include "api/options.h"
 #include "api/query.h"
@@ -37,9 +38,9 @@ static void fill_errbuf(const nxl_client_options *o, const struct text *error)
     text_copy(error, o->errbuf, o->errbuf_size);
 }
 
-_Static_assert(SECRETS_MAX > 2 * MAX_SERVERS,
-    "of each server the password and the one before it, and one that a "
-    "callback has just written");
+_Static_assert(SECRETS_MAX > 2 * MAX_SERVERS && MAX_SERVERS > 1,
+    "of each server, or of the two connections to the only one, the password "
+    "and the one before it, and one that a callback has just written");
 
 /* A server may repeat what another one was sent, if one proxy leads to both. */
 static void share_secrets(struct nxl_client *client)
@@ -70,6 +71,16 @@ static bool make_servers(struct nxl_client *client, struct endpoints *e)
         server_init(&client->servers[i], &e->at[i], sole, clock_now() + i);
     share_secrets(client);
     return true;
+}
+
+static void prepare_subscriber(struct nxl_client *client)
+{
+    client->subscriber = (struct subscriber){.client = client,
+        .commands = client->server_count == 1 ? client->servers : NULL,
+        .poller = &client->poller,
+        .secrets = &client->secrets,
+        .entropy = client->entropy,
+        .key = KEY_SUBSCRIBER};
 }
 
 /* Makes everything that can fail, in an order that client_destroy() can
@@ -111,6 +122,8 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
     }
     for (unsigned i = 0; i < client->server_count; i++)
         server_set_poller(&client->servers[i], &client->poller, i);
+    prepare_subscriber(client);
+    hand_over_init(client);
     return NXL_OK;
 }
 
@@ -231,7 +244,7 @@ void nxl_client_free(nxl_client *client)
         client_close_descriptors(client);
         return;
     }
-    struct job *callbacks[MAX_SERVERS] = {NULL};
+    struct job *callbacks[MAX_SERVERS + 1] = {NULL};
     unsigned servers = client->server_count;
     client_lock(client);
     /* renewal_thread_stop() releases the mutex, and another thread may
@@ -249,12 +262,13 @@ void nxl_client_free(nxl_client *client)
     finish_cleanups(client);
     for (unsigned i = 0; i < servers; i++)
         callbacks[i] = server_stop(&client->servers[i]);
+    callbacks[servers] = subscriber_stop(&client->subscriber);
     client->closed = true;
     turn_wake(client); /* a thread that is still in a call returns */
     client_unref(client);
     int unused;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    await_callbacks(callbacks, servers);
+    await_callbacks(callbacks, servers + 1);
     pthread_setcancelstate(cancel_state, &unused);
 }
 

@@ -5,6 +5,7 @@
  * Invariant: no secret is shown. */
 #include "api/handle.h"
 #include "api/message.h"
+#include "api/waiting.h"
 #include "base/clock.h"
 #include "client/voters.h"
 #include "wire/strategies.h"
@@ -67,6 +68,8 @@ static void line_of(
     if (s->state == SERVER_UP) {
         text_add(t, ", lock commands ");
         strategies_describe(&s->dialect, t);
+        text_add(t, ", ");
+        waiting_describe(client, t);
     }
     text_clear(&words);
     voters_words(client, server, clock_now(), &words);

@@ -5,6 +5,7 @@
 #include "api/loss.h"
 #include "api/message.h"
 #include "api/trace.h"
+#include "api/waiting.h"
 #include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -135,6 +136,8 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     struct request *r = &op->requests[server];
     switch (op->verb.kind) {
     case VERB_ACQUIRE:
+    case VERB_JOIN:
+    case VERB_STAY:
         if (!voters_ask(lock->client, server, now, outcome, words))
             return true;
         return !reserve(op, server, outcome);
@@ -190,8 +193,10 @@ static void send_to(
     }
     if (op->verb.kind == VERB_RELEASE && lock->life.call == CALL_RELEASE)
         (void)operation_prepare(op, server);
+    if (op->verb.window > 0)
+        waiting_complete(lock, &op->verb);
     operation_send(op, server, now);
-    if (op->verb.kind == VERB_ACQUIRE)
+    if (verb_may_grant(op->verb.kind))
         server_connect_by(
             &lock->client->servers[server], life_connect_by(&lock->life));
 }
@@ -255,7 +260,8 @@ static void carry_out(
     case ACTION_KEEP:
         keep_adopted(lock, server);
         break;
-    case ACTION_LINE: /* it polls */
+    case ACTION_LINE:
+        waiting_line_up(lock, now);
         break;
     }
 }
@@ -334,6 +340,8 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     client_update_peers(client);
     while (life_next(life, &action, now))
         carry_out(lock, &action, now);
+    if (lock->waiting)
+        waiting_settle(lock, now);
     if (lock->renewing)
         loss_ended(lock, now);
     take_events(lock, now);
@@ -366,8 +374,11 @@ static void call_outcome(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     struct nxl_lock *lock = list_entry(op, struct nxl_lock, operation);
-    if (lock->call.running)
-        take_weighed(lock, TRACK_CALL, server, outcome, now);
+    if (!lock->call.running)
+        return;
+    if (lock->operation.verb.test)
+        waiting_answered(lock, outcome, now);
+    take_weighed(lock, TRACK_CALL, server, outcome, now);
 }
 
 static void call_tick(struct operation *op, uint64_t now)

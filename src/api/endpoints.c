@@ -168,10 +168,7 @@ static int parse_one(struct endpoints *e, const char *url, size_t count,
 
 static bool same_tls(const struct endpoint *a, const struct endpoint *b)
 {
-    for (size_t row = 0; row < url_param_count; row++)
-        if (param_of_tls(row) && !param_equal(row, &a->settings, &b->settings))
-            return false;
-    return b->tls;
+    return b->tls && params_of_tls_equal(&a->settings, &b->settings);
 }
 
 /* Reads the files of server i, unless a server before it has the same. */

@@ -6,7 +6,8 @@
  *
  * Invariant: a lock has at most one call in progress; what a release and a
  * cleanup need is allocated before the acquire is sent. Only what some handles
- * never need is allocated later: messages, and what an inspection finds.
+ * never need is allocated later: messages, what an inspection finds, and what
+ * waiting in line needs.
  */
 #ifndef NXLOCK_API_HANDLE_H
 #define NXLOCK_API_HANDLE_H
@@ -40,6 +41,7 @@ struct nxl_lock {
     struct call call;
     struct operation operation; /* the call's */
     struct renewing *renewing;  /* NULL: it is not renewed */
+    struct waiting *waiting;    /* NULL: it has never waited in line */
     struct inspection *seen;    /* found by the last inspect */
 
     enum nxl_operation kind; /* of the present call, or of the last one */

@@ -7,7 +7,9 @@
 #include "api/drive.h"
 #include "api/message.h"
 #include "api/options.h"
+#include "api/waiting.h"
 #include "base/clock.h"
+#include "base/companion.h"
 #include "base/deadline.h"
 #include "client/turn.h"
 
@@ -35,28 +37,10 @@ static void free_memory(struct nxl_lock *lock)
     free(lock->label);
     free((char *)lock->counter.data);
     free(lock->key);
+    if (lock->waiting)
+        list_remove(&lock->waiting->node);
+    free(lock->waiting);
     free(lock);
-}
-
-/* The counter's key has the lock key's hash tag, or the whole lock key as its
- * hash tag. */
-static bool make_counter(struct slice key, struct slice *counter)
-{
-    const char *open = memchr(key.data, '{', key.len);
-    size_t rest = open ? key.len - (size_t)(open + 1 - key.data) : 0;
-    const char *close = rest ? memchr(open + 1, '}', rest) : NULL;
-    bool tagged = close && close > open + 1;
-    struct slice before = slice_of(tagged ? "" : "{");
-    struct slice behind = slice_of(tagged ? ":f" : "}:f");
-    size_t len = before.len + key.len + behind.len;
-    char *bytes = malloc(len);
-    if (!bytes)
-        return false;
-    memcpy(bytes, before.data, before.len);
-    memcpy(bytes + before.len, key.data, key.len);
-    memcpy(bytes + before.len + key.len, behind.data, behind.len);
-    *counter = (struct slice){bytes, len};
-    return true;
 }
 
 static bool make_key(struct nxl_lock *lock, const struct lock_settings *set)
@@ -116,7 +100,7 @@ static bool allocate_parts(
     key = (struct slice){lock->key, set->prefix.len + set->name.len};
     if (set->label && !(lock->label = strdup(set->label)))
         return false;
-    if (set->fence && !make_counter(key, &lock->counter))
+    if (set->fence && !companion_make(key, COMPANION_COUNTER, &lock->counter))
         return false;
     lock->token_len = token_layout(lock->token, lock->label);
     lock->token[0] = '\0'; /* no token drawn yet */

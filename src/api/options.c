@@ -232,6 +232,12 @@ bool options_client(const nxl_client_options *options,
             (long long)o.guard_restarts);
         return false;
     }
+    if (o.queue < -1 || o.queue > 1) {
+        message_invalid(
+            error, "queue is %lld; " ON_OFF_WORDS, (long long)o.queue);
+        return false;
+    }
+    settings->queue = o.queue >= 0;
     if (o.credentials)
         settings->source = credentials_source(o.credentials, o.credentials_arg);
     settings->guard_restarts =

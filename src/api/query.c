@@ -147,7 +147,7 @@ static void set_message(struct nxl_client *client, const struct text *message)
 }
 
 /* Needs the mutex, and releases it. */
-static int run_query(struct query *q)
+static int send_query(struct query *q)
 {
     struct operation *op = &q->operation;
     struct nxl_client *client = op->client;
@@ -179,7 +179,7 @@ static int start_query(struct query *q)
             "this client is in use through the event-loop API; use another "
             "client for this call");
     else
-        return run_query(q);
+        return send_query(q);
     pthread_mutex_unlock(&client->mutex);
     return rc;
 }
@@ -231,6 +231,26 @@ static bool take_words(struct slice words[WORDS_MOST], size_t argc,
     return true;
 }
 
+int query_run(struct nxl_client *client, unsigned server,
+    const struct slice *words, size_t count, nxl_answer **answer)
+{
+    nxl_answer *made = calloc(1, sizeof(*made));
+    if (!made) {
+        struct text why;
+        text_set(&why, "out of memory: cannot store the answer");
+        set_message(client, &why);
+        return NXL_E_NOMEM;
+    }
+    struct query one = {.server = server, .words = words, .count = count};
+    int rc = ask_server(client, &one);
+    made->leaves = one.leaves;
+    if (rc == NXL_OK)
+        *answer = made;
+    else
+        nxl_answer_free(made);
+    return rc;
+}
+
 int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
     const char *const *argv, const size_t *lengths, nxl_answer **answer)
 {
@@ -248,21 +268,7 @@ int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
         set_message(client, &why);
         return NXL_E_INVALID;
     }
-    nxl_answer *made = calloc(1, sizeof(*made));
-    if (!made) {
-        text_add(&why, "out of memory: cannot store the answer");
-        set_message(client, &why);
-        return NXL_E_NOMEM;
-    }
-    struct query one = {
-        .server = (unsigned)server, .words = words, .count = argc};
-    int rc = ask_server(client, &one);
-    made->leaves = one.leaves;
-    if (rc == NXL_OK)
-        *answer = made;
-    else
-        nxl_answer_free(made);
-    return rc;
+    return query_run(client, (unsigned)server, words, argc, answer);
 }
 
 size_t nxl_answer_count(const nxl_answer *answer)

@@ -35,7 +35,7 @@ static void count_acquire(const struct nxl_lock *lock, int result, uint64_t now)
     struct nxl_stats *stats = &lock->client->stats;
     stats->grants += result == NXL_OK;
     stats->busy += result == NXL_BUSY;
-    stats->waits += lock->attempts > 1;
+    stats->waits += lock->attempts > 1 || lock->life.vote.lined_up;
     stats->wait_ns += now - lock->started_at;
 }
 

@@ -42,6 +42,11 @@ uint64_t backoff_next(struct backoff *b)
         span = b->first_ns << b->step;
         b->step++;
     }
+    return backoff_within(b, span);
+}
+
+uint64_t backoff_within(struct backoff *b, uint64_t span)
+{
     uint64_t least = span - span / 2;
     return least + backoff_random(b, span / 2 + 1);
 }

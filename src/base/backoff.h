@@ -21,6 +21,9 @@ void backoff_init(
 void backoff_reset(struct backoff *b); /* the next delay is a first one again */
 uint64_t backoff_next(struct backoff *b);
 
+/* A delay from the upper half of span, 1 ... most_ns. The step stays. */
+uint64_t backoff_within(struct backoff *b, uint64_t span);
+
 /* A number in [0, limit), limit > 0. */
 uint64_t backoff_random(struct backoff *b, uint64_t limit);
 

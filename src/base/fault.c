@@ -29,8 +29,8 @@ const char *fault_remedy(enum fault fault)
         return "the server does not accept writes; fix its persistence "
                "(MISCONF) or its replicas (NOREPLICAS)";
     case FAULT_DENIED:
-        return "check the user and password in the URL, in the password file "
-               "or of the credentials callback";
+        return "check the user and password, in the URL or wherever they come "
+               "from";
     case FAULT_NO_PERMISSION:
         return "allow the user this command and key: see 'nxlock acl'";
     case FAULT_SCRIPT_DENIED:

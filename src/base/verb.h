@@ -65,9 +65,10 @@ struct verb {
      * be in line (else the channel is empty). ttl_ms belongs to it too, and all
      * three stay the same as long as the token waits. */
     struct slice channel; /* on which it is told; "-": it is not told */
-    uint32_t window; /* so long it counts as alive after each STAY, in ticks */
-    bool test;       /* JOIN, STAY: say whether the channel has listeners */
-    bool plain;      /* RELEASE: hand over to nobody */
+    /* So long it counts as alive after each STAY, in ticks; 0: other verbs */
+    uint32_t window;
+    bool test;  /* JOIN, STAY: say whether the channel has listeners */
+    bool plain; /* RELEASE: hand over to nobody */
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. */
     uint64_t not_after;

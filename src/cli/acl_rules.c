@@ -134,6 +134,10 @@ static void print_key_rule(
         print_companion(names, "{", "", ":f", out);
     else if (strcmp(rule, ACL_RECORD) == 0)
         print_companion(names, "", "{", ":every", out);
+    else if (strcmp(rule, ACL_LINE_KEY) == 0)
+        print_companion(names, "{", "", ":l", out);
+    else if (strcmp(rule, ACL_LINE_MARK) == 0)
+        print_companion(names, "{", "", ":w", out);
     /* The names of doctor's trials begin with NAME. */
     else if (strcmp(rule, ACL_TRIAL) == 0 && prefixed)
         print_pattern(names, "", "{", ":doctor:*", out);

@@ -29,6 +29,13 @@ EFFECT(NO_DISCARD, "works; the connection is replaced if the lock was lost") \
 EFFECT(NO_WATCH, "works without WATCH, with weaker guarantees and a warning") \
 EFFECT(BY_TEXT, "works; scripts are sent as text, and each connection is " \
     "checked first") \
+EFFECT(NO_HAND_OVER, "works; does not hand over: the first in line finds " \
+    "out by asking") \
+EFFECT(BLIND_HAND_OVER, "works; may hand over to a waiter that has died") \
+EFFECT(SILENT_HAND_OVER, "works; the next in line finds out by asking") \
+EFFECT(NO_LINE, "works; waits by asking at random intervals, not in line") \
+EFFECT(NO_NEWS, "works; finds out by asking that it is its turn") \
+EFFECT(NO_WAITERS, "works; who waits in line is unknown") \
 EFFECT(NO_SINCE, "works; since when the lock is held is unknown") \
 EFFECT(NO_TRIAL, "doctor cannot try a lock, and says so") \
 EFFECT(UNKNOWN_TO_DOCTOR, "doctor says what it cannot find out")
@@ -42,11 +49,16 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_KEY "~NAME"
 #define ACL_COUNTER "~{NAME}:f"
 #define ACL_RECORD "~{NAME}:every"
+#define ACL_LINE_KEY "~{NAME}:l"
+#define ACL_LINE_MARK "~{NAME}:w"
 #define ACL_TRIAL "~NAME:doctor:*"
 #define ACL_TRIAL_COUNTER "~{NAME:doctor:*}:f"
 
 /* The feature is in addition to any other. */
 #define ACL_ANY (1U << 31)
+
+/* Not of keys: the channels of those who wait in line. */
+#define ACL_CHANNELS "&nxl:*"
 
 /* FEATURE(NUMBER, name, the features that it is in addition to, purpose, the
  * permissions with the effect of each if it is missing) */
@@ -57,6 +69,21 @@ FEATURE(LOCK, "lock", 0, "acquire and release", \
     {"+getrange", ACL_NO_RELEASE}, {"+del", ACL_NO_RELEASE}) \
 FEATURE(RETRY, "retry", ACL_BIT(LOCK), "wait for a busy lock", \
     {"+pttl", ACL_NO_TIME}) \
+FEATURE(HAND_OVER, "hand-over", ACL_BIT(LOCK), \
+    "release to the next in line", \
+    {ACL_LINE_KEY, ACL_NO_HAND_OVER}, {ACL_LINE_MARK, ACL_NO_HAND_OVER}, \
+    {"+time", ACL_NO_HAND_OVER}, {"+zrange", ACL_NO_HAND_OVER}, \
+    {"+zrem", ACL_NO_HAND_OVER}, {"+exists", ACL_NO_HAND_OVER}, \
+    {"+pubsub|numsub", ACL_BLIND_HAND_OVER}, \
+    {"+publish", ACL_SILENT_HAND_OVER}, {ACL_CHANNELS, ACL_SILENT_HAND_OVER}) \
+FEATURE(LINE, "line", ACL_BIT(RETRY) | ACL_BIT(HAND_OVER), \
+    "wait in line for a busy lock", \
+    {"+pexpire", ACL_NO_LINE}, {"+zscore", ACL_NO_LINE}, \
+    {"+zcard", ACL_NO_LINE}, {"+zadd", ACL_NO_LINE}, \
+    {"+subscribe", ACL_NO_NEWS}, {"+ping", ACL_NO_NEWS}) \
+FEATURE(WAITERS, "waiters", ACL_BIT(INSPECT), "who waits in line", \
+    {ACL_LINE_KEY, ACL_NO_WAITERS}, {"+zcard", ACL_NO_WAITERS}, \
+    {"+zrange", ACL_NO_WAITERS}, {"+time", ACL_NO_WAITERS}) \
 FEATURE(EXTEND, "extend", ACL_BIT(LOCK), "extend and renew", \
     {"+pttl", ACL_NO_EXTEND}, {"+pexpire", ACL_NO_EXTEND}) \
 FEATURE(FENCE, "fence", ACL_BIT(LOCK), "acquire with a fencing token", \
@@ -117,16 +144,17 @@ FEATURE(EXAMINE, "examine", ACL_BIT(FENCE) | ACL_BIT(EXTEND), \
 
 /* What a command of nxlock uses: COMMAND(name, features) */
 #define ACL_COMMANDS \
-COMMAND(run, ACL_BIT(FENCE) | ACL_BIT(RETRY) | ACL_BIT(EXTEND) | \
+COMMAND(run, ACL_BIT(FENCE) | ACL_BIT(LINE) | ACL_BIT(EXTEND) | \
     ACL_BIT(MIN_HOLD) | ACL_BIT(INSPECT) | ACL_CONNECTION) \
-COMMAND(acquire, ACL_BIT(LOCK) | ACL_BIT(RETRY) | ACL_BIT(INSPECT) | \
+COMMAND(acquire, ACL_BIT(LINE) | ACL_BIT(INSPECT) | \
     ACL_CONNECTION) \
 COMMAND(renew, ACL_BIT(INSPECT) | ACL_BIT(EXTEND) | ACL_CONNECTION) \
-COMMAND(release, ACL_BIT(REMOVE) | ACL_CONNECTION) \
-COMMAND(status, ACL_BIT(SINCE) | ACL_BIT(INFO)) \
+COMMAND(release, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_CONNECTION) \
+COMMAND(status, ACL_BIT(SINCE) | ACL_BIT(WAITERS) | ACL_BIT(INFO)) \
 COMMAND(wait, ACL_BIT(INSPECT) | ACL_BIT(INFO)) \
 COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(INFO)) \
-COMMAND(unlock, ACL_BIT(REMOVE) | ACL_CONNECTION) \
+COMMAND(unlock, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_BIT(WAITERS) | \
+    ACL_CONNECTION) \
 COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_CONNECTION)
 /* clang-format on */
 

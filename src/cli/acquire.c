@@ -17,6 +17,7 @@
 #include "cli/duration.h"
 #include "cli/holder.h"
 #include "cli/label.h"
+#include "cli/line.h"
 #include "cli/report.h"
 
 /* When a wait is long enough to report who holds the lock. */
@@ -75,7 +76,7 @@ static int report_deadlock(const struct session *session)
 static void take_inspection(struct wait *wait, int result)
 {
     struct session *session = wait->session;
-    char words[HOLDER_WORDS];
+    char words[HOLDER_WORDS], place[LINE_PLACE];
     nxl_holder holder;
 
     wait->look_at = nxl_now_ns() + LOOK_AGAIN;
@@ -89,8 +90,8 @@ static void take_inspection(struct wait *wait, int result)
         wait->code = report_deadlock(session);
     } else if (result == NXL_OK) {
         if (!wait->reported_holder && session_talks(session))
-            say("waiting for '%s': %s", session->args->shown,
-                holder_words(words, &holder));
+            say("waiting for '%s': %s%s", session->args->shown,
+                holder_words(words, &holder), line_place(place, session));
         wait->reported_holder = true;
     } else {
         /* An error, so reported even without a terminal. */

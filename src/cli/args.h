@@ -76,6 +76,7 @@ struct args {
     bool once;        /* -n */
     const char *wait; /* -w as it was written, or NULL */
     bool force, yes;  /* unlock */
+    bool line;        /* unlock: the line instead of the lock */
     bool verbose;
     bool json;
     bool help;

@@ -29,7 +29,8 @@ COMMAND(LIST, list, "[GLOB]", "list the locks that are held", \
     "nxlock list [GLOB] [OPTION...]\n", .name_optional = true) \
 COMMAND(UNLOCK, unlock, "NAME", "remove the lock of a dead holder", \
     "nxlock unlock NAME --token TOKEN [OPTION...]\n" \
-    "nxlock unlock NAME --force [--yes] [OPTION...]\n", .leases = false) \
+    "nxlock unlock NAME --force [--yes] [OPTION...]\n" \
+    "nxlock unlock NAME --line [--yes] [OPTION...]\n", .leases = false) \
 COMMAND(DOCTOR, doctor, "[NAME]", "check whether the server suits locks", \
     "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
 COMMAND(ACL, acl, "[FEATURE...]", "print the permissions that a user needs", \

@@ -180,9 +180,10 @@ void connect_advise(const struct args *args, int result, const char *why)
     if (result == NXL_E_DENIED && source_is_stripped(args))
         source_explain();
     else if (result == NXL_E_DENIED && strstr(why, "NOPERM"))
-        say("'nxlock doctor %s', with the same server and user, lists the "
-            "missing permissions",
-            args->pasted);
+        say("'nxlock doctor%s%s', with the same server and user, names a "
+            "missing permission, and the 'nxlock acl' command that prints all "
+            "that are needed",
+            args->pasted[0] != '\0' ? " " : "", args->pasted);
     else if (strstr(why, "DB index is out of range"))
         say("choose a database below the server's setting 'databases': /N at "
             "the end of the URL, or --db N");

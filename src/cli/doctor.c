@@ -79,6 +79,8 @@ static bool round_trip(struct doctor *d, const char *scratch)
         const char *why = nxl_lock_errmsg(lock);
         diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip", NULL,
             "cannot %s: %s", step, why[0] != '\0' ? why : nxl_strerror(rc));
+        if (rc == NXL_E_DENIED)
+            doctor_denied(d);
         diagnostic_code(&d->diagnostics, exit_code_for(rc, EXIT_UNAVAILABLE));
     }
     nxl_lock_free(lock);
@@ -198,6 +200,7 @@ static void examine(struct doctor *d)
     d->diagnostics.server = NULL;
     if (d->reached > 0)
         try_lock(d);
+    doctor_all_rights(d);
     for (size_t i = 0; i < d->servers; i++) {
         nxl_server_facts facts = doctor_facts(d, i);
         if (!d->let_in[i] || facts.state != NXL_SERVER_UP)

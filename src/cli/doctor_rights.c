@@ -84,18 +84,26 @@ static const char *user_at(const struct doctor *d, size_t first, size_t end)
     return user && user[0] != '\0' ? user : "USER";
 }
 
+static bool has_acl(const struct doctor *d, size_t first, size_t end)
+{
+    bool acl = true;
+
+    for (size_t i = first; i < end; i++)
+        acl = acl && !d->no_acl[i];
+    return acl;
+}
+
 const char *doctor_remedy(struct doctor *d, size_t server, int result,
     const char *commands, bool keys, const char *renamed)
 {
     static char words[WORDS_ROOM];
     size_t first = server == DOCTOR_ALL ? 0 : server;
     size_t end = server == DOCTOR_ALL ? d->servers : server + 1;
-    bool acl = true;
+    bool acl = has_acl(d, first, end);
 
     if (result == NXL_E_UNSUPPORTED)
         return renamed;
-    for (size_t i = first; i < end; i++)
-        acl = acl && !d->no_acl[i];
+    d->lacks_rights = d->lacks_rights || acl;
     snprintf(words, sizeof(words),
         acl ? "ACL SETUSER %s %s%s%s"
             : "in the server's configuration give the user %s %s%s%s (it has "
@@ -103,6 +111,23 @@ const char *doctor_remedy(struct doctor *d, size_t server, int result,
         user_at(d, first, end), commands, keys ? " " : "",
         keys ? patterns(d) : "");
     return words;
+}
+
+void doctor_denied(struct doctor *d)
+{
+    d->lacks_rights = d->lacks_rights || has_acl(d, 0, d->servers);
+}
+
+void doctor_all_rights(struct doctor *d)
+{
+    const char *name = d->name ? d->args->pasted : "NAME";
+
+    if (d->lacks_rights)
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "rights", NULL,
+            "'nxlock acl run doctor %s%s', with the same server and user, "
+            "prints one "
+            "line with all permissions that both commands need",
+            name[0] == '-' ? "" : "--name ", name);
 }
 
 /* Reads a key that the lock needs, to test whether the user's key patterns

@@ -15,6 +15,12 @@ void doctor_acl(struct doctor *doctor, size_t server);
 const char *doctor_remedy(struct doctor *doctor, size_t server, int result,
     const char *commands, bool keys, const char *renamed);
 
+/* Notes that a lock was denied. */
+void doctor_denied(struct doctor *doctor);
+
+/* If a permission was missing anywhere: how to get all of them. */
+void doctor_all_rights(struct doctor *doctor);
+
 /* Checks the user's permissions for the lock's keys. */
 void doctor_rights(struct doctor *doctor, size_t server);
 

@@ -25,9 +25,10 @@ struct doctor {
     bool let_in[NXL_SERVERS_MAX]; /* reached and logged in */
     char user[NXL_SERVERS_MAX][DOCTOR_FIELD]; /* ours there, or "" */
     size_t servers, reached;
-    const char *name; /* of a lock, or NULL */
-    char *key;        /* that lock's key; owned, or NULL */
-    char *counter;    /* its fencing counter's key; owned, or NULL */
+    bool lacks_rights; /* permissions that ACL SETUSER can give */
+    const char *name;  /* of a lock, or NULL */
+    char *key;         /* that lock's key; owned, or NULL */
+    char *counter;     /* its fencing counter's key; owned, or NULL */
 };
 
 /* What the client knows of a server. */

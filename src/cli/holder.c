@@ -28,6 +28,17 @@ int holder_ask(struct session *session, nxl_holder *holder)
     return rc == NXL_OK ? nxl_lock_holder(session->lock, holder) : rc;
 }
 
+void holder_make(nxl_holder *holder, const char *token, int64_t left_ms)
+{
+    memset(holder, 0, sizeof(*holder));
+    holder->size = sizeof(*holder);
+    snprintf(holder->value, sizeof(holder->value), "%s", token);
+    holder->value_length = strlen(holder->value);
+    holder->left_ms = left_ms;
+    const char *at = strchr(holder->value, '@');
+    holder->label = at ? at + 1 : NULL;
+}
+
 bool holder_is_over(const nxl_holder *holder)
 {
     return holder->value_ends_s != 0 && holder->left_ms == 0;
@@ -139,7 +150,7 @@ const char *holder_words(char *out, const nxl_holder *holder)
     return out;
 }
 
-void holder_json(struct json *json, const nxl_holder *holder)
+void holder_json_who(struct json *json, const nxl_holder *holder)
 {
     struct label_parts parts;
 
@@ -157,6 +168,11 @@ void holder_json(struct json *json, const nxl_holder *holder)
         }
         json_text(json, "owner", holder->value, TOKEN_SHOWN);
     }
+}
+
+void holder_json(struct json *json, const nxl_holder *holder)
+{
+    holder_json_who(json, holder);
     if (holder->value_ends_s != 0)
         json_number(json, "value_ends_s", holder->value_ends_s);
     if (holder->left_ms >= 0)

@@ -22,6 +22,9 @@ int holder_ask(struct session *session, nxl_holder *holder);
  * the lock. */
 const char *holder_words(char *out, const nxl_holder *holder);
 
+/* Fills in *holder for a token. */
+void holder_make(nxl_holder *holder, const char *token, int64_t left_ms);
+
 /* Is the value a unix time that has passed? Then the lock is free. */
 bool holder_is_over(const nxl_holder *holder);
 
@@ -50,6 +53,8 @@ size_t holder_shown(const nxl_holder *holder);
 
 /* Writes who holds it, and left_ms, as members. */
 void holder_json(struct json *json, const nxl_holder *holder);
+/* Writes who holds it alone. */
+void holder_json_who(struct json *json, const nxl_holder *holder);
 
 /* Writes who holds it, in a word or two, into out, of HOLDER_WHO bytes. */
 const char *holder_who(char *out, const nxl_holder *holder);

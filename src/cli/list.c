@@ -225,19 +225,6 @@ static size_t count_holders(
     return count;
 }
 
-/* Fills in *holder from an entry, for the functions of holder.h. */
-static void make_holder(
-    nxl_holder *holder, const struct lock_entry *f, int64_t left_ms)
-{
-    memset(holder, 0, sizeof(*holder));
-    holder->size = sizeof(*holder);
-    snprintf(holder->value, sizeof(holder->value), "%s", f->value);
-    holder->value_length = strlen(holder->value);
-    holder->left_ms = left_ms;
-    const char *at = strchr(holder->value, '@');
-    holder->label = at ? at + 1 : NULL;
-}
-
 static const char *lock_state(
     const struct lister *lister, const struct lock_entry *f, size_t count)
 {
@@ -255,7 +242,7 @@ static void print_lock_json(
     nxl_holder holder;
     struct json json;
 
-    make_holder(&holder, f, left_ms);
+    holder_make(&holder, f->value, left_ms);
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", f->name, f->name_length);
@@ -290,7 +277,7 @@ static void print_line(
 
     if (left_ms >= 0)
         duration_left(left, left_ms);
-    make_holder(&holder, f, left_ms);
+    holder_make(&holder, f->value, left_ms);
     holder_who(who, &holder);
     clean_name(f);
     if (aligned)

@@ -248,8 +248,9 @@ static const char *word_fault(const struct args *args, char *room, size_t size)
                    : "NAME is missing (--name=NAME if it starts with '-')";
     if (args->name[0] == '\0')
         return "NAME is empty";
-    if (args->command == CMD_UNLOCK && !args->token && !args->force)
-        return "--token TOKEN or --force is missing";
+    if (args->command == CMD_UNLOCK && !args->token && !args->force &&
+        !args->line)
+        return "--token TOKEN, --force or --line is missing";
     if (!info->takes_token || (args->token && !is_token(args->name)))
         return NULL;
     if (args->token)
@@ -271,6 +272,8 @@ static const char *option_fault(const struct args *args)
         return "-u and --url-file exclude each other";
     if (args->force && args->token)
         return "--token and --force exclude each other";
+    if (args->line && (args->force || args->token))
+        return "--line excludes --force and --token";
     if (args->run.must_fence && args->run.no_fence)
         return "--fence and --no-fence exclude each other";
     if (args->run.retry_failed && !args->run.every && !args->run.at_least)

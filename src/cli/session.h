@@ -24,6 +24,7 @@ struct renewal {
 struct session {
     const struct args *args;
     nxl_client *client;
+    nxl_client *asker; /* see session_asker(); NULL: not made */
     nxl_lock *lock;
     sigset_t inherited;          /* the mask this process was started with */
     sigset_t watched;            /* the signals that arrive at signals */
@@ -59,6 +60,14 @@ void session_close(struct session *session);
 /* Replaces the lock, which is not held, by one without a fencing token. Returns
  * a result of nxl_lock_new(). */
 int session_drop_fence(struct session *session);
+
+/* A client for queries, which need the blocking API: the session's own, or a
+ * second one, made with this timeout (0: the usual one) when it is needed
+ * first. NULL: no memory. */
+nxl_client *session_asker(struct session *session, int64_t timeout_ms);
+
+/* Frees the second client, if there is one. */
+void session_free_asker(struct session *session);
 
 /* Does a signal end a process by default, other than those that a bug in the
  * process causes (SEGV, ABRT ...)? */

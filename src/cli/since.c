@@ -18,7 +18,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/connect.h"
 #include "cli/holder.h"
 #include "cli/name.h"
 #include "cli/report.h"
@@ -173,12 +172,10 @@ static void find_start(struct finder *finder, const struct session *session)
             "used");
 }
 
-void since_find(const struct session *session, const nxl_holder *holder,
-    struct since *since)
+void since_find(
+    struct session *session, const nxl_holder *holder, struct since *since)
 {
     struct finder finder = {.holder = holder, .since = since};
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    struct url_list list;
 
     if (!holder_has_token(holder)) {
         set_unknown(since, "another program holds it, or it is a unix time");
@@ -189,17 +186,10 @@ void since_find(const struct session *session, const nxl_holder *holder,
         return;
     }
     set_unknown(since, "out of memory");
-    if (!connect_urls(session->args, &list))
-        return;
-    /* The session's own client is used with the event-loop API, and queries
-     * need the blocking API. */
-    if (nxl_client_new_urls(&finder.client, (const char *const *)list.urls,
-            list.count, &options) == NXL_OK &&
-        name_keys(nxl_client_prefix(finder.client), session->args->name,
-            &finder.key, &finder.counter))
+    finder.client = session_asker(session, 0);
+    if (finder.client && name_keys(nxl_client_prefix(finder.client),
+                             session->args->name, &finder.key, &finder.counter))
         find_start(&finder, session);
-    nxl_client_free(finder.client);
-    url_list_free(&list);
     free(finder.key);
     free(finder.counter);
 }

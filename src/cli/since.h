@@ -14,8 +14,8 @@ struct since {
 
 /* Finds out since when the lock is held that an inspection of the session's
  * lock has shown. Blocks for the timeout of a few requests. */
-void since_find(const struct session *session, const nxl_holder *holder,
-    struct since *since);
+void since_find(
+    struct session *session, const nxl_holder *holder, struct since *since);
 
 /* Writes the time as "2026-11-22 07:30:12 UTC" or, for programs, as in RFC
  * 3339. Returns out, of SINCE_ROOM bytes. */

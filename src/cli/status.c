@@ -13,6 +13,7 @@
 
 #include "cli/holder.h"
 #include "cli/json.h"
+#include "cli/line.h"
 #include "cli/partial.h"
 #include "cli/report.h"
 #include "cli/since.h"
@@ -70,9 +71,14 @@ static void json_since(struct json *json, const struct since *since)
     }
 }
 
-/* since: NULL if it is not held. */
-static void print_json(struct session *session, const nxl_holder *holder,
-    const struct since *since)
+/* What was found out about the lock, beside what its servers say. */
+struct finding {
+    const nxl_holder *holder;  /* NULL: it is free */
+    const struct since *since; /* NULL: it is not held */
+    const struct line *line;   /* NULL: it was not read */
+};
+
+static void print_json(struct session *session, const struct finding *found)
 {
     const char *name = session->args->name;
     size_t count = nxl_client_servers(session->client);
@@ -82,9 +88,11 @@ static void print_json(struct session *session, const nxl_holder *holder,
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", name, strlen(name));
-    json_state(&json, holder);
-    if (since)
-        json_since(&json, since);
+    json_state(&json, found->holder);
+    if (found->since)
+        json_since(&json, found->since);
+    if (found->line)
+        line_json(&json, found->line);
     if (count == 1) {
         nxl_client_describe(session->client, line, sizeof(line));
         json_text(&json, "server", line, strlen(line));
@@ -124,18 +132,19 @@ static void print_server(struct session *session, size_t i)
         printf("    unknown: %s\n", why_unknown(session, i, rc));
 }
 
-static void print_words(struct session *session, const nxl_holder *holder,
-    const struct since *since)
+static void print_words(struct session *session, const struct finding *found)
 {
+    const nxl_holder *holder = found->holder;
+    const struct since *since = found->since;
     char words[HOLDER_WORDS], warning[PARTIAL_WORDS];
-    char text[SINCE_ROOM];
+    char text[SINCE_ROOM], waiting[LINE_WORDS];
     bool held = since && !holder_is_data(holder);
 
     printf("%s %s", session->args->shown,
         !holder ? "free" : state_words(words, holder));
     if (held && since->at_s != 0)
         printf(", held since %s", since_words(text, since));
-    putchar('\n');
+    printf("%s\n", found->line ? line_words(waiting, found->line) : "");
     if (nxl_client_servers(session->client) == 1 &&
         partial_words(session->client, 0, false, warning))
         printf("  warning: %s\n", warning);
@@ -145,6 +154,34 @@ static void print_words(struct session *session, const nxl_holder *holder,
         printf("  start time unknown: %s\n", since->unknown);
     for (size_t i = 0; i < nxl_client_servers(session->client); i++)
         print_server(session, i);
+    if (found->line)
+        line_print(found->line);
+}
+
+/* Prints the state; seen is NULL if the lock is free. Returns the exit code. */
+static int report(struct session *session, const nxl_holder *seen)
+{
+    const struct args *args = session->args;
+    struct finding found = {.holder = seen};
+    struct since since;
+    struct line line;
+    bool held = seen && !holder_is_over(seen);
+
+    if (held) {
+        since_find(session, seen, &since);
+        found.since = &since;
+    }
+    /* A second connection, so only where it may find something. */
+    if ((held || args->verbose || args->json) &&
+        nxl_client_servers(session->client) == 1) {
+        line_read(session, &line);
+        found.line = &line;
+    }
+    if (args->json)
+        print_json(session, &found);
+    else
+        print_words(session, &found);
+    return held ? EXIT_DONE : EXIT_FREE;
 }
 
 int command_status(const struct args *args)
@@ -155,22 +192,10 @@ int command_status(const struct args *args)
 
     if (code == 0) {
         int rc = holder_ask(&session, &holder);
-        const nxl_holder *seen = rc == NXL_OK ? &holder : NULL;
-        if (rc != NXL_OK && rc != NXL_FREE) {
+        if (rc != NXL_OK && rc != NXL_FREE)
             code = session_failed(&session, "look at", rc);
-        } else {
-            struct since found;
-            const struct since *since = NULL;
-            if (seen && !holder_is_over(seen)) {
-                since_find(&session, seen, &found);
-                since = &found;
-            }
-            if (args->json)
-                print_json(&session, seen, since);
-            else
-                print_words(&session, seen, since);
-            code = seen && !holder_is_over(seen) ? EXIT_DONE : EXIT_FREE;
-        }
+        else
+            code = report(&session, rc == NXL_OK ? &holder : NULL);
         if (ferror(stdout) || fflush(stdout) != 0) {
             say("cannot print: %s", strerror(errno));
             code = EXIT_INTERNAL;

@@ -3,8 +3,7 @@
  * The command unlock: removes a lock that another process holds.
  *
  * Invariant: exactly the lock that was shown is removed, or nothing; and
- * without
- * --yes a person has confirmed it.
+ * without --yes a person has confirmed it. A lock with --line is left alone.
  */
 #include "cli/commands.h"
 
@@ -14,6 +13,7 @@
 
 #include "cli/every.h"
 #include "cli/holder.h"
+#include "cli/line.h"
 #include "cli/partial.h"
 #include "cli/report.h"
 
@@ -27,29 +27,54 @@ static bool answer_is_yes(void)
     return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
 }
 
-/* Is it a fencing counter? */
-static bool is_counter(const struct args *args, const nxl_holder *holder)
+/* Asks the user unless --yes is given. 0: yes; or an exit code, after reporting
+ * why not. */
+static int ask_user(const struct args *args, const char *question)
+{
+    if (args->yes)
+        return 0;
+    if (!isatty(STDIN_FILENO)) {
+        say("standard input is not a terminal, cannot ask; add --yes to "
+            "remove it anyway");
+        return EXIT_USAGE;
+    }
+    fputs(question, stderr);
+    fflush(stderr);
+    if (answer_is_yes())
+        return 0;
+    say("nothing was removed");
+    return EXIT_BUSY;
+}
+
+/* Is it a number that the locks themselves keep there? Then what that is, or
+ * NULL. */
+static const char *own_number(const struct args *args, const nxl_holder *holder)
 {
     size_t length = strlen(args->name);
+    const char *end = args->name + length - (length > 2 ? 2 : 0);
 
-    return length > 2 && strcmp(args->name + length - 2, ":f") == 0 &&
-           strspn(holder->value, "0123456789") == holder->value_length;
+    if (strspn(holder->value, "0123456789") != holder->value_length)
+        return NULL;
+    return strcmp(end, ":f") == 0   ? "a fencing counter"
+           : strcmp(end, ":w") == 0 ? "the mark that somebody waits in line"
+                                    : NULL;
 }
 
 /* Shows the holder, and asks the user unless --yes is given. 0: remove it; or
  * an exit code, after reporting why not. */
-static int confirm_removal(
-    const struct session *session, const nxl_holder *holder)
+static int confirm_removal(const struct session *session,
+    const nxl_holder *holder, const struct line *line)
 {
     const struct args *args = session->args;
-    char words[HOLDER_WORDS];
+    const char *number = own_number(args, holder);
+    char words[HOLDER_WORDS], waiting[LINE_WORDS];
 
     if (holder->truncated) {
         say("'%s' is not a lock: its value is too long", args->shown);
         return EXIT_UNAVAILABLE;
     }
-    if (is_counter(args, holder)) {
-        say("'%s' is a fencing counter, not a lock", args->shown);
+    if (number) {
+        say("'%s' is %s, not a lock", args->shown, number);
         return EXIT_UNAVAILABLE;
     }
     if (holder_is_data(holder)) {
@@ -58,24 +83,13 @@ static int confirm_removal(
             args->shown, holder_data_words(words, holder));
         return EXIT_UNAVAILABLE;
     }
-    say("'%s' is %s", args->shown, holder_words(words, holder));
-    if (args->yes)
-        return 0;
-    if (!isatty(STDIN_FILENO)) {
-        say("standard input is not a terminal, cannot ask; add --yes to "
-            "remove it anyway");
-        return EXIT_USAGE;
-    }
-    fputs(every_is_record(args->name, strlen(args->name))
-              ? "It is a run of --every. Allow the next one now? [y/N] "
-              : "The holder continues until its next renewal. Remove its "
-                "lock? [y/N] ",
-        stderr);
-    fflush(stderr);
-    if (answer_is_yes())
-        return 0;
-    say("'%s' was not removed", args->shown);
-    return EXIT_BUSY;
+    say("'%s' is %s%s", args->shown, holder_words(words, holder),
+        line_words(waiting, line));
+    return ask_user(
+        args, every_is_record(args->name, strlen(args->name))
+                  ? "It is a run of --every. Allow the next one now? [y/N] "
+                  : "The holder continues until its next renewal. Remove its "
+                    "lock? [y/N] ");
 }
 
 static int already_free(const struct session *session)
@@ -85,12 +99,36 @@ static int already_free(const struct session *session)
     return EXIT_FREE;
 }
 
-static int remove_shown(struct session *session, const nxl_holder *holder)
+/* Says who has the lock now, because a removal hands it over like a release. */
+static void report_next(struct session *session, const struct line *line)
+{
+    const char *name = session->args->shown;
+    char who[HOLDER_WHO];
+    nxl_holder next;
+
+    if (line_waiting(line) == 0)
+        return;
+    bool held = nxl_lock_inspect(session->lock, &next) == NXL_OK;
+    bool is_next = held && line_has(line, &next);
+    if (held)
+        say("'%s' was removed; %s%s%s has it now", name,
+            is_next ? "the next in line, " : "", holder_who(who, &next),
+            is_next ? "," : "");
+    else
+        say("'%s' was removed; the first in line takes it as soon as it finds "
+            "that out",
+            name);
+}
+
+static int remove_shown(
+    struct session *session, const nxl_holder *holder, const struct line *line)
 {
     int rc = nxl_lock_break(session->lock, holder);
 
-    if (rc == NXL_OK)
+    if (rc == NXL_OK) {
+        report_next(session, line);
         return EXIT_DONE;
+    }
     if (rc != NXL_FREE)
         return session_failed(session, "remove", rc);
     say("'%s' has changed hands or become free meanwhile; nothing "
@@ -104,6 +142,7 @@ static int unlock(struct session *session)
     const struct args *args = session->args;
     char words[HOLDER_WORDS];
     nxl_holder holder;
+    struct line line;
     int rc = nxl_lock_inspect(session->lock, &holder);
 
     if (rc == NXL_FREE)
@@ -115,8 +154,37 @@ static int unlock(struct session *session)
             args->shown, holder_words(words, &holder));
         return EXIT_BUSY;
     }
-    int code = args->force ? confirm_removal(session, &holder) : 0;
-    return code != 0 ? code : remove_shown(session, &holder);
+    line_read(session, &line);
+    int code = args->force ? confirm_removal(session, &holder, &line) : 0;
+    return code != 0 ? code : remove_shown(session, &holder, &line);
+}
+
+static int empty_line(struct session *session)
+{
+    const char *name = session->args->shown;
+    struct line line;
+
+    line_read(session, &line);
+    if (line.unknown[0] == '\0') {
+        say("'%s' has %zu in line", name, line.count);
+        if (line.count == 0)
+            return EXIT_FREE;
+    }
+    int code = ask_user(session->args,
+        "Those who wait join again within seconds, in another order. Empty "
+        "the line? [y/N] ");
+    if (code != 0)
+        return code;
+    int rc = nxl_lock_empty_line(session->lock);
+    if (rc == NXL_OK)
+        return EXIT_DONE;
+    if (rc == NXL_FREE) {
+        say("the line of '%s' became empty meanwhile", name);
+        return EXIT_FREE;
+    }
+    say("cannot empty the line of '%s': %s", name,
+        nxl_client_errmsg(session->client));
+    return exit_code_for(rc, EXIT_BUSY);
 }
 
 int command_unlock(const struct args *args)
@@ -125,7 +193,7 @@ int command_unlock(const struct args *args)
     int code = session_open_plain(&session, args);
 
     if (code == 0)
-        code = unlock(&session);
+        code = args->line ? empty_line(&session) : unlock(&session);
     session_close(&session);
     return code;
 }

@@ -40,6 +40,7 @@ void client_close_descriptors(struct nxl_client *client)
 {
     for (unsigned i = 0; i < client->server_count; i++)
         server_close_in_child(&client->servers[i]);
+    subscriber_close_in_child(&client->subscriber);
     close_one(&client->wake_fd);
     close_one(&client->poller.fd);
     close_one(&client->timer_fd);
@@ -49,6 +50,7 @@ void client_close_descriptors(struct nxl_client *client)
 
 void client_destroy(struct nxl_client *client)
 {
+    subscriber_free(&client->subscriber);
     for (unsigned i = 0; i < client->server_count; i++)
         server_free(&client->servers[i]);
     free(client->servers);

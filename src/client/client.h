@@ -15,12 +15,13 @@
 #include "base/text.h"
 #include "base/timer.h"
 #include "client/alarm.h"
+#include "client/subscriber.h"
 #include "core/life.h"
 #include "core/eligibility.h"
 #include "net/server.h"
 
 /* Keys in the poller above those of servers. */
-enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER };
+enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER, KEY_SUBSCRIBER };
 
 /* A client is used through the blocking API or the event-loop API, never both:
  * the first call decides. */
@@ -51,7 +52,8 @@ struct nxl_client {
 
     unsigned server_count;
     struct server *servers;
-    struct secrets secrets; /* of all servers */
+    struct subscriber subscriber; /* of a client of one server */
+    struct secrets secrets;       /* of all servers */
     struct voter voters[MAX_SERVERS];
     struct peer peers[MAX_SERVERS]; /* kept current by client_update_peers() */
     uint64_t timeout_ns;
@@ -63,12 +65,14 @@ struct nxl_client {
     struct timers timers;   /* of operations that a caller waits for */
     struct timers renewals; /* of renewals */
     struct list locks, queries;
-    struct list events; /* MODE_LOOP: calls that are over */
-    struct list losses; /* of renewed locks, not reported yet */
-    int loss_fd;        /* readable while there are some; -1: not made */
-    size_t renewed;     /* locks that are renewed */
-    size_t renewing;    /* locks with a renewal in progress */
-    struct alarm alarm; /* wakes the renewal thread */
+    struct list in_line;      /* of the locks, those that wait in line */
+    struct messages messages; /* for them; kept current by api/waiting.c */
+    struct list events;       /* MODE_LOOP: calls that are over */
+    struct list losses;       /* of renewed locks, not reported yet */
+    int loss_fd;              /* readable while there are some; -1: not made */
+    size_t renewed;           /* locks that are renewed */
+    size_t renewing;          /* locks with a renewal in progress */
+    struct alarm alarm;       /* wakes the renewal thread */
     nxl_stats stats;
     nxl_tracer tracer; /* NULL: no callback */
     void *tracer_arg;

@@ -16,13 +16,19 @@ uint64_t turn_deadline(const struct nxl_client *client)
         earlier(timers_next(&client->timers), timers_next(&client->renewals));
     for (unsigned i = 0; i < client->server_count; i++)
         at = earlier(at, server_deadline(&client->servers[i]));
+    if (subscriber_used(&client->subscriber))
+        at = earlier(at, subscriber_deadline(&client->subscriber));
     return at;
 }
 
 void turn_push(struct nxl_client *client, uint64_t now)
 {
-    for (unsigned i = 0; !client->closed && i < client->server_count; i++)
+    if (client->closed)
+        return;
+    for (unsigned i = 0; i < client->server_count; i++)
         server_push(&client->servers[i], now);
+    if (subscriber_used(&client->subscriber))
+        subscriber_push(&client->subscriber, now);
 }
 
 void turn_wait(const struct nxl_client *client, struct turn_events *events,
@@ -64,6 +70,8 @@ static void take_event(
         server_ready(&client->servers[key], revents, now);
     } else if (key == KEY_WAKE) {
         drain(client->wake_fd);
+    } else if (key == KEY_SUBSCRIBER) {
+        subscriber_ready(&client->subscriber, revents, now);
     } else {
         drain(client->timer_fd);
         client->timer_at = 0;
@@ -99,6 +107,8 @@ void turn_process(
         server_tick(&client->servers[i], now);
         take_completions(client, i, now);
     }
+    if (subscriber_used(&client->subscriber))
+        subscriber_turn(&client->subscriber, now);
     take_timers(&client->timers, now);
     take_timers(&client->renewals, now);
     take_interrupt(client, now);
@@ -108,6 +118,9 @@ void turn_process(
     for (unsigned i = 0; i < client->server_count; i++)
         if (server_failed(&client->servers[i]))
             take_completions(client, i, now);
+    if (subscriber_used(&client->subscriber) &&
+        subscriber_failed(&client->subscriber))
+        subscriber_turn(&client->subscriber, now);
 }
 
 void turn_wake(struct nxl_client *client)

@@ -15,8 +15,9 @@
 
 #include "client/client.h"
 
-/* The most events of one wait: each server, the wake-up, the timer. */
-#define TURN_EVENTS (MAX_SERVERS + 2)
+/* The most events of one wait: each server, the wake-up, the timer, the second
+ * connection. */
+#define TURN_EVENTS (MAX_SERVERS + 3)
 
 struct turn_events {
     int count;

@@ -11,6 +11,7 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "core/lease.h"
+#include "core/rivals.h"
 
 /* Up to this delay before the second round, the first round does not ask for
  * the holder's TTL: that would cost every acquire a second command, to save a
@@ -103,9 +104,19 @@ static enum verdict lost_verdict(const struct acquire *a)
     return acquire_in_doubt(a) ? VERDICT_UNKNOWN : VERDICT_FAULT;
 }
 
+static uint64_t retry_delay(struct acquire *a)
+{
+    if (a->terms.servers == 1 || !a->was_busy)
+        return backoff_next(&a->backoff);
+    if (a->rivals < UINT16_MAX)
+        a->rivals++;
+    return rivals_delay(
+        &a->backoff, a->rivals, a->silent ? 0 : a->now - a->round_started);
+}
+
 static void plan_retry(struct acquire *a, uint64_t limit)
 {
-    uint64_t at = deadline_after(a->now, backoff_next(&a->backoff));
+    uint64_t at = deadline_after(a->now, retry_delay(a));
     if (a->was_busy && a->left_ms >= 0) {
         /* A key may still exist in the millisecond in which it expires, so add
          * one; the random rest keeps waiters from retrying all at once. */
@@ -377,7 +388,7 @@ bool acquire_may_line_up(const struct acquire *a)
 bool acquire_line_up(struct acquire *a)
 {
     bool unused = a->phase == PHASE_WAITING && token_is_unused(a);
-    a->terms.ballots[0].part = PART_IDLE;
+    a->terms.ballots[0].part = PART_IDLE; /* the next round: a fresh token */
     a->token_wanted = false;
     a->retry_at = NEVER;
     a->phase = PHASE_WAITING;
@@ -391,6 +402,7 @@ void acquire_granted(
     a->terms.ballots[0].part = PART_YES;
     a->terms.ballots[0].sent_at = sent_at;
     a->deadline = deadline;
+    a->round_started = a->now; /* the wait in line was no part of a round */
     a->verdict = VERDICT_YES;
     a->phase = PHASE_OVER;
 }
@@ -407,8 +419,8 @@ void acquire_ended(
 void acquire_poll(struct acquire *a, enum fault fault, bool doubt, uint64_t now)
 {
     a->now = later(a->now, now);
-    a->token_spoilt = true;
     a->doubt = doubt;
+    a->was_busy = a->was_busy && !doubt; /* that was before the doubt */
     a->line_fails = fault != FAULT_NONE;
     begin_round(a);
 }

@@ -30,7 +30,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now);
 /* ACQUIRE: does it wait in line? */
 static inline bool life_in_line(const struct life *l)
 {
-    return l->vote.kind == VOTE_ACQUIRE && l->vote.line != NULL;
+    return l->vote.kind == VOTE_ACQUIRE && l->vote.line;
 }
 
 /* ACQUIRE, after ACTION_LINE or just begun: waits in line. line and messages

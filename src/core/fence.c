@@ -63,7 +63,7 @@ void fence_outcome(struct fence *f, unsigned server,
         if (f->number == 0)
             f->number = number;
         f->terms.ballots[server].part =
-            number == f->number ? PART_YES : PART_FAULT;
+            number != 0 && number == f->number ? PART_YES : PART_FAULT;
     } else if (outcome->kind == OUTCOME_NOT_MINE) {
         f->terms.ballots[server].part = PART_NO;
     } else {

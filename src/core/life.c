@@ -373,6 +373,7 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
     verb->most_ttl_ms = l->terms.max_ttl_ms;
     verb->want_left = verb->plain = verb->test = false;
     verb->channel = (struct slice){NULL, 0};
+    verb->window = 0;
     if (track == TRACK_RENEWAL) {
         bool asks = l->renewal->state == RENEWAL_ASKING;
         verb->kind = asks ? VERB_EXTEND : VERB_INSPECT;

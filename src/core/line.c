@@ -52,13 +52,13 @@ uint32_t line_window(const struct line_terms *terms)
 
 /* ---------------------------------------------------------- what to do next */
 
-static void send(struct line *l)
+static void ask_now(struct line *l)
 {
     l->send_due = true;
     l->again = false;
 }
 
-/* A new token joins at the end of the line. */
+/* A new token joins at the end of the line, unless the wait is over by then. */
 static void join_at(struct line *l, uint64_t at)
 {
     l->joins = true;
@@ -66,13 +66,15 @@ static void join_at(struct line *l, uint64_t at)
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
     l->at = at;
-    if (at <= l->now)
-        send(l);
+    if (at <= l->now && l->now < l->terms.wait_until)
+        ask_now(l);
 }
 
 /* Nothing of the present token may stay at the server. */
 static void give_up_token(struct line *l)
 {
+    l->doubt_before = l->doubt;
+    l->doubt = l->doubt || (l->asked && l->joins);
     l->undo_due = l->in_line;
     l->leave_due = false;
     l->asked = l->send_due = l->in_line = false;
@@ -93,10 +95,8 @@ static void conclude(struct line *l, enum line_verdict verdict)
 /* The wait is over without a grant. */
 static enum line_verdict lost_verdict(const struct line *l)
 {
-    if (l->late)
-        return LINE_LATE;
     if (l->fault == FAULT_NONE)
-        return LINE_NO;
+        return l->late ? LINE_LATE : LINE_NO;
     return l->in_line || l->doubt ? LINE_UNKNOWN : LINE_FAULT;
 }
 
@@ -130,6 +130,7 @@ static void take_grant(struct line *l, uint64_t sent_at)
     l->deadline =
         lease_deadline(sent_at, line_lease_ms(&l->terms), l->terms.drift_ppm);
     l->sent_at = sent_at;
+    l->fault = FAULT_NONE;
     l->late = l->deadline < usable;
     if (!l->late) {
         conclude(l, LINE_YES);
@@ -144,7 +145,7 @@ static void stay_now(struct line *l)
     if (l->asked)
         l->again = true;
     else if (l->in_line && !l->joins)
-        send(l);
+        ask_now(l);
 }
 
 /* ----------------------------------------------------------------- answers */
@@ -177,14 +178,14 @@ static void waits(struct line *l, const struct outcome *o)
     bool again = l->again;
     plan_stay(l);
     if (again)
-        send(l);
+        ask_now(l);
 }
 
 static void fails(struct line *l, enum fault fault, bool unsure)
 {
     l->fault = fault;
     if (l->joins) {
-        l->in_line = unsure;
+        l->in_line = unsure || l->told;
         l->doubt = l->doubt || unsure;
     }
     if (!fault_is_transient(fault)) {
@@ -195,6 +196,19 @@ static void fails(struct line *l, enum fault fault, bool unsure)
     } else {
         l->at = retry_delay(l);
     }
+}
+
+/* A STAY found the token neither in line nor at the key. */
+static void lost_place(struct line *l)
+{
+    if (l->joins) { /* no answer to JOIN: joining again would never end */
+        fails(l, FAULT_NOT_REDIS, true);
+        return;
+    }
+    l->fault = FAULT_NONE;
+    give_up_token(l);
+    l->undo_due = false;
+    join_at(l, l->now);
 }
 
 void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
@@ -210,11 +224,8 @@ void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
     case OUTCOME_BUSY:
         waits(l, o);
         break;
-    case OUTCOME_NOT_MINE: /* its place is lost */
-        l->fault = FAULT_NONE;
-        give_up_token(l);
-        l->undo_due = false;
-        join_at(l, l->now);
+    case OUTCOME_NOT_MINE:
+        lost_place(l);
         break;
     case OUTCOME_FAULT:
         fails(l, o->fault, o->unsure);
@@ -267,6 +278,7 @@ void line_start(struct line *l, const struct line_terms *terms, bool token,
     backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
     join_at(l, now);
     l->token_due = !token;
+    ask_now(l); /* once, however short the wait is */
 }
 
 bool line_joins(const struct line *l)
@@ -281,7 +293,6 @@ static void sending(struct line *l)
     l->in_line = true;
     if (l->joins) {
         const struct messages *m = l->terms.messages;
-        l->moved = false;
         l->by_message = m->state != MESSAGES_NONE;
         l->hears_on = m->number + (m->state != MESSAGES_UP);
     }
@@ -309,6 +320,7 @@ bool line_next(struct line *l, struct ask *ask)
 
 void line_withdrawn(struct line *l)
 {
+    l->doubt = l->doubt_before;
     if (l->verdict == LINE_UNKNOWN && l->joins && !l->doubt)
         l->verdict = LINE_FAULT;
 }
@@ -318,7 +330,6 @@ void line_withdrawn(struct line *l)
 static void give_up_request(struct line *l)
 {
     l->fault = FAULT_TIMEOUT;
-    l->doubt = l->doubt || l->joins;
     if (l->joins) {
         give_up_token(l);
         join_at(l, retry_delay(l));
@@ -341,7 +352,7 @@ void line_tick(struct line *l, uint64_t now)
             l->fault = FAULT_TIMEOUT;
         conclude(l, lost_verdict(l));
     } else {
-        send(l);
+        ask_now(l);
     }
 }
 

@@ -12,7 +12,7 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
     v->kind = VOTE_ACQUIRE;
     v->fenced = fenced;
     v->fencing = false;
-    v->handed_over = false;
+    v->lined_up = v->handed_over = false;
     v->line = NULL;
     backoff_init(&v->acquire.backoff, retry_first_ns, retry_most_ns, seed);
     acquire_start(&v->acquire, terms, now);
@@ -46,6 +46,7 @@ void vote_line_up(struct vote *v, struct line *line,
 {
     bool unused = acquire_line_up(&v->acquire);
     v->line = line;
+    v->lined_up = true;
     forget_numbers(v);
     line_start(line, terms, unused, seed, now);
 }
@@ -80,11 +81,14 @@ bool vote_next(struct vote *v, struct ask *ask)
         return fence_next(&v->fence, ask);
     if (v->kind == VOTE_ROUND)
         return round_next(&v->round, ask);
-    if (v->line && line_next(v->line, ask))
-        return true;
-    if (v->line)
+    if (v->line) {
+        if (line_next(v->line, ask))
+            return true;
         leave_line(v);
-    if (v->line || !acquire_next(&v->acquire, ask))
+        if (v->line)
+            return false;
+    }
+    if (!acquire_next(&v->acquire, ask))
         return false;
     if (ask->kind == ASK_TOKEN)
         forget_numbers(v);

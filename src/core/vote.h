@@ -20,6 +20,7 @@ struct vote {
     enum { VOTE_ACQUIRE, VOTE_ROUND } kind;
     bool fenced;       /* ACQUIRE: a fencing token is wanted */
     bool fencing;      /* counters are being raised to the fencing token */
+    bool lined_up;     /* ACQUIRE: it waits in line, or has */
     bool handed_over;  /* ACQUIRE: granted after a wait in line */
     struct line *line; /* ACQUIRE: it waits in line; NULL: it does not */
     union {

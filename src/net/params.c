@@ -45,6 +45,9 @@
     ROW(interop, "N", \
         "1: take over the past unix time of a dead SETNX program; default 0", \
         SWITCH, 0, 1, 0) \
+    ROW(queue, "BOOL", \
+        "1: wait in line, first come first served; 0: poll; default 1", \
+        SWITCH, 0, 1, 0) \
     ROW(guard_restarts, "BOOL", \
         "1: no vote for max_ttl_ms after a restart; default if several", \
         SWITCH, 0, 1, 0) \
@@ -166,7 +169,8 @@ void param_describe(size_t row, struct text *text)
     }
     if (rows[row].kind == SWITCH) {
         text_add(text, "must be 1 (on) or 0 (off)");
-        if (row == param_find(slice_of("guard_restarts")))
+        if (row == param_find(slice_of("guard_restarts")) ||
+            row == param_find(slice_of("queue")))
             text_add(text, "; in the option, -1 means off");
         return;
     }
@@ -261,6 +265,24 @@ bool param_copy(size_t row, struct settings *to, const struct settings *from)
     secret_free(*(char **)in_to);
     *(char **)in_to = copy;
     return true;
+}
+
+bool params_of_tls_equal(const struct settings *a, const struct settings *b)
+{
+    bool equal = true;
+
+    for (size_t row = 0; equal && row < url_param_count; row++)
+        equal = !param_of_tls(row) || param_equal(row, a, b);
+    return equal;
+}
+
+bool params_of_tls_copy(struct settings *to, const struct settings *from)
+{
+    bool ok = true;
+
+    for (size_t row = 0; ok && row < url_param_count; row++)
+        ok = !param_of_tls(row) || param_copy(row, to, from);
+    return ok;
 }
 
 static size_t least(size_t a, size_t b)

@@ -41,6 +41,7 @@ struct settings {
     char *password;          /* owned; NULL: none; wiped when freed */
     char *password_file;     /* owned; NULL: none */
     char *prefix;            /* owned; NULL: none */
+    uint64_t queue;          /* 0 or 1: wait in line */
     uint64_t guard_restarts; /* 0, 1; or GUARD_RESTARTS_AUTO */
     uint64_t durable;        /* 0 or 1: the server loses nothing in a restart */
 
@@ -85,6 +86,9 @@ bool param_equal(
     size_t row, const struct settings *a, const struct settings *b);
 /* Sets the row's member of *to as in *from. false: no memory. */
 bool param_copy(size_t row, struct settings *to, const struct settings *from);
+/* The same two for all rows that only make sense with TLS. */
+bool params_of_tls_equal(const struct settings *a, const struct settings *b);
+bool params_of_tls_copy(struct settings *to, const struct settings *from);
 
 /* Adds the known names, and the one that an unknown name may have meant; or
  * what a parameter of another client is called here. */

@@ -15,6 +15,7 @@
 #include "net/due.h"
 #include "net/quote.h"
 #include "net/shake.h"
+#include "net/subscription.h"
 
 /* A connection that was silent for this long is checked with poll() before it
  * is used again: a busy program should not pay for that each time. */
@@ -231,27 +232,31 @@ static uint64_t stale_at(const struct server *s)
     return deadline_after(oldest_sent(s), patience);
 }
 
-/* Ends a connection before a new request, which then reconnects at once. */
-static void replace(
+void server_replace(
     struct server *s, enum fault fault, const char *why, uint64_t now)
 {
+    if (s->state < SERVER_SHAKING)
+        return;
     text_set(&s->why, why);
     end_connection(s, fault, now);
     s->not_before = now;
 }
 
-/* No reply is due on the connection: whatever has come is unsolicited, and must
- * not be taken for the next answer. */
+/* No reply is due on the connection: whatever has come, unless messages may, is
+ * unsolicited and must not be taken for the next answer. */
 static void refresh_idle(struct server *s, bool look, uint64_t now)
 {
     enum transport_news news =
         look ? transport_news(&s->conn.transport) : TRANSPORT_QUIET;
     if (news == TRANSPORT_OVER)
-        replace(s, FAULT_UNREACHABLE, "the server closed the connection", now);
-    else if (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader))
-        replace(s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
+        server_replace(
+            s, FAULT_UNREACHABLE, "the server closed the connection", now);
+    else if (!subscription_is(s) &&
+             (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader)))
+        server_replace(
+            s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
     else if (s->elsewhere) /* the host name may lead to another server by now */
-        replace(s, FAULT_NOT_PRIMARY, "not the primary", now);
+        server_replace(s, FAULT_NOT_PRIMARY, "not the primary", now);
 }
 
 static void refresh(struct server *s, uint64_t now)
@@ -271,13 +276,14 @@ static void refresh(struct server *s, uint64_t now)
     if (s->conn.slots.count == 0)
         refresh_idle(s, look, now);
     else if (now >= stale_at(s))
-        replace(s, FAULT_TIMEOUT, "no answer for too long", now);
+        server_replace(s, FAULT_TIMEOUT, "no answer for too long", now);
     else if (!look || transport_news(&s->conn.transport) != TRANSPORT_OVER)
         return;
     else if (s->state == SERVER_UP)
         hear_out(s);
     else
-        replace(s, FAULT_UNREACHABLE, "the server closed the connection", now);
+        server_replace(
+            s, FAULT_UNREACHABLE, "the server closed the connection", now);
 }
 
 void server_tick(struct server *s, uint64_t now)
@@ -363,6 +369,8 @@ static bool take_reply(struct server *s, int got, const struct reply *reply,
         close = stream_fault(s);
     } else if (s->state == SERVER_SHAKING && handshake_is_farewell(reply)) {
         close = shake_reply(s, reply); /* even before any command */
+    } else if (subscription_is(s) && subscription_take(s, reply, c, now)) {
+        return true;
     } else if (s->conn.slots.count == conn_unsent_slots(&s->conn)) {
         text_set(&s->why, "unsolicited reply from server");
         close = stream_fault(s);

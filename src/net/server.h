@@ -31,6 +31,11 @@ void server_connect_by(struct server *s, uint64_t at);
  * next request, unless a connection is being made. */
 void server_reconnect(struct server *s);
 
+/* Closes the connection, if there is one, for that reason; the next request
+ * makes a new one at once. */
+void server_replace(
+    struct server *s, enum fault fault, const char *why, uint64_t now);
+
 /* Connects if there is something to send, formats, sends. */
 void server_push(struct server *s, uint64_t now);
 /* Takes in what the poller reported for its key, as events of poll(). */

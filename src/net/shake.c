@@ -8,6 +8,7 @@
 #include "net/shake.h"
 
 #include "net/quote.h"
+#include "net/subscription.h"
 #include "wire/classify.h"
 
 /* After this many full handshakes in a row were closed without an answer, the
@@ -97,6 +98,8 @@ static int count_hang_ups(struct server *s)
 
 bool shake_again(struct server *s, enum fault fault)
 {
+    if (subscription_is(s)) /* brief in any case, which says nothing */
+        return false;
     int count = fault == FAULT_UNREACHABLE && s->state == SERVER_SHAKING
                     ? count_hang_ups(s)
                     : -1;

@@ -61,13 +61,18 @@ struct job *server_stop(struct server *s)
     return callback;
 }
 
-void server_free(struct server *s)
+void server_free_parts(struct server *s)
 {
     dial_free(&s->dial);
     conn_free(&s->conn);
     login_free(&s->login);
     cleaners_free(&s->cleaners);
     cleaners_free(&s->spares);
+}
+
+void server_free(struct server *s)
+{
+    server_free_parts(s);
     endpoint_free(&s->endpoint);
 }
 

@@ -48,7 +48,7 @@ struct request {
 };
 
 struct completion {
-    struct request *request;
+    struct request *request; /* NULL: a message, see subscription.h */
     struct outcome outcome;
 };
 
@@ -56,7 +56,8 @@ struct server {
     struct endpoint endpoint;
     struct credentials who;
     const struct secrets *secrets; /* of the whole client; NULL: none */
-    bool plain;                    /* one server, no credentials, db 0 */
+    struct slice channel; /* it listens to; empty: none. See subscription.h */
+    bool plain;           /* one server, no credentials, db 0 */
     bool known; /* it has completed a handshake: it is a Redis server */
     unsigned char hung_up; /* handshakes in a row, closed without an answer */
     /* It answered PING but closed the connection at CLIENT ID, so it is taken
@@ -108,6 +109,8 @@ void server_set_poller(
 struct job *server_stop(struct server *s);
 /* Closes and frees; sends no command. */
 void server_free(struct server *s);
+/* The same without the endpoint. */
+void server_free_parts(struct server *s);
 /* In a fork()ed child: closes the descriptors and leaves the rest alone. */
 void server_close_in_child(struct server *s);
 

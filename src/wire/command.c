@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/companion.h"
 #include "base/guard.h"
 
 #define NUMBER_TEXT 24
@@ -22,7 +23,7 @@ static const struct form {
     /* Index of the argument that is the token (for ACQUIRE, of SET); 0: none */
     unsigned char token;
     bool ttl;
-} forms[VERB_KINDS] = {
+} forms[VERBS_CACHED] = {
     [VERB_ACQUIRE] = {.script = SCRIPT_ACQUIRE, .token = 2, .ttl = true},
     [VERB_EXTEND] = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
     [VERB_RELEASE] = {.script = SCRIPT_RELEASE, .token = 4},
@@ -47,6 +48,14 @@ static void args_push_ttl(struct args *a, const struct verb *verb)
     args_push(a, slice_of(a->ttl));
 }
 
+static void args_push_script(
+    struct args *a, const struct script *script, bool whole, const char *keys)
+{
+    args_push(a, slice_of(whole ? "EVAL" : "EVALSHA"));
+    args_push(a, whole ? script->body : slice_of(script->sha1));
+    args_push(a, slice_of(keys));
+}
+
 static void script_args(struct args *a, const struct verb *verb, bool whole)
 {
     const struct form *form = &forms[verb->kind];
@@ -55,9 +64,7 @@ static void script_args(struct args *a, const struct verb *verb, bool whole)
     if (form->script == SCRIPT_EXTEND && !guarded(GUARD_SHORTEN))
         script = &scripts[SCRIPT_KEEP];
     a->count = 0;
-    args_push(a, slice_of(whole ? "EVAL" : "EVALSHA"));
-    args_push(a, whole ? script->body : slice_of(script->sha1));
-    args_push(a, slice_of("1"));
+    args_push_script(a, script, whole, "1");
     args_push(a, verb->key);
     if (form->token != 0)
         args_push(a, verb->token);
@@ -255,9 +262,7 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     char number[NUMBER_TEXT], keep[NUMBER_TEXT];
     snprintf(number, sizeof(number), "%" PRIu64, verb->fence);
     snprintf(keep, sizeof(keep), "%" PRIu64, keep_ms);
-    args_push(&a, slice_of(whole ? "EVAL" : "EVALSHA"));
-    args_push(&a, whole ? script->body : slice_of(script->sha1));
-    args_push(&a, slice_of("2"));
+    args_push_script(&a, script, whole, "2");
     args_push(&a, verb->key);
     args_push(&a, verb->counter);
     args_push(&a, verb->token);
@@ -269,6 +274,69 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     if (old.len > 0)
         args_push(&a, old);
     return command_append(out, a.count, a.arg);
+}
+
+/* The token's entry in the line: "token channel lease window". */
+static bool append_member(struct buf *out, const struct verb *verb)
+{
+    char numbers[2 * NUMBER_TEXT];
+    int len = snprintf(numbers, sizeof(numbers), " %" PRIu32 " %" PRIu32,
+        verb->ttl_ms, verb->window);
+    return buf_append(out, verb->token.data, verb->token.len) &&
+           buf_append(out, " ", 1) &&
+           buf_append(out, verb->channel.data, verb->channel.len) &&
+           buf_append(out, numbers, (size_t)len);
+}
+
+bool command_release(
+    struct buf *out, const struct verb *verb, bool plain, bool whole)
+{
+    struct args a;
+    struct buf member = {0};
+    struct slice mark = {NULL, 0};
+    bool in_line = verb->channel.len > 0, tagged = key_has_tag(verb->key);
+    bool ok = (!in_line || append_member(&member, verb)) &&
+              (!tagged || companion_make(verb->key, COMPANION_MARK, &mark));
+    if (ok) {
+        script_args(&a, verb, whole);
+        if (in_line)
+            args_push(&a, (struct slice){buf_head(&member), buf_len(&member)});
+        else if (plain || tagged)
+            args_push(&a, slice_of(plain ? "-" : ""));
+        if (tagged)
+            args_push(&a, mark);
+        ok = command_append(out, a.count, a.arg);
+    }
+    buf_free(&member);
+    free((char *)mark.data);
+    return ok;
+}
+
+bool command_wait(struct buf *out, const struct verb *verb, bool whole)
+{
+    struct args a = {0, {{NULL, 0}}, ""};
+    struct slice line = {NULL, 0}, mark = {NULL, 0};
+    char window[NUMBER_TEXT];
+    snprintf(window, sizeof(window), "%" PRIu32, verb->window);
+    bool ok = companion_make(verb->key, COMPANION_LINE, &line) &&
+              companion_make(verb->key, COMPANION_MARK, &mark);
+    if (ok) {
+        args_push_script(&a, &scripts[SCRIPT_WAIT], whole, "3");
+        args_push(&a, verb->key);
+        args_push(&a, line);
+        args_push(&a, mark);
+        args_push(&a, verb->token);
+        args_push_ttl(&a, verb);
+        args_push(&a, verb->channel);
+        args_push(&a, slice_of(window));
+        args_push(&a, slice_of(verb->kind == VERB_JOIN ? "1" : "0"));
+        if (verb->test)
+            args_push(&a, slice_of("1"));
+        ok = command_append(out, a.count, a.arg);
+    }
+    free((char *)line.data);
+    free((char *)mark.data);
+    return ok;
 }
 
 bool command_takeover(
@@ -347,7 +415,7 @@ bool command_client_kill(struct buf *out, int64_t client_id)
 
 void command_cache_free(struct command_cache *k)
 {
-    for (int i = 0; i < VERB_KINDS; i++)
+    for (int i = 0; i < VERBS_CACHED; i++)
         free(k->verb[i]);
     *k = (struct command_cache){{NULL}};
 }

@@ -11,7 +11,7 @@
 #include "base/verb.h"
 #include "wire/script.h"
 
-#define COMMAND_ARGS 9
+#define COMMAND_ARGS 12
 
 /* A cached command. */
 struct cached_command {
@@ -22,9 +22,12 @@ struct cached_command {
     char bytes[];
 };
 
+/* The verbs whose commands are cached: the first ones. */
+#define VERBS_CACHED (VERB_CAP_TTL + 1)
+
 /* One lock's cached commands; all zero at first. */
 struct command_cache {
-    struct cached_command *verb[VERB_KINDS]; /* NULL: not formatted yet */
+    struct cached_command *verb[VERBS_CACHED]; /* NULL: not formatted yet */
 };
 
 void command_cache_free(struct command_cache *k);
@@ -32,13 +35,13 @@ void command_cache_free(struct command_cache *k);
 /* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
 bool command_append(struct buf *out, int argc, const struct slice *argv);
 
-/* Appends the verb as one command (SET NX PX, EVALSHA ...): from the cache
- * *kept if that fits, otherwise formatted into it. kept may be NULL. False: no
- * memory. */
+/* Appends one of these verbs as one command (SET NX PX, EVALSHA ...): from the
+ * cache *kept if that fits, otherwise formatted into it. kept may be NULL.
+ * False: no memory. RELEASE: see command_release(). */
 bool command_verb(
     struct buf *out, const struct verb *verb, struct cached_command **kept);
 
-/* Appends the verb as EVAL with the script's text. */
+/* Appends such a verb as EVAL with the script's text. */
 bool command_verb_eval(struct buf *out, const struct verb *verb);
 
 /* Commands that compare the value themselves, for servers that have them. px:
@@ -46,6 +49,13 @@ bool command_verb_eval(struct buf *out, const struct verb *verb);
 bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
 bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
+
+/* RELEASE of a token that may be in line (verb.channel), without a hand-over
+ * (plain), or of a key with a hash tag; JOIN and STAY. whole: EVAL with the
+ * script's text, otherwise EVALSHA. */
+bool command_release(
+    struct buf *out, const struct verb *verb, bool plain, bool whole);
+bool command_wait(struct buf *out, const struct verb *verb, bool whole);
 
 /* ACQUIRE with verb.counter, or RAISE; whole: EVAL with the script's text,
  * otherwise EVALSHA. The counter may expire keep_ms after it was last written.

@@ -53,7 +53,7 @@ void exchange_restart(
     x->strategy = NULL;
     x->due = 0;
     x->whole = false;
-    if (verb->kind == VERB_ACQUIRE)
+    if (verb_acquires(verb->kind))
         exchange_forget_form(x);
     restart(x);
 }
@@ -96,7 +96,7 @@ bool exchange_may_send(const struct exchange *x, const struct dialect *dialect)
  * value is unknown until it is read. */
 static bool wants_end_in_value(const struct exchange *x)
 {
-    if (x->verb->kind == VERB_ACQUIRE)
+    if (verb_acquires(x->verb->kind))
         return false;
     return x->phase == PHASE_CHECK_VALUE ||
            (exchange_end_is_in_value(x) && x->verb->token.len > 0);
@@ -138,7 +138,7 @@ unsigned exchange_encode(
     x->strategy = strategies_for(x);
     /* Forget the form that the previous step would have used on another
      * connection: none of its bytes were sent. */
-    if (x->verb->kind == VERB_ACQUIRE)
+    if (verb_acquires(x->verb->kind))
         x->written = x->strategy->ttl_is_in_value ? WRITTEN_END : WRITTEN_TOKEN;
     x->asked_at = dialect->now;
     x->due = (unsigned char)x->strategy->encode(x, out);

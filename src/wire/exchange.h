@@ -17,8 +17,8 @@ void exchange_begin(
     struct exchange *x, const struct verb *verb, struct command_cache *kept);
 
 /* The same for an x that was used for this token before (or is all zero): it
- * remembers in which form the token was written, until the next ACQUIRE or
- * exchange_forget_form(). */
+ * remembers in which form the token was written, until the next ACQUIRE, JOIN
+ * or exchange_forget_form(). */
 void exchange_restart(
     struct exchange *x, const struct verb *verb, struct command_cache *kept);
 
@@ -53,9 +53,9 @@ unsigned exchange_encode(
 enum exchange_next exchange_reply(
     struct exchange *x, const struct reply *reply);
 
-/* An ACQUIRE in progress: if its current step may still write the token, the
- * index of the due reply that will tell; -1: it cannot write it any later.
- * answered: a reply of this step has arrived. */
+/* An ACQUIRE or JOIN in progress: if its current step may still write the
+ * token, the index of the due reply that will tell; -1: it cannot write it any
+ * later. answered: a reply of this step has arrived. */
 int exchange_writes(const struct exchange *x, bool answered);
 
 /* Had its transaction been opened before the current step? */

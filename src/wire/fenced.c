@@ -2,7 +2,8 @@
 /*
  * Acquires with a fencing token: one script increments the name's counter and
  * sets the key, so the numbers are in the order of the grants. With several
- * servers, a second script raises the counter to the number of the grant.
+ * servers, a second script raises the counter to the number of the grant; it
+ * also draws the number of a lock that was handed over.
  * Invariant: there is no other strategy. Without scripts an acquire that asks
  * for a fencing token fails.
  *

@@ -2,8 +2,8 @@
 /*
  * The Lua scripts, embedded by the build from scripts/NAME.lua together with
  * their SHA1. A script does everything that can fail before its first write,
- * touches only its KEYS, and reads a value with GETRANGE, because another
- * program may have stored half a gigabyte there.
+ * and reads a value with GETRANGE, because another program may have stored half
+ * a gigabyte there. All but RELEASE touch only their KEYS.
  */
 #ifndef NXLOCK_WIRE_SCRIPT_H
 #define NXLOCK_WIRE_SCRIPT_H
@@ -19,8 +19,13 @@ struct script {
 enum script_id {
     SCRIPT_EXTEND,  /* KEYS key  ARGV token, ttl  ->  left ms, -1, or -2 */
     SCRIPT_INSPECT, /* KEYS key  ->  {value up to 512 bytes, left}, or {} */
-    SCRIPT_RELEASE, /* KEYS key  ARGV token  ->  1 deleted, 0 not there */
-    SCRIPTS_LOADED, /* the handshake loads those above; others go by EVAL */
+    /* KEYS key  ARGV token, and maybe: its member in the line, "-" for no
+     * hand-over, or ""; for a key with a hash tag, the mark  ->
+     * enum release_reply */
+    SCRIPT_RELEASE,
+    /* The handshake loads those above. The others are sent by EVAL, or by
+     * EVALSHA and then by EVAL. */
+    SCRIPTS_LOADED,
     /* KEYS key  ARGV token, ttl  ->  OK, or nil if the key exists. For
      * servers whose SET knows no options. */
     SCRIPT_ACQUIRE = SCRIPTS_LOADED,
@@ -30,10 +35,23 @@ enum script_id {
     /* KEYS key, counter  ARGV token, ttl, the counter's shortest ttl, and if
      * it replaces one, the old value  ->  a fencing token, or nil */
     SCRIPT_FENCE,
-    /* KEYS key, counter  ARGV token, number, the counter's shortest ttl  ->
-     * the counter, or 0 */
+    /* KEYS key, counter  ARGV token, number or 0 for the next one, the
+     * counter's shortest ttl  ->  the counter, or 0 */
     SCRIPT_RAISE,
+    /* KEYS key, line, mark  ARGV token, lease, channel, window, 1 to join, 1
+     * to count the channel's listeners  ->  {1} granted, {0, left ms, 1 if
+     * first, listeners}, {-1} not in line */
+    SCRIPT_WAIT,
     SCRIPTS
+};
+
+/* What the release scripts reply. */
+enum release_reply {
+    RELEASE_NOT_THERE, /* neither the key nor the line has the token */
+    RELEASE_REMOVED,
+    RELEASE_HANDED_OVER,
+    RELEASE_LEFT_LINE,
+    RELEASE_NOT_ALLOWED /* removed; this user may not hand a lock over */
 };
 
 extern const struct script scripts[SCRIPTS];

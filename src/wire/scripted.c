@@ -1,28 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Strategies that run a script: EVALSHA, and EVAL with the text if the server
- * does not have the script. Invariant: a script writes once, as its last step,
- * so an error from a script proves that nothing was done.
+ * does not have the script. Invariant: a script uses everything that may be
+ * refused before its first write, so an error from a script proves that nothing
+ * was done.
  */
 #include "wire/strategy.h"
 
+#include "base/companion.h"
 #include "wire/classify.h"
 
 enum { BY_HASH, BY_TEXT };
 
+bool scripted_as_text(const struct exchange *x)
+{
+    return x->whole || x->step == BY_TEXT;
+}
+
+static bool scripted_append(struct exchange *x, struct buf *out)
+{
+    const struct verb *verb = x->verb;
+    bool plain = verb->plain || x->dialect->plain_release;
+    /* The cached acquire belongs to another strategy. And an acquire that is
+     * cancelled is simpler to undo if it has only one step. */
+    bool whole = scripted_as_text(x) || verb->kind == VERB_ACQUIRE;
+
+    if (verb->kind == VERB_RELEASE &&
+        (plain || verb->channel.len > 0 || key_has_tag(verb->key)))
+        return command_release(out, verb, plain, whole);
+    if (whole)
+        return command_verb_eval(out, verb);
+    return command_verb(out, verb, x->kept ? &x->kept->verb[verb->kind] : NULL);
+}
+
 unsigned scripted_encode(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
-    bool acquire = verb->kind == VERB_ACQUIRE;
-    bool asks_left = acquire && verb->want_left;
+    bool asks_left = verb->kind == VERB_ACQUIRE && verb->want_left;
     size_t before = buf_len(out);
 
-    /* The cached acquire belongs to another strategy. And an acquire that is
-     * cancelled is simpler to undo if it has only one step. */
-    bool whole = x->whole || x->step == BY_TEXT || acquire;
-    bool ok = whole ? command_verb_eval(out, verb)
-                    : command_verb(out, verb,
-                          x->kept ? &x->kept->verb[verb->kind] : NULL);
+    bool ok = scripted_append(x, out);
     if (ok && asks_left && !command_on_key(out, "PTTL", verb->key)) {
         buf_cut(out, before, buf_len(out) - before);
         ok = false;
@@ -31,7 +48,7 @@ unsigned scripted_encode(struct exchange *x, struct buf *out)
 }
 
 /* The server does not have the script: send it again with its text. */
-static bool wants_text(struct exchange *x, const struct reply *reply)
+bool scripted_wants_text(struct exchange *x, const struct reply *reply)
 {
     if (x->step != BY_HASH || x->whole || reply->kind != REPLY_ERROR ||
         !error_is_noscript(reply->bytes))
@@ -43,7 +60,7 @@ static bool wants_text(struct exchange *x, const struct reply *reply)
 enum exchange_next scripted_extended(
     struct exchange *x, const struct reply *reply)
 {
-    if (wants_text(x, reply))
+    if (scripted_wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_INTEGER && reply->integer >= -1)
         return strategy_decide(
@@ -56,10 +73,28 @@ enum exchange_next scripted_extended(
         x, "expected milliseconds or -2 from the extend script");
 }
 
+enum exchange_next scripted_capped(
+    struct exchange *x, const struct reply *reply)
+{
+    return scripted_wants_text(x, reply) ? EXCHANGE_AGAIN
+                                         : native_released(x, reply);
+}
+
 enum exchange_next scripted_released(
     struct exchange *x, const struct reply *reply)
 {
-    return wants_text(x, reply) ? EXCHANGE_AGAIN : native_released(x, reply);
+    const struct verb *verb = x->verb;
+    bool in_line = verb->channel.len > 0;
+    bool hands_over = in_line || !verb->plain;
+    int64_t number = reply->kind == REPLY_INTEGER ? reply->integer : -1;
+
+    if (hands_over && number == RELEASE_NOT_ALLOWED)
+        x->dialect->plain_release = true;
+    if ((hands_over &&
+            (number == RELEASE_HANDED_OVER || number == RELEASE_NOT_ALLOWED)) ||
+        (in_line && number == RELEASE_LEFT_LINE))
+        return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
+    return scripted_capped(x, reply);
 }
 
 enum exchange_next scripted_inspected(
@@ -67,7 +102,7 @@ enum exchange_next scripted_inspected(
 {
     const struct reply *item = reply->items;
 
-    if (wants_text(x, reply))
+    if (scripted_wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
         return strategy_refused(x, reply);

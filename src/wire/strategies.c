@@ -45,7 +45,7 @@ static const struct strategy delifeq = {.name = "DELIFEQ",
 static const struct strategy keep_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
-    .reply = scripted_released};
+    .reply = scripted_capped};
 static const struct strategy keep_ifeq = {.name = "SET IFEQ",
     .fallback = ON_REFUSED,
     .encode = native_keep,
@@ -110,6 +110,10 @@ const struct strategy *strategies_for(const struct exchange *x)
 
     if (x->verb->kind == VERB_QUERY)
         return &asked_strategy;
+    if (x->verb->kind == VERB_SUBSCRIBE)
+        return &subscribed_strategy;
+    if (x->verb->kind == VERB_JOIN || x->verb->kind == VERB_STAY)
+        return &line_strategy;
     if (rights_unverified(x))
         return &rights_strategy;
     if (acquires && x->phase == PHASE_CHECK_VALUE)
@@ -188,4 +192,17 @@ void strategies_describe(const struct dialect *dialect, struct text *text)
     text_addf(text, " + %s", to_release);
     if (strcmp(to_extend, to_release) != 0)
         text_addf(text, " + %s", to_extend);
+}
+
+bool strategies_line(const struct dialect *dialect, struct text *why)
+{
+    if (strategies_need_clock(dialect))
+        text_set(why, "the locks are timestamps");
+    else if (dialect->line_refused == FAULT_UNSUPPORTED)
+        text_set(why, "the server cannot run the script of the line");
+    else if (dialect->line_refused != FAULT_NONE)
+        text_set(why, "the user may not run the script of the line");
+    else
+        return true;
+    return false;
 }

@@ -43,6 +43,16 @@ enum exchange_next strategy_broken(struct exchange *x, const char *expected)
     return strategy_fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
 }
 
+/* Is it certain that an error about a key's type means the lock's key, and that
+ * the verb asks whether this has the token? A token in line may have it later;
+ * and the next number may fail for the counter. */
+static bool strategy_is_about_token(const struct verb *verb)
+{
+    bool draws = verb->kind == VERB_RAISE && verb->fence == 0;
+
+    return verb->token.len > 0 && !verb_may_grant(verb->kind) && !draws;
+}
+
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply)
 {
@@ -50,8 +60,7 @@ enum exchange_next strategy_refused(
     const struct verb *verb = x->verb;
 
     /* A key of another type cannot contain our token, so this is an answer. */
-    if (fault == FAULT_WRONG_TYPE && verb->kind != VERB_ACQUIRE &&
-        verb->token.len > 0) {
+    if (fault == FAULT_WRONG_TYPE && strategy_is_about_token(verb)) {
         x->outcome.text = reply->bytes;
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     }

@@ -38,7 +38,9 @@ struct dialect {
     /* Scripts were refused: check before the next acquire whether a lock could
      * be released at all. Remembered until the next handshake. */
     bool scripts_unverified;
-    bool no_watch; /* that check found WATCH refused */
+    bool no_watch;           /* that check found WATCH refused */
+    bool plain_release;      /* this user cannot hand a lock over: do not try */
+    enum fault line_refused; /* why no token can join a line; FAULT_NONE */
     /* The peer is a proxy that closes the connection at commands without a key
      * and at those it does not know: send neither. */
     bool keyed_only;
@@ -156,8 +158,15 @@ enum exchange_next scripted_extended(
     struct exchange *x, const struct reply *reply);
 enum exchange_next scripted_released(
     struct exchange *x, const struct reply *reply);
+enum exchange_next scripted_capped(
+    struct exchange *x, const struct reply *reply);
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
+/* Is the script sent with its text in this step? */
+bool scripted_as_text(const struct exchange *x);
+/* Does the reply say that the server does not have the script? Then the next
+ * step sends it with its text. */
+bool scripted_wants_text(struct exchange *x, const struct reply *reply);
 
 /* native.c: one command of the server that compares and changes */
 unsigned native_set(struct exchange *x, struct buf *out);
@@ -204,8 +213,14 @@ unsigned fenced_encode(struct exchange *x, struct buf *out);
 enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply);
 extern const struct strategy fenced_strategy;
 
+/* line.c: JOIN and STAY */
+extern const struct strategy line_strategy;
+
 /* asked.c: the read-only command of a query */
 extern const struct strategy asked_strategy;
+
+/* subscribed.c: listening to a channel */
+extern const struct strategy subscribed_strategy;
 
 /* --------------------------------------------------------- how they decide */
 

@@ -83,6 +83,7 @@ struct task {
     const char *unix_path; /* NULL: TCP */
     const char *host;
     int port;
+    bool tls;        /* that port is for TLS */
     const char *url; /* the same place, for nxl_client_new() */
     int width;       /* locks in flight, or threads */
     pid_t server;    /* 0: not ours */
@@ -92,12 +93,16 @@ struct task {
 typedef int bench_runner(const struct task *task, struct sample *sample);
 
 bench_runner floor_argv;
+bench_runner floor_bare; /* only with OpenSSL */
 bench_runner floor_pipe;
 bench_runner floor_stencil;
 bench_runner subject_cycle;
 bench_runner subject_connect;
 bench_runner subject_loop;
 bench_runner subject_threads;
+
+/* The script that releases a lock. */
+extern const char bench_release[];
 
 /* The name of the i-th lock of this measurement; of one length for all. */
 #define BENCH_NAME_SIZE 40

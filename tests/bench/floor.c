@@ -12,7 +12,7 @@
 
 #define TOKEN_LENGTH 36
 
-static const char release_script[] =
+const char bench_release[] =
     "if redis.call('get', KEYS[1]) == ARGV[1] then "
     "return redis.call('del', KEYS[1]) else return 0 end";
 
@@ -51,7 +51,7 @@ static redisContext *floor_connect(
 
 static int load_script(redisContext *redis, char sha[41], struct sample *sample)
 {
-    redisReply *reply = redisCommand(redis, "SCRIPT LOAD %s", release_script);
+    redisReply *reply = redisCommand(redis, "SCRIPT LOAD %s", bench_release);
     int rc = -1;
 
     if (reply && reply->type == REDIS_REPLY_STRING && reply->len == 40) {

@@ -249,6 +249,57 @@ static void print_tls(const struct plan *plan)
     }
 }
 
+/* What TLS adds to a cycle of v in one round, and the ratio there would be if
+ * it added no more than OpenSSL needs for the four messages. */
+struct added {
+    double us, openssl_us, least;
+};
+
+static bool added_in(
+    const struct plan *plan, enum pin pin, int round, struct added *added)
+{
+    const struct variant *v[] = {plan_find(plan, "nxlock", OVER_TCP, pin),
+        plan_find(plan, "nxlock", OVER_TLS, pin),
+        plan_find(plan, "floor:bare", OVER_TCP, pin),
+        plan_find(plan, "floor:bare", OVER_TLS, pin)};
+    double us[4];
+
+    for (int i = 0; i < 4; i++) {
+        if (!v[i] || !v[i]->samples[round].ok)
+            return false;
+        us[i] = v[i]->samples[round].cpu_us;
+    }
+    added->us = us[1] - us[0];
+    added->openssl_us = us[3] - us[2];
+    added->least = 1 + added->openssl_us / us[0];
+    return true;
+}
+
+/* How much of that is OpenSSL's own. */
+static void print_tls_floor(const struct plan *plan, enum pin pin)
+{
+    double us[BENCH_MAX_ROUNDS], openssl_us[BENCH_MAX_ROUNDS];
+    double least[BENCH_MAX_ROUNDS];
+    int count = 0;
+
+    for (int i = 0; i < plan->done; i++) {
+        struct added added;
+
+        if (!added_in(plan, pin, i, &added))
+            continue;
+        us[count] = added.us;
+        openssl_us[count] = added.openssl_us;
+        least[count++] = added.least;
+    }
+    if (count == 0)
+        return;
+    printf("%-4s TLS adds %.1f us of client CPU to a cycle of nxlock, and "
+           "%.1f to a program\n     that only sends the same four messages "
+           "by OpenSSL; with that alone the\n     ratio would be %.3f\n",
+        pin_names[pin], median_of(us, count), median_of(openssl_us, count),
+        median_of(least, count));
+}
+
 /* The same floor twice is 1 on a quiet machine; single rounds of such a one
  * were seen between 0.9 and 1.2. */
 static void print_noise(const struct plan *plan, enum over over)
@@ -280,6 +331,8 @@ int report_print(const struct plan *plan)
     }
     if (plan_has(plan, OVER_TLS))
         print_tls(plan);
+    print_tls_floor(plan, plan->pin);
+    print_tls_floor(plan, PIN_TWO);
     printf("\ngoals\n");
     for (enum over over = 0; over < OVERS; over++) {
         if (!plan_has(plan, over))

@@ -46,6 +46,9 @@ static const struct {
     {"nxlock:threads16", subject_threads, 16, "nxlock:threads1",
         PLAIN | FREE | TLS},
     {"nxlock:connect", subject_connect, 1, NULL, TLS},
+#ifdef BENCH_TLS
+    {"floor:bare", floor_bare, 1, NULL, TLS},
+#endif
 };
 
 const char *const over_names[OVERS] = {"tcp", "unix", "tls"};
@@ -172,7 +175,8 @@ static void child_main(const struct plan *plan, const struct variant *v, int fd)
     struct sample sample = {.ok = false};
     struct task task = {
         .host = server->host,
-        .port = server->port,
+        .port = v->over == OVER_TLS ? server->tls_port : server->port,
+        .tls = v->over == OVER_TLS,
         .unix_path = v->over == OVER_UNIX ? server->unix_path : NULL,
         .url = urls[v->over],
         .width = v->width,

@@ -139,9 +139,13 @@ as() { # USER COMMAND...: of doctor
     user noset -set
     as noset doctor 77 "a user without SET"
     finds "is found" FAIL "round trip" "cannot acquire: .*'set'"
+    finds "and how to allow everything" note rights \
+        "'nxlock acl run doctor --name NAME', with the same server and user"
     user keys resetkeys '~inv*' -acl
     as keys doctor 77 "a user of other keys" job
     finds "is found" FAIL rights "cannot read the lock's key, 'job'"
+    finds "and how to allow everything" note rights \
+        "'nxlock acl run doctor --name job', with"
     as keys doctor 1 "a user without the counter's" inv:1
     finds "is found" WARN rights \
         "read .*'{inv:1}:f'.*Remedy: ACL SETUSER USER .*~inv:1\* ~{inv:1\*"

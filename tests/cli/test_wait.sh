@@ -12,8 +12,8 @@ holder=$uuid@db7:41233:backup
 lines() { # TEXT: how many lines of standard error have it
     grep -cF -e "$1" "$dir/err"
 }
-waiting_line() { # SECONDS, a pattern
-    grep -q "^nxlock: waiting for 'w': held by db7:41233:backup, $1s left\$" \
+waiting_line() { # SECONDS, a pattern, PLACE
+    grep -q "^nxlock: waiting for 'w': held by db7:41233:backup, $1s left; $2\$" \
         "$dir/err"
 }
 
@@ -69,7 +69,7 @@ message() {
     db SET w "$holder" PX 30000 > /dev/null
     start=$(ms)
     launch run w -v -- echo done
-    check "-v says whom it waits for" await waiting_line '[23][0-9]'
+    check "-v says whom it waits for" await waiting_line '[23][0-9]' '1st in line'
     check "but not at once" test $(($(ms) - start)) -ge 900
     before=$(attempts)
     await attempted $((before + 8)) # that takes longer than a second
@@ -83,14 +83,14 @@ message() {
     check "without a further word" test "$(wc -l < "$dir/err")" -eq 3
     db SET w "$holder" PX 30000 > /dev/null
     gives 75 "a wait that ends busy" run w -v -w 1500ms -- true
-    check "says whom it waited for" waiting_line '[23][0-9]'
+    check "says whom it waited for" waiting_line '[23][0-9]' '1st in line'
     said "and who has it still" "'w' is held by db7:41233:backup, "
     check "and that is all" test "$(wc -l < "$dir/err")" -eq 2
     gives 75 "a short wait" run w -v -w 300ms -- true
     check "says who has it only" test "$(lines waiting)" -eq 0 -a \
         "$(wc -l < "$dir/err")" -eq 1
     launch acquire w -v
-    check "acquire -v says the same" await waiting_line '[23][0-9]'
+    check "acquire -v says the same" await waiting_line '[23][0-9]' '1st in line'
     db DEL w > /dev/null
     ends 0 "and then prints the token"
     check "alone" test "$(cat "$dir/out")" = "$(db GET w)"

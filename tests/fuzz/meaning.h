@@ -338,7 +338,9 @@ static bool script_reply(struct model *m, const struct reply *reply)
         return conclude(
             m, one_of(m, reply, is_number(reply, -1), is_number(reply, -2),
                    decided(OUTCOME_MINE, number), no()));
-    return conclude(m, one_of(m, reply, is_number(reply, 1) && number == 1,
+    /* RELEASE: removed, handed over, removed without the right to do so. */
+    bool gone = number == 1 || number == 2 || number == 4;
+    return conclude(m, one_of(m, reply, is_number(reply, 1) && gone,
                            is_number(reply, 0) && number == 0,
                            decided(OUTCOME_MINE, LEFT_UNKNOWN), no()));
 }

@@ -12,6 +12,7 @@
 #define NAME "job"
 #define TTL_MS 5000
 #define RULE_ROOM 32
+#define ODD ACL_EFFECT_COUNT /* something that the table has no words for */
 
 static const struct acl_feature features[ACL_FEATURE_COUNT] = {
 #define FEATURE(number, name, base, purpose, ...)                              \
@@ -98,6 +99,31 @@ static inline bool logged(const char *object)
     }
     freeReplyObject(log);
     return found;
+}
+
+/* The i-th word of each command is up to the first NULL. */
+static inline int ask(nxl_client *client, const char *const *words)
+{
+    nxl_answer *answer;
+    size_t count = 0;
+
+    while (words[count])
+        count++;
+    int rc = nxl_client_ask(client, 0, count, words, NULL, &answer);
+    nxl_answer_free(answer);
+    return rc;
+}
+
+/* Asks all of them; the effect is that of a refusal. */
+static inline enum acl_effect asks(nxl_client *client,
+    const char *const (*questions)[8], enum acl_effect refused)
+{
+    for (; (*questions)[0]; questions++) {
+        int rc = ask(client, *questions);
+        if (rc != NXL_OK)
+            return rc == NXL_E_DENIED ? refused : ODD;
+    }
+    return ACL_WORKS;
 }
 
 #endif

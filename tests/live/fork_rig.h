@@ -68,6 +68,7 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_release_start(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_adopt_start(h->lock, TOKEN) == NXL_E_FORKED);
     expect(nxl_lock_inspect_start(h->lock) == NXL_E_FORKED);
+    expect(nxl_lock_empty_line(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_break_start(h->lock, &seen) == NXL_E_FORKED);
     expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_interrupt(h->lock) == NXL_E_FORKED);

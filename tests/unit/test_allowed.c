@@ -28,7 +28,8 @@ static void what_reads_is_allowed(void **state)
         "TTL k", "STRLEN k", "GETRANGE k 0 511", "GETRANGE k 9 524296",
         "CONFIG GET save", "acl whoami", "ACL GETUSER u", "COMMAND COUNT",
         "ACL DRYRUN u SET k v", "ACL DRYRUN u PING", "MEMORY USAGE k",
-        "OBJECT ENCODING k", "CLIENT ID", "LASTSAVE", "CLUSTER INFO"};
+        "OBJECT ENCODING k", "CLIENT ID", "LASTSAVE", "CLUSTER INFO", "ZCARD k",
+        "ZRANGE k 0 999", "zrange k 1 1000 withscores"};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_null(refusal(good[i]));
 }
@@ -42,13 +43,15 @@ static void nothing_else_is(void **state)
         "CLIENT REPLY OFF", "SUBSCRIBE x", "MONITOR", "WAIT 1 0", "MULTI",
         "SELECT 1", "AUTH x", "HELLO 3", "QUIT", "RESET", "DEBUG SLEEP 1",
         "BLPOP k 0", "SHUTDOWN", "MEMORY PURGE", "OBJECT FREQ k", "PIN",
-        "PINGS", "COMMAND INFO get"};
+        "PINGS", "COMMAND INFO get", "ZREM k x", "ZADD k 1 x"};
     static const char *const count[] = {"DBSIZE x", "PTTL", "PTTL a b", "SCAN",
-        "INFO a b", "TIME x", "MEMORY USAGE k SAMPLES 0"};
+        "INFO a b", "TIME x", "MEMORY USAGE k SAMPLES 0", "ZCARD", "ZRANGE k 0",
+        "ZRANGE k 0 1 BYSCORE LIMIT 0 9"};
     static const char *const bound[] = {"GETRANGE k 0 -1", "GETRANGE k 0 x",
         "GETRANGE k 0 524288", "GETRANGE k 5 4", "GETRANGE k  1",
         "SCAN 0 COUNT 1001", "SCAN 0 MATCH x count -1",
-        "SCAN 0 COUNT 99999999999999999999"};
+        "SCAN 0 COUNT 99999999999999999999", "ZRANGE k 0 -1", "ZRANGE k 0 1000",
+        "ZRANGE k 3 2 WITHSCORES", "ZRANGE k 0 (1", "ZRANGE k 0 1 REV"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_non_null(refusal(bad[i]));
         assert_contains(refusal(bad[i]), "not allowed");

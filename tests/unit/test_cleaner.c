@@ -50,6 +50,31 @@ static void it_is_due_at_once(void **state)
     assert_int_equal(slot.sent_at, START);
 }
 
+/* One that may be in line counts as alive there for its window, and is granted
+ * a lease at the end of it at the latest; and what removes it from the line is
+ * its whole place. */
+static void a_token_in_line_lasts_longer(void **state)
+{
+    (void)state;
+    struct verb of = {.token = slice_of(TOKEN),
+        .ttl_ms = TTL_MS,
+        .channel = slice_of("nxl:c"),
+        .window = 3 * WINDOW_TICKS};
+    cleaner_start(cleaner, CLEANUP_TOKEN, &of, START);
+    assert_true(slice_equal(cleaner->verb.channel, of.channel));
+    assert_int_equal(cleaner->verb.window, of.window);
+    assert_int_equal(cleaner->verb.ttl_ms, of.ttl_ms);
+    assert_false(expired(START + TTL + 3 * NS_PER_S - 1));
+    assert_true(expired(START + 2 * TTL + 3 * NS_PER_S));
+    /* The record is used again, for a token that is in no line. */
+    cleaner = cleaner_reuse(cleaner, slice_of("key"), 64);
+    assert_non_null(cleaner);
+    begin(CLEANUP_TOKEN);
+    assert_int_equal(cleaner->verb.channel.len, 0);
+    assert_int_equal(cleaner->verb.window, 0);
+    assert_true(expired(START + TTL));
+}
+
 static void an_answer_ends_it_when_nothing_can_follow(void **state)
 {
     (void)state;
@@ -290,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cleaner_test(a_record_has_room_for_all),
         cleaner_test(it_is_due_at_once),
+        cleaner_test(a_token_in_line_lasts_longer),
         cleaner_test(an_answer_ends_it_when_nothing_can_follow),
         cleaner_test(behind_the_acquire_it_is_exact),
         cleaner_test(elsewhere_nothing_deleted_proves_nothing),

@@ -35,7 +35,7 @@ static void deleted(enum outcome_kind kind, uint64_t now)
 
 /* ------------------------------------------------ cancelling a request */
 
-/* Every stage of an acquire and a release. */
+/* Every stage of an acquire, a STAY and a release. A JOIN is an acquire. */
 static void what_a_cancelled_request_leaves(void **state)
 {
     (void)state;
@@ -46,6 +46,7 @@ static void what_a_cancelled_request_leaves(void **state)
     } rows[] = {
 #define ACQUIRE .verb = VERB_ACQUIRE
 #define RELEASE .verb = VERB_RELEASE
+#define STAY .verb = VERB_STAY
         {{ACQUIRE, .stage = CANCEL_UNSENT, .undo = true}, CLEANUP_NONE, true},
         {{ACQUIRE, .stage = CANCEL_UNSENT}, CLEANUP_NONE, true},
         {{ACQUIRE, .stage = CANCEL_SENT, .undo = true, .writes = true},
@@ -76,12 +77,32 @@ static void what_a_cancelled_request_leaves(void **state)
         {{RELEASE, .stage = CANCEL_ENDED, .undo = true, .never_sent = true},
             CLEANUP_TOKEN, true},
         {{RELEASE, .stage = CANCEL_ENDED}, CLEANUP_NONE, false},
+        /* Its token joined before, so it matters little what it did itself. */
+        {{STAY, .stage = CANCEL_UNSENT, .undo = true}, CLEANUP_TOKEN, true},
+        {{STAY, .stage = CANCEL_UNSENT}, CLEANUP_NONE, true},
+        {{STAY, .stage = CANCEL_SENT, .undo = true}, CLEANUP_TOKEN, false},
+        {{STAY, .stage = CANCEL_SENT}, CLEANUP_NONE, false},
+        {{STAY, .stage = CANCEL_LOST, .undo = true}, CLEANUP_NONE, false},
+        {{STAY, .stage = CANCEL_LOST}, CLEANUP_NONE, false},
+        {{STAY, .stage = CANCEL_ENDED, .undo = true}, CLEANUP_TOKEN, true},
+        {{STAY, .stage = CANCEL_ENDED, .undo = true, .unsure = true},
+            CLEANUP_TOKEN, false},
+        {{STAY, .stage = CANCEL_ENDED, .undo = true, .never_sent = true},
+            CLEANUP_TOKEN, true},
+        {{STAY, .stage = CANCEL_ENDED}, CLEANUP_NONE, false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct cancelled r = rows[i].request;
         struct cancellation left = cancel_request(&r);
         assert_int_equal(left.cause, rows[i].cause);
         assert_int_equal(left.nothing_sent, rows[i].nothing_sent);
+        assert_int_equal(left.ends_use, r.undo);
+        if (r.verb == VERB_ACQUIRE) {
+            r.verb = VERB_JOIN;
+            left = cancel_request(&r);
+            assert_int_equal(left.cause, rows[i].cause);
+            assert_int_equal(left.nothing_sent, rows[i].nothing_sent);
+        }
         r.never_undo = true;
         assert_int_equal(cancel_request(&r).cause, CLEANUP_NONE);
     }

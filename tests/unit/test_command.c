@@ -43,7 +43,7 @@ static void test_append_is_binary_safe(void **state)
     for (int i = 0; i < COMMAND_ARGS; i++)
         argv[i] = slice_of("x");
     assert_true(command_append(&out, COMMAND_ARGS, argv));
-    assert_int_equal(buf_len(&out), 4 + COMMAND_ARGS * 7);
+    assert_int_equal(buf_len(&out), 5 + COMMAND_ARGS * 7);
     buf_free(&out);
 }
 
@@ -102,7 +102,7 @@ static void test_eval_forms(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        char expected[2048];
+        char expected[3072];
         struct verb verb = verb_of(forms[i].kind, "tok-1");
         struct slice body = scripts[forms[i].script].body;
         assert_true(command_verb_eval(&out, &verb));
@@ -154,7 +154,7 @@ static void test_kept_is_the_same(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct command_cache kept = {0};
-        for (int kind = 0; kind < VERB_KINDS; kind++) {
+        for (int kind = 0; kind < VERBS_CACHED; kind++) {
             struct cached_command **k = &kept.verb[kind];
             struct verb verb = verb_of((enum verb_kind)kind, "aaaaa");
             verb.key = keys[i];
@@ -184,7 +184,7 @@ static void test_kept_serves_without_formatting(void **state)
     struct buf out = {0};
 
     (void)state;
-    for (int kind = 0; kind < VERB_KINDS; kind++) {
+    for (int kind = 0; kind < VERBS_CACHED; kind++) {
         struct cached_command **k = &kept.verb[kind];
         struct verb verb = verb_of((enum verb_kind)kind, "aaaaa");
         assert_true(command_verb(&out, &verb, k));

@@ -273,9 +273,11 @@ static void test_release(void **state)
 
     (void)state;
     assert_outcome(v, integer(1), OUTCOME_MINE, LEFT_UNKNOWN);
+    assert_outcome(v, integer(2), OUTCOME_MINE, LEFT_UNKNOWN);
+    assert_outcome(v, integer(4), OUTCOME_MINE, LEFT_UNKNOWN);
     assert_outcome(v, integer(0), OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     assert_refused(v, "MISCONF x", FAULT_REFUSING);
-    assert_broken(v, integer(2));
+    assert_broken(v, integer(3)); /* it was in no line */
     assert_broken(v, integer(-1));
     assert_broken(v, words(REPLY_STRING, "1"));
 }
@@ -418,7 +420,7 @@ static void test_how_it_is_written(void **state)
         assert_int_equal(exchange_may_undo(&heir), cases[i].may_undo);
         assert_int_equal(
             exchange_lasts_ms(&heir, UINT32_MAX), cases[i].lasts_ms);
-        verb.kind = VERB_ACQUIRE;
+        verb.kind = i == 1 ? VERB_JOIN : VERB_ACQUIRE;
         exchange_restart(&x, &verb, NULL);
         assert_int_equal(x.written, WRITTEN_TOKEN);
     }

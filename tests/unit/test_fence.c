@@ -53,6 +53,32 @@ static void says(struct fence *f, unsigned server, struct outcome outcome)
     fence_outcome(f, server, &outcome, 0);
 }
 
+/* A lock that was handed over has no number, so the server draws one. */
+static void test_drawn_after_a_hand_over(void **state)
+{
+    (void)state;
+    struct fence f;
+    assert_start(&f, 1, NUMBERS(0), "S0");
+    assert_true(f.number == 0);
+    raised(&f, 0, 7);
+    assert_int_equal(fence_verdict(&f), VERDICT_YES);
+    assert_true(f.number == 7);
+    assert_start(&f, 1, NUMBERS(0), "S0");
+    raised(&f, 0, 0); /* no number */
+    assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
+    assert_start(&f, 1, NUMBERS(0), "S0");
+    says(&f, 0, plain(OUTCOME_NOT_MINE));
+    assert_int_equal(fence_verdict(&f), VERDICT_NO);
+    assert_start(&f, 1, NUMBERS(0), "S0");
+    says(&f, 0, refused(FAULT_NO_PERMISSION));
+    assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
+    assert_int_equal(f.fault, FAULT_NO_PERMISSION);
+    assert_start(&f, 1, NUMBERS(0), "S0");
+    fence_tick(&f, END);
+    assert_asks(&f, "L0");
+    assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
+}
+
 static void test_nothing_to_raise(void **state)
 {
     (void)state;
@@ -196,6 +222,7 @@ static void test_every_vote(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drawn_after_a_hand_over),
         cmocka_unit_test(test_nothing_to_raise),
         cmocka_unit_test(test_quorum_is_raised),
         cmocka_unit_test(test_higher_does_not_count),

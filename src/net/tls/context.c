@@ -67,7 +67,7 @@ static bool read_versions(const struct settings *set,
             return blame_file(error, f->parameter, f->path,
                 f->is_directory ? "not a directory" : "not a regular file");
         versions[i] = (struct file_version){
-            now.st_dev, now.st_ino, now.st_size, now.st_mtim};
+            now.st_dev, now.st_ino, now.st_size, now.st_ctim};
     }
     return true;
 }
@@ -87,6 +87,7 @@ static const char *reason_of_errors(const char *missing)
     return reason;
 }
 
+#define NO_MEMORY "out of memory: cannot prepare TLS"
 #define NO_CERTIFICATE "contains no certificate in PEM format"
 #define NO_KEY "contains no private key in PEM format"
 
@@ -220,7 +221,7 @@ static SSL_CTX *make_context(const struct settings *set, struct text *error)
 
     ERR_clear_error();
     if (!ctx) {
-        text_set(error, "out of memory: cannot prepare TLS");
+        text_set(error, NO_MEMORY);
         return NULL;
     }
     SSL_CTX_set_min_proto_version(
@@ -243,26 +244,31 @@ static SSL_CTX *make_context(const struct settings *set, struct text *error)
 
 SSL_CTX *tls_context(struct tls *tls, struct text *error)
 {
+    const struct settings *set = &tls->settings;
     struct file_version versions[TLS_FILES];
 
     /* Before the files are read: one that changes meanwhile is read again. */
-    if (!read_versions(&tls->settings, versions, error))
+    if (!read_versions(set, versions, error))
         return NULL;
-    if (tls->context && memcmp(versions, tls->versions, sizeof(versions)) == 0)
-        return tls->context;
-    SSL_CTX *made = make_context(&tls->settings, error);
-    if (!made)
+    if (tls->context && context_is_of(tls->context, set, versions))
+        return tls->context->ssl;
+    struct context *context = context_find(set, versions);
+    if (!context) {
+        SSL_CTX *made = make_context(set, error);
+        context = made ? context_new(made, set, versions) : NULL;
+        if (made && !context)
+            text_set(error, NO_MEMORY);
+    }
+    if (!context)
         return NULL;
-    SSL_CTX_free(tls->context);
-    tls->context = made;
-    memcpy(tls->versions, versions, sizeof(versions));
-    return made;
+    context_release(tls->context);
+    tls->context = context;
+    return context->ssl;
 }
 
 void tls_read_again(struct tls *tls)
 {
-    SSL_CTX_free(tls->context); /* connections have their own share of it */
-    tls->context = NULL;
+    context_spoil(tls->context); /* connections have their own share of it */
 }
 
 /* ---------------------------------------------------------- its life time */
@@ -282,13 +288,10 @@ struct tls *tls_new(const struct settings *settings, struct text *error)
      * may still renew a lock. */
     OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     struct tls *tls = calloc(1, sizeof(*tls));
-    bool ok = tls != NULL;
+    bool ok = tls && params_of_tls_copy(&tls->settings, settings);
 
-    for (size_t row = 0; ok && row < url_param_count; row++)
-        if (param_of_tls(row))
-            ok = param_copy(row, &tls->settings, settings);
     if (!ok)
-        text_set(error, "out of memory: cannot prepare TLS");
+        text_set(error, NO_MEMORY);
     else if (has_something_to_check(settings))
         ok = tls_context(tls, error) != NULL;
     if (ok) {
@@ -309,7 +312,7 @@ void tls_free(struct tls *tls)
 {
     if (!tls || (tls->owners > 0 && --tls->owners > 0))
         return;
-    SSL_CTX_free(tls->context);
+    context_release(tls->context);
     settings_free(&tls->settings);
     free(tls);
 }

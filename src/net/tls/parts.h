@@ -12,21 +12,35 @@
 
 struct endpoint;
 
-/* Identifies the contents of a file without reading them. */
+/* Identifies the contents of a file, and who may read it, without reading it.
+ */
 struct file_version {
     dev_t device;
     ino_t inode;
     off_t size;
-    struct timespec changed;
+    struct timespec changed; /* it, or its mode or owner */
 };
 
 #define TLS_FILES 5 /* that settings can name */
 
+/* OpenSSL's context, and what it was made from. Clients share it (shared.c). */
+struct context {
+    SSL_CTX *ssl;
+    struct settings settings; /* only those of TLS; owned */
+    struct file_version versions[TLS_FILES];
+    uid_t user;           /* who was allowed to read the files */
+    _Atomic bool spoiled; /* for no more connections */
+
+    /* Of shared.c. */
+    unsigned owners;
+    bool listed;
+    struct context *next;
+};
+
 struct tls {
     unsigned owners;
     struct settings settings; /* only those of TLS; owned */
-    SSL_CTX *context; /* made from the files as the versions have them */
-    struct file_version versions[TLS_FILES];
+    struct context *context;  /* of the last connection; NULL: none yet */
 };
 
 /* The state of one connection. */
@@ -46,8 +60,25 @@ struct session {
  * *error says why not. */
 SSL_CTX *tls_context(struct tls *tls, struct text *error);
 
-/* Makes the context anew for the next connection. */
+/* Makes the context anew for the next connection, of this client and of those
+ * it shares the context with. */
 void tls_read_again(struct tls *tls);
+
+/* May it be used for a connection with these settings, if that is what the
+ * files are now? */
+bool context_is_of(const struct context *c, const struct settings *set,
+    const struct file_version *versions);
+/* One of which that is true, with one more owner; NULL: there is none. */
+struct context *context_find(
+    const struct settings *set, const struct file_version *versions);
+/* Takes over ssl, which was made from these, and lets others find it. NULL: no
+ * memory, and ssl is freed. */
+struct context *context_new(SSL_CTX *ssl, const struct settings *set,
+    const struct file_version *versions);
+/* For each owner; NULL is allowed. */
+void context_release(struct context *c);
+/* Nobody uses it for another connection. */
+void context_spoil(struct context *c);
 
 /* The row "facts" of the kind. */
 void tls_facts(const struct transport *t, struct transport_facts *facts);

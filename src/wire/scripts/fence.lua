@@ -6,15 +6,10 @@
 -- ARGV[4], if given, is an expired timestamp that a dead holder left: a key
 -- with exactly this value and no TTL counts as free, as in takeover.lua.
 -- include put.lua
-local seen = redis.pcall('GETRANGE', KEYS[2], '0', '16')
-if seen.err and not string.find(seen.err, 'wrong kind') then
-    return redis.call('GETRANGE', KEYS[2], '0', '16')
-end
-local digits = string.match(seen.err or seen, '^%d*$')
-local last = digits == '' and 0 or tonumber(digits or '')
-if not last or last >= 9007199254740991 then
-    return {err = "WRONGTYPE key '" .. KEYS[2] ..
-        "' should hold the fencing counter but holds something else"}
+-- include counter.lua
+local last, failure = counter_of(KEYS[2])
+if failure then
+    return failure
 end
 if redis.call('EXISTS', KEYS[1]) == 1 and not (ARGV[4] and
     redis.call('GETRANGE', KEYS[1], '0', '511') == ARGV[4] and

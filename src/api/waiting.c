@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks that wait in line.
+ *
+ * Invariant: a lock is in client->in_line exactly while its state machine waits
+ * in line. Whatever the line needs and does not get, the lock polls: waiting in
+ * line is never the reason for a failure.
+ */
+#include "api/waiting.h"
+
+#include <stdlib.h>
+
+#include "client/subscriber.h"
+#include "wire/strategies.h"
+
+#define NOT_TOLD "-" /* the channel of a token whose client is not told */
+
+static struct slice no_channel(void)
+{
+    return slice_of(NOT_TOLD);
+}
+
+/* May this client's locks wait in line? If not, *why says why not. */
+static bool has_line(const struct nxl_client *client, struct text *why)
+{
+    const struct server *s = client->servers;
+    if (client->server_count > 1)
+        text_set(why, "several servers have no line");
+    else if (!s->endpoint.settings.queue)
+        text_set(why, "queue=0");
+    else
+        return strategies_line(&s->dialect, why);
+    return false;
+}
+
+unsigned waiting_connection(const struct nxl_client *client)
+{
+    const struct server *s = client->servers;
+    return s->state == SERVER_UP && s->ended == FAULT_NONE ? s->connections : 0;
+}
+
+void waiting_look_at_messages(struct nxl_client *client)
+{
+    static const unsigned char states[] = {
+        [SUBSCRIPTION_NONE] = MESSAGES_NONE,
+        [SUBSCRIPTION_COMING] = MESSAGES_COMING,
+        [SUBSCRIPTION_UP] = MESSAGES_UP,
+    };
+    struct messages *m = &client->messages;
+    m->state =
+        (__typeof__(m->state))states[subscriber_state(&client->subscriber)];
+    m->number = subscriber_number(&client->subscriber);
+}
+
+/* ----------------------------------------------------- in line, or not at all
+ */
+
+static void line_up(struct nxl_lock *lock, uint64_t now)
+{
+    struct nxl_client *client = lock->client;
+    struct waiting *w = lock->waiting;
+    struct text why;
+    if (!has_line(client, &why))
+        return;
+    (void)subscriber_want(&client->subscriber, now); /* else it asks */
+    waiting_look_at_messages(client);
+    if (list_empty(&w->node))
+        list_append(&client->in_line, &w->node);
+    life_line_up(&lock->life, &w->line, &client->messages, now);
+}
+
+void waiting_begin(struct nxl_lock *lock, uint64_t now)
+{
+    if (lock->waiting && lock->waiting->line.has_waited)
+        line_up(lock, now);
+}
+
+void waiting_line_up(struct nxl_lock *lock, uint64_t now)
+{
+    if (!lock->waiting) {
+        struct waiting *w = calloc(1, sizeof(*w));
+        if (!w)
+            return;
+        w->lock = lock;
+        list_init(&w->node);
+        lock->waiting = w;
+    }
+    line_up(lock, now);
+}
+
+void waiting_settle(struct nxl_lock *lock, uint64_t now)
+{
+    struct waiting *w = lock->waiting;
+    if (list_empty(&w->node) || life_in_line(&lock->life))
+        return;
+    list_remove(&w->node);
+    if (list_empty(&lock->client->in_line))
+        subscriber_rest(&lock->client->subscriber, now);
+}
+
+/* ------------------------------------------------------------ what is sent */
+
+void waiting_complete(struct nxl_lock *lock, struct verb *verb)
+{
+    const struct nxl_client *client = lock->client;
+    struct waiting *w = lock->waiting;
+    if (verb->kind == VERB_JOIN)
+        w->channel = w->line.by_message
+                         ? subscriber_channel(&client->subscriber)
+                         : no_channel();
+    verb->channel = w->channel;
+    verb->test = w->line.by_message && subscriber_untested(&client->subscriber,
+                                           waiting_connection(client));
+    w->tested_with = subscriber_number(&client->subscriber);
+}
+
+void waiting_answered(
+    struct nxl_lock *lock, const struct outcome *outcome, uint64_t now)
+{
+    if (outcome->kind != OUTCOME_BUSY)
+        return;
+    subscriber_tested(&lock->client->subscriber, lock->waiting->tested_with,
+        outcome->connection, outcome->deaf, now);
+}
+
+/* ------------------------------------------------------------- for people */
+
+void waiting_describe(const struct nxl_client *client, struct text *text)
+{
+    const struct subscriber *s = &client->subscriber;
+    const char *unheard = s->listener ? subscriber_words(s) : "";
+    struct text why;
+    if (!has_line(client, &why))
+        text_addf(text, "waits by polling (%s)", why.data);
+    else if (*unheard)
+        text_addf(text, "waits in line without messages (%s)", unheard);
+    else
+        text_add(text, "waits in line");
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks that wait in line: which of them may, how they are told that a lock was
+ * handed over to them, and when the client's subscription is needed.
+ * core/line.h decides all else. All functions need the client's mutex.
+ */
+#ifndef NXLOCK_API_WAITING_H
+#define NXLOCK_API_WAITING_H
+
+#include "api/handle.h"
+
+/* What only a lock has that has waited. */
+struct waiting {
+    struct line line;
+    struct list node;     /* in client->in_line while it is in line */
+    struct slice channel; /* with which its token joined */
+    unsigned tested_with; /* the subscription that the last request tests */
+    struct nxl_lock *lock;
+};
+
+/* The number of the client's connection for commands; 0: it is not up. */
+unsigned waiting_connection(const struct nxl_client *client);
+/* Brings client->messages up to date. */
+void waiting_look_at_messages(struct nxl_client *client);
+
+/* An acquire has just begun: if the last one had to wait, this one begins in
+ * line, which saves it a request. */
+void waiting_begin(struct nxl_lock *lock, uint64_t now);
+/* The lock is taken: waits in line if possible. */
+void waiting_line_up(struct nxl_lock *lock, uint64_t now);
+
+/* Completes a JOIN or STAY that is about to be sent. */
+void waiting_complete(struct nxl_lock *lock, struct verb *verb);
+/* One with verb.test was answered. */
+void waiting_answered(
+    struct nxl_lock *lock, const struct outcome *outcome, uint64_t now);
+/* After the state machine of a lock that has waited ran: it may have left the
+ * line. */
+void waiting_settle(struct nxl_lock *lock, uint64_t now);
+
+/* How the client's locks wait, for people; with the reason if they poll. */
+void waiting_describe(const struct nxl_client *client, struct text *text);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Invariant: different keys have different companions, and a key and its
+ * companions have one hash tag.
+ */
+#include "base/companion.h"
+
+#include <stdlib.h>
+
+bool key_has_tag(struct slice key)
+{
+    const char *open = memchr(key.data, '{', key.len);
+    size_t rest = open ? key.len - (size_t)(open + 1 - key.data) : 0;
+    const char *close = rest ? memchr(open + 1, '}', rest) : NULL;
+
+    return close && close > open + 1;
+}
+
+bool companion_make(struct slice key, const char *what, struct slice *companion)
+{
+    bool tagged = key_has_tag(key);
+    const struct slice parts[] = {slice_of(tagged ? "" : "{"), key,
+        slice_of(tagged ? ":" : "}:"), slice_of(what)};
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        len += parts[i].len;
+    char *bytes = malloc(len);
+    if (!bytes)
+        return false;
+    *companion = (struct slice){bytes, len};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].len > 0)
+            memcpy(bytes, parts[i].data, parts[i].len);
+        bytes += parts[i].len;
+    }
+    return true;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shows who waits in line for a lock.
+ *
+ * Invariant: what is printed here is not enough to take a waiter's place, and
+ * the line is only read, so looking at it changes nobody's turn.
+ */
+#include "cli/line.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/duration.h"
+#include "cli/holder.h"
+#include "cli/name.h"
+#include "cli/secret.h"
+
+/* The score of a waiter is its ticket times SEEN_WRAP, plus the time it was
+ * last seen, in ticks of the server's clock modulo SEEN_WRAP. */
+#define SEEN_WRAP (INT64_C(1) << 22)
+#define TICKS_PER_S 32
+#define US_PER_TICK 31250
+#define MS_PER_S 1000
+
+#define LAST_READ "999" /* of the waiters, from 0 */
+#define PLACE_TIMEOUT_MS 500
+
+/* ----------------------------------------------------------------- reading */
+
+/* The line's key; the caller frees it. NULL: no memory. */
+static char *line_key(struct session *session)
+{
+    char *key = NULL, *line;
+
+    if (asprintf(&key, "%s%s", nxl_client_prefix(session->client),
+            session->args->name) < 0)
+        return NULL;
+    line = name_companion(key, ":l");
+    free(key);
+    return line;
+}
+
+static int64_t number_of(const nxl_answer *answer, size_t item)
+{
+    const char *text = nxl_answer_item(answer, item, NULL);
+
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+/* A member is "TOKEN CHANNEL LEASE WINDOW". The window is how many ticks after
+ * it was last seen the waiter counts as alive. */
+static void read_waiter(struct line_waiter *waiter, const char *member,
+    const char *score, int64_t now)
+{
+    const char *window = strrchr(member, ' ');
+    bool is_number = window && window[1] != '\0' &&
+                     window[1 + strspn(window + 1, "0123456789")] == '\0';
+    char token[sizeof(waiter->who.value)];
+    int64_t ago = now - (int64_t)strtod(score, NULL);
+
+    ago = (ago % SEEN_WRAP + SEEN_WRAP) % SEEN_WRAP;
+    snprintf(token, sizeof(token), "%.*s", (int)strcspn(member, " "), member);
+    holder_make(&waiter->who, is_token(token) ? token : "?", -1);
+    waiter->seen_ms = ago * MS_PER_S / TICKS_PER_S;
+    waiter->dead = !is_number || ago > strtoll(window + 1, NULL, 10);
+}
+
+/* The answers in the order of the questions. */
+enum { ANSWER_COUNT, ANSWER_LIST, ANSWER_TIME, ANSWERS };
+
+static void read_answers(struct line *line, nxl_answer *const *answers)
+{
+    int64_t now = number_of(answers[ANSWER_TIME], 0) * TICKS_PER_S +
+                  number_of(answers[ANSWER_TIME], 1) / US_PER_TICK;
+    size_t items = nxl_answer_count(answers[ANSWER_LIST]);
+
+    for (size_t i = 0; i + 1 < items; i += 2) {
+        const char *member = nxl_answer_item(answers[ANSWER_LIST], i, NULL);
+        const char *score = nxl_answer_item(answers[ANSWER_LIST], i + 1, NULL);
+        struct line_waiter waiter;
+        if (!member || !score)
+            continue;
+        read_waiter(&waiter, member, score, now);
+        line->dead += waiter.dead;
+        if (line->shown < LINE_SHOWN)
+            read_waiter(&line->list[line->shown++], member, score, now);
+    }
+    /* It may have changed between the two. */
+    int64_t count = number_of(answers[ANSWER_COUNT], 0);
+    line->count = count > (int64_t)items / 2 ? (size_t)count : items / 2;
+}
+
+static void read_line(nxl_client *client, const char *key, struct line *line)
+{
+    const char *words[ANSWERS][5] = {{"ZCARD", key},
+        {"ZRANGE", key, "0", LAST_READ, "WITHSCORES"}, {"TIME"}};
+    const size_t counts[ANSWERS] = {2, 5, 1};
+    nxl_answer *answers[ANSWERS] = {NULL};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < ANSWERS; i++) {
+        ok = nxl_client_ask(
+                 client, 0, counts[i], words[i], NULL, &answers[i]) == NXL_OK;
+        if (!ok)
+            snprintf(line->unknown, sizeof(line->unknown), "%s",
+                nxl_client_errmsg(client));
+        else if (number_of(answers[ANSWER_COUNT], 0) == 0)
+            break;
+    }
+    if (ok)
+        read_answers(line, answers);
+    for (size_t i = 0; i < ANSWERS; i++)
+        nxl_answer_free(answers[i]);
+}
+
+void line_read(struct session *session, struct line *line)
+{
+    memset(line, 0, sizeof(*line));
+    if (nxl_client_servers(session->client) > 1)
+        return;
+    nxl_client *client = session_asker(session, 0);
+    char *key = line_key(session);
+    if (client && key)
+        read_line(client, key, line);
+    else
+        snprintf(line->unknown, sizeof(line->unknown), "out of memory");
+    free(key);
+}
+
+size_t line_waiting(const struct line *line)
+{
+    return line->count - line->dead;
+}
+
+const char *line_words(char *out, const struct line *line)
+{
+    out[0] = '\0';
+    if (line_waiting(line) > 0)
+        snprintf(out, LINE_WORDS, ", %zu waiting", line_waiting(line));
+    return out;
+}
+
+bool line_has(const struct line *line, const nxl_holder *holder)
+{
+    for (size_t i = 0; i < line->shown; i++) {
+        if (nxl_holder_is(holder, line->list[i].who.value))
+            return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- printing */
+
+void line_print(const struct line *line)
+{
+    char who[HOLDER_WHO], ago[DURATION_ROOM];
+
+    if (line->unknown[0] != '\0') {
+        printf("  line unknown: %s\n", line->unknown);
+        return;
+    }
+    if (line->count == 0)
+        return;
+    printf("  line: %zu waiting\n", line_waiting(line));
+    for (size_t i = 0; i < line->shown; i++) {
+        const struct line_waiter *waiter = &line->list[i];
+        printf("    %zu. %s, seen %s ago%s\n", i + 1,
+            holder_who(who, &waiter->who), duration_rough(ago, waiter->seen_ms),
+            waiter->dead ? ": dead, will be passed over" : "");
+    }
+    if (line->count > line->shown)
+        printf("    and %zu more\n", line->count - line->shown);
+}
+
+void line_json(struct json *json, const struct line *line)
+{
+    struct json item;
+
+    if (line->unknown[0] != '\0') {
+        json_null(json, "waiting");
+        json_text(
+            json, "waiting_unknown", line->unknown, strlen(line->unknown));
+        return;
+    }
+    json_number(json, "waiting", (int64_t)line_waiting(line));
+    json_list_begin(json, "line");
+    for (size_t i = 0; i < line->shown; i++) {
+        json_item(json, &item, i == 0);
+        json_number(&item, "place", (int64_t)i + 1);
+        holder_json_who(&item, &line->list[i].who);
+        json_number(&item, "seen_ms", line->list[i].seen_ms);
+        if (line->list[i].dead)
+            json_true(&item, "dead");
+        json_item_end(&item);
+    }
+    json_list_end(json);
+}
+
+/* ------------------------------------------------------------ the own place */
+
+/* The item of the answer that begins with the token; their number if none
+ * does. */
+static size_t find_token(const nxl_answer *members, const char *token)
+{
+    size_t length = strlen(token), i = 0;
+
+    for (; i < nxl_answer_count(members); i++) {
+        const char *member = nxl_answer_item(members, i, NULL);
+        if (member && length > 0 && strncmp(member, token, length) == 0 &&
+            member[length] == ' ')
+            break;
+    }
+    return i;
+}
+
+static const char *ordinal_ending(size_t n)
+{
+    static const char *const endings[] = {"th", "st", "nd", "rd"};
+
+    return n % 10 > 3 || n % 100 / 10 == 1 ? endings[0] : endings[n % 10];
+}
+
+/* 0: unknown, or not among the first thousand. */
+static size_t find_place(struct session *session, const char *key)
+{
+    nxl_client *client = session_asker(session, PLACE_TIMEOUT_MS);
+    const char *words[] = {"ZRANGE", key, "0", LAST_READ};
+    nxl_answer *members = NULL;
+    size_t place = 0;
+
+    if (client && nxl_client_ask(client, 0, 4, words, NULL, &members) == NXL_OK)
+        place = find_token(members, nxl_lock_token(session->lock)) + 1;
+    if (place > nxl_answer_count(members))
+        place = 0;
+    nxl_answer_free(members);
+    session_free_asker(session); /* the lock may be held for long */
+    return place;
+}
+
+const char *line_place(char *out, struct session *session)
+{
+    bool alone = nxl_client_servers(session->client) == 1;
+    char *key = alone ? line_key(session) : NULL;
+    size_t place = key ? find_place(session, key) : 0;
+
+    out[0] = '\0';
+    if (place > 0)
+        snprintf(
+            out, LINE_PLACE, "; %zu%s in line", place, ordinal_ending(place));
+    free(key);
+    return out;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server's second connection, which listens to one channel.
+ *
+ * Invariant: a message counts only on that channel, and only after the
+ * confirmation of the subscription on the same connection.
+ */
+#include "net/subscription.h"
+
+void subscription_init(struct server *s, const struct server *like,
+    struct slice channel, uint64_t seed)
+{
+    server_init(s, &like->endpoint, true, seed);
+    s->channel = channel;
+    s->who.brief = true;
+    s->secrets = like->secrets;
+}
+
+void subscription_free(struct server *s)
+{
+    server_free_parts(s); /* not the endpoint, which is borrowed */
+}
+
+static bool is_text(const struct reply *reply, struct slice text)
+{
+    return reply->kind == REPLY_STRING && slice_equal(reply->bytes, text);
+}
+
+bool subscription_take(struct server *s, const struct reply *reply,
+    struct completion *c, uint64_t now)
+{
+    bool taken = s->state == SERVER_UP && s->good &&
+                 reply->kind == REPLY_ARRAY && reply->count == 3 &&
+                 is_text(&reply->items[0], slice_of("message")) &&
+                 is_text(&reply->items[1], s->channel) &&
+                 reply->items[2].kind == REPLY_STRING;
+    if (!taken)
+        return false;
+    s->heard_at = now;
+    *c = (struct completion){NULL, {.kind = OUTCOME_SEEN,
+                                       .left_ms = LEFT_UNKNOWN,
+                                       .connection = s->connections,
+                                       .value = reply->items[2].bytes}};
+    return true;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server's second connection, which listens to one channel. Messages come on
+ * it that are no replies: server_next() returns each as a completion without a
+ * request, whose outcome.value is the payload.
+ *
+ * Its handshake is the brief one, whatever the peer is: nothing but SUBSCRIBE
+ * is sent after it.
+ */
+#ifndef NXLOCK_NET_SUBSCRIPTION_H
+#define NXLOCK_NET_SUBSCRIPTION_H
+
+#include "net/state.h"
+
+/* Initialises s to listen to channel at the same server as `like`, with a login
+ * of its own. Both must outlive s, which borrows the endpoint of `like`. */
+void subscription_init(struct server *s, const struct server *like,
+    struct slice channel, uint64_t seed);
+/* In place of server_free(). */
+void subscription_free(struct server *s);
+
+/* Does s listen to a channel? */
+static inline bool subscription_is(const struct server *s)
+{
+    return s->channel.len > 0;
+}
+
+/* Is the reply a message on the channel of s, which listens to it? Then it
+ * becomes the completion *c. Any other push is not expected: it will be taken
+ * for the reply that is due, or for one that nobody asked for, and either ends
+ * the connection. */
+bool subscription_take(struct server *s, const struct reply *reply,
+    struct completion *c, uint64_t now);
+
+#endif

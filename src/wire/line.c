@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting in line: JOIN and STAY by the wait script. Invariant: there is no
+ * other strategy, and an error proves that the token has not joined. A
+ * connection on which the script was refused remembers that, so that later
+ * waits do not try again: each attempt would fill the server's ACL LOG.
+ */
+#include "wire/strategy.h"
+
+static unsigned line_encode(struct exchange *x, struct buf *out)
+{
+    return command_wait(out, x->verb, scripted_as_text(x)) ? 1 : 0;
+}
+
+static enum exchange_next line_refused(
+    struct exchange *x, const struct reply *reply)
+{
+    enum exchange_next next = strategy_refused(x, reply);
+
+    if (x->outcome.kind == OUTCOME_FAULT && ON_REFUSED & 1U << x->outcome.fault)
+        x->dialect->line_refused = x->outcome.fault;
+    return next;
+}
+
+static bool line_has_numbers(const struct reply *reply)
+{
+    for (size_t i = 0; reply->kind == REPLY_ARRAY && i < reply->count; i++)
+        if (reply->items[i].kind != REPLY_INTEGER)
+            return false;
+    return reply->kind == REPLY_ARRAY && reply->count > 0;
+}
+
+static enum exchange_next line_replied(
+    struct exchange *x, const struct reply *reply)
+{
+    const struct verb *verb = x->verb;
+    const struct reply *item = reply->items;
+
+    if (scripted_wants_text(x, reply))
+        return EXCHANGE_AGAIN;
+    if (reply->kind == REPLY_ERROR)
+        return line_refused(x, reply);
+    bool numbers = line_has_numbers(reply);
+    if (numbers && reply->count == 1 && item[0].integer == 1)
+        return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
+    if (numbers && reply->count == 1 && item[0].integer == -1 &&
+        verb->kind == VERB_STAY)
+        return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    if (numbers && reply->count == 3U + verb->test && item[0].integer == 0 &&
+        item[1].integer >= -2) {
+        x->outcome.first = item[2].integer == 1;
+        x->outcome.deaf = verb->test && item[3].integer == 0;
+        return strategy_decide(
+            x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
+    }
+    return strategy_broken(x, "expected 1 to 4 numbers from the wait script");
+}
+
+const struct strategy line_strategy = {
+    .name = "wait script", .encode = line_encode, .reply = line_replied};

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Exchanges of src/wire over a plain hiredis connection to a real server: the
+ * scripts of the line without the rest of the library. One more connection
+ * listens to the channel.
+ */
+#ifndef NXLOCK_TESTS_LIVE_LINE_RIG_H
+#define NXLOCK_TESTS_LIVE_LINE_RIG_H
+
+#include <sys/time.h>
+
+#include "live/live_rig.h"
+#include "wire/exchange.h"
+#include "wire/strategies.h"
+
+#define CHANNEL "nxl:test"
+#define LEASE_MS 20000
+#define WINDOW 320 /* ten seconds */
+
+struct peer {
+    redisContext *c;
+    struct dialect dialect;
+};
+static struct peer peer;    /* sends the verbs */
+static redisContext *ears;  /* listens */
+static const char *of_lock; /* the key */
+
+static inline redisContext *line_connect(void)
+{
+    redisContext *c = redisConnectUnix(server.path);
+    assert_true(c && !c->err);
+    struct timeval limit = {20, 0};
+    redisSetTimeout(c, limit);
+    return c;
+}
+
+static inline void peer_open(struct peer *p)
+{
+    *p = (struct peer){.c = line_connect()};
+    p->dialect.max_ttl_ms = 60000;
+    dialect_begin(&p->dialect);
+}
+
+static inline int line_setup(void **state)
+{
+    live_clean(state);
+    of_lock = "k";
+    peer_open(&peer);
+    ears = line_connect();
+    redisReply *r = redisCommand(ears, "SUBSCRIBE " CHANNEL);
+    assert_int_equal(r->type, REDIS_REPLY_ARRAY);
+    freeReplyObject(r);
+    return 0;
+}
+
+static inline int line_teardown(void **state)
+{
+    redisFree(peer.c);
+    redisFree(ears);
+    return 0;
+}
+
+static inline struct reply reply_from(const redisReply *r, struct reply *items)
+{
+    struct reply reply = {.kind = REPLY_NIL};
+
+    if (r->type == REDIS_REPLY_INTEGER)
+        reply = (struct reply){.kind = REPLY_INTEGER, .integer = r->integer};
+    else if (r->type == REDIS_REPLY_ARRAY)
+        reply = (struct reply){
+            .kind = REPLY_ARRAY, .count = r->elements, .items = items};
+    else if (r->type != REDIS_REPLY_NIL)
+        reply = (struct reply){
+            .kind = r->type == REDIS_REPLY_ERROR    ? REPLY_ERROR
+                    : r->type == REDIS_REPLY_STATUS ? REPLY_STATUS
+                                                    : REPLY_STRING,
+            .bytes = {r->str, r->len}};
+    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
+        items[i] = reply_from(r->element[i], NULL);
+    return reply;
+}
+
+/* Carries the verb out; the outcome's text is printed if it is a fault that no
+ * test expects. */
+static inline struct outcome line_send(struct peer *p, const struct verb *verb)
+{
+    static struct exchange x;
+    enum exchange_next next = EXCHANGE_AGAIN;
+
+    exchange_free(&x);
+    exchange_begin(&x, verb, NULL);
+    while (next == EXCHANGE_AGAIN) {
+        struct buf out = {0};
+        unsigned due = exchange_encode(&x, &p->dialect, &out);
+        assert_true(due > 0);
+        redisAppendFormattedCommand(p->c, buf_head(&out), buf_len(&out));
+        buf_free(&out);
+        for (; due > 0; due--) {
+            redisReply *r = NULL;
+            struct reply items[REPLY_ITEMS];
+            assert_int_equal(redisGetReply(p->c, (void **)&r), REDIS_OK);
+            struct reply reply = reply_from(r, items);
+            next = exchange_reply(&x, &reply);
+            freeReplyObject(r);
+        }
+    }
+    struct outcome o = x.outcome;
+    o.text = o.value = (struct slice){NULL, 0};
+    return o;
+}
+
+/* A verb of the line by this token, over that connection. */
+static inline struct outcome line_verb(
+    struct peer *p, enum verb_kind kind, const char *token, const char *channel)
+{
+    struct verb verb = {.kind = kind,
+        .key = slice_of(of_lock),
+        .token = slice_of(token),
+        .channel = slice_of(channel),
+        .window = WINDOW,
+        .ttl_ms = LEASE_MS};
+    return line_send(p, &verb);
+}
+
+#define join(token) line_verb(&peer, VERB_JOIN, token, CHANNEL)
+#define stay(token) line_verb(&peer, VERB_STAY, token, CHANNEL)
+#define leave(token) line_verb(&peer, VERB_RELEASE, token, CHANNEL)
+#define release(token) line_verb(&peer, VERB_RELEASE, token, "")
+
+#define assert_kind(got, expected) assert_int_equal((got).kind, expected)
+#define assert_busy(got, is_first)                                             \
+    do {                                                                       \
+        struct outcome line_o = (got);                                         \
+        assert_int_equal(line_o.kind, OUTCOME_BUSY);                           \
+        assert_int_equal(line_o.first, is_first);                              \
+    } while (0)
+
+static inline void held_by(const char *token, int64_t ttl_ms)
+{
+    char ms[32];
+    snprintf(ms, sizeof(ms), "%lld", (long long)ttl_ms);
+    redis_run(&server, "SET", of_lock, token, "PX", ms, NULL);
+}
+
+/* NULL: nobody. */
+static inline void assert_holder(const char *token)
+{
+    char value[128];
+    bool found = redis_get(&server, of_lock, value, sizeof(value));
+
+    assert_int_equal(found, token != NULL);
+    if (token)
+        assert_string_equal(value, token);
+}
+
+/* The next message: this token may have the lock. */
+static inline void assert_message(const char *token)
+{
+    redisReply *r = NULL;
+
+    assert_int_equal(redisGetReply(ears, (void **)&r), REDIS_OK);
+    assert_int_equal(r->elements, 3);
+    assert_string_equal(r->element[0]->str, "message");
+    assert_string_equal(r->element[2]->str, token);
+    freeReplyObject(r);
+}
+
+/* Nothing was published before this. */
+static inline void assert_no_message(void)
+{
+    redis_run(&server, "PUBLISH", CHANNEL, "end", NULL);
+    assert_message("end");
+}
+
+static inline long long in_line(void)
+{
+    return redis_run(&server, "ZCARD", "{k}:l", NULL);
+}
+
+/* Adds a member of that token with a ticket, last seen so long ago. */
+static inline void add_waiter(
+    const char *token, const char *channel, unsigned ticket, unsigned ago_ticks)
+{
+    redisReply *t = redis_command(&server, "TIME", NULL);
+    uint64_t now = strtoull(t->element[0]->str, NULL, 10) * 32 +
+                   strtoull(t->element[1]->str, NULL, 10) / 31250;
+    char score[32], member[128];
+
+    freeReplyObject(t);
+    snprintf(score, sizeof(score), "%llu",
+        (unsigned long long)((uint64_t)ticket << 22 |
+                             ((now - ago_ticks) & 0x3fffff)));
+    snprintf(member, sizeof(member), "%s %s %d %d", token, channel, LEASE_MS,
+        WINDOW);
+    redis_run(&server, "ZADD", "{k}:l", score, member, NULL);
+    redis_run(&server, "SET", "{k}:w", "1", "PX", "15000", NULL);
+}
+
+/* Connects as a user with these rights, and no others but scripts. */
+static inline void peer_as(struct peer *p, const char *rights)
+{
+    char line[512], *save;
+    const char *argv[40] = {
+        "ACL", "SETUSER", "u", "reset", "on", "nopass", "+eval", "+evalsha"};
+    int argc = 8;
+
+    snprintf(line, sizeof(line), "%s", rights);
+    for (char *w = strtok_r(line, " ", &save); w;
+         w = strtok_r(NULL, " ", &save))
+        argv[argc++] = w;
+    redisReply *r = redisCommandArgv(server.context, argc, argv, NULL);
+    assert_int_equal(r->type, REDIS_REPLY_STATUS);
+    freeReplyObject(r);
+    peer_open(p);
+    r = redisCommand(p->c, "AUTH u x");
+    assert_int_equal(r->type, REDIS_REPLY_STATUS);
+    freeReplyObject(r);
+}
+
+static inline long long denials(void)
+{
+    redisReply *r = redis_command(&server, "ACL", "LOG", NULL);
+    long long count = (long long)r->elements;
+    freeReplyObject(r);
+    return count;
+}
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connection on which a client listens to its channel, with a real server:
+ * it is there only for who waits, messages come, it is made anew after every
+ * loss, and a refusal is no more than a reason.
+ */
+#include "live/subscriber_rig.h"
+
+/* ------------------------------------------------------------------ messages
+ */
+
+static void messages_come(void **state)
+{
+    open_as("", "");
+    assert_int_equal(redis_clients(&server), 0);
+    assert_string_equal(channel(), "-");
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(redis_clients(&server), 1);
+    assert_int_equal(strlen(channel()), 4 + 36);
+    assert_int_equal(strncmp(channel(), "nxl:", 4), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(publish("a token"), 1);
+    listening_until(listening.messages == 3);
+    assert_string_equal(listening.message[2], "a token");
+    assert_int_equal(listening_number(), 1);
+    assert_int_equal(listening.changes, 1);
+    close_it();
+    assert_eventually(redis_clients(&server) == 0);
+}
+
+/* More than the reader takes at once, and over TLS more than one record. */
+static void many_messages(void **state)
+{
+    char text[3001];
+    open_up("");
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(publish(text), 1);
+    listening_until(listening.messages == 300);
+    assert_int_equal(listening_number(), 1);
+    close_it();
+}
+
+static void commands_are_not_disturbed(void **state)
+{
+    open_up("");
+    for (int i = 0; i < 20; i++) {
+        publish("x");
+        command();
+    }
+    listening_until(listening.messages == 20);
+    assert_int_equal(commands(), 1);
+    assert_int_equal(listening_number(), 1);
+    close_it();
+}
+
+/* -------------------------------------------------------------------- losses
+ */
+
+static void it_is_made_anew(void **state)
+{
+    open_up("");
+    for (unsigned i = 2; i < 5; i++) {
+        kill_listener();
+        listening_until(listening_number() == i);
+        assert_true(listening_is(SUBSCRIPTION_UP));
+        assert_int_equal(publish("x"), 1);
+        listening_until(listening.messages == i - 1);
+    }
+    close_it();
+}
+
+static void the_server_restarts(void **state)
+{
+    open_up("timeout_ms=200");
+    redis_kill(&server);
+    listening_until(listening_is(SUBSCRIPTION_COMING));
+    listening_for(300);
+    redis_restart(&server);
+    listening_until(listening_number() == 2);
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+/* Messages that nobody reads: the server closes the connection. */
+static void the_output_buffer_is_full(void **state)
+{
+    enum { SIZE = 30000, COUNT = 1000 };
+    static char text[SIZE + 1];
+    redis_run(&server, "CONFIG", "SET", "client-output-buffer-limit",
+        "pubsub 100kb 0 0", NULL);
+    open_up("");
+    memset(text, 'x', SIZE);
+    int sent = 0;
+    while (sent < COUNT && publish(text) == 1)
+        sent++;
+    assert_true(sent < COUNT);
+    listening_until(listening_number() == 2);
+    assert_true(listening.messages <= (size_t)sent);
+    size_t before = listening.messages;
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == before + 1);
+    close_it();
+}
+
+static void nobody_waits(void **state)
+{
+    open_up("");
+    subscriber_rest(listening.subscriber, clock_now());
+    listening_turn();
+    assert_true(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    kill_listener();
+    listening_until(listening_is(SUBSCRIPTION_COMING));
+    listening_for(50);
+    assert_int_equal(redis_clients(&server), 0);
+    listening_want();
+    listening_until(listening_number() == 2);
+    close_it();
+}
+
+/* In the blocking API nobody reads while no call is under way. */
+static void closed_while_nobody_looked(void **state)
+{
+    open_up("");
+    subscriber_rest(listening.subscriber, clock_now());
+    kill_listener();
+    test_pause_ms(20);
+    listening_want();
+    listening_until(listening_number() == 2);
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+/* It is checked after a silence, while a message waits to be read. */
+static void a_message_before_the_check(void **state)
+{
+    open_up("");
+    subscriber_rest(listening.subscriber, clock_now());
+    assert_int_equal(publish("x"), 1);
+    test_pause_ms(5);
+    assert_true(subscriber_want(
+        listening.subscriber, deadline_after_ms(clock_now(), 11000)));
+    listening_until(listening.messages == 1);
+    listening_until(redis_calls(&server, "subscribe") == 2);
+    assert_int_equal(listening_number(), 1);
+    close_it();
+}
+
+/* ------------------------------------------------------------------ refusals
+ */
+
+static void no_permission(void **state)
+{
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
+        ">" PASSWORD, "~*", "+@all", "resetchannels", NULL);
+    open_as("listener:" PASSWORD "@", "");
+    command();
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_NONE));
+    assert_contains(subscriber_words(listening.subscriber), "NOPERM");
+    listening_for(50);
+    assert_int_equal(redis_calls(&server, "subscribe"), 0);
+    char words[1024];
+    nxl_client_describe(listening.client, words, sizeof(words));
+    assert_contains(words, "waits in line without messages (NOPERM");
+
+    /* A new connection for commands is a reason to try again. */
+    redis_run(&server, "ACL", "SETUSER", "listener", "&nxl:*", NULL);
+    redis_run(
+        &server, "CLIENT", "KILL", "TYPE", "normal", "USER", "listener", NULL);
+    test_pause_ms(20);
+    command();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_string_equal(subscriber_words(listening.subscriber), "");
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+/* No more than these. */
+static void least_rights(void **state)
+{
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
+        ">" PASSWORD, "resetchannels", "&nxl:*", "+subscribe", NULL);
+    open_as("listener:" PASSWORD "@", "");
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(publish("x"), 1);
+    listening_until(listening.messages == 1);
+    close_it();
+}
+
+static void a_wrong_password(void **state)
+{
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on", ">other",
+        "+@all", NULL);
+    open_as("listener:" PASSWORD "@", "");
+    listening_want();
+    listening_until(listening_is(SUBSCRIPTION_NONE));
+    assert_contains(subscriber_words(listening.subscriber), "WRONGPASS");
+    assert_null(strstr(subscriber_words(listening.subscriber), PASSWORD));
+    close_it();
+}
+
+/* ------------------------------------------------------- what locks find out
+ */
+
+static void the_test_of_a_pair(void **state)
+{
+    open_up("");
+    command();
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+    subscriber_tested(listening.subscriber, 1, commands(), false, clock_now());
+    assert_false(subscriber_untested(listening.subscriber, commands()));
+    listening_turn();
+    assert_int_equal(listening.changes, 1);
+    kill_listener();
+    listening_until(listening_number() == 2);
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+
+    /* A result for the one before counts no longer. */
+    subscriber_tested(listening.subscriber, 1, commands(), true, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_UP));
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+    close_it();
+}
+
+static void deaf(void **state)
+{
+    open_up("");
+    command();
+    subscriber_tested(listening.subscriber, 1, commands(), true, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_COMING));
+    listening_until(listening_number() == 2);
+    subscriber_tested(listening.subscriber, 2, commands(), true, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_NONE));
+    assert_contains(subscriber_words(listening.subscriber), "does not reach");
+    size_t changes = listening.changes;
+    listening_turn();
+    assert_int_equal(listening.changes, changes + 1);
+    assert_false(subscriber_untested(listening.subscriber, commands()));
+    listening_for(50);
+    assert_true(listening_is(SUBSCRIPTION_NONE));
+
+    redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    test_pause_ms(20);
+    command();
+    assert_int_equal(commands(), 2);
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    assert_int_equal(listening_number(), 2);
+    assert_true(subscriber_untested(listening.subscriber, commands()));
+    close_it();
+}
+
+static void a_missed_message(void **state)
+{
+    open_up("");
+    subscriber_missed(listening.subscriber, clock_now());
+    assert_true(listening_is(SUBSCRIPTION_COMING));
+    listening_until(listening_number() == 2);
+    subscriber_missed(listening.subscriber, clock_now());
+    listening_for(50);
+    assert_int_equal(listening_number(), 2);
+    subscriber_missed(
+        listening.subscriber, deadline_after_ms(clock_now(), 31000));
+    assert_true(listening_is(SUBSCRIPTION_COMING));
+    close_it();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(messages_come),
+        live_test(many_messages),
+        live_test(commands_are_not_disturbed),
+        live_test(it_is_made_anew),
+        live_test(the_server_restarts),
+        live_test(the_output_buffer_is_full),
+        live_test(nobody_waits),
+        live_test(closed_while_nobody_looked),
+        live_test(a_message_before_the_check),
+        live_test(no_permission),
+        live_test(least_rights),
+        live_test(a_wrong_password),
+        live_test(the_test_of_a_pair),
+        live_test(deaf),
+        live_test(a_missed_message),
+    };
+    return live_run("subscriber");
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client whose second connection is driven by the test, turn by turn, with
+ * notes on what it reports. No lock takes part.
+ */
+#ifndef NXLOCK_TEST_LISTENING_H
+#define NXLOCK_TEST_LISTENING_H
+
+#include "support/test.h"
+
+#include <nxlock.h>
+
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "client/client.h"
+#include "client/turn.h"
+
+#define LISTENED 16
+
+struct listening {
+    nxl_client *client;
+    struct subscriber *subscriber; /* the client's */
+    size_t messages, changes;
+    char message[LISTENED][64]; /* the first ones */
+};
+
+static struct listening listening;
+
+static inline void listening_message(
+    struct nxl_client *client, struct slice payload, uint64_t now)
+{
+    (void)now;
+    assert_ptr_equal(client, listening.client);
+    if (listening.messages < LISTENED)
+        snprintf(listening.message[listening.messages],
+            sizeof(listening.message[0]), "%.*s", (int)payload.len,
+            payload.data);
+    listening.messages++;
+}
+
+static inline void listening_change(struct nxl_client *client, uint64_t now)
+{
+    (void)now;
+    assert_ptr_equal(client, listening.client);
+    listening.changes++;
+}
+
+static inline void listening_watch(nxl_client *client)
+{
+    listening =
+        (struct listening){.client = client, .subscriber = &client->subscriber};
+    client->subscriber.on_message = listening_message;
+    client->subscriber.on_change = listening_change;
+}
+
+static inline void listening_open(const char *url)
+{
+    nxl_client *client;
+    assert_int_equal(nxl_client_new(&client, url, NULL), NXL_OK);
+    listening_watch(client);
+}
+
+static inline void listening_want(void)
+{
+    assert_true(subscriber_want(listening.subscriber, clock_now()));
+}
+
+static inline void listening_turn(void)
+{
+    struct turn_events events;
+    nxl_client *client = listening.client;
+    uint64_t now = clock_now();
+    uint64_t most = deadline_after_ms(now, 20);
+    turn_push(client, now);
+    turn_wait(client, &events, earlier(most, turn_deadline(client)), now);
+    turn_process(client, &events, clock_now());
+}
+
+/* Turns until the condition holds, for 30 s at most. */
+#define listening_until(condition)                                             \
+    do {                                                                       \
+        int64_t listening_end = test_now_ms() + 30000;                         \
+        while (!(condition)) {                                                 \
+            if (test_now_ms() > listening_end) {                               \
+                print_error("never came true: %s; %s\n", #condition,           \
+                    subscriber_words(listening.subscriber));                   \
+                _fail(__FILE__, __LINE__);                                     \
+            }                                                                  \
+            listening_turn();                                                  \
+        }                                                                      \
+    } while (0)
+
+static inline bool listening_is(enum subscription state)
+{
+    return subscriber_state(listening.subscriber) == state;
+}
+
+static inline unsigned listening_number(void)
+{
+    return subscriber_number(listening.subscriber);
+}
+
+/* Turns for so long. */
+static inline void listening_for(int64_t ms)
+{
+    int64_t end = test_now_ms() + ms;
+    while (test_now_ms() < end)
+        listening_turn();
+}
+
+#endif

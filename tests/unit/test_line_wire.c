@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting in line: what JOIN, STAY and LEAVE send, what every reply
+ * to them means, and what a connection remembers of a refusal. What the scripts
+ * do is tested on real servers, in tests/live/test_line_scripts.c.
+ */
+#include "support/test.h"
+
+#include "unit/strategy_rig.h"
+
+#define WAITS " 3 k {k}:l {k}:w T 1000 nxl:c 96 "
+#define JOIN "> EVALSHA sha:wait" WAITS "1\n"
+#define JOIN_WHOLE "> EVAL text:wait" WAITS "1\n"
+#define JOIN_TEST "> EVALSHA sha:wait" WAITS "1 1\n"
+#define STAY "> EVALSHA sha:wait" WAITS "0\n"
+#define STAY_TEST "> EVALSHA sha:wait" WAITS "0 1\n"
+#define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20nxl:c\\x201000\\x2096"
+#define RELEASE "> EVALSHA sha:release 1 k T\n"
+#define PLAIN "> EVALSHA sha:release 1 k T -\n"
+#define NOSCRIPT "-NOSCRIPT No matching script.\n"
+
+static void begin_line(enum verb_kind kind, bool test)
+{
+    begin('r', 0);
+    verb.kind = kind;
+    verb.channel = slice_of("nxl:c");
+    verb.window = 96;
+    verb.test = test;
+    exchange_begin(&x, &verb, NULL);
+}
+
+static void play_line(enum verb_kind kind, bool test, const char *lines,
+    const char *expected, bool first, bool deaf)
+{
+    begin_line(kind, test);
+    play(lines, expected);
+    if (expected) {
+        assert_int_equal(x.outcome.first, first);
+        assert_int_equal(x.outcome.deaf, deaf);
+    }
+}
+
+static void a_join(void **state)
+{
+    (void)state;
+    play_line(VERB_JOIN, false, JOIN, NULL, false, false);
+    play_line(VERB_JOIN, false, JOIN "[:1]", "granted", false, false);
+    play_line(VERB_JOIN, false, JOIN "[:0 :500 :0]", "busy 500", false, false);
+    play_line(VERB_JOIN, false, JOIN "[:0 :500 :1]", "busy 500", true, false);
+    play_line(
+        VERB_JOIN, false, JOIN "[:0 :-1 :1]", "busy for ever", true, false);
+    play_line(VERB_JOIN, false, JOIN "[:0 :-2 :1]", "busy 0", true, false);
+    play_line(VERB_JOIN, false, JOIN NOSCRIPT JOIN_WHOLE "[:1]", "granted",
+        false, false);
+    play_line(VERB_JOIN, false, JOIN NOSCRIPT JOIN_WHOLE NOSCRIPT,
+        "retry: NOSCRIPT No matching script.", false, false);
+}
+
+static void whether_somebody_listens(void **state)
+{
+    (void)state;
+    play_line(
+        VERB_JOIN, true, JOIN_TEST "[:0 :500 :0 :0]", "busy 500", false, true);
+    play_line(
+        VERB_JOIN, true, JOIN_TEST "[:0 :500 :1 :1]", "busy 500", true, false);
+    /* It is not permitted to ask. */
+    play_line(
+        VERB_STAY, true, STAY_TEST "[:0 :500 :1 :-1]", "busy 500", true, false);
+    play_line(VERB_STAY, true, STAY_TEST "[:1]", "granted", false, false);
+    play_line(VERB_STAY, true, STAY_TEST "[:0 :5 :1]", BROKEN, false, false);
+    play_line(VERB_STAY, false, STAY "[:0 :5 :1 :1]", BROKEN, false, false);
+}
+
+static void a_stay(void **state)
+{
+    (void)state;
+    play_line(VERB_STAY, false, STAY "[:1]", "granted", false, false);
+    play_line(VERB_STAY, false, STAY "[:-1]", "not mine", false, false);
+    play_line(VERB_STAY, false, STAY "[:0 :9 :1]", "busy 9", true, false);
+    /* A JOIN puts it in line if it is not there. */
+    play_line(VERB_JOIN, false, JOIN "[:-1]", BROKEN, false, false);
+}
+
+static void what_is_no_answer(void **state)
+{
+    static const char *const replies[] = {":1", "nil", "+OK", "$1", "[]",
+        "[:2]", "[:0]", "[:0 :1]", "[:0 :-3 :1]", "[:1 :1 :1]", "[$1]",
+        "[:0 $5 :1]", "[nil :5 :1]", "[:0 :5 :1 :1 :1]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        char lines[256];
+        snprintf(lines, sizeof(lines), "%s%s", STAY, replies[i]);
+        play_line(VERB_STAY, false, lines, BROKEN, false, false);
+        assert_int_equal(dialect.line_refused, FAULT_NONE);
+    }
+}
+
+/* A refusal is remembered if it is one of the command. A key of another type
+ * does not say that the token is not in line. */
+static void refusals(void **state)
+{
+    static const struct {
+        const char *error, *outcome;
+        enum fault refused;
+        const char *why;
+    } cases[] = {
+        {"-NOPERM this user may not", "no permission: NOPERM this user may not",
+            FAULT_NO_PERMISSION, "the user may not run the script of the line"},
+        {"-ERR unknown command 'EVALSHA'",
+            "unsupported: ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED,
+            "the server cannot run the script of the line"},
+        {"-ERR Error running script (call to f_0): @user_script:25: "
+         "@user_script: 25: Write commands not allowed after non deterministic "
+         "commands",
+            NULL, FAULT_UNSUPPORTED,
+            "the server cannot run the script of the line"},
+        {"-ERR The user executing the script can't run this command", NULL,
+            FAULT_SCRIPT_DENIED, "the user may not run the script of the line"},
+        {"-WRONGTYPE Operation against a key",
+            "wrong type: WRONGTYPE Operation against a key", FAULT_NONE, NULL},
+        {"-OOM x", "full: OOM x", FAULT_NONE, NULL},
+        {"-READONLY x", "elsewhere: READONLY x", FAULT_NONE, NULL},
+        {"-ERR strange", "server, unsure: ERR strange", FAULT_NONE, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int kind = VERB_JOIN; kind <= VERB_STAY; kind++) {
+            struct text why;
+            text_clear(&why);
+            begin_line((enum verb_kind)kind, false);
+            assert_true(strategies_line(&dialect, &why));
+            sends();
+            assert_int_equal(answer(cases[i].error), EXCHANGE_DONE);
+            dialog = cases[i].error;
+            if (cases[i].outcome)
+                check(strcmp(outcome(), cases[i].outcome) == 0, outcome(),
+                    cases[i].outcome);
+            assert_int_equal(dialect.line_refused, cases[i].refused);
+            assert_int_equal(
+                strategies_line(&dialect, &why), cases[i].why == NULL);
+            assert_string_equal(why.data, cases[i].why ? cases[i].why : "");
+            dialect_begin(&dialect); /* another connection */
+            assert_true(strategies_line(&dialect, &why));
+        }
+    }
+}
+
+static void no_line_of_timestamps(void **state)
+{
+    struct text why;
+
+    (void)state;
+    dialect_begin(&dialect);
+    dialect.ttl_in_values = true;
+    text_clear(&why);
+    assert_false(strategies_line(&dialect, &why));
+    assert_string_equal(why.data, "the locks are timestamps");
+    dialect.ttl_in_values = false;
+}
+
+/* Sent unanswered, a JOIN may still put the token in line, in either step. */
+static void what_a_join_may_still_do(void **state)
+{
+    (void)state;
+    begin_line(VERB_JOIN, false);
+    x.written = WRITTEN_END; /* of an earlier token */
+    exchange_restart(&x, &verb, NULL);
+    play(JOIN, NULL);
+    assert_true(exchange_may_undo(&x));
+    assert_false(exchange_end_is_in_value(&x));
+    assert_int_equal(exchange_writes(&x, false), 0);
+}
+
+static void a_release_by_who_may_be_in_line(void **state)
+{
+    static const struct {
+        const char *reply, *outcome;
+    } cases[] = {{":0", "not mine"}, {":1", "mine"}, {":2", "mine"},
+        {":3", "mine"}, {":4", "mine"}, {":5", BROKEN}, {"[:3]", BROKEN}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin_line(VERB_RELEASE, false);
+        assert_string_equal(sends(), LEAVE);
+        answer(cases[i].reply);
+        assert_string_equal(outcome(), cases[i].outcome);
+        assert_true(exchange_compares(&x));
+    }
+}
+
+/* After it was answered that the user cannot hand over, on that connection; but
+ * to leave the line takes the other script. */
+static void a_release_that_hands_over_to_nobody(void **state)
+{
+    (void)state;
+    begin('r', 0);
+    verb.plain = true;
+    play(PLAIN ":1", "mine");
+    begin('r', 0);
+    verb.plain = true;
+    play(PLAIN ":2", BROKEN);
+    begin('r', 0);
+    verb.plain = true;
+    play(PLAIN NOSCRIPT "> EVAL text:release 1 k T -\n:0", "not mine");
+
+    begin('r', 0);
+    play(RELEASE ":2", "mine");
+    exchange_begin(&x, &verb, NULL);
+    play(RELEASE ":4", "mine");
+    exchange_begin(&x, &verb, NULL);
+    play(PLAIN ":1", "mine");
+    verb.channel = slice_of("-");
+    exchange_begin(&x, &verb, NULL);
+    assert_contains(sends(), "EVALSHA sha:release 1 k T " TOKEN);
+    assert_int_equal(answer(":3"), EXCHANGE_DONE);
+    verb.channel.len = 0;
+    dialect_begin(&dialect);
+    exchange_begin(&x, &verb, NULL);
+    play(RELEASE ":1", "mine");
+}
+
+/* Two sent together: the first one's answer does not change what the second
+ * one's means. */
+static void what_was_sent_before_it_was_known(void **state)
+{
+    (void)state;
+    begin('r', 0);
+    play(RELEASE, NULL);
+    dialect.plain_release = true;
+    assert_int_equal(answer(":2"), EXCHANGE_DONE);
+    assert_string_equal(outcome(), "mine");
+}
+
+/* The cache of a lock knows its release with a hand-over, and no other. */
+static void the_cache_is_of_the_usual_release(void **state)
+{
+    struct command_cache kept = {{NULL}};
+
+    (void)state;
+    begin('r', 0);
+    exchange_begin(&x, &verb, &kept);
+    play(RELEASE ":1", "mine");
+    verb.plain = true;
+    exchange_begin(&x, &verb, &kept);
+    play(PLAIN ":1", "mine");
+    verb.plain = false;
+    verb.kind = VERB_STAY;
+    verb.channel = slice_of("-");
+    exchange_begin(&x, &verb, &kept);
+    play("> EVALSHA sha:wait 3 k {k}:l {k}:w T 1000 - 0 0\n[:1]", "granted");
+    verb.kind = VERB_RELEASE;
+    verb.channel.len = 0;
+    exchange_begin(&x, &verb, &kept);
+    play(RELEASE ":1", "mine");
+    command_cache_free(&kept);
+}
+
+static void names_with_a_hash_tag(void **state)
+{
+    static const struct {
+        const char *key, *join, *release;
+    } cases[] = {
+        {"a{b}c", "3 a{b}c a{b}c:l a{b}c:w T", "release 1 a{b}c T  a{b}c:w"},
+        {"{}{a}", "3 {}{a} {{}{a}}:l {{}{a}}:w T", "release 1 {}{a} T"},
+        {"{a", "3 {a {{a}:l {{a}:w T", "release 1 {a T"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char expected[128];
+        begin_line(VERB_JOIN, false);
+        verb.key = slice_of(cases[i].key);
+        snprintf(expected, sizeof(expected),
+            "EVALSHA sha:wait %s 1000 nxl:c 96 1", cases[i].join);
+        assert_string_equal(sends(), expected);
+        begin('r', 0);
+        verb.key = slice_of(cases[i].key);
+        snprintf(
+            expected, sizeof(expected), "EVALSHA sha:%s", cases[i].release);
+        assert_string_equal(sends(), expected);
+    }
+}
+
+/* The next number is drawn for a lock that was handed over. A counter of
+ * another type does not say that the lock is not ours. */
+static void the_next_number(void **state)
+{
+    (void)state;
+    begin('r', 0);
+    verb.kind = VERB_RAISE;
+    verb.counter = slice_of("{k}:f");
+    exchange_begin(&x, &verb, NULL);
+    play("> EVALSHA sha:raise 2 k {k}:f T 0 86400000\n:7", "mine");
+    assert_int_equal(x.outcome.fence, 7);
+    exchange_begin(&x, &verb, NULL);
+    sends();
+    assert_int_equal(answer(":0"), EXCHANGE_DONE);
+    assert_string_equal(outcome(), "not mine");
+    exchange_begin(&x, &verb, NULL);
+    sends();
+    assert_int_equal(answer("-WRONGTYPE x"), EXCHANGE_DONE);
+    assert_string_equal(outcome(), "wrong type: WRONGTYPE x");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_join),
+        cmocka_unit_test(whether_somebody_listens),
+        cmocka_unit_test(a_stay),
+        cmocka_unit_test(what_is_no_answer),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(no_line_of_timestamps),
+        cmocka_unit_test(what_a_join_may_still_do),
+        cmocka_unit_test(a_release_by_who_may_be_in_line),
+        cmocka_unit_test(a_release_that_hands_over_to_nobody),
+        cmocka_unit_test(what_was_sent_before_it_was_known),
+        cmocka_unit_test(the_cache_is_of_the_usual_release),
+        cmocka_unit_test(names_with_a_hash_tag),
+        cmocka_unit_test(the_next_number),
+    };
+    return cmocka_run_group_tests_name("line_wire", tests, NULL, NULL);
+}
