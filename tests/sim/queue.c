@@ -273,7 +273,8 @@ void queue_wait(struct world *w, struct model_server *s, struct message *m)
         return;
     m->outcome.kind = OUTCOME_BUSY;
     look_ahead(w, s, m, left);
-    m->outcome.deaf = m->test && !may_listen(w, s, m->channel);
+    m->outcome.deaf = m->outcome.kind == OUTCOME_BUSY && m->test &&
+                      !may_listen(w, s, m->channel);
     if (m->kind == MESSAGE_JOIN && chance(w, 10))
         s->saved = s->data;
 }
