@@ -46,7 +46,7 @@ static const struct {
     {"join-once", &guard_off[GUARD_JOIN_ONCE],
         "a token joins the line of a lock once"},
     {"same-connection", &guard_off[GUARD_SAME_CONNECTION],
-        "a message is believed only over the connections of its token's JOIN"},
+        "a message counts on its JOIN's connections"},
     {"answered", &guard_off[GUARD_ANSWERED],
         "a lease handed over counts from an answered request"},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE],
@@ -56,7 +56,7 @@ static const struct {
     {"never-shorten", &sim_guard_off[SIM_GUARD_NEVER_SHORTEN],
         "waiting in line never shortens a lease"},
     {"grant-order", &sim_guard_off[SIM_GUARD_GRANT_ORDER],
-        "a token leaves the line, then is granted, then is told"},
+        "a token leaves the line, is granted, is told"},
 };
 
 #define COUNT (sizeof(guards) / sizeof(*guards))
