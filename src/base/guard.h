@@ -30,8 +30,7 @@ enum guard {
     GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
     GUARD_ADOPT,       /* a restarted server does not count for an adoption */
     GUARD_JOIN_ONCE,   /* a token joins the line of a lock once */
-    /* a message is believed only over the connections of its token's JOIN */
-    GUARD_SAME_CONNECTION,
+    GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
     GUARD_ANSWERED, /* a lease handed over counts from an answered request */
     GUARDS
 };

@@ -82,7 +82,8 @@ def programs(build):
     sources = sorted((ROOT / "tests/guards").glob("test_*.c"))
     found = [build / "tests/guards" / source.stem.replace(
         "test_", "test_guards_") for source in sources]
-    found += [build / "tests/sim/test_sim_harm", build / SIMULATOR]
+    found += [build / "tests/sim" / ("test_sim_" + name)
+              for name in ("harm", "line")] + [build / SIMULATOR]
     missing = [str(p.relative_to(build)) for p in found if not p.is_file()]
     if missing:
         sys.exit(f"{build} has no {', '.join(missing)}: BUILD is a directory "

@@ -12,7 +12,7 @@
 
 #include "sim/world.h"
 
-static void broken(
+void checker_broken(
     struct world *w, enum invariant which, const char *format, ...)
 {
     struct checker *c = &w->checker;
@@ -39,11 +39,6 @@ void checker_start(struct world *w)
 void checker_end(struct world *w)
 {
     free(w->checker.token);
-}
-
-static struct token *facts_of(struct world *w, uint64_t token)
-{
-    return &w->checker.token[token];
 }
 
 uint64_t checker_token(struct world *w, const struct worker *k)
@@ -75,17 +70,18 @@ static uint64_t latest_deadline(
 void checker_vouched(struct world *w, const struct model_server *s,
     const struct message *m, uint32_t ttl_ms)
 {
-    uint64_t *bound = &facts_of(w, m->token)->bound[s->index];
+    uint64_t *bound = &checker_facts(&w->checker, m->token)->bound[s->index];
     *bound = later(*bound, latest_deadline(w, m->sent_at, ttl_ms));
 }
 
 void checker_set(
     struct world *w, const struct model_server *s, const struct message *m)
 {
-    struct token *t = facts_of(w, m->token);
+    struct token *t = checker_facts(&w->checker, m->token);
     unsigned bit = 1u << s->index;
     if (t->settled & ~t->strayed & bit)
-        broken(w, I8, "t%llu is set at s%u, though it was known to be undone",
+        checker_broken(w, I8,
+            "t%llu is set at s%u, though it was known to be undone",
             (unsigned long long)m->token, s->index);
     t->set |= bit;
     checker_vouched(w, s, m, m->ttl_ms);
@@ -95,40 +91,29 @@ void checker_deleted(struct world *w, const struct model_server *s,
     const struct message *m, uint64_t stood)
 {
     if (stood != m->token)
-        broken(w, I4, "s%u deletes t%llu for who has t%llu", s->index,
+        checker_broken(w, I4, "s%u deletes t%llu for who has t%llu", s->index,
             (unsigned long long)stood, (unsigned long long)m->token);
     if (m->promised && m->sent_at >= m->promised)
-        broken(w, I4,
+        checker_broken(w, I4,
             "s%u deletes t%llu by an order that left after the "
             "deadline",
             s->index, (unsigned long long)stood);
-    if (!m->promised && facts_of(w, stood)->granted)
-        broken(w, I4,
+    if (!m->promised && checker_facts(&w->checker, stood)->granted)
+        checker_broken(w, I4,
             "s%u deletes t%llu, which was granted, by the order of "
             "an acquire",
             s->index, (unsigned long long)stood);
-    facts_of(w, stood)->deleted |= 1u << s->index;
+    checker_facts(&w->checker, stood)->deleted |= 1u << s->index;
 }
 
 void checker_capped(
     struct world *w, const struct model_server *s, const struct message *m)
 {
     if (m->promised && m->sent_at >= m->promised)
-        broken(w, I4,
+        checker_broken(w, I4,
             "s%u cuts t%llu short by an order that left after the deadline",
             s->index, (unsigned long long)m->token);
-    facts_of(w, m->token)->capped |= 1u << s->index;
-}
-
-void checker_rewound(struct world *w, struct model_server *s)
-{
-    for (unsigned i = 0; i < NAMES_MAX; i++) {
-        uint64_t token = server_value(w, s, i);
-        if (token == 0)
-            continue;
-        facts_of(w, token)->left = true;
-        facts_of(w, token)->strayed |= 1u << s->index;
-    }
+    checker_facts(&w->checker, m->token)->capped |= 1u << s->index;
 }
 
 /* ---------------------------------------------- what the clients take for so
@@ -147,7 +132,7 @@ static void promised(struct world *w, const struct worker *k)
 {
     w->checker.of[k->process->index][k->index].promised =
         k->life.lease.promised;
-    facts_of(w, k->token)->granted = true;
+    checker_facts(&w->checker, k->token)->granted = true;
 }
 
 /* It stands at no quorum any more: whoever adopts it from now on is wrong. */
@@ -163,30 +148,30 @@ static void gave_up(struct world *w, struct token *t, uint64_t token)
 /* What a release, or a break of one's own value, says is true. */
 static void check_release(struct world *w, const struct worker *k)
 {
-    const struct token *t = facts_of(w, k->token);
+    const struct token *t = checker_facts(&w->checker, k->token);
     unsigned quorum = quorum_of(w->options.servers);
     bool relied = k->life.call == CALL_RELEASE &&
                   w->checker.of[k->process->index][k->index].relied;
     if (k->life.result == LIFE_OK &&
         count_bits(t->deleted | t->capped) < quorum)
-        broken(w, I8, "c%u.%u: the released t%llu was not deleted",
+        checker_broken(w, I8, "c%u.%u: the released t%llu was not deleted",
             k->process->index, k->index, (unsigned long long)k->token);
     if (relied && k->life.result == LIFE_LOST && !t->shared &&
         count_bits(t->deleted) >= quorum)
-        broken(w, I8, "c%u.%u: t%llu was not lost, but released",
+        checker_broken(w, I8, "c%u.%u: t%llu was not lost, but released",
             k->process->index, k->index, (unsigned long long)k->token);
 }
 
 void checker_ended(struct world *w, const struct worker *k)
 {
-    struct token *t = facts_of(w, k->token);
+    struct token *t = checker_facts(&w->checker, k->token);
     enum life_result result = k->life.result;
     checker_orphans(w);
     switch (k->life.call) {
     case CALL_ACQUIRE:
         if (result == LIFE_FAULT &&
             count_bits(t->set) >= quorum_of(w->options.servers))
-            broken(w, I8, "c%u.%u: the fault of t%llu was applied",
+            checker_broken(w, I8, "c%u.%u: the fault of t%llu was applied",
                 k->process->index, k->index, (unsigned long long)k->token);
         break;
     case CALL_RELEASE:
@@ -209,7 +194,7 @@ void checker_ended(struct world *w, const struct worker *k)
 /* Another handle has given its token up, as I1 allows. */
 static bool overtaken(struct world *w, const struct worker *k)
 {
-    return facts_of(w, k->token)->giving_up ||
+    return checker_facts(&w->checker, k->token)->giving_up ||
            w->checker.of[k->process->index][k->index].overtaken;
 }
 
@@ -222,22 +207,23 @@ static void check_exclusion(struct world *w, const struct worker *k)
             const struct worker *other = &w->process[i].worker[j];
             if (other->name == k->name && other->token != k->token &&
                 program_holds(w, other) && !overtaken(w, other))
-                broken(w, I1, "n%u is held by c%u.%u (t%llu) and c%u.%u",
-                    k->name, i, j, (unsigned long long)other->token,
-                    k->process->index, k->index);
+                checker_broken(w, I1,
+                    "n%u is held by c%u.%u (t%llu) and c%u.%u", k->name, i, j,
+                    (unsigned long long)other->token, k->process->index,
+                    k->index);
         }
     }
 }
 
 static void check_deadline(struct world *w, const struct worker *k)
 {
-    const struct token *t = facts_of(w, k->token);
+    const struct token *t = checker_facts(&w->checker, k->token);
     unsigned allow = 0;
     for (unsigned i = 0; i < w->options.servers; i++)
         allow += t->bound[i] >= k->life.lease.promised;
     if (allow < quorum_of(w->options.servers))
-        broken(w, I3, "c%u.%u counts too long on t%llu", k->process->index,
-            k->index, (unsigned long long)k->token);
+        checker_broken(w, I3, "c%u.%u counts too long on t%llu",
+            k->process->index, k->index, (unsigned long long)k->token);
 }
 
 /* Two that were both believed in have no order but the servers'; their
@@ -252,7 +238,7 @@ static void check_fence(struct world *w, const struct worker *k)
         uint64_t number = f->of[i % FENCES_KEPT].number;
         bool before = !skewed || f->of[i % FENCES_KEPT].told_at < k->began;
         if (before ? number >= fence : number == fence)
-            broken(w, I2, "n%u: fence %llu comes after %llu", k->name,
+            checker_broken(w, I2, "n%u: fence %llu comes after %llu", k->name,
                 (unsigned long long)fence, (unsigned long long)number);
     }
     f->of[f->count % FENCES_KEPT].number = fence;
@@ -270,6 +256,8 @@ void checker_granted(struct world *w, struct worker *k)
     progress_granted(w, k->name);
     if (k->life.call != CALL_EXTEND)
         w->grants++;
+    if (k->life.call == CALL_ACQUIRE && k->life.handed_over)
+        w->lined++;
     if (k->life.call == CALL_ACQUIRE && life_fence(&k->life))
         check_fence(w, k);
 }
@@ -285,36 +273,37 @@ void checker_lost(struct world *w, const struct worker *k)
 {
     uint64_t deadline = checker_promised(w, k);
     if (w->now > deadline && w->now != k->process->paused_until)
-        broken(w, I9, "c%u.%u does not learn in time of the loss of t%llu",
+        checker_broken(w, I9,
+            "c%u.%u does not learn in time of the loss of t%llu",
             k->process->index, k->index, (unsigned long long)k->token);
 }
 
 void checker_settled(struct world *w, unsigned server, uint64_t token)
 {
-    struct token *t = facts_of(w, token);
+    struct token *t = checker_facts(&w->checker, token);
     t->settled |= 1u << server;
     if (server_value(w, &w->server[server], t->name) == token &&
         !(t->strayed & 1u << server))
-        broken(w, I8, "t%llu stands at s%u, though it was cleaned up",
+        checker_broken(w, I8, "t%llu stands at s%u, though it was cleaned up",
             (unsigned long long)token, server);
 }
 
 void checker_lapsed(
     struct world *w, unsigned server, uint64_t token, bool stray)
 {
-    struct token *t = facts_of(w, token);
+    struct token *t = checker_facts(&w->checker, token);
     t->strayed |= 1u << server;
     w->strays += stray && t->granted;
 }
 
 void checker_left(struct world *w, uint64_t token)
 {
-    facts_of(w, token)->left = true;
+    checker_facts(&w->checker, token)->left = true;
 }
 
 void checker_handed(struct world *w, uint64_t token, const struct worker *heir)
 {
-    struct token *t = facts_of(w, token);
+    struct token *t = checker_facts(&w->checker, token);
     /* Where the token does not stand yet it may come later, on a connection
      * that the heir knows nothing of. */
     t->strayed |= ~t->set;
@@ -338,7 +327,7 @@ uint64_t checker_promised(const struct world *w, const struct worker *k)
 void checker_gives_up(struct world *w, const struct worker *k)
 {
     if (w->now < checker_promised(w, k))
-        facts_of(w, k->token)->giving_up = true;
+        checker_facts(&w->checker, k->token)->giving_up = true;
 }
 
 void checker_releases(struct world *w, const struct worker *k, bool held)
@@ -346,95 +335,23 @@ void checker_releases(struct world *w, const struct worker *k, bool held)
     w->checker.of[k->process->index][k->index].relied = held;
 }
 
-static void left_if_shared(struct world *w, uint64_t token)
-{
-    struct token *t = facts_of(w, token);
-    t->left |= t->shared;
-}
-
-void checker_died(struct world *w, const struct process *p)
-{
-    for (unsigned i = 0; i < w->setting.workers; i++)
-        left_if_shared(w, p->worker[i].token);
-    for (unsigned i = 0; i < w->options.servers; i++) {
-        const struct list *all = &p->link[i].cleaners;
-        for (struct list *n = all->next; n != all; n = n->next)
-            left_if_shared(
-                w, list_entry(n, struct cleaner, node)->message.token);
-    }
-}
-
 /* ------------------------------------------------------------ now and then */
-
-static bool wanted(const struct world *w, const struct process *p,
-    unsigned server, uint64_t token)
-{
-    for (unsigned i = 0; i < w->setting.workers; i++) {
-        const struct worker *k = &p->worker[i];
-        if (k->token == token && k->state != PROGRAM_IDLE)
-            return true;
-    }
-    const struct list *all = &p->link[server].cleaners;
-    for (struct list *n = all->next; n != all; n = n->next)
-        if (list_entry(n, struct cleaner, node)->message.token == token)
-            return true;
-    return false;
-}
-
-static bool wanted_by_any(
-    const struct world *w, unsigned server, uint64_t token)
-{
-    for (unsigned i = 0; i < w->setting.processes; i++)
-        if (w->process[i].alive && wanted(w, &w->process[i], server, token))
-            return true;
-    return false;
-}
-
-void checker_orphans(struct world *w)
-{
-    for (unsigned i = 0; i < w->options.servers; i++) {
-        for (unsigned n = 0; n < w->setting.names; n++) {
-            uint64_t token = server_value(w, &w->server[i], n);
-            const struct token *t = facts_of(w, token);
-            const struct process *p = &w->process[t->process];
-            bool died = !p->alive || p->life != t->life;
-            if (token != 0 && !died && !t->left && !(t->strayed & 1u << i) &&
-                !wanted(w, p, i, token) &&
-                !(t->shared && wanted_by_any(w, i, token)))
-                broken(w, I5, "t%llu of n%u stands at s%u, and nobody cares",
-                    (unsigned long long)token, n, i);
-        }
-    }
-}
-
-void checker_leaks(struct world *w)
-{
-    for (unsigned i = 0; i < w->options.servers; i++) {
-        struct model_server *s = &w->server[i];
-        for (unsigned n = 0; n < w->setting.names; n++) {
-            uint64_t token = server_value(w, s, n);
-            int64_t over = s->data.key[n].until_ms - server_clock_ms(w, s);
-            if (token != 0 && over > s->stepped_back_ms)
-                broken(w, I5, "t%llu of n%u still stands at s%u",
-                    (unsigned long long)token, n, i);
-        }
-    }
-}
 
 void checker_twice(struct world *w, const struct worker *k)
 {
-    broken(w, I10, "c%u.%u asks a server twice at once", k->process->index,
-        k->index);
+    checker_broken(w, I10, "c%u.%u asks a server twice at once",
+        k->process->index, k->index);
 }
 
 void checker_waits_long(struct world *w, const struct worker *k, uint64_t since)
 {
-    broken(w, I6, "nobody gets n%u, which c%u.%u could have had since %llu",
-        k->name, k->process->index, k->index, (unsigned long long)(since / MS));
+    checker_broken(w, I6,
+        "nobody gets n%u, which c%u.%u could have had since %llu", k->name,
+        k->process->index, k->index, (unsigned long long)(since / MS));
 }
 
 void checker_stands_still(struct world *w)
 {
-    broken(w, I14, "it is %llu.%06llu ms, again and again",
+    checker_broken(w, I14, "it is %llu.%06llu ms, again and again",
         (unsigned long long)(w->now / MS), (unsigned long long)(w->now % MS));
 }

@@ -100,6 +100,14 @@ struct checker {
 };
 
 void checker_start(struct world *w);
+/* Only the first one counts. */
+__attribute__((format(printf, 3, 4))) void checker_broken(
+    struct world *w, enum invariant which, const char *format, ...);
+static inline struct token *checker_facts(
+    const struct checker *c, uint64_t token)
+{
+    return &c->token[token];
+}
 void checker_end(struct world *w);
 
 /* ------------------------------------------------ what the servers have done

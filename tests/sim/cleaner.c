@@ -8,6 +8,16 @@
 #include "sim/client.h"
 #include "sim/world.h"
 
+/* How long its token may be at the server. One in line counts as alive for its
+ * window, and may be granted the lock at the end of that. */
+static uint64_t lasts_ns(const struct message *of)
+{
+    uint64_t ms = of->ttl_ms;
+    if (of->channel)
+        ms += of->ttl_ms + (uint64_t)of->window * 1000 / WINDOW_TICKS;
+    return ms_to_ns(ms);
+}
+
 struct cleaner *cleaner_begin(struct world *w, struct link *l,
     const struct message *of, enum cleanup_cause cause)
 {
@@ -20,8 +30,7 @@ struct cleaner *cleaner_begin(struct world *w, struct link *l,
     list_append(&l->cleaners, &k->node);
     k->message = *of;
     k->message.kind = MESSAGE_RELEASE;
-    cleanup_start(
-        &k->cleanup, cause, ms_to_ns(of->ttl_ms), of->not_after, w->now);
+    cleanup_start(&k->cleanup, cause, lasts_ns(of), of->not_after, w->now);
     note(w, "c%llu has to clean up s%llu t%llu",
         k->cleanup.in_use                     ? "(in use)"
         : k->cleanup.acquire == ACQUIRE_AHEAD ? "(it may come)"
@@ -100,8 +109,10 @@ void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
 {
     struct cleaner *k = slot->cleaner;
     enum outcome_kind kind = m->outcome.kind;
+    bool busy = kind == OUTCOME_BUSY && m->kind == MESSAGE_ACQUIRE;
     if (slot->kind == SLOT_CANCELLED)
-        cleanup_acquire_answered(&k->cleanup, kind != OUTCOME_GRANTED, w->now);
+        cleanup_acquire_answered(
+            &k->cleanup, busy || kind == OUTCOME_FAULT, w->now);
     else if (slot->kind == SLOT_KILL)
         cleanup_kill_answered(&k->cleanup, kind != OUTCOME_FAULT, w->now);
     else

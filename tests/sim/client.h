@@ -13,12 +13,16 @@
 #include "core/cleanup.h"
 #include "core/eligibility.h"
 #include "core/life.h"
+#include "core/line.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
 
 #define PROCESSES_MAX 5
 #define WORKERS_MAX 3
 #define RETRY_MOST (160 * MS) /* between two rounds of an acquire */
+#define LINE_RETRY_MOST                                                        \
+    (500 * MS) /* after a fault in line, see core/line.c                       \
+                */
 
 struct process;
 struct worker;
@@ -71,6 +75,7 @@ struct link {
     struct conn *conn;
     uint64_t client_id;          /* of the connection, once it has said so */
     char run_id[CLEANUP_RUN_ID]; /* likewise */
+    unsigned number;             /* of the connection: how many were made */
     uint64_t since;              /* LINK_DIALLING, LINK_SHAKING */
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
@@ -87,6 +92,10 @@ struct worker {
     struct life life;                                  /* of its lock */
     struct ballot ballots[LIFE_BALLOTS * MAX_SERVERS]; /* of the life */
     struct renewal renewal;                            /* likewise */
+    struct line line;                                  /* likewise */
+    uint64_t channel;   /* with which its token joined */
+    bool waits_in_line; /* else it polls */
+    bool old;           /* it knows nothing of lines: nor do its releases */
     unsigned name;
     uint64_t token;   /* 0: none yet */
     bool own_token;   /* the present handle has it */
@@ -108,6 +117,24 @@ struct worker {
     uint64_t released; /* the last token that was, for certain; 0: none */
 };
 
+/* The connection for messages of a process, which all its workers share. */
+struct subscription {
+    struct conn *conn;
+    enum {
+        SUBSCRIPTION_DOWN,
+        SUBSCRIPTION_DIALLING,
+        SUBSCRIPTION_ASKED, /* SUBSCRIBE is under way */
+        SUBSCRIPTION_UP
+    } state;
+    struct messages messages; /* what the lines of the workers know of it */
+    uint64_t at; /* DIALLING: it arrives. DOWN: not before. ASKED: gives up */
+    struct backoff reconnect;
+    /* The connections that were seen to belong together: what is published
+     * over one is heard on the other. */
+    unsigned tested_link, tested_number;
+    struct alarm alarm;
+};
+
 struct process {
     unsigned index;
     bool alive;
@@ -116,6 +143,7 @@ struct process {
     struct link link[MAX_SERVERS];
     struct peer peer[MAX_SERVERS]; /* the links, as the handles see them */
     struct worker worker[WORKERS_MAX];
+    struct subscription subscription;
     struct list failed; /* requests whose failure is to be told */
     struct alarm reborn;
 };
@@ -134,6 +162,21 @@ void link_lost(struct world *w, struct link *l, uint64_t linger);
 /* Connects, sends what is due, sets the alarm. */
 void link_step(struct world *w, struct link *l);
 void link_push_slot(struct link *l, struct slot slot);
+
+/* ------------------------------------------- messages: subscription.c */
+
+void subscription_start(struct world *w, struct process *p);
+void subscription_end(struct world *w, struct process *p);
+/* A worker begins to wait in line. */
+void subscription_want(struct world *w, struct process *p);
+void subscription_heard(
+    struct world *w, struct process *p, const struct message *m);
+void subscription_lost(struct world *w, struct process *p, uint64_t linger);
+/* The channel of the process, by which it joins now. */
+uint64_t subscription_channel(const struct process *p);
+/* Should the next JOIN or STAY find out whether the channel has a listener? */
+bool subscription_untested(const struct process *p);
+void subscription_tested(struct world *w, struct process *p, bool deaf);
 
 /* ----------------------------------------------------------------- cleanups */
 
@@ -193,8 +236,16 @@ void handle_leak(struct world *w, struct worker *k);
 void handle_renew_no_more(struct world *w, struct worker *k);
 /* The caller is told of a result that is over; it may have become stale. */
 enum life_result handle_result(struct world *w, struct worker *k);
+/* While it waits in line: the name was handed over to its token; whether it can
+ * be told has changed. */
+void handle_told(struct world *w, struct worker *k);
+void handle_messages_changed(struct world *w, struct worker *k);
 void handle_outcome(
     struct world *w, struct request *r, const struct outcome *o);
+
+/* One of the things that its life wants done: actions.c */
+void handle_carry_out(
+    struct world *w, struct worker *k, const struct action *action);
 
 static inline bool handle_calls(const struct worker *k, enum life_call call)
 {

@@ -43,10 +43,20 @@ static const struct {
         "a server that may have forgotten locks has no vote"},
     {"adopt", &guard_off[GUARD_ADOPT],
         "a restarted server does not count for an adoption"},
+    {"join-once", &guard_off[GUARD_JOIN_ONCE],
+        "a token joins the line of a lock once"},
+    {"same-connection", &guard_off[GUARD_SAME_CONNECTION],
+        "a message counts on its JOIN's connections"},
+    {"answered", &guard_off[GUARD_ANSWERED],
+        "a lease handed over counts from an answered request"},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE],
         "only the owner's token deletes"},
     {"fence-floor", &sim_guard_off[SIM_GUARD_FENCE_FLOOR],
         "fences are not behind the server's clock"},
+    {"never-shorten", &sim_guard_off[SIM_GUARD_NEVER_SHORTEN],
+        "waiting in line never shortens a lease"},
+    {"grant-order", &sim_guard_off[SIM_GUARD_GRANT_ORDER],
+        "a token leaves the line, is granted, is told"},
 };
 
 #define COUNT (sizeof(guards) / sizeof(*guards))

@@ -9,8 +9,10 @@
 #include <stdbool.h>
 
 enum sim_guard {
-    SIM_GUARD_COMPARE,     /* only the owner's token deletes */
-    SIM_GUARD_FENCE_FLOOR, /* fences are not behind the server's clock */
+    SIM_GUARD_COMPARE,       /* only the owner's token deletes */
+    SIM_GUARD_FENCE_FLOOR,   /* fences are not behind the server's clock */
+    SIM_GUARD_NEVER_SHORTEN, /* waiting in line never shortens a lease */
+    SIM_GUARD_GRANT_ORDER,   /* a token leaves the line, is granted, is told */
     SIM_GUARDS
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A worker's lock handle: drives the core's machine for the life of a lock.
- * Its actions become requests, what comes back and the time go in, its events
- * go to the program and to the checker. Tokens are numbers.
+ * What comes back and the time go in, its actions are carried out (actions.c),
+ * its events go to the program and to the checker. Tokens are numbers.
  *
  * Invariant: nothing is decided here.
  */
@@ -39,111 +39,6 @@ static const char *const losses[] = {
     [LOSS_STOPPED] = "stopped",
     [LOSS_REFUTED] = "refuted",
 };
-
-/* ----------------------------------------------------------------- actions */
-
-/* A compare-and-delete of its token that nobody waits for. */
-static struct message deletion(const struct world *w, const struct worker *k)
-{
-    return (struct message){.kind = MESSAGE_RELEASE,
-        .name = k->name,
-        .token = k->token,
-        .ttl_ms = w->setting.max_ttl_ms,
-        .not_after = k->life.clean_until,
-        .promised = checker_promised(w, k)};
-}
-
-static enum message_kind kind_of(
-    const struct worker *k, enum life_track track, enum verb_kind verb)
-{
-    switch (verb) {
-    case VERB_ACQUIRE:
-        return MESSAGE_ACQUIRE;
-    case VERB_EXTEND:
-        return MESSAGE_EXTEND;
-    case VERB_RELEASE:
-        return MESSAGE_RELEASE;
-    case VERB_CAP_TTL:
-        return MESSAGE_CAP;
-    case VERB_RAISE:
-        return MESSAGE_RAISE;
-    default:
-        return track == TRACK_CALL && k->life.call == CALL_ADOPT
-                   ? MESSAGE_LOOK
-                   : MESSAGE_INSPECT;
-    }
-}
-
-static void send_verb(
-    struct world *w, struct worker *k, const struct action *action)
-{
-    struct request *r = &k->request[action->track][action->server];
-    struct verb verb = {0};
-    life_verb(&k->life, action->track, &verb);
-    r->message = (struct message){
-        .kind = kind_of(k, action->track, verb.kind),
-        .name = k->name,
-        .token = k->token,
-        .ttl_ms = verb.ttl_ms,
-        .not_after = verb.not_after,
-        .want_left = verb.want_left,
-        .number = verb.fence,
-    };
-    if (verb.kind == VERB_RELEASE || verb.kind == VERB_CAP_TTL)
-        r->message.promised = checker_promised(w, k);
-    if (verb.kind == VERB_CAP_TTL)
-        checker_left(w, k->token); /* the minimum hold */
-    request_submit(w, r);
-}
-
-static void take_token(struct world *w, struct worker *k)
-{
-    k->own_token = true;
-    if (k->life.call == CALL_ADOPT) {
-        k->token = k->adopts;
-        return;
-    }
-    checker_begins(w, k);
-    k->token = checker_token(w, k);
-}
-
-static void carry_out(
-    struct world *w, struct worker *k, const struct action *action)
-{
-    struct request *r = &k->request[action->track][action->server];
-    struct link *link = &k->process->link[action->server];
-    struct message release;
-    switch (action->kind) {
-    case ACTION_TOKEN:
-        take_token(w, k);
-        break;
-    case ACTION_SEND:
-        send_verb(w, k, action);
-        break;
-    case ACTION_SKIP:
-        break;
-    case ACTION_UNDO:
-    case ACTION_LEAVE:
-        if (request_abandon(w, r, action->kind == ACTION_UNDO))
-            life_withdrawn(&k->life, action);
-        break;
-    case ACTION_CLEAN:
-        release = deletion(w, k);
-        link_clean_up(w, link, &release);
-        k->cleaned++;
-        break;
-    case ACTION_CLAIM:
-        if (!link_can_adopt(link, k->token))
-            life_not_claimed(&k->life);
-        break;
-    case ACTION_KEEP:
-        link_adopt(
-            link, k->token, k->life.vote.ballots[action->server].until != 0);
-        break;
-    case ACTION_LINE: /* it polls */
-        break;
-    }
-}
 
 /* ------------------------------------------------------------------ events */
 
@@ -205,7 +100,7 @@ static void turn(struct world *w, struct worker *k)
     enum life_event event;
     look_at_links(w, k->process);
     while (life_next(l, &action, w->now))
-        carry_out(w, k, &action);
+        handle_carry_out(w, k, &action);
     while ((event = life_event(l)) != LIFE_NOTHING)
         tell(w, k, event);
     alarm_set(w, &k->timer,
@@ -220,6 +115,21 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
     r->unsure = o->kind == OUTCOME_FAULT && o->unsure;
     life_outcome(&r->worker->life, r->track, r->server, &outcome, w->now);
     turn(w, r->worker);
+    if (r->message.test && o->kind == OUTCOME_BUSY)
+        subscription_tested(w, r->worker->process, o->deaf);
+}
+
+void handle_told(struct world *w, struct worker *k)
+{
+    const struct link *l = &k->process->link[0];
+    life_told(&k->life, l->state == LINK_UP ? l->number : 0, w->now);
+    turn(w, k);
+}
+
+void handle_messages_changed(struct world *w, struct worker *k)
+{
+    life_messages_changed(&k->life, w->now);
+    turn(w, k);
 }
 
 static void timer_rings(struct world *w, struct alarm *alarm)
@@ -261,6 +171,7 @@ static void renew_handle(struct world *w, struct worker *k)
     k->life = (struct life){0};
     memset(k->ballots, 0, sizeof(k->ballots));
     k->renewal = (struct renewal){0};
+    k->line = (struct line){0};
     k->own_token = false;
     life_init(&k->life, &terms, k->ballots, &k->renewal);
 }
@@ -300,6 +211,7 @@ void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
 {
     bool parts = lease_state(&k->life.lease, w->now) != LEASE_NONE;
     uint64_t token = k->token, promised = checker_promised(w, k);
+    struct process *p = k->process;
     k->began = w->now;
     k->cleaned = 0;
     if (parts)
@@ -308,6 +220,10 @@ void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
         k->index, k->name, k->life.terms.ttl_ms);
     look_at_links(w, k->process);
     life_acquire(&k->life, wait_ns, roll(w, NEVER), w->now);
+    if (k->line.has_waited) { /* the last one did, so it begins with that */
+        subscription_want(w, p);
+        life_line_up(&k->life, &k->line, &p->subscription.messages, w->now);
+    }
     turn(w, k);
     if (parts)
         left_unless_cleaned(w, k, token, promised);
@@ -431,6 +347,10 @@ void handle_start(
     struct world *w, struct worker *k, struct process *p, unsigned index)
 {
     *k = (struct worker){.process = p, .index = index};
+    if (w->setting.in_line) {
+        k->waits_in_line = chance(w, w->setting.in_line);
+        k->old = !k->waits_in_line && chance(w, 50);
+    }
     for (unsigned track = 0; track < TRACKS; track++)
         for (unsigned i = 0; i < w->options.servers; i++)
             k->request[track][i] = (struct request){

@@ -112,6 +112,8 @@ static const enum verb_kind verbs[] = {
     [MESSAGE_INSPECT] = VERB_INSPECT,
     [MESSAGE_CAP] = VERB_CAP_TTL,
     [MESSAGE_RAISE] = VERB_RAISE,
+    [MESSAGE_JOIN] = VERB_JOIN,
+    [MESSAGE_STAY] = VERB_STAY,
 };
 
 static struct cancelled describe(
@@ -134,7 +136,7 @@ static void drop_slot(struct link *l, struct slot *slot,
     enum cleanup_cause cause, struct cleaner *k)
 {
     slot->request = NULL;
-    slot->cleaner = k;
+    slot->cleaner = cause == CLEANUP_TOKEN ? NULL : k;
     if (cause == CLEANUP_RELEASE_SENT) {
         slot->kind = SLOT_DELETE;
     } else {
@@ -262,12 +264,14 @@ static void answered(
     struct world *w, struct link *l, struct request *r, const struct message *m)
 {
     struct outcome outcome = m->outcome, other;
+    outcome.connection = l->number;
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
     if (r->message.kind == MESSAGE_RELEASE)
         cleaner_release_answered(w, l, &r->message, &outcome);
     bool counts = eligibility_weigh(
         &l->eligibility, verbs[r->message.kind], &outcome, w->now, &other);
+    other.connection = l->number;
     handle_outcome(w, r, counts ? &outcome : &other);
 }
 
@@ -315,7 +319,7 @@ static bool too_late(const struct world *w, const struct message *m)
 
 static void send_request(struct world *w, struct link *l, struct request *r)
 {
-    if (r->message.kind == MESSAGE_ACQUIRE &&
+    if (verb_may_grant(verbs[r->message.kind]) &&
         !eligibility_votes(&l->eligibility, w->now)) {
         request_fail(r, eligibility_fault(&l->eligibility, w->now), false);
         return;
@@ -339,7 +343,8 @@ static void dialled(struct world *w, struct link *l)
         return;
     }
     l->state = LINK_SHAKING;
-    l->conn = conn_open(w, s, l);
+    l->conn = conn_open(w, s, l->process, l);
+    l->number++;
     l->client_id = 0;
     l->run_id[0] = '\0';
     link_push_slot(l, (struct slot){.kind = SLOT_HELLO, .sent_at = w->now});

@@ -60,7 +60,7 @@ static int play(struct arguments *a)
 {
     uint64_t grants = 0, fences = 0, renewals = 0, losses = 0;
     uint64_t troubles = 0, steps = 0, strays = 0, hash = 0;
-    uint64_t handed = 0, expired = 0;
+    uint64_t handed = 0, expired = 0, lined = 0;
     uint64_t failed = 0, too_few = 0, waited_long = 0;
     unsigned waited = 0;
     clock_t began = clock();
@@ -78,6 +78,7 @@ static int play(struct arguments *a)
         strays += r.strays;
         handed += r.handed;
         expired += r.expired;
+        lined += r.lined;
         hash = hash * 31 + r.hash;
         waited = r.waited > waited ? r.waited : waited;
         waited_long += r.waited >= 50;
@@ -90,19 +91,20 @@ static int play(struct arguments *a)
     }
     double ms = (double)(clock() - began) * 1000 / CLOCKS_PER_SEC;
     printf(
-        "%u servers, seeds %llu-%llu: %llu grants, %llu fences, "
+        "%u servers, seeds %llu-%llu: %llu grants, %llu in line, %llu fences, "
         "%llu renewals, %llu losses, %llu handed over, %llu expired, "
         "%llu troubles, %llu strays, "
         "waits up to %u %% of the bound, %llu seeds with more than half of it, "
         "%llu steps, %.0f a second; hash %016llx\n",
         a->options.servers, (unsigned long long)a->from,
         (unsigned long long)(a->from + a->count - 1),
-        (unsigned long long)grants, (unsigned long long)fences,
-        (unsigned long long)renewals, (unsigned long long)losses,
-        (unsigned long long)handed, (unsigned long long)expired,
-        (unsigned long long)troubles, (unsigned long long)strays, waited,
-        (unsigned long long)waited_long, (unsigned long long)steps,
-        ms > 0 ? (double)steps * 1000 / ms : 0, (unsigned long long)hash);
+        (unsigned long long)grants, (unsigned long long)lined,
+        (unsigned long long)fences, (unsigned long long)renewals,
+        (unsigned long long)losses, (unsigned long long)handed,
+        (unsigned long long)expired, (unsigned long long)troubles,
+        (unsigned long long)strays, waited, (unsigned long long)waited_long,
+        (unsigned long long)steps, ms > 0 ? (double)steps * 1000 / ms : 0,
+        (unsigned long long)hash);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);

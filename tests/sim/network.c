@@ -25,6 +25,10 @@ const char *message_name(enum message_kind kind)
         [MESSAGE_CAP] = "cap",
         [MESSAGE_KILL] = "kill",
         [MESSAGE_RAISE] = "raise",
+        [MESSAGE_JOIN] = "join",
+        [MESSAGE_STAY] = "stay",
+        [MESSAGE_SUBSCRIBE] = "subscribe",
+        [MESSAGE_GRANT] = "grant",
     };
     return names[kind];
 }
@@ -68,7 +72,7 @@ static void pipe_clear(struct world *w, struct pipe *p)
 /* Once nobody is left at either end. */
 static void free_if_over(struct world *w, struct conn *c)
 {
-    if (!c->served && !c->link)
+    if (!c->served && !c->process)
         conn_free(w, c);
 }
 
@@ -93,16 +97,18 @@ static void up_rings(struct world *w, struct alarm *alarm)
         alarm_set(w, alarm, s->stopped_until);
         return;
     }
-    c->held = c->holds && c->link && w->now < c->link->process->paused_until;
+    c->held = c->holds && c->process && w->now < c->process->paused_until;
     if (c->held) {
-        alarm_set(w, alarm, c->link->process->paused_until);
+        alarm_set(w, alarm, c->process->paused_until);
         return;
     }
     struct message *m = pipe_pop(w, &c->up);
     server_apply(w, s, m);
     if (m->kind == MESSAGE_HELLO)
         m->number = c->id;
-    if (c->link) {
+    if (m->kind == MESSAGE_SUBSCRIBE && m->outcome.kind == OUTCOME_MINE)
+        c->channel = m->channel;
+    if (c->process) {
         pipe_push(w, &c->down, m, w->now + travel(w, s));
         return;
     }
@@ -115,13 +121,17 @@ static void up_rings(struct world *w, struct alarm *alarm)
 static void down_rings(struct world *w, struct alarm *alarm)
 {
     struct conn *c = list_entry(alarm, struct conn, down.alarm);
-    struct process *p = c->link->process;
-    if (w->now < p->paused_until) {
-        alarm_set(w, alarm, p->paused_until);
+    struct process *p = c->process;
+    uint64_t readable = later(p->paused_until, c->held_up_until);
+    if (w->now < readable) {
+        alarm_set(w, alarm, readable);
         return;
     }
     struct message *m = pipe_pop(w, &c->down);
-    link_heard(w, c->link, m);
+    if (c->link)
+        link_heard(w, c->link, m);
+    else
+        subscription_heard(w, p, m);
     free(m);
     process_turn(w, p);
 }
@@ -129,13 +139,17 @@ static void down_rings(struct world *w, struct alarm *alarm)
 static void breaks(struct world *w, struct alarm *alarm)
 {
     struct conn *c = list_entry(alarm, struct conn, breaks);
-    struct process *p = c->link->process;
-    if (w->now < p->paused_until || !list_empty(&c->down.messages)) {
-        uint64_t read = later(c->down.last, p->paused_until);
+    struct process *p = c->process;
+    uint64_t readable = later(p->paused_until, c->held_up_until);
+    if (w->now < readable || !list_empty(&c->down.messages)) {
+        uint64_t read = later(c->down.last, readable);
         alarm_set(w, alarm, later(w->now, read) + 1);
         return;
     }
-    link_lost(w, c->link, 0);
+    if (c->link)
+        link_lost(w, c->link, 0);
+    else
+        subscription_lost(w, p, 0);
     process_turn(w, p);
 }
 
@@ -144,13 +158,14 @@ static void gone(struct world *w, struct alarm *alarm)
     conn_drop(w, list_entry(alarm, struct conn, gone), true);
 }
 
-struct conn *conn_open(
-    struct world *w, struct model_server *s, struct link *link)
+struct conn *conn_open(struct world *w, struct model_server *s,
+    struct process *process, struct link *link)
 {
     struct conn *c = calloc(1, sizeof(*c));
     if (!c)
         abort();
     c->server = s;
+    c->process = process;
     c->link = link;
     c->served = true;
     c->id = s->next_client++;
@@ -167,26 +182,59 @@ struct conn *conn_open(
     return c;
 }
 
-void conn_send(struct world *w, struct conn *c, const struct message *m)
+static struct message *copy_of(const struct message *m)
 {
-    if (!c->served)
-        return; /* to nobody */
     struct message *copy = malloc(sizeof(*copy));
     if (!copy)
         abort();
     *copy = *m;
     list_init(&copy->node);
-    pipe_push(w, &c->up, copy, w->now + travel(w, c->server));
+    return copy;
+}
+
+void conn_send(struct world *w, struct conn *c, const struct message *m)
+{
+    if (!c->served)
+        return; /* to nobody */
+    pipe_push(w, &c->up, copy_of(m), w->now + travel(w, c->server));
+}
+
+static bool listens(const struct conn *c, uint64_t channel)
+{
+    return c->served && c->channel == channel;
+}
+
+void conn_publish(
+    struct world *w, struct model_server *s, const struct message *message)
+{
+    for (struct list *n = s->conns.next; n != &s->conns; n = n->next) {
+        struct conn *c = list_entry(n, struct conn, node);
+        if (listens(c, message->channel) && c->process)
+            pipe_push(w, &c->down, copy_of(message), w->now + travel(w, s));
+    }
+}
+
+unsigned conn_listeners(const struct model_server *s, uint64_t channel)
+{
+    unsigned count = 0;
+    for (struct list *n = s->conns.next; n != &s->conns; n = n->next)
+        count += listens(list_entry(n, struct conn, node), channel);
+    return count;
 }
 
 void conn_leave(struct world *w, struct conn *c, uint64_t linger)
 {
+    bool listener = !c->link;
+    c->process = NULL;
     c->link = NULL;
     pipe_clear(w, &c->down);
     if (c->held) /* what is held is never sent */
         pipe_clear(w, &c->up);
     alarm_set(w, &c->breaks, NEVER);
-    if (!c->served || linger == 0 || list_empty(&c->up.messages)) {
+    /* The end of a silent connection comes at once, but that of a listener may
+     * be noticed late: its host may be gone. */
+    bool ends = list_empty(&c->up.messages) && !listener;
+    if (!c->served || linger == 0 || ends) {
         c->served = false;
         conn_free(w, c);
         return;
@@ -200,7 +248,7 @@ void conn_drop(struct world *w, struct conn *c, bool clean)
         return;
     c->served = false;
     pipe_clear(w, &c->up);
-    if (c->link) {
+    if (c->process) {
         if (!clean)
             pipe_clear(w, &c->down);
         alarm_set(w, &c->breaks, w->now + travel(w, c->server));

@@ -17,6 +17,7 @@
 
 struct link;
 struct model_server;
+struct process;
 
 enum message_kind {
     MESSAGE_HELLO,   /* the handshake: AUTH, CLIENT ID, INFO */
@@ -27,7 +28,12 @@ enum message_kind {
     MESSAGE_INSPECT, /* GET and PTTL */
     MESSAGE_CAP,     /* if the token stands: PEXPIRE, also if that is less */
     MESSAGE_KILL,    /* CLIENT KILL ID number */
-    MESSAGE_RAISE    /* if the token stands: fence = max(fence, number) */
+    MESSAGE_RAISE,   /* if the token stands: fence = max(fence, number), or the
+                      * next one if number is 0 */
+    MESSAGE_JOIN,    /* the scripts of a line, see queue.h */
+    MESSAGE_STAY,
+    MESSAGE_SUBSCRIBE,
+    MESSAGE_GRANT /* from the server: the name was handed over to the token */
 };
 
 /* A command on its way there, and its reply on the way back. */
@@ -44,7 +50,13 @@ struct message {
      * it; and the deadline that its handle was promised, as the checker does
      * (0: none was). */
     uint64_t not_after, promised;
-    bool want_left;            /* ACQUIRE: when busy, say how long still */
+    bool want_left; /* ACQUIRE: when busy, say how long still */
+    /* JOIN, STAY, and RELEASE of a token that may be in line: its place there,
+     * with ttl_ms. RELEASE of any other token: channel is 0. */
+    uint64_t channel; /* SUBSCRIBE too */
+    uint32_t window;
+    bool test;                 /* JOIN, STAY: has the channel no listener? */
+    bool plain;                /* RELEASE: hand over to nobody */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */
 };
@@ -58,15 +70,18 @@ struct pipe {
 struct conn {
     struct list node; /* among the server's */
     struct model_server *server;
-    struct link *link; /* NULL: the client's end is gone */
-    bool served;       /* false: the server's end is gone */
+    struct process *process; /* NULL: the client's end is gone */
+    struct link *link;       /* NULL: it is for messages (subscription.c) */
+    bool served;             /* false: the server's end is gone */
+    uint64_t channel;        /* it is subscribed to that; 0: to none */
     /* It encrypts, and what counts as sent stays with the client while that
      * stands still. */
     bool holds, held;    /* held: it has just happened */
     uint64_t id, run_id; /* CLIENT ID, and whose */
     struct pipe up, down;
-    struct alarm breaks; /* the client is told that it is lost */
-    struct alarm gone;   /* the server finds out that the client is gone */
+    uint64_t held_up_until; /* what comes down stays on its way */
+    struct alarm breaks;    /* the client is told that it is lost */
+    struct alarm gone;      /* the server finds out that the client is gone */
 };
 
 const char *message_name(enum message_kind kind);
@@ -74,11 +89,18 @@ const char *message_name(enum message_kind kind);
 /* How long a message takes to or from s. */
 uint64_t travel(struct world *w, const struct model_server *s);
 
-struct conn *conn_open(
-    struct world *w, struct model_server *s, struct link *link);
+/* link NULL: for messages. */
+struct conn *conn_open(struct world *w, struct model_server *s,
+    struct process *process, struct link *link);
 
 /* A copy of m leaves the client. */
 void conn_send(struct world *w, struct conn *c, const struct message *m);
+
+/* The server sends a message to whoever listens to the channel. */
+void conn_publish(
+    struct world *w, struct model_server *s, const struct message *message);
+/* How many it takes for listeners. */
+unsigned conn_listeners(const struct model_server *s, uint64_t channel);
 
 /* The client's end is gone. What it sent arrives all the same until linger has
  * passed. */

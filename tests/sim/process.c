@@ -42,6 +42,7 @@ void process_start(struct world *w, struct process *p, unsigned index)
     alarm_init(w, &p->reborn, reborn);
     for (unsigned i = 0; i < w->options.servers; i++)
         link_start(w, p, i);
+    subscription_start(w, p);
     for (unsigned i = 0; i < w->setting.workers; i++) {
         handle_start(w, &p->worker[i], p, i);
         program_start(w, &p->worker[i]);
@@ -57,6 +58,11 @@ static void leave_all(struct world *w, struct process *p)
             conn_leave(w, l->conn, w->setting.linger_ns);
         link_end(w, l);
     }
+    if (p->subscription.conn) /* its host may be gone, too */
+        conn_leave(w, p->subscription.conn,
+            chance(w, 50) ? 2 * ms_to_ns(w->setting.max_ttl_ms)
+                          : w->setting.linger_ns);
+    subscription_end(w, p);
     for (unsigned i = 0; i < w->setting.workers; i++) {
         handle_end(w, &p->worker[i]);
         program_end(w, &p->worker[i]);

@@ -259,10 +259,13 @@ static void end_hold(struct world *w, struct worker *k)
 }
 
 /* Asks for half of it in the end: less than may be left, which changes
- * nothing. */
+ * nothing. Where programs wait in line sometimes for more, which no command
+ * that is late may undo. */
 static bool extend(struct world *w, struct worker *k)
 {
     uint32_t ttl_ms = k->life.terms.ttl_ms;
+    if (w->setting.in_line && chance(w, 30))
+        ttl_ms = (uint32_t)roll_from(w, ttl_ms, w->setting.max_ttl_ms);
     if (k->extends_left == 0 || w->stopping)
         return false;
     k->extends_left--;

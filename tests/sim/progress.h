@@ -22,7 +22,9 @@
  * the timeout of a call for who began without connections.
  *
  *   one server: 2 turns. There are no ties; the second turn is for one that
- *   gives up with the key on its way to it.
+ *   gives up with the key on its way to it. Where programs wait in line, the
+ *   longest delay is the one after a fault. Without one, a waiter asks at
+ *   least every beat (150 ms here), and every 100 ms if it is first.
  *
  *   several: 3 turns, and 1 for each two workers of the world. Two that tie
  *   do so again if what they draw from 80 to 160 ms differs by less than a

@@ -34,6 +34,11 @@ int64_t server_clock_ms(const struct world *w, struct model_server *s)
     return clock_ns(w, s) / (int64_t)MS;
 }
 
+int64_t server_clock_us(const struct world *w, struct model_server *s)
+{
+    return clock_ns(w, s) / 1000;
+}
+
 uint64_t server_uptime_s(const struct world *w, struct model_server *s)
 {
     int64_t now_s = server_clock_ms(w, s) / 1000;
@@ -125,7 +130,7 @@ void server_thaw(struct world *w, struct model_server *s)
 
 /* ---------------------------------------------------------------- commands */
 
-static struct key *standing_key(
+struct key *server_key(
     const struct world *w, struct model_server *s, unsigned name)
 {
     struct key *key = &s->data.key[name];
@@ -137,7 +142,7 @@ static struct key *standing_key(
 uint64_t server_value(
     const struct world *w, struct model_server *s, unsigned name)
 {
-    return standing_key(w, s, name)->token;
+    return server_key(w, s, name)->token;
 }
 
 uint64_t server_peek(
@@ -171,7 +176,7 @@ static uint64_t next_fence(
 static void acquire_here(
     struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = standing_key(w, s, m->name);
+    struct key *key = server_key(w, s, m->name);
     if (key->token != 0) {
         m->outcome.kind = OUTCOME_BUSY;
         if (m->want_left)
@@ -190,7 +195,7 @@ static void acquire_here(
 static void extend_here(
     struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = standing_key(w, s, m->name);
+    struct key *key = server_key(w, s, m->name);
     m->outcome.kind = OUTCOME_NOT_MINE;
     if (key->token != m->token)
         return;
@@ -205,20 +210,25 @@ static void extend_here(
 static void release_here(
     struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = standing_key(w, s, m->name);
+    struct key *key = server_key(w, s, m->name);
     bool compared = guarded_here(SIM_GUARD_COMPARE);
     m->outcome.kind = OUTCOME_NOT_MINE;
-    if (key->token == 0 || (compared && key->token != m->token))
+    if (key->token == 0 || (compared && key->token != m->token)) {
+        if (m->channel && queue_leave(w, s, m))
+            m->outcome.kind = OUTCOME_MINE;
         return;
+    }
     m->outcome.kind = OUTCOME_MINE;
     checker_deleted(w, s, m, key->token);
     key->token = 0;
+    if (!m->plain)
+        queue_hand_over(w, s, m->name);
 }
 
 static void look_here(
     struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = standing_key(w, s, m->name);
+    struct key *key = server_key(w, s, m->name);
     m->outcome.kind = OUTCOME_NOT_MINE;
     if (key->token != m->token)
         return;
@@ -230,7 +240,7 @@ static void look_here(
 static void inspect_here(
     struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = standing_key(w, s, m->name);
+    struct key *key = server_key(w, s, m->name);
     m->outcome.kind = key->token ? OUTCOME_SEEN : OUTCOME_FREE;
     if (key->token)
         m->outcome.left_ms = left_ms(w, s, key);
@@ -238,7 +248,7 @@ static void inspect_here(
 
 static void cap_here(struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = standing_key(w, s, m->name);
+    struct key *key = server_key(w, s, m->name);
     m->outcome.kind = OUTCOME_NOT_MINE;
     if (key->token != m->token)
         return;
@@ -252,11 +262,40 @@ static void raise_here(
 {
     uint64_t *fence = &s->data.fence[m->name];
     m->outcome.kind = OUTCOME_NOT_MINE;
-    if (standing_key(w, s, m->name)->token != m->token)
+    if (server_key(w, s, m->name)->token != m->token)
         return;
+    if (m->number == 0)
+        next_fence(w, s, m->name);
     *fence = later(*fence, m->number);
     m->number = *fence;
     m->outcome.kind = OUTCOME_MINE;
+}
+
+static void subscribe_here(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    (void)s;
+    m->outcome.kind = OUTCOME_MINE;
+    if (w->setting.listening == LISTENING_DENIED) {
+        m->outcome.kind = OUTCOME_FAULT;
+        m->outcome.fault = FAULT_NO_PERMISSION;
+    } else if (w->setting.listening == LISTENING_ELSEWHERE) {
+        m->channel = 0;
+    }
+}
+
+bool server_intrude(
+    struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms)
+{
+    struct key *key = server_key(w, s, name);
+    if (key->token != 0)
+        return false;
+    struct worker nobody = {.process = &w->process[0], .name = name};
+    key->token = checker_token(w, &nobody);
+    key->until_ms = server_clock_ms(w, s) + ttl_ms;
+    checker_left(w, key->token);
+    note(w, "a stranger sets n%llu t%llu", NULL, name, key->token);
+    return true;
 }
 
 /* What had come from it and was not read is thrown away. */
@@ -277,7 +316,8 @@ static bool refuses(const struct world *w, const struct model_server *s,
     const struct message *m)
 {
     return w->now < s->refusing_until &&
-           (s->refusal != FAULT_FULL || m->kind == MESSAGE_ACQUIRE);
+           (s->refusal != FAULT_FULL || m->kind == MESSAGE_ACQUIRE ||
+               m->kind == MESSAGE_JOIN || m->kind == MESSAGE_STAY);
 }
 
 void server_apply(struct world *w, struct model_server *s, struct message *m)
@@ -291,6 +331,9 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         [MESSAGE_INSPECT] = inspect_here,
         [MESSAGE_CAP] = cap_here,
         [MESSAGE_RAISE] = raise_here,
+        [MESSAGE_JOIN] = queue_wait,
+        [MESSAGE_STAY] = queue_wait,
+        [MESSAGE_SUBSCRIBE] = subscribe_here,
     };
     m->outcome =
         (struct outcome){.left_ms = LEFT_UNKNOWN, .sent_at = m->sent_at};

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/verb.h"
 #include "sim/alarm.h"
+#include "sim/queue.h"
 
 #define NAMES_MAX 4
 
@@ -25,6 +26,7 @@ struct key {
 struct data {
     struct key key[NAMES_MAX];
     uint64_t fence[NAMES_MAX]; /* the last number given for each name */
+    struct queue queue[NAMES_MAX];
 };
 
 enum restart { RESTART_KEEPING, RESTART_EMPTY, RESTART_REWOUND };
@@ -44,6 +46,10 @@ struct model_server {
     uint64_t slow_until;     /* what it sends and is sent takes long */
     uint64_t refusing_until; /* an error for every command */
     enum fault refusal;      /* ... this; FULL: for those that set a key */
+    /* Until then a release may not hand over (DENIED_SET), or nobody may
+     * publish, or count listeners. */
+    enum { DENIED_SET, DENIED_PUBLISH, DENIED_COUNT } denied;
+    uint64_t denied_until;
     uint64_t next_client;
     int64_t stepped_back_ms; /* leases last as much longer */
     uint64_t stepped_at;
@@ -54,6 +60,7 @@ struct model_server {
 void server_start(struct world *w, struct model_server *s, unsigned index);
 void server_end(struct world *w, struct model_server *s);
 
+int64_t server_clock_us(const struct world *w, struct model_server *s);
 /* Whole milliseconds, as it stores and compares times. */
 int64_t server_clock_ms(const struct world *w, struct model_server *s);
 uint64_t server_uptime_s(const struct world *w, struct model_server *s);
@@ -68,6 +75,13 @@ uint64_t server_value(
 /* Likewise, but what looks leaves no trace, not even in its clock. */
 uint64_t server_peek(
     const struct world *w, const struct model_server *s, unsigned name);
+
+/* The key of that name, and nothing if it has expired. */
+struct key *server_key(
+    const struct world *w, struct model_server *s, unsigned name);
+/* A program that knows nothing of lines sets a key, if it is free. */
+bool server_intrude(
+    struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms);
 
 /* Carries out the command in m and turns it into its reply. */
 void server_apply(struct world *w, struct model_server *s, struct message *m);

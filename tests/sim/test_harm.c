@@ -139,6 +139,17 @@ static void test_undone_is_undone(void **state)
     assert_harm("fresh-token", 3, I8);
 }
 
+/* test_line.c has what seeds do not find. */
+static void test_in_line(void **state)
+{
+    (void)state;
+    assert_harm("join-once", 1, I1);
+    assert_harm("join-once", 1, I8);
+    assert_harm("answered", 1, I1);
+    assert_harm("answered", 1, I3);
+    assert_harm("grant-order", 1, I1);
+}
+
 /* Not a guard: nothing helps against it, and we say so. */
 static void test_skew(void **state)
 {
@@ -163,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_orphans),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_undone_is_undone),
+        cmocka_unit_test(test_in_line),
         cmocka_unit_test(test_skew),
     };
     return cmocka_run_group_tests_name("harm", tests, NULL, NULL);

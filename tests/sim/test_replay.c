@@ -36,12 +36,13 @@ static void test_same_history(void **state)
     }
 }
 
-static void test_enough_in_it(void **state)
+/* With one server there are lines, and what may happen to them. */
+static void assert_enough(unsigned servers)
 {
-    (void)state;
-    uint64_t each[TROUBLES] = {0}, handed = 0, expired = 0;
+    uint64_t each[TROUBLES] = {0}, handed = 0, expired = 0, lined = 0;
+    unsigned troubles = CLEAN_TROUBLES;
     for (uint64_t seed = 1; seed <= 10 * SEEDS; seed++) {
-        struct options o = options_of(3, seed);
+        struct options o = options_of(servers, seed);
         struct report r = world_run(&o, stderr);
         assert_int_equal(r.broken, 0);
         assert_false(r.too_few);
@@ -50,10 +51,21 @@ static void test_enough_in_it(void **state)
             each[i] += r.each[i];
         handed += r.handed;
         expired += r.expired;
+        lined += r.lined;
     }
     assert_true(handed >= 100 && expired >= 1000);
+    assert_true(servers == 1 ? lined >= 1000 : lined == 0);
+    if (servers > 1)
+        troubles &= (1u << TROUBLE_LINE) - 1;
     for (unsigned i = 0; i < TROUBLES; i++)
-        assert_true((each[i] >= 10) == ((CLEAN_TROUBLES & 1u << i) != 0));
+        assert_true((each[i] >= 10) == ((troubles & 1u << i) != 0));
+}
+
+static void test_enough_in_it(void **state)
+{
+    (void)state;
+    assert_enough(1);
+    assert_enough(3);
 }
 
 static void test_names(void **state)

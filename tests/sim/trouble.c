@@ -32,6 +32,13 @@ static const struct {
         "a server's clock is stepped forward, by up to a lease"},
     [TROUBLE_APART] = {"apart",
         "servers' times of day differ by up to two minutes"},
+    [TROUBLE_LINE] = {"line", "a line is deleted, or its mark, or both"},
+    [TROUBLE_DEAF] = {"deaf", "a connection for messages is lost"},
+    [TROUBLE_HELD] = {"held", "messages are held up on their way"},
+    [TROUBLE_DENY] = {"deny",
+        "a release may not set keys, publish, or count listeners"},
+    [TROUBLE_STRANGER] = {"stranger",
+        "a program that knows nothing of lines sets a key"},
 };
 
 const char *trouble_name(enum trouble trouble)
@@ -212,6 +219,65 @@ static bool strike_client(struct world *w, enum trouble trouble)
     return true;
 }
 
+/* ------------------------------------------------------------ lines: one
+ * server
+ */
+
+static bool break_line(struct world *w)
+{
+    struct queue *q = &w->server[0].data.queue[roll(w, w->setting.names)];
+    uint64_t what = roll(w, 3);
+    if (q->count == 0 && q->marked_until_ms == 0)
+        return false;
+    if (what != 0)
+        q->count = 0;
+    if (what != 1)
+        q->marked_until_ms = 0;
+    return true;
+}
+
+static bool deafen(struct world *w)
+{
+    struct process *p = some_process(w);
+    if (!p || !p->subscription.conn)
+        return false;
+    if (chance(w, 50)) {
+        conn_drop(w, p->subscription.conn, chance(w, 50));
+        return true;
+    }
+    subscription_lost(w, p, 1 + roll(w, w->setting.linger_ns));
+    return true;
+}
+
+/* By what is between server and client; so long that the server may restart
+ * meanwhile, and vote again. */
+static bool hold_up(struct world *w)
+{
+    struct process *p = some_process(w);
+    struct conn *c = p ? p->subscription.conn : NULL;
+    if (!c)
+        return false;
+    uint64_t longest = 4 * ms_to_ns(w->setting.max_ttl_ms) + 4 * NS_PER_S;
+    c->held_up_until = later(c->held_up_until, w->now + roll(w, longest));
+    return true;
+}
+
+static bool deny(struct world *w)
+{
+    struct model_server *s = &w->server[0];
+    s->denied = (unsigned)roll(w, 3);
+    s->denied_until = w->now + roll(w, 1500 * MS);
+    return true;
+}
+
+static bool intrude(struct world *w)
+{
+    struct model_server *s = some_server(w);
+    unsigned name = (unsigned)roll(w, w->setting.names);
+    uint32_t ttl_ms = (uint32_t)roll_from(w, 1, w->setting.max_ttl_ms);
+    return s && server_intrude(w, s, name, ttl_ms);
+}
+
 static bool strike(struct world *w, enum trouble trouble)
 {
     switch (trouble) {
@@ -238,6 +304,16 @@ static bool strike(struct world *w, enum trouble trouble)
         return cancel(w);
     case TROUBLE_SKEW:
         return skew(w);
+    case TROUBLE_LINE:
+        return break_line(w);
+    case TROUBLE_DEAF:
+        return deafen(w);
+    case TROUBLE_HELD:
+        return hold_up(w);
+    case TROUBLE_DENY:
+        return deny(w);
+    case TROUBLE_STRANGER:
+        return intrude(w);
     case TROUBLE_APART: /* from the beginning */
     case TROUBLES:
         break;
@@ -255,7 +331,8 @@ static void rings(struct world *w, struct alarm *alarm)
     alarm_set(w, alarm, w->now + 1 + roll(w, pause));
     if (w->stopping || !event_happens(w, EVENT_TROUBLE(w->faults.rings++)))
         return;
-    enum trouble trouble = (enum trouble)roll(w, TROUBLES);
+    unsigned kinds_here = w->options.servers == 1 ? TROUBLES : TROUBLE_LINE;
+    enum trouble trouble = (enum trouble)roll(w, kinds_here);
     if (w->faults.allowed & 1u << trouble) {
         checker_orphans(w);
         note(w, "trouble:", kinds[trouble].name, 0);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What goes wrong, and when. The clean ones must not break an invariant,
- * whatever their number. The last two are not clean: no lock on servers'
- * clocks can bear skew, and no fence a server that forgets while they are
- * apart.
+ * whatever their number. Two are not clean: no lock on servers' clocks can
+ * bear skew, and no fence a server that forgets while they are apart.
  */
 #ifndef NXLOCK_SIM_TROUBLE_H
 #define NXLOCK_SIM_TROUBLE_H
@@ -28,10 +27,17 @@ enum trouble {
     TROUBLE_CANCEL, /* a caller gives up */
     TROUBLE_SKEW,   /* a server's clock is stepped forward */
     TROUBLE_APART,  /* servers' times of day differ by minutes */
+    /* With one server, where programs wait in line: */
+    TROUBLE_LINE,     /* a line is deleted, or its mark */
+    TROUBLE_DEAF,     /* a connection for messages is lost */
+    TROUBLE_HELD,     /* messages are held up on their way */
+    TROUBLE_DENY,     /* a release may not do all that it is to do */
+    TROUBLE_STRANGER, /* a program that knows nothing of lines sets a key */
     TROUBLES
 };
 
-#define CLEAN_TROUBLES ((1u << TROUBLE_SKEW) - 1)
+#define CLEAN_TROUBLES                                                         \
+    (((1u << TROUBLES) - 1) & ~(1u << TROUBLE_SKEW) & ~(1u << TROUBLE_APART))
 
 struct troubles {
     unsigned allowed, rings;

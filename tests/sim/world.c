@@ -96,6 +96,18 @@ static bool step(struct world *w, uint64_t end)
 /* ------------------------------------------------------ beginning and ending
  */
 
+static void choose_line(struct world *w)
+{
+    struct setting *s = &w->setting;
+    if (!chance(w, 90))
+        return;
+    s->in_line = (unsigned)roll_from(w, 50, 100);
+    if (chance(w, 10))
+        s->listening = LISTENING_DENIED;
+    else if (chance(w, 10))
+        s->listening = LISTENING_ELSEWHERE;
+}
+
 static void choose(struct world *w)
 {
     struct setting *s = &w->setting;
@@ -114,6 +126,8 @@ static void choose(struct world *w)
     s->kill_allowed = chance(w, 70);
     s->fences = chance(w, 50) || w->options.fences;
     s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
+    if (w->options.servers == 1)
+        choose_line(w);
 }
 
 void world_start(struct world *w, const struct options *options)
@@ -162,7 +176,7 @@ static void stop(struct world *w)
     w->stopping = true;
     for (unsigned i = 0; i < w->options.servers; i++) {
         struct model_server *s = &w->server[i];
-        s->refusing_until = s->slow_until = w->now;
+        s->refusing_until = s->slow_until = s->denied_until = w->now;
         server_thaw(w, s);
     }
     for (unsigned i = 0; i < w->setting.processes; i++) {
@@ -184,6 +198,8 @@ static void clean_up(struct world *w)
     uint64_t last = w->now; /* when a client may still send what it holds */
     for (unsigned i = 0; i < w->setting.processes; i++)
         last = later(last, w->process[i].paused_until);
+    if (w->setting.in_line)
+        longest = later(longest, QUEUE_LASTS_MS * MS);
     uint64_t end = last + longest + longest / 100 + AFTER_ALL;
     while (step(w, end))
         checker_orphans(w);
@@ -226,6 +242,7 @@ struct report world_run(const struct options *options, FILE *out)
     report.strays = w->strays;
     report.handed = w->handed;
     report.expired = w->expired;
+    report.lined = w->lined;
     report.waited = w->progress.waited;
     report.hash = w->history.hash;
     report.steps = w->history.steps;

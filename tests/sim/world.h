@@ -58,8 +58,12 @@ struct setting {
     uint64_t timeout_ns;  /* of a call */
     uint64_t patience_ns; /* with a connection that does not answer */
     uint64_t travel_ns, slow_ns, linger_ns, think_ns;
-    bool kill_allowed;   /* CLIENT KILL, by the servers' ACL */
-    bool fences;         /* each acquire asks for a fencing number */
+    bool kill_allowed; /* CLIENT KILL, by the servers' ACL */
+    bool fences;       /* each acquire asks for a fencing number */
+    /* One server: so many of a hundred workers wait in line, the others poll.
+     * How their clients are told. */
+    unsigned in_line;
+    enum { LISTENING, LISTENING_DENIED, LISTENING_ELSEWHERE } listening;
     uint64_t trouble_ns; /* between two troubles, on average */
 };
 
@@ -78,7 +82,7 @@ struct world {
     bool stopping;
     unsigned begins[PROCESSES_MAX][WORKERS_MAX]; /* of all their lives */
     unsigned turns; /* alarms since time has passed */
-    uint64_t grants, strays, fences, renewals, losses, handed, expired;
+    uint64_t grants, strays, fences, renewals, losses, handed, expired, lined;
 };
 
 struct report {
@@ -87,6 +91,7 @@ struct report {
     bool too_few;    /* grants or troubles, unless it was told how long */
     uint64_t grants, fences, renewals, losses, troubles, strays;
     uint64_t handed;  /* tokens, to an heir */
+    uint64_t lined;   /* grants after a wait in line */
     uint64_t expired; /* leases whose handle ended too late for a release */
     uint64_t hash, steps, virtual_ns;
     unsigned waited; /* the longest that I6 saw, in % of its bound */

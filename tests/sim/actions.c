@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Carries out what a worker's lock handle wants done: makes requests of its
+ * verbs, and takes them back.
+ *
+ * Invariant: nothing is decided here.
+ */
+#include "sim/client.h"
+#include "sim/world.h"
+
+/* A compare-and-delete of its token that nobody waits for. */
+static struct message deletion(const struct world *w, const struct worker *k)
+{
+    return (struct message){.kind = MESSAGE_RELEASE,
+        .name = k->name,
+        .token = k->token,
+        .ttl_ms = w->setting.max_ttl_ms,
+        .not_after = k->life.clean_until,
+        .promised = checker_promised(w, k),
+        .plain = k->old};
+}
+
+static enum message_kind kind_of(
+    const struct worker *k, enum life_track track, enum verb_kind verb)
+{
+    switch (verb) {
+    case VERB_ACQUIRE:
+        return MESSAGE_ACQUIRE;
+    case VERB_EXTEND:
+        return MESSAGE_EXTEND;
+    case VERB_RELEASE:
+        return MESSAGE_RELEASE;
+    case VERB_CAP_TTL:
+        return MESSAGE_CAP;
+    case VERB_RAISE:
+        return MESSAGE_RAISE;
+    case VERB_JOIN:
+        return MESSAGE_JOIN;
+    case VERB_STAY:
+        return MESSAGE_STAY;
+    default:
+        return track == TRACK_CALL && k->life.call == CALL_ADOPT
+                   ? MESSAGE_LOOK
+                   : MESSAGE_INSPECT;
+    }
+}
+
+/* The token stays in line as it joined. */
+static void take_place(
+    struct worker *k, const struct verb *verb, struct message *m)
+{
+    const struct process *p = k->process;
+    if (verb->kind == VERB_JOIN)
+        k->channel = p->subscription.messages.state == MESSAGES_NONE
+                         ? CHANNEL_NONE
+                         : subscription_channel(p);
+    m->channel = k->channel;
+    m->window = verb->window;
+    m->test = k->channel != CHANNEL_NONE && subscription_untested(p);
+}
+
+static void send_verb(
+    struct world *w, struct worker *k, const struct action *action)
+{
+    struct request *r = &k->request[action->track][action->server];
+    struct verb verb = {0};
+    life_verb(&k->life, action->track, &verb);
+    r->message = (struct message){
+        .kind = kind_of(k, action->track, verb.kind),
+        .name = k->name,
+        .token = k->token,
+        .ttl_ms = verb.ttl_ms,
+        .not_after = verb.not_after,
+        .want_left = verb.want_left,
+        .number = verb.fence,
+        .plain = verb.plain || k->old,
+    };
+    if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
+        take_place(k, &verb, &r->message);
+    if (verb.kind == VERB_RELEASE || verb.kind == VERB_CAP_TTL)
+        r->message.promised = checker_promised(w, k);
+    if (verb.kind == VERB_CAP_TTL)
+        checker_left(w, k->token); /* the minimum hold */
+    request_submit(w, r);
+}
+
+static void take_token(struct world *w, struct worker *k)
+{
+    k->own_token = true;
+    if (k->life.call == CALL_ADOPT) {
+        k->token = k->adopts;
+        return;
+    }
+    checker_begins(w, k);
+    k->token = checker_token(w, k);
+}
+
+void handle_carry_out(
+    struct world *w, struct worker *k, const struct action *action)
+{
+    struct request *r = &k->request[action->track][action->server];
+    struct link *link = &k->process->link[action->server];
+    struct message release;
+    switch (action->kind) {
+    case ACTION_TOKEN:
+        take_token(w, k);
+        break;
+    case ACTION_SEND:
+        send_verb(w, k, action);
+        break;
+    case ACTION_SKIP:
+        break;
+    case ACTION_UNDO:
+    case ACTION_LEAVE:
+        if (request_abandon(w, r, action->kind == ACTION_UNDO))
+            life_withdrawn(&k->life, action);
+        break;
+    case ACTION_CLEAN:
+        release = deletion(w, k);
+        link_clean_up(w, link, &release);
+        k->cleaned++;
+        break;
+    case ACTION_CLAIM:
+        if (!link_can_adopt(link, k->token))
+            life_not_claimed(&k->life);
+        break;
+    case ACTION_KEEP:
+        link_adopt(
+            link, k->token, k->life.vote.ballots[action->server].until != 0);
+        break;
+    case ACTION_LINE:
+        if (!k->waits_in_line)
+            break; /* it polls */
+        subscription_want(w, k->process);
+        life_line_up(
+            &k->life, &k->line, &k->process->subscription.messages, w->now);
+        break;
+    }
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The scripts of a line, as a model server carries them out: whole, but what
+ * its user may not do fails in the middle of them.
+ */
+#include "sim/queue.h"
+
+#include <stdlib.h>
+
+#include "sim/network.h"
+#include "sim/server.h"
+#include "sim/world.h"
+
+#define TICKS 4194304 /* 2^22 */
+
+/* ------------------------------------------------------------- line and mark
+ */
+
+static struct queue *queue_of(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    struct queue *q = &s->data.queue[name];
+    int64_t now = server_clock_ms(w, s);
+    if (now >= q->until_ms)
+        q->count = 0;
+    if (now >= q->marked_until_ms)
+        q->marked_until_ms = 0;
+    return q;
+}
+
+unsigned queue_length(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    return queue_of(w, s, name)->count;
+}
+
+bool queue_marked(const struct world *w, struct model_server *s, unsigned name)
+{
+    return queue_of(w, s, name)->marked_until_ms != 0;
+}
+
+static void mark(const struct world *w, struct model_server *s, struct queue *q)
+{
+    q->marked_until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
+}
+
+static void take_out(struct queue *q, unsigned i)
+{
+    q->count--;
+    for (; i < q->count; i++)
+        q->place[i] = q->place[i + 1];
+}
+
+/* Another channel, lease or window is another member. */
+static bool is_of(const struct place *p, const struct message *m)
+{
+    return p->token == m->token && p->channel == m->channel &&
+           p->lease_ms == m->ttl_ms && p->window == m->window;
+}
+
+/* QUEUE_MOST: it is not there. */
+static unsigned place_of(const struct queue *q, const struct message *m)
+{
+    for (unsigned i = 0; i < q->count; i++)
+        if (is_of(&q->place[i], m))
+            return i;
+    return QUEUE_MOST;
+}
+
+static int64_t tick_of(const struct world *w, struct model_server *s)
+{
+    return server_clock_us(w, s) / (1000000 / WINDOW_TICKS);
+}
+
+static bool is_dead(const struct place *p, int64_t tick)
+{
+    return (tick - p->seen) % TICKS > (int64_t)p->window;
+}
+
+static bool denied(
+    const struct world *w, const struct model_server *s, int what)
+{
+    return w->now < s->denied_until && (int)s->denied == what;
+}
+
+/* Might somebody be told? Yes where that cannot be known. */
+static bool may_listen(
+    const struct world *w, const struct model_server *s, uint64_t channel)
+{
+    return channel == CHANNEL_NONE || denied(w, s, DENIED_COUNT) ||
+           conn_listeners(s, channel) > 0;
+}
+
+/* ----------------------------------------------------------------- hand-over
+ */
+
+static void set_key(struct world *w, struct model_server *s, unsigned name,
+    const struct place *p)
+{
+    struct key *key = server_key(w, s, name);
+    struct message grant = {.name = name,
+        .token = p->token,
+        .ttl_ms = p->lease_ms,
+        .sent_at = w->now};
+    key->token = p->token;
+    key->until_ms = server_clock_ms(w, s) + p->lease_ms;
+    checker_set(w, s, &grant);
+    note(w, "s%llu hands n%llu over to t%llu", NULL, s->index, name, p->token);
+}
+
+static void tell(struct world *w, struct model_server *s, unsigned name,
+    const struct place *p)
+{
+    struct message told = {.kind = MESSAGE_GRANT,
+        .name = name,
+        .token = p->token,
+        .channel = p->channel};
+    if (p->channel != CHANNEL_NONE && !denied(w, s, DENIED_PUBLISH))
+        conn_publish(w, s, &told);
+}
+
+/* may_set: whoever asks may set a key. */
+static void grant(struct world *w, struct model_server *s, unsigned name,
+    unsigned i, bool may_set)
+{
+    struct queue *q = &s->data.queue[name];
+    struct place p = q->place[i];
+    if (!guarded_here(SIM_GUARD_GRANT_ORDER))
+        tell(w, s, name, &p);
+    take_out(q, i);
+    if (!may_set)
+        return;
+    set_key(w, s, name, &p);
+    if (guarded_here(SIM_GUARD_GRANT_ORDER))
+        tell(w, s, name, &p);
+    if (chance(w, 10))
+        s->saved = s->data;
+}
+
+void queue_hand_over(struct world *w, struct model_server *s, unsigned name)
+{
+    struct queue *q = queue_of(w, s, name);
+    int64_t tick = tick_of(w, s);
+    unsigned i = 0;
+    if (q->marked_until_ms == 0)
+        return;
+    q->marked_until_ms = 0;
+    while (i < q->count) {
+        if (is_dead(&q->place[i], tick)) {
+            take_out(q, i);
+        } else if (may_listen(w, s, q->place[i].channel)) {
+            bool may_set = !denied(w, s, DENIED_SET);
+            grant(w, s, name, i, may_set);
+            if (q->count > 0 && may_set)
+                mark(w, s, q);
+            return;
+        } else {
+            i++; /* it keeps its place */
+        }
+    }
+    if (i > 0)
+        mark(w, s, q);
+}
+
+bool queue_leave(
+    struct world *w, struct model_server *s, const struct message *m)
+{
+    struct queue *q = queue_of(w, s, m->name);
+    unsigned i = place_of(q, m);
+    if (i == QUEUE_MOST)
+        return false;
+    take_out(q, i);
+    if (q->count == 0)
+        q->marked_until_ms = 0;
+    return true;
+}
+
+/* ------------------------------------------------------------- join and stay
+ */
+
+static bool has_it(struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = server_key(w, s, m->name);
+    int64_t until = server_clock_ms(w, s) + m->ttl_ms;
+    if (key->token != m->token)
+        return false;
+    if (until > key->until_ms || !guarded_here(SIM_GUARD_NEVER_SHORTEN))
+        key->until_ms = until;
+    m->outcome.kind = OUTCOME_GRANTED;
+    checker_vouched(w, s, m, m->ttl_ms);
+    return true;
+}
+
+/* Those behind the last one that is looked at do not pile up. */
+static void drop_some_dead(
+    const struct world *w, struct model_server *s, struct queue *q)
+{
+    int64_t tick = tick_of(w, s);
+    unsigned at = q->count ? (unsigned)(tick % q->count) : 0;
+    for (unsigned i = at + 1; i + 1 > at; i--)
+        if (i < q->count && is_dead(&q->place[i], tick))
+            take_out(q, i);
+}
+
+/* False: it is not in line, and must not join. */
+static bool is_in_line(
+    const struct world *w, struct model_server *s, const struct message *m)
+{
+    struct queue *q = queue_of(w, s, m->name);
+    unsigned i = place_of(q, m);
+    if (i == QUEUE_MOST && m->kind != MESSAGE_JOIN)
+        return false;
+    if (i == QUEUE_MOST) {
+        drop_some_dead(w, s, q);
+        if (q->count == QUEUE_MOST)
+            abort(); /* so many do not wait in any world */
+        i = q->count++;
+        q->place[i] = (struct place){.token = m->token,
+            .channel = m->channel,
+            .lease_ms = m->ttl_ms,
+            .window = m->window};
+    }
+    q->place[i].seen = tick_of(w, s) % TICKS;
+    q->until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
+    mark(w, s, q);
+    return true;
+}
+
+/* Looks who is first, and grants the name if it is free. */
+static void look_ahead(
+    struct world *w, struct model_server *s, struct message *m, int64_t left)
+{
+    struct queue *q = &s->data.queue[m->name];
+    int64_t tick = tick_of(w, s);
+    unsigned i = 0;
+    m->outcome.left_ms = left;
+    while (!is_of(&q->place[i], m)) {
+        struct place *p = &q->place[i];
+        if (is_dead(p, tick)) {
+            take_out(q, i);
+        } else if (!may_listen(w, s, p->channel)) {
+            i++;
+        } else {
+            if (left == LEFT_UNKNOWN) {
+                m->outcome.left_ms = p->lease_ms;
+                grant(w, s, m->name, i, true);
+            }
+            return;
+        }
+    }
+    m->outcome.first = left != LEFT_UNKNOWN;
+    if (m->outcome.first)
+        return;
+    take_out(q, i);
+    if (q->count == 0)
+        q->marked_until_ms = 0;
+    struct key *key = server_key(w, s, m->name);
+    key->token = m->token;
+    key->until_ms = server_clock_ms(w, s) + m->ttl_ms;
+    m->outcome.kind = OUTCOME_GRANTED;
+    checker_set(w, s, m);
+}
+
+void queue_wait(struct world *w, struct model_server *s, struct message *m)
+{
+    struct key *key = server_key(w, s, m->name);
+    int64_t left =
+        key->token ? key->until_ms - server_clock_ms(w, s) : LEFT_UNKNOWN;
+    if (has_it(w, s, m))
+        return;
+    m->outcome.kind = OUTCOME_NOT_MINE;
+    if (!is_in_line(w, s, m))
+        return;
+    m->outcome.kind = OUTCOME_BUSY;
+    look_ahead(w, s, m, left);
+    m->outcome.deaf = m->outcome.kind == OUTCOME_BUSY && m->test &&
+                      !may_listen(w, s, m->channel);
+    if (m->kind == MESSAGE_JOIN && chance(w, 10))
+        s->saved = s->data;
+}

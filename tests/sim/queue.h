@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The line of a name at a model server, and the scripts that use it: in the
+ * order of steps of src/wire/scripts (wait.lua, hand_over.lua).
+ *
+ * Invariant: a token leaves the line before it is granted, and is granted
+ * before anybody is told.
+ */
+#ifndef NXLOCK_SIM_QUEUE_H
+#define NXLOCK_SIM_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct message;
+struct model_server;
+struct world;
+
+#define QUEUE_MOST 64
+#define QUEUE_LASTS_MS 15000 /* after the last JOIN or STAY */
+
+#define CHANNEL_NONE UINT64_C(1) /* "-": it is not told */
+
+struct place {
+    uint64_t token, channel;
+    uint32_t lease_ms, window;
+    int64_t seen; /* tick of its last sign of life, modulo 2^22 */
+};
+
+struct queue {
+    struct place place[QUEUE_MOST]; /* by tickets */
+    unsigned count;
+    /* When the line and the mark "somebody waits" expire, by the server's
+     * clock. marked_until_ms 0: there is no mark. */
+    int64_t until_ms, marked_until_ms;
+};
+
+/* JOIN and STAY. */
+void queue_wait(struct world *w, struct model_server *s, struct message *m);
+/* A RELEASE has deleted the key: the first in line gets it, if there is the
+ * mark. */
+void queue_hand_over(struct world *w, struct model_server *s, unsigned name);
+/* A RELEASE of a token that does not hold the key. False: it is not in line. */
+bool queue_leave(
+    struct world *w, struct model_server *s, const struct message *m);
+
+/* The line, or the mark, as it is now. */
+unsigned queue_length(
+    const struct world *w, struct model_server *s, unsigned name);
+bool queue_marked(const struct world *w, struct model_server *s, unsigned name);
+
+#endif

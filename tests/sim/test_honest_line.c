@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The line of the model server (queue.h) against the scripts on a real one:
+ * after the same random steps at the same time of day both have given the same
+ * answers and sent the same messages, and have the same line, mark and key.
+ * What cannot be compared is a step during which a tick of the line's clock
+ * ended; those are few, and counted.
+ */
+#include "support/test.h"
+
+#include <hiredis/hiredis.h>
+#include <time.h>
+
+#include "sim/world.h"
+#include "support/redis.h"
+
+#define STEPS (getenv("NXLOCK_FULL") ? 20000 : 3000)
+#define NAMES 2
+#define CLIENTS 3 /* each has a channel */
+#define TOKENS 8
+#define TICK_US (1000000 / WINDOW_TICKS)
+#define SLACK_US 4000 /* a command and its roundings */
+#define TEXT 8192
+
+static struct redis server;
+static struct world world;
+static struct model_server *model;
+static redisContext *context, *listener[CLIENTS];
+static struct conn *heard[CLIENTS];
+static struct backoff dice;
+static char wait_script[TEXT], release_script[TEXT];
+
+static unsigned draw(unsigned limit)
+{
+    return (unsigned)backoff_random(&dice, limit);
+}
+
+/* --------------------------------------------------------------- the scripts
+ */
+
+/* With the files that it includes. */
+static void read_script(char *text, const char *name)
+{
+    char path[500], line[500];
+    snprintf(path, sizeof(path), "%s/%s", SCRIPTS_AT, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        char part[100];
+        if (sscanf(line, "-- include %99s", part) == 1)
+            read_script(text, part);
+        else
+            strcat(text, line);
+        assert_true(strlen(text) < TEXT - sizeof(line));
+    }
+    fclose(file);
+}
+
+static void texts_of(const struct message *m, char *token, char *channel)
+{
+    sprintf(token, "token%llu", (unsigned long long)m->token);
+    strcpy(channel, "-");
+    if (m->channel != CHANNEL_NONE)
+        sprintf(channel, "nxl:%llu", (unsigned long long)m->channel);
+}
+
+static redisReply *eval_wait(const struct message *m)
+{
+    char token[80], channel[80];
+    texts_of(m, token, channel);
+    return redisCommand(context,
+        "EVAL %s 3 name%u {name%u}:l {name%u}:w %s %u %s %u %d %d", wait_script,
+        m->name, m->name, m->name, token, m->ttl_ms, channel, m->window,
+        m->kind == MESSAGE_JOIN, m->test);
+}
+
+static redisReply *eval_release(const struct message *m)
+{
+    char token[80], channel[80], member[200];
+    texts_of(m, token, channel);
+    sprintf(member, "%s %s %u %u", token, channel, m->ttl_ms, m->window);
+    if (!m->channel)
+        strcpy(member, m->plain ? "-" : "");
+    return redisCommand(context, "EVAL %s 1 name%u %s %s", release_script,
+        m->name, token, member);
+}
+
+static struct outcome outcome_of(const struct message *m, const redisReply *r)
+{
+    struct outcome o = {.left_ms = LEFT_UNKNOWN};
+    if (!r || r->type == REDIS_REPLY_ERROR)
+        fail_msg("%s", r ? r->str : context->errstr);
+    if (m->kind == MESSAGE_RELEASE) {
+        o.kind = r->integer ? OUTCOME_MINE : OUTCOME_NOT_MINE;
+    } else if (r->element[0]->integer == 0) {
+        o.kind = OUTCOME_BUSY;
+        o.left_ms = r->element[1]->integer;
+        o.first = r->element[2]->integer != 0;
+        o.deaf = m->test && r->element[3]->integer == 0;
+    } else {
+        o.kind =
+            r->element[0]->integer == 1 ? OUTCOME_GRANTED : OUTCOME_NOT_MINE;
+    }
+    return o;
+}
+
+/* ------------------------------------------------------------- side by side */
+
+static void move_clock(void)
+{
+    struct timespec now;
+    world.now = test_now_ns();
+    clock_gettime(CLOCK_REALTIME, &now);
+    model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    model->clock_at = world.now;
+}
+
+/* A key or a tick ends in a moment. */
+static bool unsteady(void)
+{
+    int64_t now_us = server_clock_us(&world, model);
+    bool ends = now_us % TICK_US > TICK_US - 2 * SLACK_US;
+    for (unsigned i = 0; i < NAMES; i++) {
+        int64_t left_us = model->data.key[i].until_ms * 1000 - now_us;
+        ends |= left_us > -SLACK_US && left_us < 2 * SLACK_US;
+    }
+    return ends;
+}
+
+/* What was sent until now, at either one. */
+static void forget_messages(unsigned client)
+{
+    struct list *node;
+    bool last = heard[client]->channel == 0;
+    while ((node = list_pop(&heard[client]->down.messages)))
+        free(list_entry(node, struct message, node));
+    if (!last)
+        freeReplyObject(redisCommand(context, "PUBLISH nxl:%llu last",
+            (unsigned long long)heard[client]->channel));
+    while (!last) {
+        redisReply *r = NULL;
+        assert_int_equal(redisGetReply(listener[client], (void **)&r), 0);
+        last = strcmp(r->element[2]->str, "last") == 0;
+        freeReplyObject(r);
+    }
+}
+
+static void forget_all(void)
+{
+    for (unsigned i = 0; i < CLIENTS; i++)
+        forget_messages(i);
+    freeReplyObject(redis_command(&server, "FLUSHALL", NULL));
+    model->data = (struct data){0};
+}
+
+static void assert_same_messages(void)
+{
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        struct list *node;
+        while ((node = list_pop(&heard[i]->down.messages))) {
+            struct message *m = list_entry(node, struct message, node);
+            char token[80], channel[80];
+            redisReply *r = NULL;
+            texts_of(m, token, channel);
+            assert_int_equal(redisGetReply(listener[i], (void **)&r), 0);
+            assert_string_equal(r->element[0]->str, "message");
+            assert_string_equal(r->element[1]->str, channel);
+            assert_string_equal(r->element[2]->str, token);
+            freeReplyObject(r);
+            free(m);
+        }
+    }
+}
+
+static void assert_same_keys(unsigned name)
+{
+    const struct queue *q = &model->data.queue[name];
+    unsigned count = queue_length(&world, model, name);
+    redisReply *line = redisCommand(context, "ZRANGE {name%u}:l 0 -1", name);
+    redisReply *mark = redisCommand(context, "EXISTS {name%u}:w", name);
+    redisReply *key = redisCommand(context, "GET name%u", name);
+    assert_int_equal(line->elements, count);
+    for (unsigned i = 0; i < count; i++) {
+        const struct place *p = &q->place[i];
+        struct message m = {.token = p->token, .channel = p->channel};
+        char token[80], channel[80], member[200];
+        texts_of(&m, token, channel);
+        sprintf(member, "%s %s %u %u", token, channel, p->lease_ms, p->window);
+        assert_string_equal(line->element[i]->str, member);
+    }
+    assert_int_equal(mark->integer, queue_marked(&world, model, name));
+    struct message m = {.token = server_value(&world, model, name)};
+    char token[80], channel[80];
+    texts_of(&m, token, channel);
+    assert_string_equal(key->str ? key->str : "token0", token);
+    freeReplyObject(line);
+    freeReplyObject(mark);
+    freeReplyObject(key);
+}
+
+/* ------------------------------------------------------------------- steps */
+
+/* How a token waits is always the same. */
+static struct message some_message(void)
+{
+    static const enum message_kind kinds[] = {
+        MESSAGE_JOIN, MESSAGE_STAY, MESSAGE_RELEASE};
+    struct message m = {.kind = kinds[draw(3)], .name = draw(NAMES)};
+    uint64_t standing = model->data.key[m.name].token;
+    unsigned token = draw(TOKENS), client = token % (CLIENTS + 1);
+    m.token = 1 + m.name * TOKENS + token;
+    m.channel = client < CLIENTS ? CHANNEL_NONE + 1 + client : CHANNEL_NONE;
+    m.ttl_ms = token % 2 ? 60 + 10 * token : 2000;
+    m.window = token % 3 ? 2 + token : 100;
+    m.test = m.kind != MESSAGE_RELEASE && draw(2);
+    if (m.kind == MESSAGE_RELEASE && standing && draw(3)) {
+        m.token = standing;
+        m.channel = 0;
+        m.plain = draw(4) == 0;
+    }
+    return m;
+}
+
+/* Somebody deletes a line or a mark, or begins or ends to listen. */
+static void disturb(void)
+{
+    unsigned name = draw(NAMES), client = draw(CLIENTS);
+    uint64_t channel = CHANNEL_NONE + 1 + client;
+    bool listens = heard[client]->channel != 0;
+    redisReply *r = NULL;
+    switch (draw(4)) {
+    case 0:
+        freeReplyObject(redisCommand(context, "DEL {name%u}:l", name));
+        model->data.queue[name].count = 0;
+        break;
+    case 1:
+        freeReplyObject(redisCommand(context, "DEL {name%u}:w", name));
+        model->data.queue[name].marked_until_ms = 0;
+        break;
+    default:
+        r = redisCommand(listener[client], "%s nxl:%llu",
+            listens ? "UNSUBSCRIBE" : "SUBSCRIBE", (unsigned long long)channel);
+        assert_non_null(r);
+        freeReplyObject(r);
+        heard[client]->channel = listens ? 0 : channel;
+        break;
+    }
+}
+
+/* False: it took so long that it cannot be compared. */
+static bool compare(void)
+{
+    struct message m = some_message();
+    bool waits = m.kind != MESSAGE_RELEASE;
+    do {
+        move_clock();
+    } while (unsteady());
+    uint64_t began = world.now;
+    redisReply *r = waits ? eval_wait(&m) : eval_release(&m);
+    struct outcome real = outcome_of(&m, r);
+    freeReplyObject(r);
+    server_apply(&world, model, &m);
+    move_clock();
+    if (world.now - began > SLACK_US * 1000)
+        return false;
+    assert_same_messages();
+    assert_same_keys(m.name);
+    assert_int_equal(real.kind, m.outcome.kind);
+    assert_int_equal(real.first, m.outcome.first);
+    assert_int_equal(real.deaf, m.outcome.deaf);
+    assert_in_range(real.left_ms + 10, m.outcome.left_ms + 10 - SLACK_US / 1000,
+        m.outcome.left_ms + 10 + SLACK_US / 1000);
+    return true;
+}
+
+static void test_same_line(void **state)
+{
+    (void)state;
+    unsigned left_out = 0, steps = (unsigned)STEPS;
+    const char *seed = getenv("NXLOCK_SEED");
+    backoff_init(&dice, 1, 1, seed ? strtoull(seed, NULL, 10) : 1);
+    for (unsigned i = 0; i < steps; i++) {
+        if (draw(20) == 0)
+            disturb();
+        if (draw(30) == 0)
+            test_pause_ms((int)draw(200));
+        if (!compare()) {
+            left_out++;
+            forget_all();
+        }
+    }
+    print_message("%u steps compared, %u left out\n", steps, left_out);
+    assert_true(left_out < steps / 5);
+}
+
+/* ------------------------------------------------------ beginning and ending
+ */
+
+static redisContext *connected(void)
+{
+    redisContext *c = redisConnectUnix(strchr(server.unix_url, '/') + 2);
+    assert_true(c && !c->err);
+    return c;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    read_script(wait_script, "wait.lua");
+    read_script(release_script, "release.lua");
+    if (redis_start(&server, "--save", "", NULL) != 0)
+        return -1;
+    context = connected();
+    world.options = (struct options)OPTIONS_INIT;
+    world.options.checked = 0;
+    world.setting.drift_ppm = 10000;
+    world.setting.travel_ns = MS;
+    backoff_init(&world.dice, 1, 1, 1);
+    checker_start(&world);
+    struct worker nobody = {.process = &world.process[0]};
+    for (unsigned i = 1; i <= NAMES * TOKENS; i++)
+        checker_token(&world, &nobody);
+    model = &world.server[0];
+    server_start(&world, model, 0);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        listener[i] = connected();
+        heard[i] = conn_open(&world, model, &world.process[i], NULL);
+    }
+    move_clock();
+    return 0;
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        redisFree(listener[i]);
+    redisFree(context);
+    if (model) { /* without a real one there is none */
+        server_end(&world, model);
+        checker_end(&world);
+        timers_free(&world.timers);
+    }
+    redis_stop(&server);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_line),
+    };
+    return cmocka_run_group_tests_name("honest_line", tests, begin, finish);
+}
