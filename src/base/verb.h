@@ -111,7 +111,8 @@ struct outcome {
     enum outcome_kind kind;
     enum fault fault; /* FAULT_NONE unless kind is OUTCOME_FAULT */
     /* FAULT: the server may have applied the command nonetheless. BUSY: the
-     * token was written even so, and must not be used again. */
+     * token was written even so, and must not be used again. NOT_MINE after
+     * RELEASE: the token may be in line yet. */
     bool unsure;
     bool first; /* BUSY in line: nobody who can be told is ahead */
     bool deaf;  /* BUSY in line, with verb.test: the channel has no listener */

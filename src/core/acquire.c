@@ -407,11 +407,12 @@ void acquire_granted(
     a->phase = PHASE_OVER;
 }
 
-void acquire_ended(
-    struct acquire *a, enum verdict verdict, enum fault fault, uint64_t now)
+void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
+    int64_t left_ms, uint64_t now)
 {
     a->now = later(a->now, now);
     a->fault = fault;
+    a->left_ms = left_ms;
     a->verdict = verdict;
     a->phase = PHASE_OVER;
 }

@@ -86,13 +86,14 @@ bool acquire_may_line_up(const struct acquire *a);
 /* It waits in line from now on, and no round begins. Returns whether the
  * present token is certainly not at the server. */
 bool acquire_line_up(struct acquire *a);
-/* The wait in line has ended: by a grant until deadline; or with this verdict;
- * or another round begins, because the line cannot be used (fault) or does not
- * help now. doubt: a token of it may still be granted. */
+/* The wait in line has ended: by a grant until deadline; or with this verdict,
+ * when the holder had left_ms; or another round begins, because the line cannot
+ * be used (fault) or does not help now. doubt: a token of it may still be
+ * granted. */
 void acquire_granted(
     struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now);
-void acquire_ended(
-    struct acquire *a, enum verdict verdict, enum fault fault, uint64_t now);
+void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
+    int64_t left_ms, uint64_t now);
 void acquire_poll(
     struct acquire *a, enum fault fault, bool doubt, uint64_t now);
 

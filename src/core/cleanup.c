@@ -177,12 +177,14 @@ void cleanup_delete_answered(
     struct cleanup *c, const struct outcome *outcome, uint64_t now)
 {
     bool fault = outcome->kind == OUTCOME_FAULT;
-    if (!fault &&
+    bool in_line = outcome->kind == OUTCOME_NOT_MINE && outcome->unsure;
+    if (!fault && !in_line &&
         (outcome->kind == OUTCOME_MINE || c->acquire != ACQUIRE_STRAY)) {
         c->state = CLEANUP_DONE;
         return;
     }
-    if (fault) /* it came behind the acquire, which has run by now */
+    /* It came behind the acquire, which has run by now. */
+    if (fault || (in_line && c->acquire != ACQUIRE_STRAY))
         limit_lifetime(c, now);
     try_later(c, now);
     cleanup_tick(c, now);

@@ -15,6 +15,9 @@
  *   - else it is repeated at growing intervals until ttl after the loss of the
  *     old connection, when the key would have expired.
  *
+ * Where it could not take the token out of its line, it proves that only if it
+ * deleted the key, and is repeated as in the last case.
+ *
  * With several servers a lock can be granted while one of them has not answered
  * the acquire. The token is then in use, by its holder or by a program that
  * adopted it, and must not be deleted. Such a cleanup only ends the connection

@@ -105,22 +105,34 @@ static uint64_t retry_delay(struct line *l)
     return deadline_after(l->now, backoff_next(&l->backoff));
 }
 
-/* When the token has to show again that it waits. */
+/* The last moment at which a look can still end in time, even if it takes twice
+ * as long as the request that was answered last. */
+static uint64_t last_look(const struct line *l)
+{
+    uint64_t took = elapsed(l->sent_at, l->now);
+    uint64_t slack = later(deadline_after(took, took), NS_PER_MS);
+    slack = earlier(slack, l->terms.patience_ns);
+    return earlier(l->terms.wait_until, deadline_before(l->terms.end, slack));
+}
+
+/* When the token has to show again that it waits: in time for its place, and
+ * once more at the end of the wait. */
 static void plan_stay(struct line *l)
 {
     uint64_t beat = ms_to_ns(beat_ms(&l->terms));
+    uint64_t last = last_look(l);
+    bool looks = l->first || !l->by_message;
     l->joins = false;
-    if (!l->first && l->by_message) {
-        beat -= backoff_random(&l->backoff, beat / 10 + 1);
-        l->at = deadline_after(l->now, beat);
-        return;
-    }
     l->at = deadline_after(l->now,
-        LOOK_LEAST + backoff_random(&l->backoff, LOOK_MOST - LOOK_LEAST + 1));
+        looks ? LOOK_LEAST +
+                    backoff_random(&l->backoff, LOOK_MOST - LOOK_LEAST + 1)
+              : beat - backoff_random(&l->backoff, beat / 10 + 1));
     /* A key may still exist in the millisecond in which it expires. */
-    if (l->left_ms >= 0)
+    if (looks && l->left_ms >= 0)
         l->at =
             earlier(l->at, deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
+    if (l->now < last)
+        l->at = earlier(l->at, last);
 }
 
 /* The token has the lock, for a lease after sent_at at least. */
@@ -345,9 +357,12 @@ void line_tick(struct line *l, uint64_t now)
     l->now = later(l->now, now);
     if (l->verdict != LINE_OPEN || l->now < line_wake(l))
         return;
+    /* A STAY that was planned before the end of the wait is still sent. */
+    bool stays = !l->asked && !l->joins && l->at <= l->terms.wait_until;
     if (l->asked && l->now < l->terms.end) {
         give_up_request(l);
-    } else if (l->now >= l->terms.wait_until) {
+    } else if (l->now >= l->terms.wait_until &&
+               !(stays && l->now < l->terms.end)) {
         if (l->asked && !l->busy)
             l->fault = FAULT_TIMEOUT;
         conclude(l, lost_verdict(l));

@@ -72,7 +72,8 @@ static void leave_line(struct vote *v)
     else if (verdict == LINE_POLL)
         acquire_poll(&v->acquire, line->fault, line->doubt, line->now);
     else
-        acquire_ended(&v->acquire, verdicts[verdict], line->fault, line->now);
+        acquire_ended(&v->acquire, verdicts[verdict], line->fault,
+            line->left_ms, line->now);
 }
 
 bool vote_next(struct vote *v, struct ask *ask)

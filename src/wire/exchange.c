@@ -298,6 +298,14 @@ static void restart_inspect(struct exchange *x)
     choose_strategy(x);
 }
 
+/* RELEASE: the key does not hold the token; but where scripts are refused by
+ * now, it could not be taken out of its line. */
+static bool may_be_in_line(const struct exchange *x)
+{
+    return x->verb->kind == VERB_RELEASE && x->verb->channel.len > 0 &&
+           x->outcome.kind == OUTCOME_NOT_MINE && !x->strategy->leaves_line;
+}
+
 enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
 {
     enum exchange_phase phase = x->phase;
@@ -319,6 +327,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
         return EXCHANGE_AGAIN;
     if (!refused)
         *remembered_strategy(x, wants_end_in_value(x)) = x->at;
+    x->outcome.unsure |= may_be_in_line(x);
     exchange_cancel(x);
     return EXCHANGE_DONE;
 }

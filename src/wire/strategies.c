@@ -27,6 +27,7 @@ static const struct strategy set_ifeq = {.name = "SET IFEQ",
 static const struct strategy release_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
     .compares = true,
+    .leaves_line = true,
     .encode = scripted_encode,
     .reply = scripted_released};
 static const struct strategy delex = {.name = "DELEX",

@@ -119,6 +119,7 @@ struct strategy {
     unsigned fallback; /* faults, as bits: then try the next strategy */
     /* RELEASE: its first command alone compares and deletes. */
     bool compares;
+    bool leaves_line; /* RELEASE: it removes the token from its line, too */
     /* Not with dialect.keyed_only. (Nor is one that has .watched.) */
     bool refused_by_proxy;
     /* The value contains the time of the server's clock at which the lock ends;

@@ -260,6 +260,29 @@ static void elsewhere_only_a_deletion_is_proof(void **state)
     assert_int_equal(c.state, CLEANUP_DONE);
 }
 
+/* Scripts are refused by now, and no other command takes it out of the line. */
+static void in_line_only_a_deletion_is_proof(void **state)
+{
+    (void)state;
+    struct outcome in_line = {.kind = OUTCOME_NOT_MINE, .unsure = true};
+    uint64_t now = T0;
+    begin(CLEANUP_TOKEN);
+    while (now < T0 + TTL) {
+        assert_int_equal(cleanup_send(&c, RUN_A, now), DELETE);
+        cleanup_delete_answered(&c, &in_line, now);
+        if (c.state == CLEANUP_DONE)
+            break;
+        assert_between(c.next_try - now, 20 * NS_PER_MS, NS_PER_S);
+        now = c.next_try;
+    }
+    assert_true(now + NS_PER_S >= T0 + TTL);
+    begin(CLEANUP_ACQUIRE_SENT);
+    assert_int_equal(cleanup_send(&c, RUN_A, T0), DELETE);
+    cleanup_delete_answered(&c, &in_line, T0);
+    assert_int_equal(c.state, CLEANUP_DUE);
+    assert_int_equal(c.until, T0 + TTL);
+}
+
 /* ----------------------------------------------------------- what is sent */
 
 static void kill_only_where_it_ends_the_old_connection(void **state)
@@ -414,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_known_cleanup_is_enough_if_it_deletes),
         cmocka_unit_test(each_way_of_each_cause),
         cmocka_unit_test(elsewhere_only_a_deletion_is_proof),
+        cmocka_unit_test(in_line_only_a_deletion_is_proof),
         cmocka_unit_test(kill_only_where_it_ends_the_old_connection),
         cmocka_unit_test(in_use_nothing_is_deleted),
         cmocka_unit_test(no_longer_in_use_while_it_kills),

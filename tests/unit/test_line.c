@@ -99,17 +99,18 @@ static void why_it_cannot_be_used(void **state)
 
 enum how { WAIT_OVER, CALL_OVER, CANCELLED, HOWS };
 
-/* A state, by the steps that lead to it, and what follows 4 ms later. busy: the
- * lock itself was asked for before, with this token, and was taken. A request
- * that is under way is waited for until the end of the call. */
+/* A state, by the steps that lead to it, and what follows 4 ms later, when
+ * nothing more is answered. busy: the lock itself was asked for before, with
+ * this token, and was taken. A request that is under way is waited for until
+ * the end of the call. */
 static const struct end_row {
     const char *name, *steps, *did;
     const char *fresh[HOWS], *busy[HOWS];
 } end_rows[] = {
     {"JOIN unanswered", "", "J", {"U =unknown", "U =unknown", "U =cancelled"},
         {"U =unknown", "U =no", "U =cancelled"}},
-    {"in line", "w", "J", {"U =no", "U =no", "U =cancelled"},
-        {"U =no", "U =no", "U =cancelled"}},
+    {"in line", "w", "J", {"Y L U =unknown", "Y U =no", "U =cancelled"},
+        {"Y L U =unknown", "Y U =no", "U =cancelled"}},
     {"STAY unanswered", "w wake", "J Y",
         {"L U =unknown", "U =no", "U =cancelled"},
         {"L U =unknown", "U =no", "U =cancelled"}},
@@ -129,12 +130,14 @@ static const struct end_row {
         {"U =unknown", "U =no", "U =cancelled"},
         {"U =unknown", "U =no", "U =cancelled"}},
     {"in line after a fault", "u wake w", "J U T J",
-        {"U =no", "U =no", "U =cancelled"}, {"U =no", "U =no", "U =cancelled"}},
+        {"Y L U =unknown", "Y U =no", "U =cancelled"},
+        {"Y L U =unknown", "Y U =no", "U =cancelled"}},
     {"granted too late", "w @1078 told", "J U T J",
         {"U =unknown", "U =late", "U =cancelled"},
         {"U =unknown", "U =late", "U =cancelled"}},
     {"granted too late, then in line", "w @1078 told w", "J U T J",
-        {"U =no", "U =no", "U =cancelled"}, {"U =no", "U =no", "U =cancelled"}},
+        {"Y L U =unknown", "Y U =no", "U =cancelled"},
+        {"Y L U =unknown", "Y U =no", "U =cancelled"}},
 };
 
 static bool ends_as(const struct end_row *row, bool busy, enum how how)
@@ -222,6 +225,37 @@ static void a_wait_that_is_over_joins_no_more(void **state)
         line_play(rows[i].steps);
         assert_true(line_did(rows[i].steps, rows[i].does));
     }
+}
+
+/* The lock may have become free without a message. */
+static void it_asks_once_more_at_the_end(void **state)
+{
+    static const struct {
+        const char *steps, *does;
+        unsigned wait_ms, end_ms;
+    } rows[] = {
+        {"w wake g", "T J Y =yes:Y", 40, 2000},
+        {"f wake g", "T J Y =yes:Y", 40, 2000},
+        {"w wake w tick", "T J Y U =no", 40, 2000},
+        {"w wake x tick", "T J Y =no", 40, 2000},
+        {"w @45 tick g", "T J Y =yes:Y", 40, 2000}, /* the tick is late */
+        {"w @45 tick", "T J U =no", 40, 45},
+        {"w wake w wake", "T J Y U =no", 40, 40},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        uint64_t end = rows[i].end_ms * MS;
+        start(false, rows[i].wait_ms * MS, end);
+        line_play(rows[i].steps);
+        assert_true(line_did(rows[i].steps, rows[i].does));
+    }
+    /* Early enough for an answer that takes twice as long as the last one. */
+    start(false, 40 * MS, 40 * MS);
+    line_play("@6 w");
+    assert_true(line_wake(&line) == T0 + 28 * MS);
+    start(false, 40 * MS, 40 * MS);
+    line_play("w");
+    assert_true(line_wake(&line) == T0 + 39 * MS);
 }
 
 static void nothing_follows_the_end(void **state)
@@ -395,6 +429,7 @@ int main(void)
         cmocka_unit_test_setup(each_end_in_each_state, set_up),
         cmocka_unit_test_setup(what_never_left, set_up),
         cmocka_unit_test_setup(a_wait_that_is_over_joins_no_more, set_up),
+        cmocka_unit_test_setup(it_asks_once_more_at_the_end, set_up),
         cmocka_unit_test_setup(nothing_follows_the_end, set_up),
         cmocka_unit_test_setup(an_answer_that_nobody_waits_for, set_up),
         cmocka_unit_test_setup(lease_and_window, set_up),

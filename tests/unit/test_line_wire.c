@@ -190,6 +190,27 @@ static void a_release_by_who_may_be_in_line(void **state)
     }
 }
 
+/* By a command that knows no line. */
+static void a_release_where_scripts_are_refused_by_now(void **state)
+{
+    static const struct {
+        const char *reply;
+        bool in_line, may_be_there;
+    } cases[] = {{":0", true, true}, {":1", true, false}, {":0", false, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin_line(VERB_RELEASE, false);
+        if (!cases[i].in_line)
+            verb.channel.len = 0;
+        (void)sends();
+        assert_int_equal(answer("-NOPERM no permissions"), EXCHANGE_AGAIN);
+        assert_string_equal(sends(), "DELEX k IFEQ T");
+        assert_int_equal(answer(cases[i].reply), EXCHANGE_DONE);
+        assert_int_equal(x.outcome.unsure, cases[i].may_be_there);
+    }
+}
+
 /* After it was answered that the user cannot hand over, on that connection; but
  * to leave the line takes the other script. */
 static void a_release_that_hands_over_to_nobody(void **state)
@@ -315,6 +336,7 @@ int main(void)
         cmocka_unit_test(no_line_of_timestamps),
         cmocka_unit_test(what_a_join_may_still_do),
         cmocka_unit_test(a_release_by_who_may_be_in_line),
+        cmocka_unit_test(a_release_where_scripts_are_refused_by_now),
         cmocka_unit_test(a_release_that_hands_over_to_nobody),
         cmocka_unit_test(what_was_sent_before_it_was_known),
         cmocka_unit_test(the_cache_is_of_the_usual_release),
