@@ -39,9 +39,9 @@ static void assert_taken_over(nxl_lock *lock)
     assert_false(redis_exists(&server, "k"));
 }
 
-static void what_the_dead_left_is_taken_over(void **state)
+static void take_over(const char *parameters)
 {
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client(parameters);
     nxl_lock *lock = new_lock(client, "k", 5000);
     stamp_stands(-1);
     assert_taken_over(lock);
@@ -50,6 +50,12 @@ static void what_the_dead_left_is_taken_over(void **state)
     redis_run(&server, "SET", "k", "1600000000" BLANKS, NULL);
     assert_taken_over(lock);
     end(lock, client);
+}
+
+static void what_the_dead_left_is_taken_over(void **state)
+{
+    take_over("");
+    take_over("queue=0");
 }
 
 /* By a transaction where scripts are refused; where both are, it is busy. */
@@ -95,7 +101,7 @@ static void what_the_living_hold_is_not(void **state)
 /* Not to ask all the time costs a waiter little. */
 static void a_look_now_and_then(void **state)
 {
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client("queue=0");
     nxl_lock *lock =
         lock_with(client, "k", .retry_min_ms = 5, .retry_max_ms = 5);
     stranger_sets("k", "somebody", 0);

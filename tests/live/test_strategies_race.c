@@ -247,7 +247,9 @@ static void no_lost_update(void **state)
     assert_true(sum.passed >= PROCESSES - 1);
     assert_false(redis_exists(&server, "number"));
     assert_true(after.n[here->release] - before.n[here->release] >= ROUNDS);
-    assert_true(after.n[here->acquire] - before.n[here->acquire] >= ROUNDS);
+    /* In line most are granted otherwise. */
+    assert_true(after.n[here->acquire] - before.n[here->acquire] >=
+                (stamps_here() ? ROUNDS : 1));
 }
 
 static void short_leases(void **state)

@@ -10,6 +10,25 @@
 
 static struct waiter waiter, second;
 
+/* How clients of tests that run twice wait: in line, or by polling. */
+static const char *way;
+
+static int in_line(void **state)
+{
+    way = "";
+    return live_clean(state);
+}
+
+static int polling(void **state)
+{
+    way = "queue=0";
+    return live_clean(state);
+}
+
+#define twice(function)                                                        \
+    cmocka_unit_test_setup(function, in_line),                                 \
+        cmocka_unit_test_setup(function, polling)
+
 static nxl_lock *patient_lock(
     nxl_client *client, int64_t first_ms, int64_t most_ms)
 {
@@ -71,7 +90,7 @@ static void waiter_spares_the_server(void **state)
 {
     stranger_sets("job", "somebody", 60000);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client("queue=0");
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 1000), NXL_BUSY, lock);
     long sets = redis_calls(&server, "set");
@@ -85,7 +104,7 @@ static void waiter_asks_as_often_as_told(void **state)
 {
     stranger_sets("job", "somebody", 60000);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client("queue=0");
     nxl_lock *lock = patient_lock(client, 20, 20);
     assert_result(nxl_lock_acquire(lock, 400), NXL_BUSY, lock);
     /* every 10 ... 20 ms, the first and the last one */
@@ -93,11 +112,31 @@ static void waiter_asks_as_often_as_told(void **state)
     end(lock, client);
 }
 
+/* In line the first looks every 50 ... 100 ms, and whoever is behind it asks
+ * every 500 ms, less up to a tenth; each once more at the end. */
+static void waiters_in_line_spare_the_server(void **state)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_lock *behind = new_lock(client, "job", 5000);
+    stranger_sets("job", "somebody", 60000);
+    waiter_start(&waiter, lock, 1200);
+    assert_eventually(redis_exists(&server, "{job}:l"));
+    long begun = redis_calls(&server, "evalsha");
+    assert_result(nxl_lock_acquire(behind, 600), NXL_BUSY, behind);
+    assert_int_equal(waiter_join(&waiter), NXL_BUSY);
+    long asked = redis_calls(&server, "evalsha") - begun;
+    assert_between(asked, LIVE_INSTRUMENTED ? 8 : 14, 24 + 8);
+    assert_eventually(!redis_exists(&server, "{job}:l"));
+    nxl_lock_free(behind);
+    end(lock, client);
+}
+
 /* ----------------------------------------------------- the holder goes away */
 
 static void waiter_comes_after_a_release(void **state)
 {
-    nxl_client *client = new_client(""), *other = new_client("");
+    nxl_client *client = new_client(way), *other = new_client(way);
     nxl_lock *held = new_lock(client, "job", 60000);
     nxl_lock *lock = new_lock(other, "job", 5000);
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
@@ -116,7 +155,7 @@ static void waiter_comes_after_a_release(void **state)
 
 static void impatient_waiter_comes_sooner(void **state)
 {
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client("queue=0");
     nxl_lock *lock = patient_lock(client, 2, 5);
     stranger_sets("job", "somebody", 0);
     waiter_start(&waiter, lock, 20000);
@@ -132,7 +171,7 @@ static void impatient_waiter_comes_sooner(void **state)
  * holder's lease ends. */
 static void waiter_comes_when_the_lease_ends(void **state)
 {
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client(way);
     nxl_lock *lock = patient_lock(client, 10, 60000);
     stranger_sets("job", "somebody", 1000);
     int64_t ends = test_now_ms() + 1000;
@@ -144,7 +183,7 @@ static void waiter_comes_when_the_lease_ends(void **state)
 /* "Never beyond the end of the holder's lease": nor does the first delay. */
 static void long_first_delay_ends_with_the_lease(void **state)
 {
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client(way);
     nxl_lock *lock = patient_lock(client, 10000, 10000);
     stranger_sets("job", "somebody", 600);
     int64_t ends = test_now_ms() + 600;
@@ -156,7 +195,7 @@ static void long_first_delay_ends_with_the_lease(void **state)
 static void holder_without_an_end_is_waited_for(void **state)
 {
     stranger_sets("job", "somebody", 0);
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client(way);
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 100), NXL_BUSY, lock);
     assert_contains(nxl_lock_errmsg(lock), "never expires");
@@ -168,7 +207,7 @@ static void holder_without_an_end_is_waited_for(void **state)
 
 static void one_of_two_waiters_gets_it(void **state)
 {
-    nxl_client *one = new_client(""), *two = new_client("");
+    nxl_client *one = new_client(way), *two = new_client(way);
     nxl_lock *a = new_lock(one, "job", 5000), *b = new_lock(two, "job", 5000);
     stranger_sets("job", "somebody", 0);
     waiter_start(&waiter, a, 1500);
@@ -300,12 +339,13 @@ int main(void)
         live_test(first_attempt_is_at_once),
         live_test(waiter_spares_the_server),
         live_test(waiter_asks_as_often_as_told),
-        live_test(waiter_comes_after_a_release),
+        live_test(waiters_in_line_spare_the_server),
+        twice(waiter_comes_after_a_release),
         live_test(impatient_waiter_comes_sooner),
-        live_test(waiter_comes_when_the_lease_ends),
-        live_test(long_first_delay_ends_with_the_lease),
-        live_test(holder_without_an_end_is_waited_for),
-        live_test(one_of_two_waiters_gets_it),
+        twice(waiter_comes_when_the_lease_ends),
+        twice(long_first_delay_ends_with_the_lease),
+        twice(holder_without_an_end_is_waited_for),
+        twice(one_of_two_waiters_gets_it),
         live_test(waiting_for_ever_can_be_cancelled),
         live_test(frozen_server_ends_the_call_in_time),
         live_test(server_freezes_while_busy),
