@@ -71,7 +71,7 @@ static void waiter_spares_the_server(void **state)
 {
     stranger_sets("job", "somebody", 60000);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client("queue=0");
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 1000), NXL_BUSY, lock);
     long sets = redis_calls(&server, "set");
@@ -85,7 +85,7 @@ static void waiter_asks_as_often_as_told(void **state)
 {
     stranger_sets("job", "somebody", 60000);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
-    nxl_client *client = new_client("");
+    nxl_client *client = new_client("queue=0");
     nxl_lock *lock = patient_lock(client, 20, 20);
     assert_result(nxl_lock_acquire(lock, 400), NXL_BUSY, lock);
     /* every 10 ... 20 ms, the first and the last one */
@@ -160,7 +160,7 @@ static void holder_without_an_end_is_waited_for(void **state)
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 100), NXL_BUSY, lock);
     assert_contains(nxl_lock_errmsg(lock), "never expires");
-    stranger_sets("job", "somebody", 7000);
+    stranger_sets("job", "somebody", 6500);
     assert_result(nxl_lock_acquire(lock, 100), NXL_BUSY, lock);
     assert_contains(nxl_lock_errmsg(lock), "for at most 6");
     end(lock, client);
