@@ -218,12 +218,13 @@ static void *regular_run(void *argument)
         if (rc != NXL_OK)
             break;
         enter();
-        test_pause_ms(2);
+        test_pause_ms(10);
         leave();
         atomic_fetch_add(&grants[c->number], 1);
         c->result = nxl_lock_release(c->lock);
         if (c->result != NXL_OK)
             break;
+        test_pause_ms(10); /* who joins would end a gap */
     }
     return NULL;
 }
@@ -249,7 +250,7 @@ static void *stranger_run(void *argument)
             freeReplyObject(
                 redisCommand(link, "EVAL %s 1 " NAME " stranger", remove));
         }
-        test_pause_ms(granted ? 50 : 10);
+        test_pause_ms(granted ? 50 : 3);
         c->result = link->err;
     }
     redisFree(link);
@@ -269,15 +270,16 @@ static void strangers_do_not_starve(void **state)
         if (i < STRANGER) {
             c->client = client_on(
                 i == POLLER ? NO_GUARD "&queue=0" : NO_GUARD "&queue=1");
-            c->lock = lock_with(c->client, NAME, .retry_max_ms = 20);
+            c->lock = lock_with(
+                c->client, NAME, .retry_min_ms = 3, .retry_max_ms = 3);
         }
         assert_int_equal(pthread_create(&c->thread, NULL,
                              i == STRANGER ? stranger_run : regular_run, c),
             0);
     }
-    int64_t end_ms = test_now_ms() + 60000;
+    int64_t end_ms = test_now_ms() + 100000;
     while (test_now_ms() < end_ms &&
-           (grants[POLLER] == 0 || grants[STRANGER] == 0))
+           (grants[0] < 10 || grants[POLLER] == 0 || grants[STRANGER] == 0))
         test_pause_ms(5);
     atomic_store(&closing, true);
     for (int i = 0; i < ALL; i++)
