@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Invariant: different keys have different companions, and a key and its
- * companions have one hash tag.
- */
+/* Composes the names of the keys that accompany a lock's key. */
 #include "base/companion.h"
 
 #include <stdlib.h>
@@ -16,11 +13,17 @@ bool key_has_tag(struct slice key)
     return close && close > open + 1;
 }
 
-bool companion_make(struct slice key, const char *what, struct slice *companion)
+bool companion_make(
+    struct slice key, enum companion what, struct slice *companion)
 {
+    static const char *const endings[][2] = {
+        [COMPANION_COUNTER] = {"}:f", ":f"},
+        [COMPANION_LINE] = {"}:l", "::l"},
+        [COMPANION_MARK] = {"}:w", "::w"},
+    };
     bool tagged = key_has_tag(key);
-    const struct slice parts[] = {slice_of(tagged ? "" : "{"), key,
-        slice_of(tagged ? ":" : "}:"), slice_of(what)};
+    const struct slice parts[] = {
+        slice_of(tagged ? "" : "{"), key, slice_of(endings[what][tagged])};
     size_t len = 0;
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -3,23 +3,28 @@
  * Names the keys that accompany a lock's key: its fencing counter, its line and
  * the mark of the line. All have the same hash tag as the lock's key, so a
  * Redis Cluster keeps them together.
+ *
+ * Invariant: no two locks share a line: "{K}:l" for the lock "K" and "{K}::l"
+ * for the lock "{K}". They may share a counter, whose numbers still grow.
  */
 #ifndef NXLOCK_BASE_COMPANION_H
 #define NXLOCK_BASE_COMPANION_H
 
 #include "base/slice.h"
 
-#define COMPANION_COUNTER "f" /* the fencing counter, a number */
-#define COMPANION_LINE "l"    /* who waits in line, a sorted set */
-#define COMPANION_MARK "w"    /* exists while somebody may wait in line */
+enum companion {
+    COMPANION_COUNTER, /* the fencing counter, a number */
+    COMPANION_LINE,    /* who waits in line, a sorted set */
+    COMPANION_MARK     /* exists while somebody may wait in line */
+};
 
 /* Does the key have a hash tag: something between its first '{' and the next
  * '}'? */
 bool key_has_tag(struct slice key);
 
-/* KEY:what, or {KEY}:what if the key has no hash tag. The caller frees
- * companion->data. False: no memory. */
+/* {KEY}:f, :l or :w; if the key has a hash tag KEY:f, KEY::l or KEY::w. The
+ * caller frees companion->data. False: no memory. */
 bool companion_make(
-    struct slice key, const char *what, struct slice *companion);
+    struct slice key, enum companion what, struct slice *companion);
 
 #endif

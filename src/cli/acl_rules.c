@@ -103,10 +103,10 @@ static void print_pattern(const struct acl_names *names, const char *before,
     fputs(after, out);
 }
 
-/* Prints the pattern of a key that belongs to NAME: {NAME}suffix, or
- * NAMEsuffix if NAME has a tag, as a pattern may have. */
+/* Prints the pattern of a key that belongs to NAME: {NAME}suffix, or NAME and
+ * the other suffix if NAME has a tag, as a pattern may have. */
 static void print_companion(const struct acl_names *names, const char *before,
-    const char *between, const char *suffix, FILE *out)
+    const char *between, const char *suffix, const char *if_tagged, FILE *out)
 {
     const char *pattern = names->pattern;
     bool tagged = name_tagged(pattern, strlen(pattern));
@@ -118,7 +118,7 @@ static void print_companion(const struct acl_names *names, const char *before,
     }
     /* Otherwise the lock's own pattern matches it. */
     if ((tagged || !is_literal(pattern)) && !ends_with_star(pattern))
-        print_pattern(names, "", "", suffix, out);
+        print_pattern(names, "", "", if_tagged, out);
 }
 
 static void print_key_rule(
@@ -131,13 +131,13 @@ static void print_key_rule(
     else if (strcmp(rule, ACL_KEY) == 0)
         print_pattern(names, "", "", "", out);
     else if (strcmp(rule, ACL_COUNTER) == 0)
-        print_companion(names, "{", "", ":f", out);
+        print_companion(names, "{", "", ":f", ":f", out);
     else if (strcmp(rule, ACL_RECORD) == 0)
-        print_companion(names, "", "{", ":every", out);
+        print_companion(names, "", "{", ":every", ":every", out);
     else if (strcmp(rule, ACL_LINE_KEY) == 0)
-        print_companion(names, "{", "", ":l", out);
+        print_companion(names, "{", "", ":l", "::l", out);
     else if (strcmp(rule, ACL_LINE_MARK) == 0)
-        print_companion(names, "{", "", ":w", out);
+        print_companion(names, "{", "", ":w", "::w", out);
     /* The names of doctor's trials begin with NAME. */
     else if (strcmp(rule, ACL_TRIAL) == 0 && prefixed)
         print_pattern(names, "", "{", ":doctor:*", out);

@@ -36,7 +36,7 @@ static char *line_key(struct session *session)
     if (asprintf(&key, "%s%s", nxl_client_prefix(session->client),
             session->args->name) < 0)
         return NULL;
-    line = name_companion(key, ":l");
+    line = name_line(key);
     free(key);
     return line;
 }

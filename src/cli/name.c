@@ -99,19 +99,21 @@ bool name_tagged(const char *name, size_t length)
     return close && close > open + 1;
 }
 
-char *name_companion(const char *key, const char *suffix)
-{
-    char *companion = NULL;
-    bool tagged = name_tagged(key, strlen(key));
-
-    return asprintf(&companion, tagged ? "%s%s" : "{%s}%s", key, suffix) < 0
-               ? NULL
-               : companion;
-}
-
 char *name_counter(const char *key)
 {
-    return name_companion(key, ":f");
+    char *counter = NULL;
+    bool tagged = name_tagged(key, strlen(key));
+
+    return asprintf(&counter, tagged ? "%s:f" : "{%s}:f", key) < 0 ? NULL
+                                                                   : counter;
+}
+
+char *name_line(const char *key)
+{
+    char *line = NULL;
+    bool tagged = name_tagged(key, strlen(key));
+
+    return asprintf(&line, tagged ? "%s::l" : "{%s}:l", key) < 0 ? NULL : line;
 }
 
 bool name_keys(const char *prefix, const char *name, char **key, char **counter)

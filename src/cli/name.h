@@ -28,9 +28,9 @@ const char *name_pasted(char *out, const char *name);
  * the lock's key; the caller frees it. NULL: no memory. */
 char *name_counter(const char *key);
 
-/* Likewise, another key that belongs to the lock: {KEY}SUFFIX, or KEYSUFFIX if
- * the key has a hash tag. */
-char *name_companion(const char *key, const char *suffix);
+/* Likewise, the key of the line: {KEY}:l, or KEY::l if the key has a hash tag.
+ */
+char *name_line(const char *key);
 
 /* The keys of a lock: its own, which is prefix and name, and its fencing
  * counter's; the caller frees both. False: no memory, and both are NULL. */

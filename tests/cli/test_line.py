@@ -122,9 +122,9 @@ class Room(Tap):
 
     def keys(self):
         for name, key, line, *words in (
-                ("a{b}c", "a{b}c", "a{b}c:l"), ("a{}c", "a{}c", "{a{}c}:l"),
+                ("a{b}c", "a{b}c", "a{b}c::l"), ("a{}c", "a{}c", "{a{}c}:l"),
                 ("x", "p:x", "{p:x}:l", "--prefix", "p:"),
-                ("x", "{p}x", "{p}x:l", "--prefix", "{p}")):
+                ("x", "{p}x", "{p}x::l", "--prefix", "{p}")):
             self.begin((member(1), 0), key=key, line=line)
             out = self.nx(0, f"the line of {key}", "status", name, *words)[0]
             self.check(out.endswith(", 1 waiting\n"), f"is {line}", out)
@@ -209,7 +209,7 @@ class Room(Tap):
             self.equal(self.server.cli("ZCARD", "{x}:l"), left, "decides")
         self.equal(self.there(), TOKEN, "the lock stays")
         self.nx(1, "--line without a line", "unlock", "x", "--line", "--yes")
-        self.begin((member(1), 0), key="p:a{b}c", line="p:a{b}c:l")
+        self.begin((member(1), 0), key="p:a{b}c", line="p:a{b}c::l")
         self.nx(0, "of a name with a tag", "unlock", "a{b}c", "--line", "-y",
                 "--prefix", "p:")
         self.equal(self.server.cli("KEYS", "*"), b"p:a{b}c\n", "it is empty")

@@ -245,7 +245,7 @@ static void keys_of_another_type(void **state)
 
 static void names_with_a_hash_tag(void **state)
 {
-    static const char *const names[][3] = {{"a{b}c", "a{b}c:l", "a{b}c:w"},
+    static const char *const names[][3] = {{"a{b}c", "a{b}c::l", "a{b}c::w"},
         {"{}{a}", "{{}{a}}:l", "{{}{a}}:w"}, {"a}{b", "{a}{b}:l", "{a}{b}:w"}};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

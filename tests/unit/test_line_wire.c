@@ -283,7 +283,7 @@ static void names_with_a_hash_tag(void **state)
     static const struct {
         const char *key, *join, *release;
     } cases[] = {
-        {"a{b}c", "3 a{b}c a{b}c:l a{b}c:w T", "release 1 a{b}c T  a{b}c:w"},
+        {"a{b}c", "3 a{b}c a{b}c::l a{b}c::w T", "release 1 a{b}c T  a{b}c::w"},
         {"{}{a}", "3 {}{a} {{}{a}}:l {{}{a}}:w T", "release 1 {}{a} T"},
         {"{a", "3 {a {{a}:l {{a}:w T", "release 1 {a T"},
     };
