@@ -370,32 +370,7 @@ static void gets_it(struct waiter *w, struct rig *rig)
     rig_close(rig);
 }
 
-/* In line, and by polling. */
-static const char *const ways[] = {URL_MORE, URL_MORE "&queue=0"};
-
-static void waits_over_restart(const char *way, int64_t wait_ms)
-{
-    struct rig rig;
-    static struct waiter w;
-    rig_open(&rig);
-    stranger_sets(KEY, "other", 60000);
-    rig_go_direct_with(&rig, way);
-    waiter_start(&w, rig.lock, wait_ms);
-    assert_eventually(redis_calls(&server, "set") >= 4);
-    redis_kill(&server);
-    test_pause_ms(2 * TIMEOUT_MS); /* so long it is down */
-    redis_restart(&server);
-    gets_it(&w, &rig);
-}
-
-static void test_waits_over_restart(void **state)
-{
-    const int64_t waits[] = {NXL_FOREVER, 20000};
-    for (size_t i = 0; i < 4; i++)
-        waits_over_restart(ways[i / 2], waits[i % 2]);
-}
-
-static void waits_over_freeze(const char *way)
+static void waits_over(const struct fault *fault, const char *way, int64_t wait)
 {
     struct rig rig;
     static struct waiter w;
@@ -403,19 +378,23 @@ static void waits_over_freeze(const char *way)
     stranger_sets(KEY, "other", 60000);
     rig_go_direct_with(&rig, way);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
-    waiter_start(&w, rig.lock, NXL_FOREVER);
+    waiter_start(&w, rig.lock, wait);
     assert_eventually(redis_calls(&server, "set") >= 4);
-    redis_freeze(&server);
-    test_pause_ms(4 * TIMEOUT_MS); /* so long it is frozen */
-    redis_thaw(&server);
+    fault->begin(&rig);
+    test_pause_ms(4 * TIMEOUT_MS); /* so long it is down */
+    fault->end(&rig);
     redis_run(&server, "DEL", KEY, NULL);
     gets_it(&w, &rig);
 }
 
-static void test_waits_over_freeze(void **state)
+static void test_waits_over(void **state)
 {
-    for (size_t i = 0; i < 2; i++)
-        waits_over_freeze(ways[i]);
+    for (size_t i = 0; i < 2; i++) { /* in line, and by polling */
+        const char *way = i ? URL_MORE "&queue=0" : URL_MORE;
+        waits_over(&faults[0], way, NXL_FOREVER);
+        waits_over(&faults[1], way, NXL_FOREVER);
+        waits_over(&faults[1], way, 20000);
+    }
 }
 
 static void test_waits_for_first_start(void **state)
@@ -451,11 +430,10 @@ int main(void)
         "connect", "acquire", "extend", "release", "inspect", "idle"};
     static char names[FAULTS * STEPS][48];
     static size_t cells[FAULTS * STEPS];
-    struct CMUnitTest tests[FAULTS * STEPS + 6] = {
+    struct CMUnitTest tests[FAULTS * STEPS + 5] = {
         live_test(test_ttl_frees),
         live_test(test_slow_keeps_connection),
-        live_test(test_waits_over_restart),
-        live_test(test_waits_over_freeze),
+        live_test(test_waits_over),
         live_test(test_waits_for_first_start),
         live_test(test_wait_ends_at_a_dead_server),
     };
@@ -463,7 +441,7 @@ int main(void)
         cells[i] = i;
         snprintf(names[i], sizeof(names[i]), "%s at %s", faults[i / STEPS].name,
             steps[i % STEPS]);
-        tests[6 + i] = (struct CMUnitTest){
+        tests[5 + i] = (struct CMUnitTest){
             names[i], test_fault, live_clean, NULL, &cells[i]};
     }
     return live_run("recovery");
