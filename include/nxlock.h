@@ -432,12 +432,17 @@ typedef struct nxl_server_facts {
      * in, because it accepted the password or demands none. */
     bool logged_in;
     bool sends_password; /* one is sent to it, whatever its source */
+    /* UP: whether locks wait there in line, first come, first served, as far as
+     * is known (for sure after the first wait); and how they wait, for people:
+     * "in line", "by polling (queue=0)". */
+    bool in_line;
+    char waiting[512];
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
-                                0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0 }
+                                0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "" }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No

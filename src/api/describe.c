@@ -68,8 +68,8 @@ static void line_of(
     if (s->state == SERVER_UP) {
         text_add(t, ", lock commands ");
         strategies_describe(&s->dialect, t);
-        text_add(t, ", ");
-        waiting_describe(client, t);
+        text_add(t, ", waits ");
+        (void)waiting_describe(client, t);
     }
     text_clear(&words);
     voters_words(client, server, clock_now(), &words);

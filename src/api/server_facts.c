@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "api/waiting.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
@@ -79,6 +80,18 @@ static void add_strategy(const struct server *s, nxl_server_facts *facts)
                      s->dialect.at[VERB_INSPECT] == 0;
 }
 
+static void add_waiting(
+    const struct nxl_client *client, unsigned server, nxl_server_facts *facts)
+{
+    struct text words;
+
+    if (client->servers[server].state != SERVER_UP)
+        return;
+    text_clear(&words);
+    facts->in_line = waiting_describe(client, &words);
+    text_copy(&words, facts->waiting, sizeof(facts->waiting));
+}
+
 static void add_error(const struct server *s, nxl_server_facts *facts)
 {
     if (s->state != SERVER_DOWN)
@@ -119,6 +132,7 @@ static void fill(
     facts->role = role_of(&s->facts);
     facts->cluster = strcmp(s->facts.mode, "cluster") == 0;
     add_strategy(s, facts);
+    add_waiting(client, server, facts);
     add_voting(client, server, clock_now(), facts);
     add_error(s, facts);
     add_connection(s, facts);

@@ -125,15 +125,17 @@ void waiting_answered(
 
 /* ------------------------------------------------------------- for people */
 
-void waiting_describe(const struct nxl_client *client, struct text *text)
+bool waiting_describe(const struct nxl_client *client, struct text *text)
 {
     const struct subscriber *s = &client->subscriber;
     const char *unheard = s->listener ? subscriber_words(s) : "";
     struct text why;
-    if (!has_line(client, &why))
-        text_addf(text, "waits by polling (%s)", why.data);
-    else if (*unheard)
-        text_addf(text, "waits in line without messages (%s)", unheard);
-    else
-        text_add(text, "waits in line");
+    if (!has_line(client, &why)) {
+        text_addf(text, "by polling (%s)", why.data);
+        return false;
+    }
+    text_add(text, "in line");
+    if (*unheard)
+        text_addf(text, " without messages (%s)", unheard);
+    return true;
 }

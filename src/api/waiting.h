@@ -38,7 +38,8 @@ void waiting_answered(
  * line. */
 void waiting_settle(struct nxl_lock *lock, uint64_t now);
 
-/* How the client's locks wait, for people; with the reason if they poll. */
-void waiting_describe(const struct nxl_client *client, struct text *text);
+/* Adds how the client's locks wait, for people: "in line", "by polling
+ * (queue=0)". False: they poll. */
+bool waiting_describe(const struct nxl_client *client, struct text *text);
 
 #endif

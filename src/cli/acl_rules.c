@@ -143,9 +143,9 @@ static void print_key_rule(
         print_pattern(names, "", "{", ":doctor:*", out);
     else if (strcmp(rule, ACL_TRIAL) == 0 && !ends_with_star(names->pattern))
         print_pattern(names, "", "", ":doctor:*", out);
-    else if (strcmp(rule, ACL_TRIAL_COUNTER) == 0 && !prefixed &&
+    else if (strcmp(rule, ACL_TRIAL_COMPANIONS) == 0 && !prefixed &&
              !ends_with_star(names->pattern))
-        print_pattern(names, "{", "", ":doctor:*}:f", out);
+        print_pattern(names, "{", "", ":doctor:*}:[flw]", out);
 }
 
 /* ------------------------------------------------------------------- the rules

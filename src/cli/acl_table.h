@@ -52,7 +52,7 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_LINE_KEY "~{NAME}:l"
 #define ACL_LINE_MARK "~{NAME}:w"
 #define ACL_TRIAL "~NAME:doctor:*"
-#define ACL_TRIAL_COUNTER "~{NAME:doctor:*}:f"
+#define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:[flw]"
 
 /* The feature is in addition to any other. */
 #define ACL_ANY (1U << 31)
@@ -134,9 +134,10 @@ FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
 FEATURE(SCAN, "scan", 0, "list the locks", \
     {ACL_KEY, ACL_NO_LIST}, {"+scan", ACL_NO_LIST}, \
     {"+getrange", ACL_NO_LIST}, {"+pttl", ACL_NO_LIST}) \
-FEATURE(EXAMINE, "examine", ACL_BIT(FENCE) | ACL_BIT(EXTEND), \
+FEATURE(EXAMINE, "examine", \
+    ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "check servers and permissions", {ACL_TRIAL, ACL_NO_TRIAL}, \
-    {ACL_TRIAL_COUNTER, ACL_NO_TRIAL}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
+    {ACL_TRIAL_COMPANIONS, ACL_NO_TRIAL}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}, \

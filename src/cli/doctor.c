@@ -21,6 +21,7 @@
 #include "cli/report.h"
 
 #define LEASE_MS 5000
+#define WAIT_MS 300 /* enough to join a line and to subscribe */
 #define LINE_ROOM 512
 
 /* Creates a lock handle for name; NULL after reporting why not. */
@@ -166,6 +167,40 @@ static void check_fence(
     nxl_lock_free(lock);
 }
 
+/* Waits for the test lock while we hold it: only then is it known whether the
+ * server and the user allow waiting in line. */
+static void try_waiting(struct doctor *d, const char *scratch)
+{
+    nxl_lock *held = lock_of(d, scratch, 0);
+    nxl_lock *waiter = held ? lock_of(d, scratch, 0) : NULL;
+
+    if (waiter && nxl_lock_acquire(held, 0) == NXL_OK) {
+        int rc = nxl_lock_acquire(waiter, WAIT_MS);
+        (void)rc; /* it makes the client find out; both are freed below */
+    }
+    nxl_lock_free(waiter);
+    nxl_lock_free(held);
+}
+
+/* Reports how locks wait for a busy one. */
+static void check_waiting(struct doctor *d, const char *scratch)
+{
+    bool may = doctor_facts(d, 0).in_line;
+
+    if (may)
+        try_waiting(d, scratch);
+    nxl_server_facts facts = doctor_facts(d, 0);
+    if (facts.waiting[0] == '\0')
+        return; /* the connection was just lost */
+    diagnostic(&d->diagnostics, facts.in_line ? LEVEL_OK : LEVEL_NOTE,
+        "waiting", NULL, "%s: %s", facts.waiting,
+        facts.in_line ? "first come, first served"
+                      : "who waits tries again and again, so the order is "
+                        "random");
+    if (may && !facts.in_line)
+        doctor_denied(d);
+}
+
 /* Tries a lock whose name begins with NAME, so that it needs the same
  * permissions. With a prefix the name is in braces: then the counter's key
  * begins with the prefix too, and can be removed as a name. */
@@ -182,6 +217,7 @@ static void try_lock(struct doctor *d)
         diagnostic_code(&d->diagnostics, EXIT_INTERNAL);
     } else if (round_trip(d, scratch)) {
         check_fence(d, scratch, counter);
+        check_waiting(d, scratch);
     }
     free(scratch);
     free(counter);

@@ -238,6 +238,16 @@ static size_t find_place(struct session *session, const char *key)
     return place;
 }
 
+/* Says that the lock does not wait in line, and why. */
+static void add_polling(char *out, struct session *session)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+
+    if (nxl_client_server_facts(session->client, 0, &facts) == NXL_OK &&
+        facts.waiting[0] != '\0' && !facts.in_line)
+        snprintf(out, LINE_PLACE, "; waits %s", facts.waiting);
+}
+
 const char *line_place(char *out, struct session *session)
 {
     bool alone = nxl_client_servers(session->client) == 1;
@@ -248,6 +258,8 @@ const char *line_place(char *out, struct session *session)
     if (place > 0)
         snprintf(
             out, LINE_PLACE, "; %zu%s in line", place, ordinal_ending(place));
+    else if (session->args->verbose)
+        add_polling(out, session);
     free(key);
     return out;
 }

@@ -50,8 +50,9 @@ void line_json(struct json *json, const struct line *line);
 
 /* Writes "; 3rd in line" into out, of LINE_PLACE bytes: the place of the
  * session's own lock, which is being acquired; "" if it is not among the first
- * thousand. Blocks for half a second at most. Returns out. */
-#define LINE_PLACE 48
+ * thousand. With -v, if it polls: "; waits by polling (queue=0)". Blocks for
+ * half a second at most. Returns out. */
+#define LINE_PLACE 528
 const char *line_place(char *out, struct session *session);
 
 #endif

@@ -202,7 +202,7 @@ bool strategies_line(const struct dialect *dialect, struct text *why)
     else if (dialect->line_refused == FAULT_UNSUPPORTED)
         text_set(why, "the server cannot run the script of the line");
     else if (dialect->line_refused != FAULT_NONE)
-        text_set(why, "the user may not run the script of the line");
+        text_set(why, "no permission to wait in line: see 'nxlock acl'");
     else
         return true;
     return false;

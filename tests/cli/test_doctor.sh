@@ -61,12 +61,15 @@ doctor 0 "a good server"
 finds "is older than a lease by default" ok age \
     "up for [0-9.]*s, longer than max_ttl_ms (1s)"
 for what in reach version role age eviction persistence database clock \
-    "round trip" scripts server; do
+    "round trip" scripts waiting server; do
     check "is asked for $what" grep -q "^ok .*\<$what: " "$dir/out"
 done
 finds "with its times" ok "round trip" \
     "acquired in .* ms, extended in .* ms, released in .* ms"
 finds "and its lock commands" ok server "lock commands SET NX PX + scripts"
+finds "and how locks wait" ok waiting "in line: first come, first served"
+doctor 0 "a good server without lines" --queue 0
+finds "is noted" note waiting "by polling (queue=0): .*random"
 check "and says nothing" test ! -s "$dir/err"
 doctor 0 "a good server for a name" invoice:42
 doctor 0 "with a prefix" invoice:42 --prefix app:
@@ -125,6 +128,15 @@ as() { # USER COMMAND...: of doctor
     finds "and what is used instead" ok server "lock commands SET NX PX + WATCH"
     as noeval doctor 1 "and for a name" x
     finds "is asked of the server" WARN rights "EVALSHA would be refused"
+    user noline '&*' -zadd
+    as noline doctor 0 "a user who may not wait in line"
+    finds "is noted" note waiting "by polling (no permission .*random"
+    finds "and how to allow it" note rights "'nxlock acl run doctor"
+    check "nothing is left of the try" test "$(db DBSIZE)" -eq 0
+    user nolisten '&*' -subscribe
+    as nolisten doctor 0 "a user who may not listen"
+    finds "waits all the same" ok waiting \
+        "in line without messages (NOPERM .*subscribe.*): first come"
     user notime -time
     as notime doctor 1 "a user without TIME"
     finds "is found" WARN rights \

@@ -257,6 +257,16 @@ class Room(Tap):
                        terminal.text())
 
 
+    def polls(self):
+        """With -v, run says that it does not wait in line, and why."""
+        self.begin()
+        for words, wanted in (("--queue", "0"), "waits by polling (queue=0)\n"), \
+                ((), "1st in line\n"):
+            said = self.nx(75, " ".join(("a wait", *words)), "run", "x", "-v",
+                           "-w", "1500ms", *words, "--", "true")[1]
+            self.check("s left; " + wanted in said, "says how it waits", said)
+
+
 def main():
     with Server() as server:
         clean_environment(server)
@@ -272,6 +282,7 @@ def main():
         room.not_listed()
         room.wait()
         room.place()
+        room.polls()
         return room.done()
 
 

@@ -345,6 +345,17 @@ static enum acl_effect use_waiters(nxl_client *client, nxl_lock *lock)
     return inspects(client, lock, questions, ACL_NO_WAITERS);
 }
 
+static bool waits_in_line(nxl_client *client, const char *name)
+{
+    nxl_lock *lock = lock_with(client, name, .ttl_ms = TTL_MS);
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    int rc = nxl_lock_acquire(lock, 30);
+
+    assert_int_equal(nxl_client_server_facts(client, 0, &facts), NXL_OK);
+    nxl_lock_free(lock);
+    return rc == NXL_BUSY && facts.in_line;
+}
+
 static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
 {
     static const char *const questions[][8] = {{"PING"},
@@ -358,9 +369,13 @@ static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
         effect = use_fence(client, lock);
     if (effect == ACL_WORKS) {
         int rc = nxl_lock_acquire(trial, 0);
-        effect = rc == NXL_OK ? asks(client, questions, ACL_UNKNOWN_TO_DOCTOR)
-                 : rc == NXL_E_DENIED ? ACL_NO_TRIAL
-                                      : ODD;
+        if (rc == NXL_OK && !waits_in_line(client, NAME ":doctor:1"))
+            effect = ODD;
+        else
+            effect = rc == NXL_OK
+                         ? asks(client, questions, ACL_UNKNOWN_TO_DOCTOR)
+                     : rc == NXL_E_DENIED ? ACL_NO_TRIAL
+                                          : ODD;
     }
     nxl_lock_free(trial);
     return effect;

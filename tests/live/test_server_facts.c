@@ -34,6 +34,34 @@ static void a_server_that_is_used(void **state)
     assert_contains(line, facts.strategy);
     assert_true(facts.scripts);
     assert_string_equal(facts.error, "");
+    assert_true(facts.in_line);
+    assert_string_equal(facts.waiting, "in line");
+    end(lock, client);
+}
+
+/* Whether the user may wait in line is known after the first wait. */
+static void how_locks_wait(void **state)
+{
+    (void)state;
+    redis_run(&server, "ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all",
+        "-zadd", NULL);
+    stranger_sets("k", "stranger", 60000);
+    nxl_client *client = new_client("user=u&password=p");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_true(facts_of(client).in_line);
+    assert_result(nxl_lock_acquire(lock, 100), NXL_BUSY, lock);
+    nxl_server_facts facts = facts_of(client);
+    assert_false(facts.in_line);
+    assert_string_equal(facts.waiting,
+        "by polling (no permission to wait in line: see 'nxlock acl')");
+    end(lock, client);
+
+    client = new_client("queue=0");
+    lock = new_lock(client, "k", 5000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
+    assert_string_equal(facts_of(client).waiting, "by polling (queue=0)");
+    redis_run(&server, "ACL", "DELUSER", "u", NULL);
     end(lock, client);
 }
 
@@ -100,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(a_server_that_is_used),
+        live_test(how_locks_wait),
         live_test(a_server_without_scripts),
         live_test(a_replica),
         live_test(a_database_that_is_not_there),

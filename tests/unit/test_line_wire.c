@@ -17,6 +17,7 @@
 #define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20nxl:c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
+#define NO_PERMISSION "no permission to wait in line: see 'nxlock acl'"
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
 
 static void begin_line(enum verb_kind kind, bool test)
@@ -106,7 +107,7 @@ static void refusals(void **state)
         const char *why;
     } cases[] = {
         {"-NOPERM this user may not", "no permission: NOPERM this user may not",
-            FAULT_NO_PERMISSION, "the user may not run the script of the line"},
+            FAULT_NO_PERMISSION, NO_PERMISSION},
         {"-ERR unknown command 'EVALSHA'",
             "unsupported: ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED,
             "the server cannot run the script of the line"},
@@ -116,7 +117,7 @@ static void refusals(void **state)
             NULL, FAULT_UNSUPPORTED,
             "the server cannot run the script of the line"},
         {"-ERR The user executing the script can't run this command", NULL,
-            FAULT_SCRIPT_DENIED, "the user may not run the script of the line"},
+            FAULT_SCRIPT_DENIED, NO_PERMISSION},
         {"-WRONGTYPE Operation against a key",
             "wrong type: WRONGTYPE Operation against a key", FAULT_NONE, NULL},
         {"-OOM x", "full: OOM x", FAULT_NONE, NULL},

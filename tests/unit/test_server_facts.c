@@ -33,6 +33,8 @@ static void a_client_without_a_connection(void **state)
     assert_false(facts.guarded || facts.cluster || facts.scripts);
     assert_false(facts.sentinel || facts.no_database || facts.logged_in);
     assert_true(facts.sends_password);
+    assert_false(facts.in_line);
+    assert_string_equal(facts.waiting, "");
     assert_int_equal(facts.timeout_ms, 500);
     assert_int_equal(facts.min_ttl_ms, 13);
     assert_int_equal(facts.max_ttl_ms, 60000);
