@@ -31,8 +31,12 @@ enum kind {
     KIND_BARE,    /* waits in line, but is released by another program */
     KIND_NO_LINE, /* queue=0 */
     KIND_OLD,     /* NXLOCK_OLD_LIBRARY, or as KIND_LINE */
-    KIND_POLLER   /* SET NX and compare-and-delete, no nxlock */
+    KIND_POLLER,  /* SET NX and compare-and-delete, no nxlock */
+    KINDS
 };
+
+static const char *const name_of_kind[KINDS] = {
+    "in line", "twins", "released by others", "queue=0", "old", "pollers"};
 
 struct hold {
     _Atomic uint64_t begin, end; /* held in between, at most */

@@ -364,8 +364,17 @@ static void tell(const struct verdict *v)
         if (sum > 0)
             print_message(" %s %d", result[rc], sum);
     }
-    print_message("; released or extended too late: %d\n# faults:",
+    print_message("; released or extended too late: %d\n# held:",
         board->count[COUNT_LOST]);
+    for (int kind = 0; kind < KINDS; kind++) {
+        sum = 0;
+        for (int i = 0; i < SLOTS; i++)
+            sum += kind_of(i / THREADS) == (enum kind)kind
+                       ? board->slot[i].holds
+                       : 0;
+        print_message(" %s %d,", name_of_kind[kind], sum);
+    }
+    print_message("\n# faults:");
     for (int i = 0; i < FAULTS; i++) {
         print_message(" %s %d,", fault[i].name, fault[i].count);
         faults += fault[i].count;
