@@ -59,7 +59,7 @@ enum count {
     COUNT_GONE,    /* locks that the server did not have any longer */
     COUNT_STARVED, /* waits in line of LONG_WAIT_MS without a grant */
     COUNT_HUNG,    /* calls that took longer than they may */
-    COUNT_ERRORS,  /* acquires with another error than "unreachable" */
+    COUNT_ERRORS,  /* acquires with an error that no fault explains */
     COUNT_LOST,    /* releases and extends that came too late */
     COUNTS
 };
@@ -217,7 +217,12 @@ static inline void note_wait(struct contender *c, int rc, uint64_t took_ms,
     int waited_ms, bool disturbed)
 {
     c->slot->results[rc < 0 || rc > 6 ? 7 : rc]++;
-    board->count[COUNT_ERRORS] += rc < 0 && rc != NXL_E_UNREACHABLE;
+    /* REFUSED: a restarted server that is still loading its file. */
+    board->count[COUNT_ERRORS] +=
+        rc < 0 && rc != NXL_E_UNREACHABLE && rc != NXL_E_REFUSED;
+    if (rc < 0 && c->slot->errors[-rc % 16]++ == 0)
+        snprintf(c->slot->said, sizeof(c->slot->said), "%s",
+            nxl_lock_errmsg(c->lock));
     if (disturbed)
         return;
     if (took_ms > c->slot->longest_wait)
