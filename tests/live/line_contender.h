@@ -71,6 +71,7 @@ struct board {
     _Atomic int troubles; /* of the server: calls may take longer */
     _Atomic int over; /* 1: the processes with an even number end */
     _Atomic bool full;
+    char said[512]; /* what the last of COUNT_ERRORS said */
 };
 
 static struct board *board; /* shared */
@@ -87,11 +88,13 @@ struct library {
     __typeof__(&nxl_lock_deadline) deadline;
     __typeof__(&nxl_lock_token) token;
     __typeof__(&nxl_lock_fence) fence;
+    __typeof__(&nxl_lock_errmsg) errmsg;
 };
 
 static const struct library this_library = {nxl_client_new, nxl_client_free,
     nxl_lock_new, nxl_lock_free, nxl_lock_acquire, nxl_lock_extend,
-    nxl_lock_release, nxl_lock_deadline, nxl_lock_token, nxl_lock_fence};
+    nxl_lock_release, nxl_lock_deadline, nxl_lock_token, nxl_lock_fence,
+    nxl_lock_errmsg};
 
 /* Of one thread. */
 struct contender {
@@ -217,12 +220,12 @@ static inline void note_wait(struct contender *c, int rc, uint64_t took_ms,
     int waited_ms, bool disturbed)
 {
     c->slot->results[rc < 0 || rc > 6 ? 7 : rc]++;
-    /* REFUSED: a restarted server that is still loading its file. */
-    board->count[COUNT_ERRORS] +=
-        rc < 0 && rc != NXL_E_UNREACHABLE && rc != NXL_E_REFUSED;
-    if (rc < 0 && c->slot->errors[-rc % 16]++ == 0)
-        snprintf(c->slot->said, sizeof(c->slot->said), "%s",
-            nxl_lock_errmsg(c->lock));
+    /* REFUSED: a server that has just restarted still loads its file. */
+    if (rc < 0 && rc != NXL_E_UNREACHABLE && rc != NXL_E_REFUSED) {
+        count(COUNT_ERRORS);
+        snprintf(board->said, sizeof(board->said), "%s",
+            c->library->errmsg(c->lock));
+    }
     if (disturbed)
         return;
     if (took_ms > c->slot->longest_wait)
@@ -353,6 +356,7 @@ static inline struct library old_library(void)
         OLD(deadline) = dlsym(so, "nxl_lock_deadline");
         OLD(token) = dlsym(so, "nxl_lock_token");
         OLD(fence) = dlsym(so, "nxl_lock_fence");
+        OLD(errmsg) = dlsym(so, "nxl_lock_errmsg");
     } else if (path) {
         _exit(6);
     }
