@@ -184,7 +184,7 @@ class Cell:
         tokens = {s.ask("GET", "k") for s in self.stage.servers}
         return tokens.pop() if len(tokens) == 1 else None
 
-    def hold_of_classic(self, begin, end):
+    def hold_of_other(self, begin, end):
         """Another program believed that it holds the name."""
         hold = record.Hold(-1, begin, begin, end, 0)
         hold.open = False

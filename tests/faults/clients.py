@@ -112,7 +112,7 @@ def classic(cell):
             still = server.ask("GET", "k")
             if old and still != str(mine):
                 cell.complain("another program's value was removed")
-            cell.hold_of_classic(begin, stage.now_ns())
+            cell.hold_of_other(begin, stage.now_ns())
             server.ask("DEL", "k")
             cell.strike()
         cell.pause(0.3)

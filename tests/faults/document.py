@@ -47,8 +47,9 @@ In **every** cell these were expected and checked: with the check of the
 fencing token, no update is lost; fencing tokens grow in the order of the
 grants; the name is granted again as soon as the fault is over (while only two
 of five servers are affected, all the time); {left} ms after the last process
-has ended or was killed, no key is left except the fencing counters; and no
-call outlasts its deadline. For network faults, three threads share a process's
+has ended or was killed, no key is left except the fencing counters and the
+line of those who were killed in it, which ends within {line} ms; and no call
+outlasts its deadline. For network faults, three threads share a process's
 connections, and none gets the answer to another thread's request.
 
 - **one**: there were never two holders at a time.
@@ -198,7 +199,7 @@ def page(results, args):
     text = HEAD.format(
         contenders=cell.CONTENDERS, options=options(args), ttl=cell.TTL_MS,
         max_ttl=cell.MAX_TTL_MS, timeout=cell.TIMEOUT_MS,
-        left=cell.MAX_TTL_MS + 1000)
+        left=cell.MAX_TTL_MS + 1000, line=stage.LINE_MS)
     text += matrix(results) + NOTES
     text += "| " + " | ".join(NUMBERS) + " |\n"
     text += "|---|---" + "|---:" * (len(NUMBERS) - 2) + "|\n"

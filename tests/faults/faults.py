@@ -9,6 +9,7 @@ import dataclasses
 
 import clients
 import stage
+import waiters
 
 ALL = ("one", "replica", "redlock2", "redlock3")
 OK = dict.fromkeys(ALL, "ok")
@@ -17,6 +18,8 @@ OK = dict.fromkeys(ALL, "ok")
 MAJORITY = {**dict.fromkeys(ALL, "two"), "redlock2": "ok"}
 # Without a guard two of five may be enough for one, or not.
 UNGUARDED = {"one": "two", "replica": "two", "redlock3": "two"}
+# Where there is a line.
+LINE = {"one": "ok", "replica": "ok"}
 
 
 @dataclasses.dataclass
@@ -429,6 +432,18 @@ FAULTS = [
           checks=(clients.held_while_hung,)),
     Fault("client-clock", "client clock steps of 1 h", clients.step_client, OK,
           clock="client"),
+    Fault("waiter-kill", "SIGKILL of one that waits in line",
+          waiters.kill_waiter, LINE),
+    Fault("waiters-dead", "SIGSTOP of most that wait in line, for longer than "
+          "a lease: a dead host, sockets open", waiters.stop_waiters, LINE),
+    Fault("no-messages", "nobody is told that the lock was handed over",
+          waiters.lose_messages, LINE),
+    Fault("subscriber-cut", "the connections for messages are cut",
+          waiters.cut_subscribers, LINE),
+    Fault("line-deleted", "DEL of the line, or of the mark that it exists",
+          waiters.delete_line, LINE),
+    Fault("pollers", "a program that polls with SET NX, and releases without "
+          "handing over", waiters.poll, LINE),
     Fault("classic", "a GETSET program on the key, without interop",
           clients.classic, {"one": "two", "replica": "two"}, checks=(losses,),
           harms=False),  # that program writes nothing

@@ -17,6 +17,7 @@ import time
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 READY_S = 20
+LINE_MS = 15000  # after the last one asked for its place
 REDIS = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
 
 
@@ -200,6 +201,14 @@ COLUMNS = {
 }
 
 
+def is_of_line(server, key):
+    """A key of the line, which the server will remove in time."""
+    if key not in ("{k}:l", "{k}:w"):
+        return False
+    left = server.ask("PTTL", key)
+    return left == -2 or 0 <= left <= LINE_MS
+
+
 class Stage:
     """The servers of a column; `struck` are those that the fault is for. A
     primary is met at a place of its own that a failover moves."""
@@ -268,13 +277,14 @@ class Stage:
         old.ask("CLIENT", "KILL", "TYPE", "normal")
 
     def keys(self):
-        """All that stand anywhere, but the counters of the numbers."""
+        """All that stand anywhere, but the counters of the numbers, and the
+        line as long as it may last."""
         found = []
         for i, server in enumerate(self.servers):
             if self.column == "replica" and i != self.primary:
                 continue
             found += [k for k in server.ask("KEYS", "*")
-                      if not k.endswith(":f")]
+                      if not (k.endswith(":f") or is_of_line(server, k))]
         return found
 
     def close(self):
