@@ -114,8 +114,9 @@ struct outcome {
      * token was written even so, and must not be used again. NOT_MINE after
      * RELEASE: the token may be in line yet. */
     bool unsure;
-    bool first; /* BUSY in line: nobody who can be told is ahead */
-    bool deaf;  /* BUSY in line, with verb.test: the channel has no listener */
+    bool first;     /* BUSY in line: nobody who can be told is ahead */
+    bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
+    bool deaf; /* BUSY in line, with verb.test: the channel has no listener */
     /* The number of the server's connection over which it was answered; 0: it
      * was not. */
     unsigned connection;

@@ -286,7 +286,8 @@ static void delete_answered(struct server *s, struct cleaner *k,
     end_stuck_transaction(s, &k->exchange);
     if (fault_is_elsewhere(k->exchange.outcome.fault))
         s->elsewhere = true;
-    s->cleaned += k->exchange.outcome.kind == OUTCOME_MINE;
+    s->cleaned += k->exchange.outcome.kind == OUTCOME_MINE &&
+                  !k->exchange.outcome.left_line;
     sort_cleaner(s, k);
 }
 

@@ -90,9 +90,10 @@ enum exchange_next scripted_released(
 
     if (hands_over && number == RELEASE_NOT_ALLOWED)
         x->dialect->plain_release = true;
+    x->outcome.left_line = in_line && number == RELEASE_LEFT_LINE;
     if ((hands_over &&
             (number == RELEASE_HANDED_OVER || number == RELEASE_NOT_ALLOWED)) ||
-        (in_line && number == RELEASE_LEFT_LINE))
+        x->outcome.left_line)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
     return scripted_capped(x, reply);
 }

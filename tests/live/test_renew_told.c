@@ -148,7 +148,7 @@ static void in_a_child(void **state)
 
 static void the_numbers_add_up(void **state)
 {
-    nxl_client *client = new_client("timeout_ms=200&queue=0");
+    nxl_client *client = new_client("timeout_ms=200");
     nxl_lock *lock = new_lock(client, "k", 5000);
     nxl_lock *busy = new_lock(client, "b", 5000);
     stranger_sets("b", "somebody", 0);
