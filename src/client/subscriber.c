@@ -28,7 +28,8 @@
 #define BUSY_WAIT (5 * NS_PER_S)
 #define MISSED_WAIT (30 * NS_PER_S)
 /* A peer that so often in a row ends the connection at SUBSCRIBE, or leaves it
- * unanswered, does not know that command: a proxy. */
+ * unanswered, does not know that command: a proxy. And one that answers
+ * commands meanwhile but so often makes no second connection, will not soon. */
 #define CUT_FEW 2
 
 /* What a client has from its first wait on. Numbers of connections are those of
@@ -45,7 +46,8 @@ struct listener {
     unsigned commands;   /* NONE, deaf: the connection for commands then */
     unsigned tested;     /* UP: the connection for commands that was tested */
     unsigned remade_for; /* that for which a deaf connection was replaced */
-    unsigned cut;        /* at SUBSCRIBE, so often in a row */
+    unsigned cut;        /* failures in a row that count for CUT_FEW */
+    uint64_t asked_at;   /* when the request was submitted last */
     uint64_t retry_at;   /* NONE */
     uint64_t missed_until;
     enum subscription reported;
@@ -110,8 +112,10 @@ static uint64_t listener_due(const struct subscriber *s)
 static void listener_ask(struct subscriber *s, uint64_t now)
 {
     struct listener *l = s->listener;
-    if (l->wanted && !listener_asks(l) && now >= listener_due(s))
-        server_submit(&l->server, &l->request, &l->verb, NULL, now);
+    if (!l->wanted || listener_asks(l) || now < listener_due(s))
+        return;
+    l->asked_at = now;
+    server_submit(&l->server, &l->request, &l->verb, NULL, now);
 }
 
 bool subscriber_want(struct subscriber *s, uint64_t now)
@@ -161,7 +165,7 @@ static void refused(
     l->commands = s->commands->connections;
     l->retry_at = deadline_after(now, soon ? BUSY_WAIT : REFUSED_WAIT);
     text_clear(&l->why);
-    if (l->cut >= CUT_FEW)
+    if (l->cut >= CUT_FEW && outcome->unsure)
         text_add(&l->why, "no answer to SUBSCRIBE (a proxy?): ");
     text_add_foreign(&l->why, text_without_echo(outcome->text));
 }
@@ -175,7 +179,9 @@ static void failed(
         return; /* busy, but alive */
     bool lost =
         outcome->fault == FAULT_UNREACHABLE || outcome->fault == FAULT_TIMEOUT;
-    if (lost && !was_up && outcome->unsure)
+    bool answers =
+        s->commands->state == SERVER_UP && s->commands->heard_at > l->asked_at;
+    if (lost && !was_up && (outcome->unsure || answers))
         l->cut++;
     if (lost && l->cut < CUT_FEW)
         l->state = SUBSCRIPTION_COMING;

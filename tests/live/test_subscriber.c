@@ -6,6 +6,8 @@
  */
 #include "live/subscriber_rig.h"
 
+#include "support/proxy.h"
+
 /* ------------------------------------------------------------------ messages
  */
 
@@ -258,6 +260,34 @@ static void deaf(void **state)
     close_it();
 }
 
+/* The server answers commands but accepts no second connection: a limit of a
+ * firewall or a proxy. If it answers nothing, it is only down. */
+static void no_second_connection(void **state)
+{
+    struct proxy *proxy = proxy_to(&server, false);
+    listening_open(proxy_url(proxy));
+    command();
+    proxy_refuse(proxy, true);
+    listening_want();
+    listening_for(1000);
+    assert_true(listening_is(SUBSCRIPTION_COMING));
+    int64_t end_ms = test_now_ms() + 10000;
+    while (listening_is(SUBSCRIPTION_COMING)) {
+        assert_true(test_now_ms() < end_ms);
+        command();
+        listening_turn();
+    }
+    assert_true(listening_is(SUBSCRIPTION_NONE));
+    assert_null(strstr(subscriber_words(listening.subscriber), "SUBSCRIBE"));
+    proxy_refuse(proxy, false);
+    proxy_cut(proxy, false);
+    listening_for(20);
+    command(); /* over a new connection */
+    listening_until(listening_is(SUBSCRIPTION_UP));
+    close_it();
+    proxy_stop(proxy);
+}
+
 static void a_missed_message(void **state)
 {
     open_up("");
@@ -290,6 +320,7 @@ int main(void)
         live_test(a_wrong_password),
         live_test(the_test_of_a_pair),
         live_test(deaf),
+        live_test(no_second_connection),
         live_test(a_missed_message),
     };
     return live_run("subscriber");
