@@ -145,7 +145,7 @@ static void print_key_rule(
         print_pattern(names, "", "", ":doctor:*", out);
     else if (strcmp(rule, ACL_TRIAL_COMPANIONS) == 0 && !prefixed &&
              !ends_with_star(names->pattern))
-        print_pattern(names, "{", "", ":doctor:*}:[flw]", out);
+        print_pattern(names, "{", "", ":doctor:*}:*", out);
 }
 
 /* ------------------------------------------------------------------- the rules

@@ -52,7 +52,7 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_LINE_KEY "~{NAME}:l"
 #define ACL_LINE_MARK "~{NAME}:w"
 #define ACL_TRIAL "~NAME:doctor:*"
-#define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:[flw]"
+#define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:*"
 
 /* The feature is in addition to any other. */
 #define ACL_ANY (1U << 31)

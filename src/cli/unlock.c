@@ -166,9 +166,11 @@ static int empty_line(struct session *session)
 
     line_read(session, &line);
     if (line.unknown[0] == '\0') {
-        say("'%s' has %zu in line", name, line.count);
-        if (line.count == 0)
+        if (line.count == 0) {
+            say("the line of '%s' is empty", name);
             return EXIT_FREE;
+        }
+        say("'%s' has %zu in line", name, line.count);
     }
     int code = ask_user(session->args,
         "Those who wait join again within seconds, in another order. Empty "
@@ -176,8 +178,10 @@ static int empty_line(struct session *session)
     if (code != 0)
         return code;
     int rc = nxl_lock_empty_line(session->lock);
-    if (rc == NXL_OK)
+    if (rc == NXL_OK) {
+        say("the line of '%s' was emptied; who still waits joins again", name);
         return EXIT_DONE;
+    }
     if (rc == NXL_FREE) {
         say("the line of '%s' became empty meanwhile", name);
         return EXIT_FREE;

@@ -200,6 +200,10 @@ class Room(Tap):
         self.check("'x' has 1 in line" in said and "--yes" in said,
                    "says what and how", said)
         self.equal(self.server.cli("ZCARD", "{x}:l"), b"1\n", "removes nothing")
+        said = self.nx(0, "and with --yes", "unlock", "x", "--line", "--yes")[1]
+        self.check("the line of 'x' was emptied; who still" in said,
+                   "says what was done", said)
+        self.begin((member(1), 0))
         for keys, code, left in ((b"n\n", 75, b"1\n"), (b"y\n", 0, b"0\n")):
             with Terminal([self.program, "unlock", "x", "--line"]) as terminal:
                 await_(lambda: "[y/N] " in terminal.text())
@@ -208,7 +212,9 @@ class Room(Tap):
             self.equal(terminal.leader.poll(), code, f"the answer {keys}")
             self.equal(self.server.cli("ZCARD", "{x}:l"), left, "decides")
         self.equal(self.there(), TOKEN, "the lock stays")
-        self.nx(1, "--line without a line", "unlock", "x", "--line", "--yes")
+        said = self.nx(1, "--line without a line", "unlock", "x", "--line",
+                       "--yes")[1]
+        self.equal(said, "nxlock: the line of 'x' is empty\n", "says so")
         self.begin((member(1), 0), key="p:a{b}c", line="p:a{b}c::l")
         self.nx(0, "of a name with a tag", "unlock", "a{b}c", "--line", "-y",
                 "--prefix", "p:")
@@ -260,8 +266,8 @@ class Room(Tap):
     def polls(self):
         """With -v, run says that it does not wait in line, and why."""
         self.begin()
-        for words, wanted in (("--queue", "0"), "waits by polling (queue=0)\n"), \
-                ((), "1st in line\n"):
+        polls = "waits by polling (queue=0)\n"
+        for words, wanted in ((), "1st in line\n"), (("--queue", "0"), polls):
             said = self.nx(75, " ".join(("a wait", *words)), "run", "x", "-v",
                            "-w", "1500ms", *words, "--", "true")[1]
             self.check("s left; " + wanted in said, "says how it waits", said)
