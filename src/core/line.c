@@ -85,7 +85,7 @@ static void conclude(struct line *l, enum line_verdict verdict)
     if (verdict != LINE_YES) {
         give_up_token(l);
     } else {
-        l->leave_due = l->asked; /* a late answer to STAY does no harm */
+        l->leave_due |= l->asked; /* a late answer to STAY does no harm */
         l->asked = false;
     }
     l->send_due = l->token_due = false;
@@ -363,7 +363,8 @@ void line_tick(struct line *l, uint64_t now)
         give_up_request(l);
     } else if (l->now >= l->terms.wait_until &&
                !(stays && l->now < l->terms.end)) {
-        if (l->asked && !l->busy)
+        bool unheard = l->fault == FAULT_NONE && !l->late;
+        if (!l->busy && (l->asked || unheard))
             l->fault = FAULT_TIMEOUT;
         conclude(l, lost_verdict(l));
     } else {

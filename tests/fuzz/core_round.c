@@ -239,7 +239,9 @@ static void raised(struct raising *g)
     if (i < g->f.terms.servers && g->ballots[i].part == PART_ASKED) {
         CHECK(g->out[i]);
         g->out[i] = false;
-        g->has[i] = o.kind == OUTCOME_MINE && number == g->f.number;
+        /* The first number drawn is the fence, where there is none. */
+        g->has[i] = o.kind == OUTCOME_MINE && number != 0 &&
+                    (number == g->f.number || g->f.number == 0);
         g->gone[i] = o.kind == OUTCOME_NOT_MINE;
     }
     fence_outcome(&g->f, i, &o, number);
@@ -254,7 +256,7 @@ static void check_fence(const struct raising *g, bool cancelled)
         gone += g->gone[i];
         CHECK(g->f.number >= g->ballots[i].number);
     }
-    CHECK(verdict != VERDICT_YES || has >= quorum);
+    CHECK(verdict != VERDICT_YES || (has >= quorum && g->f.number != 0));
     CHECK(verdict != VERDICT_NO || gone > g->f.terms.servers - quorum);
     CHECK(verdict != VERDICT_CANCELLED || cancelled);
     CHECK(verdict == VERDICT_OPEN || fence_wake(&g->f) == NEVER);

@@ -43,5 +43,6 @@ bool play_round(struct steps *s);
 bool play_fence(struct steps *s);
 bool play_holding(struct steps *s);
 bool play_eligibility(struct steps *s);
+bool play_line(struct steps *s);
 
 #endif

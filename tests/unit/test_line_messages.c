@@ -177,9 +177,26 @@ static void a_join_given_up_is_in_doubt(void **state)
     while (line_verdict(&line) == LINE_OPEN)
         line_play("wake z");
     assert_int_equal(line_verdict(&line), LINE_UNKNOWN);
+    messages = (struct messages){MESSAGES_UP, 1};
+    start(false, MS, NS_PER_S);
+    line_play("@5 none tick"); /* when the wait is over: none joins again */
+    assert_true(line_did("nothing was answered", "T J U =unknown"));
+    messages = (struct messages){MESSAGES_UP, 1};
     start(false, NEVER, NEVER);
     line_play("w none"); /* one that was answered is not */
     assert_false(line.doubt);
+}
+
+/* Though its STAY was just given up. */
+static void a_message_leaves_no_request_behind(void **state)
+{
+    (void)state;
+    messages = (struct messages){MESSAGES_UP, 1};
+    start(false, NEVER, NEVER);
+    line_play("w wake");
+    wake();
+    line_step("told"); /* before ASK_LEAVE is taken */
+    assert_true(line_did("granted", "T J Y L =yes:J"));
 }
 
 int main(void)
@@ -192,6 +209,7 @@ int main(void)
         cmocka_unit_test(messages_cease),
         cmocka_unit_test(a_token_keeps_its_channel),
         cmocka_unit_test(a_join_given_up_is_in_doubt),
+        cmocka_unit_test(a_message_leaves_no_request_behind),
     };
     return cmocka_run_group_tests_name("line messages", tests, NULL, NULL);
 }
