@@ -289,7 +289,7 @@ static bool append_member(struct buf *out, const struct verb *verb)
 }
 
 bool command_release(
-    struct buf *out, const struct verb *verb, bool plain, bool whole)
+    struct buf *out, const struct verb *verb, const char *how, bool whole)
 {
     struct args a;
     struct buf member = {0};
@@ -301,8 +301,8 @@ bool command_release(
         script_args(&a, verb, whole);
         if (in_line)
             args_push(&a, (struct slice){buf_head(&member), buf_len(&member)});
-        else if (plain || tagged)
-            args_push(&a, slice_of(plain ? "-" : ""));
+        else if (*how || tagged)
+            args_push(&a, slice_of(how));
         if (tagged)
             args_push(&a, mark);
         ok = command_append(out, a.count, a.arg);

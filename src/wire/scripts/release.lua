@@ -4,10 +4,10 @@
 -- The bounds are strings because Lua would format numbers on each call, which
 -- takes as long as the comparison.
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
--- it does not hold the lock; or '-': no hand-over. The replies: 0 the token is
--- not there; 1 removed; 2 handed over; 3 left the line; 4 removed, but this
--- user (or this old server) cannot hand over: the first in line finds out when
--- it asks next.
+-- it does not hold the lock; or '-': no hand-over; or '?': none, but the first
+-- in line is told that it may ask soon. The replies: 0 the token is not there; 1
+-- removed; 2 handed over; 3 left the line; 4 removed, but this user (or this old
+-- server) cannot hand over: the first in line finds out when it asks next.
 --
 -- The keys of the line are derived, not declared: a user who has no access to
 -- them could not release at all. ARGV[3]: the mark's name, if the key has a
@@ -57,6 +57,12 @@ repeat
         if alive and listeners(channel) == 0 then
             -- It cannot be told now: it keeps its place.
             from = from + 1
+        elseif alive and ARGV[2] == '?' then
+            if channel ~= '-' then
+                redis.pcall('PUBLISH', channel, '?' .. token)
+            end
+            redis.pcall('SET', mark, '1', 'PX', '15000')
+            return 1
         elseif redis.pcall('ZREM', line, members[i]) ~= 1 then
             return 4
         elseif alive then
