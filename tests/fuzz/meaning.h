@@ -40,7 +40,7 @@ static struct outcome no(void)
     return decided(OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
-/* GRANTED is the outcome of no verb but ACQUIRE. */
+/* GRANTED is the outcome of no verb that changes a key step by step. */
 static struct outcome nothing(void)
 {
     return decided(OUTCOME_GRANTED, LEFT_UNKNOWN);
@@ -71,7 +71,9 @@ static struct outcome refused(
 {
     enum fault fault = classify_error(error->bytes);
 
-    if (fault == FAULT_WRONG_TYPE && verb->kind != VERB_ACQUIRE &&
+    bool draws = verb->kind == VERB_RAISE && verb->fence == 0;
+
+    if (fault == FAULT_WRONG_TYPE && !verb_may_grant(verb->kind) && !draws &&
         verb->token.len > 0)
         return no();
     return fault_of(fault, error->bytes);
@@ -326,23 +328,91 @@ static bool watch_replies(struct model *m, const struct told *told,
     return conclude(m, odd && is_broken(got) ? broken() : m->was);
 }
 
+/* What the wait script says. */
+static struct outcome lined_up(const struct model *m, const struct reply *reply)
+{
+    const struct reply *item = reply->items;
+    size_t count = reply->kind == REPLY_ARRAY ? reply->count : 0;
+
+    if (is_error(reply))
+        return refused(&m->verb, reply);
+    for (size_t i = 0; i < count; i++) {
+        if (item[i].kind != REPLY_INTEGER)
+            return broken();
+    }
+    if (count == 1 && item[0].integer == 1)
+        return decided(OUTCOME_GRANTED, LEFT_UNKNOWN);
+    if (count == 1 && item[0].integer == -1 && m->verb.kind == VERB_STAY)
+        return no();
+    if (count != (m->verb.test ? 4 : 3) || item[0].integer != 0 ||
+        item[1].integer < -2)
+        return broken();
+    struct outcome o = decided(OUTCOME_BUSY, left_of(item[1].integer));
+    o.first = item[2].integer == 1;
+    o.deaf = m->verb.test && item[3].integer == 0;
+    return o;
+}
+
+static struct outcome raised_to(
+    const struct model *m, const struct reply *reply)
+{
+    struct outcome mine = decided(OUTCOME_MINE, LEFT_UNKNOWN);
+
+    mine.fence = (uint64_t)reply->integer;
+    return one_of(m, reply, is_number(reply, 1),
+        is_number(reply, 0) && reply->integer == 0, mine, no());
+}
+
+static struct outcome listens(const struct model *m, const struct reply *reply)
+{
+    const struct reply *item = reply->items;
+    bool yes = reply->kind == REPLY_ARRAY && reply->count == 3 &&
+               item[0].kind == REPLY_STRING &&
+               slice_equal(item[0].bytes, slice_of("subscribe")) &&
+               item[1].kind == REPLY_STRING &&
+               slice_equal(item[1].bytes, slice_of(CHANNEL)) &&
+               item[2].kind == REPLY_INTEGER;
+
+    struct outcome o = one_of(
+        m, reply, yes, false, decided(OUTCOME_MINE, LEFT_UNKNOWN), nothing());
+    if (is_broken(&o) && !is_error(reply))
+        o.text = slice_of("unexpected ");
+    return o;
+}
+
+/* Removed; handed over; left the line; removed without the right to hand it
+ * over. */
+static struct outcome released(const struct model *m, const struct reply *reply)
+{
+    bool in_line = m->verb.channel.len > 0;
+    bool hands_over = in_line || !m->verb.plain;
+    int64_t number = is_number(reply, 0) ? reply->integer : -1;
+    bool gone = number == 1 || (number == 2 && hands_over) ||
+                (number == 3 && in_line) || (number == 4 && hands_over);
+
+    return one_of(
+        m, reply, gone, number == 0, decided(OUTCOME_MINE, LEFT_UNKNOWN), no());
+}
+
 static bool script_reply(struct model *m, const struct reply *reply)
 {
-    int64_t number = reply->integer;
-
     if (is_error(reply) && m->step == 0 && error_is_noscript(reply->bytes))
         return goes_on(m, 1);
-    if (m->verb.kind == VERB_INSPECT)
+    switch (m->verb.kind) {
+    case VERB_INSPECT:
         return conclude(m, inspected(m, reply));
-    if (m->verb.kind == VERB_EXTEND)
+    case VERB_EXTEND:
         return conclude(
             m, one_of(m, reply, is_number(reply, -1), is_number(reply, -2),
-                   decided(OUTCOME_MINE, number), no()));
-    /* RELEASE: removed, handed over, removed without the right to do so. */
-    bool gone = number == 1 || number == 2 || number == 4;
-    return conclude(m, one_of(m, reply, is_number(reply, 1) && gone,
-                           is_number(reply, 0) && number == 0,
-                           decided(OUTCOME_MINE, LEFT_UNKNOWN), no()));
+                   decided(OUTCOME_MINE, reply->integer), no()));
+    case VERB_JOIN:
+    case VERB_STAY:
+        return conclude(m, lined_up(m, reply));
+    case VERB_RAISE:
+        return conclude(m, raised_to(m, reply));
+    default:
+        return conclude(m, released(m, reply));
+    }
 }
 
 static bool ifeq_reply(struct model *m, const struct reply *reply)
@@ -379,6 +449,8 @@ static bool model_judge(struct model *m, const struct told *told,
         return conclude(m, acquired(m, told));
     case SET_NX:
         return conclude(m, acquired(m, told));
+    case SUBSCRIBE:
+        return conclude(m, listens(m, reply));
     default:
         return conclude(
             m, one_of(m, reply, is_number(reply, 1) && reply->integer == 1,

@@ -14,6 +14,10 @@
  *             Q       as q, and then release it
  *             f, g    release it, in the same two ways
  *             k, K    inspect by times; K compares with the token
+ *             j, y    join the line, stay in it; J, Y test the channel too
+ *             l, P    release a token that may be in line; hand over to nobody
+ *             w, W    draw a fencing token after a hand-over; raise it
+ *             c       subscribe to the channel
  *             h ...   handshake: h plain, p password, u user, d database,
  *                     x user and database
  *     rest    sizes of the pieces, in turn: a digit is itself, 0 is ten, any
@@ -156,6 +160,7 @@ static void check_outcome(const struct model *m, const struct outcome *a)
         return;
     }
     CHECK(a->left_ms == b->left_ms && a->left_ms >= LEFT_UNKNOWN);
+    CHECK(a->first == b->first && a->deaf == b->deaf && a->fence == b->fence);
     CHECK(slice_equal(a->value, b->value));
 }
 
@@ -296,6 +301,7 @@ static bool exchange(
     exchange_begin(&x, &m.verb, NULL);
     x.written = strchr("tqQfg", letter) ? WRITTEN_END : WRITTEN_TOKEN;
     model_begin(&m, *at);
+    m.plain = dialect->plain_release;
     m.left = dialect->ttl_in_values || *at >= ways[m.verb.kind].count;
     if (!run(f, letter, dialect, &m, &x, &w))
         return false;
@@ -409,7 +415,7 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
     struct buf out = {0};
 
     CHECK(f.reader != NULL);
-    bool good = strchr("aAeErRiIosbntqQfgkK", letter)
+    bool good = strchr("aAeErRiIosbntqQfgkKjJyYlPwWc", letter)
                     ? exchanges(&f, letter)
                     : shake_hands(&f, letter, &out);
     for (unsigned i = 0; i < REPLIES && next_reply(&f); i++)
@@ -421,7 +427,7 @@ static bool play(char letter, struct slice bytes, struct slice sizes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char letters[] = "aAeErRiIosbntqQfgkKhpudx";
+    static const char letters[] = "aAeErRiIosbntqQfgkKjJyYlPwWchpudx";
     char *text = fuzz_expand(data, size, BYTES_MAX, &size);
     const char *end = memchr(text, '\n', size);
     struct slice sizes = {text, 0}, bytes = {text + size, 0};

@@ -18,8 +18,19 @@
 #define KEY "key"
 #define TOKEN "6f1c9b0e-8a53-4c1d-9e07-2b7f4d1a6c35@db7:41233:backup"
 #define TTL "30000"
+#define CHANNEL "nxl:2b1d5f6e-0c7a-4e0b-8f55-9a4f3c1e7d20"
+#define WINDOW "290"
 
-enum way { SET_NX, SCRIPT, SET_IFEQ, DELEX, DELIFEQ, WATCH, GETRANGE };
+enum way {
+    SET_NX,
+    SCRIPT,
+    SET_IFEQ,
+    DELEX,
+    DELIFEQ,
+    WATCH,
+    GETRANGE,
+    SUBSCRIBE
+};
 
 static const struct {
     unsigned count;
@@ -29,6 +40,10 @@ static const struct {
     [VERB_EXTEND] = {3, {SCRIPT, WATCH, SET_IFEQ}},
     [VERB_RELEASE] = {4, {SCRIPT, DELEX, DELIFEQ, WATCH}},
     [VERB_INSPECT] = {2, {SCRIPT, GETRANGE}},
+    [VERB_RAISE] = {1, {SCRIPT}},
+    [VERB_JOIN] = {1, {SCRIPT}},
+    [VERB_STAY] = {1, {SCRIPT}},
+    [VERB_SUBSCRIBE] = {1, {SUBSCRIBE}},
 };
 
 /* A reply that stays: its bytes are the input's. */
@@ -49,6 +64,7 @@ struct model {
     struct outcome outcome;
     bool settled; /* it was not refused in every way */
     bool stuck;   /* a transaction could not be ended */
+    bool plain;   /* a release may not hand over, as the server said before */
     bool left; /* it is on a strategy of times, or takes one over: watcher.h */
 };
 
@@ -68,6 +84,33 @@ static enum way model_way(const struct model *m)
 
 /* ------------------------------------------------------------ what is asked */
 
+/* Those of a lock that is waited for in line. */
+static void line_verb(struct verb *verb, char letter)
+{
+    static const char letters[] = "jJyYlPwWc";
+    static const enum verb_kind kinds[] = {VERB_JOIN, VERB_JOIN, VERB_STAY,
+        VERB_STAY, VERB_RELEASE, VERB_RELEASE, VERB_RAISE, VERB_RAISE,
+        VERB_SUBSCRIBE};
+    const char *at = strchr(letters, letter);
+
+    if (!at)
+        return;
+    verb->kind = kinds[at - letters];
+    verb->test = letter == 'J' || letter == 'Y';
+    verb->plain = letter == 'P';
+    verb->fence = letter == 'W' ? 5 : 0;
+    if (verb->kind == VERB_RAISE)
+        verb->counter = slice_of("{" KEY "}:f");
+    if (letter == 'l' || verb_may_grant(verb->kind)) {
+        verb->channel = slice_of(CHANNEL);
+        verb->window = 290;
+    }
+    if (verb->kind == VERB_SUBSCRIBE) {
+        verb->key = slice_of(CHANNEL);
+        verb->token.len = 0;
+    }
+}
+
 static struct verb verb_of(char letter)
 {
     struct verb verb = {.kind = VERB_ACQUIRE,
@@ -84,6 +127,7 @@ static struct verb verb_of(char letter)
         verb.kind = VERB_INSPECT;
     if (letter == 'i' || letter == 'k')
         verb.token.len = 0;
+    line_verb(&verb, letter);
     return verb;
 }
 
@@ -136,18 +180,48 @@ static unsigned say(struct buf *b, const char *const *words)
 
 #define SAY(b, ...) say(b, (const char *const[]){__VA_ARGS__, NULL})
 
+static unsigned say_wait(
+    const struct verb *verb, const char *by, const char *script, struct buf *b)
+{
+    return SAY(b, by, script, "3", KEY, "{" KEY "}:l", "{" KEY "}:w", TOKEN,
+        TTL, CHANNEL, WINDOW, verb->kind == VERB_JOIN ? "1" : "0",
+        verb->test ? "1" : NULL);
+}
+
 static unsigned say_script(const struct model *m, struct buf *b)
 {
     static const enum script_id ids[VERB_KINDS] = {
-        SCRIPT_ACQUIRE, SCRIPT_EXTEND, SCRIPT_RELEASE, SCRIPT_INSPECT};
-    enum verb_kind kind = m->verb.kind;
-    const struct script *script = &scripts[ids[kind]];
-    bool whole = m->step == 1 || kind == VERB_ACQUIRE;
-    const char *token = kind == VERB_INSPECT ? NULL : TOKEN;
-    const char *ttl = kind < VERB_RELEASE ? TTL : NULL;
+        [VERB_ACQUIRE] = SCRIPT_ACQUIRE,
+        [VERB_EXTEND] = SCRIPT_EXTEND,
+        [VERB_RELEASE] = SCRIPT_RELEASE,
+        [VERB_INSPECT] = SCRIPT_INSPECT,
+        [VERB_RAISE] = SCRIPT_RAISE,
+        [VERB_JOIN] = SCRIPT_WAIT,
+        [VERB_STAY] = SCRIPT_WAIT};
+    const struct verb *verb = &m->verb;
+    const struct script *script = &scripts[ids[verb->kind]];
+    bool whole = m->step == 1 || verb->kind == VERB_ACQUIRE;
+    const char *by = whole ? "EVAL" : "EVALSHA";
+    const char *text = whole ? script->body.data : script->sha1;
+    const char *place = verb->channel.len > 0 ? TOKEN " " CHANNEL " " TTL
+                                                      " " WINDOW
+                        : verb->plain || m->plain ? "-"
+                                                  : NULL;
 
-    return SAY(b, whole ? "EVAL" : "EVALSHA",
-        whole ? script->body.data : script->sha1, "1", KEY, token, ttl);
+    switch (verb->kind) {
+    case VERB_JOIN:
+    case VERB_STAY:
+        return say_wait(verb, by, text, b);
+    case VERB_RAISE: /* a counter lasts a day */
+        return SAY(b, by, text, "2", KEY, "{" KEY "}:f", TOKEN,
+            verb->fence ? "5" : "0", "86400000");
+    case VERB_RELEASE:
+        return SAY(b, by, text, "1", KEY, TOKEN, place);
+    case VERB_INSPECT:
+        return SAY(b, by, text, "1", KEY);
+    default:
+        return SAY(b, by, text, "1", KEY, TOKEN, TTL);
+    }
 }
 
 static unsigned say_watch(const struct model *m, struct buf *b)
@@ -187,6 +261,8 @@ static unsigned model_says(const struct model *m, struct buf *b)
         return SAY(b, "DELIFEQ", KEY, TOKEN);
     case WATCH:
         return say_watch(m, b);
+    case SUBSCRIBE:
+        return SAY(b, "SUBSCRIBE", CHANNEL);
     default:
         return SAY(b, "PTTL", KEY) + SAY(b, "GETRANGE", KEY, "0", "511") +
                SAY(b, "EXISTS", KEY);
