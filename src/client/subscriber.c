@@ -31,6 +31,10 @@
  * unanswered, does not know that command: a proxy. And one that answers
  * commands meanwhile but so often makes no second connection, will not soon. */
 #define CUT_FEW 2
+/* So many connections in a row that each were lost so soon after they had begun
+ * to listen: making them at once again would be a storm. */
+#define BRIEF_FEW 8
+#define BRIEF_MOST NS_PER_S
 
 /* What a client has from its first wait on. Numbers of connections are those of
  * struct server. */
@@ -47,8 +51,10 @@ struct listener {
     unsigned tested;     /* UP: the connection for commands that was tested */
     unsigned remade_for; /* that for which a deaf connection was replaced */
     unsigned cut;        /* failures in a row that count for CUT_FEW */
-    uint64_t asked_at;   /* when the request was submitted last */
-    uint64_t retry_at;   /* NONE */
+    unsigned brief;      /* connections in a row, see BRIEF_FEW */
+    uint64_t up_since;
+    uint64_t asked_at; /* when the request was submitted last */
+    uint64_t retry_at; /* NONE */
     uint64_t missed_until;
     enum subscription reported;
     unsigned reported_number;
@@ -142,7 +148,7 @@ void subscriber_rest(struct subscriber *s, uint64_t now)
 /* --------------------------------------------------------------- its results
  */
 
-static void confirmed(struct listener *l)
+static void confirmed(struct listener *l, uint64_t now)
 {
     l->cut = 0;
     if (l->state == SUBSCRIPTION_UP && listener_connected(l))
@@ -150,6 +156,7 @@ static void confirmed(struct listener *l)
     l->state = SUBSCRIPTION_UP;
     l->connection = l->server.connections;
     l->number++;
+    l->up_since = now;
     l->tested = 0;
     l->deaf = false;
 }
@@ -195,17 +202,26 @@ static void take(struct subscriber *s, const struct completion *c, uint64_t now)
     if (c->request && c->outcome.kind == OUTCOME_FAULT)
         failed(s, &c->outcome, now);
     else if (c->request)
-        confirmed(l);
+        confirmed(l, now);
     else if (s->on_message)
         s->on_message(s->client, c->outcome.value, now);
 }
 
 /* What has changed without a completion. */
-static void review(struct subscriber *s)
+static void review(struct subscriber *s, uint64_t now)
 {
     struct listener *l = s->listener;
-    if (l->state == SUBSCRIPTION_UP && !listener_connected(l))
+    if (l->state == SUBSCRIPTION_UP && !listener_connected(l)) {
         l->state = SUBSCRIPTION_COMING;
+        l->brief = elapsed(l->up_since, now) < BRIEF_MOST ? l->brief + 1 : 0;
+    }
+    if (l->brief >= BRIEF_FEW) {
+        l->brief = 0;
+        l->state = SUBSCRIPTION_NONE;
+        l->commands = s->commands->connections;
+        l->retry_at = deadline_after(now, BUSY_WAIT);
+        text_set(&l->why, "it is closed as soon as it listens");
+    }
     if (l->state != SUBSCRIPTION_UP || l->commands != s->commands->connections)
         l->deaf = false;
 }
@@ -324,7 +340,7 @@ void subscriber_turn(struct subscriber *s, uint64_t now)
     server_tick(&l->server, now);
     while (server_next(&l->server, &c, now))
         take(s, &c, now);
-    review(s);
+    review(s, now);
     report(s, now);
     listener_ask(s, now);
 }

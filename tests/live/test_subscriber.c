@@ -288,6 +288,25 @@ static void no_second_connection(void **state)
     proxy_stop(proxy);
 }
 
+/* Something closes each connection as soon as it listens. */
+static void closed_again_and_again(void **state)
+{
+    open_up("");
+    command();
+    unsigned cut = 0;
+    while (!listening_is(SUBSCRIPTION_NONE)) {
+        listening_until(!listening_is(SUBSCRIPTION_COMING));
+        if (listening_is(SUBSCRIPTION_UP))
+            kill_listener();
+        assert_in_range(++cut, 1, 20);
+        listening_until(!listening_is(SUBSCRIPTION_UP));
+    }
+    assert_contains(subscriber_words(listening.subscriber), "closed");
+    listening_for(100);
+    assert_true(listening_is(SUBSCRIPTION_NONE));
+    close_it();
+}
+
 static void a_missed_message(void **state)
 {
     open_up("");
@@ -321,6 +340,7 @@ int main(void)
         live_test(the_test_of_a_pair),
         live_test(deaf),
         live_test(no_second_connection),
+        live_test(closed_again_and_again),
         live_test(a_missed_message),
     };
     return live_run("subscriber");
