@@ -11,15 +11,23 @@
 #include "api/drive.h"
 #include "api/waiting.h"
 
+/* Such a message only says that the token after it is the first in line. */
+#define HINT '?'
+
 static void take_message(
     struct nxl_client *client, struct slice payload, uint64_t now)
 {
+    bool hint = payload.len > 0 && payload.data[0] == HINT;
+    struct slice token = {payload.data + hint, payload.len - hint};
     struct list *node = client->in_line.next;
     for (; node != &client->in_line; node = node->next) {
         struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
-        if (!slice_equal(lock_token(lock), payload))
+        if (!slice_equal(lock_token(lock), token))
             continue;
-        life_told(&lock->life, waiting_connection(client), now);
+        if (hint)
+            life_hinted(&lock->life, now);
+        else
+            life_told(&lock->life, waiting_connection(client), now);
         lock_run(lock, now);
         return;
     }

@@ -148,6 +148,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
     l->plain = gap;
+    l->gap_until = gap ? deadline_after(now, LINE_GAP) : 0;
     l->min_hold = rest_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
         begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
@@ -197,11 +198,19 @@ void life_line_up(struct life *l, struct line *line,
         .max_ttl_ms = l->terms.max_ttl_ms,
         .drift_ppm = a->drift_ppm,
         .patience_ns = a->budget_ns,
+        .from = earlier(l->gap_until,
+            deadline_after(now, deadline_left(a->wait_until, now) / 2)),
         .wait_until = a->wait_until,
         .end = a->end,
         .messages = messages,
     };
     vote_line_up(&l->vote, line, &terms, l->seed, now);
+}
+
+void life_hinted(struct life *l, uint64_t now)
+{
+    if (l->running && life_in_line(l))
+        line_hinted(l->vote.line, now);
 }
 
 void life_told(struct life *l, unsigned connection, uint64_t now)

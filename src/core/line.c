@@ -62,7 +62,7 @@ static void ask_now(struct line *l)
 static void join_at(struct line *l, uint64_t at)
 {
     l->joins = true;
-    l->message_came = l->first = l->in_line = l->again = false;
+    l->message_came = l->hinted = l->first = l->in_line = l->again = false;
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
     l->at = at;
@@ -170,7 +170,8 @@ static void waits(struct line *l, const struct outcome *o)
     l->moved = !l->joins && (l->moved || o->connection != l->joined_on);
     l->sent_at = o->sent_at;
     l->left_ms = o->left_ms;
-    l->first = o->first;
+    l->first = o->first || l->hinted;
+    l->hinted = false;
     l->fault = FAULT_NONE;
     l->has_waited = l->busy = true;
     l->late = l->doubt = false;
@@ -263,6 +264,19 @@ void line_told(struct line *l, unsigned connection, uint64_t now)
         take_grant(l, guarded(GUARD_ANSWERED) ? l->sent_at : l->now);
 }
 
+void line_hinted(struct line *l, uint64_t now)
+{
+    l->now = later(l->now, now);
+    if (l->verdict != LINE_OPEN || !l->in_line)
+        return;
+    l->hinted = l->asked;
+    if (l->asked || l->joins)
+        return;
+    l->first = true;
+    l->left_ms = LEFT_UNKNOWN;
+    plan_stay(l);
+}
+
 void line_messages_changed(struct line *l, uint64_t now)
 {
     l->now = later(l->now, now);
@@ -288,9 +302,10 @@ void line_start(struct line *l, const struct line_terms *terms, bool token,
         .busy = token,
         .now = now};
     backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
-    join_at(l, now);
+    join_at(l, later(now, terms->from));
     l->token_due = !token;
-    ask_now(l); /* once, however short the wait is */
+    if (terms->from <= now)
+        ask_now(l); /* once, however short the wait is */
 }
 
 bool line_joins(const struct line *l)

@@ -42,6 +42,7 @@ struct line_terms {
     uint32_t max_ttl_ms; /* limits the lease that is asked for */
     uint32_t drift_ppm;
     uint64_t patience_ns; /* how long to wait for an answer */
+    uint64_t from;        /* when to join at the earliest */
     uint64_t wait_until;  /* when the wait ends; NEVER: it does not */
     uint64_t end;         /* when the call ends, >= wait_until; or NEVER */
     const struct messages *messages; /* kept current by the driver */
@@ -86,6 +87,7 @@ struct line {
     bool asked;            /* a request is under way */
     bool in_line;          /* the token may be in line, or hold the lock */
     bool moved;            /* an answer came over another connection */
+    bool hinted;           /* a hint has come while a request is under way */
     bool message_came;     /* while JOIN is unanswered */
     bool first;            /* nobody who can be told is ahead */
     bool late;             /* the last grant came too late */
@@ -112,8 +114,15 @@ enum line_verdict line_verdict(const struct line *l);
 /* A message has come: the lock was handed over to the present token.
  * connection: the number of the one to the server that is up; 0: none is. */
 void line_told(struct line *l, unsigned connection, uint64_t now);
+/* A message has come: the lock was released for whoever asks first, and the
+ * present token is the first in line. It asks in a while. */
+void line_hinted(struct line *l, uint64_t now);
 /* The state of the messages has changed. */
 void line_messages_changed(struct line *l, uint64_t now);
+
+/* How long who has left a gap for others does not join the line again: by then
+ * the first in line has asked. */
+#define LINE_GAP (150 * NS_PER_MS)
 
 /* The lease that JOIN and STAY ask for, and the window of time, in ticks of
  * WINDOW_TICKS per second, for which a token counts as alive after each. */

@@ -50,11 +50,11 @@ bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
 bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
-/* RELEASE of a token that may be in line (verb.channel), without a hand-over
- * (plain), or of a key with a hash tag; JOIN and STAY. whole: EVAL with the
- * script's text, otherwise EVALSHA. */
+/* RELEASE of a token that may be in line (verb.channel), or of a key with a
+ * hash tag, or without a hand-over (how, see release.lua; "": with one); JOIN
+ * and STAY. whole: EVAL with the script's text, otherwise EVALSHA. */
 bool command_release(
-    struct buf *out, const struct verb *verb, bool plain, bool whole);
+    struct buf *out, const struct verb *verb, const char *how, bool whole);
 bool command_wait(struct buf *out, const struct verb *verb, bool whole);
 
 /* ACQUIRE with verb.counter, or RAISE; whole: EVAL with the script's text,

@@ -20,14 +20,14 @@ bool scripted_as_text(const struct exchange *x)
 static bool scripted_append(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
-    bool plain = verb->plain || x->dialect->plain_release;
+    const char *how = x->dialect->plain_release ? "-" : verb->plain ? "?" : "";
     /* The cached acquire belongs to another strategy. And an acquire that is
      * cancelled is simpler to undo if it has only one step. */
     bool whole = scripted_as_text(x) || verb->kind == VERB_ACQUIRE;
 
     if (verb->kind == VERB_RELEASE &&
-        (plain || verb->channel.len > 0 || key_has_tag(verb->key)))
-        return command_release(out, verb, plain, whole);
+        (*how || verb->channel.len > 0 || key_has_tag(verb->key)))
+        return command_release(out, verb, how, whole);
     if (whole)
         return command_verb_eval(out, verb);
     return command_verb(out, verb, x->kept ? &x->kept->verb[verb->kind] : NULL);
@@ -85,15 +85,14 @@ enum exchange_next scripted_released(
 {
     const struct verb *verb = x->verb;
     bool in_line = verb->channel.len > 0;
-    bool hands_over = in_line || !verb->plain;
     int64_t number = reply->kind == REPLY_INTEGER ? reply->integer : -1;
 
-    if (hands_over && number == RELEASE_NOT_ALLOWED)
+    bool hands_over =
+        number == RELEASE_HANDED_OVER && (in_line || !verb->plain);
+    if (number == RELEASE_NOT_ALLOWED)
         x->dialect->plain_release = true;
     x->outcome.left_line = in_line && number == RELEASE_LEFT_LINE;
-    if ((hands_over &&
-            (number == RELEASE_HANDED_OVER || number == RELEASE_NOT_ALLOWED)) ||
-        x->outcome.left_line)
+    if (hands_over || number == RELEASE_NOT_ALLOWED || x->outcome.left_line)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
     return scripted_capped(x, reply);
 }

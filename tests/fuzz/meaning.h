@@ -388,7 +388,7 @@ static struct outcome released(const struct model *m, const struct reply *reply)
     bool hands_over = in_line || !m->verb.plain;
     int64_t number = is_number(reply, 0) ? reply->integer : -1;
     bool gone = number == 1 || (number == 2 && hands_over) ||
-                (number == 3 && in_line) || (number == 4 && hands_over);
+                (number == 3 && in_line) || number == 4;
 
     return one_of(
         m, reply, gone, number == 0, decided(OUTCOME_MINE, LEFT_UNKNOWN), no());

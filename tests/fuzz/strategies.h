@@ -205,8 +205,9 @@ static unsigned say_script(const struct model *m, struct buf *b)
     const char *text = whole ? script->body.data : script->sha1;
     const char *place = verb->channel.len > 0 ? TOKEN " " CHANNEL " " TTL
                                                       " " WINDOW
-                        : verb->plain || m->plain ? "-"
-                                                  : NULL;
+                        : m->plain    ? "-"
+                        : verb->plain ? "?"
+                                      : NULL;
 
     switch (verb->kind) {
     case VERB_JOIN:

@@ -122,8 +122,9 @@ static void nobody_is_handed_over_to(void **state)
     join("A");
     assert_kind(line_send(&peer, &plain), OUTCOME_MINE);
     assert_holder(NULL);
-    assert_no_message();
+    assert_message("?A"); /* it is the first, and asks soon */
     assert_kind(line_send(&peer, &plain), OUTCOME_NOT_MINE);
+    assert_no_message();
     assert_kind(stay("A"), OUTCOME_GRANTED);
 }
 

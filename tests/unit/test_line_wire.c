@@ -17,6 +17,7 @@
 #define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20nxl:c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
+#define GAP "> EVALSHA sha:release 1 k T ?\n"
 #define NO_PERMISSION "no permission to wait in line: see 'nxlock acl'"
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
 
@@ -219,13 +220,13 @@ static void a_release_that_hands_over_to_nobody(void **state)
     (void)state;
     begin('r', 0);
     verb.plain = true;
-    play(PLAIN ":1", "mine");
+    play(GAP ":1", "mine");
     begin('r', 0);
     verb.plain = true;
-    play(PLAIN ":2", BROKEN);
+    play(GAP ":2", BROKEN);
     begin('r', 0);
     verb.plain = true;
-    play(PLAIN NOSCRIPT "> EVAL text:release 1 k T -\n:0", "not mine");
+    play(GAP NOSCRIPT "> EVAL text:release 1 k T ?\n:0", "not mine");
 
     begin('r', 0);
     play(RELEASE ":2", "mine");
@@ -266,7 +267,7 @@ static void the_cache_is_of_the_usual_release(void **state)
     play(RELEASE ":1", "mine");
     verb.plain = true;
     exchange_begin(&x, &verb, &kept);
-    play(PLAIN ":1", "mine");
+    play(GAP ":1", "mine");
     verb.plain = false;
     verb.kind = VERB_STAY;
     verb.channel = slice_of("-");
