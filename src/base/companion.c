@@ -18,8 +18,8 @@ bool companion_make(
 {
     static const char *const endings[][2] = {
         [COMPANION_COUNTER] = {"}:f", ":f"},
-        [COMPANION_LINE] = {"}:l", "::l"},
-        [COMPANION_MARK] = {"}:w", "::w"},
+        [COMPANION_LINE] = {"}:nxl-l", "::nxl-l"},
+        [COMPANION_MARK] = {"}:nxl-w", "::nxl-w"},
     };
     bool tagged = key_has_tag(key);
     const struct slice parts[] = {

@@ -4,7 +4,7 @@
  * the mark of the line. All have the same hash tag as the lock's key, so a
  * Redis Cluster keeps them together.
  *
- * Invariant: no two locks share a line: "{K}:l" for the lock "K" and "{K}::l"
+ * Invariant: no two locks share a line: "{K}:nxl-l" for the lock "K" and "{K}::nxl-l"
  * for the lock "{K}". They may share a counter, whose numbers still grow.
  */
 #ifndef NXLOCK_BASE_COMPANION_H
@@ -22,7 +22,7 @@ enum companion {
  * '}'? */
 bool key_has_tag(struct slice key);
 
-/* {KEY}:f, :l or :w; if the key has a hash tag KEY:f, KEY::l or KEY::w. The
+/* {KEY}:f, :l or :w; if the key has a hash tag KEY:f, KEY::nxl-l or KEY::nxl-w. The
  * caller frees companion->data. False: no memory. */
 bool companion_make(
     struct slice key, enum companion what, struct slice *companion);

@@ -135,9 +135,9 @@ static void print_key_rule(
     else if (strcmp(rule, ACL_RECORD) == 0)
         print_companion(names, "", "{", ":every", ":every", out);
     else if (strcmp(rule, ACL_LINE_KEY) == 0)
-        print_companion(names, "{", "", ":l", "::l", out);
+        print_companion(names, "{", "", ":nxl-l", "::nxl-l", out);
     else if (strcmp(rule, ACL_LINE_MARK) == 0)
-        print_companion(names, "{", "", ":w", "::w", out);
+        print_companion(names, "{", "", ":nxl-w", "::nxl-w", out);
     /* The names of doctor's trials begin with NAME. */
     else if (strcmp(rule, ACL_TRIAL) == 0 && prefixed)
         print_pattern(names, "", "{", ":doctor:*", out);

@@ -49,8 +49,8 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_KEY "~NAME"
 #define ACL_COUNTER "~{NAME}:f"
 #define ACL_RECORD "~{NAME}:every"
-#define ACL_LINE_KEY "~{NAME}:l"
-#define ACL_LINE_MARK "~{NAME}:w"
+#define ACL_LINE_KEY "~{NAME}:nxl-l"
+#define ACL_LINE_MARK "~{NAME}:nxl-w"
 #define ACL_TRIAL "~NAME:doctor:*"
 #define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:*"
 

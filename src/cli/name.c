@@ -113,7 +113,8 @@ char *name_line(const char *key)
     char *line = NULL;
     bool tagged = name_tagged(key, strlen(key));
 
-    return asprintf(&line, tagged ? "%s::l" : "{%s}:l", key) < 0 ? NULL : line;
+    return asprintf(&line, tagged ? "%s::nxl-l" : "{%s}:nxl-l", key) < 0 ? NULL
+                                                                         : line;
 }
 
 bool name_keys(const char *prefix, const char *name, char **key, char **counter)

@@ -46,18 +46,23 @@ static int ask_user(const struct args *args, const char *question)
     return EXIT_BUSY;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
 /* Is it a number that the locks themselves keep there? Then what that is, or
  * NULL. */
 static const char *own_number(const struct args *args, const nxl_holder *holder)
 {
-    size_t length = strlen(args->name);
-    const char *end = args->name + length - (length > 2 ? 2 : 0);
-
     if (strspn(holder->value, "0123456789") != holder->value_length)
         return NULL;
-    return strcmp(end, ":f") == 0   ? "a fencing counter"
-           : strcmp(end, ":w") == 0 ? "the mark that somebody waits in line"
-                                    : NULL;
+    return ends_with(args->name, ":f") ? "a fencing counter"
+           : ends_with(args->name, ":nxl-w")
+               ? "the mark that somebody waits in line"
+               : NULL;
 }
 
 /* Shows the holder, and asks the user unless --yes is given. 0: remove it; or

@@ -51,10 +51,11 @@ static size_t words_of(const char *line, char words[WORDS][WORD_SIZE])
  * its fifth argument is 1 when the token joins and 0 when it stays. */
 static bool is_line(char words[WORDS][WORD_SIZE], size_t count)
 {
+    static const char end[] = ":nxl-l";
     size_t length = count > 10 ? strlen(words[4]) : 0;
 
-    return length > 2 && strcmp(words[2], "3") == 0 &&
-           strcmp(words[4] + length - 2, ":l") == 0;
+    return length >= sizeof(end) && strcmp(words[2], "3") == 0 &&
+           strcmp(words[4] + length - (sizeof(end) - 1), end) == 0;
 }
 
 static void count_line(const char *line, struct wait_requests *requests)
@@ -156,7 +157,7 @@ double wait_server_seconds(int port)
 static void keys_of(const char *name, char keys[WAIT_KEYS][64])
 {
     static const char *const form[WAIT_KEYS] = {
-        "%s", "{%s}:q", "{%s}:l", "{%s}:w"};
+        "%s", "{%s}:q", "{%s}:nxl-l", "{%s}:nxl-w"};
 
     for (int i = 0; i < WAIT_KEYS; i++)
         snprintf(keys[i], 64, form[i], name);

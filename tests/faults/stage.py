@@ -203,7 +203,7 @@ COLUMNS = {
 
 def is_of_line(server, key):
     """A key of the line, which the server will remove in time."""
-    if key not in ("{k}:l", "{k}:w"):
+    if key not in ("{k}:nxl-l", "{k}:nxl-w"):
         return False
     left = server.ask("PTTL", key)
     return left == -2 or 0 <= left <= LINE_MS

@@ -183,8 +183,8 @@ static unsigned say(struct buf *b, const char *const *words)
 static unsigned say_wait(
     const struct verb *verb, const char *by, const char *script, struct buf *b)
 {
-    return SAY(b, by, script, "3", KEY, "{" KEY "}:l", "{" KEY "}:w", TOKEN,
-        TTL, CHANNEL, WINDOW, verb->kind == VERB_JOIN ? "1" : "0",
+    return SAY(b, by, script, "3", KEY, "{" KEY "}:nxl-l", "{" KEY "}:nxl-w",
+        TOKEN, TTL, CHANNEL, WINDOW, verb->kind == VERB_JOIN ? "1" : "0",
         verb->test ? "1" : NULL);
 }
 

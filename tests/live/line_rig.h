@@ -174,7 +174,7 @@ static inline void assert_no_message(void)
 
 static inline long long in_line(void)
 {
-    return redis_run(&server, "ZCARD", "{k}:l", NULL);
+    return redis_run(&server, "ZCARD", "{k}:nxl-l", NULL);
 }
 
 /* Adds a member of that token with a ticket, last seen so long ago. */
@@ -192,8 +192,8 @@ static inline void add_waiter(
                              ((now - ago_ticks) & 0x3fffff)));
     snprintf(member, sizeof(member), "%s %s %d %d", token, channel, LEASE_MS,
         WINDOW);
-    redis_run(&server, "ZADD", "{k}:l", score, member, NULL);
-    redis_run(&server, "SET", "{k}:w", "1", "PX", "15000", NULL);
+    redis_run(&server, "ZADD", "{k}:nxl-l", score, member, NULL);
+    redis_run(&server, "SET", "{k}:nxl-w", "1", "PX", "15000", NULL);
 }
 
 /* Connects as a user with these rights, and no others but scripts. */

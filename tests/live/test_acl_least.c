@@ -339,8 +339,9 @@ static enum acl_effect use_since(nxl_client *client, nxl_lock *lock)
 
 static enum acl_effect use_waiters(nxl_client *client, nxl_lock *lock)
 {
-    static const char *const questions[][8] = {{"ZCARD", "{" NAME "}:l"},
-        {"ZRANGE", "{" NAME "}:l", "0", "999", "WITHSCORES"}, {"TIME"}, {NULL}};
+    static const char *const questions[][8] = {{"ZCARD", "{" NAME "}:nxl-l"},
+        {"ZRANGE", "{" NAME "}:nxl-l", "0", "999", "WITHSCORES"}, {"TIME"},
+        {NULL}};
 
     return inspects(client, lock, questions, ACL_NO_WAITERS);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes of all kinds (line_contender.h) compete for a few names, most of them
- * in line, while they, their connections, the server and the line itself suffer
- * one fault after the other. No two ever hold a name, no deadline is later than
- * the server's, everybody who waits gets the lock, and 15 s after the last one
- * has ended or died no key is left.
+ * Processes of all kinds (line_contender.h) compete for a few names, most of
+ * them in line, while they, their connections, the server and the line itself
+ * suffer one fault after the other. No two ever hold a name, no deadline is
+ * later than the server's, everybody who waits gets the lock, and 15 s after
+ * the last one has ended or died no key is left.
  *
- * NXLOCK_SEED=N repeats the order of faults, NXLOCK_LINE_SECONDS=N lasts longer.
+ * NXLOCK_SEED=N repeats the order of faults, NXLOCK_LINE_SECONDS=N lasts
+ * longer.
  */
 #define TEST_TIMEOUT_S 240
 #include "support/test.h"
@@ -35,7 +36,13 @@ static struct process {
  * side, and deliver the requests later. */
 static struct network {
     struct proxy *proxy;
-    enum { NET_WELL, NET_DELAYED, NET_DROPPING, NET_HOLDING, NET_STRANDED } state;
+    enum {
+        NET_WELL,
+        NET_DELAYED,
+        NET_DROPPING,
+        NET_HOLDING,
+        NET_STRANDED
+    } state;
     uint64_t until;
 } network[PROXIES];
 
@@ -103,7 +110,8 @@ static void fault_stop(void)
     board->stops[i]++;
     kill(process[i].pid, SIGSTOP);
     process[i].stopped = true;
-    process[i].until = ms_from_now(dice_below(&dice, most_ms[dice_below(&dice, 6)]));
+    process[i].until =
+        ms_from_now(dice_below(&dice, most_ms[dice_below(&dice, 6)]));
 }
 
 /* Some connection of somebody, of either kind. */

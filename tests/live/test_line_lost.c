@@ -347,7 +347,7 @@ static void nobody_may_join(void **state)
     for (int i = 0; i < 4; i++)
         assert_result(nxl_lock_acquire(first.lock, 60), NXL_BUSY, first.lock);
     assert_int_equal(log_length(), before);
-    assert_false(redis_exists(servers, "{" NAME "}:l"));
+    assert_false(redis_exists(servers, "{" NAME "}:nxl-l"));
     waiter_start(&first_waiter, first.lock, 60000);
     waiter_start(&second_waiter, second.lock, 60000);
     int64_t since = test_now_ms();

@@ -12,8 +12,8 @@ static void first_come_first_served(void **state)
     assert_busy(join("B"), false);
     assert_busy(join("C"), false);
     assert_int_equal(in_line(), 3);
-    assert_between(redis_pttl(&server, "{k}:l"), 14000, 15000);
-    assert_between(redis_pttl(&server, "{k}:w"), 14000, 15000);
+    assert_between(redis_pttl(&server, "{k}:nxl-l"), 14000, 15000);
+    assert_between(redis_pttl(&server, "{k}:nxl-w"), 14000, 15000);
 
     assert_kind(release("H"), OUTCOME_MINE);
     assert_message("A");
@@ -28,8 +28,8 @@ static void first_come_first_served(void **state)
     assert_message("C");
     assert_holder("C");
     /* Nothing is left, and nobody is waited for. */
-    assert_false(redis_exists(&server, "{k}:l"));
-    assert_false(redis_exists(&server, "{k}:w"));
+    assert_false(redis_exists(&server, "{k}:nxl-l"));
+    assert_false(redis_exists(&server, "{k}:nxl-w"));
     assert_kind(release("C"), OUTCOME_MINE);
     assert_holder(NULL);
     assert_no_message();
@@ -59,8 +59,8 @@ static void a_free_lock_goes_to_the_first(void **state)
 {
     assert_kind(join("A"), OUTCOME_GRANTED);
     assert_holder("A");
-    assert_false(redis_exists(&server, "{k}:l"));
-    assert_false(redis_exists(&server, "{k}:w"));
+    assert_false(redis_exists(&server, "{k}:nxl-l"));
+    assert_false(redis_exists(&server, "{k}:nxl-w"));
     assert_busy(join("B"), true);
     assert_busy(join("C"), false);
     redis_run(&server, "DEL", "k", NULL);
@@ -135,7 +135,7 @@ static void the_dead_and_the_deaf(void **state)
     held_by("H", 10000);
     add_waiter("dead", CHANNEL, 1, WINDOW + 40);
     add_waiter("deaf", "nxl:nobody", 2, 0);
-    redis_run(&server, "ZADD", "{k}:l", "12582912", "nonsense", NULL);
+    redis_run(&server, "ZADD", "{k}:nxl-l", "12582912", "nonsense", NULL);
     assert_busy(join("A"), true);
     assert_busy(join("B"), false);
     assert_int_equal(in_line(), 3); /* deaf, A, B */
@@ -149,7 +149,7 @@ static void the_dead_and_the_deaf(void **state)
     /* Nobody can be told: the lock is free, and the mark remains. */
     assert_kind(release("A"), OUTCOME_MINE);
     assert_holder(NULL);
-    assert_true(redis_exists(&server, "{k}:w"));
+    assert_true(redis_exists(&server, "{k}:nxl-w"));
     assert_kind(
         line_verb(&peer, VERB_STAY, "deaf", "nxl:nobody"), OUTCOME_GRANTED);
     /* One that is not told at all gets the lock, too. */
@@ -236,18 +236,20 @@ static void keys_of_another_type(void **state)
     assert_int_equal(join("A").fault, FAULT_WRONG_TYPE);
     redis_run(&server, "DEL", "k", NULL);
     held_by("H", 10000);
-    redis_run(&server, "SET", "{k}:l", "x", NULL);
+    redis_run(&server, "SET", "{k}:nxl-l", "x", NULL);
     assert_int_equal(join("A").fault, FAULT_WRONG_TYPE);
     assert_int_equal(peer.dialect.line_refused, FAULT_NONE);
-    redis_run(&server, "SET", "{k}:w", "1", NULL);
+    redis_run(&server, "SET", "{k}:nxl-w", "1", NULL);
     assert_kind(release("H"), OUTCOME_MINE);
     assert_holder(NULL);
 }
 
 static void names_with_a_hash_tag(void **state)
 {
-    static const char *const names[][3] = {{"a{b}c", "a{b}c::l", "a{b}c::w"},
-        {"{}{a}", "{{}{a}}:l", "{{}{a}}:w"}, {"a}{b", "{a}{b}:l", "{a}{b}:w"}};
+    static const char *const names[][3] = {
+        {"a{b}c", "a{b}c::nxl-l", "a{b}c::nxl-w"},
+        {"{}{a}", "{{}{a}}:nxl-l", "{{}{a}}:nxl-w"},
+        {"a}{b", "{a}{b}:nxl-l", "{a}{b}:nxl-w"}};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         of_lock = names[i][0];

@@ -121,13 +121,13 @@ static void waiters_in_line_spare_the_server(void **state)
     nxl_lock *behind = new_lock(client, "job", 5000);
     stranger_sets("job", "somebody", 60000);
     waiter_start(&waiter, lock, 1200);
-    assert_eventually(redis_exists(&server, "{job}:l"));
+    assert_eventually(redis_exists(&server, "{job}:nxl-l"));
     long begun = redis_calls(&server, "evalsha");
     assert_result(nxl_lock_acquire(behind, 600), NXL_BUSY, behind);
     assert_int_equal(waiter_join(&waiter), NXL_BUSY);
     long asked = redis_calls(&server, "evalsha") - begun;
     assert_between(asked, LIVE_INSTRUMENTED ? 8 : 14, 24 + 8);
-    assert_eventually(!redis_exists(&server, "{job}:l"));
+    assert_eventually(!redis_exists(&server, "{job}:nxl-l"));
     nxl_lock_free(behind);
     end(lock, client);
 }

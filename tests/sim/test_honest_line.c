@@ -69,9 +69,9 @@ static redisReply *eval_wait(const struct message *m)
     char token[80], channel[80];
     texts_of(m, token, channel);
     return redisCommand(context,
-        "EVAL %s 3 name%u {name%u}:l {name%u}:w %s %u %s %u %d %d", wait_script,
-        m->name, m->name, m->name, token, m->ttl_ms, channel, m->window,
-        m->kind == MESSAGE_JOIN, m->test);
+        "EVAL %s 3 name%u {name%u}:nxl-l {name%u}:nxl-w %s %u %s %u %d %d",
+        wait_script, m->name, m->name, m->name, token, m->ttl_ms, channel,
+        m->window, m->kind == MESSAGE_JOIN, m->test);
 }
 
 static redisReply *eval_release(const struct message *m)
@@ -176,8 +176,9 @@ static void assert_same_keys(unsigned name)
 {
     const struct queue *q = &model->data.queue[name];
     unsigned count = queue_length(&world, model, name);
-    redisReply *line = redisCommand(context, "ZRANGE {name%u}:l 0 -1", name);
-    redisReply *mark = redisCommand(context, "EXISTS {name%u}:w", name);
+    redisReply *line =
+        redisCommand(context, "ZRANGE {name%u}:nxl-l 0 -1", name);
+    redisReply *mark = redisCommand(context, "EXISTS {name%u}:nxl-w", name);
     redisReply *key = redisCommand(context, "GET name%u", name);
     assert_int_equal(line->elements, count);
     for (unsigned i = 0; i < count; i++) {
@@ -230,11 +231,11 @@ static void disturb(void)
     redisReply *r = NULL;
     switch (draw(4)) {
     case 0:
-        freeReplyObject(redisCommand(context, "DEL {name%u}:l", name));
+        freeReplyObject(redisCommand(context, "DEL {name%u}:nxl-l", name));
         model->data.queue[name].count = 0;
         break;
     case 1:
-        freeReplyObject(redisCommand(context, "DEL {name%u}:w", name));
+        freeReplyObject(redisCommand(context, "DEL {name%u}:nxl-w", name));
         model->data.queue[name].marked_until_ms = 0;
         break;
     default:

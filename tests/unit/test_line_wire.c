@@ -8,7 +8,7 @@
 
 #include "unit/strategy_rig.h"
 
-#define WAITS " 3 k {k}:l {k}:w T 1000 nxl:c 96 "
+#define WAITS " 3 k {k}:nxl-l {k}:nxl-w T 1000 nxl:c 96 "
 #define JOIN "> EVALSHA sha:wait" WAITS "1\n"
 #define JOIN_WHOLE "> EVAL text:wait" WAITS "1\n"
 #define JOIN_TEST "> EVALSHA sha:wait" WAITS "1 1\n"
@@ -272,7 +272,8 @@ static void the_cache_is_of_the_usual_release(void **state)
     verb.kind = VERB_STAY;
     verb.channel = slice_of("-");
     exchange_begin(&x, &verb, &kept);
-    play("> EVALSHA sha:wait 3 k {k}:l {k}:w T 1000 - 0 0\n[:1]", "granted");
+    play("> EVALSHA sha:wait 3 k {k}:nxl-l {k}:nxl-w T 1000 - 0 0\n[:1]",
+        "granted");
     verb.kind = VERB_RELEASE;
     verb.channel.len = 0;
     exchange_begin(&x, &verb, &kept);
@@ -285,9 +286,10 @@ static void names_with_a_hash_tag(void **state)
     static const struct {
         const char *key, *join, *release;
     } cases[] = {
-        {"a{b}c", "3 a{b}c a{b}c::l a{b}c::w T", "release 1 a{b}c T  a{b}c::w"},
-        {"{}{a}", "3 {}{a} {{}{a}}:l {{}{a}}:w T", "release 1 {}{a} T"},
-        {"{a", "3 {a {{a}:l {{a}:w T", "release 1 {a T"},
+        {"a{b}c", "3 a{b}c a{b}c::nxl-l a{b}c::nxl-w T",
+            "release 1 a{b}c T  a{b}c::nxl-w"},
+        {"{}{a}", "3 {}{a} {{}{a}}:nxl-l {{}{a}}:nxl-w T", "release 1 {}{a} T"},
+        {"{a", "3 {a {{a}:nxl-l {{a}:nxl-w T", "release 1 {a T"},
     };
 
     (void)state;

@@ -12,7 +12,7 @@
 -- The keys of the line are derived, not declared: a user who has no access to
 -- them could not release at all. ARGV[3]: the mark's name, if the key has a
 -- hash tag. To find that out here would take longer than the mark itself.
-local mark = ARGV[3] or '{' .. KEYS[1] .. '}:w'
+local mark = ARGV[3] or '{' .. KEYS[1] .. '}:nxl-w'
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
     if not string.find(ARGV[2] or '', ' ') then
         return 0
