@@ -67,9 +67,9 @@ enum count {
 struct board {
     struct slot slot[SLOTS];
     _Atomic int count[COUNTS];
-    _Atomic int stops[PROCESSES];   /* how often each was stopped */
-    _Atomic int troubles; /* of the server: calls may take longer */
-    _Atomic int over; /* 1: the processes with an even number end */
+    _Atomic int stops[PROCESSES]; /* how often each was stopped */
+    _Atomic int troubles;         /* of the server: calls may take longer */
+    _Atomic int over;             /* 1: the processes with an even number end */
     _Atomic bool full;
     char said[512]; /* what the last of COUNT_ERRORS said */
 };
@@ -112,6 +112,11 @@ static inline void pause_us(int us)
 {
     struct timespec t = {us / 1000000, us % 1000000 * 1000L};
     nanosleep(&t, NULL);
+}
+
+static inline uint64_t ms_from_now(int ms)
+{
+    return test_now_ns() + (uint64_t)ms * UINT64_C(1000000);
 }
 
 static inline void count(enum count what)
@@ -163,8 +168,7 @@ static inline bool bare_up(struct contender *c)
 static inline void bare_release(struct contender *c, const char *token)
 {
     if (bare_up(c))
-        freeReplyObject(redisCommand(c->bare,
-            "EVAL %s 1 %s %s",
+        freeReplyObject(redisCommand(c->bare, "EVAL %s 1 %s %s",
             "if redis.call('GET', KEYS[1]) == ARGV[1] then "
             "return redis.call('DEL', KEYS[1]) end return 0",
             name_of[c->name], token));
@@ -177,8 +181,7 @@ static inline void check_lease(
 {
     if (!bare_up(c))
         return;
-    redisReply *r = redisCommand(c->bare,
-        "EVAL %s 1 %s",
+    redisReply *r = redisCommand(c->bare, "EVAL %s 1 %s",
         "return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])}",
         name_of[c->name]);
     uint64_t now = test_now_ns();
@@ -210,9 +213,7 @@ static inline int hold_us(struct contender *c)
 static inline int wait_ms(struct contender *c)
 {
     int kind = dice_below(&c->dice, 10);
-    return kind == 0  ? 0
-           : kind < 4 ? dice_below(&c->dice, 300)
-                      : LONG_WAIT_MS;
+    return kind == 0 ? 0 : kind < 4 ? dice_below(&c->dice, 300) : LONG_WAIT_MS;
 }
 
 /* disturbed: the server, the network or its own stop may have kept it. */
@@ -241,8 +242,8 @@ static inline void use(struct contender *c, uint64_t asked)
 {
     const struct library *l = c->library;
     char token[512];
-    struct hold *hold = hold_begins(
-        c, asked, l->deadline(c->lock), l->fence(c->lock));
+    struct hold *hold =
+        hold_begins(c, asked, l->deadline(c->lock), l->fence(c->lock));
     int us = hold_us(c);
     snprintf(token, sizeof(token), "%s", l->token(c->lock));
     if (dice_below(&c->dice, 8) == 0)
@@ -292,8 +293,7 @@ static inline void poll_bare(struct contender *c)
         freeReplyObject(r);
     /* Also after no reply: it may have been granted. */
     if (granted) {
-        struct hold *hold =
-            hold_begins(c, sent, sent + LEASE_NS(TTL_MS), 0);
+        struct hold *hold = hold_begins(c, sent, sent + LEASE_NS(TTL_MS), 0);
         pause_us(dice_below(&c->dice, 3000));
         hold_ends(hold);
     }
@@ -318,8 +318,8 @@ static inline void make_lock(struct contender *c)
     options.min_hold_ms = dice_below(&c->dice, 9) ? 0 : 40;
     options.retry_min_ms = 5;
     options.retry_max_ms = 25;
-    if (c->library->lock_new(
-            &c->lock, c->client, name_of[c->name], &options) != NXL_OK)
+    if (c->library->lock_new(&c->lock, c->client, name_of[c->name], &options) !=
+        NXL_OK)
         _exit(5);
 }
 

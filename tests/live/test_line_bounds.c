@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a lock is idle, or blocked with nobody to hold it, when those in line
- * have died in one of many ways: the bounds that docs/guarantees.md promises.
+ * How long a lock is idle, or blocked with nobody to hold it, when those in
+ * line have died in one of many ways: the bounds that docs/guarantees.md
+ * promises.
  */
 #include "live/live_rig.h"
 
@@ -118,8 +119,8 @@ static void hold(void)
 static void line_up_behind(void)
 {
     long long before = in_line();
-    assert_int_equal(pthread_create(&scene.live.thread, NULL, live_run_wait,
-                         &scene.live),
+    assert_int_equal(
+        pthread_create(&scene.live.thread, NULL, live_run_wait, &scene.live),
         0);
     assert_eventually(in_line() == before + 1);
     long long channels = crowd.processes + 1;
@@ -178,8 +179,7 @@ static void test_many_are_killed(void **state)
     gather(server.unix_url, CROWDS, CROWD_MOST);
     line_up_behind();
     await_dead();
-    assert_eventually(
-        server_number(&server, "stats", "pubsub_channels") == 1);
+    assert_eventually(server_number(&server, "stats", "pubsub_channels") == 1);
     assert_granted_within("200 killed", release(), 5);
 }
 
@@ -204,8 +204,8 @@ static void test_holder_and_next_die(void **state)
     uint64_t since = test_now_ns();
     signal_all(SIGSTOP);
     /* Its rest of the lease, then perhaps that of the next one. */
-    assert_granted_within("holder and next in line stopped", since,
-        LEASE_MS + BEAT_MS + 2);
+    assert_granted_within(
+        "holder and next in line stopped", since, LEASE_MS + BEAT_MS + 2);
 }
 
 static int mend(void **state)
