@@ -114,6 +114,11 @@ static inline void pause_us(int us)
     nanosleep(&t, NULL);
 }
 
+static inline uint64_t ms_from_now(int ms)
+{
+    return test_now_ns() + (uint64_t)ms * UINT64_C(1000000);
+}
+
 static inline void count(enum count what)
 {
     board->count[what]++;

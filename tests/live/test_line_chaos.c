@@ -6,15 +6,14 @@
  * later than the server's, everybody who waits gets the lock, and 15 s after
  * the last one has ended or died no key is left.
  *
- * NXLOCK_SEED=N repeats the order of faults, NXLOCK_LINE_SECONDS=N lasts
- * longer.
+ * NXLOCK_SEED=N repeats the order of faults; NXLOCK_LINE_SECONDS=N: how long.
  */
 #define TEST_TIMEOUT_S 240
 #include "support/test.h"
 
 #include <sys/wait.h>
 
-#include "live/line_contender.h"
+#include "live/line_verdict.h"
 
 #include "support/proxy.h"
 
@@ -48,11 +47,6 @@ static struct network {
 
 static uint64_t dice, thaw_at;
 static uint64_t stalled; /* the longest that this machine kept a step waiting */
-
-static uint64_t ms_from_now(int ms)
-{
-    return test_now_ns() + (uint64_t)ms * UINT64_C(1000000);
-}
 
 /* --------------------------------------------------------------- processes */
 
@@ -281,82 +275,7 @@ static bool has_trouble(void)
     return any;
 }
 
-/* ----------------------------------------------------------------- verdict */
-
-static struct hold *all[SLOTS * HOLDS];
-static uint64_t idle[SLOTS * HOLDS];
-
-static int by_begin(const void *a, const void *b)
-{
-    const struct hold *x = *(struct hold *const *)a;
-    const struct hold *y = *(struct hold *const *)b;
-    if (x->name != y->name)
-        return x->name < y->name ? -1 : 1;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static size_t collect(void)
-{
-    size_t count = 0;
-    for (int i = 0; i < SLOTS; i++)
-        for (int k = 0; k < board->slot[i].holds; k++) {
-            struct hold *hold = &board->slot[i].hold[k];
-            if (hold->begin < hold->end) /* else nobody relied on it */
-                all[count++] = hold;
-        }
-    qsort(all, count, sizeof(*all), by_begin);
-    return count;
-}
-
-struct verdict {
-    size_t holds, waited;
-    int overlaps, disorder; /* two holders; fencing tokens that do not grow */
-    uint64_t idle_most;
-};
-
-static void overlap(struct verdict *v, struct hold *last, struct hold *next)
-{
-    if (++v->overlaps <= 3)
-        print_message("# two holders of %s: slot %d for %.3f ms more when %d "
-                      "began, %.3f ms after it\n",
-            name_of[next->name], last->slot,
-            (double)(last->end - next->begin) / 1e6, next->slot,
-            (double)(next->begin - last->begin) / 1e6);
-}
-
-static struct verdict judge(void)
-{
-    struct verdict v = {.holds = collect()};
-    struct hold *last = NULL; /* that ends last */
-    uint64_t fence = 0;
-    for (size_t i = 0; i < v.holds; i++) {
-        struct hold *next = all[i];
-        if (!last || last->name != next->name) {
-            last = next;
-            fence = next->fence;
-            continue;
-        }
-        if (next->fence && next->fence <= fence)
-            v.disorder++;
-        fence = next->fence ? next->fence : fence;
-        if (next->begin < last->end) {
-            overlap(&v, last, next);
-        } else if (next->asked < last->end) {
-            idle[v.waited++] = next->begin - last->end;
-        }
-        if (next->end > last->end)
-            last = next;
-    }
-    qsort(idle, v.waited, sizeof(*idle), by_value);
-    v.idle_most = v.waited > 0 ? idle[v.waited - 1] / 1000000 : 0;
-    return v;
-}
+/* ----------------------------------------------------------------- telling */
 
 static void tell(const struct verdict *v)
 {
