@@ -97,8 +97,9 @@ static enum line_verdict lost_verdict(const struct line *l)
 {
     if (l->fault == FAULT_NONE)
         return l->late ? LINE_LATE : LINE_NO;
-    /* A server that refuses takes the token out when it is undone. */
-    return (l->in_line && l->silent) || l->doubt ? LINE_UNKNOWN : LINE_FAULT;
+    /* The server may grant the lock to a token in line until that is undone,
+     * whatever it refused. */
+    return l->in_line || l->doubt ? LINE_UNKNOWN : LINE_FAULT;
 }
 
 static uint64_t retry_delay(struct line *l)
@@ -198,8 +199,6 @@ static void waits(struct line *l, const struct outcome *o)
 static void fails(struct line *l, enum fault fault, bool unsure)
 {
     l->fault = fault;
-    l->silent =
-        unsure || fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT;
     if (l->joins) {
         l->in_line = unsure || l->message_came;
         l->doubt = l->doubt || unsure;

@@ -84,7 +84,6 @@ struct line {
     bool busy;             /* the lock was taken, as last answered */
     bool joins;            /* the next request, or the one under way, is JOIN */
     bool doubt_before;     /* .doubt without the token that was given up last */
-    bool silent;           /* the last request got no answer */
     bool asked;            /* a request is under way */
     bool in_line;          /* the token may be in line, or hold the lock */
     bool moved;            /* an answer came over another connection */
