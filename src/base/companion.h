@@ -4,8 +4,8 @@
  * the mark of the line. All have the same hash tag as the lock's key, so a
  * Redis Cluster keeps them together.
  *
- * Invariant: no two locks share a line: "{K}:nxl-l" for the lock "K" and "{K}::nxl-l"
- * for the lock "{K}". They may share a counter, whose numbers still grow.
+ * Invariant: no two locks share a line: the lock "K" has "{K}:nxl-l", the lock
+ * "{K}" has "{K}::nxl-l". They may share a counter, whose numbers still grow.
  */
 #ifndef NXLOCK_BASE_COMPANION_H
 #define NXLOCK_BASE_COMPANION_H
@@ -22,8 +22,8 @@ enum companion {
  * '}'? */
 bool key_has_tag(struct slice key);
 
-/* {KEY}:f, :l or :w; if the key has a hash tag KEY:f, KEY::nxl-l or KEY::nxl-w. The
- * caller frees companion->data. False: no memory. */
+/* {KEY}:f, :nxl-l or :nxl-w; if the key has a hash tag KEY:f, KEY::nxl-l or
+ * KEY::nxl-w. The caller frees companion->data. False: no memory. */
 bool companion_make(
     struct slice key, enum companion what, struct slice *companion);
 

@@ -28,8 +28,8 @@ const char *name_pasted(char *out, const char *name);
  * the lock's key; the caller frees it. NULL: no memory. */
 char *name_counter(const char *key);
 
-/* Likewise, the key of the line: {KEY}:nxl-l, or KEY::nxl-l if the key has a hash tag.
- */
+/* Likewise, the key of the line: {KEY}:nxl-l, or KEY::nxl-l if the key has a
+ * hash tag. */
 char *name_line(const char *key);
 
 /* The keys of a lock: its own, which is prefix and name, and its fencing

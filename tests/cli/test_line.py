@@ -45,6 +45,9 @@ class Room(Tap):
         super().__init__()
         self.program, self.server = program, server
 
+    def waiters(self):
+        return self.server.cli("ZCARD", "{x}:nxl-l")
+
     def begin(self, *waiters, key="x", line="{x}:nxl-l"):
         """Held, and these wait: (member, ticks since it was seen)."""
         self.server.cli("FLUSHALL")
@@ -122,7 +125,8 @@ class Room(Tap):
 
     def keys(self):
         for name, key, line, *words in (
-                ("a{b}c", "a{b}c", "a{b}c::nxl-l"), ("a{}c", "a{}c", "{a{}c}:nxl-l"),
+                ("a{b}c", "a{b}c", "a{b}c::nxl-l"),
+                ("a{}c", "a{}c", "{a{}c}:nxl-l"),
                 ("x", "p:x", "{p:x}:nxl-l", "--prefix", "p:"),
                 ("x", "{p}x", "{p}x::nxl-l", "--prefix", "{p}")):
             self.begin((member(1), 0), key=key, line=line)
@@ -182,11 +186,12 @@ class Room(Tap):
         self.equal(said, "", "are not spoken of")
         self.begin(*waiters)
         self.server.cli("SET", "{x}:nxl-w", "1", "PX", "60000")
-        said = self.nx(69, "the mark", "unlock", "{x}:nxl-w", "--force", "-y")[1]
+        said = self.nx(69, "the mark", "unlock", "{x}:nxl-w", "--force",
+                       "-y")[1]
         self.check("somebody waits in line, not a lock" in said,
                    "is told as what it is", said)
         self.nx(69, "the line", "unlock", "{x}:nxl-l", "--force", "-y")
-        self.equal((self.there("{x}:nxl-w"), self.server.cli("ZCARD", "{x}:nxl-l")),
+        self.equal((self.there("{x}:nxl-w"), self.waiters()),
                    ("1", b"2\n"), "both stay")
 
     def empty(self):
@@ -199,7 +204,7 @@ class Room(Tap):
                        "--line")[1]
         self.check("'x' has 1 in line" in said and "--yes" in said,
                    "says what and how", said)
-        self.equal(self.server.cli("ZCARD", "{x}:nxl-l"), b"1\n", "removes nothing")
+        self.equal(self.waiters(), b"1\n", "removes nothing")
         said = self.nx(0, "and with --yes", "unlock", "x", "--line", "--yes")[1]
         self.check("the line of 'x' was emptied; who still" in said,
                    "says what was done", said)
@@ -210,7 +215,7 @@ class Room(Tap):
                 terminal.type(keys)
                 await_(lambda: terminal.leader.poll() is not None)
             self.equal(terminal.leader.poll(), code, f"the answer {keys}")
-            self.equal(self.server.cli("ZCARD", "{x}:nxl-l"), left, "decides")
+            self.equal(self.waiters(), left, "decides")
         self.equal(self.there(), TOKEN, "the lock stays")
         said = self.nx(1, "--line without a line", "unlock", "x", "--line",
                        "--yes")[1]
@@ -225,7 +230,7 @@ class Room(Tap):
         said = self.nx(77, "without permission", "unlock", "x", "--line", "-y",
                        "-u", f"unix://low:p@{self.server.socket}")[1]
         self.check("cannot empty the line of 'x': " in said, "says so", said)
-        self.equal(self.server.cli("ZCARD", "{x}:nxl-l"), b"1\n", "it stays")
+        self.equal(self.waiters(), b"1\n", "it stays")
 
     def not_listed(self):
         self.begin((member(1), 0))
@@ -245,7 +250,7 @@ class Room(Tap):
         self.server.cli("PEXPIRE", "x", "300")
         done = nx(self.program, "wait", "x", "-w", "20")
         self.equal(done.returncode, 0, "nor does it wait for one")
-        self.equal(self.server.cli("ZCARD", "{x}:nxl-l"), b"1\n", "or change it")
+        self.equal(self.waiters(), b"1\n", "or change it")
 
     def place(self):
         """At a terminal, run shows its place if it is in line."""
@@ -255,7 +260,7 @@ class Room(Tap):
             with Terminal([self.program, "run", "x", "--", "true"]) as terminal:
                 await_(lambda: "waiting for" in terminal.text())
                 await_(lambda: terminal.text().endswith("\n"))
-                joined = int(self.server.cli("ZCARD", "{x}:nxl-l")) > ahead
+                joined = int(self.waiters()) > ahead
                 terminal.type(CTRL_C)
                 await_(lambda: terminal.leader.poll() is not None)
             wanted = f"s left; {place} in line\n" if joined else "s left\n"

@@ -235,6 +235,10 @@ static bool conclude(struct model *m, struct outcome o)
     unsigned fallback_on = 1U << FAULT_UNSUPPORTED;
     unsigned count = ways[m->verb.kind].count;
 
+    /* Only the script can take a token out of its line. */
+    if (m->verb.kind == VERB_RELEASE && m->verb.channel.len > 0 &&
+        model_way(m) != SCRIPT && o.kind == OUTCOME_NOT_MINE)
+        o.unsure = true;
     if (model_way(m) != SET_NX)
         fallback_on |= 1U << FAULT_NO_PERMISSION | 1U << FAULT_SCRIPT_DENIED;
     m->outcome = o;
