@@ -20,7 +20,7 @@ static inline const char *line_key(
 {
     const char *open = strchr(key, '{');
     bool tagged = open && strchr(open, '}') && strchr(open, '}') > open + 1;
-    snprintf(room, KEY_ROOM, tagged ? "%s:%c" : "{%s}:%c", key, what);
+    snprintf(room, KEY_ROOM, tagged ? "%s::nxl-%c" : "{%s}:nxl-%c", key, what);
     return room;
 }
 
