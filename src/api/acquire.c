@@ -26,9 +26,10 @@ static int start_acquire(
             own ? "nxl_lock_interrupt() was called before this wait"
                 : "nxl_client_interrupt() was called before this wait");
     }
+    uint64_t from = waiting_from(lock);
     life_acquire(&lock->life, wait_ns, lock_seed(lock, now), now);
     if (wait_ns > 0)
-        waiting_begin(lock, now);
+        waiting_begin(lock, from, now);
     return NXL_PENDING;
 }
 

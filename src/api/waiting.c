@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "base/deadline.h"
 #include "client/subscriber.h"
 #include "wire/strategies.h"
 
@@ -55,7 +56,7 @@ void waiting_look_at_messages(struct nxl_client *client)
 /* ----------------------------------------------------- in line, or not at all
  */
 
-static void line_up(struct nxl_lock *lock, uint64_t now)
+static void line_up(struct nxl_lock *lock, uint64_t from, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     struct waiting *w = lock->waiting;
@@ -66,13 +67,18 @@ static void line_up(struct nxl_lock *lock, uint64_t now)
     waiting_look_at_messages(client);
     if (list_empty(&w->node))
         list_append(&client->in_line, &w->node);
-    life_line_up(&lock->life, &w->line, &client->messages, now);
+    life_line_up(&lock->life, &w->line, &client->messages, from, now);
 }
 
-void waiting_begin(struct nxl_lock *lock, uint64_t now)
+uint64_t waiting_from(const struct nxl_lock *lock)
+{
+    return lock->life.plain ? deadline_after(lock->started_at, LINE_GAP) : 0;
+}
+
+void waiting_begin(struct nxl_lock *lock, uint64_t from, uint64_t now)
 {
     if (lock->waiting && lock->waiting->line.has_waited)
-        line_up(lock, now);
+        line_up(lock, from, now);
 }
 
 void waiting_line_up(struct nxl_lock *lock, uint64_t now)
@@ -85,7 +91,7 @@ void waiting_line_up(struct nxl_lock *lock, uint64_t now)
         list_init(&w->node);
         lock->waiting = w;
     }
-    line_up(lock, now);
+    line_up(lock, 0, now);
 }
 
 void waiting_settle(struct nxl_lock *lock, uint64_t now)

@@ -23,9 +23,12 @@ unsigned waiting_connection(const struct nxl_client *client);
 /* Brings client->messages up to date. */
 void waiting_look_at_messages(struct nxl_client *client);
 
+/* Before an acquire begins: when it may join the line at the earliest, because
+ * its last release left a gap for others. */
+uint64_t waiting_from(const struct nxl_lock *lock);
 /* An acquire has just begun: if the last one had to wait, this one begins in
  * line, which saves it a request. */
-void waiting_begin(struct nxl_lock *lock, uint64_t now);
+void waiting_begin(struct nxl_lock *lock, uint64_t from, uint64_t now);
 /* The lock is taken: waits in line if possible. */
 void waiting_line_up(struct nxl_lock *lock, uint64_t now);
 

@@ -148,7 +148,6 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
     l->plain = gap;
-    l->gap_until = gap ? deadline_after(now, LINE_GAP) : 0;
     l->min_hold = rest_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
         begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
@@ -190,7 +189,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
 }
 
 void life_line_up(struct life *l, struct line *line,
-    const struct messages *messages, uint64_t now)
+    const struct messages *messages, uint64_t from, uint64_t now)
 {
     const struct acquire_terms *a = &l->vote.acquire.terms;
     struct line_terms terms = {
@@ -198,8 +197,8 @@ void life_line_up(struct life *l, struct line *line,
         .max_ttl_ms = l->terms.max_ttl_ms,
         .drift_ppm = a->drift_ppm,
         .patience_ns = a->budget_ns,
-        .from = earlier(l->gap_until,
-            deadline_after(now, deadline_left(a->wait_until, now) / 2)),
+        .from = earlier(
+            from, deadline_after(now, deadline_left(a->wait_until, now) / 2)),
         .wait_until = a->wait_until,
         .end = a->end,
         .messages = messages,

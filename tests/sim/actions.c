@@ -133,7 +133,7 @@ void handle_carry_out(
             break; /* it polls */
         subscription_want(w, k->process);
         life_line_up(
-            &k->life, &k->line, &k->process->subscription.messages, w->now);
+            &k->life, &k->line, &k->process->subscription.messages, 0, w->now);
         break;
     }
 }

@@ -222,7 +222,7 @@ void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
     life_acquire(&k->life, wait_ns, roll(w, NEVER), w->now);
     if (k->line.has_waited) { /* the last one did, so it begins with that */
         subscription_want(w, p);
-        life_line_up(&k->life, &k->line, &p->subscription.messages, w->now);
+        life_line_up(&k->life, &k->line, &p->subscription.messages, 0, w->now);
     }
     turn(w, k);
     if (parts)

@@ -76,7 +76,7 @@ static inline void carry_out(const struct action *action)
     else
         add(words[action->kind]);
     if (action->kind == ACTION_LINE && queues)
-        life_line_up(&l, &line, &messages, now);
+        life_line_up(&l, &line, &messages, 0, now);
     if (action->kind == ACTION_TOKEN && no_token)
         life_no_token(&l);
     if (action->kind == ACTION_UNDO && unsent)
@@ -156,7 +156,7 @@ static inline void step(const char *word)
         life_acquire(&l, 2 * NS_PER_S, 7, now);
     else if (!strcmp(word, "lineup")) {
         life_acquire(&l, 2 * NS_PER_S, 7, now);
-        life_line_up(&l, &line, &messages, now);
+        life_line_up(&l, &line, &messages, 0, now);
     } else if (!strcmp(word, "told"))
         life_told(&l, 1, now);
     else if (!strcmp(word, "none")) {
