@@ -302,6 +302,7 @@ void line_start(struct line *l, const struct line_terms *terms, bool token,
         .left_ms = LEFT_UNKNOWN,
         .looked_at = looked_at,
         .busy = token,
+        .sent_at = now,
         .now = now};
     backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
     join_at(l, later(now, terms->from));
@@ -355,7 +356,8 @@ void line_withdrawn(struct line *l)
 }
 
 /* The request under way was not answered in time. If the end of the call cuts
- * it off, that proves nothing: what was answered before counts. */
+ * it off, that proves nothing: what was answered before counts, unless that is
+ * older than the patience. */
 static void give_up_request(struct line *l)
 {
     l->fault = FAULT_TIMEOUT;
@@ -381,7 +383,9 @@ void line_tick(struct line *l, uint64_t now)
     } else if (l->now >= l->terms.wait_until &&
                !(stays && l->now < l->terms.end)) {
         bool unheard = l->fault == FAULT_NONE && !l->late;
-        if (!l->busy && (l->asked || unheard))
+        bool old = l->now > deadline_after(l->sent_at, l->terms.patience_ns);
+        if ((!l->busy && (l->asked || unheard)) ||
+            (l->asked && old && !l->late))
             l->fault = FAULT_TIMEOUT;
         conclude(l, lost_verdict(l));
     } else {
