@@ -109,8 +109,9 @@ static void what_must_not_come(void **state)
         ASKED "SEND *3\\r\\n$9\\r\\nsubscribe\\r\\n$1\\r\\nx\\r\\n:1\\r\\n\n",
         ASKED "SEND *3\\r\\n$9\\r\\nsubscribe\\r\\n\nBULK $c\nBULK 1\n",
         /* in the handshake */
-        "EXPECT PING\nSEND *3\\r\\n$7\\r\\nmessage\\r\\n$1\\r\\nc\\r\\n$1\\r\\n"
-        "x\\r\\n\n",
+        ("EXPECT PING\nSEND "
+         "*3\\r\\n$7\\r\\nmessage\\r\\n$1\\r\\nc\\r\\n$1\\r\\n"
+         "x\\r\\n\n"),
     };
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

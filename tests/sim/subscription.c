@@ -27,7 +27,7 @@ static void changed(struct world *w, struct process *p, int state)
     struct messages *messages = &p->subscription.messages;
     if ((int)messages->state == state)
         return;
-    messages->state = state;
+    messages->state = (__typeof__(messages->state))state;
     for (unsigned i = 0; i < w->setting.workers; i++)
         handle_messages_changed(w, &p->worker[i]);
 }
