@@ -22,11 +22,9 @@
  * is alive. Unlike PING it needs no further right and works with all servers.
  */
 #define SILENCE_MOST (10 * NS_PER_S)
-/* How long to wait after a refusal; after one that may soon be over; and after
- * a connection that was replaced because a message did not come. */
+/* How long to wait after a refusal, and after one that may soon be over. */
 #define REFUSED_WAIT (30 * NS_PER_S)
 #define BUSY_WAIT (5 * NS_PER_S)
-#define MISSED_WAIT (30 * NS_PER_S)
 /* A peer that so often in a row ends the connection at SUBSCRIBE, or leaves it
  * unanswered, does not know that command: a proxy. And one that answers
  * commands meanwhile but so often makes no second connection, will not soon. */
@@ -55,7 +53,6 @@ struct listener {
     uint64_t up_since;
     uint64_t asked_at; /* when the request was submitted last */
     uint64_t retry_at; /* NONE */
-    uint64_t missed_until;
     enum subscription reported;
     unsigned reported_number;
     struct text why;
@@ -284,15 +281,6 @@ void subscriber_tested(struct subscriber *s, unsigned number, unsigned commands,
         "the server does not reach the connection", now);
 }
 
-void subscriber_missed(struct subscriber *s, uint64_t now)
-{
-    struct listener *l = s->listener;
-    if (!l || l->state != SUBSCRIPTION_UP || now < l->missed_until)
-        return;
-    l->missed_until = deadline_after(now, MISSED_WAIT);
-    server_replace(&l->server, FAULT_TIMEOUT, "a message did not come", now);
-}
-
 /* ------------------------------------------------------------------ the turn
  */
 
@@ -317,8 +305,6 @@ static void report(struct subscriber *s, uint64_t now)
 uint64_t subscriber_deadline(const struct subscriber *s)
 {
     struct listener *l = s->listener;
-    if (!l)
-        return NEVER;
     if (has_changed(s))
         return 0;
     uint64_t at = server_deadline(&l->server);
@@ -327,16 +313,13 @@ uint64_t subscriber_deadline(const struct subscriber *s)
 
 void subscriber_ready(struct subscriber *s, short revents, uint64_t now)
 {
-    if (s->listener)
-        server_ready(&s->listener->server, revents, now);
+    server_ready(&s->listener->server, revents, now);
 }
 
 void subscriber_turn(struct subscriber *s, uint64_t now)
 {
     struct listener *l = s->listener;
     struct completion c;
-    if (!l)
-        return;
     server_tick(&l->server, now);
     while (server_next(&l->server, &c, now))
         take(s, &c, now);
@@ -347,13 +330,12 @@ void subscriber_turn(struct subscriber *s, uint64_t now)
 
 void subscriber_push(struct subscriber *s, uint64_t now)
 {
-    if (s->listener)
-        server_push(&s->listener->server, now);
+    server_push(&s->listener->server, now);
 }
 
 bool subscriber_failed(const struct subscriber *s)
 {
-    return s->listener && server_failed(&s->listener->server);
+    return server_failed(&s->listener->server);
 }
 
 /* ------------------------------------------------------------------- the end

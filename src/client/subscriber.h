@@ -68,11 +68,7 @@ bool subscriber_untested(const struct subscriber *s, unsigned commands);
 void subscriber_tested(struct subscriber *s, unsigned number, unsigned commands,
     bool deaf, uint64_t now);
 
-/* The message for a grant did not come: subscribes anew, but seldom, because
- * who released may lack the right to publish. */
-void subscriber_missed(struct subscriber *s, uint64_t now);
-
-/* ----------------------------------------------------------- for the turn */
+/* ------------------------ for the turn, from when subscriber_used() is true */
 
 /* Has a lock waited? Until then there is nothing to do. */
 static inline bool subscriber_used(const struct subscriber *s)

@@ -66,7 +66,6 @@ static void leave_line(struct vote *v)
     if (verdict == LINE_OPEN)
         return;
     v->line = NULL;
-    v->acquire.left_ms = line->left_ms; /* for people, if it is busy */
     v->handed_over = verdict == LINE_YES && line->has_waited;
     if (verdict == LINE_YES)
         acquire_granted(&v->acquire, line->sent_at, line->deadline, line->now);

@@ -91,13 +91,13 @@ static void gone(int number, bool with_client)
         nxl_client_free(customers[number].client);
 }
 
-static void served_as_they_came(void **state)
+static void serve_as_they_come(bool one_client)
 {
     nxl_client *client = client_on(NO_GUARD);
     nxl_lock *held = new_lock(client, NAME, 30000);
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     for (int i = 0; i < MOST; i++)
-        comes(i, NULL, 60000, (size_t)i + 1);
+        comes(i, one_client ? client : NULL, 60000, (size_t)i + 1);
     assert_result(nxl_lock_release(held), NXL_OK, held);
     for (int i = 0; i < MOST; i++)
         assert_result(goes(i), NXL_OK, customers[i].lock);
@@ -106,28 +106,19 @@ static void served_as_they_came(void **state)
         assert_int_equal(order[i], i);
     assert_true(is_free(NAME));
     for (int i = 0; i < MOST; i++)
-        gone(i, true);
+        gone(i, !one_client);
     end(held, client);
+}
+
+static void served_as_they_came(void **state)
+{
+    serve_as_they_come(false);
 }
 
 /* The threads of one client have one channel, and their places all the same. */
 static void served_as_they_came_by_one_client(void **state)
 {
-    nxl_client *client = client_on(NO_GUARD);
-    nxl_lock *held = new_lock(client, NAME, 30000);
-    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
-    for (int i = 0; i < MOST; i++)
-        comes(i, client, 60000, (size_t)i + 1);
-    assert_result(nxl_lock_release(held), NXL_OK, held);
-    for (int i = 0; i < MOST; i++)
-        assert_result(goes(i), NXL_OK, customers[i].lock);
-    assert_int_equal(overlaps, 0);
-    for (int i = 0; i < MOST; i++)
-        assert_int_equal(order[i], i);
-    for (int i = 0; i < MOST; i++)
-        gone(i, false);
-    end(held, client);
-    assert_true(is_free(NAME));
+    serve_as_they_come(true);
 }
 
 /* --------------------------------------------------------------- deserters */

@@ -214,6 +214,7 @@ static void freeing(void **state)
 static void freeing_what_was_adopted(void **state)
 {
     nxl_client *client = usual_client();
+    connect_all(client); /* a grant by two would leave the third without it */
     for (unsigned n = first_place(); failed; n++) {
         nxl_lock *owner = plain_lock(client);
         assert_result(nxl_lock_acquire(owner, 5000), NXL_OK, owner);

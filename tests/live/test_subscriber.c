@@ -307,21 +307,6 @@ static void closed_again_and_again(void **state)
     close_it();
 }
 
-static void a_missed_message(void **state)
-{
-    open_up("");
-    subscriber_missed(listening.subscriber, clock_now());
-    assert_true(listening_is(SUBSCRIPTION_COMING));
-    listening_until(listening_number() == 2);
-    subscriber_missed(listening.subscriber, clock_now());
-    listening_for(50);
-    assert_int_equal(listening_number(), 2);
-    subscriber_missed(
-        listening.subscriber, deadline_after_ms(clock_now(), 31000));
-    assert_true(listening_is(SUBSCRIPTION_COMING));
-    close_it();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,7 +326,6 @@ int main(void)
         live_test(deaf),
         live_test(no_second_connection),
         live_test(closed_again_and_again),
-        live_test(a_missed_message),
     };
     return live_run("subscriber");
 }
