@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Then it is small enough. */
-#define PLAYS_MOST 3000
+/* Then it is small enough: after so many steps of worlds. */
+#define STEPS_MOST UINT64_C(4000000)
 
 static const char *past_digits(const char *text)
 {
@@ -36,7 +36,7 @@ bool same_failure(const struct report *one, const struct report *other)
 
 /* Does it still break without these as well? Then they go. */
 static bool breaks_without(struct options *options, const struct report *whole,
-    struct events *kept, size_t from, size_t count)
+    struct events *kept, size_t from, size_t count, uint64_t *steps)
 {
     static struct events fewer, happened;
     fewer.count = happened.count = 0;
@@ -46,6 +46,7 @@ static bool breaks_without(struct options *options, const struct report *whole,
     options->only = &fewer;
     options->happened = &happened;
     struct report report = world_run(options, NULL);
+    *steps += report.steps;
     if (!same_failure(&report, whole))
         return false;
     *kept = happened;
@@ -62,15 +63,15 @@ bool shrink(struct options *options, struct events *kept)
     trial.lasts_ns = options->lasts_ns = report.virtual_ns;
     options->only = kept;
     /* Time alone ends it from now on, and not all events may be known. */
-    if (!breaks_without(&trial, &report, kept, kept->count, 0))
+    uint64_t steps = 0;
+    if (!breaks_without(&trial, &report, kept, kept->count, 0, &steps))
         return false;
-    unsigned plays = 0;
     bool any = true;
     for (size_t piece = kept->count; any || piece > 1;) {
         piece = piece > 1 ? piece / 2 : 1;
         any = false;
-        for (size_t at = 0; at < kept->count && plays++ < PLAYS_MOST;) {
-            if (breaks_without(&trial, &report, kept, at, piece))
+        for (size_t at = 0; at < kept->count && steps < STEPS_MOST;) {
+            if (breaks_without(&trial, &report, kept, at, piece, &steps))
                 any = true;
             else
                 at += piece;

@@ -172,31 +172,45 @@ static void assert_same_messages(void)
     }
 }
 
-static void assert_same_keys(unsigned name)
+/* What a name has at the real one. */
+struct keys {
+    redisReply *line, *mark, *key;
+};
+
+static struct keys keys_of(unsigned name)
+{
+    return (struct keys){
+        redisCommand(context, "ZRANGE {name%u}:nxl-l 0 -1", name),
+        redisCommand(context, "EXISTS {name%u}:nxl-w", name),
+        redisCommand(context, "GET name%u", name),
+    };
+}
+
+static void free_keys(struct keys *keys)
+{
+    freeReplyObject(keys->line);
+    freeReplyObject(keys->mark);
+    freeReplyObject(keys->key);
+}
+
+static void assert_same_keys(unsigned name, const struct keys *keys)
 {
     const struct queue *q = &model->data.queue[name];
     unsigned count = queue_length(&world, model, name);
-    redisReply *line =
-        redisCommand(context, "ZRANGE {name%u}:nxl-l 0 -1", name);
-    redisReply *mark = redisCommand(context, "EXISTS {name%u}:nxl-w", name);
-    redisReply *key = redisCommand(context, "GET name%u", name);
-    assert_int_equal(line->elements, count);
+    assert_int_equal(keys->line->elements, count);
     for (unsigned i = 0; i < count; i++) {
         const struct place *p = &q->place[i];
         struct message m = {.token = p->token, .channel = p->channel};
         char token[80], channel[80], member[200];
         texts_of(&m, token, channel);
         sprintf(member, "%s %s %u %u", token, channel, p->lease_ms, p->window);
-        assert_string_equal(line->element[i]->str, member);
+        assert_string_equal(keys->line->element[i]->str, member);
     }
-    assert_int_equal(mark->integer, queue_marked(&world, model, name));
+    assert_int_equal(keys->mark->integer, queue_marked(&world, model, name));
     struct message m = {.token = server_value(&world, model, name)};
     char token[80], channel[80];
     texts_of(&m, token, channel);
-    assert_string_equal(key->str ? key->str : "token0", token);
-    freeReplyObject(line);
-    freeReplyObject(mark);
-    freeReplyObject(key);
+    assert_string_equal(keys->key->str ? keys->key->str : "token0", token);
 }
 
 /* ------------------------------------------------------------------- steps */
@@ -261,11 +275,15 @@ static bool compare(void)
     struct outcome real = outcome_of(&m, r);
     freeReplyObject(r);
     server_apply(&world, model, &m);
+    struct keys keys = keys_of(m.name);
     move_clock();
-    if (world.now - began > SLACK_US * 1000)
+    if (world.now - began > SLACK_US * 1000) {
+        free_keys(&keys);
         return false;
+    }
     assert_same_messages();
-    assert_same_keys(m.name);
+    assert_same_keys(m.name, &keys);
+    free_keys(&keys);
     assert_int_equal(real.kind, m.outcome.kind);
     assert_int_equal(real.first, m.outcome.first);
     assert_int_equal(real.deaf, m.outcome.deaf);
