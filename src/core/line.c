@@ -24,6 +24,9 @@
 #define LOOK_MOST (100 * NS_PER_MS)
 /* How often a key that never expires is looked into (see wire/exchange.c). */
 #define LOOK_INTO NS_PER_S
+/* How much later than it wanted a process may wake up, and still look once more
+ * before its wait ends. */
+#define LOOK_SLACK (10 * NS_PER_MS)
 /* Delays after a fault. */
 #define RETRY_FIRST (10 * NS_PER_MS)
 #define RETRY_MOST (500 * NS_PER_MS)
@@ -108,11 +111,12 @@ static uint64_t retry_delay(struct line *l)
 }
 
 /* The last moment at which a look can still end in time, even if it takes twice
- * as long as the request that was answered last. */
+ * as long as the request that was answered last, or this process is a little
+ * late. */
 static uint64_t last_look(const struct line *l)
 {
     uint64_t took = elapsed(l->sent_at, l->now);
-    uint64_t slack = later(deadline_after(took, took), NS_PER_MS);
+    uint64_t slack = later(deadline_after(took, took), LOOK_SLACK);
     slack = earlier(slack, l->terms.patience_ns);
     return earlier(l->terms.wait_until, deadline_before(l->terms.end, slack));
 }
@@ -356,8 +360,8 @@ void line_withdrawn(struct line *l)
 }
 
 /* The request under way was not answered in time. If the end of the call cuts
- * it off, that proves nothing: what was answered before counts, unless that is
- * older than the patience. */
+ * it off, or comes before it, that proves nothing: what was answered before
+ * counts, unless that is older than the patience. */
 static void give_up_request(struct line *l)
 {
     l->fault = FAULT_TIMEOUT;
@@ -385,7 +389,7 @@ void line_tick(struct line *l, uint64_t now)
         bool unheard = l->fault == FAULT_NONE && !l->late;
         bool old = l->now > deadline_after(l->sent_at, l->terms.patience_ns);
         if ((!l->busy && (l->asked || unheard)) ||
-            (l->asked && old && !l->late))
+            ((l->asked || stays) && old && !l->late))
             l->fault = FAULT_TIMEOUT;
         conclude(l, lost_verdict(l));
     } else {
