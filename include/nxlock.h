@@ -78,8 +78,17 @@ enum nxl_result {
     NXL_CANCELLED = 5,
     /* nxl_lock_inspect(): the lock is free. nxl_lock_break(): the key no longer
      * has the value that was seen; nothing was removed. nxl_lock_empty_line():
-     * there is no line. */
+     * there is no line. nxl_once_begin() with NXL_ONCE_LOOK: the work may be
+     * begun. nxl_once_forget(): the record has changed. */
     NXL_FREE = 6,
+    /* nxl_once_begin(): the work was done before. Do not do it again;
+     * nxl_once_record() has the result. */
+    NXL_DONE = 7,
+    /* nxl_once_begin(): somebody began the work, and it is not known whether it
+     * was done. Do not do it: find out, or tell a person. */
+    NXL_DOUBT = 8,
+    /* nxl_once_begin(): there is a record of work with another fingerprint. */
+    NXL_MISMATCH = 9,
 
     /* Wrong argument or wrong order of calls; the message names it. */
     NXL_E_INVALID = -1,
@@ -855,6 +864,166 @@ int nxl_lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 int nxl_lock_holder_at(
     const nxl_lock *lock, size_t server, nxl_holder *holder) NXL_MUST_USE;
 
+/* ------------------------------------------------------------------- once
+ *
+ * A lock says that nobody else is at work; a record beside it says whether the
+ * work was done. For work that must not be done twice, such as a payment:
+ *
+ *     switch (nxl_once_begin(lock, &options, 5000)) {
+ *     case NXL_OK:
+ *         paid = charge(nxl_lock_held(lock), ...);
+ *         if (nxl_once_tell(lock, paid ? NXL_ONCE_DONE : NXL_ONCE_UNSURE, 0,
+ *                 receipt, strlen(receipt)) != NXL_OK)
+ *             ... say it again, or report a doubt ...
+ *         break;
+ *     case NXL_DONE:
+ *         ... nxl_once_record() has the receipt ...
+ *     case NXL_DOUBT:
+ *         ... a person, or the payment provider, has to say ...
+ *     }
+ *
+ * The record is a key of its own on the server, {name}:once (name:once if the
+ * name has a hash tag). It says who began, when, and what came of it. As long
+ * as the lock has the token of the one who began, the work is in progress;
+ * after that it is in doubt, until somebody who knows says what happened. No
+ * clock ends a doubt. The promise is as long as the server's memory:
+ * docs/guarantees.md says what to configure, and what is never promised.
+ *
+ * One server only, Redis 3.2 or later, or Valkey, with scripts; otherwise
+ * NXL_E_UNSUPPORTED. */
+
+/* What to do about work that is in doubt. */
+enum nxl_once_mode {
+    NXL_ONCE_HALT = 0, /* do not begin: NXL_DOUBT */
+    /* Begin. nxl_once_record() then has doubts > 0. HARM: the work may be done
+     * twice; only for work that may be repeated, for example because the
+     * payment provider recognizes the name. */
+    NXL_ONCE_RETRY = 1,
+    NXL_ONCE_LOOK = 2 /* begin nothing: only read the record */
+};
+
+/* What came of the work. */
+enum nxl_once_verdict {
+    NXL_ONCE_DONE = 1, /* it was done */
+    /* Nothing happened, so that it may be begun again. HARM: if something did
+     * happen, it will happen twice. If in doubt, say UNSURE. */
+    NXL_ONCE_FAILED = 2,
+    NXL_ONCE_UNSURE = 3, /* it may have happened or not: in doubt */
+    /* The earlier attempts, which were in doubt, did not happen. The work goes
+     * on; the lock must still be held. */
+    NXL_ONCE_CLEAR = 4
+};
+
+enum nxl_record_state {
+    NXL_RECORD_NONE = 0, /* there is no record */
+    /* In progress while the lock has its token; after that in doubt. */
+    NXL_RECORD_BEGUN = 1,
+    NXL_RECORD_DOUBT = 2, /* UNSURE: in doubt */
+    NXL_RECORD_DONE = 3,
+    NXL_RECORD_FAILED = 4
+};
+
+/* The longest result that is kept, in bytes, and the length to give for one
+ * that is not. */
+#define NXL_ONCE_RESULT_MOST 1048576
+#define NXL_ONCE_NOT_KEPT ((size_t)-1)
+
+/* Zero in any member but size means its default. */
+typedef struct nxl_once_options {
+    size_t size;
+    int mode; /* an enum nxl_once_mode */
+    /* What the work is about, for example the amount: one word of printable
+     * ASCII, at most 128 bytes. A record with another one, or none, does not
+     * match (NXL_MISMATCH), unless that attempt failed. Default none. */
+    const char *fingerprint;
+    /* How long a record is kept after NXL_ONCE_DONE or _FAILED. Default
+     * 86400000 (a day); at least the lock's ttl_ms, at most a year. After that
+     * the work may be begun again. A record that was only begun, or is in
+     * doubt, is kept until somebody removes it. */
+    int64_t keep_ms;
+} nxl_once_options;
+
+/* clang-format off */
+#define NXL_ONCE_OPTIONS_INIT { sizeof(nxl_once_options), 0, NULL, 0 }
+/* clang-format on */
+
+/* A record, as an operation has found or written it. The texts belong to the
+ * lock and are valid until its next operation. Times are Unix times in
+ * milliseconds, by the server's clock; 0: not yet. */
+typedef struct nxl_record {
+    size_t size;       /* sizeof(nxl_record) of the caller, set by _INIT */
+    int state;         /* an enum nxl_record_state */
+    const char *token; /* of the attempt that the record is about; "": none */
+    const char *label; /* the label in it, or "" */
+    uint64_t fence;    /* its fencing token */
+    int64_t attempt;   /* its number, from 1 */
+    int64_t doubts;    /* earlier attempts of which it is not known */
+    int64_t late;      /* how often one said DONE after another had begun */
+    int64_t first_ms;  /* when the first attempt began */
+    int64_t since_ms;  /* when this attempt began */
+    int64_t ended_ms;  /* when its verdict came */
+    int code;          /* as given with the verdict */
+    const char *fingerprint; /* or "" */
+    const char *result;      /* NULL: there is none, or it was not kept */
+    size_t result_length;    /* NXL_ONCE_NOT_KEPT: it was not kept */
+} nxl_record;
+
+/* clang-format off */
+#define NXL_RECORD_INIT { sizeof(nxl_record), 0, "", "", 0, 0, 0, 0, \
+                               0, 0, 0, 0, "", NULL, 0 }
+/* clang-format on */
+
+/* Acquires the lock and records that the work has begun, in one step. A busy
+ * lock is waited for as by nxl_lock_acquire(); the wait ends, too, when the
+ * record says that there is nothing to begin. options may be NULL. Draws a
+ * fencing token, nxl_lock_fence(), whatever options.fence of the lock.
+ *
+ * Sends one script; blocks for wait_ms and up to timeout_ms more. NXL_OK: the
+ * lock is held; do the work, then call nxl_once_tell(). If the handle is freed,
+ * or the lock released, without that, the work is in doubt. NXL_DONE,
+ * NXL_DOUBT, NXL_MISMATCH: nothing is held; nxl_once_record() has the record.
+ * With NXL_ONCE_LOOK wait_ms must be 0, nothing is ever held, and the results
+ * are these, NXL_FREE (the work may be begun) and NXL_BUSY. NXL_UNKNOWN: not
+ * held; the library takes it back as soon as it can; if it cannot, the work is
+ * in doubt though nobody did it. Other results as nxl_lock_acquire(); also
+ * NXL_E_UNSUPPORTED: several servers, NXL_SCHEME_TIMESTAMP, a server without
+ * scripts or before 3.2; NXL_E_WRONG_TYPE: the record's key holds something
+ * else; NXL_E_REFUSED: durable=1, and the server writes no AOF. */
+int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
+    int64_t wait_ms) NXL_MUST_USE;
+
+/* Records what came of the work, an enum nxl_once_verdict, and releases the
+ * lock as nxl_lock_release() does; but NXL_ONCE_CLEAR releases nothing. The
+ * work is what this handle began, or whose lock it adopted, or what its last
+ * nxl_once_begin() found in doubt (NXL_DOUBT): then it is somebody else's
+ * attempt, only DONE and FAILED can be said of it, and nothing is released.
+ * code (for example an exit code) is kept; so is the result of NXL_ONCE_DONE,
+ * length bytes, or NULL. One of more than NXL_ONCE_RESULT_MOST bytes cannot be
+ * kept: pass NULL and NXL_ONCE_NOT_KEPT.
+ *
+ * Sends one script; blocks for timeout_ms at most. It is never too late to say
+ * it, and the same may be said again. NXL_OK: recorded; also after the lease is
+ * over, as long as nobody else has begun. NXL_LOST: somebody else has begun (or
+ * NXL_ONCE_CLEAR: the lease is over): the work may have been done twice, which
+ * is noted in the record. NXL_UNKNOWN or an error: it may not be recorded; say
+ * it again, or the work is in doubt. nxl_lock_held() is false from this call on
+ * (not with NXL_ONCE_CLEAR). NXL_E_INVALID: there is no such work. */
+int nxl_once_tell(nxl_lock *lock, int verdict, int code, const void *result,
+    size_t length) NXL_MUST_USE;
+
+/* Copies what the last nxl_once_begin() or nxl_once_tell() on this lock has
+ * found or written. NXL_OK. NXL_FREE: there was no record. NXL_E_INVALID:
+ * neither has been answered since the last other operation. NXL_E_FORKED. No
+ * I/O. */
+int nxl_once_record(const nxl_lock *lock, nxl_record *record) NXL_MUST_USE;
+
+/* Removes exactly the record that nxl_once_record() shows, so that the work
+ * may be begun again. HARM: if it was done, it will be done twice. Blocks for
+ * timeout_ms at most; sends one script. NXL_OK: removed. NXL_BUSY: the work is
+ * in progress. NXL_FREE: there is no such record any longer. NXL_UNKNOWN: no
+ * answer. NXL_E_INVALID: there is nothing to remove. */
+int nxl_once_forget(nxl_lock *lock) NXL_MUST_USE;
+
 /* --------------------------------------------------------- event-loop API
  *
  * For programs with an event loop. One thread drives the client:
@@ -883,6 +1052,14 @@ int nxl_lock_release_start(nxl_lock *lock) NXL_MUST_USE;
 int nxl_lock_adopt_start(nxl_lock *lock, const char *token) NXL_MUST_USE;
 int nxl_lock_inspect_start(nxl_lock *lock) NXL_MUST_USE;
 int nxl_lock_break_start(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
+/* The lock is not held, and nxl_lock_token() is "", until the event was taken:
+ * until then the library can take the beginning back. */
+int nxl_once_begin_start(nxl_lock *lock, const nxl_once_options *options,
+    int64_t wait_ms) NXL_MUST_USE;
+/* If the handle is freed before the event, the work may be in doubt. */
+int nxl_once_tell_start(nxl_lock *lock, int verdict, int code,
+    const void *result, size_t length) NXL_MUST_USE;
+int nxl_once_forget_start(nxl_lock *lock) NXL_MUST_USE;
 
 /* Copies what an inspection found, after its event came with NXL_OK. NXL_OK,
  * NXL_FREE, NXL_E_INVALID (nothing has been inspected), NXL_E_FORKED. No I/O.
@@ -919,7 +1096,10 @@ enum nxl_operation {
      * says how). The result is NXL_LOST. Reported once, before the lock's
      * deadline unless this process was itself stopped or late; not reported
      * after the lock was released or acquired again. */
-    NXL_OP_HOLD = 7
+    NXL_OP_HOLD = 7,
+    NXL_OP_ONCE_BEGIN = 8,
+    NXL_OP_ONCE_TELL = 9,
+    NXL_OP_ONCE_FORGET = 10
 };
 
 typedef struct nxl_event {

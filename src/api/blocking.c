@@ -7,6 +7,7 @@
 
 #include "api/drive.h"
 #include "api/message.h"
+#include "api/once.h"
 #include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -64,6 +65,14 @@ static int need_thread(struct nxl_lock *lock)
     return renewed ? NXL_OK : NXL_E_SYSTEM;
 }
 
+/* The caller of a BEGIN has its result. */
+static void hand_out(struct nxl_lock *lock)
+{
+    pthread_mutex_lock(&lock->client->mutex);
+    once_seen(lock);
+    pthread_mutex_unlock(&lock->client->mutex);
+}
+
 int call_block(struct nxl_lock *lock, const struct call_type *type,
     const struct call_args *args)
 {
@@ -85,6 +94,8 @@ int call_block(struct nxl_lock *lock, const struct call_type *type,
         rc = final_result(lock);
         if (lock->renewing && rc == NXL_OK)
             rc = need_thread(lock);
+        if (lock->life.unseen)
+            hand_out(lock);
     } else {
         pthread_mutex_unlock(&client->mutex);
     }

@@ -4,12 +4,32 @@
 
 #include "api/drive.h"
 #include "api/message.h"
+#include "base/deadline.h"
 
 int call_ends(struct nxl_lock *lock, int result, const char *words)
 {
     struct text *message = call_message(lock);
     text_set(message, words);
     return result;
+}
+
+int call_wait(
+    struct nxl_lock *lock, int64_t wait_ms, uint64_t *wait_ns, uint64_t now)
+{
+    if (wait_ms < NXL_FOREVER)
+        return message_invalid(call_message(lock),
+            "wait_ms is %lld; use 0 or more, or NXL_FOREVER",
+            (long long)wait_ms);
+    *wait_ns = wait_ms == NXL_FOREVER ? NEVER : ms_to_ns((uint64_t)wait_ms);
+    if (!lock->interrupted &&
+        !atomic_exchange(&lock->client->interrupted, false))
+        return NXL_OK;
+    bool own = lock->interrupted;
+    lock->interrupted = false;
+    life_end_lease(&lock->life, now);
+    return call_ends(lock, NXL_CANCELLED,
+        own ? "nxl_lock_interrupt() was called before this wait"
+            : "nxl_client_interrupt() was called before this wait");
 }
 
 static int invalid_state(struct nxl_lock *lock, const struct call_type *type,

@@ -9,9 +9,14 @@
 #include "api/handle.h"
 
 struct call_args {
-    int64_t number;         /* ACQUIRE: wait_ms. EXTEND: ttl_ms */
-    const char *token;      /* ADOPT */
-    const nxl_holder *seen; /* BREAK */
+    /* ACQUIRE, ONCE_BEGIN: wait_ms. EXTEND: ttl_ms. ONCE_TELL: the verdict */
+    int64_t number;
+    const char *token;               /* ADOPT */
+    const nxl_holder *seen;          /* BREAK */
+    const nxl_once_options *options; /* ONCE_BEGIN */
+    int code;                        /* ONCE_TELL */
+    const void *result;
+    size_t length;
 };
 
 struct call_type {
@@ -33,6 +38,10 @@ int call_start(struct nxl_lock *lock, const struct call_type *type,
 /* For a row's start(): ends the call at once with result; words become its
  * message. */
 int call_ends(struct nxl_lock *lock, int result, const char *words);
+/* Likewise, for a call that may wait: checks wait_ms, and whether the call has
+ * been interrupted before it began. NXL_OK: it may begin. */
+int call_wait(
+    struct nxl_lock *lock, int64_t wait_ms, uint64_t *wait_ns, uint64_t now);
 static inline struct text *call_message(struct nxl_lock *lock)
 {
     return operation_message(&lock->operation);

@@ -16,6 +16,7 @@
 #include "api/drive.h"
 #include "api/loss.h"
 #include "api/message.h"
+#include "api/once.h"
 #include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -135,6 +136,7 @@ static bool next_operation(struct nxl_client *client, nxl_event *event)
     struct nxl_lock *lock = list_entry(node, struct nxl_lock, call.node);
     if (lock_grant_expired(lock))
         lock_drop_expired(lock, clock_now());
+    once_seen(lock);
     *event = (nxl_event){
         .lock = lock,
         .user = lock->user,
@@ -208,8 +210,9 @@ static int cancel_call(struct nxl_lock *lock, bool interrupts)
     client_lock(client);
     int rc = client->closed ? NXL_E_INVALID : NXL_OK;
     bool stops =
-        lock->call.running && (interrupts ? lock->kind == NXL_OP_ACQUIRE
-                                          : lock->kind != NXL_OP_RELEASE);
+        lock->call.running && (interrupts ? lock_acquires(lock)
+                                          : lock->kind != NXL_OP_RELEASE &&
+                                                lock->kind != NXL_OP_ONCE_TELL);
     if (stops) {
         uint64_t now = clock_now();
         life_cancel(&lock->life);

@@ -42,15 +42,16 @@ struct nxl_lock {
     struct operation operation; /* the call's */
     struct renewing *renewing;  /* NULL: it is not renewed */
     struct waiting *waiting;    /* NULL: it has never waited in line */
+    struct once *once;          /* NULL: it has nothing to do with a record */
     struct inspection *seen;    /* found by the last inspect */
 
-    enum nxl_operation kind; /* of the present call, or of the last one */
-    unsigned attempts;       /* ACQUIRE: rounds that were traced */
     uint64_t started_at;
     _Atomic uint64_t fence; /* fencing token of the last grant. Read without the
                              * mutex */
 
-    size_t token_len;
+    unsigned attempts;           /* ACQUIRE, BEGIN: rounds that were traced */
+    enum nxl_operation kind : 8; /* of the present call, or of the last one */
+    uint8_t token_len;
     char token[TOKEN_MAX + 1];
     bool token_foreign; /* adopted: an acquire must lay out its own again */
     bool interrupted;   /* nxl_lock_interrupt(): cancel the next acquire */
@@ -63,6 +64,12 @@ struct nxl_lock {
 static inline struct slice lock_token(const struct nxl_lock *lock)
 {
     return (struct slice){lock->token, lock->token_len};
+}
+
+/* Is its call, or was its last one, one that may begin a lease? */
+static inline bool lock_acquires(const struct nxl_lock *lock)
+{
+    return call_kinds[lock->life.call].acquires;
 }
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "api/drive.h"
 #include "api/message.h"
+#include "api/once.h"
 #include "api/options.h"
 #include "api/waiting.h"
 #include "base/clock.h"
@@ -40,6 +41,7 @@ static void free_memory(struct nxl_lock *lock)
     if (lock->waiting)
         list_remove(&lock->waiting->node);
     free(lock->waiting);
+    once_free(lock);
     free(lock);
 }
 
@@ -102,7 +104,7 @@ static bool allocate_parts(
         return false;
     if (set->fence && !companion_make(key, COMPANION_COUNTER, &lock->counter))
         return false;
-    lock->token_len = token_layout(lock->token, lock->label);
+    lock->token_len = (uint8_t)token_layout(lock->token, lock->label);
     lock->token[0] = '\0'; /* no token drawn yet */
     lock->seen = inspection_new(lock->client->server_count);
     if (!lock->seen ||
@@ -203,13 +205,13 @@ bool nxl_lock_held(const nxl_lock *lock)
 {
     if (!lock)
         return false;
-    return lease_held(&lock->life.lease, clock_now()) &&
+    return lease_held(&lock->life.lease, clock_now()) && !lock->life.unseen &&
            !client_forked(lock->client);
 }
 
 uint64_t nxl_lock_deadline(const nxl_lock *lock)
 {
-    if (!lock || client_forked(lock->client))
+    if (!lock || client_forked(lock->client) || lock->life.unseen)
         return 0;
     uint64_t deadline = atomic_load(&lock->life.lease.deadline);
     return lease_held(&lock->life.lease, clock_now()) ? deadline : 0;
@@ -228,7 +230,7 @@ uint64_t nxl_now_ns(void)
 
 const char *nxl_lock_token(const nxl_lock *lock)
 {
-    return lock ? lock->token : "";
+    return lock && !lock->life.unseen ? lock->token : "";
 }
 
 uint64_t nxl_lock_fence(const nxl_lock *lock)

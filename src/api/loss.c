@@ -150,6 +150,7 @@ static int result_of_round(const struct round *round)
     case VERDICT_OPEN:
     case VERDICT_YES:
     case VERDICT_NO:
+    case VERDICT_RECORDED:
     case VERDICT_LATE:
         break;
     }

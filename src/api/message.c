@@ -66,6 +66,12 @@ int result_of_life(const struct life *life)
         return (int)result_of_fault(life->fault);
     case LIFE_CANCELLED:
         return NXL_CANCELLED;
+    case LIFE_DONE:
+        return NXL_DONE;
+    case LIFE_DOUBT:
+        return NXL_DOUBT;
+    case LIFE_MISMATCH:
+        return NXL_MISMATCH;
     }
     return NXL_E_INVALID;
 }
@@ -216,7 +222,7 @@ static const char *other_words(const struct report *r)
     if (r->result == NXL_CANCELLED)
         return "cancelled by nxl_lock_cancel(), nxl_lock_interrupt() or "
                "nxl_client_interrupt(); nothing is held";
-    if (r->kind == NXL_OP_ACQUIRE)
+    if (r->kind == NXL_OP_ACQUIRE || r->kind == NXL_OP_ONCE_BEGIN)
         return "granted, but the lease expired or the key was removed "
                "before the call returned; nothing is held";
     if (r->kind == NXL_OP_ADOPT)

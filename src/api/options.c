@@ -38,10 +38,7 @@ void nxl_lock_options_init(nxl_lock_options *options)
         *options = (nxl_lock_options)NXL_LOCK_OPTIONS_INIT;
 }
 
-/* Copies the members that the caller's structure has. A larger one, of a
- * program built for a newer library, is accepted if all members that we do not
- * know are zero. */
-static bool read_sized(void *mine, size_t my_size, const void *theirs,
+bool options_read(void *mine, size_t my_size, const void *theirs,
     const char *name, struct text *error)
 {
     size_t size;
@@ -172,7 +169,7 @@ bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set)
 {
     nxl_lock_options o = NXL_LOCK_OPTIONS_INIT;
-    if (options && !read_sized(&o, sizeof(o), options, "nxl_lock_options",
+    if (options && !options_read(&o, sizeof(o), options, "nxl_lock_options",
                        &client->message))
         return false;
     *set = (struct lock_settings){.label = o.label, .user = o.user};
@@ -219,7 +216,7 @@ bool options_client(const nxl_client_options *options,
 {
     nxl_client_options o = NXL_CLIENT_OPTIONS_INIT;
     if (options &&
-        !read_sized(&o, sizeof(o), options, "nxl_client_options", error))
+        !options_read(&o, sizeof(o), options, "nxl_client_options", error))
         return false;
     *settings = (struct settings){0};
     if (o.prefix && strlen(o.prefix) > PREFIX_MAX) {

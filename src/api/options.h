@@ -26,6 +26,12 @@ struct lock_settings {
 bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set);
 
+/* Copies the members that the caller's structure has. A larger one, of a
+ * program built for a newer library, is accepted if all members that we do not
+ * know are zero. False: *error says what is wrong; name is the structure's. */
+bool options_read(void *mine, size_t my_size, const void *theirs,
+    const char *name, struct text *error);
+
 /* Fills the settings a URL may override. false: *error says what is wrong. */
 bool options_client(const nxl_client_options *options,
     struct settings *settings, struct text *error);

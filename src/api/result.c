@@ -22,6 +22,12 @@ static const char *result_words(enum nxl_result result)
         return "NXL_CANCELLED: the operation was cancelled";
     case NXL_FREE:
         return "NXL_FREE: the lock is free";
+    case NXL_DONE:
+        return "NXL_DONE: the work was done before";
+    case NXL_DOUBT:
+        return "NXL_DOUBT: the work was begun, and may have been done";
+    case NXL_MISMATCH:
+        return "NXL_MISMATCH: the record is about other work";
     case NXL_E_INVALID:
         return "NXL_E_INVALID: an argument or the order of calls is wrong";
     case NXL_E_NOMEM:

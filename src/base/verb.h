@@ -33,6 +33,18 @@ enum verb_kind {
      * token's turn. */
     VERB_STAY,
     VERB_SUBSCRIBE, /* listen to the channel .key */
+    /* Work that must be done once: .once, with the lock's key. As ACQUIRE,
+     * which also records that the work has begun; a key that holds the token
+     * already, after a wait in line, counts as free. */
+    VERB_BEGIN,
+    VERB_LOOK, /* what would BEGIN find? */
+    /* Record what came of the work that the token began, and delete the key if
+     * it holds the token. */
+    VERB_TELL,
+    VERB_FORGET, /* remove the record, if it is still the one that was seen */
+    /* A BEGIN that its caller never learned of: if the token began, record that
+     * nothing happened; and delete the key if it holds the token. */
+    VERB_UNBEGIN,
     VERB_KINDS
 };
 
@@ -41,7 +53,14 @@ enum verb_kind {
 /* Can a late verb still make the token the key's? */
 static inline bool verb_acquires(enum verb_kind kind)
 {
-    return kind == VERB_ACQUIRE || kind == VERB_JOIN;
+    return kind == VERB_ACQUIRE || kind == VERB_JOIN || kind == VERB_BEGIN;
+}
+
+/* Is its answer stored in .leaves, whatever its form? */
+static inline bool verb_has_leaves(enum verb_kind kind)
+{
+    return kind == VERB_QUERY || kind == VERB_BEGIN || kind == VERB_LOOK ||
+           kind == VERB_TELL;
 }
 
 /* Can its answer be a grant? */
@@ -50,9 +69,25 @@ static inline bool verb_may_grant(enum verb_kind kind)
     return verb_acquires(kind) || kind == VERB_STAY;
 }
 
+enum once_verdict { ONCE_DONE = 1, ONCE_FAILED, ONCE_UNSURE, ONCE_CLEAR };
+
+/* What a record is asked or told. */
+struct once_terms {
+    bool retries;             /* BEGIN: also what is in doubt */
+    struct slice fingerprint; /* BEGIN, LOOK; empty: none */
+    uint64_t keep_ms;         /* BEGIN; TELL where there is no record */
+    /* TELL */
+    enum once_verdict verdict;
+    int code;
+    struct slice result;
+    bool not_kept; /* there is a result, but too long to be kept */
+    /* FORGET: the first line of the record that was seen */
+    struct slice line;
+};
+
 struct verb {
     enum verb_kind kind;
-    uint32_t ttl_ms;
+    uint32_t ttl_ms; /* TELL: the key stays for so long; 0: it is deleted */
     /* EXTEND: the longest TTL that any process may ask for with this token; 0:
      * unknown. */
     uint32_t most_ttl_ms;
@@ -68,62 +103,88 @@ struct verb {
     /* So long it counts as alive after each STAY, in ticks; 0: other verbs */
     uint32_t window;
     bool test;  /* JOIN, STAY: say whether the channel has listeners */
-    bool plain; /* RELEASE: hand over to nobody */
+    bool plain; /* RELEASE, TELL: hand over to nobody */
+    bool held;  /* BEGIN: the key may hold the token, by a wait in line */
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
-     * the verb is no longer sent; 0: no limit. */
+     * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
+     */
     uint64_t not_after;
     /* The key of the fencing counter. ACQUIRE: draw a fencing token from it in
      * the same step; empty: draw none. */
     struct slice counter; /* RAISE too */
     uint64_t fence;       /* RAISE */
-    /* QUERY */
-    const struct slice *words;
-    size_t word_count;
+    union {
+        const struct once_terms *once; /* BEGIN, LOOK, TELL, FORGET */
+        const struct slice *words;     /* QUERY */
+    };
+    size_t word_count; /* QUERY */
+    /* QUERY: the answer. BEGIN, LOOK, TELL: the record's first line, and its
+     * result, as they are now; neither, if there is no record */
     struct leaves *leaves;
 };
 
 enum outcome_kind {
-    /* ACQUIRE: set by this very command. JOIN, STAY: the key holds the token,
-     * for ttl_ms from now on or longer */
+    /* ACQUIRE, BEGIN: set by this very command. JOIN, STAY: the key holds the
+     * token. For ttl_ms from now on or longer */
     OUTCOME_GRANTED,
-    /* ACQUIRE: the key holds another value; left_ms. JOIN, STAY: the token is
-     * in line; left_ms, first, deaf */
+    /* ACQUIRE, BEGIN: the key holds another value; left_ms. JOIN, STAY: the
+     * token is in line; left_ms, first, deaf */
     OUTCOME_BUSY,
     OUTCOME_MINE,     /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
-                       * SUBSCRIBE */
+                       * SUBSCRIBE; TELL, FORGET, UNBEGIN: done */
     OUTCOME_NOT_MINE, /* the key does not hold the token. STAY: nor is it in
-                       * line */
+                       * line. TELL: somebody else has begun. FORGET: see found.
+                       * UNBEGIN: the token had not begun */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
-    OUTCOME_FREE,     /* INSPECT without token: no such key */
-    OUTCOME_FAULT     /* no decision: fault, text, unsure */
+    OUTCOME_FREE,     /* INSPECT without token: no such key. LOOK: may begin */
+    /* BEGIN: there is nothing to begin (found), and the key does not hold the
+     * token. LOOK: found */
+    OUTCOME_RECORDED,
+    OUTCOME_FAULT /* no decision: fault, text, unsure */
+};
+
+enum once_found {
+    FOUND_NOTHING,
+    FOUND_DONE,
+    FOUND_DOUBT,
+    FOUND_MISMATCH,
+    FOUND_BUSY /* LOOK, FORGET: the work is in progress, or the key is taken */
 };
 
 #define LEFT_FOREVER (-1) /* the key never expires */
 #define LEFT_UNKNOWN (-2) /* not asked, or the server cannot tell */
 
-/* Whether it is too late to send the verb. */
-static inline bool verb_too_late(const struct verb *verb, uint64_t now)
+/* May another process own the token by now? */
+static inline bool verb_past_use(const struct verb *verb, uint64_t now)
 {
     return limit_passed(verb->not_after, now);
 }
 
+/* Whether it is too late to send the verb. It is never too late to tell: that
+ * then only leaves the key alone. */
+static inline bool verb_too_late(const struct verb *verb, uint64_t now)
+{
+    return verb->kind != VERB_TELL && verb_past_use(verb, now);
+}
+
 struct outcome {
     enum outcome_kind kind;
-    enum fault fault; /* FAULT_NONE unless kind is OUTCOME_FAULT */
+    enum fault fault : 8; /* FAULT_NONE unless kind is OUTCOME_FAULT */
     /* FAULT: the server may have applied the command nonetheless. BUSY: the
      * token was written even so, and must not be used again. NOT_MINE after
      * RELEASE: the token may be in line yet. */
     bool unsure;
     bool first;     /* BUSY in line: nobody who can be told is ahead */
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
+    enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
     bool deaf; /* BUSY in line, with verb.test: the channel has no listener */
     /* The number of the server's connection over which it was answered; 0: it
      * was not. */
     unsigned connection;
     int64_t left_ms;
-    uint64_t fence;     /* GRANTED with a counter: the fencing token. MINE after
-                         * RAISE: the counter now */
-    uint64_t sent_at;   /* the time before its first byte was sent; 0: never */
+    uint64_t fence;   /* GRANTED with a counter, or by BEGIN: the fencing token.
+                       * MINE after RAISE: the counter now */
+    uint64_t sent_at; /* the time before its first byte was sent; 0: never */
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
     /* FAULT: the server's words or ours; valid as long as value. Above net it
      * is printable and free of the client's secrets. */

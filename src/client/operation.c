@@ -87,6 +87,7 @@ void operation_note(
         [OUTCOME_NOT_MINE] = NOTE_NO,
         [OUTCOME_SEEN] = NOTE_YES,
         [OUTCOME_FREE] = NOTE_NO,
+        [OUTCOME_RECORDED] = NOTE_NO,
         [OUTCOME_FAULT] = NOTE_FAULT,
     };
     struct note *n = &op->notes[server];

@@ -35,9 +35,9 @@ static bool round_in_doubt(const struct acquire *a)
  * token, so the token can be used again. */
 static bool token_is_unused(const struct acquire *a)
 {
+    enum part part = a->terms.ballots[0].part;
     return a->rounds > 0 && a->terms.servers == 1 && !a->token_spoilt &&
-           (a->terms.ballots[0].part == PART_NO ||
-               a->terms.ballots[0].part == PART_FAULT);
+           (part == PART_NO || part == PART_FAULT);
 }
 
 static void begin_round(struct acquire *a)
@@ -48,10 +48,8 @@ static void begin_round(struct acquire *a)
     /* "Busy" was answered after earlier rounds had been undone, so nothing is
      * in doubt. */
     a->doubt = !a->was_busy && (a->doubt || round_in_doubt(a));
-    for (unsigned i = 0; i < a->terms.servers; i++) {
-        a->terms.ballots[i].part = PART_TO_ASK;
-        a->terms.ballots[i].sent_at = 0;
-    }
+    for (unsigned i = 0; i < a->terms.servers; i++)
+        a->terms.ballots[i] = (struct ballot){.part = PART_TO_ASK};
     a->phase = PHASE_ASKING;
     a->rounds++;
     a->round_started = a->now;
@@ -61,7 +59,7 @@ static void begin_round(struct acquire *a)
     a->silent = 0;
     a->lasting = 0;
     a->round_fault = FAULT_NONE;
-    a->late = false;
+    a->late = a->confirms = false;
     a->seen_busy = a->was_busy;
 }
 
@@ -97,6 +95,8 @@ bool acquire_in_doubt(const struct acquire *a)
 
 static enum verdict lost_verdict(const struct acquire *a)
 {
+    if (a->recorded)
+        return VERDICT_RECORDED;
     if (a->late)
         return VERDICT_LATE;
     if (a->was_busy)
@@ -134,12 +134,12 @@ static void finish_asks(struct acquire *a)
     a->phase = PHASE_OVER;
     if (a->verdict != VERDICT_OPEN)
         return;
-    uint64_t limit = latest_retry(a);
+    uint64_t limit = a->recorded ? 0 : latest_retry(a);
     bool hopeless = a->lasting > a->terms.servers - quorum_of(a->terms.servers);
-    if (hopeless || limit <= a->now)
-        a->verdict = lost_verdict(a);
-    else
+    if (!hopeless && limit > a->now)
         plan_retry(a, limit);
+    else
+        a->verdict = lost_verdict(a);
 }
 
 static void end_round(struct acquire *a)
@@ -175,20 +175,13 @@ static void lose_round(struct acquire *a)
 {
     a->was_busy = lost_to_holder(a);
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        switch (a->terms.ballots[i].part) {
-        case PART_TO_ASK:
-            a->terms.ballots[i].part =
-                PART_FAULT; /* never sent, so never applied */
-            break;
-        case PART_YES:
-        case PART_ASKED:
-        case PART_UNSURE:
-            a->terms.ballots[i].vote =
-                a->terms.ballots[i].part == PART_YES ? PART_YES : PART_UNSURE;
-            a->terms.ballots[i].part = PART_TO_UNDO;
-            break;
-        default:
-            break;
+        struct ballot *b = &a->terms.ballots[i];
+        if (b->part == PART_TO_ASK) {
+            b->part = PART_FAULT; /* never sent, so never applied */
+        } else if (b->part == PART_YES || b->part == PART_ASKED ||
+                   b->part == PART_UNSURE) {
+            b->vote = b->part == PART_YES ? PART_YES : PART_UNSURE;
+            b->part = PART_TO_UNDO;
         }
     }
     end_round(a);
@@ -201,21 +194,19 @@ static void win_round(struct acquire *a, uint64_t deadline)
     a->deadline = deadline;
     a->verdict = VERDICT_YES;
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        if (a->terms.ballots[i].part == PART_TO_ASK)
-            a->terms.ballots[i].part = PART_IDLE;
-        else if (a->terms.ballots[i].part == PART_ASKED)
-            a->terms.ballots[i].part = PART_TO_LEAVE;
+        struct ballot *b = &a->terms.ballots[i];
+        if (b->part == PART_TO_ASK || b->part == PART_ASKED)
+            b->part = b->part == PART_ASKED ? PART_TO_LEAVE : PART_IDLE;
     }
     end_round(a);
 }
 
 static uint64_t earliest_sent(const struct acquire *a)
 {
+    const struct ballot *b = a->terms.ballots;
     uint64_t first = NEVER;
-    for (unsigned i = 0; i < a->terms.servers; i++) {
-        if (a->terms.ballots[i].part == PART_YES)
-            first = earlier(first, a->terms.ballots[i].sent_at);
-    }
+    for (unsigned i = 0; i < a->terms.servers; i++, b++)
+        first = b->part == PART_YES ? earlier(first, b->sent_at) : first;
     return first;
 }
 
@@ -238,6 +229,8 @@ static void decide_acquire(struct acquire *a)
 static void record_acquire_fault(
     struct acquire *a, unsigned server, enum fault fault, bool unsure)
 {
+    /* The line has granted the lock to this token. */
+    unsure = unsure || a->confirms;
     a->terms.ballots[server].part = unsure ? PART_UNSURE : PART_FAULT;
     a->round_fault = fault_worse(a->round_fault, fault);
     if (!fault_is_transient(fault))
@@ -260,18 +253,21 @@ static void record_busy(
 void acquire_outcome(struct acquire *a, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
+    struct ballot *b = &a->terms.ballots[server];
     a->now = later(a->now, now);
-    if (server >= a->terms.servers ||
-        a->terms.ballots[server].part != PART_ASKED)
+    if (server >= a->terms.servers || b->part != PART_ASKED)
         return;
     switch (outcome->kind) {
     case OUTCOME_GRANTED:
-        a->terms.ballots[server].part = PART_YES;
-        a->terms.ballots[server].sent_at =
-            guarded(GUARD_SEND_TIME) ? outcome->sent_at : a->now;
+        b->part = PART_YES;
+        b->sent_at = guarded(GUARD_SEND_TIME) ? outcome->sent_at : a->now;
         break;
     case OUTCOME_BUSY:
         record_busy(a, server, outcome);
+        break;
+    case OUTCOME_RECORDED:
+        a->recorded = true;
+        b->part = PART_NO;
         break;
     case OUTCOME_FAULT:
         record_acquire_fault(a, server, outcome->fault, outcome->unsure);
@@ -285,29 +281,27 @@ void acquire_outcome(struct acquire *a, unsigned server,
 
 bool acquire_next(struct acquire *a, struct ask *ask)
 {
-    unsigned servers = a->terms.servers;
-    unsigned *server = &ask->server;
-    *server = 0;
-    if (part_find(a->terms.ballots, servers, PART_TO_ASK, server)) {
+    struct ballot *b = a->terms.ballots;
+    unsigned servers = a->terms.servers, i = 0;
+    bool asks = true;
+    if (part_find(b, servers, PART_TO_ASK, &i)) {
         ask->kind = a->token_wanted ? ASK_TOKEN : ASK_SEND;
         if (!a->token_wanted)
-            a->terms.ballots[*server].part = PART_ASKED;
+            b[i].part = PART_ASKED;
         a->token_wanted = false;
-        return true;
-    }
-    if (part_find(a->terms.ballots, servers, PART_TO_UNDO, server)) {
+    } else if (part_find(b, servers, PART_TO_UNDO, &i)) {
         ask->kind = ASK_UNDO;
-        a->terms.ballots[*server].part = a->terms.ballots[*server].vote;
-        return true;
-    }
-    if (part_find(a->terms.ballots, servers, PART_TO_LEAVE, server)) {
+        b[i].part = b[i].vote;
+    } else if (part_find(b, servers, PART_TO_LEAVE, &i)) {
         ask->kind = ASK_LEAVE;
-        a->terms.ballots[*server].part = PART_IDLE;
-        return true;
+        b[i].part = PART_IDLE;
+    } else {
+        asks = false;
     }
-    if (a->phase == PHASE_ENDING)
+    ask->server = i;
+    if (!asks && a->phase == PHASE_ENDING)
         finish_asks(a);
-    return false;
+    return asks;
 }
 
 void acquire_withdrawn(struct acquire *a, unsigned server)
@@ -322,11 +316,11 @@ void acquire_withdrawn(struct acquire *a, unsigned server)
 static void time_out_round(struct acquire *a)
 {
     for (unsigned i = 0; i < a->terms.servers; i++) {
-        bool asked = a->terms.ballots[i].part == PART_ASKED;
-        if (asked || a->terms.ballots[i].part == PART_TO_ASK) {
-            record_acquire_fault(a, i, FAULT_TIMEOUT, asked);
-            a->silent++;
-        }
+        enum part part = a->terms.ballots[i].part;
+        if (part != PART_ASKED && part != PART_TO_ASK)
+            continue;
+        record_acquire_fault(a, i, FAULT_TIMEOUT, part == PART_ASKED);
+        a->silent++;
     }
     lose_round(a);
 }
@@ -405,6 +399,17 @@ void acquire_granted(
     a->round_started = a->now; /* the wait in line was no part of a round */
     a->verdict = VERDICT_YES;
     a->phase = PHASE_OVER;
+}
+
+void acquire_confirm(struct acquire *a, uint64_t deadline, uint64_t now)
+{
+    a->now = later(a->now, now);
+    /* If the wait has ended by now, this takes a little longer. */
+    a->terms.end = later(a->terms.end,
+        earlier(deadline_after(a->now, a->terms.budget_ns), deadline));
+    begin_round(a);
+    a->token_wanted = false;
+    a->confirms = true;
 }
 
 void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,

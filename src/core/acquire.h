@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acquires a lock on N >= 1 servers, in rounds. A round sends SET NX PX to all
- * of them at once and ends as soon as its vote is decided either way. A lost
- * round is undone at all servers, and until the wait is over another one
- * follows after a random, growing delay.
+ * Acquires a lock on N >= 1 servers, in rounds. A round sends the verb, ACQUIRE
+ * or BEGIN, to all of them at once and ends as soon as its vote is decided
+ * either way. A lost round is undone at all servers, and until the wait is over
+ * another one follows after a random, growing delay.
  *
  * Invariant: a token is never sent to a server that may have applied it before,
  * so each round has a new one, unless the only server answered "busy" or with
@@ -58,6 +58,8 @@ struct acquire {
     bool seen_busy;         /* the previous round was lost to another holder */
     bool doubt; /* the token of an earlier round may still be at a quorum */
     bool line_fails; /* the line could not be used */
+    bool confirms; /* this round asks with a token that the line has granted */
+    bool recorded; /* the server has a record of the work */
 };
 
 void acquire_start(
@@ -86,6 +88,9 @@ bool acquire_may_line_up(const struct acquire *a);
 /* It waits in line from now on, and no round begins. Returns whether the
  * present token is certainly not at the server. */
 bool acquire_line_up(struct acquire *a);
+/* BEGIN: the wait in line has ended by a grant until deadline. One more round
+ * begins the work, with the same token. */
+void acquire_confirm(struct acquire *a, uint64_t deadline, uint64_t now);
 /* The wait in line has ended: by a grant until deadline; or with this verdict,
  * when the holder had left_ms; or another round begins, because the line cannot
  * be used (fault) or does not help now. doubt: a token of it may still be

@@ -78,7 +78,8 @@ static uint32_t acquire_ttl_ms(const struct life *l)
                                                   : l->terms.min_hold_ms;
 }
 
-void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
+static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
+    uint64_t seed, uint64_t now)
 {
     const struct life_terms *t = &l->terms;
     struct acquire_terms terms = {
@@ -91,11 +92,21 @@ void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
         .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
     };
     life_end_lease(l, now);
-    begin_call(l, CALL_ACQUIRE, seed, 0);
+    begin_call(l, call, seed, 0);
     l->asked = l->heard = 0;
     l->ask_ms = terms.ttl_ms;
-    vote_acquire(&l->vote, &terms, t->fenced, t->retry_first_ns,
-        t->retry_most_ns, seed, now);
+    vote_acquire(&l->vote, &terms, t->fenced, call == CALL_BEGIN,
+        t->retry_first_ns, t->retry_most_ns, seed, now);
+}
+
+void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
+{
+    begin_acquire(l, CALL_ACQUIRE, wait_ns, seed, now);
+}
+
+void life_begin(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
+{
+    begin_acquire(l, CALL_BEGIN, wait_ns, seed, now);
 }
 
 bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
@@ -153,6 +164,28 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
         begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
     else
         begin_vote(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
+    return true;
+}
+
+bool life_tell(
+    struct life *l, bool goes_on, bool own, uint64_t seed, uint64_t now)
+{
+    uint64_t end = deadline_after(now, l->terms.timeout_ns);
+    /* The key under another token is left alone. */
+    uint64_t ours_until = own ? lease_ours_until(&l->lease) : 1;
+    uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
+    bool gap = leaves_gap(l, seed, now);
+    if (goes_on && !lease_held(&l->lease, now)) {
+        lease_lose(&l->lease, now);
+        return false;
+    }
+    begin_call(l, CALL_TELL, seed, ours_until);
+    if (!goes_on && own) {
+        renewal_stop(l->renewal);
+        lease_end(&l->lease, now);
+        l->plain = gap;
+    }
+    begin_vote(l, ROUND_TELL, goes_on || !own ? 0 : rest_ms, end, now);
     return true;
 }
 

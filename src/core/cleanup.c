@@ -24,7 +24,7 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
     switch (r->stage) {
     case CANCEL_UNSENT:
         /* An acquire goes on to its next step only if no step has written. */
-        return CLEANUP_NONE;
+        return r->undo && r->holds ? CLEANUP_TOKEN : CLEANUP_NONE;
     case CANCEL_SENT:
         if (r->undo && guarded(GUARD_LATE_UNDO))
             return r->writes ? CLEANUP_ACQUIRE_SENT : CLEANUP_TOKEN;
@@ -40,8 +40,9 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
      * well. */
     if (r->known && r->known->state != CLEANUP_WATCHING)
         return CLEANUP_NONE;
-    return r->undo && !r->never_sent && guarded(GUARD_DEBTS) ? CLEANUP_TOKEN
-                                                             : CLEANUP_NONE;
+    return r->undo && (!r->never_sent || r->holds) && guarded(GUARD_DEBTS)
+               ? CLEANUP_TOKEN
+               : CLEANUP_NONE;
 }
 
 /* Of a STAY: its token is in line, or holds the lock, whether or not this one
@@ -70,8 +71,10 @@ struct cancellation cancel_request(const struct cancelled *r)
     bool ended = r->stage == CANCEL_ENDED;
     struct cancellation c = {
         .ends_use = r->undo,
-        .nothing_sent = r->stage == CANCEL_UNSENT ||
-                        (ended && (r->never_sent || (r->undo && !r->unsure))),
+        .nothing_sent =
+            !r->holds &&
+            (r->stage == CANCEL_UNSENT ||
+                (ended && (r->never_sent || (r->undo && !r->unsure)))),
     };
     if (!r->never_undo)
         c.cause = verb_acquires(r->verb) ? cause_of_acquire(r)

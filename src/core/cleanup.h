@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Removes one token from one server when it is no longer wanted: after an
- * acquire that was cancelled, or a release without an answer. A sans-I/O
+ * acquire that was cancelled, or a release without an answer. (After a BEGIN it
+ * is not a compare-and-delete that is sent, but UNBEGIN, which does that and
+ * records that nothing happened.) A sans-I/O
  * machine: its driver reports what happened; it says what to send now and when
  * to call again.
  *
@@ -46,7 +48,8 @@ enum cancel_stage {
 struct cancelled {
     enum verb_kind verb;
     enum cancel_stage stage;
-    bool undo;       /* its token is to be removed; else it may be in use */
+    bool undo;  /* its token is to be removed; else it may be in use */
+    bool holds; /* the key may hold its token, whether or not it was sent */
     bool never_undo; /* deleting the key could end another client's lock */
     bool writes;     /* SENT, an acquire: what sets the key is unanswered */
     bool compares;   /* SENT, a release: one command compares and deletes */

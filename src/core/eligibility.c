@@ -122,10 +122,11 @@ struct outcome eligibility_refusal(
     const struct eligibility *e, bool unsure, uint64_t now)
 {
     enum fault fault = eligibility_fault(e, now);
+    if (fault == FAULT_NONE) /* the quarantine ended between two readings */
+        fault = FAULT_RESTARTED;
     return (struct outcome){
         .kind = OUTCOME_FAULT,
-        /* NONE: its quarantine ended between two readings of the clock */
-        .fault = fault ? fault : FAULT_RESTARTED,
+        .fault = fault,
         .unsure = unsure,
         .left_ms = LEFT_UNKNOWN,
     };
@@ -138,6 +139,8 @@ static bool mine_counts(
     switch (verb) {
     case VERB_RELEASE:
     case VERB_CAP_TTL:
+    case VERB_TELL:
+    case VERB_FORGET:
         return true;
     case VERB_INSPECT: /* an adoption: a restart may have restored a released
                         * key */
@@ -162,6 +165,7 @@ static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
     case OUTCOME_FREE:
         return eligibility_votes(e, now);
     case OUTCOME_BUSY:
+    case OUTCOME_RECORDED:
     case OUTCOME_NOT_MINE:
     case OUTCOME_FAULT:
         break;

@@ -90,7 +90,7 @@ static bool claims(struct life *l, uint64_t now)
 static bool offers_line(struct life *l)
 {
     const struct acquire *a = &l->vote.acquire;
-    if (l->call != CALL_ACQUIRE || l->vote.line || l->cancelled ||
+    if (!call_kinds[l->call].acquires || l->vote.line || l->cancelled ||
         l->offered == a->rounds || !acquire_may_line_up(a))
         return false;
     l->offered = a->rounds;
@@ -190,7 +190,7 @@ static const struct outcome not_mine = {
 
 static void note_send(struct life *l, unsigned server)
 {
-    if (l->call != CALL_ACQUIRE || l->vote.fencing)
+    if (!call_kinds[l->call].acquires || l->vote.fencing)
         return;
     l->reached |= bit(server);
     l->asked |= bit(server);
@@ -216,8 +216,8 @@ static bool call_action(
         }
         note_send(l, ask->server);
         break;
-    case ASK_UNDO: /* a break is not repeated in the background */
-        action->kind = l->call == CALL_BREAK ? ACTION_LEAVE : ACTION_UNDO;
+    case ASK_UNDO:
+        action->kind = call_kinds[l->call].undone ? ACTION_UNDO : ACTION_LEAVE;
         break;
     case ASK_LEAVE:
         action->kind = ACTION_LEAVE;
@@ -293,6 +293,12 @@ bool life_next(struct life *l, struct action *action, uint64_t now)
 
 /* ---------------------------------------------------------- what comes back */
 
+/* BEGIN: does the key hold the token already, by a wait in line? */
+static bool confirms(const struct life *l)
+{
+    return l->vote.kind == VOTE_ACQUIRE && l->vote.acquire.confirms;
+}
+
 void life_outcome(struct life *l, enum life_track track, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
@@ -304,15 +310,17 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
         return;
     bool busy = outcome->kind == OUTCOME_BUSY;
     l->late &= ~bit(server);
-    if (l->call == CALL_ACQUIRE && !l->vote.fencing) {
+    if (call_kinds[l->call].acquires && !l->vote.fencing) {
         l->asked &= ~bit(server);
         if (busy || outcome->kind == OUTCOME_GRANTED)
             l->heard |= bit(server);
-        bool refused =
-            busy || (outcome->kind == OUTCOME_FAULT && !outcome->unsure);
+        bool refused = busy || outcome->kind == OUTCOME_RECORDED ||
+                       (outcome->kind == OUTCOME_FAULT && !outcome->unsure &&
+                           !confirms(l));
         if (refused && !l->vote.line) /* else the token is in line */
             l->reached &= ~bit(server);
     }
+    l->found = outcome->found;
     vote_outcome(&l->vote, server, outcome, now);
 }
 
@@ -320,9 +328,10 @@ void life_withdrawn(struct life *l, const struct action *action)
 {
     if (action->track == TRACK_RENEWAL || l->abandoned)
         return;
-    if (action->kind == ACTION_UNDO || l->call == CALL_BREAK)
+    if (action->kind == ACTION_UNDO || l->call == CALL_BREAK ||
+        l->call == CALL_TELL || l->call == CALL_FORGET)
         vote_withdrawn(&l->vote, action->server);
-    else if (l->call == CALL_ACQUIRE && !l->vote.fencing && !l->vote.line)
+    else if (call_kinds[l->call].acquires && !l->vote.fencing && !l->vote.line)
         l->reached &= ~bit(action->server);
 }
 
@@ -371,7 +380,7 @@ static enum verb_kind verb_of(const struct life *l)
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
 {
     verb->most_ttl_ms = l->terms.max_ttl_ms;
-    verb->want_left = verb->plain = verb->test = false;
+    verb->want_left = verb->plain = verb->test = verb->held = false;
     verb->channel = (struct slice){NULL, 0};
     verb->window = 0;
     if (track == TRACK_RENEWAL) {
@@ -390,15 +399,17 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
         verb->ttl_ms = line_lease_ms(&l->vote.line->terms);
         verb->window = line_window(&l->vote.line->terms);
     }
-    if (verb->kind == VERB_RELEASE)
+    if (verb->kind == VERB_RELEASE || verb->kind == VERB_TELL)
         verb->plain = l->plain;
+    if (verb->kind == VERB_BEGIN)
+        verb->held = confirms(l);
     if (verb->kind == VERB_RAISE)
         verb->fence = l->vote.fence.number;
 }
 
 uint64_t life_connect_by(const struct life *l)
 {
-    return l->call == CALL_ACQUIRE && !l->vote.fencing
+    return call_kinds[l->call].acquires && !l->vote.fencing
                ? acquire_connect_by(&l->vote.acquire)
                : NEVER;
 }
@@ -417,6 +428,13 @@ void life_drop_expired(struct life *l, uint64_t now)
     l->result = LIFE_LOST;
     if (l->call == CALL_EXTEND)
         lease_lose(&l->lease, now); /* the renewal will notice the loss */
+    else if (l->unseen)
+        life_end_removing_key(l, now);
     else
         life_end_keeping_key(l, now);
+}
+
+void life_seen(struct life *l)
+{
+    l->unseen = false;
 }

@@ -65,13 +65,16 @@ uint64_t life_connect_by(const struct life *l);
 bool life_grant_expired(const struct life *l, uint64_t now);
 void life_drop_expired(struct life *l, uint64_t now);
 
-/* ACQUIRE that was granted: its fencing token; 0: none. */
+/* BEGIN that was granted: its caller knows it from now on. */
+void life_seen(struct life *l);
+
+/* ACQUIRE, BEGIN that was granted: its fencing token; 0: none. */
 static inline uint64_t life_fence(const struct life *l)
 {
-    return l->vote.fencing ? l->vote.fence.number : 0;
+    return l->vote.kind == VOTE_ACQUIRE ? vote_fence(&l->vote) : 0;
 }
 
-/* ACQUIRE: rounds begun so far. */
+/* ACQUIRE, BEGIN: rounds begun so far. */
 static inline unsigned life_rounds(const struct life *l)
 {
     return l->vote.kind == VOTE_ACQUIRE ? l->vote.acquire.rounds : 0;

@@ -39,9 +39,10 @@ enum verdict {
     VERDICT_YES,
     /* acquire: busy. extend, release, adopt: not ours. inspect: free */
     VERDICT_NO,
-    VERDICT_LATE,    /* acquire: granted, but the lease had expired; undone */
-    VERDICT_UNKNOWN, /* it may or may not have been applied */
-    VERDICT_FAULT,   /* nothing was applied; see .fault */
+    VERDICT_RECORDED, /* begin: the record says that there is nothing to do */
+    VERDICT_LATE,     /* acquire: granted, but the lease had expired; undone */
+    VERDICT_UNKNOWN,  /* it may or may not have been applied */
+    VERDICT_FAULT,    /* nothing was applied; see .fault */
     VERDICT_CANCELLED
 };
 

@@ -38,7 +38,8 @@ void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
 /* May this verb have changed something if it failed? */
 static bool may_change(const struct round *r)
 {
-    return r->terms.kind == ROUND_EXTEND || r->terms.kind == ROUND_RELEASE;
+    return r->terms.kind == ROUND_EXTEND || r->terms.kind == ROUND_RELEASE ||
+           r->terms.kind == ROUND_TELL;
 }
 
 /* All asks of a decided round have been taken. */
@@ -203,7 +204,8 @@ void round_outcome(struct round *r, unsigned server,
     if (r->terms.kind == ROUND_EXTEND && kind == OUTCOME_NOT_MINE &&
         !guarded(GUARD_CONTINUITY))
         kind = OUTCOME_MINE;
-    if (kind == OUTCOME_MINE || (inspect && kind == OUTCOME_SEEN))
+    bool seen = kind == OUTCOME_SEEN || kind == OUTCOME_RECORDED;
+    if (kind == OUTCOME_MINE || (inspect && seen))
         record_yes(r, server, outcome);
     else if (kind == OUTCOME_NOT_MINE || (inspect && kind == OUTCOME_FREE))
         record_no(r, server);

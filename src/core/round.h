@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A round of extend, release, adopt or inspect over N >= 1 servers: one verb is
- * sent to all at once, and the round ends as soon as the vote is decided. These
- * verbs may be applied twice without harm, so a server whose connection was
- * lost before it answered is asked again while there is time.
+ * A round of extend, release, adopt, inspect or tell over N >= 1 servers: one
+ * verb is sent to all at once, and the round ends as soon as the vote is
+ * decided. These verbs may be applied twice without harm, so a server whose
+ * connection was lost before it answered is asked again while there is time.
  *
  * Invariant: a deadline comes only from a quorum of MINE, counted from the
  * first send to each server. "Not mine" after a release that may have been
@@ -18,7 +18,13 @@
 #include "base/backoff.h"
 #include "core/machine.h"
 
-enum round_kind { ROUND_EXTEND, ROUND_RELEASE, ROUND_ADOPT, ROUND_INSPECT };
+enum round_kind {
+    ROUND_EXTEND,
+    ROUND_RELEASE,
+    ROUND_ADOPT,
+    ROUND_INSPECT,
+    ROUND_TELL
+};
 
 struct round_terms {
     enum round_kind kind;

@@ -20,7 +20,9 @@ void life_end_keeping_key(struct life *l, uint64_t now)
 
 void life_end_removing_key(struct life *l, uint64_t now)
 {
-    uint64_t until = lease_ours_until(&l->lease);
+    uint64_t until = l->unseen ? NEVER : lease_ours_until(&l->lease);
+    l->clean_begun = l->unseen;
+    l->unseen = false;
     life_end_keeping_key(l, now);
     if (now >= until)
         return;
@@ -32,7 +34,7 @@ void life_end_lease(struct life *l, uint64_t now)
 {
     if (lease_state(&l->lease, now) == LEASE_NONE)
         return;
-    if (lease_min_left_ms(&l->lease, now))
+    if (lease_min_left_ms(&l->lease, now) && !l->unseen)
         life_end_keeping_key(l, now);
     else
         life_end_removing_key(l, now);
@@ -68,8 +70,23 @@ static bool busy_in_doubt(const struct life *l)
     return able < quorum_of(l->terms.servers);
 }
 
+/* What a record says. */
+static enum life_result result_found(const struct life *l)
+{
+    static const enum life_result results[] = {
+        [FOUND_NOTHING] = LIFE_FREE,
+        [FOUND_DONE] = LIFE_DONE,
+        [FOUND_DOUBT] = LIFE_DOUBT,
+        [FOUND_MISMATCH] = LIFE_MISMATCH,
+        [FOUND_BUSY] = LIFE_BUSY,
+    };
+    return results[l->found];
+}
+
 static enum life_result result_no(struct life *l)
 {
+    if (l->call == CALL_FORGET)
+        return result_found(l);
     if (l->call != CALL_ACQUIRE || !busy_in_doubt(l))
         return call_kinds[l->call].no;
     l->fault = FAULT_UNREACHABLE;
@@ -81,8 +98,11 @@ static enum life_result result_of(struct life *l)
     l->fault = vote_fault(&l->vote);
     switch (vote_verdict(&l->vote)) {
     case VERDICT_OPEN:
-    case VERDICT_YES:
         break;
+    case VERDICT_YES:
+        return l->call == CALL_LOOK ? result_found(l) : LIFE_OK;
+    case VERDICT_RECORDED:
+        return result_found(l);
     case VERDICT_NO:
         return result_no(l);
     case VERDICT_LATE:
@@ -134,9 +154,12 @@ enum life_result life_settle(struct life *l, uint64_t now)
         result = settle_extend(l, result, now);
     } else if (l->call == CALL_RELEASE) {
         result = settle_release(l, result, now);
-    } else if (l->call == CALL_ACQUIRE && result == LIFE_OK) {
+    } else if (call_kinds[l->call].acquires && result == LIFE_OK) {
         grant_lease(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
         l->handed_over = l->vote.handed_over;
+        l->unseen = l->call == CALL_BEGIN;
+    } else if (l->call == CALL_TELL && result == LIFE_LOST) {
+        lease_lose(&l->lease, now); /* CLEAR: else it has ended already */
     } else if (l->call == CALL_ADOPT && result == LIFE_OK) {
         if (l->vote.round.deadline <= now || l->not_claimed)
             result = LIFE_LOST;

@@ -15,7 +15,8 @@ void life_end_lease(struct life *l, uint64_t now);
 /* Ends the lease, and leaves the key to its TTL. */
 void life_end_keeping_key(struct life *l, uint64_t now);
 /* Ends the lease, and removes the key in the background, unless another process
- * may own it by now. */
+ * may own it by now; and takes back a BEGIN that its caller does not know of.
+ */
 void life_end_removing_key(struct life *l, uint64_t now);
 
 #endif

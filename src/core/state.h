@@ -31,14 +31,21 @@ enum life_call {
     CALL_RELEASE,
     CALL_ADOPT,
     CALL_INSPECT,
-    CALL_BREAK
+    CALL_BREAK,
+    CALL_BEGIN, /* as ACQUIRE, and records that the work has begun */
+    CALL_LOOK,
+    CALL_TELL,
+    CALL_FORGET
 };
-#define CALL_KINDS (CALL_BREAK + 1)
+#define CALL_KINDS (CALL_FORGET + 1)
 
 enum life_result {
     LIFE_OK,
-    LIFE_BUSY, /* ACQUIRE */
-    LIFE_FREE, /* INSPECT, BREAK */
+    LIFE_BUSY, /* ACQUIRE, BEGIN, LOOK, FORGET */
+    LIFE_FREE, /* INSPECT, BREAK, LOOK, FORGET */
+    LIFE_DONE, /* BEGIN, LOOK: what the record says */
+    LIFE_DOUBT,
+    LIFE_MISMATCH,
     LIFE_LOST,
     LIFE_UNKNOWN,
     LIFE_FAULT, /* see life.fault */
@@ -48,9 +55,11 @@ enum life_result {
 /* How the kinds of calls differ; one row for each. */
 struct call_kind {
     enum verb_kind verb;
-    enum round_kind round; /* not of an acquire */
+    bool acquires;         /* it may begin a lease, and wait for that */
+    enum round_kind round; /* of the others */
     enum life_result no;   /* the result of VERDICT_NO */
-    bool known_token;      /* servers that cannot have the token are skipped */
+    bool undone; /* what it leaves at a server is removed in the background */
+    bool known_token; /* servers that cannot have the token are skipped */
     bool relies; /* success promises a lease, which must not have expired when
                   * the result is returned */
 };
@@ -59,8 +68,8 @@ extern const struct call_kind call_kinds[CALL_KINDS];
 enum life_track { TRACK_CALL, TRACK_RENEWAL, TRACKS };
 
 enum action_kind {
-    /* ACQUIRE: make a fresh random token; if that fails, call life_no_token().
-     * ADOPT: make the adopted token the lock's own. */
+    /* ACQUIRE, BEGIN: make a fresh random token; if that fails, call
+     * life_no_token(). ADOPT: make the adopted token the lock's own. */
     ACTION_TOKEN,
     ACTION_SEND, /* life_verb() to server; then life_outcome() */
     /* The server is not asked, because the token cannot be there: it has been
@@ -74,10 +83,11 @@ enum action_kind {
      * life_withdrawn); a late answer does no harm. */
     ACTION_LEAVE,
     /* No request is left, but the key may be there: compare-and-delete it in
-     * the background, until life.clean_until. */
+     * the background, until life.clean_until; or, if life.clean_begun, take
+     * back that its work was begun. */
     ACTION_CLEAN,
-    /* ACQUIRE: the lock is taken. To wait in line, call life_line_up(); else it
-     * polls. */
+    /* ACQUIRE, BEGIN: the lock is taken. To wait in line, call life_line_up();
+     * else it polls. */
     ACTION_LINE,
     /* ADOPT: check that server is not deleting the token. If its deletion may
      * be on the way, call life_not_claimed(). */
@@ -113,6 +123,13 @@ struct life {
     uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
     uint64_t left_ms;     /* LIFE_RENEWED */
 
+    bool clean_begun;          /* ACTION_CLEAN */
+    enum once_found found : 8; /* BEGIN, LOOK, FORGET */
+    /* BEGIN: it was granted, but its caller does not know it yet. So nobody
+     * relies on the lease, or can have adopted the token, and nothing was done.
+     * Read without any mutex */
+    _Atomic bool unseen;
+
     /* private */
     bool running;
     bool was_over;  /* RELEASE: the lease had expired when it began */
@@ -127,11 +144,11 @@ struct life {
     bool kept;        /* ADOPT: ACTION_KEEP has been asked for */
     bool no_token, not_claimed;
     uint32_t ask_ms;  /* the TTL to ask for */
-    unsigned offered; /* ACQUIRE: the round after which ACTION_LINE was */
+    unsigned offered; /* the round after which ACTION_LINE was */
     uint64_t not_after;
     uint64_t seed;
     unsigned reached;      /* servers where the token may be, by bits */
-    unsigned asked, heard; /* ACQUIRE: of the present round */
+    unsigned asked, heard; /* of the present round of an acquire */
     unsigned late;         /* servers still waited for after the verdict */
     uint64_t late_until;
     unsigned to_undo, to_leave, to_clean, to_claim, to_keep;

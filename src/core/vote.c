@@ -6,11 +6,12 @@
 #include "base/deadline.h"
 
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
-    bool fenced, uint64_t retry_first_ns, uint64_t retry_most_ns, uint64_t seed,
-    uint64_t now)
+    bool fenced, bool begins, uint64_t retry_first_ns, uint64_t retry_most_ns,
+    uint64_t seed, uint64_t now)
 {
     v->kind = VOTE_ACQUIRE;
-    v->fenced = fenced;
+    v->fenced = fenced && !begins;
+    v->begins = begins;
     v->fencing = false;
     v->lined_up = v->handed_over = false;
     v->line = NULL;
@@ -22,7 +23,7 @@ void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     uint64_t now)
 {
     v->kind = VOTE_ROUND;
-    v->fenced = v->fencing = false;
+    v->fenced = v->fencing = v->begins = false;
     v->line = NULL;
     round_init_backoff(&v->round, seed);
     round_start(&v->round, terms, now);
@@ -67,7 +68,9 @@ static void leave_line(struct vote *v)
         return;
     v->line = NULL;
     v->handed_over = verdict == LINE_YES && line->has_waited;
-    if (verdict == LINE_YES)
+    if (verdict == LINE_YES && v->begins)
+        acquire_confirm(&v->acquire, line->deadline, line->now);
+    else if (verdict == LINE_YES)
         acquire_granted(&v->acquire, line->sent_at, line->deadline, line->now);
     else if (verdict == LINE_POLL)
         acquire_poll(&v->acquire, line->fault, line->doubt, line->now);
@@ -164,6 +167,13 @@ enum verdict vote_verdict(const struct vote *v)
         return fence_verdict(&v->fence);
     return v->kind == VOTE_ACQUIRE ? acquire_verdict(&v->acquire)
                                    : round_verdict(&v->round);
+}
+
+uint64_t vote_fence(const struct vote *v)
+{
+    if (v->begins)
+        return fence_ballots(v)[0].number;
+    return v->fencing ? v->fence.number : 0;
 }
 
 enum fault vote_fault(const struct vote *v)

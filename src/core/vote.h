@@ -17,8 +17,9 @@
 #include "core/round.h"
 
 struct vote {
-    enum { VOTE_ACQUIRE, VOTE_ROUND } kind;
+    enum { VOTE_ACQUIRE, VOTE_ROUND } kind : 8;
     bool fenced;       /* ACQUIRE: a fencing token is wanted */
+    bool begins;       /* ACQUIRE: by the verb BEGIN, which draws one */
     bool fencing;      /* counters are being raised to the fencing token */
     bool lined_up;     /* ACQUIRE: it waits in line, or has */
     bool handed_over;  /* ACQUIRE: granted after a wait in line */
@@ -32,10 +33,11 @@ struct vote {
 };
 #define VOTE_BALLOTS 2
 
-/* seed: for jitter; must differ between contenders. */
+/* begins: by the verb BEGIN. seed: for jitter; must differ between
+ * contenders. */
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
-    bool fenced, uint64_t retry_first_ns, uint64_t retry_most_ns, uint64_t seed,
-    uint64_t now);
+    bool fenced, bool begins, uint64_t retry_first_ns, uint64_t retry_most_ns,
+    uint64_t seed, uint64_t now);
 void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     uint64_t now);
 
@@ -53,6 +55,8 @@ void vote_tick(struct vote *v, uint64_t now);
 void vote_cancel(struct vote *v);
 uint64_t vote_wake(const struct vote *v);
 enum verdict vote_verdict(const struct vote *v);
+/* ACQUIRE with VERDICT_YES: its fencing token; 0: none. */
+uint64_t vote_fence(const struct vote *v);
 enum fault vote_fault(const struct vote *v);
 
 /* What the verdict calls for, once all asks have been taken. */

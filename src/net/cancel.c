@@ -76,6 +76,7 @@ static struct cancelled describe(
         .verb = r->exchange.verb->kind,
         .stage = stage,
         .undo = undo,
+        .holds = r->exchange.verb->held,
         .never_undo = !exchange_may_undo(&r->exchange),
         .compares = exchange_compares(&r->exchange),
         .never_sent = r->sent_at == 0,
@@ -127,6 +128,7 @@ static enum slot_kind kind_when_dropped(const struct request *r)
 {
     switch (r->exchange.verb->kind) {
     case VERB_QUERY:
+    case VERB_LOOK:
         return SLOT_CANCELLED_QUERY;
     case VERB_INSPECT:
         return SLOT_CANCELLED_READ;
@@ -222,16 +224,32 @@ bool server_cancel(struct server *s, struct request *r, bool undo, uint64_t now)
     return c.nothing_sent;
 }
 
-void server_clean_up(struct server *s, struct request *r, struct slice token,
-    uint32_t ttl_ms, uint64_t not_after, uint64_t now)
+static void clean_up(
+    struct server *s, struct request *r, const struct verb *of, uint64_t now)
 {
-    struct cleaner *k = take_spare(r, token);
-    end_use(s, r, token, not_after, now);
+    struct cleaner *k = take_spare(r, of->token);
+    end_use(s, r, of->token, of->not_after, now);
     if (!k)
         return;
     exchange_inherit(&k->exchange, &r->exchange);
-    struct verb of = {.token = token, .ttl_ms = ttl_ms, .not_after = not_after};
-    add_cleaner(s, k, CLEANUP_TOKEN, &of, now);
+    add_cleaner(s, k, CLEANUP_TOKEN, of, now);
+}
+
+void server_clean_up(struct server *s, struct request *r, struct slice token,
+    uint32_t ttl_ms, uint64_t not_after, uint64_t now)
+{
+    struct verb of = {.kind = VERB_RELEASE,
+        .token = token,
+        .ttl_ms = ttl_ms,
+        .not_after = not_after};
+    clean_up(s, r, &of, now);
+}
+
+void server_unbegin(struct server *s, struct request *r, struct slice token,
+    uint32_t ttl_ms, uint64_t now)
+{
+    struct verb of = {.kind = VERB_BEGIN, .token = token, .ttl_ms = ttl_ms};
+    clean_up(s, r, &of, now);
 }
 
 static bool is_of(const struct cleaner *k, struct slice key, struct slice token)

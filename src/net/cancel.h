@@ -22,6 +22,9 @@ bool server_cancel(
  * without one the key is left to its TTL. */
 void server_clean_up(struct server *s, struct request *r, struct slice token,
     uint32_t ttl_ms, uint64_t not_after, uint64_t now);
+/* Likewise of a BEGIN that was granted, but whose caller does not know it. */
+void server_unbegin(struct server *s, struct request *r, struct slice token,
+    uint32_t ttl_ms, uint64_t now);
 
 /* Adoption. server_can_adopt() is asked for all servers first: false means that
  * the deletion of token may be on the way. If all agree, server_adopt() cancels

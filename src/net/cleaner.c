@@ -28,7 +28,6 @@ struct cleaner *cleaner_new(struct slice key, size_t token_room)
         return NULL;
     list_init(&k->node);
     list_init(&k->due);
-    k->verb.kind = VERB_RELEASE;
     k->room = room;
     set_key(k, key);
     return k;
@@ -80,6 +79,7 @@ void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
 {
     memcpy(k->bytes + k->verb.key.len, of->token.data, of->token.len);
     k->verb.token.len = of->token.len;
+    k->verb.kind = of->kind == VERB_BEGIN ? VERB_UNBEGIN : VERB_RELEASE;
     k->verb.ttl_ms = of->ttl_ms;
     k->verb.channel = of->channel;
     k->verb.window = of->window;

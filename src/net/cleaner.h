@@ -25,8 +25,9 @@ struct cleaner {
      * the cleaner is freed; NULL: there is none. */
     struct cleaner **link;
     struct exchange exchange; /* of the compare-and-delete that was sent */
-    struct verb verb;         /* RELEASE; its key and token are in bytes */
-    size_t room;              /* of bytes */
+    struct verb verb; /* RELEASE, or after a BEGIN UNBEGIN; its key and token
+                       * are in bytes */
+    size_t room;      /* of bytes */
     char bytes[];
 };
 
@@ -39,9 +40,9 @@ void cleaner_free(struct cleaner *k);
 /* All that are in a list by their node. */
 void cleaners_free(struct list *list);
 
-/* Begins the cleanup of the token of a verb: of that are used its token, ttl,
- * not_after and place in line, whose channel must outlive the cleaner. Call
- * exchange_inherit() first, and put the cleaner into the server's lists
+/* Begins the cleanup of the token of a verb: of that are used its kind, token,
+ * ttl, not_after and place in line, whose channel must outlive the cleaner.
+ * Call exchange_inherit() first, and put the cleaner into the server's lists
  * afterwards. */
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
     const struct verb *of, uint64_t now);

@@ -342,10 +342,11 @@ void requests_expect(struct server *s)
     const struct slots *slots = &s->conn.slots;
     const struct slot *slot = slots->count ? slots_at(slots, 0) : NULL;
     struct leaves *leaves = NULL;
-    bool loose = slot && slot->kind == SLOT_CANCELLED_QUERY;
+    bool loose = slot && (slot->kind == SLOT_CANCELLED_QUERY ||
+                             slot->kind == SLOT_CANCELLED);
     if (slot && slot->kind == SLOT_REQUEST) {
         const struct request *r = slot->owner;
-        loose = r->exchange.verb->kind == VERB_QUERY;
+        loose = verb_has_leaves(r->exchange.verb->kind);
         leaves = loose ? r->exchange.verb->leaves : NULL;
     }
     reader_expect(s->conn.reader, loose, leaves);

@@ -115,6 +115,8 @@ const struct strategy *strategies_for(const struct exchange *x)
         return &subscribed_strategy;
     if (x->verb->kind == VERB_JOIN || x->verb->kind == VERB_STAY)
         return &line_strategy;
+    if (x->verb->kind >= VERB_BEGIN)
+        return &once_strategy;
     if (rights_unverified(x))
         return &rights_strategy;
     if (acquires && x->phase == PHASE_CHECK_VALUE)

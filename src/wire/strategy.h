@@ -217,6 +217,9 @@ extern const struct strategy fenced_strategy;
 /* line.c: JOIN and STAY */
 extern const struct strategy line_strategy;
 
+/* once.c: BEGIN, LOOK, TELL, FORGET, UNBEGIN */
+extern const struct strategy once_strategy;
+
 /* asked.c: the read-only command of a query */
 extern const struct strategy asked_strategy;
 

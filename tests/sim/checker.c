@@ -184,7 +184,7 @@ void checker_ended(struct world *w, const struct worker *k)
     case CALL_ADOPT:
         break;
     case CALL_INSPECT:
-    case CALL_NONE:
+    default:
         return;
     }
     if (result == LIFE_OK)

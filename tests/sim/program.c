@@ -85,7 +85,7 @@ static void told(struct world *w, struct worker *k)
     case CALL_ADOPT:
     case CALL_ACQUIRE:
     case CALL_INSPECT:
-    case CALL_NONE:
+    default:
         break;
     }
     bool granted =

@@ -22,7 +22,7 @@ static void acquire(bool fenced)
         .end = T0 + NS_PER_S};
     vote = (struct vote){.ballots = ballots};
     memset(ballots, 0, sizeof(ballots));
-    vote_acquire(&vote, &terms, fenced, 10 * MS, 80 * MS, 5, T0);
+    vote_acquire(&vote, &terms, fenced, false, 10 * MS, 80 * MS, 5, T0);
 }
 
 static void round_of(enum round_kind kind)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* What an application sees of a record, and what errmsg says about it. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "api/message.h"
+#include "api/once.h"
+
+static const char *label_of(const struct record *record)
+{
+    const char *label = token_label(record->token);
+    return label ? label : "";
+}
+
+/* "attempt 2 by db7:backup" */
+static void add_attempt(const struct record *record, struct text *t)
+{
+    const char *label = label_of(record);
+    text_addf(t, "attempt %lld", (long long)record->attempt);
+    if (*label)
+        text_addf(t, " by %s", label);
+}
+
+static void add_doubt(const struct record *record, struct text *t)
+{
+    add_attempt(record, t);
+    text_add(t, record->state == RECORD_DOUBT
+                    ? " ended without knowing whether the work was done"
+                    : " began and did not say what came of it");
+}
+
+static void add_mismatch(const struct record *record, struct text *t)
+{
+    static const char *const states[] = {
+        [RECORD_BEGUN] = "begun",
+        [RECORD_DOUBT] = "in doubt",
+        [RECORD_DONE] = "done",
+        [RECORD_FAILED] = "failed",
+    };
+    text_addf(t,
+        "the record is about other work: its fingerprint is %s; it is "
+        "%s, ",
+        record->fingerprint.len ? record->fingerprint.data : "none",
+        states[record->state]);
+    add_attempt(record, t);
+}
+
+bool once_compose(const struct nxl_lock *lock, int result, struct text *message)
+{
+    const struct once *once = lock->once;
+    enum life_call call = lock->life.call;
+    bool known = once && once->answered && once->record.state;
+    text_clear(message);
+    if (result == NXL_DONE && known) {
+        text_add(message, "the work was done before, by ");
+        add_attempt(&once->record, message);
+    } else if (result == NXL_DOUBT && known) {
+        add_doubt(&once->record, message);
+        text_add(message, "; find out, then say it with nxl_once_tell()");
+    } else if (result == NXL_MISMATCH && known) {
+        add_mismatch(&once->record, message);
+    } else if (result == NXL_LOST && call == CALL_TELL) {
+        text_add(message, "somebody else has begun the work since, or the "
+                          "lease is over: it may be done twice");
+    } else if (result == NXL_BUSY && call == CALL_FORGET) {
+        text_add(message, "the work is in progress");
+    } else if (result == NXL_FREE && call == CALL_FORGET) {
+        text_add(message, "the record has changed, or is gone");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void show(const struct once *once, nxl_record *all)
+{
+    static const int states[] = {
+        [RECORD_BEGUN] = NXL_RECORD_BEGUN,
+        [RECORD_DOUBT] = NXL_RECORD_DOUBT,
+        [RECORD_DONE] = NXL_RECORD_DONE,
+        [RECORD_FAILED] = NXL_RECORD_FAILED,
+    };
+    const struct record *r = &once->record;
+    const struct leaves *l = &once->found;
+    all->state = states[r->state];
+    all->token = r->token.data;
+    all->label = label_of(r);
+    all->fence = r->fence;
+    all->attempt = r->attempt;
+    all->doubts = r->doubts;
+    all->late = r->late;
+    all->first_ms = r->first_ms;
+    all->since_ms = r->since_ms;
+    all->ended_ms = r->ended_ms;
+    all->code = r->code;
+    all->fingerprint = r->fingerprint.data;
+    all->result_length = r->size < 0 ? NXL_ONCE_NOT_KEPT : 0;
+    if (r->size < 0 || l->count < 4 || l->list[3].nil)
+        return;
+    all->result = buf_head(&l->bytes) + l->list[3].at;
+    all->result_length = l->list[3].len;
+}
+
+int nxl_once_record(const nxl_lock *lock, nxl_record *record)
+{
+    nxl_record all = NXL_RECORD_INIT;
+    if (!lock || !record || record->size < offsetof(nxl_record, token))
+        return NXL_E_INVALID;
+    if (client_forked(lock->client))
+        return NXL_E_FORKED;
+    const struct once *once = lock->once;
+    if (!once || !once->answered)
+        return NXL_E_INVALID;
+    if (once->record.state)
+        show(once, &all);
+    size_t size = record->size < sizeof(all) ? record->size : sizeof(all);
+    all.size = record->size;
+    memcpy(record, &all, size);
+    return once->record.state ? NXL_OK : NXL_FREE;
+}

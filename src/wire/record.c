@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads the first line of a record. */
+#include "wire/record.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* Takes the next word. Empty: there is none, or two blanks follow each other.
+ */
+static struct slice next_word(struct slice *line)
+{
+    const char *blank = line->len ? memchr(line->data, ' ', line->len) : NULL;
+    size_t len = blank ? (size_t)(blank - line->data) : line->len;
+    struct slice word = {line->data, len};
+
+    line->data += len + (blank ? 1 : 0);
+    line->len -= len + (blank ? 1 : 0);
+    return word;
+}
+
+static bool take_number(struct slice *line, int64_t *number)
+{
+    struct slice word = next_word(line);
+    bool negative = word.len > 1 && word.data[0] == '-';
+    int64_t n = 0;
+
+    for (size_t i = negative; i < word.len; i++) {
+        char c = word.data[i];
+        if (c < '0' || c > '9' || n > (INT64_MAX - 9) / 10)
+            return false;
+        n = 10 * n + (c - '0');
+    }
+    *number = negative ? -n : n;
+    return word.len > 0;
+}
+
+static bool take_state(struct slice *line, enum record_state *state)
+{
+    static const char *const names[] = {
+        [RECORD_BEGUN] = "begun",
+        [RECORD_DOUBT] = "doubt",
+        [RECORD_DONE] = "done",
+        [RECORD_FAILED] = "failed",
+    };
+    struct slice word = next_word(line);
+
+    for (unsigned i = RECORD_BEGUN; i <= RECORD_FAILED; i++) {
+        if (slice_equal(word, slice_of(names[i]))) {
+            *state = (enum record_state)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_fingerprint(struct slice *line, struct slice *fingerprint)
+{
+    struct slice word = next_word(line);
+
+    *fingerprint = (struct slice){NULL, 0};
+    if (slice_equal(word, slice_of("-")))
+        return true;
+    if (word.len < 2 || word.data[0] != '=' || word.len - 1 > FINGERPRINT_MOST)
+        return false;
+    *fingerprint = (struct slice){word.data + 1, word.len - 1};
+    return true;
+}
+
+bool record_parse(struct slice line, struct record *record)
+{
+    struct record r = {0};
+    int64_t fence, code;
+    int64_t *const numbers[] = {&fence, &r.attempt, &r.doubts, &r.first_ms,
+        &r.since_ms, &r.ended_ms, &code, &r.late, &r.keep_ms};
+
+    if (!slice_equal(next_word(&line), slice_of("once1")) ||
+        !take_state(&line, &r.state))
+        return false;
+    r.token = next_word(&line);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (!take_number(&line, numbers[i]))
+            return false;
+    if (!take_fingerprint(&line, &r.fingerprint) ||
+        !take_number(&line, &r.size) || line.len > 0 || r.token.len == 0 ||
+        fence < 0 || r.attempt < 1 || r.size < -1 || code < INT_MIN ||
+        code > INT_MAX)
+        return false;
+    r.fence = (uint64_t)fence;
+    r.code = (int)code;
+    *record = r;
+    return true;
+}
