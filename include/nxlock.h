@@ -509,12 +509,14 @@ void nxl_answer_free(nxl_answer *answer);
 const char *nxl_client_redact(const nxl_client *client, const char *text,
     size_t length, char *out, size_t size);
 
-/* Counters of a client. */
+/* Counters of a client. nxl_once_begin() counts as an acquire, except with
+ * NXL_ONCE_LOOK. */
 typedef struct nxl_stats {
     uint64_t attempts; /* to acquire; a wait makes several */
     uint64_t grants;   /* acquires that ended with NXL_OK */
     uint64_t busy;     /* acquires that ended with NXL_BUSY */
-    uint64_t unknowns; /* acquires, extends, releases: NXL_UNKNOWN */
+    uint64_t unknowns; /* acquires, extends, releases, nxl_once_tell():
+                        * NXL_UNKNOWN */
     uint64_t waits;    /* acquires that took more than one attempt */
     uint64_t wait_ns;  /* total duration of all acquires */
     uint64_t releases; /* releases that ended with NXL_OK */
