@@ -24,7 +24,7 @@ static const struct kind kinds[] = {
     {"fenced", NO_GUARD, {.ttl_ms = 30000, .fence = 1}},
     {"min_hold", NO_GUARD, {.ttl_ms = 30000, .min_hold_ms = MIN_HOLD_MS}},
     {"max_hold", NO_GUARD, {.ttl_ms = 30000, .renew = 1, .max_hold_ms = 60000}},
-    {"queue=-1", NO_GUARD "&queue=-1", {.ttl_ms = 30000}},
+    {"queue=0", NO_GUARD "&queue=0", {.ttl_ms = 30000}},
     {"label", NO_GUARD, {.ttl_ms = 30000, .label = "db7:41233:backup"}},
 };
 
@@ -209,7 +209,9 @@ static void confirm(const struct cell *c)
 static void forget(const struct cell *c)
 {
     bool recorded = once_state()[0] != 'n';
-    int begun = c->before == PROGRESS ? NXL_BUSY : NXL_OK;
+    /* By a minimum hold its token has the lock yet. */
+    bool keeps = c->kind->options.min_hold_ms && expected(c) == NXL_OK;
+    int begun = c->before == PROGRESS || keeps ? NXL_BUSY : NXL_OK;
     assert_result(
         once_forget(own, c->lock), recorded ? begun : NXL_E_INVALID, c->lock);
     if (begun == NXL_BUSY)

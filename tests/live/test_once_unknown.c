@@ -246,10 +246,11 @@ static void cut_at_each_byte_of_a_verdict(enum proxy_way way)
         if (rc != NXL_OK)
             say_again(NXL_ONCE_DONE, RESULT);
         nxl_record r = NXL_RECORD_INIT;
+        assert_true(is_free(NAME));
+        assert_result(once_begin(own, lock, NULL, 5000), NXL_DONE, lock);
         assert_int_equal(nxl_once_record(lock, &r), NXL_OK);
         assert_int_equal(r.result_length, strlen(RESULT));
         assert_memory_equal(r.result, RESULT, strlen(RESULT));
-        assert_true(is_free(NAME));
         close_all();
         if (!cut)
             break;
