@@ -966,7 +966,8 @@ typedef struct nxl_record {
     int64_t ended_ms;  /* when its verdict came */
     int code;          /* as given with the verdict */
     const char *fingerprint; /* or "" */
-    const char *result;      /* NULL: there is none, or it was not kept */
+    const char *result;      /* after NXL_DONE, otherwise NULL. NULL, too: there
+                              * is none, or it was not kept */
     size_t result_length;    /* NXL_ONCE_NOT_KEPT: it was not kept */
 } nxl_record;
 
