@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import time
 sys.dont_write_bytecode = True  # the tree stays as it is
 
 from rig import Server, Tap, await_, clean_environment, nx
+from terminal import CTRL_C, Terminal
 
 MIB = 1 << 20
 
@@ -362,6 +364,64 @@ def outputs(b):
         b.tap.equal(file.read(), b"before\nbehind\n", "into a file, behind")
 
 
+def ends_of_output(b):
+    """What standard output can be."""
+    name = b.name()
+    ours, theirs = socket.socketpair()
+    done = subprocess.Popen(
+        [b.nxlock, "once", name, *b.work(name, "head -c 1000000 /dev/zero")],
+        stdin=subprocess.DEVNULL, stdout=theirs)
+    theirs.close()
+    got = 0
+    while more := len(ours.recv(65536)):
+        got += more
+    b.tap.equal((done.wait(), got), (0, 1000000), "a socket gets it all")
+    name = b.name()
+    with open("/dev/full", "wb") as full:
+        got = subprocess.run(
+            [b.nxlock, "once", name, *b.work(name, "echo x; exit 0")],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+            timeout=60, check=False)
+        b.tap.equal((got.returncode, b.state(name)), (0, "done"),
+                    "a full device does not change what came of CMD")
+        b.tap.check(b"cannot pass on" in got.stderr, "and is reported",
+                    got.stderr)
+        got = subprocess.run(
+            [b.nxlock, "once", name, "--", "true"],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+            timeout=60, check=False)
+        b.tap.equal(got.returncode, 70, "but nothing can be printed again")
+    name = b.name()
+    got = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", b.nxlock, "once", name,
+         *b.work(name, "echo x")], stderr=subprocess.PIPE, timeout=60,
+        check=False)
+    b.tap.equal((got.returncode, got.stderr, b.state(name)), (0, b"", "done"),
+                "no standard output at all")
+
+
+def at_terminal(b):
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    for option, key, code, state in (
+            ("--confirm", b"n\n", 75, "doubt"), ("--forget", b"\n", 75, "doubt"),
+            ("--confirm", b"y\n", 0, "done"), ("--forget", b"yes\n", 0, "none")):
+        with Terminal([b.nxlock, "once", name, option]) as terminal:
+            await_(lambda: "[y/N]" in terminal.text())
+            terminal.type(key)
+            b.tap.check(terminal.leader.wait(60) == code, f"{option}: {key}",
+                        terminal.text())
+        b.tap.equal(b.state(name), state, f"then it is {state}")
+    name = b.name()
+    with Terminal([b.nxlock, "once", name,
+                   *b.work(name, "echo to the screen; sleep 60")]) as terminal:
+        await_(lambda: "to the screen" in terminal.text())
+        terminal.type(CTRL_C)
+        b.tap.equal(terminal.leader.wait(60), -signal.SIGINT,
+                    "Ctrl-C ends both")
+    b.tap.equal(b.state(name), "doubt", "which is recorded")
+
+
 def fifo(path):
     os.mkfifo(path)
     return path
@@ -466,6 +526,14 @@ def lost(b):
            "unix://:wrong@" + b.server.socket + "?user=nobody", "--", "true")
     b.code(69, "no server", b.name(), "-n", "-u", "unix:///nowhere",
            "--", "true")
+    name = b.name()
+    got = b.code(64, "once inside once", name, "--done-on", "64", "--",
+                 b.nxlock, "once", name, "--", "true")
+    b.tap.check(b"would deadlock" in got.stderr, "of one name", got.stderr)
+    got = b.code(127, "a shell command without -c", b.name(), "--", "a | b")
+    b.tap.check(b"nxlock once w:" in got.stderr and b" -c 'a | b'" in
+                got.stderr, "says what to write", got.stderr)
+    b.code(0, "with -c", b.name(), "-c", "true | true")
     b.code(69, "several servers", b.name(), "-u", b.server.url, "-u",
            "unix:///nowhere", "--", "true")
 
@@ -545,7 +613,8 @@ def main():
         clean_environment(server)
         bench = Bench(tap, server, nxlock)
         for part in (outcomes, codes, fingerprints, times, doubts, checks,
-                     by_hand, outputs, stuck_reader, lost, interrupted, hosts,
+                     by_hand, outputs, ends_of_output, at_terminal,
+                     stuck_reader, lost, interrupted, hosts,
                      mistakes):
             print(f"# {part.__name__}")
             part(bench)
