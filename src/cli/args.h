@@ -77,6 +77,7 @@ struct args {
     const char *wait; /* -w as it was written, or NULL */
     bool force, yes;  /* unlock */
     bool line;        /* unlock: the line instead of the lock */
+    bool records;     /* doctor, list: also those of nxlock once */
     bool verbose;
     bool json;
     bool help;
