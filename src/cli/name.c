@@ -113,7 +113,7 @@ char *name_record(const char *key)
     char *record = NULL;
     bool tagged = name_tagged(key, strlen(key));
 
-    return asprintf(&record, tagged ? "%s:once" : "{%s}:once", key) < 0
+    return asprintf(&record, tagged ? "%s::once" : "{%s}:once", key) < 0
                ? NULL
                : record;
 }
