@@ -85,7 +85,7 @@ void found_record_json(struct json *json, const struct found_record *r)
     json_number(json, "attempt", r->attempt);
     json_number(json, "doubts", r->doubts);
     since_rfc3339(at, &began);
-    json_text(json, "since", at, strlen(at));
+    json_text(json, "began", at, strlen(at));
     if (r->ended_ms == 0)
         return;
     since_rfc3339(at, &ended);

@@ -128,7 +128,7 @@ line "failed" "o:failed${tab}failed${tab}db7:1:f${tab}\(2h\|11[0-9]m\)"
 gives 0 "list --once --json" list --once --json 'o:d*'
 line "says what is known of a doubt" '{"v":1,"name":"o:doubt","state":"doubt",'\
 '"label":"db7:1:d","host":"db7","pid":1,"program":"d","owner":"6fa459ea",'\
-'"left_ms":null,"attempt":2,"doubts":1,"since":"2026-09-21T14:14:20Z",'\
+'"left_ms":null,"attempt":2,"doubts":1,"began":"2026-09-21T14:14:20Z",'\
 '"ended":"2026-09-21T14:14:50Z","code":3}'
 check "and of what is done" grep -q '"o:done","state":"done",.*"code":3}$' \
     "$dir/out"
