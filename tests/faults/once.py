@@ -31,7 +31,7 @@ TTL_MS = 500
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 # Of the keys that --keys asks for.
 MODES = {"halt": 1.0, "retry": 0.5, "check": 0.5, "forgets": 0.2}
-SHORT_KEYS = 500
+SHORT_KEYS = 300
 STOP_S = (0.05, 1.2)  # shorter than a lease, and longer
 
 
@@ -105,7 +105,10 @@ class Crowd(threading.Thread):
 class Run:
     """One mode: its server, its proxy, its workers, its provider."""
 
-    PAUSE_S = (0.3, 2.5)  # between two faults of the server
+    # Between two faults of the server; of one that forgets, so short that
+    # even a few keys meet one.
+    PAUSE_S = {"forgets": (0.1, 0.4)}
+    PAUSE_ELSE_S = (0.3, 2.5)
 
     def __init__(self, mode, args, directory):
         self.mode, self.directory = mode, pathlib.Path(directory)
@@ -176,8 +179,8 @@ class Run:
             crowd = Crowd(self)
             crowd.start()
             while crowd.is_alive() and time.monotonic() < limit:
-                # Soon after the start, so that a short run has some of them.
-                crowd.join(self.dice.uniform(*self.PAUSE_S))
+                crowd.join(self.dice.uniform(
+                    *self.PAUSE_S.get(self.mode, self.PAUSE_ELSE_S)))
                 if crowd.is_alive():
                     self.strike()
             if crowd.is_alive():
