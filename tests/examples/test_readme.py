@@ -26,10 +26,9 @@ class Readme(blocks.Document):
         self.env.update(stage.env, HOME=str(self.home))
 
     def nothing_left(self):
-        # A fencing number outlives its lock, and a record is kept for longer:
-        # those keys stay, by design.
-        for key in ("order:1001", "order:1002", "order:1003", "pay:2001"):
-            self.place.server.ask(f"DEL {{{key}}}:f {{{key}}}:once")
+        # A fencing number outlives its lock: that key stays, by design.
+        for key in ("1001", "1002", "1003"):
+            self.place.server.ask(f"DEL {{order:{key}}}:f")
         return super().nothing_left()
 
 
