@@ -95,8 +95,6 @@ void once_over(struct nxl_lock *lock, int result)
         once = once_of(lock);
     if (!once)
         return;
-    if (call == CALL_FORGET && result == NXL_OK)
-        once->answered = false;
     if (call == CALL_ACQUIRE || call == CALL_ADOPT) {
         once->answered = false;
         once->work =
