@@ -110,7 +110,7 @@ void once_over(struct nxl_lock *lock, int result)
         once->work = WORK_FOUND;
     else if (once->work == WORK_FOUND && result == NXL_LOST)
         once->work = WORK_NONE; /* the record is another one's now */
-    if (call == CALL_TELL && result != NXL_UNKNOWN) {
+    if (call == CALL_TELL) {
         free(once->result);
         once->result = NULL;
     }
