@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_once.py NXLOCK: the command once, every option and every exit code.
+"""test_once.py NXLOCK [PART...]: the command once, every option and code.
 
 What CMD does is counted in a file, so a second run cannot hide behind a code.
 """
@@ -262,8 +262,8 @@ def checks(b):
     b.once(name, *b.work(name, "exit 1"))
     got = b.once(name, "--check", "echo no",
                  *b.work(name, "echo $NXLOCK_ONCE_ATTEMPT $NXLOCK_ONCE_DOUBTS"
-                         " ${NXLOCK_ONCE_BY-none}"))
-    b.tap.equal(got.stdout, b"2 0 none\n", "after no there is no doubt")
+                         " ${NXLOCK_ONCE_BY-none} ${NXLOCK_OUTER-none}"))
+    b.tap.equal(got.stdout, b"2 0 none none\n", "after no there is no doubt")
     name = b.name()
     b.once(name, *b.work(name, "exit 1"))
     told = b.file("told")
@@ -404,8 +404,10 @@ def at_terminal(b):
     name = b.name()
     b.once(name, *b.work(name, "exit 1"))
     for option, key, code, state in (
-            ("--confirm", b"n\n", 75, "doubt"), ("--forget", b"\n", 75, "doubt"),
-            ("--confirm", b"y\n", 0, "done"), ("--forget", b"yes\n", 0, "none")):
+            ("--confirm", b"n\n", 75, "doubt"),
+            ("--forget", b"\n", 75, "doubt"),
+            ("--confirm", b"y\n", 0, "done"),
+            ("--forget", b"yes\n", 0, "none")):
         with Terminal([b.nxlock, "once", name, option]) as terminal:
             await_(lambda: "[y/N]" in terminal.text())
             terminal.type(key)
@@ -560,6 +562,23 @@ def interrupted(b):
     b.ran(1, "once", name)
 
 
+def few_descriptors(b):
+    """What could not be started is known not to have happened."""
+    failed = 0
+    for limit in range(6, 22):
+        name = b.name()
+        got = subprocess.run(
+            ["prlimit", f"--nofile={limit}:{limit}", b.nxlock, "once", name,
+             *b.work(name, "exec true")], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60,
+            check=False)
+        state, runs = b.state(name), b.runs(name)
+        failed += state == "failed"
+        b.tap.check((state, runs) in (("none", 0), ("failed", 0), ("done", 1)),
+                    f"{limit} descriptors", (got.returncode, state, runs))
+    b.tap.check(failed > 0, "it has begun with some of them")
+
+
 def hosts(b):
     """The line of cron, on three hosts at once."""
     for _ in range(5):
@@ -614,8 +633,10 @@ def main():
         bench = Bench(tap, server, nxlock)
         for part in (outcomes, codes, fingerprints, times, doubts, checks,
                      by_hand, outputs, ends_of_output, at_terminal,
-                     stuck_reader, lost, interrupted, hosts,
+                     stuck_reader, lost, interrupted, few_descriptors, hosts,
                      mistakes):
+            if sys.argv[2:] and part.__name__ not in sys.argv[2:]:
+                continue
             print(f"# {part.__name__}")
             part(bench)
     return tap.done()
