@@ -472,6 +472,14 @@ def lost(b):
     b.tap.check(b"lost" in got.stderr, "which is said", got.stderr)
 
     name = b.name()
+    process = b.start(name, "--ttl", "2s", *b.work(
+        name, "trap 'exit 0' TERM; sleep 60 & wait"))
+    await_(lambda: b.runs(name) == 1)
+    b.server.cli("DEL", name)
+    b.tap.equal((b.finish(process).returncode, b.state(name)), (79, "doubt"),
+                "even if CMD then ends with 0")
+
+    name = b.name()
     process = b.start(name, "--ttl", "2s", *b.work(name, "sleep 60"))
     await_(lambda: b.runs(name) == 1)
     b.server.cli("DEL", name, f"{{{name}}}:once")
