@@ -153,10 +153,13 @@ def fingerprints(b):
     path = b.file("content")
     with open(path, "wb") as file:
         file.write(b"100EUR")
-    got = b.code(0, "--fingerprint", name, "--fingerprint", "100EUR",
-                 *b.work(name))
+    got = b.once(name, "--fingerprint", "100EUR", *b.work(name))
     if b"built without it" in got.stderr:
+        b.tap.equal((got.returncode, b.runs(name)), (64, 0),
+                    "--fingerprint is refused without OpenSSL")
+        b.tap.check(b"libssl-dev" in got.stderr, "which names the package")
         return
+    b.tap.equal(got.returncode, 0, "--fingerprint")
     b.tap.equal(b.record(name).get("fingerprint"),
                 hashlib.sha256(b"100EUR").hexdigest(),
                 "is kept as its SHA-256")
@@ -320,6 +323,12 @@ def by_hand(b):
     process.terminate()
     b.tap.equal(b.finish(process).returncode, 143, "TERM is passed on")
     b.ran(1, "it ran once", name)
+    b.server.cli("SET", name, "x", "PX", "60000")
+    shown = b.code(0, "--show while another process holds the lock", name,
+                   "--show").stdout
+    b.tap.check(b"in doubt" in shown, "shows the doubt", shown)
+    b.code(75, "--confirm", name, "--confirm", "--yes")
+    b.code(0, "--forget", name, "--forget", "--yes")
 
 
 # ---------------------------------------------------------------- the output

@@ -294,6 +294,21 @@ def rows(tap, server, proxy, nxlock):
     work.next(0, "the next one runs")
     work.paid(1)
 
+    work = new("one of three hosts")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    others = [subprocess.Popen(
+        [nxlock, "once", work.name, *TTL, "-q", "-c", work.charge()],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE) for _ in range(2)]
+    work.kill()
+    work.end_lease()
+    for other in others:
+        out, err = other.communicate(timeout=60)
+        tap.equal((other.returncode, out), (76, b""), "another one ends")
+        tap.check(b"is in doubt" in err, "and says why", err)
+    work.paid(1)
+
     work = new("nxlock alone")
     work.start(f"{work.charge()}; {work.gate()}")
     tap.check(await_(work.charges), "it is charged")
