@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
@@ -68,6 +67,11 @@ class Bench:
 
     def state(self, name):
         return self.record(name)["state"]
+
+    def waiting(self, name):
+        """How many wait in line for its lock."""
+        shown = nx(self.nxlock, "status", name, "--json").stdout
+        return json.loads(shown)["waiting"]
 
     def start(self, name, *words, **more):
         return subprocess.Popen(
@@ -443,8 +447,9 @@ def stuck_reader(b):
     name = b.name()
     process = b.start(name, "--ttl", "2s", "-v",
                       *b.work(name, "head -c 300000 /dev/zero"))
-    await_(lambda: b.runs(name) == 1)
-    time.sleep(3)
+    renewals = 0
+    while renewals < 4:  # longer than the lease
+        renewals += process.stderr.readline().startswith(b"nxlock: renewed")
     b.tap.equal(b.state(name), "begun", "a reader that waits loses no lock")
     got = b.finish(process)
     b.tap.check(got.returncode == 0 and len(got.stdout) == 300000,
@@ -565,12 +570,13 @@ def interrupted(b):
     await_(lambda: b.server.cli("EXISTS", name) == b"1\n")
     b.code(75, "a lock that run holds is busy", name, "-n", *b.work(name))
     process = b.start(name, *b.work(name))
-    time.sleep(0.3)
+    b.tap.check(await_(lambda: b.waiting(name)), "another one waits")
     process.terminate()
     b.tap.equal(b.finish(process).returncode, 143, "TERM ends the wait")
     b.tap.equal(b.state(name), "none", "and nothing was begun")
+    await_(lambda: not b.waiting(name))
     process = b.start(name, *b.work(name, "echo later"))
-    time.sleep(0.3)
+    b.tap.check(await_(lambda: b.waiting(name)), "and another one")
     holder.terminate()
     holder.wait()
     got = b.finish(process)
