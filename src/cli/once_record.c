@@ -169,7 +169,8 @@ static int say_changed(const struct view *view)
 
 static int say_in_progress(const struct view *view)
 {
-    say("'%s' is in progress; nothing was done", view->session.args->shown);
+    say("'%s' is %s; nothing was done", view->session.args->shown,
+        view->in_progress ? "in progress" : "locked by another process");
     return view->session.args->busy_code;
 }
 

@@ -43,12 +43,15 @@ static const char *state_words(const nxl_record *record, bool in_progress)
 }
 
 /* What is known of the end. */
-static void add_end(char *out, size_t size, const nxl_record *record)
+static void add_end(
+    char *out, size_t size, const nxl_record *record, bool in_progress)
 {
     char when[SINCE_ROOM];
 
     time_words(when, record->ended_ms);
-    if (record->state == NXL_RECORD_DOUBT)
+    if (record->state == NXL_RECORD_BEGUN && !in_progress)
+        snprintf(out, size, ", and did not say what came of it");
+    else if (record->state == NXL_RECORD_DOUBT)
         snprintf(out, size, ", ended with %d at %s", record->code, when);
     else if (record->state == NXL_RECORD_DONE)
         snprintf(out, size, ", exit code %d at %s", record->code, when);
@@ -92,7 +95,7 @@ const char *record_words(char *out, const nxl_record *record, bool in_progress)
         printable(who + strlen(who), LABEL_ROOM, record->label,
             strlen(record->label));
     }
-    add_end(end, sizeof(end), record);
+    add_end(end, sizeof(end), record, in_progress);
     add_rest(rest, sizeof(rest), record);
     snprintf(out, RECORD_WORDS, "%s: attempt %lld%s began %s%s%s",
         state_words(record, in_progress), (long long)record->attempt, who,

@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 
 from rig import Server, Tap, await_, clean_environment, nx
 
-TTL = ("--ttl", "2s", "--grace", "200ms")
+TTL = ("--ttl", "6s", "--grace", "200ms")
 
 
 class Proxy:
@@ -142,6 +142,16 @@ class Work:
             except ProcessLookupError:
                 pass
         self.process.communicate(timeout=60)
+        self.stretch()
+
+    def stretch(self):
+        """The lease of the dead, so that a busy machine is in time to find it.
+        """
+        self.server.cli("PEXPIRE", self.name, "60000")
+
+    def end_lease(self):
+        self.server.cli("PEXPIRE", self.name, "1")
+        self.tap.check(await_(self.lock_is_free), "the lease ends")
 
     def record(self):
         """Its first word after the version, or None."""
@@ -166,7 +176,7 @@ class Work:
     def in_doubt(self):
         """The two columns: at once, and after the lease."""
         self.next(75, "the next one finds it busy")
-        self.tap.check(await_(self.lock_is_free), "the lease ends")
+        self.end_lease()
         self.next(76, "and the next one finds a doubt")
 
     def paid(self, wanted, what="charged once"):
@@ -235,7 +245,7 @@ def rows(tap, server, proxy, nxlock):
     work.start(f"{work.charge()}; {work.gate()}")
     tap.check(await_(work.charges), "it is charged")
     work.kill()
-    tap.check(await_(work.lock_is_free), "the lease ends")
+    work.end_lease()
     work.next(0, "--on-doubt retry runs it again", "--on-doubt", "retry")
     work.paid(2, "so CMD ran twice")
 
@@ -284,11 +294,27 @@ def rows(tap, server, proxy, nxlock):
     work.next(0, "the next one runs")
     work.paid(1)
 
+    work = new("one of three hosts")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    others = [subprocess.Popen(
+        [nxlock, "once", work.name, *TTL, "-q", "-c", work.charge()],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE) for _ in range(2)]
+    work.kill()
+    work.end_lease()
+    for other in others:
+        out, err = other.communicate(timeout=60)
+        tap.equal((other.returncode, out), (76, b""), "another one ends")
+        tap.check(b"is in doubt" in err, "and says why", err)
+    work.paid(1)
+
     work = new("nxlock alone")
     work.start(f"{work.charge()}; {work.gate()}")
     tap.check(await_(work.charges), "it is charged")
     os.kill(work.process.pid, signal.SIGKILL)
-    work.process.wait()
+    work.process.communicate(timeout=60)
+    work.stretch()
     tap.check(await_(lambda: not work.members()), "the watchdog stops CMD")
     work.in_doubt()
     work.paid(1)

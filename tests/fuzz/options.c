@@ -193,7 +193,10 @@ static void check_child(const struct args *args, struct line *line)
 {
     size_t i = 1;
 
-    if (args->command != CMD_RUN) {
+    const struct once_args *work = &args->work;
+    bool changes = work->show || work->forget || work->confirm;
+
+    if (!command_table[args->command].runs || changes) {
         CHECK(!args->child && !args->script);
         return;
     }
@@ -222,11 +225,34 @@ static void check_words(const struct args *args)
     if (command == CMD_RENEW || command == CMD_RELEASE)
         CHECK(args->token != NULL);
     else
-        CHECK((args->token != NULL) == (unlocks && !args->force));
-    CHECK(unlocks || (!args->force && !args->yes));
+        CHECK(
+            (args->token != NULL) == (unlocks && !args->force && !args->line));
+    CHECK(unlocks || (!args->force && !args->line));
+    CHECK(unlocks || command == CMD_ONCE || !args->yes);
     CHECK(!args->token || !unlocks || is_token(args->token));
     CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
-          command == CMD_DOCTOR);
+          command == CMD_DOCTOR || (command == CMD_ONCE && args->work.show));
+}
+
+static void check_once(const struct args *args)
+{
+    const struct once_args *work = &args->work;
+    size_t both = 0;
+
+    CHECK(work->show + work->forget + work->confirm <= 1);
+    CHECK(work->keep_ms >= 0 && work->keep_ms <= LONGEST_MS / 10);
+    CHECK((work->keep != NULL) == (work->keep_ms != 0));
+    CHECK(work->keep_trying_ms >= 0 && work->keep_trying_ms <= LONGEST_MS);
+    CHECK(!work->fingerprint || !work->fingerprint_file);
+    CHECK(!work->check || work->on_doubt == -1);
+    CHECK(work->on_doubt >= -1 && work->on_doubt <= NXL_ONCE_RETRY);
+    for (size_t i = 0; i < sizeof(work->done_on.has); i++)
+        both += work->done_on.has[i] && work->retry_on.has[i];
+    CHECK(both == 0);
+    if (args->command != CMD_ONCE)
+        CHECK(!work->show && !work->forget && !work->confirm && !work->quiet &&
+              !work->keep && !work->check && work->on_doubt == -1 &&
+              work->keep_trying_ms == KEEP_TRYING_MS);
 }
 
 static void check_run(const struct args *args)
@@ -245,10 +271,12 @@ static void check_run(const struct args *args)
     CHECK(run->on_down >= DOWN_FAILS && run->on_down <= DOWN_RUNS);
     CHECK(!run->must_fence || !run->no_fence);
     CHECK(!run->retry_failed || run->every_ms > 0 || run->at_least_ms > 0);
-    if (args->command != CMD_RUN)
+    if (!command_table[args->command].runs)
         CHECK(given == 0 && run->grace_ms == -1 && !run->leave &&
-              run->on_lost == SIGTERM && run->on_down == DOWN_FAILS &&
-              !run->must_fence && !run->no_fence);
+              run->on_lost == SIGTERM);
+    if (args->command != CMD_RUN)
+        CHECK(run->at_least_ms == 0 && run->every_ms == 0 &&
+              run->on_down == DOWN_FAILS && !run->must_fence && !run->no_fence);
 }
 
 static void check_good(const struct args *args, struct line *line)
@@ -256,6 +284,7 @@ static void check_good(const struct args *args, struct line *line)
     CHECK(args->command == line->command && args->word == line->words[0]);
     check_words(args);
     check_run(args);
+    check_once(args);
     CHECK(args->ttl_ms > 0 && args->ttl_ms <= LONGEST_MS);
     CHECK(args->ttl || args->ttl_ms == DEFAULT_TTL_MS);
     CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
@@ -276,6 +305,11 @@ static void check_same(const struct args *a, const struct args *b)
     CHECK(a->wait == b->wait && a->verbose == b->verbose);
     CHECK(a->json == b->json && a->help == b->help);
     CHECK(memcmp(&a->run, &b->run, sizeof(a->run)) == 0);
+    CHECK(memcmp(&a->work.done_on, &b->work.done_on, sizeof(a->work.done_on)) ==
+          0);
+    CHECK(a->work.keep_ms == b->work.keep_ms &&
+          a->work.fingerprint == b->work.fingerprint &&
+          a->work.check == b->work.check);
 }
 
 /* What stands after "--" is the child's alone: anything else there changes
