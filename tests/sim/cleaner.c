@@ -29,7 +29,8 @@ struct cleaner *cleaner_begin(struct world *w, struct link *l,
     list_init(&k->node);
     list_append(&l->cleaners, &k->node);
     k->message = *of;
-    k->message.kind = MESSAGE_RELEASE;
+    k->message.kind =
+        of->kind == MESSAGE_BEGIN ? MESSAGE_UNBEGIN : MESSAGE_RELEASE;
     cleanup_start(&k->cleanup, cause, lasts_ns(of), of->not_after, w->now);
     note(w, "c%llu has to clean up s%llu t%llu",
         k->cleanup.in_use                     ? "(in use)"
