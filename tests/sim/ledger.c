@@ -61,6 +61,9 @@ void ledger_began(
     if (l->done)
         checker_broken(w, O4, "t%llu begins n%u, which t%llu has done",
             (unsigned long long)m->token, m->name, (unsigned long long)l->done);
+    if (l->late && r->doubts == 0)
+        checker_broken(w, O4, "t%llu begins n%u as if nobody had done it",
+            (unsigned long long)m->token, m->name);
     if (a->order != 0)
         checker_broken(
             w, O1, "t%llu begins twice", (unsigned long long)m->token);
@@ -113,6 +116,7 @@ static void told_done(struct world *w, const struct message *m, bool accepted,
         checker_broken(w, O4, "t%llu has done n%u, and is not believed",
             (unsigned long long)m->token, m->name);
     w->late += !accepted;
+    l->late += !accepted;
     if (!accepted || l->done)
         return;
     enter(w, m->name, m->token);
@@ -142,6 +146,9 @@ void ledger_told(struct world *w, const struct message *m, bool accepted,
         attempt_of(w, m->token)->excused = true;
         break;
     case ONCE_UNSURE:
+        if (accepted && r->state == RECORD_FAILED && r->token != m->token)
+            checker_broken(w, O2, "t%llu is unsure of n%u, which is failed",
+                (unsigned long long)m->token, m->name);
         if (accepted && r->state == RECORD_DOUBT && r->token == m->token) {
             enter(w, m->name, m->token);
             attempt_of(w, m->token)->excused = false;

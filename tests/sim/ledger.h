@@ -41,6 +41,7 @@ struct ledger {
     unsigned page;
     uint64_t last;   /* attempt on this page; 0: none */
     uint64_t done;   /* the token that said so first; 0: none */
+    unsigned late;   /* how many have said done and were refused */
     uint64_t result; /* ... */
 };
 
