@@ -882,7 +882,7 @@ int nxl_lock_holder_at(
  *         ... a person, or the payment provider, has to say ...
  *     }
  *
- * The record is a key of its own on the server, {name}:once (name:once if the
+ * The record is a key of its own on the server, {name}:once (name::once if the
  * name has a hash tag). It says who began, when, and what came of it. As long
  * as the lock has the token of the one who began, the work is in progress;
  * after that it is in doubt, until somebody who knows says what happened. No

@@ -20,6 +20,7 @@ bool companion_make(
         [COMPANION_COUNTER] = {"}:f", ":f"},
         [COMPANION_LINE] = {"}:nxl-l", "::nxl-l"},
         [COMPANION_MARK] = {"}:nxl-w", "::nxl-w"},
+        [COMPANION_RECORD] = {"}:once", "::once"},
     };
     bool tagged = key_has_tag(key);
     const struct slice parts[] = {

@@ -14,7 +14,8 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
-#define LEAVES_MOST 1048576
+/* A result of 1 MiB (NXL_ONCE_RESULT_MOST), and the rest of that reply. */
+#define LEAVES_MOST (1048576 + 4096)
 
 struct leaf {
     size_t at, len;

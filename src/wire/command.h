@@ -11,7 +11,7 @@
 #include "base/verb.h"
 #include "wire/script.h"
 
-#define COMMAND_ARGS 12
+#define COMMAND_ARGS 16
 
 /* A cached command. */
 struct cached_command {
@@ -63,6 +63,14 @@ bool command_wait(struct buf *out, const struct verb *verb, bool whole);
  * free. */
 bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     uint64_t keep_ms, struct slice old);
+
+/* command_once.c: BEGIN and LOOK; TELL and UNBEGIN; FORGET. how: as in
+ * command_release(). leaves_key: by now the key may be another process's. */
+bool command_begin(struct buf *out, const struct verb *verb, const char *how,
+    bool whole, uint64_t counter_keep_ms);
+bool command_tell(struct buf *out, const struct verb *verb, const char *how,
+    bool whole, bool leaves_key);
+bool command_forget(struct buf *out, const struct verb *verb, bool whole);
 
 /* ACQUIRE by a script that replaces the value old of a key without a TTL. */
 bool command_takeover(

@@ -20,7 +20,7 @@ enum { BY_HASH, BY_TEXT };
  * its number has, whatever the clocks do. */
 #define KEEP_LEAST_MS (UINT64_C(24) * 60 * 60 * 1000)
 
-static uint64_t fenced_keep_ms(const struct exchange *x)
+uint64_t fenced_keep_ms(const struct exchange *x)
 {
     uint64_t twice = UINT64_C(2) * x->dialect->max_ttl_ms;
 

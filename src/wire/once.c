@@ -5,20 +5,148 @@
  * of a record is one compare in one script, and an error proves that nothing
  * was changed.
  */
+#include <stdlib.h>
+
+#include "wire/record.h"
 #include "wire/strategy.h"
+
+/* How the script hands a lock over that it gives back. */
+static const char *once_how(const struct exchange *x)
+{
+    return x->dialect->plain_release ? "-" : x->verb->plain ? "?" : "";
+}
 
 static unsigned once_encode(struct exchange *x, struct buf *out)
 {
-    (void)x;
-    (void)out;
-    return 0;
+    const struct verb *verb = x->verb;
+    bool whole = scripted_as_text(x);
+
+    if (verb_has_leaves(verb->kind))
+        leaves_clear(verb->leaves); /* of an earlier connection */
+    switch (verb->kind) {
+    case VERB_BEGIN:
+    case VERB_LOOK:
+        return command_begin(out, verb, once_how(x), whole, fenced_keep_ms(x));
+    case VERB_TELL:
+        return command_tell(out, verb, once_how(x), whole,
+            verb_past_use(verb, x->dialect->now));
+    case VERB_UNBEGIN:
+        return command_tell(out, verb, once_how(x), whole, false);
+    default:
+        return command_forget(out, verb, whole);
+    }
+}
+
+/* The number in a leaf; false: it is none. */
+static bool once_number_at(const struct leaves *l, size_t i, int64_t *number)
+{
+    if (i >= l->count || l->list[i].nil)
+        return false;
+    const char *text = buf_head(&l->bytes) + l->list[i].at;
+    char *end;
+    *number = strtoll(text, &end, 10);
+    return end > text && *end == '\0';
+}
+
+/* Is it an answer of this form: a code, a number, and then a record, which may
+ * be missing? */
+struct once_answer {
+    int64_t code, number;
+    bool has_record;
+    struct record record;
+};
+
+static bool once_read(const struct leaves *l, struct once_answer *a)
+{
+    *a = (struct once_answer){0};
+    if (!once_number_at(l, 0, &a->code) || !once_number_at(l, 1, &a->number))
+        return false;
+    if (l->count == 2)
+        return true;
+    struct slice line = {buf_head(&l->bytes) + l->list[2].at, l->list[2].len};
+    a->has_record = !l->list[2].nil && record_parse(line, &a->record);
+    return a->has_record && l->count <= 4;
+}
+
+static enum exchange_next once_found(struct exchange *x, enum once_found found)
+{
+    x->outcome.found = found;
+    return strategy_decide(x, OUTCOME_RECORDED, LEFT_UNKNOWN);
+}
+
+static enum exchange_next once_begun(
+    struct exchange *x, const struct once_answer *a)
+{
+    static const char expected[] = "expected an answer of the begin script";
+    bool looks = x->verb->kind == VERB_LOOK;
+    int64_t left_ms = strategy_left_ms(a->number);
+
+    if (a->code == ONCE_FREE && looks)
+        return strategy_decide(x, OUTCOME_FREE, LEFT_UNKNOWN);
+    if (a->code == ONCE_TAKEN && a->number >= -2 && looks)
+        return once_found(x, FOUND_BUSY);
+    if (a->code == ONCE_TAKEN && a->number >= -2)
+        return strategy_decide(x, OUTCOME_BUSY, left_ms);
+    if (!a->has_record)
+        return strategy_broken(x, expected);
+    if (a->code == ONCE_BEGUN && a->number > 0 && !looks) {
+        x->outcome.fence = (uint64_t)a->number;
+        return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
+    }
+    if (a->code == ONCE_RECORDED)
+        return once_found(x, FOUND_DONE);
+    if (a->code == ONCE_IN_DOUBT)
+        return once_found(x, FOUND_DOUBT);
+    if (a->code == ONCE_DIFFERS)
+        return once_found(x, FOUND_MISMATCH);
+    return strategy_broken(x, expected);
+}
+
+static enum exchange_next once_told(
+    struct exchange *x, const struct once_answer *a)
+{
+    if (a->number < RELEASE_NOT_THERE || a->number > RELEASE_NOT_ALLOWED ||
+        a->code < 0 || a->code > 1)
+        return strategy_broken(x, "expected an answer of the tell script");
+    if (a->number == RELEASE_NOT_ALLOWED)
+        x->dialect->plain_release = true;
+    return strategy_decide(
+        x, a->code == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+}
+
+static enum exchange_next once_answered(
+    struct exchange *x, const struct reply *reply)
+{
+    const struct leaves *l = x->verb->leaves;
+    struct once_answer answer;
+
+    if (l->starved)
+        return strategy_fail(x, FAULT_SYSTEM,
+            slice_of("out of memory: cannot store the record"), true);
+    if (reply->kind != REPLY_ARRAY || !once_read(l, &answer))
+        return strategy_broken(x, "expected a code, a number and a record");
+    return x->verb->kind == VERB_TELL ? once_told(x, &answer)
+                                      : once_begun(x, &answer);
 }
 
 static enum exchange_next once_replied(
     struct exchange *x, const struct reply *reply)
 {
-    (void)reply;
-    return strategy_broken(x, "expected an answer of the once scripts");
+    bool forgets = x->verb->kind == VERB_FORGET;
+
+    if (scripted_wants_text(x, reply))
+        return EXCHANGE_AGAIN;
+    if (reply->kind == REPLY_ERROR)
+        return strategy_refused(x, reply);
+    if (verb_has_leaves(x->verb->kind))
+        return once_answered(x, reply);
+    if (reply->kind == REPLY_INTEGER && reply->integer == 1)
+        return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
+    if (reply->kind == REPLY_INTEGER && reply->integer == -1 && forgets)
+        x->outcome.found = FOUND_BUSY;
+    else if (reply->kind != REPLY_INTEGER || reply->integer != 0)
+        return strategy_broken(x, "expected 1, 0 or -1 from the script");
+    return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
 const struct strategy once_strategy = {

@@ -3,7 +3,8 @@
  * The Lua scripts, embedded by the build from scripts/NAME.lua together with
  * their SHA1. A script does everything that can fail before its first write,
  * and reads a value with GETRANGE, because another program may have stored half
- * a gigabyte there. All but RELEASE touch only their KEYS.
+ * a gigabyte there. RELEASE, BEGIN and TELL hand locks over, for which they
+ * derive the keys of the line; the others touch only their KEYS.
  */
 #ifndef NXLOCK_WIRE_SCRIPT_H
 #define NXLOCK_WIRE_SCRIPT_H
@@ -42,6 +43,18 @@ enum script_id {
      * to count the channel's listeners  ->  {1} granted, {0, left ms, 1 if
      * first, listeners}, {-1} not in line */
     SCRIPT_WAIT,
+    /* KEYS key, record, counter  ARGV token, ttl, "halt", "retry" or "look",
+     * keep, "-" or "=fingerprint", the counter's shortest ttl, how to hand
+     * over, mark  ->  {enum once_code, number, line, result} */
+    SCRIPT_BEGIN,
+    /* KEYS key, record  ARGV token, verdict, code, keep, "-" or
+     * "=fingerprint", how long the key stays in ms (0: it is deleted, -1: it is
+     * left alone), how to hand over, mark, result if it is kept  ->
+     * {1 told or 0, enum release_reply, line}; "unbegun": 1 or 0 */
+    SCRIPT_TELL,
+    /* KEYS key, record  ARGV line  ->  1 removed, 0 not there, -1 in progress
+     */
+    SCRIPT_FORGET,
     SCRIPTS
 };
 
@@ -52,6 +65,16 @@ enum release_reply {
     RELEASE_HANDED_OVER,
     RELEASE_LEFT_LINE,
     RELEASE_NOT_ALLOWED /* removed; this user may not hand a lock over */
+};
+
+/* What the begin script replies. */
+enum once_code {
+    ONCE_FREE,     /* it may be begun */
+    ONCE_BEGUN,    /* the number: the fencing token */
+    ONCE_RECORDED, /* as done */
+    ONCE_IN_DOUBT,
+    ONCE_DIFFERS, /* the fingerprint */
+    ONCE_TAKEN    /* the lock is; the number: the TTL that is left */
 };
 
 extern const struct script scripts[SCRIPTS];

@@ -27,7 +27,7 @@ enum exchange_next strategy_decide(
     return EXCHANGE_DONE;
 }
 
-static enum exchange_next strategy_fail(
+enum exchange_next strategy_fail(
     struct exchange *x, enum fault fault, struct slice text, bool unsure)
 {
     x->outcome = (struct outcome){.kind = OUTCOME_FAULT,
@@ -45,12 +45,14 @@ enum exchange_next strategy_broken(struct exchange *x, const char *expected)
 
 /* Is it certain that an error about a key's type means the lock's key, and that
  * the verb asks whether this has the token? A token in line may have it later;
- * and the next number may fail for the counter. */
+ * the next number may fail for the counter; and whatever is about a record, for
+ * that. */
 static bool strategy_is_about_token(const struct verb *verb)
 {
     bool draws = verb->kind == VERB_RAISE && verb->fence == 0;
 
-    return verb->token.len > 0 && !verb_may_grant(verb->kind) && !draws;
+    return verb->token.len > 0 && !verb_may_grant(verb->kind) &&
+           verb->kind < VERB_BEGIN && !draws;
 }
 
 enum exchange_next strategy_refused(

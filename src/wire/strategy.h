@@ -213,6 +213,8 @@ extern const struct strategy rights_strategy;
 unsigned fenced_encode(struct exchange *x, struct buf *out);
 enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply);
 extern const struct strategy fenced_strategy;
+/* The shortest TTL of a counter. */
+uint64_t fenced_keep_ms(const struct exchange *x);
 
 /* line.c: JOIN and STAY */
 extern const struct strategy line_strategy;
@@ -233,6 +235,10 @@ enum exchange_next strategy_decide(
 /* Copies as much of text as there is room for into *room. Returns how much; 0:
  * there is nothing to copy, or no memory. */
 uint16_t strategy_store(char **room, struct slice text);
+/* Decides that there is no answer. unsure: the command may have been applied.
+ */
+enum exchange_next strategy_fail(
+    struct exchange *x, enum fault fault, struct slice text, bool unsure);
 /* Decides by an error reply; its meaning depends on the text and the verb. */
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Formats the commands of work that must be done once. Invariant: the key of a
+ * record, its counter and the mark of its line are derived from the lock's key
+ * alone, whatever else is asked for.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/companion.h"
+#include "wire/command.h"
+
+#define NUMBER_TEXT 24
+#define PRINT_MOST 512
+
+/* The names of the keys beside the lock's; each may be missing. */
+struct beside {
+    struct slice record, counter, mark;
+};
+
+static void beside_free(struct beside *beside)
+{
+    free((char *)beside->record.data);
+    free((char *)beside->counter.data);
+    free((char *)beside->mark.data);
+}
+
+static bool beside_make(struct slice key, struct beside *beside)
+{
+    *beside = (struct beside){{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    if (companion_make(key, COMPANION_RECORD, &beside->record) &&
+        companion_make(key, COMPANION_COUNTER, &beside->counter) &&
+        companion_make(key, COMPANION_MARK, &beside->mark))
+        return true;
+    beside_free(beside);
+    return false;
+}
+
+static struct slice once_number(char (*room)[NUMBER_TEXT], uint64_t number)
+{
+    snprintf(*room, sizeof(*room), "%" PRIu64, number);
+    return slice_of(*room);
+}
+
+/* "-" for none, so that a fingerprint "-" differs from none. */
+static struct slice once_print(char (*room)[PRINT_MOST], struct slice word)
+{
+    int len = word.len == 0 ? snprintf(*room, sizeof(*room), "-")
+                            : snprintf(*room, sizeof(*room), "=%.*s",
+                                  (int)word.len, word.data);
+    return (struct slice){*room, (size_t)len};
+}
+
+bool command_begin(struct buf *out, const struct verb *verb, const char *how,
+    bool whole, uint64_t counter_keep_ms)
+{
+    const struct script *script = &scripts[SCRIPT_BEGIN];
+    const struct once_terms *terms = verb->once;
+    const char *mode = verb->kind == VERB_LOOK ? "look"
+                       : terms->retries        ? "retry"
+                                               : "halt";
+    char ttl[NUMBER_TEXT], keep[NUMBER_TEXT], least[NUMBER_TEXT];
+    char print[PRINT_MOST];
+    struct beside beside;
+
+    if (!beside_make(verb->key, &beside))
+        return false;
+    struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
+        whole ? script->body : slice_of(script->sha1), slice_of("3"), verb->key,
+        beside.record, beside.counter, verb->token,
+        once_number(&ttl, verb->ttl_ms), slice_of(mode),
+        once_number(&keep, terms->keep_ms),
+        once_print(&print, terms->fingerprint),
+        once_number(&least, counter_keep_ms), slice_of(how), beside.mark};
+    bool ok = command_append(out, sizeof(argv) / sizeof(argv[0]), argv);
+    beside_free(&beside);
+    return ok;
+}
+
+static const char *once_verdict_word(const struct verb *verb)
+{
+    static const char *const words[] = {
+        [ONCE_DONE] = "done",
+        [ONCE_FAILED] = "failed",
+        [ONCE_UNSURE] = "unsure",
+        [ONCE_CLEAR] = "clear",
+    };
+    return verb->kind == VERB_UNBEGIN ? "unbegun" : words[verb->once->verdict];
+}
+
+bool command_tell(struct buf *out, const struct verb *verb, const char *how,
+    bool whole, bool leaves_key)
+{
+    static const struct once_terms none = {.verdict = ONCE_FAILED};
+    const struct script *script = &scripts[SCRIPT_TELL];
+    bool unbegins = verb->kind == VERB_UNBEGIN;
+    const struct once_terms *terms = unbegins ? &none : verb->once;
+    char keep[NUMBER_TEXT], code[NUMBER_TEXT], stays[NUMBER_TEXT];
+    char print[PRINT_MOST];
+    struct beside beside;
+
+    if (!beside_make(verb->key, &beside))
+        return false;
+    snprintf(code, sizeof(code), "%d", terms->code);
+    struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
+        whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
+        beside.record, verb->token, slice_of(once_verdict_word(verb)),
+        slice_of(code), once_number(&keep, terms->keep_ms),
+        once_print(&print, terms->fingerprint),
+        leaves_key ? slice_of("-1")
+                   : once_number(&stays, unbegins ? 0 : verb->ttl_ms),
+        slice_of(how), beside.mark, terms->result};
+    int argc = sizeof(argv) / sizeof(argv[0]);
+    bool ok = command_append(out, argc - terms->not_kept, argv);
+    beside_free(&beside);
+    return ok;
+}
+
+bool command_forget(struct buf *out, const struct verb *verb, bool whole)
+{
+    const struct script *script = &scripts[SCRIPT_FORGET];
+    struct beside beside;
+
+    if (!beside_make(verb->key, &beside))
+        return false;
+    struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
+        whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
+        beside.record, verb->once->line};
+    bool ok = command_append(out, sizeof(argv) / sizeof(argv[0]), argv);
+    beside_free(&beside);
+    return ok;
+}

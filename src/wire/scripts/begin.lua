@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: MIT
+-- Acquires the lock and records that the work has begun; or only looks whether
+-- that could be done (ARGV[3] is 'look'). The replies, {code, number, line of
+-- the record as it is now, result}: {0} it may be begun; {1, fencing token}
+-- begun; {2} done; {3} in doubt; {4} the fingerprint differs; {5, left ms} the
+-- lock is taken. An error proves that nothing was changed, but that a number
+-- may be unused.
+--
+-- A key that holds the token already, by a wait in line, counts as free; every
+-- answer but {1} gives it back. A token begins once: if the record has it, this
+-- is an old message. To look no token is needed.
+-- include record.lua
+-- include counter.lua
+-- include holds.lua
+-- include give_back.lua
+if not redis.replicate_commands then
+    return too_old()
+end
+redis.replicate_commands()
+local key, token, mode, fingerprint = KEYS[1], ARGV[1], ARGV[3], ARGV[5]
+local r, failure = record_of(KEYS[2])
+if failure then
+    return failure
+end
+local left = redis.call('PTTL', key)
+local looks = mode == 'look'
+local held = not looks and left ~= -2 and holds(key, token)
+local code, number, result = nil, 0, nil
+if r and r.state ~= 'failed' and r.fingerprint ~= fingerprint then
+    code = 4
+elseif r and r.state == 'done' then
+    code = 2
+    if r.size >= 0 then
+        result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
+    end
+elseif (left ~= -2 and not held) or
+    (r and r.token == token and not looks) then
+    return {5, left, r and r.line}
+elseif r and r.open and mode ~= 'retry' then
+    code = 3
+elseif looks then
+    code = 0
+end
+if code then
+    if held then
+        give_back(key, ARGV[8], ARGV[7])
+    end
+    return {code, number, r and r.line, result}
+end
+local last, wrong = counter_of(KEYS[3])
+if wrong then
+    return wrong
+end
+local now = clock()
+local ms = math.floor(now / 1000)
+-- Proves that the lock can be set: as in record.lua.
+redis.call('SET', key, token, 'PX', ARGV[2], held and 'NX' or 'XX')
+prove(KEYS[2], r)
+local doubts = r and r.doubts + (r.open and 1 or 0) or 0
+r = {
+    state = 'begun', token = token, fingerprint = fingerprint, keep = ARGV[4],
+    fence = math.max(last + 1, r and r.fence + 1 or 0, now),
+    attempt = r and r.attempt + 1 or 1, doubts = doubts,
+    late = r and r.late or 0, first = r and r.first or ms, since = ms,
+    ended = 0, code = 0, size = 0, left = -1
+}
+count(KEYS[3], r.fence, now, ARGV[6])
+write(KEYS[2], r, '')
+redis.call('SET', key, token, 'PX', ARGV[2])
+return {1, r.fence, r.line}

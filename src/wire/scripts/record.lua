@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: MIT
+-- The record of work that must be done once: a line (wire/record.h), and the
+-- result. Numbers are exact below 2^53. Everything but reading needs TIME
+-- before a write, so servers before 3.2 are refused.
+local function too_old()
+    return {err = 'ERR a record needs Redis 3.2 or later, or Valkey'}
+end
+-- Returns the record, or nil if there is none. Anything else is the second
+-- value, an error.
+local function record_of(key)
+    local text = redis.call('GETRANGE', key, '0', '1023')
+    local r, size = {}, nil
+    r.line, r.state, r.token, r.fence, r.attempt, r.doubts, r.first, r.since,
+        r.ended, r.code, r.late, r.keep, r.fingerprint, size = string.match(
+        text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)' ..
+        ' (%-?%d+) (%d+) (%d+) ([-=]%S*) (%-?%d+))\n')
+    if r.line then
+        r.size = size + 0
+        r.open = r.state == 'begun' or r.state == 'doubt'
+        if r.open or r.state == 'done' or r.state == 'failed' then
+            return r
+        end
+    elseif text == '' and redis.call('EXISTS', key) == 0 then
+        return nil
+    end
+    return nil, {err = "WRONGTYPE key '" .. key ..
+        "' should hold a record of work but holds something else"}
+end
+-- Proves that the record can be written, now and until the script ends: this
+-- changes nothing, but is refused if that would be. Called before the first
+-- write.
+local function prove(key, exists)
+    redis.call('SET', key, '', exists and 'NX' or 'XX')
+end
+-- Writes the record, which expires after r.left ms, if that is not negative.
+local function write(key, r, result)
+    r.line = string.format('once1 %s %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f' ..
+        ' %.0f %.0f %s %.0f', r.state, r.token, r.fence, r.attempt, r.doubts,
+        r.first, r.since, r.ended, r.code, r.late, r.keep, r.fingerprint,
+        r.size)
+    local text = r.line .. '\n' .. result
+    if r.left + 0 >= 0 then
+        local ms = string.format('%.0f', math.max(r.left, 1))
+        redis.call('SET', key, text, 'PX', ms)
+    else
+        redis.call('SET', key, text)
+    end
+end
