@@ -48,8 +48,9 @@ static enum once_found obstacle(struct world *w, struct model_server *s,
     const struct work_record *r, const struct message *m)
 {
     const struct once_part *once = &m->once;
+    bool looks = m->kind == MESSAGE_LOOK_ONCE;
     uint64_t key = server_key(w, s, m->name)->token;
-    bool taken = key != 0 && key != m->token;
+    bool taken = key != 0 && (looks || key != m->token);
     if (r->state != RECORD_NONE && r->state != RECORD_FAILED &&
         r->fingerprint != once->fingerprint &&
         guarded_here(SIM_GUARD_FINGERPRINT))
@@ -57,10 +58,10 @@ static enum once_found obstacle(struct world *w, struct model_server *s,
     if (r->state == RECORD_DONE)
         return FOUND_DONE;
     if ((taken && guarded_here(SIM_GUARD_BEGIN_FREE)) ||
-        (r->state != RECORD_NONE && r->token == m->token &&
+        (r->state != RECORD_NONE && r->token == m->token && !looks &&
             guarded_here(SIM_GUARD_BEGIN_ONCE)))
         return FOUND_BUSY;
-    if (is_open(r) && !once->retries && guarded_here(SIM_GUARD_HALT))
+    if (is_open(r) && (looks || !once->retries) && guarded_here(SIM_GUARD_HALT))
         return FOUND_DOUBT;
     return FOUND_NOTHING;
 }
