@@ -112,8 +112,9 @@ void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
     enum outcome_kind kind = m->outcome.kind;
     bool busy = kind == OUTCOME_BUSY && m->kind == MESSAGE_ACQUIRE;
     if (slot->kind == SLOT_CANCELLED)
-        cleanup_acquire_answered(
-            &k->cleanup, busy || kind == OUTCOME_FAULT, w->now);
+        cleanup_acquire_answered(&k->cleanup,
+            busy || (kind == OUTCOME_FAULT && m->kind != MESSAGE_BEGIN),
+            w->now);
     else if (slot->kind == SLOT_KILL)
         cleanup_kill_answered(&k->cleanup, kind != OUTCOME_FAULT, w->now);
     else

@@ -273,7 +273,9 @@ static void answered(
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
     r->message.once.record = m->once.record;
-    if (r->message.kind == MESSAGE_RELEASE)
+    if (r->message.kind == MESSAGE_RELEASE ||
+        (r->message.kind == MESSAGE_TELL &&
+            r->message.once.verdict != ONCE_CLEAR))
         cleaner_release_answered(w, l, &r->message, &outcome);
     bool counts = eligibility_weigh(
         &l->eligibility, verbs[r->message.kind], &outcome, w->now, &other);
