@@ -58,7 +58,8 @@ page is made by
 
 where BUILD is a meson build directory with `-Dtests=enabled`; every run of the
 tests compares it with what they find. I1 and so on are the invariants of
-`tests/sim/checker.h`, O1 and so on those of `tests/sim/ledger.h`; the time is that of the search, or of the scenario.
+`tests/sim/checker.h`, O1 and so on those of `tests/sim/ledger.h`; the time is
+that of the search, or of the scenario.
 
 `tests/sim/test_harm.c` lists which invariants are checked without a guard,
 with how many servers and under which faults. Each search begins with seed 1,
@@ -108,7 +109,8 @@ def run(program):
 def played(text):
     """[guard, harm, by, ms] of the simulator: a row an invariant."""
     rows = {}
-    for servers, work, faults, guard, seed, invariant, ms in PLAYED.findall(text):
+    for row_of in PLAYED.findall(text):
+        servers, work, faults, guard, seed, invariant, ms = row_of
         row = rows.setdefault((guard, invariant), [[], 0])
         some = "1 server" if servers == "1" else f"{servers} servers"
         with_faults = "" if faults == "clean" else f", `--faults {faults}`"
@@ -123,7 +125,8 @@ def played(text):
 def examples(text):
     """{guard: arguments of nxlock-sim}, of the first search for each."""
     found = {}
-    for servers, _work, faults, guard, seed, invariant, _ms in PLAYED.findall(text):
+    for row in PLAYED.findall(text):
+        servers, _work, faults, guard, seed, invariant, _ms = row
         if guard in EXAMPLES:
             found.setdefault(
                 guard, ["--servers", servers, "--seed", seed]

@@ -171,7 +171,6 @@ static bool take_events(struct arguments *a, const char *value)
 static bool take_work(struct arguments *a, const char *value)
 {
     a->options.once = strcmp(value, "once") == 0;
-    a->options.troubles &= ~FORGETFUL_TROUBLES;
     return a->options.once;
 }
 
@@ -229,7 +228,7 @@ static const struct option {
         take_events, NO_LIST, false},
     {"--work", "once",
         "with one server: programs do work that must be done once,\n"
-        "and no server forgets, unless --faults comes after this",
+        "and no server forgets, unless --faults says so",
         "once", take_work, NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
@@ -381,6 +380,8 @@ enum arguments_result arguments_read(struct arguments *a, int argc, char **argv)
         a->servers_count = sizeof(counts) / sizeof(*counts);
         memcpy(a->servers, counts, sizeof(counts));
     }
+    if (a->options.once && !a->faults)
+        a->options.troubles &= ~FORGETFUL_TROUBLES;
     return contradicts(a, mask);
 }
 

@@ -97,39 +97,14 @@ static void what_a_cancelled_request_leaves(void **state)
         assert_int_equal(left.cause, rows[i].cause);
         assert_int_equal(left.nothing_sent, rows[i].nothing_sent);
         assert_int_equal(left.ends_use, r.undo);
-        bool acquires = r.verb == VERB_ACQUIRE;
-        for (unsigned verb = VERB_JOIN; acquires && verb <= VERB_BEGIN;
-             verb += VERB_BEGIN - VERB_JOIN) {
-            r.verb = (enum verb_kind)verb;
+        if (r.verb == VERB_ACQUIRE) {
+            r.verb = VERB_JOIN;
             left = cancel_request(&r);
             assert_int_equal(left.cause, rows[i].cause);
             assert_int_equal(left.nothing_sent, rows[i].nothing_sent);
         }
         r.never_undo = true;
         assert_int_equal(cancel_request(&r).cause, CLEANUP_NONE);
-    }
-}
-
-/* A BEGIN after a wait in line: the key holds the token, whatever became of the
- * request. */
-static void what_a_line_has_brought_is_given_back(void **state)
-{
-    static const struct cancelled rows[] = {
-        {.stage = CANCEL_UNSENT},
-        {.stage = CANCEL_SENT, .writes = true},
-        {.stage = CANCEL_ENDED, .never_sent = true},
-        {.stage = CANCEL_ENDED},
-        {.stage = CANCEL_ENDED, .unsure = true},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct cancelled r = rows[i];
-        r.verb = VERB_BEGIN;
-        r.holds = r.undo = true;
-        struct cancellation left = cancel_request(&r);
-        assert_int_equal(left.cause,
-            r.stage == CANCEL_SENT ? CLEANUP_ACQUIRE_SENT : CLEANUP_TOKEN);
-        assert_false(left.nothing_sent);
     }
 }
 
@@ -458,7 +433,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_cancelled_request_leaves),
-        cmocka_unit_test(what_a_line_has_brought_is_given_back),
         cmocka_unit_test(other_verbs_leave_nothing),
         cmocka_unit_test(a_known_cleanup_is_enough_if_it_deletes),
         cmocka_unit_test(each_way_of_each_cause),
