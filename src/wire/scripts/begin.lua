@@ -53,9 +53,6 @@ if wrong then
 end
 local now = clock()
 local ms = math.floor(now / 1000)
--- Proves that the lock can be set: as in record.lua.
-redis.call('SET', key, token, 'PX', ARGV[2], held and 'NX' or 'XX')
-prove(KEYS[2], r)
 local doubts = r and r.doubts + (r.open and 1 or 0) or 0
 r = {
     state = 'begun', token = token, fingerprint = fingerprint, keep = ARGV[4],
@@ -64,6 +61,8 @@ r = {
     late = r and r.late or 0, first = r and r.first or ms, since = ms,
     ended = 0, code = 0, size = 0, left = -1
 }
+-- Who may use all KEYS (the server has checked that) and set the record may
+-- set the lock too, so it is the counter at most that is written in vain.
 count(KEYS[3], r.fence, now, ARGV[6])
 write(KEYS[2], r, '')
 redis.call('SET', key, token, 'PX', ARGV[2])

@@ -26,12 +26,6 @@ local function record_of(key)
     return nil, {err = "WRONGTYPE key '" .. key ..
         "' should hold a record of work but holds something else"}
 end
--- Proves that the record can be written, now and until the script ends: this
--- changes nothing, but is refused if that would be. Called before the first
--- write.
-local function prove(key, exists)
-    redis.call('SET', key, '', exists and 'NX' or 'XX')
-end
 -- Writes the record, which expires after r.left ms, if that is not negative.
 local function write(key, r, result)
     r.line = string.format('once1 %s %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f' ..
