@@ -32,6 +32,9 @@ enum guard {
     GUARD_JOIN_ONCE,   /* a token joins the line of a lock once */
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
     GUARD_ANSWERED, /* a lease handed over counts from an answered request */
+    GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */
+    GUARD_SEEN,     /* ... but never once its caller knows of it */
+    GUARD_HELD,     /* a lock that a wait in line has brought is given back */
     GUARDS
 };
 

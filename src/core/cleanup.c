@@ -24,7 +24,8 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
     switch (r->stage) {
     case CANCEL_UNSENT:
         /* An acquire goes on to its next step only if no step has written. */
-        return r->undo && r->holds ? CLEANUP_TOKEN : CLEANUP_NONE;
+        return r->undo && r->holds && guarded(GUARD_HELD) ? CLEANUP_TOKEN
+                                                          : CLEANUP_NONE;
     case CANCEL_SENT:
         if (r->undo && guarded(GUARD_LATE_UNDO))
             return r->writes ? CLEANUP_ACQUIRE_SENT : CLEANUP_TOKEN;
@@ -40,7 +41,8 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
      * well. */
     if (r->known && r->known->state != CLEANUP_WATCHING)
         return CLEANUP_NONE;
-    return r->undo && (!r->never_sent || r->holds) && guarded(GUARD_DEBTS)
+    bool held = r->holds && guarded(GUARD_HELD);
+    return r->undo && (!r->never_sent || held) && guarded(GUARD_DEBTS)
                ? CLEANUP_TOKEN
                : CLEANUP_NONE;
 }

@@ -436,5 +436,6 @@ void life_drop_expired(struct life *l, uint64_t now)
 
 void life_seen(struct life *l)
 {
-    l->unseen = false;
+    if (guarded(GUARD_SEEN))
+        l->unseen = false;
 }

@@ -21,8 +21,8 @@ void life_end_keeping_key(struct life *l, uint64_t now)
 void life_end_removing_key(struct life *l, uint64_t now)
 {
     uint64_t until = l->unseen ? NEVER : lease_ours_until(&l->lease);
-    l->clean_begun = l->unseen;
-    if (l->clean_begun)
+    l->clean_begun = l->unseen && guarded(GUARD_UNSEEN);
+    if (l->unseen)
         l->unseen = false;
     life_end_keeping_key(l, now);
     if (now >= until)

@@ -214,6 +214,13 @@ static void give_up_request(struct server *s, struct request *r, uint64_t now)
         request_discard(s, now);
 }
 
+/* Does nobody use the token any more once the server has carried it out? */
+static bool ends_use(const struct verb *verb)
+{
+    return verb->kind == VERB_RELEASE ||
+           (verb->kind == VERB_TELL && verb->once->verdict != ONCE_CLEAR);
+}
+
 /* True when the reply completed r. */
 static bool replied(struct server *s, struct request *r,
     const struct reply *reply, struct completion *c, uint64_t now)
@@ -243,7 +250,7 @@ static bool replied(struct server *s, struct request *r,
     c->outcome.sent_at = r->sent_at;
     c->outcome.connection = s->connections;
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
-    if (r->exchange.verb->kind == VERB_RELEASE)
+    if (ends_use(r->exchange.verb))
         request_released(s, r, now);
     if (c->outcome.kind == OUTCOME_FAULT &&
         fault_is_elsewhere(c->outcome.fault))
@@ -264,6 +271,9 @@ static void acquire_answered(struct server *s, struct cleaner *k,
     const struct reply *reply, uint64_t now)
 {
     bool refused = reply->kind == REPLY_NIL || reply->kind == REPLY_ERROR;
+    /* After a BEGIN that failed the key may hold the token all the same, by a
+     * wait in line. */
+    refused = refused && k->verb.kind != VERB_UNBEGIN;
     cleanup_acquire_answered(&k->cleanup, refused, now);
     sort_cleaner(s, k);
 }

@@ -25,7 +25,8 @@ SECONDS = 240  # of one program; most of them sleep
 
 SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
 PLAYED = re.compile(
-    r"^(\d+) servers?, faults (\S+), without (\S+): seed (\d+) breaks (I\d+) "
+    r"^(\d+) servers?, (work once, )?faults (\S+), without (\S+): "
+    r"seed (\d+) breaks ([IO]\d+) "
     r"\((\d+) ms\)", re.M)
 LIVE = re.compile(r"^without (\w+): (.*) \((\d+) ms\)", re.M)
 
@@ -38,6 +39,11 @@ INVARIANTS = {
     "I6": "a free lock is never granted",
     "I8": "a reported result is false",
     "I9": "a loss is reported after the deadline",
+    "O1": "work is done twice, or begun again while nobody knows of it",
+    "O2": "work that was begun is found as if it had not been",
+    "O3": "work is repeated, and the program is not told so",
+    "O4": "work that was done does not count as done",
+    "O5": "a result is replayed that is not the first, or another's",
 }
 
 HEAD = """# What each guard prevents
@@ -52,7 +58,8 @@ page is made by
 
 where BUILD is a meson build directory with `-Dtests=enabled`; every run of the
 tests compares it with what they find. I1 and so on are the invariants of
-`tests/sim/checker.h`; the time is that of the search, or of the scenario.
+`tests/sim/checker.h`, O1 and so on those of `tests/sim/ledger.h`; the time is
+that of the search, or of the scenario.
 
 `tests/sim/test_harm.c` lists which invariants are checked without a guard,
 with how many servers and under which faults. Each search begins with seed 1,
@@ -83,7 +90,7 @@ def programs(build):
     found = [build / "tests/guards" / source.stem.replace(
         "test_", "test_guards_") for source in sources]
     found += [build / "tests/sim" / ("test_sim_" + name)
-              for name in ("harm", "line")] + [build / SIMULATOR]
+              for name in ("harm", "line", "once")] + [build / SIMULATOR]
     missing = [str(p.relative_to(build)) for p in found if not p.is_file()]
     if missing:
         sys.exit(f"{build} has no {', '.join(missing)}: BUILD is a directory "
@@ -102,11 +109,13 @@ def run(program):
 def played(text):
     """[guard, harm, by, ms] of the simulator: a row an invariant."""
     rows = {}
-    for servers, faults, guard, seed, invariant, ms in PLAYED.findall(text):
+    for row_of in PLAYED.findall(text):
+        servers, work, faults, guard, seed, invariant, ms = row_of
         row = rows.setdefault((guard, invariant), [[], 0])
         some = "1 server" if servers == "1" else f"{servers} servers"
         with_faults = "" if faults == "clean" else f", `--faults {faults}`"
-        row[0].append(f"seed {seed} of {some}{with_faults}")
+        with_work = ", `--work once`" if work else ""
+        row[0].append(f"seed {seed} of {some}{with_work}{with_faults}")
         row[1] += int(ms)
     return [[guard, f"{INVARIANTS[which]} ({which})",
              "nxlock-sim: " + ", ".join(seeds), ms]
@@ -116,7 +125,8 @@ def played(text):
 def examples(text):
     """{guard: arguments of nxlock-sim}, of the first search for each."""
     found = {}
-    for servers, faults, guard, seed, invariant, _ms in PLAYED.findall(text):
+    for row in PLAYED.findall(text):
+        servers, _work, faults, guard, seed, invariant, _ms = row
         if guard in EXAMPLES:
             found.setdefault(
                 guard, ["--servers", servers, "--seed", seed]

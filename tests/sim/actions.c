@@ -11,7 +11,8 @@
 /* A compare-and-delete of its token that nobody waits for. */
 static struct message deletion(const struct world *w, const struct worker *k)
 {
-    return (struct message){.kind = MESSAGE_RELEASE,
+    return (struct message){
+        .kind = k->life.clean_begun ? MESSAGE_BEGIN : MESSAGE_RELEASE,
         .name = k->name,
         .token = k->token,
         .ttl_ms = w->setting.max_ttl_ms,
@@ -38,11 +39,38 @@ static enum message_kind kind_of(
         return MESSAGE_JOIN;
     case VERB_STAY:
         return MESSAGE_STAY;
+    case VERB_BEGIN:
+        return MESSAGE_BEGIN;
+    case VERB_LOOK:
+        return MESSAGE_LOOK_ONCE;
+    case VERB_TELL:
+        return MESSAGE_TELL;
+    case VERB_FORGET:
+        return MESSAGE_FORGET;
     default:
         return track == TRACK_CALL && k->life.call == CALL_ADOPT
                    ? MESSAGE_LOOK
                    : MESSAGE_INSPECT;
     }
+}
+
+/* What it says of a record. */
+static void complete(const struct world *w, const struct worker *k,
+    const struct verb *verb, struct message *m)
+{
+    const struct work *work = &k->work;
+    m->held = verb->kind == VERB_BEGIN && verb->held;
+    m->once = (struct once_part){
+        .retries =
+            w->setting.work[k->name] != WORK_HALTS && verb->kind == VERB_BEGIN,
+        .fingerprint = work->fingerprint,
+        .verdict = work->verdict,
+        .result = work->result,
+        .keep_ms = work->keep_ms,
+        .record = work->seen,
+    };
+    if (verb->kind == VERB_TELL && work->resolves)
+        m->token = work->seen.token;
 }
 
 /* The token stays in line as it joined. */
@@ -79,6 +107,11 @@ static void send_verb(
         take_place(k, &verb, &r->message);
     if (verb.kind == VERB_RELEASE || verb.kind == VERB_CAP_TTL)
         r->message.promised = checker_promised(w, k);
+    if (verb.kind == VERB_TELL && !k->work.resolves)
+        r->message.promised = checker_promised(w, k);
+    if (verb.kind == VERB_BEGIN || verb.kind == VERB_LOOK ||
+        verb.kind == VERB_TELL || verb.kind == VERB_FORGET)
+        complete(w, k, &verb, &r->message);
     if (verb.kind == VERB_CAP_TTL)
         checker_left(w, k->token); /* the minimum hold */
     request_submit(w, r);

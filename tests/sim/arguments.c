@@ -96,16 +96,29 @@ static const char *invariant_words(enum invariant which)
         return "a server is not asked twice at once";
     case I14:
         return "nobody turns round and round while time stands still";
+    case O1:
+        return "work is not begun again before it is known what came of it";
+    case O2:
+        return "work that was begun is found as busy or in doubt";
+    case O3:
+        return "who repeats work that is in doubt is told so";
+    case O4:
+        return "what was done stays done";
+    case O5:
+        return "the first result is replayed";
     }
     return NULL;
 }
 
 static bool take_only(struct arguments *a, const char *value)
 {
-    uint64_t i;
-    if (*value == 'I')
+    uint64_t i, first = *value == 'O' ? O1 - 1 : 0;
+    if (*value == 'I' || *value == 'O')
         value++;
-    if (!number(value, 1, 31, &i) || !invariant_words((enum invariant)i))
+    if (!number(value, 1, 31 - first, &i))
+        return false;
+    i += first;
+    if (!invariant_words((enum invariant)i) || (first == 0 && i >= O1))
         return false;
     if (a->options.checked == ALL_INVARIANTS)
         a->options.checked = 0;
@@ -153,6 +166,12 @@ static bool take_events(struct arguments *a, const char *value)
         value += len + 1;
     }
     return true;
+}
+
+static bool take_work(struct arguments *a, const char *value)
+{
+    a->options.once = strcmp(value, "once") == 0;
+    return a->options.once;
 }
 
 static bool take_aloud(struct arguments *a, const char *value)
@@ -207,6 +226,10 @@ static const struct option {
         "(c1.0#3), with commas between them, or none",
         "none, or names like T7 and c1.0#3 with commas between them",
         take_events, NO_LIST, false},
+    {"--work", "once",
+        "with one server: programs do work that must be done once,\n"
+        "and no server forgets, unless --faults says so",
+        "once", take_work, NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
@@ -252,7 +275,8 @@ static void print_help(void)
     puts("\nInvariants (--only; tests/sim/checker.h has them whole):");
     for (unsigned i = 1; i < 32; i++)
         if (invariant_words((enum invariant)i))
-            printf("  I%-16u %s\n", i, invariant_words((enum invariant)i));
+            printf("  %c%-16u %s\n", INVARIANT_LETTER(i), INVARIANT_NUMBER(i),
+                invariant_words((enum invariant)i));
     puts("\nThe words of a story are explained in tests/sim/README.md.");
 }
 
@@ -268,7 +292,8 @@ static void print_list(int list)
     } else if (list == INVARIANTS) {
         for (unsigned i = 1; i < 32; i++)
             if (invariant_words((enum invariant)i))
-                fprintf(stderr, "%s I%u", i > 1 ? "," : "", i);
+                fprintf(stderr, "%s %c%u", i > 1 ? "," : "",
+                    INVARIANT_LETTER(i), INVARIANT_NUMBER(i));
     }
 }
 
@@ -355,6 +380,8 @@ enum arguments_result arguments_read(struct arguments *a, int argc, char **argv)
         a->servers_count = sizeof(counts) / sizeof(*counts);
         memcpy(a->servers, counts, sizeof(counts));
     }
+    if (a->options.once && !a->faults)
+        a->options.troubles &= ~FORGETFUL_TROUBLES;
     return contradicts(a, mask);
 }
 
@@ -375,6 +402,8 @@ void arguments_print(
     static const struct options usual = OPTIONS_INIT;
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
+    if (options->once)
+        fputs(" --work once", out);
     if (a->faults)
         fprintf(out, " --faults %s", a->faults);
     for (unsigned i = 0; i < a->without_count; i++)
@@ -382,7 +411,8 @@ void arguments_print(
     for (unsigned i = 1; i < 32; i++)
         if (options->checked != ALL_INVARIANTS &&
             options->checked & INVARIANT(i))
-            fprintf(out, " --only I%u", i);
+            fprintf(
+                out, " --only %c%u", INVARIANT_LETTER(i), INVARIANT_NUMBER(i));
     if (options->least_grants != usual.least_grants)
         fprintf(out, " --grants %u", options->least_grants);
     if (options->least_troubles != usual.least_troubles)

@@ -23,7 +23,10 @@ void checker_broken(
     vsnprintf(c->why, sizeof(c->why), format, arguments);
     va_end(arguments);
     c->broken = which;
-    note(w, "I%llu is broken:", c->why, which);
+    if (which < O1)
+        note(w, "I%llu is broken:", c->why, which);
+    else
+        note(w, "O%llu is broken:", c->why, INVARIANT_NUMBER(which));
 }
 
 void checker_start(struct world *w)
@@ -130,6 +133,8 @@ static unsigned count_bits(unsigned mask)
 /* Its handle says so from now on, also before the caller is told. */
 static void promised(struct world *w, const struct worker *k)
 {
+    if (k->life.unseen) /* of a BEGIN only then: nobody can have adopted it */
+        return;
     w->checker.of[k->process->index][k->index].promised =
         k->life.lease.promised;
     checker_facts(&w->checker, k->token)->granted = true;
@@ -166,9 +171,14 @@ void checker_ended(struct world *w, const struct worker *k)
 {
     struct token *t = checker_facts(&w->checker, k->token);
     enum life_result result = k->life.result;
+    bool recorded =
+        result == LIFE_DONE || result == LIFE_DOUBT || result == LIFE_MISMATCH;
     checker_orphans(w);
     switch (k->life.call) {
     case CALL_ACQUIRE:
+    case CALL_BEGIN:
+        if (recorded) /* it need not wait any longer */
+            progress_granted(w, k->name);
         if (result == LIFE_FAULT &&
             count_bits(t->set) >= quorum_of(w->options.servers))
             checker_broken(w, I8, "c%u.%u: the fault of t%llu was applied",
@@ -256,10 +266,16 @@ void checker_granted(struct world *w, struct worker *k)
     progress_granted(w, k->name);
     if (k->life.call != CALL_EXTEND)
         w->grants++;
-    if (k->life.call == CALL_ACQUIRE && k->life.handed_over)
+    if (call_kinds[k->life.call].acquires && k->life.handed_over)
         w->lined++;
-    if (k->life.call == CALL_ACQUIRE && life_fence(&k->life))
+    if (call_kinds[k->life.call].acquires && life_fence(&k->life))
         check_fence(w, k);
+}
+
+void checker_handed_begin(struct world *w, struct worker *k)
+{
+    promised(w, k);
+    checker_granted(w, k);
 }
 
 void checker_renewed(struct world *w, const struct worker *k)
@@ -272,7 +288,7 @@ void checker_renewed(struct world *w, const struct worker *k)
 void checker_lost(struct world *w, const struct worker *k)
 {
     uint64_t deadline = checker_promised(w, k);
-    if (w->now > deadline && w->now != k->process->paused_until)
+    if (deadline && w->now > deadline && w->now != k->process->paused_until)
         checker_broken(w, I9,
             "c%u.%u does not learn in time of the loss of t%llu",
             k->process->index, k->index, (unsigned long long)k->token);

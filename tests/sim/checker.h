@@ -42,6 +42,7 @@
 
 #include "core/machine.h"
 #include "sim/client.h"
+#include "sim/ledger.h"
 #include "sim/server.h"
 
 struct world;
@@ -56,9 +57,17 @@ enum invariant {
     I8 = 8,
     I9 = 9,
     I10 = 10,
-    I14 = 14
+    I14 = 14,
+    O1 = 21, /* ledger.h has these */
+    O2,
+    O3,
+    O4,
+    O5
 };
 #define INVARIANT(i) (1u << (i))
+/* "I1", "O2": the letter and the number. */
+#define INVARIANT_LETTER(i) ((i) < O1 ? 'I' : 'O')
+#define INVARIANT_NUMBER(i) ((i) < O1 ? (unsigned)(i) : (unsigned)(i)-20)
 #define ALL_INVARIANTS (~0u)
 
 /* What is known of a token. One bit of a mask for each server. */
@@ -72,6 +81,7 @@ struct token {
     bool giving_up; /* before a deadline: a deletion may be on its way */
     unsigned set, deleted, capped, settled, strayed;
     uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
+    struct attempt attempt;
 };
 
 /* The latest grants of a name, for I2. */
@@ -90,6 +100,7 @@ struct checker {
     unsigned broken;     /* the invariant; 0: none so far */
     char why[200];
     struct fences fences[NAMES_MAX];
+    struct ledger ledger[NAMES_MAX];
     /* Of each worker, until it begins anew. Overtaken: another handle has given
      * the token up, as I1 allows, and what this one believes does not count. */
     struct {
@@ -131,6 +142,8 @@ void checker_rewound(struct world *w, struct model_server *s);
 uint64_t checker_token(struct world *w, const struct worker *k);
 void checker_ended(struct world *w, const struct worker *k);
 void checker_granted(struct world *w, struct worker *k);
+/* The caller of BEGIN is told that it has the lock. */
+void checker_handed_begin(struct world *w, struct worker *k);
 /* Its lease was extended by a renewal; it looks whether it is lost. */
 void checker_renewed(struct world *w, const struct worker *k);
 void checker_lost(struct world *w, const struct worker *k);
@@ -157,6 +170,9 @@ void checker_died(struct world *w, const struct process *p);
 /* ------------------------------------------------------------ now and then */
 
 void checker_orphans(struct world *w);
+/* The record of name says that the token has begun, and its caller does not
+ * know: somebody has to take that back. */
+void checker_begun(struct world *w, unsigned name, uint64_t token);
 void checker_leaks(struct world *w); /* max_ttl + 1 s after the end */
 
 /* A quorum was open to k since then, and nobody was granted its name. */

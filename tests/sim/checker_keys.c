@@ -98,8 +98,19 @@ static void check_key(
             (unsigned long long)token, name, server);
 }
 
+void checker_begun(struct world *w, unsigned name, uint64_t token)
+{
+    const struct token *t = checker_facts(&w->checker, token);
+    const struct process *p = &w->process[t->process];
+    bool died = !p->alive || p->life != t->life;
+    if (!died && !(t->strayed & 1u) && !wanted(w, p, 0, token))
+        checker_broken(w, I5, "t%llu has begun n%u, and nobody cares",
+            (unsigned long long)token, name);
+}
+
 void checker_orphans(struct world *w)
 {
+    ledger_orphans(w);
     for (unsigned i = 0; i < w->options.servers; i++) {
         struct model_server *s = &w->server[i];
         for (unsigned n = 0; n < w->setting.names; n++) {

@@ -29,7 +29,8 @@ struct cleaner *cleaner_begin(struct world *w, struct link *l,
     list_init(&k->node);
     list_append(&l->cleaners, &k->node);
     k->message = *of;
-    k->message.kind = MESSAGE_RELEASE;
+    k->message.kind =
+        of->kind == MESSAGE_BEGIN ? MESSAGE_UNBEGIN : MESSAGE_RELEASE;
     cleanup_start(&k->cleanup, cause, lasts_ns(of), of->not_after, w->now);
     note(w, "c%llu has to clean up s%llu t%llu",
         k->cleanup.in_use                     ? "(in use)"
@@ -111,8 +112,9 @@ void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
     enum outcome_kind kind = m->outcome.kind;
     bool busy = kind == OUTCOME_BUSY && m->kind == MESSAGE_ACQUIRE;
     if (slot->kind == SLOT_CANCELLED)
-        cleanup_acquire_answered(
-            &k->cleanup, busy || kind == OUTCOME_FAULT, w->now);
+        cleanup_acquire_answered(&k->cleanup,
+            busy || (kind == OUTCOME_FAULT && m->kind != MESSAGE_BEGIN),
+            w->now);
     else if (slot->kind == SLOT_KILL)
         cleanup_kill_answered(&k->cleanup, kind != OUTCOME_FAULT, w->now);
     else

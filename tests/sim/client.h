@@ -27,6 +27,21 @@
 struct process;
 struct worker;
 
+/* Work that must be done once, as far as a program has come with it. */
+struct work {
+    /* The attempt that it may still act for, or tell of; 0: none. */
+    uint64_t attempt;
+    bool acted, told; /* told: it has said something of it already */
+    bool never;       /* ... that it failed: so it must not act any more */
+    unsigned tries;   /* to tell, that are left */
+    unsigned fingerprint;
+    uint64_t result;
+    uint32_t keep_ms;
+    enum once_verdict verdict; /* that is being told */
+    bool resolves;             /* ... of another one's attempt */
+    struct work_record seen;   /* the record that was read last */
+};
+
 /* One verb of one worker at one server. */
 struct request {
     struct list node; /* waiting at the link, or failed at the process */
@@ -115,6 +130,7 @@ struct worker {
     struct alarm next; /* what it does next */
     unsigned extends_left;
     uint64_t released; /* the last token that was, for certain; 0: none */
+    struct work work;
 };
 
 /* The connection for messages of a process, which all its workers share. */
@@ -226,6 +242,12 @@ void handle_adopt(struct world *w, struct worker *k, uint64_t token);
 /* False: the lease has expired, so nothing is sent and there is no result. */
 bool handle_extend(struct world *w, struct worker *k, uint32_t ttl_ms);
 bool handle_release(struct world *w, struct worker *k);
+void handle_begin(struct world *w, struct worker *k, uint64_t wait_ns);
+void handle_look(struct world *w, struct worker *k);
+/* What k->work says, of its own attempt or of that of the record seen. False:
+ * as above. */
+bool handle_tell(struct world *w, struct worker *k);
+void handle_forget(struct world *w, struct worker *k);
 bool handle_break(struct world *w, struct worker *k); /* of its own value */
 void handle_inspect(struct world *w, struct worker *k);
 void handle_cancel(struct world *w, struct worker *k);
@@ -263,6 +285,20 @@ void program_cancel(struct world *w, struct worker *k);
 void program_lost(struct world *w, struct worker *k);
 /* It believes that it holds the lock. */
 bool program_holds(const struct world *w, const struct worker *k);
+
+/* With a ttl that is drawn. */
+struct wish program_wish(struct world *w, unsigned name, uint32_t least_ms);
+void program_rests(struct world *w, struct worker *k);
+void program_sleeps(struct world *w, struct worker *k, uint64_t at);
+void program_frees(struct world *w, struct worker *k);
+void program_releases(struct world *w, struct worker *k);
+
+/* --------------------- a program that does its work once: work.c */
+
+void work_begins(struct world *w, struct worker *k);
+/* The result of one of its calls. */
+void work_told(struct world *w, struct worker *k, enum life_result result);
+void work_goes_on(struct world *w, struct worker *k);
 
 /* ---------------------------------------------------------------- processes */
 

@@ -13,6 +13,21 @@ enum sim_guard {
     SIM_GUARD_FENCE_FLOOR,   /* fences are not behind the server's clock */
     SIM_GUARD_NEVER_SHORTEN, /* waiting in line never shortens a lease */
     SIM_GUARD_GRANT_ORDER,   /* a token leaves the line, is granted, is told */
+    SIM_GUARD_FINGERPRINT,   /* a result is for one fingerprint */
+    SIM_GUARD_BEGIN_FREE,    /* work begins only if the lock is free */
+    SIM_GUARD_BEGIN_ONCE,    /* a token begins work once */
+    SIM_GUARD_HALT,        /* work in doubt begins only if that was asked for */
+    SIM_GUARD_DOUBTS,      /* attempts in doubt are counted */
+    SIM_GUARD_NO_END,      /* work in progress or in doubt never expires */
+    SIM_GUARD_TELL_OWN,    /* a verdict is about its own attempt */
+    SIM_GUARD_DONE_STAYS,  /* what was done first stays done */
+    SIM_GUARD_DONE_LATE,   /* a late done counts after a failure */
+    SIM_GUARD_UNSURE_LATE, /* a late unsure counts after a failure */
+    SIM_GUARD_LATE,        /* a late done that does not count leaves a doubt */
+    SIM_GUARD_FAILED_DOUBTS, /* a failure does not end earlier doubts */
+    SIM_GUARD_FORGET,        /* only the record that was seen is forgotten */
+    SIM_GUARD_UNBEGIN_OWN,   /* only the token's own begin is taken back */
+    SIM_GUARD_UNBEGIN_PROOF, /* the record proves that a begin has come */
     SIM_GUARDS
 };
 

@@ -21,12 +21,19 @@ static const char *const calls[] = {
     [CALL_ADOPT] = "adopt",
     [CALL_INSPECT] = "inspect",
     [CALL_BREAK] = "break",
+    [CALL_BEGIN] = "begin",
+    [CALL_LOOK] = "look at the record",
+    [CALL_TELL] = "tell",
+    [CALL_FORGET] = "forget",
 };
 
 static const char *const results[] = {
     [LIFE_OK] = "ok",
     [LIFE_BUSY] = "busy",
     [LIFE_FREE] = "free",
+    [LIFE_DONE] = "done",
+    [LIFE_DOUBT] = "doubt",
+    [LIFE_MISMATCH] = "mismatch",
     [LIFE_LOST] = "lost",
     [LIFE_UNKNOWN] = "unknown",
     [LIFE_FAULT] = "fault",
@@ -113,6 +120,9 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
     outcome.sent_at = r->sent_at;
     outcome.fence = r->message.number;
     r->unsure = o->kind == OUTCOME_FAULT && o->unsure;
+    if (r->message.kind >= MESSAGE_BEGIN && r->message.kind < MESSAGE_FORGET &&
+        o->kind != OUTCOME_FAULT)
+        r->worker->work.seen = r->message.once.record;
     life_outcome(&r->worker->life, r->track, r->server, &outcome, w->now);
     turn(w, r->worker);
     if (r->message.test && o->kind == OUTCOME_BUSY)
@@ -207,7 +217,8 @@ static void left_unless_cleaned(
     w->expired += w->now >= promised;
 }
 
-void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
+static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,
+    void (*begin)(struct life *, uint64_t, uint64_t, uint64_t))
 {
     bool parts = lease_state(&k->life.lease, w->now) != LEASE_NONE;
     uint64_t token = k->token, promised = checker_promised(w, k);
@@ -219,7 +230,7 @@ void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
     note(w, "c%llu.%llu acquires n%llu, ttl %llu", NULL, k->process->index,
         k->index, k->name, k->life.terms.ttl_ms);
     look_at_links(w, k->process);
-    life_acquire(&k->life, wait_ns, roll(w, NEVER), w->now);
+    begin(&k->life, wait_ns, roll(w, NEVER), w->now);
     if (k->line.has_waited) { /* the last one did, so it begins with that */
         subscription_want(w, p);
         life_line_up(&k->life, &k->line, &p->subscription.messages, 0, w->now);
@@ -227,6 +238,16 @@ void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
     turn(w, k);
     if (parts)
         left_unless_cleaned(w, k, token, promised);
+}
+
+void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
+{
+    acquire(w, k, wait_ns, life_acquire);
+}
+
+void handle_begin(struct world *w, struct worker *k, uint64_t wait_ns)
+{
+    acquire(w, k, wait_ns, life_begin);
 }
 
 void handle_adopt(struct world *w, struct worker *k, uint64_t token)
@@ -280,11 +301,37 @@ bool handle_break(struct world *w, struct worker *k)
     return true;
 }
 
-void handle_inspect(struct world *w, struct worker *k)
+bool handle_tell(struct world *w, struct worker *k)
 {
-    life_query(&k->life, CALL_INSPECT, roll(w, NEVER), w->now);
+    const struct work *work = &k->work;
+    bool goes_on = work->verdict == ONCE_CLEAR;
+    if (!life_tell(&k->life, goes_on, !work->resolves, roll(w, NEVER), w->now))
+        return false;
     note_call(w, k);
     turn(w, k);
+    return true;
+}
+
+static void query(struct world *w, struct worker *k, enum life_call call)
+{
+    life_query(&k->life, call, roll(w, NEVER), w->now);
+    note_call(w, k);
+    turn(w, k);
+}
+
+void handle_inspect(struct world *w, struct worker *k)
+{
+    query(w, k, CALL_INSPECT);
+}
+
+void handle_look(struct world *w, struct worker *k)
+{
+    query(w, k, CALL_LOOK);
+}
+
+void handle_forget(struct world *w, struct worker *k)
+{
+    query(w, k, CALL_FORGET);
 }
 
 void handle_cancel(struct world *w, struct worker *k)
@@ -297,6 +344,8 @@ void handle_cancel(struct world *w, struct worker *k)
 void handle_free(struct world *w, struct worker *k)
 {
     uint64_t token = k->token, promised = checker_promised(w, k);
+    if (k->life.call == CALL_TELL) /* what came of it may be unknown */
+        checker_left(w, token);
     note(w, "c%llu.%llu frees its handle of t%llu", NULL, k->process->index,
         k->index, k->token);
     k->cleaned = 0;
@@ -333,10 +382,13 @@ enum life_result handle_result(struct world *w, struct worker *k)
     if (life_grant_expired(&k->life, w->now)) {
         note(w, "c%llu.%llu was told too late", NULL, k->process->index,
             k->index);
-        checker_left(w, k->token);
+        if (!k->life.unseen) /* else it is taken back */
+            checker_left(w, k->token);
         life_drop_expired(&k->life, w->now);
         turn(w, k);
     }
+    if (k->life.call == CALL_BEGIN && k->life.result == LIFE_OK)
+        life_seen(&k->life);
     return k->life.result;
 }
 

@@ -114,6 +114,10 @@ static const enum verb_kind verbs[] = {
     [MESSAGE_RAISE] = VERB_RAISE,
     [MESSAGE_JOIN] = VERB_JOIN,
     [MESSAGE_STAY] = VERB_STAY,
+    [MESSAGE_BEGIN] = VERB_BEGIN,
+    [MESSAGE_LOOK_ONCE] = VERB_LOOK,
+    [MESSAGE_TELL] = VERB_TELL,
+    [MESSAGE_FORGET] = VERB_FORGET,
 };
 
 static struct cancelled describe(
@@ -124,6 +128,7 @@ static struct cancelled describe(
         .verb = verbs[r->message.kind],
         .stage = stage,
         .undo = undo,
+        .holds = r->message.held,
         .writes = true,
         .compares = true,
         .never_sent = r->sent_at == 0,
@@ -267,7 +272,10 @@ static void answered(
     outcome.connection = l->number;
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
-    if (r->message.kind == MESSAGE_RELEASE)
+    r->message.once.record = m->once.record;
+    if (r->message.kind == MESSAGE_RELEASE ||
+        (r->message.kind == MESSAGE_TELL &&
+            r->message.once.verdict != ONCE_CLEAR))
         cleaner_release_answered(w, l, &r->message, &outcome);
     bool counts = eligibility_weigh(
         &l->eligibility, verbs[r->message.kind], &outcome, w->now, &other);
@@ -314,7 +322,7 @@ static bool hangs(const struct world *w, const struct link *l)
 
 static bool too_late(const struct world *w, const struct message *m)
 {
-    return limit_passed(m->not_after, w->now);
+    return m->kind != MESSAGE_TELL && limit_passed(m->not_after, w->now);
 }
 
 static void send_request(struct world *w, struct link *l, struct request *r)
@@ -330,6 +338,7 @@ static void send_request(struct world *w, struct link *l, struct request *r)
     }
     r->state = REQUEST_SENT;
     r->sent_at = r->message.sent_at = w->now;
+    r->message.once.leaves_key = limit_passed(r->message.not_after, w->now);
     link_push_slot(l,
         (struct slot){.kind = SLOT_REQUEST, .request = r, .sent_at = w->now});
     conn_send(w, l->conn, &r->message);

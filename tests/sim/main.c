@@ -56,6 +56,26 @@ static void print_broken(const struct arguments *a, const struct report *r)
     fflush(stdout);
 }
 
+/* What the worlds had in them of work that must be done once. */
+static void print_work(const struct report *all)
+{
+    printf("%llu begun, %llu taken back, %llu done, %llu late, %llu found "
+           "done, %llu in doubt\n",
+        (unsigned long long)all->begun, (unsigned long long)all->unbegun,
+        (unsigned long long)all->acts, (unsigned long long)all->late,
+        (unsigned long long)all->done, (unsigned long long)all->doubted);
+}
+
+static void add_work(struct report *all, const struct report *r)
+{
+    all->begun += r->begun;
+    all->unbegun += r->unbegun;
+    all->acts += r->acts;
+    all->late += r->late;
+    all->done += r->done;
+    all->doubted += r->doubted;
+}
+
 static int play(struct arguments *a)
 {
     uint64_t grants = 0, fences = 0, renewals = 0, losses = 0;
@@ -63,6 +83,7 @@ static int play(struct arguments *a)
     uint64_t handed = 0, expired = 0, lined = 0;
     uint64_t failed = 0, too_few = 0, waited_long = 0;
     unsigned waited = 0;
+    struct report all = {0};
     clock_t began = clock();
     for (uint64_t i = 0; i < a->count; i++) {
         uint64_t seed = a->from + i;
@@ -79,6 +100,7 @@ static int play(struct arguments *a)
         handed += r.handed;
         expired += r.expired;
         lined += r.lined;
+        add_work(&all, &r);
         hash = hash * 31 + r.hash;
         waited = r.waited > waited ? r.waited : waited;
         waited_long += r.waited >= 50;
@@ -105,6 +127,8 @@ static int play(struct arguments *a)
         (unsigned long long)strays, waited, (unsigned long long)waited_long,
         (unsigned long long)steps, ms > 0 ? (double)steps * 1000 / ms : 0,
         (unsigned long long)hash);
+    if (a->options.once)
+        print_work(&all);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);

@@ -29,6 +29,11 @@ const char *message_name(enum message_kind kind)
         [MESSAGE_STAY] = "stay",
         [MESSAGE_SUBSCRIBE] = "subscribe",
         [MESSAGE_GRANT] = "grant",
+        [MESSAGE_BEGIN] = "begin",
+        [MESSAGE_LOOK_ONCE] = "look at the record",
+        [MESSAGE_TELL] = "tell",
+        [MESSAGE_FORGET] = "forget",
+        [MESSAGE_UNBEGIN] = "take back",
     };
     return names[kind];
 }
@@ -88,6 +93,36 @@ void conn_free(struct world *w, struct conn *c)
     free(c);
 }
 
+static struct message *copy_of(const struct message *m)
+{
+    struct message *copy = malloc(sizeof(*copy));
+    if (!copy)
+        abort();
+    *copy = *m;
+    list_init(&copy->node);
+    return copy;
+}
+
+/* What is said of a record must come to the same if it is heard twice: m is
+ * the command as it was sent. BEGIN is heard twice at once if it was granted:
+ * later its token might begin anew. */
+static void comes_twice(
+    struct world *w, struct conn *c, const struct message *m, bool granted)
+{
+    bool once = m->kind >= MESSAGE_BEGIN && m->kind <= MESSAGE_UNBEGIN;
+    if (!once || m->doubled || !(w->faults.allowed & 1u << TROUBLE_LATE) ||
+        (m->kind == MESSAGE_BEGIN && !granted) || !chance(w, 3))
+        return;
+    struct message *again = copy_of(m);
+    again->doubled = true;
+    if (m->kind == MESSAGE_BEGIN) {
+        server_apply(w, c->server, again);
+        free(again);
+    } else {
+        pipe_push(w, &c->up, again, w->now + travel(w, c->server));
+    }
+}
+
 /* A command reaches the server. */
 static void up_rings(struct world *w, struct alarm *alarm)
 {
@@ -103,12 +138,14 @@ static void up_rings(struct world *w, struct alarm *alarm)
         return;
     }
     struct message *m = pipe_pop(w, &c->up);
+    const struct message sent = *m;
     server_apply(w, s, m);
+    comes_twice(w, c, &sent, m->outcome.kind == OUTCOME_GRANTED);
     if (m->kind == MESSAGE_HELLO)
         m->number = c->id;
     if (m->kind == MESSAGE_SUBSCRIBE && m->outcome.kind == OUTCOME_MINE)
         c->channel = m->channel;
-    if (c->process) {
+    if (c->process && !m->doubled) {
         pipe_push(w, &c->down, m, w->now + travel(w, s));
         return;
     }
@@ -180,16 +217,6 @@ struct conn *conn_open(struct world *w, struct model_server *s,
     list_init(&c->node);
     list_append(&s->conns, &c->node);
     return c;
-}
-
-static struct message *copy_of(const struct message *m)
-{
-    struct message *copy = malloc(sizeof(*copy));
-    if (!copy)
-        abort();
-    *copy = *m;
-    list_init(&copy->node);
-    return copy;
 }
 
 void conn_send(struct world *w, struct conn *c, const struct message *m)

@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "base/verb.h"
 #include "sim/alarm.h"
+#include "sim/record.h"
 
 struct link;
 struct model_server;
@@ -33,6 +34,11 @@ enum message_kind {
     MESSAGE_JOIN,    /* the scripts of a line, see queue.h */
     MESSAGE_STAY,
     MESSAGE_SUBSCRIBE,
+    MESSAGE_BEGIN, /* the scripts of a record, see record.h */
+    MESSAGE_LOOK_ONCE,
+    MESSAGE_TELL,
+    MESSAGE_FORGET,
+    MESSAGE_UNBEGIN,
     MESSAGE_GRANT /* from the server: the name was handed over to the token */
 };
 
@@ -55,8 +61,11 @@ struct message {
      * with ttl_ms. RELEASE of any other token: channel is 0. */
     uint64_t channel; /* SUBSCRIBE too */
     uint32_t window;
-    bool test;                 /* JOIN, STAY: has the channel no listener? */
-    bool plain;                /* RELEASE: hand over to nobody */
+    bool test;    /* JOIN, STAY: has the channel no listener? */
+    bool plain;   /* RELEASE: hand over to nobody */
+    bool held;    /* BEGIN: the key may hold the token */
+    bool doubled; /* it arrived before, and nobody waits for an answer */
+    struct once_part once;     /* BEGIN ... FORGET */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */
 };

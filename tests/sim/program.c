@@ -13,6 +13,11 @@ static void sleep_until(struct world *w, struct worker *k, uint64_t at)
     alarm_set(w, &k->next, at);
 }
 
+void program_sleeps(struct world *w, struct worker *k, uint64_t at)
+{
+    sleep_until(w, k, at);
+}
+
 bool program_holds(const struct world *w, const struct worker *k)
 {
     return k->holding && lease_held(&k->life.lease, w->now);
@@ -22,8 +27,14 @@ static void rest(struct world *w, struct worker *k)
 {
     k->state = PROGRAM_IDLE;
     k->holding = false;
+    k->work.attempt = 0;
     if (!w->stopping)
         sleep_until(w, k, w->now + 1 + roll(w, w->setting.think_ns));
+}
+
+void program_rests(struct world *w, struct worker *k)
+{
+    rest(w, k);
 }
 
 static void hold_on(struct world *w, struct worker *k)
@@ -43,6 +54,11 @@ static void free_handle(struct world *w, struct worker *k)
     k->holding = false;
     handle_free(w, k);
     rest(w, k);
+}
+
+void program_frees(struct world *w, struct worker *k)
+{
+    free_handle(w, k);
 }
 
 /* ------------------------------------------------------- told of a result */
@@ -82,6 +98,12 @@ static void told(struct world *w, struct worker *k)
     case CALL_RELEASE:
         k->released = result == LIFE_OK && !k->life.min_hold ? k->token : 0;
         break;
+    case CALL_BEGIN:
+    case CALL_LOOK:
+    case CALL_TELL:
+    case CALL_FORGET:
+        work_told(w, k, result);
+        return;
     case CALL_ADOPT:
     case CALL_ACQUIRE:
     case CALL_INSPECT:
@@ -125,6 +147,11 @@ static struct wish drawn_wish(struct world *w, unsigned name, uint32_t least_ms)
     return wish;
 }
 
+struct wish program_wish(struct world *w, unsigned name, uint32_t least_ms)
+{
+    return drawn_wish(w, name, least_ms);
+}
+
 /* Acquires name with a ttl and a patience that are drawn. */
 static void acquire_drawn(struct world *w, struct worker *k, unsigned name)
 {
@@ -159,6 +186,10 @@ static void inspect(struct world *w, struct worker *k)
 
 static void begin_drawn(struct world *w, struct worker *k)
 {
+    if (w->setting.once && chance(w, 95)) {
+        work_begins(w, k);
+        return;
+    }
     if (k->released != 0 && chance(w, 30)) { /* it should find it gone */
         struct wish wish = drawn_wish(w, k->name, w->setting.min_ttl_ms);
         adopt(w, k, &wish, k->released);
@@ -236,6 +267,11 @@ static void release(struct world *w, struct worker *k, bool by_break)
     k->state = PROGRAM_WAITS;
     if (!(by_break ? handle_break(w, k) : handle_release(w, k)))
         rest(w, k);
+}
+
+void program_releases(struct world *w, struct worker *k)
+{
+    release(w, k, false);
 }
 
 /* It is done with its lock; what it still believes of it may be true or not.
@@ -324,7 +360,10 @@ static void next_rings(struct world *w, struct alarm *alarm)
             told(w, k);
         break;
     case PROGRAM_HOLDS:
-        go_on(w, k);
+        if (k->work.attempt)
+            work_goes_on(w, k);
+        else
+            go_on(w, k);
         break;
     }
     process_turn(w, k->process);

@@ -98,7 +98,7 @@ static enum progress_of cleanups_of(
 
 static bool acquires(const struct worker *k)
 {
-    return handle_calls(k, CALL_ACQUIRE);
+    return handle_calls(k, CALL_ACQUIRE) || handle_calls(k, CALL_BEGIN);
 }
 
 static bool lasts(const struct world *w, unsigned server, uint64_t token)

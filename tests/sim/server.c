@@ -162,14 +162,14 @@ static int64_t left_ms(
 
 /* The next number: more than the last one, and not behind the clock, so that
  * numbers go on growing after the last one was forgotten. */
-static uint64_t next_fence(
-    const struct world *w, struct model_server *s, unsigned name)
+uint64_t server_next_fence(const struct world *w, struct model_server *s,
+    unsigned name, uint64_t least)
 {
     uint64_t *fence = &s->data.fence[name];
     uint64_t floor = guarded_here(SIM_GUARD_FENCE_FLOOR)
                          ? (uint64_t)(clock_ns(w, s) / 1000)
                          : 0;
-    *fence = later(*fence + 1, floor);
+    *fence = later(later(*fence + 1, least), floor);
     return *fence;
 }
 
@@ -185,7 +185,7 @@ static void acquire_here(
     }
     key->token = m->token;
     key->until_ms = server_clock_ms(w, s) + m->ttl_ms;
-    m->number = next_fence(w, s, m->name);
+    m->number = server_next_fence(w, s, m->name, 0);
     m->outcome.kind = OUTCOME_GRANTED;
     checker_set(w, s, m);
     if (chance(w, 10))
@@ -265,7 +265,7 @@ static void raise_here(
     if (server_key(w, s, m->name)->token != m->token)
         return;
     if (m->number == 0)
-        next_fence(w, s, m->name);
+        server_next_fence(w, s, m->name, 0);
     *fence = later(*fence, m->number);
     m->number = *fence;
     m->outcome.kind = OUTCOME_MINE;
@@ -317,7 +317,9 @@ static bool refuses(const struct world *w, const struct model_server *s,
 {
     return w->now < s->refusing_until &&
            (s->refusal != FAULT_FULL || m->kind == MESSAGE_ACQUIRE ||
-               m->kind == MESSAGE_JOIN || m->kind == MESSAGE_STAY);
+               m->kind == MESSAGE_JOIN || m->kind == MESSAGE_STAY ||
+               m->kind == MESSAGE_BEGIN || m->kind == MESSAGE_TELL ||
+               m->kind == MESSAGE_UNBEGIN);
 }
 
 void server_apply(struct world *w, struct model_server *s, struct message *m)
@@ -334,6 +336,11 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         [MESSAGE_JOIN] = queue_wait,
         [MESSAGE_STAY] = queue_wait,
         [MESSAGE_SUBSCRIBE] = subscribe_here,
+        [MESSAGE_BEGIN] = record_begin,
+        [MESSAGE_LOOK_ONCE] = record_look,
+        [MESSAGE_TELL] = record_tell,
+        [MESSAGE_FORGET] = record_forget,
+        [MESSAGE_UNBEGIN] = record_unbegin,
     };
     m->outcome =
         (struct outcome){.left_ms = LEFT_UNKNOWN, .sent_at = m->sent_at};

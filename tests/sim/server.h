@@ -12,6 +12,7 @@
 #include "base/verb.h"
 #include "sim/alarm.h"
 #include "sim/queue.h"
+#include "sim/record.h"
 
 #define NAMES_MAX 4
 
@@ -27,6 +28,7 @@ struct data {
     struct key key[NAMES_MAX];
     uint64_t fence[NAMES_MAX]; /* the last number given for each name */
     struct queue queue[NAMES_MAX];
+    struct work_record record[NAMES_MAX];
 };
 
 enum restart { RESTART_KEEPING, RESTART_EMPTY, RESTART_REWOUND };
@@ -79,6 +81,9 @@ uint64_t server_peek(
 /* The key of that name, and nothing if it has expired. */
 struct key *server_key(
     const struct world *w, struct model_server *s, unsigned name);
+/* Draws the next fencing number of the name: this one at least. */
+uint64_t server_next_fence(const struct world *w, struct model_server *s,
+    unsigned name, uint64_t least);
 /* A program that knows nothing of lines sets a key, if it is free. */
 bool server_intrude(
     struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms);

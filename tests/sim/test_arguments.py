@@ -29,6 +29,7 @@ WRONG = [  # arguments, what the message names, and what it allows
     ("--servers 99", "--servers", '"99"', "1 to 15"),
     ("--without umbrella", "--without", '"umbrella"', "fence-floor"),
     ("--faults rain", "--faults", '"rain"', "clean", "skew"),
+    ("--work twice", "--work", '"twice"', "once"),
     ("--faults cut,", "--faults", '"cut,"', "clean"),
     ("--only I0", "--only", '"I0"', "I1, I2"),
     ("--only I7", "--only", '"I7"', "I14"),

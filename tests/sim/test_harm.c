@@ -13,14 +13,26 @@
 
 #define MOST_SEEDS 6000
 
+/* Do the programs do work that must be done once? */
+static bool once;
+
+static struct options options_of(unsigned servers, const char *faults)
+{
+    struct options options = OPTIONS_INIT;
+    options.servers = servers;
+    options.once = once;
+    assert_true(troubles_parse(faults, &options.troubles));
+    if (once)
+        options.troubles &= ~FORGETFUL_TROUBLES;
+    return options;
+}
+
 /* The first seed that breaks which; 0: none up to last. */
 static uint64_t first_broken(
     unsigned servers, const char *faults, enum invariant which, uint64_t last)
 {
-    struct options options = OPTIONS_INIT;
-    options.servers = servers;
+    struct options options = options_of(servers, faults);
     options.checked = INVARIANT(which);
-    assert_true(troubles_parse(faults, &options.troubles));
     for (uint64_t seed = 1; seed <= last; seed++) {
         options.seed = seed;
         unsigned broken = world_run(&options, NULL).broken;
@@ -45,15 +57,16 @@ static void assert_harm_with(const char *faults, const char *guard,
     uint64_t seed = first_broken(servers, faults, which, MOST_SEEDS);
     guards_turn_on();
     print_message(
-        "%u servers, faults %s, without %s: seed %llu breaks I%u (%.0f ms)\n",
-        servers, faults, guard, (unsigned long long)seed, which, cpu_ms(began));
+        "%u servers, %sfaults %s, without %s: seed %llu breaks %c%u (%.0f "
+        "ms)\n",
+        servers, once ? "work once, " : "", faults, guard,
+        (unsigned long long)seed, INVARIANT_LETTER(which),
+        INVARIANT_NUMBER(which), cpu_ms(began));
     assert_true(seed != 0);
     uint64_t clean = seed > 200 ? 200 : seed;
     assert_true(first_broken(servers, faults, which, clean) == 0);
-    struct options options = OPTIONS_INIT;
-    options.servers = servers;
+    struct options options = options_of(servers, faults);
     options.seed = seed;
-    assert_true(troubles_parse(faults, &options.troubles));
     assert_true(world_run(&options, stderr).broken == 0);
 }
 
@@ -150,6 +163,56 @@ static void test_in_line(void **state)
     assert_harm("grant-order", 1, I1);
 }
 
+/* test_once.c has what seeds do not find. */
+static void test_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *guard;
+        enum invariant broken;
+    } rows[] = {
+        {"unseen", I5},
+        {"seen", O1},
+        {"fingerprint", O5},
+        {"begin-free", I1},
+        {"begin-once", O1},
+        {"halt", O1},
+        {"doubts", O1},
+        {"doubts", O3},
+        {"no-end", O2},
+        {"tell-own", O1},
+        {"done-stays", O4},
+        {"done-stays", O5},
+        {"done-late", O4},
+        {"unsure-late", O2},
+        {"late", O4},
+        {"failed-doubts", O2},
+        {"forget", O1},
+        {"unbegin-own", O1},
+    };
+    once = true;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_harm(rows[i].guard, 1, rows[i].broken);
+    once = false;
+}
+
+/* A server that forgets its records: nothing helps against it, either. */
+static void test_forgetful(void **state)
+{
+    (void)state;
+    struct options options = OPTIONS_INIT;
+    unsigned broken = 0;
+    options.once = true;
+    options.troubles = 1u << TROUBLE_WIPE | 1u << TROUBLE_CUT;
+    options.checked = INVARIANT(O1);
+    options.seed = 0;
+    while (!broken && options.seed++ < MOST_SEEDS)
+        broken = world_run(&options, NULL).broken;
+    print_message(
+        "a server that forgets: seed %llu\n", (unsigned long long)options.seed);
+    assert_int_equal(broken, O1);
+}
+
 /* Not a guard: nothing helps against it, and we say so. */
 static void test_skew(void **state)
 {
@@ -175,6 +238,8 @@ int main(void)
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_undone_is_undone),
         cmocka_unit_test(test_in_line),
+        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_forgetful),
         cmocka_unit_test(test_skew),
     };
     return cmocka_run_group_tests_name("harm", tests, NULL, NULL);

@@ -39,6 +39,9 @@ enum trouble {
 #define CLEAN_TROUBLES                                                         \
     (((1u << TROUBLES) - 1) & ~(1u << TROUBLE_SKEW) & ~(1u << TROUBLE_APART))
 
+/* After these a server knows less than before. */
+#define FORGETFUL_TROUBLES (1u << TROUBLE_WIPE | 1u << TROUBLE_REWIND)
+
 struct troubles {
     unsigned allowed, rings;
     uint64_t happened, each[TROUBLES];

@@ -108,6 +108,14 @@ static void choose_line(struct world *w)
         s->listening = LISTENING_ELSEWHERE;
 }
 
+static void choose_work(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->once = true;
+    for (unsigned i = 0; i < NAMES_MAX; i++)
+        s->work[i] = roll(w, 3);
+}
+
 static void choose(struct world *w)
 {
     struct setting *s = &w->setting;
@@ -128,6 +136,8 @@ static void choose(struct world *w)
     s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
     if (w->options.servers == 1)
         choose_line(w);
+    if (w->options.servers == 1 && w->options.once)
+        choose_work(w);
 }
 
 void world_start(struct world *w, const struct options *options)
@@ -243,6 +253,12 @@ struct report world_run(const struct options *options, FILE *out)
     report.handed = w->handed;
     report.expired = w->expired;
     report.lined = w->lined;
+    report.begun = w->begun;
+    report.unbegun = w->unbegun;
+    report.acts = w->acts;
+    report.late = w->late;
+    report.done = w->found[FOUND_DONE];
+    report.doubted = w->found[FOUND_DOUBT];
     report.waited = w->progress.waited;
     report.hash = w->history.hash;
     report.steps = w->history.steps;
@@ -258,7 +274,8 @@ struct report world_run(const struct options *options, FILE *out)
 void report_print(
     const struct report *report, const struct options *options, FILE *out)
 {
-    fprintf(out, "seed %llu, %u server%s: I%u is broken: %s\n",
+    fprintf(out, "seed %llu, %u server%s: %c%u is broken: %s\n",
         (unsigned long long)options->seed, options->servers,
-        options->servers == 1 ? "" : "s", report->broken, report->why);
+        options->servers == 1 ? "" : "s", INVARIANT_LETTER(report->broken),
+        INVARIANT_NUMBER(report->broken), report->why);
 }

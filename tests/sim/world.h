@@ -36,6 +36,7 @@ struct options {
     unsigned checked;  /* invariants, as a mask */
     unsigned least_grants, least_troubles;
     bool fences; /* in every world, not in every second one */
+    bool once;   /* programs do work that must be done once */
     bool aloud;
     const struct events *only; /* no others happen; NULL: all do */
     struct events *happened;   /* those that do are added; NULL */
@@ -64,6 +65,9 @@ struct setting {
      * How their clients are told. */
     unsigned in_line;
     enum { LISTENING, LISTENING_DENIED, LISTENING_ELSEWHERE } listening;
+    /* One server: programs do work once; how, by names. */
+    bool once;
+    enum { WORK_HALTS, WORK_RETRIES, WORK_CHECKS } work[NAMES_MAX];
     uint64_t trouble_ns; /* between two troubles, on average */
 };
 
@@ -83,6 +87,8 @@ struct world {
     unsigned begins[PROCESSES_MAX][WORKERS_MAX]; /* of all their lives */
     unsigned turns; /* alarms since time has passed */
     uint64_t grants, strays, fences, renewals, losses, handed, expired, lined;
+    /* What became of work that must be done once. */
+    uint64_t attempts, begun, unbegun, acts, late, found[FOUND_BUSY + 1];
 };
 
 struct report {
@@ -94,6 +100,7 @@ struct report {
     uint64_t lined;   /* grants after a wait in line */
     uint64_t expired; /* leases whose handle ended too late for a release */
     uint64_t hash, steps, virtual_ns;
+    uint64_t begun, unbegun, acts, late, done, doubted;
     unsigned waited; /* the longest that I6 saw, in % of its bound */
     uint64_t each[TROUBLES];
 };

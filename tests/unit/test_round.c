@@ -96,6 +96,21 @@ static void votes_of_extend(void **state)
     check_votes(ROUND_EXTEND, table, sizeof(table) / sizeof(table[0]));
 }
 
+/* A verdict that is told twice comes to the same, so an answer counts also
+ * after a try that may have been applied. */
+static void votes_of_tell(void **state)
+{
+    (void)state;
+    static const struct vote table[] = {
+        {"m", 1, "", VERDICT_YES},
+        {"n", 1, "", VERDICT_NO},
+        {"f", 1, "", VERDICT_FAULT},
+        {"d", 1, "", VERDICT_UNKNOWN},
+        {"s", 1, "L0", VERDICT_UNKNOWN},
+    };
+    check_votes(ROUND_TELL, table, sizeof(table) / sizeof(table[0]));
+}
+
 static void votes_of_adopt(void **state)
 {
     (void)state;
@@ -409,6 +424,7 @@ int main(void)
         cmocka_unit_test(majority_of_not_mine_decides),
         cmocka_unit_test(votes_of_extend),
         cmocka_unit_test(votes_of_adopt),
+        cmocka_unit_test(votes_of_tell),
         cmocka_unit_test(votes_of_inspect),
         cmocka_unit_test(other_verbs_answers_are_not_believed),
         cmocka_unit_test(adopt_counts_what_is_left),

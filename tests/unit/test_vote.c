@@ -88,6 +88,22 @@ static void without_a_fence(void **state)
     assert_int_equal(vote_verdict(&vote), VERDICT_YES);
 }
 
+/* BEGIN has drawn its number itself: nothing has to be raised. */
+static void work_begins_with_its_number(void **state)
+{
+    (void)state;
+    acquire(true);
+    vote.acquire.terms.servers = 1;
+    struct acquire_terms terms = vote.acquire.terms;
+    vote_acquire(&vote, &terms, true, true, 10 * MS, 80 * MS, 5, T0);
+    assert_string_equal(asks(), "T S0");
+    say(0, numbered(8));
+    assert_string_equal(asks(), "");
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_true(vote_fence(&vote) == 8);
+}
+
 /* The two that granted drew the same number: nothing has to be raised, and the
  * third is asked no more. */
 static void equal_numbers(void **state)
@@ -215,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_fence),
+        cmocka_unit_test(work_begins_with_its_number),
         cmocka_unit_test(equal_numbers),
         cmocka_unit_test(the_lower_one_is_raised),
         cmocka_unit_test(it_cannot_be_raised),
