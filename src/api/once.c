@@ -97,7 +97,10 @@ void once_over(struct nxl_lock *lock, int result)
         lock->adopted = call == CALL_ADOPT && result == NXL_OK;
     if (!once)
         return;
+    if (call == CALL_FORGET && result == NXL_OK)
+        once->answered = false;
     if (call == CALL_ACQUIRE || call == CALL_ADOPT) {
+        once->answered = false;
         once->work = lock->adopted ? WORK_OWN : WORK_NONE;
         once->terms = (struct once_terms){.keep_ms = ONCE_KEEP_MS};
     }

@@ -34,16 +34,16 @@ end
 local function prove(key, exists)
     redis.call('SET', key, '', exists and 'NX' or 'XX')
 end
--- Writes the record. What is over expires; what is not stays until somebody
--- says what came of it.
+-- Writes the record, which expires after r.left ms, if that is not negative.
 local function write(key, r, result)
     r.line = string.format('once1 %s %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f' ..
         ' %.0f %.0f %s %.0f', r.state, r.token, r.fence, r.attempt, r.doubts,
         r.first, r.since, r.ended, r.code, r.late, r.keep, r.fingerprint,
         r.size)
     local text = r.line .. '\n' .. result
-    if r.left then
-        redis.call('SET', key, text, 'PX', string.format('%.0f', r.left))
+    if r.left + 0 >= 0 then
+        local ms = string.format('%.0f', math.max(r.left, 1))
+        redis.call('SET', key, text, 'PX', ms)
     else
         redis.call('SET', key, text)
     end
