@@ -218,7 +218,7 @@ static void forget(const struct cell *c)
         return;
     assert_false(redis_exists(servers, RECORD_KEY));
     if (recorded)
-        assert_result(once_forget(own, c->lock), NXL_E_INVALID, c->lock);
+        assert_result(once_forget(own, c->lock), NXL_FREE, c->lock);
 }
 
 static void play(const struct cell *c)
