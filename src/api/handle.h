@@ -54,6 +54,7 @@ struct nxl_lock {
     uint8_t token_len;
     char token[TOKEN_MAX + 1];
     bool token_foreign; /* adopted: an acquire must lay out its own again */
+    bool adopted;       /* it is, and the work of that token can be told of */
     bool interrupted;   /* nxl_lock_interrupt(): cancel the next acquire */
     const char *adopts; /* ADOPT: the token to adopt; valid during the call */
     char *target;       /* BREAK: the value to remove */

@@ -18,8 +18,10 @@ void once_free(struct nxl_lock *lock)
 
 struct once *once_of(struct nxl_lock *lock)
 {
-    if (!lock->once)
-        lock->once = calloc(1, sizeof(*lock->once));
+    if (lock->once || !(lock->once = calloc(1, sizeof(*lock->once))))
+        return lock->once;
+    lock->once->work = lock->adopted ? WORK_OWN : WORK_NONE;
+    lock->once->terms.keep_ms = ONCE_KEEP_MS;
     return lock->once;
 }
 
@@ -91,14 +93,13 @@ void once_over(struct nxl_lock *lock, int result)
 {
     enum life_call call = lock->life.call;
     struct once *once = lock->once;
-    if (call == CALL_ADOPT && result == NXL_OK)
-        once = once_of(lock);
+    if (call == CALL_ACQUIRE || call == CALL_ADOPT)
+        lock->adopted = call == CALL_ADOPT && result == NXL_OK;
     if (!once)
         return;
     if (call == CALL_ACQUIRE || call == CALL_ADOPT) {
         once->answered = false;
-        once->work =
-            call == CALL_ADOPT && result == NXL_OK ? WORK_OWN : WORK_NONE;
+        once->work = lock->adopted ? WORK_OWN : WORK_NONE;
         once->terms = (struct once_terms){.keep_ms = ONCE_KEEP_MS};
     }
     if (call == CALL_BEGIN || call == CALL_LOOK || call == CALL_TELL) {

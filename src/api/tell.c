@@ -46,7 +46,10 @@ static bool copy_result(struct once *once, const struct call_args *args)
 static int start_tell(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
-    struct once *once = lock->once;
+    struct once *once = lock->adopted ? once_of(lock) : lock->once;
+    if (!once && lock->adopted)
+        return call_ends(
+            lock, NXL_E_NOMEM, "out of memory: cannot tell of the work");
     if (!once || once->work == WORK_NONE)
         return message_invalid(call_message(lock),
             "there is nothing to tell of: begin with nxl_once_begin()");

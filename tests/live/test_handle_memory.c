@@ -9,33 +9,58 @@
 
 #include "support/alloc.h"
 
-enum { HANDLES = 100, PLAIN_MOST = 2048, RENEWED_MOST = 3072 };
+enum {
+    HANDLES = 100,
+    PLAIN_MOST = 2048,
+    RENEWED_MOST = 3072,
+    ONCE_MOST = 4096
+};
 
-static nxl_lock *used_lock(nxl_client *client, int number, int renew)
+struct use {
+    const char *words;
+    bool renew, once;
+    long most;
+};
+
+static void cycle_once(nxl_lock *lock)
+{
+    char result[100] = "a receipt";
+    assert_result(nxl_once_begin(lock, NULL, 0), NXL_OK, lock);
+    assert_result(nxl_once_tell(lock, NXL_ONCE_DONE, 0, result, sizeof(result)),
+        NXL_OK, lock);
+}
+
+static nxl_lock *used_lock(
+    nxl_client *client, int number, const struct use *use)
 {
     char name[64];
     snprintf(name, sizeof(name), "a name of 32 bytes, number %05d", number);
     assert_int_equal(strlen(name), 32);
-    nxl_lock *lock = lock_with(client, name, .ttl_ms = 30000, .renew = renew);
+    nxl_lock *lock =
+        lock_with(client, name, .ttl_ms = 30000, .renew = use->renew);
+    if (use->once) {
+        cycle_once(lock);
+        return lock;
+    }
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     return lock;
 }
 
-static void assert_size(int renew, long most)
+static void assert_size(const struct use *use)
 {
     nxl_lock *locks[1 + HANDLES];
     nxl_client *client = client_on(NO_GUARD);
     connect_all(client);
-    locks[0] = used_lock(client, 0, renew);
+    locks[0] = used_lock(client, 0, use);
     long before = alloc_bytes();
     for (int i = 1; i <= HANDLES; i++)
-        locks[i] = used_lock(client, i, renew);
+        locks[i] = used_lock(client, i, use);
     long each = (alloc_bytes() - before) / HANDLES;
-    print_message("%ld bytes a handle, %zu server(s)%s\n", each, on.servers,
-        renew ? ", renewed" : "");
+    print_message(
+        "%ld bytes a handle, %zu server(s)%s\n", each, on.servers, use->words);
     if (on.servers == 1)
-        assert_between(each, 1, most);
+        assert_between(each, 1, use->most);
     for (int i = 0; i <= HANDLES; i++)
         nxl_lock_free(locks[i]);
     nxl_client_free(client);
@@ -43,12 +68,18 @@ static void assert_size(int renew, long most)
 
 static void a_plain_lock(void **state)
 {
-    assert_size(0, PLAIN_MOST);
+    assert_size(&(struct use){"", .most = PLAIN_MOST});
 }
 
 static void a_renewed_lock(void **state)
 {
-    assert_size(1, RENEWED_MOST);
+    assert_size(
+        &(struct use){", renewed", .renew = true, .most = RENEWED_MOST});
+}
+
+static void a_lock_of_work(void **state)
+{
+    assert_size(&(struct use){", once", .once = true, .most = ONCE_MOST});
 }
 
 static int memory_setup(void **state)
@@ -66,5 +97,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_renewed_lock, memory_setup, quorum_mend),
     };
-    return on_one_and_three_run("memory of a handle", tests);
+    const struct CMUnitTest one[] = {
+        cmocka_unit_test_setup_teardown(
+            a_lock_of_work, memory_setup, quorum_mend),
+    };
+    return on_one_and_three_run("memory of a handle", tests) +
+           on_run(one_unix, "memory of a handle (one server, once)", one);
 }
