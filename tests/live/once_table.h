@@ -10,7 +10,7 @@
 #ifndef NXLOCK_TESTS_LIVE_ONCE_TABLE_H
 #define NXLOCK_TESTS_LIVE_ONCE_TABLE_H
 
-#include "live/once_rig.h"
+#include "live/once_script_rig.h"
 
 enum table_call {
     CALL_HALT,

@@ -8,11 +8,13 @@ end
 -- Returns the record, or nil if there is none. Anything else is the second
 -- value, an error.
 local function record_of(key)
-    local text = redis.call('GETRANGE', key, '0', '1023')
-    local r, size = {}, nil
+    local text, r, size = redis.pcall('GETRANGE', key, '0', '1023'), {}, nil
+    if text.err and not string.find(text.err, 'wrong kind') then
+        return nil, text
+    end
     r.line, r.state, r.token, r.fence, r.attempt, r.doubts, r.first, r.since,
         r.ended, r.code, r.late, r.keep, r.fingerprint, size = string.match(
-        text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)' ..
+        text.err or text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)' ..
         ' (%-?%d+) (%d+) (%d+) ([-=]%S*) (%-?%d+))\n')
     if r.line then
         r.size = size + 0
