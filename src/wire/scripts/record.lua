@@ -14,8 +14,8 @@ local function record_of(key)
     end
     r.line, r.state, r.token, r.fence, r.attempt, r.doubts, r.first, r.since,
         r.ended, r.code, r.late, r.keep, r.fingerprint, size = string.match(
-        text.err or text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+)' ..
-        ' (%d+) (%-?%d+) (%d+) (%d+) ([-=]%S*) (%-?%d+))\n')
+        text.err or text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+)' ..
+        ' (%d+) (%d+) (%-?%d+) (%d+) (%d+) ([-=]%S*) (%-?%d+))\n')
     if r.line then
         r.size = size + 0
         r.open = r.state == 'begun' or r.state == 'doubt'
