@@ -3,10 +3,11 @@
 killed and stopped at every step while they begin, charge and tell; the server
 is stopped, killed and restarted, and replies are delayed and lost.
 
-halt: none is charged twice, each one is done or in doubt, or not charged; what is
-done was charged, and has the result of the charge. retry: again only where the worker was told of a doubt. check: a worker
-in doubt asks the provider, and none is charged twice. forgets: as halt, but the
-server keeps nothing over a restart; expected are keys that are charged twice.
+halt: none is charged twice, each one is done or in doubt, or not charged; what
+is done was charged, and has the result of the charge. retry: again only where
+the worker was told of a doubt. check: a worker in doubt asks the provider, and
+none is charged twice. forgets: as halt, but the server keeps nothing over a
+restart; expected are keys that are charged twice.
 
 Ends with 1 when a mode is not as expected. The seed says which faults come, but
 not how the machine schedules the processes: numbers differ, verdicts do not."""
