@@ -118,7 +118,7 @@ void once_over(struct nxl_lock *lock, int result)
     }
     if (call == CALL_BEGIN || call == CALL_LOOK || call == CALL_TELL) {
         once->answered = false;
-        if (is_answer(result) && once->found.count > 2)
+        if (is_answer(result) && once->found.count > 1)
             read_record(once);
     }
     if (result == NXL_DOUBT && once->answered)
