@@ -81,6 +81,14 @@ class Crowd(threading.Thread):
         worker.send_signal(self.dice.choice(
             [signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]))
 
+    @staticmethod
+    def has_stopped(worker):
+        try:
+            return os.waitid(os.P_PID, worker.pid,
+                             os.WSTOPPED | os.WNOHANG) is not None
+        except ChildProcessError:
+            return False  # it was killed since it was asked
+
     def tend(self, worker):
         """The same, the one that replaces it, or None if it has finished."""
         code = worker.poll()
@@ -93,8 +101,7 @@ class Crowd(threading.Thread):
         if code is not None:
             raise Wrong(f"a worker ended with {code}")
         if worker not in self.asleep:
-            if os.waitid(os.P_PID, worker.pid,
-                         os.WSTOPPED | os.WNOHANG) is not None:
+            if self.has_stopped(worker):
                 self.asleep[worker] = time.monotonic() + \
                     self.dice.uniform(*STOP_S)
         elif time.monotonic() > self.asleep[worker]:
@@ -248,7 +255,7 @@ class Run:
             self.complaints.append("no harm without a memory")
         elif self.mode != "forgets" and seen.get("wrong", 1):
             said = self.errors.read_text(errors="replace").splitlines()
-            self.complaints.append("; ".join(said[:3]) or "said nothing")
+            self.complaints += said[:20] or ["said nothing"]
 
     def judge_key(self, key, state, told, made):
         """What is in doubt stays so, until a late FAILED says that nothing
@@ -295,7 +302,7 @@ def play(mode, args):
     print(row(mode, run, seen), flush=True)
     if args.verbose:
         print(f"  {time.monotonic() - began:.1f} s", seen, flush=True)
-    for what in run.complaints[:10]:
+    for what in run.complaints[:30]:
         print(f"NOT AS EXPECTED: {mode}: {what}", flush=True)
     return not run.complaints
 

@@ -4,8 +4,8 @@
 the README shows, each night of a week, and hosts die in the night.
 
 Keeps: the job starts at most once a night. Who survives exits with 0 and says
-nothing if the job ended, or says 76 if nobody knows; and a night without a death
-is never in doubt. With --on-doubt retry the job ends each night on which a host
+nothing if the job ended, or says 76 if nobody knows; a night without a death is
+never in doubt. With --on-doubt retry the job ends each night on which a host
 survives, and is repeated only if it was told of the doubt.
 
 NXLOCK_SEED=N draws other deaths. NXLOCK_FULL=1: a year, not a week.
