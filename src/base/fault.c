@@ -35,8 +35,8 @@ const char *fault_remedy(enum fault fault)
         return "allow the user this command and key: see 'nxlock acl'";
     case FAULT_SCRIPT_DENIED:
         return "the ACL denies a command or key that the script uses; for "
-               "the lock's key and its {NAME}:f allow +set +getrange "
-               "+exists +pttl +pexpire +del, and +time for fencing";
+               "the lock's key, its {NAME}:f and {NAME}:once allow +set "
+               "+getrange +exists +pttl +pexpire +del, and +time for fencing";
     case FAULT_WRONG_TYPE:
         return "the name is in use for other data; choose another name or a "
                "prefix";

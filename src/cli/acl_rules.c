@@ -134,6 +134,8 @@ static void print_key_rule(
         print_companion(names, "{", "", ":f", ":f", out);
     else if (strcmp(rule, ACL_RECORD) == 0)
         print_companion(names, "", "{", ":every", ":every", out);
+    else if (strcmp(rule, ACL_WORK) == 0)
+        print_companion(names, "{", "", ":once", "::once", out);
     else if (strcmp(rule, ACL_LINE_KEY) == 0)
         print_companion(names, "{", "", ":nxl-l", "::nxl-l", out);
     else if (strcmp(rule, ACL_LINE_MARK) == 0)

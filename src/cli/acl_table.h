@@ -17,6 +17,10 @@ EFFECT(NO_RELEASE, "release fails: NXL_E_DENIED; the lock ends by its TTL") \
 EFFECT(NO_EXTEND, "extend fails: NXL_E_DENIED; the old deadline remains") \
 EFFECT(NO_INSPECT, "inspect and adopt fail: NXL_E_DENIED") \
 EFFECT(NO_REMOVE, "the removal fails: NXL_E_DENIED; the lock stays") \
+EFFECT(NO_BEGIN, "nxl_once_begin() fails: NXL_E_DENIED; nothing is begun") \
+EFFECT(NO_TELL, "nxl_once_tell() fails: NXL_E_DENIED; the work is in doubt") \
+EFFECT(NO_FORGET, "nxl_once_forget() fails: NXL_E_DENIED; the record stays") \
+EFFECT(NO_RECORDS, "works; records of nxlock once are left out") \
 EFFECT(NO_LIST, "the list fails: NXL_E_DENIED") \
 EFFECT(NO_TIME, "waits all the same, without knowing how long it is held") \
 EFFECT(NO_TAKEOVER, "busy: the expired lock is not taken over") \
@@ -49,6 +53,7 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_KEY "~NAME"
 #define ACL_COUNTER "~{NAME}:f"
 #define ACL_RECORD "~{NAME}:every"
+#define ACL_WORK "~{NAME}:once"
 #define ACL_LINE_KEY "~{NAME}:nxl-l"
 #define ACL_LINE_MARK "~{NAME}:nxl-w"
 #define ACL_TRIAL "~NAME:doctor:*"
@@ -121,6 +126,19 @@ FEATURE(SETNX, "timestamp", 0, \
     {"+discard", ACL_NO_DISCARD}, {"+del", ACL_NO_RELEASE}) \
 FEATURE(EVERY, "every", ACL_BIT(LOCK), "the record of run --every", \
     {ACL_RECORD, ACL_NO_RUN}) \
+FEATURE(ONCE, "record", 0, "begin work that must be done once, and tell", \
+    {ACL_KEY, ACL_NO_BEGIN}, {ACL_WORK, ACL_NO_BEGIN}, \
+    {ACL_COUNTER, ACL_NO_BEGIN}, {"+evalsha", ACL_NO_BEGIN}, \
+    {"+eval", ACL_NO_BEGIN}, {"+getrange", ACL_NO_BEGIN}, \
+    {"+exists", ACL_NO_BEGIN}, {"+pttl", ACL_NO_BEGIN}, \
+    {"+time", ACL_NO_BEGIN}, {"+set", ACL_NO_BEGIN}, \
+    {"+del", ACL_NO_TELL}, {"+psetex", ACL_BY_SET}) \
+FEATURE(FORGET, "forget", 0, "look at a record, and remove it", \
+    {ACL_KEY, ACL_NO_BEGIN}, {ACL_WORK, ACL_NO_BEGIN}, \
+    {ACL_COUNTER, ACL_NO_BEGIN}, {"+evalsha", ACL_NO_BEGIN}, \
+    {"+eval", ACL_NO_BEGIN}, \
+    {"+getrange", ACL_NO_BEGIN}, {"+exists", ACL_NO_BEGIN}, \
+    {"+pttl", ACL_NO_BEGIN}, {"+del", ACL_NO_FORGET}) \
 FEATURE(CLEANUP, "cleanup", ACL_ANY, \
     "quick cleanup after a lost connection", \
     {"+client|id", ACL_SLOW_CLEANUP}, {"+client|kill", ACL_SLOW_CLEANUP}, \
@@ -133,7 +151,8 @@ FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
     {"+select", ACL_NO_LOGIN}) \
 FEATURE(SCAN, "scan", 0, "list the locks", \
     {ACL_KEY, ACL_NO_LIST}, {"+scan", ACL_NO_LIST}, \
-    {"+getrange", ACL_NO_LIST}, {"+pttl", ACL_NO_LIST}) \
+    {"+getrange", ACL_NO_LIST}, {"+pttl", ACL_NO_LIST}, \
+    {ACL_WORK, ACL_NO_RECORDS}) \
 FEATURE(EXAMINE, "examine", \
     ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "check servers and permissions", {ACL_TRIAL, ACL_NO_TRIAL}, \
@@ -147,6 +166,8 @@ FEATURE(EXAMINE, "examine", \
 #define ACL_COMMANDS \
 COMMAND(run, ACL_BIT(FENCE) | ACL_BIT(LINE) | ACL_BIT(EXTEND) | \
     ACL_BIT(MIN_HOLD) | ACL_BIT(INSPECT) | ACL_CONNECTION) \
+COMMAND(once, ACL_BIT(ONCE) | ACL_BIT(LINE) | ACL_BIT(EXTEND) | \
+    ACL_BIT(FORGET) | ACL_BIT(INSPECT) | ACL_CONNECTION) \
 COMMAND(acquire, ACL_BIT(LINE) | ACL_BIT(INSPECT) | \
     ACL_CONNECTION) \
 COMMAND(renew, ACL_BIT(INSPECT) | ACL_BIT(EXTEND) | ACL_CONNECTION) \

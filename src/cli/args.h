@@ -98,6 +98,7 @@ struct args {
     bool force;       /* unlock */
     bool yes;         /* unlock, once */
     bool line;        /* unlock: the line instead of the lock */
+    bool records;     /* doctor, list: also those of nxlock once */
     bool verbose;
     bool json;
     bool help;

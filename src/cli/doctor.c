@@ -6,6 +6,7 @@
  * acquired, extended and released there, under a name that nothing else uses;
  * and no key is left behind.
  */
+#include "cli/doctor_once.h"
 #include "cli/doctor_rights.h"
 #include "cli/doctor_server.h"
 
@@ -234,6 +235,8 @@ static void examine(struct doctor *d)
         fflush(stdout);
     }
     d->diagnostics.server = NULL;
+    if (d->args->records)
+        doctor_once_servers(d);
     if (d->reached > 0)
         try_lock(d);
     doctor_all_rights(d);
@@ -247,6 +250,17 @@ static void examine(struct doctor *d)
     }
 }
 
+/* The keys that belong to NAME. False: no memory. */
+static bool name_them(struct doctor *d)
+{
+    if (!d->name)
+        return true;
+    if (!name_keys(nxl_client_prefix(d->client), d->name, &d->key, &d->counter))
+        return false;
+    d->record = d->args->records ? name_record(d->key) : NULL;
+    return d->record || !d->args->records;
+}
+
 int command_doctor(const struct args *args)
 {
     struct session session;
@@ -258,8 +272,7 @@ int command_doctor(const struct args *args)
             .diagnostics = {.json = args->json},
             .servers = nxl_client_servers(session.client),
             .name = args->name};
-        if (!args->name || name_keys(nxl_client_prefix(session.client),
-                               args->name, &doctor.key, &doctor.counter)) {
+        if (name_them(&doctor)) {
             examine(&doctor);
             code = diagnostics_code(&doctor.diagnostics);
         } else {
@@ -268,6 +281,7 @@ int command_doctor(const struct args *args)
         }
         free(doctor.key);
         free(doctor.counter);
+        free(doctor.record);
         if (ferror(stdout) || fflush(stdout) != 0) {
             say("cannot print: %s", strerror(errno));
             code = EXIT_INTERNAL;

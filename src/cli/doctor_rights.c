@@ -44,7 +44,7 @@ void doctor_acl(struct doctor *d, size_t server)
     nxl_answer_free(who);
 }
 
-/* Patterns for the keys of the lock, its fencing counter, the record of
+/* Patterns for the keys of the lock, its fencing counter, its record, that of
  * --every, and what doctor itself tries beside them. */
 static const char *patterns(const struct doctor *d)
 {
@@ -190,6 +190,8 @@ void doctor_rights(struct doctor *d, size_t server)
         check_key(d, server, d->key, "the lock's key");
         check_key(d, server, d->counter, "its fencing counter");
     }
+    if (d->record)
+        check_key(d, server, d->record, "its record");
     if (doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL) == NXL_OK) {
         const char *user = nxl_answer_item(who, 0, NULL);
         if (user && d->key)

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "cli/doctor_address.h"
+#include "cli/doctor_once.h"
 #include "cli/doctor_rights.h"
 #include "cli/doctor_role.h"
 #include "cli/doctor_tls.h"
@@ -367,6 +368,8 @@ void doctor_server(struct doctor *doctor, size_t server)
     }
     check_eviction(doctor, server, info);
     check_persistence(doctor, server, info);
+    if (doctor->args->records)
+        doctor_once(doctor, server, info);
     check_database(doctor, server, info);
     check_clock(doctor, server);
     nxl_answer_free(info);

@@ -29,6 +29,7 @@ struct doctor {
     const char *name;  /* of a lock, or NULL */
     char *key;         /* that lock's key; owned, or NULL */
     char *counter;     /* its fencing counter's key; owned, or NULL */
+    char *record;      /* --once: its record's key; owned, or NULL */
 };
 
 /* What the client knows of a server. */

@@ -15,7 +15,7 @@
 struct lock_entry {
     char *name; /* zero-ended, but may contain zero bytes */
     size_t name_length;
-    char *value;                      /* a token, zero-ended */
+    char *value; /* a token, or a record's first line, zero-ended */
     int64_t left_ms[NXL_SERVERS_MAX]; /* -1: no TTL; or LOCK_NOWHERE */
 };
 
@@ -26,8 +26,8 @@ struct lock_list {
     size_t slots;  /* of table; a power of two */
 };
 
-/* Records that a server has the lock name, held under the token value. False:
- * no memory. */
+/* Notes that a server has the lock name, held under the token value, or a
+ * record of it. False: no memory. */
 bool lock_list_add(struct lock_list *list, const char *name, size_t length,
     const char *value, size_t server, int64_t left_ms);
 

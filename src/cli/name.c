@@ -108,6 +108,16 @@ char *name_counter(const char *key)
                                                                    : counter;
 }
 
+char *name_record(const char *key)
+{
+    char *record = NULL;
+    bool tagged = name_tagged(key, strlen(key));
+
+    return asprintf(&record, tagged ? "%s::once" : "{%s}:once", key) < 0
+               ? NULL
+               : record;
+}
+
 char *name_line(const char *key)
 {
     char *line = NULL;

@@ -28,6 +28,9 @@ const char *name_pasted(char *out, const char *name);
  * the lock's key; the caller frees it. NULL: no memory. */
 char *name_counter(const char *key);
 
+/* Likewise, the key of its record: {KEY}:once or KEY::once. */
+char *name_record(const char *key);
+
 /* Likewise, the key of the line: {KEY}:nxl-l, or KEY::nxl-l if the key has a
  * hash tag. */
 char *name_line(const char *key);

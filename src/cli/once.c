@@ -34,9 +34,9 @@ struct once {
 };
 
 /* Records that nothing happened, as CMD was not started. */
-static void take_back(struct once *once)
+static void take_back(struct once *once, int code)
 {
-    struct verdict verdict = {.kind = NXL_ONCE_FAILED};
+    struct verdict verdict = {.kind = NXL_ONCE_FAILED, .code = code};
 
     if (!once->beginning.begun)
         return;
@@ -277,7 +277,7 @@ static int run_once(struct args *args, const char *fingerprint)
         code = timing_check(args);
     if (code == 0 && acquire_once(&once.session, &once.beginning, &code))
         code = work(&once);
-    take_back(&once);
+    take_back(&once, code);
     job_close(&once.job);
     session_close(&once.session);
     job_pass_keyboard(&once.job);

@@ -303,6 +303,22 @@ static void withdraw_delete(
     s->due_known = false;
 }
 
+/* A TELL that would delete the key, which by now may be another process's. It
+ * is formatted anew, to leave the key alone. */
+static void withdraw_tell(struct server *s, struct request *r, uint64_t number)
+{
+    conn_withdraw(&s->conn, number, r->exchange.due);
+    r->state = REQUEST_WAITING;
+    list_append(&s->waiting, &r->node);
+}
+
+static bool tells_too_late(const struct request *r, uint64_t now)
+{
+    const struct verb *verb = r->exchange.verb;
+    return verb->kind == VERB_TELL && verb_past_use(verb, now) &&
+           !verb_past_use(verb, r->exchange.asked_at);
+}
+
 static void withdraw_request(
     struct server *s, struct request *r, uint64_t number, uint64_t now)
 {
@@ -329,5 +345,7 @@ void requests_withdraw_late(struct server *s, uint64_t now)
         else if (slot.kind == SLOT_REQUEST &&
                  verb_too_late(r->exchange.verb, now))
             withdraw_request(s, r, n, now);
+        else if (slot.kind == SLOT_REQUEST && tells_too_late(r, now))
+            withdraw_tell(s, r, n);
     }
 }

@@ -49,7 +49,8 @@ void request_released(struct server *s, struct request *r, uint64_t now);
 void request_discard(struct server *s, uint64_t now);
 
 /* Takes back commands that are too late: formatted, but with no byte sent yet
- * because the socket took no more. */
+ * because the socket took no more. Of a TELL only the deletion of the key is
+ * too late: it waits to be formatted anew. */
 void requests_withdraw_late(struct server *s, uint64_t now);
 
 #endif

@@ -109,6 +109,40 @@ doctor 1 "snapshots"
 finds "are found" WARN persistence "snapshots only"
 db CONFIG SET save '' appendonly yes appendfsync always > /dev/null
 
+# Records of nxlock once. What they need is not asked of a server for locks.
+check "records are not asked for" fails grep -q '\<once: ' "$dir/out"
+doctor 0 "a good server for records" --once
+finds "is found" ok once "append-only file, fsync always, noeviction: "
+doctor 0 "and for those of a name" invoice:42 --once
+check "nothing of it is left" test "$(db DBSIZE)" -eq 0
+db CONFIG SET appendfsync everysec > /dev/null
+doctor 1 "records that may be synced late" --once
+finds "are found" WARN once \
+    "fsync everysec: .*last second.* Remedy: CONFIG SET appendfsync always"
+check "and that is all" fails grep -q '^ok .*\<once: ' "$dir/out"
+db CONFIG SET appendfsync always appendonly no > /dev/null
+doctor 69 "records that a restart loses" --once
+finds "are found" FAIL once \
+    "no append-only file: .*every record.* Remedy: CONFIG SET appendonly yes"
+gives 69 "and as JSON" doctor --once --json --max-ttl-ms 1000
+check "too" grep -q '"level":"FAIL",.*"what":"once","finding":"no append-' \
+    "$dir/out"
+doctor 1 "which is a warning without records"
+db CONFIG SET appendonly yes > /dev/null
+for policy in allkeys-lru volatile-ttl; do
+    db CONFIG SET maxmemory-policy $policy > /dev/null
+    doctor 1 "records that may be evicted by $policy" --once
+    finds "are found" WARN once "$policy: when memory is full, .* again\."
+done
+finds "with what may go" WARN once "records of what was done may be evicted"
+db CONFIG SET maxmemory-policy noeviction > /dev/null
+db CONFIG SET maxmemory 1mb > /dev/null
+doctor 69 "a full server" --once
+finds "is found" WARN once "% of maxmemory is used: .* in doubt\. Remedy"
+db CONFIG SET maxmemory 1gb > /dev/null
+doctor 0 "one with room" --once
+db CONFIG SET maxmemory 0 > /dev/null
+
 # Rights.
 user() { # NAME RULE...
     one=$1
@@ -173,6 +207,17 @@ as() { # USER COMMAND...: of doctor
     finds "is named" FAIL rights "~app:job\* ~{app:job\* ~app:{job\*"
     user keys resetkeys '~inv*' '~{inv*'
     as keys doctor 0 "a user of the right keys" inv:1
+    as keys doctor 0 "and of the record's" inv:1 --once
+    user keys resetkeys '~inv:1' '~{inv:1}:f' '~inv:1:doctor:*' \
+        '~{inv:1:doctor:*' -acl
+    as keys doctor 1 "a user without the record's" inv:1 --once
+    finds "is found" WARN rights "cannot read its record, '{inv:1}:once': "
+    user noconfig -config
+    as noconfig doctor 1 "a user without CONFIG, for records" --once
+    finds "is found" WARN once "fsync unknown: "
+    user noinfo -info
+    as noinfo doctor 1 "a user without INFO, for records" --once
+    finds "is found" WARN once "append-only file is unknown"
     db ACL SETUSER default '>sesame' > /dev/null 2>&1
     gives 77 "no password" doctor $brief
     finds "is found" FAIL reach "NOAUTH Authentication required; check the user"
@@ -275,6 +320,8 @@ has_replica() {
 if await has_replica; then
     doctor 1 "a primary with a replica"
     finds "is found" WARN role "with 1 replica:.*failover"
+    doctor 1 "and for records" --once
+    finds "is found" WARN once "with 1 replica: .*last records"
 else
     result 1 "the replica finds the primary"
 fi
@@ -294,6 +341,9 @@ await redis-cli -s "$dir/third/socket" PING
     finds "and what it means without a file" note persistence \
         "so it has no vote"
     finds "takes a lock of the others" ok "round trip" acquired
+    gives 78 "several servers for records" doctor $third --once \
+        -u "unix://$socket?durable=1" -u "$copy?durable=1"
+    finds "is found" FAIL once "several servers keep no records"
     gives 1 "several servers without the restart guard" doctor $third \
         -u "unix://$socket" -u "$copy" --guard-restarts 0
     finds "is found" WARN "unix://$dir/third/socket age" \

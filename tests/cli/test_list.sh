@@ -88,6 +88,78 @@ gives 0 "and as JSON" list '{r}:every' --json
 check "too" grep -q '"name":"{r}:every","state":"every"' "$dir/out"
 db DEL '{r}:every' '{r}s:every' '{}}:every' r:every '{}r:every' > /dev/null
 
+# Records of nxlock once, which are keys beside the lock's.
+record() { # KEY STATE LABEL ENDED TTL
+    times="1790000000000 1790000060000 $4"
+    printf 'once1 %s %s@%s 7 2 1 %s 3 0 100000 - 6\nresult' \
+        "$2" "$uuid" "$3" "$times" | db -x SET "$1" > /dev/null
+    [ -z "$5" ] || db PEXPIRE "$1" "$5" > /dev/null
+}
+record '{o:begun}:once' begun db7:1:b 0 ''
+record '{o:works}:once' begun db7:1:w 0 ''
+db SET o:works "$uuid@db7:1:w" PX 100000 > /dev/null
+record '{o:other}:once' begun db7:1:b 0 ''
+db SET o:other "$uuid@db7:1:other" PX 100000 > /dev/null
+record '{o:doubt}:once' doubt db7:1:d 1790000090000 ''
+record '{o:done}:once' done db7:1:e 1790000090000 100000
+record '{o:failed}:once' failed db7:1:f 1790000090000 7200000
+record 'o:{tag}::once' doubt db7:1:t 1790000090000 ''
+db SET '{o:text}:once' "once1 is text" > /dev/null
+db RPUSH '{o:queue}:once' "$uuid" > /dev/null
+db SET '{o:name}:once' "$uuid@lock" PX 100000 > /dev/null
+gives 0 "list with records" list 'o:*'
+lines "shows locks and doubts" 6
+line "in doubt without a word" "o:begun${tab}doubt${tab}db7:1:b${tab}-"
+line "nor while another one has the lock" \
+    "o:other${tab}doubt${tab}db7:1:b${tab}-"
+line "whose lock is shown too" "o:other${tab}held${tab}db7:1:other${tab}.*s"
+line "in doubt by its word" "o:doubt${tab}doubt${tab}db7:1:d${tab}-"
+line "of a name with a tag" "o:{tag}${tab}doubt${tab}db7:1:t${tab}-"
+line "work in progress is a lock" "o:works${tab}held${tab}db7:1:w${tab}.*s"
+unsaid "and no token" "$uuid"
+gives 0 "a lock that is named like a record" list '{o:name}:*'
+line "is a lock" "{o:name}:once${tab}held${tab}lock${tab}.*s"
+gives 0 "list --once" list --once 'o:*'
+lines "shows all records" 9
+line "in progress" "o:works${tab}begun${tab}db7:1:w${tab}\(100\|9[0-9]\)s"
+line "in doubt" "o:begun${tab}doubt${tab}db7:1:b${tab}-"
+line "done, and until when" "o:done${tab}done${tab}db7:1:e${tab}\(100\|9.\)s"
+line "failed" "o:failed${tab}failed${tab}db7:1:f${tab}\(2h\|11[0-9]m\)"
+gives 0 "list --once --json" list --once --json 'o:d*'
+line "says what is known of a doubt" '{"v":1,"name":"o:doubt","state":"doubt",'\
+'"label":"db7:1:d","host":"db7","pid":1,"program":"d","owner":"6fa459ea",'\
+'"left_ms":null,"attempt":2,"doubts":1,"began":"2026-09-21T14:14:20Z",'\
+'"ended":"2026-09-21T14:14:50Z","code":3}'
+check "and of what is done" grep -q '"o:done","state":"done",.*"code":3}$' \
+    "$dir/out"
+gives 0 "in progress" list --once --json 'o:w*'
+check "nothing has ended" grep -q '"state":"begun",.*:20Z"}$' "$dir/out"
+gives 0 "list with records and a prefix" list --prefix o:
+line "without it" "begun${tab}doubt${tab}db7:1:b${tab}-"
+lines "has those of the prefix" 6
+db ACL SETUSER keys on '>p' '~o:*' +@all > /dev/null
+with_password p gives 0 "a user who may not read records" list 'o:*' --user keys
+lines "sees the locks" 3
+said "and is told" "records of 'nxlock once' are left out"
+db --raw KEYS '*o:*' | while read -r key; do db DEL "$key" > /dev/null; done
+db ACL DELUSER keys > /dev/null
+
+# Names are matched here, as the server does.
+names='g g* ga gab gb g-c g]d g^e g\f {g}h gg'
+for name in $names; do
+    printf 'SET "%s" %s\n' "$(printf %s "$name" | sed 's/\\/&&/g')" "$uuid"
+done | redis-cli -s "$socket" > /dev/null
+for glob in 'g' 'g*' 'g?' '*g' 'g\*' 'g[ab]' 'g[a-b]b' 'g[^a]*' 'g[b-a]*' \
+    'g[]]d' 'g[\]]d' 'g[a' 'g[' 'g\' 'g\\*' 'g[\^]e' 'g[^^]*' 'g[a-' \
+    'g[-]c' '{g}*' 'g**b' '*a*b*' '' 'g[a-]d]' '?*b'; do
+    "$nxlock" list --name "$glob" 2> /dev/null | cut -f 1 |
+        grep -v : | LC_ALL=C sort > "$dir/here"
+    redis-cli -s "$socket" --scan --pattern "$glob" | grep -v : |
+        LC_ALL=C sort > "$dir/there"
+    check "as the server matches '$glob'" cmp "$dir/here" "$dir/there"
+done
+for name in $names; do db DEL "$name" > /dev/null; done
+
 printf '%s' "$uuid@db7" | db -x SET "$(printf 'bad\tname\n\033[2J')" > /dev/null
 gives 0 "a name of control bytes" list 'bad*'
 line "is harmless" "bad?name??\[2J${tab}held${tab}db7${tab}-"

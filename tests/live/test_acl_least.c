@@ -4,7 +4,7 @@
  * exactly the permissions of a row can do what the row says, and without any
  * one of them gets what the row says of that.
  */
-#include "live/acl_rig.h"
+#include "live/acl_once.h"
 #include "support/proxy.h"
 
 /* ------------------------------------------------- what each feature can do */
@@ -111,8 +111,6 @@ static enum acl_effect use_min_hold(nxl_client *client, nxl_lock *plain)
     nxl_lock_free(lock);
     return effect;
 }
-
-static const char stranger[] = "123e4567-e89b-42d3-a456-426614174000";
 
 static enum acl_effect use_inspect(nxl_client *client, nxl_lock *lock)
 {
@@ -318,16 +316,6 @@ static enum acl_effect inspects(nxl_client *client, nxl_lock *lock,
     return effect == ACL_WORKS ? asks(client, questions, refused) : effect;
 }
 
-static enum acl_effect use_scan(nxl_client *client, nxl_lock *lock)
-{
-    static const char *const questions[][8] = {
-        {"SCAN", "0", "MATCH", NAME "*", "COUNT", "250"},
-        {"GETRANGE", NAME, "0", "511"}, {"PTTL", NAME}, {NULL}};
-
-    stranger_sets(NAME, stranger, TTL_MS);
-    return asks(client, questions, ACL_NO_LIST);
-}
-
 static enum acl_effect use_since(nxl_client *client, nxl_lock *lock)
 {
     static const char *const questions[][8] = {
@@ -396,6 +384,8 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_NO_SCRIPTS] = use_no_scripts,
     [ACL_SETNX] = use_timestamp,
     [ACL_EVERY] = use_every,
+    [ACL_ONCE] = use_record,
+    [ACL_FORGET] = use_forget,
     [ACL_CLEANUP] = use_cleanup,
     [ACL_LOAD] = use_load,
     [ACL_INFO] = use_info,

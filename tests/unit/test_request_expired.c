@@ -112,10 +112,50 @@ static void its_cleanup_waits_for_room(void **state)
     assert_int_equal(rig_cleanups(), 0);
 }
 
+/* It is never too late to tell what came of the work; only the key is left
+ * alone then. */
+static void what_is_told_waits_for_room(void **state)
+{
+    static const char left_alone[] = "$2\r\n-1\r\n";
+    static struct once_terms terms = {.verdict = ONCE_DONE};
+    struct leaves leaves = {0};
+    (void)state;
+    rig_up();
+    rig_block();
+    rig.verb[0].kind = VERB_TELL;
+    rig.verb[0].not_after = OVER;
+    rig.verb[0].once = &terms;
+    rig.verb[0].leaves = &leaves;
+    rig_submit(0);
+    rig_push();
+    rig.now = OVER - 1;
+    rig_push();
+    assert_int_equal(r->state, REQUEST_SENT);
+    rig.now = OVER;
+    rig_push();
+    rig_unblock();
+    assert_null(rig_turn());
+    rig_push();
+    const char *said = rig_said();
+    assert_int_equal(rig_count(said, "EVALSHA\r\n"), 1);
+    assert_int_equal(rig_count(said, left_alone), 1);
+    /* In time, the key is deleted. */
+    assert_ptr_equal(rig_reply("*2\r\n:1\r\n:0\r\n"), r);
+    assert_int_equal(rig.last.outcome.kind, OUTCOME_MINE);
+    rig.verb[0].not_after = OVER + 1;
+    rig_submit(0);
+    rig_push();
+    said = rig_said();
+    assert_int_equal(rig_count(said, "EVALSHA\r\n"), 1);
+    assert_int_equal(rig_count(said, left_alone), 0);
+    leaves_free(&leaves);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(it_waits_for_room),
+        rig_test(what_is_told_waits_for_room),
         rig_test(it_waits_for_a_connection),
         rig_test(it_would_be_sent_again),
         rig_test(it_is_sent_again),

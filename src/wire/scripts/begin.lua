@@ -8,7 +8,7 @@
 --
 -- A key that holds the token already, by a wait in line, counts as free; every
 -- answer but {1} gives it back. A token begins once: if the record has it, this
--- is an old message.
+-- is an old message. To look no token is needed.
 -- include record.lua
 -- include counter.lua
 -- include holds.lua
@@ -23,7 +23,8 @@ if failure then
     return failure
 end
 local left = redis.call('PTTL', key)
-local held = left ~= -2 and holds(key, token)
+local looks = mode == 'look'
+local held = not looks and left ~= -2 and holds(key, token)
 local code, number, result = nil, 0, nil
 if r and r.state ~= 'failed' and r.fingerprint ~= fingerprint then
     code = 4
@@ -32,15 +33,16 @@ elseif r and r.state == 'done' then
     if r.size >= 0 then
         result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
     end
-elseif (left ~= -2 and not held) or (r and r.token == token) then
+elseif (left ~= -2 and not held) or
+    (r and r.token == token and not looks) then
     return {5, left, r and r.line}
 elseif r and r.open and mode ~= 'retry' then
     code = 3
-elseif mode == 'look' then
+elseif looks then
     code = 0
 end
 if code then
-    if held and mode ~= 'look' then
+    if held then
         give_back(key, ARGV[8], ARGV[7])
     end
     return {code, number, r and r.line, result}
@@ -60,7 +62,7 @@ r = {
     fence = math.max(last + 1, r and r.fence + 1 or 0, now),
     attempt = r and r.attempt + 1 or 1, doubts = doubts,
     late = r and r.late or 0, first = r and r.first or ms, since = ms,
-    ended = 0, code = 0, size = 0
+    ended = 0, code = 0, size = 0, left = -1
 }
 count(KEYS[3], r.fence, now, ARGV[6])
 write(KEYS[2], r, '')

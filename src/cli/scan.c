@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scans the keys of every server for locks, and for records of nxlock once.
+ *
+ * Invariant: the server is never blocked: its keys are scanned in small steps,
+ * and no more of a value is read than a token, or the first line of a record,
+ * is long. A list that lacks a server, or records, says so.
+ */
+#include "cli/scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/connect.h"
+#include "cli/found_record.h"
+#include "cli/glob.h"
+#include "cli/json.h"
+#include "cli/partial.h"
+#include "cli/report.h"
+#include "cli/secret.h"
+
+#define COUNT_FIRST 250 /* keys that one step looks at */
+#define VALUE_MOST "511"
+#define LINE_ROOM 1024
+
+/* A key that SCAN has found. */
+struct key {
+    const char *data;
+    size_t length;
+};
+
+/* Asks for the beginning of the key's value, up to byte most. */
+static int read_value(const struct lister *lister, size_t server,
+    struct key key, const char *most, nxl_answer **value)
+{
+    const char *words[] = {"GETRANGE", key.data, "0", most};
+    const size_t lengths[] = {8, key.length, 1, strlen(most)};
+
+    return nxl_client_ask(
+        lister->session.client, server, 4, words, lengths, value);
+}
+
+/* *left_ms: the key's TTL, -1 if it has none, less if there is no such key. */
+static int read_left(const struct lister *lister, size_t server, struct key key,
+    int64_t *left_ms)
+{
+    const char *words[] = {"PTTL", key.data};
+    const size_t lengths[] = {4, key.length};
+    nxl_answer *left;
+    int rc = nxl_client_ask(
+        lister->session.client, server, 2, words, lengths, &left);
+    const char *ms = nxl_answer_item(left, 0, NULL);
+
+    *left_ms = ms ? strtoll(ms, NULL, 10) : -2;
+    nxl_answer_free(left);
+    return rc;
+}
+
+static bool is_wanted(
+    const struct lister *lister, const char *name, size_t length)
+{
+    return glob_matches(lister->glob, name, length);
+}
+
+/* Adds the key to the list if its value is a token. */
+static int inspect_key(struct lister *lister, size_t server, struct key key)
+{
+    size_t below = strlen(lister->prefix), size;
+    int64_t left_ms;
+    nxl_answer *value;
+
+    if (key.length < below || memcmp(key.data, lister->prefix, below) != 0 ||
+        !is_wanted(lister, key.data + below, key.length - below))
+        return NXL_OK;
+    int rc = read_value(lister, server, key, VALUE_MOST, &value);
+    if (rc == NXL_E_WRONG_TYPE)
+        return NXL_OK;
+    if (rc != NXL_OK)
+        return rc;
+    const char *token = nxl_answer_item(value, 0, &size);
+    if (token && strlen(token) == size && is_token(token)) {
+        rc = read_left(lister, server, key, &left_ms);
+        if (left_ms >= -1 && !lock_list_add(&lister->locks, key.data + below,
+                                 key.length - below, token, server, left_ms))
+            rc = NXL_E_NOMEM;
+    }
+    nxl_answer_free(value);
+    return rc;
+}
+
+/* Reads the first line of the record into line; "" if there is none. */
+static int read_line(
+    struct lister *lister, size_t server, struct key key, char line[LINE_ROOM])
+{
+    nxl_answer *value;
+    int rc = read_value(lister, server, key, RECORD_LINE, &value);
+    const char *text = nxl_answer_item(value, 0, NULL);
+    const char *end = text ? strchr(text, '\n') : NULL;
+
+    snprintf(
+        line, LINE_ROOM, "%.*s", end ? (int)(end - text) : 0, end ? text : "");
+    nxl_answer_free(value);
+    return rc == NXL_E_WRONG_TYPE ? NXL_OK : rc;
+}
+
+/* *left_ms: for how long the lock still has this token; -1: it has not. */
+static int read_lock(struct lister *lister, size_t server, struct key lock,
+    const char *token, int64_t *left_ms)
+{
+    nxl_answer *value;
+    int rc = read_value(lister, server, lock, VALUE_MOST, &value);
+    const char *text = nxl_answer_item(value, 0, NULL);
+    bool held = text && strcmp(text, token) == 0;
+
+    nxl_answer_free(value);
+    *left_ms = -1;
+    if (rc == NXL_OK && held)
+        rc = read_left(lister, server, lock, left_ms);
+    return rc == NXL_E_WRONG_TYPE ? NXL_OK : rc;
+}
+
+/* Reads a record. One that has begun is in doubt, *left_ms is -1, only if it is
+ * read twice, and the lock in between does not have its token: otherwise it
+ * might just have ended. line is "" if it is no record. */
+static int read_record(struct lister *lister, size_t server, struct key key,
+    struct key lock, char line[LINE_ROOM], int64_t *left_ms)
+{
+    char before[LINE_ROOM] = "";
+    struct found_record record;
+
+    for (;;) {
+        int rc = read_line(lister, server, key, line);
+        *left_ms = -1;
+        if (rc != NXL_OK || !found_record_parse(line, &record))
+            return rc;
+        if (found_record_ended(&record))
+            return read_left(lister, server, key, left_ms);
+        if (!found_record_begun(&record) || strcmp(line, before) == 0)
+            return NXL_OK;
+        rc = read_lock(lister, server, lock, record.token, left_ms);
+        if (rc != NXL_OK || *left_ms >= 0)
+            return rc;
+        memcpy(before, line, LINE_ROOM);
+    }
+}
+
+/* Adds the key of that record of a lock to the list, if it is to be shown. */
+static int inspect_record(
+    struct lister *lister, size_t server, struct key key, struct key name)
+{
+    size_t below = strlen(lister->prefix);
+    struct key lock = {name.data - below, name.length + below};
+    char line[LINE_ROOM];
+    int64_t left_ms;
+
+    int rc = read_record(lister, server, key, lock, line, &left_ms);
+    if (rc == NXL_E_DENIED) {
+        lister->no_right = true;
+        return NXL_OK;
+    }
+    if (rc != NXL_OK)
+        return rc;
+    if (line[0] == '\0') /* the name of a lock that looks like a record's */
+        return inspect_key(lister, server, key);
+    bool shown = lister->session.args->records || left_ms == -1;
+    if (shown && left_ms >= -1 &&
+        !lock_list_add(
+            &lister->locks, name.data, name.length, line, server, left_ms))
+        return NXL_E_NOMEM;
+    return NXL_OK;
+}
+
+/* Inspects the keys of one step of SCAN; item 0 is the next cursor. */
+static int inspect_keys(
+    struct lister *lister, size_t server, const nxl_answer *keys)
+{
+    int rc = NXL_OK;
+
+    for (size_t i = 1; rc == NXL_OK && i < nxl_answer_count(keys); i++) {
+        struct key key, name;
+        key.data = nxl_answer_item(keys, i, &key.length);
+        if (!key.data)
+            continue;
+        bool named = found_record_name(
+            lister->prefix, key.data, key.length, &name.data, &name.length);
+        if (named && is_wanted(lister, name.data, name.length))
+            rc = inspect_record(lister, server, key, name);
+        else
+            rc = inspect_key(lister, server, key);
+    }
+    return rc;
+}
+
+/* The next step of the scan. */
+struct step {
+    char cursor[24];
+    unsigned count;
+    bool typed; /* use TYPE string, which 6.0 and later know */
+};
+
+static int take_step(
+    struct lister *lister, size_t server, struct step *step, nxl_answer **keys)
+{
+    char count[12];
+    const char *words[] = {"SCAN", step->cursor, "MATCH", lister->pattern,
+        "COUNT", count, "TYPE", "string"};
+
+    for (;;) {
+        snprintf(count, sizeof(count), "%u", step->count);
+        int rc = nxl_client_ask(lister->session.client, server,
+            step->typed ? 8 : 6, words, NULL, keys);
+        if (rc != NXL_E_UNSUPPORTED)
+            return rc;
+        if (step->typed)
+            step->typed = false;
+        else if (step->count > 1) /* long names can make an answer too big */
+            step->count = (step->count + 9) / 10;
+        else
+            return rc;
+    }
+}
+
+static int scan_server(struct lister *lister, size_t server)
+{
+    struct step step = {.cursor = "0", .count = COUNT_FIRST, .typed = true};
+    int rc;
+
+    do {
+        nxl_answer *keys;
+        rc = take_step(lister, server, &step, &keys);
+        if (rc != NXL_OK)
+            return rc;
+        const char *cursor = nxl_answer_item(keys, 0, NULL);
+        lister->no_cursor = !cursor || *cursor == '\0' ||
+                            cursor[strspn(cursor, "0123456789")] != '\0';
+        snprintf(step.cursor, sizeof(step.cursor), "%s",
+            lister->no_cursor ? "0" : cursor);
+        rc = lister->no_cursor ? NXL_E_NOT_REDIS
+                               : inspect_keys(lister, server, keys);
+        nxl_answer_free(keys);
+    } while (rc == NXL_OK && strcmp(step.cursor, "0") != 0);
+    return rc;
+}
+
+/* Warns if the server may not have all locks. In JSON the warning is an object
+ * before the locks, so that an empty list is not mistaken for "nothing is
+ * held". */
+static void warn_about(const struct lister *lister, size_t server)
+{
+    char words[PARTIAL_WORDS];
+    struct json json;
+
+    if (!partial_words(lister->session.client, server, true, words))
+        return;
+    say("warning: %s", words);
+    if (!lister->session.args->json)
+        return;
+    json_begin(&json, stdout);
+    json_number(&json, "v", JSON_VERSION);
+    json_text(&json, "warning", words, strlen(words));
+    json_end(&json);
+}
+
+void scan_servers(struct lister *lister)
+{
+    nxl_client *client = lister->session.client;
+
+    for (size_t i = 0; i < lister->servers; i++) {
+        int rc = scan_server(lister, i);
+        if (rc == NXL_OK) {
+            lister->scanned++;
+            warn_about(lister, i);
+            continue;
+        }
+        say("%s: %s", lister->servers > 1 ? "left out" : "cannot list",
+            rc == NXL_E_NOMEM   ? "out of memory"
+            : lister->no_cursor ? "the answer to SCAN has no cursor: is this "
+                                  "a Redis server?"
+                                : nxl_client_errmsg(client));
+        if (rc == NXL_E_UNREACHABLE)
+            connect_advise(lister->session.args, rc, nxl_client_errmsg(client));
+        if (lister->code == 0)
+            lister->code = exit_code_for(rc, EXIT_BUSY);
+    }
+    if (lister->no_right)
+        say("records of 'nxlock once' are left out: the user may not read "
+            "them; see 'nxlock acl list'");
+    if (lister->servers > 1 && lister->scanned <= lister->servers / 2)
+        say("the list is incomplete: %zu of %zu servers answered",
+            lister->scanned, lister->servers);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Scans the keys of all servers for locks and records, for list. */
+#ifndef NXLOCK_CLI_SCAN_H
+#define NXLOCK_CLI_SCAN_H
+
+#include "cli/lock_list.h"
+#include "cli/session.h"
+
+struct lister {
+    struct session session;
+    struct lock_list locks;
+    size_t servers;
+    const char *prefix, *glob;
+    char *pattern;  /* owned; for SCAN, see glob_around() */
+    size_t scanned; /* servers that were scanned to the end */
+    int code;       /* exit code for the first that was not; 0: none */
+    bool no_cursor; /* an answer to SCAN had no cursor */
+    bool no_right;  /* a record was found that this user may not read */
+};
+
+/* Scans all servers, and reports those that fail. */
+void scan_servers(struct lister *lister);
+
+#endif
