@@ -463,15 +463,17 @@ fresh_end() {
     count_tap "$work/fresh.log" $? "testing fresh trees"
 }
 
-# Every fault on every arrangement of servers.
+# Every fault on every arrangement of servers, and the records of once.
 faults() {
     say "striking"
-    if run "$work/gcc/tests/faults/nxlock-faults" > "$work/faults.log" 2>&1
-    then
-        echo 1 0 0 >> "$tally"
-    else
-        failed "$work/faults.log" "the matrix of faults"
-    fi
+    for tool in nxlock-faults "nxlock-once-faults --keys 5000"; do
+        # shellcheck disable=SC2086 # a command and its arguments
+        if run "$work/gcc/tests/faults/"$tool > "$work/faults.log" 2>&1; then
+            echo 1 0 0 >> "$tally"
+        else
+            failed "$work/faults.log" "$tool"
+        fi
+    done
 }
 
 good=1

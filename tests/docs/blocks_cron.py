@@ -3,8 +3,8 @@
 
 Invariant: a line passes only if cron would take it, and if with cron's small
 environment it runs its job when the lock is free, skips it when it is busy, and
-stops it with a message when it hangs. A line of "nxlock once" runs its job, does
-not run it again, says nothing about either, and reports a job that hung.
+stops it with a message when it hangs. A line of "nxlock once" runs its job,
+does not run it again, says nothing about either, and reports one that hung.
 """
 
 import re

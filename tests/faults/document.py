@@ -96,6 +96,10 @@ the server has written, whatever `appendfsync` says. So `power-cut` truncates
 the append-only file to what it had before the grant, which `everysec` may not
 have written to the disk yet; that sets the fencing counter back too.
 
+Records of work that is done once (docs/guarantees.md) suffer the same faults,
+and processes that die at every step, from a tool of their own,
+`nxlock-once-faults`; [proof.md](proof.md) has its numbers.
+
 Restarts that lose the lock without the quarantine are not shown for two of
 five servers: a lock that was granted by three has no server to lose there
 either.

@@ -54,7 +54,8 @@ struct job {
     uint64_t fence_before;
     uint32_t flags_before; /* of what was told before the call began */
     nxl_record record;
-    size_t length; /* of the receipt */
+    char token[128]; /* of the attempt */
+    size_t length;   /* of the receipt */
 };
 
 static void count(enum board_count which)
@@ -117,8 +118,15 @@ static int tell(struct job *job, int verdict, const char *result, size_t length)
 static void tell_done(struct job *job, const char *receipt)
 {
     int rc = tell(job, NXL_ONCE_DONE, receipt, job->length);
-    if (rc == NXL_LOST && me.mode == HALT)
-        wrong(job, "DONE was lost: %s", nxl_lock_errmsg(job->lock));
+    if (rc == NXL_LOST && me.mode == HALT) {
+        nxl_record r = NXL_RECORD_INIT;
+        int known = nxl_once_record(job->lock, &r);
+        wrong(job,
+            "DONE of %s, attempt %" PRId64 ", was lost: %s; record %d: state "
+            "%d, %s, attempt %" PRId64 ", late %" PRId64,
+            job->token, job->record.attempt, nxl_lock_errmsg(job->lock), known,
+            r.state, r.token, r.attempt, r.late);
+    }
     if (rc != NXL_OK)
         return;
     job->board->flags |= FLAG_DONE;
@@ -194,6 +202,7 @@ static void attempt(struct job *job)
 {
     uint64_t fence = nxl_lock_fence(job->lock);
     int64_t doubts = job->record.doubts;
+    snprintf(job->token, sizeof(job->token), "%s", nxl_lock_token(job->lock));
     step();
     if (fence <= job->fence_before)
         wrong(
@@ -310,10 +319,8 @@ static void work(struct job *job)
         pause_ms(2);
         break;
     case NXL_LOST:
-        count(COUNT_OVER);
-        break;
     case NXL_UNKNOWN:
-        count(COUNT_UNKNOWN);
+        count(rc == NXL_LOST ? COUNT_OVER : COUNT_UNKNOWN);
         break;
     case NXL_MISMATCH:
         wrong(job, "mismatch: %s", nxl_lock_errmsg(job->lock));
@@ -363,7 +370,7 @@ static bool choose(uint64_t *key)
     return true;
 }
 
-static void work_all(void)
+static bool work_all(void)
 {
     uint64_t key;
     struct job job;
@@ -373,6 +380,7 @@ static void work_all(void)
         nxl_lock_free(job.lock);
         step();
     }
+    return true;
 }
 
 /* Nothing fails any more. False: the server does not answer. */
@@ -433,11 +441,7 @@ int main(int argc, char **argv)
     me.ledger = ledger_open(argv[3]);
     steps_start(strtoull(argv[6], NULL, 10), (int)strtol(argv[7], NULL, 10),
         &me.board->count[COUNT_STOPPED]);
-    bool fine = true;
-    if (me.mode == LOOK)
-        fine = look_all();
-    else
-        work_all();
+    bool fine = me.mode == LOOK ? look_all() : work_all();
     nxl_client_free(me.client);
     ledger_close(me.ledger);
     return fine ? 0 : 1;
