@@ -510,12 +510,14 @@ void nxl_answer_free(nxl_answer *answer);
 const char *nxl_client_redact(const nxl_client *client, const char *text,
     size_t length, char *out, size_t size);
 
-/* Counters of a client. */
+/* Counters of a client. nxl_once_begin() counts as an acquire, except with
+ * NXL_ONCE_LOOK. */
 typedef struct nxl_stats {
     uint64_t attempts; /* to acquire; a wait makes several */
     uint64_t grants;   /* acquires that ended with NXL_OK */
     uint64_t busy;     /* acquires that ended with NXL_BUSY */
-    uint64_t unknowns; /* acquires, extends, releases: NXL_UNKNOWN */
+    uint64_t unknowns; /* acquires, extends, releases, nxl_once_tell():
+                        * NXL_UNKNOWN */
     uint64_t waits;    /* acquires that took more than one attempt */
     uint64_t wait_ns;  /* total duration of all acquires */
     uint64_t releases; /* releases that ended with NXL_OK */
@@ -965,7 +967,8 @@ typedef struct nxl_record {
     int64_t ended_ms;  /* when its verdict came */
     int code;          /* as given with the verdict */
     const char *fingerprint; /* or "" */
-    const char *result;      /* NULL: there is none, or it was not kept */
+    const char *result;      /* after NXL_DONE, otherwise NULL. NULL, too: there
+                              * is none, or it was not kept */
     size_t result_length;    /* NXL_ONCE_NOT_KEPT: it was not kept */
 } nxl_record;
 
@@ -1014,8 +1017,8 @@ int nxl_once_tell(nxl_lock *lock, int verdict, int code, const void *result,
 
 /* Copies what the last nxl_once_begin() or nxl_once_tell() on this lock has
  * found or written. NXL_OK. NXL_FREE: there was no record. NXL_E_INVALID:
- * neither has been answered since the last other operation. NXL_E_FORKED. No
- * I/O. */
+ * neither has been answered since the lock was last acquired or adopted, or the
+ * record removed. NXL_E_FORKED. No I/O. */
 int nxl_once_record(const nxl_lock *lock, nxl_record *record) NXL_MUST_USE;
 
 /* Removes exactly the record that nxl_once_record() shows, so that the work

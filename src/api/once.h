@@ -33,7 +33,14 @@ struct once {
     char found_fingerprint[FINGERPRINT_MOST + 1];
 };
 
+/* How long a record is kept unless the caller says something else. */
+#define ONCE_KEEP_MS INT64_C(86400000)
+
+/* The lock's, which is made if it has none. NULL: no memory. */
+struct once *once_of(struct nxl_lock *lock);
 void once_free(struct nxl_lock *lock);
+/* The first line of the record that was found; empty: none was. */
+struct slice once_line(const struct once *once);
 
 /* Completes a verb that is about to be sent, if it is one of these. */
 void once_complete(struct nxl_lock *lock, struct verb *verb);

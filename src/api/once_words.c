@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What an application sees of a record, and what errmsg says about it. */
 #include <stddef.h>
-#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "api/message.h"
 #include "api/once.h"
@@ -21,12 +22,25 @@ static void add_attempt(const struct record *record, struct text *t)
         text_addf(t, " by %s", label);
 }
 
+/* " at 2026-01-31 23:59:59 UTC" */
+static void add_time(int64_t unix_ms, struct text *t)
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    char words[64];
+    struct tm tm;
+    if (gmtime_r(&seconds, &tm) &&
+        strftime(words, sizeof(words), " at %Y-%m-%d %H:%M:%S UTC", &tm))
+        text_add(t, words);
+}
+
 static void add_doubt(const struct record *record, struct text *t)
 {
+    bool unsure = record->state == RECORD_DOUBT;
     add_attempt(record, t);
-    text_add(t, record->state == RECORD_DOUBT
-                    ? " ended without knowing whether the work was done"
-                    : " began and did not say what came of it");
+    text_add(t, unsure ? " ended" : " began");
+    add_time(unsure ? record->ended_ms : record->since_ms, t);
+    text_add(t, unsure ? " without knowing whether the work was done"
+                       : ", and did not say what came of it");
 }
 
 static void add_mismatch(const struct record *record, struct text *t)
@@ -54,6 +68,7 @@ bool once_compose(const struct nxl_lock *lock, int result, struct text *message)
     if (result == NXL_DONE && known) {
         text_add(message, "the work was done before, by ");
         add_attempt(&once->record, message);
+        add_time(once->record.ended_ms, message);
     } else if (result == NXL_DOUBT && known) {
         add_doubt(&once->record, message);
         text_add(message, "; find out, then say it with nxl_once_tell()");
@@ -94,7 +109,7 @@ static void show(const struct once *once, nxl_record *all)
     all->ended_ms = r->ended_ms;
     all->code = r->code;
     all->fingerprint = r->fingerprint.data;
-    all->result_length = r->size < 0 ? NXL_ONCE_NOT_KEPT : 0;
+    all->result_length = r->size < 0 ? NXL_ONCE_NOT_KEPT : (size_t)r->size;
     if (r->size < 0 || l->count < 4 || l->list[3].nil)
         return;
     all->result = buf_head(&l->bytes) + l->list[3].at;

@@ -39,13 +39,19 @@ static void count_acquire(const struct nxl_lock *lock, int result, uint64_t now)
     stats->wait_ns += now - lock->started_at;
 }
 
+static bool changes_lock(enum nxl_operation kind)
+{
+    return kind <= NXL_OP_RELEASE || kind == NXL_OP_ONCE_BEGIN ||
+           kind == NXL_OP_ONCE_TELL;
+}
+
 void trace_end(struct nxl_lock *lock, int result, uint64_t now)
 {
     struct nxl_stats *stats = &lock->client->stats;
-    if (lock->kind == NXL_OP_ACQUIRE)
+    if (lock_acquires(lock))
         count_acquire(lock, result, now);
     stats->releases += lock->kind == NXL_OP_RELEASE && result == NXL_OK;
-    stats->unknowns += result == NXL_UNKNOWN && lock->kind <= NXL_OP_RELEASE;
+    stats->unknowns += result == NXL_UNKNOWN && changes_lock(lock->kind);
     trace_event(lock, NXL_TRACE_END, (int)lock->kind, result,
         operation_words(&lock->operation), now);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acquires the lock for run and acquire: tries, waits, reports who holds it,
- * and explains a failure.
+ * Acquires the lock for run, once and acquire: tries, waits, reports who holds
+ * it, and explains a failure.
  *
  * Invariant: a lock is left held only after its token was printed; every other
  * path out of acquire releases it. A wait of any length checks whether it can
@@ -19,16 +19,19 @@
 #include "cli/label.h"
 #include "cli/line.h"
 #include "cli/report.h"
+#include "cli/since.h"
 
 /* When a wait is long enough to report who holds the lock. */
 #define LOOK_AFTER NS_PER_S
 /* How long -n waits for an expired timestamp: enough for two attempts. */
 #define TAKE_OVER_MS 2000
 #define LOOK_AGAIN (10 * NS_PER_S)
+#define MS_PER_S 1000
 
 /* A wait, and a second handle that inspects the lock in the meantime. */
 struct wait {
     struct session *session;
+    const nxl_once_options *once; /* begin a record too; NULL: only acquire */
     uint64_t since;
     nxl_lock *looker;    /* the second handle; NULL: not needed so far */
     uint64_t look_at;    /* when to inspect; NEVER: an inspection is running */
@@ -172,7 +175,9 @@ static bool is_left_over(struct session *session)
 
 static int attempt(struct wait *wait, int64_t wait_ms)
 {
-    int rc = nxl_lock_acquire_start(wait->session->lock, wait_ms);
+    nxl_lock *lock = wait->session->lock;
+    int rc = wait->once ? nxl_once_begin_start(lock, wait->once, wait_ms)
+                        : nxl_lock_acquire_start(lock, wait_ms);
 
     return rc == NXL_PENDING ? finish_acquire(wait) : rc;
 }
@@ -237,22 +242,19 @@ static void report_grant(struct session *session, uint64_t since)
         duration_text(ttl, args->ttl_ms), number);
 }
 
-bool acquire_for(struct session *session, int *code)
+/* Is the lock held, now that an attempt ended with rc? False: *code is set. */
+static bool take_result(struct wait *wait, int rc, int *code)
 {
-    uint64_t now = nxl_now_ns();
-    struct wait wait = {
-        .session = session, .since = now, .look_at = now + LOOK_AFTER};
-    int rc = acquire_with_fallbacks(session, &wait);
+    struct session *session = wait->session;
 
-    nxl_lock_free(wait.looker);
     if (session->caught != 0) {
         *code = session_interrupted(session);
-    } else if (wait.code != 0) {
-        *code = wait.code;
+    } else if (wait->code != 0) {
+        *code = wait->code;
     } else if (rc == NXL_OK && nxl_lock_held(session->lock)) {
         session->granted = nxl_now_ns();
         if (session->args->verbose)
-            report_grant(session, now);
+            report_grant(session, wait->since);
         return true;
     } else if (rc == NXL_BUSY) {
         *code = report_busy(session);
@@ -267,6 +269,75 @@ bool acquire_for(struct session *session, int *code)
         *code = exit_code_for(rc, session->args->busy_code);
     }
     return false;
+}
+
+bool acquire_for(struct session *session, int *code)
+{
+    uint64_t now = nxl_now_ns();
+    struct wait wait = {
+        .session = session, .since = now, .look_at = now + LOOK_AFTER};
+    int rc = acquire_with_fallbacks(session, &wait);
+
+    nxl_lock_free(wait.looker);
+    return take_result(&wait, rc, code);
+}
+
+/* Notes the attempt that is in doubt. */
+static void note_doubt(struct session *session, struct attempt *attempt)
+{
+    nxl_record record = NXL_RECORD_INIT;
+
+    if (nxl_once_record(session->lock, &record) != NXL_OK)
+        return;
+    attempt->number = record.attempt;
+    since_rfc3339(
+        attempt->since, &(struct since){.at_s = record.since_ms / MS_PER_S});
+    snprintf(attempt->by, sizeof(attempt->by), "%s", record.label);
+}
+
+/* Notes which attempt was begun. What was noted of an earlier one is left out
+ * if others have begun in between. */
+static void note_attempt(struct session *session, struct attempt *attempt)
+{
+    nxl_record record = NXL_RECORD_INIT;
+    int64_t doubtful = attempt->number;
+
+    if (nxl_once_record(session->lock, &record) != NXL_OK)
+        return;
+    attempt->number = record.attempt;
+    attempt->doubts = record.doubts;
+    if (record.doubts == 0 || record.attempt != doubtful + 1)
+        attempt->since[0] = attempt->by[0] = '\0';
+}
+
+bool acquire_once(
+    struct session *session, struct beginning *beginning, int *code)
+{
+    uint64_t now = nxl_now_ns();
+    nxl_once_options options = beginning->options;
+    struct wait wait = {.session = session,
+        .once = &options,
+        .since = now,
+        .look_at = now + LOOK_AFTER};
+
+    /* First without, to learn who is in doubt. */
+    options.mode = NXL_ONCE_HALT;
+    int rc = attempt(&wait, session->args->wait_ms);
+    if (rc == NXL_DOUBT && beginning->options.mode == NXL_ONCE_RETRY &&
+        session->caught == 0) {
+        note_doubt(session, &beginning->attempt);
+        options.mode = NXL_ONCE_RETRY;
+        rc = attempt(&wait, wait_left(&wait));
+    }
+    nxl_lock_free(wait.looker);
+    beginning->result = rc;
+    beginning->begun = rc == NXL_OK;
+    if (rc == NXL_OK)
+        note_attempt(session, &beginning->attempt);
+    if (session->caught == 0 && wait.code == 0 &&
+        (rc == NXL_DONE || rc == NXL_DOUBT || rc == NXL_MISMATCH))
+        return true;
+    return take_result(&wait, rc, code);
 }
 
 /* False: the caller did not get the token, so the lock must be released. */

@@ -26,7 +26,7 @@ enum command { COMMAND_LIST COMMANDS };
 
 enum on_down { DOWN_FAILS, DOWN_SKIPS, DOWN_RUNS };
 
-/* Options of run; times in ms, 0 if they are not given. */
+/* Options of run, and of once; times in ms, 0 if they are not given. */
 struct run_args {
     int64_t at_least_ms;
     int64_t at_most_ms;
@@ -43,6 +43,24 @@ struct run_args {
     bool pass_url; /* NXLOCK_URL of the command keeps its passwords */
 };
 
+/* Exit codes of a command. */
+struct codes {
+    bool has[256];
+};
+
+/* Options of once; times in ms, 0 if they are not given. */
+struct once_args {
+    int64_t keep_ms;
+    int64_t keep_trying_ms;
+    const char *keep, *keep_trying; /* as they were written, or NULL */
+    const char *fingerprint, *fingerprint_file; /* or NULL */
+    const char *check;                          /* or NULL */
+    int on_doubt; /* an enum nxl_once_mode; -1: not given */
+    struct codes done_on, retry_on;
+    bool quiet;
+    bool show, forget, confirm; /* instead of a command */
+};
+
 struct args {
     enum command command;
     const char *word;       /* the command as it was written */
@@ -52,7 +70,8 @@ struct args {
     const char *token;        /* renew, release and unlock */
     const char *features[FEATURES_MOST]; /* acl */
     size_t feature_count;
-    char **child;       /* run: the words after "--", ends with NULL */
+    char **child;       /* the words after "--", ends with NULL; NULL: the
+                         * command runs nothing */
     const char *script; /* -c, or NULL */
     char *shell[4];     /* with -c: what child points to */
     const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given; then
@@ -72,10 +91,12 @@ struct args {
     int64_t max_ttl_ms;     /* the longest lease, if no URL sets it */
     int64_t lease_limit_ms; /* what --ttl and --at-least may be at most */
     struct run_args run;
+    struct once_args work;
     int busy_code;
     bool once;        /* -n */
     const char *wait; /* -w as it was written, or NULL */
-    bool force, yes;  /* unlock */
+    bool force;       /* unlock */
+    bool yes;         /* unlock, once */
     bool line;        /* unlock: the line instead of the lock */
     bool records;     /* doctor, list: also those of nxlock once */
     bool verbose;
@@ -86,5 +107,9 @@ struct args {
 /* The lease when --ttl is not given: the library's own default, written out
  * because it goes into the child's environment. */
 #define DEFAULT_TTL_MS 30000
+
+/* --keep-trying and --keep when they are not given. */
+#define KEEP_TRYING_MS 60000
+#define KEEP_MS 86400000
 
 #endif

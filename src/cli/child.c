@@ -68,11 +68,7 @@ int child_start(struct child *child, struct watchdog_plan *plan)
                       isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     plan->tty = child->tty;
     plan->terminal = child->terminal;
-    int why = fork_watchdog(child, plan);
-    /* The watchdog alone keeps the end that is written to. */
-    close(plan->lost[0]);
-    close(plan->lost[1]);
-    return why;
+    return fork_watchdog(child, plan);
 }
 
 void child_order(
@@ -111,6 +107,7 @@ static void command_ended(struct child *child, int status)
 
     child->ended = true;
     take_terminal(child);
+    child->signalled = signo != 0;
     child->code = signo != 0 ? EXIT_SIGNAL + signo : WEXITSTATUS(status);
     if (child->had_terminal ? signo == SIGINT || signo == SIGQUIT
                             : signo == child->typed)

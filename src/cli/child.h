@@ -25,6 +25,7 @@ struct child {
     int no_process;       /* errno, if it could not be started at all */
     int exec_error;       /* errno; 0: it was executed */
     int code;             /* once ended: 0-255, or 128 + signal */
+    bool signalled;       /* once ended: by a signal */
     int tty;              /* descriptor of our terminal, or -1 */
     bool terminal;        /* the command should have the terminal */
     uint64_t woken;       /* how many of our orders continued the group */
@@ -37,8 +38,7 @@ struct child {
 void child_init(struct child *child);
 
 /* Starts the watchdog, and through it the command; completes plan with the
- * terminal and the socket, and closes both ends of its pipe. 0, or an
- * errno. */
+ * terminal and the socket. 0, or an errno. */
 int child_start(struct child *child, struct watchdog_plan *plan);
 
 /* Returns the watchdog's next note, an enum news, with *number; 0: none for

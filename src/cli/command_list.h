@@ -13,7 +13,13 @@
 #define COMMAND_LIST \
 COMMAND(RUN, run, "NAME -- CMD...", "run CMD while holding the lock", \
     "nxlock run NAME [OPTION...] -- CMD...\n" \
-    "nxlock run NAME [OPTION...] -c STRING\n", .leases = true) \
+    "nxlock run NAME [OPTION...] -c STRING\n", \
+    .leases = true, .runs = true) \
+COMMAND(ONCE, once, "NAME -- CMD...", "run CMD unless it was done before", \
+    "nxlock once NAME [OPTION...] -- CMD...\n" \
+    "nxlock once NAME [OPTION...] -c STRING\n" \
+    "nxlock once NAME --show|--forget|--confirm [OPTION...]\n", \
+    .leases = true, .runs = true) \
 COMMAND(ACQUIRE, acquire, "NAME", "acquire it, print its token, and exit", \
     "nxlock acquire NAME [OPTION...]\n", .leases = true) \
 COMMAND(RENEW, renew, "NAME TOKEN", "extend the lease of a lock left held", \

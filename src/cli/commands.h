@@ -7,6 +7,7 @@
 #define NXLOCK_CLI_COMMANDS_H
 
 #include "cli/args.h"
+#include "cli/environ.h"
 #include "cli/session.h"
 
 #define COMMAND(number, name, ...) int command_##name(const struct args *args);
@@ -16,5 +17,19 @@ COMMAND_LIST
 /* Acquires the lock. False: not held, and *code is the exit code; the reason
  * has been reported, except for a busy lock without a terminal or -v. */
 bool acquire_for(struct session *session, int *code);
+
+/* How once begins. */
+struct beginning {
+    nxl_once_options options; /* mode RETRY: begin in doubt too */
+    /* Set by acquire_once(): */
+    int result; /* NXL_OK: begun; NXL_DONE, _DOUBT or _MISMATCH: not begun */
+    bool begun; /* it is on record, so what comes of it must be recorded */
+    struct attempt attempt;
+};
+
+/* The same for once, which begins a record with the lock. False: *code is the
+ * exit code, but it may have begun. */
+bool acquire_once(
+    struct session *session, struct beginning *beginning, int *code);
 
 #endif

@@ -115,7 +115,7 @@ static void print_option_words(FILE *out, enum command command)
         if (option->letter != '\0')
             fprintf(out, "-%c ", option->letter);
     }
-    fputs(command == CMD_RUN ? "--'" : "'", out);
+    fputs(command_table[command].runs ? "--'" : "'", out);
     if (command_table[command].takes_features)
         print_features(out);
     fputs(" ;;\n", out);

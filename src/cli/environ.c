@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets the environment of the command of run.
+ * Sets the environment of the command of run or once.
  *
  * Invariant: a variable of an enclosing run is never mistaken for one of this
  * run: those that do not apply are unset.
@@ -18,13 +18,14 @@
 
 /* Adds the enclosing run's token to NXLOCK_OUTER, outermost first: an nxlock
  * inside CMD uses it to recognize a deadlock. */
-static bool set_outer(void)
+static bool set_outer(const struct session *session)
 {
     const char *token = getenv("NXLOCK_TOKEN");
     const char *outer = getenv("NXLOCK_OUTER");
     char *all = NULL;
 
-    if (!token)
+    if (!token || (!session->unlocked &&
+                      strcmp(token, nxl_lock_token(session->lock)) == 0))
         return true;
     bool first = !outer || outer[0] == '\0';
     if (asprintf(&all, "%s%s%s", first ? "" : outer, first ? "" : " ", token) <
@@ -136,14 +137,33 @@ static bool set_no_lock(void)
     return setenv("NXLOCK_HELD", "0", 1) == 0;
 }
 
-bool environ_set(const struct session *session, int lost_fd)
+static bool set_attempt(const struct attempt *attempt)
+{
+    unsetenv("NXLOCK_ONCE_ATTEMPT");
+    unsetenv("NXLOCK_ONCE_DOUBTS");
+    unsetenv("NXLOCK_ONCE_SINCE");
+    unsetenv("NXLOCK_ONCE_BY");
+    if (!attempt)
+        return true;
+    return set_number_variable(
+               "NXLOCK_ONCE_ATTEMPT", (unsigned long long)attempt->number) &&
+           set_number_variable(
+               "NXLOCK_ONCE_DOUBTS", (unsigned long long)attempt->doubts) &&
+           (attempt->since[0] == '\0' ||
+               setenv("NXLOCK_ONCE_SINCE", attempt->since, 1) == 0) &&
+           (attempt->by[0] == '\0' ||
+               setenv("NXLOCK_ONCE_BY", attempt->by, 1) == 0);
+}
+
+bool environ_set(
+    const struct session *session, const struct attempt *attempt, int lost_fd)
 {
     const struct args *args = session->args;
 
-    return set_outer() && set_urls(args) && variables_pass(args) &&
+    return set_outer(session) && set_urls(args) && variables_pass(args) &&
            set_key(session) &&
            (session->unlocked ? set_no_lock() : set_lock(session)) &&
-           setenv("NXLOCK_NAME", args->name, 1) == 0 &&
+           set_attempt(attempt) && setenv("NXLOCK_NAME", args->name, 1) == 0 &&
            set_number_variable(
                "NXLOCK_TTL_MS", (unsigned long long)args->ttl_ms) &&
            set_number_variable(

@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The environment of the command that run starts.
+ * The environment of a command that runs under a lock.
  */
 #ifndef NXLOCK_CLI_ENVIRON_H
 #define NXLOCK_CLI_ENVIRON_H
 
+#include "cli/label.h"
 #include "cli/session.h"
+#include "cli/since.h"
 
-/* Sets the variables in this process, and the command inherits them. lost_fd is
- * the descriptor that signals a loss. False: no memory. */
-bool environ_set(const struct session *session, int lost_fd);
+/* What the command of once is told about its attempt. */
+struct attempt {
+    int64_t number;
+    int64_t doubts; /* earlier ones of which nothing is known */
+    /* The one in doubt: when it began, as in RFC 3339, and its label, or "". */
+    char since[SINCE_ROOM], by[LABEL_ROOM];
+};
+
+/* Sets the variables in this process, and the command inherits them. attempt:
+ * of once, or NULL; lost_fd is the descriptor that signals a loss. It may be
+ * called again, for another command. False: no memory. */
+bool environ_set(
+    const struct session *session, const struct attempt *attempt, int lost_fd);
 
 #endif

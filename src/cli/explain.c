@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Explains why run could not start its command.
+ * Explains why a command could not be started.
  */
 #include "cli/explain.h"
 
@@ -23,9 +23,8 @@ static bool is_shell_line(char *const *words)
     return !words[1] && strpbrk(words[0], " \t\n|&;<>()$`*?");
 }
 
-void explain_not_run(const struct args *args, int error)
+void explain_not_run(const struct args *args, char *const *words, int error)
 {
-    char *const *words = args->child;
     char word[DISCREET_ROOM], pasted[NAME_PASTED];
     const char *shown = discreet(word, words[0]);
 
@@ -37,6 +36,7 @@ void explain_not_run(const struct args *args, int error)
     bool whole =
         strcmp(shown, words[0]) == 0 && 4 * strlen(shown) + 8 < NAME_PASTED;
     say("cannot run '%s': there is no program of that name; for a shell "
-        "command write: nxlock run %s -c %s",
-        shown, args->pasted, whole ? word_pasted(pasted, shown) : "'CMD...'");
+        "command write: nxlock %s %s -c %s",
+        shown, args->word, args->pasted,
+        whole ? word_pasted(pasted, shown) : "'CMD...'");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why run could not start its command, and what to write instead.
+ * Why a command could not be started, and what to write instead.
  */
 #ifndef NXLOCK_CLI_EXPLAIN_H
 #define NXLOCK_CLI_EXPLAIN_H
@@ -12,6 +12,6 @@
 int explain_no_process(int error);
 
 /* Reports that the command could not be executed, because of error. */
-void explain_not_run(const struct args *args, int error);
+void explain_not_run(const struct args *args, char *const *words, int error);
 
 #endif

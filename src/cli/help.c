@@ -121,8 +121,8 @@ void help_overview(FILE *out)
           "help " HELP_CONNECTION_WORD "' lists passwords, TLS and more.\n",
         out);
     print_exit_codes(COMMANDS, out);
-    fputs("run exits as CMD does; with 64 to 78 and 125 to 127, CMD was not "
-          "started.\n",
+    fputs("run and once exit as CMD does; with 64 to 78 and 125 to 127, CMD "
+          "was not\nstarted.\n",
         out);
 }
 

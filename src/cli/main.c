@@ -108,8 +108,8 @@ static int run_command(enum command command, char **words)
              (!command_table[command].leases ||
                  (code = timing_limit(&args)) == 0))
         code = commands[command](&args);
-    /* A 77 from run may come from CMD. */
-    if (code == EXIT_DENIED && command != CMD_RUN && source_is_stripped(&args))
+    /* A 77 may come from CMD. */
+    if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
     args_free(&args);
     return code;

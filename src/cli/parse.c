@@ -51,12 +51,42 @@ static const struct {
 };
 #define REFUSED (sizeof(refused) / sizeof(refused[0]))
 
+/* Options of run, and why once does without them. */
+static const struct {
+    const char *name, *why;
+} not_of_once[] = {
+    {"every", "its record decides when CMD may run again: see --keep"},
+    {"at-least", "its record keeps others from running CMD: see --keep"},
+    {"retry-failed", "say which exit codes mean that nothing happened: "
+                     "--retry-on CODES"},
+    {"on-down", "without a server nothing is known about the work"},
+    {"fence", "it always creates a fencing token"},
+    {"no-fence", "it always creates a fencing token"},
+};
+#define NOT_OF_ONCE (sizeof(not_of_once) / sizeof(not_of_once[0]))
+
+static bool say_not_of_once(const struct args *args, const char *name)
+{
+    size_t i = 0;
+
+    if (args->command != CMD_ONCE)
+        return false;
+    while (i < NOT_OF_ONCE && strcmp(name, not_of_once[i].name) != 0)
+        i++;
+    if (i < NOT_OF_ONCE)
+        say("%s has no option '--%s': %s", args->word, name,
+            not_of_once[i].why);
+    return i < NOT_OF_ONCE;
+}
+
 /* Reports what to write instead of an option of redis-cli. False: it is none.
  */
 static bool say_instead(const struct args *args, const char *name)
 {
     size_t i = 0;
 
+    if (say_not_of_once(args, name))
+        return true;
     while (i < REFUSED && strcmp(name, refused[i].name) != 0)
         i++;
     if (i == REFUSED)
@@ -174,24 +204,24 @@ static int word_too_many(const struct walk *walk, const char *word)
         say("acquire runs no command; write: nxlock run %s -- %s%s",
             args->pasted, word_pasted(pasted, shown),
             walk->at[1] ? " ..." : "");
-    else if (args->command != CMD_RUN && args->token)
+    else if (!info_of(args)->runs && args->token)
         say("one word too many after NAME and TOKEN (not shown, because it may "
             "be a token); write: %.*s",
             SYNOPSIS(args));
-    else if (args->command != CMD_RUN)
+    else if (!info_of(args)->runs)
         say("unexpected '%s' after %s; write: %.*s", shown,
             args->command == CMD_LIST ? "GLOB" : "NAME", SYNOPSIS(args));
     else if (args->script)
-        say("unexpected '%s': STRING is one word, in quotes: nxlock run %s -c "
+        say("unexpected '%s': STRING is one word, in quotes: nxlock %s %s -c "
             "'CMD...'",
-            shown, args->pasted);
+            shown, args->word, args->pasted);
     else if (dashes_follow(walk))
         say("unexpected '%s' between NAME and '--': quote a NAME that has "
-            "spaces or, if '%s' is the command, write: nxlock run %s -- %s ...",
-            shown, shown, args->pasted, word_pasted(pasted, shown));
+            "spaces or, if '%s' is the command, write: nxlock %s %s -- %s ...",
+            shown, shown, args->word, args->pasted, word_pasted(pasted, shown));
     else
-        say("'--' is missing before '%s'; write: nxlock run %s -- %s%s", shown,
-            args->pasted, word_pasted(pasted, shown),
+        say("'--' is missing before '%s'; write: nxlock %s %s -- %s%s", shown,
+            args->word, args->pasted, word_pasted(pasted, shown),
             walk->at[1] ? " ..." : "");
     return EXIT_USAGE;
 }
@@ -227,6 +257,12 @@ static int take_word(struct walk *walk)
 /* What is wrong with the words after "--" or -c, or NULL. */
 static const char *child_fault(const struct args *args)
 {
+    const struct once_args *work = &args->work;
+
+    if (work->show || work->forget || work->confirm)
+        return args->script || args->child
+                   ? "--show, --forget and --confirm run no command"
+                   : NULL;
     if (args->script && args->child)
         return "-c STRING and -- CMD... exclude each other";
     if (!args->script && !args->child)
@@ -263,9 +299,32 @@ static const char *word_fault(const struct args *args, char *room, size_t size)
     return room;
 }
 
+/* The same for the options of once. */
+static const char *once_fault(const struct args *args)
+{
+    const struct once_args *work = &args->work;
+
+    if (work->show + work->forget + work->confirm > 1)
+        return "--show, --forget and --confirm exclude each other";
+    if (args->json && args->command == CMD_ONCE && !work->show)
+        return "--json has no effect without --show";
+    if (work->fingerprint && work->fingerprint_file)
+        return "--fingerprint and --fingerprint-file exclude each other";
+    if (work->check && work->on_doubt >= 0)
+        return "--check and --on-doubt exclude each other";
+    for (size_t i = 0; i < sizeof(work->done_on.has); i++) {
+        if (work->done_on.has[i] && work->retry_on.has[i])
+            return "--done-on and --retry-on have a code in common; without "
+                   "--done-on it is 0";
+    }
+    return NULL;
+}
+
 /* Which options exclude each other, or have no effect; or NULL. */
 static const char *option_fault(const struct args *args)
 {
+    const char *fault;
+
     if (args->once && args->wait)
         return "-n (do not wait) and -w (wait) exclude each other";
     if (args->url_file && args->url_count > 0)
@@ -276,6 +335,8 @@ static const char *option_fault(const struct args *args)
         return "--line excludes --force and --token";
     if (args->run.must_fence && args->run.no_fence)
         return "--fence and --no-fence exclude each other";
+    if ((fault = once_fault(args)))
+        return fault;
     if (args->run.retry_failed && !args->run.every && !args->run.at_least)
         return "--retry-failed has no effect without --every or --at-least";
     return NULL;
@@ -291,8 +352,8 @@ static int check_complete(struct args *args)
         say("%s; write: %.*s", fault, SYNOPSIS(args));
         return EXIT_USAGE;
     }
-    if (args->command == CMD_RUN && (fault = child_fault(args))) {
-        say("%s; write: nxlock run %s %s", fault, args->pasted,
+    if (info_of(args)->runs && (fault = child_fault(args))) {
+        say("%s; write: nxlock %s %s %s", fault, args->word, args->pasted,
             args->script ? "-c STRING" : "-- CMD...");
         return EXIT_USAGE;
     }
@@ -320,12 +381,15 @@ int args_parse(struct args *args, enum command command, char **words)
         .wait_ms = NXL_FOREVER,
         .ttl_ms = DEFAULT_TTL_MS,
         .busy_code = EXIT_BUSY,
-        .run = {.grace_ms = -1, .on_lost = SIGTERM}};
+        .run = {.grace_ms = -1, .on_lost = SIGTERM},
+        .work = {.on_doubt = -1,
+            .done_on.has[0] = true,
+            .keep_trying_ms = KEEP_TRYING_MS}};
     for (; *walk.at; walk.at++) {
         int code = 0;
         if (walk.options_over || strcmp(*walk.at, "--") != 0)
             code = take_word(&walk);
-        else if (command == CMD_RUN)
+        else if (command_table[command].runs)
             break;
         else
             walk.options_over = true;

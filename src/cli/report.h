@@ -12,15 +12,18 @@
  * also returns the codes of its command. */
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_FREE = 1,         /* status, unlock: the lock is free */
+    EXIT_FREE = 1,         /* status, unlock: the lock is free; once: there
+                            * is no such record */
     EXIT_WARNED = 1,       /* doctor: it works, with a warning */
     EXIT_USAGE = 64,       /* the command line */
+    EXIT_OTHER_WORK = 65,  /* once: the record has another fingerprint */
     EXIT_UNAVAILABLE = 69, /* no answer, or a refusal; nothing was started */
     EXIT_INTERNAL = 70,    /* out of memory or descriptors, or a bug */
     EXIT_BUSY = 75,        /* another process holds it; -E replaces this */
+    EXIT_DOUBT = 76,       /* once: nobody knows whether it was done */
     EXIT_DENIED = 77,      /* password, user or rights */
     EXIT_CONFIG = 78,      /* the URL */
-    EXIT_LOST = 79,        /* the lock was lost */
+    EXIT_LOST = 79,        /* the lock was lost; once: or the verdict */
     EXIT_AT_MOST = 124,    /* run: stopped by --at-most */
     EXIT_NO_PROCESS = 125, /* run: cannot create a process for CMD */
     EXIT_NOT_RUN = 126,    /* CMD was found but cannot be executed */

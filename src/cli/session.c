@@ -20,12 +20,14 @@
 #include "cli/connect.h"
 #include "cli/keyboard.h"
 #include "cli/report.h"
+#include "cli/table.h"
 
 #define MS_PER_S 1000
 
-/* Descriptors to poll: signals, timer, the watchdog's socket, the library's. */
+/* Descriptors to poll: signals, timer, session->also, the library's. */
 #define FDS_MAX 16
-#define OWN_FDS 3
+#define ALSO (sizeof(((struct session *)0)->also) / sizeof(struct pollfd))
+#define OWN_FDS (2 + ALSO)
 
 /* Signals that must not end or stop nxlock while it has a child: a message that
  * nobody reads, a file at its size limit, a terminal that another process has.
@@ -83,7 +85,7 @@ static int session_open_client(struct session *session)
 
     options.warning = on_warning;
     options.warning_arg = session;
-    if (args->command == CMD_RUN) {
+    if (args->child) {
         options.tracer = on_trace;
         options.tracer_arg = session;
     }
@@ -101,13 +103,12 @@ static int make_lock(struct session *session)
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
     /* A command that needs no lease must not fail because of its length. */
-    enum command command = session->args->command;
-    if (command == CMD_RUN || command == CMD_ACQUIRE || command == CMD_RENEW)
+    if (command_table[session->args->command].leases)
         options.ttl_ms = session->args->ttl_ms;
     options.label = session->label;
     options.fence = session->fenced;
     options.min_hold_ms = session->args->run.at_least_ms;
-    options.renew = command == CMD_RUN;
+    options.renew = session->args->child != NULL;
     return nxl_lock_new(
         &session->lock, session->client, session->args->name, &options);
 }
@@ -199,7 +200,7 @@ int session_open(
     session->args = args;
     session->signals = -1;
     session->timer = -1;
-    session->also = -1;
+    session_poll_nothing(session);
     sigprocmask(SIG_BLOCK, NULL, &session->inherited);
     int code = session_open_client(session);
     if (code == 0)
@@ -297,6 +298,12 @@ int session_signal(struct session *session)
     return got == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
+void session_poll_nothing(struct session *session)
+{
+    for (size_t i = 0; i < ALSO; i++)
+        session->also[i] = (struct pollfd){-1, POLLIN, 0};
+}
+
 /* Sets the timer and shortens *timeout_ms, so that poll() ends at wake_ns. */
 static void arm_timer(
     struct session *session, uint64_t wake_ns, int *timeout_ms)
@@ -319,7 +326,7 @@ int session_turn(struct session *session, uint64_t wake_ns)
 
     fds[0] = (struct pollfd){session->signals, POLLIN, 0};
     fds[1] = (struct pollfd){session->timer, POLLIN, 0};
-    fds[2] = (struct pollfd){session->also, POLLIN, 0};
+    memcpy(fds + 2, session->also, sizeof(session->also));
     size_t count = nxl_client_pollfds(
         session->client, fds + OWN_FDS, FDS_MAX - OWN_FDS, &timeout_ms);
     if (count > FDS_MAX - OWN_FDS)

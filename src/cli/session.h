@@ -6,6 +6,7 @@
 #ifndef NXLOCK_CLI_SESSION_H
 #define NXLOCK_CLI_SESSION_H
 
+#include <poll.h>
 #include <signal.h>
 
 #include <nxlock.h>
@@ -31,11 +32,13 @@ struct session {
     struct sigaction endured[4]; /* as they were before they were ignored */
     int signals;                 /* descriptor; -1: none */
     int timer;                   /* descriptor; -1: poll's own time-out only */
-    int also;                    /* another descriptor to poll; -1: none */
-    struct renewal renewal;      /* run: the last renewal */
-    int caught;                  /* the first signal that ended a wait, or 0 */
-    const char *label;           /* of the lock */
-    bool fenced;                 /* the lock gets a fencing token */
+    struct pollfd also[3];       /* more to poll; fd -1: none */
+    struct sigaction chld;       /* SIGCHLD as it was, once expects_child */
+    bool expects_child;
+    struct renewal renewal; /* run: the last renewal */
+    int caught;             /* the first signal that ended a wait, or 0 */
+    const char *label;      /* of the lock */
+    bool fenced;            /* the lock gets a fencing token */
     bool down;        /* the last acquire failed because servers are down */
     bool unlocked;    /* --on-down run: there is no lock */
     uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
@@ -85,6 +88,9 @@ void session_watch(struct session *session, int signo);
 
 /* The next signal that arrived, or 0. Does not block. */
 int session_signal(struct session *session);
+
+/* Clears session->also. */
+void session_poll_nothing(struct session *session);
 
 /* Sleeps until the library has something to do (and does it), a signal
  * arrives or wake_ns of nxl_now_ns() is reached. NXL_OK, or what

@@ -324,7 +324,7 @@ int source_settle(struct args *args)
         code = from_command_line(args);
     else
         code = from_environment(args);
-    if (args->command == CMD_RUN)
+    if (args->child)
         blank_environment();
     return code != 0 ? code : variables_settle(args);
 }

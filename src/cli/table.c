@@ -25,7 +25,8 @@ COMMAND_LIST
 #define ON_ALL (~0U)
 #define ON_SERVERS (ON_ALL & ~ON(ACL)) /* they contact a server */
 #define RUN ON(RUN)
-#define ACQUIRING (ON(RUN) | ON(ACQUIRE))
+#define RUNNING (ON(RUN) | ON(ONCE))
+#define ACQUIRING (RUNNING | ON(ACQUIRE))
 #define WITH_TOKEN (ON(RENEW) | ON(RELEASE))
 
 const struct exit_info exit_table[] = {
@@ -34,22 +35,27 @@ const struct exit_info exit_table[] = {
 {"1", ON(STATUS), "free"},
 {"1", ON(UNLOCK), "already free, no line, or changed since it was shown"},
 {"1", ON(DOCTOR), "it works, with a warning"},
+{"1", ON(ONCE), "--show: no record; --forget, --confirm: nothing to change"},
 {"64", ON_ALL, "the command line is wrong, or its times do not fit"},
+{"65", ON(ONCE), "the record is about other work (--fingerprint)"},
 {"69", ON_SERVERS, "server unreachable, refused or timed out, or the key "
     "holds\n        something else"},
 {"70", ON_ALL, "internal error, or the output cannot be written"},
 {"75", RUN, "busy, or --every is not due (-E CODE replaces it)"},
-{"75", ON(ACQUIRE), "busy (-E CODE replaces it)"},
+{"75", ON(ACQUIRE) | ON(ONCE), "busy (-E CODE replaces it)"},
 {"75", ON(WAIT), "still held when -w was over"},
 {"75", ON(UNLOCK), "held under another token, or the answer was no"},
+{"76", ON(ONCE), "in doubt: it is not known whether it was done"},
 {"77", ON_SERVERS, "wrong password, user or certificate, or no permission"},
 {"78", ON_ALL, "the URL, or an option or file for TLS or password, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
+{"79", ON(ONCE), "CMD ran, and what came of it is not on record, or the lock"
+    "\n        was lost"},
 {"79", WITH_TOKEN, "the lock is not held under this token"},
-{"124", RUN, "CMD was stopped by --at-most"},
-{"125", RUN, "cannot create a process for CMD"},
-{"126", RUN, "CMD cannot be executed"},
-{"127", RUN, "CMD was not found"},
+{"124", RUNNING, "CMD was stopped by --at-most"},
+{"125", RUNNING, "cannot create a process for CMD"},
+{"126", RUNNING, "CMD cannot be executed"},
+{"127", RUNNING, "CMD was not found"},
 {"128+N", ON_ALL, "signal N ended CMD or nxlock"},
 };
 const size_t exit_count = sizeof(exit_table) / sizeof(exit_table[0]);
@@ -60,6 +66,8 @@ static const struct choice lost_choices[] = {{"kill", SIGTERM},
     {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}, {NULL, 0}};
 static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
     {"skip", DOWN_SKIPS}, {"run", DOWN_RUNS}, {NULL, 0}};
+static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
+    {"retry", NXL_ONCE_RETRY}, {NULL, 0}};
 
 #define FLAG(letter, name, commands, into, text) \
     {letter, name, NULL, NULL, VALUE_NONE, commands, \
@@ -70,6 +78,9 @@ static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
 #define WORD(name, commands, into, list, text) \
     {0, name, "WHAT", NULL, VALUE_CHOICE, commands, \
         offsetof(struct args, into), .choices = list, .help = text}
+#define CODES(name, into, text) \
+    {0, name, "CODES", NULL, VALUE_CODES, ON(ONCE), \
+        offsetof(struct args, into), .help = text}
 #define TIME(letter, name, commands, into, range, text) \
     {letter, name, "DUR", NULL, VALUE_DURATION, commands, \
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
@@ -79,6 +90,7 @@ static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
  * of nine tenths of it. */
 #define LEASE 1, INT32_MAX, "such as 30s, at most 24d"
 #define EVERY 40, INT64_C(266) * 24 * 3600 * 100, "from 40ms to 26.6d"
+#define KEEP 1, INT64_C(365) * 24 * 3600 * 1000, "such as 3d, at most 365d"
 #define SOME 1, 0, "such as 30s"
 #define ANY 0, 0, NULL
 
@@ -91,7 +103,7 @@ TIME(0, "ttl", ACQUIRING | ON(RENEW), ttl, LEASE,
 {'E', "busy-code", "CODE", NULL, VALUE_NUMBER, ACQUIRING,
     offsetof(struct args, busy_code), 0, 0, 255, "from 0 to 255", NULL,
     "exit code if the lock is busy (75)", NULL},
-TEXT('c', "command", "STRING", NULL, TEXT, RUN, script,
+TEXT('c', "command", "STRING", NULL, TEXT, RUNNING, script,
     "run STRING with /bin/sh -c, instead of -- CMD..."),
 TEXT('u', "url", "URL", "NXLOCK_URL", URL, ON_ALL, urls,
     "the server; repeat it for Redlock over several"),
@@ -111,6 +123,7 @@ FLAG('v', "verbose", ON(WAIT), verbose,
 FLAG('v', "verbose", ON(ACL), verbose,
     "list each permission, and what happens without it"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
+FLAG(0, "json", ON(ONCE), json, "with --show: print a JSON object on one line"),
 FLAG(0, "json", ON(LIST) | ON(DOCTOR), json, "print one JSON object per line"),
 FLAG(0, "once", ON(LIST), records,
     "list all records of 'nxlock once', not only doubts"),
@@ -121,27 +134,49 @@ TEXT(0, "token", "TOKEN", NULL, TOKEN, ON(UNLOCK), token,
 FLAG(0, "force", ON(UNLOCK), force, "remove the lock, whoever holds it"),
 FLAG(0, "line", ON(UNLOCK), line,
     "empty the line of those who wait; keep the lock"),
+FLAG('y', "yes", ON(ONCE), yes, "with --forget or --confirm: do not ask"),
 FLAG('y', "yes", ON(UNLOCK), yes, "with --force or --line: do not ask"),
 TIME(0, "at-least", RUN, run.at_least, LEASE,
     "keep NAME locked this long, even after a failure"),
-TIME(0, "at-most", RUN, run.at_most, SOME,
+TIME(0, "at-most", RUNNING, run.at_most, SOME,
     "stop CMD after this time; exit code 124"),
-TIME(0, "grace", RUN, run.grace, ANY,
+TIME(0, "grace", RUNNING, run.grace, ANY,
     "from TERM to KILL (a sixth of --ttl, at most 5s)"),
 TIME(0, "every", RUN, run.every, EVERY,
     "skip if a run, even a failed one, is < 0.9 DUR old"),
 FLAG(0, "retry-failed", RUN, run.retry_failed,
     "--every, --at-least: a failed run does not count"),
-WORD("on-lost", RUN, run.on_lost, lost_choices,
+WORD("on-lost", RUNNING, run.on_lost, lost_choices,
     "kill, a signal instead of TERM, or warn"),
 WORD("on-down", RUN, run.on_down, down_choices,
     "no server at the start: fail, skip or run"),
-FLAG(0, "leave-descendants", RUN, run.leave,
+FLAG(0, "leave-descendants", RUNNING, run.leave,
     "do not stop what CMD leaves behind"),
 FLAG(0, "fence", RUN, run.must_fence, "do not run without a fencing token"),
 FLAG(0, "no-fence", RUN, run.no_fence, "do not create a fencing token"),
-FLAG(0, "pass-url", RUN, run.pass_url,
+FLAG(0, "pass-url", RUNNING, run.pass_url,
     "keep the server's password in CMD's NXLOCK_URL"),
+TIME(0, "keep", ON(ONCE), work.keep, KEEP,
+    "how long it is known that it was done (24h)"),
+TEXT(0, "fingerprint", "S", NULL, TEXT, ON(ONCE), work.fingerprint,
+    "what the work is about; a record with another is 65"),
+TEXT(0, "fingerprint-file", "FILE", NULL, TEXT, ON(ONCE),
+    work.fingerprint_file, "the same: what FILE contains"),
+WORD("on-doubt", ON(ONCE), work.on_doubt, doubt_choices,
+    "halt: exit with 76; retry: run CMD again (HARM)"),
+TEXT(0, "check", "STRING", NULL, TEXT, ON(ONCE), work.check,
+    "in doubt: run STRING, which prints yes or no"),
+CODES("done-on", work.done_on, "exit codes of CMD that mean done (0)"),
+CODES("retry-on", work.retry_on,
+    "those that mean that NOTHING happened (none)"),
+TIME(0, "keep-trying", ON(ONCE), work.keep_trying, ANY,
+    "how long to try to record what came of CMD (60s)"),
+FLAG('q', "quiet", ON(ONCE), work.quiet, "do not print the output again"),
+FLAG(0, "show", ON(ONCE), work.show, "show the record; run nothing"),
+FLAG(0, "forget", ON(ONCE), work.forget,
+    "remove the record, so that CMD may run (again)"),
+FLAG(0, "confirm", ON(ONCE), work.confirm,
+    "in doubt: record that it was done"),
 FLAG('h', "help", ON_ALL, help, "show this help"),
 };
 

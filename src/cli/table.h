@@ -13,6 +13,7 @@ enum value_type {
     VALUE_NONE,     /* no value: the member, a bool, becomes true */
     VALUE_DURATION, /* an int64_t, in milliseconds */
     VALUE_NUMBER,   /* an int */
+    VALUE_CODES,    /* a struct codes: "0,3" */
     VALUE_CHOICE,   /* an int: the number of one of the choices */
     VALUE_TEXT,     /* a const char *; only once, and not empty */
     VALUE_TOKEN,    /* a const char *, with the form of a token */
@@ -49,6 +50,7 @@ struct command_info {
     bool name_optional;
     bool takes_token;    /* as the second word */
     bool leases;         /* needs a lease, so --ttl applies */
+    bool runs;           /* a command, after "--" or -c */
     bool takes_features; /* any number of words, and NAME only as --name */
 };
 

@@ -9,42 +9,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "cli/ask.h"
 #include "cli/every.h"
 #include "cli/holder.h"
 #include "cli/line.h"
 #include "cli/partial.h"
 #include "cli/report.h"
-
-static bool answer_is_yes(void)
-{
-    char line[16];
-
-    if (!fgets(line, sizeof(line), stdin))
-        return false;
-    line[strcspn(line, "\n")] = '\0';
-    return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
-}
-
-/* Asks the user unless --yes is given. 0: yes; or an exit code, after reporting
- * why not. */
-static int ask_user(const struct args *args, const char *question)
-{
-    if (args->yes)
-        return 0;
-    if (!isatty(STDIN_FILENO)) {
-        say("standard input is not a terminal, cannot ask; add --yes to "
-            "remove it anyway");
-        return EXIT_USAGE;
-    }
-    fputs(question, stderr);
-    fflush(stderr);
-    if (answer_is_yes())
-        return 0;
-    say("nothing was removed");
-    return EXIT_BUSY;
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -90,11 +61,12 @@ static int confirm_removal(const struct session *session,
     }
     say("'%s' is %s%s", args->shown, holder_words(words, holder),
         line_words(waiting, line));
-    return ask_user(
-        args, every_is_record(args->name, strlen(args->name))
-                  ? "It is a run of --every. Allow the next one now? [y/N] "
-                  : "The holder continues until its next renewal. Remove its "
-                    "lock? [y/N] ");
+    return ask_user(args,
+        every_is_record(args->name, strlen(args->name))
+            ? "It is a run of --every. Allow the next one now? [y/N] "
+            : "The holder continues until its next renewal. Remove its "
+              "lock? [y/N] ",
+        "remove it");
 }
 
 static int already_free(const struct session *session)
@@ -179,7 +151,8 @@ static int empty_line(struct session *session)
     }
     int code = ask_user(session->args,
         "Those who wait join again within seconds, in another order. Empty "
-        "the line? [y/N] ");
+        "the line? [y/N] ",
+        "remove it");
     if (code != 0)
         return code;
     int rc = nxl_lock_empty_line(session->lock);

@@ -58,6 +58,28 @@ static int set_integer(int *number, const struct option *option,
     return EXIT_USAGE;
 }
 
+/* Reads "0,3" into *codes, whatever was there. */
+static int set_codes(struct codes *codes, const char *shown, const char *value)
+{
+    char word[DISCREET_ROOM];
+    const char *at = value;
+
+    *codes = (struct codes){{false}};
+    for (;;) {
+        size_t digits = strspn(at, "0123456789");
+        long code = digits > 0 && digits <= 3 ? strtol(at, NULL, 10) : 256;
+        if (code > 255 || (at[digits] != ',' && at[digits] != '\0'))
+            break;
+        codes->has[code] = true;
+        if (at[digits] == '\0')
+            return 0;
+        at += digits + 1;
+    }
+    say("%s '%s' is not valid: use exit codes from 0 to 255, such as %s 0,3",
+        shown, discreet(word, value), shown);
+    return EXIT_USAGE;
+}
+
 /* The choice that value means, in this case or in any. A signal may be written
  * with SIG. */
 static const struct choice *find_choice(
@@ -220,6 +242,8 @@ int value_set(struct args *args, const struct option *option, const char *shown,
         return set_duration(args, option, shown, value);
     case VALUE_NUMBER:
         return set_integer(member, option, shown, value);
+    case VALUE_CODES:
+        return set_codes(member, shown, value);
     case VALUE_CHOICE:
         return set_choice(member, option, shown, value);
     case VALUE_TEXT:

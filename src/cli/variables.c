@@ -61,7 +61,7 @@ int variables_settle(struct args *args)
         say("out of memory");
         return EXIT_INTERNAL;
     }
-    if (password && args->command == CMD_RUN) {
+    if (password && args->child) {
         explicit_bzero((char *)password, strlen(password));
         unsetenv(PASSWORD);
     }

@@ -115,6 +115,14 @@ static void send_end(const struct watchdog *watchdog)
     }
 }
 
+static bool redirect(const struct watchdog_plan *plan)
+{
+    int null = plan->no_input ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+
+    return (!plan->no_input || (null >= 0 && dup2(null, STDIN_FILENO) >= 0)) &&
+           (plan->output < 0 || dup2(plan->output, STDOUT_FILENO) >= 0);
+}
+
 _Noreturn static void exec_command(
     const struct watchdog_plan *plan, pid_t parent)
 {
@@ -126,10 +134,11 @@ _Noreturn static void exec_command(
     if (getppid() != parent)
         _exit(EXIT_INTERNAL);
     fcntl(plan->lost[0], F_SETFD, 0);
-    sigaction(SIGCHLD, plan->chld, NULL);
+    sigaction(SIGCHLD, &plan->session->chld, NULL);
     session_unignore(plan->session);
     sigprocmask(SIG_SETMASK, &plan->session->inherited, NULL);
-    execvp(plan->words[0], plan->words);
+    if (redirect(plan))
+        execvp(plan->words[0], plan->words);
     int why = errno;
     send_news(plan, NEWS_NOT_RUN, why);
     _exit(why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);

@@ -60,7 +60,6 @@ enum reason {
 struct watchdog_plan {
     char **words;                  /* the command, ends with NULL */
     const struct session *session; /* the signal state that nxlock inherited */
-    const struct sigaction *chld;  /* the same for SIGCHLD */
     uint64_t deadline;             /* of the lease; NEVER: no lease */
     uint64_t margin;               /* ns from KILL to the deadline */
     uint64_t grace;                /* ns from TERM to KILL */
@@ -70,6 +69,8 @@ struct watchdog_plan {
     int tty;         /* descriptor of the terminal, or -1 */
     bool terminal;   /* the command should have the terminal */
     int line;        /* the watchdog's end of the socket */
+    int output;      /* standard output of the command; -1: inherited */
+    bool no_input;   /* its standard input is /dev/null; else inherited */
     int lost[2];     /* a pipe: the command gets the first end, and reads
                         the end of file there once the lease is lost */
 };

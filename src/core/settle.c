@@ -22,7 +22,8 @@ void life_end_removing_key(struct life *l, uint64_t now)
 {
     uint64_t until = l->unseen ? NEVER : lease_ours_until(&l->lease);
     l->clean_begun = l->unseen;
-    l->unseen = false;
+    if (l->clean_begun)
+        l->unseen = false;
     life_end_keeping_key(l, now);
     if (now >= until)
         return;
@@ -157,7 +158,8 @@ enum life_result life_settle(struct life *l, uint64_t now)
     } else if (call_kinds[l->call].acquires && result == LIFE_OK) {
         grant_lease(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
         l->handed_over = l->vote.handed_over;
-        l->unseen = l->call == CALL_BEGIN;
+        if (l->call == CALL_BEGIN)
+            l->unseen = true;
     } else if (l->call == CALL_TELL && result == LIFE_LOST) {
         lease_lose(&l->lease, now); /* CLEAR: else it has ended already */
     } else if (l->call == CALL_ADOPT && result == LIFE_OK) {

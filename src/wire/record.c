@@ -18,7 +18,8 @@ static struct slice next_word(struct slice *line)
     return word;
 }
 
-static bool take_number(struct slice *line, int64_t *number)
+/* At least that large, which is 0 or below it. */
+static bool take_number(struct slice *line, int64_t least, int64_t *number)
 {
     struct slice word = next_word(line);
     bool negative = word.len > 1 && word.data[0] == '-';
@@ -31,6 +32,14 @@ static bool take_number(struct slice *line, int64_t *number)
         n = 10 * n + (c - '0');
     }
     *number = negative ? -n : n;
+    return word.len > 0 && *number >= least;
+}
+
+static bool is_printable(struct slice word)
+{
+    for (size_t i = 0; i < word.len; i++)
+        if (word.data[i] <= ' ' || word.data[i] > '~')
+            return false;
     return word.len > 0;
 }
 
@@ -60,7 +69,8 @@ static bool take_fingerprint(struct slice *line, struct slice *fingerprint)
     *fingerprint = (struct slice){NULL, 0};
     if (slice_equal(word, slice_of("-")))
         return true;
-    if (word.len < 2 || word.data[0] != '=' || word.len - 1 > FINGERPRINT_MOST)
+    if (word.len < 2 || word.data[0] != '=' ||
+        word.len - 1 > FINGERPRINT_MOST || !is_printable(word))
         return false;
     *fingerprint = (struct slice){word.data + 1, word.len - 1};
     return true;
@@ -70,20 +80,24 @@ bool record_parse(struct slice line, struct record *record)
 {
     struct record r = {0};
     int64_t fence, code;
-    int64_t *const numbers[] = {&fence, &r.attempt, &r.doubts, &r.first_ms,
-        &r.since_ms, &r.ended_ms, &code, &r.late, &r.keep_ms};
+    const struct {
+        int64_t *number, least;
+    } numbers[] = {{&fence, 0}, {&r.attempt, 0}, {&r.doubts, 0},
+        {&r.first_ms, 0}, {&r.since_ms, 0}, {&r.ended_ms, 0}, {&code, INT_MIN},
+        {&r.late, 0}, {&r.keep_ms, 0}};
 
     if (!slice_equal(next_word(&line), slice_of("once1")) ||
         !take_state(&line, &r.state))
         return false;
     r.token = next_word(&line);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (!take_number(&line, numbers[i]))
+        if (!take_number(&line, numbers[i].least, numbers[i].number))
             return false;
-    if (!take_fingerprint(&line, &r.fingerprint) ||
-        !take_number(&line, &r.size) || line.len > 0 || r.token.len == 0 ||
-        fence < 0 || r.attempt < 1 || r.size < -1 || code < INT_MIN ||
-        code > INT_MAX)
+    if (!take_fingerprint(&line, &r.fingerprint))
+        return false;
+    bool last = line.len > 0 && !memchr(line.data, ' ', line.len);
+    if (!last || !take_number(&line, -1, &r.size) || !is_printable(r.token) ||
+        r.attempt < 1 || code > INT_MAX)
         return false;
     r.fence = (uint64_t)fence;
     r.code = (int)code;

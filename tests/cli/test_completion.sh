@@ -45,8 +45,10 @@ words() {
     offered "completion takes a shell" bash zsh
     for command in $commands; do
         offers nxlock "$command" x -
-        more=
-        [ "$command" != run ] || more=--
+        case $command in
+        run | once) more=-- ;;
+        *) more= ;;
+        esac
         # shellcheck disable=SC2046 # words
         offered "$command: all options of its help" $(options_of "$command") \
             $more

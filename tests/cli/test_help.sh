@@ -28,10 +28,10 @@ cp "$dir/out" "$dir/overview"
 check "says nothing" test ! -s "$dir/err"
 has "has an example" '^  nxlock run [a-z]'
 check "which stands before the list" before '^  nxlock run' '^commands:'
-for code in 64 69 70 75 77 78 79 126 127 128; do
+for code in 64 65 69 70 75 76 77 78 79 126 127 128; do
     has "knows the code $code" "\<$code\>"
 done
-for command in run acquire renew release status wait unlock; do
+for command in run once acquire renew release status wait unlock; do
     has "names $command" "^  $command NAME"
 done
 for command in list doctor; do
@@ -45,7 +45,7 @@ for spelling in -h help; do
     check "is the same" cmp "$dir/out" "$dir/overview"
 done
 
-for command in run acquire renew; do
+for command in run once acquire renew; do
     gives 0 "$command --help" "$command" --help
     has "says that --ttl raises the limit" \
         '^With one server, a longer --ttl .*raises the default of'
@@ -68,7 +68,8 @@ sed -n 's/^      *\(--[a-z-]*\).*/\1/p' "$dir/out" > "$dir/more"
 check "explains each option of TLS" test \
     "$(sed -n '/^TLS options/,$s/^      --.*/x/p' "$dir/out" | wc -l)" -eq 11
 
-for command in run acquire renew release status wait list unlock doctor acl; do
+for command in run once acquire renew release status wait list unlock doctor \
+    acl; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
     check "says nothing" test ! -s "$dir/err"

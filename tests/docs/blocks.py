@@ -127,11 +127,12 @@ def compare(expected, printed):
 
 
 # The counters of fencing numbers are to stay, and so are the runs that --every
-# has recorded.
+# has recorded and the records of once.
 LOCKS_LEFT = ("EVAL \"local n = 0; "
               "for _, key in ipairs(redis.call('KEYS', '*')) do "
               "if not string.match(key, ':f$') and "
-              "not string.match(key, ':every$') then n = n + 1 end end; "
+              "not string.match(key, ':every$') and "
+              "not string.match(key, ':once$') then n = n + 1 end end; "
               "return n\" 0")
 
 

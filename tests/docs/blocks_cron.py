@@ -3,7 +3,8 @@
 
 Invariant: a line passes only if cron would take it, and if with cron's small
 environment it runs its job when the lock is free, skips it when it is busy, and
-stops it with a message when it hangs.
+stops it with a message when it hangs. A line of "nxlock once" runs its job, does
+not run it again, says nothing about either, and reports a job that hung.
 """
 
 import re
@@ -75,6 +76,19 @@ def lock_of(command):
     return words[at + 1], int(busy)
 
 
+def check_once(command):
+    """That a line of "nxlock once" is one for cron."""
+    words = shlex.split(command)
+    options = words[:words.index("--")] if "--" in words else words
+    if options[:2] != [LOCAL + "nxlock", "once"]:
+        raise Wrong(f"cron finds {LOCAL}nxlock by its whole path only")
+    for option, why in (
+            ("-q", "cron of every machine mails the same output"),
+            ("--at-most", "a job that hangs makes all others wait")):
+        if option not in options:
+            raise Wrong(f"without {option} {why}")
+
+
 class Cron:
     """Runs the lines of one block: once with the lock free and once busy."""
 
@@ -124,12 +138,39 @@ class Cron:
             raise Wrong(f"nxlock {arguments[0]}: {code}: {text}")
         return text.strip()
 
+    def once(self, command):
+        """What is done is not done again, and a job that hung is in doubt."""
+        check_once(command)
+        jobs = self.stand_ins(command)
+        command = self.place.copy(command).replace(LOCAL, f"{self.place.bin}/")
+        for ran in (True, False):
+            code, text = self.start(command)
+            if code != 0 or text or self.ran(jobs) != [ran] * len(jobs):
+                raise Wrong(f"code {code}, it printed '{text}', it ran "
+                            f"{self.ran(jobs)} and not {ran}")
+            for job in jobs:
+                (self.home / f"{job.name}.ran").unlink(missing_ok=True)
+        command = command.replace(' once "', ' once "hangs-')
+        for job in jobs:
+            job.write_text('#!/bin/sh\nexec sleep 600\n')
+        code, text = self.start(
+            re.sub(r"--at-most \S+", "--at-most 500ms", command))
+        again, doubt = self.start(command)
+        if (code, again) != (124, 76) or not text or not doubt:
+            raise Wrong(f"a job that hangs: {code} and then {again}, not 124 "
+                        f"and 76; it printed '{text}', '{doubt}'")
+        for job in jobs:
+            job.unlink()
+
     def line(self, line):
         given = re.fullmatch(r"([A-Z_]+)\s*=\s*(\S*)", line)
         if given:
             self.env[given.group(1)] = given.group(2).strip("\"'")
             return
         command = cron_command(line)
+        if " once " in command:
+            self.once(command)
+            return
         name, busy = lock_of(command)
         jobs = self.stand_ins(command)
         command = self.place.copy(command).replace(LOCAL, f"{self.place.bin}/")

@@ -57,7 +57,7 @@ def main(build):
             tap.check(good, what, why)
         named(tap)
         programs = re.findall(r"-o (\S+)", " ".join(stage.lines()))
-        tap.check(len(programs) == 4, "four programs", programs)
+        tap.check(len(programs) == 5, "five programs", programs)
         for compiler in ("gcc", "clang"):
             if shutil.which(compiler) is None:
                 skip(tap, compiler, f"there is no {compiler}")

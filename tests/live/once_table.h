@@ -10,7 +10,7 @@
 #ifndef NXLOCK_TESTS_LIVE_ONCE_TABLE_H
 #define NXLOCK_TESTS_LIVE_ONCE_TABLE_H
 
-#include "live/once_rig.h"
+#include "live/once_script_rig.h"
 
 enum table_call {
     CALL_HALT,
@@ -286,6 +286,14 @@ static inline void cell_prepare(const struct cell *c)
         redis_run(&server, "PEXPIRE", "{k}:once", left, NULL);
 }
 
+/* Over this connection. What it cannot do is refused, and then nothing may have
+ * changed. */
+static struct peer *cell_peer = &peer;
+static bool cell_may_fail;
+static unsigned cells_refused;
+/* Called before and after each call, if it is not NULL. */
+static void (*cell_around)(bool before);
+
 static inline struct outcome cell_call(const struct cell *c)
 {
     static char line[512];
@@ -312,7 +320,12 @@ static inline struct outcome cell_call(const struct cell *c)
             (enum once_verdict)(c->call - CALL_SAY_DONE + ONCE_DONE);
     if (verb.kind == VERB_BEGIN || verb.kind == VERB_LOOK)
         verb.ttl_ms = ONCE_TTL_MS;
-    return once_send(&peer, &verb);
+    if (cell_around)
+        cell_around(true);
+    struct outcome o = once_send(cell_peer, &verb);
+    if (cell_around)
+        cell_around(false);
+    return o;
 }
 
 /* 0: as it must be; else what is not. */
@@ -387,8 +400,30 @@ static inline const char *answer_differs(
     return NULL;
 }
 
+static inline const char *stands_differs(
+    const struct stored *before, const struct stored *after)
+{
+    CELL_NEEDS(before->exists == after->exists);
+    CELL_NEEDS(strcmp(before->line, after->line) == 0);
+    CELL_NEEDS((before->pttl == -1) == (after->pttl == -1));
+    CELL_NEEDS(before->result_len == after->result_len);
+    return NULL;
+}
+
+static inline const char *outcome_differs(
+    const struct cell *c, const struct want *w, const struct outcome *o)
+{
+    CELL_NEEDS(o->kind == w->kind);
+    CELL_NEEDS(o->found == w->found);
+    CELL_NEEDS((o->fence > OLD_FENCE) == (w->kind == OUTCOME_GRANTED));
+    CELL_NEEDS(
+        w->kind != OUTCOME_BUSY || (o->left_ms > 9000) == (c->lock != 0));
+    return NULL;
+}
+
 static inline const char *cell_differs(const struct cell *c)
 {
+    static const struct want nothing;
     struct want w = cell_want(c);
     struct stored before, after;
 
@@ -396,34 +431,37 @@ static inline const char *cell_differs(const struct cell *c)
     stored_read(&before, "{k}:once");
     struct outcome o = cell_call(c);
     stored_read(&after, "{k}:once");
-    CELL_NEEDS(o.kind == w.kind);
-    CELL_NEEDS(o.found == w.found);
-    CELL_NEEDS((o.fence > OLD_FENCE) == (w.kind == OUTCOME_GRANTED));
-    CELL_NEEDS(w.kind != OUTCOME_GRANTED || o.fence == after.record.fence);
-    CELL_NEEDS(w.kind != OUTCOME_BUSY || (o.left_ms > 9000) == (c->lock != 0));
-    const char *why = lock_differs(c, &w);
+    if (cell_may_fail && o.kind == OUTCOME_FAULT) {
+        cells_refused++;
+        CELL_NEEDS(!o.unsure);
+        const char *changed = lock_differs(c, &nothing);
+        return changed ? changed : stands_differs(&before, &after);
+    }
+    const char *why = outcome_differs(c, &w, &o);
+    if (!why)
+        why = lock_differs(c, &w);
     if (!why)
         why = answer_differs(c, &w, &after);
     if (why)
         return why;
+    CELL_NEEDS(w.kind != OUTCOME_GRANTED || o.fence == after.record.fence);
     if (w.changed)
         return record_differs(&after, &w);
-    CELL_NEEDS(after.exists == (before.exists && !w.gone));
-    CELL_NEEDS(w.gone || strcmp(before.line, after.line) == 0);
-    CELL_NEEDS(w.gone || (before.pttl == -1) == (after.pttl == -1));
-    CELL_NEEDS(w.gone || before.result_len == after.result_len);
-    return NULL;
+    CELL_NEEDS(!w.gone || (before.exists && !after.exists));
+    return w.gone ? NULL : stands_differs(&before, &after);
 }
 
-/* Every cell, until one differs: then c is that one, and *why says what does.
- * Returns how many were tried. */
-static inline unsigned table_differs(struct cell *c, const char **why)
+/* Every cell, or every so many, until one differs: then c is that one, and *why
+ * says what does. Returns how many were tried. */
+static inline unsigned table_differs(
+    unsigned stride, struct cell *c, const char **why)
 {
     static const char locks[] = {0, 'A', 'B', 'C'};
     unsigned tried = 0;
 
     *why = NULL;
-    for (unsigned i = 0; i < 5U * 2 * 2 * 2 * 2 * 4 * TABLE_CALLS; i++) {
+    for (unsigned i = 0; i < 5U * 2 * 2 * 2 * 2 * 4 * TABLE_CALLS;
+         i += stride) {
         unsigned n = i;
         *c = (struct cell){.call = (enum table_call)(n % TABLE_CALLS)};
         n /= TABLE_CALLS;

@@ -400,12 +400,12 @@ static void play(int seconds, int faults)
 
 static void nobody_is_lost(void **state)
 {
-    play(seconds_of(18), FAULTS - 1);
+    play(seconds_of(12), FAULTS - 1);
 }
 
 static void with_restarts(void **state)
 {
-    play(seconds_of(10), FAULTS);
+    play(seconds_of(7), FAULTS);
 }
 
 static int start_server(void **state)

@@ -1,22 +1,150 @@
 /* SPDX-License-Identifier: MIT */
 /* The scripts of work that must be done once, on a real server. */
-#include "live/once_table.h"
+#include "live/once_cases.h"
 
-static void the_table(void **state)
+static unsigned assert_table(unsigned stride)
 {
     struct cell c;
     const char *why;
-    unsigned tried = table_differs(&c, &why);
+    unsigned tried = table_differs(stride, &c, &why);
 
     if (why)
         fail_msg("%s: not %s (%s)", cell_name(&c), why, once_words);
-    assert_int_equal(tried, 2120);
+    return tried;
+}
+
+static void the_table(void **state)
+{
+    assert_int_equal(assert_table(1), 2120);
+}
+
+static void the_cases(void **state)
+{
+    for (size_t i = 0; i < ONCE_CASES; i++) {
+        const char *why = once_cases[i].run();
+        if (why)
+            fail_msg("%s: not %s (%s)", once_cases[i].name, why, once_words);
+    }
+}
+
+/* Whatever a user may not do: a call is refused as a whole, or done. */
+static void rights_that_are_missing(void **state)
+{
+    static const char *const rights[] = {
+        "+@all ~* &* -set",
+        "+@all ~* &* -del",
+        "+@all ~* &* -getrange",
+        "+@all ~* &* -exists",
+        "+@all ~* &* -pttl",
+        "+@all ~* &* -time",
+        "+@all ~* &* -pexpire",
+        "+@all ~* &* -psetex -setex",
+        "+@all &* ~k ~{k}:once",
+        "+@all &* ~k ~{k}:f",
+        "+@all &* ~{k}:once ~{k}:f",
+        "+@all &* %R~k ~{k}:once ~{k}:f",
+        "+@all &* ~k %R~{k}:once ~{k}:f",
+        "+@all &* ~k ~{k}:once %R~{k}:f",
+        "+@all &* %W~k ~{k}:once ~{k}:f",
+    };
+    struct peer user;
+
+    cell_may_fail = true;
+    cell_peer = &user;
+    for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
+        peer_as(&user, rights[i]);
+        cells_refused = 0;
+        assert_table(7);
+        if (!strstr(rights[i], "pexpire") && !strstr(rights[i], "psetex"))
+            assert_true(cells_refused > 0);
+        redisFree(user.c);
+    }
+    cell_peer = &peer;
+    cell_may_fail = false;
+}
+
+static void set_memory(bool full)
+{
+    redis_run(&server, "CONFIG", "SET", "maxmemory", full ? "1" : "0", NULL);
+}
+
+/* Nothing can be begun or told then; it can be released, and looked at. */
+static void memory_that_is_full(void **state)
+{
+    static const char *const calls[] = {"begin", "done"};
+    cell_may_fail = true;
+    cell_around = set_memory;
+    cells_refused = 0;
+    assert_table(7);
+    assert_true(cells_refused > 20);
+    cell_around = NULL;
+    cell_may_fail = false;
+
+    case_clean();
+    for (size_t i = 0; i < 2; i++) {
+        enum verb_kind kind = i == 0 ? VERB_BEGIN : VERB_TELL;
+        set_memory(true);
+        struct outcome o = case_send(kind, "A");
+        set_memory(false);
+        if (o.kind != OUTCOME_FAULT || o.fault != FAULT_FULL || o.unsure)
+            fail_msg("%s: %d %d %s", calls[i], o.kind, o.fault, once_words);
+        o = case_send(kind, "A");
+        assert_int_equal(
+            o.kind, kind == VERB_BEGIN ? OUTCOME_GRANTED : OUTCOME_MINE);
+    }
+}
+
+/* Any bytes, unchanged. */
+static void results(void **state)
+{
+    static const size_t lengths[] = {0, 1, 65536, 1048576};
+    char *bytes = malloc(1048576);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < 1048576; i++)
+        bytes[i] = (char)(i * 7 + i / 251);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct slice result = {bytes, lengths[i]};
+        case_clean();
+        bytes[0] = i % 2 ? '\n' : '\0';
+        assert_kind(case_send(VERB_BEGIN, "A"), OUTCOME_GRANTED);
+        assert_kind(case_tell("A", ONCE_DONE, result), OUTCOME_MINE);
+        assert_int_equal(once_leaves.count, 3);
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(case_send(VERB_BEGIN, "B").found, FOUND_DONE);
+            assert_false(once_leaves.full || once_leaves.starved);
+            assert_true(slice_equal(once_leaf(3), result));
+            /* Somebody else's is noted, and changes nothing of it. */
+            assert_kind(
+                case_tell("C", ONCE_DONE, slice_of("x")), OUTCOME_NOT_MINE);
+        }
+    }
+    free(bytes);
+}
+
+/* The same, by its hash: the server does not know the script at first. */
+static void a_script_is_sent_once(void **state)
+{
+    struct verb verb = case_verb(VERB_FORGET, "A");
+
+    case_clean();
+    redis_run(&server, "SCRIPT", "FLUSH", NULL);
+    case_terms.line = slice_of("x");
+    for (int i = 0; i < 2; i++)
+        assert_kind(line_send(&peer, &verb), OUTCOME_NOT_MINE);
+    assert_int_equal(redis_calls(&server, "evalsha"), 2);
+    assert_int_equal(redis_calls(&server, "eval") > 0, 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        once_test(a_script_is_sent_once),
         once_test(the_table),
+        once_test(the_cases),
+        once_test(rights_that_are_missing),
+        once_test(memory_that_is_full),
+        once_test(results),
     };
     return cmocka_run_group_tests_name(
         "once_scripts", tests, live_unix, live_stop);

@@ -62,7 +62,7 @@ r = {
     fence = math.max(last + 1, r and r.fence + 1 or 0, now),
     attempt = r and r.attempt + 1 or 1, doubts = doubts,
     late = r and r.late or 0, first = r and r.first or ms, since = ms,
-    ended = 0, code = 0, size = 0
+    ended = 0, code = 0, size = 0, left = -1
 }
 count(KEYS[3], r.fence, now, ARGV[6])
 write(KEYS[2], r, '')

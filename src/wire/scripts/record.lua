@@ -8,11 +8,13 @@ end
 -- Returns the record, or nil if there is none. Anything else is the second
 -- value, an error.
 local function record_of(key)
-    local text = redis.call('GETRANGE', key, '0', '1023')
-    local r, size = {}, nil
+    local text, r, size = redis.pcall('GETRANGE', key, '0', '1023'), {}, nil
+    if text.err and not string.find(text.err, 'wrong kind') then
+        return nil, text
+    end
     r.line, r.state, r.token, r.fence, r.attempt, r.doubts, r.first, r.since,
         r.ended, r.code, r.late, r.keep, r.fingerprint, size = string.match(
-        text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)' ..
+        text.err or text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)' ..
         ' (%-?%d+) (%d+) (%d+) ([-=]%S*) (%-?%d+))\n')
     if r.line then
         r.size = size + 0
@@ -32,16 +34,16 @@ end
 local function prove(key, exists)
     redis.call('SET', key, '', exists and 'NX' or 'XX')
 end
--- Writes the record. What is over expires; what is not stays until somebody
--- says what came of it.
+-- Writes the record, which expires after r.left ms, if that is not negative.
 local function write(key, r, result)
     r.line = string.format('once1 %s %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f' ..
         ' %.0f %.0f %s %.0f', r.state, r.token, r.fence, r.attempt, r.doubts,
         r.first, r.since, r.ended, r.code, r.late, r.keep, r.fingerprint,
         r.size)
     local text = r.line .. '\n' .. result
-    if r.left then
-        redis.call('SET', key, text, 'PX', string.format('%.0f', r.left))
+    if r.left + 0 >= 0 then
+        local ms = string.format('%.0f', math.max(r.left, 1))
+        redis.call('SET', key, text, 'PX', ms)
     else
         redis.call('SET', key, text)
     end

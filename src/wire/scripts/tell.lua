@@ -40,10 +40,15 @@ local row = r and (own and 'own ' or 'other ') .. r.state or 'none'
 local state = (rows[row] or {})[verdict]
 local told, late = state and 1 or 0, not state and verdict == 'done'
 local writes = late or (state and state ~= '')
+local lasts, released, result = ARGV[6], 0, ''
 if writes then
     prove(KEYS[2], r)
 end
-local lasts, released = ARGV[6], 0
+if late then
+    -- The word of another attempt is only counted.
+    result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
+    r.late, r.left = r.late + 1, redis.call('PTTL', KEYS[2])
+end
 if held and verdict ~= 'clear' and lasts ~= '-1' then
     if lasts == '0' then
         released = give_back(key, ARGV[8], ARGV[7])
@@ -52,13 +57,7 @@ if held and verdict ~= 'clear' and lasts ~= '-1' then
     end
 end
 -- Nothing is refused from here on.
-local result = ''
-if late then
-    -- The word of another attempt is only counted.
-    local left = redis.call('PTTL', KEYS[2])
-    result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
-    r.late, r.left = r.late + 1, left >= 0 and math.max(left, 1) or nil
-elseif writes then
+if writes and not late then
     r = r or {
         fence = 0, attempt = 1, doubts = 0, late = 0, first = now,
         since = now, keep = ARGV[4]
@@ -76,7 +75,7 @@ elseif writes then
         result = ARGV[9] or ''
         r.size = ARGV[9] and #result or -1
     end
-    r.left = (state == 'done' or state == 'failed') and r.keep or nil
+    r.left = (state == 'done' or state == 'failed') and r.keep or -1
 end
 if writes then
     write(KEYS[2], r, result)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Begin: acquires a lock for work that must be done once, and records that. */
+#include "api/once.h"
+
+#include <stdio.h>
+
+#include "api/blocking.h"
+#include "api/drive.h"
+#include "api/event_loop.h"
+#include "api/message.h"
+#include "api/options.h"
+
+#define KEEP_MOST_MS (365 * ONCE_KEEP_MS)
+
+static bool is_word(const char *text)
+{
+    size_t len = strnlen(text, FINGERPRINT_MOST + 1);
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~')
+            return false;
+    return len > 0 && len <= FINGERPRINT_MOST;
+}
+
+static bool takes_options(
+    struct nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)
+{
+    nxl_once_options o = NXL_ONCE_OPTIONS_INIT;
+    struct text *message = call_message(lock);
+    struct once *once = lock->once;
+    if (options &&
+        !options_read(&o, sizeof(o), options, "nxl_once_options", message))
+        return false;
+    int64_t keep_ms = o.keep_ms ? o.keep_ms : ONCE_KEEP_MS;
+    if (o.mode < NXL_ONCE_HALT || o.mode > NXL_ONCE_LOOK)
+        message_invalid(
+            message, "mode is %d; use NXL_ONCE_HALT, _RETRY or _LOOK", o.mode);
+    else if (o.mode == NXL_ONCE_LOOK && wait_ms != 0)
+        message_invalid(message,
+            "wait_ms is %lld; NXL_ONCE_LOOK does not wait: use 0",
+            (long long)wait_ms);
+    else if (o.fingerprint && !is_word(o.fingerprint))
+        message_invalid(message,
+            "the fingerprint must be one word of printable ASCII, at most %d "
+            "bytes; use a hash of longer texts",
+            FINGERPRINT_MOST);
+    else if (keep_ms < lock->life.terms.ttl_ms || keep_ms > KEEP_MOST_MS)
+        message_invalid(message, "keep_ms is %lld; use ttl_ms (%u) ... %lld",
+            (long long)keep_ms, lock->life.terms.ttl_ms,
+            (long long)KEEP_MOST_MS);
+    else {
+        snprintf(once->fingerprint, sizeof(once->fingerprint), "%s",
+            o.fingerprint ? o.fingerprint : "");
+        once->terms = (struct once_terms){
+            .retries = o.mode == NXL_ONCE_RETRY,
+            .fingerprint = slice_of(once->fingerprint),
+            .keep_ms = (uint64_t)keep_ms,
+        };
+        return true;
+    }
+    return false;
+}
+
+static const char *unsupported(const struct nxl_client *client)
+{
+    if (client->server_count > 1)
+        return "a record needs one server: a minority that forgets may end a "
+               "lease early, but a record must be kept for days; use one of "
+               "them, with appendonly yes, for this work";
+    if (client->servers[0].dialect.ttl_in_values)
+        return "a record needs scripts, which scheme=timestamp does not use";
+    return NULL;
+}
+
+static int start_begin(
+    struct nxl_lock *lock, const struct call_args *args, uint64_t now)
+{
+    const nxl_once_options *options = args->options;
+    int64_t wait_ms = args->number;
+    const char *why = unsupported(lock->client);
+    uint64_t wait_ns;
+    if (why)
+        return call_ends(lock, NXL_E_UNSUPPORTED, why);
+    if (!once_of(lock))
+        return call_ends(
+            lock, NXL_E_NOMEM, "out of memory: cannot begin the work");
+    if (!takes_options(lock, options, wait_ms))
+        return NXL_E_INVALID;
+    int rc = call_wait(lock, wait_ms, &wait_ns, now);
+    if (rc != NXL_OK)
+        return rc;
+    lock->once->work = WORK_NONE;
+    lock->once->answered = false;
+    lock->client->servers->who.asks_fsync = true;
+    if (options && options->mode == NXL_ONCE_LOOK)
+        life_query(&lock->life, CALL_LOOK, lock_seed(lock, now), now);
+    else
+        life_begin(&lock->life, wait_ns, lock_seed(lock, now), now);
+    return NXL_PENDING;
+}
+
+static const struct call_type begin_type = {.kind = NXL_OP_ONCE_BEGIN,
+    .request = "begin",
+    .lease = LEASE_UNWANTED,
+    .start = start_begin};
+
+int nxl_once_begin(
+    nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)
+{
+    struct call_args args = {.number = wait_ms, .options = options};
+    return call_block(lock, &begin_type, &args);
+}
+
+int nxl_once_begin_start(
+    nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)
+{
+    struct call_args args = {.number = wait_ms, .options = options};
+    return call_enqueue(lock, &begin_type, &args);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Tell: what came of work that must be done once. */
+#include "api/once.h"
+
+#include <stdlib.h>
+
+#include "api/blocking.h"
+#include "api/drive.h"
+#include "api/event_loop.h"
+#include "api/message.h"
+
+static const char *wrong_tell(
+    const struct once *once, const struct call_args *args)
+{
+    bool kept = args->length <= NXL_ONCE_RESULT_MOST;
+    int verdict = (int)args->number;
+    if (verdict < NXL_ONCE_DONE || verdict > NXL_ONCE_CLEAR)
+        return "the verdict must be NXL_ONCE_DONE, _FAILED, _UNSURE or _CLEAR";
+    if (once->work == WORK_FOUND && verdict != NXL_ONCE_DONE &&
+        verdict != NXL_ONCE_FAILED)
+        return "of another one's attempt only NXL_ONCE_DONE or _FAILED can be "
+               "said";
+    if (args->result && !kept)
+        return "the result is longer than NXL_ONCE_RESULT_MOST bytes; pass "
+               "NULL and NXL_ONCE_NOT_KEPT, and keep it elsewhere";
+    if (!args->result && args->length && args->length != NXL_ONCE_NOT_KEPT)
+        return "the result is NULL, but its length is not 0";
+    return NULL;
+}
+
+static bool copy_result(struct once *once, const struct call_args *args)
+{
+    char *copy = NULL;
+    size_t length = args->result ? args->length : 0;
+    if (length && !(copy = malloc(length)))
+        return false;
+    if (length)
+        memcpy(copy, args->result, length);
+    free(once->result);
+    once->result = copy;
+    once->terms.result = (struct slice){copy, length};
+    once->terms.not_kept = !args->result && args->length > 0;
+    return true;
+}
+
+static int start_tell(
+    struct nxl_lock *lock, const struct call_args *args, uint64_t now)
+{
+    struct once *once = lock->once;
+    if (!once || once->work == WORK_NONE)
+        return message_invalid(call_message(lock),
+            "there is nothing to tell of: begin with nxl_once_begin()");
+    const char *wrong = wrong_tell(once, args);
+    if (wrong)
+        return message_invalid(call_message(lock), "%s", wrong);
+    if (!copy_result(once, args))
+        return call_ends(
+            lock, NXL_E_NOMEM, "out of memory: cannot copy the result");
+    once->terms.verdict = (enum once_verdict)args->number;
+    once->terms.code = args->code;
+    if (!life_tell(&lock->life, once->terms.verdict == ONCE_CLEAR,
+            once->work == WORK_OWN, lock_seed(lock, now), now))
+        return call_ends(
+            lock, NXL_LOST, "the lease is over, so the work cannot go on");
+    return NXL_PENDING;
+}
+
+static const struct call_type tell_type = {.kind = NXL_OP_ONCE_TELL,
+    .request = "verdict",
+    .lease = LEASE_ANY,
+    .start = start_tell};
+
+int nxl_once_tell(
+    nxl_lock *lock, int verdict, int code, const void *result, size_t length)
+{
+    struct call_args args = {
+        .number = verdict, .code = code, .result = result, .length = length};
+    return call_block(lock, &tell_type, &args);
+}
+
+int nxl_once_tell_start(
+    nxl_lock *lock, int verdict, int code, const void *result, size_t length)
+{
+    struct call_args args = {
+        .number = verdict, .code = code, .result = result, .length = length};
+    return call_enqueue(lock, &tell_type, &args);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command once: runs a command unless a record says that it was done, and
+ * records what came of it.
+ *
+ * Invariant: CMD is started only after its beginning is on record, and what
+ * came of that is recorded before nxlock exits. That nothing happened is said
+ * only of a command that was not started, or whose exit code says so.
+ */
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/explain.h"
+#include "cli/fingerprint.h"
+#include "cli/job.h"
+#include "cli/label.h"
+#include "cli/once_check.h"
+#include "cli/once_record.h"
+#include "cli/once_words.h"
+#include "cli/report.h"
+#include "cli/timing.h"
+#include "cli/verdict.h"
+
+struct once {
+    const struct args *args;
+    struct session session;
+    struct beginning beginning;
+    struct capture capture;
+    struct job job;
+};
+
+/* Records that nothing happened, as CMD was not started. */
+static void take_back(struct once *once, int code)
+{
+    struct verdict verdict = {.kind = NXL_ONCE_FAILED, .code = code};
+
+    if (!once->beginning.begun)
+        return;
+    once->beginning.begun = false;
+    (void)verdict_tell(&once->session, &verdict);
+}
+
+/* Prints a result. Returns code, or that of a failure. */
+static int print_result(
+    struct once *once, const char *data, size_t length, int code)
+{
+    if (once->args->work.quiet || capture_print(&once->session, data, length))
+        return code;
+    if (once->session.caught != 0)
+        return session_interrupted(&once->session);
+    say("cannot print: %s", strerror(errno));
+    return EXIT_INTERNAL;
+}
+
+static int replay(struct once *once, const nxl_record *record)
+{
+    const struct args *args = once->args;
+    char words[RECORD_WORDS];
+
+    if (session_talks(&once->session))
+        say("'%s' is %s; not running %s", args->shown,
+            record_words(words, record, false), args->child[0]);
+    if (record->result_length == NXL_ONCE_NOT_KEPT) {
+        if (!args->work.quiet)
+            say("'%s' was done, but its output was too long to be kept, and "
+                "cannot be shown again",
+                args->shown);
+        return record->code;
+    }
+    return print_result(
+        once, record->result, record->result_length, record->code);
+}
+
+/* Reports why nothing was begun. Returns the exit code. */
+static int report_record(struct once *once)
+{
+    nxl_record record = NXL_RECORD_INIT;
+    int result = once->beginning.result;
+
+    if (nxl_once_record(once->session.lock, &record) != NXL_OK) {
+        session_complain(&once->session, "begin", result);
+        return result == NXL_DOUBT ? EXIT_DOUBT : EXIT_INTERNAL;
+    }
+    if (result == NXL_DONE)
+        return replay(once, &record);
+    if (result == NXL_MISMATCH) {
+        say_mismatch(&once->session, &record);
+        return EXIT_OTHER_WORK;
+    }
+    say_doubt(&once->session, &record);
+    return EXIT_DOUBT;
+}
+
+/* What the end of CMD means. */
+static int verdict_of(const struct once *once)
+{
+    const struct once_args *work = &once->args->work;
+    const struct child *child = &once->job.child;
+
+    if (child->exec_error != 0)
+        return NXL_ONCE_FAILED;
+    if (job_lost(&once->job) || once->job.at_most || child->signalled)
+        return NXL_ONCE_UNSURE;
+    return work->done_on.has[child->code]    ? NXL_ONCE_DONE
+           : work->retry_on.has[child->code] ? NXL_ONCE_FAILED
+                                             : NXL_ONCE_UNSURE;
+}
+
+/* After it was recorded: says what the next run will find, if that is not what
+ * one would expect. */
+static void report_verdict(const struct once *once, int kind)
+{
+    const struct args *args = once->args;
+    nxl_record record = NXL_RECORD_INIT;
+
+    if (nxl_once_record(once->session.lock, &record) == NXL_OK &&
+        record.state == NXL_RECORD_DOUBT)
+        say_doubt(&once->session, &record);
+    else if (kind == NXL_ONCE_DONE && once->capture.not_kept)
+        say("the output of %s is longer than 1 MiB: it is not kept, and cannot "
+            "be shown again",
+            once->job.words[0]);
+    else if (args->verbose)
+        say("recorded '%s' as %s", args->shown,
+            kind == NXL_ONCE_DONE ? "done" : "not done");
+}
+
+static void pass_rest_on(struct once *once)
+{
+    if (!capture_flush(&once->capture, &once->session) &&
+        once->session.caught == 0 && errno != EPIPE)
+        say("cannot pass on what %s printed: %s", once->job.words[0],
+            strerror(errno));
+}
+
+/* After CMD has ended. Returns the exit code. */
+static int finish(struct once *once)
+{
+    const struct capture *capture = &once->capture;
+    struct verdict verdict = {.kind = verdict_of(once)};
+    int code = job_not_executed(&once->job);
+    bool lost = code == 0 && job_lost(&once->job);
+
+    verdict.code = code != 0 ? code : lost ? EXIT_LOST : job_code(&once->job);
+    if (verdict.kind == NXL_ONCE_DONE) {
+        verdict.data = capture->not_kept ? NULL : capture->kept.data;
+        verdict.length =
+            capture->not_kept ? NXL_ONCE_NOT_KEPT : capture->kept.length;
+    }
+    once->beginning.begun = false;
+    int rc = verdict_tell(&once->session, &verdict);
+    if (rc == NXL_OK)
+        report_verdict(once, verdict.kind);
+    pass_rest_on(once);
+    if (once->session.caught != 0)
+        return session_interrupted(&once->session);
+    return code != 0 || rc == NXL_OK ? verdict.code : EXIT_LOST;
+}
+
+static int run_command(struct once *once)
+{
+    int code;
+    int error = capture_open(&once->capture, true);
+
+    once->job.attempt = &once->beginning.attempt;
+    once->job.capture = &once->capture;
+    if (error != 0)
+        code = explain_no_process(error);
+    else if (job_run(&once->job, &code))
+        code = finish(once);
+    capture_close(&once->capture);
+    return code;
+}
+
+/* The check said yes. */
+static int finish_for_others(
+    struct once *once, const char *result, size_t length)
+{
+    struct verdict verdict = {
+        .kind = NXL_ONCE_DONE, .data = result, .length = length};
+
+    once->beginning.begun = false;
+    if (verdict_tell(&once->session, &verdict) != NXL_OK)
+        return EXIT_DOUBT;
+    if (once->args->verbose)
+        say("--check says that '%s' was done", once->args->shown);
+    return print_result(once, result, length, EXIT_DONE);
+}
+
+/* The check did not help. */
+static int leave_in_doubt(struct once *once)
+{
+    struct verdict verdict = {.kind = NXL_ONCE_UNSURE, .code = EXIT_DOUBT};
+
+    once->beginning.begun = false;
+    if (verdict_tell(&once->session, &verdict) == NXL_OK)
+        report_verdict(once, verdict.kind);
+    return once->session.caught != 0 ? session_interrupted(&once->session)
+                                     : EXIT_DOUBT;
+}
+
+/* Asks --check about earlier attempts. True: they did not happen; otherwise
+ * *code is the exit code. */
+static bool is_cleared(struct once *once, int *code)
+{
+    struct attempt *attempt = &once->beginning.attempt;
+    struct verdict clear = {.kind = NXL_ONCE_CLEAR};
+    struct capture capture;
+    bool cleared = false;
+    size_t from;
+
+    enum checked checked = once_check(&once->session, attempt, &capture, &from);
+    if (checked == CHECKED_DONE)
+        *code = finish_for_others(
+            once, capture.kept.data + from, capture.kept.length - from);
+    else if (checked == CHECKED_NOT_DONE)
+        cleared = verdict_tell(&once->session, &clear) == NXL_OK;
+    if (checked != CHECKED_DONE && !cleared)
+        *code = leave_in_doubt(once);
+    capture_close(&capture);
+    if (cleared) {
+        attempt->doubts = 0;
+        attempt->since[0] = attempt->by[0] = '\0';
+    }
+    return cleared;
+}
+
+static int work(struct once *once)
+{
+    int code;
+
+    if (once->beginning.result != NXL_OK)
+        return report_record(once);
+    if (once->args->work.check && once->beginning.attempt.doubts > 0 &&
+        !is_cleared(once, &code))
+        return code;
+    return run_command(once);
+}
+
+/* How long the record is kept: at least for a lease, so that one who waits
+ * finds it. */
+static int settle_keep(struct args *args)
+{
+    struct once_args *once = &args->work;
+
+    if (once->keep && once->keep_ms < args->ttl_ms) {
+        say("--keep %s is shorter than the lease (--ttl, 30s by default); who "
+            "waits would not find the record: use a longer one",
+            once->keep);
+        return EXIT_USAGE;
+    }
+    if (!once->keep)
+        once->keep_ms = args->ttl_ms > KEEP_MS ? args->ttl_ms : KEEP_MS;
+    return 0;
+}
+
+static int run_once(struct args *args, const char *fingerprint)
+{
+    struct once once = {
+        .args = args, .beginning.options = NXL_ONCE_OPTIONS_INIT};
+    nxl_once_options *options = &once.beginning.options;
+    char label[LABEL_ROOM];
+
+    options->mode = args->work.check || args->work.on_doubt == NXL_ONCE_RETRY
+                        ? NXL_ONCE_RETRY
+                        : NXL_ONCE_HALT;
+    options->fingerprint = fingerprint[0] != '\0' ? fingerprint : NULL;
+    options->keep_ms = args->work.keep_ms;
+    job_init(&once.job, args, &once.session, args->child);
+    int code = session_open(
+        &once.session, args, label_make(label, (long)getpid(), args->child[0]));
+    if (code == 0)
+        code = timing_check(args);
+    if (code == 0 && acquire_once(&once.session, &once.beginning, &code))
+        code = work(&once);
+    take_back(&once, code);
+    job_close(&once.job);
+    session_close(&once.session);
+    job_pass_keyboard(&once.job);
+    return code;
+}
+
+int command_once(const struct args *given)
+{
+    struct args args = *given;
+    char fingerprint[FINGERPRINT_ROOM];
+    int code = settle_keep(&args);
+
+    if (code == 0)
+        code = fingerprint_make(&args, fingerprint);
+    if (code != 0)
+        return code;
+    if (!args.child)
+        return once_record(&args, fingerprint);
+    code = timing_settle(&args);
+    return code != 0 ? code : run_once(&args, fingerprint);
+}

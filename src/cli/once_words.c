@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* What people are told about a record of once. */
+#include "cli/once_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/label.h"
+#include "cli/report.h"
+#include "cli/since.h"
+
+#define MS_PER_S 1000
+
+static const char *time_words(char *out, int64_t ms)
+{
+    return since_words(out, &(struct since){.at_s = ms / MS_PER_S});
+}
+
+const char *record_state(const nxl_record *record, bool in_progress)
+{
+    switch (record->state) {
+    case NXL_RECORD_BEGUN:
+        return in_progress ? "begun" : "doubt";
+    case NXL_RECORD_DOUBT:
+        return "doubt";
+    case NXL_RECORD_DONE:
+        return "done";
+    case NXL_RECORD_FAILED:
+        return "failed";
+    default:
+        return "none";
+    }
+}
+
+static const char *state_words(const nxl_record *record, bool in_progress)
+{
+    const char *state = record_state(record, in_progress);
+
+    return strcmp(state, "doubt") == 0   ? "in doubt"
+           : strcmp(state, "begun") == 0 ? "in progress"
+           : strcmp(state, "none") == 0  ? "not on record"
+                                         : state;
+}
+
+/* What is known of the end. */
+static void add_end(char *out, size_t size, const nxl_record *record)
+{
+    char when[SINCE_ROOM];
+
+    time_words(when, record->ended_ms);
+    if (record->state == NXL_RECORD_DOUBT)
+        snprintf(out, size, ", ended with %d at %s", record->code, when);
+    else if (record->state == NXL_RECORD_DONE)
+        snprintf(out, size, ", exit code %d at %s", record->code, when);
+    else if (record->state == NXL_RECORD_FAILED)
+        snprintf(out, size, ", ended with %d at %s: nothing happened",
+            record->code, when);
+}
+
+/* What else there is to know. */
+static void add_rest(char *out, size_t size, const nxl_record *record)
+{
+    size_t used;
+
+    if (record->doubts > 0)
+        snprintf(out, size, "; of %lld earlier it is not known either",
+            (long long)record->doubts);
+    used = strlen(out);
+    if (record->late > 0)
+        snprintf(out + used, size - used,
+            "; an earlier one said afterwards that it was done");
+    used = strlen(out);
+    if (record->state == NXL_RECORD_DONE &&
+        record->result_length == NXL_ONCE_NOT_KEPT)
+        snprintf(out + used, size - used, "; its output was too long to keep");
+    else if (record->state == NXL_RECORD_DONE)
+        snprintf(out + used, size - used, "; %zu bytes of output",
+            record->result_length);
+}
+
+const char *record_words(char *out, const nxl_record *record, bool in_progress)
+{
+    char who[LABEL_ROOM + 4] = "", when[SINCE_ROOM], end[96] = "";
+    char rest[160] = "";
+
+    if (record->state == NXL_RECORD_NONE) {
+        snprintf(out, RECORD_WORDS, "%s", state_words(record, in_progress));
+        return out;
+    }
+    if (record->label[0] != '\0') {
+        snprintf(who, sizeof(who), " by ");
+        printable(who + strlen(who), LABEL_ROOM, record->label,
+            strlen(record->label));
+    }
+    add_end(end, sizeof(end), record);
+    add_rest(rest, sizeof(rest), record);
+    snprintf(out, RECORD_WORDS, "%s: attempt %lld%s began %s%s%s",
+        state_words(record, in_progress), (long long)record->attempt, who,
+        time_words(when, record->since_ms), end, rest);
+    return out;
+}
+
+void say_doubt(const struct session *session, const nxl_record *record)
+{
+    const struct args *args = session->args;
+    char words[RECORD_WORDS];
+
+    say("'%s' is %s; find out whether it was done, then: nxlock once %s "
+        "--confirm if it was, --forget if it was not",
+        args->shown, record_words(words, record, false), args->pasted);
+}
+
+void say_mismatch(const struct session *session, const nxl_record *record)
+{
+    const struct once_args *work = &session->args->work;
+    bool given = work->fingerprint || work->fingerprint_file;
+    bool had = record->fingerprint[0] != '\0';
+    char words[RECORD_WORDS];
+
+    say("the record of '%s' is about other work (%s); it is %s",
+        session->args->shown,
+        had && given ? "another --fingerprint"
+        : had        ? "it has a fingerprint, and none is given here"
+                     : "it has no fingerprint",
+        record_words(words, record, false));
+}

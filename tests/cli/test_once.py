@@ -1,0 +1,625 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_once.py NXLOCK: the command once, every option and every exit code.
+
+What CMD does is counted in a file, so a second run cannot hide behind a code.
+"""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, await_, clean_environment, nx
+from terminal import CTRL_C, Terminal
+
+MIB = 1 << 20
+
+
+class Bench:
+    """One server, one nxlock, and names that are new each time."""
+
+    def __init__(self, tap, server, nxlock):
+        self.tap, self.server, self.nxlock = tap, server, nxlock
+        self.count = 0
+
+    def name(self):
+        self.count += 1
+        return f"w:{self.count}"
+
+    def file(self, name):
+        return os.path.join(self.server.folder, name)
+
+    def work(self, name, end="true"):
+        """A CMD: notes in a file that it ran, then does that."""
+        path = self.file(name.replace(":", "-"))
+        return ["--", "sh", "-c", f"echo . >> '{path}'; {end}"]
+
+    def runs(self, name):
+        try:
+            with open(self.file(name.replace(":", "-")), "rb") as file:
+                return len(file.readlines())
+        except FileNotFoundError:
+            return 0
+
+    def once(self, name, *words, **more):
+        return nx(self.nxlock, "once", name, *words, **more)
+
+    def code(self, wanted, what, name, *words, **more):
+        """once ends so; what it was."""
+        got = self.once(name, *words, **more)
+        self.tap.check(got.returncode == wanted, what,
+                       f"{got.returncode}, not {wanted}\n"
+                       f"{got.stderr.decode(errors='replace')}")
+        return got
+
+    def ran(self, wanted, what, name):
+        self.tap.equal(self.runs(name), wanted, what)
+
+    def record(self, name):
+        return json.loads(self.once(name, "--show", "--json").stdout)
+
+    def state(self, name):
+        return self.record(name)["state"]
+
+    def start(self, name, *words, **more):
+        return subprocess.Popen(
+            [self.nxlock, "once", name, *words], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=60)
+        return subprocess.CompletedProcess([], process.returncode, out, err)
+
+
+# ------------------------------------------------------------------ what ends
+
+def outcomes(b):
+    name = b.name()
+    work = b.work(name, "echo hello")
+    first = b.code(0, "done", name, *work)
+    again = b.code(0, "done before", name, *work)
+    b.tap.equal((first.stdout, again.stdout), (b"hello\n", b"hello\n"),
+                "both print the same")
+    b.tap.equal((first.stderr, again.stderr), (b"", b""),
+                "neither says anything")
+    b.ran(1, "it ran once", name)
+    quiet = b.code(0, "-q", name, "-q", *work)
+    b.tap.equal(quiet.stdout, b"", "prints nothing again")
+    loud = b.code(0, "-v", name, "-v", *work)
+    b.tap.check(b"is done: attempt 1 by " in loud.stderr,
+                "-v says who did it", loud.stderr)
+
+    name = b.name()
+    failed = b.code(1, "exit 1 is passed on", name, *b.work(name, "exit 1"))
+    b.tap.check(b"is in doubt" in failed.stderr and
+                b"--confirm if it was" in failed.stderr,
+                "and says that it is in doubt, and what to do", failed.stderr)
+    doubt = b.code(76, "then it is in doubt", name, *b.work(name))
+    b.tap.check(b"ended with 1" in doubt.stderr and b"attempt 1 by " in
+                doubt.stderr, "which tells how it ended", doubt.stderr)
+    b.ran(1, "and does not run again", name)
+
+    name = b.name()
+    b.code(128 + 9, "a signal", name, *b.work(name, "kill -9 $$"))
+    b.code(76, "is in doubt", name, *b.work(name))
+    name = b.name()
+    b.code(124, "--at-most", name, "--at-most", "100ms",
+           *b.work(name, "sleep 60"))
+    b.code(76, "is in doubt", name, *b.work(name))
+
+    name = b.name()
+    b.code(127, "no such command", name, "--", b.file("nothing"))
+    b.tap.equal(b.state(name), "failed", "is known to have done nothing")
+    b.code(0, "and the next run starts it", name, *b.work(name))
+    name = b.name()
+    b.code(126, "no program", name, "--", b.server.folder)
+    b.code(0, "the same", name, *b.work(name))
+
+
+def codes(b):
+    name = b.name()
+    b.code(3, "--done-on", name, "--done-on", "0,3",
+           *b.work(name, "echo three; exit 3"))
+    again = b.code(3, "replays the code", name, *b.work(name))
+    b.tap.equal(again.stdout, b"three\n", "and the output")
+    b.ran(1, "it ran once", name)
+    name = b.name()
+    b.code(0, "--done-on without 0", name, "--done-on", "3", *b.work(name))
+    b.tap.equal(b.state(name), "doubt", "is in doubt")
+    name = b.name()
+    b.code(75, "--retry-on", name, "--retry-on", "75,76",
+           *b.work(name, "exit 75"))
+    b.tap.equal(b.state(name), "failed", "means that nothing happened")
+    b.code(0, "the next run starts it", name, *b.work(name))
+    b.ran(2, "twice in all", name)
+    b.tap.equal(b.record(name)["attempt"], 2, "as attempt 2")
+    name = b.name()
+    b.code(128 + 15, "a signal whose code is in --done-on", name,
+           "--done-on", "0,143", *b.work(name, "kill $$"))
+    b.tap.equal(b.state(name), "doubt", "is in doubt nevertheless")
+
+
+def fingerprints(b):
+    name = b.name()
+    other = b.name()
+    path = b.file("content")
+    with open(path, "wb") as file:
+        file.write(b"100EUR")
+    got = b.code(0, "--fingerprint", name, "--fingerprint", "100EUR",
+                 *b.work(name))
+    if b"built without it" in got.stderr:
+        return
+    b.tap.equal(b.record(name).get("fingerprint"),
+                hashlib.sha256(b"100EUR").hexdigest(),
+                "is kept as its SHA-256")
+    b.code(0, "the same", name, "--fingerprint", "100EUR", *b.work(name))
+    b.code(0, "--fingerprint-file, the same bytes", name,
+           "--fingerprint-file", path, *b.work(name))
+    wrong = b.code(65, "another", name, "--fingerprint", "200EUR",
+                   *b.work(name))
+    b.tap.check(b"another --fingerprint" in wrong.stderr and
+                b"is done: " in wrong.stderr, "says the state", wrong.stderr)
+    b.code(65, "none", name, *b.work(name))
+    b.ran(1, "it ran once", name)
+    b.code(0, "without one", other, *b.work(other))
+    b.code(65, "one where there was none", other, "--fingerprint", "x",
+           *b.work(other))
+    name = b.name()
+    b.code(1, "in doubt", name, "--fingerprint", "a", *b.work(name, "exit 1"))
+    wrong = b.code(65, "another", name, "--fingerprint", "b", *b.work(name))
+    b.tap.check(b"is in doubt" in wrong.stderr, "names the doubt",
+                wrong.stderr)
+    b.code(65, "--confirm looks at it", name, "--fingerprint", "b",
+           "--confirm", "--yes")
+    b.code(0, "and takes any if none is given", name, "--confirm", "--yes")
+    b.tap.equal(b.state(name), "done", "so it is done")
+    b.code(64, "a file that is not there", name, "--fingerprint-file",
+           b.file("none"), *b.work(name))
+    name = b.name()
+    b.code(75, "a failed attempt", name, "--fingerprint", "a",
+           "--retry-on", "75", *b.work(name, "exit 75"))
+    b.code(0, "matches any", name, "--fingerprint", "b", *b.work(name))
+
+
+def times(b):
+    name = b.name()
+    b.code(0, "--keep", name, "--keep", "2s", "--ttl", "1s", *b.work(name))
+    left = int(b.server.cli("PTTL", f"{{{name}}}:once"))
+    b.tap.check(0 < left <= 2000, "the record is kept for so long", left)
+    await_(lambda: b.state(name) == "none")
+    b.code(0, "after that it runs again", name, *b.work(name))
+    b.ran(2, "twice in all", name)
+    name = b.name()
+    b.code(0, "without it", name, *b.work(name))
+    left = int(b.server.cli("PTTL", f"{{{name}}}:once"))
+    b.tap.check(86000000 < left <= 86400000, "it is a day", left)
+    name = b.name()
+    b.code(1, "in doubt", name, *b.work(name, "exit 1"))
+    b.tap.equal(b.server.cli("PTTL", f"{{{name}}}:once"), b"-1\n",
+                "has no end")
+
+
+# ------------------------------------------------------------------ in doubt
+
+def doubts(b):
+    name = b.name()
+    show = ("echo $NXLOCK_ONCE_ATTEMPT $NXLOCK_ONCE_DOUBTS"
+            " ${NXLOCK_ONCE_SINCE-none} ${NXLOCK_ONCE_BY-none}")
+    first = b.code(1, "CMD", name, *b.work(name, show + "; exit 1"))
+    b.tap.equal(first.stdout, b"1 0 none none\n", "knows its attempt")
+    b.code(76, "--on-doubt halt", name, "--on-doubt", "halt", *b.work(name))
+    again = b.code(0, "--on-doubt retry", name, "--on-doubt", "retry",
+                   *b.work(name, show))
+    b.tap.check(re.fullmatch(
+        rb"2 1 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \S+:\d+:sh\n", again.stdout),
+                "is told who is in doubt, and since when", again.stdout)
+    b.ran(2, "ran twice", name)
+    b.tap.equal(b.record(name)["doubts"], 1, "and the doubt is counted")
+
+    inner = b.name()
+    name = b.name()
+    nested = b.code(0, "run inside once", name, "--", b.nxlock, "run", inner,
+                    "--", "sh", "-c", "echo ${NXLOCK_ONCE_ATTEMPT-none}")
+    b.tap.equal(nested.stdout, b"none\n", "has no attempt of its own")
+
+
+def checks(b):
+    for words, code, state, ran, what in (
+            ("echo no", 0, "done", 2, "no"),
+            ("echo yes; echo receipt", 0, "done", 1, "yes"),
+            ("printf yes", 0, "done", 1, "yes without a newline"),
+            ("echo yes; exit 1", 76, "doubt", 1, "yes, but exit 1"),
+            ("echo no; exit 1", 76, "doubt", 1, "no, but exit 1"),
+            ("echo no; kill -9 $$", 76, "doubt", 1, "no, but a signal"),
+            ("exit 0", 76, "doubt", 1, "nothing"),
+            ("echo NO", 76, "doubt", 1, "NO"),
+            ("echo noway", 76, "doubt", 1, "noway"),
+            ("echo; echo no", 76, "doubt", 1, "no on the second line"),
+            ("echo no; head -c 1100000 /dev/zero", 76, "doubt", 1,
+             "too much"),
+            ("/nothing", 76, "doubt", 1, "no such command")):
+        name = b.name()
+        b.once(name, *b.work(name, "exit 1"))
+        b.code(code, f"--check: {what}", name, "--check", words,
+               *b.work(name, "echo $NXLOCK_ONCE_DOUBTS"))
+        b.tap.equal((b.state(name), b.runs(name)), (state, ran),
+                    f"is {state}, ran {ran}")
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    got = b.once(name, "--check", "echo yes; echo receipt", *b.work(name))
+    b.tap.equal(got.stdout, b"receipt\n", "the rest after yes is the result")
+    b.tap.equal(b.once(name, *b.work(name)).stdout, b"receipt\n",
+                "which is replayed")
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    got = b.once(name, "--check", "echo no",
+                 *b.work(name, "echo $NXLOCK_ONCE_ATTEMPT $NXLOCK_ONCE_DOUBTS"
+                         " ${NXLOCK_ONCE_BY-none}"))
+    b.tap.equal(got.stdout, b"2 0 none\n", "after no there is no doubt")
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    told = b.file("told")
+    b.code(76, "the check", name, "--check",
+           f"echo $NXLOCK_ONCE_DOUBTS $NXLOCK_HELD > {told}; cat; false",
+           *b.work(name))
+    with open(told, "rb") as file:
+        b.tap.equal(file.read(), b"1 1\n", "runs under the lock, without input")
+    name = b.name()
+    b.code(0, "without a doubt", name, "--check", "echo yes", *b.work(name))
+    b.ran(1, "nothing is asked", name)
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    b.code(76, "--at-most holds for a check", name, "--at-most", "100ms",
+           "--check", "sleep 60; echo no", *b.work(name))
+
+
+def by_hand(b):
+    name = b.name()
+    b.code(1, "--show without a record", name, "--show")
+    b.code(1, "--forget without one", name, "--forget", "--yes")
+    b.code(1, "--confirm without one", name, "--confirm", "--yes")
+    b.once(name, *b.work(name, "exit 4"))
+    shown = b.code(0, "--show", name, "--show")
+    b.tap.check(re.match(rb"w:\d+ in doubt: attempt 1 by \S+:\d+:sh began "
+                         rb"20.* UTC, ended with 4 at 20.* UTC\n",
+                         shown.stdout), "describes it", shown.stdout)
+    r = b.record(name)
+    b.tap.equal({k: r[k] for k in ("v", "name", "state", "attempt", "doubts",
+                                   "late", "code", "program")},
+                {"v": 1, "name": name, "state": "doubt", "attempt": 1,
+                 "doubts": 0, "late": 0, "code": 4, "program": "sh"},
+                "--show --json")
+    b.code(64, "--forget asks", name, "--forget")
+    b.code(64, "--confirm asks", name, "--confirm")
+    b.tap.equal(b.state(name), "doubt", "and nothing has changed")
+    b.code(0, "--confirm --yes", name, "--confirm", "--yes")
+    b.code(0, "then it is done", name, *b.work(name))
+    b.ran(1, "and does not run again", name)
+    b.code(1, "--confirm of what is done", name, "--confirm", "--yes")
+    b.code(0, "--forget --yes", name, "--forget", "--yes")
+    b.code(0, "then it runs", name, *b.work(name))
+    b.ran(2, "again", name)
+
+    name = b.name()
+    process = b.start(name, *b.work(name, "sleep 60"))
+    await_(lambda: b.runs(name) == 1)
+    b.tap.equal(b.state(name), "begun", "in progress")
+    b.code(75, "--forget", name, "--forget", "--yes")
+    b.code(75, "--confirm", name, "--confirm", "--yes")
+    b.code(75, "-n", name, "-n", *b.work(name))
+    b.code(75, "-w", name, "-w", "100ms", *b.work(name))
+    b.code(0, "-n -E 0", name, "-n", "-E", "0", *b.work(name))
+    process.terminate()
+    b.tap.equal(b.finish(process).returncode, 143, "TERM is passed on")
+    b.ran(1, "it ran once", name)
+
+
+# ---------------------------------------------------------------- the output
+
+def outputs(b):
+    for size, kept in ((0, True), (1, True), (4096, True), (65537, True),
+                       (MIB, True), (MIB + 1, False), (5 * MIB, False)):
+        name = b.name()
+        data = os.urandom(size)
+        path = b.file("data")
+        with open(path, "wb") as file:
+            file.write(data)
+        work = b.work(name, f"cat {path}")
+        got = b.code(0, f"{size} bytes", name, *work)
+        b.tap.check(got.stdout == data, "come through")
+        b.tap.check((b"longer than 1 MiB" in got.stderr) != kept,
+                    "and it is said if they are not kept", got.stderr)
+        again = b.code(0, "again", name, *work)
+        b.tap.check(again.stdout == (data if kept else b""), "and are replayed"
+                    if kept else "nothing is replayed")
+        b.tap.check((b"too long to be kept" in again.stderr) != kept,
+                    "which is said if they cannot be", again.stderr)
+        b.ran(1, "it ran once", name)
+
+    name = b.name()
+    process = b.start(name, *b.work(name, "echo early; read -r x < " +
+                                    fifo(b.file("gate"))))
+    b.tap.equal(process.stdout.readline(), b"early\n",
+                "output comes through while CMD runs")
+    with open(b.file("gate"), "wb"):
+        pass
+    b.finish(process)
+
+    name = b.name()
+    path = b.file("appended")
+    with open(path, "wb") as file:
+        file.write(b"before\n")
+    with open(path, "ab") as file:
+        subprocess.run([b.nxlock, "once", name, *b.work(name, "echo behind")],
+                       stdout=file, check=True, timeout=60)
+    with open(path, "rb") as file:
+        b.tap.equal(file.read(), b"before\nbehind\n", "into a file, behind")
+
+
+def ends_of_output(b):
+    """What standard output can be."""
+    name = b.name()
+    ours, theirs = socket.socketpair()
+    done = subprocess.Popen(
+        [b.nxlock, "once", name, *b.work(name, "head -c 1000000 /dev/zero")],
+        stdin=subprocess.DEVNULL, stdout=theirs)
+    theirs.close()
+    got = 0
+    while more := len(ours.recv(65536)):
+        got += more
+    b.tap.equal((done.wait(), got), (0, 1000000), "a socket gets it all")
+    name = b.name()
+    with open("/dev/full", "wb") as full:
+        got = subprocess.run(
+            [b.nxlock, "once", name, *b.work(name, "echo x; exit 0")],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+            timeout=60, check=False)
+        b.tap.equal((got.returncode, b.state(name)), (0, "done"),
+                    "a full device does not change what came of CMD")
+        b.tap.check(b"cannot pass on" in got.stderr, "and is reported",
+                    got.stderr)
+        got = subprocess.run(
+            [b.nxlock, "once", name, "--", "true"],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+            timeout=60, check=False)
+        b.tap.equal(got.returncode, 70, "but nothing can be printed again")
+    name = b.name()
+    got = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", b.nxlock, "once", name,
+         *b.work(name, "echo x")], stderr=subprocess.PIPE, timeout=60,
+        check=False)
+    b.tap.equal((got.returncode, got.stderr, b.state(name)), (0, b"", "done"),
+                "no standard output at all")
+
+
+def at_terminal(b):
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    for option, key, code, state in (
+            ("--confirm", b"n\n", 75, "doubt"), ("--forget", b"\n", 75, "doubt"),
+            ("--confirm", b"y\n", 0, "done"), ("--forget", b"yes\n", 0, "none")):
+        with Terminal([b.nxlock, "once", name, option]) as terminal:
+            await_(lambda: "[y/N]" in terminal.text())
+            terminal.type(key)
+            b.tap.check(terminal.leader.wait(60) == code, f"{option}: {key}",
+                        terminal.text())
+        b.tap.equal(b.state(name), state, f"then it is {state}")
+    name = b.name()
+    with Terminal([b.nxlock, "once", name,
+                   *b.work(name, "echo to the screen; sleep 60")]) as terminal:
+        await_(lambda: "to the screen" in terminal.text())
+        terminal.type(CTRL_C)
+        b.tap.equal(terminal.leader.wait(60), -signal.SIGINT,
+                    "Ctrl-C ends both")
+    b.tap.equal(b.state(name), "doubt", "which is recorded")
+
+
+def fifo(path):
+    os.mkfifo(path)
+    return path
+
+
+def stuck_reader(b):
+    """Nobody reads: CMD waits, but its lease is renewed."""
+    name = b.name()
+    process = b.start(name, "--ttl", "2s", "-v",
+                      *b.work(name, "head -c 300000 /dev/zero"))
+    await_(lambda: b.runs(name) == 1)
+    time.sleep(3)
+    b.tap.equal(b.state(name), "begun", "a reader that waits loses no lock")
+    got = b.finish(process)
+    b.tap.check(got.returncode == 0 and len(got.stdout) == 300000,
+                "and gets it all", got.stderr)
+    name = b.name()
+    process = b.start(name, *b.work(name, "sleep 0.2; echo x; echo y; exit 0"))
+    process.stdout.close()
+    process.stdout = None
+    got = b.finish(process)
+    b.tap.equal((got.returncode, b.state(name)), (0, "done"),
+                "a reader that is gone does not end CMD")
+    name = b.name()
+    process = b.start(name, *b.work(name, "head -c 100000 /dev/zero; echo"))
+    b.tap.check(await_(lambda: b.runs(name) == 1), "CMD runs")
+    # The rest fits into the two pipes, so CMD ends.
+    early = len(os.read(process.stdout.fileno(), 40000))
+    b.tap.check(await_(lambda: b.state(name) == "done"),
+                "it is recorded before the reader has all of it")
+    got = b.finish(process)
+    b.tap.equal(len(got.stdout), 100001 - early, "who gets the rest later")
+
+
+# ----------------------------------------------------------------- the server
+
+def lost(b):
+    name = b.name()
+    process = b.start(name, "--ttl", "2s", "--grace", "200ms",
+                      *b.work(name, "sleep 60"))
+    await_(lambda: b.runs(name) == 1)
+    b.server.cli("DEL", name)
+    got = b.finish(process)
+    b.tap.equal(got.returncode, 79, "the lock is removed: 79")
+    b.tap.equal(b.state(name), "doubt", "and it is in doubt")
+    b.tap.check(b"lost" in got.stderr, "which is said", got.stderr)
+
+    name = b.name()
+    process = b.start(name, "--ttl", "2s", *b.work(name, "sleep 60"))
+    await_(lambda: b.runs(name) == 1)
+    b.server.cli("DEL", name, f"{{{name}}}:once")
+    b.tap.equal(b.finish(process).returncode, 79, "so is the record: 79")
+
+    name = b.name()
+    process = b.start(name, "--keep-trying", "300ms", *b.work(
+        name, f"read -r x < {fifo(b.file('gate2'))}"))
+    await_(lambda: b.runs(name) == 1)
+    b.server.process.send_signal(signal.SIGSTOP)
+    with open(b.file("gate2"), "wb"):
+        pass
+    got = b.finish(process)
+    b.server.process.send_signal(signal.SIGCONT)
+    b.tap.equal(got.returncode, 79, "no answer until --keep-trying is over")
+    b.tap.check(b"not on record" in got.stderr, "which is said", got.stderr)
+
+    name = b.name()
+    process = b.start(name, *b.work(
+        name, f"read -r x < {fifo(b.file('gate3'))}; true"))
+    await_(lambda: b.runs(name) == 1)
+    b.server.process.send_signal(signal.SIGSTOP)
+    with open(b.file("gate3"), "wb"):
+        pass
+    line = process.stderr.readline()
+    b.tap.check(b"trying again for 1m" in line, "or it is tried again", line)
+    b.server.process.send_signal(signal.SIGCONT)
+    got = b.finish(process)
+    b.tap.equal((got.returncode, b.state(name)), (0, "done"),
+                "until it is done")
+
+    name = b.name()
+    process = b.start(name, "-v", *b.work(
+        name, f"read -r x < {fifo(b.file('gate4'))}; true"))
+    await_(lambda: b.runs(name) == 1)
+    b.server.process.send_signal(signal.SIGSTOP)
+    with open(b.file("gate4"), "wb"):
+        pass
+    while b"trying again" not in process.stderr.readline():
+        pass
+    process.terminate()
+    got = b.finish(process)
+    b.server.process.send_signal(signal.SIGCONT)
+    b.tap.equal(got.returncode, 79, "a signal ends that")
+
+    name = b.name()
+    b.server.cli("RPUSH", f"{{{name}}}:once", "x")
+    b.code(69, "the record's key holds a list", name, *b.work(name))
+    b.ran(0, "and nothing is started", name)
+    name = b.name()
+    b.server.cli("SET", name, "hello")
+    b.code(69, "the lock's key holds data", name, *b.work(name))
+    b.code(77, "a wrong password", b.name(), "-u",
+           "unix://:wrong@" + b.server.socket + "?user=nobody", "--", "true")
+    b.code(69, "no server", b.name(), "-n", "-u", "unix:///nowhere",
+           "--", "true")
+    name = b.name()
+    got = b.code(64, "once inside once", name, "--done-on", "64", "--",
+                 b.nxlock, "once", name, "--", "true")
+    b.tap.check(b"would deadlock" in got.stderr, "of one name", got.stderr)
+    got = b.code(127, "a shell command without -c", b.name(), "--", "a | b")
+    b.tap.check(b"nxlock once w:" in got.stderr and b" -c 'a | b'" in
+                got.stderr, "says what to write", got.stderr)
+    b.code(0, "with -c", b.name(), "-c", "true | true")
+    b.code(69, "several servers", b.name(), "-u", b.server.url, "-u",
+           "unix:///nowhere", "--", "true")
+
+
+def interrupted(b):
+    name = b.name()
+    holder = subprocess.Popen(
+        [b.nxlock, "run", name, "--", "sleep", "60"],
+        stdin=subprocess.DEVNULL)
+    await_(lambda: b.server.cli("EXISTS", name) == b"1\n")
+    b.code(75, "a lock that run holds is busy", name, "-n", *b.work(name))
+    process = b.start(name, *b.work(name))
+    time.sleep(0.3)
+    process.terminate()
+    b.tap.equal(b.finish(process).returncode, 143, "TERM ends the wait")
+    b.tap.equal(b.state(name), "none", "and nothing was begun")
+    process = b.start(name, *b.work(name, "echo later"))
+    time.sleep(0.3)
+    holder.terminate()
+    holder.wait()
+    got = b.finish(process)
+    b.tap.equal((got.returncode, got.stdout), (0, b"later\n"),
+                "after a wait it runs")
+    b.ran(1, "once", name)
+
+
+def hosts(b):
+    """The line of cron, on three hosts at once."""
+    for _ in range(5):
+        name = b.name()
+        words = ["--keep", "3d", "-q", *b.work(name, "sleep 0.2; echo report")]
+        all_ = [b.start(name, *words) for _ in range(3)]
+        ends = [b.finish(process) for process in all_]
+        b.tap.equal([end.returncode for end in ends], [0, 0, 0],
+                    "three hosts end with 0")
+        b.tap.equal(sorted(end.stdout for end in ends),
+                    [b"", b"", b"report\n"], "one of them mails")
+        b.tap.equal([end.stderr for end in ends], [b"", b"", b""],
+                    "and none says more")
+        b.ran(1, "it ran once", name)
+
+
+def mistakes(b):
+    for words, wanted in (
+            (("--every", "1d", "--", "true"), b"see --keep"),
+            (("--at-least", "1d", "--", "true"), b"see --keep"),
+            (("--retry-failed", "--", "true"), b"--retry-on CODES"),
+            (("--on-down", "skip", "--", "true"), b"nothing is known"),
+            (("--no-fence", "--", "true"), b"always creates"),
+            ((), b"'--' and the command"),
+            (("--show", "--", "true"), b"run no command"),
+            (("--show", "-c", "true"), b"run no command"),
+            (("--show", "--forget"), b"exclude each other"),
+            (("--forget", "--json"), b"without --show"),
+            (("--fingerprint", "a", "--fingerprint-file", "b", "--", "true"),
+             b"exclude each other"),
+            (("--fingerprint", "", "--", "true"), b"empty value"),
+            (("--check", "a", "--on-doubt", "retry", "--", "true"),
+             b"exclude each other"),
+            (("--on-doubt", "maybe", "--", "true"), b"halt or retry"),
+            (("--done-on", "0,256", "--", "true"), b"from 0 to 255"),
+            (("--done-on", "", "--", "true"), b"from 0 to 255"),
+            (("--done-on", "0,", "--", "true"), b"from 0 to 255"),
+            (("--retry-on", "0", "--", "true"), b"a code in common"),
+            (("--keep", "10s", "--", "true"), b"shorter than the lease"),
+            (("--keep", "366d", "--", "true"), b"too long"),
+            (("--ttl", "1s", "--grace", "1s", "--", "true"), b"too short for"),
+            (("true",), b"nxlock once x -- true")):
+        got = b.code(64, " ".join(words) or "nothing", "x", *words)
+        b.tap.check(wanted in got.stderr, "says why", got.stderr)
+
+
+def main():
+    nxlock = sys.argv[1]
+    tap = Tap()
+    with Server("--appendonly", "yes", "--appendfsync", "always") as server:
+        clean_environment(server)
+        bench = Bench(tap, server, nxlock)
+        for part in (outcomes, codes, fingerprints, times, doubts, checks,
+                     by_hand, outputs, ends_of_output, at_terminal,
+                     stuck_reader, lost, interrupted, hosts,
+                     mistakes):
+            print(f"# {part.__name__}")
+            part(bench)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_once_killed.py NXLOCK: once, killed at each step, and what the next run
+finds: the table of nxlock(1).
+
+Killed means SIGKILL for nxlock, its watchdog and CMD at once. A proxy between
+nxlock and the server holds what belongs to a step.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, await_, clean_environment, nx
+
+TTL = ("--ttl", "2s", "--grace", "200ms")
+
+
+class Proxy:
+    """Passes everything on, but for one name, if told so: no request, or no
+    answer."""
+
+    def __init__(self, server):
+        self.server = server
+        self.path = os.path.join(server.folder, "proxy")
+        self.name = None
+        self.drop_requests = self.drop_answers = False
+        self.seen = 0  # requests about the name
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def watch(self, name, drop_requests=False, drop_answers=False):
+        self.seen, self.name = 0, name.encode()
+        self.drop_requests = drop_requests
+        self.drop_answers = drop_answers
+
+    def accept(self):
+        while True:
+            ours, _ = self.listener.accept()
+            theirs = socket.socket(socket.AF_UNIX)
+            theirs.connect(self.server.socket)
+            state = {"mute": False}
+            for target in (self.requests, self.answers):
+                threading.Thread(target=target, daemon=True,
+                                 args=(ours, theirs, state)).start()
+
+    def requests(self, ours, theirs, state):
+        while data := self.receive(ours):
+            if self.name and self.name in data:
+                self.seen += 1
+                state["mute"] = self.drop_answers
+                if self.drop_requests:
+                    continue
+            theirs.sendall(data)
+        theirs.close()
+
+    def answers(self, ours, theirs, state):
+        while data := self.receive(theirs):
+            if not state["mute"]:
+                try:
+                    ours.sendall(data)
+                except OSError:
+                    return
+
+    @staticmethod
+    def receive(end):
+        try:
+            return end.recv(65536)
+        except OSError:
+            return b""
+
+
+class Work:
+    """One name: a run that is going to be killed, and the next ones."""
+
+    number = 0
+
+    def __init__(self, tap, server, proxy, nxlock):
+        Work.number += 1
+        self.tap, self.server, self.proxy = tap, server, proxy
+        self.nxlock = nxlock
+        self.name = f"pay:{Work.number}:"
+        self.charged = os.path.join(server.folder, f"charged{Work.number}")
+        self.gates = []
+        self.process = None
+
+    def gate(self):
+        """A word for sh: waits until open() is called."""
+        path = os.path.join(self.server.folder,
+                            f"gate{Work.number}.{len(self.gates)}")
+        os.mkfifo(path)
+        self.gates.append(path)
+        return f"read -r x < '{path}' || :"
+
+    def open(self):
+        with open(self.gates[-1], "wb"):
+            pass
+
+    def charge(self):
+        return f"echo receipt; echo . >> '{self.charged}'"
+
+    def charges(self):
+        try:
+            with open(self.charged, "rb") as file:
+                return len(file.readlines())
+        except FileNotFoundError:
+            return 0
+
+    def start(self, script, *words):
+        env = dict(os.environ, NXLOCK_URL="unix://" + self.proxy.path)
+        self.process = subprocess.Popen(
+            [self.nxlock, "once", self.name, *TTL, *words, "-c", script],
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True)
+
+    def members(self):
+        """All processes of its session."""
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == self.process.pid:
+                found.append(int(entry))
+        return found
+
+    def kill(self):
+        for pid in self.members():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.communicate(timeout=60)
+
+    def record(self):
+        """Its first word after the version, or None."""
+        words = self.server.cli("GET", f"{{{self.name}}}:once").split()
+        return words[1].decode() if words else None
+
+    def lock_is_free(self):
+        return self.server.cli("EXISTS", self.name) == b"0\n"
+
+    def next(self, wanted, what, *words):
+        got = nx(self.nxlock, "once", self.name, *TTL, "-n", *words, "-c",
+                 self.charge())
+        self.tap.check(got.returncode == wanted, what,
+                       f"{got.returncode}, not {wanted}\n"
+                       f"{got.stderr.decode(errors='replace')}")
+        return got
+
+    def by_hand(self, option):
+        got = nx(self.nxlock, "once", self.name, option, "--yes")
+        self.tap.equal(got.returncode, 0, f"then {option}")
+
+    def in_doubt(self):
+        """The two columns: at once, and after the lease."""
+        self.next(75, "the next one finds it busy")
+        self.tap.check(await_(self.lock_is_free), "the lease ends")
+        self.next(76, "and the next one finds a doubt")
+
+    def paid(self, wanted, what="charged once"):
+        self.tap.equal(self.charges(), wanted, what)
+
+
+def rows(tap, server, proxy, nxlock):
+    def new(title):
+        print(f"# killed: {title}")
+        proxy.watch("no name")
+        return Work(tap, server, proxy, nxlock)
+
+    work = new("nobody; so the scripts are known to the server")
+    work.next(0, "runs")
+    work.next(0, "is replayed")
+    work.paid(1)
+
+    work = new("before begin is sent")
+    proxy.watch(work.name, drop_requests=True)
+    work.start(work.charge())
+    tap.check(await_(lambda: proxy.seen), "it is about to begin")
+    work.kill()
+    tap.equal(work.record(), None, "nothing is on record")
+    work.next(0, "the next one runs")
+    work.paid(1)
+
+    work = new("begin sent, not answered")
+    proxy.watch(work.name, drop_answers=True)
+    work.start(work.charge())
+    tap.check(await_(lambda: work.record() == "begun"), "it has begun")
+    work.kill()
+    work.in_doubt()
+    work.paid(0, "a false doubt")
+    work.next(0, "--check says no", "--check", "echo no")
+    work.paid(1)
+
+    work = new("begun, before the charge")
+    work.start(f"{work.gate()}; {work.charge()}")
+    tap.check(await_(lambda: len(work.members()) > 2), "CMD runs")
+    work.kill()
+    work.in_doubt()
+    work.by_hand("--forget")
+    work.next(0, "then the next one runs")
+    work.paid(1)
+
+    work = new("charged, before done")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    work.kill()
+    work.in_doubt()
+    got = work.next(0, "--check says yes", "--check",
+                    "echo yes; echo found the receipt")
+    tap.equal(got.stdout, b"found the receipt\n", "with the receipt")
+    work.paid(1)
+
+    work = new("the same, and a person looks")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    work.kill()
+    work.in_doubt()
+    work.by_hand("--confirm")
+    work.next(0, "then it is done")
+    work.paid(1)
+
+    work = new("the same, and the provider knows the name again")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    work.kill()
+    tap.check(await_(work.lock_is_free), "the lease ends")
+    work.next(0, "--on-doubt retry runs it again", "--on-doubt", "retry")
+    work.paid(2, "so CMD ran twice")
+
+    work = new("done sent, not answered")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    proxy.watch(work.name, drop_answers=True)
+    work.open()
+    tap.check(await_(lambda: work.record() == "done"), "it is done")
+    work.kill()
+    got = work.next(0, "the next one finds it done")
+    tap.equal(got.stdout, b"receipt\n", "with the receipt")
+    work.paid(1)
+
+    work = new("done not sent")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    proxy.watch(work.name, drop_requests=True)
+    work.open()
+    tap.check(await_(lambda: proxy.seen), "done is about to be sent")
+    work.kill()
+    work.in_doubt()
+    work.paid(1)
+
+    work = new("done answered, before exit")
+    work.start(f"{work.charge()}; head -c 100000 /dev/zero")
+    os.read(work.process.stdout.fileno(), 1)
+    tap.check(await_(lambda: work.record() == "done"), "it is done")
+    work.kill()
+    got = work.next(0, "the next one finds it done")
+    tap.equal(len(got.stdout), 100008, "with all of the output")
+    work.paid(1)
+
+    work = new("CMD ended with 1")
+    work.start(f"{work.charge()}; exit 1")
+    work.process.communicate(timeout=60)
+    tap.equal(work.process.returncode, 1, "its code")
+    got = work.next(76, "the next one finds a doubt at once")
+    tap.check(b"ended with 1" in got.stderr, "and how it ended", got.stderr)
+    work.paid(1)
+
+    work = new("CMD ended with 75, --retry-on 75")
+    work.start("exit 75", "--retry-on", "75")
+    work.process.communicate(timeout=60)
+    tap.equal(work.process.returncode, 75, "its code")
+    work.next(0, "the next one runs")
+    work.paid(1)
+
+    work = new("nxlock alone")
+    work.start(f"{work.charge()}; {work.gate()}")
+    tap.check(await_(work.charges), "it is charged")
+    os.kill(work.process.pid, signal.SIGKILL)
+    work.process.wait()
+    tap.check(await_(lambda: not work.members()), "the watchdog stops CMD")
+    work.in_doubt()
+    work.paid(1)
+
+
+def main():
+    tap = Tap()
+    with Server("--appendonly", "yes", "--appendfsync", "always") as server:
+        clean_environment(server)
+        rows(tap, server, Proxy(server), sys.argv[1])
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT
+"""nxlock-once-faults: many keys, each to be charged once, and workers that are
+killed and stopped at every step while they begin, charge and tell; the server
+is stopped, killed and restarted, and replies are delayed and lost.
+
+halt: none is charged twice, each one is done or in doubt, and what is done was
+charged. retry: again only where the worker was told of a doubt. check: a worker
+in doubt asks the provider, and none is charged twice. forgets: as halt, but the
+server keeps nothing over a restart; expected are keys that are charged twice.
+
+Ends with 1 when a mode is not as expected. The seed says which faults come, but
+not how the machine schedules the processes: numbers differ, verdicts do not."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import stage
+
+TTL_MS = 500
+AOF = ("--appendonly", "yes", "--appendfsync", "always")
+# Of the keys that --keys asks for.
+MODES = {"halt": 1.0, "retry": 0.5, "check": 0.5, "forgets": 0.2}
+SHORT_KEYS = 300
+STOP_S = (0.05, 1.2)  # shorter than a lease, and longer
+
+
+class Wrong(Exception):
+    """The run cannot go on."""
+
+
+class Crowd(threading.Thread):
+    """The workers. Who is killed is replaced, who is stopped goes on after a
+    while; it ends when all have found all keys finished."""
+
+    KILL_S = 0.4  # from outside, on average
+
+    def __init__(self, run):
+        super().__init__(daemon=True)
+        self.run_, self.dice = run, random.Random(run.dice.random())
+        self.asleep, self.failure = {}, None
+        self.killed = self.outside = 0
+        self.over = False
+
+    def begin(self):
+        run = self.run_
+        return stage.start(
+            [run.worker, run.proxy.url, run.board, run.ledger, run.words,
+             TTL_MS, self.dice.getrandbits(63), run.one_in],
+            stdin=subprocess.DEVNULL, stderr=run.said)
+
+    def run(self):
+        some = [self.begin() for _ in range(self.run_.workers)]
+        strike = time.monotonic()
+        try:
+            while some and not self.over:
+                some = [w for w in map(self.tend, some) if w]
+                if some and time.monotonic() > strike:
+                    self.strike(self.dice.choice(some))
+                    strike += self.dice.expovariate(1 / self.KILL_S)
+                time.sleep(0.004)
+        except Wrong as why:
+            self.failure = why
+        for worker in some:
+            worker.kill()
+            worker.wait()
+
+    def strike(self, worker):
+        self.outside += 1
+        worker.send_signal(self.dice.choice(
+            [signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]))
+
+    def tend(self, worker):
+        """The same, the one that replaces it, or None if it has finished."""
+        code = worker.poll()
+        if code == 0:
+            return None
+        if code == -signal.SIGKILL:
+            self.killed += 1
+            self.asleep.pop(worker, None)
+            return self.begin()
+        if code is not None:
+            raise Wrong(f"a worker ended with {code}")
+        if worker not in self.asleep:
+            if os.waitid(os.P_PID, worker.pid,
+                         os.WSTOPPED | os.WNOHANG) is not None:
+                self.asleep[worker] = time.monotonic() + \
+                    self.dice.uniform(*STOP_S)
+        elif time.monotonic() > self.asleep[worker]:
+            del self.asleep[worker]
+            worker.send_signal(signal.SIGCONT)
+        return worker
+
+
+class Run:
+    """One mode: its server, its proxy, its workers, its provider."""
+
+    # Between two faults of the server; of one that forgets, so short that
+    # even a few keys meet one.
+    PAUSE_S = {"forgets": (0.1, 0.4)}
+    PAUSE_ELSE_S = (0.3, 2.5)
+
+    def __init__(self, mode, args, directory):
+        self.mode, self.directory = mode, pathlib.Path(directory)
+        self.keys = max(1, round(args.keys * MODES[mode]))
+        self.workers, self.one_in = args.workers, args.one_in
+        self.dice = random.Random(f"{args.seed} {mode}")
+        self.words = "halt" if mode == "forgets" else mode
+        programs = pathlib.Path(args.programs)
+        self.worker = programs / "nxlock-once-worker"
+        self.board = self.directory / "board"
+        self.ledger = self.directory / "ledger"
+        self.errors = self.directory / "said"
+        self.server = stage.Server(
+            directory, "server", () if mode == "forgets" else AOF)
+        self.proxy = stage.Proxy(programs / "nxlock-fault-proxy", self.server)
+        subprocess.run([self.worker, "new", self.board, str(self.keys)],
+                       check=True)
+        sqlite3.connect(self.ledger).close()
+        self.faults = 0
+        self.complaints = []
+
+    # ------------------------------------------------------------ the faults
+
+    def freeze(self):
+        self.server.freeze()
+        time.sleep(self.dice.uniform(*STOP_S))
+        self.server.thaw()
+
+    def restart(self):
+        self.server.kill()
+        time.sleep(self.dice.uniform(0, 0.3))
+        self.server.launch()
+        self.server.ready()
+
+    def lose_replies(self):
+        """No reply is lost without those after it: TCP does not do that."""
+        self.proxy.order("drop", "down", 1)
+        time.sleep(self.dice.uniform(0.01, 0.4))
+        self.proxy.order("refuse", "both", 1)
+        self.proxy.order("cut")
+        self.proxy.order("drop", "down", 0)
+        self.proxy.order("refuse", "both", 0)
+
+    def delay(self):
+        for way in ("up", "down"):
+            self.proxy.order("delay", way, self.dice.choice([0, 20, 120, 350]))
+        time.sleep(self.dice.uniform(0.1, 0.6))
+        for way in ("up", "down"):
+            self.proxy.order("delay", way, 0)
+
+    def cut(self):
+        self.proxy.order("cut-after", self.dice.choice(["up", "down"]),
+                         self.dice.randint(1, 4000))
+
+    def strike(self):
+        faults = [self.freeze, self.restart, self.lose_replies, self.delay,
+                  self.cut]
+        if self.mode == "forgets":
+            faults = [self.restart]
+        self.dice.choice(faults)()
+        self.faults += 1
+
+    # --------------------------------------------------------------- the run
+
+    def play(self):
+        limit = time.monotonic() + 60 + self.keys * 0.1
+        with open(self.errors, "ab") as self.said:
+            crowd = Crowd(self)
+            crowd.start()
+            while crowd.is_alive() and time.monotonic() < limit:
+                crowd.join(self.dice.uniform(
+                    *self.PAUSE_S.get(self.mode, self.PAUSE_ELSE_S)))
+                if crowd.is_alive():
+                    self.strike()
+            if crowd.is_alive():
+                crowd.over = True
+                crowd.join()
+                self.complaints.append("the workers did not come to an end")
+            if crowd.failure:
+                self.complaints.append(str(crowd.failure))
+            time.sleep(3 * TTL_MS / 1000)  # until the last lease is over
+            seen = self.look()
+        seen["killed"] = crowd.killed
+        seen["faults"] = self.faults
+        return seen
+
+    def look(self):
+        done = subprocess.run(
+            [self.worker, f"unix://{self.server.socket}", self.board,
+             self.ledger, "look", str(TTL_MS), "1", "0"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=self.said, text=True, check=False)
+        if done.returncode != 0:
+            self.complaints.append("the records could not be read")
+        records, seen = {}, {}
+        for line in done.stdout.splitlines():
+            words = line.split()
+            if words[0] == "key":
+                records[int(words[1])] = (words[2], *map(int, words[3:]))
+            else:
+                seen[words[0]] = int(words[1])
+        self.judge(records, seen)
+        return seen
+
+    def charges(self):
+        """(fence, doubts, sum) of each charge, by key."""
+        found = {}
+        with contextlib.closing(sqlite3.connect(self.ledger)) as ledger:
+            for key, *row in ledger.execute(
+                    "SELECT key, doubts, sum FROM charges ORDER BY id"):
+                found.setdefault(key, []).append(row)
+        return found
+
+    def judge(self, records, seen):
+        charges = self.charges()
+        left = {"charged": len(charges), "twice": 0, "untold": 0,
+                "in_doubt": 0, "happened": 0, "noted": 0}
+        for key in range(self.keys):
+            state, _, _, late, told = records.get(key, ("none", 0, 0, 0, 0))
+            made = charges.get(key, [])
+            left["twice"] += len(made) > 1
+            left["untold"] += sum(doubts == 0 for doubts, _ in made) > 1
+            left["noted"] += late > 0
+            if state in ("doubt", "begun"):
+                left["in_doubt"] += 1
+                left["happened"] += bool(made)
+            if self.mode != "forgets":
+                self.judge_key(key, state, told, made)
+        seen.update(left)
+        if self.mode in ("halt", "check") and left["twice"]:
+            self.complaints.append(f"{left['twice']} were charged twice")
+        if left["untold"] and self.mode == "retry":
+            self.complaints.append(
+                f"{left['untold']} were charged again without a doubt")
+        if self.mode == "forgets" and not left["twice"]:
+            self.complaints.append("no harm without a memory")
+        elif self.mode != "forgets" and seen.get("wrong", 1):
+            said = self.errors.read_text(errors="replace").splitlines()
+            self.complaints.append("; ".join(said[:3]) or "said nothing")
+
+    def judge_key(self, key, state, told, made):
+        finished = ["done"] if self.mode != "halt" else \
+            ["done", "doubt", "begun"]
+        if state not in finished:
+            self.complaints.append(
+                f"key {key} is {state}, charged {len(made)} times")
+        elif state == "done" and told not in (result for _, result in made):
+            self.complaints.append(f"key {key} has another result")
+
+    def close(self):
+        self.proxy.close()
+        self.server.kill()
+
+
+# ----------------------------------------------------------------- the output
+
+COLUMNS = {
+    "killed": "workers killed", "stopped": "stopped",
+    "faults": "faults of the server", "charged": "keys charged",
+    "twice": "more than once", "untold": "of these untold",
+    "in_doubt": "left in doubt", "happened": "of these charged",
+    "doubt": "begins that were told", "tell_lost": "late verdicts refused",
+}
+
+
+def row(mode, run, seen):
+    return f"| {mode} | {run.keys} | " + " | ".join(
+        str(seen.get(name, "")) for name in COLUMNS) + " |"
+
+
+def play(mode, args):
+    """Prints what was seen; true: as expected."""
+    began = time.monotonic()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="once", dir=memory) as directory:
+        run = Run(mode, args, directory)
+        try:
+            seen = run.play()
+        finally:
+            run.close()
+    print(row(mode, run, seen), flush=True)
+    if args.verbose:
+        print(f"  {time.monotonic() - began:.1f} s", seen, flush=True)
+    for what in run.complaints[:10]:
+        print(f"NOT AS EXPECTED: {mode}: {what}", flush=True)
+    return not run.complaints
+
+
+def number(most):
+    def read(text):
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no number from 1 to {most}")
+        return int(text)
+    return read
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="nxlock-once-faults", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", help=argparse.SUPPRESS)
+    parser.add_argument("--mode", metavar="MODE", action="append",
+                        choices=list(MODES), help=", ".join(MODES) +
+                        " (default: all; may be given again)")
+    parser.add_argument("--keys", type=number(1000000), default=20000,
+                        help="of halt; the others have fewer (default 20000)")
+    parser.add_argument("--workers", type=number(200), default=16,
+                        help="at a time (default 16)")
+    parser.add_argument("--one-in", type=number(100000), default=50,
+                        metavar="N", help="one of N steps of a worker kills or "
+                        "stops it (default 50)")
+    parser.add_argument("--seed", type=number(2 ** 63), default=1,
+                        help="draws other faults (default 1)")
+    parser.add_argument("--short", action="store_true",
+                        help=f"{SHORT_KEYS} keys, for a quick test")
+    parser.add_argument("--verbose", action="store_true",
+                        help="all that was counted, and the time")
+    args = parser.parse_args()
+    if args.short:
+        args.keys = SHORT_KEYS
+    return args
+
+
+def main():
+    args = arguments()
+    if shutil.which(stage.REDIS) is None:
+        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
+        print(f"{stage.REDIS} is not installed", file=sys.stderr)
+        return 77 if skip else 1
+    print("| mode | keys | " + " | ".join(COLUMNS.values()) + " |")
+    print("|---|---:" + "|---:" * len(COLUMNS) + "|", flush=True)
+    fine = [play(mode, args) for mode in args.mode or MODES]
+    return 0 if all(fine) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

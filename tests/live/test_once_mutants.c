@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each comparison in the scripts of work that must be done once, taken out: the
+ * table or one of the cases has to notice, or nothing tests that comparison.
+ */
+#include "live/once_cases.h"
+
+/* Returns the cell or case that differs; NULL: none does. */
+static const char *noticed(const char **why)
+{
+    struct cell c;
+
+    table_differs(1, &c, why);
+    if (*why)
+        return cell_name(&c);
+    for (size_t i = 0; i < ONCE_CASES; i++) {
+        *why = once_cases[i].run();
+        if (*why)
+            return once_cases[i].name;
+    }
+    return NULL;
+}
+
+static void run_mutants(const struct once_change *changes, size_t count)
+{
+    unsigned missed = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *why;
+        once_mutant = &changes[i];
+        const char *name = noticed(&why);
+        while (case_hears("end") == false)
+            ; /* what this one has published */
+        if (name) {
+            print_message("%s: '%s' -> '%s': %s: %s\n", changes[i].script,
+                changes[i].from, changes[i].to, name, why);
+        } else {
+            print_error("%s: nothing notices '%s' -> '%s'\n", changes[i].script,
+                changes[i].from, changes[i].to);
+            missed++;
+        }
+    }
+    once_mutant = NULL;
+    assert_int_equal(missed, 0);
+}
+
+#define RUN(changes) run_mutants(changes, sizeof(changes) / sizeof(changes[0]))
+
+static void of_begin(void **state)
+{
+    static const struct once_change changes[] = {
+        {"begin", "r and r.state ~= 'failed' and", "r and"},
+        {"begin", "r.fingerprint ~= fingerprint", "false"},
+        {"begin", "r and r.state == 'done'", "false"},
+        {"begin", "if r.size >= 0 then", "if true then"},
+        {"begin", "(left ~= -2 and not held)", "false"},
+        {"begin", "(left ~= -2 and not held)", "left ~= -2"},
+        {"begin", "(left ~= -2 and not held)", "(not held)"},
+        {"begin", "(r and r.token == token and not looks)", "false"},
+        {"begin", "r.token == token and not looks", "r.token == token"},
+        {"begin", "r.token == token and not looks", "not looks"},
+        {"begin", "r and r.open and mode ~= 'retry'", "false"},
+        {"begin", "r and r.open and mode ~= 'retry'", "r and r.open"},
+        {"begin", "r.open and mode ~= 'retry'", "mode ~= 'retry'"},
+        {"begin", "elseif looks then", "elseif false then"},
+        {"begin", "not looks and left ~= -2 and holds(key, token)",
+            "left ~= -2 and holds(key, token)"},
+        {"begin", "not looks and left ~= -2 and holds(key, token)", "false"},
+        {"begin", "left ~= -2 and holds(key, token)", "left ~= -2"},
+        {"begin", "if held then", "if false then"},
+        {"begin", "return seen == token", "return true"},
+        {"begin", "return seen == token", "return false"},
+        {"begin", "return seen == token", "return seen:sub(1, 1) == token"},
+        {"begin", "(r.open and 1 or 0)", "0"},
+        {"begin", "(r.open and 1 or 0)", "1"},
+        {"begin", "r and r.doubts + (r.open and 1 or 0) or 0", "0"},
+        {"begin", "math.max(last + 1,", "math.max("},
+        {"begin", "r and r.fence + 1 or 0, now", "now"},
+        {"begin", "r and r.fence + 1 or 0, now)", "r and r.fence + 1 or 0)"},
+        {"begin", "r and r.attempt + 1 or 1", "1"},
+        {"begin", "r and r.late or 0", "0"},
+        {"begin", "r and r.first or ms", "ms"},
+        {"begin", "r.left + 0 >= 0", "true"},
+    };
+    RUN(changes);
+}
+
+static void of_tell(void **state)
+{
+    static const struct once_change changes[] = {
+        {"tell", "r and r.token == token", "r ~= nil"},
+        {"tell", "r and r.token == token", "false"},
+        {"tell", "r.doubts + r.late > 0 and", "r.doubts + 0 > 0 and"},
+        {"tell", "r.doubts + r.late > 0 and", "r.late + 0 > 0 and"},
+        {"tell", "r.doubts + r.late > 0 and", "true and"},
+        {"tell", "r and held and r.late + 0 == 0", "r and held"},
+        {"tell", "r and held and r.late + 0 == 0", "r and r.late + 0 == 0"},
+        {"tell", "{done = 'done', failed = '', unsure = 'doubt'}", "{}"},
+        {"tell", "not state and verdict == 'done'", "not state"},
+        {"tell", "not state and verdict == 'done'", "verdict == 'done'"},
+        {"tell", "not state and verdict == 'done'", "false"},
+        {"tell", "late or (state and state ~= '')", "late or state"},
+        {"tell", "held and verdict ~= 'clear' and", "verdict ~= 'clear' and"},
+        {"tell", "held and verdict ~= 'clear' and", "held and"},
+        {"tell", "held and verdict ~= 'clear' and", "false and"},
+        {"tell", "lasts ~= '-1'", "true"},
+        {"tell", "if lasts == '0' then", "if true then"},
+        {"tell", "if lasts == '0' then", "if false then"},
+        {"tell", "if not own then", "if false then"},
+        {"tell", "if verdict == 'clear' then", "if false then"},
+        {"tell", "if state == 'done' then", "if false then"},
+        {"tell", "if state == 'done' then", "if true then"},
+        {"tell", "ARGV[9] and #result or -1", "#result"},
+        {"tell", "(state == 'done' or state == 'failed')", "(state == 'done')"},
+        {"tell", "(state == 'done' or state == 'failed')",
+            "(state == 'failed')"},
+        {"tell", "(state == 'done' or state == 'failed')", "true"},
+        {"tell", "r.left + 0 >= 0", "false"},
+        {"tell", "if verdict == 'unbegun' then", "if false then"},
+        {"tell", "return seen == token", "return true"},
+        {"tell", "return seen == token", "return false"},
+        {"tell", "string.find(seen.err, 'wrong kind')", "false"},
+    };
+    RUN(changes);
+}
+
+/* The rows of the table in tell.lua. */
+static void of_the_rows(void **state)
+{
+    static const char *const rows[] = {"['own begun'] = ", "['own doubt'] = ",
+        "['own done'] = ", "['own failed'] = ", "['other failed'] = "};
+    struct once_change changes[5];
+    char moved[5][40];
+
+    for (size_t i = 0; i < 5; i++) {
+        snprintf(moved[i], sizeof(moved[i]), "['no %s", rows[i] + 2);
+        changes[i] = (struct once_change){"tell", rows[i], moved[i]};
+    }
+    run_mutants(changes, 5);
+}
+
+static void of_forget_and_records(void **state)
+{
+    static const struct once_change changes[] = {
+        {"forget", "r.line ~= ARGV[1]", "false"},
+        {"forget", "not r or r.line", "not r and r.line"},
+        {"forget", "if holds(KEYS[1], r.token) then", "if false then"},
+        {"forget", "return seen == token", "return seen ~= ''"},
+        {"begin", "r.state == 'begun' or r.state == 'doubt'",
+            "r.state == 'begun'"},
+        {"begin", "r.state == 'begun' or r.state == 'doubt'",
+            "r.state == 'doubt'"},
+        {"begin", "if r.open or r.state == 'done' or r.state == 'failed' then",
+            "if true then"},
+        {"begin", "r.open or r.state == 'done' or", "r.open or"},
+        {"begin", "r.state == 'done' or r.state == 'failed' then",
+            "r.state == 'done' then"},
+        {"begin", "and redis.call('EXISTS', key) == 0", ""},
+        {"begin", "'^(once1", "'^(once%d"},
+        {"begin", "([-=]%S*) (%-?%d+))\\n'", "(%S*) (%-?%d+))\\n'"},
+        {"begin", "(%-?%d+))\\n'", "(%-?%d+))'"},
+        {"begin", "if failure then", "if false then"},
+        {"begin", "if wrong then", "if false then"},
+    };
+    RUN(changes);
+}
+
+/* Who gives the lock back hands it over, unless it is told not to. */
+static void of_the_line(void **state)
+{
+    static const struct once_change changes[] = {
+        {"begin", "if gone == 1 then", "if true then"},
+        {"tell", "if gone == 1 then", "if true then"},
+        {"tell", "alive and how == '?'", "false"},
+    };
+    RUN(changes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        once_test(of_begin),
+        once_test(of_tell),
+        once_test(of_the_rows),
+        once_test(of_forget_and_records),
+        once_test(of_the_line),
+    };
+    return cmocka_run_group_tests_name(
+        "once_mutants", tests, live_unix, live_stop);
+}
