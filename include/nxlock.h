@@ -1017,8 +1017,8 @@ int nxl_once_tell(nxl_lock *lock, int verdict, int code, const void *result,
 
 /* Copies what the last nxl_once_begin() or nxl_once_tell() on this lock has
  * found or written. NXL_OK. NXL_FREE: there was no record. NXL_E_INVALID:
- * neither has been answered since the lock was last acquired or adopted, or the
- * record removed. NXL_E_FORKED. No I/O. */
+ * neither has been answered since the lock was last acquired or adopted.
+ * NXL_E_FORKED. No I/O. */
 int nxl_once_record(const nxl_lock *lock, nxl_record *record) NXL_MUST_USE;
 
 /* Removes exactly the record that nxl_once_record() shows, so that the work

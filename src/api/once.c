@@ -95,8 +95,6 @@ void once_over(struct nxl_lock *lock, int result)
         once = once_of(lock);
     if (!once)
         return;
-    if (call == CALL_FORGET && result == NXL_OK)
-        once->answered = false;
     if (call == CALL_ACQUIRE || call == CALL_ADOPT) {
         once->answered = false;
         once->work =
@@ -112,7 +110,7 @@ void once_over(struct nxl_lock *lock, int result)
         once->work = WORK_FOUND;
     else if (once->work == WORK_FOUND && result == NXL_LOST)
         once->work = WORK_NONE; /* the record is another one's now */
-    if (call == CALL_TELL && result != NXL_UNKNOWN) {
+    if (call == CALL_TELL) {
         free(once->result);
         once->result = NULL;
     }
