@@ -238,11 +238,12 @@ typedef struct nxl_client_options {
      * weaker promises than those of docs/guarantees.md; a lock was granted
      * without a minority of the servers, for a reason that somebody must fix
      * (wrong password, replica, INFO refused; not: down or slow); the same
-     * because they restarted and do not vote yet. text names the servers and
-     * reasons and is valid until the callback returns. Called at the end of a
-     * blocking call or of nxl_client_next_event(), on the calling thread. It
-     * may use the library, but not free the client. NULL: no callback;
-     * nxl_client_describe() also reports these. */
+     * because they restarted and do not vote yet; work was begun
+     * (nxl_once_begin()) at a server that may lose its record. text names the
+     * servers and reasons and is valid until the callback returns. Called at
+     * the end of a blocking call or of nxl_client_next_event(), on the calling
+     * thread. It may use the library, but not free the client. NULL: no
+     * callback; nxl_client_describe() also reports these. */
     nxl_warning warning;
     void *warning_arg;
     /* Restart quarantine: a server that restarted may have forgotten locks, so
@@ -991,7 +992,7 @@ typedef struct nxl_record {
  * in doubt though nobody did it. Other results as nxl_lock_acquire(); also
  * NXL_E_UNSUPPORTED: several servers, NXL_SCHEME_TIMESTAMP, a server without
  * scripts or before 3.2; NXL_E_WRONG_TYPE: the record's key holds something
- * else; NXL_E_REFUSED: durable=1, and the server writes no AOF. */
+ * else; NXL_E_URL: durable=1 in the URL, and the server writes no AOF. */
 int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
     int64_t wait_ms) NXL_MUST_USE;
 

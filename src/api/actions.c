@@ -119,7 +119,8 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     case VERB_BEGIN:
     case VERB_JOIN:
     case VERB_STAY:
-        if (!voters_ask(lock->client, server, now, outcome, words))
+        if (!voters_ask(
+                lock->client, server, op->verb.kind, now, outcome, words))
             return true;
         return !reserve(op, server, outcome);
     case VERB_INSPECT:

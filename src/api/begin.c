@@ -90,6 +90,7 @@ static int start_begin(
         return rc;
     lock->once->work = WORK_NONE;
     lock->once->answered = false;
+    lock->client->servers->who.asks_fsync = true;
     leaves_clear(&lock->once->found);
     if (options && options->mode == NXL_ONCE_LOOK)
         life_query(&lock->life, CALL_LOOK, lock_seed(lock, now), now);

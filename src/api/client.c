@@ -65,7 +65,8 @@ static bool make_servers(struct nxl_client *client, struct endpoints *e)
     client->guard = set->guard_restarts == GUARD_RESTARTS_AUTO
                         ? e->count > 1
                         : set->guard_restarts;
-    bool sole = e->count == 1 && !client->guard;
+    /* durable=1: whether a record may begin is found out before it does. */
+    bool sole = e->count == 1 && !client->guard && !set->durable;
     client->server_count = e->count;
     for (unsigned i = 0; i < e->count; i++)
         server_init(&client->servers[i], &e->at[i], sole, clock_now() + i);

@@ -6,6 +6,7 @@
 #include "api/handle.h"
 #include "api/message.h"
 #include "api/waiting.h"
+#include "api/warning.h"
 #include "base/clock.h"
 #include "client/voters.h"
 #include "wire/strategies.h"
@@ -75,6 +76,10 @@ static void line_of(
     voters_words(client, server, clock_now(), &words);
     if (words.len)
         text_addf(t, "; no vote: %s", words.data);
+    text_clear(&words);
+    warning_of_records(s, &words);
+    if (words.len)
+        text_addf(t, "; records: %s", words.data);
     if (s->state == SERVER_DOWN && s->why.len)
         text_addf(t, "; last: %s", s->why.data);
 }

@@ -32,6 +32,46 @@ static void note_weak(struct nxl_client *client)
     }
 }
 
+void warning_of_records(const struct server *s, struct text *t)
+{
+    const struct facts *f = &s->facts;
+    if (!f->asked_fsync || f->loading)
+        return;
+    if (f->aof == AOF_OFF)
+        text_add(t, "it has no append-only file: a restart loses every record "
+                    "of nxl_once_begin(), and work may be done again; set "
+                    "appendonly yes and appendfsync always");
+    else if (f->aof == AOF_UNKNOWN)
+        text_add(t, "whether it has an append-only file is unknown (INFO): "
+                    "without one a restart loses every record of "
+                    "nxl_once_begin()");
+    else if (!f->appendfsync[0])
+        text_add(t, "how often its append-only file is synced is unknown "
+                    "(CONFIG GET): unless appendfsync is always, a crash of "
+                    "its machine may lose the last records of "
+                    "nxl_once_begin()");
+    else if (strcmp(f->appendfsync, "always") != 0)
+        text_addf(t,
+            "its append-only file is synced by appendfsync %s: a crash of its "
+            "machine may lose the last records of nxl_once_begin(); set "
+            "appendfsync always",
+            f->appendfsync);
+}
+
+static void note_records(struct nxl_client *client)
+{
+    const struct server *s = client->servers;
+    struct text words;
+    text_clear(&words);
+    warning_of_records(s, &words);
+    if (!words.len)
+        return;
+    struct text *text = &client->warning_text[WARNING_RECORDS];
+    text_clear(text);
+    text_addf(text, "%s: %s", s->endpoint.name.data, words.data);
+    mark_due(client, WARNING_RECORDS);
+}
+
 static void note_minority(const struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
@@ -55,6 +95,8 @@ void warning_note_grant(const struct nxl_lock *lock)
         return;
     if (!was_warned(client, WARNING_WEAK))
         note_weak(client);
+    if (lock->life.call == CALL_BEGIN && !was_warned(client, WARNING_RECORDS))
+        note_records(client);
     if (client->server_count > 1 && !was_warned(client, WARNING_MINORITY))
         note_minority(lock);
 }

@@ -20,6 +20,8 @@ EFFECT(NO_REMOVE, "the removal fails: NXL_E_DENIED; the lock stays") \
 EFFECT(NO_BEGIN, "nxl_once_begin() fails: NXL_E_DENIED; nothing is begun") \
 EFFECT(NO_TELL, "nxl_once_tell() fails: NXL_E_DENIED; the work is in doubt") \
 EFFECT(NO_FORGET, "nxl_once_forget() fails: NXL_E_DENIED; the record stays") \
+EFFECT(NO_FSYNC, "works; warns that how often the server syncs its file is " \
+    "unknown") \
 EFFECT(NO_RECORDS, "works; records of nxlock once are left out") \
 EFFECT(NO_LIST, "the list fails: NXL_E_DENIED") \
 EFFECT(NO_TIME, "waits all the same, without knowing how long it is held") \
@@ -132,7 +134,8 @@ FEATURE(ONCE, "record", 0, "begin work that must be done once, and tell", \
     {"+eval", ACL_NO_BEGIN}, {"+getrange", ACL_NO_BEGIN}, \
     {"+exists", ACL_NO_BEGIN}, {"+pttl", ACL_NO_BEGIN}, \
     {"+time", ACL_NO_BEGIN}, {"+set", ACL_NO_BEGIN}, \
-    {"+del", ACL_NO_TELL}, {"+psetex", ACL_BY_SET}) \
+    {"+del", ACL_NO_TELL}, {"+psetex", ACL_BY_SET}, \
+    {"+config|get", ACL_NO_FSYNC}) \
 FEATURE(FORGET, "forget", 0, "look at a record, and remove it", \
     {ACL_KEY, ACL_NO_BEGIN}, {ACL_WORK, ACL_NO_BEGIN}, \
     {ACL_COUNTER, ACL_NO_BEGIN}, {"+evalsha", ACL_NO_BEGIN}, \

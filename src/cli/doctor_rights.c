@@ -124,10 +124,10 @@ void doctor_all_rights(struct doctor *d)
 
     if (d->lacks_rights)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "rights", NULL,
-            "'nxlock acl run doctor %s%s', with the same server and user, "
-            "prints one "
-            "line with all permissions that both commands need",
-            name[0] == '-' ? "" : "--name ", name);
+            "'nxlock acl run %sdoctor %s%s', with the same server and user, "
+            "prints one line with all permissions that these commands need",
+            d->args->records ? "once " : "", name[0] == '-' ? "" : "--name ",
+            name);
 }
 
 /* Reads a key that the lock needs, to test whether the user's key patterns

@@ -31,6 +31,7 @@ enum warning_kind {
     WARNING_WEAK,     /* locked by timestamps */
     WARNING_MINORITY, /* servers without a vote that a person has to repair */
     WARNING_YOUNG,    /* servers without a vote that only need time */
+    WARNING_RECORDS,  /* a server that may lose records */
     WARNINGS
 };
 

@@ -23,7 +23,7 @@ static unsigned duplicate_of(const struct nxl_client *client, unsigned server)
     return server;
 }
 
-void voters_words(const struct nxl_client *client, unsigned server,
+static void add_reason(const struct nxl_client *client, unsigned server,
     uint64_t now, struct text *text)
 {
     const struct voter *v = &client->voters[server];
@@ -35,13 +35,21 @@ void voters_words(const struct nxl_client *client, unsigned server,
     }
 }
 
+void voters_words(const struct nxl_client *client, unsigned server,
+    uint64_t now, struct text *text)
+{
+    if (voters_matter(client, VERB_ACQUIRE))
+        add_reason(client, server, now, text);
+}
+
 static void refuse_requests(
     struct nxl_client *client, unsigned server, uint64_t now)
 {
     struct text words;
     text_clear(&words);
-    voters_words(client, server, now, &words);
+    add_reason(client, server, now, &words);
     requests_refuse(&client->servers[server],
+        voters_matter(client, VERB_ACQUIRE),
         eligibility_fault(&client->voters[server].eligibility, now), &words);
 }
 
@@ -50,14 +58,14 @@ bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
     struct voter *v = &client->voters[server];
     struct server *s = &client->servers[server];
     if (s->state != SERVER_UP || v->judged == s->connections ||
-        !voters_matter(client))
+        !voters_matter(client, VERB_BEGIN))
         return false;
     struct server_info info = {
         .run_id = s->facts.run_id,
         .role = s->facts.role,
         .uptime_s = s->facts.uptime_s,
         .refused = s->facts.info_refused,
-        .no_aof = s->facts.no_aof,
+        .no_aof = s->facts.aof == AOF_OFF,
         .set_back = s->facts.set_back,
     };
     struct eligibility_terms terms = {
@@ -80,15 +88,15 @@ static void explain_refusal(const struct nxl_client *client, unsigned server,
     uint64_t now, struct outcome *refusal, struct text *words)
 {
     text_clear(words);
-    voters_words(client, server, now, words);
+    add_reason(client, server, now, words);
     refusal->text = (struct slice){words->data, words->len};
 }
 
-bool voters_ask(struct nxl_client *client, unsigned server, uint64_t now,
-    struct outcome *refusal, struct text *words)
+bool voters_ask(struct nxl_client *client, unsigned server, enum verb_kind verb,
+    uint64_t now, struct outcome *refusal, struct text *words)
 {
     struct eligibility *e = &client->voters[server].eligibility;
-    if (eligibility_votes(e, now))
+    if (!voters_matter(client, verb) || eligibility_votes(e, now))
         return true;
     if (eligibility_recheck(e, now)) {
         server_reconnect(&client->servers[server]);
@@ -104,7 +112,8 @@ const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
     struct outcome *other, struct text *words)
 {
     struct eligibility *e = &client->voters[server].eligibility;
-    if (eligibility_weigh(e, verb, outcome, now, other))
+    if (!voters_matter(client, verb) ||
+        eligibility_weigh(e, verb, outcome, now, other))
         return outcome;
     /* Without this, a client that only extends would never judge it again. */
     if (eligibility_recheck(e, now))

@@ -8,10 +8,14 @@
 
 #include "client/client.h"
 
-/* Does this client check eligibility at all? */
-static inline bool voters_matter(const struct nxl_client *client)
+/* Does this client check whether its servers are eligible for that verb? A
+ * single server that need not vote is, but durable=1 is a condition of a
+ * record. */
+static inline bool voters_matter(
+    const struct nxl_client *client, enum verb_kind verb)
 {
-    return client->server_count > 1 || client->guard;
+    return client->server_count > 1 || client->guard ||
+           (verb == VERB_BEGIN && client->servers->endpoint.settings.durable);
 }
 
 /* Call it after replies were read. Judges a server whose handshake has just
@@ -19,10 +23,10 @@ static inline bool voters_matter(const struct nxl_client *client)
  * be such acquires, and server_next() returns them. */
 bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
 
-/* May an acquire be sent to server? False: *refusal says why not; its text
- * lives in *words. */
-bool voters_ask(struct nxl_client *client, unsigned server, uint64_t now,
-    struct outcome *refusal, struct text *words);
+/* May verb, which may acquire, be sent to server? False: *refusal says why not;
+ * its text lives in *words. */
+bool voters_ask(struct nxl_client *client, unsigned server, enum verb_kind verb,
+    uint64_t now, struct outcome *refusal, struct text *words);
 
 /* The outcome to count: outcome itself, or other if the server has no vote on
  * it; the text of other is in *words. */

@@ -222,8 +222,7 @@ void eligibility_explain(
         text_add(text, "a replica");
         break;
     case REASON_NO_AOF:
-        text_add(text, "durable=1, but its AOF is off (aof_enabled:0): no "
-                       "vote");
+        text_add(text, "durable=1, but its AOF is off (aof_enabled:0)");
         break;
     case REASON_DUPLICATE:
         text_add(text, "the same server (run_id)");

@@ -60,13 +60,14 @@ void request_submit(struct server *s, struct request *r,
 }
 
 void requests_refuse(
-    struct server *s, enum fault fault, const struct text *words)
+    struct server *s, bool all, enum fault fault, const struct text *words)
 {
     struct list *node = s->waiting.next, *next;
     for (; node != &s->waiting; node = next) {
         next = node->next;
         struct request *r = list_entry(node, struct request, node);
-        if (!verb_may_grant(r->exchange.verb->kind) || r->sent_at)
+        enum verb_kind verb = r->exchange.verb->kind;
+        if ((all ? !verb_may_grant(verb) : verb != VERB_BEGIN) || r->sent_at)
             continue;
         s->why = *words;
         list_remove(&r->node);

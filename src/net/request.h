@@ -24,10 +24,10 @@ void request_free(struct server *s, struct request *r);
 void request_submit(struct server *s, struct request *r,
     const struct verb *verb, struct command_cache *kept);
 
-/* Fails all acquires that are not formatted yet, because the server has no
- * vote. */
+/* Fails the acquires that are not formatted yet, because the server has no
+ * vote: all of them, or only those that begin a record. */
 void requests_refuse(
-    struct server *s, enum fault fault, const struct text *words);
+    struct server *s, bool all, enum fault fault, const struct text *words);
 
 /* Formats the requests that wait, as far as the socket and the limits allow. */
 void requests_format(struct server *s, uint64_t now);

@@ -19,16 +19,21 @@ enum step {
     STEP_PING,
     STEP_CLIENT_ID,
     STEP_INFO,
+    STEP_FSYNC,
     STEP_LOAD, /* and one step for each further script */
     STEP_END = STEP_LOAD + SCRIPTS_LOADED
 };
 
-static bool is_sent(const struct credentials *who, unsigned step)
+static bool is_sent(const struct handshake *h, unsigned step)
 {
+    const struct credentials *who = h->who;
+
     if (step == STEP_AUTH)
         return who->password.data != NULL;
     if (step == STEP_SELECT)
         return who->db != 0;
+    if (step == STEP_FSYNC && !h->asks_fsync)
+        return false;
     return (step == STEP_PING) == who->brief;
 }
 
@@ -61,6 +66,11 @@ static bool send_step(
     case STEP_INFO: /* a section would be an arity error before 2.6 */
         argv[argc++] = slice_of("INFO");
         break;
+    case STEP_FSYNC:
+        argv[argc++] = slice_of("CONFIG");
+        argv[argc++] = slice_of("GET");
+        argv[argc++] = slice_of("appendfsync");
+        break;
     default:
         argv[argc++] = slice_of("SCRIPT");
         argv[argc++] = slice_of("LOAD");
@@ -71,7 +81,7 @@ static bool send_step(
 
 static void skip_unsent(struct handshake *h)
 {
-    while (h->step < STEP_END && !is_sent(h->who, h->step))
+    while (h->step < STEP_END && !is_sent(h, h->step))
         h->step++;
 }
 
@@ -86,10 +96,11 @@ unsigned handshake_begin(
     size_t before = buf_len(out);
     unsigned sent = 0;
 
-    *h = (struct handshake){
-        .who = who, .facts = {.uptime_s = -1, .info_refused = who->brief}};
+    *h = (struct handshake){.who = who,
+        .asks_fsync = who->asks_fsync,
+        .facts = {.uptime_s = -1, .info_refused = who->brief}};
     for (unsigned step = 0; step < STEP_END; step++) {
-        if (!is_sent(who, step))
+        if (!is_sent(h, step))
             continue;
         if (!send_step(who, step, out)) {
             buf_cut(out, before, buf_len(out) - before);
@@ -188,7 +199,7 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
         copy_printable(
             f->mode, sizeof(f->mode), value); /* server_mode: Valkey */
     } else if (is_named(name, "aof_enabled")) {
-        f->no_aof = is_named(value, "0");
+        f->aof = is_named(value, "0") ? AOF_OFF : AOF_ON;
     } else if (is_named(name, "loading")) {
         f->loading = !is_named(value, "0");
     } else if (is_named(name, "server_name")) {
@@ -296,6 +307,7 @@ static bool login_accepted(
  * answer to the command. */
 static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
 {
+    f->asked_fsync = f->asked_fsync || step == STEP_FSYNC;
     if (reply->kind == REPLY_ERROR) {
         if (step == STEP_INFO)
             f->info_refused = true;
@@ -312,6 +324,11 @@ static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
     case STEP_CLIENT_ID:
         f->client_id = reply->integer;
         return reply->kind == REPLY_INTEGER;
+    case STEP_FSYNC: /* its name, then its value */
+        if (reply->kind == REPLY_ARRAY && reply->count == 2)
+            copy_printable(
+                f->appendfsync, sizeof(f->appendfsync), reply->items[1].bytes);
+        return reply->kind == REPLY_ARRAY;
     case STEP_INFO: /* read by ended_by_info() */
         return reply->kind == REPLY_STRING;
     default:

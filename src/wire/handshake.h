@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first commands on a new connection, sent together: AUTH, SELECT, CLIENT
- * ID, INFO, SCRIPT LOAD. A refused AUTH or SELECT ends the connection, because
- * a lock command after it would run as another user or in database 0. The reply
- * to INFO is still read then: a Sentinel refuses both, and the caller needs to
- * know that it is one. CLIENT ID, INFO and SCRIPT LOAD may be refused; then
- * less is known, and scripts are sent with their text.
+ * ID, INFO, for records CONFIG GET, SCRIPT LOAD. A refused AUTH or SELECT ends
+ * the connection, because a lock command after it would run as another user or
+ * in database 0. The reply to INFO is still read then: a Sentinel refuses both,
+ * and the caller needs to know that it is one. CLIENT ID and what follows it
+ * may be refused; then less is known, and scripts are sent with their text.
  *
  * A proxy that knows only commands on keys (twemproxy) closes the connection
  * instead. For such a proxy there is a brief handshake with PING in place of
@@ -27,6 +27,7 @@ struct credentials {
     struct slice password; /* data NULL: no AUTH is sent */
     unsigned db;           /* 0: no SELECT is sent */
     bool needs_info;       /* fail while the server cannot answer INFO */
+    bool asks_fsync;       /* for records: how often is the AOF synced? */
     bool brief; /* PING in place of CLIENT ID, INFO and SCRIPT LOAD */
     bool probe; /* brief: CLIENT ID follows PING's answer */
 };
@@ -44,13 +45,16 @@ struct facts {
     bool info_refused;
     bool no_login;   /* it demands a password that it has not been sent */
     bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
-    bool no_aof;     /* aof_enabled:0 */
+    bool asked_fsync;
+    char appendfsync[12]; /* asked, and it said so: "always", "everysec" */
+    enum { AOF_UNKNOWN, AOF_OFF, AOF_ON } aof; /* wrong while it is loading */
     bool set_back; /* uptime is negative: the clock was set back since start */
     bool loading;
 };
 
 struct handshake {
     const struct credentials *who;
+    bool asks_fsync; /* who's, when the commands were sent */
     unsigned char step;
     struct facts facts;
     enum { PROBE_UNSENT, PROBE_SENT, PROBE_ANSWERED } probe;

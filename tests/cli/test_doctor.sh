@@ -212,6 +212,8 @@ as() { # USER COMMAND...: of doctor
         '~{inv:1:doctor:*' -acl
     as keys doctor 1 "a user without the record's" inv:1 --once
     finds "is found" WARN rights "cannot read its record, '{inv:1}:once': "
+    finds "and how to allow everything" note rights \
+        "'nxlock acl run once doctor --name inv:1', with"
     user noconfig -config
     as noconfig doctor 1 "a user without CONFIG, for records" --once
     finds "is found" WARN once "fsync unknown: "

@@ -31,7 +31,9 @@ static inline enum acl_effect use_record(nxl_client *client, nxl_lock *lock)
         return nxl_once_begin(lock, NULL, 0) == NXL_BUSY ? ACL_NO_TELL : ODD;
     if (rc != NXL_OK || held || nxl_once_begin(lock, NULL, 0) != NXL_DONE)
         return ODD;
-    return logged("psetex") ? ACL_BY_SET : ACL_WORKS;
+    return logged("psetex")       ? ACL_BY_SET
+           : logged("config|get") ? ACL_NO_FSYNC
+                                  : ACL_WORKS;
 }
 
 static inline enum acl_effect use_forget(nxl_client *client, nxl_lock *lock)

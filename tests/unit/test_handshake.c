@@ -370,6 +370,52 @@ static void test_unanswered(void **state)
     assert_true(handshake_unanswered(&h));
 }
 
+static void assert_says(struct reply fsync, const char *expected)
+{
+    struct credentials who = {.asks_fsync = true};
+    struct handshake h;
+
+    begin(&h, &who, 3 + SCRIPTS_LOADED);
+    who.asks_fsync = false; /* that is for the next one */
+    assert_waits(&h, integer(7));
+    assert_waits(&h, words(REPLY_STRING, "aof_enabled:1\r\n"));
+    assert_waits(&h, fsync);
+    assert_loads(&h, words(REPLY_STRING, sha));
+    assert_true(h.facts.asked_fsync);
+    assert_int_equal(h.facts.aof, AOF_ON);
+    assert_string_equal(h.facts.appendfsync, expected);
+}
+
+/* How safe its records are is asked of a server that has to keep some. */
+static void test_persistence(void **state)
+{
+    const struct reply items[] = {words(REPLY_STRING, "appendfsync"),
+        words(REPLY_STRING, "everysec"), words(REPLY_NIL, "")};
+    struct reply fsync = {.kind = REPLY_ARRAY, .count = 2, .items = items};
+    struct credentials who = {.asks_fsync = false};
+    struct handshake h;
+
+    (void)state;
+    assert_says(fsync, "everysec");
+    fsync.items = items + 1;
+    assert_says(fsync, "");
+    fsync.count = 0;
+    assert_says(fsync, "");
+    assert_says(words(REPLY_ERROR, "NOPERM no permission for config"), "");
+    begin(&h, &who, 2 + SCRIPTS_LOADED);
+    who.asks_fsync = true;
+    assert_waits(&h, integer(7));
+    assert_waits(&h, words(REPLY_STRING, "aof_enabled:0\r\n"));
+    assert_loads(&h, words(REPLY_STRING, sha));
+    assert_false(h.facts.asked_fsync);
+    assert_int_equal(h.facts.aof, AOF_OFF);
+    begin(&h, &who, 3 + SCRIPTS_LOADED);
+    assert_waits(&h, integer(7));
+    assert_waits(&h, words(REPLY_STRING, "role:master\r\n"));
+    assert_int_equal(h.facts.aof, AOF_UNKNOWN);
+    assert_fails(&h, integer(1), FAULT_NOT_REDIS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_farewell),
         cmocka_unit_test(test_impossible_replies),
         cmocka_unit_test(test_unanswered),
+        cmocka_unit_test(test_persistence),
     };
     return cmocka_run_group_tests_name("handshake", tests, NULL, NULL);
 }
