@@ -16,6 +16,9 @@ static const struct known {
     {4, NXL_PENDING, "NXL_PENDING: "},
     {5, NXL_CANCELLED, "NXL_CANCELLED: "},
     {6, NXL_FREE, "NXL_FREE: "},
+    {7, NXL_DONE, "NXL_DONE: "},
+    {8, NXL_DOUBT, "NXL_DOUBT: "},
+    {9, NXL_MISMATCH, "NXL_MISMATCH: "},
     {-1, NXL_E_INVALID, "NXL_E_INVALID: "},
     {-2, NXL_E_NOMEM, "NXL_E_NOMEM: "},
     {-3, NXL_E_SYSTEM, "NXL_E_SYSTEM: "},
@@ -56,7 +59,7 @@ static void each_has_a_name_and_a_meaning(void **state)
 static void others_are_unknown(void **state)
 {
     (void)state;
-    static const int others[] = {7, -13, 100, -100, INT_MAX, INT_MIN};
+    static const int others[] = {10, -13, 100, -100, INT_MAX, INT_MIN};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         assert_string_equal(nxl_strerror(others[i]), "unknown result");
 }
