@@ -66,8 +66,8 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
     size_t used;
 
     if (record->doubts > 0)
-        snprintf(out, size, "; of %lld earlier it is not known either",
-            (long long)record->doubts);
+        snprintf(out, size, "; %lld earlier attempt%s ended in doubt",
+            (long long)record->doubts, record->doubts == 1 ? "" : "s");
     used = strlen(out);
     if (record->late > 0)
         snprintf(out + used, size - used,
