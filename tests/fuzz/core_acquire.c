@@ -107,7 +107,8 @@ static void hear(struct game *g)
     if (counts) {
         CHECK(g->state[i] == OUT);
         bool busy = o.kind == OUTCOME_BUSY;
-        bool clean = busy || (o.kind == OUTCOME_FAULT && !o.unsure);
+        bool clean = busy || o.kind == OUTCOME_RECORDED ||
+                     (o.kind == OUTCOME_FAULT && !o.unsure);
         g->state[i] = clean                       ? CLEAN
                       : o.kind == OUTCOME_GRANTED ? GAVE
                                                   : UNCLEAR;
