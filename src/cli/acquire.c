@@ -290,13 +290,12 @@ static void note_doubt(struct session *session, struct attempt *attempt)
     if (nxl_once_record(session->lock, &record) != NXL_OK)
         return;
     attempt->number = record.attempt;
-    since_rfc3339(
-        attempt->since, &(struct since){.at_s = record.since_ms / MS_PER_S});
     snprintf(attempt->by, sizeof(attempt->by), "%s", record.label);
 }
 
-/* Notes which attempt was begun. What was noted of an earlier one is left out
- * if others have begun in between. */
+/* Notes which attempt was begun, and since when there is a doubt: from the
+ * first attempt on, as the charge may be that one's. The holder that was noted
+ * is left out if others have begun in between. */
 static void note_attempt(struct session *session, struct attempt *attempt)
 {
     nxl_record record = NXL_RECORD_INIT;
@@ -306,8 +305,12 @@ static void note_attempt(struct session *session, struct attempt *attempt)
         return;
     attempt->number = record.attempt;
     attempt->doubts = record.doubts;
+    attempt->since[0] = '\0';
+    if (record.doubts > 0)
+        since_rfc3339(attempt->since,
+            &(struct since){.at_s = record.first_ms / MS_PER_S});
     if (record.doubts == 0 || record.attempt != doubtful + 1)
-        attempt->since[0] = attempt->by[0] = '\0';
+        attempt->by[0] = '\0';
 }
 
 bool acquire_once(

@@ -13,7 +13,8 @@
 struct attempt {
     int64_t number;
     int64_t doubts; /* earlier ones of which nothing is known */
-    /* The one in doubt: when it began, as in RFC 3339, and its label, or "". */
+    /* If there are any: when the first attempt of all began, as in RFC 3339,
+     * and the label of the last one; or "". */
     char since[SINCE_ROOM], by[LABEL_ROOM];
 };
 

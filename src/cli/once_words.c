@@ -63,11 +63,15 @@ static void add_end(
 /* What else there is to know. */
 static void add_rest(char *out, size_t size, const nxl_record *record)
 {
+    char when[SINCE_ROOM];
     size_t used;
 
     if (record->doubts > 0)
-        snprintf(out, size, "; %lld earlier attempt%s ended in doubt",
-            (long long)record->doubts, record->doubts == 1 ? "" : "s");
+        snprintf(out, size,
+            "; %lld earlier attempt%s ended in doubt, the first attempt began "
+            "%s",
+            (long long)record->doubts, record->doubts == 1 ? "" : "s",
+            time_words(when, record->first_ms));
     used = strlen(out);
     if (record->late > 0)
         snprintf(out + used, size - used,
@@ -84,7 +88,7 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
 const char *record_words(char *out, const nxl_record *record, bool in_progress)
 {
     char who[LABEL_ROOM + 4] = "", when[SINCE_ROOM], end[96] = "";
-    char rest[160] = "";
+    char rest[240] = "";
 
     if (record->state == NXL_RECORD_NONE) {
         snprintf(out, RECORD_WORDS, "%s", state_words(record, in_progress));
@@ -120,7 +124,8 @@ void say_mismatch(const struct session *session, const nxl_record *record)
     bool had = record->fingerprint[0] != '\0';
     char words[RECORD_WORDS];
 
-    say("the record of '%s' is about other work (%s); it is %s",
+    say("the record of '%s' is about other work (%s); it is %s; use the same "
+        "--fingerprint for the same work, and another NAME for other work",
         session->args->shown,
         had && given ? "another --fingerprint"
         : had        ? "it has a fingerprint, and none is given here"

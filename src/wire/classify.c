@@ -38,6 +38,8 @@ static const struct rule rules[] = {
     {FAULT_DENIED, true, "NOAUTH"},
     {FAULT_DENIED, true, "WRONGPASS"},
     {FAULT_DENIED, true, "DENIED"}, /* protected mode */
+    /* A long request, read before the server asks for a password. */
+    {FAULT_DENIED, false, "Protocol error: unauthenticated"},
     {FAULT_DENIED, false, "operation not permitted"},
     {FAULT_DENIED, false, "invalid password"},
     {FAULT_DENIED, false, "Client sent AUTH"},

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
@@ -279,6 +280,20 @@ def checks(b):
            *b.work(name))
     with open(told, "rb") as file:
         b.tap.equal(file.read(), b"1 1\n", "runs under the lock, without input")
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    time.sleep(1.1)  # times are in seconds
+    for _ in range(2):
+        b.code(76, "a check that cannot find out", name, "--check",
+               f"echo $NXLOCK_ONCE_SINCE > {told}; false", *b.work(name))
+    r = b.record(name)
+    with open(told, encoding="ascii") as file:
+        b.tap.equal(file.read().strip(), r["first"],
+                    "a check is told when the first attempt began")
+    b.tap.check(r["began"] != r["first"], "not when the last check did", r)
+    shown = b.once(name, "--show").stdout.decode()
+    b.tap.check("the first attempt began " + r["first"].replace("T", " ")
+                .replace("Z", " UTC") in shown, "and so is a person", shown)
     name = b.name()
     b.code(0, "without a doubt", name, "--check", "echo yes", *b.work(name))
     b.ran(1, "nothing is asked", name)

@@ -68,6 +68,8 @@ static const struct {
     {FAULT_DENIED, "ERR operation not permitted"},
     {FAULT_DENIED, "ERR invalid password"},
     {FAULT_DENIED, "NOAUTH Authentication required."},
+    {FAULT_DENIED, "ERR Protocol error: unauthenticated multibulk length"},
+    {FAULT_DENIED, "ERR Protocol error: unauthenticated bulk length"},
     {FAULT_DENIED,
         "NOAUTH HELLO must be called with the client already authenticated, "
         "otherwise the HELLO AUTH <user> <pass> option can be used to "
