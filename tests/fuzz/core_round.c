@@ -87,7 +87,8 @@ static void hear(struct game *g)
             g->at[i].sent_at = g->at[i].sent_at == 0
                                    ? o.sent_at
                                    : earlier(g->at[i].sent_at, o.sent_at);
-        if (o.kind == OUTCOME_MINE || (inspect && o.kind == OUTCOME_SEEN))
+        bool seen = o.kind == OUTCOME_SEEN || o.kind == OUTCOME_RECORDED;
+        if (o.kind == OUTCOME_MINE || (inspect && seen))
             hear_yes(g, i, &o);
         else if (o.kind == OUTCOME_NOT_MINE ||
                  (inspect && o.kind == OUTCOME_FREE))
