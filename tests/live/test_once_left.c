@@ -128,6 +128,27 @@ static void freed_when_its_lease_is_over(void **state)
     close_all();
 }
 
+/* The lease cannot be taken up again, but its work can be told of. */
+static void told_after_adopting_in_vain(void **state)
+{
+    char token[256];
+    open_all(SHORT_MS);
+    assert_result(once_begin(own, lock, NULL, 0), NXL_OK, lock);
+    snprintf(token, sizeof(token), "%s", nxl_lock_token(lock));
+    assert_eventually(!redis_exists(servers, NAME));
+    assert_result(CALL_OF(own, adopt, lock, token), NXL_LOST, lock);
+    assert_result(once_tell(own, lock, NXL_ONCE_DONE, 0, "x"), NXL_OK, lock);
+    assert_found(NXL_DONE);
+    /* Another token's is another attempt. */
+    assert_result(CALL_OF(own, adopt, lock,
+                      "00000000-0000-4000-8000-000000000000"),
+        NXL_LOST, lock);
+    assert_result(
+        once_tell(own, lock, NXL_ONCE_DONE, 0, "x"), NXL_E_INVALID, lock);
+    nxl_lock_free(lock);
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +156,7 @@ int main(void)
         once_test(begun_after_a_verdict_in_vain),
         once_test(freed_before_the_verdict_is_sent),
         once_test(freed_when_its_lease_is_over),
+        once_test(told_after_adopting_in_vain),
     };
     return on_run(one_unix, "once: left behind", tests);
 }
