@@ -149,6 +149,23 @@ static void told_after_adopting_in_vain(void **state)
     close_all();
 }
 
+/* The begin was applied, its answer is lost, and the server is out of reach for
+ * longer than its lease: it is taken back nonetheless. */
+static void a_begin_taken_back_after_its_lease(void **state)
+{
+    open_all(SHORT_MS);
+    proxy_refuse(proxies[0], true);
+    proxy_cut_after(proxies[0], PROXY_DOWN, 1);
+    assert_result(once_begin(own, lock, NULL, 0), NXL_UNKNOWN, lock);
+    assert_string_equal(once_state(), "begun");
+    assert_eventually(!redis_exists(servers, NAME));
+    test_pause_ms(2 * SHORT_MS);
+    proxy_refuse(proxies[0], false);
+    assert_result(once_begin(own, lock, NULL, 5000), NXL_OK, lock);
+    nxl_lock_free(lock);
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +174,7 @@ int main(void)
         once_test(freed_before_the_verdict_is_sent),
         once_test(freed_when_its_lease_is_over),
         once_test(told_after_adopting_in_vain),
+        once_test(a_begin_taken_back_after_its_lease),
     };
     return on_run(one_unix, "once: left behind", tests);
 }
