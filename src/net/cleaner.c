@@ -75,8 +75,7 @@ static uint64_t lasts_ns(const struct cleaner *k)
     uint64_t ms = exchange_lasts_ms(&k->exchange, verb->ttl_ms);
     if (verb->channel.len > 0)
         ms += (uint64_t)verb->window * 1000 / WINDOW_TICKS;
-    return later(
-        ms_to_ns(ms), verb->kind == VERB_UNBEGIN ? UNBEGIN_NS : 0);
+    return later(ms_to_ns(ms), verb->kind == VERB_UNBEGIN ? UNBEGIN_NS : 0);
 }
 
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,

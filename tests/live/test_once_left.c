@@ -140,8 +140,8 @@ static void told_after_adopting_in_vain(void **state)
     assert_result(once_tell(own, lock, NXL_ONCE_DONE, 0, "x"), NXL_OK, lock);
     assert_found(NXL_DONE);
     /* Another token's is another attempt. */
-    assert_result(CALL_OF(own, adopt, lock,
-                      "00000000-0000-4000-8000-000000000000"),
+    assert_result(
+        CALL_OF(own, adopt, lock, "00000000-0000-4000-8000-000000000000"),
         NXL_LOST, lock);
     assert_result(
         once_tell(own, lock, NXL_ONCE_DONE, 0, "x"), NXL_E_INVALID, lock);
