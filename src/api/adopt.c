@@ -4,6 +4,7 @@
 #include "api/drive.h"
 #include "api/event_loop.h"
 #include "api/message.h"
+#include "api/once.h"
 
 static int start_adopt(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
@@ -14,6 +15,8 @@ static int start_adopt(
             "not a token; pass UUID or UUID@label as returned by "
             "nxl_lock_token()");
     bool own = strcmp(lock->token, token) == 0;
+    if (!own) /* else its work can be told of even if this fails */
+        once_leave(lock);
     lock->adopts = token;
     lock->token_foreign = true;
     life_adopt(&lock->life, own, lock_seed(lock, now), now);

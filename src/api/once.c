@@ -89,6 +89,15 @@ static bool is_answer(int result)
            result == NXL_MISMATCH;
 }
 
+void once_leave(struct nxl_lock *lock)
+{
+    if (!lock->once)
+        return;
+    lock->once->answered = false;
+    lock->once->work = WORK_NONE;
+    lock->once->terms = (struct once_terms){.keep_ms = ONCE_KEEP_MS};
+}
+
 void once_over(struct nxl_lock *lock, int result)
 {
     enum life_call call = lock->life.call;
@@ -97,10 +106,9 @@ void once_over(struct nxl_lock *lock, int result)
         lock->adopted = call == CALL_ADOPT && result == NXL_OK;
     if (!once)
         return;
-    if (call == CALL_ACQUIRE || call == CALL_ADOPT) {
-        once->answered = false;
+    if (call == CALL_ACQUIRE || (call == CALL_ADOPT && result == NXL_OK)) {
+        once_leave(lock);
         once->work = lock->adopted ? WORK_OWN : WORK_NONE;
-        once->terms = (struct once_terms){.keep_ms = ONCE_KEEP_MS};
     }
     if (call == CALL_BEGIN || call == CALL_LOOK || call == CALL_TELL) {
         once->answered = false;

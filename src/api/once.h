@@ -47,6 +47,8 @@ void once_complete(struct nxl_lock *lock, struct verb *verb);
 /* TELL: the token of which it tells. */
 struct slice once_token(const struct nxl_lock *lock);
 
+/* The lock gets another token: what it keeps was about the one before. */
+void once_leave(struct nxl_lock *lock);
 /* A call is over, whatever its kind: notes what it has found, and whose work
  * can be told of from now on. */
 void once_over(struct nxl_lock *lock, int result);

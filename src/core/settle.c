@@ -31,9 +31,19 @@ void life_end_removing_key(struct life *l, uint64_t now)
     l->clean_until = until;
 }
 
+/* The verdict ended the lease, but may not have arrived: the key may be there
+ * yet. One that leaves the key for the minimum hold, or is about another one's
+ * attempt, removes nothing. */
+static bool told_in_vain(const struct life *l, uint64_t now)
+{
+    bool arrived = l->result == LIFE_OK || l->result == LIFE_LOST;
+    return l->call == CALL_TELL && !arrived && l->ask_ms == 0 &&
+           !limit_passed(l->not_after, now);
+}
+
 void life_end_lease(struct life *l, uint64_t now)
 {
-    if (lease_state(&l->lease, now) == LEASE_NONE)
+    if (lease_state(&l->lease, now) == LEASE_NONE && !told_in_vain(l, now))
         return;
     if (lease_min_left_ms(&l->lease, now) && !l->unseen)
         life_end_keeping_key(l, now);

@@ -62,6 +62,10 @@ void cleaners_free(struct list *list)
         cleaner_free(list_entry(list->next, struct cleaner, node));
 }
 
+/* A record that was begun has no TTL: taking it back is tried for this long, if
+ * the token's is shorter. */
+#define UNBEGIN_NS (600 * NS_PER_S)
+
 /* How long the token may be at the server, if no other request is sent. One in
  * line counts as alive for its window, and may be granted the lock at its end,
  * for another lease; if it holds the lock already, that is shorter. */
@@ -71,7 +75,7 @@ static uint64_t lasts_ns(const struct cleaner *k)
     uint64_t ms = exchange_lasts_ms(&k->exchange, verb->ttl_ms);
     if (verb->channel.len > 0)
         ms += (uint64_t)verb->window * 1000 / WINDOW_TICKS;
-    return ms_to_ns(ms);
+    return later(ms_to_ns(ms), verb->kind == VERB_UNBEGIN ? UNBEGIN_NS : 0);
 }
 
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
