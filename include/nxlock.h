@@ -717,11 +717,12 @@ int nxl_lock_adopt(nxl_lock *lock, const char *token) NXL_MUST_USE;
 
 /* Cancels the operation in progress on this lock, from any thread: a blocked
  * call returns NXL_CANCELLED, a started one gets that event, and an acquire is
- * undone. A release is not cancelled. If nothing is in progress, nothing
- * happens, so a cancel just before another thread calls nxl_lock_acquire() has
- * no effect; to stop such a thread reliably, use nxl_lock_interrupt(). Does not
- * block. NXL_OK, NXL_E_FORKED, NXL_E_INVALID (NULL, or its client has been
- * freed). */
+ * undone. A release, or nxl_once_tell(), is not cancelled. A cancelled
+ * nxl_once_forget() may have been carried out. If nothing is in progress,
+ * nothing happens, so a cancel just before another thread calls
+ * nxl_lock_acquire() has no effect; to stop such a thread reliably, use
+ * nxl_lock_interrupt(). Does not block. NXL_OK, NXL_E_FORKED, NXL_E_INVALID
+ * (NULL, or its client has been freed). */
 int nxl_lock_cancel(nxl_lock *lock);
 
 /* Cancels the acquire in progress on this lock, from any thread; if there is

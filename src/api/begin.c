@@ -85,14 +85,15 @@ static int start_begin(
             lock, NXL_E_NOMEM, "out of memory: cannot begin the work");
     if (!takes_options(lock, options, wait_ms))
         return NXL_E_INVALID;
-    int rc = call_wait(lock, wait_ms, &wait_ns, now);
+    bool looks = options && options->mode == NXL_ONCE_LOOK;
+    int rc = looks ? NXL_OK : call_wait(lock, wait_ms, &wait_ns, now);
     if (rc != NXL_OK)
         return rc;
     lock->once->work = WORK_NONE;
     lock->once->answered = false;
     lock->client->servers->who.asks_fsync = true;
     leaves_clear(&lock->once->found);
-    if (options && options->mode == NXL_ONCE_LOOK)
+    if (looks)
         life_query(&lock->life, CALL_LOOK, lock_seed(lock, now), now);
     else
         life_begin(&lock->life, wait_ns, lock_seed(lock, now), now);

@@ -57,6 +57,22 @@ static void add_mismatch(const struct record *record, struct text *t)
         record->fingerprint.len ? record->fingerprint.data : "none",
         states[record->state]);
     add_attempt(record, t);
+    text_add(t, "; use that fingerprint, or another name for this work");
+}
+
+static const char *lost_words(enum once_verdict verdict)
+{
+    switch (verdict) {
+    case ONCE_DONE:
+        return "somebody else has begun the work since, so it may be done "
+               "twice; the record counts that as late";
+    case ONCE_CLEAR:
+        return "the lock was lost, or an earlier attempt has said meanwhile "
+               "that it was done; do not go on";
+    default:
+        return "somebody else has begun the work since; this attempt no longer "
+               "counts";
+    }
 }
 
 bool once_compose(const struct nxl_lock *lock, int result, struct text *message)
@@ -75,12 +91,15 @@ bool once_compose(const struct nxl_lock *lock, int result, struct text *message)
     } else if (result == NXL_MISMATCH && known) {
         add_mismatch(&once->record, message);
     } else if (result == NXL_LOST && call == CALL_TELL) {
-        text_add(message, "somebody else has begun the work since, or the "
-                          "lease is over: it may be done twice");
+        text_add(message, lost_words(once->terms.verdict));
     } else if (result == NXL_BUSY && call == CALL_FORGET) {
-        text_add(message, "the work is in progress");
+        text_add(message, "the work is in progress, or the lock is kept for "
+                          "its minimum hold; try again when that is over");
     } else if (result == NXL_FREE && call == CALL_FORGET) {
-        text_add(message, "the record has changed, or is gone");
+        text_add(message, "the record has changed, or is gone; look at it "
+                          "again with nxl_once_begin() and NXL_ONCE_LOOK");
+    } else if (result == NXL_FREE && call == CALL_LOOK) {
+        text_add(message, "no record keeps the work from being begun");
     } else {
         return false;
     }

@@ -118,6 +118,7 @@ static inline struct outcome once_send(struct peer *p, struct verb *verb)
     once_append(p, &out);
     buf_free(&out);
     assert_int_equal(redisGetReply(p->c, (void **)&r), REDIS_OK);
+    size_t elements = r->elements;
     if (r->type == REDIS_REPLY_ARRAY && verb->leaves) {
         once_add_leaves(r);
         r->elements = 0; /* the reader keeps only the kind */
@@ -128,6 +129,7 @@ static inline struct outcome once_send(struct peer *p, struct verb *verb)
     snprintf(once_words, sizeof(once_words), "%.*s", (int)o.text.len,
         o.text.data ? o.text.data : "");
     o.text = o.value = (struct slice){NULL, 0};
+    r->elements = elements; /* else they would not be freed */
     freeReplyObject(r);
     return o;
 }

@@ -113,7 +113,7 @@ static void choose_work(struct world *w)
     struct setting *s = &w->setting;
     s->once = true;
     for (unsigned i = 0; i < NAMES_MAX; i++)
-        s->work[i] = roll(w, 3);
+        s->work[i] = (__typeof__(s->work[i]))roll(w, 3);
 }
 
 static void choose(struct world *w)
