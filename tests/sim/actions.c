@@ -120,11 +120,11 @@ static void send_verb(
 static void take_token(struct world *w, struct worker *k)
 {
     k->own_token = true;
+    checker_begins(w, k); /* what the last call left has been cleaned up */
     if (k->life.call == CALL_ADOPT) {
         k->token = k->adopts;
         return;
     }
-    checker_begins(w, k);
     k->token = checker_token(w, k);
 }
 

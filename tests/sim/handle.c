@@ -255,7 +255,10 @@ void handle_adopt(struct world *w, struct worker *k, uint64_t token)
     bool own = k->own_token && k->token == token;
     k->began = w->now;
     k->adopts = token;
-    checker_begins(w, k);
+    if (own)
+        checker_begins(w, k);
+    else
+        checker_gives_up(w, k);
     life_adopt(&k->life, own, roll(w, NEVER), w->now);
     note_call(w, k);
     turn(w, k);
