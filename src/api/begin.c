@@ -12,15 +12,6 @@
 
 #define KEEP_MOST_MS (365 * ONCE_KEEP_MS)
 
-static bool is_word(const char *text)
-{
-    size_t len = strnlen(text, FINGERPRINT_MOST + 1);
-    for (size_t i = 0; i < len; i++)
-        if (text[i] <= ' ' || text[i] > '~')
-            return false;
-    return len > 0 && len <= FINGERPRINT_MOST;
-}
-
 static bool takes_options(
     struct nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)
 {
@@ -38,7 +29,7 @@ static bool takes_options(
         message_invalid(message,
             "wait_ms is %lld; NXL_ONCE_LOOK does not wait: use 0",
             (long long)wait_ms);
-    else if (o.fingerprint && !is_word(o.fingerprint))
+    else if (o.fingerprint && !word_valid(o.fingerprint, FINGERPRINT_MOST))
         message_invalid(message,
             "the fingerprint must be one word of printable ASCII, at most %d "
             "bytes; use a hash of longer texts",

@@ -22,10 +22,15 @@ static bool all_printable(const char *bytes, size_t len)
     return true;
 }
 
+bool word_valid(const char *word, size_t most)
+{
+    size_t len = strnlen(word, most + 1);
+    return len > 0 && len <= most && all_printable(word, len);
+}
+
 bool label_valid(const char *label)
 {
-    size_t len = strnlen(label, LABEL_MAX + 1);
-    return len > 0 && len <= LABEL_MAX && all_printable(label, len);
+    return word_valid(label, LABEL_MAX);
 }
 
 size_t token_layout(char *out, const char *label)

@@ -17,7 +17,9 @@
 #define LABEL_MAX 128
 #define TOKEN_MAX (UUID_TEXT + 1 + LABEL_MAX)
 
-/* 1 ... LABEL_MAX bytes of '!' ... '~'. */
+/* 1 ... most bytes of '!' ... '~'. */
+bool word_valid(const char *word, size_t most);
+/* Likewise, at most LABEL_MAX. */
 bool label_valid(const char *label);
 
 /* Writes the part that all tokens of a lock share: a blank UUID, then '@' and
