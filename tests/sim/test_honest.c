@@ -6,13 +6,7 @@
  * compared is a command that was on its way for longer than the times that
  * decide it; those are few, and counted.
  */
-#include "support/test.h"
-
-#include <hiredis/hiredis.h>
-#include <time.h>
-
-#include "sim/world.h"
-#include "support/redis.h"
+#include "sim/honest_rig.h"
 #include "wire/exchange.h"
 
 #define STEPS 100000
@@ -20,18 +14,8 @@
 #define TOKENS 3
 #define SLACK_MS 3 /* roundings, and the way of a command */
 
-static struct redis server;
-static struct world world;
-static struct model_server *model;
-static redisContext *context;
 static struct dialect dialect;
-static struct backoff dice;
 static unsigned compared, left_out;
-
-static unsigned draw(unsigned limit)
-{
-    return (unsigned)backoff_random(&dice, limit);
-}
 
 static void tokens_of(
     unsigned name, uint64_t token, char *key, char *counter, char *value)
@@ -98,15 +82,6 @@ static struct outcome ask_real(const struct verb *verb)
 /* ------------------------------------------------------------- side by side */
 
 /* The model's clock is the one that the real server reads. */
-static void move_clock(void)
-{
-    struct timespec now;
-    world.now = test_now_ns();
-    clock_gettime(CLOCK_REALTIME, &now);
-    model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-    model->clock_at = world.now;
-}
-
 static bool about_to_end(const struct key *key)
 {
     int64_t left = key->until_ms - server_clock_ms(&world, model);
@@ -283,35 +258,7 @@ static void test_same_uptime(void **state)
 static int begin(void **state)
 {
     (void)state;
-    if (redis_start(&server, "--save", "", NULL) != 0)
-        return -1;
-    context = redisConnectUnix(strchr(server.unix_url, '/') + 2);
-    assert_true(context && !context->err);
-    world.options = (struct options)OPTIONS_INIT;
-    world.options.checked = 0;
-    world.setting.drift_ppm = 10000;
-    backoff_init(&world.dice, 1, 1, 1);
-    checker_start(&world);
-    struct worker nobody = {.process = &world.process[0]};
-    for (unsigned i = 1; i <= NAMES_MAX * TOKENS; i++)
-        checker_token(&world, &nobody);
-    model = &world.server[0];
-    server_start(&world, model, 0);
-    move_clock();
-    return 0;
-}
-
-static int finish(void **state)
-{
-    (void)state;
-    redisFree(context);
-    if (model) { /* without a real one there is none */
-        server_end(&world, model);
-        checker_end(&world);
-        timers_free(&world.timers);
-    }
-    redis_stop(&server);
-    return 0;
+    return honest_begin(NAMES_MAX * TOKENS);
 }
 
 int main(void)
@@ -320,5 +267,5 @@ int main(void)
         cmocka_unit_test(test_same_outcomes),
         cmocka_unit_test(test_same_uptime),
     };
-    return cmocka_run_group_tests_name("honest", tests, begin, finish);
+    return cmocka_run_group_tests_name("honest", tests, begin, honest_finish);
 }

@@ -6,13 +6,7 @@
  * What cannot be compared is a step during which a tick of the line's clock
  * ended; those are few, and counted.
  */
-#include "support/test.h"
-
-#include <hiredis/hiredis.h>
-#include <time.h>
-
-#include "sim/world.h"
-#include "support/redis.h"
+#include "sim/honest_rig.h"
 
 #define STEPS (getenv("NXLOCK_FULL") ? 20000 : 3000)
 #define NAMES 2
@@ -20,41 +14,13 @@
 #define TOKENS 8
 #define TICK_US (1000000 / WINDOW_TICKS)
 #define SLACK_US 4000 /* a command and its roundings */
-#define TEXT 8192
 
-static struct redis server;
-static struct world world;
-static struct model_server *model;
-static redisContext *context, *listener[CLIENTS];
+static redisContext *listener[CLIENTS];
 static struct conn *heard[CLIENTS];
-static struct backoff dice;
-static char wait_script[TEXT], release_script[TEXT];
-
-static unsigned draw(unsigned limit)
-{
-    return (unsigned)backoff_random(&dice, limit);
-}
+static char wait_script[SCRIPT_ROOM], release_script[SCRIPT_ROOM];
 
 /* --------------------------------------------------------------- the scripts
  */
-
-/* With the files that it includes. */
-static void read_script(char *text, const char *name)
-{
-    char path[500], line[500];
-    snprintf(path, sizeof(path), "%s/%s", SCRIPTS_AT, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        char part[100];
-        if (sscanf(line, "-- include %99s", part) == 1)
-            read_script(text, part);
-        else
-            strcat(text, line);
-        assert_true(strlen(text) < TEXT - sizeof(line));
-    }
-    fclose(file);
-}
 
 static void texts_of(const struct message *m, char *token, char *channel)
 {
@@ -105,15 +71,6 @@ static struct outcome outcome_of(const struct message *m, const redisReply *r)
 }
 
 /* ------------------------------------------------------------- side by side */
-
-static void move_clock(void)
-{
-    struct timespec now;
-    world.now = test_now_ns();
-    clock_gettime(CLOCK_REALTIME, &now);
-    model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-    model->clock_at = world.now;
-}
 
 /* A key or a tick ends in a moment. */
 static bool unsteady(void)
@@ -315,32 +272,14 @@ static void test_same_line(void **state)
 /* ------------------------------------------------------ beginning and ending
  */
 
-static redisContext *connected(void)
-{
-    redisContext *c = redisConnectUnix(strchr(server.unix_url, '/') + 2);
-    assert_true(c && !c->err);
-    return c;
-}
-
 static int begin(void **state)
 {
     (void)state;
     read_script(wait_script, "wait.lua");
     read_script(release_script, "release.lua");
-    if (redis_start(&server, "--save", "", NULL) != 0)
-        return -1;
-    context = connected();
-    world.options = (struct options)OPTIONS_INIT;
-    world.options.checked = 0;
-    world.setting.drift_ppm = 10000;
     world.setting.travel_ns = MS;
-    backoff_init(&world.dice, 1, 1, 1);
-    checker_start(&world);
-    struct worker nobody = {.process = &world.process[0]};
-    for (unsigned i = 1; i <= NAMES * TOKENS; i++)
-        checker_token(&world, &nobody);
-    model = &world.server[0];
-    server_start(&world, model, 0);
+    if (honest_begin(NAMES * TOKENS) != 0)
+        return -1;
     for (unsigned i = 0; i < CLIENTS; i++) {
         listener[i] = connected();
         heard[i] = conn_open(&world, model, &world.process[i], NULL);
@@ -351,17 +290,9 @@ static int begin(void **state)
 
 static int finish(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < CLIENTS; i++)
         redisFree(listener[i]);
-    redisFree(context);
-    if (model) { /* without a real one there is none */
-        server_end(&world, model);
-        checker_end(&world);
-        timers_free(&world.timers);
-    }
-    redis_stop(&server);
-    return 0;
+    return honest_finish(state);
 }
 
 int main(void)

@@ -5,26 +5,15 @@
  * answers, and have the same record and key. What took too long cannot be
  * compared; that is rare, and counted.
  */
-#include "support/test.h"
-
-#include <hiredis/hiredis.h>
-#include <time.h>
-
-#include "sim/world.h"
-#include "support/redis.h"
+#include "sim/honest_rig.h"
 
 #define STEPS (getenv("NXLOCK_FULL") ? 20000 : 4000)
 #define NAMES 3
 #define TOKENS 5       /* of a name */
 #define SLACK_US 10000 /* a command and its roundings */
-#define TEXT 16384
 
-static struct redis server;
-static struct world world;
-static struct model_server *model;
-static redisContext *context;
-static struct backoff dice;
-static char begin_script[TEXT], tell_script[TEXT], forget_script[TEXT];
+static char begin_script[SCRIPT_ROOM], tell_script[SCRIPT_ROOM],
+    forget_script[SCRIPT_ROOM];
 
 /* A record at some time, as both had it. */
 static struct {
@@ -32,31 +21,8 @@ static struct {
     struct work_record record;
 } seen[NAMES];
 
-static unsigned draw(unsigned limit)
-{
-    return (unsigned)backoff_random(&dice, limit);
-}
-
 /* --------------------------------------------------------------- the scripts
  */
-
-/* With the files that it includes. */
-static void read_script(char *text, const char *name)
-{
-    char path[500], line[500];
-    snprintf(path, sizeof(path), "%s/%s", SCRIPTS_AT, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        char part[100];
-        if (sscanf(line, " -- include %99s", part) == 1)
-            read_script(text, part);
-        else
-            strcat(text, line);
-        assert_true(strlen(text) < TEXT - sizeof(line));
-    }
-    fclose(file);
-}
 
 static redisReply *eval_begin(const struct message *m)
 {
@@ -212,15 +178,6 @@ static void assert_same_keys(unsigned name, const struct keys *keys)
 
 /* ------------------------------------------------------------- side by side */
 
-static void move_clock(void)
-{
-    struct timespec now;
-    world.now = test_now_ns();
-    clock_gettime(CLOCK_REALTIME, &now);
-    model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-    model->clock_at = world.now;
-}
-
 static bool is_near(int64_t until_ms, int64_t now_us)
 {
     int64_t left_us = until_ms * 1000 - now_us;
@@ -345,35 +302,7 @@ static int begin(void **state)
     read_script(begin_script, "begin.lua");
     read_script(tell_script, "tell.lua");
     read_script(forget_script, "forget.lua");
-    if (redis_start(&server, "--save", "", NULL) != 0)
-        return -1;
-    context = redisConnectUnix(strchr(server.unix_url, '/') + 2);
-    assert_true(context && !context->err);
-    world.options = (struct options)OPTIONS_INIT;
-    world.options.checked = 0;
-    world.setting.drift_ppm = 10000;
-    backoff_init(&world.dice, 1, 1, 1);
-    checker_start(&world);
-    struct worker nobody = {.process = &world.process[0]};
-    for (unsigned i = 1; i <= NAMES * TOKENS; i++)
-        checker_token(&world, &nobody);
-    model = &world.server[0];
-    server_start(&world, model, 0);
-    move_clock();
-    return 0;
-}
-
-static int finish(void **state)
-{
-    (void)state;
-    redisFree(context);
-    if (model) { /* without a real one there is none */
-        server_end(&world, model);
-        checker_end(&world);
-        timers_free(&world.timers);
-    }
-    redis_stop(&server);
-    return 0;
+    return honest_begin(NAMES * TOKENS);
 }
 
 int main(void)
@@ -381,5 +310,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_record),
     };
-    return cmocka_run_group_tests_name("honest_once", tests, begin, finish);
+    return cmocka_run_group_tests_name(
+        "honest_once", tests, begin, honest_finish);
 }

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model server beside a real one, for tests that do the same at both and
+ * compare what came of it.
+ *
+ * Invariant: after move_clock() both have the same time of day.
+ */
+#ifndef NXLOCK_TESTS_SIM_HONEST_RIG_H
+#define NXLOCK_TESTS_SIM_HONEST_RIG_H
+
+#include "support/test.h"
+
+#include <hiredis/hiredis.h>
+#include <time.h>
+
+#include "sim/world.h"
+#include "support/redis.h"
+
+#define SCRIPT_ROOM 16384
+
+static struct redis server;
+static struct world world;
+static struct model_server *model;
+static redisContext *context;
+static struct backoff dice;
+
+static inline unsigned draw(unsigned limit)
+{
+    return (unsigned)backoff_random(&dice, limit);
+}
+
+/* Adds a script to the text, with the files that it includes. */
+static inline void read_script(char text[SCRIPT_ROOM], const char *name)
+{
+    char path[500], line[500];
+    snprintf(path, sizeof(path), "%s/%s", SCRIPTS_AT, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        char part[100];
+        if (sscanf(line, " -- include %99s", part) == 1)
+            read_script(text, part);
+        else
+            strcat(text, line);
+        assert_true(strlen(text) < SCRIPT_ROOM - sizeof(line));
+    }
+    fclose(file);
+}
+
+static inline void move_clock(void)
+{
+    struct timespec now;
+    world.now = test_now_ns();
+    clock_gettime(CLOCK_REALTIME, &now);
+    model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    model->clock_at = world.now;
+}
+
+static inline redisContext *connected(void)
+{
+    redisContext *c = redisConnectUnix(strchr(server.unix_url, '/') + 2);
+    assert_true(c && !c->err);
+    return c;
+}
+
+/* Starts both, with so many tokens that nobody has. -1: there is no real one.
+ */
+static inline int honest_begin(unsigned tokens)
+{
+    if (redis_start(&server, "--save", "", NULL) != 0)
+        return -1;
+    context = connected();
+    world.options = (struct options)OPTIONS_INIT;
+    world.options.checked = 0;
+    world.setting.drift_ppm = 10000;
+    backoff_init(&world.dice, 1, 1, 1);
+    checker_start(&world);
+    struct worker nobody = {.process = &world.process[0]};
+    for (unsigned i = 1; i <= tokens; i++)
+        checker_token(&world, &nobody);
+    model = &world.server[0];
+    server_start(&world, model, 0);
+    move_clock();
+    return 0;
+}
+
+static inline int honest_finish(void **state)
+{
+    (void)state;
+    redisFree(context);
+    if (model) { /* without a real one there is none */
+        server_end(&world, model);
+        checker_end(&world);
+        timers_free(&world.timers);
+    }
+    redis_stop(&server);
+    return 0;
+}
+
+#endif
