@@ -14,6 +14,8 @@ struct lister {
     char *pattern;  /* owned; for SCAN, see glob_around() */
     size_t scanned; /* servers that were scanned to the end */
     int code;       /* exit code for the first that was not; 0: none */
+    bool names_only; /* only the names of locks are wanted: no TTL is read, and
+                      * no record is looked for */
     bool no_cursor; /* an answer to SCAN had no cursor */
     bool no_right;  /* a record was found that this user may not read */
 };
