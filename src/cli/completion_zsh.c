@@ -111,9 +111,8 @@ static void print_operands(FILE *out, const struct command_info *info)
 {
     struct offer feature;
 
-    fputs(" \\\n            '", out);
     if (info->takes_features) {
-        fprintf(out, "*:%s:((", info->operands);
+        fprintf(out, " \\\n            '*:%s:((", info->operands);
         for (size_t i = 0; (feature = completion_feature(i)).text; i++) {
             fprintf(out, " %s\\:\"", feature.text);
             completion_escape(out, feature.help, "\\:\"$`");
@@ -121,9 +120,10 @@ static void print_operands(FILE *out, const struct command_info *info)
         }
         fputs("))'", out);
     } else if (info->names_held) {
-        fprintf(out, "1:%s:_nxlock_names'", info->operands);
-    } else {
-        fprintf(out, "*:%s: '", info->operands);
+        fprintf(
+            out, " \\\n            '1:%s:_nxlock_names'", info->operands);
+    } else { /* words, of which nothing is known: the action does nothing */
+        fprintf(out, " \\\n            '*:%s: :'", info->operands);
     }
 }
 
@@ -162,5 +162,12 @@ void completion_zsh(FILE *out)
         out);
     for (const struct offer *o = completion_shells; o->text; o++)
         fprintf(out, "%s%s", o == completion_shells ? "" : " ", o->text);
-    fputs(")' ;;\n    esac\n}\n\n_nxlock \"$@\"\n", out);
+    fputs(")' ;;\n    esac\n}\n\n"
+          "# Found in fpath, or evaluated.\n"
+          "if [[ $funcstack[1] == _nxlock ]]; then\n"
+          "    _nxlock \"$@\"\n"
+          "else\n"
+          "    compdef _nxlock nxlock\n"
+          "fi\n",
+        out);
 }

@@ -27,22 +27,24 @@ _nxlock_line() {
 # end, and before to the part of plain that readline leaves alone. Nothing is
 # run or expanded: $x stays $x, and no server or lock has such a name.
 _nxlock_plain() { # WORD
-    local word=$1 c i
+    local word=$1 c i outside=''
     plain='' before='' quote=''
-    [[ $word != '~/'* ]] || { plain=$HOME; word=${word:1}; }
+    [[ $word != \~/* ]] || { plain=$HOME; word=${word:1}; }
     for ((i = 0; i < ${#word}; i++)); do
         c=${word:i:1}
         if [[ $c == "$quote" ]]; then
-            quote='' before=$plain
+            quote='' before=$outside
         elif [[ $c == \\ && $quote != \' ]]; then
-            c=${word:++i:1}
+            ((++i))
+            c=${word:i:1}
             [[ -z $quote || $c == [\"\\\$\`] ]] || plain+=\\
             plain+=$c
         elif [[ $c == [\'\"] && -z $quote ]]; then
-            quote=$c before=$plain
+            quote=$c outside=$before before=$plain
         else
             plain+=$c
-            [[ -n $quote || $COMP_WORDBREAKS != *"$c"* ]] || before=$plain
+            [[ -n $quote || $COMP_WORDBREAKS != *"$c"* ]] ||
+                before=${plain%[@$]} # these two are a part of the word
         fi
     done
 }
@@ -126,6 +128,8 @@ _nxlock() {
             _command_offset $((i + 1))
         else
             compopt -o bashdefault -o default 2> /dev/null
+            ((i + 1 < COMP_CWORD)) ||
+                mapfile -t COMPREPLY < <(compgen -c -- "$plain")
         fi
         return
     done
