@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scripts with which shells complete commands, options, values and names of
- * held locks: what they have in common.
+ * Chooses the script with which a shell completes commands, options, values and
+ * names of held locks.
  *
  * Invariant: all that a script offers is from the table, or from a server by
  * way of completion_names(); no script has words of its own.
@@ -10,16 +10,8 @@
 
 #include <string.h>
 
-#include "cli/acl_rules.h"
 #include "cli/completion_shells.h"
-
-const struct offer completion_first[] = {{"help", "explain a command"},
-    {"completion", "print a script that completes words in a shell"},
-    {"--help", "show the commands and the exit codes"},
-    {"--version", "show the version"}, {NULL, NULL}};
-
-const struct offer completion_shells[] = {
-    {"bash", NULL}, {"zsh", NULL}, {"fish", NULL}, {NULL, NULL}};
+#include "cli/completion_words.h"
 
 bool completion_print(const char *shell, FILE *out)
 {
@@ -33,44 +25,4 @@ bool completion_print(const char *shell, FILE *out)
         }
     }
     return false;
-}
-
-struct offer completion_feature(size_t i)
-{
-    size_t commands = 0;
-
-    while (acl_commands[commands].name) {
-        if (i == commands++) {
-            const char *name = acl_commands[i].name;
-            return (struct offer){
-                name, command_table[command_by_name(name)].purpose};
-        }
-    }
-    i -= commands;
-    return i < ACL_FEATURE_COUNT ? (struct offer){acl_features[i].name,
-                                       acl_features[i].purpose}
-                                 : (struct offer){NULL, NULL};
-}
-
-enum completion_value completion_value(const struct option *option)
-{
-    if (option->choices)
-        return COMPLETE_CHOICES;
-    if (option->type == VALUE_NAME)
-        return COMPLETE_NAMES;
-    if (strcmp(option->value, "FILE") == 0)
-        return COMPLETE_FILES;
-    return strcmp(option->value, "DIR") == 0 ? COMPLETE_FOLDERS
-                                             : COMPLETE_NOTHING;
-}
-
-void completion_escape(FILE *out, const char *text, const char *special)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '\'')
-            fputs("'\\'", out); /* ends the quotes, and begins them again */
-        else if (strchr(special, *text))
-            fputc('\\', out);
-        fputc(*text, out);
-    }
 }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "cli/completion_words.h"
 #include "cli/help.h"
 
 static void print_offers(FILE *out, const struct offer *offer)

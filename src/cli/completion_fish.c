@@ -5,6 +5,7 @@
  */
 #include "cli/completion_shells.h"
 
+#include "cli/completion_words.h"
 #include "cli/help.h"
 
 /* Ends the line: help is the description, or NULL. */
@@ -91,8 +92,8 @@ static void print_command(FILE *out, enum command command)
         print_help(out, option->help);
     }
     if (info->names_held)
-        print_word(out, condition, "'(__nxlock_names | string split0)'",
-            "held lock");
+        print_word(
+            out, condition, "'(__nxlock_names | string split0)'", "held lock");
     for (size_t i = 0;
          info->takes_features && (feature = completion_feature(i)).text; i++)
         print_word(out, condition, feature.text, feature.help);

@@ -3,9 +3,9 @@
  * Prints the names of held locks for a shell that completes a word.
  *
  * Invariant: it ends soon, whatever a server, a name server or a file does, and
- * prints all names or none: of some only, a shell would complete what they have
- * in common. No name has a byte that a terminal or a shell's list of words
- * takes for something else.
+ * prints all names or none: from a part of them
+ * a shell would complete what these have in common. No name has a byte that a
+ * terminal or a shell's list of words takes for something else.
  */
 #include "cli/completion_names.h"
 
@@ -30,7 +30,7 @@
 #define TIME_MS 150
 #define TIME_WORDS "150 ms"
 
-#define NAMES_MOST 1000
+#define NAMES_MOST 500
 #define NAME_MOST 255 /* bytes of a name that is offered */
 
 /* SIGALRM: nothing was printed yet. */

@@ -5,6 +5,7 @@
  */
 #include "cli/completion_shells.h"
 
+#include "cli/completion_words.h"
 #include "cli/help.h"
 
 /* Ends a description, and what follows it, in _arguments. */
@@ -120,8 +121,7 @@ static void print_operands(FILE *out, const struct command_info *info)
         }
         fputs("))'", out);
     } else if (info->names_held) {
-        fprintf(
-            out, " \\\n            '1:%s:_nxlock_names'", info->operands);
+        fprintf(out, " \\\n            '1:%s:_nxlock_names'", info->operands);
     } else { /* words, of which nothing is known: the action does nothing */
         fprintf(out, " \\\n            '*:%s: :'", info->operands);
     }
@@ -149,8 +149,7 @@ void completion_zsh(FILE *out)
           "    local -a commands=(\n",
         out);
     print_commands(out);
-    fputs("        '" HELP_CONNECTION_WORD
-          ":options of every command'\n"
+    fputs("        '" HELP_CONNECTION_WORD ":options of every command'\n"
           "    )\n"
           "    case $1 in\n",
         out);

@@ -183,9 +183,9 @@ static int inspect_keys(
         key.data = nxl_answer_item(keys, i, &key.length);
         if (!key.data)
             continue;
-        bool named = !lister->names_only &&
-                     found_record_name(lister->prefix, key.data, key.length,
-                         &name.data, &name.length);
+        bool named =
+            !lister->names_only && found_record_name(lister->prefix, key.data,
+                                       key.length, &name.data, &name.length);
         if (named && is_wanted(lister, name.data, name.length))
             rc = inspect_record(lister, server, key, name);
         else

@@ -14,8 +14,8 @@ import subprocess
 from rig import await_
 from terminal import Terminal
 
-# Ends with a key that writes the line to a file and empties it. nxlock itself,
-# typed as a command, writes its words. $FOLDER is the room's.
+# Each has a key that writes the line to a file, and empties it. nxlock, run as
+# a command, writes its words. What is written ends with \1.
 BASH = r"""
 PS1='> ' HISTFILE=
 source "$FOLDER/script"
@@ -25,17 +25,16 @@ _offers() {
 }
 complete -F _offers nxlock
 _line() {
-    printf %s "$READLINE_LINE" > "$FOLDER/new"
+    printf '%s\1' "$READLINE_LINE" > "$FOLDER/line"
     READLINE_LINE=
-    mv "$FOLDER/new" "$FOLDER/line"
 }
 bind -x '"\C-x\C-l": _line'
 bind 'set bell-style none'
 bind 'set completion-query-items 0'
 bind 'set page-completions off'
 bind 'set enable-bracketed-paste off'
-nxlock() { printf '%s\0' "$@" > "$FOLDER/new"; mv "$FOLDER/new" "$FOLDER/words"; }
-: > "$FOLDER/ready"
+nxlock() { printf '%s\0' "$@" $'\1' > "$FOLDER/words"; }
+printf '\1' > "$FOLDER/ready"
 """
 
 ZSH = r"""
@@ -54,23 +53,21 @@ compadd() {
 }
 LISTMAX=10000
 _line() {
-    printf %s "$BUFFER" > $FOLDER/new
+    printf '%s\1' "$BUFFER" > $FOLDER/line
     BUFFER=
-    mv $FOLDER/new $FOLDER/line
 }
 zle -N _line
 bindkey '^X^L' _line
-nxlock() { printf '%s\0' "$@" > $FOLDER/new; mv $FOLDER/new $FOLDER/words }
-: > $FOLDER/ready
+nxlock() { printf '%s\0' "$@" $'\1' > $FOLDER/words }
+printf '\1' > $FOLDER/ready
 """
 
 FISH = r"""
 function fish_prompt; echo '> '; end
 function fish_greeting; end
 function _line
-    commandline | string collect > $FOLDER/new
+    printf '%s\1' (commandline | string collect) > $FOLDER/line
     commandline -r ''
-    mv $FOLDER/new $FOLDER/line
 end
 function _offers
     complete -C (commandline -c | string collect) > $FOLDER/offers
@@ -79,10 +76,9 @@ end
 bind \cx\cl _line
 bind \cx\co _offers
 function nxlock
-    string join0 -- $argv > $FOLDER/new
-    mv $FOLDER/new $FOLDER/words
+    printf '%s\0' $argv \1 > $FOLDER/words
 end
-: > $FOLDER/ready
+printf '\1' > $FOLDER/ready
 """
 
 
@@ -139,12 +135,12 @@ class Shell:
     def answer(self, name):
         """What the shell writes into a file of that name, once it did."""
         path = self.folder / name
-        if not await_(path.exists):
+        if not await_(lambda: path.exists() and b"\1" in path.read_bytes()):
             raise RuntimeError(f"{self.name} is silent: "
                                f"{self.terminal.text()[-2000:]!r}")
         found = path.read_bytes()
         path.unlink()
-        return found
+        return found[:found.index(b"\1")]
 
     def offers(self, line):
         """The set of words that TAB at the end of the line offers."""
