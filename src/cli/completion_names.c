@@ -2,10 +2,9 @@
 /*
  * Prints the names of held locks for a shell that completes a word.
  *
- * Invariant: it ends soon, whatever a server, a name server or a file does, and
- * prints all names or none: from a part of them
- * a shell would complete what these have in common. No name has a byte that a
- * terminal or a shell's list of words takes for something else.
+ * Invariant: it ends soon, whatever a server, a name server or a file does. It
+ * prints all names or none: of a part of them, a shell would insert what they
+ * happen to have in common. No name has a byte that controls a terminal.
  */
 #include "cli/completion_names.h"
 
