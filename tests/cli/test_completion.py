@@ -198,7 +198,8 @@ def check_down(tap, shell, server):
     server.process.send_signal(signal.SIGSTOP)
     before = len(shell.terminal.screen)
     begin = time.monotonic()
-    found = shell.offers("nxlock status job-")
+    # Longer than the command itself would wait.
+    found = shell.offers("nxlock status --timeout-ms 20000 job-")
     took = time.monotonic() - begin
     server.process.send_signal(signal.SIGCONT)
     shell.offers("nxlock status -u redis://127.0.0.1:1 job-")
@@ -308,7 +309,8 @@ def check_slow(tap, server, folder):
                 ("has its CA in a pipe",
                  ("-u", "rediss://127.0.0.1:1", "--cacert", fifo), None),
                 ("has its URL in a pipe", ("--url-file", fifo), None)):
-            done, took = names("status", *url, "", env=environment)
+            done, took = names("status", *url, "--timeout-ms", "20000", "",
+                               env=environment)
             tap.check(done.returncode in (69, 78) and not done.stdout
                       and took < LIMIT_S,
                       f"a server that {what}: no name, and soon",
