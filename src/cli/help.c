@@ -115,9 +115,9 @@ void help_overview(FILE *out)
         fprintf(out, "  %-20s  %s\n", left, info->purpose);
     }
     fputs("\n'nxlock COMMAND --help' lists options and examples; 'nxlock "
-          "completion bash' or\nzsh prints a completion script. The server: "
-          "-u URL or --url-file FILE, else\n$NXLOCK_URL_FILE, $NXLOCK_URL, "
-          "$REDIS_URL or redis://127.0.0.1:6379;\n'nxlock "
+          "completion bash',\nzsh or fish prints a completion script. The "
+          "server: -u URL or --url-file FILE,\nelse $NXLOCK_URL_FILE, "
+          "$NXLOCK_URL, $REDIS_URL or redis://127.0.0.1:6379;\n'nxlock "
           "help " HELP_CONNECTION_WORD "' lists passwords, TLS and more.\n",
         out);
     print_exit_codes(COMMANDS, out);

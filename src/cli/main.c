@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/completion_names.h"
 #include "cli/help.h"
 #include "cli/parse.h"
 #include "cli/report.h"
@@ -87,11 +88,13 @@ static int help(const char *word)
     return flush_output();
 }
 
-/* "nxlock completion SHELL". */
-static int completion(const char *shell)
+/* "nxlock completion SHELL", "nxlock completion names COMMAND ...". */
+static int completion(char **words)
 {
-    if (!shell || !completion_print(shell, stdout)) {
-        say("write: nxlock completion bash, or nxlock completion zsh");
+    if (words[0] && strcmp(words[0], "names") == 0)
+        return completion_names(words + 1);
+    if (!words[0] || !completion_print(words[0], stdout)) {
+        say("write: nxlock completion bash, zsh or fish");
         return EXIT_USAGE;
     }
     return flush_output();
@@ -146,7 +149,7 @@ int main(int argc, char **argv)
         return flush_output();
     }
     if (strcmp(argv[1], "completion") == 0)
-        return completion(argv[2]);
+        return completion(argv + 2);
     enum command command = command_by_name(argv[1]);
     return command == COMMANDS ? unknown_command(argv[1])
                                : run_command(command, argv + 2);
