@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The scenes of the drill, and what several of them check. */
+#ifndef NXLOCK_CLI_DRILL_SCENE_H
+#define NXLOCK_CLI_DRILL_SCENE_H
+
+#include "cli/clock.h"
+#include "cli/drill_cast.h"
+#include "cli/duration.h"
+
+void scene_turns(struct drill *d);
+void scene_killed(struct drill *d);
+void scene_stopped(struct drill *d);
+void scene_adopted(struct drill *d);
+void scene_renewed(struct drill *d);
+void scene_cut_off(struct drill *d);
+void scene_lost_answer(struct drill *d);
+
+/* Reports what a scene has shown, unless a promise was broken in it. */
+void scene_shown(struct drill *d, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* SECOND, which has been sent an acquire, gets the lock whose holder is gone:
+ * not before its deadline, and the server ends its lease in time. granted is
+ * the holder's answer to its acquire, next that of SECOND. */
+bool scene_takes_over(struct drill *d, const struct drill_answer *granted,
+    struct drill_answer *next);
+
+/* Another process finds that the lock is held by holder, whose token this is,
+ * and cannot acquire it; and the holder agrees. */
+bool scene_is_kept(
+    struct drill *d, unsigned holder, unsigned other, const char *token);
+
+#endif
