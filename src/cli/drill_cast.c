@@ -49,7 +49,7 @@ void drill_unshown(struct drill *d, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(words, sizeof(words), format, arguments);
     va_end(arguments);
-    if (!d->over)
+    if (!d->over && !d->bad) /* a scene that went wrong may end early */
         diagnostic(&d->diagnostics, LEVEL_WARN, d->scene, NULL, "not shown: %s",
             words);
     d->unshown = true;
@@ -205,26 +205,40 @@ bool drill_send(struct drill *d, unsigned who, enum act act, int64_t wait_ms)
     return send_order(d, who, &order);
 }
 
+static void report_two(
+    struct drill *d, const struct held *one, const struct held *other)
+{
+    char text[DURATION_ROOM];
+    uint64_t from = one->from > other->from ? one->from : other->from;
+    uint64_t until = one->until < other->until ? one->until : other->until;
+
+    drill_broken(d, "G1, G3",
+        "two holders at once: a second process was granted the lock, and %s "
+        "later the first one still relied on it",
+        drill_time(text, from, until));
+}
+
+static void report_fence(
+    struct drill *d, const struct held *one, const struct held *other)
+{
+    const struct held *later = one->sure > other->sure ? one : other;
+    const struct held *first = later == one ? other : one;
+
+    drill_broken(d, "G7", "fencing tokens do not grow: %llu came after %llu",
+        (unsigned long long)later->fence, (unsigned long long)first->fence);
+}
+
 static void note(
     struct drill *d, unsigned who, const struct drill_answer *answer)
 {
     const struct held *mine, *other;
     enum ledger_finding found =
         ledger_note(&d->ledger, who, answer, &mine, &other);
-    char text[DURATION_ROOM];
 
     if (found == LEDGER_TWO)
-        drill_broken(d, "G1, G3",
-            "two holders at once: a second process was granted the lock, and "
-            "the first one still relied on it %s later",
-            drill_time(text,
-                mine->from > other->from ? mine->from : other->from,
-                mine->until < other->until ? mine->until : other->until));
+        report_two(d, mine, other);
     else if (found == LEDGER_FENCE)
-        drill_broken(d, "G7",
-            "fencing tokens do not grow: %llu was granted, and %llu at another "
-            "time",
-            (unsigned long long)mine->fence, (unsigned long long)other->fence);
+        report_fence(d, mine, other);
     /* One proof is enough: what follows would only repeat it. */
     if (found != LEDGER_FINE)
         d->over = true;

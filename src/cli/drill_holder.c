@@ -22,6 +22,7 @@ void scene_killed(struct drill *d)
 {
     struct drill_answer granted, seen, next, late;
     char left[DURATION_ROOM], took[DURATION_ROOM], ttl[DURATION_ROOM];
+    char late_by[DURATION_ROOM];
 
     if (!drill_cast(d, 0) || !drill_acquire(d, FIRST, &granted) ||
         !drill_ask(d, WITNESS, ACT_INSPECT, 0, &seen))
@@ -38,18 +39,19 @@ void scene_killed(struct drill *d)
         return;
     if (late.result == NXL_OK)
         drill_broken(d, "G2",
-            "a late command of the killed holder removed the lock of the next "
-            "one: the server did not compare the token");
+            "a late command of the killed holder was not refused: the server "
+            "did not compare the token before it deleted the key");
     else if (late.result != NXL_FREE)
         drill_failed(d, "send a late command of the killed holder", &late);
-    if (scene_is_kept(d, SECOND, WITNESS, next.token))
+    if (scene_is_kept(
+            d, SECOND, next.token, "a late command of the killed holder"))
         scene_shown(d,
             "SIGKILL with %s of its lease of %s left; the next process got the "
             "lock %s later, %s after the holder's deadline; a late command of "
             "the killed one was refused",
             drill_time(left, killed, granted.deadline),
             duration_text(ttl, d->ttl_ms), drill_time(took, killed, next.after),
-            drill_time((char[DURATION_ROOM]){0}, granted.deadline, next.after));
+            drill_time(late_by, granted.deadline, next.after));
 }
 
 /* How often a process is asked whether it has noticed its loss, and the pause:
@@ -94,7 +96,8 @@ void scene_stopped(struct drill *d)
         return;
     if (extended.result != NXL_OK && extended.held_before)
         drill_failed(d, "extend the lock of the next holder", &extended);
-    if (scene_is_kept(d, SECOND, WITNESS, next.token))
+    if (scene_is_kept(
+            d, SECOND, next.token, "the old holder, whose lease was over,"))
         scene_shown(d,
             "SIGSTOP; the next process got the lock %s later; after SIGCONT "
             "the old holder knew at once that it had lost the lock, and it was "
@@ -124,7 +127,8 @@ void scene_adopted(struct drill *d)
     if (!is_refused(d, ACT_EXTEND, "extend") ||
         !is_refused(d, ACT_RELEASE, "release") ||
         !drill_ask(d, FIRST, ACT_FREE, 0, &freed) ||
-        !scene_is_kept(d, SECOND, WITNESS, granted.token))
+        !scene_is_kept(d, SECOND, granted.token,
+            "the former holder, whose lease was over,"))
         return;
     scene_shown(d,
         "another process adopted the lock and renewed it; when the lease of %s "

@@ -34,7 +34,7 @@ static bool holds_on(
             return false;
         }
     }
-    return scene_is_kept(d, FIRST, WITNESS, granted->token);
+    return scene_is_kept(d, FIRST, granted->token, "something else");
 }
 
 void scene_renewed(struct drill *d)
@@ -99,7 +99,7 @@ void scene_cut_off(struct drill *d)
     granted.deadline = deadline;
     granted.after = looked.ended;
     if (!scene_takes_over(d, &granted, &next) ||
-        !scene_is_kept(d, SECOND, WITNESS, next.token))
+        !scene_is_kept(d, SECOND, next.token, "the holder that was cut off"))
         return;
     bool late = looked.lost_at > deadline;
     scene_shown(d,
@@ -122,7 +122,7 @@ void scene_lost_answer(struct drill *d)
         return;
     if (granted.result == NXL_OK) {
         /* It can be true: over several servers, or if the answer was late. */
-        if (scene_is_kept(d, FIRST, WITNESS, granted.token))
+        if (scene_is_kept(d, FIRST, granted.token, "something else"))
             scene_shown(d,
                 "the connection was cut behind an acquire, which was granted "
                 "nevertheless");
@@ -139,7 +139,8 @@ void scene_lost_answer(struct drill *d)
     if (granted.lost < nxl_client_servers(d->session.client))
         granted.token[0] = '\0';
     if (!scene_takes_over(d, &granted, &next) ||
-        !scene_is_kept(d, SECOND, WITNESS, next.token))
+        !scene_is_kept(d, SECOND, next.token,
+            "the cleanup of the acquire whose answer was lost"))
         return;
     scene_shown(d,
         "the connection was cut behind an acquire, and its answer was lost: "

@@ -44,14 +44,14 @@ static uint64_t ended_by(
 static bool look_for(struct drill *d, const struct drill_answer *granted)
 {
     struct drill_answer seen;
-    char text[DURATION_ROOM];
+    char text[DURATION_ROOM], ttl[DURATION_ROOM];
 
     if (!drill_ask(d, WITNESS, ACT_INSPECT, 0, &seen))
         return false;
     if (seen.result == NXL_OK && strcmp(seen.token, granted->token) == 0) {
         drill_broken(d, "G4", "the lease of %s is not over after %s",
-            duration_text(text, d->ttl_ms),
-            drill_time((char[DURATION_ROOM]){0}, granted->after, seen.before));
+            duration_text(ttl, d->ttl_ms),
+            drill_time(text, granted->after, seen.before));
         d->over = true;
     }
     return !d->over;
@@ -87,29 +87,28 @@ bool scene_takes_over(struct drill *d, const struct drill_answer *granted,
 }
 
 bool scene_is_kept(
-    struct drill *d, unsigned holder, unsigned other, const char *token)
+    struct drill *d, unsigned holder, const char *token, const char *removed_by)
 {
-    struct drill_answer seen, tried, looked;
+    struct drill_answer seen, tried, looked, again;
 
-    if (!drill_ask(d, other, ACT_INSPECT, 0, &seen) ||
+    if (!drill_ask(d, WITNESS, ACT_INSPECT, 0, &seen) ||
         !drill_ask(d, holder, ACT_LOOK, 0, &looked))
         return false;
     bool gone = seen.result == NXL_FREE ||
                 (seen.result == NXL_OK && strcmp(seen.token, token) != 0);
     if (gone && looked.held_before)
-        drill_broken(d, "G2",
-            "the lock of a live holder is gone from the server, long before "
-            "its deadline");
-    /* What the ledger makes of the answers says whether two hold it. */
-    if (!drill_ask(d, other, ACT_ACQUIRE, 0, &tried) ||
+        drill_broken(
+            d, "G2", "%s removed the lock of a live holder", removed_by);
+    /* The ledger compares what they answer. */
+    if (!drill_ask(d, WITNESS, ACT_ACQUIRE, 0, &tried) ||
         !drill_ask(d, holder, ACT_LOOK, 0, &looked) ||
-        !drill_ask(d, other, ACT_LOOK, 0, &(struct drill_answer){0}) ||
-        !drill_ask(d, holder, ACT_LOOK, 0, &(struct drill_answer){0}))
+        !drill_ask(d, WITNESS, ACT_LOOK, 0, &again) ||
+        !drill_ask(d, holder, ACT_LOOK, 0, &again))
         return false;
     if (!looked.held_before)
         drill_unshown(d,
             "the lease was over before it could be looked at: the server or "
-            "this machine is too slow, a longer --ttl may help");
+            "this machine is too slow; a longer --ttl may help");
     else if (tried.result != NXL_BUSY && tried.result != NXL_OK)
         drill_failed(d, "try the lock", &tried);
     return !d->over;

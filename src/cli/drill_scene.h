@@ -25,9 +25,10 @@ void scene_shown(struct drill *d, const char *format, ...)
 bool scene_takes_over(struct drill *d, const struct drill_answer *granted,
     struct drill_answer *next);
 
-/* Another process finds that the lock is held by holder, whose token this is,
- * and cannot acquire it; and the holder agrees. */
-bool scene_is_kept(
-    struct drill *d, unsigned holder, unsigned other, const char *token);
+/* WITNESS finds that the lock is held by holder, whose token this is, and
+ * cannot acquire it; and the holder agrees. removed_by says, for the report,
+ * what has removed the lock if it is gone. */
+bool scene_is_kept(struct drill *d, unsigned holder, const char *token,
+    const char *removed_by);
 
 #endif
