@@ -19,6 +19,7 @@
 #include "cli/report.h"
 
 #define MOST_NS (55 * NS_PER_S)
+#define ADDRESS_ROOM 320
 #define NOT_TRIED                                                              \
     "a failover, a restart of the server without its data, a clock that is "   \
     "set, a network that loses packets in one direction only, a power "        \
@@ -55,69 +56,80 @@ static void play(struct drill *d)
 
 /* ------------------------------------------------------------- cleaning up */
 
-/* Removes the key of that name, whatever it contains. The result of the
- * library: NXL_OK or NXL_FREE if it is gone. */
-static int remove_key(struct drill *d, const char *name)
+/* Removes the key of that name, whatever it contains. The name is freed. A
+ * result of the library. */
+static int remove_key(nxl_client *client, char *name)
 {
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    struct session *session = &d->session;
-    nxl_lock *lock, *own = session->lock;
-    nxl_holder seen;
-
-    options.ttl_ms = d->ttl_ms;
-    int rc = nxl_lock_new(&lock, session->client, name, &options);
-    if (rc != NXL_OK)
-        return rc;
-    session->lock = lock;
-    rc = session_finish(session, nxl_lock_inspect_start(lock));
-    if (rc == NXL_OK && (rc = nxl_lock_holder(lock, &seen)) == NXL_OK)
-        rc = session_finish(session, nxl_lock_break_start(lock, &seen));
-    session->lock = own;
-    nxl_lock_free(lock);
-    return rc;
-}
-
-/* The line's keys, of one server, are gone with the last waiter. After a kill
- * they may not be; they expire within 15 s. */
-static void remove_line(struct drill *d)
-{
-    nxl_client *asker = session_asker(&d->session, 0);
     nxl_lock *lock = NULL;
+    nxl_holder seen;
+    int rc = name ? nxl_lock_new(&lock, client, name, NULL) : NXL_E_NOMEM;
 
-    if (asker && nxl_client_servers(asker) == 1 &&
-        nxl_lock_new(&lock, asker, d->name, NULL) == NXL_OK) {
-        int rc = nxl_lock_empty_line(lock);
-        (void)rc;
-    }
+    if (rc == NXL_OK)
+        rc = nxl_lock_inspect(lock, &seen);
+    if (rc == NXL_OK)
+        rc = nxl_lock_break(lock, &seen);
     nxl_lock_free(lock);
+    free(name);
+    return rc == NXL_FREE ? NXL_OK : rc;
 }
 
-static bool is_gone(int rc)
+/* The line is usually gone with the last waiter. */
+static int remove_line(nxl_client *client, const char *name)
 {
-    return rc == NXL_OK || rc == NXL_FREE;
+    nxl_lock *lock = NULL;
+    int rc = nxl_lock_new(&lock, client, name, NULL);
+
+    if (rc == NXL_OK)
+        rc = nxl_lock_empty_line(lock);
+    nxl_lock_free(lock);
+    return rc == NXL_FREE ? NXL_OK : rc;
+}
+
+/* One server alone, because several may have different numbers, or keys that
+ * the others have not. */
+static bool clean_server(struct drill *d, const char *url)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client = NULL;
+    char address[ADDRESS_ROOM];
+
+    options.prefix = nxl_client_prefix(d->session.client);
+    int rc = nxl_client_new(&client, url, &options);
+    if (rc == NXL_OK)
+        rc = remove_key(client, strdup(d->name));
+    if (rc == NXL_OK)
+        rc = remove_key(client, name_counter(d->name));
+    if (rc == NXL_OK)
+        rc = remove_key(client, name_line_mark(d->name));
+    if (rc == NXL_OK)
+        rc = remove_line(client, d->name);
+    if (rc != NXL_OK)
+        diagnostic(&d->diagnostics, LEVEL_NOTE, d->scene, NULL,
+            "they could not be removed from %s, and expire there within a day: "
+            "%s",
+            url_address(address, sizeof(address), url),
+            client ? nxl_client_errmsg(client) : nxl_strerror(rc));
+    nxl_client_free(client);
+    return rc == NXL_OK;
 }
 
 static void clean_up(struct drill *d)
 {
-    const char *prefix = nxl_client_prefix(d->session.client);
-    char *counter = name_counter(d->name);
-    int lock_gone = remove_key(d, d->name);
-    int counter_gone = counter ? remove_key(d, counter) : NXL_E_NOMEM;
+    struct url_list list;
+    bool clean = true;
 
-    remove_line(d);
     d->scene = "keys";
-    if (is_gone(lock_gone) && is_gone(counter_gone))
-        diagnostic(&d->diagnostics, LEVEL_OK, d->scene, NULL,
-            "'%s%s', its counter '%s%s' and its line were written, and have "
-            "been removed",
-            prefix, d->name, prefix, counter);
-    else
-        diagnostic(&d->diagnostics, LEVEL_NOTE, d->scene, NULL,
-            "'%s%s' and its counter '%s%s' could not be removed: %s; they "
-            "expire within a day",
-            prefix, d->name, prefix, counter ? counter : "",
-            nxl_client_errmsg(d->session.client));
-    free(counter);
+    if (!connect_urls(d->args, &list)) {
+        say("out of memory");
+        return;
+    }
+    for (size_t i = 0; i < list.count; i++)
+        clean = clean_server(d, list.urls[i]) && clean;
+    url_list_free(&list);
+    diagnostic(&d->diagnostics, LEVEL_OK, d->scene, NULL,
+        "only '%s%s' and the keys of its counter and its line were written%s",
+        nxl_client_prefix(d->session.client), d->name,
+        clean ? ", and they have been removed" : "");
 }
 
 /* -------------------------------------------------------------------- the end
@@ -163,7 +175,7 @@ static int run_drill(struct drill *d)
             nxl_client_prefix(d->session.client), d->name,
             duration_text(lease, d->ttl_ms));
         play(d);
-        if (d->code == 0 || d->code == EXIT_DENIED)
+        if (d->ledger.count > 0) /* otherwise nothing was written */
             clean_up(d);
         conclude(d);
         code = exit_code(d);

@@ -29,7 +29,7 @@ struct player {
 
 struct drill {
     const struct args *args;
-    struct session session; /* for its signals, and to clean up */
+    struct session session; /* its signals, its servers and its prefix */
     char *name;             /* of the drill's lock */
     int64_t ttl_ms;
     struct diagnostics diagnostics;

@@ -95,10 +95,8 @@ void scene_cut_off(struct drill *d)
     if (!drill_send(d, SECOND, ACT_ACQUIRE, 3 * d->ttl_ms + 10000) ||
         !gives_up(d, &looked, &deadline))
         return;
-    /* A renewal may have been under way, and then this one is later. */
     granted.deadline = deadline;
-    granted.after = looked.ended;
-    if (!scene_takes_over(d, &granted, &next) ||
+    if (!scene_takes_over(d, &granted, false, &next) ||
         !scene_is_kept(d, SECOND, next.token, "the holder that was cut off"))
         return;
     bool late = looked.lost_at > deadline;
@@ -136,9 +134,8 @@ void scene_lost_answer(struct drill *d)
         return;
     granted.deadline = 0;
     /* A server that has not answered yet may apply it later. */
-    if (granted.lost < nxl_client_servers(d->session.client))
-        granted.token[0] = '\0';
-    if (!scene_takes_over(d, &granted, &next) ||
+    bool applied = granted.lost >= nxl_client_servers(d->session.client);
+    if (!scene_takes_over(d, &granted, applied, &next) ||
         !scene_is_kept(d, SECOND, next.token,
             "the cleanup of the acquire whose answer was lost"))
         return;

@@ -57,10 +57,15 @@ static bool look_for(struct drill *d, const struct drill_answer *granted)
     return !d->over;
 }
 
-bool scene_takes_over(struct drill *d, const struct drill_answer *granted,
-    struct drill_answer *next)
+bool scene_one_server(const struct drill *d)
 {
-    uint64_t look_at = ended_by(d, granted);
+    return nxl_client_servers(d->session.client) == 1;
+}
+
+bool scene_takes_over(struct drill *d, const struct drill_answer *granted,
+    bool last, struct drill_answer *next)
+{
+    uint64_t look_at = last ? ended_by(d, granted) : NEVER;
     char text[DURATION_ROOM];
     unsigned who;
 
@@ -95,7 +100,8 @@ bool scene_is_kept(
         !drill_ask(d, holder, ACT_LOOK, 0, &looked))
         return false;
     bool gone = seen.result == NXL_FREE ||
-                (seen.result == NXL_OK && strcmp(seen.token, token) != 0);
+                (seen.result == NXL_OK && scene_one_server(d) &&
+                    strcmp(seen.token, token) != 0);
     if (gone && looked.held_before)
         drill_broken(
             d, "G2", "%s removed the lock of a live holder", removed_by);

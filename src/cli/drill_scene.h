@@ -19,11 +19,16 @@ void scene_lost_answer(struct drill *d);
 void scene_shown(struct drill *d, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* SECOND, which has been sent an acquire, gets the lock whose holder is gone:
- * not before its deadline, and the server ends its lease in time. granted is
- * the holder's answer to its acquire, next that of SECOND. */
+/* SECOND, which has been sent an acquire, gets the lock whose holder is gone,
+ * but not before its deadline. granted is the holder's answer to its acquire,
+ * next that of SECOND. last: nothing that the holder has sent since can still
+ * reach a server, so it is known when its lease must have ended there. */
 bool scene_takes_over(struct drill *d, const struct drill_answer *granted,
-    struct drill_answer *next);
+    bool last, struct drill_answer *next);
+
+/* Does a single server decide? With several, an answer may be about one of
+ * them that the others outvote. */
+bool scene_one_server(const struct drill *d);
 
 /* WITNESS finds that the lock is held by holder, whose token this is, and
  * cannot acquire it; and the holder agrees. removed_by says, for the report,

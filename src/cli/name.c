@@ -130,6 +130,15 @@ char *name_line(const char *key)
                                                                          : line;
 }
 
+char *name_line_mark(const char *key)
+{
+    char *mark = name_line(key);
+
+    if (mark)
+        mark[strlen(mark) - 1] = 'w';
+    return mark;
+}
+
 char *name_own(const char *prefix, const char *beside, const char *what)
 {
     char *name = NULL;

@@ -35,6 +35,9 @@ char *name_record(const char *key);
  * hash tag. */
 char *name_line(const char *key);
 
+/* Likewise, the key of the line's mark: {KEY}:nxl-w, or KEY::nxl-w. */
+char *name_line_mark(const char *key);
+
 /* The name of a lock of a command's own, beside NAME, so that the same patterns
  * of permissions match: NAME:what:RANDOM. With a prefix it is in braces: then
  * its counter's key begins with the prefix too, and can be removed as a name.

@@ -370,6 +370,24 @@ static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
     return effect;
 }
 
+static enum acl_effect use_contend(nxl_client *client, nxl_lock *lock)
+{
+    nxl_lock *own =
+        lock_with(client, NAME ":drill:1", .ttl_ms = TTL_MS, .fence = 1);
+    enum acl_effect effect = use_extend(client, lock);
+
+    if (effect == ACL_WORKS)
+        effect = use_remove(client, lock);
+    if (effect == ACL_WORKS) {
+        int rc = nxl_lock_acquire(own, 0);
+        effect = rc == NXL_OK         ? ACL_WORKS
+                 : rc == NXL_E_DENIED ? ACL_NO_DRILL
+                                      : ODD;
+    }
+    nxl_lock_free(own);
+    return effect;
+}
+
 /* NULL: of the line, in which no lock waits yet. */
 static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     nxl_client *, nxl_lock *) = {
@@ -394,6 +412,7 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_WAITERS] = use_waiters,
     [ACL_SCAN] = use_scan,
     [ACL_EXAMINE] = use_examine,
+    [ACL_CONTEND] = use_contend,
 };
 
 /* ------------------------------------------------------------------ the rows
