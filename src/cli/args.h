@@ -63,10 +63,10 @@ struct once_args {
 
 struct args {
     enum command command;
-    const char *word;       /* the command as it was written */
-    const char *name;       /* of the lock; list: GLOB. list, doctor,
-                       * drill: or NULL */
-    char shown[NAME_SHOWN]; /* in messages */
+    const char *word;         /* the command as it was written */
+    const char *name;         /* of the lock; list: GLOB. list, doctor,
+                               * drill: or NULL */
+    char shown[NAME_SHOWN];   /* in messages */
     char pasted[NAME_PASTED]; /* in commands that a message proposes */
     const char *token;        /* renew, release and unlock */
     const char *features[FEATURES_MOST]; /* acl */

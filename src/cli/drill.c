@@ -188,6 +188,22 @@ static int run_drill(struct drill *d)
     return code;
 }
 
+/* Are such locks possible with this URL? Not with scheme=timestamp. */
+static int check_lock(struct drill *d, nxl_client *client)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock;
+
+    options.ttl_ms = d->ttl_ms;
+    options.fence = 1;
+    if (nxl_lock_new(&lock, client, d->name, &options) != NXL_OK) {
+        say("a drill is not possible: %s", nxl_client_errmsg(client));
+        return EXIT_USAGE;
+    }
+    nxl_lock_free(lock);
+    return 0;
+}
+
 int command_drill(const struct args *args)
 {
     struct drill *d = calloc(1, sizeof(*d));
@@ -204,13 +220,15 @@ int command_drill(const struct args *args)
     d->diagnostics.json = args->json;
     d->end = nxl_now_ns() + MOST_NS;
     options.max_ttl_ms = args->max_ttl_ms;
-    /* It is only asked for its prefix, and connects to nothing. */
+    /* It only judges the URL, and connects to nothing. */
     code = connect_client(&client, args, &options);
     if (code == 0) {
         d->name = name_own(nxl_client_prefix(client), args->name, "drill");
+        code = d->name ? check_lock(d, client) : EXIT_INTERNAL;
         nxl_client_free(client);
-        code = d->name ? run_drill(d) : EXIT_INTERNAL;
     }
+    if (code == 0)
+        code = run_drill(d);
     free(d->name);
     free(d);
     return code;

@@ -68,7 +68,7 @@ static unsigned cut(bool wait)
     unsigned lost = 0;
 
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        int type, fd = atoi(entry->d_name);
+        int type, fd = (int)strtol(entry->d_name, NULL, 10);
         socklen_t size = sizeof(type);
         if (fd <= LINE_FD ||
             getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0)

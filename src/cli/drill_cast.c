@@ -173,8 +173,10 @@ void drill_dismiss(struct drill *d)
     uint64_t until = nxl_now_ns() + DISMISS_MS * NS_PER_MS;
 
     for (unsigned who = 0; who < ACTORS; who++) {
-        if (d->players[who].pid != 0)
-            shutdown(d->players[who].line, SHUT_WR);
+        if (d->players[who].pid == 0)
+            continue;
+        drill_continue(d, who); /* if it was stopped */
+        shutdown(d->players[who].line, SHUT_WR);
     }
     for (unsigned who = 0; who < ACTORS; who++) {
         if (d->players[who].pid == 0)

@@ -62,7 +62,7 @@ void scene_renewed(struct drill *d)
  * process answers all the time. */
 #define OVERDUE (10 * NS_PER_S)
 
-/* FIRST can reach no server any more, and has to find out by itself. *deadline
+/* FIRST can no longer reach a server, and has to find out by itself. *deadline
  * is the last one that it had. */
 static bool gives_up(
     struct drill *d, struct drill_answer *looked, uint64_t *deadline)
@@ -101,7 +101,7 @@ void scene_cut_off(struct drill *d)
         return;
     bool late = looked.lost_at > deadline;
     scene_shown(d,
-        "no connection any more: the holder gave the lock up %s %s its "
+        "no connection could be made: the holder gave the lock up %s %s its "
         "deadline; the next process got it %s after the cut",
         late ? drill_time(early, deadline, looked.lost_at)
              : drill_time(early, looked.lost_at, deadline),

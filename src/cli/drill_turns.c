@@ -48,17 +48,30 @@ static bool go_on(struct drill *d, struct turns *turns, unsigned who,
     return false;
 }
 
+/* Before anybody waits: is the server there, and may we use it? */
+static bool server_answers(struct drill *d)
+{
+    struct drill_answer answer;
+
+    if (!drill_ask(d, FIRST, ACT_ACQUIRE, 0, &answer))
+        return false;
+    if (answer.result != NXL_OK)
+        drill_failed(d, "acquire", &answer);
+    return !d->over && drill_ask(d, FIRST, ACT_RELEASE, 0, &answer);
+}
+
 void scene_turns(struct drill *d)
 {
     struct turns turns = {0};
     struct drill_answer answer = {0};
     unsigned who, busy = ALL_ACTORS;
-    uint64_t began = nxl_now_ns();
-    uint64_t end = began + TURNS_MS * NS_PER_MS;
+    uint64_t began, end;
     char took[DURATION_ROOM], gap[DURATION_ROOM];
 
-    if (!drill_cast(d, 0))
+    if (!drill_cast(d, 0) || !server_answers(d))
         return;
+    began = nxl_now_ns();
+    end = began + TURNS_MS * NS_PER_MS;
     for (who = 0; who < ACTORS; who++)
         drill_send(d, who, ACT_ACQUIRE, WAIT_MS);
     while (busy != 0 && drill_receive(d, busy, NEVER, &who, &answer)) {
