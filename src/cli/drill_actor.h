@@ -32,14 +32,14 @@ enum act {
 #define ACTOR_TOKEN 512
 
 struct drill_order {
-    int act;
+    enum act act;
     int64_t wait_ms;
     char token[ACTOR_TOKEN];
 };
 
 /* Times are of nxl_now_ns(), which all processes of a machine share. */
 struct drill_answer {
-    int act;
+    enum act act;
     int result; /* an enum nxl_result */
     /* Read before the order was carried out, and then whether the lock was
      * held. So it was held at that time if it is ours at all. */

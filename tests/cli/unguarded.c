@@ -6,8 +6,7 @@
  *     NXLOCK_TEST_UNGUARDED=expired,lapsed     guards that are off
  *     NXLOCK_TEST_SCRIPT='release|from|to'     a change to a server's script
  *
- * Linked in place of support/guards.c and of the library's own table of
- * scripts.
+ * Linked in place of support/guards.c and of the table of scripts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,12 +75,12 @@ static void change(char *rule)
 
 __attribute__((constructor)) static void unguard(void)
 {
-    char *names = getenv("NXLOCK_TEST_UNGUARDED");
-    char *rule = getenv("NXLOCK_TEST_SCRIPT");
+    /* Until the end of the process. */
+    static char *names, *rule;
 
     memcpy(scripts, made_scripts, sizeof(scripts));
-    if (names)
-        turn_off(strdup(names));
-    if (rule)
-        change(strdup(rule));
+    if (getenv("NXLOCK_TEST_UNGUARDED"))
+        turn_off(names = strdup(getenv("NXLOCK_TEST_UNGUARDED")));
+    if (getenv("NXLOCK_TEST_SCRIPT"))
+        change(rule = strdup(getenv("NXLOCK_TEST_SCRIPT")));
 }

@@ -287,7 +287,9 @@ static void check_good(const struct args *args, struct line *line)
     check_run(args);
     check_once(args);
     CHECK(args->ttl_ms > 0 && args->ttl_ms <= LONGEST_MS);
-    CHECK(args->ttl || args->ttl_ms == DEFAULT_TTL_MS);
+    CHECK(args->ttl ||
+          args->ttl_ms ==
+              (args->command == CMD_DRILL ? DRILL_TTL_MS : DEFAULT_TTL_MS));
     CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
     CHECK(!(args->once && args->wait));
     CHECK(!args->once || args->wait_ms == 0);
