@@ -105,8 +105,8 @@ static bool clean_server(struct drill *d, const char *url)
         rc = remove_line(client, d->name);
     if (rc != NXL_OK)
         diagnostic(&d->diagnostics, LEVEL_NOTE, d->scene, NULL,
-            "they could not be removed from %s, and expire there within a day: "
-            "%s",
+            "its keys could not be removed from %s, and expire there within a "
+            "day: %s",
             url_address(address, sizeof(address), url),
             client ? nxl_client_errmsg(client) : nxl_strerror(rc));
     nxl_client_free(client);

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/report.h"
 
@@ -66,6 +67,7 @@ void drill_failed(
     }
     diagnostic(&d->diagnostics, LEVEL_FAIL, d->scene, NULL, "cannot %s: %s",
         what, answer->text);
+    connect_advise(d->args, answer->result, answer->text);
     d->code = exit_code_for(answer->result, EXIT_UNAVAILABLE);
     d->over = true;
 }

@@ -33,8 +33,7 @@ void scene_killed(struct drill *d)
     }
     uint64_t killed = nxl_now_ns();
     drill_kill(d, FIRST);
-    if (!drill_send(d, SECOND, ACT_ACQUIRE, 3 * d->ttl_ms + 10000) ||
-        !scene_takes_over(d, &granted, true, &next) ||
+    if (!scene_wait_for(d) || !scene_takes_over(d, &granted, true, &next) ||
         !drill_ask(d, WITNESS, ACT_BREAK, 0, &late))
         return;
     if (late.result == NXL_OK && scene_one_server(d))
@@ -83,8 +82,7 @@ void scene_stopped(struct drill *d)
         return;
     drill_stop(d, FIRST);
     uint64_t stopped = nxl_now_ns();
-    if (!drill_send(d, SECOND, ACT_ACQUIRE, 3 * d->ttl_ms + 10000) ||
-        !scene_takes_over(d, &granted, false, &next))
+    if (!scene_wait_for(d) || !scene_takes_over(d, &granted, false, &next))
         return;
     drill_continue(d, FIRST);
     uint64_t continued = nxl_now_ns();

@@ -92,8 +92,7 @@ void scene_cut_off(struct drill *d)
         !drill_ask(d, FIRST, ACT_CUT_OFF, 0, &answer))
         return;
     uint64_t began = nxl_now_ns(), deadline = granted.deadline;
-    if (!drill_send(d, SECOND, ACT_ACQUIRE, 3 * d->ttl_ms + 10000) ||
-        !gives_up(d, &looked, &deadline))
+    if (!scene_wait_for(d) || !gives_up(d, &looked, &deadline))
         return;
     granted.deadline = deadline;
     if (!scene_takes_over(d, &granted, false, &next) ||
@@ -129,8 +128,7 @@ void scene_lost_answer(struct drill *d)
     if (granted.held_after)
         drill_broken(d, "G5", "an acquire that failed counts as held");
     uint64_t began = nxl_now_ns();
-    if (!drill_ask(d, FIRST, ACT_FREE, 0, &freed) ||
-        !drill_send(d, SECOND, ACT_ACQUIRE, 3 * d->ttl_ms + 10000))
+    if (!drill_ask(d, FIRST, ACT_FREE, 0, &freed) || !scene_wait_for(d))
         return;
     granted.deadline = 0;
     /* A server that has not answered yet may apply it later. */

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define WORDS_ROOM 768
+/* How much longer the lock is waited for than leases last. */
+#define MORE_MS 10000
 /* Between two looks at a lock whose lease should be over. */
 #define LOOK_AGAIN (50 * NS_PER_MS)
 
@@ -55,6 +57,11 @@ static bool look_for(struct drill *d, const struct drill_answer *granted)
         d->over = true;
     }
     return !d->over;
+}
+
+bool scene_wait_for(struct drill *d)
+{
+    return drill_send(d, SECOND, ACT_ACQUIRE, 3 * d->ttl_ms + MORE_MS);
 }
 
 bool scene_one_server(const struct drill *d)

@@ -19,7 +19,10 @@ void scene_lost_answer(struct drill *d);
 void scene_shown(struct drill *d, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* SECOND, which has been sent an acquire, gets the lock whose holder is gone,
+/* SECOND begins to wait for the lock, for longer than any lease may last. */
+bool scene_wait_for(struct drill *d);
+
+/* SECOND, which waits for it, gets the lock whose holder is gone,
  * but not before its deadline. granted is the holder's answer to its acquire,
  * next that of SECOND. last: nothing that the holder has sent since can still
  * reach a server, so it is known when its lease must have ended there. */

@@ -218,6 +218,8 @@ def check_errors(tap, server):
     server.cli("ACL", "SETUSER", "eve", "on", ">secret", "~x", "+@all")
     drill = Drill("--user", "eve", NXLOCK_PASSWORD="secret")
     tap.equal(drill.end(), 77, "no permission: 77")
+    tap.check("NOPERM" in drill.out and "'nxlock acl'" in drill.err,
+              "and the remedy", drill.words)
     drill = Drill("--scheme", "timestamp")
     tap.equal(drill.end(), 64, "scheme=timestamp: 64")
     tap.check("a drill is not possible: " in drill.err and not drill.out,
