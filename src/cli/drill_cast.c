@@ -57,19 +57,26 @@ void drill_unshown(struct drill *d, const char *format, ...)
     d->over = true;
 }
 
-void drill_failed(
+void drill_error(
     struct drill *d, const char *what, const struct drill_answer *answer)
 {
-    if (answer->result == NXL_LOST || answer->result == NXL_UNKNOWN ||
-        answer->result == NXL_BUSY) {
-        drill_unshown(d, "cannot %s: %s", what, answer->text);
-        return;
-    }
     diagnostic(&d->diagnostics, LEVEL_FAIL, d->scene, NULL, "cannot %s: %s",
         what, answer->text);
     connect_advise(d->args, answer->result, answer->text);
     d->code = exit_code_for(answer->result, EXIT_UNAVAILABLE);
     d->over = true;
+}
+
+void drill_failed(
+    struct drill *d, const char *what, const struct drill_answer *answer)
+{
+    bool slow = answer->result == NXL_LOST || answer->result == NXL_UNKNOWN ||
+                answer->result == NXL_BUSY;
+
+    if (slow)
+        drill_unshown(d, "cannot %s: %s", what, answer->text);
+    else
+        drill_error(d, what, answer);
 }
 
 const char *drill_time(char *out, uint64_t from, uint64_t until)

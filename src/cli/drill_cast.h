@@ -52,7 +52,12 @@ void drill_broken(struct drill *d, const char *promise, const char *format, ...)
 void drill_unshown(struct drill *d, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Reports an answer that the scene cannot go on with, and ends it. */
+/* Reports an error with which the drill cannot go on. */
+void drill_error(
+    struct drill *d, const char *what, const struct drill_answer *answer);
+
+/* Reports an answer that the scene cannot go on with: an error, or that nothing
+ * was shown, if it may come from slowness. */
 void drill_failed(
     struct drill *d, const char *what, const struct drill_answer *answer);
 

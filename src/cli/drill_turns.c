@@ -55,8 +55,10 @@ static bool server_answers(struct drill *d)
 
     if (!drill_ask(d, FIRST, ACT_ACQUIRE, 0, &answer))
         return false;
-    if (answer.result != NXL_OK)
+    if (answer.result == NXL_LOST) /* granted, but too late */
         drill_failed(d, "acquire", &answer);
+    else if (answer.result != NXL_OK)
+        drill_error(d, "acquire", &answer);
     return !d->over && drill_ask(d, FIRST, ACT_RELEASE, 0, &answer);
 }
 
