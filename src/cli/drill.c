@@ -22,10 +22,9 @@
 #define ADDRESS_ROOM 320
 #define NOT_TRIED                                                              \
     "a failover, a restart of the server without its data, a clock that is "   \
-    "set, a network that loses packets in one direction only, a power "        \
-    "failure; "                                                                \
-    "docs/fault-matrix.md and docs/guarantees.md say what happens then, and "  \
-    "'nxlock doctor' whether the server is set up for it"
+    "set, a partition of the network, a power failure; docs/fault-matrix.md "  \
+    "and docs/guarantees.md say what happens then, and 'nxlock doctor' "       \
+    "whether the server is set up for it"
 
 static const struct scene {
     const char *name;

@@ -137,9 +137,13 @@ void scene_lost_answer(struct drill *d)
         !scene_is_kept(d, SECOND, next.token,
             "the cleanup of the acquire whose answer was lost"))
         return;
+    /* Its lease would have lasted longer. */
+    bool undone = next.after < granted.before + (uint64_t)d->ttl_ms * NS_PER_MS;
     scene_shown(d,
         "the connection was cut behind an acquire, and its answer was lost: "
-        "the result was \"%s\", and another process got the lock %s later, so "
-        "nothing stayed behind",
-        nxl_strerror(granted.result), drill_time(took, began, next.after));
+        "the result was \"%s\"; another process got the lock %s later: %s",
+        nxl_strerror(granted.result), drill_time(took, began, next.after),
+        undone ? "nothing stayed behind"
+               : "it was not cleaned up, and stayed until its TTL (is there "
+                 "permission for CLIENT KILL?)");
 }
