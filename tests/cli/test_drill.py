@@ -54,9 +54,12 @@ class Drill:
             stderr=subprocess.PIPE, text=True,
             env={**os.environ, **variables})
         self.out = self.err = ""
+        self.ended = False
 
     def end(self):
-        self.out, self.err = self.process.communicate(timeout=90)
+        if not self.ended:
+            self.out, self.err = self.process.communicate(timeout=90)
+            self.ended = True
         return self.process.returncode
 
     @property
@@ -136,24 +139,29 @@ def check_json(tap, drill):
 # ------------------------------------------------------------ what must fail
 
 
+def unguarded(how, value, ttl=TTL):
+    return Drill(program=UNGUARDED, ttl=ttl, **{"NXLOCK_TEST_" + how: value})
+
+
 def start_broken(cases):
-    drills = {}
-    for how, value, _, _ in cases:
-        if (how, value) not in drills:
-            drills[how, value] = Drill(
-                program=UNGUARDED, **{"NXLOCK_TEST_" + how: value})
-    return drills
+    """{what is switched off: a drill}"""
+    return {off: unguarded(*off) for off in {case[:2] for case in cases}}
+
+
+def notices(drill, scene, words):
+    return drill.end() == 1 and any(
+        re.search(words, line)
+        for line in drill.lines(f"FAIL  {scene}: a promise was"))
 
 
 def check_broken(tap, cases, drills):
-    for how, value in drills:
-        drills[how, value].end()
     for how, value, scene, words in cases:
         drill = drills[how, value]
-        found = [line for line in drill.lines(f"FAIL  {scene}: a promise was")
-                 if re.search(words, line)]
-        tap.check(drill.process.returncode == 1 and found,
-                  f"without '{value}': {scene}: {words}", drill.words)
+        found = notices(drill, scene, words)
+        if not found:  # a busy machine: once more, and slowly
+            drill = unguarded(how, value, "2s")
+            found = notices(drill, scene, words)
+        tap.check(found, f"without '{value}': {scene}: {words}", drill.words)
 
 
 # --------------------------------------------------------------- its own end
