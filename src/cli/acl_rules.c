@@ -121,6 +121,25 @@ static void print_companion(const struct acl_names *names, const char *before,
         print_pattern(names, "", "", if_tagged, out);
 }
 
+/* Prints the pattern of the locks that a command makes beside NAME: see
+ * name_own(). */
+static void print_own(
+    const struct acl_names *names, const char *after, FILE *out)
+{
+    bool prefixed = names->prefix[0] != '\0';
+
+    if (prefixed || !ends_with_star(names->pattern))
+        print_pattern(names, "", prefixed ? "{" : "", after, out);
+}
+
+/* With a prefix the pattern of the locks matches these too. */
+static void print_own_companions(
+    const struct acl_names *names, const char *after, FILE *out)
+{
+    if (names->prefix[0] == '\0' && !ends_with_star(names->pattern))
+        print_pattern(names, "{", "", after, out);
+}
+
 static void print_key_rule(
     const char *rule, const struct acl_names *names, FILE *out)
 {
@@ -140,14 +159,14 @@ static void print_key_rule(
         print_companion(names, "{", "", ":nxl-l", "::nxl-l", out);
     else if (strcmp(rule, ACL_LINE_MARK) == 0)
         print_companion(names, "{", "", ":nxl-w", "::nxl-w", out);
-    /* The names of doctor's trials begin with NAME. */
-    else if (strcmp(rule, ACL_TRIAL) == 0 && prefixed)
-        print_pattern(names, "", "{", ":doctor:*", out);
-    else if (strcmp(rule, ACL_TRIAL) == 0 && !ends_with_star(names->pattern))
-        print_pattern(names, "", "", ":doctor:*", out);
-    else if (strcmp(rule, ACL_TRIAL_COMPANIONS) == 0 && !prefixed &&
-             !ends_with_star(names->pattern))
-        print_pattern(names, "{", "", ":doctor:*}:*", out);
+    else if (strcmp(rule, ACL_TRIAL) == 0)
+        print_own(names, ":doctor:*", out);
+    else if (strcmp(rule, ACL_TRIAL_COMPANIONS) == 0)
+        print_own_companions(names, ":doctor:*}:*", out);
+    else if (strcmp(rule, ACL_DRILL) == 0)
+        print_own(names, ":drill:*", out);
+    else if (strcmp(rule, ACL_DRILL_COMPANIONS) == 0)
+        print_own_companions(names, ":drill:*}:*", out);
 }
 
 /* ------------------------------------------------------------------- the rules

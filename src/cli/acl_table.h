@@ -44,6 +44,7 @@ EFFECT(NO_NEWS, "works; finds out by asking that it is its turn") \
 EFFECT(NO_WAITERS, "works; who waits in line is unknown") \
 EFFECT(NO_SINCE, "works; since when the lock is held is unknown") \
 EFFECT(NO_TRIAL, "doctor cannot try a lock, and says so") \
+EFFECT(NO_DRILL, "drill exits with 77") \
 EFFECT(UNKNOWN_TO_DOCTOR, "doctor says what it cannot find out")
 
 #define EFFECT(name, ...) ACL_##name,
@@ -60,6 +61,8 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_LINE_MARK "~{NAME}:nxl-w"
 #define ACL_TRIAL "~NAME:doctor:*"
 #define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:*"
+#define ACL_DRILL "~NAME:drill:*"
+#define ACL_DRILL_COMPANIONS "~{NAME:drill:*}:*"
 
 /* The feature is in addition to any other. */
 #define ACL_ANY (1U << 31)
@@ -163,7 +166,11 @@ FEATURE(EXAMINE, "examine", \
     {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}, \
-    {"+acl|dryrun", ACL_UNKNOWN_TO_DOCTOR})
+    {"+acl|dryrun", ACL_UNKNOWN_TO_DOCTOR}) \
+FEATURE(CONTEND, "contend", \
+    ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE) | ACL_BIT(REMOVE), \
+    "contend for a lock of drill's own", {ACL_DRILL, ACL_NO_DRILL}, \
+    {ACL_DRILL_COMPANIONS, ACL_NO_DRILL})
 
 /* What a command of nxlock uses: COMMAND(name, features) */
 #define ACL_COMMANDS \
@@ -180,7 +187,8 @@ COMMAND(wait, ACL_BIT(INSPECT) | ACL_BIT(INFO)) \
 COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(INFO)) \
 COMMAND(unlock, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_BIT(WAITERS) | \
     ACL_CONNECTION) \
-COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_CONNECTION)
+COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_CONNECTION) \
+COMMAND(drill, ACL_BIT(CONTEND) | ACL_CONNECTION)
 /* clang-format on */
 
 enum acl_number {

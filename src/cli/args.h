@@ -63,9 +63,10 @@ struct once_args {
 
 struct args {
     enum command command;
-    const char *word;       /* the command as it was written */
-    const char *name;       /* of the lock; list: GLOB. list, doctor: or NULL */
-    char shown[NAME_SHOWN]; /* in messages */
+    const char *word;         /* the command as it was written */
+    const char *name;         /* of the lock; list: GLOB. list, doctor,
+                               * drill: or NULL */
+    char shown[NAME_SHOWN];   /* in messages */
     char pasted[NAME_PASTED]; /* in commands that a message proposes */
     const char *token;        /* renew, release and unlock */
     const char *features[FEATURES_MOST]; /* acl */
@@ -107,6 +108,9 @@ struct args {
 /* The lease when --ttl is not given: the library's own default, written out
  * because it goes into the child's environment. */
 #define DEFAULT_TTL_MS 30000
+
+/* The same for drill, which waits for several leases to expire. */
+#define DRILL_TTL_MS 2000
 
 /* --keep-trying and --keep when they are not given. */
 #define KEEP_TRYING_MS 60000

@@ -39,6 +39,9 @@ COMMAND(UNLOCK, unlock, "NAME", "remove the lock of a dead holder", \
     "nxlock unlock NAME --line [--yes] [OPTION...]\n", .names_held = true) \
 COMMAND(DOCTOR, doctor, "[NAME]", "check whether the server suits locks", \
     "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
+COMMAND(DRILL, drill, "[NAME]", "kill and cut off holders of its own lock", \
+    "nxlock drill [NAME] [OPTION...]\n", .name_optional = true, \
+    .leases = true) \
 COMMAND(ACL, acl, "[FEATURE...]", "print the permissions that a user needs", \
     "nxlock acl FEATURE... --name NAME [OPTION...]\n" \
     "nxlock acl [FEATURE...] [-v]\n", \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What doctor finds: a line each, and the exit code that all of them make.
+ * What doctor and drill find: a line each; and the exit code of doctor.
  */
 #ifndef NXLOCK_CLI_DIAGNOSTIC_H
 #define NXLOCK_CLI_DIAGNOSTIC_H

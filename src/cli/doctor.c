@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/acl_rules.h"
 #include "cli/commands.h"
@@ -202,18 +201,13 @@ static void check_waiting(struct doctor *d, const char *scratch)
         doctor_denied(d);
 }
 
-/* Tries a lock whose name begins with NAME, so that it needs the same
- * permissions. With a prefix the name is in braces: then the counter's key
- * begins with the prefix too, and can be removed as a name. */
+/* Tries a lock beside NAME, which needs the same permissions. */
 static void try_lock(struct doctor *d)
 {
-    const char *beside = d->name ? d->name : "nxlock";
-    bool tagged = nxl_client_prefix(d->client)[0] != '\0';
-    char *scratch = NULL, *counter = NULL;
+    char *scratch = name_own(nxl_client_prefix(d->client), d->name, "doctor");
+    char *counter = scratch ? name_counter(scratch) : NULL;
 
-    if (asprintf(&scratch, tagged ? "{%s:doctor:%d:%llx}" : "%s:doctor:%d:%llx",
-            beside, (int)getpid(), (unsigned long long)nxl_now_ns()) < 0 ||
-        !(counter = name_counter(scratch))) {
+    if (!counter) {
         say("out of memory");
         diagnostic_code(&d->diagnostics, EXIT_INTERNAL);
     } else if (round_trip(d, scratch)) {

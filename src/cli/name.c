@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <nxlock.h>
 
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -125,6 +128,27 @@ char *name_line(const char *key)
 
     return asprintf(&line, tagged ? "%s::nxl-l" : "{%s}:nxl-l", key) < 0 ? NULL
                                                                          : line;
+}
+
+char *name_line_mark(const char *key)
+{
+    char *mark = name_line(key);
+
+    if (mark)
+        mark[strlen(mark) - 1] = 'w';
+    return mark;
+}
+
+char *name_own(const char *prefix, const char *beside, const char *what)
+{
+    char *name = NULL;
+    bool tagged = prefix[0] != '\0';
+
+    return asprintf(&name, tagged ? "{%s:%s:%d:%llx}" : "%s:%s:%d:%llx",
+               beside ? beside : "nxlock", what, (int)getpid(),
+               (unsigned long long)nxl_now_ns()) < 0
+               ? NULL
+               : name;
 }
 
 bool name_keys(const char *prefix, const char *name, char **key, char **counter)

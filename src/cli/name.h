@@ -35,6 +35,15 @@ char *name_record(const char *key);
  * hash tag. */
 char *name_line(const char *key);
 
+/* Likewise, the key of the line's mark: {KEY}:nxl-w, or KEY::nxl-w. */
+char *name_line_mark(const char *key);
+
+/* The name of a lock of a command's own, beside NAME, so that the same patterns
+ * of permissions match: NAME:what:RANDOM. With a prefix it is in braces: then
+ * its counter's key begins with the prefix too, and can be removed as a name.
+ * NULL as beside: "nxlock". The caller frees it. NULL: no memory. */
+char *name_own(const char *prefix, const char *beside, const char *what);
+
 /* The keys of a lock: its own, which is prefix and name, and its fencing
  * counter's; the caller frees both. False: no memory, and both are NULL. */
 bool name_keys(

@@ -144,9 +144,9 @@ _Noreturn static void exec_command(
     _exit(why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
 }
 
-/* Closes all inherited descriptors except kept. Above all nxlock's end of the
- * socket, and the caller's pipes, whose readers wait for the end of file. */
-static void close_other_fds(const int *kept, size_t count)
+/* Above all nxlock's end of the socket, and the caller's pipes, whose readers
+ * wait for the end of file. */
+void close_other_fds(const int *kept, size_t count)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int from = STDERR_FILENO + 1;

@@ -34,7 +34,7 @@ done
 for command in run once acquire renew release status wait unlock; do
     has "names $command" "^  $command NAME"
 done
-for command in list doctor; do
+for command in list doctor drill; do
     has "names $command" "^  $command \["
 done
 for variable in NXLOCK_URL REDIS_URL redis://127.0.0.1:6379; do
@@ -69,7 +69,7 @@ check "explains each option of TLS" test \
     "$(sed -n '/^TLS options/,$s/^      --.*/x/p' "$dir/out" | wc -l)" -eq 11
 
 for command in run once acquire renew release status wait list unlock doctor \
-    acl; do
+    drill acl; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
     check "says nothing" test ! -s "$dir/err"

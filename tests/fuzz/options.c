@@ -221,7 +221,7 @@ static void check_words(const struct args *args)
 
     CHECK(args->name ? args->name[0] != '\0'
                      : command == CMD_LIST || command == CMD_DOCTOR ||
-                           command == CMD_ACL);
+                           command == CMD_DRILL || command == CMD_ACL);
     if (command == CMD_RENEW || command == CMD_RELEASE)
         CHECK(args->token != NULL);
     else
@@ -231,7 +231,8 @@ static void check_words(const struct args *args)
     CHECK(unlocks || command == CMD_ONCE || !args->yes);
     CHECK(!args->token || !unlocks || is_token(args->token));
     CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
-          command == CMD_DOCTOR || (command == CMD_ONCE && args->work.show));
+          command == CMD_DOCTOR || command == CMD_DRILL ||
+          (command == CMD_ONCE && args->work.show));
 }
 
 static void check_once(const struct args *args)
@@ -286,7 +287,9 @@ static void check_good(const struct args *args, struct line *line)
     check_run(args);
     check_once(args);
     CHECK(args->ttl_ms > 0 && args->ttl_ms <= LONGEST_MS);
-    CHECK(args->ttl || args->ttl_ms == DEFAULT_TTL_MS);
+    CHECK(args->ttl ||
+          args->ttl_ms ==
+              (args->command == CMD_DRILL ? DRILL_TTL_MS : DEFAULT_TTL_MS));
     CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
     CHECK(!(args->once && args->wait));
     CHECK(!args->once || args->wait_ms == 0);

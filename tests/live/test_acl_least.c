@@ -345,29 +345,39 @@ static bool waits_in_line(nxl_client *client, const char *name)
     return rc == NXL_BUSY && facts.in_line;
 }
 
+/* A lock of a command's own, beside NAME. */
+static enum acl_effect tries(
+    nxl_client *client, const char *name, enum acl_effect refused)
+{
+    nxl_lock *own = lock_with(client, name, .ttl_ms = TTL_MS, .fence = 1);
+    int rc = nxl_lock_acquire(own, 0);
+    bool waits = rc == NXL_OK && waits_in_line(client, name);
+
+    nxl_lock_free(own);
+    return waits ? ACL_WORKS : rc == NXL_E_DENIED ? refused : ODD;
+}
+
 static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
 {
     static const char *const questions[][8] = {{"PING"},
         {"CONFIG", "GET", "maxmemory-policy"}, {"DBSIZE"}, {"ACL", "WHOAMI"},
         {"ACL", "DRYRUN", "alice", "SET", NAME, "x"}, {NULL}};
-    nxl_lock *trial =
-        lock_with(client, NAME ":doctor:1", .ttl_ms = TTL_MS, .fence = 1);
     enum acl_effect effect = use_extend(client, lock);
 
     if (effect == ACL_WORKS)
         effect = use_fence(client, lock);
-    if (effect == ACL_WORKS) {
-        int rc = nxl_lock_acquire(trial, 0);
-        if (rc == NXL_OK && !waits_in_line(client, NAME ":doctor:1"))
-            effect = ODD;
-        else
-            effect = rc == NXL_OK
-                         ? asks(client, questions, ACL_UNKNOWN_TO_DOCTOR)
-                     : rc == NXL_E_DENIED ? ACL_NO_TRIAL
-                                          : ODD;
-    }
-    nxl_lock_free(trial);
-    return effect;
+    if (effect == ACL_WORKS)
+        effect = tries(client, NAME ":doctor:1", ACL_NO_TRIAL);
+    return effect == ACL_WORKS ? asks(client, questions, ACL_UNKNOWN_TO_DOCTOR)
+                               : effect;
+}
+
+static enum acl_effect use_contend(nxl_client *client, nxl_lock *lock)
+{
+    enum acl_effect effect = use_remove(client, lock);
+
+    return effect == ACL_WORKS ? tries(client, NAME ":drill:1", ACL_NO_DRILL)
+                               : effect;
 }
 
 /* NULL: of the line, in which no lock waits yet. */
@@ -394,6 +404,7 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_WAITERS] = use_waiters,
     [ACL_SCAN] = use_scan,
     [ACL_EXAMINE] = use_examine,
+    [ACL_CONTEND] = use_contend,
 };
 
 /* ------------------------------------------------------------------ the rows
