@@ -42,7 +42,10 @@ COMMAND(DOCTOR, doctor, "[NAME]", "check whether the server suits locks", \
 COMMAND(ACL, acl, "[FEATURE...]", "print the permissions that a user needs", \
     "nxlock acl FEATURE... --name NAME [OPTION...]\n" \
     "nxlock acl [FEATURE...] [-v]\n", \
-    .name_optional = true, .takes_features = true)
+    .name_optional = true, .takes_features = true) \
+COMMAND(CONFIG, config, "", "print the settings, and where they come from", \
+    "nxlock config [OPTION...]\n", \
+    .name_optional = true, .leases = true, .takes_no_word = true)
 /* clang-format on */
 
 #endif

@@ -18,6 +18,7 @@
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "cli/settings.h"
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/timing.h"
@@ -99,12 +100,16 @@ static int completion(const char *shell)
 
 static int run_command(enum command command, char **words)
 {
+    struct settings settings = {.count = 0};
     struct args args;
     int code = args_parse(&args, command, words);
 
+    args.settings = &settings;
     if (code == 0 && args.help)
         code = help(command_table[command].name);
-    else if (code == 0 && (code = source_settle(&args)) == 0 &&
+    else if (code == 0 && (code = settings_read(&settings)) == 0 &&
+             (code = settings_apply(&args)) == 0 &&
+             (code = source_settle(&args)) == 0 &&
              (!command_table[command].leases ||
                  (code = timing_limit(&args)) == 0))
         code = commands[command](&args);
@@ -112,6 +117,7 @@ static int run_command(enum command command, char **words)
     if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
     args_free(&args);
+    settings_free(&settings);
     return code;
 }
 

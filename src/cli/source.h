@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the URLs of the servers come from: -u, --url-file, the environment, or
- * the default.
+ * Where the URLs of the servers come from: -u, --url-file, the environment, a
+ * configuration file, or the default.
  */
 #ifndef NXLOCK_CLI_SOURCE_H
 #define NXLOCK_CLI_SOURCE_H
@@ -18,6 +18,13 @@ int source_settle(struct args *args);
 
 /* Was no server given, so that FALLBACK_URL is used? */
 bool source_is_default(const struct args *args);
+
+/* Do they come from a configuration file? */
+bool source_is_file(const struct args *args);
+/* Copies the origin of the URLs, as in "/etc/nxlock.conf:3" or
+ * "/etc/app/url (--url-file)". Returns out. */
+#define SOURCE_ROOM 512
+const char *source_words(char *out, const struct args *args);
 
 /* Do the URLs come from an enclosing 'nxlock run', which removed the passwords?
  */
