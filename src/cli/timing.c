@@ -187,6 +187,7 @@ static int too_long(
             "write %s %s or less, or give --max-ttl-ms %lld (%s) wherever "
             "these locks are used",
             option, value, limit, option, limit, (long long)ms, value);
+    settings_mention(args);
     return EXIT_USAGE;
 }
 
