@@ -20,11 +20,11 @@
 #include "cli/secret.h"
 #include "cli/settings.h"
 #include "cli/source.h"
+#include "cli/timing.h"
 #include "cli/variables.h"
 
 #define BUILT_IN "built in"
 #define NOT_SHOWN "(not shown)"
-#define ADDRESS_ROOM 320
 #define WORDS_ROOM 64
 #define WHERE_ROOM (SOURCE_ROOM + 64)
 
@@ -34,7 +34,8 @@ enum stage { STAGE_URL, STAGE_OPTIONS, STAGE_VARIABLES, STAGE_FILES, STAGES };
 struct view {
     const struct args *args;
     struct url_list stages[STAGES];
-    bool *used; /* owned: which settings of the files are in force */
+    struct url_list bare; /* the same, for the output */
+    bool *used;           /* owned: which settings of the files are in force */
 };
 
 /* --------------------------------------------------------------- one setting
@@ -106,23 +107,23 @@ static void print_file(
     json_end(&json);
 }
 
-/* A URL for the output, the caller's to free(): without passwords, and without
- * parameters, which have lines of their own. NULL: no memory. */
-static char *bare_url(const char *url)
+/* Makes URLs fit for the output: without passwords, and without parameters,
+ * which have lines of their own. False: no memory. */
+static bool bare_list(
+    struct url_list *list, const char *const *texts, size_t count)
 {
-    struct url_list list;
     char word[DISCREET_ROOM];
 
-    if (!strstr(url, "://"))
-        return strdup(discreet(word, url));
-    if (!url_list_make(&list, &url, 1, NULL))
-        return NULL;
-    url_list_strip_passwords(&list);
-    for (size_t i = 0; i < list.count; i++)
-        list.urls[i][strcspn(list.urls[i], "?")] = '\0';
-    char *bare = url_list_join(&list);
-    url_list_free(&list);
-    return bare;
+    if (!url_list_make(list, texts, count, NULL))
+        return false;
+    url_list_strip_passwords(list);
+    for (size_t i = 0; i < list->count; i++) {
+        char *url = list->urls[i];
+        if (url_is_muddled(url))
+            snprintf(url, strlen(url) + 1, "%s", discreet(word, url));
+        url[strcspn(url, "?")] = '\0';
+    }
+    return true;
 }
 
 static void mark_used(struct view *view, const struct setting *setting)
@@ -197,7 +198,7 @@ static void print_parameter(struct view *view, const struct option *option)
 {
     const struct url_list *urls = &view->stages[STAGE_FILES];
     bool each = option_of_server(option) && urls->count > 1;
-    char value[URL_VALUE_ROOM], from[WHERE_ROOM], address[ADDRESS_ROOM];
+    char value[URL_VALUE_ROOM], from[WHERE_ROOM];
     bool any = false;
 
     for (size_t i = 0; i < urls->count && (each || !any); i++) {
@@ -206,8 +207,8 @@ static void print_parameter(struct view *view, const struct option *option)
             continue;
         any = true;
         parameter_origin(view, option, value, i, from);
-        print_row(view, option->name, value, from,
-            each ? url_address(address, sizeof(address), url) : NULL);
+        print_row(
+            view, option->name, value, from, each ? view->bare.urls[i] : NULL);
     }
     if (!any && strcmp(option->variable, "prefix") == 0)
         print_row(view, option->name, NULL, BUILT_IN, NULL);
@@ -217,7 +218,7 @@ static void print_password(struct view *view, size_t i)
 {
     const struct url_list *urls = &view->stages[STAGE_FILES];
     const char *url = urls->urls[i];
-    char from[WHERE_ROOM], address[ADDRESS_ROOM];
+    char from[WHERE_ROOM];
 
     if (!url_has_password(url))
         return;
@@ -226,30 +227,23 @@ static void print_password(struct view *view, size_t i)
     else
         snprintf(from, sizeof(from), "NXLOCK_PASSWORD");
     print_row(view, "password", NOT_SHOWN, from,
-        urls->count > 1 ? url_address(address, sizeof(address), url) : NULL);
+        urls->count > 1 ? view->bare.urls[i] : NULL);
 }
 
-/* False: no memory. */
-static bool print_urls(struct view *view)
+static void print_urls(struct view *view)
 {
-    const struct url_list *urls = &view->stages[STAGE_URL];
+    const struct url_list *urls = &view->bare;
     const struct option *option;
     char from[WHERE_ROOM];
 
-    for (size_t i = 0; i < urls->count; i++) {
-        char *bare = bare_url(urls->urls[i]);
-        if (!bare)
-            return false;
-        print_row(view, "url", bare, url_origin(view, i, from), NULL);
-        free(bare);
-    }
+    for (size_t i = 0; i < urls->count; i++)
+        print_row(view, "url", urls->urls[i], url_origin(view, i, from), NULL);
     for (size_t i = 0; i < urls->count; i++)
         print_password(view, i);
     for (size_t i = 0; (option = option_at(CMD_CONFIG, &i));) {
         if (option->type == VALUE_PARAMETER && !option->implied)
             print_parameter(view, option);
     }
-    return true;
 }
 
 static bool make_stages(struct view *view)
@@ -264,6 +258,8 @@ static bool make_stages(struct view *view)
             (stage >= STAGE_FILES && !settings_add(args, list, false)))
             return false;
     }
+    if (!bare_list(&view->bare, args->urls, args->url_count))
+        return false;
     view->used = calloc(args->settings->count + 1, sizeof(*view->used));
     return view->used;
 }
@@ -327,12 +323,17 @@ static bool print_unused(struct view *view)
         const struct setting *setting = &settings->list[i];
         if (view->used[i])
             continue;
-        bool is_url = setting->option->type == VALUE_URL;
-        char *bare = is_url ? bare_url(setting->value) : NULL;
-        if (is_url && !bare)
+        if (setting->option->type != VALUE_URL) {
+            print_unused_row(view, setting, setting->value);
+            continue;
+        }
+        struct url_list bare;
+        bool made = bare_list(&bare, &setting->value, 1);
+        for (size_t k = 0; made && k < bare.count; k++)
+            print_unused_row(view, setting, bare.urls[k]);
+        url_list_free(&bare);
+        if (!made)
             return false;
-        print_unused_row(view, setting, bare ? bare : setting->value);
-        free(bare);
     }
     return true;
 }
@@ -346,30 +347,43 @@ static void print_files(const struct view *view)
     }
 }
 
-int command_config(const struct args *args)
+/* Reports what every command would report: about the URLs and, as run does,
+ * about the times. */
+static int check(const struct args *given)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    struct view view = {.args = args};
+    struct args args = *given;
     nxl_client *client = NULL;
+
+    options.max_ttl_ms = args.max_ttl_ms;
+    int code = connect_client(&client, &args, &options);
+    nxl_client_free(client);
+    if (code == 0)
+        code = timing_settle(&args);
+    return code != 0 ? code : timing_check(&args);
+}
+
+int command_config(const struct args *args)
+{
+    struct view view = {.args = args};
+    bool ok = make_stages(&view);
     int code = EXIT_INTERNAL;
 
-    if (make_stages(&view) && print_urls(&view)) {
+    if (ok) {
+        print_urls(&view);
         print_times(&view);
-        if (print_unused(&view)) {
-            print_files(&view);
-            options.max_ttl_ms = args->max_ttl_ms;
-            code = connect_client(&client, args, &options);
-        }
-    } else {
-        say("out of memory");
+        ok = print_unused(&view);
+        print_files(&view);
     }
-    nxl_client_free(client);
+    if (ferror(stdout) || fflush(stdout) != 0)
+        say("cannot print: %s", strerror(errno));
+    else if (!ok)
+        say("out of memory");
+    else
+        code = check(args);
     for (enum stage stage = STAGE_URL; stage < STAGES; stage++)
         url_list_free(&view.stages[stage]);
+    url_list_free(&view.bare);
     free(view.used);
-    if (ferror(stdout) || fflush(stdout) != 0) {
-        say("cannot print: %s", strerror(errno));
-        return EXIT_INTERNAL;
-    }
     return code;
 }

@@ -307,6 +307,7 @@ class Room:
                 ("ttl = 3s\n", 0o646, "chmod go-w"),
                 ("url = redis://app@h?password_file=/x\n", 0o664, "go-w"),
                 (secret, 0o600, None), (secret, 0o644, "chmod 600"),
+                (f"url = redis://app:a/{SECRET}@h\n", 0o644, "chmod 600"),
                 (secret, 0o640, "chmod 600"), (parameter, 0o604, "chmod 600"),
                 (several, 0o644, "chmod 600")):
             self.files(user=text, mode=mode)
@@ -417,6 +418,11 @@ class Room:
         for words, environ in (((), {}), (("--json",), {}),
                                ((), {"NXLOCK_URL": f"redis://a:{SECRET}@j"}),
                                ((), {"NXLOCK_URL": f"redis:/a:{SECRET}@j"}),
+                               ((), {"NXLOCK_URL": f"redis://a:{SECRET}/x@j"}),
+                               ((), {"NXLOCK_URL": f"redis://a:{SECRET}?x@j"}),
+                               ((), {"NXLOCK_URL": f"redis://:{SECRET}"}),
+                               ((), {"NXLOCK_URL": f"redis://a:x/{SECRET}@j"}),
+                               ((), {"NXLOCK_URL": f"redis://h,a:{SECRET}@j"}),
                                ((), {"NXLOCK_URL": "redis://a@j",
                                      "NXLOCK_PASSWORD": SECRET}),
                                (("-u", f"redis://:{SECRET}@k"), {}),
@@ -432,6 +438,11 @@ class Room:
         got = self.nx("config", NXLOCK_URL="redis://a")
         tap.check(b"not in force" in got.stdout, "what is not in force",
                   got.stdout)
+        self.files(user="grace = 15s\n")
+        got = self.nx("config", "--ttl", "20s")
+        tap.check(got.returncode == 64 and f"--grace 15s is from {self.user}:1"
+                  .encode() in got.stderr, "times that run would refuse",
+                  got.stderr)
         self.files(user="ttl = 20s\n")
         tap.equal(self.setting("ttl", "--max-ttl-ms", "9000"), 64,
                   "times that do not fit are found")
