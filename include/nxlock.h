@@ -1008,11 +1008,14 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
  *
  * Sends one script; blocks for timeout_ms at most. It is never too late to say
  * it, and the same may be said again. NXL_OK: recorded; also after the lease is
- * over, as long as nobody else has begun. NXL_LOST: somebody else has begun (or
- * NXL_ONCE_CLEAR: the lease is over): the work may have been done twice, which
- * is noted in the record. NXL_UNKNOWN or an error: it may not be recorded; say
- * it again, or the work is in doubt. nxl_lock_held() is false from this call on
- * (not with NXL_ONCE_CLEAR). NXL_E_INVALID: there is no such work. */
+ * over, as long as nobody else has begun. After DONE, another verdict on the
+ * same attempt is NXL_OK and changes nothing. NXL_LOST: somebody else has begun
+ * (or NXL_ONCE_CLEAR: the lease is over): the work may have been done twice,
+ * which is noted in the record. NXL_UNKNOWN or an error: it may not be
+ * recorded; say it again, or the work is in doubt. nxl_lock_held() is false
+ * from this call on (not with NXL_ONCE_CLEAR). NXL_E_INVALID: there is no such
+ * work.
+ */
 int nxl_once_tell(nxl_lock *lock, int verdict, int code, const void *result,
     size_t length) NXL_MUST_USE;
 

@@ -83,7 +83,7 @@ struct args {
     const char *url_source;      /* what messages call the origin of the URLs */
     const char *url_file_source; /* what names the file of the URLs, or NULL */
     int url_rank;                /* of that origin: an enum rank */
-    struct settings *settings;   /* the configuration files */
+    struct settings *settings;   /* owned: the configuration files, or NULL */
     char *url_text;              /* owned: what urls point into, or NULL */
     char *url_path;              /* owned: the file they are from, or NULL */
     char *query;                 /* owned; "name=value&..." of the URL flags */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* shell: bash or zsh. False: there is no script for that shell. */
+/* shell: bash, zsh or fish. False: there is no script for that shell. */
 bool completion_print(const char *shell, FILE *out);
 
 #endif

@@ -42,6 +42,16 @@ static size_t utf8_length(const unsigned char *text, size_t length)
     return size;
 }
 
+bool json_is_utf8(const char *text, size_t length)
+{
+    for (size_t size; length > 0; text += size, length -= size) {
+        size = utf8_length((const unsigned char *)text, length);
+        if (size == 0)
+            return false;
+    }
+    return true;
+}
+
 static void put_string(FILE *out, const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;

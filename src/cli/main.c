@@ -14,11 +14,12 @@
 
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/completion_names.h"
 #include "cli/help.h"
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
-#include "cli/settings.h"
+#include "cli/settings_file.h"
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/timing.h"
@@ -88,11 +89,13 @@ static int help(const char *word)
     return flush_output();
 }
 
-/* "nxlock completion SHELL". */
-static int completion(const char *shell)
+/* "nxlock completion SHELL", "nxlock completion names COMMAND ...". */
+static int completion(char **words)
 {
-    if (!shell || !completion_print(shell, stdout)) {
-        say("write: nxlock completion bash, or nxlock completion zsh");
+    if (words[0] && strcmp(words[0], "names") == 0)
+        return completion_names(words + 1);
+    if (!words[0] || !completion_print(words[0], stdout)) {
+        say("write: nxlock completion bash, zsh or fish");
         return EXIT_USAGE;
     }
     return flush_output();
@@ -100,24 +103,19 @@ static int completion(const char *shell)
 
 static int run_command(enum command command, char **words)
 {
-    struct settings settings = {.count = 0};
     struct args args;
     int code = args_parse(&args, command, words);
-
-    args.settings = &settings;
     if (code == 0 && args.help)
         code = help(command_table[command].name);
-    else if (code == 0 && (code = settings_read(&settings)) == 0 &&
-             (code = settings_apply(&args)) == 0 &&
-             (code = source_settle(&args)) == 0 &&
+    else if (code == 0 && (code = source_settle(&args)) == 0 &&
              (!command_table[command].leases ||
                  (code = timing_limit(&args)) == 0))
         code = commands[command](&args);
     /* A 77 may come from CMD. */
     if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
+    settings_free(args.settings);
     args_free(&args);
-    settings_free(&settings);
     return code;
 }
 
@@ -152,7 +150,7 @@ int main(int argc, char **argv)
         return flush_output();
     }
     if (strcmp(argv[1], "completion") == 0)
-        return completion(argv[2]);
+        return completion(argv + 2);
     enum command command = command_by_name(argv[1]);
     return command == COMMANDS ? unknown_command(argv[1])
                                : run_command(command, argv + 2);

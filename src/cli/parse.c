@@ -377,7 +377,7 @@ static int check_complete(struct args *args)
     return 0;
 }
 
-int args_parse(struct args *args, enum command command, char **words)
+int args_read(struct args *args, enum command command, char **words)
 {
     struct walk walk = {args, words, false};
 
@@ -403,7 +403,14 @@ int args_parse(struct args *args, enum command command, char **words)
     }
     if (*walk.at)
         args->child = walk.at + 1;
-    return check_complete(args);
+    return 0;
+}
+
+int args_parse(struct args *args, enum command command, char **words)
+{
+    int code = args_read(args, command, words);
+
+    return code != 0 || args->help ? code : check_complete(args);
 }
 
 void args_free(struct args *args)

@@ -67,7 +67,7 @@ static bool is_wanted(
 static int inspect_key(struct lister *lister, size_t server, struct key key)
 {
     size_t below = strlen(lister->prefix), size;
-    int64_t left_ms;
+    int64_t left_ms = -1;
     nxl_answer *value;
 
     if (key.length < below || memcmp(key.data, lister->prefix, below) != 0 ||
@@ -80,7 +80,8 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
         return rc;
     const char *token = nxl_answer_item(value, 0, &size);
     if (token && strlen(token) == size && is_token(token)) {
-        rc = read_left(lister, server, key, &left_ms);
+        if (!lister->names_only)
+            rc = read_left(lister, server, key, &left_ms);
         if (left_ms >= -1 && !lock_list_add(&lister->locks, key.data + below,
                                  key.length - below, token, server, left_ms))
             rc = NXL_E_NOMEM;
@@ -182,8 +183,9 @@ static int inspect_keys(
         key.data = nxl_answer_item(keys, i, &key.length);
         if (!key.data)
             continue;
-        bool named = found_record_name(
-            lister->prefix, key.data, key.length, &name.data, &name.length);
+        bool named =
+            !lister->names_only && found_record_name(lister->prefix, key.data,
+                                       key.length, &name.data, &name.length);
         if (named && is_wanted(lister, name.data, name.length))
             rc = inspect_record(lister, server, key, name);
         else

@@ -11,11 +11,13 @@ struct lister {
     struct lock_list locks;
     size_t servers;
     const char *prefix, *glob;
-    char *pattern;  /* owned; for SCAN, see glob_around() */
-    size_t scanned; /* servers that were scanned to the end */
-    int code;       /* exit code for the first that was not; 0: none */
-    bool no_cursor; /* an answer to SCAN had no cursor */
-    bool no_right;  /* a record was found that this user may not read */
+    char *pattern;   /* owned; for SCAN, see glob_around() */
+    size_t scanned;  /* servers that were scanned to the end */
+    int code;        /* exit code for the first that was not; 0: none */
+    bool names_only; /* only the names of locks are wanted: no TTL is read, and
+                      * no record is looked for */
+    bool no_cursor;  /* an answer to SCAN had no cursor */
+    bool no_right;   /* a record was found that this user may not read */
 };
 
 /* Scans all servers, and reports those that fail. */

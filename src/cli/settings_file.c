@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/parse.h"
 #include "cli/private_file.h"
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -282,7 +281,7 @@ static int read_one(struct settings *settings, enum rank rank)
         file->text = found.text;
         file->length = found.length;
         code = take_text(&r, found.text, found.length);
-        args_free(&r.scratch);
+        free(r.scratch.query);
         if (code == 0 && r.has_password && found.is_shared)
             why = PRIVATE_FILE_SHARED;
     }
@@ -297,11 +296,12 @@ static int read_one(struct settings *settings, enum rank rank)
     return EXIT_CONFIG;
 }
 
-int settings_read(struct settings *settings)
+int settings_read(struct args *args)
 {
+    struct settings *settings = args->settings = calloc(1, sizeof(*settings));
     int code = 0;
 
-    if (!find_files(settings)) {
+    if (!settings || !find_files(settings)) {
         say("out of memory");
         return EXIT_INTERNAL;
     }
@@ -314,6 +314,8 @@ int settings_read(struct settings *settings)
 
 void settings_free(struct settings *settings)
 {
+    if (!settings)
+        return;
     for (enum rank rank = RANK_USER; rank <= RANK_SYSTEM; rank++) {
         struct settings_file *file = &settings->files[rank];
         if (file->text)
@@ -324,6 +326,7 @@ void settings_free(struct settings *settings)
     for (size_t i = 0; i < settings->count; i++)
         free(settings->list[i].where);
     free(settings->list);
+    free(settings);
 }
 
 bool settings_pass(const struct settings *settings)

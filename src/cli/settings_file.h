@@ -39,9 +39,10 @@ struct settings {
     size_t count;
 };
 
-/* Reads the files into *settings, which is zero before. 0, or an exit code
- * after reporting what is wrong; the caller frees *settings in any case. */
-int settings_read(struct settings *settings);
+/* Reads the files into args->settings. 0, or an exit code after reporting what
+ * is wrong. */
+int settings_read(struct args *args);
+/* settings may be NULL. */
 void settings_free(struct settings *settings);
 
 /* Makes the path in NXLOCK_CONFIG, if there is one, absolute for CMD. False: no

@@ -361,8 +361,12 @@ static int from_command_line(struct args *args)
 
 int source_settle(struct args *args)
 {
-    int code = 0;
+    int code = settings_read(args);
 
+    if (code == 0)
+        code = settings_apply(args);
+    if (code != 0)
+        return code;
     if (args->url_file)
         code = from_file(args, args->url_file, "--url-file");
     else if (args->url_count > 0)

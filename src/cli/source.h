@@ -10,10 +10,10 @@
 
 #define FALLBACK_URL "redis://127.0.0.1:6379"
 
-/* Fills in the URLs of args, and the password of NXLOCK_PASSWORD. It also
- * overwrites passwords in this process's command line and, for run, in its own
- * environment, which CMD could read in /proc. 0, or an exit code after
- * reporting what is wrong. */
+/* Reads the configuration files, and fills in their defaults, the URLs of args,
+ * and the password of NXLOCK_PASSWORD. It also overwrites passwords in this
+ * process's command line and, for run, in its own environment, which CMD could
+ * read in /proc. 0, or an exit code after reporting what is wrong. */
 int source_settle(struct args *args);
 
 /* Was no server given, so that FALLBACK_URL is used? */

@@ -86,7 +86,8 @@ int verdict_tell(struct session *session, const struct verdict *verdict)
         rc = tell(session, verdict, &signalled);
     }
     if (rc != NXL_OK)
-        say("what came of '%s' is not on record: %s", args->shown,
-            reason(session, rc));
+        say("what came of '%s' is not on record: %s; find out whether it was "
+            "done, then see 'nxlock once %s --show'",
+            args->shown, reason(session, rc), args->shown);
     return rc;
 }

@@ -663,6 +663,28 @@ def mistakes(b):
         b.tap.check(wanted in got.stderr, "says why", got.stderr)
 
 
+def durable(b):
+    """What a server that keeps nothing on disk is told."""
+    with Server() as forgetful:
+        plain, strict = forgetful.url, forgetful.url + "?durable=1"
+        name = b.name()
+        got = b.code(78, "durable=1 needs a file", name, "-u", strict,
+                     *b.work(name))
+        b.tap.check(b"appendonly" in got.stderr, "says which", got.stderr)
+        b.ran(0, "nothing ran", name)
+        got = b.code(0, "without it, it runs", name, "-u", plain,
+                     *b.work(name))
+        b.tap.equal(got.stderr, b"", "cron mails nothing")
+        name = b.name()
+        got = b.code(0, "-v", name, "-v", "-u", plain, *b.work(name))
+        b.tap.check(b"appendonly" in got.stderr, "-v warns", got.stderr)
+        forgetful.cli("CONFIG", "SET", "appendonly", "yes")
+        forgetful.cli("CONFIG", "SET", "appendfsync", "always")
+        name = b.name()
+        b.code(0, "with a file, it runs", name, "-u", strict, *b.work(name))
+        b.ran(1, "once", name)
+
+
 def main():
     nxlock = sys.argv[1]
     tap = Tap()
@@ -672,7 +694,7 @@ def main():
         for part in (outcomes, codes, fingerprints, times, doubts, checks,
                      by_hand, outputs, ends_of_output, at_terminal,
                      stuck_reader, lost, interrupted, few_descriptors, hosts,
-                     mistakes):
+                     durable, mistakes):
             if sys.argv[2:] and part.__name__ not in sys.argv[2:]:
                 continue
             print(f"# {part.__name__}")

@@ -270,8 +270,6 @@ enum before {
 static const char *const befores[] = {"fresh", "busy", "in progress",
     "in doubt", "unsure", "done", "failed", "done, keep over"};
 
-#define KEEP_SHORT_MS 20
-
 /* Brings the record there with this lock, by calls that block. */
 static inline void come_to(
     enum before before, nxl_lock *lock, const char *fingerprint)
@@ -280,8 +278,7 @@ static inline void come_to(
         [DONE] = NXL_ONCE_DONE,
         [FAILED] = NXL_ONCE_FAILED,
         [KEEP_OVER] = NXL_ONCE_DONE};
-    nxl_once_options options = WORK(.fingerprint = fingerprint,
-        .keep_ms = before == KEEP_OVER ? KEEP_SHORT_MS : 0);
+    nxl_once_options options = WORK(.fingerprint = fingerprint);
     if (before == FRESH)
         return;
     if (before == BUSY) {
@@ -294,16 +291,11 @@ static inline void come_to(
             once_tell(NULL, lock, verdicts[before], 7, "before"), NXL_OK, lock);
     if (before == DOUBT)
         assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    if (before == KEEP_OVER) {
+    if (before == KEEP_OVER) { /* now, and not in a day */
+        redis_run(servers, "PEXPIRE", RECORD_KEY, "1", NULL);
         assert_eventually(!redis_exists(servers, RECORD_KEY));
         note_forgotten();
     }
-}
-
-/* ttl_ms of a lock that can come there. */
-static inline int64_t ttl_for(enum before before)
-{
-    return before == KEEP_OVER ? KEEP_SHORT_MS : 30000;
 }
 
 static inline int once_clean(void **state)

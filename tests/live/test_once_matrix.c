@@ -258,7 +258,7 @@ static void play_cell(struct cell *c)
     options.size = sizeof(options);
     once_clean(NULL);
     c->lock = live_lock(own, NAME, &options, __FILE__, __LINE__);
-    c->other = new_lock(others, NAME, ttl_for(c->before));
+    c->other = new_lock(others, NAME, 30000);
     print_message("           %s: %s, %s, %s%s\n", c->kind->name,
         befores[c->before], modes[c->mode], verdict_names[c->verdict],
         matches(c) ? "" : ", other fingerprint");

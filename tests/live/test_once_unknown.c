@@ -13,6 +13,8 @@
 #include "live/renew_rig.h"
 
 #define TIMEOUT "timeout_ms=300"
+/* Outlasts what a test does in the meantime, on a slow machine too. */
+#define LONG_TIMEOUT "timeout_ms=1500"
 #define RESULT "a receipt of some length"
 
 static nxl_client *theirs;
@@ -173,7 +175,7 @@ static void begun_again_at_once(void **state)
 static void a_begin_that_comes_too_late(void **state)
 {
     static struct beginner beginner;
-    open_all(TIMEOUT);
+    open_all(LONG_TIMEOUT);
     nxl_lock *other = new_lock(theirs, NAME, 1000);
     proxy_hold(proxies[0], PROXY_UP, true);
     uint64_t bytes = proxy_bytes(proxies[0], PROXY_UP);

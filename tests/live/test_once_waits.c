@@ -9,7 +9,6 @@
 #include "live/once_rig.h"
 
 #define WAIT_MS 20000
-#define SHORT_MS 300
 
 static struct scene {
     nxl_client *before, *after;
@@ -57,8 +56,7 @@ static void set_stage(struct scene *s, const struct play *play,
     s->before = client_on(parameters);
     own = client_on(parameters);
     s->after = client_on(parameters);
-    s->holder =
-        new_lock(s->before, NAME, play->ends == EXPIRES ? SHORT_MS : 30000);
+    s->holder = new_lock(s->before, NAME, 30000);
     s->lock = live_lock(own, NAME, options, __FILE__, __LINE__);
     s->next = new_lock(s->after, NAME, 30000);
 }
@@ -102,7 +100,8 @@ static void end_hold(const struct scene *s, const struct play *play)
     case REMOVED:
         redis_run(servers, "DEL", NAME, NULL);
         break;
-    case EXPIRES:
+    case EXPIRES: /* now, and not before others have come to wait */
+        redis_run(servers, "PEXPIRE", NAME, "1", NULL);
         break;
     case PLAIN:
     case RELEASES:

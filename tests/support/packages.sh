@@ -48,6 +48,8 @@ missing() { # the packages that are missing, by Debian's names
     python3 -c 'import redis' 2> /dev/null ||
         /usr/bin/python3 -c 'import redis' 2> /dev/null || echo python3-redis
     have sqlite3 || echo sqlite3
+    have zsh || echo zsh
+    have fish || echo fish
     have faketime || echo faketime
     have clang-format-14 || have clang-format || echo clang-format
     if [ -n "$checks" ]; then
