@@ -28,6 +28,7 @@ unset CDPATH # cd would print where it went
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 # The lock, server and lease of whoever calls this are not this run's.
 unset NXLOCK_URL REDIS_URL NXLOCK_NAME NXLOCK_TOKEN NXLOCK_TTL_MS
+export NXLOCK_CONFIG=none
 # A compiler cache would leave files in the home directory.
 export CCACHE_DISABLE=1
 

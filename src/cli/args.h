@@ -61,6 +61,8 @@ struct once_args {
     bool show, forget, confirm; /* instead of a command */
 };
 
+struct settings;
+
 struct args {
     enum command command;
     const char *word;         /* the command as it was written */
@@ -78,14 +80,17 @@ struct args {
     const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given; then
                                         * those of source_settle() */
     size_t url_count;
-    const char *url_file;   /* --url-file, or NULL */
-    const char *url_source; /* what messages call the origin of the URLs */
-    char *url_text;         /* owned: what urls point into, or NULL */
-    char *url_path;         /* owned: the file they are from, or NULL */
-    char *query;            /* owned; "name=value&..." of the URL flags */
-    char *password;         /* owned: of NXLOCK_PASSWORD, or NULL */
-    bool password_shown;    /* -u has a password, in the command line */
-    int64_t wait_ms;        /* as nxl_lock_acquire() */
+    const char *url_file;        /* --url-file, or NULL */
+    const char *url_source;      /* what messages call the origin of the URLs */
+    const char *url_file_source; /* what names the file of the URLs, or NULL */
+    int url_rank;                /* of that origin: an enum rank */
+    struct settings *settings;   /* owned: the configuration files, or NULL */
+    char *url_text;              /* owned: what urls point into, or NULL */
+    char *url_path;              /* owned: the file they are from, or NULL */
+    char *query;                 /* owned; "name=value&..." of the URL flags */
+    char *password;              /* owned: of NXLOCK_PASSWORD, or NULL */
+    bool password_shown;         /* -u has a password, in the command line */
+    int64_t wait_ms;             /* as nxl_lock_acquire() */
     int64_t ttl_ms;
     const char *ttl;        /* as it was written, or NULL */
     int64_t timeout_ms;     /* of a request, if no URL sets it; 0: default */

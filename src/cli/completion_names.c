@@ -22,6 +22,7 @@
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/scan.h"
+#include "cli/settings_file.h"
 #include "cli/source.h"
 #include "cli/table.h"
 
@@ -194,6 +195,7 @@ int completion_names(char **words)
         (code = source_settle(&args)) == 0)
         code = print_found(&args, beginning);
     set_alarm(0);
+    settings_free(args.settings);
     args_free(&args);
     return code;
 }

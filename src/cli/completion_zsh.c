@@ -112,6 +112,8 @@ static void print_operands(FILE *out, const struct command_info *info)
 {
     struct offer feature;
 
+    if (info->takes_no_word)
+        return;
     if (info->takes_features) {
         fprintf(out, " \\\n            '*:%s:((", info->operands);
         for (size_t i = 0; (feature = completion_feature(i)).text; i++) {

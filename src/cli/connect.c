@@ -13,6 +13,7 @@
 
 #include "cli/diagnostic.h"
 #include "cli/report.h"
+#include "cli/settings.h"
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/value.h"
@@ -20,12 +21,13 @@
 
 #define ADDRESS_ROOM 320
 #define WORDS_ROOM 1024
+#define WITH_ROOM (VARIABLES_ROOM + SETTINGS_ROOM + 64)
 
 bool connect_urls(const struct args *args, struct url_list *list)
 {
     if (!url_list_make(list, args->urls, args->url_count, args->query))
         return false;
-    if (variables_add(args, list))
+    if (variables_add(args, list) && settings_add(args, list, false))
         return true;
     url_list_free(list);
     return false;
@@ -116,7 +118,8 @@ static int report_url(
     const struct args *args, const char *why, bool no_password)
 {
     const struct option *tls = tls_option(args);
-    char used[VARIABLES_ROOM] = "", with[VARIABLES_ROOM + 64] = "";
+    char used[VARIABLES_ROOM] = "", with[WITH_ROOM] = "";
+    char files[SETTINGS_ROOM], source[SOURCE_ROOM];
     struct url_list list;
     bool right = urls_are_right(args);
 
@@ -130,18 +133,21 @@ static int report_url(
         snprintf(with, sizeof(with), " with %s%s%s",
             right && args->query ? "the options added" : "",
             right && args->query && used[0] != '\0' ? " and " : "", used);
-    tell(args, "%s%s: %s", args->url_source, with, why);
+    if (settings_used(files, args, why)[0] != '\0')
+        snprintf(with + strlen(with), sizeof(with) - strlen(with), "%s%s",
+            with[0] != '\0' ? " and " : " with ", files);
+    tell(args, "%s%s: %s", source_words(source, args), with, why);
     if (no_password)
         say("put the password into a file (--password-file FILE or "
             "NXLOCK_PASSWORD_FILE), or into NXLOCK_PASSWORD");
-    bool files = tls || value_has_parameter(args->query, "password_file");
-    return right && args->query && !files ? EXIT_USAGE : EXIT_CONFIG;
+    bool about_file = tls || value_has_parameter(args->query, "password_file");
+    return right && args->query && !about_file ? EXIT_USAGE : EXIT_CONFIG;
 }
 
 int connect_client(
     nxl_client **client, const struct args *args, nxl_client_options *options)
 {
-    char why[512] = "";
+    char why[512] = "", source[SOURCE_ROOM];
     struct url_list list;
 
     if (!connect_urls(args, &list)) {
@@ -161,7 +167,8 @@ int connect_client(
     }
     if (rc == NXL_E_URL)
         return report_url(args, why, no_password);
-    say("%s: %s", args->url_source, why[0] != '\0' ? why : nxl_strerror(rc));
+    say("%s: %s", source_words(source, args),
+        why[0] != '\0' ? why : nxl_strerror(rc));
     return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
 }
 
@@ -172,6 +179,17 @@ static void say_default(void)
     if (!said)
         say("no server was given, so " FALLBACK_URL " was used; give one with "
             "-u URL, --url-file FILE or NXLOCK_URL");
+    said = true;
+}
+
+/* Reports, once, which file names the server. */
+static void say_file(const struct args *args)
+{
+    static bool said;
+    char source[SOURCE_ROOM];
+
+    if (!said)
+        say("the URL is from %s", source_words(source, args));
     said = true;
 }
 
@@ -189,4 +207,7 @@ void connect_advise(const struct args *args, int result, const char *why)
             "the end of the URL, or --db N");
     else if (result == NXL_E_UNREACHABLE && source_is_default(args))
         say_default();
+    if ((result == NXL_E_UNREACHABLE || result == NXL_E_DENIED) &&
+        source_is_file(args))
+        say_file(args);
 }

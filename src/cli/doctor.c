@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/name.h"
 #include "cli/report.h"
+#include "cli/source.h"
 
 #define LEASE_MS 5000
 #define WAIT_MS 300 /* enough to join a line and to subscribe */
@@ -220,8 +221,11 @@ static void try_lock(struct doctor *d)
 
 static void examine(struct doctor *d)
 {
-    char line[LINE_ROOM];
+    char line[LINE_ROOM], source[SOURCE_ROOM];
 
+    if (source_is_file(d->args))
+        diagnostic(&d->diagnostics, LEVEL_OK, "url", NULL, "it is from %s",
+            source_words(source, d->args));
     for (size_t i = 0; i < d->servers; i++) {
         nxl_server_facts facts = doctor_facts(d, i);
         d->diagnostics.server = facts.url;

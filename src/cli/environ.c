@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/settings.h"
 #include "cli/table.h"
 #include "cli/urls.h"
 #include "cli/variables.h"
@@ -44,12 +45,6 @@ static bool set_number_variable(const char *name, unsigned long long number)
     return setenv(name, text, 1) == 0;
 }
 
-static bool names_file(const struct option *option)
-{
-    return strcmp(option->value, "FILE") == 0 ||
-           strcmp(option->value, "DIR") == 0;
-}
-
 /* Adds an option to every URL, if it was given; options are all of them, as the
  * query of a URL. */
 static bool add_option(
@@ -61,7 +56,7 @@ static bool add_option(
 
     if (!url_parameter(options, option->variable, value, sizeof(value)))
         return true;
-    if (names_file(option))
+    if (option_names_file(option))
         ok = (whole = absolute_path(value));
     for (size_t i = 0; ok && i < list->count; i++)
         ok = url_list_set(list, i, option->variable, whole ? whole : value);
@@ -98,7 +93,11 @@ static bool set_urls(const struct args *args)
         return false;
     if (!passes)
         url_list_strip_passwords(&list);
-    char *all = add_options(&list, args) ? url_list_join(&list) : NULL;
+    /* The files' settings for these servers: an nxlock inside CMD takes the
+     * URLs as they are. */
+    char *all = add_options(&list, args) && settings_add(args, &list, true)
+                    ? url_list_join(&list)
+                    : NULL;
     url_list_free(&list);
     bool ok = all && setenv("NXLOCK_URL", all, 1) == 0;
     free(all);
@@ -161,7 +160,7 @@ bool environ_set(
     const struct args *args = session->args;
 
     return set_outer(session) && set_urls(args) && variables_pass(args) &&
-           set_key(session) &&
+           settings_pass(args->settings) && set_key(session) &&
            (session->unlocked ? set_no_lock() : set_lock(session)) &&
            set_attempt(attempt) && setenv("NXLOCK_NAME", args->name, 1) == 0 &&
            set_number_variable(

@@ -117,8 +117,9 @@ void help_overview(FILE *out)
     fputs("\n'nxlock COMMAND --help' lists options and examples; 'nxlock "
           "completion bash',\nzsh or fish prints a completion script. The "
           "server: -u URL or --url-file FILE,\nelse $NXLOCK_URL_FILE, "
-          "$NXLOCK_URL, $REDIS_URL or redis://127.0.0.1:6379;\n'nxlock "
-          "help " HELP_CONNECTION_WORD "' lists passwords, TLS and more.\n",
+          "$NXLOCK_URL, a configuration file, $REDIS_URL or\n"
+          "redis://127.0.0.1:6379; 'nxlock config' shows which. 'nxlock "
+          "help " HELP_CONNECTION_WORD "'\nlists passwords, TLS and more.\n",
         out);
     print_exit_codes(COMMANDS, out);
     fputs("run and once exit as CMD does; with 64 to 78 and 125 to 127, CMD "

@@ -19,6 +19,7 @@
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "cli/settings_file.h"
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/timing.h"
@@ -104,7 +105,6 @@ static int run_command(enum command command, char **words)
 {
     struct args args;
     int code = args_parse(&args, command, words);
-
     if (code == 0 && args.help)
         code = help(command_table[command].name);
     else if (code == 0 && (code = source_settle(&args)) == 0 &&
@@ -114,6 +114,7 @@ static int run_command(enum command command, char **words)
     /* A 77 may come from CMD. */
     if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
+    settings_free(args.settings);
     args_free(&args);
     return code;
 }

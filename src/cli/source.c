@@ -9,75 +9,21 @@
 #include "cli/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/private_file.h"
 #include "cli/report.h"
+#include "cli/settings.h"
 #include "cli/table.h"
 #include "cli/urls.h"
 #include "cli/variables.h"
 
 #define DEFAULT_SOURCE "the default URL"
-#define FILE_MAX 65536
 
 /* ----------------------------------------------------------------- the file */
-
-/* What is wrong with the file, or NULL. */
-static const char *file_objection(const struct stat *status)
-{
-    if (!S_ISREG(status->st_mode))
-        return "it is not a regular file";
-    if (status->st_uid != 0 && status->st_uid != geteuid())
-        return "it belongs to another user, who could replace the URL; "
-               "chown it";
-    /* As the library does with a password file: root may share it with a
-     * group. */
-    mode_t shared = S_IRWXG | S_IRWXO;
-    if (status->st_uid == 0 && geteuid() != 0)
-        shared &= ~(mode_t)S_IRGRP;
-    if ((status->st_mode & shared) != 0)
-        return "other users have access to it, and it may contain a "
-               "password; chmod 600 it";
-    if (status->st_size > FILE_MAX)
-        return "it is too long for a list of URLs (64 KiB at most)";
-    return NULL;
-}
-
-/* The text of the file, the caller's to free(). NULL after saying why not. */
-static char *read_file(const char *path)
-{
-    struct stat status;
-    /* O_NONBLOCK: opening a pipe without a writer must not block. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    const char *why = NULL;
-    char *text = NULL;
-    ssize_t got = 0;
-
-    if (fd < 0 || fstat(fd, &status) != 0)
-        why = strerror(errno);
-    else
-        why = file_objection(&status);
-    if (!why && !(text = calloc(1, FILE_MAX + 1)))
-        why = strerror(ENOMEM);
-    for (size_t length = 0; !why && length < FILE_MAX; length += (size_t)got) {
-        got = read(fd, text + length, FILE_MAX - length);
-        if (got < 0)
-            why = strerror(errno);
-        if (got <= 0)
-            break;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (!why)
-        return text;
-    free(text);
-    say("cannot use the URL file %s: %s", path, why);
-    return NULL;
-}
 
 /* Makes the lines of text that are URLs the URLs of args, which point into
  * text. */
@@ -104,12 +50,19 @@ static int take_lines(struct args *args, char *text)
     return EXIT_CONFIG;
 }
 
-static int from_file(struct args *args, const char *path)
+/* from: what names the file. */
+static int from_file(struct args *args, const char *path, const char *from)
 {
+    struct private_file file;
+    const char *why = private_file_read(&file, path, false);
+
     args->url_source = path;
-    args->url_text = read_file(path);
-    if (!args->url_text)
+    args->url_file_source = from;
+    if (why) {
+        say("cannot use the URL file %s (%s): %s", path, from, why);
         return EXIT_CONFIG;
+    }
+    args->url_text = file.text;
     args->url_path = absolute_path(path);
     if (!args->url_path) {
         say("cannot find the absolute path of the URL file %s: %s", path,
@@ -162,7 +115,7 @@ static bool move_options(struct url_list *to, size_t i, char *from)
 
     for (size_t row = 0; ok && (option = option_at(CMD_RUN, &row));) {
         char value[URL_VALUE_ROOM];
-        if (option_is_passed(option) &&
+        if (option_of_server(option) &&
             !url_has_parameter(to->urls[i], option->variable) &&
             url_parameter(from, option->variable, value, sizeof(value))) {
             ok = url_list_set(to, i, option->variable, value);
@@ -235,26 +188,10 @@ static int check_same_servers(struct args *args, const char *path)
     return code;
 }
 
-static int from_environment(struct args *args)
+static int from_text(struct args *args, const char *url, const char *source)
 {
-    static const char *const names[] = {"NXLOCK_URL", "REDIS_URL"};
-    const char *path = variable_value("NXLOCK_URL_FILE");
-    const char *url = FALLBACK_URL;
-
-    if (path) {
-        int code = from_file(args, path);
-        return code != 0 ? code : check_same_servers(args, path);
-    }
-    args->url_source = DEFAULT_SOURCE;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = variable_value(names[i]);
-        if (!value)
-            continue;
-        args->url_source = names[i];
-        url = value;
-        break;
-    }
-    /* A copy: the original is about to be blanked. */
+    args->url_source = source;
+    /* A copy: a variable is about to be blanked. */
     args->url_text = strdup(url);
     if (!args->url_text) {
         say("out of memory");
@@ -262,6 +199,114 @@ static int from_environment(struct args *args)
     }
     args->urls[args->url_count++] = args->url_text;
     return 0;
+}
+
+static int from_environment(struct args *args)
+{
+    const char *path = variable_value("NXLOCK_URL_FILE");
+    int code;
+
+    if (!path)
+        return from_text(args, variable_value("NXLOCK_URL"), "NXLOCK_URL");
+    code = from_file(args, path, "NXLOCK_URL_FILE");
+    return code != 0 ? code : check_same_servers(args, path);
+}
+
+/* ------------------------------------------------- the configuration files */
+
+/* Takes the URLs that a file has itself, never some of one file and some of
+ * another. False: it has none. */
+static bool take_settings(struct args *args, enum rank rank)
+{
+    for (size_t i = 0; i < args->settings->count; i++) {
+        const struct setting *setting = &args->settings->list[i];
+        if (setting->rank != rank || setting->option->type != VALUE_URL)
+            continue;
+        if (args->url_count == 0)
+            args->url_source = setting->where;
+        args->url_rank = (int)rank;
+        args->urls[args->url_count++] = setting->value;
+    }
+    return args->url_count > 0;
+}
+
+/* The same, or those of the file that it names. True: it has some, or *code
+ * says why they cannot be used. */
+static bool from_settings(struct args *args, enum rank rank, int *code)
+{
+    const struct settings *settings = args->settings;
+    size_t i = 0;
+
+    *code = 0;
+    if (take_settings(args, rank))
+        return true;
+    while (
+        i < settings->count && (settings->list[i].rank != rank ||
+                                   !option_is_server(settings->list[i].option)))
+        i++;
+    if (i == settings->count)
+        return false;
+    args->url_rank = (int)rank;
+    *code = from_file(args, settings->list[i].value, settings->list[i].where);
+    return true;
+}
+
+static bool has_no_password(const char *urls)
+{
+    struct url_list list;
+
+    if (!url_list_make(&list, &urls, 1, NULL))
+        return false;
+    bool has = url_list_has_password(&list);
+    url_list_free(&list);
+    return !has;
+}
+
+/* An enclosing 'nxlock run' takes the passwords out of NXLOCK_URL. If a
+ * configuration file names the same servers, it has them. True: its URLs are
+ * taken. */
+static bool same_from_settings(struct args *args)
+{
+    const char *url = variable_value("NXLOCK_URL");
+    struct url_list list;
+    char *here = NULL, *there = NULL;
+
+    if (!variable_value("NXLOCK_SUPERVISOR_PID") || !has_no_password(url) ||
+        !(take_settings(args, RANK_USER) || take_settings(args, RANK_SYSTEM)))
+        return false;
+    there = without_passwords(args->urls, args->url_count);
+    if (there && url_list_make(&list, &url, 1, NULL)) {
+        if (take_options(args, &list))
+            here = url_list_join(&list);
+        url_list_free(&list);
+    }
+    bool same = here && strcmp(here, there) == 0;
+    free(here);
+    free(there);
+    args->url_rank = RANK_GIVEN;
+    if (!same) {
+        free(args->url_text);
+        args->url_text = NULL;
+        args->url_count = 0;
+    }
+    return same;
+}
+
+static int from_elsewhere(struct args *args)
+{
+    const char *redis = variable_value("REDIS_URL");
+    int code;
+
+    if (variable_value("NXLOCK_URL_FILE"))
+        return from_environment(args);
+    if (variable_value("NXLOCK_URL"))
+        return same_from_settings(args) ? 0 : from_environment(args);
+    if (from_settings(args, RANK_USER, &code) ||
+        from_settings(args, RANK_SYSTEM, &code))
+        return code;
+    args->url_rank = RANK_FALLBACK;
+    return redis ? from_text(args, redis, "REDIS_URL")
+                 : from_text(args, FALLBACK_URL, DEFAULT_SOURCE);
 }
 
 /* Overwrites the passwords in place, because /proc/PID/environ shows this
@@ -316,14 +361,18 @@ static int from_command_line(struct args *args)
 
 int source_settle(struct args *args)
 {
-    int code = 0;
+    int code = settings_read(args);
 
+    if (code == 0)
+        code = settings_apply(args);
+    if (code != 0)
+        return code;
     if (args->url_file)
-        code = from_file(args, args->url_file);
+        code = from_file(args, args->url_file, "--url-file");
     else if (args->url_count > 0)
         code = from_command_line(args);
     else
-        code = from_environment(args);
+        code = from_elsewhere(args);
     if (args->child)
         blank_environment();
     return code != 0 ? code : variables_settle(args);
@@ -347,6 +396,20 @@ bool source_is_stripped(const struct args *args)
 bool source_is_default(const struct args *args)
 {
     return strcmp(args->url_source, DEFAULT_SOURCE) == 0;
+}
+
+bool source_is_file(const struct args *args)
+{
+    return args->url_rank == RANK_USER || args->url_rank == RANK_SYSTEM;
+}
+
+const char *source_words(char *out, const struct args *args)
+{
+    bool named = args->url_file_source;
+
+    snprintf(out, SOURCE_ROOM, "%s%s%s%s", args->url_source, named ? " (" : "",
+        named ? args->url_file_source : "", named ? ")" : "");
+    return out;
 }
 
 void source_explain(void)

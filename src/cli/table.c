@@ -23,7 +23,7 @@ COMMAND_LIST
 
 #define ON(command) (1U << CMD_##command)
 #define ON_ALL (~0U)
-#define ON_SERVERS (ON_ALL & ~ON(ACL)) /* they contact a server */
+#define ON_SERVERS (ON_ALL & ~(ON(ACL) | ON(CONFIG))) /* they contact one */
 #define RUN ON(RUN)
 #define RUNNING (ON(RUN) | ON(ONCE))
 #define ACQUIRING (RUNNING | ON(ACQUIRE))
@@ -49,7 +49,8 @@ const struct exit_info exit_table[] = {
 {"75", ON(DRILL), "too slow to show everything; no promise was broken"},
 {"76", ON(ONCE), "in doubt: it is not known whether it was done"},
 {"77", ON_SERVERS, "wrong password, user or certificate, or no permission"},
-{"78", ON_ALL, "the URL, or an option or file for TLS or password, is wrong"},
+{"78", ON_ALL, "the URL, a configuration file, or an option or file for TLS or"
+    "\n        password, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
 {"79", ON(ONCE), "CMD ran, and what came of it is not on record, or the lock"
     "\n        was lost"},
@@ -86,7 +87,15 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 #define TIME(letter, name, commands, into, range, text) \
     {letter, name, "DUR", NULL, VALUE_DURATION, commands, \
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
-        range, NULL, text, NULL}
+        range, NULL, text, NULL, false}
+/* The same, and a configuration file may set it. */
+#define TEXT_KEY(letter, name, value, variable, kind, into, text) \
+    {letter, name, value, variable, VALUE_##kind, ON_ALL, \
+        offsetof(struct args, into), .help = text, .in_file = true}
+#define TIME_KEY(letter, name, commands, into, range, text) \
+    {letter, name, "DUR", NULL, VALUE_DURATION, (commands) | ON(CONFIG), \
+        offsetof(struct args, into##_ms), offsetof(struct args, into), \
+        range, NULL, text, NULL, true}
 
 /* A lease has at most 31 bits of milliseconds; what --every records is a lease
  * of nine tenths of it. */
@@ -99,20 +108,20 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 
 static const struct option options[] = {
 FLAG('n', "no-wait", ACQUIRING, once, "try once; do not wait for a busy lock"),
-TIME('w', "wait", ACQUIRING | ON(WAIT), wait, ANY,
+TIME_KEY('w', "wait", ACQUIRING | ON(WAIT), wait, ANY,
     "wait at most this long (default: no limit)"),
-TIME(0, "ttl", ACQUIRING | ON(RENEW), ttl, LEASE,
+TIME_KEY(0, "ttl", ACQUIRING | ON(RENEW), ttl, LEASE,
     "lease: how long a crashed holder blocks others (30s)"),
 TIME(0, "ttl", ON(DRILL), ttl, DRILL_LEASE,
     "lease of the drill's lock; it takes 7 of them (2s)"),
 {'E', "busy-code", "CODE", NULL, VALUE_NUMBER, ACQUIRING,
     offsetof(struct args, busy_code), 0, 0, 255, "from 0 to 255", NULL,
-    "exit code if the lock is busy (75)", NULL},
+    "exit code if the lock is busy (75)", NULL, false},
 TEXT('c', "command", "STRING", NULL, TEXT, RUNNING, script,
     "run STRING with /bin/sh -c, instead of -- CMD..."),
-TEXT('u', "url", "URL", "NXLOCK_URL", URL, ON_ALL, urls,
+TEXT_KEY('u', "url", "URL", "NXLOCK_URL", URL, urls,
     "the server; repeat it for Redlock over several"),
-TEXT(0, "url-file", "FILE", "NXLOCK_URL_FILE", TEXT, ON_ALL, url_file,
+TEXT_KEY(0, "url-file", "FILE", "NXLOCK_URL_FILE", TEXT, url_file,
     "read the URL from a file that others cannot read"),
 TEXT(0, "name", "NAME", NULL, NAME, ON_SERVERS, name,
     "the lock; for names that start with '-'"),
@@ -129,7 +138,7 @@ FLAG('v', "verbose", ON(ACL), verbose,
     "list each permission, and what happens without it"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
 FLAG(0, "json", ON(ONCE), json, "with --show: print a JSON object on one line"),
-FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL), json,
+FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL) | ON(CONFIG), json,
     "print one JSON object per line"),
 FLAG(0, "once", ON(LIST), records,
     "list all records of 'nxlock once', not only doubts"),
@@ -146,7 +155,7 @@ TIME(0, "at-least", RUN, run.at_least, LEASE,
     "keep NAME locked this long, even after a failure"),
 TIME(0, "at-most", RUNNING, run.at_most, SOME,
     "stop CMD after this time; exit code 124"),
-TIME(0, "grace", RUNNING, run.grace, ANY,
+TIME_KEY(0, "grace", RUNNING, run.grace, ANY,
     "from TERM to KILL (a sixth of --ttl, at most 5s)"),
 TIME(0, "every", RUN, run.every, EVERY,
     "skip if a run, even a failed one, is < 0.9 DUR old"),
@@ -175,7 +184,7 @@ TEXT(0, "check", "STRING", NULL, TEXT, ON(ONCE), work.check,
 CODES("done-on", work.done_on, "exit codes of CMD that mean done (0)"),
 CODES("retry-on", work.retry_on,
     "those that mean that NOTHING happened (none)"),
-TIME(0, "keep-trying", ON(ONCE), work.keep_trying, ANY,
+TIME_KEY(0, "keep-trying", ON(ONCE), work.keep_trying, ANY,
     "how long to try to record what came of CMD (60s)"),
 FLAG('q', "quiet", ON(ONCE), work.quiet, "do not print the output again"),
 FLAG(0, "show", ON(ONCE), work.show, "show the record; run nothing"),
@@ -229,21 +238,33 @@ static const struct option *parameter_option(size_t i)
         .variable = params[i].name,
         .type = VALUE_PARAMETER,
         .commands = ON_ALL,
-        .help = params[i].help};
+        .help = params[i].help,
+        .in_file = true};
     return &rows[i];
 }
 
-const struct option *option_at(enum command command, size_t *i)
+/* The next option of one of these commands. */
+static const struct option *option_next(unsigned commands, size_t *i)
 {
     const struct option *option;
 
-    while (*i < OPTIONS && !(options[*i].commands & 1U << command))
+    while (*i < OPTIONS && !(options[*i].commands & commands))
         ++*i;
     do {
         size_t at = (*i)++;
         option = at < OPTIONS ? &options[at] : parameter_option(at - OPTIONS);
     } while (option && strcmp(option->name, "password") == 0);
     return option;
+}
+
+const struct option *option_at(enum command command, size_t *i)
+{
+    return option_next(1U << command, i);
+}
+
+const struct option *option_any(size_t *i)
+{
+    return option_next(ON_ALL, i);
 }
 
 /* The library's help of these parameters begins with it. */
@@ -258,6 +279,29 @@ bool option_is_passed(const struct option *option)
     return option->type == VALUE_PARAMETER && !option->implied &&
            (option_of_tls(option) || strcmp(option->variable, "user") == 0 ||
                strcmp(option->variable, "password_file") == 0);
+}
+
+bool option_of_server(const struct option *option)
+{
+    static const char *const others[] = {"db", "keepalive_s", "durable"};
+    bool is_other = false;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        is_other = is_other || (option->type == VALUE_PARAMETER &&
+                                   strcmp(option->variable, others[i]) == 0);
+    return is_other || option_is_passed(option);
+}
+
+bool option_is_server(const struct option *option)
+{
+    return option->type == VALUE_URL ||
+           option->member == offsetof(struct args, url_file);
+}
+
+bool option_names_file(const struct option *option)
+{
+    return option->value && (strcmp(option->value, "FILE") == 0 ||
+                                strcmp(option->value, "DIR") == 0);
 }
 
 static bool same_name(const char *own, const char *name, size_t length)
@@ -277,6 +321,17 @@ const struct option *option_find(
     for (size_t i = 0; (option = option_at(command, &i));) {
         if (letter ? option->letter == letter
                    : same_name(option->name, name, length))
+            break;
+    }
+    return option;
+}
+
+const struct option *option_named(const char *name)
+{
+    const struct option *option;
+
+    for (size_t i = 0; (option = option_any(&i));) {
+        if (same_name(option->name, name, strlen(name)))
             break;
     }
     return option;

@@ -42,6 +42,8 @@ struct option {
     const struct choice *choices;
     const char *help;
     const char *implied; /* PARAMETER: the value, if the option takes none */
+    bool in_file; /* a configuration file may set it: not what changes a lock or
+                   * a record of its own accord, nor what an exit code means */
 };
 
 struct command_info {
@@ -53,6 +55,7 @@ struct command_info {
     bool runs;           /* a command, after "--" or -c */
     bool names_held;     /* NAME is a held lock: completion offers these */
     bool takes_features; /* any number of words, and NAME only as --name */
+    bool takes_no_word;
 };
 
 struct exit_info {
@@ -73,12 +76,30 @@ enum command command_by_name(const char *word);
  * the command line. */
 const struct option *option_at(enum command command, size_t *i);
 
+/* The same, of all commands: an option that differs between commands is there
+ * several times. */
+const struct option *option_any(size_t *i);
+
 /* Is it a parameter for TLS only? */
 bool option_of_tls(const struct option *option);
 
 /* Is it a parameter that says how to log in and whom to trust? run passes these
  * on to CMD. The others say what to lock, and are those of one command. */
 bool option_is_passed(const struct option *option);
+
+/* Is it a parameter that belongs to one server? The others are those of a
+ * client, whatever its servers. */
+bool option_of_server(const struct option *option);
+
+/* Does it name servers? */
+bool option_is_server(const struct option *option);
+
+/* Is its value the path of a file or a directory? */
+bool option_names_file(const struct option *option);
+
+/* The option of any command with that name, in which '_' may stand for '-', or
+ * NULL. */
+const struct option *option_named(const char *name);
 
 /* The option of this command with that letter or, if letter is 0, with that
  * name, in which '_' may stand for '-'; NULL: there is none. */

@@ -308,6 +308,21 @@ bool url_names_password(const char *url)
     return url_has_password(url) || find_parameter(url, "password_file");
 }
 
+bool url_is_muddled(const char *url)
+{
+    char *from, *at = credentials(url, &from);
+    const char *scheme = strstr(url, "://");
+
+    if (!scheme)
+        return true;
+    const char *host = at ? at + 1 : scheme + 3;
+    const char *port = host + strcspn(host, host[0] == '[' ? "]/?" : ":/?");
+    port += *port == ']';
+    if (*port == ':')
+        port += 1 + strspn(port + 1, "0123456789");
+    return !strchr("/?", *port) || strchr(port, '@');
+}
+
 bool url_list_has_password(const struct url_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {

@@ -55,6 +55,9 @@ void url_hide_passwords(char *text);
 /* Is there a password in the URL, and does it say where one is? */
 bool url_has_password(const char *url);
 bool url_names_password(const char *url);
+/* Is it malformed so that a password may be where the functions here do not
+ * look, as in "redis://app:with/slash@host"? */
+bool url_is_muddled(const char *url);
 /* Does any URL say what its password is, or in which file? */
 bool url_list_has_password(const struct url_list *list);
 /* Does any URL have a user but no password? It cannot be used to log in. */

@@ -68,8 +68,8 @@ int variables_settle(struct args *args)
     return 0;
 }
 
-/* Does a variable decide this for the URL, as it is without any of them? */
-static bool is_missing(const char *url, const struct certificate *c)
+/* Does the URL, as it is without variables, leave this to other sources? */
+static bool url_leaves(const char *url, const struct certificate *c)
 {
     /* verify=none ignores a CA, and the library refuses the two together. */
     char verify[8];
@@ -77,9 +77,15 @@ static bool is_missing(const char *url, const struct certificate *c)
                    strcmp(verify, "none") == 0 &&
                    strncmp(c->name, "ca", 2) == 0;
 
-    return url_uses_tls(url) && !ignored && variable_value(c->variable) &&
-           !url_has_parameter(url, c->name) &&
+    return !ignored && !url_has_parameter(url, c->name) &&
            !url_has_parameter(url, c->beside);
+}
+
+/* Does a variable decide this for the URL, as it is without any of them? */
+static bool is_missing(const char *url, const struct certificate *c)
+{
+    return url_uses_tls(url) && variable_value(c->variable) &&
+           url_leaves(url, c);
 }
 
 static bool add_certificates(struct url_list *list, size_t i)
@@ -116,6 +122,37 @@ bool variables_add(const struct args *args, struct url_list *list)
             return false;
     }
     return true;
+}
+
+static const struct certificate *certificate_named(const char *name)
+{
+    for (size_t c = 0; c < CERTIFICATES; c++) {
+        if (strcmp(certificates[c].name, name) == 0)
+            return &certificates[c];
+    }
+    return NULL;
+}
+
+const char *variable_for(const char *name)
+{
+    const struct certificate *c = certificate_named(name);
+
+    if (strcmp(name, "password_file") == 0)
+        return PASSWORD_FILE;
+    return c ? c->variable : NULL;
+}
+
+bool variables_leave(const struct args *args, const char *url, const char *name)
+{
+    const struct certificate *c = certificate_named(name);
+
+    if (strcmp(name, "password_file") == 0)
+        return !args->password && !variable_value(PASSWORD_FILE) &&
+               !url_names_password(url);
+    if (!c)
+        return !url_has_parameter(url, name);
+    return !variable_value(c->variable) &&
+           !variable_value(variable_for(c->beside)) && url_leaves(url, c);
 }
 
 const char *variables_used(

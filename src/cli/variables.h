@@ -25,6 +25,13 @@ int variables_settle(struct args *args);
  * those with TLS. False: no memory. */
 bool variables_add(const struct args *args, struct url_list *list);
 
+/* May a file set this parameter of the URL, or the password: do neither the URL
+ * nor a variable decide it, or what belongs with it? */
+bool variables_leave(
+    const struct args *args, const char *url, const char *name);
+/* The variable that sets this parameter, or NULL. */
+const char *variable_for(const char *name);
+
 /* Copies the names of the variables of which a message about these URLs may
  * speak, as in "NXLOCK_CERT and NXLOCK_CERT_KEY"; "" if there is none: those of
  * certificates that a URL gets, and a password file that the message names.

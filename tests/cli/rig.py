@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+os.environ["NXLOCK_CONFIG"] = "none"  # no file of this machine
 PATIENCE_S = 30  # for what comes at once, unless the machine is busy
 
 

@@ -25,6 +25,7 @@ unset NXLOCK_URL NXLOCK_URL_FILE REDIS_URL NXLOCK_NAME NXLOCK_TOKEN \
     NXLOCK_PASSWORD_FILE NXLOCK_CACERT NXLOCK_CACERTDIR NXLOCK_CERT \
     NXLOCK_CERT_KEY
 export LC_ALL=C
+export NXLOCK_CONFIG=none # no file of this machine
 ulimit -c 0 # some children end by signals that leave a core
 
 dir=$(mktemp -d) || exit 1

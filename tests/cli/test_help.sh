@@ -99,6 +99,16 @@ done
 check "every command has the options of 'help connection'" \
     test ! -e "$dir/odd"
 
+gives 0 "config --help" config --help
+for flag in url ttl grace wait json prefix; do
+    has "has --$flag" "--$flag\>"
+done
+for source in options NXLOCK_URL '~/.config/nxlock/config' /etc/nxlock.conf \
+    REDIS_URL; do
+    has "names $source" "^  [1-5]\..*$source"
+done
+check "it fits a terminal" fails grep -q '.\{81\}' "$dir/out"
+
 gives 0 "run --help" run --help
 check "and what DUR is" grep -q "^DUR is .*a bare number is seconds" "$dir/out"
 for flag in no-wait wait ttl busy-code verbose command; do

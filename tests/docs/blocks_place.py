@@ -157,7 +157,7 @@ class Place:
             f'#!/bin/sh\nexec {compiler} -Wall -Wextra -Werror "$@"\n')
         wrapper.chmod(0o755)
         self.server = Server(directory, private)
-        self.always = {}
+        self.always = {"NXLOCK_CONFIG": "none"}
         if not private:
             self.always["REDIS_URL"] = f"redis://127.0.0.1:{self.server.port}"
         self.env = {

@@ -275,6 +275,8 @@ def check_options(page, program):
         for name in set(own) & set(everywhere):
             problems.append(f"the page has --{name} of {command} twice")
         of_page = {**everywhere, **own}
+        if command == "config":  # it is about no lock
+            del of_page["name"]
         both_ways(problems, f"{command} option",
                   {n: repr(r) for n, r in of_page.items()},
                   {n: repr(r) for n, r in rows.items()},
@@ -360,8 +362,10 @@ def check_exit_codes(page, program):
 
 def check_environment(page, program):
     problems = []
-    of_help = set(re.findall(r"\b(?:NXLOCK_[A-Z_]+|REDIS_URL)\b",
-                             program.everything()))
+    of_help = set(re.findall(
+        r"\b(?:NXLOCK_[A-Z_]+|REDIS_URL|XDG_CONFIG_HOME)\b",
+        program.everything()))
+    of_help.add("HOME")  # the help writes ~
     listed = {word for item in page.within("ENVIRONMENT")
               for macro, word in zip(item.head, item.head[1:])
               if macro == "Ev"}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads a small file that says which server is used, and may hold a password.
+ *
+ * Invariant: what another user (but root) could have written is not used. The
+ * rule is that of the library for password files.
+ */
+#include "cli/private_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX 65536
+
+/* What is wrong with the file, or NULL. */
+static const char *file_objection(
+    struct private_file *file, const struct stat *status, bool may_be_shared)
+{
+    if (!S_ISREG(status->st_mode))
+        return "it is not a regular file";
+    file->is_foreign = status->st_uid != 0 && status->st_uid != geteuid();
+    if (file->is_foreign)
+        return "it belongs to another user, who could replace the URL; "
+               "chown it";
+    /* As the library does with a password file: root may share it with a
+     * group. */
+    mode_t shared = S_IRWXG | S_IRWXO;
+    if (status->st_uid == 0 && geteuid() != 0)
+        shared &= ~(mode_t)S_IRGRP;
+    file->is_shared = (status->st_mode & shared) != 0;
+    if (file->is_shared && !may_be_shared)
+        return PRIVATE_FILE_SHARED;
+    if ((status->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return "other users can write to it, and so replace the URL; "
+               "chmod go-w it";
+    if (status->st_size > FILE_MAX)
+        return "it is too long (64 KiB at most)";
+    return NULL;
+}
+
+const char *private_file_read(
+    struct private_file *file, const char *path, bool may_be_shared)
+{
+    struct stat status;
+    const char *why = NULL;
+    ssize_t got = 0;
+    /* O_NONBLOCK: opening a pipe without a writer must not block. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    *file = (struct private_file){.text = NULL};
+    file->is_absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+    file->is_closed = fd < 0 && errno == EACCES;
+    if (fd < 0 || fstat(fd, &status) != 0)
+        why = strerror(errno);
+    else
+        why = file_objection(file, &status, may_be_shared);
+    if (!why && !(file->text = calloc(1, FILE_MAX + 1)))
+        why = strerror(ENOMEM);
+    for (; !why && file->length < FILE_MAX; file->length += (size_t)got) {
+        got = read(fd, file->text + file->length, FILE_MAX - file->length);
+        if (got < 0)
+            why = strerror(errno);
+        if (got <= 0)
+            break;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (why)
+        free(file->text);
+    return why;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Defaults from the configuration files, for times and for the URLs.
+ */
+#ifndef NXLOCK_CLI_SETTINGS_H
+#define NXLOCK_CLI_SETTINGS_H
+
+#include "cli/args.h"
+#include "cli/settings_file.h"
+#include "cli/urls.h"
+
+/* Sets the times of args that were not given as options. */
+int settings_apply(struct args *args);
+/* Does the value of this option, as it was written, come from a file? Returns
+ * the setting, or NULL. */
+const struct setting *settings_origin(
+    const struct args *args, const struct option *option);
+/* After a message about times: reports which of them are from a file. */
+void settings_mention(const struct args *args);
+
+/* Adds to the URLs in use the parameters that neither they nor a variable
+ * decide; belonging_only: those only that belong to a server, not to all
+ * clients. False: no memory. */
+bool settings_add(
+    const struct args *args, struct url_list *list, bool belonging_only);
+/* Copies the origin of the settings of which a message of the library about
+ * these URLs speaks, as in "/etc/nxlock.conf:3"; "" if there is none. Returns
+ * out. */
+#define SETTINGS_ROOM 512
+const char *settings_used(
+    char *out, const struct args *args, const char *message);
+
+#endif
