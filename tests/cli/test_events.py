@@ -180,6 +180,10 @@ class Room:
             meanwhile(running)
         for log, process in running.items():
             process.wait(timeout=60)
+            # If nxlock was killed, its watchdog may still be at work.
+            if log == "json":
+                await_(lambda: b'"event":"ended"' in
+                       open(self.stderr(log), "rb").read())
             with open(self.stderr(log), "rb") as file:
                 stderr = file.read()
             if code is not None and process.returncode != code:
