@@ -83,7 +83,4 @@ _Noreturn void watchdog_work(const struct watchdog_plan *plan);
  * sorted; 0 to 2 become /dev/null. */
 void close_other_fds(const int *kept, size_t count);
 
-/* Gives the terminal tty to a process group. */
-void give_terminal(int tty, pid_t group);
-
 #endif
