@@ -30,6 +30,10 @@
 #ifndef NXLOCK_HPP
 #define NXLOCK_HPP
 
+#if __cplusplus < 201703L
+#error "nxlock.hpp needs C++17: compile with -std=c++17 or later"
+#else
+
 #include "nxlock.h"
 
 #include <chrono>
@@ -854,4 +858,5 @@ class [[nodiscard]] guard
 
 } // namespace nxl
 
+#endif /* C++17 */
 #endif

@@ -32,7 +32,7 @@ class ledger
     /* False: somebody with a greater token has written already. */
     bool book(const std::string &order, long amount, std::uint64_t fence)
     {
-        row &row = rows_[order];
+        entry &row = rows_[order];
         if (fence < row.fence)
             return false;
         row.fence = fence;
@@ -41,11 +41,11 @@ class ledger
     }
 
   private:
-    struct row {
+    struct entry {
         std::uint64_t fence = 0;
         long paid = 0;
     };
-    std::map<std::string, row> rows_;
+    std::map<std::string, entry> rows_;
 };
 
 /* Whether it was booked. Throws nxl::error if the lock cannot be had or was
