@@ -4,8 +4,8 @@
 
 Installs BUILD into a DESTDIR and builds with the lines of nxlock(3) and the
 projects of docs/examples/consumers; then makes a small build of its own with
-other values of default_library and prefix, and one as a subproject. The command runs with an empty environment, so without
-LD_LIBRARY_PATH. TAP.
+other values of default_library and prefix, and one as a subproject. The command
+runs with an empty environment, so without LD_LIBRARY_PATH. TAP.
 """
 
 import pathlib
@@ -166,8 +166,8 @@ class Install:
     def meson(self):
         """the project of docs/examples/consumers, by the installed library"""
         folder = self.dir / "consumers/meson"
-        run("meson", "setup", folder / "build", folder, "--wrap-mode=nofallback",
-            env=self.environment)
+        run("meson", "setup", folder / "build", folder,
+            "--wrap-mode=nofallback", env=self.environment)
         run("nice", "ninja", "-C", folder / "build", env=self.environment)
         expect("libnxlock.so.0" in dynamic(folder / "build/quick", "NEEDED"),
                "not linked")
