@@ -57,15 +57,30 @@ namespace nxl
 
 /* An enum nxl_result of nxlock.h, by the same number. There it is said what
  * each one means. */
-enum class [[nodiscard]] result : int{ok = NXL_OK, busy = NXL_BUSY,
-    lost = NXL_LOST, unknown = NXL_UNKNOWN, pending = NXL_PENDING,
-    cancelled = NXL_CANCELLED, free = NXL_FREE, done = NXL_DONE,
-    doubt = NXL_DOUBT, mismatch = NXL_MISMATCH, invalid = NXL_E_INVALID,
-    no_memory = NXL_E_NOMEM, system = NXL_E_SYSTEM, url = NXL_E_URL,
-    unreachable = NXL_E_UNREACHABLE, denied = NXL_E_DENIED,
-    refused = NXL_E_REFUSED, wrong_type = NXL_E_WRONG_TYPE,
-    not_redis = NXL_E_NOT_REDIS, unsupported = NXL_E_UNSUPPORTED,
-    server = NXL_E_SERVER, forked = NXL_E_FORKED};
+enum class result : int {
+    ok = NXL_OK,
+    busy = NXL_BUSY,
+    lost = NXL_LOST,
+    unknown = NXL_UNKNOWN,
+    pending = NXL_PENDING,
+    cancelled = NXL_CANCELLED,
+    free = NXL_FREE,
+    done = NXL_DONE,
+    doubt = NXL_DOUBT,
+    mismatch = NXL_MISMATCH,
+    invalid = NXL_E_INVALID,
+    no_memory = NXL_E_NOMEM,
+    system = NXL_E_SYSTEM,
+    url = NXL_E_URL,
+    unreachable = NXL_E_UNREACHABLE,
+    denied = NXL_E_DENIED,
+    refused = NXL_E_REFUSED,
+    wrong_type = NXL_E_WRONG_TYPE,
+    not_redis = NXL_E_NOT_REDIS,
+    unsupported = NXL_E_UNSUPPORTED,
+    server = NXL_E_SERVER,
+    forked = NXL_E_FORKED
+};
 
 /* Returns the name and meaning of a result in one line; static storage. The
  * message() of a guard, lock or client says more. */
