@@ -293,6 +293,7 @@ class [[nodiscard]] client
     }
 #endif
 
+    /* The other one is empty then; locks and guards are not concerned. */
     client(client &&other) noexcept
     {
         *this = std::move(other);
@@ -459,7 +460,7 @@ class [[nodiscard]] lock
     }
 #endif
 
-    /* A guard of the other one remains valid. */
+    /* The other one is empty then; its guard is not concerned. */
     lock(lock &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
     {
     }
@@ -566,6 +567,7 @@ class [[nodiscard]] guard
     }
 #endif
 
+    /* The other one refers to no lock then. */
     guard(guard &&other) noexcept
         : handle_(std::exchange(other.handle_, nullptr)),
           in_charge_(std::exchange(other.in_charge_, false)),
