@@ -138,6 +138,7 @@ static void held_and_busy()
     /* Another guard of the same handle is not in charge. */
     nxl::guard deferred(here.lock, std::defer_lock);
     CHECK(!deferred.owns_lock() && deferred.remaining() == 0ms);
+    CHECK(deferred.deadline() == nxl::clock::time_point());
     RESULT(deferred.unlock(got), invalid, deferred);
     RESULT(deferred.extend(1s, got), invalid, deferred);
     CHECK(mine.owns_lock());
@@ -149,8 +150,10 @@ static void held_and_busy()
     const auto number = mine.fencing_token();
     RESULT(mine.unlock(got), ok, mine);
     CHECK(!mine.owns_lock() && mine.deadline() == nxl::clock::time_point());
-    RESULT(mine.unlock(got), invalid, mine);
-    CHECK(*mine.message() != '\0');
+    RESULT(deferred.try_lock(got), ok, deferred);
+    RESULT(mine.unlock(got), invalid, mine); /* nor what another one holds */
+    CHECK(*mine.message() != '\0' && deferred.owns_lock());
+    RESULT(deferred.unlock(got), ok, deferred);
     RESULT(theirs.lock(got), ok, theirs);
     CHECK(number > 0 && theirs.fencing_token() > number);
 }
