@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_format.py ROOT: the C files are as clang-format would write them.
+"""check_format.py ROOT: all C and C++ is as clang-format would write it.
 
 Releases of clang-format differ in what they write, so only the one that the
 tree is formatted with is asked; without it the test is skipped.
@@ -39,7 +39,8 @@ def main(root):
     root = pathlib.Path(root)
     paths = sorted(path.relative_to(root) for top in
                    ("include", "src", "tests", "docs")
-                   for path in (root / top).rglob("*.[ch]"))
+                   for path in (root / top).rglob("*")
+                   if path.suffix in (".c", ".cpp", ".h", ".hpp"))
     done = subprocess.run([name, "--dry-run", "-Werror", *paths], cwd=root,
                           capture_output=True, text=True)
     wrong = {}

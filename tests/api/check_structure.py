@@ -301,7 +301,8 @@ class Check:
             self.page(page)
         for top in ("include", "src", "tests", "docs/examples"):
             for path in sorted((self.root / top).rglob("*")):
-                if path.suffix not in (".c", ".h", ".lua", ".py", ".sh"):
+                if path.suffix not in (".c", ".h", ".lua", ".py", ".sh",
+                                       ".cpp", ".hpp"):
                     continue
                 count += 1
                 text = path.read_text("utf-8")

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 """test_install.py BUILD ROOT: what is installed works where it is installed.
 
-Installs BUILD into a DESTDIR and builds with the lines of nxlock(3); then makes
-a small build of its own with other values of default_library and prefix, and
-one as a subproject. The command runs with an empty environment, so without
-LD_LIBRARY_PATH. TAP.
+Installs BUILD into a DESTDIR and builds with the lines of nxlock(3) and the
+projects of docs/examples/consumers; then makes a small build of its own with
+other values of default_library and prefix, and one as a subproject. The command
+runs with an empty environment, so without LD_LIBRARY_PATH. TAP.
 """
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,8 +28,9 @@ int main(void)
     return nxl_lock_held(NULL) || strchr(nxl_version(), '.') == NULL;
 }
 """
-PARENT = """project('parent', 'c', version: '1', meson_version: '>= 1.0.0')
-nxlock = dependency('nxlock', default_options: ['cli=false'])
+# Behind docs/examples/consumers/meson.
+MORE = """
+add_languages('c', native: false)
 executable('prog', 'prog.c', dependencies: nxlock)
 """
 OPTIONS = ["-Dtests=disabled", "-Doptimization=0", "-Ddebug=false",
@@ -37,6 +39,10 @@ OPTIONS = ["-Dtests=disabled", "-Doptimization=0", "-Ddebug=false",
 
 class Wrong(Exception):
     """Why a case failed."""
+
+
+class Skip(Exception):
+    """Why a case cannot be run."""
 
 
 def run(*command, **more):
@@ -71,11 +77,24 @@ def command_runs(tree):
     return program
 
 
+def quick_runs(program, linked):
+    """The C++ example, which finds no server, says so by an exception."""
+    needs = any("nxlock" in name for name in dynamic(program, "NEEDED"))
+    expect(needs == (linked == "shared"), program, "is not linked", linked)
+    done = subprocess.run(
+        [program], env={"NXLOCK_URL": "unix:///nonexistent/socket"},
+        capture_output=True, text=True, timeout=60, check=False)
+    expect(done.returncode == 1 and "/nonexistent/socket" in done.stderr,
+           program, done.returncode, done.stderr)
+
+
 class Install:
     def __init__(self, directory, build, root):
         self.dir, self.build, self.root = directory, build, root
         self.exports = root / "tests/api/exports.py"
         (directory / "prog.c").write_text(PROGRAM)
+        for name in ("consumers", "cpp"):
+            shutil.copytree(root / "docs/examples" / name, directory / name)
         self.own = directory / "own"
 
     def only_nxl(self, archive):
@@ -97,6 +116,61 @@ class Install:
         expect({"libnxlock.a", "libnxlock.so", "libnxlock.so.0"} <= set(found),
                "installed:", sorted(found))
         self.only_nxl(found["libnxlock.a"])
+        headers = {path.name for path in tree.rglob("include/*")}
+        expect(headers == {"nxlock.h", "nxlock.hpp"}, headers)
+        self.environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PKG_CONFIG_PATH": str(found["libnxlock.so"].parent / "pkgconfig"),
+            "PKG_CONFIG_SYSROOT_DIR": str(tree),
+            "LD_LIBRARY_PATH": str(found["libnxlock.so"].parent),
+            "CXXFLAGS": "-Wall -Wextra -Wpedantic -Werror"}
+
+    def pkg_config(self):
+        """the Makefile of docs/examples/consumers, by pkg-config"""
+        folder = self.dir / "consumers/pkg-config"
+        run("make", "-C", folder, env=self.environment)
+        expect("libnxlock.so.0" in dynamic(folder / "quick", "NEEDED"),
+               "not linked")
+
+    def cmake_builds(self, linked, *options):
+        """The example of docs/examples/consumers, linked that way."""
+        folder = self.dir / "consumers/cmake"
+        run("cmake", "-S", folder, "-B", folder / "build", *options,
+            env=self.environment)
+        run("cmake", "--build", folder / "build", env=self.environment)
+        quick_runs(folder / "build/quick", linked)
+
+    def cmake(self):
+        """find_package(nxlock), shared and static, in a tree that was moved"""
+        if shutil.which("cmake") is None:
+            raise Skip("cmake is not installed")
+        moved = self.dir / "moved here"
+        moved.symlink_to(self.dir / "default")
+        (config,) = moved.resolve().rglob("nxlockConfig.cmake")
+        expect("/usr/local" not in config.read_text(), "an absolute path")
+        prefix = moved / "usr/local"
+        self.cmake_builds("shared", f"-DCMAKE_PREFIX_PATH={prefix}")
+        self.cmake_builds("static", "-Dnxlock_USE_STATIC_LIBS=ON")
+        project = self.dir / "consumers/cmake/CMakeLists.txt"
+        text = project.read_text()
+        project.write_text(text.replace("nxlock 0.1 ", "nxlock 1 "))
+        try:
+            self.cmake_builds("not at all")
+        except Wrong as why:
+            expect('requested version "1"' in str(why), why)
+        else:
+            raise Wrong("version 1 was found")
+        finally:
+            project.write_text(text)
+
+    def meson(self):
+        """the project of docs/examples/consumers, by the installed library"""
+        folder = self.dir / "consumers/meson"
+        run("meson", "setup", folder / "build", folder,
+            "--wrap-mode=nofallback", env=self.environment)
+        run("nice", "ninja", "-C", folder / "build", env=self.environment)
+        expect("libnxlock.so.0" in dynamic(folder / "build/quick", "NEEDED"),
+               "not linked")
 
     def pages(self):
         """each function that the library exports has a page of its own"""
@@ -156,15 +230,19 @@ class Install:
                 "PATH": "/usr/local/bin:/usr/bin:/bin",
                 "PKG_CONFIG_PATH": str(pc.parent)})
         run(self.dir / "prog", env={})
+        if shutil.which("cmake"):
+            self.cmake_builds("static", "-Dnxlock_USE_STATIC_LIBS=OFF",
+                              f"-Dnxlock_DIR={pc.parent.parent}/cmake/nxlock")
 
     def subproject(self):
         """a parent's default_library=static and b_lto reach a subproject"""
-        parent = self.dir / "parent"
-        (parent / "subprojects").mkdir(parents=True)
+        parent = self.dir / "consumers/meson"
+        (parent / "subprojects").mkdir()
         (parent / "subprojects/nxlock").symlink_to(self.root)
-        (parent / "meson.build").write_text(PARENT)
+        with open(parent / "meson.build", "a", encoding="utf-8") as file:
+            file.write(MORE)
         (parent / "prog.c").write_text(PROGRAM)
-        build = parent / "build"
+        build = parent / "static"
         run("meson", "setup", build, parent, *OPTIONS[1:], "-Db_lto=true",
             "-Ddefault_library=static", "--force-fallback-for=nxlock")
         run("nice", "ninja", "-C", build)
@@ -172,6 +250,7 @@ class Install:
         expect(not any("nxlock" in name
                        for name in dynamic(build / "prog", "NEEDED")),
                "the program needs the shared library")
+        quick_runs(build / "quick", "static")
         (archive,) = build.rglob("libnxlock.a")
         self.only_nxl(archive)
 
@@ -181,12 +260,15 @@ def main(build, root):
     with tempfile.TemporaryDirectory(prefix="nxlock-install-") as directory:
         test = Install(pathlib.Path(directory), pathlib.Path(build),
                        pathlib.Path(root))
-        cases = (test.default, test.pages, test.page, test.usr, test.static,
+        cases = (test.default, test.pages, test.page, test.pkg_config,
+                 test.cmake, test.meson, test.usr, test.static,
                  test.subproject)
         for number, case in enumerate(cases, 1):
             try:
                 case()
                 print(f"ok {number} - {case.__doc__}", flush=True)
+            except Skip as why:
+                print(f"ok {number} - {case.__doc__} # SKIP {why}", flush=True)
             except Exception as why:  # what breaks a case fails it
                 bad = 1
                 print(f"not ok {number} - {case.__doc__}")

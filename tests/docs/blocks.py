@@ -8,7 +8,9 @@ run by another test, or is a failure. TAP.
 
     ```c             written to the file that a later "cc FILE.c -o ..." names
     ```c FILE.c      a fragment of FILE.c (relative to the document), which is
-                     copied to HOME, and which a block compiles
+                     copied to HOME, and which a block compiles; also cpp
+    ```c++           a sketch; tests/cpp makes the calls that are in it
+    ```cmake, meson  lines of a file of docs/examples/consumers
     ```sh, indented  run by sh -e at a terminal; all of a document's blocks
                      share one directory, which is HOME
     ```sh with #!    a file; its second line is "# FILE: what it is for"
@@ -69,6 +71,14 @@ VARIES = {
     "HEX": r"[0-9a-f]{8}",
     "TIME": r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(Z| UTC)",
 }
+
+
+FRAGMENTS = ("c ", "cpp ")
+
+
+def bare(text):
+    """Its lines, without indentation and empty ones."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 class Block:
@@ -190,29 +200,46 @@ class Document:
     def copy_programs(self):
         """The files that fragments come from, to where a reader has them."""
         for block in self.blocks:
-            if block.kind.startswith("c "):
-                file = self.path.parent / block.kind[2:]
+            if block.kind.startswith(FRAGMENTS):
+                file = self.path.parent / block.kind.split()[1]
                 if file.is_file():
                     (self.home / file.name).write_text(
                         self.place.copy(file.read_text("utf-8")))
 
     def fragment(self, block):
-        file = self.path.parent / block.kind[2:]
+        name = block.kind.split()[1]
+        file = self.path.parent / name
         if not file.is_file():
-            raise Wrong(f"there is no {block.kind[2:]}")
-        if not any(re.search(rf"^ *cc +{re.escape(file.name)} +-o ",
+            raise Wrong(f"there is no {name}")
+        if not any(re.search(rf"^ *(cc|c\+\+ .*) +{re.escape(file.name)} +-o ",
                              other.text, re.M)
                    for other in self.blocks if other.kind == "sh"):
             raise Wrong(f"no block compiles {file.name}")
 
-        def bare(text):  # without indentation and empty lines
-            return [line.strip() for line in text.splitlines() if line.strip()]
         part, whole = bare(block.text), bare(file.read_text("utf-8"))
         if not any(whole[at:at + len(part)] == part
                    for at in range(len(whole))):
-            raise Wrong(f"these lines are not in {block.kind[2:]}:\n"
-                        + block.text)
-        return f"a fragment of {block.kind[2:]}"
+            raise Wrong(f"these lines are not in {name}:\n" + block.text)
+        return f"a fragment of {name}"
+
+    def project(self, block):
+        """Lines of a project that tests/api/test_install.py builds."""
+        lines = set()
+        for file in (self.root / "docs/examples/consumers").glob("*/*"):
+            lines |= set(bare(file.read_text("utf-8")))
+        for line in bare(block.text):
+            if line not in lines:
+                raise Wrong(f"no project of docs/examples/consumers has {line}")
+        return "lines of docs/examples/consumers"
+
+    def calls(self, block):
+        """Each nxl_ call and class in it is used by a test of tests/cpp."""
+        tests = "".join(file.read_text("utf-8") for file in
+                        (self.root / "tests/cpp").glob("*.cpp"))
+        for word in re.findall(r"\b(?:nxl::|std::|nxl_|NXL_)\w+", block.text):
+            if not re.search(rf"\b{word}\b", tests):
+                raise Wrong(f"no test of tests/cpp uses {word}")
+        return "calls that tests/cpp makes"
 
     def file(self, block):
         found = re.match(r"#!/bin/sh\n# ([\w.-]+): ", block.text)
@@ -260,8 +287,9 @@ class Document:
 
     def run_block(self, block):
         kinds = {"c": self.c, "sh": self.sh, "cron": self.cron,
-                 "text": self.text}
-        if block.kind.startswith("c "):
+                 "text": self.text, "c++": self.calls, "cmake": self.project,
+                 "meson": self.project}
+        if block.kind.startswith(FRAGMENTS):
             kinds[block.kind] = self.fragment
         if block.kind not in kinds:
             raise Wrong(f"a block of kind '{block.kind}': not known how to "

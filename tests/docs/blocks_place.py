@@ -148,14 +148,15 @@ class Place:
         if install.returncode != 0 or not found:
             raise Wrong("meson install:\n" + install.stdout + install.stderr)
         self.bin = found[0].parents[2] / "bin"
-        compiler = shutil.which("cc")
-        if compiler is None:
-            raise Wrong("there is no cc")
-        wrapper = directory / "wrap" / "cc"
-        wrapper.parent.mkdir()
-        wrapper.write_text(
-            f'#!/bin/sh\nexec {compiler} -Wall -Wextra -Werror "$@"\n')
-        wrapper.chmod(0o755)
+        wrappers = directory / "wrap"
+        wrappers.mkdir()
+        for name in ("cc", "c++"):
+            compiler = shutil.which(name)
+            if compiler is None and name == "cc":
+                raise Wrong("there is no cc")
+            (wrappers / name).write_text(
+                f'#!/bin/sh\nexec {compiler} -Wall -Wextra -Werror "$@"\n')
+            (wrappers / name).chmod(0o755)
         self.server = Server(directory, private)
         self.always = {"NXLOCK_CONFIG": "none"}
         if not private:
@@ -166,7 +167,7 @@ class Place:
             # a real install. The command does not need it.
             "LD_LIBRARY_PATH": str(found[0].parents[1]),
             "LC_ALL": "C", "TERM": "dumb",
-            "PATH": f"{wrapper.parent}:{self.bin}:"
+            "PATH": f"{wrappers}:{self.bin}:"
                     + os.environ.get("PATH", "/usr/bin:/bin"),
             "PKG_CONFIG_PATH": str(found[0].parent),
             "PKG_CONFIG_SYSROOT_DIR": str(tree),

@@ -28,6 +28,8 @@ missing() { # the packages that are missing, by Debian's names
     have ninja || echo ninja-build
     have gcc || echo gcc libc6-dev
     have g++ || echo g++
+    have cmake || echo cmake
+    have make || echo make
     have nm || echo binutils
     have python3 || echo python3
     if have pkg-config; then

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_compilers.py ROOT: no compiler has anything to say about nxlock.hpp.
+
+The header and all C++ examples, with g++ and clang++, in C++17 and C++20; and
+without exceptions and RTTI the header and the example that needs none, once for
+each compiler. The examples are one translation unit, which is only checked, so
+that it is quick. TAP.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion",
+            "-Wsign-conversion", "-Wold-style-cast", "-Wnon-virtual-dtor",
+            "-Wdeprecated", "-Werror"]
+WITHOUT = ["-fno-exceptions", "-fno-rtti"]
+EXAMPLES = ("quick", "payment", "leader")
+PLAIN = ("leader",)  # says that it is for -fno-exceptions
+
+
+def unit(examples):
+    """The header twice, and the programs, each with a main() of its own."""
+    lines = ["#include <nxlock.hpp>", "#include <nxlock.hpp>"]
+    for name in examples:
+        lines += [f"#define main {name}_main", f'#include "{name}.cpp"',
+                  "#undef main"]
+    return "\n".join(lines) + "\n"
+
+
+def compile_(root, compiler, std, more, text):
+    return subprocess.run(
+        [compiler, "-x", "c++", "-", "-fsyntax-only", f"-std=c++{std}", *more,
+         f"-I{root}/include", f"-I{root}/docs/examples/cpp"],
+        input=text, capture_output=True, text=True, timeout=120, check=False)
+
+
+class Tap:
+    count = bad = 0
+
+    def check(self, good, name, note=""):
+        self.count += 1
+        self.bad |= not good
+        for line in "" if good else note.splitlines():
+            print(f"# {line}")
+        print(f"{'' if good else 'not '}ok {self.count} - {name}", flush=True)
+
+
+def main(root):
+    tap = Tap()
+    found = {path.stem for path in
+             (pathlib.Path(root) / "docs/examples/cpp").glob("*.cpp")}
+    tap.check(found == set(EXAMPLES), "all examples are known", str(found))
+    for compiler, plain_std in (("g++", 20), ("clang++", 17)):
+        if shutil.which(compiler) is None:
+            tap.count += 1
+            print(f"ok {tap.count} - {compiler} # SKIP it is not installed")
+            continue
+        for std, examples, more in ((17, EXAMPLES, []), (20, EXAMPLES, []),
+                                    (plain_std, PLAIN, WITHOUT)):
+            done = compile_(root, compiler, std, WARNINGS + more,
+                            unit(examples))
+            tap.check(done.returncode == 0 and not done.stderr,
+                      " ".join([compiler, f"-std=c++{std}", *more]),
+                      done.stderr)
+        done = compile_(root, compiler, 14, [], "#include <nxlock.hpp>\n")
+        tap.check(done.returncode != 0 and "-std=c++17" in done.stderr,
+                  f"{compiler} -std=c++14 is told what to do", done.stderr)
+    print(f"1..{tap.count}")
+    return tap.bad
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
