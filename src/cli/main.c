@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/event.h"
 #include "cli/help.h"
 #include "cli/parse.h"
 #include "cli/report.h"
@@ -106,8 +107,11 @@ static int run_command(enum command command, char **words)
         code = help(command_table[command].name);
     else if (code == 0 && (code = source_settle(&args)) == 0 &&
              (!command_table[command].leases ||
-                 (code = timing_limit(&args)) == 0))
+                 (code = timing_limit(&args)) == 0)) {
+        event_begin(&args);
         code = commands[command](&args);
+        event_end(code);
+    }
     /* A 77 may come from CMD. */
     if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
