@@ -16,6 +16,7 @@
 #include "cli/completion.h"
 #include "cli/event.h"
 #include "cli/help.h"
+#include "cli/metrics.h"
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -109,6 +110,7 @@ static int run_command(enum command command, char **words)
              (!command_table[command].leases ||
                  (code = timing_limit(&args)) == 0)) {
         event_begin(&args);
+        metrics_begin(&args);
         code = commands[command](&args);
         event_end(code);
     }
