@@ -79,6 +79,10 @@ static bool open_directory(struct update *u, const char *path)
         free(folder);
         return fails(u, "out of memory");
     }
+    if (u->base[0] == '\0') {
+        free(folder);
+        return fails(u, "it is a directory; name a file in it");
+    }
     u->directory =
         open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
@@ -152,10 +156,10 @@ static bool read_file(struct update *u)
 
     if (fd < 0 && errno == ENOENT)
         return true;
+    if (fd < 0 && errno == ELOOP)
+        return fails(u, "it is a symbolic link; name the file itself");
     if (fd < 0)
-        return fails(u,
-            errno == ELOOP ? "it is a symbolic link: %s" : "cannot read it: %s",
-            errno == ELOOP ? "name the file itself" : strerror(errno));
+        return fails(u, "cannot read it: %s", strerror(errno));
     bool read = read_open_file(u, fd);
     close(fd);
     return read;
