@@ -15,6 +15,7 @@
 
 #include "cli/connect.h"
 #include "cli/duration.h"
+#include "cli/event.h"
 #include "cli/holder.h"
 #include "cli/label.h"
 #include "cli/line.h"
@@ -36,6 +37,7 @@ struct wait {
     nxl_lock *looker;    /* the second handle; NULL: not needed so far */
     uint64_t look_at;    /* when to inspect; NEVER: an inspection is running */
     bool reported_fault; /* reported that the server is unreachable */
+    bool reported_end;   /* and that it answers again */
     bool reported_holder;
     int code; /* exit code that ends the wait; 0: it goes on */
 };
@@ -43,8 +45,10 @@ struct wait {
 /* The key holds a list or the like: not a lock, and no skipped run either. */
 static int report_wrong_type(struct session *session, const nxl_lock *asker)
 {
-    say("cannot acquire '%s': %s", session->args->shown,
-        nxl_lock_errmsg(asker));
+    struct event event = {.kind = EVENT_FAILED, .why = nxl_lock_errmsg(asker)};
+
+    event_report(
+        event, "cannot acquire '%s': %s", session->args->shown, event.why);
     return EXIT_UNAVAILABLE;
 }
 
@@ -54,8 +58,10 @@ static int report_data(struct session *session, const nxl_holder *holder)
 {
     char words[HOLDER_WORDS];
 
-    say("cannot acquire '%s': the key %s; " HOLDER_DATA_REMEDY,
-        session->args->shown, holder_data_words(words, holder));
+    event_report((struct event){.kind = EVENT_FAILED,
+                     .why = holder_data_words(words, holder)},
+        "cannot acquire '%s': the key %s; " HOLDER_DATA_REMEDY,
+        session->args->shown, words);
     return EXIT_UNAVAILABLE;
 }
 
@@ -69,22 +75,72 @@ static bool waits_for_enclosing(
 
 static int report_deadlock(const struct session *session)
 {
-    say(HOLDER_DEADLOCK "; run it without nxlock, under another name, or with "
+    event_report((struct event){.kind = EVENT_FAILED},
+        HOLDER_DEADLOCK "; run it without nxlock, under another name, or with "
                         "-w",
         session->args->shown);
     return EXIT_USAGE;
+}
+
+static int64_t waited_ms(const struct wait *wait)
+{
+    return (int64_t)((nxl_now_ns() - wait->since) / NS_PER_MS);
+}
+
+static void report_waiting(struct wait *wait, const nxl_holder *holder)
+{
+    struct session *session = wait->session;
+    char words[HOLDER_WORDS], place[LINE_PLACE], who[HOLDER_WHO];
+    struct event event = {.kind = EVENT_WAITING,
+        .holder = holder_who(who, holder),
+        .left_ms = holder->left_ms};
+
+    /* The place takes a request. */
+    if (wait->reported_holder || !event_is_read(EVENT_WAITING))
+        return;
+    wait->reported_holder = true;
+    line_place(place, session, &event.place);
+    event_report(event, "waiting for '%s': %s%s", session->args->shown,
+        holder_words(words, holder), place);
+}
+
+/* Reports, once, that no server could decide. */
+static void report_fault(struct wait *wait, int result)
+{
+    const struct args *args = wait->session->args;
+    const char *why = nxl_lock_errmsg(wait->looker);
+
+    if (wait->reported_fault)
+        return;
+    wait->reported_fault = true;
+    event_report((struct event){.kind = EVENT_SERVER_DOWN, .why = why},
+        "waiting for '%s': %s", args->shown, why);
+    connect_advise(args, result, why);
+}
+
+/* Reports, once, that a fault is over. */
+static void report_end_of_fault(struct wait *wait)
+{
+    if (!wait->reported_fault || wait->reported_end)
+        return;
+    wait->reported_end = true;
+    event_report(
+        (struct event){.kind = EVENT_SERVER_UP, .waited_ms = waited_ms(wait)},
+        "waiting for '%s': the server answers again",
+        wait->session->args->shown);
 }
 
 /* Takes the result of the inspection. */
 static void take_inspection(struct wait *wait, int result)
 {
     struct session *session = wait->session;
-    char words[HOLDER_WORDS], place[LINE_PLACE];
     nxl_holder holder;
 
     wait->look_at = nxl_now_ns() + LOOK_AGAIN;
     if (result == NXL_OK)
         result = nxl_lock_holder(wait->looker, &holder);
+    if (result == NXL_OK || result == NXL_FREE)
+        report_end_of_fault(wait);
     if (result == NXL_E_WRONG_TYPE) {
         wait->code = report_wrong_type(session, wait->looker);
     } else if (result == NXL_OK && holder_is_data(&holder)) {
@@ -92,18 +148,9 @@ static void take_inspection(struct wait *wait, int result)
     } else if (result == NXL_OK && waits_for_enclosing(session, &holder)) {
         wait->code = report_deadlock(session);
     } else if (result == NXL_OK) {
-        if (!wait->reported_holder && session_talks(session))
-            say("waiting for '%s': %s%s", session->args->shown,
-                holder_words(words, &holder), line_place(place, session));
-        wait->reported_holder = true;
-    } else {
-        /* An error, so reported even without a terminal. */
-        if (result != NXL_FREE && !wait->reported_fault) {
-            const char *why = nxl_lock_errmsg(wait->looker);
-            wait->reported_fault = true;
-            say("waiting for '%s': %s", session->args->shown, why);
-            connect_advise(session->args, result, why);
-        }
+        report_waiting(wait, &holder);
+    } else if (result != NXL_FREE) {
+        report_fault(wait, result);
     }
     if (wait->code != 0)
         nxl_lock_cancel(session->lock);
@@ -144,9 +191,12 @@ static int finish_acquire(struct wait *wait)
 }
 
 /* Reports that the lock stayed busy; returns the exit code. */
-static int report_busy(struct session *session)
+static int report_busy(struct wait *wait)
 {
-    char words[HOLDER_WORDS];
+    struct session *session = wait->session;
+    struct event event = {
+        .kind = EVENT_SKIPPED, .skip = SKIP_BUSY, .waited_ms = waited_ms(wait)};
+    char words[HOLDER_WORDS], who[HOLDER_WHO];
     nxl_holder holder;
     int rc = holder_ask(session, &holder);
 
@@ -156,10 +206,11 @@ static int report_busy(struct session *session)
         return report_wrong_type(session, session->lock);
     if (rc == NXL_OK && holder_is_data(&holder))
         return report_data(session, &holder);
-    if (session_talks(session))
-        say("'%s' is %s", session->args->shown,
-            rc == NXL_OK ? holder_words(words, &holder)
-                         : "held by another process");
+    if (rc == NXL_OK)
+        event.holder = holder_who(who, &holder);
+    event_report(event, "'%s' is %s", session->args->shown,
+        rc == NXL_OK ? holder_words(words, &holder)
+                     : "held by another process");
     return session->args->busy_code;
 }
 
@@ -238,7 +289,11 @@ static void report_grant(struct session *session, uint64_t since)
     if (fence != 0)
         snprintf(number, sizeof(number), ", fencing token %llu",
             (unsigned long long)fence);
-    say("acquired '%s' %s, for %s%s", args->shown, waited,
+    event_report((struct event){.kind = EVENT_ACQUIRED,
+                     .waited_ms = (int64_t)(took / NS_PER_MS),
+                     .left_ms = nxl_lock_remaining_ms(session->lock),
+                     .fence = fence},
+        "acquired '%s' %s, for %s%s", args->shown, waited,
         duration_text(ttl, args->ttl_ms), number);
 }
 
@@ -253,13 +308,14 @@ static bool take_result(struct wait *wait, int rc, int *code)
         *code = wait->code;
     } else if (rc == NXL_OK && nxl_lock_held(session->lock)) {
         session->granted = nxl_now_ns();
-        if (session->args->verbose)
-            report_grant(session, wait->since);
+        report_end_of_fault(wait);
+        report_grant(session, wait->since);
         return true;
     } else if (rc == NXL_BUSY) {
-        *code = report_busy(session);
+        *code = report_busy(wait);
     } else if (rc == NXL_OK || rc == NXL_LOST) {
-        say("cannot acquire '%s': the answer arrived after the lease "
+        event_report((struct event){.kind = EVENT_FAILED},
+            "cannot acquire '%s': the answer arrived after the lease "
             "had expired",
             session->args->shown);
         *code = EXIT_UNAVAILABLE;
@@ -367,12 +423,18 @@ static bool print_token(struct session *session, int *code)
 int command_acquire(const struct args *args)
 {
     struct session session;
-    char label[LABEL_ROOM];
+    char label[LABEL_ROOM], text[DURATION_ROOM];
     int code = session_open(&session, args, label_of_caller(label));
 
     if (code == 0 && acquire_for(&session, &code) &&
-        print_token(&session, &code))
+        print_token(&session, &code)) {
+        int64_t left_ms = nxl_lock_remaining_ms(session.lock);
+        event_report(
+            (struct event){.kind = EVENT_LEFT_HELD, .left_ms = left_ms},
+            "left '%s' held: its lease ends in %s unless it is renewed",
+            args->shown, duration_rough(text, left_ms));
         session_leave_held(EXIT_DONE);
+    }
     session_close(&session);
     return code;
 }

@@ -24,6 +24,19 @@ enum command { COMMAND_LIST COMMANDS };
 
 #define FEATURES_MOST 64 /* words that acl takes */
 
+/* --log: where the lines of the events go. */
+enum log {
+    LOG_NOWHERE,
+    LOG_TO_SYSLOG,
+    LOG_TO_JOURNAL,
+    LOG_TO_STDERR,
+    LOG_TO_JSON
+};
+
+/* The environment variable that names another socket of syslog or the journal.
+ */
+#define LOG_VARIABLE "NXLOCK_LOG_SOCKET"
+
 enum on_down { DOWN_FAILS, DOWN_SKIPS, DOWN_RUNS };
 
 /* Options of run, and of once; times in ms, 0 if they are not given. */
@@ -101,6 +114,7 @@ struct args {
     bool line;           /* unlock: the line instead of the lock */
     bool records;        /* doctor, list: also those of nxlock once */
     bool verbose;
+    int log; /* enum log */
     bool json;
     bool help;
 };

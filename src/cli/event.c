@@ -54,17 +54,19 @@ static const char *const skip_words[] = {
     [SKIP_DOWN] = "down",
 };
 
-static const char *const result_words[RESULTS] = {
-    [RESULT_DONE] = "done",
-    [RESULT_FAILED] = "failed",
-    [RESULT_BUSY] = "busy",
-    [RESULT_NOT_DUE] = "not-due",
-    [RESULT_DONE_BEFORE] = "done-before",
-    [RESULT_LOST] = "lost",
-    [RESULT_DOUBT] = "doubt",
-    [RESULT_DOWN] = "down",
-    [RESULT_INTERRUPTED] = "interrupted",
-    [RESULT_ERROR] = "error",
+static const struct {
+    const char *word, *sentence;
+} results[RESULTS] = {
+    [RESULT_DONE] = {"done", "done"},
+    [RESULT_FAILED] = {"failed", "the command failed"},
+    [RESULT_BUSY] = {"busy", "the lock was busy"},
+    [RESULT_NOT_DUE] = {"not-due", "the run is not due"},
+    [RESULT_DONE_BEFORE] = {"done-before", "it was done before"},
+    [RESULT_LOST] = {"lost", "the lock was lost"},
+    [RESULT_DOUBT] = {"doubt", "it is in doubt whether it was done"},
+    [RESULT_DOWN] = {"down", "no server could decide"},
+    [RESULT_INTERRUPTED] = {"interrupted", "interrupted by a signal"},
+    [RESULT_ERROR] = {"error", "an error"},
 };
 
 static struct {
@@ -101,6 +103,10 @@ bool event_talks(void)
 /* Is the sentence printed? */
 static bool is_printed(enum readers readers)
 {
+    /* Then the log is on standard error. */
+    if (reporter.args->log == LOG_TO_STDERR ||
+        reporter.args->log == LOG_TO_JSON)
+        return false;
     switch (readers) {
     case READ_VERBOSE:
         return reporter.args->verbose;
@@ -149,9 +155,9 @@ void event_report(struct event event, const char *format, ...)
     event.sentence = sentence;
     event.name = reporter.args->shown;
     event.label = reporter.label;
-    clock_gettime(CLOCK_REALTIME, &event.time);
+    timespec_get(&event.time, TIME_UTC);
     gather(&event);
-    if (event.always || is_printed(kinds[event.kind].readers))
+    if (is_printed(event.always ? READ_ALWAYS : kinds[event.kind].readers))
         say("%s", sentence);
     for (size_t i = 0; i < reporter.count; i++)
         reporter.sinks[i](&event);
@@ -194,7 +200,7 @@ void event_end(int code)
     sum->result = result_of(code);
     event_report(*sum, "nxlock %s '%s' ended with exit code %d: %s",
         reporter.args->word, reporter.args->shown, code,
-        result_words[sum->result]);
+        results[sum->result].sentence);
 }
 
 const char *event_kind_word(enum event_kind kind)
@@ -209,7 +215,7 @@ const char *event_skip_word(enum skip skip)
 
 const char *event_result_word(enum result result)
 {
-    return result_words[result];
+    return results[result].word;
 }
 
 int event_priority(const struct event *event)

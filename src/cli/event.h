@@ -86,7 +86,7 @@ struct event {
     const char *sentence; /* for people, one line without the newline */
     const char *name;     /* of the lock, as messages show it */
     const char *label;    /* of this process; NULL: the lock has none */
-    struct timespec time; /* when, by CLOCK_REALTIME */
+    struct timespec time; /* when, by the wall clock */
 };
 
 /* Called first, with the parsed command line, which must outlive the process's
@@ -119,7 +119,7 @@ bool event_is_read(enum event_kind kind);
  * whatever a job prints. */
 bool event_talks(void);
 
-/* The words of --log json: "acquired", "not due", "done before". */
+/* The words of --log json: "acquired", "not-due", "done-before". */
 const char *event_kind_word(enum event_kind kind);
 const char *event_skip_word(enum skip skip);
 const char *event_result_word(enum result result);

@@ -13,6 +13,7 @@
 
 #include "cli/connect.h"
 #include "cli/duration.h"
+#include "cli/event.h"
 #include "cli/name.h"
 #include "cli/report.h"
 
@@ -93,24 +94,29 @@ static int report_not_due(const struct session *session)
     const struct args *args = session->args;
     nxl_holder holder;
     char who[160] = "somebody", window[DURATION_ROOM], left[DURATION_ROOM];
+    struct event event = {.kind = EVENT_SKIPPED, .skip = SKIP_NOT_DUE};
 
-    if (!session_talks(session))
-        return args->busy_code;
-    if (nxl_lock_inspect(record.lock, &holder) != NXL_OK) {
-        say("'%s' is not due; CMD is not started", args->shown);
+    /* The inspection takes a request. */
+    if (!event_is_read(EVENT_SKIPPED) ||
+        nxl_lock_inspect(record.lock, &holder) != NXL_OK) {
+        event_report(event, "'%s' is not due; CMD is not started", args->shown);
         return args->busy_code;
     }
     if (holder.label)
-        printable(who, sizeof(who), holder.label, strlen(holder.label));
+        event.holder =
+            printable(who, sizeof(who), holder.label, strlen(holder.label));
+    event.left_ms = holder.left_ms;
     duration_text(window, window_ms(args));
     duration_rough(left, holder.left_ms);
     if (holder.left_ms > window_ms(args))
-        say("'%s' is not due; CMD is not started: the last run, by %s, "
+        event_report(event,
+            "'%s' is not due; CMD is not started: the last run, by %s, "
             "used a longer period than --every %s; the next run may "
             "start in %s",
             args->shown, who, args->run.every, left);
     else
-        say("'%s' is not due; CMD is not started: %s ran it last, and "
+        event_report(event,
+            "'%s' is not due; CMD is not started: %s ran it last, and "
             "--every %s skips runs for %s; the next run may start in %s",
             args->shown, who, args->run.every, window, left);
     return args->busy_code;
@@ -140,8 +146,12 @@ static void report_failure(const struct session *session, int rc)
 {
     const char *why = record.lock ? nxl_lock_errmsg(record.lock) : "";
 
-    say("cannot record a run of '%s': %s", session->args->shown,
-        why[0] != '\0' ? why : nxl_strerror(rc));
+    if (why[0] == '\0')
+        why = nxl_strerror(rc);
+    event_report((struct event){.kind = result_may_pass(rc) ? EVENT_SERVER_DOWN
+                                                            : EVENT_FAILED,
+                     .why = why},
+        "cannot record a run of '%s': %s", session->args->shown, why);
     /* A name that is not shown in full may be a token in the wrong place. */
     if (rc == NXL_E_DENIED && record.lock &&
         strcmp(session->args->shown, session->args->name) == 0)

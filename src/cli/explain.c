@@ -7,13 +7,17 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/event.h"
 #include "cli/name.h"
 #include "cli/report.h"
 #include "cli/secret.h"
 
 int explain_no_process(int error)
 {
-    say("cannot start a process: %s", strerror(error));
+    const char *why = strerror(error);
+
+    event_report((struct event){.kind = EVENT_FAILED, .why = why},
+        "cannot start a process: %s", why);
     return error == EMFILE || error == ENFILE ? EXIT_INTERNAL : EXIT_NO_PROCESS;
 }
 

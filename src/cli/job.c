@@ -16,8 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/duration.h"
+#include "cli/event.h"
 #include "cli/explain.h"
 #include "cli/keyboard.h"
+#include "cli/loss.h"
 #include "cli/report.h"
 #include "cli/timing.h"
 
@@ -31,22 +34,58 @@ static uint64_t ms_as_ns(int64_t ms)
     return (uint64_t)ms * NS_PER_MS;
 }
 
-/* Reports the loss of the lock, once. */
-static void report_loss(struct job *job, const char *why)
+/* Is this CMD, and not --check? */
+static bool runs_command(const struct job *job)
 {
-    if (job->lost)
+    return job->words == job->args->child;
+}
+
+static void report_loss(struct job *job, const char *why, bool logged)
+{
+    loss_report(&job->lost, job->session, job->words, why,
+        job->args->run.on_lost != ON_LOST_WARN, logged);
+}
+
+static void report_start(struct job *job)
+{
+    struct event event = {.kind = EVENT_STARTED, .pid = job->child.pid};
+
+    job->started = nxl_now_ns();
+    if (runs_command(job))
+        event_report(event, "started %s, process %ld", job->words[0],
+            (long)job->child.pid);
+}
+
+static void report_end(const struct job *job)
+{
+    const struct child *child = &job->child;
+    struct event event = {.kind = EVENT_COMMAND_ENDED,
+        .pid = child->pid,
+        .code = child->ended ? job_code(job) : EXIT_SIGNAL + SIGKILL,
+        .why = child->exec_error != 0 ? strerror(child->exec_error) : NULL,
+        .ran_ms = (int64_t)((nxl_now_ns() - job->started) / NS_PER_MS)};
+    char text[DURATION_ROOM], how[64];
+
+    if (!runs_command(job))
         return;
-    job->lost = true;
-    say("lost '%s': %s; %s%s", job->args->shown, why,
-        job->args->run.on_lost == ON_LOST_WARN
-            ? "--on-lost warn, still running: "
-            : "stopping ",
-        job->words[0]);
+    if (!child->ended)
+        snprintf(how, sizeof(how), "was killed");
+    else if (job->at_most)
+        snprintf(how, sizeof(how), "was stopped by --at-most");
+    else if (child->exec_error != 0)
+        snprintf(how, sizeof(how), "could not be executed");
+    else if (child->signalled)
+        snprintf(how, sizeof(how), "was ended by signal %d",
+            child->code - EXIT_SIGNAL);
+    else
+        snprintf(how, sizeof(how), "ended with exit code %d", child->code);
+    event_report(event, "%s %s after %s", job->words[0], how,
+        duration_rough(text, event.ran_ms));
 }
 
 static void stop_for_loss(struct job *job, const char *why)
 {
-    report_loss(job, why);
+    report_loss(job, why, false);
     child_order(&job->child, ORDER_STOP, REASON_LEASE, 0);
 }
 
@@ -57,7 +96,7 @@ static void note_stopping(struct job *job, enum reason reason)
 
     switch (reason) {
     case REASON_LEASE:
-        report_loss(job, "it could not be renewed in time");
+        report_loss(job, LOSS_IS_LATE, true);
         job->stopping = args->run.on_lost != ON_LOST_WARN;
         return;
     case REASON_AT_MOST:
@@ -85,7 +124,9 @@ static int take_news(struct job *job)
     int number;
 
     for (int news; (news = child_news(&job->child, &number)) != 0;) {
-        if (news == NEWS_STOPPING)
+        if (news == NEWS_STARTED)
+            report_start(job);
+        else if (news == NEWS_STOPPING)
             note_stopping(job, (enum reason)number);
         else if (news == NEWS_HALTED)
             halted = number;
@@ -93,7 +134,8 @@ static int take_news(struct job *job)
     if (job->child.taken_over && !job->unwatched) {
         job->unwatched = true;
         if (!job->child.ended)
-            say("the watchdog of %s was killed; killing %s, so that it does "
+            event_report((struct event){.kind = EVENT_LOST},
+                "the watchdog of %s was killed; killing %s, so that it does "
                 "not outlive the lock",
                 job->words[0], job->words[0]);
     }
@@ -161,8 +203,8 @@ static void check_watchdog(struct job *job)
     if (job->child.gone)
         return;
     if (!job->child.taken_over)
-        report_loss(
-            job, "the lease is ending and the watchdog does not respond");
+        report_loss(job,
+            "the lease is ending and the watchdog does not respond", false);
     job->unwatched = true;
     take_over_watchdog(job);
 }
@@ -282,7 +324,8 @@ static bool may_start(struct job *job, int *code)
     if (job->renewal.deadline != NEVER &&
         nxl_now_ns() + ms_as_ns(args->run.grace_ms) + job->margin >=
             job->renewal.deadline) {
-        say("cannot run %s: '%s' was acquired too late, its lease is ending",
+        event_report((struct event){.kind = EVENT_FAILED},
+            "cannot run %s: '%s' was acquired too late, its lease is ending",
             job->words[0], args->shown);
         *code = EXIT_UNAVAILABLE;
         return false;
@@ -356,7 +399,9 @@ bool job_run(struct job *job, int *code)
     supervise(job);
     if (job->capture)
         capture_drain(job->capture);
-    if (job->child.no_process != 0)
+    if (job->child.no_process == 0)
+        report_end(job);
+    else
         *code = explain_no_process(job->child.no_process);
     return job->child.no_process == 0;
 }

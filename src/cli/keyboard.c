@@ -53,3 +53,17 @@ void keyboard_end(pid_t target, int signo)
     (void)setrlimit(RLIMIT_CORE, &no_core);
     raise_default(target, signo);
 }
+
+void give_terminal(int tty, pid_t group)
+{
+    sigset_t output;
+    sigset_t before;
+
+    /* This process may be in the background: unless SIGTTOU is blocked,
+     * tcsetpgrp() would stop it. */
+    sigemptyset(&output);
+    sigaddset(&output, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &before);
+    (void)tcsetpgrp(tty, group);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}

@@ -22,4 +22,7 @@ void keyboard_end(pid_t target, int signo);
  * that was a stop, and this process has been continued. */
 void raise_default(pid_t target, int signo);
 
+/* Gives the terminal tty to a process group. */
+void give_terminal(int tty, pid_t group);
+
 #endif

@@ -248,13 +248,14 @@ static void add_polling(char *out, struct session *session)
         snprintf(out, LINE_PLACE, "; waits %s", facts.waiting);
 }
 
-const char *line_place(char *out, struct session *session)
+const char *line_place(char *out, struct session *session, int *number)
 {
     bool alone = nxl_client_servers(session->client) == 1;
     char *key = alone ? line_key(session) : NULL;
     size_t place = key ? find_place(session, key) : 0;
 
     out[0] = '\0';
+    *number = (int)place;
     if (place > 0)
         snprintf(
             out, LINE_PLACE, "; %zu%s in line", place, ordinal_ending(place));

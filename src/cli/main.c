@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/event.h"
+#include "cli/event_log.h"
 #include "cli/help.h"
 #include "cli/metrics.h"
 #include "cli/parse.h"
@@ -110,6 +111,7 @@ static int run_command(enum command command, char **words)
              (!command_table[command].leases ||
                  (code = timing_limit(&args)) == 0)) {
         event_begin(&args);
+        event_log_open(&args);
         metrics_begin(&args);
         code = commands[command](&args);
         event_end(code);

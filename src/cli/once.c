@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/event.h"
 #include "cli/explain.h"
 #include "cli/fingerprint.h"
 #include "cli/job.h"
@@ -61,9 +62,9 @@ static int replay(struct once *once, const nxl_record *record)
     const struct args *args = once->args;
     char words[RECORD_WORDS];
 
-    if (session_talks(&once->session))
-        say("'%s' is %s; not running %s", args->shown,
-            record_words(words, record, false), args->child[0]);
+    event_report((struct event){.kind = EVENT_SKIPPED, .skip = SKIP_DONE},
+        "'%s' is %s; not running %s", args->shown,
+        record_words(words, record, false), args->child[0]);
     if (record->result_length == NXL_ONCE_NOT_KEPT) {
         if (!args->work.quiet)
             say("'%s' was done, but its output was too long to be kept, and "
@@ -278,6 +279,7 @@ static int run_once(struct args *args, const char *fingerprint)
     if (code == 0 && acquire_once(&once.session, &once.beginning, &code))
         code = work(&once);
     take_back(&once, code);
+    event_end(code);
     job_close(&once.job);
     session_close(&once.session);
     job_pass_keyboard(&once.job);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/event.h"
 #include "cli/label.h"
 #include "cli/report.h"
 #include "cli/since.h"
@@ -112,7 +113,8 @@ void say_doubt(const struct session *session, const nxl_record *record)
     const struct args *args = session->args;
     char words[RECORD_WORDS];
 
-    say("'%s' is %s; find out whether it was done, then: nxlock once %s "
+    event_report((struct event){.kind = EVENT_DOUBT},
+        "'%s' is %s; find out whether it was done, then: nxlock once %s "
         "--confirm if it was, --forget if it was not",
         args->shown, record_words(words, record, false), args->pasted);
 }
@@ -124,7 +126,8 @@ void say_mismatch(const struct session *session, const nxl_record *record)
     bool had = record->fingerprint[0] != '\0';
     char words[RECORD_WORDS];
 
-    say("the record of '%s' is about other work (%s); it is %s; use the same "
+    event_report((struct event){.kind = EVENT_FAILED},
+        "the record of '%s' is about other work (%s); it is %s; use the same "
         "--fingerprint for the same work, and another NAME for other work",
         session->args->shown,
         had && given ? "another --fingerprint"

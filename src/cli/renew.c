@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/duration.h"
+#include "cli/event.h"
 #include "cli/report.h"
 
 /* Takes over the lock that args name. 0, or an exit code. */
@@ -40,12 +41,15 @@ int command_renew(const struct args *args)
     if (code == 0) {
         int rc = session_finish(
             &session, nxl_lock_extend_start(session.lock, args->ttl_ms));
+        int64_t left_ms = nxl_lock_remaining_ms(session.lock);
         char left[DURATION_ROOM];
         if (rc != NXL_OK)
             code = session_failed(&session, "renew", rc);
-        else if (args->verbose)
-            say("renewed '%s', %s left", args->shown,
-                duration_rough(left, nxl_lock_remaining_ms(session.lock)));
+        else
+            event_report(
+                (struct event){.kind = EVENT_RENEWED, .left_ms = left_ms},
+                "renewed '%s', %s left", args->shown,
+                duration_rough(left, left_ms));
         session_leave_held(code);
     }
     session_close(&session);
@@ -63,8 +67,9 @@ int command_release(const struct args *args)
         int rc = session_finish(&session, nxl_lock_release_start(session.lock));
         if (rc != NXL_OK)
             code = session_failed(&session, "release", rc);
-        else if (args->verbose)
-            say("released '%s'", args->shown);
+        else
+            event_report((struct event){.kind = EVENT_RELEASED},
+                "released '%s'", args->shown);
     }
     session_close(&session);
     return code;

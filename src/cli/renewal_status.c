@@ -9,8 +9,8 @@
 #include "cli/renewal_status.h"
 
 #include "cli/duration.h"
+#include "cli/event.h"
 #include "cli/holder.h"
-#include "cli/report.h"
 
 void renewal_status_start(
     struct renewal_status *status, struct session *session)
@@ -28,14 +28,22 @@ static void report_renewal(
     long long left_s = (long long)(renewal->left_ms / 1000);
     char left[DURATION_ROOM];
 
-    if (renewal->result != NXL_OK && !status->failing)
-        say("cannot renew '%s': %s; trying again for %lld s", name,
-            renewal->why, left_s);
-    else if (renewal->result == NXL_OK && status->failing)
-        say("renewed '%s' after all, %lld s to spare", name, left_s);
-    else if (renewal->result == NXL_OK && status->session->args->verbose)
-        say("renewed '%s', %s left", name,
+    struct event event = {.left_ms = renewal->left_ms};
+
+    if (renewal->result != NXL_OK && !status->failing) {
+        event.kind = EVENT_NOT_RENEWED;
+        event.why = renewal->why;
+        event_report(event, "cannot renew '%s': %s; trying again for %lld s",
+            name, renewal->why, left_s);
+    } else if (renewal->result == NXL_OK && status->failing) {
+        event.kind = EVENT_RENEWED_AGAIN;
+        event_report(
+            event, "renewed '%s' after all, %lld s to spare", name, left_s);
+    } else if (renewal->result == NXL_OK) {
+        event.kind = EVENT_RENEWED;
+        event_report(event, "renewed '%s', %s left", name,
             duration_rough(left, renewal->left_ms));
+    }
     status->failing = renewal->result != NXL_OK;
 }
 
@@ -78,13 +86,17 @@ void renewal_status_report_end(
     int64_t more_ms = args->run.at_least_ms - held_ms;
     char text[DURATION_ROOM];
 
-    if (!args->verbose || session->unlocked || rc != NXL_OK)
+    if (session->unlocked || rc != NXL_OK)
         return;
     if (more_ms > 0 && !cleared)
-        say("'%s' stays locked for %s (--at-least %s)", args->shown,
+        event_report((struct event){.kind = EVENT_LEFT_HELD,
+                         .held_ms = held_ms,
+                         .left_ms = more_ms},
+            "'%s' stays locked for %s (--at-least %s)", args->shown,
             duration_rough(text, more_ms), args->run.at_least);
     else
-        say("released '%s', held for %s", args->shown,
+        event_report((struct event){.kind = EVENT_RELEASED, .held_ms = held_ms},
+            "released '%s', held for %s", args->shown,
             duration_rough(text, held_ms));
 }
 

@@ -30,7 +30,7 @@ void renewal_status_turn(struct renewal_status *status);
 /* Releases the lock: a result of nxl_lock_release(). */
 int renewal_status_end(struct renewal_status *status);
 
-/* With -v, reports that the lock is released, or how long --at-least keeps it.
+/* Reports that the lock is released, or how long --at-least keeps it.
  * rc is the result of renewal_status_end(); cleared: --at-least does not apply.
  */
 void renewal_status_report_end(

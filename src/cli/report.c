@@ -22,12 +22,12 @@
 /* A reader that is slow or stopped must not keep us from stopping a command in
  * time, so a line that cannot be written at once is dropped. (poll() reports a
  * pipe as writable if it has room for PIPE_BUF bytes, more than a line.) */
-static void write_line(const char *line, size_t length)
+void report_write(int fd, const char *line, size_t length)
 {
-    struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
+    struct pollfd out = {fd, POLLOUT, 0};
 
     if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0 &&
-        write(STDERR_FILENO, line, length) < 0)
+        write(fd, line, length) < 0)
         return; /* there is nowhere else to report it */
 }
 
@@ -59,7 +59,7 @@ void say(const char *format, ...)
     size_t length = (size_t)wanted < room ? (size_t)wanted : room - 1;
     clean_text(line + start, length); /* a name may hold anything */
     line[start + length] = '\n';
-    write_line(line, start + length + 1);
+    report_write(STDERR_FILENO, line, start + length + 1);
 }
 
 int exit_code_for(int result, int busy)

@@ -35,6 +35,9 @@ enum exit_code {
  * not block: if nothing reads it, the line is dropped. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Writes a line of at most PIPE_BUF bytes without blocking, or drops it. */
+void report_write(int fd, const char *line, size_t length);
+
 /* Replaces every control character with '?'. */
 void clean_text(char *text, size_t length);
 

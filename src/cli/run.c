@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/event.h"
 #include "cli/every.h"
 #include "cli/job.h"
 #include "cli/label.h"
@@ -36,15 +37,18 @@ static int exit_code_of_run(struct run *run, int rc, bool held)
     if (rc == NXL_OK)
         return code;
     if (rc == NXL_LOST || rc == NXL_E_INVALID || !held) {
-        say("lost '%s' before %s ended", args->shown, args->child[0]);
+        event_report((struct event){.kind = EVENT_LOST},
+            "lost '%s' before %s ended", args->shown, args->child[0]);
         return EXIT_LOST;
     }
     const char *why = nxl_lock_errmsg(run->session.lock);
     int64_t left_ms = args->run.at_least_ms > args->ttl_ms
                           ? args->run.at_least_ms
                           : args->ttl_ms;
-    say("cannot release '%s': %s; it expires within %lld s", args->shown,
-        why[0] != '\0' ? why : nxl_strerror(rc),
+    if (why[0] == '\0')
+        why = nxl_strerror(rc);
+    event_report((struct event){.kind = EVENT_FAILED, .why = why},
+        "cannot release '%s': %s; it expires within %lld s", args->shown, why,
         (long long)(left_ms + 999) / 1000);
     return code;
 }
@@ -88,7 +92,10 @@ static bool may_do_without(struct run *run, int *code)
     if (!run->session.down || on_down == DOWN_FAILS)
         return false;
     if (on_down == DOWN_SKIPS) {
-        say("--on-down skip: not running %s", run->args->child[0]);
+        event_report(
+            (struct event){
+                .kind = EVENT_SKIPPED, .skip = SKIP_DOWN, .always = true},
+            "--on-down skip: not running %s", run->args->child[0]);
         *code = EXIT_DONE;
         return false;
     }
@@ -123,6 +130,7 @@ int command_run(const struct args *given)
     if (code == 0 && acquired(&run, &code))
         code = run_and_release(&run);
     renewal_status_give_back(&run.session);
+    event_end(code);
     job_close(&run.job);
     session_close(&run.session);
     job_pass_keyboard(&run.job);

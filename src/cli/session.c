@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/connect.h"
+#include "cli/event.h"
 #include "cli/keyboard.h"
 #include "cli/metrics.h"
 #include "cli/report.h"
@@ -54,14 +55,10 @@ bool session_signal_ends(int signo)
     return true;
 }
 
-bool session_talks(const struct session *session)
-{
-    return session->args->verbose || isatty(STDERR_FILENO);
-}
-
 static void on_warning(void *arg, const char *text)
 {
-    if (session_talks(arg))
+    (void)arg;
+    if (event_talks())
         say("%s", text);
 }
 
@@ -92,8 +89,7 @@ static int session_open_client(struct session *session)
     }
     options.timeout_ms = args->timeout_ms;
     options.max_ttl_ms = args->max_ttl_ms;
-    if (args->password_shown && args->command != CMD_DOCTOR &&
-        session_talks(session))
+    if (args->password_shown && args->command != CMD_DOCTOR && event_talks())
         say("warning: -u has a password, and other users of this machine can "
             "read a command line: use --url-file FILE or NXLOCK_PASSWORD_FILE");
     return connect_client(&session->client, args, &options);
@@ -142,6 +138,7 @@ static int open_lock(struct session *session, const char *label)
     const struct args *args = session->args;
 
     session->label = label;
+    event_set_label(label);
     session->fenced = args->command == CMD_RUN && !args->run.no_fence;
     int rc = make_lock(session);
     /* With scheme=timestamp there are no fencing tokens. */
@@ -233,8 +230,10 @@ void session_close(struct session *session)
         close(session->signals);
     if (session->timer >= 0)
         close(session->timer);
-    if (keyboard_sent(session->caught))
+    if (keyboard_sent(session->caught)) {
+        event_end(session_interrupted(session));
         keyboard_end(getpid(), session->caught);
+    }
 }
 
 nxl_client *session_asker(struct session *session, int64_t timeout_ms)
@@ -376,9 +375,12 @@ int session_interrupted(const struct session *session)
 void session_complain(struct session *session, const char *what, int result)
 {
     const char *why = nxl_lock_errmsg(session->lock);
+    struct event event = {
+        .kind = result_may_pass(result) ? EVENT_SERVER_DOWN : EVENT_FAILED,
+        .why = why[0] != '\0' ? why : nxl_strerror(result)};
 
-    say("cannot %s '%s': %s", what, session->args->shown,
-        why[0] != '\0' ? why : nxl_strerror(result));
+    event_report(
+        event, "cannot %s '%s': %s", what, session->args->shown, event.why);
     connect_advise(session->args, result, why);
 }
 
@@ -387,7 +389,8 @@ int session_failed(struct session *session, const char *what, int result)
     if (session->caught != 0)
         return session_interrupted(session);
     if (result == NXL_LOST)
-        say("cannot %s '%s': it is not held under this token: the lease "
+        event_report((struct event){.kind = EVENT_LOST},
+            "cannot %s '%s': it is not held under this token: the lease "
             "expired, the lock was removed, or the token is of another one; "
             "see 'nxlock status %s'",
             what, session->args->shown, session->args->pasted);
@@ -398,5 +401,6 @@ int session_failed(struct session *session, const char *what, int result)
 
 void session_leave_held(int code)
 {
+    event_end(code);
     _exit(code);
 }

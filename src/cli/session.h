@@ -112,14 +112,11 @@ int session_interrupted(const struct session *session);
  * the exit code. */
 int session_failed(struct session *session, const char *what, int result);
 
-/* Ends the process without freeing the lock, which would release it. */
+/* Ends the process without freeing the lock, which would release it. Reports
+ * the end before. */
 _Noreturn void session_leave_held(int code);
 
 /* Reports a failed attempt to do what, with the lock's error message. */
 void session_complain(struct session *session, const char *what, int result);
-
-/* Should messages be printed that are not errors? Only on a terminal or with
- * -v, because cron mails whatever a job prints. */
-bool session_talks(const struct session *session);
 
 #endif

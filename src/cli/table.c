@@ -28,6 +28,7 @@ COMMAND_LIST
 #define RUNNING (ON(RUN) | ON(ONCE))
 #define ACQUIRING (RUNNING | ON(ACQUIRE))
 #define WITH_TOKEN (ON(RENEW) | ON(RELEASE))
+#define LOGGING (ACQUIRING | WITH_TOKEN | ON(WAIT) | ON(UNLOCK))
 
 const struct exit_info exit_table[] = {
 {"0", ON_ALL & ~ON(STATUS), "done"},
@@ -66,6 +67,9 @@ static const struct choice lost_choices[] = {{"kill", SIGTERM},
     {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}, {NULL, 0}};
 static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
     {"skip", DOWN_SKIPS}, {"run", DOWN_RUNS}, {NULL, 0}};
+static const struct choice log_choices[] = {{"syslog", LOG_TO_SYSLOG},
+    {"journal", LOG_TO_JOURNAL}, {"stderr", LOG_TO_STDERR},
+    {"json", LOG_TO_JSON}, {NULL, 0}};
 static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
     {"retry", NXL_ONCE_RETRY}, {NULL, 0}};
 
@@ -122,6 +126,8 @@ FLAG('v', "verbose", ON(WAIT), verbose,
     "report who holds the lock, and how long it took"),
 FLAG('v', "verbose", ON(ACL), verbose,
     "list each permission, and what happens without it"),
+WORD("log", LOGGING, log, log_choices,
+    "write each event to: syslog, journal, stderr or json"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
 FLAG(0, "json", ON(ONCE), json, "with --show: print a JSON object on one line"),
 FLAG(0, "json", ON(LIST) | ON(DOCTOR), json, "print one JSON object per line"),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/ask.h"
+#include "cli/event.h"
 #include "cli/every.h"
 #include "cli/holder.h"
 #include "cli/line.h"
@@ -100,9 +101,14 @@ static void report_next(struct session *session, const struct line *line)
 static int remove_shown(
     struct session *session, const nxl_holder *holder, const struct line *line)
 {
+    char words[HOLDER_WORDS], who[HOLDER_WHO];
     int rc = nxl_lock_break(session->lock, holder);
 
     if (rc == NXL_OK) {
+        event_report((struct event){.kind = EVENT_REMOVED,
+                         .holder = holder_who(who, holder)},
+            "removed '%s', which was %s", session->args->shown,
+            holder_words(words, holder));
         report_next(session, line);
         return EXIT_DONE;
     }
@@ -157,15 +163,19 @@ static int empty_line(struct session *session)
         return code;
     int rc = nxl_lock_empty_line(session->lock);
     if (rc == NXL_OK) {
-        say("the line of '%s' was emptied; who still waits joins again", name);
+        event_report((struct event){.kind = EVENT_REMOVED, .always = true},
+            "the line of '%s' was emptied; who still waits joins again", name);
         return EXIT_DONE;
     }
     if (rc == NXL_FREE) {
         say("the line of '%s' became empty meanwhile", name);
         return EXIT_FREE;
     }
-    say("cannot empty the line of '%s': %s", name,
-        nxl_client_errmsg(session->client));
+    const char *why = nxl_client_errmsg(session->client);
+    event_report((struct event){.kind = result_may_pass(rc) ? EVENT_SERVER_DOWN
+                                                            : EVENT_FAILED,
+                     .why = why},
+        "cannot empty the line of '%s': %s", name, why);
     return exit_code_for(rc, EXIT_BUSY);
 }
 

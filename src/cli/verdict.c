@@ -8,7 +8,7 @@
 #include "cli/verdict.h"
 
 #include "cli/duration.h"
-#include "cli/report.h"
+#include "cli/event.h"
 
 /* The pause between two attempts; doubled each time. */
 #define PAUSE_MIN (100 * NS_PER_MS)
@@ -77,7 +77,9 @@ int verdict_tell(struct session *session, const struct verdict *verdict)
     int rc = tell(session, verdict, &signalled);
 
     if (!is_final(rc) && !signalled && nxl_now_ns() < end)
-        say("cannot record what came of '%s': %s; trying again for %s",
+        event_report((struct event){.kind = EVENT_SERVER_DOWN,
+                         .why = reason(session, rc)},
+            "cannot record what came of '%s': %s; trying again for %s",
             args->shown, reason(session, rc),
             duration_text(text, args->work.keep_trying_ms));
     while (!is_final(rc) && !signalled && nxl_now_ns() + pause < end) {
@@ -86,7 +88,9 @@ int verdict_tell(struct session *session, const struct verdict *verdict)
         rc = tell(session, verdict, &signalled);
     }
     if (rc != NXL_OK)
-        say("what came of '%s' is not on record: %s", args->shown,
+        event_report(
+            (struct event){.kind = EVENT_DOUBT, .why = reason(session, rc)},
+            "what came of '%s' is not on record: %s", args->shown,
             reason(session, rc));
     return rc;
 }

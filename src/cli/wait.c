@@ -13,6 +13,7 @@
 
 #include "cli/connect.h"
 #include "cli/duration.h"
+#include "cli/event.h"
 #include "cli/holder.h"
 #include "cli/partial.h"
 #include "cli/report.h"
@@ -30,6 +31,7 @@ struct waiter {
     uint64_t delay_ms;
     uint64_t random;
     bool reported_holder, reported_fault;
+    bool reported_end; /* of the fault */
 };
 
 /* Draws a delay from the upper half of ms, so that many waiters do not poll at
@@ -72,31 +74,64 @@ static int report_hopeless(const struct args *args, const nxl_holder *holder)
     char words[HOLDER_WORDS];
 
     if (holder_is_data(holder)) {
-        say("cannot wait for '%s': the key %s; " HOLDER_DATA_REMEDY,
-            args->shown, holder_data_words(words, holder));
+        event_report((struct event){.kind = EVENT_FAILED,
+                         .why = holder_data_words(words, holder)},
+            "cannot wait for '%s': the key %s; " HOLDER_DATA_REMEDY,
+            args->shown, words);
         return EXIT_UNAVAILABLE;
     }
     if (args->wait_ms != NXL_FOREVER || !holder_is_around(holder))
         return 0;
-    say(HOLDER_DEADLOCK "; wait outside of it, or with -w", args->shown);
+    event_report((struct event){.kind = EVENT_FAILED},
+        HOLDER_DEADLOCK "; wait outside of it, or with -w", args->shown);
     return EXIT_USAGE;
+}
+
+static int64_t waited_ms(const struct waiter *waiter)
+{
+    return (int64_t)((nxl_now_ns() - waiter->since) / NS_PER_MS);
 }
 
 static void report_free(const struct waiter *waiter)
 {
-    const struct args *args = waiter->session.args;
+    int64_t ms = waited_ms(waiter);
     char waited[DURATION_ROOM];
 
-    if (args->verbose)
-        say("'%s' is free; waited %s", args->shown,
-            duration_rough(
-                waited, (int64_t)((nxl_now_ns() - waiter->since) / NS_PER_MS)));
+    event_report((struct event){.kind = EVENT_FREE, .waited_ms = ms},
+        "'%s' is free; waited %s", waiter->session.args->shown,
+        duration_rough(waited, ms));
+}
+
+/* Reports, once for each, who holds it and that no server can decide. */
+static void report_wait(struct waiter *waiter, int rc, const nxl_holder *holder)
+{
+    const struct args *args = waiter->session.args;
+    const char *why = nxl_lock_errmsg(waiter->session.lock);
+    char words[HOLDER_WORDS], who[HOLDER_WHO];
+
+    if (holder && waiter->reported_fault && !waiter->reported_end) {
+        waiter->reported_end = true;
+        event_report((struct event){.kind = EVENT_SERVER_UP},
+            "waiting for '%s': the server answers again", args->shown);
+    }
+    if (holder && !waiter->reported_holder)
+        event_report((struct event){.kind = EVENT_WAITING,
+                         .holder = holder_who(who, holder),
+                         .left_ms = holder->left_ms},
+            "waiting for '%s': %s", args->shown, holder_words(words, holder));
+    if (!holder && !waiter->reported_fault) {
+        event_report((struct event){.kind = EVENT_SERVER_DOWN, .why = why},
+            "waiting for '%s': %s", args->shown, why);
+        connect_advise(args, rc, why);
+    }
+    waiter->reported_holder |= holder != NULL;
+    waiter->reported_fault |= holder == NULL;
 }
 
 static int wait_for(struct waiter *waiter)
 {
     struct session *session = &waiter->session;
-    char words[HOLDER_WORDS];
+    char words[HOLDER_WORDS], who[HOLDER_WHO];
     nxl_holder holder;
 
     for (;;) {
@@ -112,23 +147,16 @@ static int wait_for(struct waiter *waiter)
         int code = held ? report_hopeless(session->args, &holder) : 0;
         if (code != 0)
             return code;
-        if (held && !waiter->reported_holder && session_talks(session))
-            say("waiting for '%s': %s", session->args->shown,
-                holder_words(words, &holder));
-        if (!held && !waiter->reported_fault) {
-            const char *why = nxl_lock_errmsg(session->lock);
-            say("waiting for '%s': %s", session->args->shown, why);
-            connect_advise(session->args, rc, why);
-        }
-        waiter->reported_holder |= held;
-        waiter->reported_fault |= !held;
+        report_wait(waiter, rc, held ? &holder : NULL);
         if (pause_for(waiter, held ? holder.left_ms : -1))
             continue;
         if (!held)
             return session_failed(session, "look at", rc);
-        if (session_talks(session))
-            say("'%s' is %s", session->args->shown,
-                holder_words(words, &holder));
+        event_report((struct event){.kind = EVENT_SKIPPED,
+                         .skip = SKIP_BUSY,
+                         .waited_ms = waited_ms(waiter),
+                         .holder = holder_who(who, &holder)},
+            "'%s' is %s", session->args->shown, holder_words(words, &holder));
         return EXIT_BUSY;
     }
 }

@@ -27,6 +27,10 @@
 #include <unistd.h>
 
 #include "cli/descendants.h"
+#include "cli/event.h"
+#include "cli/event_log.h"
+#include "cli/keyboard.h"
+#include "cli/loss.h"
 #include "cli/report.h"
 
 /* How long processes that the command left behind may still run: some end on
@@ -49,6 +53,7 @@ struct watchdog {
     bool killing;
     bool over; /* nothing is left to do */
     uint64_t deadline;
+    bool reported;    /* the loss of the lock */
     uint64_t at_most; /* NEVER: no limit */
     uint64_t linger;  /* when left-over processes get TERM, or NEVER */
     uint64_t kill_at; /* end of the grace; NEVER: nothing is being stopped */
@@ -58,20 +63,6 @@ struct watchdog {
     bool end_unsent;  /* NEWS_ENDED has not been sent: */
     int status;
 };
-
-void give_terminal(int tty, pid_t group)
-{
-    sigset_t output;
-    sigset_t before;
-
-    /* This process may be in the background: unless SIGTTOU is blocked,
-     * tcsetpgrp() would stop it. */
-    sigemptyset(&output);
-    sigaddset(&output, SIGTTOU);
-    sigprocmask(SIG_BLOCK, &output, &before);
-    (void)tcsetpgrp(tty, group);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-}
 
 /* Never waits: nxlock may be frozen. False: it could not be sent. */
 static bool send_note(const struct watchdog_plan *plan, const struct note *note)
@@ -204,8 +195,10 @@ static bool start_leader(struct watchdog *watchdog)
     /* Parent and child both do this, so that it is done before either goes on.
      */
     setpgid(watchdog->leader, watchdog->leader);
+    /* A descriptor may be in it twice. */
+    int log = event_log_fd() < 0 ? plan->line : event_log_fd();
     int kept[] = {
-        plan->line, watchdog->signals, watchdog->timer, watchdog->lost};
+        plan->line, watchdog->signals, watchdog->timer, watchdog->lost, log};
     qsort(kept, sizeof(kept) / sizeof(kept[0]), sizeof(kept[0]), by_number);
     close_other_fds(kept, sizeof(kept) / sizeof(kept[0]));
     send_news(plan, NEWS_STARTED, watchdog->leader);
@@ -218,6 +211,14 @@ static void signal_lost(struct watchdog *watchdog)
     if (watchdog->lost >= 0)
         close(watchdog->lost);
     watchdog->lost = -1;
+}
+
+/* nxlock may be stopped or dead, and could not log it, or not in time. */
+static void log_loss(struct watchdog *watchdog, const char *why)
+{
+    loss_report(&watchdog->reported, watchdog->plan->session,
+        watchdog->plan->words, why,
+        watchdog->alone || watchdog->plan->lost_signal != 0, false);
 }
 
 static void signal_group(const struct watchdog *watchdog, int signo, bool wake)
@@ -275,6 +276,7 @@ static void take_order(struct watchdog *watchdog, const struct note *note)
         signal_group(watchdog, SIGCONT, false);
         break;
     case ORDER_STOP:
+        watchdog->reported = true; /* by nxlock */
         if (note->number == REASON_LEASE)
             lose_lease(watchdog);
         else
@@ -302,6 +304,7 @@ static void take_orders(struct watchdog *watchdog)
     }
     /* nxlock has died: the lease is no longer renewed. */
     stop_command(watchdog, REASON_ALONE);
+    log_loss(watchdog, "nxlock was killed");
 }
 
 static void reap(struct watchdog *watchdog)
@@ -362,8 +365,10 @@ static void watch_clock(struct watchdog *watchdog)
 {
     uint64_t now = nxl_now_ns();
 
-    if (now >= lost_at(watchdog))
+    if (now >= lost_at(watchdog)) {
         lose_lease(watchdog);
+        log_loss(watchdog, LOSS_IS_LATE);
+    }
     if (!watchdog->stopping && watchdog->leader_here &&
         now >= watchdog->at_most)
         stop_command(watchdog, REASON_AT_MOST);
@@ -431,5 +436,7 @@ _Noreturn void watchdog_work(const struct watchdog_plan *plan)
         watchdog_sleep(&watchdog, watchdog_next_wake(&watchdog));
     }
     send_end(&watchdog);
+    if (watchdog.alone)
+        event_end(EXIT_LOST);
     _exit(EXIT_DONE);
 }

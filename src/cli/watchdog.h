@@ -79,7 +79,4 @@ struct watchdog_plan {
  * process when all processes of the command have ended. */
 _Noreturn void watchdog_work(const struct watchdog_plan *plan);
 
-/* Gives the terminal tty to a process group. */
-void give_terminal(int tty, pid_t group);
-
 #endif

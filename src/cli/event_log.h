@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --log: writes one line per event to syslog, the journal or standard error.
+ */
+#ifndef NXLOCK_CLI_EVENT_LOG_H
+#define NXLOCK_CLI_EVENT_LOG_H
+
+#include "cli/args.h"
+
+/* Opens what --log names and adds it to the sinks of events; does nothing
+ * without --log. A log that cannot be written is reported once, and the run
+ * goes on without it. Call event_begin() before. */
+void event_log_open(const struct args *args);
+
+/* The descriptor that the log is written to, for a process that closes all
+ * others; -1: there is none. It is closed on exec. */
+int event_log_fd(void);
+
+#endif
