@@ -29,11 +29,11 @@ static void add_losses(int64_t *losses)
 {
     const nxl_stats *stats = &run.stats;
 
-    losses[REASON_EXPIRED] += (int64_t)stats->losses_expired;
-    losses[REASON_REMOVED] += (int64_t)stats->losses_removed;
-    losses[REASON_TAKEN] += (int64_t)stats->losses_taken;
-    losses[REASON_UNREACHABLE] += (int64_t)stats->losses_unreachable;
-    losses[REASON_LATE] +=
+    losses[LOST_EXPIRED] += (int64_t)stats->losses_expired;
+    losses[LOST_REMOVED] += (int64_t)stats->losses_removed;
+    losses[LOST_TAKEN] += (int64_t)stats->losses_taken;
+    losses[LOST_UNREACHABLE] += (int64_t)stats->losses_unreachable;
+    losses[LOST_LATE] +=
         run.end.result == RESULT_LOST && stats->losses == 0 ? 1 : 0;
 }
 

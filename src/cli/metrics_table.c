@@ -15,11 +15,11 @@
 static const char *loss_word(size_t reason)
 {
     static const char *const words[LOSS_REASONS] = {
-        [REASON_EXPIRED] = "expired",
-        [REASON_REMOVED] = "removed",
-        [REASON_TAKEN] = "taken",
-        [REASON_UNREACHABLE] = "unreachable",
-        [REASON_LATE] = "late",
+        [LOST_EXPIRED] = "expired",
+        [LOST_REMOVED] = "removed",
+        [LOST_TAKEN] = "taken",
+        [LOST_UNREACHABLE] = "unreachable",
+        [LOST_LATE] = "late",
     };
 
     return words[reason];
@@ -62,7 +62,7 @@ static const struct family families[] = {
 {"nxlock_waits_total", true, false, METRIC_WAITS, 1,
     NULL, NULL, "Acquires that took more than one attempt."},
 {"nxlock_wait_seconds_total", true, true, METRIC_WAIT_TIME, 1,
-    NULL, NULL, "Time spent waiting for the lock."},
+    NULL, NULL, "Time spent on acquiring the lock, with all waits."},
 {"nxlock_hold_seconds_total", true, true, METRIC_HOLD_TIME, 1,
     NULL, NULL, "Time that the lock was held."},
 {"nxlock_renewals_total", true, false, METRIC_RENEWALS, 1,

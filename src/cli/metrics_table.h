@@ -18,11 +18,11 @@
 
 /* Why a lock was lost. The first four are those of enum nxl_loss, from 1. */
 enum loss_reason {
-    REASON_EXPIRED,
-    REASON_REMOVED,
-    REASON_TAKEN,
-    REASON_UNREACHABLE,
-    REASON_LATE, /* the library had not noticed it when CMD ended */
+    LOST_EXPIRED,
+    LOST_REMOVED,
+    LOST_TAKEN,
+    LOST_UNREACHABLE,
+    LOST_LATE, /* the library had not noticed it when CMD ended */
     LOSS_REASONS
 };
 

@@ -20,7 +20,6 @@
 #include "cli/connect.h"
 #include "cli/event.h"
 #include "cli/keyboard.h"
-#include "cli/metrics.h"
 #include "cli/report.h"
 #include "cli/table.h"
 
@@ -223,7 +222,6 @@ int session_open_plain(struct session *session, const struct args *args)
 void session_close(struct session *session)
 {
     nxl_lock_free(session->lock);
-    metrics_note(session->client);
     session_free_asker(session);
     nxl_client_free(session->client);
     if (session->signals >= 0)
