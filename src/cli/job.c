@@ -50,7 +50,6 @@ static void report_start(struct job *job)
 {
     struct event event = {.kind = EVENT_STARTED, .pid = job->child.pid};
 
-    job->started = nxl_now_ns();
     if (runs_command(job))
         event_report(event, "started %s, process %ld", job->words[0],
             (long)job->child.pid);
@@ -353,6 +352,7 @@ static int start_as_planned(struct job *job, struct watchdog_plan *plan)
             "outside its process group cannot be stopped, and may continue "
             "when the lock is lost; mount /proc",
             job->words[0]);
+    job->started = nxl_now_ns();
     int why = child_start(&job->child, plan);
     return why != 0 ? explain_no_process(why) : 0;
 }

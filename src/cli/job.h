@@ -24,7 +24,7 @@ struct job {
     struct renewal_status renewal;
     struct child child;
     uint64_t margin;
-    uint64_t started;       /* when the command was, of nxl_now_ns() */
+    uint64_t started;       /* when its process was, of nxl_now_ns() */
     uint64_t deadline_sent; /* the deadline that the watchdog knows */
     bool lost;              /* the lock was lost, which was reported */
     bool at_most;           /* the command is being stopped by --at-most */

@@ -115,10 +115,10 @@ static char *write_name(const char *name)
     for (size_t size; written && left > 0; name += size, left -= size) {
         size = utf8_length(name, left);
         if (size == 0) {
-            at = stpcpy(at, "\xef\xbf\xbd");
+            at = mempcpy(at, "\xef\xbf\xbd", 3);
             size = 1;
         } else if (*name == '\n') {
-            at = stpcpy(at, "\\n");
+            at = mempcpy(at, "\\n", 2);
         } else {
             if (*name == '"' || *name == '\\')
                 *at++ = '\\';

@@ -244,7 +244,8 @@ def each_kind(scenes):
 def names(scenes):
     """Any bytes; and a row of its own for each name."""
     tap = scenes.tap
-    for name, read in (('a"b\\c\nd', 'a"b\\c\nd'), ("\u00fc{}= #", "\u00fc{}= #"),
+    for name, read in (('a"b\\c\nd', 'a"b\\c\nd'),
+                       ("\u00fc{}= #", "\u00fc{}= #"),
                        (os.fsdecode(b"x\xffy"), "x\ufffdy"), ("\t\r", "\t\r"),
                        ("n" * 30000, "n" * 30000)):
         before = scenes.read("scene-done")

@@ -370,6 +370,27 @@ def check_environment(page, program):
     return problems
 
 
+def check_events(page, header_path):
+    """Every word that --log json may write, against the sources."""
+    folder = os.path.join(os.path.dirname(header_path), "../src/cli")
+    with open(os.path.join(folder, "event.c"), encoding="utf-8") as file:
+        words = set(re.findall(
+            r'\[(?:EVENT|SKIP|RESULT)_\w+\] = \{?"([a-z-]+)"', file.read()))
+    with open(os.path.join(folder, "event_log.c"), encoding="utf-8") as file:
+        source = file.read()
+    facts = set(re.findall(r'"(\w+)", "NXLOCK_\w+"', source))
+    members = set(re.findall(r'json_(?:text|number)\(\s*json, "(\w+)"', source))
+    problems = [f"journal: {journal} is not {fact.upper()}" for fact, journal
+                in re.findall(r'"(\w+)", "NXLOCK_(\w+)"', source)
+                if fact.upper() != journal]
+    named = {word for section, _, words_ in page.lines if section == "EVENTS"
+             and words_[0] in ("Cm", "It") for word in words_}
+    if not words or not facts or not members:
+        problems.append("the sources have no events at all")
+    return problems + [f"{word}: not in EVENTS" for word in
+                       sorted((words | facts | members) - named)]
+
+
 # ------------------------------------------------------- what the header says
 
 class Header:
@@ -575,6 +596,7 @@ def main(exe, header_path, man1_path, man3_path, folder):
         ("nxlock.1: URL parameters", check_parameters, man1, program),
         ("nxlock.1: exit codes", check_exit_codes, man1, program),
         ("nxlock.1: environment", check_environment, man1, program),
+        ("nxlock.1: events", check_events, man1, header_path),
         ("nxlock.1: examples are shell", check_scripts, man1),
         ("nxlock.1: mandoc is silent", check_lint, man1_path),
         ("nxlock.3: functions", check_functions, man3, header),

@@ -34,11 +34,11 @@ tests:
   - interval: 10m
     input_series:
       # It ran on b at the beginning, and a has never run it.
-      - series: 'nxlock_last_success_timestamp_seconds{name="backup",instance="a"}'
+      - series: 'SUCCESS{name="backup",instance="a"}'
         values: '0x200'
-      - series: 'nxlock_last_success_timestamp_seconds{name="backup",instance="b"}'
+      - series: 'SUCCESS{name="backup",instance="b"}'
         values: '0x200'
-      - series: 'nxlock_last_success_timestamp_seconds{name="often",instance="a"}'
+      - series: 'SUCCESS{name="often",instance="a"}'
         values: '0+600x200'
     alert_rule_test:
       - {eval_time: 25h, alertname: CronJobHasNotRun, exp_alerts: []}
@@ -108,7 +108,9 @@ def rule(tap, page, folder):
         print("# SKIP the alert rule: no promtool (Debian package prometheus)")
         return
     for name, text in (("rules.yml", block(page, "yaml")),
-                       ("test.yml", RULE_TEST)):
+                       ("test.yml", RULE_TEST.replace(
+                           "SUCCESS",
+                           "nxlock_last_success_timestamp_seconds"))):
         pathlib.Path(folder, name).write_text(text, "utf-8")
     for words in (["check", "rules", "rules.yml"],
                   ["test", "rules", "test.yml"]):
@@ -120,7 +122,8 @@ def rule(tap, page, folder):
 
 def program(tap, build, page, folder):
     source = pathlib.Path(folder, "example.c")
-    source.write_text("#include <stdlib.h>\n" + block(page, "c") + MAIN, "utf-8")
+    source.write_text(
+        "#include <stdlib.h>\n" + block(page, "c") + MAIN, "utf-8")
     made = subprocess.run(
         ["cc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", str(source),
          "-o", f"{folder}/example", f"-L{build}/src", "-lnxlock",

@@ -1,0 +1,502 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_events.py NXLOCK: --log writes one line for each event of a run.
+
+Each case runs with --log syslog, journal and json at the same time, against a
+real server. It finds the same events, in the same order, in all three. A log
+that is not read neither delays nor fails a run, and no log has a secret.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, await_, clean_environment, nx
+
+SECRET = "opensesame"
+LOGS = ("syslog", "journal", "json")
+
+
+class Daemon:
+    """A socket of syslog or the journal, which keeps what it gets."""
+
+    def __init__(self, path):
+        self.path = path
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.socket.settimeout(0.05)
+        self.got = []
+        threading.Thread(target=self.work, daemon=True).start()
+
+    def work(self):
+        while True:
+            try:
+                data = self.socket.recv(65536)
+                self.got.append(data)
+            except socket.timeout:
+                pass
+
+    def take(self):
+        """All up to the end of a run."""
+        await_(lambda: self.got and b"ended with exit code" in self.got[-1] and
+               b"nxlock " in self.got[-1])
+        got, self.got = self.got, []
+        return got
+
+
+def syslog_event(data):
+    line = data.decode()
+    match = re.fullmatch(r"<(\d+)>[A-Z][a-z]{2} [ \d]\d [\d:]{8} "
+                         r"nxlock\[\d+\]: (.*)", line)
+    return {"priority": int(match[1]) & 7, "facility": int(match[1]) >> 3,
+            "message": match[2], "bytes": data}
+
+
+def journal_event(data):
+    assert data.endswith(b"\n"), data
+    fields = dict(line.split("=", 1) for line in data.decode().splitlines())
+    assert re.fullmatch("[0-9a-f]{32}", fields["MESSAGE_ID"])
+    assert fields["SYSLOG_IDENTIFIER"] == "nxlock"
+    event = {"message": fields["MESSAGE"], "bytes": data,
+             "priority": int(fields["PRIORITY"]), "id": fields["MESSAGE_ID"]}
+    for key, value in fields.items():
+        if key.startswith("NXLOCK_"):
+            event[key[7:].lower()] = int(value) if value.isdigit() else value
+    return event
+
+
+def json_event(data):
+    event = json.loads(data)
+    assert event["v"] == 1
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
+                        event["time"]), event
+    return {**event, "bytes": data}
+
+
+# kind, what the sentence has, facts of the event
+STARTED = ("started", r"^started \S+, process \d+$", {})
+RELEASED = ("released", "^released 'NAME', held for ", {})
+
+
+def acquired(more=""):
+    return ("acquired", "^acquired 'NAME' .*for " + more,
+            {"priority": 6, "waited_ms": int, "left_ms": int})
+
+
+def ended(result, code, **facts):
+    return ("ended", f"ended with exit code {code}: ",
+            {"result": result, "code": code, **facts})
+
+
+def command_ended(code, how=None):
+    return ("command-ended", how or f"ended with exit code {code} after ",
+            {"code": code, "ran_ms": int, "priority": 4 if code else 6})
+
+
+def skipped(reason, sentence):
+    return ("skipped", sentence, {"reason": reason, "priority": 5})
+
+
+LOST_PRIORITY = {"priority": 3}
+DOWN = ("server-down", "cannot connect", {"priority": 3, "why": str})
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock = nxlock
+        self.server = server
+        self.tap = Tap()
+        self.daemons = {log: Daemon(os.path.join(server.folder, log))
+                        for log in ("syslog", "journal")}
+        self.everything = []  # that any log got
+        self.ids = {}
+        self.secrets = []
+
+    def environment(self, log):
+        environment = dict(os.environ)
+        if log in self.daemons:
+            environment["NXLOCK_LOG_SOCKET"] = self.daemons[log].path
+        return environment
+
+    def launch(self, log, words):
+        words = [f"k-{log}" if word == "NAME" else word for word in words]
+        at = words.index("--") if "--" in words else len(words)
+        words[at:at] = ["--log", log]
+        return subprocess.Popen(
+            [self.nxlock, *words], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=open(self.stderr(log), "wb"),
+            env=self.environment(log))
+
+    def stderr(self, log):
+        return os.path.join(self.server.folder, "stderr-" + log)
+
+    def all_say(self, text):
+        """Waits until this is in each log."""
+        return await_(lambda: text in open(self.stderr("json"), "rb").read()
+                      and all(any(text in data for data in daemon.got)
+                              for daemon in self.daemons.values()))
+
+    def events(self, log, stderr):
+        if log == "json":
+            # connect_advise() and the like are messages, not events.
+            lines = [line for line in stderr.splitlines()
+                     if not line.startswith(b"nxlock: ")]
+            events = [json_event(line) for line in lines]
+        else:
+            read = syslog_event if log == "syslog" else journal_event
+            events = [read(data) for data in self.daemons[log].take()]
+        self.everything += [event["bytes"] for event in events]
+        return events
+
+    def agree(self, event, log, wanted):
+        kind, sentence, facts = wanted
+        if not re.search(sentence.replace("NAME", f"k-{log}"),
+                         event["message"]):
+            return False
+        if log == "syslog":
+            return event["priority"] == facts.get(
+                "priority", event["priority"]) and event["facility"] == 1
+        if event["event"] != kind or event["name"] != f"k-{log}":
+            return False
+        if log == "journal" and \
+                self.ids.setdefault(event["id"], kind) != kind:
+            return False
+        return all(isinstance(event.get(fact), value)
+                   if isinstance(value, type) else event.get(fact) == value
+                   for fact, value in facts.items())
+
+    def case(self, what, words, wanted, code=0, meanwhile=None):
+        """All of wanted, in this order, is in each log; 'renewed' may come in
+        between, any number of times."""
+        running = {log: self.launch(log, words) for log in LOGS}
+        if meanwhile:
+            meanwhile(running)
+        for log, process in running.items():
+            process.wait(timeout=60)
+            # If nxlock was killed, its watchdog may still be at work.
+            if log == "json":
+                await_(lambda: b'"event":"ended"' in
+                       open(self.stderr(log), "rb").read())
+            with open(self.stderr(log), "rb") as file:
+                stderr = file.read()
+            if code is not None and process.returncode != code:
+                self.tap.check(False, f"{what}: {log}: exit code",
+                               f"{process.returncode}\n{stderr.decode()}")
+            kinds = [kind for kind, *_ in wanted]
+            got = self.events(log, stderr)
+            left = [event for event in got if "renewed" in kinds or
+                    not event["message"].startswith("renewed '")
+                    or "after all" in event["message"]]
+            if "renewed" in kinds:
+                first = True
+                for event in list(left):
+                    if event["message"].startswith("renewed '"):
+                        if not first:
+                            left.remove(event)
+                        first = False
+            good = len(left) == len(wanted) and all(
+                self.agree(event, log, one)
+                for event, one in zip(left, wanted))
+            self.tap.check(good, f"{what}: {log}", "\n".join(
+                str(event) for event in left) + f"\nwanted {wanted}")
+
+    def for_each(self, *words):
+        """The commands, for the lock of each log."""
+        outputs = []
+        for log in LOGS:
+            got = nx(self.nxlock, *[word.replace("NAME", f"k-{log}")
+                                    for word in words])
+            outputs.append(got.stdout.decode().strip())
+        return outputs
+
+    def clear(self):
+        self.server.cli("FLUSHALL")
+
+
+def of_a_run(room):
+    room.case("a run", ["run", "NAME", "--ttl", "600ms", "--", "sleep", "0.5"],
+              [acquired("600ms, fencing token"), STARTED,
+               ("renewed", "^renewed 'NAME', ", {"priority": 7}),
+               command_ended(0), RELEASED,
+               ended("done", 0, ran_ms=int, held_ms=int, fence=int)])
+    room.case("a command that fails", [
+        "run", "NAME", "--at-least", "1m", "--", "sh", "-c",
+        f"true {SECRET}; exit 3"],
+        [acquired(), STARTED, command_ended(3),
+         ("left-held", "stays locked for ", {"left_ms": int}),
+         ended("failed", 3)], code=3)
+    room.clear()
+    room.case("a command that does not exist",
+              ["run", "NAME", "--", "/no/such"],
+              [acquired(), STARTED,
+               command_ended(127, "could not be executed"), RELEASED,
+               ended("failed", 127)], code=127)
+    room.case("--at-most", ["run", "NAME", "--at-most", "100ms", "--", "sleep",
+                            "60"],
+              [acquired(), STARTED,
+               command_ended(124, "was stopped by --at-most"), RELEASED,
+               ended("failed", 124)], code=124)
+
+
+def waiting_and_skipped(room):
+    tokens = room.for_each("acquire", "NAME")
+    room.secrets += tokens
+    room.case("busy", ["run", "NAME", "-n", "--", "true"],
+              [skipped("busy", "^'NAME' is held by "), ended("busy", 75)],
+              code=75)
+    room.case("busy for -w", ["run", "NAME", "-w", "1300ms", "--", "true"],
+              [("waiting", "^waiting for 'NAME': held by .*1st in line",
+                {"place": 1, "holder": str, "left_ms": int}),
+               skipped("busy", "^'NAME' is held by "),
+               ended("busy", 75, waited_ms=int)], code=75)
+
+    def release(_):
+        room.all_say(b"waiting for 'k-")
+        for log, token in zip(LOGS, tokens):
+            nx(room.nxlock, "release", f"k-{log}", token)
+    room.case("a wait", ["run", "NAME", "--", "true"],
+              [("waiting", "^waiting for 'NAME': held by ", {}),
+               acquired(), STARTED, command_ended(0), RELEASED,
+               ended("done", 0)], meanwhile=release)
+    room.for_each("run", "NAME", "--every", "1d", "--", "true")
+    room.case("--every", ["run", "NAME", "--every", "1d", "--", "true"],
+              [acquired(), skipped("not-due", "^'NAME' is not due"), RELEASED,
+               ended("not-due", 75)], code=75)
+    room.clear()
+
+
+def of_once(room):
+    room.case("once", ["once", "NAME", "--", "true"],
+              [acquired(), STARTED, command_ended(0), ended("done", 0)])
+    room.case("once, done before", ["once", "NAME", "--", "true"],
+              [skipped("done-before", "^'NAME' is done"),
+               ended("done-before", 0)])
+    room.clear()
+    room.case("once, in doubt", ["once", "NAME", "--", "false"],
+              [acquired(), STARTED, command_ended(1),
+               ("doubt", "^'NAME' is in doubt", {"priority": 3}),
+               ended("doubt", 1)], code=1)
+    room.case("in doubt before", ["once", "NAME", "--", "false"],
+              [("doubt", "^'NAME' is in doubt", {"priority": 3}),
+               ended("doubt", 76)], code=76)
+    room.clear()
+
+
+def lost(room):
+    begin = [acquired(), STARTED]
+    drop = (f"redis-cli -s {room.server.socket} DEL $NXLOCK_NAME > /dev/null;"
+            "sleep 60")
+    room.case("lost", ["run", "NAME", "--ttl", "1s", "--", "sh", "-c", drop],
+              begin + [("lost", "^lost 'NAME': .*; stopping sh$",
+                        {**LOST_PRIORITY, "why": str}),
+                       command_ended(143, "was ended by signal 15"),
+                       ended("lost", 79)], code=79)
+
+    def go_on(running):
+        """Continues each nxlock when its watchdog has ended the command."""
+        for process in running.values():
+            state = f"/proc/{process.pid}/stat"
+            await_(lambda: open(state).read().rsplit(")")[1].split()[0] == "T")
+        room.tap.check(
+            room.all_say(b"lost 'k-"),
+            "the watchdog logs the loss while nxlock is stopped")
+        await_(lambda: not any(
+            room.server.cli("EXISTS", f"k-{log}") == b"1\n" for log in LOGS))
+        for process in running.values():
+            process.send_signal(signal.SIGCONT)
+    room.case("lost while nxlock is stopped",
+              ["run", "NAME", "--ttl", "1s", "--", "sh", "-c",
+               "sleep 0.2; kill -STOP $NXLOCK_SUPERVISOR_PID; sleep 60"],
+              begin + [("lost", "^lost 'NAME': it could not be renewed in "
+                        "time; stopping sh$", LOST_PRIORITY),
+                       command_ended(143, "was ended by signal 15"),
+                       ended("lost", 79)], code=79, meanwhile=go_on)
+    room.case("nxlock is killed", ["run", "NAME", "--ttl", "1s", "--",
+                                   "sh", "-c",
+                                   "sleep 0.2; "
+                                   "kill -KILL $NXLOCK_SUPERVISOR_PID; "
+                                   "sleep 60"],
+              begin + [("lost", "^lost 'NAME': nxlock was killed; stopping sh$",
+                        LOST_PRIORITY), ended("lost", 79)], code=-9)
+    room.clear()
+
+
+def without_a_server(room, other):
+    url = ["-u", f"redis://:{SECRET}@127.0.0.1:1?timeout_ms=200"]
+    room.case("no server", ["run", "NAME", *url, "-n", "--", "true"],
+              [DOWN, ended("down", 69)], code=69)
+    room.case("--on-down skip", ["run", "NAME", *url, "-n", "--on-down",
+                                 "skip", "--", "true"],
+              [DOWN, skipped("down", "^--on-down skip: "), ended("down", 0)])
+    room.case("--on-down run", ["run", "NAME", *url, "-n", "--on-down",
+                                "run", "--", "true"],
+              [DOWN, STARTED, command_ended(0), ended("done", 0)])
+
+    def restart(_):
+        room.all_say(b"waiting for 'k-")
+        other.start()
+    other.process.kill()
+    other.process.wait()
+    room.case("a server that comes back",
+              ["run", "NAME", "-u", other.url, "--", "true"],
+              [DOWN, ("server-up", "the server answers again",
+                      {"priority": 5}),
+               acquired(), STARTED, command_ended(0), RELEASED,
+               ended("done", 0)], meanwhile=restart)
+
+    def stall(running):
+        await_(lambda: all(other.cli("EXISTS", f"k-{log}") == b"1\n"
+                           for log in running))
+        other.process.send_signal(signal.SIGSTOP)
+        room.all_say(b"cannot renew")
+        other.process.send_signal(signal.SIGCONT)
+    room.case("a renewal that fails",
+              ["run", "NAME", "-u", other.url, "--ttl", "3s", "--", "sleep",
+               "2.5"],
+              [acquired(), STARTED,
+               ("not-renewed", "^cannot renew 'NAME': ",
+                {"priority": 4, "why": str}),
+               ("renewed-again", "^renewed 'NAME' after all",
+                {"priority": 5}), command_ended(0), RELEASED,
+               ended("done", 0)], meanwhile=stall)
+
+
+def of_other_commands(room):
+    room.case("acquire", ["acquire", "NAME", "--ttl", "60s"],
+              [acquired("60s|1m"), ("left-held", "^left 'NAME' held",
+                                    {"left_ms": int}), ended("done", 0)])
+    room.case("unlock", ["unlock", "NAME", "--force", "--yes"],
+              [("removed", "^removed 'NAME', which was held by ",
+                {"holder": str, "priority": 5}), ended("done", 0)])
+    room.case("wait", ["wait", "NAME"],
+              [("free", "^'NAME' is free; waited ", {"waited_ms": int}),
+               ended("done", 0)])
+    token = "01234567-89ab-8cde-8f01-23456789abcd"
+    room.secrets.append(token)
+    room.case("release without a lock", ["release", "NAME", token],
+              [("lost", "not held under this token", LOST_PRIORITY),
+               ended("lost", 79)], code=79)
+
+
+def not_read(room):
+    """Logs that are full or missing change nothing but a message."""
+    path = os.path.join(room.server.folder, "full")
+    full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    full.bind(path)
+    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sender.setblocking(False)
+    try:
+        while True:
+            sender.sendto(b"x", path)
+    except BlockingIOError:
+        pass
+    for log, where, why in (("syslog", path, b"it does not read"),
+                            ("journal", path, b"it does not read"),
+                            ("syslog", path + "-", b"No such file"),
+                            ("journal", path + "-", b"No such file")):
+        got = nx(room.nxlock, "run", "full", "--log", log, "--", "true",
+                 env={**os.environ, "NXLOCK_LOG_SOCKET": where})
+        lines = got.stderr.splitlines()
+        room.tap.check(got.returncode == 0 and len(lines) == 1 and
+                       why in lines[0] and where.encode() in lines[0],
+                       f"--log {log}: {why.decode()}: reported once, and the "
+                       "run goes on", got)
+    end, pipe = os.pipe()
+    os.set_blocking(pipe, False)
+    try:
+        while True:
+            os.write(pipe, b"x" * 4096)
+    except BlockingIOError:
+        pass
+    os.set_blocking(pipe, True)
+    for log in ("stderr", "json"):
+        code = subprocess.run(
+            [room.nxlock, "run", "full", "--log", log, "--", "true"],
+            stdin=subprocess.DEVNULL, stderr=pipe, timeout=60,
+            check=False).returncode
+        room.tap.equal(code, 0, f"--log {log} to a pipe that nobody reads")
+    os.close(end)
+    os.close(pipe)
+
+
+def where_people_look(room):
+    """/dev/log and the journal's socket, in a mount namespace."""
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True,
+                      check=False).returncode != 0:
+        room.tap.check(True, "the sockets of the system # SKIP no namespaces")
+        return
+    dev = os.path.join(room.server.folder, "dev")
+    run = os.path.join(room.server.folder, "run")
+    os.makedirs(run + "/systemd/journal")
+    os.makedirs(dev)
+    open(dev + "/null", "w").close()
+    for log, path in (("syslog", dev + "/log"),
+                      ("journal", run + "/systemd/journal/socket")):
+        daemon = Daemon(path)
+        got = subprocess.run(
+            ["unshare", "-rm", "sh", "-ec",
+             f"mount --bind /dev/null {dev}/null; mount --rbind {dev} /dev; "
+             f"mount --rbind {run} /run; shift; exec \"$0\" \"$@\"",
+             room.nxlock, "", "run", "there", "--log", log, "--", "true"],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+            check=False)
+        data = daemon.take()
+        room.tap.check(got.returncode == 0 and len(data) == 5 and
+                       b"acquired 'there'" in data[0],
+                       f"--log {log} without NXLOCK_LOG_SOCKET", (got, data))
+
+
+def in_words(room):
+    got = nx(room.nxlock, "run", "words", "-v", "--log", "stderr", "--", "true")
+    lines = got.stderr.decode().splitlines()
+    room.tap.check(len(lines) == 5 and all(
+        re.match(r"nxlock: \d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z \S", line)
+        for line in lines), "--log stderr: each event once, even with -v",
+        got.stderr)
+    got = nx(room.nxlock, "run", "words", "-v", "--log", "syslog", "--", "true",
+             env=room.environment("syslog"))
+    room.tap.check(len(got.stderr.splitlines()) == 2 and
+                   len(room.daemons["syslog"].take()) == 5,
+                   "-v with --log syslog: both", got.stderr)
+    got = nx(room.nxlock, "run", b"odd\xff\n\x1b" + b"\xfe" * 60, "--log",
+             "json", "--", "true")
+    room.tap.check(got.returncode == 0 and len(
+        [json_event(line) for line in got.stderr.splitlines()]) == 5,
+        "a name of any bytes is valid JSON", got.stderr)
+    got = nx(room.nxlock, "run", "words", "--log", "jounal", "--", "true")
+    room.tap.check(got.returncode == 64 and b"journal" in got.stderr,
+                   "another word after --log is refused", got.stderr)
+
+
+def main():
+    with Server() as server, Server() as other:
+        clean_environment(server)
+        os.environ.pop("NXLOCK_LOG_SOCKET", None)
+        room = Room(sys.argv[1], server)
+        of_a_run(room)
+        waiting_and_skipped(room)
+        of_once(room)
+        lost(room)
+        without_a_server(room, other)
+        of_other_commands(room)
+        not_read(room)
+        in_words(room)
+        where_people_look(room)
+        logged = b"\n".join(room.everything).decode(errors="replace")
+        room.tap.check(
+            SECRET not in logged and
+            not any(token.partition("@")[0] in logged
+                    for token in room.secrets) and
+            not re.search("[0-9a-f]{8}-[0-9a-f]{4}-", logged),
+            "no log has a token, a password or the arguments of CMD")
+        return room.tap.done()
+
+
+sys.exit(main())
