@@ -255,6 +255,9 @@ static void disconnected(struct redis *r)
 static void cut(nxl_client *client, nxl_lock *lock)
 {
     on_all(disconnected);
+    /* The first inspection may be the one that finds it out. */
+    while (stats_now(client).reconnects < on.servers)
+        (void)result_of(client, begin_inspect(lock));
     connect_to_all(client);
     DO(NXL_OK, acquire, lock, 0);
     DO(NXL_OK, release, lock);
