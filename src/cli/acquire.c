@@ -95,6 +95,9 @@ static void report_waiting(struct wait *wait, const nxl_holder *holder)
         .holder = holder_who(who, holder),
         .left_ms = holder->left_ms};
 
+    /* On some of several servers it may be this process. */
+    if (nxl_holder_is(holder, nxl_lock_token(session->lock)))
+        return;
     /* The place takes a request. */
     if (wait->reported_holder || !event_is_read(EVENT_WAITING))
         return;

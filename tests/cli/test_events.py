@@ -257,6 +257,14 @@ def waiting_and_skipped(room):
                skipped("busy", "^'NAME' is held by "),
                ended("busy", 75, waited_ms=int)], code=75)
 
+    def interrupt(running):
+        room.all_say(b"waiting for 'k-")
+        for process in running.values():
+            process.terminate()
+    room.case("a signal", ["run", "NAME", "--", "true"],
+              [("waiting", "^waiting for 'NAME': held by ", {}),
+               ended("interrupted", 143)], code=143, meanwhile=interrupt)
+
     def release(_):
         room.all_say(b"waiting for 'k-")
         for log, token in zip(LOGS, tokens):
@@ -368,6 +376,27 @@ def without_a_server(room, other):
                ended("done", 0)], meanwhile=stall)
 
 
+def over_servers(room, *more):
+    urls = [word for server in (room.server, *more)
+            for word in ("-u", server.url + "?guard_restarts=0")]
+    for server in more:
+        server.cli("FLUSHALL")
+    room.case("three servers", ["run", "NAME", *urls, "--", "true"],
+              [acquired("30s, fencing token"), STARTED, command_ended(0),
+               RELEASED, ended("done", 0, fence=int)])
+    for server in more[1:]:
+        server.process.kill()
+        server.process.wait()
+    room.case("three servers, one down", ["run", "NAME", *urls, "--", "true"],
+              [acquired("30s"), STARTED, command_ended(0), RELEASED,
+               ended("done", 0)])
+    more[0].process.kill()
+    more[0].process.wait()
+    room.case("three servers, two down",
+              ["run", "NAME", *urls, "-n", "--", "true"],
+              [DOWN, ended("down", 69)], code=69)
+
+
 def of_other_commands(room):
     room.case("acquire", ["acquire", "NAME", "--ttl", "60s"],
               [acquired("60s|1m"), ("left-held", "^left 'NAME' held",
@@ -408,6 +437,12 @@ def not_read(room):
                        why in lines[0] and where.encode() in lines[0],
                        f"--log {log}: {why.decode()}: reported once, and the "
                        "run goes on", got)
+    drop = f"redis-cli -s {room.server.socket} DEL full > /dev/null; sleep 60"
+    got = nx(room.nxlock, "run", "full", "--log", "syslog", "--ttl", "900ms",
+             "--", "sh", "-c", drop,
+             env={**os.environ, "NXLOCK_LOG_SOCKET": path})
+    room.tap.check(got.returncode == 79 and b"lost 'full'" in got.stderr,
+                   "a loss is acted on, and still said", got)
     end, pipe = os.pipe()
     os.set_blocking(pipe, False)
     try:
@@ -476,7 +511,7 @@ def in_words(room):
 
 
 def main():
-    with Server() as server, Server() as other:
+    with Server() as server, Server() as other, Server() as third:
         clean_environment(server)
         os.environ.pop("NXLOCK_LOG_SOCKET", None)
         room = Room(sys.argv[1], server)
@@ -485,6 +520,7 @@ def main():
         of_once(room)
         lost(room)
         without_a_server(room, other)
+        over_servers(room, other, third)
         of_other_commands(room)
         not_read(room)
         in_words(room)
