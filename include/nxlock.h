@@ -510,30 +510,69 @@ void nxl_answer_free(nxl_answer *answer);
 const char *nxl_client_redact(const nxl_client *client, const char *text,
     size_t length, char *out, size_t size);
 
-/* Counters of a client. nxl_once_begin() counts as an acquire, except with
- * NXL_ONCE_LOOK. */
+/* Durations, counted by their length. The buckets are not cumulative: bucket i
+ * has those that took longer than nxl_histogram_limit_ms(i - 1) and at most
+ * nxl_histogram_limit_ms(i), the last one all that took longer still. The
+ * limits never change: 1, 2, 5, 10, 20, 50 ms and so on, up to 10000 and 20000
+ * seconds. */
+#define NXL_HISTOGRAM_BUCKETS 24
+typedef struct nxl_histogram {
+    uint64_t count;  /* of all durations */
+    uint64_t sum_ns; /* their total */
+    uint64_t buckets[NXL_HISTOGRAM_BUCKETS];
+} nxl_histogram;
+
+/* Returns the longest duration that a bucket counts, numbered from 0. 0: the
+ * last bucket, which has no limit, or there is no such bucket. */
+uint64_t nxl_histogram_limit_ms(size_t bucket);
+
+/* Counters of a client since it was created. All but least_slack_ms only grow.
+ * nxl_once_begin() counts as an acquire, except with NXL_ONCE_LOOK. Calls that
+ * are refused for a wrong argument or a wrong order are not counted.
+ * docs/operating.md shows how to export the counters. */
 typedef struct nxl_stats {
-    uint64_t attempts; /* to acquire; a wait makes several */
-    uint64_t grants;   /* acquires that ended with NXL_OK */
-    uint64_t busy;     /* acquires that ended with NXL_BUSY */
-    uint64_t unknowns; /* acquires, extends, releases, nxl_once_tell():
-                        * NXL_UNKNOWN */
-    uint64_t waits;    /* acquires that took more than one attempt */
-    uint64_t wait_ns;  /* total duration of all acquires */
-    uint64_t releases; /* releases that ended with NXL_OK */
-    uint64_t hold_ns;  /* total time locks were held; added when a hold ends */
-    uint64_t renewals; /* options.renew: successful renewals */
-    uint64_t renewal_failures; /* options.renew: failed ones, tried again */
+    /* Acquires that are over, by their result. Their sum is wait.count. A grant
+     * that expired before its event was taken (NXL_LOST) counts as a grant. */
+    uint64_t grants;      /* NXL_OK */
+    uint64_t busy;        /* NXL_BUSY */
+    uint64_t unknown;     /* NXL_UNKNOWN */
+    uint64_t unreachable; /* NXL_E_UNREACHABLE: no connection or a timeout */
+    uint64_t refused;     /* NXL_E_DENIED, NXL_E_REFUSED, any other error */
+    uint64_t cancelled;   /* NXL_CANCELLED */
+    uint64_t recorded;    /* NXL_DONE, NXL_DOUBT, NXL_MISMATCH */
+
+    uint64_t attempts;  /* to acquire; a wait makes several */
+    uint64_t waits;     /* acquires that took more than one attempt */
+    nxl_histogram wait; /* how long acquires took, whatever their result */
+    nxl_histogram hold; /* how long locks were held; added when a hold ends */
+
+    uint64_t releases;   /* releases that ended with NXL_OK */
+    uint64_t unanswered; /* extends, releases and nxl_once_tell() that ended
+                          * with NXL_UNKNOWN */
+
+    /* Locks with options.renew. */
+    uint64_t renewals;         /* that succeeded */
+    uint64_t renewal_failures; /* that failed and were tried again */
     uint64_t least_slack_ms;   /* the shortest time left of a lease when it was
                                 * renewed; 0 before the first renewal */
-    uint64_t losses;           /* options.renew: locks lost */
-    uint64_t cleaned;          /* abandoned tokens that were removed */
-    uint64_t connections; /* made; above the number of servers: reconnects */
+    uint64_t losses;           /* locks lost, for any reason; by reason: */
+    uint64_t losses_expired;   /* NXL_LOSS_EXPIRED */
+    uint64_t losses_removed;   /* NXL_LOSS_REMOVED */
+    uint64_t losses_taken;     /* NXL_LOSS_TAKEN */
+    uint64_t losses_unreachable; /* NXL_LOSS_UNREACHABLE */
+
+    /* Connections for commands; the one on which a client waits in line does
+     * not count. */
+    uint64_t connections; /* that were made */
+    uint64_t reconnects;  /* of these, all but the first one to each server */
+    uint64_t cleanups;    /* tokens of cancelled requests that were found on a
+                           * server and removed */
 } nxl_stats;
 
 /* Copies the counters into *stats; size is sizeof(nxl_stats) as the caller was
- * compiled, because members may be added at the end. No I/O; any thread may
- * call it. NXL_OK, NXL_E_INVALID, NXL_E_FORKED. */
+ * compiled, because members may be added at the end (the library has 0 in those
+ * that it does not know). No I/O; any thread may call it. NXL_OK,
+ * NXL_E_INVALID, NXL_E_FORKED. */
 int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size);
 
 /* Ends every waiting acquire, in any thread, with NXL_CANCELLED; if none is

@@ -6,6 +6,7 @@
 #include "api/loss.h"
 #include "api/message.h"
 #include "api/once.h"
+#include "api/stats.h"
 #include "api/trace.h"
 #include "api/waiting.h"
 #include "api/warning.h"
@@ -100,7 +101,8 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     if (lock->renewing)
         loss_ended(lock, now);
     take_events(lock, now);
-    client->stats.hold_ns += life->lease.held_ns;
+    if (life->lease.held_ns)
+        stats_held(client, life->lease.held_ns);
     life->lease.held_ns = 0;
     if (lock->call.running)
         timer_set(&client->timers, &lock->operation.timer,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/message.h"
+#include "api/stats.h"
 #include "api/trace.h"
 #include "base/deadline.h"
 
@@ -50,7 +51,7 @@ static void report_loss(struct nxl_lock *lock, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     list_append(&client->losses, &lock->renewing->lost);
-    client->stats.losses++;
+    stats_lost(client, lock->renewing->loss);
     trace_loss(lock, lock->renewing->loss, words_of_loss(lock), now);
     if (client->loss_fd >= 0) {
         uint64_t one = 1;
@@ -130,11 +131,7 @@ static void explain_loss(struct renewing *renewing)
 
 static void count_renewal(struct nxl_lock *lock, uint64_t now)
 {
-    struct nxl_stats *stats = &lock->client->stats;
-    uint64_t left_ms = lock->life.left_ms;
-    if (!stats->renewals || left_ms < stats->least_slack_ms)
-        stats->least_slack_ms = left_ms;
-    stats->renewals++;
+    stats_renewed(lock->client, lock->life.left_ms);
     trace_renewal(lock, NXL_OK, "", now);
 }
 

@@ -2,6 +2,7 @@
 /* Counts and traces decisions. */
 #include "api/trace.h"
 
+#include "api/stats.h"
 #include "base/deadline.h"
 
 static void trace_event(struct nxl_lock *lock, int kind, int operation,
@@ -30,18 +31,11 @@ void trace_attempt(struct nxl_lock *lock, uint64_t now)
     trace_event(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, "", now);
 }
 
-static void count_acquire(const struct nxl_lock *lock, int result, uint64_t now)
-{
-    struct nxl_stats *stats = &lock->client->stats;
-    stats->grants += result == NXL_OK;
-    stats->busy += result == NXL_BUSY;
-    stats->waits += lock->attempts > 1 || lock->life.vote.lined_up;
-    stats->wait_ns += now - lock->started_at;
-}
-
+/* A call that ends without an answer may have changed the caller's lock; one
+ * that acquires is counted as such. */
 static bool changes_lock(enum nxl_operation kind)
 {
-    return kind <= NXL_OP_RELEASE || kind == NXL_OP_ONCE_BEGIN ||
+    return kind == NXL_OP_EXTEND || kind == NXL_OP_RELEASE ||
            kind == NXL_OP_ONCE_TELL;
 }
 
@@ -49,9 +43,11 @@ void trace_end(struct nxl_lock *lock, int result, uint64_t now)
 {
     struct nxl_stats *stats = &lock->client->stats;
     if (lock_acquires(lock))
-        count_acquire(lock, result, now);
+        stats_acquired(lock->client, result,
+            lock->attempts > 1 || lock->life.vote.lined_up,
+            now - lock->started_at);
     stats->releases += lock->kind == NXL_OP_RELEASE && result == NXL_OK;
-    stats->unknowns += result == NXL_UNKNOWN && changes_lock(lock->kind);
+    stats->unanswered += result == NXL_UNKNOWN && changes_lock(lock->kind);
     trace_event(lock, NXL_TRACE_END, (int)lock->kind, result,
         operation_words(&lock->operation), now);
 }
@@ -66,22 +62,4 @@ void trace_loss(
     struct nxl_lock *lock, enum nxl_loss loss, const char *text, uint64_t now)
 {
     trace_event(lock, NXL_TRACE_LOSS, 0, (int)loss, text, now);
-}
-
-int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
-{
-    if (!client || !stats || !size)
-        return NXL_E_INVALID;
-    if (client_forked(client))
-        return NXL_E_FORKED;
-    client_lock(client);
-    nxl_stats now = client->stats;
-    for (unsigned i = 0; i < client->server_count; i++) {
-        now.cleaned += client->servers[i].cleaned;
-        now.connections += client->servers[i].connections;
-    }
-    client_unlock(client);
-    memset(stats, 0, size);
-    memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));
-    return NXL_OK;
 }

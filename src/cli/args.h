@@ -112,12 +112,13 @@ struct args {
     struct run_args run;
     struct once_args work;
     int busy_code;
-    bool once;        /* -n */
-    const char *wait; /* -w as it was written, or NULL */
-    bool force;       /* unlock */
-    bool yes;         /* unlock, once */
-    bool line;        /* unlock: the line instead of the lock */
-    bool records;     /* doctor, list: also those of nxlock once */
+    bool once;           /* -n */
+    const char *wait;    /* -w as it was written, or NULL */
+    const char *metrics; /* run, once: --metrics, or NULL */
+    bool force;          /* unlock */
+    bool yes;            /* unlock, once */
+    bool line;           /* unlock: the line instead of the lock */
+    bool records;        /* doctor, list: also those of nxlock once */
     bool verbose;
     int log; /* enum log */
     bool json;

@@ -18,13 +18,13 @@
 
 #include "cli/connect.h"
 #include "cli/glob.h"
-#include "cli/json.h"
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/scan.h"
 #include "cli/settings_file.h"
 #include "cli/source.h"
 #include "cli/table.h"
+#include "cli/utf8.h"
 
 /* A shell waits for 200 ms; the rest is for starting this process. */
 #define TIME_MS 150
@@ -85,7 +85,7 @@ static bool is_offered(const struct lock_entry *f, const char *beginning)
 
     if (f->name_length > NAME_MOST || f->name_length == 0 ||
         (f->name[0] == '-' && beginning[0] != '-') ||
-        !json_is_utf8(f->name, f->name_length))
+        !utf8_is_valid(f->name, f->name_length))
         return false;
     for (size_t i = 0; i <= f->name_length; i++)
         text[i] = f->name[i] == '\n' ? ' ' : f->name[i];

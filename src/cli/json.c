@@ -9,47 +9,12 @@
 
 #include <inttypes.h>
 
+#include "cli/utf8.h"
+
 void json_begin(struct json *json, FILE *out)
 {
     json->out = out;
     json->members = 0;
-}
-
-/* The length of the UTF-8 character at text, or 0: RFC 3629, section 4. */
-static size_t utf8_length(const unsigned char *text, size_t length)
-{
-    unsigned char first = text[0];
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    size_t size = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-
-    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || size > length)
-        return 0;
-    if (first == 0xe0)
-        low = 0xa0; /* shorter forms exist */
-    else if (first == 0xed)
-        high = 0x9f; /* surrogates */
-    else if (first == 0xf0)
-        low = 0x90;
-    else if (first == 0xf4)
-        high = 0x8f; /* beyond U+10FFFF */
-    for (size_t i = 1; i < size; i++) {
-        if (text[i] < low || text[i] > high)
-            return 0;
-        low = 0x80;
-        high = 0xbf;
-    }
-    return size;
-}
-
-bool json_is_utf8(const char *text, size_t length)
-{
-    for (size_t size; length > 0; text += size, length -= size) {
-        size = utf8_length((const unsigned char *)text, length);
-        if (size == 0)
-            return false;
-    }
-    return true;
 }
 
 static void put_string(FILE *out, const char *text, size_t length)
@@ -58,7 +23,7 @@ static void put_string(FILE *out, const char *text, size_t length)
 
     putc('"', out);
     while (length > 0) {
-        size_t size = utf8_length(at, length);
+        size_t size = utf8_length((const char *)at, length);
         if (size == 0) {
             fputs("\\ufffd", out);
             size = 1;

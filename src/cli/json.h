@@ -19,9 +19,6 @@ struct json {
     size_t members;
 };
 
-/* Is it valid UTF-8? */
-bool json_is_utf8(const char *text, size_t length);
-
 void json_begin(struct json *json, FILE *out);
 /* text may have any bytes: what is not UTF-8 becomes U+FFFD. */
 void json_text(

@@ -18,6 +18,7 @@
 #include "cli/event.h"
 #include "cli/event_log.h"
 #include "cli/help.h"
+#include "cli/metrics.h"
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -114,6 +115,7 @@ static int run_command(enum command command, char **words)
                  (code = timing_limit(&args)) == 0)) {
         event_begin(&args);
         event_log_open(&args);
+        metrics_begin(&args);
         code = commands[command](&args);
         event_end(code);
     }

@@ -19,6 +19,7 @@
 #include "cli/fingerprint.h"
 #include "cli/job.h"
 #include "cli/label.h"
+#include "cli/metrics.h"
 #include "cli/once_check.h"
 #include "cli/once_record.h"
 #include "cli/once_words.h"
@@ -279,6 +280,7 @@ static int run_once(struct args *args, const char *fingerprint)
     if (code == 0 && acquire_once(&once.session, &once.beginning, &code))
         code = work(&once);
     take_back(&once, code);
+    metrics_note(once.session.client);
     event_end(code);
     job_close(&once.job);
     session_close(&once.session);

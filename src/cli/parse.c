@@ -311,6 +311,8 @@ static const char *once_fault(const struct args *args)
 
     if (work->show + work->forget + work->confirm > 1)
         return "--show, --forget and --confirm exclude each other";
+    if (args->metrics && (work->show || work->forget || work->confirm))
+        return "--metrics has no effect without a command";
     if (args->json && args->command == CMD_ONCE && !work->show)
         return "--json has no effect without --show";
     if (work->fingerprint && work->fingerprint_file)

@@ -14,6 +14,7 @@
 #include "cli/every.h"
 #include "cli/job.h"
 #include "cli/label.h"
+#include "cli/metrics.h"
 #include "cli/report.h"
 #include "cli/timing.h"
 
@@ -130,6 +131,7 @@ int command_run(const struct args *given)
     if (code == 0 && acquired(&run, &code))
         code = run_and_release(&run);
     renewal_status_give_back(&run.session);
+    metrics_note(run.session.client);
     event_end(code);
     job_close(&run.job);
     session_close(&run.session);

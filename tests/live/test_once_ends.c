@@ -116,7 +116,7 @@ static void ended_while_it_is_sent(void **state)
             nxl_lock_free(lock);
         }
         redis_thaw(servers);
-        settles(stats_of(own).cleaned > 0);
+        settles(stats_of(own).cleanups > 0);
         assert_true(is_free(NAME));
         assert_int_not_equal(strcmp(once_state(), "begun"), 0);
         assert_found(NXL_ONCE_HALT, NXL_OK);

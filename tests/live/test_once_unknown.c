@@ -136,7 +136,7 @@ static void a_begin_without_an_answer(void **state)
         assert_result(once_begin(own, lock, NULL, 0), NXL_UNKNOWN, lock);
         assert_false(nxl_lock_held(lock));
         repair((enum fault)fault);
-        settles(stats_of(own).cleaned > 0);
+        settles(stats_of(own).cleanups > 0);
         assert_true(is_free(NAME));
         assert_string_not_equal(once_state(), "begun");
         assert_found(NXL_ONCE_HALT, NXL_OK);

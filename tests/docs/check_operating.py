@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_operating.py NXLOCK BUILD_DIR ROOT: docs/operating.md, as its reader
+would use it. TAP.
+
+The crontab line writes the file that the page says, with the metrics and labels
+of its tables; the alert rule is one that Prometheus takes, and fires when it
+should (promtool, where it is installed); the program compiles, and prints what
+nxl_client_stats() has, in the same format.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+sys.dont_write_bytecode = True  # the source tree stays as it is
+
+ROOT = pathlib.Path(sys.argv[3])
+sys.path.insert(0, str(ROOT / "tests/cli"))
+
+import metrics_file
+from rig import Server, Tap, clean_environment
+
+FOLDER = "/var/lib/prometheus/node-exporter"
+RULE_TEST = """
+rule_files: [rules.yml]
+evaluation_interval: 10m
+tests:
+  - interval: 10m
+    input_series:
+      # It ran on b at the beginning, and a has never run it.
+      - series: 'SUCCESS{name="backup",instance="a"}'
+        values: '0x200'
+      - series: 'SUCCESS{name="backup",instance="b"}'
+        values: '0x200'
+      - series: 'SUCCESS{name="often",instance="a"}'
+        values: '0+600x200'
+    alert_rule_test:
+      - {eval_time: 25h, alertname: CronJobHasNotRun, exp_alerts: []}
+      - eval_time: 27h
+        alertname: CronJobHasNotRun
+        exp_alerts:
+          - exp_labels: {severity: page, name: backup}
+            exp_annotations:
+              summary: "backup has not succeeded for 1d 3h 0m 0s"
+"""
+MAIN = """
+int main(void)
+{
+    nxl_client *client;
+    nxl_lock *lock;
+
+    if (nxl_client_new(&client, getenv("NXLOCK_URL"), NULL) != NXL_OK ||
+        nxl_lock_new(&lock, client, "example", NULL) != NXL_OK ||
+        nxl_lock_acquire(lock, 0) != NXL_OK ||
+        nxl_lock_release(lock) != NXL_OK)
+        return 1;
+    print_lock_metrics(stdout, client);
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    return 0;
+}
+"""
+
+
+def block(page, kind):
+    """The one block of this kind; those of a list are indented."""
+    found = re.findall(rf"^( *)```{kind}\n(.*?)^ *```$", page, re.M | re.S)
+    assert len(found) == 1, f"{len(found)} blocks of {kind}"
+    return textwrap.dedent(found[0][1])
+
+
+def cron(tap, nxlock, page, folder):
+    """What the crontab line writes."""
+    line = block(page, "cron").strip()
+    tap.check(f"directory={FOLDER}" in page and f"{FOLDER}/nxlock.prom" in line,
+              "one directory")
+    command = line.split(None, 5)[5].replace(FOLDER, folder)
+    command = command.replace("/usr/local/bin/nxlock", nxlock) \
+        .replace("/usr/local/bin/backup", "true")
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True,
+                          timeout=60, check=False)
+    tap.equal((done.returncode, done.stdout, done.stderr), (0, b"", b""),
+              "the crontab line")
+    return metrics_file.read(os.path.join(folder, "nxlock.prom"))
+
+
+def tables(tap, page, found):
+    listed = re.findall(r"^\| `(nxlock_\w+)(?:\{(\w+)=\})?`", page, re.M)
+    tap.equal([name for name, _ in listed], list(found), "its metrics")
+    for name, label in listed:
+        if not label:
+            continue
+        table = page.split(f"| `{label}` |")[1].split("\n\n")[0]
+        words = re.findall(r"^\| `([\w-]+)`", table, re.M)
+        tap.equal(words, [word for _, word in found[name]], f"its {label}s")
+    for name in set(re.findall(r"nxlock_\w+", page)) - set(found):
+        tap.check(False, f"{name} is a metric")
+
+
+def rule(tap, page, folder):
+    if not shutil.which("promtool"):
+        print("# SKIP the alert rule: no promtool (Debian package prometheus)")
+        return
+    for name, text in (("rules.yml", block(page, "yaml")),
+                       ("test.yml", RULE_TEST.replace(
+                           "SUCCESS",
+                           "nxlock_last_success_timestamp_seconds"))):
+        pathlib.Path(folder, name).write_text(text, "utf-8")
+    for words in (["check", "rules", "rules.yml"],
+                  ["test", "rules", "test.yml"]):
+        done = subprocess.run(["promtool", *words], cwd=folder, timeout=60,
+                              capture_output=True, text=True, check=False)
+        tap.check(done.returncode == 0, " ".join(["promtool", *words]),
+                  done.stdout + done.stderr)
+
+
+def program(tap, build, page, folder):
+    source = pathlib.Path(folder, "example.c")
+    source.write_text(
+        "#include <stdlib.h>\n" + block(page, "c") + MAIN, "utf-8")
+    made = subprocess.run(
+        ["cc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", str(source),
+         "-o", f"{folder}/example", f"-L{build}/src", "-lnxlock",
+         f"-Wl,-rpath,{build}/src"],
+        capture_output=True, text=True, timeout=120, check=False)
+    if not tap.check(made.returncode == 0, "the program compiles", made.stderr):
+        return
+    text = subprocess.run([f"{folder}/example"], capture_output=True, text=True,
+                          timeout=60, check=False).stdout
+    if shutil.which("promtool"):
+        done = subprocess.run(["promtool", "check", "metrics"], input=text,
+                              capture_output=True, text=True, check=False)
+        # 3: a style that it would like better, such as HELP lines.
+        tap.check(done.returncode in (0, 3), "promtool understands it",
+                  done.stderr)
+    for kind in ("wait", "hold"):
+        buckets = re.findall(
+            rf'^myapp_lock_{kind}_seconds_bucket{{le="([^"]+)"}} (\d+)$',
+            text, re.M)
+        values = [int(value) for _, value in buckets]
+        limits = [float(limit) for limit, _ in buckets]
+        tap.check(len(values) == 24 and values == sorted(values) and
+                  limits == sorted(limits) and values[-1] == 1 and
+                  limits[0] == 0.001, f"the buckets of {kind}", text)
+    tap.check('acquires_total{result="granted"} 1\n' in text, "the counters")
+
+
+def main(nxlock, build):
+    page = (ROOT / "docs/operating.md").read_text("utf-8")
+    tap = Tap()
+    with Server() as server, tempfile.TemporaryDirectory() as folder:
+        clean_environment(server)
+        found = cron(tap, nxlock, page, folder)
+        tables(tap, page, found)
+        rule(tap, page, folder)
+        program(tap, build, page, folder)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))
