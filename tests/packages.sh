@@ -28,7 +28,8 @@ if [ ! -d .git ]; then
     git init -q && git add -A
     git -c user.name=test -c user.email=test@localhost commit -q -m Test
 fi
-meson setup /root/build -Dtests=disabled
+git update-index -q --refresh # it has been copied
+meson setup /root/build
 meson dist -C /root/build --formats gztar "$@"
 rm -rf /root/nxlock
 mkdir /root/source

@@ -2,8 +2,8 @@
 # shellcheck shell=sh disable=SC2154
 #
 # For fresh.sh and packages.sh: new trees of Debian and Ubuntu releases, made by
-# debootstrap from the mirror of this machine's apt, each with a life of its own.
-# The script says what that is:
+# debootstrap from the mirror of this machine's apt, each with a life of its
+# own. The script says what that is:
 #
 #     . .../support/trees.sh
 #     prepare() ...              once, before there is a tree; a failure ends it
