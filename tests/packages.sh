@@ -41,7 +41,7 @@ set -e
 cd /root/nxlock
 dpkg-buildpackage -us -uc -b
 mkdir /root/packages
-mv ../*.deb ../*.changes ../*.buildinfo /root/packages
+mv ../*nxlock*_* /root/packages # also the .ddeb of Ubuntu
 debian/rules clean
 cd /root/packages
 for name in libnxlock0 libnxlock-dev nxlock; do
