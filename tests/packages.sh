@@ -80,13 +80,14 @@ apt() { # WORD...: apt-get in the tree
     in_tree apt-get -q -y --no-install-recommends "$@"
 }
 
-# All that a tree has, but for what apt, dpkg and ldconfig write down for
-# themselves whenever they run.
+# All that a tree has, but for what apt, dpkg, debconf and ldconfig write down
+# for themselves whenever they run.
 listing() {
     (cd "$tree" && find . \( -path ./proc -o -path ./tmp -o -path ./root \
         -o -path ./var/log -o -path ./var/cache/apt -o -path ./var/lib/apt \
-        -o -path ./var/cache/ldconfig -o -path ./var/lib/dpkg/lock\* \
-        -o -path ./var/lib/dpkg/\*-old \) -prune -o -printf '%y %m %p %l\n' |
+        -o -path ./var/cache/debconf -o -path ./var/cache/ldconfig \
+        -o -path ./var/lib/dpkg/lock\* -o -path ./var/lib/dpkg/\*-old \) \
+        -prune -o -printf '%y %m %p %l\n' |
         LC_ALL=C sort
     find etc usr -type f -exec cksum {} + | LC_ALL=C sort -k 3)
 }
