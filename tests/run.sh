@@ -16,8 +16,8 @@
 #     sh tests/run.sh --full     both, with longer chaos, more fuzzing, the
 #                                address sanitizer over everything, 20000
 #                                seeds, servers of other Debian releases, all of
-#                                the fault matrix, and two fresh trees, in three
-#                                quarters of an hour
+#                                the fault matrix, two fresh trees, and the
+#                                packages in three, in an hour
 #
 # Each part is named with the time since the start, in minutes and seconds.
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
@@ -463,6 +463,13 @@ fresh_end() {
     count_tap "$work/fresh.log" $? "testing fresh trees"
 }
 
+# The packages, in trees of the releases that they are for.
+packages() {
+    say "testing packages"
+    run sh "$root/tests/packages.sh" > "$work/packages.log" 2>&1
+    count_tap "$work/packages.log" $? "testing packages"
+}
+
 # Every fault on every arrangement of servers, and the records of once.
 faults() {
     say "striking"
@@ -505,6 +512,7 @@ if [ -n "$checks" ]; then
     fi
     clang_end
     fresh_end
+    [ -z "$full" ] || packages
 fi
 check_again
 say "done"

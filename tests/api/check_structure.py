@@ -138,6 +138,10 @@ class Check:
         elif len(lines) < 2 or not lines[1].startswith("/*"):
             self.say(path, 2, "no opening comment")
 
+    def licensed(self, path, lines):
+        if SPDX not in "\n".join(lines[:2]):
+            self.say(path, 1, f"no {SPDX} in the first two lines")
+
     def dialect(self, path, code, first=1):
         for found in SIZEOF.finditer(code):
             self.say(path, first + code.count("\n", 0, found.start()),
@@ -299,6 +303,10 @@ class Check:
         count = 0
         for page in (*self.root.glob("*.md"), *self.root.glob("docs/*.md")):
             self.page(page)
+        for path in (*self.root.glob("meson*"),
+                     *(path for top in ("src", "docs", "tests")
+                       for path in (self.root / top).rglob("meson.build"))):
+            self.licensed(path, path.read_text("utf-8").splitlines())
         for top in ("include", "src", "tests", "docs/examples"):
             for path in sorted((self.root / top).rglob("*")):
                 if path.suffix not in (".c", ".h", ".lua", ".py", ".sh",
@@ -311,8 +319,8 @@ class Check:
                 self.test_listed(path, meson)
                 if path.suffix in (".c", ".h"):
                     self.c_file(path, text)
-                elif SPDX not in "\n".join(lines[:2]):
-                    self.say(path, 1, f"no {SPDX} in the first two lines")
+                else:
+                    self.licensed(path, lines)
         return count
 
 

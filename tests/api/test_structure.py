@@ -32,7 +32,7 @@ GOOD = {
     "src/cli/m.c": HEAD + 'int m(void)\n{\n    return printf("x");\n}\n',
     "src/cli/n.c": HEAD + "int n(void)\n{\n    if ((x != NULL) == sizeof(y))\n"
     "        f(x != NULL, z);\n    y = x == NULL;\n    return x != NULL;\n}\n",
-    "tests/meson.build": "'known'",
+    "tests/meson.build": "# SPDX-License-Identifier: MIT\n'known'",
     "tests/unit/test_known.c": HEAD + "int f(void)\n{\n    abort();\n}\n",
 }
 
@@ -90,6 +90,7 @@ BAD = [
     ("docs/page.md", "It says:\n\n```c\nint x = sizeof y;\n```\n",
      "4: sizeof without"),
     ("tests/run.sh", "#!/bin/sh\necho\n", "no SPDX"),
+    ("src/meson.build", "a = 1\n", "no SPDX"),
 ]
 
 

@@ -1,0 +1,142 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The packages on the releases that they are for, in new trees of Debian 12 and
+# 13 and Ubuntu 24.04: "meson dist" makes a tarball, from which
+# dpkg-buildpackage makes the packages. Lintian finds nothing in them. In a
+# second tree, which has nothing that the build needed, they are installed and
+# purged without a trace, and pass their autopkgtest.
+#
+#     sh tests/packages.sh [SUITE...]    TAP; default: bookworm trixie noble
+#
+# In a tree of bookworm, "meson dist" also builds and tests the tarball.
+# support/trees.sh makes the trees, and says what that needs.
+# shellcheck disable=SC2154 # the tree's variables
+set -u
+
+# shellcheck source=tests/support/trees.sh
+. "$(dirname "$0")/support/trees.sh"
+
+prepare() { # what the trees run
+    mkdir "$work/scripts" || return 1
+    # What is no clone becomes one: "meson dist" takes what is committed.
+    cat > "$work/scripts/dist.sh" << 'END'
+set -e
+cd /root/nxlock
+git config --global --add safe.directory '*'
+if [ ! -d .git ]; then
+    git init -q && git add -A
+    git -c user.name=test -c user.email=test@localhost commit -q -m Test
+fi
+git update-index -q --refresh # it has been copied
+meson setup /root/build
+meson dist -C /root/build --formats gztar "$@"
+rm -rf /root/nxlock
+mkdir /root/source
+tar -C /root/source -xf /root/build/meson-dist/nxlock-*.tar.gz
+mv /root/source/nxlock-* /root/nxlock
+END
+    cat > "$work/scripts/build.sh" << 'END'
+set -e
+cd /root/nxlock
+dpkg-buildpackage -us -uc -b
+mkdir /root/packages
+mv ../*nxlock*_* /root/packages # also the .ddeb of Ubuntu
+debian/rules clean
+cd /root/packages
+for name in libnxlock0 libnxlock-dev nxlock; do
+    dpkg-deb -c "$(echo "${name}"_*.deb)"
+done
+END
+    # Debian's tags also for Ubuntu: the packages say that they are Debian's.
+    cat > "$work/scripts/lint.sh" << 'END'
+cd /root/packages &&
+    lintian --profile debian --allow-root --fail-on error,warning,info \
+        --display-info ./*.changes
+END
+    cat > "$work/scripts/install.sh" << 'END'
+set -e
+cd /root/packages
+apt-get install -y --no-install-recommends ./libnxlock0_*.deb \
+    ./libnxlock-dev_*.deb ./nxlock_*.deb
+nxlock --version
+version=$(dpkg-query -W -f '${Version}' nxlock)
+[ "$(nxlock --version)" = "nxlock ${version%-*}" ]
+ldconfig -p | grep 'libnxlock\.so\.0 '
+for file in man/man1/nxlock.1.gz man/man3/nxl_lock_acquire.3.gz \
+    doc/nxlock/docs/install.md doc/nxlock/NEWS.md.gz \
+    bash-completion/completions/nxlock zsh/vendor-completions/_nxlock; do
+    [ -s "/usr/share/$file" ]
+done
+END
+    cat > "$work/scripts/autopkgtest.sh" << 'END'
+exec autopkgtest --no-built-binaries /root/packages/libnxlock0_*.deb \
+    /root/packages/libnxlock-dev_*.deb /root/packages/nxlock_*.deb \
+    /root/nxlock/ -- null
+END
+}
+
+apt() { # WORD...: apt-get in the tree
+    in_tree apt-get -q -y --no-install-recommends "$@"
+}
+
+# All that a tree has, but for what apt, dpkg, debconf and ldconfig write down
+# for themselves whenever they run.
+listing() {
+    (cd "$tree" && find . \( -path ./proc -o -path ./tmp -o -path ./root \
+        -o -path ./var/log -o -path ./var/cache/apt -o -path ./var/lib/apt \
+        -o -path ./var/cache/debconf -o -path ./var/cache/ldconfig \
+        -o -path ./var/lib/dpkg/lock\* -o -path ./var/lib/dpkg/\*-old \) \
+        -prune -o -printf '%y %m %p %l\n' |
+        LC_ALL=C sort
+    find etc usr -type f -exec cksum {} + | LC_ALL=C sort -k 3)
+}
+without_a_trace() {
+    apt purge --auto-remove nxlock libnxlock-dev libnxlock0 || return 1
+    listing > "$here/after"
+    diff "$here/before" "$here/after"
+}
+
+built() { # the tarball, and the packages from it
+    cp -R "$work/scripts" "$tree/root/scripts"
+    dist="meson dist makes a tarball"
+    tests=--no-tests
+    if [ "$suite" = bookworm ]; then
+        dist="$dist, which builds and passes the quick tests"
+        tests=
+    fi
+    check "apt-get update" apt update &&
+        check "what the build needs" apt install dpkg-dev git meson &&
+        check "what debian/control says it needs" \
+            apt build-dep /root/nxlock &&
+        check "$dist" in_tree sh /root/scripts/dist.sh $tests &&
+        check "dpkg-buildpackage -us -uc -b" in_tree sh /root/scripts/build.sh
+}
+clean_of_lint() {
+    check "lintian is installed" apt install lintian &&
+        check "lintian has nothing to say" in_tree sh /root/scripts/lint.sh
+}
+tried() {
+    # A server that is installed must not start here.
+    printf '#!/bin/sh\nexit 101\n' > "$tree/usr/sbin/policy-rc.d"
+    chmod +x "$tree/usr/sbin/policy-rc.d"
+    check "apt-get update, in the second tree" apt update || return
+    listing > "$here/before"
+    check "the packages are installed" in_tree sh /root/scripts/install.sh &&
+        check "and purged without a trace" without_a_trace
+    check "autopkgtest is installed" apt install autopkgtest &&
+        check "autopkgtest" in_tree sh /root/scripts/autopkgtest.sh
+}
+
+life() {
+    built || return
+    clean_of_lint
+    first=$tree
+    rm -rf "$here/bare/root/nxlock"
+    begin_again
+    for what in nxlock packages scripts; do
+        cp -R "$first/root/$what" "$tree/root/" || exit 1
+    done
+    tried
+}
+trees "bookworm trixie noble" "$@"
