@@ -137,8 +137,7 @@ struct timer *timers_due(struct timers *t, uint64_t now)
         } else if (first->at > now) {
             sink(t, 0, (struct timer_entry){first->at, first});
         } else {
-            timer_stop(t, first);
-            take_out(t, first);
+            timer_stop(t, first); /* most are set again at once */
             return first;
         }
     }

@@ -38,8 +38,9 @@ static void test_in_order(void **state)
     assert_int_equal(timers_next(&t), 10);
     assert_null(timers_due(&t, 9));
     assert_ptr_equal(timers_due(&t, 10), &b);
-    assert_int_equal(b.place, 0);
+    assert_true(b.at == NEVER);
     assert_null(timers_due(&t, 10));
+    assert_int_equal(b.place, 0);
     assert_ptr_equal(timers_due(&t, 100), &c);
     assert_ptr_equal(timers_due(&t, 100), &a);
     assert_null(timers_due(&t, 100));
