@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers in a heap, the earliest first. The owner of a timer reserves its place
- * when it is created (timers_reserve), so that setting a timer never allocates
- * and never fails.
+ * Timers in a binary heap, the earliest first. The owner of a timer reserves
+ * its place when it is created (timers_reserve), so that setting a timer never
+ * allocates and never fails.
  *
  * With many timers nearly all of the time goes into waiting for memory. So the
- * heap compares times without looking at the timers, and a parent has four
- * children, which lie side by side.
+ * heap compares times without looking at the timers.
  *
  * Most timers guard a call that ends long before its deadline, and are set
  * again at once for the next call. So a timer that is stopped or set to a later

@@ -6,7 +6,7 @@
 #include "base/timer.h"
 
 #define TIMERS 100
-#define CHILDREN 4 /* of a parent, as in timer.c */
+#define CHILDREN 2 /* of a parent, as in timer.c */
 
 static void assert_heap(const struct timers *t)
 {
@@ -38,9 +38,8 @@ static void test_in_order(void **state)
     assert_int_equal(timers_next(&t), 10);
     assert_null(timers_due(&t, 9));
     assert_ptr_equal(timers_due(&t, 10), &b);
-    assert_true(b.at == NEVER);
-    assert_null(timers_due(&t, 10));
     assert_int_equal(b.place, 0);
+    assert_null(timers_due(&t, 10));
     assert_ptr_equal(timers_due(&t, 100), &c);
     assert_ptr_equal(timers_due(&t, 100), &a);
     assert_null(timers_due(&t, 100));
