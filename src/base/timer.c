@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A binary heap of timers.
+ * A heap of timers.
  *
- * Invariant: heap[i]->place == i + 1 for every i < count, no timer's key is
- * earlier than its parent's or later than its own time, and count <= owners <=
- * room.
+ * Invariant: heap[i].timer->place == i + 1 for every i < count, no entry's key
+ * is earlier than its parent's or later than its timer's time, and count <=
+ * owners <= room.
  */
 #include "base/timer.h"
 
@@ -13,13 +13,17 @@
 
 #include "base/deadline.h"
 
+/* Of two timers for the same time, the heap decides which comes first. The
+ * histories of the simulator (docs/guards.md) depend on that. */
+#define CHILDREN 2
+
 bool timers_reserve(struct timers *t)
 {
     if (t->owners == t->room) {
         size_t room = t->room == 0 ? 8 : t->room * 2;
         if (room > SIZE_MAX / sizeof(*t->heap))
             return false;
-        struct timer **heap = realloc(t->heap, room * sizeof(*heap));
+        struct timer_entry *heap = realloc(t->heap, room * sizeof(*heap));
         if (!heap)
             return false;
         t->heap = heap;
@@ -35,49 +39,48 @@ void timers_free(struct timers *t)
     *t = (struct timers){NULL, 0, 0, 0, 0};
 }
 
-static void put(struct timers *t, size_t i, struct timer *timer)
+static void put(struct timers *t, size_t i, struct timer_entry entry)
 {
-    t->heap[i] = timer;
-    timer->place = i + 1;
+    t->heap[i] = entry;
+    entry.timer->place = i + 1;
 }
 
-/* i is free: finds the place for timer from there towards the root. */
-static void rise(struct timers *t, size_t i, struct timer *timer)
+/* i is free: finds the place for the entry from there towards the root. */
+static void rise(struct timers *t, size_t i, struct timer_entry entry)
 {
     while (i > 0) {
-        size_t parent = (i - 1) / 2;
-        if (t->heap[parent]->key <= timer->key)
+        size_t parent = (i - 1) / CHILDREN;
+        if (t->heap[parent].key <= entry.key)
             break;
         put(t, i, t->heap[parent]);
         i = parent;
     }
-    put(t, i, timer);
+    put(t, i, entry);
 }
 
 /* The same towards the leaves. */
-static void sink(struct timers *t, size_t i, struct timer *timer)
+static void sink(struct timers *t, size_t i, struct timer_entry entry)
 {
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= t->count)
+    for (size_t child; (child = CHILDREN * i + 1) < t->count;) {
+        size_t end = child + CHILDREN < t->count ? child + CHILDREN : t->count;
+        size_t least = child;
+        while (++child < end)
+            if (t->heap[child].key < t->heap[least].key)
+                least = child;
+        if (t->heap[least].key >= entry.key)
             break;
-        if (child + 1 < t->count &&
-            t->heap[child + 1]->key < t->heap[child]->key)
-            child++;
-        if (t->heap[child]->key >= timer->key)
-            break;
-        put(t, i, t->heap[child]);
-        i = child;
+        put(t, i, t->heap[least]);
+        i = least;
     }
-    put(t, i, timer);
+    put(t, i, entry);
 }
 
-static void place_timer(struct timers *t, size_t i, struct timer *timer)
+static void place_entry(struct timers *t, size_t i, struct timer_entry entry)
 {
-    if (i > 0 && t->heap[(i - 1) / 2]->key > timer->key)
-        rise(t, i, timer);
+    if (i > 0 && t->heap[(i - 1) / CHILDREN].key > entry.key)
+        rise(t, i, entry);
     else
-        sink(t, i, timer);
+        sink(t, i, entry);
 }
 
 static bool is_set(const struct timer *timer)
@@ -93,13 +96,10 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t at)
     }
     t->set += !is_set(timer);
     timer->at = at;
-    if (timer->place == 0) {
-        timer->key = at;
-        rise(t, t->count++, timer);
-    } else if (at < timer->key) {
-        timer->key = at;
-        rise(t, timer->place - 1, timer);
-    }
+    if (timer->place == 0)
+        rise(t, t->count++, (struct timer_entry){at, timer});
+    else if (at < t->heap[timer->place - 1].key)
+        rise(t, timer->place - 1, (struct timer_entry){at, timer});
 }
 
 void timer_stop(struct timers *t, struct timer *timer)
@@ -111,10 +111,10 @@ void timer_stop(struct timers *t, struct timer *timer)
 static void take_out(struct timers *t, struct timer *timer)
 {
     size_t hole = timer->place - 1;
-    struct timer *last = t->heap[--t->count];
+    struct timer_entry last = t->heap[--t->count];
     timer->place = 0;
-    if (last != timer)
-        place_timer(t, hole, last);
+    if (last.timer != timer)
+        place_entry(t, hole, last);
 }
 
 void timers_unreserve(struct timers *t, struct timer *timer)
@@ -127,18 +127,17 @@ void timers_unreserve(struct timers *t, struct timer *timer)
 
 uint64_t timers_next(const struct timers *t)
 {
-    return t->set > 0 ? t->heap[0]->key : NEVER;
+    return t->set > 0 ? t->heap[0].key : NEVER;
 }
 
 struct timer *timers_due(struct timers *t, uint64_t now)
 {
-    while (t->set > 0 && t->heap[0]->key <= now) {
-        struct timer *first = t->heap[0];
+    while (t->set > 0 && t->heap[0].key <= now) {
+        struct timer *first = t->heap[0].timer;
         if (first->at == NEVER) {
             take_out(t, first);
         } else if (first->at > now) {
-            first->key = first->at;
-            sink(t, 0, first);
+            sink(t, 0, (struct timer_entry){first->at, first});
         } else {
             timer_stop(t, first);
             take_out(t, first);

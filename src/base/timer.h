@@ -4,6 +4,9 @@
  * its place when it is created (timers_reserve), so that setting a timer never
  * allocates and never fails.
  *
+ * With many timers nearly all of the time goes into waiting for memory. So the
+ * heap compares times without looking at the timers.
+ *
  * Most timers guard a call that ends long before its deadline, and are set
  * again at once for the next call. So a timer that is stopped or set to a later
  * time stays where it is in the heap, and is moved when its old time has come.
@@ -17,12 +20,14 @@
 
 struct timer {
     uint64_t at;  /* NEVER or, with place 0, anything: it is not set */
-    uint64_t key; /* its order in the heap: at, or earlier */
     size_t place; /* index in the heap + 1; 0: not there */
 };
 
 struct timers {
-    struct timer **heap;
+    struct timer_entry {
+        uint64_t key; /* its order in the heap: timer->at, or earlier */
+        struct timer *timer;
+    } * heap;
     size_t count, room, owners;
     size_t set; /* those of the heap that are not stopped */
 };

@@ -28,18 +28,6 @@ struct tally tally_of(const struct ballot *ballots, unsigned servers)
     };
 }
 
-bool part_find(const struct ballot *ballots, unsigned servers, enum part wanted,
-    unsigned *server)
-{
-    for (unsigned i = 0; i < servers; i++) {
-        if (ballots[i].part == wanted) {
-            *server = i;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool parts_asking(const struct ballot *ballots, unsigned servers)
 {
     unsigned server;

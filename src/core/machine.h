@@ -97,9 +97,19 @@ struct tally tally_of(const struct ballot *ballots, unsigned servers);
 /* floor(servers / 2) + 1 */
 unsigned quorum_of(unsigned servers);
 
-/* The first server with that part; false: none has it. */
-bool part_find(const struct ballot *ballots, unsigned servers, enum part wanted,
-    unsigned *server);
+/* The first server with that part; false: none has it. Here, because each step
+ * of each call asks several times. */
+static inline bool part_find(const struct ballot *ballots, unsigned servers,
+    enum part wanted, unsigned *found)
+{
+    for (unsigned i = 0; i < servers; i++) {
+        if (ballots[i].part == wanted) {
+            *found = i;
+            return true;
+        }
+    }
+    return false;
+}
 
 /* Are there asks left to take? */
 bool parts_asking(const struct ballot *ballots, unsigned servers);

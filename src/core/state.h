@@ -15,13 +15,13 @@ struct peer {
 
 struct life_terms {
     unsigned servers;
+    bool fenced;              /* acquires draw a fencing token */
+    bool renewed;             /* grants are; needs life.renewal */
     const struct peer *peers; /* one a server, kept current by the driver */
     uint32_t ttl_ms, min_hold_ms, max_ttl_ms, drift_ppm;
     uint64_t max_hold_ns; /* NEVER: no limit */
     uint64_t timeout_ns;  /* of one call */
     uint64_t retry_first_ns, retry_most_ns;
-    bool fenced;  /* acquires draw a fencing token */
-    bool renewed; /* grants are; needs life.renewal */
 };
 
 enum life_call {

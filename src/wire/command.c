@@ -6,7 +6,6 @@
  */
 #include "wire/command.h"
 
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,36 +86,6 @@ static void verb_args(struct args *a, const struct verb *verb)
     args_push_ttl(a, verb);
 }
 
-/* Returns the length; 0: no memory. The caller frees *bytes with
- * redisFreeCommand(). */
-static size_t args_format(char **bytes, int argc, const struct slice *argv)
-{
-    const char *data[COMMAND_ARGS];
-    size_t len[COMMAND_ARGS];
-
-    for (int i = 0; i < argc; i++) {
-        data[i] = argv[i].data ? argv[i].data : "";
-        len[i] = argv[i].len;
-    }
-    *bytes = NULL;
-    /* An int up to hiredis 1.0, a long long after it. */
-    long long all = redisFormatCommandArgv(bytes, argc, data, len);
-    return all > 0 && *bytes ? (size_t)all : 0;
-}
-
-bool command_append(struct buf *out, int argc, const struct slice *argv)
-{
-    char *bytes;
-    size_t len = args_format(&bytes, argc, argv);
-
-    if (len == 0)
-        return false;
-    bool ok = buf_append(out, bytes, len);
-    explicit_bzero(bytes, len); /* it may be AUTH */
-    redisFreeCommand(bytes);
-    return ok;
-}
-
 static size_t decimal_digits(size_t number)
 {
     size_t n = 1;
@@ -127,39 +96,80 @@ static size_t decimal_digits(size_t number)
     return n;
 }
 
+/* "*N\r\n" before a command, "$N\r\n" before an argument. */
+static size_t head_length(size_t number)
+{
+    return 1 + decimal_digits(number) + 2;
+}
+
+static char *write_head(char *to, char kind, size_t number)
+{
+    size_t digits = decimal_digits(number);
+    *to++ = kind;
+    for (size_t i = digits; i-- > 0; number /= 10)
+        to[i] = (char)('0' + number % 10);
+    memcpy(to + digits, "\r\n", 2);
+    return to + digits + 2;
+}
+
+/* The length of a command up to its n-th argument. */
+static size_t length_before(int n, int argc, const struct slice *argv)
+{
+    size_t len = head_length((size_t)argc);
+    for (int i = 0; i < n; i++)
+        len += head_length(argv[i].len) + argv[i].len + 2;
+    return len;
+}
+
+/* Writes length_before(argc, argc, argv) bytes. */
+static void write_command(char *to, int argc, const struct slice *argv)
+{
+    to = write_head(to, '*', (size_t)argc);
+    for (int i = 0; i < argc; i++) {
+        to = write_head(to, '$', argv[i].len);
+        if (argv[i].len > 0)
+            memcpy(to, argv[i].data, argv[i].len);
+        memcpy(to + argv[i].len, "\r\n", 2);
+        to += argv[i].len + 2;
+    }
+}
+
+bool command_append(struct buf *out, int argc, const struct slice *argv)
+{
+    size_t len = length_before(argc, argc, argv);
+
+    if (!buf_reserve(out, len))
+        return false;
+    write_command(out->data + out->end, argc, argv);
+    out->end += len;
+    return true;
+}
+
 /* Where the bytes of argument i begin. Computed, not searched for, because the
  * key may contain the token's bytes too. */
 static size_t argument_offset(const struct args *a, unsigned i)
 {
-    size_t at = 1 + decimal_digits((size_t)a->count) + 2; /* *N */
-    for (unsigned before = 0; before < i; before++)
-        at +=
-            1 + decimal_digits(a->arg[before].len) + 2 + a->arg[before].len + 2;
-    return at + 1 + decimal_digits(a->arg[i].len) + 2;
+    return length_before((int)i, a->count, a->arg) + head_length(a->arg[i].len);
 }
 
 static bool cache_command(struct cached_command **kept, const struct verb *verb)
 {
     struct args a;
-    char *bytes;
     unsigned token = forms[verb->kind].token;
 
     verb_args(&a, verb);
-    size_t len = args_format(&bytes, a.count, a.arg);
-    if (len == 0)
-        return false;
+    size_t len = length_before(a.count, a.count, a.arg);
     struct cached_command *made = malloc(sizeof(*made) + len);
-    if (made) {
-        *made = (struct cached_command){.len = (uint32_t)len,
-            .token_at = token ? (uint32_t)argument_offset(&a, token) : 0,
-            .token_len = token ? (uint32_t)verb->token.len : 0,
-            .ttl_ms = verb->ttl_ms};
-        memcpy(made->bytes, bytes, len);
-        free(*kept);
-        *kept = made;
-    }
-    redisFreeCommand(bytes);
-    return made != NULL;
+    if (!made)
+        return false;
+    *made = (struct cached_command){.len = (uint32_t)len,
+        .token_at = token ? (uint32_t)argument_offset(&a, token) : 0,
+        .token_len = token ? (uint32_t)verb->token.len : 0,
+        .ttl_ms = verb->ttl_ms};
+    write_command(made->bytes, a.count, a.arg);
+    free(*kept);
+    *kept = made;
+    return true;
 }
 
 static bool cached_fits(

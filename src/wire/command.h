@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands as RESP bytes. hiredis does the formatting. A command that a lock
- * sends repeatedly is formatted once and cached; later only its token is
- * overwritten (all tokens of a lock have the same length).
+ * Commands as RESP bytes. A command that a lock sends repeatedly is formatted
+ * once and cached; later only its token is overwritten (all tokens of a lock
+ * have the same length).
  */
 #ifndef NXLOCK_WIRE_COMMAND_H
 #define NXLOCK_WIRE_COMMAND_H

@@ -14,7 +14,7 @@
 #define NUMBER_TEXT 24
 #define PRINT_MOST 512
 
-/* The names of the keys beside the lock's; each may be missing. */
+/* The names of the keys beside the lock's; those that the command needs. */
 struct beside {
     struct slice record, counter, mark;
 };
@@ -26,12 +26,15 @@ static void beside_free(struct beside *beside)
     free((char *)beside->mark.data);
 }
 
-static bool beside_make(struct slice key, struct beside *beside)
+static bool beside_make(const struct verb *verb, struct beside *beside)
 {
+    bool begins = verb->kind == VERB_BEGIN || verb->kind == VERB_LOOK;
     *beside = (struct beside){{NULL, 0}, {NULL, 0}, {NULL, 0}};
-    if (companion_make(key, COMPANION_RECORD, &beside->record) &&
-        companion_make(key, COMPANION_COUNTER, &beside->counter) &&
-        companion_make(key, COMPANION_MARK, &beside->mark))
+    if (companion_make(verb->key, COMPANION_RECORD, &beside->record) &&
+        (!begins ||
+            companion_make(verb->key, COMPANION_COUNTER, &beside->counter)) &&
+        (verb->kind == VERB_FORGET ||
+            companion_make(verb->key, COMPANION_MARK, &beside->mark)))
         return true;
     beside_free(beside);
     return false;
@@ -64,7 +67,7 @@ bool command_begin(struct buf *out, const struct verb *verb, const char *how,
     char print[PRINT_MOST];
     struct beside beside;
 
-    if (!beside_make(verb->key, &beside))
+    if (!beside_make(verb, &beside))
         return false;
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("3"), verb->key,
@@ -100,7 +103,7 @@ bool command_tell(struct buf *out, const struct verb *verb, const char *how,
     char print[PRINT_MOST];
     struct beside beside;
 
-    if (!beside_make(verb->key, &beside))
+    if (!beside_make(verb, &beside))
         return false;
     snprintf(code, sizeof(code), "%d", terms->code);
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
@@ -122,7 +125,7 @@ bool command_forget(struct buf *out, const struct verb *verb, bool whole)
     const struct script *script = &scripts[SCRIPT_FORGET];
     struct beside beside;
 
-    if (!beside_make(verb->key, &beside))
+    if (!beside_make(verb, &beside))
         return false;
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,

@@ -6,17 +6,18 @@
 #include "base/timer.h"
 
 #define TIMERS 100
+#define CHILDREN 2 /* of a parent, as in timer.c */
 
 static void assert_heap(const struct timers *t)
 {
     assert_true(t->count <= t->owners && t->owners <= t->room);
     size_t set = 0;
     for (size_t i = 0; i < t->count; i++) {
-        set += t->heap[i]->at != NEVER;
-        assert_int_equal(t->heap[i]->place, i + 1);
-        assert_true(t->heap[i]->key <= t->heap[i]->at);
+        set += t->heap[i].timer->at != NEVER;
+        assert_int_equal(t->heap[i].timer->place, i + 1);
+        assert_true(t->heap[i].key <= t->heap[i].timer->at);
         if (i > 0)
-            assert_true(t->heap[(i - 1) / 2]->key <= t->heap[i]->key);
+            assert_true(t->heap[(i - 1) / CHILDREN].key <= t->heap[i].key);
     }
     assert_int_equal(t->set, set);
 }
