@@ -233,7 +233,7 @@ static void check_words(const struct args *args)
     CHECK(!args->token || !unlocks || is_token(args->token));
     CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
           command == CMD_DOCTOR || command == CMD_DRILL ||
-          (command == CMD_ONCE && args->work.show));
+          command == CMD_CONFIG || (command == CMD_ONCE && args->work.show));
 }
 
 static void check_once(const struct args *args)
