@@ -59,8 +59,8 @@ ELSEWHERE = (
     (r"sh tests/run\.sh( +#.*)?", "tests/run.sh", "sh tests/run.sh "),
     (r"apt-get update && apt-get install -y [a-z0-9. +-]+", "tests/fresh.sh",
      "README.md"),
-    (r"meson setup build( -Dtests=disabled)? && meson install -C build && "
-     r"ldconfig",
+    (r"meson setup build( --buildtype=release)?( -Dtests=disabled)? && "
+     r"meson install -C build && ldconfig",
      "tests/fresh.sh", "README.md"),
 )
 
