@@ -131,8 +131,7 @@ static void clean_up(struct drill *d)
         clean ? ", and they have been removed" : "");
 }
 
-/* -------------------------------------------------------------------- the end
- */
+/* ------------------------------------------------------------------ the end */
 
 static int exit_code(const struct drill *d)
 {

@@ -45,8 +45,7 @@ struct actor {
     int loss;
 };
 
-/* ------------------------------------------------------- cutting connections
- */
+/* ------------------------------------------------------ cutting connections */
 
 /* Throws away what has arrived. True: there was something. */
 static bool drain(int fd)
@@ -95,8 +94,7 @@ static void cut_off(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* -------------------------------------------------------------------- orders
- */
+/* ------------------------------------------------------------------- orders */
 
 static void send_answer(struct actor *a, int result)
 {

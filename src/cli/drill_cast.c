@@ -26,8 +26,7 @@
 #define DISMISS_MS 2000
 #define MS_PER_S 1000
 
-/* ------------------------------------------------------------------ findings
- */
+/* ----------------------------------------------------------------- findings */
 
 void drill_broken(struct drill *d, const char *promise, const char *format, ...)
 {
@@ -90,8 +89,7 @@ const char *drill_time(char *out, uint64_t from, uint64_t until)
     return out;
 }
 
-/* ----------------------------------------------------------------- processes
- */
+/* ---------------------------------------------------------------- processes */
 
 static bool start(struct drill *d, unsigned who, bool renew)
 {

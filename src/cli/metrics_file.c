@@ -48,8 +48,7 @@ static bool fails(struct update *u, const char *format, ...)
     return false;
 }
 
-/* ------------------------------------------------------------ the directory
- */
+/* ------------------------------------------------------------ the directory */
 
 static bool lock_directory(struct update *u)
 {
