@@ -18,7 +18,7 @@
 
 #define SENTENCE_ROOM 2048
 
-/* Who reads the sentence of an event on standard error. */
+/* When the sentence of an event is printed to standard error. */
 enum readers { READ_NEVER, READ_VERBOSE, READ_TALKS, READ_ALWAYS };
 
 static const struct {

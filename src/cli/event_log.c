@@ -3,8 +3,8 @@
  * The log: one line, datagram or JSON object for each event.
  *
  * Invariant: writing never blocks, and a line is written whole or not at all. A
- * log that does not read in time loses lines; the first loss is reported on
- * standard error, and nothing else comes of it.
+ * log that does not read in time loses lines. Only the first loss is reported,
+ * on standard error, and the run is not affected.
  *
  * syslog(3) and sd_journal_send(3) are not used: both block while the daemon
  * does not read, and the command would not be stopped in time.
@@ -33,7 +33,7 @@
 #define SYSLOG_SOCKET "/dev/log"
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* A pipe takes so much at once, or nothing. */
+/* A pipe takes so many bytes at once or, with O_NONBLOCK, none. */
 #define LINE_ROOM PIPE_BUF
 /* A datagram is never cut: the sentence is its longest part. */
 #define DATAGRAM_ROOM 8192
@@ -52,12 +52,12 @@ static struct {
 
 #define ON(kind) (1U << EVENT_##kind)
 
-/* The numbers of an event. One that is not of these kinds is not written unless
- * it is known, that is, not 0. */
+/* The numbers of an event. 0 means "not known", and is not written, unless the
+ * event is one of these kinds. */
 static const struct {
     const char *json, *journal;
     size_t member;
-    unsigned kinds; /* 0 has a meaning here */
+    unsigned kinds; /* bits of ON(): here 0 is a value like any other */
     bool is_int;
 } numbers[] = {
     {"waited_ms", "NXLOCK_WAITED_MS", offsetof(struct event, waited_ms),
@@ -135,8 +135,8 @@ static void send_datagram(const char *data, size_t length)
         return;
     int why = errno;
     if (!logger.warned)
-        say("cannot log to %s at %s: %s; the run goes on without; use --log "
-            "stderr where there is none",
+        say("cannot log to %s at %s: %s; the run continues; without such "
+            "a daemon, use --log stderr",
             name_of_log(), logger.to.sun_path,
             why == EAGAIN ? "it does not read" : strerror(why));
     logger.warned = true;

@@ -108,18 +108,18 @@ static char *read_all(struct update *u, int fd, size_t length)
     fails(u, "cannot read it: %s",
         !text     ? "out of memory"
         : got < 0 ? strerror(errno)
-                  : "somebody else changes it");
+                  : "another process is changing it");
     free(text);
     return NULL;
 }
 
-/* Whoever wrote it may want to keep it. */
+/* The file of another program may be worth keeping. */
 #define LEFT_ALONE                                                             \
     "so it is left as it is; name another file, or remove this one"
 
 static bool understand(struct update *u, char *text, size_t length)
 {
-    /* A zero byte would hide what is behind it. */
+    /* A zero byte would hide what follows it. */
     size_t visible = strlen(text);
     long line = metrics_read(&u->table, text);
 
