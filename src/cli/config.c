@@ -346,7 +346,7 @@ static void print_files(const struct view *view)
 
 /* Reports what every command would report: about the URLs and, as run does,
  * about the times. */
-static int check(const struct args *given)
+static int check_settings(const struct args *given)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct args args = *given;
@@ -377,7 +377,7 @@ int command_config(const struct args *args)
     else if (!ok)
         say("out of memory");
     else
-        code = check(args);
+        code = check_settings(args);
     for (enum stage stage = STAGE_URL; stage < STAGES; stage++)
         url_list_free(&view.stages[stage]);
     url_list_free(&view.bare);

@@ -125,7 +125,7 @@ bool event_is_read(enum event_kind kind)
 }
 
 /* Notes what the last event will need. */
-static void gather(const struct event *event)
+static void gather_end(const struct event *event)
 {
     struct event *sum = &reporter.sum;
 
@@ -156,7 +156,7 @@ void event_report(struct event event, const char *format, ...)
     event.name = reporter.args->shown;
     event.label = reporter.label;
     timespec_get(&event.time, TIME_UTC);
-    gather(&event);
+    gather_end(&event);
     if (is_printed(event.always ? READ_ALWAYS : kinds[event.kind].readers))
         say("%s", sentence);
     for (size_t i = 0; i < reporter.count; i++)

@@ -215,7 +215,7 @@ static void write_journal(const struct event *event)
 }
 
 /* The time as in RFC 3339, to the millisecond. */
-static const char *time_words(char *out, const struct timespec *time)
+static const char *utc_words(char *out, const struct timespec *time)
 {
     struct tm tm;
     size_t length = 0;
@@ -231,7 +231,7 @@ static void write_words(const struct event *event)
 {
     char line[LINE_ROOM], when[TIME_ROOM];
     int length = snprintf(line, sizeof(line), "nxlock: %s %s\n",
-        time_words(when, &event->time), event->sentence);
+        utc_words(when, &event->time), event->sentence);
 
     write_line(line, (size_t)length);
 }
@@ -244,7 +244,7 @@ static void put_json(struct json *json, const struct event *event, bool whole)
     int64_t number;
 
     json_number(json, "v", JSON_VERSION);
-    time_words(when, &event->time);
+    utc_words(when, &event->time);
     json_text(json, "time", when, strlen(when));
     json_text(json, "event", kind, strlen(kind));
     json_number(json, "priority", event_priority(event));
@@ -289,7 +289,7 @@ static void write_json(const struct event *event)
 
 /* ------------------------------------------------------------------ opening */
 
-static void take_event(const struct event *event)
+static void write_event(const struct event *event)
 {
     if (event->logged)
         return;
@@ -350,7 +350,7 @@ void event_log_open(const struct args *args)
             args->log == LOG_TO_SYSLOG ? SYSLOG_SOCKET : JOURNAL_SOCKET);
     else
         open_stderr();
-    event_add_sink(take_event);
+    event_add_sink(write_event);
 }
 
 int event_log_fd(void)

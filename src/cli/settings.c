@@ -19,7 +19,8 @@
 
 /* ------------------------------------------------------------------ times */
 
-static const char **written(struct args *args, const struct option *option)
+static const char **written_value(
+    struct args *args, const struct option *option)
 {
     return (const char **)((char *)args + option->written);
 }
@@ -33,7 +34,7 @@ static bool is_default(struct args *args, const struct setting *setting)
     return option->type == VALUE_DURATION &&
            option_find(args->command, '\0', option->name,
                strlen(option->name)) == option &&
-           !*written(args, option) && !(waits && args->once);
+           !*written_value(args, option) && !(waits && args->once);
 }
 
 int settings_apply(struct args *args)
@@ -52,7 +53,7 @@ int settings_apply(struct args *args)
 const struct setting *settings_origin(
     const struct args *args, const struct option *option)
 {
-    const char *value = *written((struct args *)args, option);
+    const char *value = *written_value((struct args *)args, option);
 
     for (size_t i = 0; i < args->settings->count; i++) {
         /* Compares pointers: an option with equal text is not from a file. */
