@@ -34,7 +34,7 @@ static bool is_default(struct args *args, const struct setting *setting)
     return option->type == VALUE_DURATION &&
            option_find(args->command, '\0', option->name,
                strlen(option->name)) == option &&
-           !*written_value(args, option) && !(waits && args->once);
+           !*written_value(args, option) && !(waits && args->no_wait);
 }
 
 int settings_apply(struct args *args)

@@ -111,7 +111,8 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 #define ANY 0, 0, NULL
 
 static const struct option options[] = {
-FLAG('n', "no-wait", ACQUIRING, once, "try once; do not wait for a busy lock"),
+FLAG('n', "no-wait", ACQUIRING, no_wait,
+    "try once; do not wait for a busy lock"),
 TIME_KEY('w', "wait", ACQUIRING | ON(WAIT), wait, ANY,
     "wait at most this long (default: no limit)"),
 TIME_KEY(0, "ttl", ACQUIRING | ON(RENEW), ttl, LEASE,
