@@ -163,6 +163,11 @@ void event_report(struct event event, const char *format, ...)
         reporter.sinks[i](&event);
 }
 
+enum event_kind event_of_failure(int result)
+{
+    return result_may_pass(result) ? EVENT_SERVER_DOWN : EVENT_FAILED;
+}
+
 static enum result result_of(int code)
 {
     static const enum result skipped[] = {

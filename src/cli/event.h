@@ -107,6 +107,10 @@ void event_add_sink(void (*take)(const struct event *event));
 void event_report(struct event event, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The kind of event of a request that failed with that result of the library:
+ * EVENT_SERVER_DOWN if trying again later may help, or EVENT_FAILED. */
+enum event_kind event_of_failure(int result);
+
 /* Reports EVENT_ENDED with this exit code, once: later calls do nothing. The
  * facts are gathered from the events before. Whatever ends the process calls
  * it: before a signal that ends it, and before _exit(). */
