@@ -517,9 +517,9 @@ const char *nxl_client_redact(const nxl_client *client, const char *text,
  * seconds. */
 #define NXL_HISTOGRAM_BUCKETS 24
 typedef struct nxl_histogram {
-    uint64_t count;  /* of all durations */
-    uint64_t sum_ns; /* their total */
-    uint64_t buckets[NXL_HISTOGRAM_BUCKETS];
+    uint64_t count;                          /* the number of durations */
+    uint64_t sum_ns;                         /* their total, in nanoseconds */
+    uint64_t buckets[NXL_HISTOGRAM_BUCKETS]; /* how many are in each */
 } nxl_histogram;
 
 /* Returns the longest duration that a bucket counts, numbered from 0. 0: the
@@ -570,8 +570,8 @@ typedef struct nxl_stats {
 } nxl_stats;
 
 /* Copies the counters into *stats; size is sizeof(nxl_stats) as the caller was
- * compiled, because members may be added at the end (the library has 0 in those
- * that it does not know). No I/O; any thread may call it. NXL_OK,
+ * compiled, because members may be added at the end (those that this library
+ * does not know are set to 0). No I/O; any thread may call it. NXL_OK,
  * NXL_E_INVALID, NXL_E_FORKED. */
 int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size);
 

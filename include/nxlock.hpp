@@ -55,7 +55,7 @@ namespace nxl
 
 /* ---------------------------------------------------------------- results */
 
-/* An enum nxl_result of nxlock.h, by the same number. There it is said what
+/* An enum nxl_result of nxlock.h, with the same numbers; nxlock.h says what
  * each one means. */
 enum class result : int {
     ok = NXL_OK,
@@ -89,8 +89,8 @@ enum class result : int {
     return nxl_strerror(static_cast<int>(rc));
 }
 
-/* How a lock with lock_options::renew() was lost: an enum nxl_loss, by the
- * same number. */
+/* How a lock with lock_options::renew() was lost: an enum nxl_loss, with the
+ * same numbers. */
 enum class loss : int {
     none = NXL_LOSS_NONE,
     expired = NXL_LOSS_EXPIRED,
@@ -105,8 +105,8 @@ enum class loss : int {
 class error : public std::runtime_error
 {
   public:
-    /* For an own call of the C library that failed; a NULL or empty message is
-     * replaced by to_string(rc). */
+    /* For a call of the C library that you make yourself and that failed; a
+     * NULL or empty message is replaced by to_string(rc). */
     error(nxl::result rc, const char *message)
         : std::runtime_error(message && *message ? message : to_string(rc)),
           result_(rc)
@@ -275,7 +275,7 @@ class [[nodiscard]] client
             nxl_client_new(&handle_, url.c_str(), &copy));
     }
 
-    /* The same with all options by default. */
+    /* The same with default options. */
     client(const std::string &url, nxl::result &rc) noexcept
         : client(url, client_options(), rc)
     {
@@ -293,7 +293,7 @@ class [[nodiscard]] client
     }
 #endif
 
-    /* The other one is empty then; locks and guards are not concerned. */
+    /* The other one is empty then; locks and guards are not affected. */
     client(client &&other) noexcept
     {
         *this = std::move(other);
@@ -341,7 +341,7 @@ class [[nodiscard]] client
         nxl_client_interrupt(handle_);
     }
 
-    /* For the functions of nxlock.h; it stays the property of this object. */
+    /* For the functions of nxlock.h; this object still owns it. */
     [[nodiscard]] nxl_client *native_handle() const noexcept
     {
         return handle_;
@@ -442,7 +442,7 @@ class [[nodiscard]] lock
             owner.native_handle(), name.empty() ? "" : name.data(), &copy));
     }
 
-    /* The same with all options by default. */
+    /* The same with default options. */
     lock(client &owner, std::string_view name, nxl::result &rc) noexcept
         : lock(owner, name, lock_options(), rc)
     {
@@ -460,7 +460,7 @@ class [[nodiscard]] lock
     }
 #endif
 
-    /* The other one is empty then; its guard is not concerned. */
+    /* The other one is empty then; its guard is not affected. */
     lock(lock &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
     {
     }
@@ -498,7 +498,7 @@ class [[nodiscard]] lock
         nxl_lock_interrupt(handle_);
     }
 
-    /* For the functions of nxlock.h; it stays the property of this object. */
+    /* For the functions of nxlock.h; this object still owns it. */
     [[nodiscard]] nxl_lock *native_handle() const noexcept
     {
         return handle_;
@@ -511,7 +511,7 @@ class [[nodiscard]] lock
 /* ------------------------------------------------------------------ guard */
 
 /* Holds a lock for a scope, as std::unique_lock holds a mutex; but the lock may
- * be lost meanwhile, so owns_lock() can become false by itself, and unlock()
+ * be lost meanwhile, so owns_lock() can become false at any time, and unlock()
  * has a result. For the blocking API. The guard refers to the handle of the
  * nxl::lock, which has to outlive it (the object may be moved).
  *
@@ -529,7 +529,7 @@ class [[nodiscard]] guard
     {
     }
 
-    /* Is in charge of a lock that this very handle acquired by other means:
+    /* Is in charge of a lock that the same handle acquired in another way:
      * nxl_once_begin(), the release() of another guard. */
     guard(nxl::lock &of, std::adopt_lock_t) noexcept
         : handle_(of.native_handle()), in_charge_(true)
@@ -591,8 +591,8 @@ class [[nodiscard]] guard
     guard &operator=(const guard &) = delete;
 
     /* If it is in charge, releases the lock: sends one script, blocks for the
-     * client's timeout at most, and never throws. The result has nowhere to go.
-     * If it is unknown (no answer), the lock is free now or when its TTL is
+     * client's timeout at most, and never throws. The result is dropped. If it
+     * is unknown (no answer), the lock is free now or when its TTL is
      * over. If it is lost, another holder may have worked at the same time:
      * whoever has to know that calls unlock() at the end of the work, so that
      * only an exception leaves the release to the destructor. */

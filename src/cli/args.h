@@ -112,7 +112,7 @@ struct args {
     struct run_args run;
     struct once_args work;
     int busy_code;
-    bool once;           /* -n */
+    bool no_wait;        /* -n */
     const char *wait;    /* -w as it was written, or NULL */
     const char *metrics; /* run, once: --metrics, or NULL */
     bool force;          /* unlock */

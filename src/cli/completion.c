@@ -3,8 +3,8 @@
  * Chooses the script with which a shell completes commands, options, values and
  * names of held locks.
  *
- * Invariant: all that a script offers is from the table, or from a server by
- * way of completion_names(); no script has words of its own.
+ * Invariant: all that a script offers is from the tables of the command, or
+ * from a server by completion_names(); no script has words of its own.
  */
 #include "cli/completion.h"
 
@@ -15,6 +15,7 @@
 
 bool completion_print(const char *shell, FILE *out)
 {
+    /* In the order of completion_shells. */
     static void (*const print[])(FILE *) = {
         completion_bash, completion_zsh, completion_fish};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints scripts with which a shell completes the command's words.
+ * Prints the scripts with which shells complete the words of a command line.
  */
 #ifndef NXLOCK_CLI_COMPLETION_H
 #define NXLOCK_CLI_COMPLETION_H

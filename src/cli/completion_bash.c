@@ -22,7 +22,8 @@ static void print_command_names(FILE *out)
         fprintf(out, "%s ", command_table[i].name);
 }
 
-/* Which of "    --wait | -w) value='...' ;;" an option needs. */
+/* The case of an option that takes a value: "    --wait | -w) value='...' ;;".
+ */
 static void print_value(FILE *out, const struct option *option)
 {
     fprintf(out, "    --%s", option->name);
@@ -32,8 +33,7 @@ static void print_value(FILE *out, const struct option *option)
     switch (completion_value(option)) {
     case COMPLETE_CHOICES:
         fputs("value='", out);
-        for (const struct choice *c = option->choices; c->name; c++)
-            fprintf(out, "%s ", c->name);
+        completion_print_choices(out, option);
         fputs("' ", out);
         break;
     case COMPLETE_FILES:
@@ -61,7 +61,7 @@ static bool is_printed(const struct option *option, unsigned command)
     return false;
 }
 
-/* The values of all options: those of one name are the same everywhere, so
+/* The values of all options. An option has the same values in all commands, so
  * they are printed for the first command that has it. */
 static void print_values(FILE *out)
 {

@@ -53,8 +53,7 @@ static void print_value(
     switch (completion_value(option)) {
     case COMPLETE_CHOICES:
         fputs(" -x -a '", out);
-        for (const struct choice *c = option->choices; c->name; c++)
-            fprintf(out, "%s%s", c == option->choices ? "" : " ", c->name);
+        completion_print_choices(out, option);
         fputc('\'', out);
         break;
     case COMPLETE_FILES:

@@ -3,8 +3,9 @@
  * Prints the names of held locks for a shell that completes a word.
  *
  * Invariant: it ends soon, whatever a server, a name server or a file does. It
- * prints all names or none: of a part of them, a shell would insert what they
- * happen to have in common. No name has a byte that controls a terminal.
+ * prints all names or none: with only some of them, a shell would insert a
+ * beginning that not all names have. No name has a byte that controls a
+ * terminal.
  */
 #include "cli/completion_names.h"
 
@@ -33,7 +34,7 @@
 #define NAMES_MOST 500
 #define NAME_MOST 255 /* bytes of a name that is offered */
 
-/* SIGALRM: nothing was printed yet. */
+/* SIGALRM: ends the process; nothing has been printed yet. */
 static void give_up(int signo)
 {
     static const char words[] =
@@ -59,7 +60,8 @@ static void set_alarm(int ms)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* The pattern of names that begin so. NULL: no memory. */
+/* The pattern for names with this beginning; the caller frees it. NULL: no
+ * memory. */
 static char *glob_beginning(const char *beginning)
 {
     char *glob = malloc(2 * strlen(beginning) + sizeof("*"));
@@ -77,21 +79,22 @@ static char *glob_beginning(const char *beginning)
 }
 
 /* Can a shell insert and show it? Text in UTF-8 without control characters,
- * except for newlines, which all three quote. A name that begins with '-' would
- * be taken for an option, unless one has begun to write it. */
-static bool is_offered(const struct lock_entry *f, const char *beginning)
+ * except for newlines, which all three shells quote. A name that begins with
+ * '-' would be taken for an option, so it is offered only if the user has
+ * written the '-'. */
+static bool is_offered(const struct lock_entry *entry, const char *beginning)
 {
     char text[NAME_MOST + 1];
 
-    if (f->name_length > NAME_MOST || f->name_length == 0 ||
-        (f->name[0] == '-' && beginning[0] != '-') ||
-        !utf8_is_valid(f->name, f->name_length))
+    if (entry->name_length > NAME_MOST || entry->name_length == 0 ||
+        (entry->name[0] == '-' && beginning[0] != '-') ||
+        !utf8_is_valid(entry->name, entry->name_length))
         return false;
-    for (size_t i = 0; i <= f->name_length; i++)
-        text[i] = f->name[i] == '\n' ? ' ' : f->name[i];
-    clean_text(text, f->name_length);
-    for (size_t i = 0; i < f->name_length; i++) {
-        if (text[i] != f->name[i] && f->name[i] != '\n')
+    for (size_t i = 0; i <= entry->name_length; i++)
+        text[i] = entry->name[i] == '\n' ? ' ' : entry->name[i];
+    clean_text(text, entry->name_length);
+    for (size_t i = 0; i < entry->name_length; i++) {
+        if (text[i] != entry->name[i] && entry->name[i] != '\n')
             return false;
     }
     return true;
@@ -106,12 +109,12 @@ static int print_names(const struct lock_list *locks, const char *beginning)
         return EXIT_UNAVAILABLE;
     }
     for (size_t i = 0; i < locks->count; i++) {
-        const struct lock_entry *f = locks->list[i];
-        if (!is_offered(f, beginning) ||
-            (before && strcmp(before, f->name) == 0))
+        const struct lock_entry *entry = locks->list[i];
+        if (!is_offered(entry, beginning) ||
+            (before && strcmp(before, entry->name) == 0))
             continue;
-        fwrite(f->name, 1, f->name_length + 1, stdout);
-        before = f->name;
+        fwrite(entry->name, 1, entry->name_length + 1, stdout);
+        before = entry->name;
     }
     if (fflush(stdout) == 0)
         return EXIT_DONE;

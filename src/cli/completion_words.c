@@ -46,6 +46,12 @@ enum completion_value completion_value(const struct option *option)
                                              : COMPLETE_NOTHING;
 }
 
+void completion_print_choices(FILE *out, const struct option *option)
+{
+    for (const struct choice *c = option->choices; c->name; c++)
+        fprintf(out, "%s%s", c == option->choices ? "" : " ", c->name);
+}
+
 void completion_escape(FILE *out, const char *text, const char *special)
 {
     for (; *text != '\0'; text++) {

@@ -19,7 +19,7 @@ struct offer {
 extern const struct offer completion_first[];
 extern const struct offer completion_shells[];
 
-/* What acl takes: row i, whose text is NULL behind the last one. */
+/* The i-th word that acl takes, from 0; after the last one, text is NULL. */
 struct offer completion_feature(size_t i);
 
 /* What the value of an option can be completed with. */
@@ -31,6 +31,9 @@ enum completion_value {
     COMPLETE_NAMES /* of held locks, if the command's NAME is one */
 };
 enum completion_value completion_value(const struct option *option);
+
+/* Prints the choices of an option's value, with blanks between them. */
+void completion_print_choices(FILE *out, const struct option *option);
 
 /* Prints text with a backslash before each byte of special, for a word in
  * single quotes. */

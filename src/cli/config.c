@@ -38,8 +38,7 @@ struct view {
     bool *used;           /* owned: which settings of the files are in force */
 };
 
-/* --------------------------------------------------------------- one setting
- */
+/* -------------------------------------------------------------- one setting */
 
 #define ROW "%-14s  %-34s  %s"
 
@@ -163,8 +162,7 @@ static const char *url_origin(struct view *view, size_t i, char *out)
     return out;
 }
 
-/* ------------------------------------------------------------------ the URLs
- */
+/* ----------------------------------------------------------------- the URLs */
 
 /* Where the parameter of the i-th URL comes from. */
 static const char *parameter_origin(struct view *view,
@@ -264,8 +262,7 @@ static bool make_stages(struct view *view)
     return view->used;
 }
 
-/* -------------------------------------------------------- times, and the rest
- */
+/* ------------------------------------------------------ times, and the rest */
 
 /* What --help says in parentheses about an option that is not given. */
 static const char *default_words(char *out, const struct option *option)
@@ -349,7 +346,7 @@ static void print_files(const struct view *view)
 
 /* Reports what every command would report: about the URLs and, as run does,
  * about the times. */
-static int check(const struct args *given)
+static int check_settings(const struct args *given)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct args args = *given;
@@ -380,7 +377,7 @@ int command_config(const struct args *args)
     else if (!ok)
         say("out of memory");
     else
-        code = check(args);
+        code = check_settings(args);
     for (enum stage stage = STAGE_URL; stage < STAGES; stage++)
         url_list_free(&view.stages[stage]);
     url_list_free(&view.bare);

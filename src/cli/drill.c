@@ -40,7 +40,7 @@ static const struct scene {
 };
 #define SCENES (sizeof(scenes) / sizeof(scenes[0]))
 
-static void play(struct drill *d)
+static void play_scenes(struct drill *d)
 {
     for (size_t i = 0; i < SCENES && d->code == 0; i++) {
         if (d->session.caught != 0)
@@ -48,7 +48,7 @@ static void play(struct drill *d)
         d->scene = scenes[i].name;
         d->over = d->bad = false;
         scenes[i].play(d);
-        drill_dismiss(d);
+        drill_end_all(d);
         fflush(stdout);
     }
 }
@@ -112,7 +112,7 @@ static bool clean_server(struct drill *d, const char *url)
     return rc == NXL_OK;
 }
 
-static void clean_up(struct drill *d)
+static void clean_servers(struct drill *d)
 {
     struct url_list list;
     bool clean = true;
@@ -131,8 +131,7 @@ static void clean_up(struct drill *d)
         clean ? ", and they have been removed" : "");
 }
 
-/* -------------------------------------------------------------------- the end
- */
+/* ------------------------------------------------------------------ the end */
 
 static int exit_code(const struct drill *d)
 {
@@ -145,7 +144,7 @@ static int exit_code(const struct drill *d)
     return d->unshown ? EXIT_UNSHOWN : EXIT_DONE;
 }
 
-static void conclude(struct drill *d)
+static void print_verdict(struct drill *d)
 {
     diagnostic(&d->diagnostics, LEVEL_NOTE, "not tried", NULL, NOT_TRIED);
     if (d->broken)
@@ -173,10 +172,10 @@ static int run_drill(struct drill *d)
             "contends for the lock '%s%s' with a lease of %s",
             nxl_client_prefix(d->session.client), d->name,
             duration_text(lease, d->ttl_ms));
-        play(d);
+        play_scenes(d);
         if (d->ledger.count > 0) /* otherwise nothing was written */
-            clean_up(d);
-        conclude(d);
+            clean_servers(d);
+        print_verdict(d);
         code = exit_code(d);
     }
     if (ferror(stdout) || fflush(stdout) != 0) {

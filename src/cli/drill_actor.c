@@ -45,11 +45,10 @@ struct actor {
     int loss;
 };
 
-/* ------------------------------------------------------- cutting connections
- */
+/* ------------------------------------------------------ cutting connections */
 
 /* Throws away what has arrived. True: there was something. */
-static bool drain(int fd)
+static bool discard_input(int fd)
 {
     char bytes[4096];
     bool any = false;
@@ -61,7 +60,7 @@ static bool drain(int fd)
 
 /* Shuts down every socket of the library; wait: only when an answer has arrived
  * there, which is thrown away. Returns the number of these answers. */
-static unsigned cut(bool wait)
+static unsigned cut_connections(bool wait)
 {
     uint64_t until = nxl_now_ns() + ANSWER_MS * NS_PER_MS;
     DIR *dir = opendir("/proc/self/fd");
@@ -77,7 +76,7 @@ static unsigned cut(bool wait)
         uint64_t now = nxl_now_ns();
         if (wait && now < until)
             poll(&in, 1, (int)((until - now) / NS_PER_MS));
-        if (wait && drain(fd))
+        if (wait && discard_input(fd))
             lost++;
         shutdown(fd, SHUT_RDWR);
     }
@@ -91,12 +90,11 @@ static void cut_off(void)
 {
     struct rlimit limit = {LINE_FD + 1, LINE_FD + 1};
 
-    cut(false);
+    cut_connections(false);
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* -------------------------------------------------------------------- orders
- */
+/* ------------------------------------------------------------------- orders */
 
 static void send_answer(struct actor *a, int result)
 {
@@ -143,12 +141,12 @@ static int lose_answer(struct actor *a, int started)
 
     if (started == NXL_PENDING) {
         nxl_client_pollfds(a->client, fds, FDS_MAX, &timeout_ms);
-        a->answer.lost = cut(true);
+        a->answer.lost = cut_connections(true);
     }
     return started;
 }
 
-static int begin(struct actor *a)
+static int begin_order(struct actor *a)
 {
     const struct drill_order *order = &a->order;
     nxl_lock *lock = a->lock;
@@ -169,7 +167,7 @@ static int begin(struct actor *a)
     case ACT_BREAK:
         return nxl_lock_break_start(lock, &a->seen);
     case ACT_CUT:
-        cut(false);
+        cut_connections(false);
         return NXL_OK;
     case ACT_CUT_OFF:
         cut_off();
@@ -180,7 +178,7 @@ static int begin(struct actor *a)
 }
 
 /* Ends the process, when the drill has closed the line. */
-_Noreturn static void leave(struct actor *a)
+_Noreturn static void end_actor(struct actor *a)
 {
     nxl_lock_free(a->lock);
     nxl_client_free(a->client);
@@ -208,14 +206,14 @@ static void take_order(struct actor *a)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got != (ssize_t)sizeof(a->order))
-        leave(a);
+        end_actor(a);
     a->busy = true;
     a->answer.lost = 0;
     a->answer.before = nxl_now_ns();
     a->answer.held_before = nxl_lock_held(a->lock);
     if (a->order.act == ACT_FREE)
         free_client(a);
-    int result = begin(a);
+    int result = begin_order(a);
     if (result != NXL_PENDING)
         send_answer(a, result);
 }
@@ -234,7 +232,7 @@ static void take_events(struct actor *a)
     }
 }
 
-static void turn(struct actor *a)
+static void actor_turn(struct actor *a)
 {
     struct pollfd fds[FDS_MAX];
     int timeout_ms = -1;
@@ -251,7 +249,7 @@ static void turn(struct actor *a)
     if (!a->busy && fds[0].revents != 0)
         take_order(a);
     else if (fds[0].revents & POLLHUP)
-        leave(a);
+        end_actor(a);
 }
 
 static bool make_lock(struct actor *a)
@@ -284,5 +282,5 @@ _Noreturn void actor_play(const struct actor_plan *plan)
     if (!make_lock(&actor))
         _exit(EXIT_INTERNAL);
     for (;;)
-        turn(&actor);
+        actor_turn(&actor);
 }

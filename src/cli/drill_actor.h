@@ -23,13 +23,13 @@ enum act {
     ACT_ADOPT, /* token */
     ACT_INSPECT,
     ACT_BREAK,   /* what the last ACT_INSPECT saw: a compare-and-delete */
-    ACT_LOOK,    /* nothing is sent: what does the library say by itself? */
+    ACT_LOOK,    /* nothing is sent: does the library count the lock as held? */
     ACT_CUT,     /* every connection is cut; the library makes new ones */
-    ACT_CUT_OFF, /* the same, but it can make none */
+    ACT_CUT_OFF, /* the same, but the library can make no new ones */
     ACT_FREE     /* the client is freed; no order may follow */
 };
 
-#define ACTOR_TOKEN 512
+#define ACTOR_TOKEN 512 /* bytes, with the zero at the end */
 
 struct drill_order {
     enum act act;
@@ -37,25 +37,23 @@ struct drill_order {
     char token[ACTOR_TOKEN];
 };
 
-/* Times are of nxl_now_ns(), which all processes of a machine share. */
+/* Times are of nxl_now_ns(), which all processes of a machine share. The
+ * members from before to after are read in this order: a lock that counts as
+ * held was also held at all times read before, back to its grant. */
 struct drill_answer {
     enum act act;
-    int result; /* an enum nxl_result */
-    /* Read before the order was carried out, and then whether the lock was
-     * held. So it was held at that time if it is ours at all. */
-    uint64_t before;
-    bool held_before;
-    /* Read when it was carried out; then held_after; then after. So it was held
-     * at ended if it was held_after, and again at after if it is held later. */
-    uint64_t ended;
-    bool held_after;
-    uint64_t after;
+    int result;        /* an enum nxl_result */
+    uint64_t before;   /* when the order came */
+    bool held_before;  /* was the lock held then? */
+    uint64_t ended;    /* when the order had been carried out */
+    bool held_after;   /* is the lock held now? */
+    uint64_t after;    /* a time after that question */
     uint64_t deadline; /* 0: not held */
     uint64_t fence;
     uint64_t lost_at; /* when a loss was reported; 0: none was */
     int loss;         /* an enum nxl_loss */
     unsigned lost;    /* ACQUIRE_CUT: how many answers were thrown away */
-    bool in_line;     /* waiters stand in line at the first server */
+    bool in_line;     /* at the first server, waiters wait in line */
     char token[ACTOR_TOKEN]; /* INSPECT: of the holder; else of the lock */
     char waiting[128];       /* how locks wait there, for people */
     char text[512];          /* why it failed */
@@ -66,8 +64,8 @@ struct actor_plan {
     const char *name; /* of the lock */
     int64_t ttl_ms;
     bool renew;
-    int line;     /* a SOCK_SEQPACKET: orders come, answers go */
-    pid_t parent; /* whose end ends this process too */
+    int line;     /* a SOCK_SEQPACKET socket, for orders and answers */
+    pid_t parent; /* this process ends when the parent ends */
 };
 
 /* Runs in a process that the caller has just forked, and ends it when the line

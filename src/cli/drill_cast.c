@@ -2,8 +2,8 @@
 /*
  * The drill's side of its processes.
  *
- * Invariant: every answer goes through the ledger, so that two holders at once
- * are noticed in whatever scene.
+ * Invariant: every answer is recorded in the ledger, so two holders at once are
+ * noticed in every scene.
  */
 #include "cli/drill_cast.h"
 
@@ -23,11 +23,10 @@
 
 #define WORDS_ROOM 768
 /* The end of a client takes up to half a second. */
-#define DISMISS_MS 2000
+#define END_MS 2000
 #define MS_PER_S 1000
 
-/* ------------------------------------------------------------------ findings
- */
+/* ----------------------------------------------------------------- findings */
 
 void drill_broken(struct drill *d, const char *promise, const char *format, ...)
 {
@@ -90,10 +89,9 @@ const char *drill_time(char *out, uint64_t from, uint64_t until)
     return out;
 }
 
-/* ----------------------------------------------------------------- processes
- */
+/* ---------------------------------------------------------------- processes */
 
-static bool start(struct drill *d, unsigned who, bool renew)
+static bool start_player(struct drill *d, unsigned who, bool renew)
 {
     int line[2];
     struct actor_plan plan = {.args = d->args,
@@ -118,10 +116,10 @@ static bool start(struct drill *d, unsigned who, bool renew)
     return true;
 }
 
-bool drill_cast(struct drill *d, unsigned renewing)
+bool drill_start_all(struct drill *d, unsigned renewing)
 {
     for (unsigned who = 0; who < ACTORS; who++) {
-        if (start(d, who, (renewing & ONE(who)) != 0))
+        if (start_player(d, who, (renewing & ONE(who)) != 0))
             continue;
         diagnostic(&d->diagnostics, LEVEL_FAIL, d->scene, NULL,
             "cannot create a process: %s", strerror(errno));
@@ -132,7 +130,7 @@ bool drill_cast(struct drill *d, unsigned renewing)
     return true;
 }
 
-static void reap(struct drill *d, unsigned who)
+static void reap_player(struct drill *d, unsigned who)
 {
     struct player *player = &d->players[who];
 
@@ -146,7 +144,7 @@ static void reap(struct drill *d, unsigned who)
 void drill_kill(struct drill *d, unsigned who)
 {
     kill(d->players[who].pid, SIGKILL);
-    reap(d, who);
+    reap_player(d, who);
 }
 
 void drill_stop(struct drill *d, unsigned who)
@@ -162,7 +160,7 @@ void drill_continue(struct drill *d, unsigned who)
 }
 
 /* Waits for the end of a line, whose answers no longer matter. */
-static bool ends(int line, uint64_t until)
+static bool line_ends(int line, uint64_t until)
 {
     struct drill_answer answer;
 
@@ -177,9 +175,9 @@ static bool ends(int line, uint64_t until)
     }
 }
 
-void drill_dismiss(struct drill *d)
+void drill_end_all(struct drill *d)
 {
-    uint64_t until = nxl_now_ns() + DISMISS_MS * NS_PER_MS;
+    uint64_t until = nxl_now_ns() + END_MS * NS_PER_MS;
 
     for (unsigned who = 0; who < ACTORS; who++) {
         if (d->players[who].pid == 0)
@@ -190,8 +188,8 @@ void drill_dismiss(struct drill *d)
     for (unsigned who = 0; who < ACTORS; who++) {
         if (d->players[who].pid == 0)
             continue;
-        if (ends(d->players[who].line, until))
-            reap(d, who);
+        if (line_ends(d->players[who].line, until))
+            reap_player(d, who);
         else
             drill_kill(d, who);
     }
@@ -239,7 +237,7 @@ static void report_fence(
         (unsigned long long)later->fence, (unsigned long long)first->fence);
 }
 
-static void note(
+static void note_answer(
     struct drill *d, unsigned who, const struct drill_answer *answer)
 {
     const struct held *mine, *other;
@@ -302,7 +300,7 @@ bool drill_receive(struct drill *d, unsigned of, uint64_t until, unsigned *who,
                 return false;
             }
             *who = i;
-            note(d, i, answer);
+            note_answer(d, i, answer);
             return !d->over;
         }
         if (nxl_now_ns() >= until)
@@ -311,8 +309,8 @@ bool drill_receive(struct drill *d, unsigned of, uint64_t until, unsigned *who,
     return false;
 }
 
-static bool ask(struct drill *d, unsigned who, const struct drill_order *order,
-    struct drill_answer *answer)
+static bool send_and_wait(struct drill *d, unsigned who,
+    const struct drill_order *order, struct drill_answer *answer)
 {
     unsigned whose;
 
@@ -325,7 +323,7 @@ bool drill_ask(struct drill *d, unsigned who, enum act act, int64_t wait_ms,
 {
     struct drill_order order = {.act = act, .wait_ms = wait_ms};
 
-    return ask(d, who, &order, answer);
+    return send_and_wait(d, who, &order, answer);
 }
 
 bool drill_adopt(struct drill *d, unsigned who, const char *token,
@@ -334,7 +332,7 @@ bool drill_adopt(struct drill *d, unsigned who, const char *token,
     struct drill_order order = {.act = ACT_ADOPT};
 
     snprintf(order.token, sizeof(order.token), "%s", token);
-    return ask(d, who, &order, answer);
+    return send_and_wait(d, who, &order, answer);
 }
 
 bool drill_acquire(struct drill *d, unsigned who, struct drill_answer *answer)

@@ -24,7 +24,7 @@ void scene_killed(struct drill *d)
     char left[DURATION_ROOM], took[DURATION_ROOM], ttl[DURATION_ROOM];
     char late_by[DURATION_ROOM];
 
-    if (!drill_cast(d, 0) || !drill_acquire(d, FIRST, &granted) ||
+    if (!drill_start_all(d, 0) || !drill_acquire(d, FIRST, &granted) ||
         !drill_ask(d, WITNESS, ACT_INSPECT, 0, &seen))
         return;
     if (seen.result != NXL_OK || strcmp(seen.token, granted.token) != 0) {
@@ -53,8 +53,8 @@ void scene_killed(struct drill *d)
             drill_time(late_by, granted.deadline, next.after));
 }
 
-/* How often a process is asked whether it has noticed its loss, and the pause:
- * so often that it was not for lack of time. */
+/* How often a process is asked whether it has noticed its loss, and the pause
+ * in between: 10 s in all, so that a slow machine is not blamed. */
 #define LOOKS 1000
 #define LOOK_PAUSE (10 * NS_PER_MS)
 
@@ -78,7 +78,7 @@ void scene_stopped(struct drill *d)
     struct drill_answer granted, next, looked, extended;
     char took[DURATION_ROOM], late[DURATION_ROOM];
 
-    if (!drill_cast(d, ONE(FIRST)) || !drill_acquire(d, FIRST, &granted))
+    if (!drill_start_all(d, ONE(FIRST)) || !drill_acquire(d, FIRST, &granted))
         return;
     drill_stop(d, FIRST);
     uint64_t stopped = nxl_now_ns();
@@ -98,8 +98,8 @@ void scene_stopped(struct drill *d)
             d, SECOND, next.token, "the old holder, whose lease was over,"))
         scene_shown(d,
             "SIGSTOP; the next process got the lock %s later; after SIGCONT "
-            "the old holder knew at once that it had lost the lock, and it was "
-            "reported %s later; it could neither extend nor release it",
+            "the old holder no longer counted it as held, and reported the "
+            "loss %s later; it could neither extend nor release it",
             drill_time(took, stopped, next.after),
             drill_time(late, continued, looked.lost_at));
 }
@@ -109,7 +109,8 @@ void scene_adopted(struct drill *d)
     struct drill_answer granted, adopted, looked, freed;
     char ttl[DURATION_ROOM];
 
-    if (!drill_cast(d, ONE(SECOND)) || !drill_acquire(d, FIRST, &granted) ||
+    if (!drill_start_all(d, ONE(SECOND)) ||
+        !drill_acquire(d, FIRST, &granted) ||
         !drill_adopt(d, SECOND, granted.token, &adopted))
         return;
     if (adopted.result != NXL_OK) {
@@ -130,7 +131,7 @@ void scene_adopted(struct drill *d)
         return;
     scene_shown(d,
         "another process adopted the lock and renewed it; when the lease of %s "
-        "of the former holder was over, that one could neither extend nor "
-        "release it, and its end left it alone",
+        "of the former holder was over, that process could neither extend nor "
+        "release it, and its end did not remove it",
         duration_text(ttl, d->ttl_ms));
 }

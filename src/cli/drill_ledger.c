@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who held the drill's lock, and when.
+ * Compares when each process of the drill held the lock.
  *
- * Invariant: only what is certain is noted, so that a slow machine is never
- * taken for a broken promise. A hold begins here when the process had been told
- * of it, and lasts until the last time at which the process asked and was told
- * that it still has the lock.
+ * Invariant: only what is certain is recorded, so that a slow machine is never
+ * taken for a broken promise. A hold begins here after the process got its
+ * result, and lasts until the last time at which it asked the library, which
+ * said that the lock is still held.
  */
 #include "cli/drill_ledger.h"
 
@@ -28,7 +28,7 @@ void ledger_close(struct ledger *ledger, unsigned who)
         held->open = false;
 }
 
-static struct held *add(
+static struct held *add_hold(
     struct ledger *ledger, unsigned who, const struct drill_answer *answer)
 {
     if (ledger->count == LEDGER_ROOM) { /* the oldest one is forgotten */
@@ -52,7 +52,7 @@ static bool same_lock(const struct held *a, const struct held *b)
     return strcmp(a->token, b->token) == 0;
 }
 
-static enum ledger_finding compare(
+static enum ledger_finding compare_holds(
     const struct held *mine, const struct held *other)
 {
     const struct held *first = mine->sure < other->sure ? mine : other;
@@ -64,8 +64,8 @@ static enum ledger_finding compare(
         return LEDGER_FINE;
     if (mine->who != other->who && from < until)
         return LEDGER_TWO;
-    /* The second was granted after the first, for it was held when the first
-     * had already ended. An adopted lock has no number. */
+    /* The second was granted after the first: it was held when the first hold
+     * had already ended. An adopted lock has no fencing token. */
     if (first->until <= second->sure && first->fence != 0 &&
         second->fence != 0 && second->fence <= first->fence)
         return LEDGER_FENCE;
@@ -83,12 +83,12 @@ enum ledger_finding ledger_note(struct ledger *ledger, unsigned who,
     if (held && !answer->held_after)
         held->open = false;
     if (!held && answer->held_after)
-        held = add(ledger, who, answer);
+        held = add_hold(ledger, who, answer);
     *mine = held;
     for (size_t i = 0; held && i < ledger->count; i++) {
         *other = &ledger->held[i];
         enum ledger_finding finding =
-            *other == held ? LEDGER_FINE : compare(held, *other);
+            *other == held ? LEDGER_FINE : compare_holds(held, *other);
         if (finding != LEDGER_FINE)
             return finding;
     }

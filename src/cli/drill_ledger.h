@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who held the drill's lock, and when: what the processes say of themselves,
- * compared.
+ * Compares when each process of the drill held the lock, by their own answers.
  */
 #ifndef NXLOCK_CLI_DRILL_LEDGER_H
 #define NXLOCK_CLI_DRILL_LEDGER_H
@@ -14,13 +13,14 @@
 
 #define LEDGER_ROOM 256
 
-/* One process relied on the lock, without a gap, from the first time to the
- * last. It may have done so for longer. */
+/* One hold: a process held the lock from one time until another, without a gap.
+ * It may have held it for longer. */
 struct held {
     unsigned who;
-    bool open; /* it has not been seen without the lock yet */
+    bool open; /* the process has not been seen without the lock since */
     uint64_t from, until;
-    uint64_t sure; /* as from, a moment earlier: see struct drill_answer */
+    uint64_t sure; /* it was held then too, and had been granted: a moment
+                    * before from; see struct drill_answer */
     uint64_t fence;
     char token[ACTOR_TOKEN];
 };
@@ -37,8 +37,10 @@ enum ledger_finding {
     LEDGER_FENCE /* a later grant has no greater fencing token */
 };
 
-/* Notes an answer of process who, and compares; *other is what it is compared
- * with if something was found, and *mine the hold that the answer is about. */
+/* Records an answer of process who, and compares it with all before. *mine is
+ * the hold that the answer is about; NULL: there is none. If something was
+ * found, *other is the hold that does not agree with it. Both belong to the
+ * ledger, and are valid until the next call. */
 enum ledger_finding ledger_note(struct ledger *ledger, unsigned who,
     const struct drill_answer *answer, const struct held **mine,
     const struct held **other);

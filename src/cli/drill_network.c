@@ -14,11 +14,11 @@ static void report_loss(struct drill *d, const struct drill_answer *looked)
             "or several servers behind one address");
     else
         drill_unshown(d,
-            "the lock could not be renewed in time, and was given up: the "
-            "server or this machine is too slow, a longer --ttl may help");
+            "the lock could not be renewed in time, and was lost: the server "
+            "or this machine is too slow; a longer --ttl may help");
 }
 
-/* FIRST holds the lock for half of its lease more, and nobody else gets it. */
+/* FIRST holds the lock until that time, and no other process gets it. */
 static bool holds_on(
     struct drill *d, const struct drill_answer *granted, uint64_t until)
 {
@@ -43,7 +43,7 @@ void scene_renewed(struct drill *d)
     uint64_t ttl = (uint64_t)d->ttl_ms * NS_PER_MS;
     char took[DURATION_ROOM], lease[DURATION_ROOM];
 
-    if (!drill_cast(d, ONE(FIRST)) || !drill_acquire(d, FIRST, &granted) ||
+    if (!drill_start_all(d, ONE(FIRST)) || !drill_acquire(d, FIRST, &granted) ||
         !holds_on(d, &granted, granted.after + ttl / 2) ||
         !drill_ask(d, FIRST, ACT_CUT, 0, &answer) ||
         !holds_on(d, &granted, granted.after + ttl + ttl / 2) ||
@@ -62,8 +62,8 @@ void scene_renewed(struct drill *d)
  * process answers all the time. */
 #define OVERDUE (10 * NS_PER_S)
 
-/* FIRST can no longer reach a server, and has to find out by itself. *deadline
- * is the last one that it had. */
+/* FIRST can no longer reach a server, and has to report the loss of its lock.
+ * *deadline becomes the last one that it had. */
 static bool gives_up(
     struct drill *d, struct drill_answer *looked, uint64_t *deadline)
 {
@@ -88,7 +88,7 @@ void scene_cut_off(struct drill *d)
     struct drill_answer granted, answer, looked, next;
     char early[DURATION_ROOM], took[DURATION_ROOM];
 
-    if (!drill_cast(d, ONE(FIRST)) || !drill_acquire(d, FIRST, &granted) ||
+    if (!drill_start_all(d, ONE(FIRST)) || !drill_acquire(d, FIRST, &granted) ||
         !drill_ask(d, FIRST, ACT_CUT_OFF, 0, &answer))
         return;
     uint64_t began = nxl_now_ns(), deadline = granted.deadline;
@@ -100,8 +100,8 @@ void scene_cut_off(struct drill *d)
         return;
     bool late = looked.lost_at > deadline;
     scene_shown(d,
-        "no connection could be made: the holder gave the lock up %s %s its "
-        "deadline; the next process got it %s after the cut",
+        "no connection could be made: the holder reported the loss of the lock "
+        "%s %s its deadline; the next process got it %s after the cut",
         late ? drill_time(early, deadline, looked.lost_at)
              : drill_time(early, looked.lost_at, deadline),
         late ? "after" : "before", drill_time(took, began, next.after));
@@ -113,7 +113,7 @@ void scene_lost_answer(struct drill *d)
     char took[DURATION_ROOM];
 
     /* The first lock makes the connections. */
-    if (!drill_cast(d, 0) || !drill_acquire(d, FIRST, &granted) ||
+    if (!drill_start_all(d, 0) || !drill_acquire(d, FIRST, &granted) ||
         !drill_ask(d, FIRST, ACT_RELEASE, 0, &answer) ||
         !drill_ask(d, FIRST, ACT_ACQUIRE_CUT, 0, &granted))
         return;
@@ -121,8 +121,8 @@ void scene_lost_answer(struct drill *d)
         /* It can be true: over several servers, or if the answer was late. */
         if (scene_is_kept(d, FIRST, granted.token, "something else"))
             scene_shown(d,
-                "the connection was cut behind an acquire, which was granted "
-                "nevertheless");
+                "the connection was cut after an acquire was sent, and the "
+                "lock was granted all the same");
         return;
     }
     if (granted.held_after)
@@ -140,10 +140,12 @@ void scene_lost_answer(struct drill *d)
     /* Its lease would have lasted longer. */
     bool undone = next.after < granted.before + (uint64_t)d->ttl_ms * NS_PER_MS;
     scene_shown(d,
-        "the connection was cut behind an acquire, and its answer was lost: "
+        "the connection was cut after an acquire was sent, and its answer was "
+        "lost: "
         "the result was \"%s\"; another process got the lock %s later: %s",
         nxl_strerror(granted.result), drill_time(took, began, next.after),
-        undone ? "nothing stayed behind"
-               : "it was not cleaned up, and stayed until its TTL (is there "
-                 "permission for CLIENT KILL?)");
+        undone
+            ? "the lost acquire was cleaned up"
+            : "the lost acquire was not cleaned up, and its key stayed until "
+              "its TTL (is there permission for CLIENT KILL?)");
 }

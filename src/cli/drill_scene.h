@@ -22,10 +22,10 @@ void scene_shown(struct drill *d, const char *format, ...)
 /* SECOND begins to wait for the lock, for longer than any lease may last. */
 bool scene_wait_for(struct drill *d);
 
-/* SECOND, which waits for it, gets the lock whose holder is gone,
- * but not before its deadline. granted is the holder's answer to its acquire,
- * next that of SECOND. last: nothing that the holder has sent since can still
- * reach a server, so it is known when its lease must have ended there. */
+/* SECOND, which waits for the lock, gets it, but not before the deadline of the
+ * holder, which is gone. granted is the holder's answer to its acquire, *next
+ * becomes that of SECOND. last: nothing that the holder has sent since can
+ * still reach a server, so it is known when its lease must have ended there. */
 bool scene_takes_over(struct drill *d, const struct drill_answer *granted,
     bool last, struct drill_answer *next);
 

@@ -23,8 +23,9 @@ struct turns {
     bool end;
 };
 
-/* What a process does after its answer. */
-static bool go_on(struct drill *d, struct turns *turns, unsigned who,
+/* Gives a process its next order, after its answer. False: the scene is over.
+ */
+static bool give_next_order(struct drill *d, struct turns *turns, unsigned who,
     const struct drill_answer *answer, unsigned *busy)
 {
     if (answer->act == ACT_RELEASE) {
@@ -70,7 +71,7 @@ void scene_turns(struct drill *d)
     uint64_t began, end;
     char took[DURATION_ROOM], gap[DURATION_ROOM];
 
-    if (!drill_cast(d, 0) || !server_answers(d))
+    if (!drill_start_all(d, 0) || !server_answers(d))
         return;
     began = nxl_now_ns();
     end = began + TURNS_MS * NS_PER_MS;
@@ -78,15 +79,15 @@ void scene_turns(struct drill *d)
         drill_send(d, who, ACT_ACQUIRE, WAIT_MS);
     while (busy != 0 && drill_receive(d, busy, NEVER, &who, &answer)) {
         turns.end = turns.granted >= ROUNDS || nxl_now_ns() >= end;
-        if (!go_on(d, &turns, who, &answer, &busy))
+        if (!give_next_order(d, &turns, who, &answer, &busy))
             return;
     }
     qsort(turns.gaps, turns.gap_count, sizeof(turns.gaps[0]), by_size);
     uint64_t median = turns.gap_count > 0 ? turns.gaps[turns.gap_count / 2] : 0;
     scene_shown(d,
         "%d processes held the lock %u times in %s, never two at once, with "
-        "growing fencing tokens; they waited %s, and a release reached the "
-        "next one after %s (median)",
+        "growing fencing tokens; they waited %s, and the next process got the "
+        "lock %s after a release (median)",
         ACTORS, turns.granted, drill_time(took, began, nxl_now_ns()),
         answer.waiting, drill_time(gap, 0, median));
 }

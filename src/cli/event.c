@@ -18,7 +18,7 @@
 
 #define SENTENCE_ROOM 2048
 
-/* Who reads the sentence of an event on standard error. */
+/* When the sentence of an event is printed to standard error. */
 enum readers { READ_NEVER, READ_VERBOSE, READ_TALKS, READ_ALWAYS };
 
 static const struct {
@@ -125,7 +125,7 @@ bool event_is_read(enum event_kind kind)
 }
 
 /* Notes what the last event will need. */
-static void gather(const struct event *event)
+static void gather_end(const struct event *event)
 {
     struct event *sum = &reporter.sum;
 
@@ -156,11 +156,16 @@ void event_report(struct event event, const char *format, ...)
     event.name = reporter.args->shown;
     event.label = reporter.label;
     timespec_get(&event.time, TIME_UTC);
-    gather(&event);
+    gather_end(&event);
     if (is_printed(event.always ? READ_ALWAYS : kinds[event.kind].readers))
         say("%s", sentence);
     for (size_t i = 0; i < reporter.count; i++)
         reporter.sinks[i](&event);
+}
+
+enum event_kind event_of_failure(int result)
+{
+    return result_may_pass(result) ? EVENT_SERVER_DOWN : EVENT_FAILED;
 }
 
 static enum result result_of(int code)

@@ -2,10 +2,11 @@
 /*
  * The events of a run: every notable thing that happens to the lock or to CMD
  * is one struct event, reported by one function. That prints the event's
- * sentence to standard error where somebody reads it there (-v, a terminal),
- * and passes the event to the sinks: the log, and the file of metrics.
+ * sentence to standard error if it is wanted there (-v, a terminal), and
+ * passes the event to the sinks: the log, and the file of metrics.
  *
- * An event holds no secrets: never a token, a password or CMD's arguments.
+ * Invariant: an event holds no secrets: no token, no password and none of
+ * CMD's arguments.
  */
 #ifndef NXLOCK_CLI_EVENT_H
 #define NXLOCK_CLI_EVENT_H
@@ -30,7 +31,7 @@ enum event_kind {
     EVENT_REMOVED,       /* unlock removed it; facts: holder */
     EVENT_SKIPPED,       /* CMD is not run, or acquire and wait gave up; facts:
                           * skip, waited_ms, holder */
-    EVENT_DOUBT,         /* once: nobody knows whether it was done */
+    EVENT_DOUBT,         /* once: it is unknown whether it was done */
     EVENT_SERVER_DOWN,   /* no server can decide; facts: why */
     EVENT_SERVER_UP,     /* after EVENT_SERVER_DOWN */
     EVENT_FAILED,        /* anything else that went wrong; facts: why */
@@ -50,7 +51,7 @@ enum skip {
     SKIP_DOWN     /* --on-down skip */
 };
 
-/* How a command ended: of EVENT_ENDED alone. */
+/* How a command ended: only EVENT_ENDED has it. */
 enum result {
     RESULT_DONE,   /* exit code 0; run, once: CMD ran */
     RESULT_FAILED, /* run, once: CMD ran, and its exit code is not 0 */
@@ -106,17 +107,21 @@ void event_add_sink(void (*take)(const struct event *event));
 void event_report(struct event event, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The kind of event of a request that failed with that result of the library:
+ * EVENT_SERVER_DOWN if trying again later may help, or EVENT_FAILED. */
+enum event_kind event_of_failure(int result);
+
 /* Reports EVENT_ENDED with this exit code, once: later calls do nothing. The
  * facts are gathered from the events before. Whatever ends the process calls
  * it: before a signal that ends it, and before _exit(). */
 void event_end(int code);
 
-/* Would somebody read the sentence of such an event? If not, it needs no facts
- * that take a request. */
+/* Would the sentence of such an event be printed or logged? If not, facts that
+ * cost a request are not needed. */
 bool event_is_read(enum event_kind kind);
 
-/* Are messages read that are no errors? With -v and on a terminal; cron mails
- * whatever a job prints. */
+/* Are messages wanted that are not errors? Only with -v and on a terminal,
+ * because cron mails whatever a job prints. */
 bool event_talks(void);
 
 /* The words of --log json: "acquired", "not-due", "done-before". */

@@ -3,8 +3,8 @@
  * The log: one line, datagram or JSON object for each event.
  *
  * Invariant: writing never blocks, and a line is written whole or not at all. A
- * log that does not read in time loses lines; the first loss is reported on
- * standard error, and nothing else comes of it.
+ * log that does not read in time loses lines. Only the first loss is reported,
+ * on standard error, and the run is not affected.
  *
  * syslog(3) and sd_journal_send(3) are not used: both block while the daemon
  * does not read, and the command would not be stopped in time.
@@ -33,7 +33,7 @@
 #define SYSLOG_SOCKET "/dev/log"
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* A pipe takes so much at once, or nothing. */
+/* A pipe takes so many bytes at once or, with O_NONBLOCK, none. */
 #define LINE_ROOM PIPE_BUF
 /* A datagram is never cut: the sentence is its longest part. */
 #define DATAGRAM_ROOM 8192
@@ -52,12 +52,12 @@ static struct {
 
 #define ON(kind) (1U << EVENT_##kind)
 
-/* The numbers of an event. One that is not of these kinds is not written unless
- * it is known, that is, not 0. */
+/* The numbers of an event. 0 means "not known", and is not written, unless the
+ * event is one of these kinds. */
 static const struct {
     const char *json, *journal;
     size_t member;
-    unsigned kinds; /* 0 has a meaning here */
+    unsigned kinds; /* bits of ON(): here 0 is a value like any other */
     bool is_int;
 } numbers[] = {
     {"waited_ms", "NXLOCK_WAITED_MS", offsetof(struct event, waited_ms),
@@ -135,8 +135,8 @@ static void send_datagram(const char *data, size_t length)
         return;
     int why = errno;
     if (!logger.warned)
-        say("cannot log to %s at %s: %s; the run goes on without; use --log "
-            "stderr where there is none",
+        say("cannot log to %s at %s: %s; the run continues; without such "
+            "a daemon, use --log stderr",
             name_of_log(), logger.to.sun_path,
             why == EAGAIN ? "it does not read" : strerror(why));
     logger.warned = true;
@@ -215,7 +215,7 @@ static void write_journal(const struct event *event)
 }
 
 /* The time as in RFC 3339, to the millisecond. */
-static const char *time_words(char *out, const struct timespec *time)
+static const char *utc_words(char *out, const struct timespec *time)
 {
     struct tm tm;
     size_t length = 0;
@@ -231,7 +231,7 @@ static void write_words(const struct event *event)
 {
     char line[LINE_ROOM], when[TIME_ROOM];
     int length = snprintf(line, sizeof(line), "nxlock: %s %s\n",
-        time_words(when, &event->time), event->sentence);
+        utc_words(when, &event->time), event->sentence);
 
     write_line(line, (size_t)length);
 }
@@ -244,7 +244,7 @@ static void put_json(struct json *json, const struct event *event, bool whole)
     int64_t number;
 
     json_number(json, "v", JSON_VERSION);
-    time_words(when, &event->time);
+    utc_words(when, &event->time);
     json_text(json, "time", when, strlen(when));
     json_text(json, "event", kind, strlen(kind));
     json_number(json, "priority", event_priority(event));
@@ -289,7 +289,7 @@ static void write_json(const struct event *event)
 
 /* ------------------------------------------------------------------ opening */
 
-static void take_event(const struct event *event)
+static void write_event(const struct event *event)
 {
     if (event->logged)
         return;
@@ -350,7 +350,7 @@ void event_log_open(const struct args *args)
             args->log == LOG_TO_SYSLOG ? SYSLOG_SOCKET : JOURNAL_SOCKET);
     else
         open_stderr();
-    event_add_sink(take_event);
+    event_add_sink(write_event);
 }
 
 int event_log_fd(void)

@@ -9,7 +9,7 @@
 
 /* Opens what --log names and adds it to the sinks of events; does nothing
  * without --log. A log that cannot be written is reported once, and the run
- * goes on without it. Call event_begin() before. */
+ * continues. Call event_begin() before. */
 void event_log_open(const struct args *args);
 
 /* The descriptor that the log is written to, for a process that closes all

@@ -148,9 +148,7 @@ static void report_failure(const struct session *session, int rc)
 
     if (why[0] == '\0')
         why = nxl_strerror(rc);
-    event_report((struct event){.kind = result_may_pass(rc) ? EVENT_SERVER_DOWN
-                                                            : EVENT_FAILED,
-                     .why = why},
+    event_report((struct event){.kind = event_of_failure(rc), .why = why},
         "cannot record a run of '%s': %s", session->args->shown, why);
     /* A name that is not shown in full may be a token in the wrong place. */
     if (rc == NXL_E_DENIED && record.lock &&

@@ -66,7 +66,7 @@ static void add_run(struct metrics_row *row)
     value[METRIC_DOWN] += run.downs;
 }
 
-static void follow(const struct event *event)
+static void count_event(const struct event *event)
 {
     char why[512];
 
@@ -86,5 +86,5 @@ void metrics_begin(const struct args *args)
     if (!args->metrics)
         return;
     run.args = args;
-    event_add_sink(follow);
+    event_add_sink(count_event);
 }

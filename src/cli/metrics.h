@@ -14,7 +14,8 @@
 
 #include "cli/args.h"
 
-/* With --metrics, follows the events from now on. */
+/* With --metrics, counts the events from now on, and writes the file at the
+ * last one, EVENT_ENDED. Call event_begin() before. */
 void metrics_begin(const struct args *args);
 
 /* Notes the counters of the client that had the lock; before event_end(). */

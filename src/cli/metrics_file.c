@@ -36,9 +36,9 @@ struct update {
     size_t size;
 };
 
-static bool fails(struct update *u, const char *format, ...)
+static bool update_fails(struct update *u, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static bool fails(struct update *u, const char *format, ...)
+static bool update_fails(struct update *u, const char *format, ...)
 {
     va_list arguments;
 
@@ -48,8 +48,7 @@ static bool fails(struct update *u, const char *format, ...)
     return false;
 }
 
-/* ------------------------------------------------------------ the directory
- */
+/* ------------------------------------------------------------ the directory */
 
 static bool lock_directory(struct update *u)
 {
@@ -58,9 +57,10 @@ static bool lock_directory(struct update *u)
 
     while (flock(u->directory, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
-            return fails(u, "cannot lock its directory: %s", strerror(errno));
+            return update_fails(
+                u, "cannot lock its directory: %s", strerror(errno));
         if (nxl_now_ns() >= end)
-            return fails(u,
+            return update_fails(u,
                 "another process has kept its directory locked for 5 s; find "
                 "it with lslocks(8)");
         nanosleep(&pause, NULL);
@@ -77,17 +77,17 @@ static bool open_directory(struct update *u, const char *path)
     if (!folder || asprintf(&u->fresh, "%s" SUFFIX, u->base) < 0) {
         u->fresh = NULL;
         free(folder);
-        return fails(u, "out of memory");
+        return update_fails(u, "out of memory");
     }
     if (u->base[0] == '\0') {
         free(folder);
-        return fails(u, "it is a directory; name a file in it");
+        return update_fails(u, "it is a directory; name a file in it");
     }
     u->directory =
         open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
     return u->directory >= 0 ||
-           fails(u, "cannot open its directory: %s", strerror(errno));
+           update_fails(u, "cannot open its directory: %s", strerror(errno));
 }
 
 /* ---------------------------------------------------------------- the file */
@@ -106,28 +106,29 @@ static char *read_all(struct update *u, int fd, size_t length)
         text[length] = '\0';
         return text;
     }
-    fails(u, "cannot read it: %s",
+    update_fails(u, "cannot read it: %s",
         !text     ? "out of memory"
         : got < 0 ? strerror(errno)
-                  : "somebody else changes it");
+                  : "another process is changing it");
     free(text);
     return NULL;
 }
 
-/* Whoever wrote it may want to keep it. */
+/* The file of another program may be worth keeping. */
 #define LEFT_ALONE                                                             \
     "so it is left as it is; name another file, or remove this one"
 
-static bool understand(struct update *u, char *text, size_t length)
+static bool read_rows(struct update *u, char *text, size_t length)
 {
-    /* A zero byte would hide what is behind it. */
+    /* A zero byte would hide what follows it. */
     size_t visible = strlen(text);
     long line = metrics_read(&u->table, text);
 
     if (line < 0)
-        return fails(u, "out of memory");
+        return update_fails(u, "out of memory");
     if (line > 0 || visible != length)
-        return fails(u, "line %ld is not what nxlock writes, " LEFT_ALONE,
+        return update_fails(u,
+            "line %ld is not what nxlock writes, " LEFT_ALONE,
             line > 0 ? line : 1);
     return true;
 }
@@ -137,19 +138,19 @@ static bool read_open_file(struct update *u, int fd)
     struct stat info;
 
     if (fstat(fd, &info) != 0)
-        return fails(u, "cannot read it: %s", strerror(errno));
+        return update_fails(u, "cannot read it: %s", strerror(errno));
     if (!S_ISREG(info.st_mode))
-        return fails(u, "it is not a regular file; name another one");
+        return update_fails(u, "it is not a regular file; name another one");
     if (info.st_size > SIZE_MOST)
-        return fails(u, "it is larger than 64 MiB, " LEFT_ALONE);
+        return update_fails(u, "it is larger than 64 MiB, " LEFT_ALONE);
     char *text = read_all(u, fd, (size_t)info.st_size);
-    bool understood = text && understand(u, text, (size_t)info.st_size);
+    bool understood = text && read_rows(u, text, (size_t)info.st_size);
     free(text);
     return understood;
 }
 
 /* A file that does not exist yet has no rows. */
-static bool read_file(struct update *u)
+static bool read_metrics_file(struct update *u)
 {
     int fd = openat(u->directory, u->base,
         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -157,9 +158,9 @@ static bool read_file(struct update *u)
     if (fd < 0 && errno == ENOENT)
         return true;
     if (fd < 0 && errno == ELOOP)
-        return fails(u, "it is a symbolic link; name the file itself");
+        return update_fails(u, "it is a symbolic link; name the file itself");
     if (fd < 0)
-        return fails(u, "cannot read it: %s", strerror(errno));
+        return update_fails(u, "cannot read it: %s", strerror(errno));
     bool read = read_open_file(u, fd);
     close(fd);
     return read;
@@ -190,12 +191,12 @@ static bool write_file(struct update *u)
     int fd = openat(u->directory, u->fresh,
         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
-        return fails(
+        return update_fails(
             u, "cannot create %s beside it: %s", u->fresh, strerror(errno));
     if (print_to(&u->table, fd) &&
         renameat(u->directory, u->fresh, u->directory, u->base) == 0)
         return true;
-    fails(u, "%s", strerror(errno));
+    update_fails(u, "%s", strerror(errno));
     (void)unlinkat(u->directory, u->fresh, 0);
     return false;
 }
@@ -208,12 +209,12 @@ static bool change_row(
     if (row)
         change(row);
     else if (errno == E2BIG)
-        fails(u,
+        update_fails(u,
             "it has %d names already, too many for a monitoring system; use "
             "--metrics for locks whose names stay the same",
             METRICS_NAMES);
     else
-        fails(u, "out of memory");
+        update_fails(u, "out of memory");
     return row != NULL;
 }
 
@@ -222,7 +223,8 @@ bool metrics_update(const char *path, const char *name,
 {
     struct update u = {.directory = -1, .why = why, .size = size};
     bool done = open_directory(&u, path) && lock_directory(&u) &&
-                read_file(&u) && change_row(&u, name, change) && write_file(&u);
+                read_metrics_file(&u) && change_row(&u, name, change) &&
+                write_file(&u);
 
     metrics_free(&u.table);
     free(u.fresh);

@@ -187,7 +187,7 @@ void metrics_print(const struct metrics_table *table, FILE *out)
 /* ---------------------------------------------------------------- reading */
 
 /* Goes past word. False: *at does not begin with it. */
-static bool take(char **at, const char *word)
+static bool take_word(char **at, const char *word)
 {
     size_t length = strlen(word);
 
@@ -240,7 +240,8 @@ static size_t read_label(const struct family *family, char **at)
 
     if (!family->label)
         return 0;
-    if (!take(at, ",") || !take(at, family->label) || !take(at, "=\""))
+    if (!take_word(at, ",") || !take_word(at, family->label) ||
+        !take_word(at, "=\""))
         return family->count;
     const char *word = take_value(at);
     while (i < family->count && word && strcmp(family->word(i), word) != 0)
@@ -278,13 +279,13 @@ static int read_metric(struct metrics_table *table, char *line, size_t *next)
                memcmp(family->name, line, length) != 0))
         family++;
     line += length;
-    if (family == families + FAMILIES || !take(&line, "{name=\""))
+    if (family == families + FAMILIES || !take_word(&line, "{name=\""))
         return 0;
     const char *written = take_value(&line);
     if (!written)
         return 0;
     size_t i = read_label(family, &line);
-    if (i == family->count || !take(&line, "} ") ||
+    if (i == family->count || !take_word(&line, "} ") ||
         !read_number(line, family->seconds, &value))
         return 0;
     /* The same name comes again for the next value of the label. */

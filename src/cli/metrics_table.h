@@ -4,7 +4,7 @@
  * Prometheus, which this writes and reads back.
  *
  * Invariant: only a text that metrics_print() could have written is read, to
- * its last line: one that was cut off, or that somebody else wrote, is not.
+ * its last line. One that was cut off, or written by another program, is not.
  */
 #ifndef NXLOCK_CLI_METRICS_TABLE_H
 #define NXLOCK_CLI_METRICS_TABLE_H
@@ -28,19 +28,19 @@ enum loss_reason {
 
 /* The numbers of one lock. Times are in milliseconds. */
 enum metric {
-    METRIC_SUCCESS, /* a Unix time; 0: never */
-    METRIC_SKIP,    /* the same */
-    METRIC_DURATION,
-    METRIC_SLACK,
-    METRIC_RUNS,                           /* one for each enum result */
+    METRIC_SUCCESS,  /* a Unix time; 0: never */
+    METRIC_SKIP,     /* the same */
+    METRIC_DURATION, /* of CMD, the last time it was started */
+    METRIC_SLACK,    /* the least time left of the lease at a renewal */
+    METRIC_RUNS,     /* one for each enum result */
     METRIC_LOSSES = METRIC_RUNS + RESULTS, /* one for each enum loss_reason */
     METRIC_ATTEMPTS = METRIC_LOSSES + LOSS_REASONS,
     METRIC_WAITS,
     METRIC_WAIT_TIME,
     METRIC_HOLD_TIME,
     METRIC_RENEWALS,
-    METRIC_FAILURES,
-    METRIC_DOWN,
+    METRIC_FAILURES, /* renewals that failed and were tried again */
+    METRIC_DOWN,     /* how often no server could decide */
     METRICS
 };
 
@@ -61,11 +61,12 @@ struct metrics_table {
  * METRICS_NAMES others (errno is E2BIG), or no memory (ENOMEM). */
 struct metrics_row *metrics_row(struct metrics_table *table, const char *name);
 
-/* Reads a text, zero-terminated, which is changed. An empty one has no rows. 0,
- * or the number of the line that is not of this format; table has to be freed
- * in both cases. -1: no memory. */
+/* Reads a zero-terminated text, which is changed. An empty one has no rows.
+ * Returns 0; or the number of the first line that is not of this format; or -1:
+ * no memory. The caller calls metrics_free() in every case. */
 long metrics_read(struct metrics_table *table, char *text);
 
+/* Writes the whole text; ferror(out) tells whether that failed. */
 void metrics_print(const struct metrics_table *table, FILE *out);
 void metrics_free(struct metrics_table *table);
 

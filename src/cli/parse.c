@@ -332,7 +332,7 @@ static const char *option_fault(const struct args *args)
 {
     const char *fault;
 
-    if (args->once && args->wait)
+    if (args->no_wait && args->wait)
         return "-n (do not wait) and -w (wait) exclude each other";
     if (args->url_file && args->url_count > 0)
         return "-u and --url-file exclude each other";
@@ -374,7 +374,7 @@ static int check_complete(struct args *args)
         args->shell[2] = (char *)args->script; /* exec does not write */
         args->child = args->shell;
     }
-    if (args->once)
+    if (args->no_wait)
         args->wait_ms = 0;
     return 0;
 }

@@ -2,8 +2,9 @@
 /*
  * Reads a small file that says which server is used, and may hold a password.
  *
- * Invariant: what another user (but root) could have written is not used. The
- * rule is that of the library for password files.
+ * Invariant: what another user, except root, could have written is not used.
+ * The rule is that of the library for password files (net/secret_file.c), of
+ * which the command sees only the public header.
  */
 #include "cli/private_file.h"
 

@@ -375,8 +375,7 @@ int session_interrupted(const struct session *session)
 void session_complain(struct session *session, const char *what, int result)
 {
     const char *why = nxl_lock_errmsg(session->lock);
-    struct event event = {
-        .kind = result_may_pass(result) ? EVENT_SERVER_DOWN : EVENT_FAILED,
+    struct event event = {.kind = event_of_failure(result),
         .why = why[0] != '\0' ? why : nxl_strerror(result)};
 
     event_report(

@@ -19,12 +19,13 @@
 
 /* ------------------------------------------------------------------ times */
 
-static const char **written(struct args *args, const struct option *option)
+static const char **written_value(
+    struct args *args, const struct option *option)
 {
     return (const char **)((char *)args + option->written);
 }
 
-/* Does this command take it, and did nobody say otherwise? */
+/* Does this command have the option, and was it not given? */
 static bool is_default(struct args *args, const struct setting *setting)
 {
     const struct option *option = setting->option;
@@ -33,7 +34,7 @@ static bool is_default(struct args *args, const struct setting *setting)
     return option->type == VALUE_DURATION &&
            option_find(args->command, '\0', option->name,
                strlen(option->name)) == option &&
-           !*written(args, option) && !(waits && args->once);
+           !*written_value(args, option) && !(waits && args->no_wait);
 }
 
 int settings_apply(struct args *args)
@@ -52,10 +53,10 @@ int settings_apply(struct args *args)
 const struct setting *settings_origin(
     const struct args *args, const struct option *option)
 {
-    const char *value = *written((struct args *)args, option);
+    const char *value = *written_value((struct args *)args, option);
 
     for (size_t i = 0; i < args->settings->count; i++) {
-        /* The very text of the file. */
+        /* Compares pointers: an option with equal text is not from a file. */
         if (args->settings->list[i].value == value)
             return &args->settings->list[i];
     }
@@ -77,7 +78,7 @@ void settings_mention(const struct args *args)
 
 /* --------------------------------------------------------------- the URLs */
 
-/* Does this file name the user? Then its password is for that one. */
+/* Does this file name the user? Then its password is for that user only. */
 static bool names_user(const struct settings *settings, enum rank rank)
 {
     for (size_t i = 0; i < settings->count; i++) {
@@ -147,7 +148,7 @@ static bool add_to_server(const struct args *args, struct url_list *list,
 }
 
 bool settings_add(
-    const struct args *args, struct url_list *list, bool belonging_only)
+    const struct args *args, struct url_list *list, bool servers_only)
 {
     const struct settings *settings = args->settings;
     bool *wanted = calloc(settings->count + 1, sizeof(*wanted));
@@ -160,7 +161,7 @@ bool settings_add(
             wanted[i] =
                 option->type == VALUE_PARAMETER &&
                 (option_of_server(option) ||
-                    (!belonging_only && !any_has(list, option->variable)));
+                    (!servers_only && !any_has(list, option->variable)));
         }
         for (size_t at = 0; ok && at < list->count; at++)
             ok = !strstr(list->urls[at], "://") || /* the library reports it */

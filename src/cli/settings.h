@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Defaults from the configuration files, for times and for the URLs.
+ * Applies the configuration files: defaults for times and for the URLs.
  */
 #ifndef NXLOCK_CLI_SETTINGS_H
 #define NXLOCK_CLI_SETTINGS_H
@@ -9,7 +9,8 @@
 #include "cli/settings_file.h"
 #include "cli/urls.h"
 
-/* Sets the times of args that were not given as options. */
+/* Sets the times of args that were not given as options. 0, or an exit code
+ * after reporting what is wrong. */
 int settings_apply(struct args *args);
 /* Does the value of this option, as it was written, come from a file? Returns
  * the setting, or NULL. */
@@ -19,12 +20,12 @@ const struct setting *settings_origin(
 void settings_mention(const struct args *args);
 
 /* Adds to the URLs in use the parameters that neither they nor a variable
- * decide; belonging_only: those only that belong to a server, not to all
- * clients. False: no memory. */
+ * decide. servers_only: only those that belong to one server, such as its user,
+ * not those of the whole client, such as the prefix. False: no memory. */
 bool settings_add(
-    const struct args *args, struct url_list *list, bool belonging_only);
-/* Copies the origin of the settings of which a message of the library about
- * these URLs speaks, as in "/etc/nxlock.conf:3"; "" if there is none. Returns
+    const struct args *args, struct url_list *list, bool servers_only);
+/* Copies the origin of the settings that a message of the library about these
+ * URLs is about, as in "/etc/nxlock.conf:3"; "" if there is none. Returns
  * out. */
 #define SETTINGS_ROOM 512
 const char *settings_used(

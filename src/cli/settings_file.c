@@ -2,9 +2,8 @@
 /*
  * Finds, reads and checks the configuration files.
  *
- * Invariant: a file that exists is used as a whole or nothing runs: one that
- * were skipped, or of which a line were, could lead to other servers than
- * those that hold the locks.
+ * Invariant: a file that exists is used as a whole, or nothing runs. Skipping a
+ * file or a line could lead to other servers than those that hold the locks.
  */
 #include "cli/settings_file.h"
 
@@ -38,8 +37,8 @@ struct reading {
 
 /* ------------------------------------------------------------- which files */
 
-/* Can this user look for a file below it? After setpriv or the like HOME may
- * be that of another user, who does not let us in. */
+/* May this user look for a file in the folder? After setpriv(1), HOME may be
+ * that of another user, who does not permit it. */
 static bool is_usable(const char *folder)
 {
     return folder && folder[0] == '/' &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The configuration files, read: the user's and the system's.
+ * Reads the configuration files: the user's and the system's.
  */
 #ifndef NXLOCK_CLI_SETTINGS_FILE_H
 #define NXLOCK_CLI_SETTINGS_FILE_H
@@ -10,7 +10,7 @@
 
 #include "cli/table.h"
 
-/* Where a URL or a setting comes from; the lower one counts. */
+/* Where a URL or a setting comes from. The lowest one decides. */
 enum rank {
     RANK_GIVEN, /* an option or NXLOCK_URL */
     RANK_USER,  /* ~/.config/nxlock/config, or NXLOCK_CONFIG */

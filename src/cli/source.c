@@ -329,8 +329,7 @@ static void blank_environment(void)
     }
 }
 
-/* ---------------------------------------------------------- the command line
- */
+/* --------------------------------------------------------- the command line */
 
 /* Copies the URLs, and overwrites their passwords in the command line, which
  * every user can read as long as this process and the watchdog live. */

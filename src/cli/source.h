@@ -19,7 +19,7 @@ int source_settle(struct args *args);
 /* Was no server given, so that FALLBACK_URL is used? */
 bool source_is_default(const struct args *args);
 
-/* Do they come from a configuration file? */
+/* Do the URLs come from a configuration file? */
 bool source_is_file(const struct args *args);
 /* Copies the origin of the URLs, as in "/etc/nxlock.conf:3" or
  * "/etc/app/url (--url-file)". Returns out. */

@@ -111,13 +111,14 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 #define ANY 0, 0, NULL
 
 static const struct option options[] = {
-FLAG('n', "no-wait", ACQUIRING, once, "try once; do not wait for a busy lock"),
+FLAG('n', "no-wait", ACQUIRING, no_wait,
+    "try once; do not wait for a busy lock"),
 TIME_KEY('w', "wait", ACQUIRING | ON(WAIT), wait, ANY,
     "wait at most this long (default: no limit)"),
 TIME_KEY(0, "ttl", ACQUIRING | ON(RENEW), ttl, LEASE,
     "lease: how long a crashed holder blocks others (30s)"),
 TIME(0, "ttl", ON(DRILL), ttl, DRILL_LEASE,
-    "lease of the drill's lock; it takes 7 of them (2s)"),
+    "its lock's lease; a drill takes 7 times that (2s)"),
 {'E', "busy-code", "CODE", NULL, VALUE_NUMBER, ACQUIRING,
     offsetof(struct args, busy_code), 0, 0, 255, "from 0 to 255", NULL,
     "exit code if the lock is busy (75)", NULL, false},

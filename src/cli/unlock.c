@@ -172,9 +172,7 @@ static int empty_line(struct session *session)
         return EXIT_FREE;
     }
     const char *why = nxl_client_errmsg(session->client);
-    event_report((struct event){.kind = result_may_pass(rc) ? EVENT_SERVER_DOWN
-                                                            : EVENT_FAILED,
-                     .why = why},
+    event_report((struct event){.kind = event_of_failure(rc), .why = why},
         "cannot empty the line of '%s': %s", name, why);
     return exit_code_for(rc, EXIT_BUSY);
 }

@@ -54,8 +54,7 @@ static void ask(struct asked *a, enum verb_kind kind)
     exchange_begin(&a->x, &a->verb, NULL);
 }
 
-/* ------------------------------------------------------------ read once more
- */
+/* ----------------------------------------------------------- read once more */
 
 /* Number i of an array of single values; false: there is none. */
 static bool number_at(const struct reply *reply, size_t i, int64_t *number)
@@ -134,8 +133,7 @@ static void check_outcome(const struct asked *a, const struct reply *reply)
     }
 }
 
-/* ------------------------------------------------------------------- replies
- */
+/* ------------------------------------------------------------------ replies */
 
 /* The next reply, in pieces of this size; NULL: there is none. */
 static const struct reply *next_reply(struct reader *reader,

@@ -292,9 +292,10 @@ static void check_good(const struct args *args, struct line *line)
           args->ttl_ms ==
               (args->command == CMD_DRILL ? DRILL_TTL_MS : DEFAULT_TTL_MS));
     CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
-    CHECK(!(args->once && args->wait));
-    CHECK(!args->once || args->wait_ms == 0);
-    CHECK(args->once || (args->wait != NULL) == (args->wait_ms != NXL_FOREVER));
+    CHECK(!(args->no_wait && args->wait));
+    CHECK(!args->no_wait || args->wait_ms == 0);
+    CHECK(args->no_wait ||
+          (args->wait != NULL) == (args->wait_ms != NXL_FOREVER));
     CHECK(args->busy_code >= 0 && args->busy_code <= 255);
     check_child(args, line);
 }
@@ -305,7 +306,7 @@ static void check_same(const struct args *a, const struct args *b)
     CHECK(a->url_count == b->url_count);
     CHECK(a->script == b->script && fuzz_same(a->query, b->query));
     CHECK(a->wait_ms == b->wait_ms && a->ttl_ms == b->ttl_ms);
-    CHECK(a->busy_code == b->busy_code && a->once == b->once);
+    CHECK(a->busy_code == b->busy_code && a->no_wait == b->no_wait);
     CHECK(a->wait == b->wait && a->verbose == b->verbose);
     CHECK(a->json == b->json && a->help == b->help);
     CHECK(memcmp(&a->run, &b->run, sizeof(a->run)) == 0);
