@@ -71,8 +71,10 @@ static bool gives_up(
         if (!drill_sleep(d, nxl_now_ns() + 10 * NS_PER_MS) ||
             !drill_ask(d, FIRST, ACT_LOOK, 0, looked))
             return false;
-        if (looked->held_after)
-            *deadline = looked->deadline;
+        /* It is 0 if the lock was lost only now; nothing is certain then. */
+        if (looked->deadline == 0)
+            continue;
+        *deadline = looked->deadline;
         if (looked->held_before && looked->before > *deadline)
             drill_broken(d, "G3", "a lock counts as held after its deadline");
     } while (
