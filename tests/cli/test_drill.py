@@ -125,6 +125,10 @@ def start_kept(server, others):
             NXLOCK_PASSWORD="secret"),
         "a process that is not scheduled": Drill(
             LD_PRELOAD=LATE_DEADLINE, ASAN_OPTIONS="verify_asan_link_order=0"),
+        # The witness finds its lock before it has said that it has it.
+        "a late answer": Drill(
+            ttl="1s", LD_PRELOAD=LATE_DEADLINE, NXLOCK_TEST_LATE_MS="800",
+            ASAN_OPTIONS="verify_asan_link_order=0"),
         "JSON": Drill("--json"),
     }
 
