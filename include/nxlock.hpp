@@ -169,6 +169,15 @@ std::int64_t to_wait_ms(const std::chrono::duration<Rep, Period> &wait) noexcept
     return wait > wait.zero() ? to_ms(wait, NXL_FOREVER) : 0;
 }
 
+/* The time until then; 0 if it has passed, however long ago. */
+template <class Clock, class Duration>
+auto time_until(const std::chrono::time_point<Clock, Duration> &then)
+{
+    const auto now = Clock::now();
+    using left = decltype(then - now);
+    return then > now ? then - now : left::zero();
+}
+
 /* The same for an option or a lease: too large a number is refused by the
  * library, which names the limit. */
 template <class Rep, class Period>
@@ -627,7 +636,7 @@ class [[nodiscard]] guard
         const std::chrono::time_point<Clock, Duration> &then,
         nxl::result &rc) noexcept
     {
-        return try_lock_for(then - Clock::now(), rc);
+        return try_lock_for(detail::time_until(then), rc);
     }
 
     /* Tries once. */
@@ -700,7 +709,7 @@ class [[nodiscard]] guard
     [[nodiscard]] bool try_lock_until(
         const std::chrono::time_point<Clock, Duration> &then)
     {
-        return try_lock_for(then - Clock::now());
+        return try_lock_for(detail::time_until(then));
     }
 
     /* The same at once. */

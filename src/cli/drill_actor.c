@@ -24,6 +24,7 @@
 
 #include "cli/clock.h"
 #include "cli/connect.h"
+#include "cli/holder.h"
 #include "cli/report.h"
 #include "cli/watchdog.h"
 
@@ -37,7 +38,6 @@ struct actor {
     const struct actor_plan *plan;
     nxl_client *client;
     nxl_lock *lock;
-    nxl_holder seen;
     struct drill_order order;
     struct drill_answer answer;
     bool busy; /* the order is being carried out */
@@ -100,10 +100,10 @@ static void send_answer(struct actor *a, int result)
 {
     struct drill_answer *answer = &a->answer;
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
-    bool holder = a->order.act == ACT_INSPECT && result == NXL_OK;
+    nxl_holder seen;
+    bool holder = a->order.act == ACT_INSPECT && result == NXL_OK &&
+                  nxl_lock_holder(a->lock, &seen) == NXL_OK;
 
-    if (holder && nxl_lock_holder(a->lock, &a->seen) != NXL_OK)
-        holder = false;
     answer->ended = nxl_now_ns();
     answer->held_after = nxl_lock_held(a->lock);
     answer->after = nxl_now_ns();
@@ -114,7 +114,7 @@ static void send_answer(struct actor *a, int result)
     answer->lost_at = a->lost_at;
     answer->loss = a->loss;
     snprintf(answer->token, sizeof(answer->token), "%s",
-        holder               ? a->seen.value
+        holder               ? seen.value
         : result == NXL_FREE ? ""
                              : nxl_lock_token(a->lock));
     if (nxl_client_server_facts(a->client, 0, &facts) == NXL_OK) {
@@ -150,6 +150,7 @@ static int begin_order(struct actor *a)
 {
     const struct drill_order *order = &a->order;
     nxl_lock *lock = a->lock;
+    nxl_holder holder;
 
     switch (order->act) {
     case ACT_ACQUIRE:
@@ -165,7 +166,8 @@ static int begin_order(struct actor *a)
     case ACT_INSPECT:
         return nxl_lock_inspect_start(lock);
     case ACT_BREAK:
-        return nxl_lock_break_start(lock, &a->seen);
+        holder_make(&holder, order->token, 0);
+        return nxl_lock_break_start(lock, &holder);
     case ACT_CUT:
         cut_connections(false);
         return NXL_OK;

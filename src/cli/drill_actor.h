@@ -22,7 +22,7 @@ enum act {
     ACT_RELEASE,
     ACT_ADOPT, /* token */
     ACT_INSPECT,
-    ACT_BREAK,   /* what the last ACT_INSPECT saw: a compare-and-delete */
+    ACT_BREAK,   /* token: a compare-and-delete */
     ACT_LOOK,    /* nothing is sent: does the library count the lock as held? */
     ACT_CUT,     /* every connection is cut; the library makes new ones */
     ACT_CUT_OFF, /* the same, but the library can make no new ones */

@@ -326,10 +326,10 @@ bool drill_ask(struct drill *d, unsigned who, enum act act, int64_t wait_ms,
     return send_and_wait(d, who, &order, answer);
 }
 
-bool drill_adopt(struct drill *d, unsigned who, const char *token,
-    struct drill_answer *answer)
+bool drill_ask_token(struct drill *d, unsigned who, enum act act,
+    const char *token, struct drill_answer *answer)
 {
-    struct drill_order order = {.act = ACT_ADOPT};
+    struct drill_order order = {.act = act};
 
     snprintf(order.token, sizeof(order.token), "%s", token);
     return send_and_wait(d, who, &order, answer);

@@ -82,9 +82,8 @@ bool drill_receive(struct drill *d, unsigned of, uint64_t until, unsigned *who,
 /* Sends an order and waits for its answer. */
 bool drill_ask(struct drill *d, unsigned who, enum act act, int64_t wait_ms,
     struct drill_answer *answer);
-/* The same for ACT_ADOPT. */
-bool drill_adopt(struct drill *d, unsigned who, const char *token,
-    struct drill_answer *answer);
+bool drill_ask_token(struct drill *d, unsigned who, enum act act,
+    const char *token, struct drill_answer *answer);
 
 /* Acquires the free lock; anything but a grant ends the scene. */
 bool drill_acquire(struct drill *d, unsigned who, struct drill_answer *answer);

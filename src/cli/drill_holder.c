@@ -34,7 +34,7 @@ void scene_killed(struct drill *d)
     uint64_t killed = nxl_now_ns();
     drill_kill(d, FIRST);
     if (!scene_wait_for(d) || !scene_takes_over(d, &granted, true, &next) ||
-        !drill_ask(d, WITNESS, ACT_BREAK, 0, &late))
+        !drill_ask_token(d, WITNESS, ACT_BREAK, granted.token, &late))
         return;
     if (late.result == NXL_OK && scene_one_server(d))
         drill_broken(d, "G2",
@@ -111,7 +111,7 @@ void scene_adopted(struct drill *d)
 
     if (!drill_start_all(d, ONE(SECOND)) ||
         !drill_acquire(d, FIRST, &granted) ||
-        !drill_adopt(d, SECOND, granted.token, &adopted))
+        !drill_ask_token(d, SECOND, ACT_ADOPT, granted.token, &adopted))
         return;
     if (adopted.result != NXL_OK) {
         drill_failed(d, "adopt the lock", &adopted);

@@ -67,16 +67,21 @@ void scene_renewed(struct drill *d)
 static bool gives_up(
     struct drill *d, struct drill_answer *looked, uint64_t *deadline)
 {
+    /* Twice, because it may have been stopped while it took an order. */
+    unsigned overdue = 0;
+
     do {
         if (!drill_sleep(d, nxl_now_ns() + 10 * NS_PER_MS) ||
             !drill_ask(d, FIRST, ACT_LOOK, 0, looked))
             return false;
-        if (looked->held_after)
-            *deadline = looked->deadline;
+        /* It is 0 if the lock was lost only now; nothing is certain then. */
+        if (looked->deadline == 0)
+            continue;
+        *deadline = looked->deadline;
         if (looked->held_before && looked->before > *deadline)
             drill_broken(d, "G3", "a lock counts as held after its deadline");
-    } while (
-        looked->loss == NXL_LOSS_NONE && looked->before < *deadline + OVERDUE);
+    } while (looked->loss == NXL_LOSS_NONE &&
+             (looked->before < *deadline + OVERDUE || overdue++ == 0));
     if (looked->loss == NXL_LOSS_NONE)
         drill_broken(d, "G8",
             "the loss of a lock that could not be renewed was not reported");
@@ -92,6 +97,8 @@ void scene_cut_off(struct drill *d)
         !drill_ask(d, FIRST, ACT_CUT_OFF, 0, &answer))
         return;
     uint64_t began = nxl_now_ns(), deadline = granted.deadline;
+    if (deadline == 0) /* it is over already */
+        deadline = granted.after;
     if (!scene_wait_for(d) || !gives_up(d, &looked, &deadline))
         return;
     granted.deadline = deadline;

@@ -25,7 +25,8 @@
 #define WAIT_MOST (5000 * NS_PER_MS)
 #define PAUSE (5 * NS_PER_MS)
 #define SIZE_MOST (64 << 20)
-#define SUFFIX ".new"
+/* Nobody else's file has it, so what is found there can be removed. */
+#define SUFFIX ".nxlock-new"
 
 struct update {
     int directory; /* open and locked; -1: it is not */

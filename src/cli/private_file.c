@@ -2,9 +2,10 @@
 /*
  * Reads a small file that says which server is used, and may hold a password.
  *
- * Invariant: what another user, except root, could have written is not used.
- * The rule is that of the library for password files (net/secret_file.c), of
- * which the command sees only the public header.
+ * Invariant: what another user, except root, could have written is not used; and
+ * a file is used as a whole, because some of its servers are not the same as all
+ * of them. The rule is that of the library for password files
+ * (net/secret_file.c), of which the command sees only the public header.
  */
 #include "cli/private_file.h"
 
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define FILE_MAX 65536
+#define TOO_LONG "it is too long (64 KiB at most)"
 
 /* What is wrong with the file, or NULL. */
 static const char *file_objection(
@@ -39,7 +41,17 @@ static const char *file_objection(
         return "other users can write to it, and so replace the URL; "
                "chmod go-w it";
     if (status->st_size > FILE_MAX)
-        return "it is too long (64 KiB at most)";
+        return TOO_LONG;
+    return NULL;
+}
+
+/* What is wrong with what was read, or NULL. */
+static const char *text_objection(const struct private_file *file)
+{
+    if (file->length > FILE_MAX) /* it has grown, or is one of /proc */
+        return TOO_LONG;
+    if (strlen(file->text) != file->length)
+        return "it is not a text: it has a zero byte";
     return NULL;
 }
 
@@ -59,15 +71,17 @@ const char *private_file_read(
         why = strerror(errno);
     else
         why = file_objection(file, &status, may_be_shared);
-    if (!why && !(file->text = calloc(1, FILE_MAX + 1)))
+    if (!why && !(file->text = calloc(1, FILE_MAX + 2)))
         why = strerror(ENOMEM);
-    for (; !why && file->length < FILE_MAX; file->length += (size_t)got) {
-        got = read(fd, file->text + file->length, FILE_MAX - file->length);
+    for (; !why && file->length <= FILE_MAX; file->length += (size_t)got) {
+        got = read(fd, file->text + file->length, FILE_MAX + 1 - file->length);
         if (got < 0)
             why = strerror(errno);
         if (got <= 0)
             break;
     }
+    if (!why)
+        why = text_objection(file);
     if (fd >= 0)
         close(fd);
     if (why)

@@ -21,12 +21,13 @@
 
 /* A reader that is slow or stopped must not keep us from stopping a command in
  * time, so a line that cannot be written at once is dropped. (poll() reports a
- * pipe as writable if it has room for PIPE_BUF bytes, more than a line.) */
+ * pipe as writable if it has room for PIPE_BUF bytes, more than a line.) So is
+ * one that nobody will ever read: SIGPIPE would end us with the lock held. */
 void report_write(int fd, const char *line, size_t length)
 {
     struct pollfd out = {fd, POLLOUT, 0};
 
-    if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0 &&
+    if (poll(&out, 1, 0) == 1 && out.revents == POLLOUT &&
         write(fd, line, length) < 0)
         return; /* there is nowhere else to report it */
 }

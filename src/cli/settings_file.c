@@ -250,14 +250,10 @@ static int take_line(struct reading *r, char *line)
     return take_setting(r, key, value);
 }
 
-static int take_text(struct reading *r, char *text, size_t length)
+static int take_text(struct reading *r, char *text)
 {
     int code = 0;
 
-    if (strlen(text) != length) {
-        say("%s: this is not a text: it has a zero byte", r->path);
-        return EXIT_CONFIG;
-    }
     for (char *rest = text, *line; code == 0 && (line = strsep(&rest, "\n"));) {
         r->line++;
         code = take_line(r, line);
@@ -279,7 +275,7 @@ static int read_one(struct settings *settings, enum rank rank)
     if (!why) {
         file->text = found.text;
         file->length = found.length;
-        code = take_text(&r, found.text, found.length);
+        code = take_text(&r, found.text);
         free(r.scratch.query);
         if (code == 0 && r.has_password && found.is_shared)
             why = PRIVATE_FILE_SHARED;

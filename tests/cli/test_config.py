@@ -284,6 +284,9 @@ class Room:
         self.refused("a zero byte", "not a text")
         self.files(user="#" * 70000)
         self.refused("a long one", "too long")
+        self.files(user="#" * 65536)
+        self.tap.equal(self.nx("config").returncode, 0, "64 KiB are fine")
+        self.url_file_cut()
         self.files(user=" \t# c\r\n\r\n ttl\t=\t3s \r\nmax_ttl_ms=40000\r\n\n")
         self.tap.equal((self.setting("ttl"), self.setting("max-ttl-ms")),
                        ([("3s", self.user + ":3")],
@@ -296,6 +299,16 @@ class Room:
         self.files(user="ttl = soon\n")
         got = self.nx("status", "--help")
         self.tap.equal(got.returncode, 0, "--help is shown all the same")
+
+    def url_file_cut(self):
+        """Two of three servers would be another lock."""
+        self.files()
+        path = self.write(os.path.join(self.folder, "cut"),
+                          "redis://a\nredis://b\n\0\nredis://c\n", 0o600)
+        got = self.nx("config", "--url-file", path)
+        self.tap.check(
+            got.returncode == 78 and b"zero byte" in got.stderr and
+            not got.stdout, "a URL file with a zero byte is not used", got)
 
     def permissions(self):
         secret = f"url = redis://app:{SECRET}@h\n"

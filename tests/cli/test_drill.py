@@ -3,7 +3,8 @@
 """nxlock drill: passes on real servers of every kind, notices each promise that
 a build without guards breaks, blames no slow server, and leaves nothing behind.
 
-Usage: test_drill.py NXLOCK NXLOCK-UNGUARDED (tests/cli/unguarded.c)
+Usage: test_drill.py NXLOCK NXLOCK-UNGUARDED LATE-DEADLINE
+(tests/cli/unguarded.c, tests/cli/late_deadline.c)
 """
 
 import json
@@ -17,7 +18,7 @@ import time
 
 import rig
 
-NXLOCK, UNGUARDED = sys.argv[1:]
+NXLOCK, UNGUARDED, LATE_DEADLINE = sys.argv[1:]
 TTL = "500ms"
 SCENES = ["taking turns", "killed holder", "stopped holder", "former holder",
           "cut connection", "holder cut off", "lost answer"]
@@ -122,6 +123,12 @@ def start_kept(server, others):
         "a user with no other rights": Drill(
             "shop", "--prefix", "p:", "--user", "bob",
             NXLOCK_PASSWORD="secret"),
+        "a process that is not scheduled": Drill(
+            LD_PRELOAD=LATE_DEADLINE, ASAN_OPTIONS="verify_asan_link_order=0"),
+        # The witness finds its lock before it has said that it has it.
+        "a late answer": Drill(
+            ttl="1s", LD_PRELOAD=LATE_DEADLINE, NXLOCK_TEST_LATE_MS="800",
+            ASAN_OPTIONS="verify_asan_link_order=0"),
         "JSON": Drill("--json"),
     }
 

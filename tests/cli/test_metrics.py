@@ -310,6 +310,19 @@ def refused(scenes):
     scenes.tap.equal(scenes.total("empty"), 1, "an empty file is a new one")
 
 
+def beside(scenes):
+    """What is beside the file stays, whatever its name is."""
+    own = scenes.file
+    for what in ("beside.new", "beside"):
+        scenes.file = os.path.join(scenes.server.folder, what)
+        scenes.run("run", what, "--", "true")
+    scenes.file += ".new"
+    scenes.tap.check(os.path.exists(scenes.file) and
+                     scenes.total("beside.new") == 1,
+                     "a file whose name ends in .new stays")
+    scenes.file = own
+
+
 def full(scenes):
     """A file of 1000 names takes no other, and still counts its own."""
     with open(scenes.file, encoding="utf-8") as file:
@@ -391,8 +404,8 @@ def killed(scenes):
     nx(*command)
     scenes.tap.equal(scenes.total("killed"), count + 1, "then one that is not")
     scenes.tap.equal(
-        [name for name in os.listdir(scenes.server.folder) if ".new" in name],
-        [], "nothing is left beside the file")
+        [name for name in os.listdir(scenes.server.folder)
+         if ".nxlock-new" in name], [], "nothing is left beside the file")
 
 
 def main(nxlock):
@@ -402,7 +415,8 @@ def main(nxlock):
         servers = [stack.enter_context(Server()) for _ in range(5)]
         clean_environment(servers[0])
         scenes = Scenes(tap, nxlock, *servers)
-        for act in (each_kind, names, refused, full, at_once, locked, killed):
+        for act in (each_kind, names, beside, refused, full, at_once, locked,
+                    killed):
             act(scenes)
     return tap.done()
 

@@ -146,7 +146,21 @@ class Room:
         writer = orphan_pipe()
         self.loses(writer, FAMILY, "stderr has no reader")
         self.loses(writer, DEAF, "stderr has no reader and CMD is deaf")
+        self.no_reader_without_cmd(writer)
         os.close(writer)
+
+    def no_reader_without_cmd(self, writer):
+        """While no CMD runs, a message ends nobody either."""
+        self.pids = ()
+        for log in ("stderr", "json"):
+            for words, code in (
+                    (("acquire", "k", "--ttl", "100ms"), 0),
+                    (("wait", "k"), 0),
+                    (("unlock", "k", "--force", "--yes"), 1),
+                    (("run", "k", "--", "./none"), 127)):
+                self.server.cli("DEL", "k")
+                run = self.launch(*words, "--log", log, stderr=writer)
+                self.ends(run, code, f"--log {log} has no reader: {words[0]}")
 
     def token_lost(self):
         """The token goes nowhere."""

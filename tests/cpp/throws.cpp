@@ -94,6 +94,11 @@ static void thrown_or_returned()
     CHECK(!theirs.try_lock() && !theirs.try_lock_for(1ms));
     CHECK(!theirs.try_lock_until(nxl::clock::now() + 1ms));
     CHECK(!theirs.try_lock_until(std::chrono::system_clock::now() + 1ms));
+    result rc;
+    CHECK(!theirs.try_lock_until(nxl::clock::time_point::min()));
+    CHECK(!theirs.try_lock_until(
+        std::chrono::system_clock::time_point::min(), rc));
+    CHECK(rc == result::busy);
     CHECK(!nxl::guard(there.lock, 1ms));
     CHECK(thrown([&] { theirs.unlock(); }) == result::invalid);
     CHECK(thrown([&] { theirs.extend(); }) == result::invalid);
