@@ -4,9 +4,9 @@
 # The packages on the releases that they are for, in new trees of Debian 12 and
 # 13 and Ubuntu 24.04: "meson dist" makes a tarball, from which
 # dpkg-buildpackage makes the packages. Lintian finds nothing in them. In a
-# second tree, which has nothing that the build needed, they are installed and
-# purged without a trace, replace older ones while locks are held, and pass their
-# autopkgtest.
+# second tree, which has nothing that the build needed, they are installed,
+# purged without a trace, put in place of older ones while locks are held, and
+# pass their autopkgtest.
 #
 #     sh tests/packages.sh [SUITE...]    TAP; default: bookworm trixie noble
 #
