@@ -4,8 +4,9 @@
 # The packages on the releases that they are for, in new trees of Debian 12 and
 # 13 and Ubuntu 24.04: "meson dist" makes a tarball, from which
 # dpkg-buildpackage makes the packages. Lintian finds nothing in them. In a
-# second tree, which has nothing that the build needed, they are installed and
-# purged without a trace, and pass their autopkgtest.
+# second tree, which has nothing that the build needed, they are installed,
+# purged without a trace, put in place of older ones while locks are held, and
+# pass their autopkgtest.
 #
 #     sh tests/packages.sh [SUITE...]    TAP; default: bookworm trixie noble
 #
@@ -65,9 +66,49 @@ version=$(dpkg-query -W -f '${Version}' nxlock)
 ldconfig -p | grep 'libnxlock\.so\.0 '
 for file in man/man1/nxlock.1.gz man/man3/nxl_lock_acquire.3.gz \
     doc/nxlock/docs/install.md doc/nxlock/NEWS.md.gz \
-    bash-completion/completions/nxlock zsh/vendor-completions/_nxlock; do
+    doc/nxlock/docs/cpp.md doc/nxlock/docs/operating.md \
+    bash-completion/completions/nxlock zsh/vendor-completions/_nxlock \
+    fish/vendor_completions.d/nxlock.fish; do
     [ -s "/usr/share/$file" ]
 done
+[ -s /usr/include/nxlock.hpp ]
+for file in /usr/lib/*/cmake/nxlock/nxlockConfig.cmake; do
+    [ -s "$file" ]
+done
+END
+    # docs/install.md, "Upgrade": the older packages are these, called older.
+    cat > "$work/scripts/upgrade.sh" << 'END'
+set -e
+mkdir /root/older
+cd /root/older
+for name in libnxlock0 nxlock; do
+    dpkg-deb -R /root/packages/"$name"_*.deb "$name"
+    sed -i 's/^Version: .*/&~older/' "$name/DEBIAN/control"
+    dpkg-deb -b "$name" "$name.deb"
+done
+apt-get install -y --no-install-recommends ./libnxlock0.deb ./nxlock.deb
+
+export NXLOCK_URL=unix:///tmp/redis.sock
+redis-server --port 0 --unixsocket /tmp/redis.sock --save '' --dir /tmp &
+server=$!
+trap 'kill $server' EXIT
+until [ -S /tmp/redis.sock ]; do sleep 0.1; done
+token=$(nxlock acquire held --ttl 1h)
+nxlock run renewed --ttl 2s -- sh -c '
+    date +%s > /tmp/began; until [ -e /tmp/end ]; do sleep 0.1; done' &
+run=$!
+until [ -s /tmp/began ]; do sleep 0.1; done
+
+cd /root/packages
+apt-get install -y --no-install-recommends ./libnxlock0_*.deb ./nxlock_*.deb
+dpkg-query -W nxlock | grep -v older
+readlink "/proc/$run/exe" | grep deleted # it goes on with the old code
+# Longer than the lease: it has been renewed since.
+until [ $(($(date +%s) - $(cat /tmp/began))) -ge 5 ]; do sleep 0.1; done
+nxlock status renewed
+touch /tmp/end
+wait $run # not 79: the lock was never lost
+nxlock release held "$token"
 END
     cat > "$work/scripts/autopkgtest.sh" << 'END'
 exec autopkgtest --no-built-binaries /root/packages/libnxlock0_*.deb \
@@ -91,8 +132,12 @@ listing() {
         LC_ALL=C sort
     find etc usr -type f -exec cksum {} + | LC_ALL=C sort -k 3)
 }
-without_a_trace() {
-    apt purge --auto-remove nxlock libnxlock-dev libnxlock0 || return 1
+without_a_trace() { # by the line of docs/install.md
+    line=$(sed -n 's/^    apt-get purge \([^#]*\).*/\1/p' \
+        "$tree/root/nxlock/docs/install.md")
+    [ -n "$line" ] || return 1
+    # shellcheck disable=SC2086 # a list of packages
+    apt purge --auto-remove $line || return 1
     listing > "$here/after"
     diff "$here/before" "$here/after"
 }
@@ -124,6 +169,9 @@ tried() {
     listing > "$here/before"
     check "the packages are installed" in_tree sh /root/scripts/install.sh &&
         check "and purged without a trace" without_a_trace
+    check "a server is installed" apt install redis-server &&
+        check "new packages replace older ones, and held locks stay held" \
+            in_tree sh /root/scripts/upgrade.sh
     check "autopkgtest is installed" apt install autopkgtest &&
         check "autopkgtest" in_tree sh /root/scripts/autopkgtest.sh
 }

@@ -213,6 +213,11 @@ class Install:
         for tag in ("RUNPATH", "RPATH"):
             expect(not dynamic(program, tag), tag, dynamic(program, tag))
 
+    def no_command(self):
+        """the tests can be configured without the command"""
+        run("meson", "setup", self.dir / "no command", self.root,
+            "-Dcli=false", "-Dtests=enabled")
+
     def static(self):
         """default_library=static: no shared library; all is linked with it"""
         prefix = self.dir / "prefix"
@@ -262,7 +267,7 @@ def main(build, root):
                        pathlib.Path(root))
         cases = (test.default, test.pages, test.page, test.pkg_config,
                  test.cmake, test.meson, test.usr, test.static,
-                 test.subproject)
+                 test.subproject, test.no_command)
         for number, case in enumerate(cases, 1):
             try:
                 case()
