@@ -8,7 +8,6 @@
  */
 #include "cli/completion_names.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,10 +112,7 @@ static int print_names(const struct lock_list *locks, const char *beginning)
         fwrite(f->name, 1, f->name_length + 1, stdout);
         before = f->name;
     }
-    if (fflush(stdout) == 0)
-        return EXIT_DONE;
-    say("cannot print: %s", strerror(errno));
-    return EXIT_INTERNAL;
+    return report_output();
 }
 
 /* With several servers, one that hangs must leave time for the others: a
