@@ -94,9 +94,9 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
         else
             text_add(why, "another client");
     } else if (r->found == VERDICT_NO) {
-        text_add(why, "the key was removed at the server: forcibly, by a "
-                      "flush or an eviction, or because the server lost "
-                      "its data");
+        text_add(why, "the key was removed at the server: by nxlock "
+                      "unlock, a flush or an eviction, or because the "
+                      "server lost its data");
     } else {
         text_add(why, "the server no longer has the token");
     }

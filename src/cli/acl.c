@@ -8,7 +8,6 @@
  */
 #include "cli/commands.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -192,9 +191,7 @@ int command_acl(const struct args *args)
     } else {
         code = print_line(args, features);
     }
-    if (ferror(stdout) || fflush(stdout) != 0) {
-        say("cannot print: %s", strerror(errno));
+    if (report_output() != EXIT_DONE)
         return EXIT_INTERNAL;
-    }
     return code;
 }

@@ -120,7 +120,8 @@ struct args {
     bool line;           /* unlock: the line instead of the lock */
     bool records;        /* doctor, list: also those of nxlock once */
     bool verbose;
-    int log; /* enum log */
+    int log;              /* enum log */
+    const char *log_word; /* as it was written, or NULL */
     bool json;
     bool help;
 };

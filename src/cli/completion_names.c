@@ -9,7 +9,6 @@
  */
 #include "cli/completion_names.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,10 +115,7 @@ static int print_names(const struct lock_list *locks, const char *beginning)
         fwrite(entry->name, 1, entry->name_length + 1, stdout);
         before = entry->name;
     }
-    if (fflush(stdout) == 0)
-        return EXIT_DONE;
-    say("cannot print: %s", strerror(errno));
-    return EXIT_INTERNAL;
+    return report_output();
 }
 
 /* With several servers, one that hangs must leave time for the others: a

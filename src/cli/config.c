@@ -8,7 +8,6 @@
  */
 #include "cli/commands.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,7 +261,7 @@ static bool make_stages(struct view *view)
     return view->used;
 }
 
-/* ------------------------------------------------------ times, and the rest */
+/* ---------------------------------------------------- options, and the rest */
 
 /* What --help says in parentheses about an option that is not given. */
 static const char *default_words(char *out, const struct option *option)
@@ -277,10 +276,11 @@ static const char *default_words(char *out, const struct option *option)
     return out;
 }
 
-static void print_time(struct view *view, const struct option *option)
+static void print_option(struct view *view, const struct option *option)
 {
     const char *args = (const char *)view->args;
-    int64_t ms = *(const int64_t *)(args + option->member);
+    bool is_time = option->type == VALUE_DURATION;
+    int64_t ms = is_time ? *(const int64_t *)(args + option->member) : 0;
     const char *written = *(const char *const *)(args + option->written);
     const struct setting *setting = settings_origin(view->args, option);
     bool lowered = !written &&
@@ -288,8 +288,10 @@ static void print_time(struct view *view, const struct option *option)
                    ms != DEFAULT_TTL_MS;
     char words[WORDS_ROOM], from[WORDS_ROOM];
 
-    if (written || lowered)
+    if (is_time && (written || lowered))
         duration_text(words, ms);
+    else if (written)
+        snprintf(words, sizeof(words), "%s", written);
     else
         default_words(words, option);
     if (setting)
@@ -301,13 +303,13 @@ static void print_time(struct view *view, const struct option *option)
     print_row(view, option->name, words, setting ? setting->where : from, NULL);
 }
 
-static void print_times(struct view *view)
+static void print_options(struct view *view)
 {
     const struct option *option;
 
     for (size_t i = 0; (option = option_at(CMD_CONFIG, &i));) {
-        if (option->type == VALUE_DURATION)
-            print_time(view, option);
+        if (option->written != 0)
+            print_option(view, option);
     }
 }
 
@@ -368,15 +370,13 @@ int command_config(const struct args *args)
 
     if (ok) {
         print_urls(&view);
-        print_times(&view);
+        print_options(&view);
         ok = print_unused(&view);
         print_files(&view);
     }
-    if (ferror(stdout) || fflush(stdout) != 0)
-        say("cannot print: %s", strerror(errno));
-    else if (!ok)
+    if (!ok)
         say("out of memory");
-    else
+    else if (report_output() == EXIT_DONE)
         code = check_settings(args);
     for (enum stage stage = STAGE_URL; stage < STAGES; stage++)
         url_list_free(&view.stages[stage]);

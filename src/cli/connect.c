@@ -178,7 +178,7 @@ static void say_default(void)
 
     if (!said)
         say("no server was given, so " FALLBACK_URL " was used; give one with "
-            "-u URL, --url-file FILE or NXLOCK_URL");
+            "-u URL, --url-file FILE, NXLOCK_URL or a configuration file");
     said = true;
 }
 

@@ -10,7 +10,6 @@
 #include "cli/doctor_rights.h"
 #include "cli/doctor_server.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,10 +279,8 @@ int command_doctor(const struct args *args)
         free(doctor.key);
         free(doctor.counter);
         free(doctor.record);
-        if (ferror(stdout) || fflush(stdout) != 0) {
-            say("cannot print: %s", strerror(errno));
+        if (report_output() != EXIT_DONE)
             code = EXIT_INTERNAL;
-        }
     }
     session_close(&session);
     return code;

@@ -7,7 +7,6 @@
  * Invariant: nothing but the drill's own keys is written. They are removed at
  * the end, also after a signal; after SIGKILL they expire.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,10 +177,8 @@ static int run_drill(struct drill *d)
         print_verdict(d);
         code = exit_code(d);
     }
-    if (ferror(stdout) || fflush(stdout) != 0) {
-        say("cannot print: %s", strerror(errno));
+    if (report_output() != EXIT_DONE)
         code = EXIT_INTERNAL;
-    }
     session_close(&d->session);
     return code;
 }

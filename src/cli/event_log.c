@@ -29,6 +29,7 @@
 #include "cli/event.h"
 #include "cli/json.h"
 #include "cli/report.h"
+#include "cli/settings.h"
 
 #define SYSLOG_SOCKET "/dev/log"
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
@@ -134,11 +135,13 @@ static void send_datagram(const char *data, size_t length)
             (const struct sockaddr *)&logger.to, sizeof(logger.to)) >= 0)
         return;
     int why = errno;
-    if (!logger.warned)
+    if (!logger.warned) {
         say("cannot log to %s at %s: %s; the run continues; without such "
             "a daemon, use --log stderr",
             name_of_log(), logger.to.sun_path,
             why == EAGAIN ? "it does not read" : strerror(why));
+        settings_mention(logger.args, VALUE_CHOICE);
+    }
     logger.warned = true;
 }
 
@@ -343,7 +346,8 @@ static void open_stderr(void)
 void event_log_open(const struct args *args)
 {
     logger.args = args;
-    if (args->log == LOG_NOWHERE)
+    /* config prints the setting, and has no events. */
+    if (args->log == LOG_NOWHERE || args->command == CMD_CONFIG)
         return;
     if (args->log == LOG_TO_SYSLOG || args->log == LOG_TO_JOURNAL)
         open_datagram(

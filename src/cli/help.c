@@ -119,7 +119,8 @@ void help_overview(FILE *out)
           "server: -u URL or --url-file FILE,\nelse $NXLOCK_URL_FILE, "
           "$NXLOCK_URL, a configuration file, $REDIS_URL or\n"
           "redis://127.0.0.1:6379; 'nxlock config' shows which. 'nxlock "
-          "help " HELP_CONNECTION_WORD "'\nlists passwords, TLS and more.\n",
+          "help " HELP_CONNECTION_WORD "'\nlists passwords, TLS and more. "
+          "Why a job did not run: 'nxlock status --help'.\n",
         out);
     print_exit_codes(COMMANDS, out);
     fputs("run and once exit as CMD does; with 64 to 78 and 125 to 127, CMD "

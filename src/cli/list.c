@@ -7,7 +7,6 @@
  */
 #include "cli/commands.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,10 +167,8 @@ static int list(struct lister *lister)
     scan_servers(lister);
     lock_list_sort(&lister->locks);
     print_all(lister);
-    if (ferror(stdout) || fflush(stdout) != 0) {
-        say("cannot print: %s", strerror(errno));
+    if (report_output() != EXIT_DONE)
         return EXIT_INTERNAL;
-    }
     /* A lock that is held on a majority is seen if a majority was scanned. */
     return lister->scanned > lister->servers / 2 ? EXIT_DONE : lister->code;
 }

@@ -4,7 +4,6 @@
  *
  * Invariant: a word that is not a command starts nothing.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,14 +66,6 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
-static int flush_output(void)
-{
-    if (fflush(stdout) == 0)
-        return EXIT_DONE;
-    say("cannot print: %s", strerror(errno));
-    return EXIT_INTERNAL;
-}
-
 /* "nxlock help [COMMAND]", "nxlock help connection", "nxlock --help". */
 static int help(const char *word)
 {
@@ -89,7 +80,7 @@ static int help(const char *word)
         help_command(command, stdout);
     else
         help_overview(stdout);
-    return flush_output();
+    return report_output();
 }
 
 /* "nxlock completion SHELL", "nxlock completion names COMMAND ...". */
@@ -101,7 +92,7 @@ static int completion(char **words)
         say("write: nxlock completion bash, zsh or fish");
         return EXIT_USAGE;
     }
-    return flush_output();
+    return report_output();
 }
 
 static int run_command(enum command command, char **words)
@@ -155,7 +146,7 @@ int main(int argc, char **argv)
         return help(argv[2]);
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("nxlock %s\n", nxl_version());
-        return flush_output();
+        return report_output();
     }
     if (strcmp(argv[1], "completion") == 0)
         return completion(argv + 2);

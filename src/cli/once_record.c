@@ -7,7 +7,6 @@
  */
 #include "cli/once_record.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,10 +140,8 @@ static int show(const struct view *view)
     else
         printf("%s %s\n", args->shown,
             record_words(words, &view->record, view->in_progress));
-    if (ferror(stdout) || fflush(stdout) != 0) {
-        say("cannot print: %s", strerror(errno));
+    if (report_output() != EXIT_DONE)
         return EXIT_INTERNAL;
-    }
     return view->record.state == NXL_RECORD_NONE ? EXIT_FREE : EXIT_DONE;
 }
 

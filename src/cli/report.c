@@ -7,6 +7,7 @@
  */
 #include "cli/report.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +31,18 @@ void report_write(int fd, const char *line, size_t length)
     if (poll(&out, 1, 0) == 1 && out.revents == POLLOUT &&
         write(fd, line, length) < 0)
         return; /* there is nowhere else to report it */
+}
+
+int report_output(void)
+{
+    /* The errno of an earlier write is gone. */
+    if (ferror(stdout))
+        say("cannot print all of it: standard output was closed, or is full");
+    else if (fflush(stdout) != 0)
+        say("cannot print: %s", strerror(errno));
+    else
+        return EXIT_DONE;
+    return EXIT_INTERNAL;
 }
 
 void clean_text(char *text, size_t length)

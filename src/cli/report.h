@@ -40,6 +40,10 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes a line of at most PIPE_BUF bytes without blocking, or drops it. */
 void report_write(int fd, const char *line, size_t length);
 
+/* Flushes standard output. Reports it if something could not be printed, now or
+ * earlier, and returns EXIT_INTERNAL; otherwise EXIT_DONE. */
+int report_output(void);
+
 /* Replaces every control character with '?'. */
 void clean_text(char *text, size_t length);
 

@@ -130,7 +130,7 @@ static bool say_short_lease(const struct session *session)
     say("--ttl %s is too short: the least is %lldms; a bare number is seconds, "
         "and so is 's': --ttl %.*ss",
         ttl, (long long)facts.min_ttl_ms, (int)strspn(ttl, "0123456789"), ttl);
-    settings_mention(session->args);
+    settings_mention(session->args, VALUE_DURATION);
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applies the configuration files: defaults for times and for the URLs.
+ * Applies the configuration files: defaults for options and for the URLs.
  *
  * Invariant: a file never changes what an option, a variable or a URL of a
  * source before it says. What says how to log in to a server and whom to trust
@@ -17,7 +17,7 @@
 #include "cli/value.h"
 #include "cli/variables.h"
 
-/* ------------------------------------------------------------------ times */
+/* ---------------------------------------------------------------- options */
 
 static const char **written_value(
     struct args *args, const struct option *option)
@@ -31,7 +31,7 @@ static bool is_default(struct args *args, const struct setting *setting)
     const struct option *option = setting->option;
     bool waits = option->member == offsetof(struct args, wait_ms);
 
-    return option->type == VALUE_DURATION &&
+    return option->written != 0 &&
            option_find(args->command, '\0', option->name,
                strlen(option->name)) == option &&
            !*written_value(args, option) && !(waits && args->no_wait);
@@ -63,13 +63,13 @@ const struct setting *settings_origin(
     return NULL;
 }
 
-void settings_mention(const struct args *args)
+void settings_mention(const struct args *args, enum value_type type)
 {
     const struct option *option;
     const struct setting *setting;
 
     for (size_t i = 0; (option = option_at(args->command, &i));) {
-        if (option->type == VALUE_DURATION &&
+        if (option->type == type && option->written != 0 &&
             (setting = settings_origin(args, option)))
             say("--%s %s is from %s", option->name, setting->value,
                 setting->where);

@@ -7,6 +7,7 @@
 
 #include "cli/args.h"
 #include "cli/settings_file.h"
+#include "cli/table.h"
 #include "cli/urls.h"
 
 /* Sets the times of args that were not given as options. 0, or an exit code
@@ -16,8 +17,9 @@ int settings_apply(struct args *args);
  * the setting, or NULL. */
 const struct setting *settings_origin(
     const struct args *args, const struct option *option);
-/* After a message about times: reports which of them are from a file. */
-void settings_mention(const struct args *args);
+/* After a message about options of this type: reports which of them are from a
+ * file. */
+void settings_mention(const struct args *args, enum value_type type);
 
 /* Adds to the URLs in use the parameters that neither they nor a variable
  * decide. servers_only: only those that belong to one server, such as its user,

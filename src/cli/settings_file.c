@@ -283,7 +283,10 @@ static int read_one(struct settings *settings, enum rank rank)
     if (!why)
         return code;
     say("cannot use the configuration file %s: %s%s", file->path, why,
-        named             ? " (" VARIABLE " names it)"
+        named ? " (" VARIABLE " names it)"
+        : rank == RANK_SYSTEM && found.is_shared && r.has_password
+            ? ", for root only; or move the password to each user's own "
+              "~/.config/nxlock/config, as password-file"
         : found.is_closed ? "; let this user read it, or set " VARIABLE "=none"
         : found.is_foreign && rank == RANK_USER
             ? ", or set HOME to your own home directory"

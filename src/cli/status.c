@@ -7,7 +7,6 @@
  */
 #include "cli/commands.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -196,10 +195,8 @@ int command_status(const struct args *args)
             code = session_failed(&session, "look at", rc);
         else
             code = report(&session, rc == NXL_OK ? &holder : NULL);
-        if (ferror(stdout) || fflush(stdout) != 0) {
-            say("cannot print: %s", strerror(errno));
+        if (report_output() != EXIT_DONE)
             code = EXIT_INTERNAL;
-        }
     }
     session_close(&session);
     return code;

@@ -72,7 +72,7 @@ static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
     {"skip", DOWN_SKIPS}, {"run", DOWN_RUNS}, {NULL, 0}};
 static const struct choice log_choices[] = {{"syslog", LOG_TO_SYSLOG},
     {"journal", LOG_TO_JOURNAL}, {"stderr", LOG_TO_STDERR},
-    {"json", LOG_TO_JSON}, {NULL, 0}};
+    {"json", LOG_TO_JSON}, {"none", LOG_NOWHERE}, {NULL, 0}};
 static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
     {"retry", NXL_ONCE_RETRY}, {NULL, 0}};
 
@@ -96,6 +96,10 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 #define TEXT_KEY(letter, name, value, variable, kind, into, text) \
     {letter, name, value, variable, VALUE_##kind, ON_ALL, \
         offsetof(struct args, into), .help = text, .in_file = true}
+#define WORD_KEY(name, commands, into, list, text) \
+    {0, name, "WHAT", NULL, VALUE_CHOICE, (commands) | ON(CONFIG), \
+        offsetof(struct args, into), offsetof(struct args, into##_word), \
+        .choices = list, .help = text, .in_file = true}
 #define TIME_KEY(letter, name, commands, into, range, text) \
     {letter, name, "DUR", NULL, VALUE_DURATION, (commands) | ON(CONFIG), \
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
@@ -141,8 +145,8 @@ FLAG('v', "verbose", ON(WAIT), verbose,
     "report who holds the lock, and how long it took"),
 FLAG('v', "verbose", ON(ACL), verbose,
     "list each permission, and what happens without it"),
-WORD("log", LOGGING, log, log_choices,
-    "write each event to: syslog, journal, stderr or json"),
+WORD_KEY("log", LOGGING, log, log_choices,
+    "log events to syslog, journal, stderr or json (none)"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
 FLAG(0, "json", ON(ONCE), json, "with --show: print a JSON object on one line"),
 FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL) | ON(CONFIG), json,

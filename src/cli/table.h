@@ -36,7 +36,8 @@ struct option {
     enum value_type type;
     unsigned commands;   /* bits 1 << enum command */
     size_t member;       /* offset in struct args */
-    size_t written;      /* DURATION: of the value as written; 0: not kept */
+    size_t written;      /* DURATION, CHOICE: of the value as it was written, a
+                          * const char *; 0: not kept */
     int64_t least, most; /* DURATION, NUMBER; most 0: no limit */
     const char *range;   /* the same in words, for messages */
     const struct choice *choices;

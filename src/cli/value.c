@@ -245,6 +245,8 @@ int value_set(struct args *args, const struct option *option, const char *shown,
     case VALUE_CODES:
         return set_codes(member, shown, value);
     case VALUE_CHOICE:
+        if (option->written != 0)
+            *(const char **)((char *)args + option->written) = value;
         return set_choice(member, option, shown, value);
     case VALUE_TEXT:
         return set_text(member, shown, value);

@@ -146,12 +146,14 @@ class Room:
         self.tap.check(not wrong, "prefix: the first source decides",
                        "\n".join(wrong))
 
-    def times_matrix(self):
+    def defaults_matrix(self):
         built_in = {"ttl": "30s", "wait": "no limit", "keep-trying": "60s",
-                    "grace": "a sixth of --ttl, at most 5s"}
-        values = {"option": "11s", "user": "12s", "system": "13s"}
+                    "grace": "a sixth of --ttl, at most 5s", "log": "none"}
         wrong = []
         for name, default in built_in.items():
+            values = {"option": "json", "user": "syslog", "system": "none"} \
+                if name == "log" else \
+                {"option": "11s", "user": "12s", "system": "13s"}
             origin = {"option": "--" + name, "user": self.user + ":1",
                       "system": SYSTEM + ":1"}
             for sources in self.subsets(origin):
@@ -163,7 +165,7 @@ class Room:
                     if sources else [(default, "built in")]
                 if got != wanted:
                     wrong.append(f"{name} {sources}: {got}, not {wanted}")
-        self.tap.check(not wrong, "times: the first source decides",
+        self.tap.check(not wrong, "options: the first source decides",
                        "\n".join(wrong))
 
     def which_file(self):
@@ -256,6 +258,7 @@ class Room:
             ("ttl = soon", "ttl 'soon' is not a duration", "30s"),
             ("ttl = 25d", "ttl 25d is too long", "at most 24d"),
             ("ttl = 0", "ttl 0 is too short"),
+            ("log = sislog", "log 'sislog' is not valid", "syslog, journal"),
             ("ttl = 3s # short", "comment", "line of its own"),
             ("ttl = 3s\nttl = 4s", ":4: 'ttl' is in line 3 already"),
             ('url = "redis://h"', "without quotes"),
@@ -275,7 +278,8 @@ class Room:
                f"write --{key} where")
               for key in ("force", "yes", "no-wait", "busy-code", "on-down",
                           "on-lost", "insecure", "every", "token", "name",
-                          "pass-url", "on-doubt", "done-on", "help")),
+                          "pass-url", "metrics", "on-doubt", "done-on",
+                          "help")),
         )
         for text, *words in rows:
             self.files(user=f"# mine\n\n{text}\n", mode=0o600)
@@ -357,6 +361,9 @@ class Room:
         self.refused("one that this user may not read", "Permission denied",
                      "let this user read it", as_other=True)
         if self.has_system:
+            self.files(system=f"url = redis://app:{SECRET}@h\n")
+            self.refused("the system's with a password", "for root only",
+                         "password-file", path=SYSTEM)
             self.files(system="url = redis://system\n", mode=0o600)
             self.refused("the system's that this user may not read",
                          "Permission denied", "NXLOCK_CONFIG=none",
@@ -510,6 +517,37 @@ class Room:
 
     # ----------------------------------------------------------- with a server
 
+    def log(self):
+        """log = WHAT is --log WHAT for the commands that have it, and --log
+        goes before it."""
+        def events(*words, **environ):
+            got = self.nx(*words, **environ)
+            return got.returncode, [json.loads(line)["event"] for line in
+                                    got.stderr.splitlines() if line[:1] == b"{"]
+        tap, url = self.tap, self.server.url
+        self.files(user=f"log = json\nurl = {url}\n")
+        for words, wanted in (
+                (("run", "logged", "--", "true"), "ended"),
+                (("once", "logged", "-q", "--", "true"), "ended"),
+                (("acquire", "logged", "--ttl", "9s"), "ended"),
+                (("unlock", "logged", "--force", "--yes"), "ended"),
+                (("wait", "logged"), "ended"),
+                (("run", "logged", "--log", "none", "--", "true"), None),
+                (("status", "logged"), None),
+                (("list",), None), (("config",), None),
+                (("config", "--log", "json"), None)):
+            code, found = events(*words)
+            tap.check(code == (words[0] == "status") and
+                      (found[-1:] == [wanted] if wanted else not found),
+                      f"log in a file: {' '.join(words)}", (code, found))
+        self.files(user=f"# it\nlog = syslog\nurl = {url}\n")
+        got = self.nx("run", "logged", "--", "true",
+                      NXLOCK_LOG_SOCKET="/nowhere/log")
+        tap.check(got.returncode == 0 and b"to syslog at /nowhere/log"
+                  in got.stderr and f"--log syslog is from {self.user}:2"
+                  .encode() in got.stderr, "a log that is not there is named "
+                  "with its line", got.stderr)
+
     def at_work(self):
         """What the files say happens, and inside CMD too."""
         tap, url = self.tap, self.server.url
@@ -575,7 +613,7 @@ def main():
             print("# SKIP all cases with " + SYSTEM)
         room.url_matrix()
         room.prefix_matrix()
-        room.times_matrix()
+        room.defaults_matrix()
         room.which_file()
         room.bad_lines()
         room.permissions()
@@ -583,6 +621,7 @@ def main():
         room.variables()
         room.output()
         room.at_work()
+        room.log()
         room.without_home()
         return room.tap.done()
 

@@ -361,4 +361,5 @@ await redis-cli -s "$dir/third/socket" PING
 }
 "$nxlock" doctor > /dev/full 2> "$dir/err"
 check "findings that cannot be printed" test $? -eq 70
+said "not with the errno of something else" "standard output was closed"
 done_testing

@@ -40,6 +40,7 @@ done
 for variable in NXLOCK_URL REDIS_URL redis://127.0.0.1:6379; do
     has "names $variable" "$variable"
 done
+has "says where to look at night" "job did not run: 'nxlock status --help'"
 for spelling in -h help; do
     gives 0 "$spelling" $spelling
     check "is the same" cmp "$dir/out" "$dir/overview"
@@ -51,6 +52,7 @@ for command in run once acquire renew; do
         '^With one server, a longer --ttl .*raises the default of'
 done
 gives 0 "status --help" status --help
+has "says how to tell a dead holder" 'Is the holder alive?'
 check "has no --ttl, so it does not" sh -c "! grep -q raises '$dir/out'"
 
 gives 0 "help connection" help connection

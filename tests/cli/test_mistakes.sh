@@ -65,7 +65,7 @@ no_server() {
         unshare -rn "$nxlock" $words > "$dir/out" 2> "$dir/err"
         result $((69 - $?)) "no server was given: $words"
         said "is told which was used" "redis://127.0.0.1:6379 was used" \
-            "-u URL" "NXLOCK_URL"
+            "-u URL" "NXLOCK_URL" "configuration file"
         check "once" test "$(grep -c "was used" "$dir/err")" -eq 1
     done
     unshare -rn "$nxlock" status x -u redis://127.0.0.1:6379 2> "$dir/err"

@@ -40,14 +40,29 @@ tests:
         values: '0x200'
       - series: 'SUCCESS{name="often",instance="a"}'
         values: '0+600x200'
+      # The only machine with this job dies after an hour.
+      - series: 'SUCCESS{name="alone",instance="c"}'
+        values: '0x6 stale _x200'
+      # 0 in a year as late as this one.
+      - series: 'SUCCESS{name="never",instance="a"}'
+        values: '-1795000000x200'
     alert_rule_test:
-      - {eval_time: 25h, alertname: CronJobHasNotRun, exp_alerts: []}
+      - eval_time: 25h
+        alertname: CronJobHasNotRun
+        exp_alerts:
+          - exp_labels: {severity: page, name: never}
+            exp_annotations: {summary: "never has never succeeded"}
       - eval_time: 27h
         alertname: CronJobHasNotRun
         exp_alerts:
           - exp_labels: {severity: page, name: backup}
             exp_annotations:
               summary: "backup has not succeeded for 1d 3h 0m 0s"
+          - exp_labels: {severity: page, name: alone}
+            exp_annotations:
+              summary: "alone has not succeeded for 1d 3h 0m 0s"
+          - exp_labels: {severity: page, name: never}
+            exp_annotations: {summary: "never has never succeeded"}
 """
 MAIN = """
 int main(void)
