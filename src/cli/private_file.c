@@ -2,8 +2,8 @@
 /*
  * Reads a small file that says which server is used, and may hold a password.
  *
- * Invariant: what another user, except root, could have written is not used; and
- * a file is used as a whole, because some of its servers are not the same as all
+ * Invariant: what another user, except root, could have written is not used. A
+ * file is used as a whole, because some of its servers are not the same as all
  * of them. The rule is that of the library for password files
  * (net/secret_file.c), of which the command sees only the public header.
  */
