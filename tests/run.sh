@@ -56,6 +56,14 @@ fi
 unsteady=
 steady= # a command before the tests
 
+# A python3 that is a script which looks for the real one would do so hundreds
+# of times, and takes longer than most programs that it starts.
+python=$(python3 -c 'import sys; print(sys.executable)' 2> /dev/null)
+case $python in
+    "$(command -v python3)" | '') ;;
+    *) PATH=${python%/*}:$PATH ;;
+esac
+
 if [ -n "${NXLOCK_BUILD-}" ]; then
     mkdir -p "$NXLOCK_BUILD" || exit 1
     work=$(cd "$NXLOCK_BUILD" && pwd) || exit 1
@@ -64,6 +72,7 @@ else
 fi
 tally=$work/tally
 : > "$tally" || exit 1
+: > "$tally.seconds" || exit 1
 rm -f "$work/again" "$work/late"
 . "$support/packages.sh"
 
@@ -127,6 +136,8 @@ failed() { # LOG WHAT: a step that is no test program counts as one
 
 finish() {
     [ -z "$unsteady" ] || echo "failed beside others, run again alone:$unsteady"
+    echo "took longest, in seconds: $(sort -rn "$tally.seconds" | head -n 10 |
+        tr '\n' ',' | sed 's/,$//; s/,/, /g')"
     awk '{ p += $1; f += $2; s += $3 }
         END { printf "%d passed, %d failed, %d skipped\n", p, f, s
               exit !(p > 0 && f == 0) }' "$tally"

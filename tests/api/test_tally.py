@@ -62,6 +62,7 @@ def run(tally, place, *more):
     """Its exit code, what it counted or None, and what it printed."""
     sums = place / "sums"
     sums.unlink(missing_ok=True)
+    (place / "sums.seconds").unlink(missing_ok=True)
     done = subprocess.run(
         [sys.executable, tally, "run", place / "log", sums, *more],
         capture_output=True, text=True, check=False)
@@ -75,7 +76,8 @@ def told(tally, place, row, *more):
     _, suites, result, code, text = row[:5]
     (place / "log").write_text(json.dumps({
         "name": f"nxlock:{suites} / name", "result": result,
-        "returncode": code, "stdout": text, "stderr": ""}) + "\n")
+        "returncode": code, "stdout": text, "stderr": "",
+        "duration": 61.7}) + "\n")
     return run(tally, place, *more)
 
 
@@ -95,6 +97,8 @@ def judge(tally, place, row):
     if row[2] not in ("OK", "SKIP") and row[4] and \
             row[4].splitlines()[-1] not in printed:
         wrong.append("its output is not shown")
+    if (place / "sums.seconds").read_text() != "62 run/name\n":
+        wrong.append("its seconds are not noted")
     # The second run has the last word.
     if row[6] and told(tally, place, row)[1][1] == 0:
         wrong.append("a second failure does not count")

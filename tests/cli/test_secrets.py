@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: MIT
 """test_secrets.py NXLOCK: a message is no place for a token or a password.
 
+NXLOCK_FULL=1: every slip with every command; else each form of a secret with
+one command in turn, and the first form with all.
+
 A slip of the hand puts either where it does not belong, and what nxlock says
 of that ends in a log that others read. The first digits of a token may be
 shown: they release nothing.
 """
 
+import os
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
@@ -47,6 +51,14 @@ WRONG_URLS = (
     f"redis://h?passwrod={PASSWORD}", f"redis://h?{PASSWORD}",
     f"redis://h?db={PASSWORD}", f"=redis://u:{PASSWORD}@h",
 )
+
+
+def secrets_and_commands(secrets):
+    """Each form of a secret, and the commands that it is tried with."""
+    for number, (what, word) in enumerate(secrets.items()):
+        every = number == 0 or os.environ.get("NXLOCK_FULL") == "1"
+        one = COMMANDS[number % len(COMMANDS)]
+        yield what, word, COMMANDS if every else (one,)
 
 
 def slips(command, word):
@@ -118,12 +130,12 @@ class Room:
     def tokens(self):
         # A beginning that is no secret, and any part after that.
         secrets = [TOKEN[:13], TOKEN[9:23], TOKEN[24:34]]
-        for what, word in TOKENS.items():
+        for what, word, commands in secrets_and_commands(TOKENS):
             self.all_hidden(
                 [[word], [word, "k"], ["help", word], [f"-{word}"],
                  [f"--{word}", "k"]], secrets,
                 f"{what} where the command belongs", 64)
-            for command in COMMANDS:
+            for command in commands:
                 self.all_hidden(
                     ([command, *line] for line in slips(command, word)),
                     secrets, f"{command}, {what}")
@@ -143,12 +155,12 @@ class Room:
         self.server.cli("DEL", "k")
 
     def urls(self):
-        for what, url in URLS.items():
+        for what, url, commands in secrets_and_commands(URLS):
             self.all_hidden(
                 [[url], [url, "k"], ["help", url], [f"-u{url}", "k"],
                  [f"--url={url}", "run"]], [PASSWORD],
                 f"{what} where the command belongs", 64)
-            for command in COMMANDS:
+            for command in commands:
                 self.all_hidden(
                     ([command, *line] for line in slips(command, url)),
                     [PASSWORD], f"{command}, {what}")

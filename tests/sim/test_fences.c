@@ -47,6 +47,15 @@ static unsigned replay(struct options options, uint64_t last)
     return broken;
 }
 
+/* One of the first seeds breaks an invariant. */
+static bool breaks_within(struct options options, uint64_t last)
+{
+    for (options.seed = 1; options.seed <= last; options.seed++)
+        if (world_run(&options, NULL).broken != 0)
+            return true;
+    return false;
+}
+
 #define FORGETTING (1u << TROUBLE_WIPE | 1u << TROUBLE_REWIND)
 
 static void compare(
@@ -91,7 +100,7 @@ static void test_without_floor(void **state)
     guard_turn_off("fence-floor");
     assert_int_equal(play(options, FEW, &last), 0);
     options = fences_only(3, "clean"); /* but those that forget do */
-    assert_true(replay(options, 500) > 0);
+    assert_true(breaks_within(options, 500));
     guards_turn_on();
 }
 
@@ -102,11 +111,11 @@ static void test_forgetful(void **state)
     (void)state;
     for (unsigned servers = 1; servers <= 3; servers += 2) {
         struct options options = fences_only(servers, "clean,apart");
-        assert_true(replay(options, 500) > 0);
+        assert_true(breaks_within(options, 500));
     }
     struct options options = fences_only(1, "clean");
     guard_turn_off("restarts");
-    assert_true(replay(options, 2000) > 0);
+    assert_true(breaks_within(options, 2000));
     guards_turn_on();
 }
 

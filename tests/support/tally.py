@@ -3,8 +3,9 @@
 """tally.py RUN TESTLOG TALLY [AGAIN]: counts the cases of one meson test run.
 
 Prints one line for the run, the output of what failed and the reasons of
-what was skipped; appends "passed failed skipped" to the file TALLY. A cmocka
-or TAP program counts by its cases, any other program as one.
+what was skipped; appends "passed failed skipped" to the file TALLY, and how
+many seconds each program took to TALLY.seconds. A cmocka or TAP program counts
+by its cases, any other program as one.
 
 With AGAIN, a failure that may come of the machine (a test that came late, for
 others had the processor) is printed, but not counted: the program's name is
@@ -116,6 +117,10 @@ def main(run, log, tally, again=None):
             print(*unsteady, sep="\n", file=out)
     with open(tally, "a", encoding="utf-8") as out:
         print(*total, file=out)
+    with open(tally + ".seconds", "a", encoding="utf-8") as out:
+        for test in tests:
+            name = test["name"].split(" / ")[-1]
+            print(f"{test.get('duration', 0):.0f} {run}/{name}", file=out)
     return 3 if failed else 0
 
 
