@@ -84,7 +84,10 @@ const char *private_file_read(
         why = text_objection(file);
     if (fd >= 0)
         close(fd);
-    if (why)
+    if (why && file->text) { /* it may hold a password */
+        explicit_bzero(file->text, file->length);
         free(file->text);
+        file->text = NULL;
+    }
     return why;
 }
