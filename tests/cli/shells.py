@@ -194,6 +194,9 @@ class Fish(Shell):
         self.environment["XDG_DATA_HOME"] = str(self.folder / "own")
         self.environment["XDG_DATA_DIRS"] = (
             f"{self.folder}/data:/usr/local/share:/usr/share")
+        # Without this folder fish makes completions from all manual pages, in
+        # a process that outlives it.
+        (self.folder / "own/fish/generated_completions").mkdir(parents=True)
         return ["fish", "-i"]
 
     def words(self, offers):
