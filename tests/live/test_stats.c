@@ -84,8 +84,9 @@ static void connect_to_all(nxl_client *client)
         inspect_other(client);
 }
 
-#define DO(result, name, lock, ...)                                            \
-    assert_result(CALL(client, name, lock, ##__VA_ARGS__), result, lock)
+/* Behind the name: lock, and what else the call takes. */
+#define DO(result, name, ...)                                                  \
+    assert_result(CALL(client, name, __VA_ARGS__), result, lock)
 
 /* ------------------------------------------------------------------ scenes */
 
