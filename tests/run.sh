@@ -5,14 +5,14 @@
 # packages are installed first (apt-get, as root). The last line is the sum.
 #
 #     sh tests/run.sh            gcc with all suites, and 2000 seeds of the
-#                                simulator for each number of servers. Six
+#                                simulator for each number of servers. Eight
 #                                minutes at most on two processors
 #     sh tests/run.sh --checks   what else must hold before a change lands: the
 #                                address sanitizer over what does not wait on
 #                                real time, the thread sanitizer over threads,
 #                                valgrind, clang without a warning, fuzzers, a
 #                                build without TLS, and the README on a fresh
-#                                Debian tree, in six minutes
+#                                Debian tree, in ten minutes
 #     sh tests/run.sh --full     both, with longer chaos, more fuzzing, the
 #                                address sanitizer over everything, 20000
 #                                seeds, servers of other Debian releases, all of
