@@ -84,7 +84,7 @@ static int report_deadlock(const struct session *session)
 
 static int64_t waited_ms(const struct wait *wait)
 {
-    return (int64_t)((nxl_now_ns() - wait->since) / NS_PER_MS);
+    return ms_between(wait->since, nxl_now_ns());
 }
 
 static void report_waiting(struct wait *wait, const nxl_holder *holder)
@@ -243,7 +243,7 @@ static int64_t wait_left(const struct wait *wait)
 
     if (wait_ms <= 0)
         return wait_ms;
-    int64_t gone = (int64_t)((nxl_now_ns() - wait->since) / NS_PER_MS);
+    int64_t gone = waited_ms(wait);
     return gone < wait_ms ? wait_ms - gone : 0;
 }
 
@@ -276,24 +276,24 @@ static int acquire_with_fallbacks(struct session *session, struct wait *wait)
 }
 
 /* A shorter time is reported as "at once": the request itself takes that. */
-#define AT_ONCE (NS_PER_S / 4)
+#define AT_ONCE_MS 250
 
 static void report_grant(struct session *session, uint64_t since)
 {
     const struct args *args = session->args;
-    uint64_t took = session->granted - since;
+    int64_t took_ms = ms_between(since, session->granted);
     uint64_t fence = nxl_lock_fence(session->lock);
     char ttl[DURATION_ROOM], text[DURATION_ROOM];
     char waited[64] = "at once", number[64] = "";
 
-    if (took >= AT_ONCE)
+    if (took_ms >= AT_ONCE_MS)
         snprintf(waited, sizeof(waited), "after waiting %s",
-            duration_rough(text, (int64_t)(took / NS_PER_MS)));
+            duration_rough(text, took_ms));
     if (fence != 0)
         snprintf(number, sizeof(number), ", fencing token %llu",
             (unsigned long long)fence);
     event_report((struct event){.kind = EVENT_ACQUIRED,
-                     .waited_ms = (int64_t)(took / NS_PER_MS),
+                     .waited_ms = took_ms,
                      .left_ms = nxl_lock_remaining_ms(session->lock),
                      .fence = fence},
         "acquired '%s' %s, for %s%s", args->shown, waited,

@@ -14,6 +14,12 @@
 /* No time to wake at. */
 #define NEVER UINT64_MAX
 
+/* The whole milliseconds from one time to a later one. */
+static inline int64_t ms_between(uint64_t from, uint64_t until)
+{
+    return (int64_t)((until - from) / NS_PER_MS);
+}
+
 /* Makes a timerfd readable from wake_ns on; NEVER: disarms it. */
 static inline void timer_wake_at(int timer, uint64_t wake_ns)
 {

@@ -62,7 +62,7 @@ static void report_end(const struct job *job)
         .pid = child->pid,
         .code = child->ended ? job_code(job) : EXIT_SIGNAL + SIGKILL,
         .why = child->exec_error != 0 ? strerror(child->exec_error) : NULL,
-        .ran_ms = (int64_t)((nxl_now_ns() - job->started) / NS_PER_MS)};
+        .ran_ms = ms_between(job->started, nxl_now_ns())};
     char text[DURATION_ROOM], how[64];
 
     if (!runs_command(job))

@@ -7,11 +7,12 @@
 void loss_report(bool *reported, const struct session *session,
     char *const *words, const char *why, bool stops, bool logged)
 {
-    uint64_t held = session->granted != 0 ? nxl_now_ns() - session->granted : 0;
     struct event event = {.kind = EVENT_LOST,
         .logged = logged,
         .why = why,
-        .held_ms = (int64_t)(held / NS_PER_MS)};
+        .held_ms = session->granted != 0
+                       ? ms_between(session->granted, nxl_now_ns())
+                       : 0};
 
     if (*reported)
         return;

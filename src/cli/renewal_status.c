@@ -82,7 +82,7 @@ void renewal_status_report_end(
 {
     const struct session *session = status->session;
     const struct args *args = session->args;
-    int64_t held_ms = (int64_t)((nxl_now_ns() - session->granted) / NS_PER_MS);
+    int64_t held_ms = ms_between(session->granted, nxl_now_ns());
     int64_t more_ms = args->run.at_least_ms - held_ms;
     char text[DURATION_ROOM];
 

@@ -89,7 +89,7 @@ static int report_hopeless(const struct args *args, const nxl_holder *holder)
 
 static int64_t waited_ms(const struct waiter *waiter)
 {
-    return (int64_t)((nxl_now_ns() - waiter->since) / NS_PER_MS);
+    return ms_between(waiter->since, nxl_now_ns());
 }
 
 static void report_free(const struct waiter *waiter)
