@@ -167,8 +167,7 @@ int connect_client(
     }
     if (rc == NXL_E_URL)
         return report_url(args, why, no_password);
-    say("%s: %s", source_words(source, args),
-        why[0] != '\0' ? why : nxl_strerror(rc));
+    say("%s: %s", source_words(source, args), failure_words(why, rc));
     return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
 }
 

@@ -85,8 +85,7 @@ void diagnostic_code(struct diagnostics *f, int code)
 void diagnostic_failed(
     struct diagnostics *f, const char *what, int result, const char *words)
 {
-    diagnostic(f, LEVEL_FAIL, what, NULL, "%s",
-        words[0] != '\0' ? words : nxl_strerror(result));
+    diagnostic(f, LEVEL_FAIL, what, NULL, "%s", failure_words(words, result));
     diagnostic_code(f, exit_code_for(result, EXIT_UNAVAILABLE));
 }
 

@@ -77,9 +77,8 @@ static bool round_trip(struct doctor *d, const char *scratch)
             "ms",
             took[0], took[1], took[2]);
     } else {
-        const char *why = nxl_lock_errmsg(lock);
         diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip", NULL,
-            "cannot %s: %s", step, why[0] != '\0' ? why : nxl_strerror(rc));
+            "cannot %s: %s", step, failure_words(nxl_lock_errmsg(lock), rc));
         if (rc == NXL_E_DENIED)
             doctor_denied(d);
         diagnostic_code(&d->diagnostics, exit_code_for(rc, EXIT_UNAVAILABLE));

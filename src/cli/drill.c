@@ -106,7 +106,7 @@ static bool clean_server(struct drill *d, const char *url)
             "its keys could not be removed from %s, and expire there within a "
             "day: %s",
             url_address(address, sizeof(address), url),
-            client ? nxl_client_errmsg(client) : nxl_strerror(rc));
+            failure_words(client ? nxl_client_errmsg(client) : "", rc));
     nxl_client_free(client);
     return rc == NXL_OK;
 }

@@ -123,11 +123,9 @@ static void send_answer(struct actor *a, int result)
             (int)sizeof(answer->waiting) - 1, facts.waiting);
     }
     answer->text[0] = '\0';
-    if (result != NXL_OK) {
-        const char *why = nxl_lock_errmsg(a->lock);
+    if (result != NXL_OK)
         snprintf(answer->text, sizeof(answer->text), "%s",
-            why[0] != '\0' ? why : nxl_strerror(result));
-    }
+            failure_words(nxl_lock_errmsg(a->lock), result));
     a->busy = false;
     if (send(a->plan->line, answer, sizeof(*answer), MSG_NOSIGNAL) < 0)
         _exit(EXIT_INTERNAL);

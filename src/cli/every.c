@@ -144,10 +144,9 @@ static void say_needed_right(const struct session *session)
 
 static void report_failure(const struct session *session, int rc)
 {
-    const char *why = record.lock ? nxl_lock_errmsg(record.lock) : "";
+    const char *why =
+        failure_words(record.lock ? nxl_lock_errmsg(record.lock) : "", rc);
 
-    if (why[0] == '\0')
-        why = nxl_strerror(rc);
     event_report((struct event){.kind = event_of_failure(rc), .why = why},
         "cannot record a run of '%s': %s", session->args->shown, why);
     /* A name that is not shown in full may be a token in the wrong place. */

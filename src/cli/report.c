@@ -101,6 +101,11 @@ int exit_code_for(int result, int busy)
     }
 }
 
+const char *failure_words(const char *words, int result)
+{
+    return words[0] != '\0' ? words : nxl_strerror(result);
+}
+
 bool result_may_pass(int result)
 {
     return result == NXL_E_UNREACHABLE || result == NXL_E_REFUSED ||

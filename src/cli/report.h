@@ -50,6 +50,10 @@ void clean_text(char *text, size_t length);
 /* The exit code for a result of the library; busy is the one for NXL_BUSY. */
 int exit_code_for(int result, int busy);
 
+/* Why it failed: the words for it, or if there are none, what the result
+ * means. */
+const char *failure_words(const char *words, int result);
+
 /* No server could decide, but that may change: it may help to ask again. */
 bool result_may_pass(int result);
 

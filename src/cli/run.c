@@ -42,12 +42,10 @@ static int exit_code_of_run(struct run *run, int rc, bool held)
             "lost '%s' before %s ended", args->shown, args->child[0]);
         return EXIT_LOST;
     }
-    const char *why = nxl_lock_errmsg(run->session.lock);
+    const char *why = failure_words(nxl_lock_errmsg(run->session.lock), rc);
     int64_t left_ms = args->run.at_least_ms > args->ttl_ms
                           ? args->run.at_least_ms
                           : args->ttl_ms;
-    if (why[0] == '\0')
-        why = nxl_strerror(rc);
     event_report((struct event){.kind = EVENT_FAILED, .why = why},
         "cannot release '%s': %s; it expires within %lld s", args->shown, why,
         (long long)(left_ms + 999) / 1000);

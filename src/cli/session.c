@@ -73,7 +73,7 @@ static void on_trace(void *arg, const nxl_trace *trace)
     renewal->result = trace->result;
     renewal->left_ms = trace->left_ms;
     snprintf(renewal->why, sizeof(renewal->why), "%s",
-        trace->text[0] != '\0' ? trace->text : nxl_strerror(trace->result));
+        failure_words(trace->text, trace->result));
 }
 
 static int session_open_client(struct session *session)
@@ -150,8 +150,7 @@ static int open_lock(struct session *session, const char *label)
     const char *why = nxl_client_errmsg(session->client);
     if (rc == NXL_E_INVALID && say_short_lease(session))
         return EXIT_USAGE;
-    say("'%s': %s", session->args->shown,
-        why[0] != '\0' ? why : nxl_strerror(rc));
+    say("'%s': %s", session->args->shown, failure_words(why, rc));
     if (rc != NXL_E_INVALID)
         return exit_code_for(rc, EXIT_BUSY);
     return EXIT_USAGE;
@@ -375,8 +374,8 @@ int session_interrupted(const struct session *session)
 void session_complain(struct session *session, const char *what, int result)
 {
     const char *why = nxl_lock_errmsg(session->lock);
-    struct event event = {.kind = event_of_failure(result),
-        .why = why[0] != '\0' ? why : nxl_strerror(result)};
+    struct event event = {
+        .kind = event_of_failure(result), .why = failure_words(why, result)};
 
     event_report(
         event, "cannot %s '%s': %s", what, session->args->shown, event.why);

@@ -33,9 +33,7 @@ static void json_state(struct json *json, const nxl_holder *holder)
 /* Why the state on server i is unknown; rc is its result. */
 static const char *why_unknown(struct session *session, size_t i, int rc)
 {
-    const char *why = nxl_lock_errmsg_at(session->lock, i);
-
-    return why[0] != '\0' ? why : nxl_strerror(rc);
+    return failure_words(nxl_lock_errmsg_at(session->lock, i), rc);
 }
 
 /* What one of several servers says. */

@@ -9,6 +9,7 @@
 
 #include "cli/duration.h"
 #include "cli/event.h"
+#include "cli/report.h"
 
 /* The pause between two attempts; doubled each time. */
 #define PAUSE_MIN (100 * NS_PER_MS)
@@ -61,9 +62,7 @@ static bool is_final(int rc)
 
 static const char *reason(const struct session *session, int rc)
 {
-    const char *why = nxl_lock_errmsg(session->lock);
-
-    return why[0] != '\0' ? why : nxl_strerror(rc);
+    return failure_words(nxl_lock_errmsg(session->lock), rc);
 }
 
 int verdict_tell(struct session *session, const struct verdict *verdict)
