@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/holder.h"
 #include "cli/label.h"
 #include "cli/line.h"
+#include "cli/outage.h"
 #include "cli/report.h"
 #include "cli/since.h"
 
@@ -34,10 +34,9 @@ struct wait {
     struct session *session;
     const nxl_once_options *once; /* begin a record too; NULL: only acquire */
     uint64_t since;
-    nxl_lock *looker;    /* the second handle; NULL: not needed so far */
-    uint64_t look_at;    /* when to inspect; NEVER: an inspection is running */
-    bool reported_fault; /* reported that the server is unreachable */
-    bool reported_end;   /* and that it answers again */
+    nxl_lock *looker; /* the second handle; NULL: not needed so far */
+    uint64_t look_at; /* when to inspect; NEVER: an inspection is running */
+    struct outage outage;
     bool reported_holder;
     int code; /* exit code that ends the wait; 0: it goes on */
 };
@@ -107,32 +106,6 @@ static void report_waiting(struct wait *wait, const nxl_holder *holder)
         holder_words(words, holder), place);
 }
 
-/* Reports, once, that no server could decide. */
-static void report_fault(struct wait *wait, int result)
-{
-    const struct args *args = wait->session->args;
-    const char *why = nxl_lock_errmsg(wait->looker);
-
-    if (wait->reported_fault)
-        return;
-    wait->reported_fault = true;
-    event_report((struct event){.kind = EVENT_SERVER_DOWN, .why = why},
-        "waiting for '%s': %s", args->shown, why);
-    connect_advise(args, result, why);
-}
-
-/* Reports, once, that a fault is over. */
-static void report_end_of_fault(struct wait *wait)
-{
-    if (!wait->reported_fault || wait->reported_end)
-        return;
-    wait->reported_end = true;
-    event_report(
-        (struct event){.kind = EVENT_SERVER_UP, .waited_ms = waited_ms(wait)},
-        "waiting for '%s': the server answers again",
-        wait->session->args->shown);
-}
-
 /* Takes the result of the inspection. */
 static void take_inspection(struct wait *wait, int result)
 {
@@ -143,7 +116,7 @@ static void take_inspection(struct wait *wait, int result)
     if (result == NXL_OK)
         result = nxl_lock_holder(wait->looker, &holder);
     if (result == NXL_OK || result == NXL_FREE)
-        report_end_of_fault(wait);
+        outage_ended(&wait->outage, session->args, waited_ms(wait));
     if (result == NXL_E_WRONG_TYPE) {
         wait->code = report_wrong_type(session, wait->looker);
     } else if (result == NXL_OK && holder_is_data(&holder)) {
@@ -153,7 +126,8 @@ static void take_inspection(struct wait *wait, int result)
     } else if (result == NXL_OK) {
         report_waiting(wait, &holder);
     } else if (result != NXL_FREE) {
-        report_fault(wait, result);
+        outage_began(&wait->outage, session->args, result,
+            nxl_lock_errmsg(wait->looker));
     }
     if (wait->code != 0)
         nxl_lock_cancel(session->lock);
@@ -311,7 +285,7 @@ static bool take_result(struct wait *wait, int rc, int *code)
         *code = wait->code;
     } else if (rc == NXL_OK && nxl_lock_held(session->lock)) {
         session->granted = nxl_now_ns();
-        report_end_of_fault(wait);
+        outage_ended(&wait->outage, session->args, waited_ms(wait));
         report_grant(session, wait->since);
         return true;
     } else if (rc == NXL_BUSY) {

@@ -11,10 +11,10 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/holder.h"
+#include "cli/outage.h"
 #include "cli/partial.h"
 #include "cli/report.h"
 
@@ -30,8 +30,8 @@ struct waiter {
     uint64_t until; /* of nxl_now_ns(); NEVER */
     uint64_t delay_ms;
     uint64_t random;
-    bool reported_holder, reported_fault;
-    bool reported_end; /* of the fault */
+    bool reported_holder;
+    struct outage outage;
 };
 
 /* Draws a delay from the upper half of ms, so that many waiters do not poll at
@@ -102,30 +102,33 @@ static void report_free(const struct waiter *waiter)
         duration_rough(waited, ms));
 }
 
-/* Reports, once for each, who holds it and that no server can decide. */
+/* Reports, once, who holds it. */
+static void report_holder(struct waiter *waiter, const nxl_holder *holder)
+{
+    char words[HOLDER_WORDS], who[HOLDER_WHO];
+
+    if (waiter->reported_holder)
+        return;
+    waiter->reported_holder = true;
+    event_report((struct event){.kind = EVENT_WAITING,
+                     .holder = holder_who(who, holder),
+                     .left_ms = holder->left_ms},
+        "waiting for '%s': %s", waiter->session.args->shown,
+        holder_words(words, holder));
+}
+
+/* Reports what the server said, or that it said nothing. */
 static void report_wait(struct waiter *waiter, int rc, const nxl_holder *holder)
 {
     const struct args *args = waiter->session.args;
-    const char *why = nxl_lock_errmsg(waiter->session.lock);
-    char words[HOLDER_WORDS], who[HOLDER_WHO];
 
-    if (holder && waiter->reported_fault && !waiter->reported_end) {
-        waiter->reported_end = true;
-        event_report((struct event){.kind = EVENT_SERVER_UP},
-            "waiting for '%s': the server answers again", args->shown);
+    if (holder) {
+        outage_ended(&waiter->outage, args, waited_ms(waiter));
+        report_holder(waiter, holder);
+    } else {
+        outage_began(
+            &waiter->outage, args, rc, nxl_lock_errmsg(waiter->session.lock));
     }
-    if (holder && !waiter->reported_holder)
-        event_report((struct event){.kind = EVENT_WAITING,
-                         .holder = holder_who(who, holder),
-                         .left_ms = holder->left_ms},
-            "waiting for '%s': %s", args->shown, holder_words(words, holder));
-    if (!holder && !waiter->reported_fault) {
-        event_report((struct event){.kind = EVENT_SERVER_DOWN, .why = why},
-            "waiting for '%s': %s", args->shown, why);
-        connect_advise(args, rc, why);
-    }
-    waiter->reported_holder |= holder != NULL;
-    waiter->reported_fault |= holder == NULL;
 }
 
 static int wait_for(struct waiter *waiter)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* A server that is down while the command waits. */
+#include "cli/outage.h"
+
+#include "cli/connect.h"
+#include "cli/event.h"
+
+void outage_began(
+    struct outage *outage, const struct args *args, int result, const char *why)
+{
+    if (outage->reported)
+        return;
+    outage->reported = true;
+    event_report((struct event){.kind = EVENT_SERVER_DOWN, .why = why},
+        "waiting for '%s': %s", args->shown, why);
+    connect_advise(args, result, why);
+}
+
+void outage_ended(
+    struct outage *outage, const struct args *args, int64_t waited_ms)
+{
+    if (!outage->reported || outage->reported_end)
+        return;
+    outage->reported_end = true;
+    event_report(
+        (struct event){.kind = EVENT_SERVER_UP, .waited_ms = waited_ms},
+        "waiting for '%s': the server answers again", args->shown);
+}
