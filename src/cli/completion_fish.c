@@ -126,8 +126,8 @@ void completion_fish(FILE *out)
     for (unsigned i = 0; i < COMMANDS; i++)
         print_command(out, (enum command)i);
     print_commands(out, "__nxlock_in help");
-    print_word(out, "__nxlock_in help", HELP_CONNECTION_WORD,
-        "options of every command");
+    print_word(
+        out, "__nxlock_in help", HELP_CONNECTION_WORD, HELP_CONNECTION_SUMMARY);
     for (const struct offer *o = completion_shells; o->text; o++)
         print_word(out, "__nxlock_in completion", o->text, o->help);
 }

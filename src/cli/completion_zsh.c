@@ -150,7 +150,7 @@ void completion_zsh(FILE *out)
           "    local -a commands=(\n",
         out);
     print_commands(out);
-    fputs("        '" HELP_CONNECTION_WORD ":options of every command'\n"
+    fputs("        '" HELP_CONNECTION_WORD ":" HELP_CONNECTION_SUMMARY "'\n"
           "    )\n"
           "    case $1 in\n",
         out);

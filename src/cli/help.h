@@ -17,6 +17,7 @@ extern const char *const help_texts[HELP_TEXTS];
 
 /* The word after "nxlock help" for the options of every command. */
 #define HELP_CONNECTION_WORD "connection"
+#define HELP_CONNECTION_SUMMARY "options of every command"
 
 void help_overview(FILE *out);
 void help_connection(FILE *out);
