@@ -91,3 +91,14 @@ const char *private_file_read(
     }
     return why;
 }
+
+char *without_blanks(char *line)
+{
+    static const char blanks[] = " \t\r";
+    char *end = line + strlen(line);
+
+    line += strspn(line, blanks);
+    while (end > line && strchr(blanks, end[-1]))
+        *--end = '\0';
+    return line;
+}

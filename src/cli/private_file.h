@@ -28,4 +28,8 @@ struct private_file {
 const char *private_file_read(
     struct private_file *file, const char *path, bool may_be_shared);
 
+/* A line of such a file, or a part of one, without the blanks around it, which
+ * are cut off in place. */
+char *without_blanks(char *line);
+
 #endif

@@ -23,7 +23,6 @@
 #include "cli/variables.h"
 
 #define VARIABLE "NXLOCK_CONFIG"
-#define BLANKS " \t\r"
 
 /* One file while it is read. */
 struct reading {
@@ -231,23 +230,17 @@ static int take_setting(struct reading *r, const char *key, char *value)
 
 static int take_line(struct reading *r, char *line)
 {
-    char *key = line + strspn(line, BLANKS);
-    char *end = key + strlen(key);
+    char *key = without_blanks(line);
     char *equals = strchr(key, '=');
 
-    while (end > key && strchr(BLANKS, end[-1]))
-        *--end = '\0';
     if (key[0] == '\0' || key[0] == '#')
         return 0;
     if (!equals) {
         wrong_line(r, "there is no '='; write: KEY = VALUE, or # COMMENT");
         return EXIT_CONFIG;
     }
-    char *value = equals + 1 + strspn(equals + 1, BLANKS);
     *equals = '\0';
-    for (end = equals; end > key && strchr(BLANKS, end[-1]);)
-        *--end = '\0';
-    return take_setting(r, key, value);
+    return take_setting(r, without_blanks(key), without_blanks(equals + 1));
 }
 
 static int take_text(struct reading *r, char *text)

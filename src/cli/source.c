@@ -31,11 +31,8 @@ static int take_lines(struct args *args, char *text)
 {
     args->url_count = 0;
     for (char *rest = text, *line; (line = strsep(&rest, "\r\n"));) {
-        line += strspn(line, " \t");
-        size_t length = strlen(line);
-        while (length > 0 && strchr(" \t", line[length - 1]))
-            line[--length] = '\0';
-        if (length == 0 || line[0] == '#')
+        line = without_blanks(line);
+        if (line[0] == '\0' || line[0] == '#')
             continue;
         if (args->url_count == NXL_SERVERS_MAX) {
             say("the URL file %s has more than %d URLs", args->url_source,
