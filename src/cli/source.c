@@ -159,24 +159,34 @@ static int compare_servers(const char *path, char *here, char *there)
     return EXIT_CONFIG;
 }
 
-static int check_same_servers(struct args *args, const char *path)
+/* The servers of NXLOCK_URL, *here, and those of args->urls, *there, as lists
+ * without passwords; the caller's to free(). Those of an enclosing 'nxlock run'
+ * give their options to args->urls. False: no memory, and *here is NULL. */
+static bool list_both_servers(struct args *args, char **here, char **there)
 {
     const char *url = variable_value("NXLOCK_URL");
     struct url_list list;
-    int code = EXIT_INTERNAL;
 
-    if (!url)
-        return 0;
-    char *there = without_passwords(args->urls, args->url_count);
-    char *here = NULL;
-    if (there && url_list_make(&list, &url, 1, NULL)) {
+    *here = NULL;
+    *there = without_passwords(args->urls, args->url_count);
+    if (*there && url_list_make(&list, &url, 1, NULL)) {
         url_list_strip_passwords(&list);
         if (!variable_value("NXLOCK_SUPERVISOR_PID") ||
             take_options(args, &list))
-            here = url_list_join(&list);
+            *here = url_list_join(&list);
         url_list_free(&list);
     }
-    if (here)
+    return *here;
+}
+
+static int check_same_servers(struct args *args, const char *path)
+{
+    char *here, *there;
+    int code = EXIT_INTERNAL;
+
+    if (!variable_value("NXLOCK_URL"))
+        return 0;
+    if (list_both_servers(args, &here, &there))
         code = compare_servers(path, here, there);
     else
         say("out of memory");
@@ -264,20 +274,14 @@ static bool has_no_password(const char *urls)
  * taken. */
 static bool same_from_settings(struct args *args)
 {
-    const char *url = variable_value("NXLOCK_URL");
-    struct url_list list;
-    char *here = NULL, *there = NULL;
+    char *here, *there;
 
-    if (!variable_value("NXLOCK_SUPERVISOR_PID") || !has_no_password(url) ||
+    if (!variable_value("NXLOCK_SUPERVISOR_PID") ||
+        !has_no_password(variable_value("NXLOCK_URL")) ||
         !(take_settings(args, RANK_USER) || take_settings(args, RANK_SYSTEM)))
         return false;
-    there = without_passwords(args->urls, args->url_count);
-    if (there && url_list_make(&list, &url, 1, NULL)) {
-        if (take_options(args, &list))
-            here = url_list_join(&list);
-        url_list_free(&list);
-    }
-    bool same = here && strcmp(here, there) == 0;
+    bool same =
+        list_both_servers(args, &here, &there) && strcmp(here, there) == 0;
     free(here);
     free(there);
     args->url_rank = RANK_GIVEN;
