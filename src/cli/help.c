@@ -153,3 +153,8 @@ void help_connection(FILE *out)
     fputs("\nTLS options, only with rediss:// or valkeys:// URLs:\n", out);
     print_option_lines(CMD_RUN, GROUP_TLS, out);
 }
+
+void help_completion(FILE *out)
+{
+    fputs(help_texts[HELP_COMPLETION], out);
+}

@@ -26,6 +26,8 @@
 #include "cli/table.h"
 #include "cli/timing.h"
 
+#define COMPLETION "completion"
+
 static int (*const commands[COMMANDS])(const struct args *args) = {
 #define COMMAND(number, name, ...) [CMD_##number] = command_##name,
     COMMAND_LIST
@@ -66,26 +68,34 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 /* "nxlock help [COMMAND]", "nxlock help connection", "nxlock --help". */
 static int help(const char *word)
 {
     enum command command = word ? command_by_name(word) : COMMANDS;
-    bool connection = word && strcmp(word, HELP_CONNECTION_WORD) == 0;
 
-    if (word && command == COMMANDS && !connection)
-        return unknown_command(word);
-    if (connection)
-        help_connection(stdout);
-    else if (word)
-        help_command(command, stdout);
-    else
+    if (!word)
         help_overview(stdout);
+    else if (command != COMMANDS)
+        help_command(command, stdout);
+    else if (strcmp(word, HELP_CONNECTION_WORD) == 0)
+        help_connection(stdout);
+    else if (strcmp(word, COMPLETION) == 0)
+        help_completion(stdout);
+    else
+        return unknown_command(word);
     return report_output();
 }
 
 /* "nxlock completion SHELL", "nxlock completion names COMMAND ...". */
 static int completion(char **words)
 {
+    if (words[0] && asks_for_help(words[0]))
+        return help(COMPLETION);
     if (words[0] && strcmp(words[0], "names") == 0)
         return completion_names(words + 1);
     if (!words[0] || !completion_print(words[0], stdout)) {
@@ -140,7 +150,7 @@ int main(int argc, char **argv)
         help_overview(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (asks_for_help(argv[1]))
         return help(NULL);
     if (strcmp(argv[1], "help") == 0)
         return help(argv[2]);
@@ -148,7 +158,7 @@ int main(int argc, char **argv)
         printf("nxlock %s\n", nxl_version());
         return report_output();
     }
-    if (strcmp(argv[1], "completion") == 0)
+    if (strcmp(argv[1], COMPLETION) == 0)
         return completion(argv + 2);
     enum command command = command_by_name(argv[1]);
     return command == COMMANDS ? unknown_command(argv[1])

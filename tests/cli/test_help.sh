@@ -70,6 +70,18 @@ sed -n 's/^      *\(--[a-z-]*\).*/\1/p' "$dir/out" > "$dir/more"
 check "explains each option of TLS" test \
     "$(sed -n '/^TLS options/,$s/^      --.*/x/p' "$dir/out" | wc -l)" -eq 11
 
+gives 0 "completion --help" completion --help
+cp "$dir/out" "$dir/text"
+for shell in bash zsh fish; do
+    has "has an example for $shell" "^  .*nxlock completion $shell"
+done
+check "it fits a terminal" fails grep -q '.\{81\}' "$dir/out"
+for spelling in 'completion -h' 'help completion'; do
+    # shellcheck disable=SC2086 # two words
+    gives 0 "$spelling" $spelling
+    check "is the same" cmp "$dir/out" "$dir/text"
+done
+
 for command in run once acquire renew release status wait list unlock doctor \
     drill acl; do
     gives 0 "$command --help" "$command" --help

@@ -3,14 +3,15 @@
 """embed.py OUTPUT NAME.txt...
 
 Embeds the help texts in C: writes the definition of help_texts[] (help.h), in
-which run.txt is the entry CMD_RUN; overview.txt and connection.txt, of no
-command, are behind these.
+which run.txt is the entry CMD_RUN; those of no command (OTHERS) are behind
+these.
 """
 
 import pathlib
 import sys
 
-OTHERS = {"overview": "HELP_OVERVIEW", "connection": "HELP_CONNECTION"}
+OTHERS = {"overview": "HELP_OVERVIEW", "connection": "HELP_CONNECTION",
+          "completion": "HELP_COMPLETION"}
 entries = []
 for path in map(pathlib.Path, sys.argv[2:]):
     lines = path.read_text("ascii").splitlines()
