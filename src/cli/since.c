@@ -32,6 +32,10 @@
 /* PTTL and TIME are read one after the other; and only seconds are shown. */
 #define TOLERANCE_US US_PER_S
 
+/* No sum or product of what a server says overflows. */
+#define NOW_MOST_S INT64_C(1000000000000)
+#define LEFT_MOST_MS INT64_C(1000000000000000)
+
 struct reading {
     int64_t number;  /* 0: there is none */
     int64_t left_ms; /* of the counter */
@@ -67,11 +71,13 @@ static nxl_answer *ask_server(
     return answer;
 }
 
-static int64_t number_of(const nxl_answer *answer, size_t item)
+/* 0: it is no number from 1 to most, as of a key that has no expiry. */
+static int64_t number_of(const nxl_answer *answer, size_t item, int64_t most)
 {
     const char *text = answer ? nxl_answer_item(answer, item, NULL) : NULL;
+    int64_t number = text ? strtoll(text, NULL, 10) : 0;
 
-    return text ? strtoll(text, NULL, 10) : 0;
+    return number > 0 && number <= most ? number : 0;
 }
 
 /* Does the server still have the value that was seen? */
@@ -109,10 +115,11 @@ static bool read_counter(
     const char *text = ok ? nxl_answer_item(answers[0], 0, &size) : NULL;
     bool digits =
         text && size > 0 && size <= 16 && strspn(text, "0123456789") == size;
-    *reading = (struct reading){.number = digits ? number_of(answers[0], 0) : 0,
-        .left_ms = number_of(answers[1], 0),
-        .now_us =
-            number_of(answers[2], 0) * US_PER_S + number_of(answers[2], 1)};
+    *reading = (struct reading){
+        .number = digits ? number_of(answers[0], 0, INT64_MAX) : 0,
+        .left_ms = number_of(answers[1], 0, LEFT_MOST_MS),
+        .now_us = number_of(answers[2], 0, NOW_MOST_S) * US_PER_S +
+                  number_of(answers[2], 1, US_PER_S)};
     for (size_t i = 0; i < 3; i++)
         nxl_answer_free(answers[i]);
     return ok;
