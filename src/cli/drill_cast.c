@@ -149,8 +149,14 @@ void drill_kill(struct drill *d, unsigned who)
 
 void drill_stop(struct drill *d, unsigned who)
 {
-    kill(d->players[who].pid, SIGSTOP);
-    while (waitpid(d->players[who].pid, NULL, WUNTRACED) < 0 && errno == EINTR)
+    pid_t pid = d->players[who].pid;
+    siginfo_t info;
+
+    kill(pid, SIGSTOP);
+    /* If it has ended instead, its number stays taken until it is waited for
+     * at the end. */
+    while (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR)
         ;
 }
 
