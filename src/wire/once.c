@@ -45,7 +45,7 @@ static bool once_number_at(const struct leaves *l, size_t i, int64_t *number)
     const char *text = buf_head(&l->bytes) + l->list[i].at;
     char *end;
     *number = strtoll(text, &end, 10);
-    return end > text && *end == '\0';
+    return end > text && end == text + l->list[i].len;
 }
 
 /* Is it an answer of this form: a code, a number, and then a record, which may

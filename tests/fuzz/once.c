@@ -73,7 +73,7 @@ static bool number_at(const struct reply *reply, size_t i, int64_t *number)
     memcpy(text, item->bytes.data, item->bytes.len);
     text[item->bytes.len] = '\0';
     *number = strtoll(text, &end, 10);
-    return *end == '\0';
+    return end == text + item->bytes.len;
 }
 
 static bool has_record(const struct reply *reply)
