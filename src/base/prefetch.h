@@ -9,9 +9,8 @@
 
 #include <stddef.h>
 
-#define PREFETCH_LINE                                                          \
-    64 /* of the usual caches; another one only costs time                     \
-        */
+/* Of the usual caches. A wrong size costs time, nothing else. */
+#define PREFETCH_LINE 64
 
 /* Any address will do, even of memory that is not there. */
 static inline void prefetch(const void *from, size_t len)
