@@ -156,7 +156,10 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t at)
     }
 }
 
-void timer_join(struct timers *t, struct timer *timer, uint64_t at)
+/* Not inlined: only renewals need it, and the function that calls it for them
+ * serves every call too. */
+__attribute__((noinline)) void timer_join(
+    struct timers *t, struct timer *timer, uint64_t at)
 {
     struct timer **found = recent(t, at);
     timer_stop(t, timer);

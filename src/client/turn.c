@@ -59,6 +59,8 @@ static void prefetch_operation(struct operation *op, unsigned others)
 /* What the next replies will need. */
 static void prefetch_awaited(const struct server *s)
 {
+    if (!server_awaited(s, 0))
+        return; /* nearly always, with one lock */
     struct request *r = server_awaited(s, AHEAD);
     if (r)
         prefetch(r, sizeof(*r));
@@ -114,7 +116,7 @@ static void take_event(
 /* A timer that is due is served after AHEAD others, so that what it needs is
  * fetched while they are served. A tick that is no longer needed does no harm.
  */
-static void take_timers(struct timers *timers, uint64_t now)
+static void serve_timers(struct timers *timers, uint64_t now)
 {
     struct operation *queue[AHEAD + 1] = {NULL}; /* served from its end */
     size_t queued = 0;
@@ -132,6 +134,12 @@ static void take_timers(struct timers *timers, uint64_t now)
             due->type->tick(due, now);
         }
     }
+}
+
+static void take_timers(struct timers *timers, uint64_t now)
+{
+    if (timers_next(timers) <= now)
+        serve_timers(timers, now);
 }
 
 /* nxl_client_interrupt(): ends all waits for a lock; if there is none, the next

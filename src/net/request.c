@@ -129,9 +129,9 @@ static void fail_without_memory(struct server *s, struct request *r)
 /* Asks for what formatting the next requests will need. */
 static void prefetch_waiting(const struct server *s)
 {
-    const struct list *next = s->waiting.next, *after = next->next;
-    if (next == &s->waiting || after == &s->waiting)
+    if (list_empty(&s->waiting) || s->waiting.next == s->waiting.prev)
         return;
+    const struct list *next = s->waiting.next, *after = next->next;
     const struct exchange *x =
         &list_entry(next, struct request, node)->exchange;
     prefetch(list_entry(after, struct request, node), sizeof(struct request));
