@@ -219,7 +219,7 @@ void loss_settle(struct nxl_lock *lock, uint64_t now)
         timer_stop(&client->renewals, &renewing->operation.timer);
         return;
     }
-    timer_set(&client->renewals, &renewing->operation.timer, wake);
+    timer_join(&client->renewals, &renewing->operation.timer, wake);
     alarm_by(&client->alarm, wake);
 }
 

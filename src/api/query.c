@@ -113,7 +113,8 @@ void query_cancel_all(struct nxl_client *client, uint64_t now)
     }
 }
 
-static const struct operation_type query_type = {query_outcome, query_late};
+static const struct operation_type query_type = {
+    query_outcome, query_late, NULL};
 
 /* ----------------------------------------------------------------- the call */
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
+#include "base/prefetch.h"
 #include "base/token.h"
 #include "net/cancel.h"
 #include "net/quote.h"
@@ -125,6 +126,19 @@ static void fail_without_memory(struct server *s, struct request *r)
     request_fail(s, r, FAULT_SYSTEM, false);
 }
 
+/* Asks for what formatting the next requests will need. */
+static void prefetch_waiting(const struct server *s)
+{
+    if (list_empty(&s->waiting) || s->waiting.next == s->waiting.prev)
+        return;
+    const struct list *next = s->waiting.next, *after = next->next;
+    const struct exchange *x =
+        &list_entry(next, struct request, node)->exchange;
+    prefetch(list_entry(after, struct request, node), sizeof(struct request));
+    prefetch(x->verb, sizeof(*x->verb));
+    exchange_prefetch(x);
+}
+
 void requests_format(struct server *s, uint64_t now)
 {
     while (!list_empty(&s->waiting) && !s->conn.blocked &&
@@ -134,6 +148,7 @@ void requests_format(struct server *s, uint64_t now)
             return; /* answers can be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
+        prefetch_waiting(s);
         if (full) {
             fail_hanging(s, r, now);
         } else if (verb_too_late(r->exchange.verb, now)) {

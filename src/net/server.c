@@ -17,8 +17,9 @@
 #include "net/shake.h"
 #include "net/subscription.h"
 
-/* A connection that was silent for this long is checked with poll() before it
- * is used again: a busy program should not pay for that each time. */
+/* A connection that was silent for this long, and not checked for as long, is
+ * checked with poll() before it is used again: a busy program should not pay
+ * for that each time, nor one that sends many requests at once for each. */
 #define LOOK_AGAIN NS_PER_MS
 /* How often a lost connection is read: enough for all replies that are due. */
 #define HEAR_OUT 4
@@ -271,8 +272,11 @@ static void refresh(struct server *s, uint64_t now)
     }
     if (s->state < SERVER_SHAKING || s->ended)
         return;
+    uint64_t known_at = later(s->heard_at, s->looked_at);
     bool look = s->conn.transport.pending ||
-                now >= deadline_after(s->heard_at, LOOK_AGAIN);
+                now >= deadline_after(known_at, LOOK_AGAIN);
+    if (look)
+        s->looked_at = now;
     if (s->conn.slots.count == 0)
         refresh_idle(s, look, now);
     else if (now >= stale_at(s))

@@ -83,6 +83,7 @@ struct server {
     uint64_t connect_by;  /* but if a request waits, from this time on */
     uint64_t connect_end; /* dialling and handshake must be done by then */
     uint64_t heard_at;    /* last reply */
+    uint64_t looked_at;   /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
     bool logged_in;   /* of this connection or the last: AUTH was accepted if it

@@ -13,6 +13,7 @@
 
 #include "base/companion.h"
 #include "base/guard.h"
+#include "base/prefetch.h"
 
 #define NUMBER_TEXT 24
 
@@ -178,6 +179,13 @@ static bool cached_fits(
     const struct form *form = &forms[verb->kind];
     return kept && (form->token == 0 || kept->token_len == verb->token.len) &&
            (!form->ttl || kept->ttl_ms == verb->ttl_ms);
+}
+
+void command_prefetch(const struct cached_command *k)
+{
+    enum { USUAL = 192 }; /* an extend of a name of 30 bytes */
+    if (k)
+        prefetch(k, USUAL);
 }
 
 bool command_verb(

@@ -40,6 +40,12 @@ void exchange_free(struct exchange *x)
     x->words = x->first = NULL;
 }
 
+void exchange_prefetch(const struct exchange *x)
+{
+    if (x->kept && x->verb->kind < VERBS_CACHED)
+        command_prefetch(x->kept->verb[x->verb->kind]);
+}
+
 void exchange_forget_form(struct exchange *x)
 {
     x->written = WRITTEN_TOKEN;

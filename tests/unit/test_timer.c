@@ -11,15 +11,28 @@
 static void assert_heap(const struct timers *t)
 {
     assert_true(t->count <= t->owners && t->owners <= t->room);
-    size_t set = 0;
+    size_t set = 0, there = t->count;
     for (size_t i = 0; i < t->count; i++) {
-        set += t->heap[i].timer->at != NEVER;
-        assert_int_equal(t->heap[i].timer->place, i + 1);
-        assert_true(t->heap[i].key <= t->heap[i].timer->at);
+        const struct timer *first = t->heap[i].timer;
+        set += first->at != NEVER;
+        assert_int_equal(first->place, i + 1);
+        assert_true(t->heap[i].key <= first->at);
+        for (const struct list *node = first->same.next; node != &first->same;
+             node = node->next, there++) {
+            struct timer *joined = list_entry(node, struct timer, same);
+            set += joined->at != NEVER;
+            assert_true(joined->place == TIMER_JOINED);
+            assert_true(t->heap[i].key <= joined->at);
+        }
         if (i > 0)
             assert_true(t->heap[(i - 1) / CHILDREN].key <= t->heap[i].key);
     }
     assert_int_equal(t->set, set);
+    assert_true(there <= t->owners);
+    for (size_t i = 0; i < sizeof(t->recent) / sizeof(t->recent[0]); i++)
+        if (t->recent[i])
+            assert_ptr_equal(
+                t->heap[t->recent[i]->place - 1].timer, t->recent[i]);
 }
 
 static void test_in_order(void **state)
@@ -133,6 +146,57 @@ static uint64_t earliest(const struct timer *timers)
     return at;
 }
 
+static void count_down(struct timers *t, struct timer *timers, uint64_t most)
+{
+    for (uint64_t at = 0; at < most; at++) {
+        assert_true(earliest(timers) >= at);
+        while (timers_due(t, at))
+            assert_heap(t);
+    }
+    assert_true(earliest(timers) == NEVER);
+}
+
+/* Timers of equal times share an entry, however they come and go. */
+static void test_joined(void **state)
+{
+    struct timers t = {0};
+    struct timer timers[TIMERS];
+    unsigned seed = 7;
+
+    (void)state;
+    memset(timers, 0, sizeof(timers));
+    for (int i = 0; i < TIMERS; i++)
+        assert_true(timers_reserve(&t));
+    for (int i = 0; i < TIMERS; i++)
+        timer_join(&t, &timers[i], 5);
+    assert_int_equal(t.count, 1);
+    assert_heap(&t);
+    for (int i = 0; i < 40000; i++) {
+        seed = seed * 1103515245u + 12345u;
+        struct timer *timer = &timers[(seed >> 8) % TIMERS];
+        uint64_t at = (seed >> 16) % 20;
+        if (seed >> 29 == 0) {
+            timer_stop(&t, timer);
+        } else if (seed >> 29 == 1) {
+            timer_set(&t, timer, at);
+        } else if (seed >> 29 == 2) {
+            timers_unreserve(&t, timer);
+            memset(timer, 0, sizeof(*timer));
+            assert_true(timers_reserve(&t));
+        } else {
+            timer_join(&t, timer, at > 18 ? NEVER : at);
+            assert_true(at > 18 ? timer->at == NEVER : timer->at == at);
+        }
+        if (seed >> 26 == 60)
+            timers_due(&t, at);
+        assert_true(timers_next(&t) <= earliest(timers));
+        assert_true((timers_next(&t) == NEVER) == (earliest(timers) == NEVER));
+        assert_heap(&t);
+    }
+    count_down(&t, timers, 20);
+    timers_free(&t);
+}
+
 static void test_against_a_search(void **state)
 {
     struct timers t = {0};
@@ -154,12 +218,7 @@ static void test_against_a_search(void **state)
         if (i % 64 == 0)
             assert_heap(&t);
     }
-    for (uint64_t at = 0; at < 1000; at++) {
-        assert_true(earliest(timers) >= at);
-        while (timers_due(&t, at))
-            assert_heap(&t);
-    }
-    assert_true(earliest(timers) == NEVER);
+    count_down(&t, timers, 1000);
     timers_free(&t);
 }
 
@@ -170,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_moving_and_stopping),
         cmocka_unit_test(test_an_owner_ends),
         cmocka_unit_test(test_room_follows_owners),
+        cmocka_unit_test(test_joined),
         cmocka_unit_test(test_against_a_search),
     };
     return cmocka_run_group_tests_name("timer", tests, NULL, NULL);
