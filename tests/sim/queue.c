@@ -191,15 +191,18 @@ static bool has_it(struct world *w, struct model_server *s, struct message *m)
     return true;
 }
 
-/* Those behind the last one that is looked at do not pile up. */
-static void drop_some_dead(
-    const struct world *w, struct model_server *s, struct queue *q)
+/* Those behind the last one that is looked at do not pile up: every eighth that
+ * joins looks at 16. */
+static void drop_some_dead(const struct world *w, struct model_server *s,
+    struct queue *q, unsigned ticket)
 {
     int64_t tick = tick_of(w, s);
-    unsigned at = q->count ? (unsigned)(tick % q->count) : 0;
-    for (unsigned i = at + 1; i + 1 > at; i--)
-        if (i < q->count && is_dead(&q->place[i], tick))
-            take_out(q, i);
+    if (ticket % 8 != 0 || q->count == 0)
+        return;
+    unsigned at = ticket * 2 % q->count;
+    for (unsigned i = at + 16; i > at; i--)
+        if (i <= q->count && is_dead(&q->place[i - 1], tick))
+            take_out(q, i - 1);
 }
 
 /* False: it is not in line, and must not join. */
@@ -211,14 +214,16 @@ static bool is_in_line(
     if (i == QUEUE_MOST && m->kind != MESSAGE_JOIN)
         return false;
     if (i == QUEUE_MOST) {
-        drop_some_dead(w, s, q);
+        unsigned ticket = q->count ? q->place[q->count - 1].ticket + 1 : 1;
+        drop_some_dead(w, s, q, ticket);
         if (q->count == QUEUE_MOST)
             abort(); /* so many do not wait in any world */
         i = q->count++;
         q->place[i] = (struct place){.token = m->token,
             .channel = m->channel,
             .lease_ms = m->ttl_ms,
-            .window = m->window};
+            .window = m->window,
+            .ticket = ticket};
     }
     q->place[i].seen = tick_of(w, s) % TICKS;
     q->until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
@@ -261,6 +266,23 @@ static void look_ahead(
     checker_set(w, s, m);
 }
 
+/* A token that joins while the lock is taken looks no further than to the one
+ * before it, if that can be told. False: it has to. */
+static bool looks_back(struct world *w, struct model_server *s,
+    struct message *m, int64_t left, const struct queue *before)
+{
+    bool alone = before->count == 0;
+    const struct place *last = &before->place[alone ? 0 : before->count - 1];
+    if (left == LEFT_UNKNOWN || place_of(before, m) != QUEUE_MOST)
+        return false;
+    if (!alone &&
+        (is_dead(last, tick_of(w, s)) || !may_listen(w, s, last->channel)))
+        return false;
+    m->outcome.left_ms = left;
+    m->outcome.first = alone;
+    return true;
+}
+
 void queue_wait(struct world *w, struct model_server *s, struct message *m)
 {
     struct key *key = server_key(w, s, m->name);
@@ -268,11 +290,13 @@ void queue_wait(struct world *w, struct model_server *s, struct message *m)
         key->token ? key->until_ms - server_clock_ms(w, s) : LEFT_UNKNOWN;
     if (has_it(w, s, m))
         return;
+    struct queue before = *queue_of(w, s, m->name);
     m->outcome.kind = OUTCOME_NOT_MINE;
     if (!is_in_line(w, s, m))
         return;
     m->outcome.kind = OUTCOME_BUSY;
-    look_ahead(w, s, m, left);
+    if (!looks_back(w, s, m, left, &before))
+        look_ahead(w, s, m, left);
     m->outcome.deaf = m->outcome.kind == OUTCOME_BUSY && m->test &&
                       !may_listen(w, s, m->channel);
     if (m->kind == MESSAGE_JOIN && chance(w, 10))

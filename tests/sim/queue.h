@@ -23,7 +23,7 @@ struct world;
 
 struct place {
     uint64_t token, channel;
-    uint32_t lease_ms, window;
+    uint32_t lease_ms, window, ticket;
     int64_t seen; /* tick of its last sign of life, modulo 2^22 */
 };
 

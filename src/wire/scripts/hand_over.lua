@@ -24,9 +24,10 @@ if time.err then
 end
 -- include line.lua
 local line = string.sub(mark, 1, -2) .. 'l'
-local now, from, size, members = tick_of(time), 0, 2, nil
+-- The bounds are strings at first, as in release.lua.
+local now, from, to, size, members = tick_of(time), '0', '1', 2, nil
 repeat
-    members = redis.pcall('ZRANGE', line, from, from + size - 1, 'WITHSCORES')
+    members = redis.pcall('ZRANGE', line, from, to, 'WITHSCORES')
     if members.err then
         return 4
     end
@@ -53,15 +54,16 @@ repeat
             if channel ~= '-' then
                 redis.pcall('PUBLISH', channel, token)
             end
-            if redis.pcall('EXISTS', line) == 1 then
+            if members[i + 2] or redis.pcall('EXISTS', line) == 1 then
                 redis.pcall('SET', mark, '1', 'PX', '15000')
             end
             return 2
         end
     end
     size = size * 4
+    to = from + size - 1
 until #members == 0
-if from > 0 then
+if from ~= '0' then
     redis.pcall('SET', mark, '1', 'PX', '15000')
 end
 return 1

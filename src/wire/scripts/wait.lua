@@ -25,6 +25,8 @@ end
 local now = tick_of(redis.call('TIME'))
 local me = token .. ' ' .. ARGV[3] .. ' ' .. lease .. ' ' .. ARGV[4]
 local ticket = redis.call('ZSCORE', line, me)
+-- Whoever this token joins behind, if it joins.
+local last
 if ticket then
     ticket = math.floor(ticket / 4194304)
 elseif ARGV[5] ~= '1' then
@@ -32,20 +34,23 @@ elseif ARGV[5] ~= '1' then
 else
     -- This removes nothing. A user who may not leave must not join.
     redis.call('ZREM', line, me)
-    local last = redis.call('ZRANGE', line, '-1', '-1', 'WITHSCORES')
+    last = redis.call('ZRANGE', line, '-1', '-1', 'WITHSCORES')
     ticket = last[1] and math.floor(last[2] / 4194304) + 1 or 1
     if ticket >= 2147483647 then
         -- A double has no room for more. All others join anew.
         redis.call('DEL', line)
-        ticket = 1
+        ticket, last = 1, {}
     elseif last[1] then
-        -- Look at two others, so that the dead do not pile up.
-        local at = now % redis.call('ZCARD', line)
-        local two = redis.call('ZRANGE', line, at, at + 1, 'WITHSCORES')
-        for i = 1, #two, 2 do
-            local window = string.match(two[i], ' (%d+)$')
-            if is_dead(now, two[i + 1], window or 0) then
-                redis.call('ZREM', line, two[i])
+        local count = redis.call('ZCARD', line)
+        if ticket % 8 == 0 then
+            -- Look at 16 others, so that the dead do not pile up.
+            local at = ticket * 2 % count
+            local some = redis.call('ZRANGE', line, at, at + 15, 'WITHSCORES')
+            for i = 1, #some, 2 do
+                local window = string.match(some[i], ' (%d+)$')
+                if is_dead(now, some[i + 1], window or 0) then
+                    redis.call('ZREM', line, some[i])
+                end
             end
         end
     end
@@ -60,9 +65,21 @@ end
 local function busy(ttl, first)
     return {0, ttl, first, ARGV[6] == '1' and listeners(ARGV[3]) or nil}
 end
-local from, size, members = 0, 2, nil
+if last and left ~= -2 then
+    -- Nothing can be granted. If the last one can be told, this token is not
+    -- the first; else, and for the others, the whole line says.
+    if not last[1] then
+        return busy(left, 1)
+    end
+    local channel, window = string.match(last[1], '^%S+ (%S+) %d+ (%d+)$')
+    if window and not is_dead(now, last[2], window) and
+        listeners(channel) ~= 0 then
+        return busy(left, 0)
+    end
+end
+local from, to, size, members = '0', '1', 2, nil
 repeat
-    members = redis.call('ZRANGE', line, from, from + size - 1, 'WITHSCORES')
+    members = redis.call('ZRANGE', line, from, to, 'WITHSCORES')
     for i = 1, #members, 2 do
         local who, channel, its, window =
             string.match(members[i], '^(%S+) (%S+) (%d+) (%d+)$')
@@ -93,5 +110,6 @@ repeat
         end
     end
     size = size * 4
+    to = from + size - 1
 until #members == 0
 return busy(left, 1)
