@@ -97,6 +97,8 @@ static void query_outcome(struct operation *op, unsigned server,
 static void query_late(struct operation *op, uint64_t now)
 {
     struct query *q = list_entry(op, struct query, operation);
+    if (!q->call.running)
+        return;
     unanswered_add_silence(begin_message(q), &op->client->servers[q->server]);
     (void)operation_abandon(op, q->server, false, now);
     complete_query(q, NXL_E_UNREACHABLE, FAULT_TIMEOUT);

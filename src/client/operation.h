@@ -18,7 +18,8 @@ struct operation;
 struct operation_type {
     void (*outcome)(struct operation *op, unsigned server,
         const struct outcome *outcome, uint64_t now);
-    void (*tick)(struct operation *op, uint64_t now); /* its timer is due */
+    /* Its timer is due; or was due, and the call has ended since. */
+    void (*tick)(struct operation *op, uint64_t now);
     /* tick() comes soon: prefetches what it will need; NULL: not worth it. In
      * step 0 op is in the cache, in step 1 what step 0 has asked for. */
     void (*prefetch)(struct operation *op, unsigned step);

@@ -114,8 +114,8 @@ static void take_event(
 }
 
 /* A timer that is due is served after AHEAD others, so that what it needs is
- * fetched while they are served. A tick that is no longer needed does no harm.
- */
+ * fetched while they are served; its call may have ended by then. Nothing here
+ * runs the program's code, so no operation is freed meanwhile. */
 static void serve_timers(struct timers *timers, uint64_t now)
 {
     struct operation *queue[AHEAD + 1] = {NULL}; /* served from its end */
