@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * With every strategy 8 processes increment one number in a file under the
- * lock, 5600 times in all (NXLOCK_FULL=1: 14000), and no increment is lost; some
- * of them extend their leases. In the second race the leases are short, and everybody stays beyond
- * his once: no two leases were held at the same time, however late anybody
- * came to know. A lease that is a time has whole seconds: there one stays so
- * long that it is taken over from him, but at 2.2, which is as 2.4. (Without
- * WATCH nobody does: of those that find it past, the last one's time stands,
- * and blocks them all. See stamps_bare.)
+ * lock, 5600 times in all (NXLOCK_FULL=1: 14000), and no increment is lost;
+ * some of them extend their leases. In the second race the leases are short,
+ * and everybody stays beyond his once: no two leases were held at the same
+ * time, however late anybody came to know. A lease that is a time has whole
+ * seconds: there one stays so long that it is taken over from him, but at 2.2,
+ * which is as 2.4. (Without WATCH nobody does: of those that find it past, the
+ * last one's time stands, and blocks them all. See stamps_bare.)
  */
 #include "live/strategies_rig.h"
 
