@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 #
 # For run.sh, which starts it with nice while tests sleep that wait on real
-# time: builds all that is left of BUILD, then runs tests that only compute, and
-# plays the simulator's seeds. Their output is in RUN.log and sim-N.log, their
-# exit codes are in RUN.code and sim-N.code. RUN.built is there when all is
-# built. Fails if it cannot build. Where SEEDS is 0 it plays none, compiles every
-# file, and links only what the tests need.
+# time: builds all that is left of BUILD, then runs tests that only compute,
+# and plays the simulator's seeds. Their output is in RUN.log and sim-N.log,
+# their exit codes are in RUN.code and sim-N.code. RUN.built is there when all
+# is built. Fails if it cannot build. Where SEEDS is 0 it plays none, compiles
+# every file, and links only what the tests need.
 #
 #     beside.sh WORK BUILD RUN SEEDS TEST-ARGUMENT...
 set -u
