@@ -32,14 +32,16 @@ nothing_left() {
         fi
     done
 }
-quickstart() { # NAME
+quickstart() { # NAME [CFLAGS]
     listing > "$here/before"
-    check "$1" in_tree sh -c 'cd /root/nxlock && sh docs/quickstart.sh' ||
-        return 1
+    check "$1" in_tree env ${2:+"CFLAGS=$2"} \
+        sh -c 'cd /root/nxlock && sh docs/quickstart.sh' || return 1
     grep '^expected' "$log" | sed 's/^/# /'
     cp "$log" "$here/said"
     check "and nothing is left behind" nothing_left
 }
+# What has been built once as a reader builds it is not optimized again.
+quickly='-O0 -g0'
 installs_nothing() { # how long it takes depends on what else is running
     ! grep -i 'apt-get' "$here/said"
 }
@@ -68,7 +70,7 @@ without_tls() {
         in_tree sh /root/readme/without_tls.sh
 }
 with_tls() {
-    quickstart "with libssl-dev, sh docs/quickstart.sh"
+    quickstart "with libssl-dev, sh docs/quickstart.sh" "$quickly"
     check "what docs/tls.md needs" in_tree apt-get install -y openssl &&
         check "the first lines of docs/tls.md make a lock over TLS" \
             alone sh /root/readme/with_tls.sh
@@ -76,7 +78,7 @@ with_tls() {
 
 life() {
     quickstart "sh docs/quickstart.sh"
-    quickstart "sh docs/quickstart.sh, again"
+    quickstart "sh docs/quickstart.sh, again" "$quickly"
     check "which installs nothing" installs_nothing
     if installed "after it, without libssl-dev, " plain; then
         check "README's C program runs" alone sh /root/readme/run.sh

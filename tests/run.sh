@@ -279,7 +279,7 @@ beside_begin() { # BUILD RUN SEEDS TEST-ARGUMENT...
     beside_run=$2
     beside_seeds=$3
     shift 3
-    say "beside it: building all of $beside_build, testing $beside_run"
+    say "beside it: building $beside_build, testing $beside_run"
     expect "$beside_run" "$beside_build" "$@"
     beside_meant=$meant
     rm -f "$work/$beside_run.code" "$work/$beside_run.built" \
@@ -334,7 +334,9 @@ prepare() {
     else
         instrument tsan thread
     fi
-    configure plain -Dtls=disabled -Doptimization=0 -Ddebug=false
+    # Lines are for valgrind; nothing is optimized, so it is built sooner.
+    configure plain -Dtls=disabled -Doptimization=0 -Ddebug=false \
+        -Dc_args=-g1
     cc=clang
     cxx=clang++
     if ! have clang; then
@@ -388,7 +390,7 @@ sanitized_by_address() {
     begin nice -n 19 sh -c 'cd "$0" || exit
         set -- --wrapper true --logbase built
         meson test -C tsan "$@" --suite thread >> tsan.log 2>&1
-        meson test -C gcc "$@" leaks >> gcc.log 2>&1' "$work"
+        meson test -C plain "$@" leaks >> plain.log 2>&1' "$work"
     ahead=$begun
     runs address
     check asan asan "$jobs_instrumented" "$@"
@@ -404,12 +406,15 @@ sanitized_by_thread() {
     steady=
 }
 
-# It has to build without a warning, all of it; then its fuzzers run.
+# It has to compile without a warning, all of it; then its fuzzers run. Inputs
+# that are not libFuzzer's are what gcc's programs get in the suite fuzz.
 clang_begin() {
     configured clang || return 0
-    set -- --suite fuzz
-    ! fuzzes || set -- "$@" --suite libfuzzer
-    beside_begin clang fuzz 0 "$@"
+    if fuzzes; then
+        beside_begin clang fuzz 0 --suite libfuzzer
+    else
+        beside_begin clang fuzz 0 --suite fuzz
+    fi
 }
 clang_end() {
     configured clang || return 0
@@ -423,18 +428,19 @@ without_tls() {
     set -- url url_parts params combination endpoints
     build plain "$@" || return 0
     check plain plain "$jobs" --no-rebuild "$@"
+    [ -n "$full" ] || leaks plain
 }
 
-leaks() {
+leaks() { # BUILD
     if ! have valgrind; then
         skipped "valgrind is not installed"
     else
         say "testing valgrind"
         # Over TLS it takes four times as long. The address sanitizer looks for
         # leaks there too.
-        meson_test valgrind gcc --setup valgrind --num-processes 2 \
+        meson_test valgrind "$1" --setup valgrind --num-processes 2 \
             leaks ${full:+leaks_tls}
-        count valgrind gcc
+        count valgrind "$1"
     fi
 }
 
@@ -497,10 +503,11 @@ faults() {
 good=1
 cc=gcc
 cxx=g++
-# Debug information is for valgrind; without it this is built sooner.
-if [ -n "$checks" ]; then
+# Debug information is for valgrind; without it this is built sooner. The checks
+# alone do without this build.
+if [ -n "$full" ]; then
     configure gcc || good=
-else
+elif [ -n "$suites" ]; then
     configure gcc -Ddebug=false || good=
 fi
 # What is a chaos of seconds elsewhere is one of a minute here.
@@ -516,10 +523,10 @@ if [ -n "$checks" ]; then
     sanitized_by_address
     sanitized_by_thread
     without_tls
-    if [ -n "$good" ]; then
-        leaks
-        [ -z "$full" ] || servers
-        [ -z "$full" ] || faults
+    if [ -n "$good" ] && [ -n "$full" ]; then
+        leaks gcc
+        servers
+        faults
     fi
     clang_end
     fresh_end

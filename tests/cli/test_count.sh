@@ -4,12 +4,12 @@
 # Eight shells add to one number in a file, a process per addition: under the
 # lock nothing is lost, and a skipped run has added nothing. The same shells
 # without it lose additions, so the test can tell. NXLOCK_FULL=1: 2000 runs, not
-# 640.
+# 320.
 # Usage: test_count.sh PATH-OF-NXLOCK
 . "${0%/*}/rig.sh"
 
 shells=8
-each=80
+each=40
 [ -z "${NXLOCK_FULL-}" ] || each=250
 
 cat > "$dir/add" << 'ADD'

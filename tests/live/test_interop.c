@@ -113,12 +113,15 @@ static void visit(_Atomic int *count)
 
 static void *visit_plainly(void *argument)
 {
+    static const struct timespec pause = {0, 200000};
     redisContext *plain = redisConnectUnix(server.path);
     char token[32];
     snprintf(token, sizeof(token), "plain-%p", argument);
     for (int done = 0; plain && !plain->err && done < ROUNDS;) {
-        if (!plain_acquire(plain, token))
+        if (!plain_acquire(plain, token)) {
+            nanosleep(&pause, NULL);
             continue;
+        }
         visit(&theirs);
         if (!plain_release(plain, token))
             break; /* somebody took it away */

@@ -273,7 +273,7 @@ static void a_stale_adoption_deletes_nothing(void **state)
 static void an_extend_that_comes_too_late(void **state)
 {
     nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "name", 60);
+    nxl_lock *lock = new_lock(client, "name", 300); /* and to connect in */
 
     assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
     assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);

@@ -305,7 +305,7 @@ static void run_classic(int file, int who)
     struct classic c = {.c = redisConnectUnix(server.path), .ttl_s = CLASSIC_S};
     for (int round = 0; round < SHARE;) {
         if (!classic_try(&c)) {
-            pause_us(300);
+            pause_us(3000);
             continue;
         }
         increment(file);
@@ -325,7 +325,8 @@ static void run_ours(int file, int who, const char *parameters)
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock;
     options.ttl_ms = 2000;
-    options.retry_min_ms = options.retry_max_ms = 1;
+    options.retry_min_ms = 1;
+    options.retry_max_ms = 8;
     if (nxl_lock_new(&lock, client, "k", &options) != NXL_OK)
         _exit(5);
     for (int round = 0; round < SHARE;) {

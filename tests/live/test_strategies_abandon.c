@@ -120,15 +120,20 @@ static bool takes(void)
     return stamps_here() && !bare_here();
 }
 
+/* What has not been learnt is learnt by every verb in the same way: each verb
+ * does at half of the places, unless NXLOCK_FULL is set. */
+static bool is_due(bool learnt, enum verb verb)
+{
+    return learnt || getenv("NXLOCK_FULL") ||
+           ((unsigned)(here - places) + verb) % 2 == 0;
+}
+
 static void cancelled(void **state)
 {
-    for (int learnt = 0; learnt < 2; learnt++) {
-        sweep(ACQUIRE, CANCEL, learnt);
-        sweep(EXTEND, CANCEL, learnt);
-        sweep(LOOK, CANCEL, learnt);
-        if (takes())
-            sweep(TAKE, CANCEL, learnt);
-    }
+    for (int learnt = 0; learnt < 2; learnt++)
+        for (int verb = ACQUIRE; verb <= (takes() ? TAKE : LOOK); verb++)
+            if (verb != RELEASE && is_due(learnt, (enum verb)verb))
+                sweep((enum verb)verb, CANCEL, learnt);
 }
 
 static void too_late(void **state)
@@ -148,7 +153,8 @@ static void cut_off(void **state)
     bool old = stamps_here() && here->kind == AGED;
     for (int learnt = 0; learnt < 2; learnt++)
         for (int verb = ACQUIRE; verb <= (takes() ? TAKE : LOOK); verb++)
-            if (!old || learnt == (here->age == AGED_2_4))
+            if (old ? learnt == (here->age == AGED_2_4)
+                    : is_due(learnt, (enum verb)verb))
                 sweep((enum verb)verb, CUT, learnt);
 }
 

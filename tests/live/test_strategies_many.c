@@ -2,7 +2,7 @@
 /*
  * Many locks on one client, with every strategy. Where a verb is a transaction
  * they take turns on the connection: none waits forever, and a waiting lock
- * uses no processor time.
+ * uses no processor time. NXLOCK_FULL=1: a hundred locks, not forty.
  */
 #include "live/strategies_rig.h"
 
@@ -10,12 +10,13 @@
 
 #include <sys/resource.h>
 
-enum { LOCKS = 100, TTL = 30000, THREADS = 8, CYCLES = 20 };
+enum { LOCKS_FULL = 100, TTL = 30000, THREADS = 8, CYCLES = 20 };
+#define LOCKS (getenv("NXLOCK_FULL") ? LOCKS_FULL : 40)
 /* So long nothing happens, and nothing is done. */
 #define IDLE_MS (LIVE_INSTRUMENTED ? 500 : 100)
 
 static nxl_client *client;
-static nxl_lock *locks[LOCKS];
+static nxl_lock *locks[LOCKS_FULL];
 
 static void open_locks(const char *parameters)
 {
@@ -90,7 +91,7 @@ static void all_at_once(void **state)
         all_do(NXL_OP_EXTEND);
         assert_true(
             ways_so_far().n[here->extend] - before.n[here->extend] >= LOCKS);
-        assert_lasts("many:99", 50000, 60000);
+        assert_lasts("many:39", 50000, 60000);
         all_do(NXL_OP_INSPECT);
         all_do(NXL_OP_RELEASE);
         assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
@@ -186,8 +187,8 @@ static void no_busy_loop(void **state)
 /* With a short timeout_ms any of them may be too late on a busy machine. */
 static void all_do_at_last(int operation)
 {
-    int64_t limit = test_now_ms() + 10000;
-    bool done[LOCKS] = {false};
+    int64_t limit = test_now_ms() + 60000;
+    bool done[LOCKS_FULL] = {false};
     for (int left = LOCKS; left > 0;) {
         size_t started = 0;
         assert_true(test_now_ms() < limit);

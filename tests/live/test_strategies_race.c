@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * With every strategy 8 processes increment one number in a file under the
- * lock, 10^4 times in all, and no increment is lost; some of them extend their
- * leases. In the second race the leases are short, and everybody stays beyond
- * his once: no two leases were held at the same time, however late anybody
- * came to know. A lease that is a time has whole seconds: there one stays so
- * long that it is taken over from him, but at 2.2, which is as 2.4. (Without
- * WATCH nobody does: of those that find it past, the last one's time stands,
- * and blocks them all. See stamps_bare.)
+ * lock, 5600 times in all (NXLOCK_FULL=1: 14000), and no increment is lost;
+ * some of them extend their leases. In the second race the leases are short,
+ * and everybody stays beyond his once: no two leases were held at the same
+ * time, however late anybody came to know. A lease that is a time has whole
+ * seconds: there one stays so long that it is taken over from him, but at 2.2,
+ * which is as 2.4. (Without WATCH nobody does: of those that find it past, the
+ * last one's time stands, and blocks them all. See stamps_bare.)
  */
 #include "live/strategies_rig.h"
 
@@ -16,7 +16,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { PROCESSES = 8, ROUNDS = 1000, SHORT_ROUNDS = 320 }; /* at each place */
+enum { PROCESSES = 8, ROUNDS_FULL = 1000, SHORT_ROUNDS_FULL = 320 };
+/* At each place. */
+#define ROUNDS (getenv("NXLOCK_FULL") ? ROUNDS_FULL : 400)
+#define SHORT_ROUNDS (getenv("NXLOCK_FULL") ? SHORT_ROUNDS_FULL : 160)
 enum { SHORT_TTL_MS = 50 };
 
 /* When a process was entitled: from the answer until it released, or until
@@ -37,7 +40,7 @@ struct race {
         struct tally {
             int written, lost, passed; /* passed: from another process */
         } tally[PROCESSES];
-        struct hold hold[ROUNDS];
+        struct hold hold[ROUNDS_FULL];
     } * board;
 };
 

@@ -173,8 +173,8 @@ static void waiter_comes_when_the_lease_ends(void **state)
 {
     nxl_client *client = new_client(way);
     nxl_lock *lock = patient_lock(client, 10, 60000);
+    int64_t ends = test_now_ms() + 1000; /* at the earliest */
     stranger_sets("job", "somebody", 1000);
-    int64_t ends = test_now_ms() + 1000;
     assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
     assert_between(test_now_ms() - ends, -2, 5 + LATE_MS);
     end(lock, client);
@@ -185,8 +185,8 @@ static void long_first_delay_ends_with_the_lease(void **state)
 {
     nxl_client *client = new_client(way);
     nxl_lock *lock = patient_lock(client, 10000, 10000);
+    int64_t ends = test_now_ms() + 600; /* at the earliest */
     stranger_sets("job", "somebody", 600);
-    int64_t ends = test_now_ms() + 600;
     assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
     assert_between(test_now_ms() - ends, -2, 5 + LATE_MS);
     end(lock, client);

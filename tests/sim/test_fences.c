@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fencing numbers over N servers: 20 000 grants in worlds full of trouble (10^5
+ * Fencing numbers over N servers: 10 000 grants in worlds full of trouble (10^5
  * with NXLOCK_FULL=1), and each number is higher than those before; also where
  * stepped clocks let two believe in the lock at once. What the highest number
  * of the votes alone is worth is shown on the same seeds, and so is what the
@@ -10,7 +10,7 @@
 
 #include "sim/world.h"
 
-#define MANY (getenv("NXLOCK_FULL") ? UINT64_C(100000) : UINT64_C(20000))
+#define MANY (getenv("NXLOCK_FULL") ? UINT64_C(100000) : UINT64_C(10000))
 #define FEW 5000
 
 static struct options fences_only(unsigned servers, const char *faults)

