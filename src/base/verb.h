@@ -112,12 +112,14 @@ struct verb {
     /* The key of the fencing counter. ACQUIRE: draw a fencing token from it in
      * the same step; empty: draw none. */
     struct slice counter; /* RAISE too */
-    uint64_t fence;       /* RAISE */
+    union {
+        uint64_t fence;    /* RAISE */
+        size_t word_count; /* QUERY */
+    };
     union {
         const struct once_terms *once; /* BEGIN, LOOK, TELL, FORGET */
         const struct slice *words;     /* QUERY */
     };
-    size_t word_count; /* QUERY */
     /* QUERY: the answer. BEGIN, LOOK, TELL: the record's first line, and its
      * result, as they are now; neither, if there is no record */
     struct leaves *leaves;

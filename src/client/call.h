@@ -13,11 +13,11 @@
 
 struct call {
     bool running;
+    /* MODE_BLOCKING: a thread sleeps while another one leads. */
+    bool asleep, promoted;
     int result;       /* valid once it is no longer running */
     struct list node; /* MODE_LOOP: events. MODE_BLOCKING: followers */
-    /* MODE_BLOCKING: for a thread that sleeps while another one leads. */
-    sem_t wake;
-    bool asleep, promoted;
+    sem_t wake;       /* MODE_BLOCKING: wakes that thread */
 };
 
 void call_init(struct call *call);
