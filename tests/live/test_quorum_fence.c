@@ -92,7 +92,7 @@ static void equal_numbers_cost_nothing(void **state)
 /* Raised, too, it has an end; but not ahead of the server's own clock. */
 static void it_ends_at_all(void **state)
 {
-    nxl_client *client = quorum_client(3, TERMS);
+    nxl_client *client = quorum_client(3, NO_GUARD);
     connect_all(client);
     for (int i = 0; i < 10; i++) {
         one_grant(client);
@@ -103,9 +103,8 @@ static void it_ends_at_all(void **state)
     }
     counter_is(0, FAR);
     redis_run(&servers[0], "PEXPIRE", COUNTER, "80000", NULL);
-    for (int i = 0; i < 10 && counter_at(1) < FAR; i++)
-        one_grant(client);
-    assert_true(counter_at(1) >= FAR);
+    /* A grant may be decided before the first server has answered. */
+    assert_eventually((one_grant(client), counter_at(1) >= FAR));
     assert_int_equal(redis_pttl(&servers[0], COUNTER), -1);
     assert_int_equal(redis_pttl(&servers[1], COUNTER), -1);
     nxl_client_free(client);
