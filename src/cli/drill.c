@@ -7,6 +7,7 @@
  * Invariant: nothing but the drill's own keys is written. They are removed at
  * the end, also after a signal; after SIGKILL they expire.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,10 @@ static void play_scenes(struct drill *d)
 }
 
 /* ------------------------------------------------------------- cleaning up */
+
+/* A player that is ended in the midst of a call has sent requests that a busy
+ * server executes a little later. */
+#define LAST_REQUESTS_MS 250
 
 /* Removes the key of that name, whatever it contains. The name is freed. A
  * result of the library. */
@@ -117,6 +122,8 @@ static void clean_servers(struct drill *d)
     bool clean = true;
 
     d->scene = "keys";
+    if (d->session.caught != 0)
+        (void)poll(NULL, 0, LAST_REQUESTS_MS);
     if (!connect_urls(d->args, &list)) {
         say("out of memory");
         return;

@@ -3,11 +3,12 @@
 """provider.py SOCKET LEDGER [--delay-ms N] [--ignore-keys]: plays a provider.
 
 Keeps: a key is charged once; who sends it again gets the first answer again.
-As in life the charge is made at once and the answer comes later, after N/2 to N
-ms, when the worker may be dead. A request is a line "KEY ORDER AMOUNT CURRENCY",
-its answer "paid REFERENCE", "declined" (an amount that ends with 13) or
-"refused REASON". LEDGER is a SQLite file with every charge. With --ignore-keys
-each request is a charge, as at a provider that has no idempotency keys.
+As in life the charge is made at once and the answer comes later, after N/2 to
+N ms, when the worker may be dead. A request is a line "KEY ORDER AMOUNT
+CURRENCY", its answer "paid REFERENCE", "declined" (an amount that ends with
+13) or "refused REASON". LEDGER is a SQLite file with every charge. With
+--ignore-keys each request is a charge, as at a provider that has no
+idempotency keys.
 """
 
 import argparse
