@@ -14,10 +14,6 @@
 
 #include "base/deadline.h"
 
-/* Of two timers for the same time, the heap decides which comes first. The
- * histories of the simulator (docs/guards.md) depend on that. */
-#define CHILDREN 2
-
 bool timers_reserve(struct timers *t)
 {
     if (t->owners == t->room) {
@@ -50,7 +46,7 @@ static void put(struct timers *t, size_t i, struct timer_entry entry)
 static void rise(struct timers *t, size_t i, struct timer_entry entry)
 {
     while (i > 0) {
-        size_t parent = (i - 1) / CHILDREN;
+        size_t parent = (i - 1) / 2;
         if (t->heap[parent].key <= entry.key)
             break;
         put(t, i, t->heap[parent]);
@@ -59,26 +55,25 @@ static void rise(struct timers *t, size_t i, struct timer_entry entry)
     put(t, i, entry);
 }
 
-/* The same towards the leaves. */
+/* The same towards the leaves. Of two entries with the same key this decides
+ * which comes first; the histories of the simulator (docs/guards.md) depend on
+ * it. */
 static void sink(struct timers *t, size_t i, struct timer_entry entry)
 {
-    for (size_t child; (child = CHILDREN * i + 1) < t->count;) {
-        size_t end = child + CHILDREN < t->count ? child + CHILDREN : t->count;
-        size_t least = child;
-        while (++child < end)
-            if (t->heap[child].key < t->heap[least].key)
-                least = child;
-        if (t->heap[least].key >= entry.key)
+    for (size_t child; (child = 2 * i + 1) < t->count;) {
+        if (child + 1 < t->count && t->heap[child + 1].key < t->heap[child].key)
+            child++;
+        if (t->heap[child].key >= entry.key)
             break;
-        put(t, i, t->heap[least]);
-        i = least;
+        put(t, i, t->heap[child]);
+        i = child;
     }
     put(t, i, entry);
 }
 
 static void place_entry(struct timers *t, size_t i, struct timer_entry entry)
 {
-    if (i > 0 && t->heap[(i - 1) / CHILDREN].key > entry.key)
+    if (i > 0 && t->heap[(i - 1) / 2].key > entry.key)
         rise(t, i, entry);
     else
         sink(t, i, entry);
