@@ -41,6 +41,7 @@ else
         redis.call('DEL', line)
         ticket, last = 1, {}
     elseif last[1] then
+        -- Each time, so that a user who lacks a permission learns it at once.
         local count = redis.call('ZCARD', line)
         if ticket % 8 == 0 then
             -- Look at 16 others, so that the dead do not pile up.
