@@ -5,9 +5,9 @@
  * buffer grows. */
 #include "base/leaves.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "base/decimal.h"
 
 /* A part of the reply would be misleading: keep nothing. */
 static void drop_values(struct leaves *l)
@@ -57,9 +57,8 @@ void leaves_add(struct leaves *l, struct slice value)
 
 void leaves_add_number(struct leaves *l, int64_t number)
 {
-    char digits[24];
-    snprintf(digits, sizeof(digits), "%" PRId64, number);
-    add_value(l, slice_of(digits), false);
+    struct decimal digits;
+    add_value(l, decimal_signed(&digits, number), false);
 }
 
 void leaves_add_nil(struct leaves *l)

@@ -3,16 +3,17 @@
  * Sends the command of a query (VERB_QUERY) unchanged and collects its answer.
  * Invariant: the collected values come from one reply, from its beginning.
  */
-#include <stdio.h>
-
+#include "base/decimal.h"
 #include "wire/strategy.h"
 
 static bool asked_add_header(struct buf *out, char type, size_t number)
 {
-    char line[32];
-    int len = snprintf(line, sizeof(line), "%c%zu\r\n", type, number);
+    struct decimal room;
+    struct slice digits = decimal_of(&room, number);
 
-    return buf_append(out, line, (size_t)len);
+    return buf_append(out, &type, 1) &&
+           buf_append(out, digits.data, digits.len) &&
+           buf_append(out, "\r\n", 2);
 }
 
 static bool asked_add_word(struct buf *out, struct slice word)

@@ -6,16 +6,13 @@
  */
 #include "wire/command.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/companion.h"
+#include "base/decimal.h"
 #include "base/guard.h"
 #include "base/prefetch.h"
-
-#define NUMBER_TEXT 24
 
 /* How a verb is sent as one command. */
 static const struct form {
@@ -34,7 +31,7 @@ static const struct form {
 struct args {
     int count;
     struct slice arg[COMMAND_ARGS];
-    char ttl[NUMBER_TEXT];
+    struct decimal ttl;
 };
 
 static void args_push(struct args *a, struct slice arg)
@@ -44,8 +41,7 @@ static void args_push(struct args *a, struct slice arg)
 
 static void args_push_ttl(struct args *a, const struct verb *verb)
 {
-    snprintf(a->ttl, sizeof(a->ttl), "%" PRIu32, verb->ttl_ms);
-    args_push(a, slice_of(a->ttl));
+    args_push(a, decimal_of(&a->ttl, verb->ttl_ms));
 }
 
 static void args_push_script(
@@ -254,7 +250,7 @@ bool command_set(
 
 bool command_pexpire(struct buf *out, const struct verb *verb)
 {
-    struct args a = {0, {{NULL, 0}}, ""};
+    struct args a = {0};
     args_push(&a, slice_of("PEXPIRE"));
     args_push(&a, verb->key);
     args_push_ttl(&a, verb);
@@ -263,7 +259,7 @@ bool command_pexpire(struct buf *out, const struct verb *verb)
 
 bool command_psetex(struct buf *out, const struct verb *verb)
 {
-    struct args a = {0, {{NULL, 0}}, ""};
+    struct args a = {0};
     args_push(&a, slice_of("PSETEX"));
     args_push(&a, verb->key);
     args_push_ttl(&a, verb);
@@ -276,19 +272,17 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
 {
     bool raise = verb->kind == VERB_RAISE;
     const struct script *script = &scripts[raise ? SCRIPT_RAISE : SCRIPT_FENCE];
-    struct args a = {0, {{NULL, 0}}, ""};
-    char number[NUMBER_TEXT], keep[NUMBER_TEXT];
-    snprintf(number, sizeof(number), "%" PRIu64, verb->fence);
-    snprintf(keep, sizeof(keep), "%" PRIu64, keep_ms);
+    struct args a = {0};
+    struct decimal number, keep;
     args_push_script(&a, script, whole, "2");
     args_push(&a, verb->key);
     args_push(&a, verb->counter);
     args_push(&a, verb->token);
     if (raise)
-        args_push(&a, slice_of(number));
+        args_push(&a, decimal_of(&number, verb->fence));
     else
         args_push_ttl(&a, verb);
-    args_push(&a, slice_of(keep));
+    args_push(&a, decimal_of(&keep, keep_ms));
     if (old.len > 0)
         args_push(&a, old);
     return command_append(out, a.count, a.arg);
@@ -297,13 +291,14 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
 /* The token's entry in the line: "token channel lease window". */
 static bool append_member(struct buf *out, const struct verb *verb)
 {
-    char numbers[2 * NUMBER_TEXT];
-    int len = snprintf(numbers, sizeof(numbers), " %" PRIu32 " %" PRIu32,
-        verb->ttl_ms, verb->window);
-    return buf_append(out, verb->token.data, verb->token.len) &&
-           buf_append(out, " ", 1) &&
-           buf_append(out, verb->channel.data, verb->channel.len) &&
-           buf_append(out, numbers, (size_t)len);
+    struct decimal lease, window;
+    const struct slice words[] = {verb->token, verb->channel,
+        decimal_of(&lease, verb->ttl_ms), decimal_of(&window, verb->window)};
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof(words) / sizeof(words[0]); i++)
+        ok = (i == 0 || buf_append(out, " ", 1)) &&
+             buf_append(out, words[i].data, words[i].len);
+    return ok;
 }
 
 bool command_release(
@@ -332,10 +327,9 @@ bool command_release(
 
 bool command_wait(struct buf *out, const struct verb *verb, bool whole)
 {
-    struct args a = {0, {{NULL, 0}}, ""};
+    struct args a = {0};
     struct slice line = {NULL, 0}, mark = {NULL, 0};
-    char window[NUMBER_TEXT];
-    snprintf(window, sizeof(window), "%" PRIu32, verb->window);
+    struct decimal window;
     bool ok = companion_make(verb->key, COMPANION_LINE, &line) &&
               companion_make(verb->key, COMPANION_MARK, &mark);
     if (ok) {
@@ -346,7 +340,7 @@ bool command_wait(struct buf *out, const struct verb *verb, bool whole)
         args_push(&a, verb->token);
         args_push_ttl(&a, verb);
         args_push(&a, verb->channel);
-        args_push(&a, slice_of(window));
+        args_push(&a, decimal_of(&window, verb->window));
         args_push(&a, slice_of(verb->kind == VERB_JOIN ? "1" : "0"));
         if (verb->test)
             args_push(&a, slice_of("1"));
@@ -369,11 +363,10 @@ bool command_takeover(
 
 bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px)
 {
-    char number[NUMBER_TEXT];
-    snprintf(number, sizeof(number), "%" PRId64, px);
+    struct decimal number;
     struct slice argv[] = {slice_of("SET"), verb->key, verb->token,
         slice_of("IFEQ"), verb->token, slice_of(px < 0 ? "KEEPTTL" : "PX"),
-        slice_of(number)};
+        decimal_signed(&number, px)};
     return command_append(out, px < 0 ? 6 : 7, argv);
 }
 
@@ -397,12 +390,11 @@ bool command_probe_clock(
     struct buf *out, const struct verb *verb, uint64_t nonce)
 {
     static const char tail[] = ":clock:";
-    char number[NUMBER_TEXT];
-    snprintf(number, sizeof(number), "%" PRIu64, nonce);
-    struct slice whose = verb->token.len > 0 ? verb->token : slice_of(number);
+    struct decimal number, far;
+    struct slice whose =
+        verb->token.len > 0 ? verb->token : decimal_of(&number, nonce);
     size_t token = whose.len < 36 ? whose.len : 36;
     struct slice name = {NULL, verb->key.len + sizeof(tail) - 1 + token};
-    char far[NUMBER_TEXT];
     char *bytes = malloc(name.len);
 
     if (!bytes)
@@ -411,23 +403,21 @@ bool command_probe_clock(
     memcpy(bytes + verb->key.len, tail, sizeof(tail) - 1);
     memcpy(bytes + name.len - token, whose.data, token);
     name.data = bytes;
-    snprintf(far, sizeof(far), "%" PRId64, COMMAND_FAR_S);
     struct slice begin[] = {
         slice_of("SETEX"), name, slice_of("60"), slice_of("1")};
-    bool ok = command_append(out, 4, begin) &&
-              command_set(out, "EXPIREAT", name, slice_of(far)) &&
-              command_on_key(out, "TTL", name) &&
-              command_on_key(out, "DEL", name);
+    bool ok =
+        command_append(out, 4, begin) &&
+        command_set(out, "EXPIREAT", name, decimal_of(&far, COMMAND_FAR_S)) &&
+        command_on_key(out, "TTL", name) && command_on_key(out, "DEL", name);
     free(bytes);
     return ok;
 }
 
 bool command_client_kill(struct buf *out, int64_t client_id)
 {
-    char id[NUMBER_TEXT];
-    snprintf(id, sizeof(id), "%" PRId64, client_id);
-    struct slice argv[] = {
-        slice_of("CLIENT"), slice_of("KILL"), slice_of("ID"), slice_of(id)};
+    struct decimal id;
+    struct slice argv[] = {slice_of("CLIENT"), slice_of("KILL"), slice_of("ID"),
+        decimal_signed(&id, client_id)};
     return command_append(out, 4, argv);
 }
 

@@ -4,15 +4,12 @@
  * record, its counter and the mark of its line are derived from the lock's key
  * alone, whatever else is asked for.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/companion.h"
+#include "base/decimal.h"
 #include "wire/command.h"
-
-#define NUMBER_TEXT 24
-#define PRINT_MOST 512
+#include "wire/record.h"
 
 /* The names of the keys beside the lock's; those that the command needs. */
 struct beside {
@@ -40,19 +37,16 @@ static bool beside_make(const struct verb *verb, struct beside *beside)
     return false;
 }
 
-static struct slice once_number(char (*room)[NUMBER_TEXT], uint64_t number)
-{
-    snprintf(*room, sizeof(*room), "%" PRIu64, number);
-    return slice_of(*room);
-}
-
 /* "-" for none, so that a fingerprint "-" differs from none. */
-static struct slice once_print(char (*room)[PRINT_MOST], struct slice word)
+static struct slice once_print(
+    char (*room)[1 + FINGERPRINT_MOST], struct slice word)
 {
-    int len = word.len == 0 ? snprintf(*room, sizeof(*room), "-")
-                            : snprintf(*room, sizeof(*room), "=%.*s",
-                                  (int)word.len, word.data);
-    return (struct slice){*room, (size_t)len};
+    size_t len = word.len < FINGERPRINT_MOST ? word.len : FINGERPRINT_MOST;
+    if (len == 0)
+        return slice_of("-");
+    (*room)[0] = '=';
+    memcpy(*room + 1, word.data, len);
+    return (struct slice){*room, 1 + len};
 }
 
 bool command_begin(struct buf *out, const struct verb *verb, const char *how,
@@ -63,8 +57,8 @@ bool command_begin(struct buf *out, const struct verb *verb, const char *how,
     const char *mode = verb->kind == VERB_LOOK ? "look"
                        : terms->retries        ? "retry"
                                                : "halt";
-    char ttl[NUMBER_TEXT], keep[NUMBER_TEXT], least[NUMBER_TEXT];
-    char print[PRINT_MOST];
+    struct decimal ttl, keep, least;
+    char print[1 + FINGERPRINT_MOST];
     struct beside beside;
 
     if (!beside_make(verb, &beside))
@@ -72,10 +66,10 @@ bool command_begin(struct buf *out, const struct verb *verb, const char *how,
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("3"), verb->key,
         beside.record, beside.counter, verb->token,
-        once_number(&ttl, verb->ttl_ms), slice_of(mode),
-        once_number(&keep, terms->keep_ms),
+        decimal_of(&ttl, verb->ttl_ms), slice_of(mode),
+        decimal_of(&keep, terms->keep_ms),
         once_print(&print, terms->fingerprint),
-        once_number(&least, counter_keep_ms), slice_of(how), beside.mark};
+        decimal_of(&least, counter_keep_ms), slice_of(how), beside.mark};
     bool ok = command_append(out, sizeof(argv) / sizeof(argv[0]), argv);
     beside_free(&beside);
     return ok;
@@ -99,20 +93,19 @@ bool command_tell(struct buf *out, const struct verb *verb, const char *how,
     const struct script *script = &scripts[SCRIPT_TELL];
     bool unbegins = verb->kind == VERB_UNBEGIN;
     const struct once_terms *terms = unbegins ? &none : verb->once;
-    char keep[NUMBER_TEXT], code[NUMBER_TEXT], stays[NUMBER_TEXT];
-    char print[PRINT_MOST];
+    struct decimal keep, code, stays;
+    char print[1 + FINGERPRINT_MOST];
     struct beside beside;
 
     if (!beside_make(verb, &beside))
         return false;
-    snprintf(code, sizeof(code), "%d", terms->code);
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
         beside.record, verb->token, slice_of(once_verdict_word(verb)),
-        slice_of(code), once_number(&keep, terms->keep_ms),
+        decimal_signed(&code, terms->code), decimal_of(&keep, terms->keep_ms),
         once_print(&print, terms->fingerprint),
         leaves_key ? slice_of("-1")
-                   : once_number(&stays, unbegins ? 0 : verb->ttl_ms),
+                   : decimal_of(&stays, unbegins ? 0 : verb->ttl_ms),
         slice_of(how), beside.mark, terms->result};
     int argc = sizeof(argv) / sizeof(argv[0]);
     bool ok = command_append(out, argc - terms->not_kept, argv);

@@ -21,18 +21,21 @@ static struct slice next_word(struct slice *line)
 /* At least that large, which is 0 or below it. */
 static bool take_number(struct slice *line, int64_t least, int64_t *number)
 {
-    struct slice word = next_word(line);
-    bool negative = word.len > 1 && word.data[0] == '-';
+    bool negative = line->len > 1 && line->data[0] == '-';
+    size_t at = negative;
     int64_t n = 0;
 
-    for (size_t i = negative; i < word.len; i++) {
-        char c = word.data[i];
+    for (; at < line->len && line->data[at] != ' '; at++) {
+        char c = line->data[at];
         if (c < '0' || c > '9' || n > (INT64_MAX - 9) / 10)
             return false;
         n = 10 * n + (c - '0');
     }
+    bool any = at > negative;
+    bool blank = at < line->len;
+    *line = (struct slice){line->data + at + blank, line->len - at - blank};
     *number = negative ? -n : n;
-    return word.len > 0 && *number >= least;
+    return any && *number >= least;
 }
 
 static bool is_printable(struct slice word)
