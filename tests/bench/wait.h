@@ -43,6 +43,7 @@ struct wait_shared {
     struct histogram handoff;
     atomic_bool failed; /* error is set */
     char error[200];
+    char failure[160]; /* the first that was counted */
     struct seat seats[];
 };
 
@@ -83,7 +84,7 @@ int contest_due(struct contest *contest);
 /* How long this process may sleep; most_ms < 0: the caller has no limit. */
 struct timespec contest_sleep(const struct contest *contest, int most_ms);
 /* Notes a call that went wrong in a way that the contest survives. */
-void contest_failure(struct contest *contest);
+void contest_failure(struct contest *contest, const char *words);
 /* Notes why this process cannot go on; returns -1. */
 int contest_fail(struct contest *contest, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -102,6 +103,12 @@ int wait_count_requests(int port, double seconds, struct wait_shared *shared,
     struct wait_requests *requests);
 /* Processor time of the server since its start, by INFO cpu; -1 unknown. */
 double wait_server_seconds(int port);
+/* How often it has run a script by its name, and for how long in all, by INFO
+ * commandstats. */
+struct wait_scripts {
+    double calls, us;
+};
+struct wait_scripts wait_server_scripts(int port);
 /* The longest line, of any subject, for the lock; -1 unknown. */
 long long wait_line_length(int port, const char *name);
 /* Removes what a sample has left behind. */
@@ -148,8 +155,9 @@ struct wait_sample {
     double starved;    /* contenders without a grant */
     double server_us;  /* processor time of the server per acquisition */
     double beside_us;  /* the same without what waiting alone takes; -1 */
+    double stay_us;    /* of one STAY, while the holder keeps the lock; 0 */
     uint64_t overlaps, failures;
-    char error[200];
+    char error[200], failure[160];
 };
 
 struct wait_case {

@@ -82,9 +82,12 @@ struct timespec contest_sleep(const struct contest *contest, int most_ms)
     return (struct timespec){0, (long)sleep_ns};
 }
 
-void contest_failure(struct contest *contest)
+void contest_failure(struct contest *contest, const char *words)
 {
-    contest->shared->failures++;
+    struct wait_shared *shared = contest->shared;
+
+    if (shared->failures++ == 0)
+        snprintf(shared->failure, sizeof(shared->failure), "%s", words);
 }
 
 int contest_fail(struct contest *contest, const char *format, ...)

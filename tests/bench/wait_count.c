@@ -138,19 +138,42 @@ static double info_number(const char *text, const char *key)
     return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
-double wait_server_seconds(int port)
+static redisReply *ask_info(int port, const char *section)
 {
     redisContext *redis = connect_to(port);
-    redisReply *reply = redis ? redisCommand(redis, "INFO cpu") : NULL;
+    redisReply *reply = redis ? redisCommand(redis, "INFO %s", section) : NULL;
+
+    if (redis)
+        redisFree(redis);
+    if (reply && reply->type == REDIS_REPLY_STRING)
+        return reply;
+    freeReplyObject(reply);
+    return NULL;
+}
+
+double wait_server_seconds(int port)
+{
+    redisReply *reply = ask_info(port, "cpu");
     double seconds = -1;
 
-    if (reply && reply->type == REDIS_REPLY_STRING)
+    if (reply)
         seconds = info_number(reply->str, "used_cpu_sys:") +
                   info_number(reply->str, "used_cpu_user:");
     freeReplyObject(reply);
-    if (redis)
-        redisFree(redis);
     return seconds;
+}
+
+struct wait_scripts wait_server_scripts(int port)
+{
+    redisReply *reply = ask_info(port, "commandstats");
+    const char *at = reply ? strstr(reply->str, "cmdstat_evalsha:") : NULL;
+    struct wait_scripts scripts = {0, 0};
+
+    if (at)
+        scripts = (struct wait_scripts){
+            info_number(at, "calls="), info_number(at, "usec=")};
+    freeReplyObject(reply);
+    return scripts;
 }
 
 /* The lock, the floor's list, and the library's line with its mark. */

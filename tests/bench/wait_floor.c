@@ -135,7 +135,7 @@ static int take_answer(struct floor *f, const redisReply *reply)
             reply->str ? reply->str : "an answer is wrong");
     if (pending.want == WANT_RELEASE) {
         if (reply->integer != 1)
-            contest_failure(f->contest);
+            contest_failure(f->contest, "a release");
         send_join(f, pending.contender);
     } else if (reply->integer == 1) {
         contest_granted(f->contest, pending.contender);

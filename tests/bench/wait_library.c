@@ -66,7 +66,7 @@ static int take_event(struct library *l, const nxl_event *event)
         return 0;
     }
     if (event->result != NXL_OK && event->result != NXL_CANCELLED)
-        contest_failure(l->contest);
+        contest_failure(l->contest, nxl_lock_errmsg(event->lock));
     if (!stop)
         return start_acquire(l, i);
     l->active--;
@@ -80,7 +80,7 @@ static int release_due(struct library *l)
 
         if (rc == NXL_PENDING)
             continue;
-        contest_failure(l->contest);
+        contest_failure(l->contest, nxl_lock_errmsg(l->locks[i]));
         if (l->contest->shared->stop)
             l->active--;
         else if (start_acquire(l, (unsigned)i))

@@ -193,7 +193,8 @@ static void measure_window(struct sampling *s, double seconds)
     s->sample->beside_us = -1;
 }
 
-/* The server's processor time while all wait and the holder keeps the lock. */
+/* The server's processor time while all wait and the holder keeps the lock.
+ * The only scripts then are STAYs. */
 static void measure_rest(struct sampling *s, double seconds)
 {
     struct wait_sample *sample = s->sample;
@@ -204,9 +205,13 @@ static void measure_rest(struct sampling *s, double seconds)
     s->shared->pause = true;
     pause_ns((uint64_t)(s->plan->hold_ms * 2e6) + SETTLE_NS);
     cpu = server_seconds(s);
+    struct wait_scripts before = wait_server_scripts(s->plan->server.port);
     pause_ns((uint64_t)(seconds * 1e9));
+    struct wait_scripts after = wait_server_scripts(s->plan->server.port);
     cpu = server_seconds(s) - cpu;
     s->shared->pause = false;
+    if (after.calls > before.calls)
+        sample->stay_us = (after.us - before.us) / (after.calls - before.calls);
     if (sample->rate > 0)
         sample->beside_us =
             sample->server_us - cpu / seconds * 1e6 / sample->rate;
@@ -297,6 +302,7 @@ bool wait_measure(const struct wait_plan *plan, const struct wait_case *where,
         fail(sample, "the contenders did not begin");
     sample->overlaps = s.shared->overlaps;
     sample->failures = s.shared->failures;
+    snprintf(sample->failure, sizeof(sample->failure), "%s", s.shared->failure);
     if (stop_all(&s))
         sample->ok = false;
     wait_remove_keys(plan->server.port, s.name);
