@@ -6,9 +6,9 @@
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
 -- it does not hold the lock; or '-': no hand-over; or '?': none, but the first
 -- in line is told that it may ask soon; or '+': somebody is probably in line,
--- which makes the hand-over cheaper. The replies: 0 the token is not there; 1
--- removed; 2 handed over; 3 left the line; 4 removed, but this user (or this old
--- server) cannot hand over: the first in line finds out when it asks next.
+-- so that the hand-over can be cheaper. The replies: 0 the token is not there;
+-- 1 removed; 2 handed over; 3 left the line; 4 removed, but this user (or this
+-- old server) cannot hand over: the first in line finds out when it asks next.
 --
 -- The keys of the line are derived, not declared: a user who has no access to
 -- them could not release at all. ARGV[3]: the mark's name, if the key has a
