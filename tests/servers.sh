@@ -29,7 +29,7 @@ END
 }
 
 live='contention denied errors inspect interop line_bounds line_chaos
-    line_scripts lock names once_scripts once_values once_waits stamps
+    line_release line_scripts lock names once_scripts once_values once_waits stamps
     stamps_upgrade warning fence cli_drill'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went

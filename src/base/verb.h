@@ -102,9 +102,10 @@ struct verb {
     struct slice channel; /* on which it is told; "-": it is not told */
     /* So long it counts as alive after each STAY, in ticks; 0: other verbs */
     uint32_t window;
-    bool test;  /* JOIN, STAY: say whether the channel has listeners */
-    bool plain; /* RELEASE, TELL: hand over to nobody */
-    bool held;  /* BEGIN: the key may hold the token, by a wait in line */
+    bool test;     /* JOIN, STAY: say whether the channel has listeners */
+    bool plain;    /* RELEASE, TELL: hand over to nobody */
+    bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
+    bool held;     /* BEGIN: the key may hold the token, by a wait in line */
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
      */

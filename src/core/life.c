@@ -380,7 +380,8 @@ static enum verb_kind verb_of(const struct life *l)
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
 {
     verb->most_ttl_ms = l->terms.max_ttl_ms;
-    verb->want_left = verb->plain = verb->test = verb->held = false;
+    verb->want_left = verb->test = verb->held = false;
+    verb->plain = verb->followed = false;
     verb->channel = (struct slice){NULL, 0};
     verb->window = 0;
     if (track == TRACK_RENEWAL) {
@@ -399,8 +400,10 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
         verb->ttl_ms = line_lease_ms(&l->vote.line->terms);
         verb->window = line_window(&l->vote.line->terms);
     }
-    if (verb->kind == VERB_RELEASE || verb->kind == VERB_TELL)
+    if (verb->kind == VERB_RELEASE || verb->kind == VERB_TELL) {
         verb->plain = l->plain;
+        verb->followed = l->handed_over;
+    }
     if (verb->kind == VERB_BEGIN)
         verb->held = confirms(l);
     if (verb->kind == VERB_RAISE)

@@ -55,7 +55,7 @@ bool command_delex(struct buf *out, const struct verb *verb);
 bool command_delifeq(struct buf *out, const struct verb *verb);
 
 /* RELEASE of a token that may be in line (verb.channel), or of a key with a
- * hash tag, or without a hand-over (how, see release.lua; "": with one); JOIN
+ * hash tag, or by another hand-over than usual (how, see release.lua); JOIN
  * and STAY. whole: EVAL with the script's text, otherwise EVALSHA. */
 bool command_release(
     struct buf *out, const struct verb *verb, const char *how, bool whole);

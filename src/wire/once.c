@@ -10,12 +10,6 @@
 #include "wire/record.h"
 #include "wire/strategy.h"
 
-/* How the script hands a lock over that it gives back. */
-static const char *once_how(const struct exchange *x)
-{
-    return x->dialect->plain_release ? "-" : x->verb->plain ? "?" : "";
-}
-
 static unsigned once_encode(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
@@ -26,12 +20,13 @@ static unsigned once_encode(struct exchange *x, struct buf *out)
     switch (verb->kind) {
     case VERB_BEGIN:
     case VERB_LOOK:
-        return command_begin(out, verb, once_how(x), whole, fenced_keep_ms(x));
+        return command_begin(
+            out, verb, scripted_how(x), whole, fenced_keep_ms(x));
     case VERB_TELL:
-        return command_tell(out, verb, once_how(x), whole,
+        return command_tell(out, verb, scripted_how(x), whole,
             verb_past_use(verb, x->dialect->now));
     case VERB_UNBEGIN:
-        return command_tell(out, verb, once_how(x), whole, false);
+        return command_tell(out, verb, scripted_how(x), whole, false);
     default:
         return command_forget(out, verb, whole);
     }

@@ -20,8 +20,8 @@ struct script {
 enum script_id {
     SCRIPT_EXTEND,  /* KEYS key  ARGV token, ttl  ->  left ms, -1, or -2 */
     SCRIPT_INSPECT, /* KEYS key  ->  {value up to 512 bytes, left}, or {} */
-    /* KEYS key  ARGV token, and maybe: its member in the line, "-" for no
-     * hand-over, or ""; for a key with a hash tag, the mark  ->
+    /* KEYS key  ARGV token, and maybe: its member in the line, or how to hand
+     * over ("", "+", "?" or "-"); for a key with a hash tag, the mark  ->
      * enum release_reply */
     SCRIPT_RELEASE,
     /* The handshake loads those above. The others are sent by EVAL, or by

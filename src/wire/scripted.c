@@ -17,10 +17,18 @@ bool scripted_as_text(const struct exchange *x)
     return x->whole || x->step == BY_TEXT;
 }
 
+const char *scripted_how(const struct exchange *x)
+{
+    return x->dialect->plain_release ? "-"
+           : x->verb->plain          ? "?"
+           : x->verb->followed       ? "+"
+                                     : "";
+}
+
 static bool scripted_append(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
-    const char *how = x->dialect->plain_release ? "-" : verb->plain ? "?" : "";
+    const char *how = scripted_how(x);
     /* The cached acquire belongs to another strategy. And an acquire that is
      * cancelled is simpler to undo if it has only one step. */
     bool whole = scripted_as_text(x) || verb->kind == VERB_ACQUIRE;

@@ -163,6 +163,8 @@ enum exchange_next scripted_capped(
     struct exchange *x, const struct reply *reply);
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
+/* How a script that gives the key up hands it over: see release.lua. */
+const char *scripted_how(const struct exchange *x);
 /* Is the script sent with its text in this step? */
 bool scripted_as_text(const struct exchange *x);
 /* Does the reply say that the server does not have the script? Then the next

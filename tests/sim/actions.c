@@ -102,6 +102,7 @@ static void send_verb(
         .want_left = verb.want_left,
         .number = verb.fence,
         .plain = verb.plain || k->old,
+        .followed = verb.followed,
     };
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
         take_place(k, &verb, &r->message);

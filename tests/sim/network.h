@@ -61,10 +61,11 @@ struct message {
      * with ttl_ms. RELEASE of any other token: channel is 0. */
     uint64_t channel; /* SUBSCRIBE too */
     uint32_t window;
-    bool test;    /* JOIN, STAY: has the channel no listener? */
-    bool plain;   /* RELEASE: hand over to nobody */
-    bool held;    /* BEGIN: the key may hold the token */
-    bool doubled; /* it arrived before, and nobody waits for an answer */
+    bool test;     /* JOIN, STAY: has the channel no listener? */
+    bool plain;    /* RELEASE: hand over to nobody */
+    bool followed; /* RELEASE: somebody is probably in line */
+    bool held;     /* BEGIN: the key may hold the token */
+    bool doubled;  /* it arrived before, and nobody waits for an answer */
     struct once_part once;     /* BEGIN ... FORGET */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */

@@ -137,12 +137,13 @@ static void grant(struct world *w, struct model_server *s, unsigned name,
         s->saved = s->data;
 }
 
-void queue_hand_over(struct world *w, struct model_server *s, unsigned name)
+void queue_hand_over(
+    struct world *w, struct model_server *s, const struct message *m)
 {
-    struct queue *q = queue_of(w, s, name);
-    int64_t tick = tick_of(w, s);
+    struct queue *q = queue_of(w, s, m->name);
+    int64_t tick = tick_of(w, s), marked_until_ms = q->marked_until_ms;
     unsigned i = 0;
-    if (q->marked_until_ms == 0)
+    if (marked_until_ms == 0 && !m->followed)
         return;
     q->marked_until_ms = 0;
     while (i < q->count) {
@@ -150,8 +151,10 @@ void queue_hand_over(struct world *w, struct model_server *s, unsigned name)
             take_out(q, i);
         } else if (may_listen(w, s, q->place[i].channel)) {
             bool may_set = !denied(w, s, DENIED_SET);
-            grant(w, s, name, i, may_set);
-            if (q->count > 0 && may_set)
+            grant(w, s, m->name, i, may_set);
+            if (may_set && m->followed)
+                q->marked_until_ms = marked_until_ms; /* it was not touched */
+            else if (may_set)
                 mark(w, s, q);
             return;
         } else {

@@ -37,9 +37,10 @@ struct queue {
 
 /* JOIN and STAY. */
 void queue_wait(struct world *w, struct model_server *s, struct message *m);
-/* A RELEASE has deleted the key: the first in line gets it, if there is the
- * mark. */
-void queue_hand_over(struct world *w, struct model_server *s, unsigned name);
+/* A release, m, has deleted the key: the first in line gets it, if there is the
+ * mark, or somebody is expected there. */
+void queue_hand_over(
+    struct world *w, struct model_server *s, const struct message *m);
 /* A RELEASE of a token that does not hold the key. False: it is not in line. */
 bool queue_leave(
     struct world *w, struct model_server *s, const struct message *m);

@@ -222,7 +222,7 @@ static void release_here(
     checker_deleted(w, s, m, key->token);
     key->token = 0;
     if (!m->plain)
-        queue_hand_over(w, s, m->name);
+        queue_hand_over(w, s, m);
 }
 
 static void look_here(

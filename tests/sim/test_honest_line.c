@@ -46,7 +46,7 @@ static redisReply *eval_release(const struct message *m)
     texts_of(m, token, channel);
     sprintf(member, "%s %s %u %u", token, channel, m->ttl_ms, m->window);
     if (!m->channel)
-        strcpy(member, m->plain ? "-" : "");
+        strcpy(member, m->plain ? "-" : m->followed ? "+" : "");
     return redisCommand(context, "EVAL %s 1 name%u %s %s", release_script,
         m->name, token, member);
 }
@@ -189,6 +189,7 @@ static struct message some_message(void)
         m.token = standing;
         m.channel = 0;
         m.plain = draw(4) == 0;
+        m.followed = draw(2);
     }
     return m;
 }

@@ -419,6 +419,7 @@ static void the_gap(void **state)
             assert_true(life_tell(&l, false, true, seed, T0 + held_ms[i] * MS));
             life_verb(&l, TRACK_CALL, &verb);
             plain[i] += verb.plain;
+            assert_true(verb.followed);
         }
     }
     assert_int_equal(plain[0], 0);

@@ -18,6 +18,7 @@
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
 #define GAP "> EVALSHA sha:release 1 k T ?\n"
+#define FOLLOWED "> EVALSHA sha:release 1 k T +\n"
 #define NO_PERMISSION "no permission to wait in line: see 'nxlock acl'"
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
 
@@ -244,6 +245,31 @@ static void a_release_that_hands_over_to_nobody(void **state)
     play(RELEASE ":1", "mine");
 }
 
+/* A lock that was handed over says that somebody may be behind it, unless it is
+ * not to be handed over. */
+static void a_release_with_somebody_behind(void **state)
+{
+    (void)state;
+    begin('r', 0);
+    verb.followed = true;
+    play(FOLLOWED ":2", "mine");
+    exchange_begin(&x, &verb, NULL);
+    play(FOLLOWED NOSCRIPT "> EVAL text:release 1 k T +\n:1", "mine");
+    verb.plain = true;
+    exchange_begin(&x, &verb, NULL);
+    play(GAP ":1", "mine");
+    verb.plain = false;
+    exchange_begin(&x, &verb, NULL);
+    play(FOLLOWED ":4", "mine");
+    exchange_begin(&x, &verb, NULL);
+    play(PLAIN ":1", "mine");
+    verb.channel = slice_of("-");
+    dialect_begin(&dialect);
+    exchange_begin(&x, &verb, NULL);
+    assert_contains(sends(), "EVALSHA sha:release 1 k T " TOKEN);
+    assert_int_equal(answer(":3"), EXCHANGE_DONE);
+}
+
 /* Two sent together: the first one's answer does not change what the second
  * one's means. */
 static void what_was_sent_before_it_was_known(void **state)
@@ -269,6 +295,10 @@ static void the_cache_is_of_the_usual_release(void **state)
     exchange_begin(&x, &verb, &kept);
     play(GAP ":1", "mine");
     verb.plain = false;
+    verb.followed = true;
+    exchange_begin(&x, &verb, &kept);
+    play(FOLLOWED ":1", "mine");
+    verb.followed = false;
     verb.kind = VERB_STAY;
     verb.channel = slice_of("-");
     exchange_begin(&x, &verb, &kept);
@@ -342,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_release_by_who_may_be_in_line),
         cmocka_unit_test(a_release_where_scripts_are_refused_by_now),
         cmocka_unit_test(a_release_that_hands_over_to_nobody),
+        cmocka_unit_test(a_release_with_somebody_behind),
         cmocka_unit_test(what_was_sent_before_it_was_known),
         cmocka_unit_test(the_cache_is_of_the_usual_release),
         cmocka_unit_test(names_with_a_hash_tag),

@@ -129,6 +129,10 @@ static void what_is_told(void **state)
     verb.ttl_ms = 0;
     verb.plain = true;
     play(TELL_WITH("done", "0", "?", ""), NULL);
+    verb.plain = false;
+    verb.followed = true;
+    exchange_begin(&x, &verb, NULL);
+    play(TELL_WITH("done", "0", "+", ""), NULL);
     /* From its end on the lease may be another process's. */
     begin_once(VERB_TELL);
     verb.not_after = 100;

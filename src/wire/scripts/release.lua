@@ -5,7 +5,8 @@
 -- takes as long as the comparison.
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
 -- it does not hold the lock; or '-': no hand-over; or '?': none, but the first
--- in line is told that it may ask soon. The replies: 0 the token is not there;
+-- in line is told that it may ask soon; or '+': somebody is probably in line,
+-- so that the hand-over can be cheaper. The replies: 0 the token is not there;
 -- 1 removed; 2 handed over; 3 left the line; 4 removed, but this user (or this
 -- old server) cannot hand over: the first in line finds out when it asks next.
 --
