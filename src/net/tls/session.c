@@ -6,8 +6,8 @@
  * Invariant: at most SEND_MOST bytes are encrypted and not yet handed to the
  * kernel, and they are sent before anything else. A record has a number, so it
  * can be neither taken back nor overtaken: bytes count as sent once they are
- * encrypted. When a receive returns, neither OpenSSL nor ciphertext.c holds data
- * that could be read, or `pending` says so.
+ * encrypted. When a receive returns, neither OpenSSL nor ciphertext.c holds
+ * data that could be read, or `pending` says so.
  */
 #include "net/tls/parts.h"
 
