@@ -230,6 +230,8 @@ static SSL_CTX *make_context(const struct settings *set, struct text *error)
      * allocates them again for each message. */
     SSL_CTX_set_mode(ctx,
         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    /* One read of the BIO for a record, not two: header and body. */
+    SSL_CTX_set_read_ahead(ctx, 1);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     /* A resumed session would skip the verification. */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/fault.h"
 #include "net/tls/tls.h"
 
@@ -43,10 +44,16 @@ struct tls {
     struct context *context;  /* of the last connection; NULL: none yet */
 };
 
+/* The encrypted bytes from and for the peer (ciphertext.c). */
+struct ciphertext {
+    BIO_METHOD *method; /* owned; OpenSSL reads and writes by it */
+    struct buf in, out;
+};
+
 /* The state of one connection. */
 struct session {
     SSL *ssl;
-    BIO *in, *out; /* owned by ssl: bytes from and for the peer */
+    struct ciphertext ciphertext;
     const struct endpoint *to;
     bool broken;   /* by an error of OpenSSL: nothing more comes or goes */
     bool over;     /* the peer has closed, but not all is delivered */
@@ -79,6 +86,19 @@ struct context *context_new(SSL_CTX *ssl, const struct settings *set,
 void context_release(struct context *c);
 /* Nobody uses it for another connection. */
 void context_spoil(struct context *c);
+
+/* Gives ssl a BIO, through which it reads and writes these queues; call
+ * ciphertext_close() after SSL_free(). False: no memory, and there is nothing
+ * to free but what ciphertext_close() frees. */
+bool ciphertext_open(struct ciphertext *c, SSL *ssl);
+void ciphertext_close(struct ciphertext *c);
+
+/* Sends what is encrypted, as far as the socket takes it at once; wants_write
+ * says whether anything is left. False: the connection is lost, with errno set,
+ * and this call has sent nothing. */
+bool tls_flush(struct transport *t);
+/* Reads once from the socket, for OpenSSL; as plain_receive(). */
+ssize_t tls_fill(struct transport *t);
 
 /* The row "facts" of the kind. */
 void tls_facts(const struct transport *t, struct transport_facts *facts);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transport that encrypts. OpenSSL works on memory BIOs and never sees the
- * descriptor: bytes are moved here, by send() and recv().
+ * The transport that encrypts: OpenSSL turns bytes into records and back, and
+ * ciphertext.c moves these.
  *
- * Invariant: at most one record is encrypted and not yet handed to the kernel,
- * and it is sent before anything else. A record has a number, so it can be
- * neither taken back nor overtaken: bytes count as sent once they are
- * encrypted. When a receive returns, OpenSSL holds no data that could be read,
- * or `pending` says so.
+ * Invariant: at most SEND_MOST bytes are encrypted and not yet handed to the
+ * kernel, and they are sent before anything else. A record has a number, so it
+ * can be neither taken back nor overtaken: bytes count as sent once they are
+ * encrypted. When a receive returns, neither OpenSSL nor ciphertext.c holds
+ * data that could be read, or `pending` says so.
  */
 #include "net/tls/parts.h"
 
@@ -23,12 +23,16 @@
 #include "net/url.h"
 
 #define RECORD_MOST 16384
-#define WIRE_ROOM 16384
+/* What is encrypted before one call of send(): two records, which take 32 KB
+ * with what TLS adds. One would cut the requests of 128 locks in two, and the
+ * server would be woken up for each part. More is not encrypted ahead: if the
+ * connection is lost, the outcome of all that is encrypted is unknown. */
+#define SEND_MOST (2 * RECORD_MOST - 512)
 /* How often one call reads from a peer that never stops sending. */
 #define READS_MOST 16
 /* A peer that makes OpenSSL answer without end, and does not read, may leave us
- * with so many bytes. A record takes half of it. */
-#define HELD_MOST 32768
+ * with so many bytes. What was sent takes two thirds of it. */
+#define HELD_MOST 49152
 
 /* Each thread has a queue of errors, and the program's own calls of OpenSSL may
  * have left some there. Clearing an empty one takes longer than looking. */
@@ -36,50 +40,6 @@ static void clear_errors(void)
 {
     if (ERR_peek_error() != 0)
         ERR_clear_error();
-}
-
-/* --------------------------------------------------------- the descriptor */
-
-/* Sends what is encrypted. False: the connection is lost, with errno set. */
-static bool flush(struct transport *t)
-{
-    struct session *s = t->own;
-    char *bytes;
-    long len;
-
-    while ((len = BIO_get_mem_data(s->out, &bytes)) > 0) {
-        ssize_t n = plain_send(t, bytes, (size_t)len);
-        if (n < 0)
-            return false;
-        if (n == 0)
-            break;
-        /* BIO_read() is the way to remove bytes. BIO_reset() would clear all
-         * memory that there is, which may be much. */
-        char sent[WIRE_ROOM];
-        while (n > 0) {
-            int part = n < (ssize_t)sizeof(sent) ? (int)n : (int)sizeof(sent);
-            n -= BIO_read(s->out, sent, part);
-        }
-    }
-    t->wants_write = len > 0;
-    return true;
-}
-
-/* Reads once; as plain_receive(). */
-static ssize_t fill(struct transport *t)
-{
-    struct session *s = t->own;
-    char bytes[WIRE_ROOM];
-    ssize_t n = plain_receive(t, bytes, sizeof(bytes));
-
-    if (n <= 0)
-        return n;
-    s->heard = true;
-    t->wants_read = false;
-    if (BIO_write(s->in, bytes, (int)n) == (int)n)
-        return n;
-    errno = ENOMEM;
-    return -1;
 }
 
 /* ----------------------------------------------------------------- opening */
@@ -142,7 +102,8 @@ static void free_session(struct session *s)
 {
     if (!s)
         return;
-    SSL_free(s->ssl); /* and its BIOs */
+    SSL_free(s->ssl);
+    ciphertext_close(&s->ciphertext);
     X509_free(s->refused);
     free(s);
 }
@@ -150,21 +111,19 @@ static void free_session(struct session *s)
 static struct session *new_session(SSL_CTX *ctx, const struct endpoint *to)
 {
     struct session *s = calloc(1, sizeof(*s));
-    BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
-    SSL *ssl = s && in && out ? SSL_new(ctx) : NULL;
 
-    if (!ssl) {
-        BIO_free(in);
-        BIO_free(out);
-        free(s);
+    if (!s)
+        return NULL;
+    s->to = to;
+    s->ssl = SSL_new(ctx);
+    if (!s->ssl || !ciphertext_open(&s->ciphertext, s->ssl)) {
+        free_session(s);
         return NULL;
     }
-    *s = (struct session){.ssl = ssl, .in = in, .out = out, .to = to};
-    SSL_set_bio(ssl, in, out); /* takes them over */
-    SSL_set_app_data(ssl, s);
-    SSL_set_connect_state(ssl);
+    SSL_set_app_data(s->ssl, s);
+    SSL_set_connect_state(s->ssl);
     if (to->settings.verify != TLS_VERIFY_NONE)
-        SSL_set_verify(ssl, SSL_VERIFY_PEER, note_refusal);
+        SSL_set_verify(s->ssl, SSL_VERIFY_PEER, note_refusal);
     if (set_name(s))
         return s;
     free_session(s);
@@ -204,10 +163,16 @@ static ssize_t broken(struct transport *t)
     if (t->fault == FAULT_NONE)
         t->why = tls_explain_loss(code);
     clear_errors();
-    (void)flush(t);
+    (void)tls_flush(t);
     t->wants_write = false;
     errno = EPROTO;
     return -1;
+}
+
+/* May there be data, or the end, in what has been read? */
+static bool has_more(const struct session *s)
+{
+    return SSL_has_pending(s->ssl) || buf_len(&s->ciphertext.in) > 0;
 }
 
 /* Is there data, or the end, in what has been read? */
@@ -240,8 +205,8 @@ static void answer(struct transport *t)
 
     if (s->broken)
         return;
-    t->wants_write = !flush(t) || t->wants_write;
-    if (BIO_ctrl_pending(s->out) <= HELD_MOST)
+    t->wants_write = !tls_flush(t) || t->wants_write;
+    if (buf_len(&s->ciphertext.out) <= HELD_MOST)
         return;
     s->broken = true;
     t->wants_write = false;
@@ -274,7 +239,7 @@ static enum transport_step shake_failed(struct transport *t, struct text *error)
     /* A certificate that OpenSSL had no memory to look at stays invalid to it:
      * that may be the CA's in the context. */
     tls_read_again(s->to->tls);
-    (void)flush(t); /* tells the peer why */
+    (void)tls_flush(t); /* tells the peer why */
     return TRANSPORT_FAILED;
 }
 
@@ -290,16 +255,16 @@ static enum transport_step tls_handshake(
         int cause = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(s->ssl, rc);
         if (cause != SSL_ERROR_NONE && cause != SSL_ERROR_WANT_READ)
             return shake_failed(t, error);
-        if (!flush(t))
+        if (!tls_flush(t))
             return shake_lost(t, "the TLS handshake was cut off", error);
         if (cause == SSL_ERROR_NONE) {
-            t->pending = BIO_ctrl_pending(s->in) > 0 && look_ahead(t);
+            t->pending = has_more(s) && look_ahead(t);
             answer(t);
             return TRANSPORT_READY;
         }
         if (reads == READS_MOST) /* what was read has been used */
             break;
-        ssize_t n = fill(t);
+        ssize_t n = tls_fill(t);
         if (s->heard)
             t->silence = "the TLS handshake was not completed";
         if (n < 0)
@@ -313,28 +278,47 @@ static enum transport_step tls_handshake(
 
 /* --------------------------------------------------- sending and receiving */
 
+/* Encrypts as much as one send may take. -1: an error. */
+static ssize_t encrypt(struct transport *t, const char *bytes, size_t len)
+{
+    struct session *s = t->own;
+    size_t total = 0, count = 0;
+
+    if (len > SEND_MOST)
+        len = SEND_MOST;
+    while (total < len) {
+        size_t part = len - total;
+        if (part > RECORD_MOST)
+            part = RECORD_MOST;
+        clear_errors();
+        if (SSL_write_ex(s->ssl, bytes + total, part, &count) == 1) {
+            total += count;
+            continue;
+        }
+        /* Of a ticket, or other words of TLS, only a part has come. */
+        t->wants_read = SSL_get_error(s->ssl, 0) == SSL_ERROR_WANT_READ;
+        if (!t->wants_read)
+            (void)broken(t);
+        break;
+    }
+    return total > 0 || !s->broken ? (ssize_t)total : -1;
+}
+
 static ssize_t tls_send(struct transport *t, const void *bytes, size_t len)
 {
     struct session *s = t->own;
-    size_t count = 0;
 
     if (s->broken) {
         errno = EPROTO;
         return -1;
     }
-    if (!flush(t))
+    if (!tls_flush(t))
         return -1;
     if (t->wants_write || len == 0)
         return 0;
-    clear_errors();
-    if (len > RECORD_MOST)
-        len = RECORD_MOST;
-    if (SSL_write_ex(s->ssl, bytes, len, &count) == 1)
-        return flush(t) ? (ssize_t)count : -1;
-    /* Of a ticket, or other words of TLS, only a part has come. Nothing was
-     * encrypted. */
-    t->wants_read = SSL_get_error(s->ssl, 0) == SSL_ERROR_WANT_READ;
-    return t->wants_read ? 0 : broken(t);
+    ssize_t n = encrypt(t, bytes, len);
+    /* If the kernel refuses, it has taken nothing of these bytes. */
+    return n <= 0 || s->broken || tls_flush(t) ? n : -1;
 }
 
 /* Decrypts up to room bytes. *over: the peer said goodbye. -1: an error. */
@@ -349,7 +333,7 @@ static ssize_t decrypt(
         if (SSL_read_ex(s->ssl, bytes + total, room - total, &count) == 1) {
             total += count;
             /* Another call would find nothing, and take as long as this one. */
-            if (!SSL_has_pending(s->ssl) && BIO_ctrl_pending(s->in) == 0)
+            if (!has_more(s))
                 break;
             continue;
         }
@@ -381,7 +365,7 @@ static ssize_t tls_receive(struct transport *t, void *bytes, size_t room)
         return -1;
     }
     if (!t->pending && !over) {
-        got = fill(t);
+        got = tls_fill(t);
         if (got < 0 && errno != 0)
             return -1;
         over = got < 0;
@@ -412,7 +396,7 @@ static enum transport_news tls_news(struct transport *t)
     if (look.revents & ~POLLIN) /* whatever there is to receive before it */
         return TRANSPORT_OVER;
     for (int reads = 0; reads < READS_MOST && !s->broken; reads++) {
-        ssize_t n = fill(t);
+        ssize_t n = tls_fill(t);
         if (n < 0)
             break;
         t->pending = n > 0 && look_ahead(t);
@@ -434,7 +418,7 @@ static void tls_close(struct transport *t)
     clear_errors();
     if (!s->broken && !t->wants_write && SSL_is_init_finished(s->ssl)) {
         (void)SSL_shutdown(s->ssl);
-        (void)flush(t);
+        (void)tls_flush(t);
     }
     clear_errors();
     free_session(s);
