@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/explain.h"
 #include "cli/fingerprint.h"
@@ -248,11 +249,12 @@ static int work(struct once *once)
 static int settle_keep(struct args *args)
 {
     struct once_args *once = &args->work;
+    char text[DURATION_ROOM];
 
     if (once->keep && once->keep_ms < args->ttl_ms) {
-        say("--keep %s is shorter than the lease (--ttl, 30s by default); who "
-            "waits would not find the record: use a longer one",
-            once->keep);
+        say("--keep %s is shorter than the lease, so a run that waits could "
+            "miss the record: use --keep %s or more, or a shorter --ttl",
+            once->keep, duration_text(text, args->ttl_ms));
         return EXIT_USAGE;
     }
     if (!once->keep)

@@ -339,6 +339,14 @@ def by_hand(b):
     b.code(75, "-n", name, "-n", *b.work(name))
     b.code(75, "-w", name, "-w", "100ms", *b.work(name))
     b.code(0, "-n -E 0", name, "-n", "-E", "0", *b.work(name))
+    wrong = b.code(65, "another fingerprint", name, "--fingerprint", "x",
+                   *b.work(name))
+    b.tap.check(b"it is in doubt or in progress: " in wrong.stderr and
+                b"did not say" not in wrong.stderr,
+                "claims no doubt about what may be in progress", wrong.stderr)
+    shown = b.once(name, "--show", "--json", "--fingerprint", "x")
+    b.tap.equal(json.loads(shown.stdout)["state"], "begun",
+                "--show looks whether it is, whatever the fingerprint")
     process.terminate()
     b.tap.equal(b.finish(process).returncode, 143, "TERM is passed on")
     b.ran(1, "it ran once", name)
@@ -514,7 +522,7 @@ def lost(b):
     b.server.cli("DEL", name, f"{{{name}}}:once")
     b.tap.equal(b.finish(process).returncode, 79, "so is the record: 79")
 
-    name = b.name()
+    name = b.name() + " x"
     process = b.start(name, "--keep-trying", "300ms", *b.work(
         name, f"read -r x < {fifo(b.file('gate2'))}"))
     await_(lambda: b.runs(name) == 1)
@@ -524,7 +532,9 @@ def lost(b):
     got = b.finish(process)
     b.server.process.send_signal(signal.SIGCONT)
     b.tap.equal(got.returncode, 79, "no answer until --keep-trying is over")
-    b.tap.check(b"not on record" in got.stderr, "which is said", got.stderr)
+    b.tap.check(b"not on record" in got.stderr and f"nxlock once '{name}'"
+                " --show".encode() in got.stderr,
+                "which is said, with a command to paste", got.stderr)
 
     name = b.name()
     process = b.start(name, *b.work(
@@ -655,7 +665,7 @@ def mistakes(b):
             (("--done-on", "", "--", "true"), b"from 0 to 255"),
             (("--done-on", "0,", "--", "true"), b"from 0 to 255"),
             (("--retry-on", "0", "--", "true"), b"a code in common"),
-            (("--keep", "10s", "--", "true"), b"shorter than the lease"),
+            (("--keep", "10s", "--", "true"), b"use --keep 30s or more"),
             (("--keep", "366d", "--", "true"), b"too long"),
             (("--ttl", "1s", "--grace", "1s", "--", "true"), b"too short for"),
             (("true",), b"nxlock once x -- true")):
