@@ -282,18 +282,32 @@ def checks(b):
         b.tap.equal(file.read(), b"1 1\n", "runs under the lock, without input")
     name = b.name()
     b.once(name, *b.work(name, "exit 1"))
+    before = b.record(name)
     time.sleep(1.1)  # times are in seconds
     for _ in range(2):
-        b.code(76, "a check that cannot find out", name, "--check",
-               f"echo $NXLOCK_ONCE_SINCE > {told}; false", *b.work(name))
+        got = b.code(76, "a check that cannot find out", name, "--check",
+                     f"echo $NXLOCK_ONCE_SINCE > {told}; false",
+                     *b.work(name))
+        b.tap.check(b"attempt 1 by" in got.stderr and b"ended with 1 at" in
+                    got.stderr, "says what is in doubt", got.stderr)
     r = b.record(name)
     with open(told, encoding="ascii") as file:
         b.tap.equal(file.read().strip(), r["first"],
                     "a check is told when the first attempt began")
-    b.tap.check(r["began"] != r["first"], "not when the last check did", r)
+    b.tap.equal(r, before, "and leaves the record as it was")
+    b.once(name, "--on-doubt", "retry", *b.work(name, "exit 2"))
     shown = b.once(name, "--show").stdout.decode()
-    b.tap.check("the first attempt began " + r["first"].replace("T", " ")
-                .replace("Z", " UTC") in shown, "and so is a person", shown)
+    b.tap.check("attempt 2 by" in shown and "; 1 earlier attempt ended in "
+                "doubt, the first attempt began " + r["first"].replace("T", " ")
+                .replace("Z", " UTC") in shown, "a person is told so too",
+                shown)
+    r = b.record(name)
+    got = b.code(75, "a retry that says that nothing happened", name,
+                 "--on-doubt", "retry", "--retry-on", "75",
+                 *b.work(name, "exit 75"))
+    b.tap.equal(b.record(name), r, "leaves the doubt as it was, too")
+    b.tap.check(b"attempt 2 by" in got.stderr and b"ended with 2" in
+                got.stderr, "which is said", got.stderr)
     name = b.name()
     b.code(0, "without a doubt", name, "--check", "echo yes", *b.work(name))
     b.ran(1, "nothing is asked", name)
