@@ -80,8 +80,7 @@ static int start_begin(
     int rc = looks ? NXL_OK : call_wait(lock, wait_ms, &wait_ns, now);
     if (rc != NXL_OK)
         return rc;
-    lock->once->work = WORK_NONE;
-    lock->once->answered = false;
+    once_leave_work(lock->once);
     lock->client->servers->who.asks_fsync = true;
     leaves_clear(&lock->once->found);
     if (looks)

@@ -12,6 +12,7 @@ void once_free(struct nxl_lock *lock)
         return;
     leaves_free(&lock->once->found);
     free(lock->once->result);
+    free(lock->once->before);
     free(lock->once);
     lock->once = NULL;
 }
@@ -59,13 +60,32 @@ static void copy_text(struct slice *text, char *room, size_t most)
     *text = (struct slice){room, len};
 }
 
+static struct slice leaf_at(const struct leaves *l, size_t i)
+{
+    bool there = l->count > i && !l->list[i].nil;
+    return there ? (struct slice){buf_head(&l->bytes) + l->list[i].at,
+                       l->list[i].len}
+                 : (struct slice){NULL, 0};
+}
+
 struct slice once_line(const struct once *once)
 {
-    const struct leaves *l = &once->found;
-    bool there = l->count > 2 && !l->list[2].nil;
-    return there ? (struct slice){buf_head(&l->bytes) + l->list[2].at,
-                       l->list[2].len}
-                 : (struct slice){NULL, 0};
+    return leaf_at(&once->found, 2);
+}
+
+/* The work is begun. */
+static void keep_before(struct once *once)
+{
+    struct slice line = leaf_at(&once->found, 3);
+    once->before = line.len ? strndup(line.data, line.len) : NULL;
+}
+
+void once_leave_work(struct once *once)
+{
+    once->work = WORK_NONE;
+    once->answered = false;
+    free(once->before);
+    once->before = NULL;
 }
 
 /* Reads the record that the answer contains, if there is one. */
@@ -93,8 +113,7 @@ void once_leave(struct nxl_lock *lock)
 {
     if (!lock->once)
         return;
-    lock->once->answered = false;
-    lock->once->work = WORK_NONE;
+    once_leave_work(lock->once);
     lock->once->terms = (struct once_terms){.keep_ms = ONCE_KEEP_MS};
 }
 
@@ -115,6 +134,8 @@ void once_over(struct nxl_lock *lock, int result)
         if (is_answer(result) && once->found.count > 0)
             read_record(once);
     }
+    if (call == CALL_BEGIN && result == NXL_OK)
+        keep_before(once);
     if (result == NXL_DOUBT && once->answered)
         once->work = WORK_FOUND;
     else if (once->work == WORK_FOUND && result == NXL_LOST)

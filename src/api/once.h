@@ -25,6 +25,9 @@ struct once {
     enum once_work work;
     char fingerprint[FINGERPRINT_MOST + 1];
     char *result; /* that is being told, a copy */
+    /* What the record's first line was before this handle began its work, if
+     * that was in doubt; NULL: it was not, or there was no memory. */
+    char *before;
     /* What the last call has found or written. */
     bool answered;
     struct leaves found;  /* a code, a number, the first line, the result */
@@ -47,6 +50,8 @@ void once_complete(struct nxl_lock *lock, struct verb *verb);
 /* TELL: the token of which it tells. */
 struct slice once_token(const struct nxl_lock *lock);
 
+/* What it keeps is about work that is no longer the handle's. */
+void once_leave_work(struct once *once);
 /* The lock gets another token: what it keeps was about the one before. */
 void once_leave(struct nxl_lock *lock);
 /* A call is over, whatever its kind: notes what it has found, and whose work

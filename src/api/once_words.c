@@ -129,7 +129,8 @@ static void show(const struct once *once, nxl_record *all)
     all->code = r->code;
     all->fingerprint = r->fingerprint.data;
     all->result_length = r->size < 0 ? NXL_ONCE_NOT_KEPT : (size_t)r->size;
-    if (r->size < 0 || l->count < 4 || l->list[3].nil)
+    if (r->state != RECORD_DONE || r->size < 0 || l->count < 4 ||
+        l->list[3].nil)
         return;
     all->result = buf_head(&l->bytes) + l->list[3].at;
     all->result_length = l->list[3].len;

@@ -40,6 +40,10 @@ static bool copy_result(struct once *once, const struct call_args *args)
     once->result = copy;
     once->terms.result = (struct slice){copy, length};
     once->terms.not_kept = !args->result && args->length > 0;
+    if (args->number == NXL_ONCE_FAILED && once->before) {
+        once->terms.result = slice_of(once->before);
+        once->terms.not_kept = false;
+    }
     return true;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/explain.h"
 #include "cli/fingerprint.h"
@@ -119,8 +120,9 @@ static void report_verdict(const struct once *once, int kind)
     const struct args *args = once->args;
     nxl_record record = NXL_RECORD_INIT;
 
+    /* Begun: an earlier attempt, which is still in doubt. */
     if (nxl_once_record(once->session.lock, &record) == NXL_OK &&
-        record.state == NXL_RECORD_DOUBT)
+        (record.state == NXL_RECORD_DOUBT || record.state == NXL_RECORD_BEGUN))
         say_doubt(&once->session, &record);
     else if (kind == NXL_ONCE_DONE && once->capture.not_kept)
         say("the output of %s is longer than 1 MiB: it is not kept, and cannot "
@@ -193,10 +195,11 @@ static int finish_for_others(
     return print_result(once, result, length, EXIT_DONE);
 }
 
-/* The check did not help. */
-static int leave_in_doubt(struct once *once)
+/* The check did not help. kind: NXL_ONCE_FAILED, nothing is known that was not
+ * known before; or NXL_ONCE_UNSURE. */
+static int leave_in_doubt(struct once *once, int kind)
 {
-    struct verdict verdict = {.kind = NXL_ONCE_UNSURE, .code = EXIT_DOUBT};
+    struct verdict verdict = {.kind = kind, .code = EXIT_DOUBT};
 
     once->beginning.begun = false;
     if (verdict_tell(&once->session, &verdict) == NXL_OK)
@@ -222,7 +225,8 @@ static bool is_cleared(struct once *once, int *code)
     else if (checked == CHECKED_NOT_DONE)
         cleared = verdict_tell(&once->session, &clear) == NXL_OK;
     if (checked != CHECKED_DONE && !cleared)
-        *code = leave_in_doubt(once);
+        *code = leave_in_doubt(once,
+            checked == CHECKED_UNKNOWN ? NXL_ONCE_FAILED : NXL_ONCE_UNSURE);
     capture_close(&capture);
     if (cleared) {
         attempt->doubts = 0;
@@ -248,11 +252,12 @@ static int work(struct once *once)
 static int settle_keep(struct args *args)
 {
     struct once_args *once = &args->work;
+    char text[DURATION_ROOM];
 
     if (once->keep && once->keep_ms < args->ttl_ms) {
-        say("--keep %s is shorter than the lease (--ttl, 30s by default); who "
-            "waits would not find the record: use a longer one",
-            once->keep);
+        say("--keep %s is shorter than the lease, so a run that waits could "
+            "miss the record: use --keep %s or more, or a shorter --ttl",
+            once->keep, duration_text(text, args->ttl_ms));
         return EXIT_USAGE;
     }
     if (!once->keep)

@@ -67,7 +67,7 @@ static int find(struct view *view, const char *fingerprint)
         snprintf(its_own, sizeof(its_own), "%s", view->record.fingerprint);
         rc = look(view, its_own);
     }
-    view->in_progress = rc == NXL_BUSY &&
+    view->in_progress = (rc == NXL_BUSY || rc == NXL_MISMATCH) &&
                         view->record.state == NXL_RECORD_BEGUN &&
                         holds_lock(view);
     return rc;

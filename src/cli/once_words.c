@@ -124,14 +124,16 @@ void say_mismatch(const struct session *session, const nxl_record *record)
     const struct once_args *work = &session->args->work;
     bool given = work->fingerprint || work->fingerprint_file;
     bool had = record->fingerprint[0] != '\0';
+    /* The answer does not say whether its lock is held. */
+    bool begun = record->state == NXL_RECORD_BEGUN;
     char words[RECORD_WORDS];
 
     event_report((struct event){.kind = EVENT_FAILED},
-        "the record of '%s' is about other work (%s); it is %s; use the same "
-        "--fingerprint for the same work, and another NAME for other work",
+        "the record of '%s' is about other work (%s); it is %s%s; use the "
+        "same --fingerprint for the same work, and another NAME for other work",
         session->args->shown,
         had && given ? "another --fingerprint"
         : had        ? "it has a fingerprint, and none is given here"
                      : "it has no fingerprint",
-        record_words(words, record, false));
+        begun ? "in doubt or " : "", record_words(words, record, begun));
 }

@@ -282,18 +282,32 @@ def checks(b):
         b.tap.equal(file.read(), b"1 1\n", "runs under the lock, without input")
     name = b.name()
     b.once(name, *b.work(name, "exit 1"))
+    before = b.record(name)
     time.sleep(1.1)  # times are in seconds
     for _ in range(2):
-        b.code(76, "a check that cannot find out", name, "--check",
-               f"echo $NXLOCK_ONCE_SINCE > {told}; false", *b.work(name))
+        got = b.code(76, "a check that cannot find out", name, "--check",
+                     f"echo $NXLOCK_ONCE_SINCE > {told}; false",
+                     *b.work(name))
+        b.tap.check(b"attempt 1 by" in got.stderr and b"ended with 1 at" in
+                    got.stderr, "says what is in doubt", got.stderr)
     r = b.record(name)
     with open(told, encoding="ascii") as file:
         b.tap.equal(file.read().strip(), r["first"],
                     "a check is told when the first attempt began")
-    b.tap.check(r["began"] != r["first"], "not when the last check did", r)
+    b.tap.equal(r, before, "and leaves the record as it was")
+    b.once(name, "--on-doubt", "retry", *b.work(name, "exit 2"))
     shown = b.once(name, "--show").stdout.decode()
-    b.tap.check("the first attempt began " + r["first"].replace("T", " ")
-                .replace("Z", " UTC") in shown, "and so is a person", shown)
+    b.tap.check("attempt 2 by" in shown and "; 1 earlier attempt ended in "
+                "doubt, the first attempt began " + r["first"].replace("T", " ")
+                .replace("Z", " UTC") in shown, "a person is told so too",
+                shown)
+    r = b.record(name)
+    got = b.code(75, "a retry that says that nothing happened", name,
+                 "--on-doubt", "retry", "--retry-on", "75",
+                 *b.work(name, "exit 75"))
+    b.tap.equal(b.record(name), r, "leaves the doubt as it was, too")
+    b.tap.check(b"attempt 2 by" in got.stderr and b"ended with 2" in
+                got.stderr, "which is said", got.stderr)
     name = b.name()
     b.code(0, "without a doubt", name, "--check", "echo yes", *b.work(name))
     b.ran(1, "nothing is asked", name)
@@ -339,6 +353,14 @@ def by_hand(b):
     b.code(75, "-n", name, "-n", *b.work(name))
     b.code(75, "-w", name, "-w", "100ms", *b.work(name))
     b.code(0, "-n -E 0", name, "-n", "-E", "0", *b.work(name))
+    wrong = b.code(65, "another fingerprint", name, "--fingerprint", "x",
+                   *b.work(name))
+    b.tap.check(b"it is in doubt or in progress: " in wrong.stderr and
+                b"did not say" not in wrong.stderr,
+                "claims no doubt about what may be in progress", wrong.stderr)
+    shown = b.once(name, "--show", "--json", "--fingerprint", "x")
+    b.tap.equal(json.loads(shown.stdout)["state"], "begun",
+                "--show looks whether it is, whatever the fingerprint")
     process.terminate()
     b.tap.equal(b.finish(process).returncode, 143, "TERM is passed on")
     b.ran(1, "it ran once", name)
@@ -514,7 +536,7 @@ def lost(b):
     b.server.cli("DEL", name, f"{{{name}}}:once")
     b.tap.equal(b.finish(process).returncode, 79, "so is the record: 79")
 
-    name = b.name()
+    name = b.name() + " x"
     process = b.start(name, "--keep-trying", "300ms", *b.work(
         name, f"read -r x < {fifo(b.file('gate2'))}"))
     await_(lambda: b.runs(name) == 1)
@@ -524,7 +546,9 @@ def lost(b):
     got = b.finish(process)
     b.server.process.send_signal(signal.SIGCONT)
     b.tap.equal(got.returncode, 79, "no answer until --keep-trying is over")
-    b.tap.check(b"not on record" in got.stderr, "which is said", got.stderr)
+    b.tap.check(b"not on record" in got.stderr and f"nxlock once '{name}'"
+                " --show".encode() in got.stderr,
+                "which is said, with a command to paste", got.stderr)
 
     name = b.name()
     process = b.start(name, *b.work(
@@ -655,7 +679,7 @@ def mistakes(b):
             (("--done-on", "", "--", "true"), b"from 0 to 255"),
             (("--done-on", "0,", "--", "true"), b"from 0 to 255"),
             (("--retry-on", "0", "--", "true"), b"a code in common"),
-            (("--keep", "10s", "--", "true"), b"shorter than the lease"),
+            (("--keep", "10s", "--", "true"), b"use --keep 30s or more"),
             (("--keep", "366d", "--", "true"), b"too long"),
             (("--ttl", "1s", "--grace", "1s", "--", "true"), b"too short for"),
             (("true",), b"nxlock once x -- true")):

@@ -246,10 +246,86 @@ static inline const char *case_foreign_lock(void)
     return NULL;
 }
 
+#define DOUBTED "once1 doubt B 5 3 0 111 222 333 7 0 600000 =f 0"
+
+/* A begins although B's work is in doubt, or whatever this is. */
+static inline bool begins_in_doubt(int state, struct slice *before)
+{
+    static char line[512];
+
+    case_clean();
+    case_record(state, "5", "0");
+    case_terms.retries = true;
+    bool begun = case_send(VERB_BEGIN, "A").kind == OUTCOME_GRANTED;
+    snprintf(line, sizeof(line), "%.*s", (int)once_leaf(3).len,
+        once_leaf(3).len ? once_leaf(3).data : "");
+    *before = slice_of(line);
+    return begun;
+}
+
+/* Is the record about A's work, and in this state? */
+static inline bool is_about_a(enum record_state state, struct stored *s)
+{
+    stored_read(s, "{k}:once");
+    return s->record.state == state &&
+           slice_equal(s->record.token, slice_of("A"));
+}
+
+static inline bool is_as_before(struct stored *s)
+{
+    stored_read(s, "{k}:once");
+    return strcmp(s->line, DOUBTED) == 0 && s->result_len == 0 &&
+           redis_pttl(&server, "{k}:once") == -1 && !redis_exists(&server, "k");
+}
+
+/* Who says that nothing happened leaves the doubt as it was. */
+static inline const char *case_before(void)
+{
+    static const struct slice done = {"done", 4};
+    struct slice before;
+    struct stored s;
+
+    CELL_NEEDS(begins_in_doubt(RECORD_FAILED, &before) && before.len == 0);
+    for (int i = 0; i < 2; i++) { /* UNSURE comes before FAILED, or not */
+        CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+        CELL_NEEDS(slice_equal(before, slice_of(DOUBTED)));
+        if (i == 1)
+            (void)case_tell("A", ONCE_UNSURE, before);
+        CELL_NEEDS(i == 0 || is_about_a(RECORD_DOUBT, &s));
+        struct outcome o = case_tell("A", ONCE_FAILED, before);
+        CELL_NEEDS(o.kind == OUTCOME_MINE && is_as_before(&s));
+    }
+    /* It is said again; another verdict comes too late. */
+    CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
+    CELL_NEEDS(is_as_before(&s));
+    CELL_NEEDS(case_tell("A", ONCE_UNSURE, before).kind == OUTCOME_NOT_MINE);
+    CELL_NEEDS(is_as_before(&s));
+    CELL_NEEDS(case_tell("A", ONCE_DONE, before).kind == OUTCOME_NOT_MINE);
+    stored_read(&s, "{k}:once");
+    CELL_NEEDS(s.record.state == RECORD_DOUBT && s.record.late == 1);
+    CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_NOT_MINE);
+    /* What B has said meanwhile is not lost. */
+    CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+    CELL_NEEDS(case_tell("B", ONCE_DONE, done).kind == OUTCOME_NOT_MINE);
+    CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
+    CELL_NEEDS(is_about_a(RECORD_DOUBT, &s) && s.record.late == 1);
+    /* Nor what A has found out; and a doubt cannot become anything else. */
+    CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+    CELL_NEEDS(case_tell("A", ONCE_CLEAR, before).kind == OUTCOME_MINE);
+    CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
+    CELL_NEEDS(is_about_a(RECORD_FAILED, &s));
+    CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+    before = slice_of("once1 failed B 5 3 0 111 222 333 7 0 600000 =f 0");
+    CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
+    CELL_NEEDS(is_about_a(RECORD_DOUBT, &s));
+    return NULL;
+}
+
 static const struct {
     const char *name;
     const char *(*run)(void);
 } once_cases[] = {
+    {"the doubt before", case_before},
     {"fences", case_fences},
     {"not kept", case_not_kept},
     {"how long the key stays", case_stays},

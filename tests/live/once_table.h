@@ -387,7 +387,8 @@ static inline const char *lock_differs(
     return NULL;
 }
 
-/* The answer shows the record as it is now, and what was done. */
+/* The answer shows the record as it is now, and what was done, or was in doubt
+ * before. */
 static inline const char *answer_differs(
     const struct cell *c, const struct want *w, const struct stored *s)
 {
@@ -395,8 +396,12 @@ static inline const char *answer_differs(
         return NULL;
     CELL_NEEDS(slice_equal(once_leaf(2), slice_of(s->line)));
     bool shows = w->kind == OUTCOME_RECORDED && w->found == FOUND_DONE;
-    CELL_NEEDS((once_leaves.count == 4) == shows);
+    bool doubted = w->granted && cell_open(c);
+    char line[512];
+    cell_line(c, line);
+    CELL_NEEDS((once_leaves.count == 4) == (shows || doubted));
     CELL_NEEDS(!shows || slice_equal(once_leaf(3), slice_of(OLD_RESULT)));
+    CELL_NEEDS(!doubted || slice_equal(once_leaf(3), slice_of(line)));
     return NULL;
 }
 

@@ -181,6 +181,37 @@ static void released_and_then_told(void **state)
     }
 }
 
+/* Who begins in doubt and then did nothing leaves the doubt as it was. */
+static void failed_in_doubt(void **state)
+{
+    struct written before, w;
+    open_clients();
+    nxl_lock_free(begun(30000, 0));
+    settles(is_free(NAME));
+    assert_true(once_written(&before));
+    nxl_lock *lock = new_lock(own, NAME, 30000);
+    assert_result(
+        once_begin(own, lock, &WORK(.mode = NXL_ONCE_RETRY), 0), NXL_OK, lock);
+    assert_shown(lock);
+    for (int i = 0; i < 2; i++) { /* it may be said again */
+        assert_result(once_tell(own, lock, NXL_ONCE_FAILED, 3, i ? NULL : "x"),
+            NXL_OK, lock);
+        assert_shown(lock);
+        assert_true(is_free(NAME));
+        assert_true(once_written(&w));
+        assert_string_equal(w.token, before.token);
+        assert_string_equal(once_state(), "begun");
+    }
+    assert_found(NXL_ONCE_HALT, NXL_DOUBT);
+    /* The next work of the handle is not that one. */
+    assert_result(
+        once_begin(own, lock, &WORK(.mode = NXL_ONCE_RETRY), 0), NXL_OK, lock);
+    assert_result(once_tell(own, lock, NXL_ONCE_DONE, 0, "x"), NXL_OK, lock);
+    assert_found(NXL_ONCE_RETRY, NXL_DONE);
+    nxl_lock_free(lock);
+    close_clients();
+}
+
 /* Another process adopts the lock, and it is that one that tells. */
 static void adopted_and_told(void **state)
 {
@@ -299,6 +330,7 @@ int main(void)
         once_loop_test(ended_while_it_is_sent),
         once_test(freed_at_each_moment),
         once_test(released_and_then_told),
+        once_test(failed_in_doubt),
         once_test(adopted_and_told),
         once_test(adopts_and_tells),
         once_test(a_handle_is_used_again),

@@ -80,6 +80,8 @@ static void of_begin(void **state)
         {"begin", "r and r.late or 0", "0"},
         {"begin", "r and r.first or ms", "ms"},
         {"begin", "r.left + 0 >= 0", "true"},
+        {"begin", "r and r.open and r.line or nil", "r and r.line"},
+        {"begin", "r and r.open and r.line or nil", "nil"},
     };
     RUN(changes);
 }
@@ -115,6 +117,12 @@ static void of_tell(void **state)
             "(state == 'failed')"},
         {"tell", "(state == 'done' or state == 'failed')", "true"},
         {"tell", "r.left + 0 >= 0", "false"},
+        {"tell", "verdict == 'failed' and parse", "parse"},
+        {"tell", "r.line == before.line", "false"},
+        {"tell", "before and state == 'doubt' and", "before and"},
+        {"tell", "before and state == 'doubt' and", "false and"},
+        {"tell", "before.open and", ""},
+        {"tell", "before.late == r.late", "true"},
         {"tell", "if verdict == 'unbegun' then", "if false then"},
         {"tell", "return seen == token", "return true"},
         {"tell", "return seen == token", "return false"},

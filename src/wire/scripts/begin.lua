@@ -2,7 +2,8 @@
 -- Acquires the lock and records that the work has begun; or only looks whether
 -- that could be done (ARGV[3] is 'look'). The replies, {code, number, line of
 -- the record as it is now, result}: {0} it may be begun; {1, fencing token}
--- begun; {2} done; {3} in doubt; {4} the fingerprint differs; {5, left ms} the
+-- begun, and instead of a result the line before, if that was in doubt; {2}
+-- done; {3} in doubt; {4} the fingerprint differs; {5, left ms} the
 -- lock is taken. An error proves that nothing was changed, but that a number
 -- may be unused.
 --
@@ -53,6 +54,7 @@ if wrong then
 end
 local now = clock()
 local ms = math.floor(now / 1000)
+local before = r and r.open and r.line or nil
 local doubts = r and r.doubts + (r.open and 1 or 0) or 0
 r = {
     state = 'begun', token = token, fingerprint = fingerprint, keep = ARGV[4],
@@ -66,4 +68,4 @@ r = {
 count(KEYS[3], r.fence, now, ARGV[6])
 write(KEYS[2], r, '')
 redis.call('SET', key, token, 'PX', ARGV[2])
-return {1, r.fence, r.line}
+return {1, r.fence, r.line, before}

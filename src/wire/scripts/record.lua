@@ -5,16 +5,12 @@
 local function too_old()
     return {err = 'ERR a record needs Redis 3.2 or later, or Valkey'}
 end
--- Returns the record, or nil if there is none. Anything else is the second
--- value, an error.
-local function record_of(key)
-    local text, r, size = redis.pcall('GETRANGE', key, '0', '1023'), {}, nil
-    if text.err and not string.find(text.err, 'wrong kind') then
-        return nil, text
-    end
+-- Reads the text of a record; nil: it is none.
+local function parse(text)
+    local r, size = {}, nil
     r.line, r.state, r.token, r.fence, r.attempt, r.doubts, r.first, r.since,
         r.ended, r.code, r.late, r.keep, r.fingerprint, size = string.match(
-        text.err or text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+)' ..
+        text, '^(once1 (%l+) (%S+) (%d+) (%d+) (%d+) (%d+)' ..
         ' (%d+) (%d+) (%-?%d+) (%d+) (%d+) ([-=]%S*) (%-?%d+))\n')
     if r.line then
         r.size = size + 0
@@ -22,8 +18,18 @@ local function record_of(key)
         if r.open or r.state == 'done' or r.state == 'failed' then
             return r
         end
-    elseif text == '' and redis.call('EXISTS', key) == 0 then
-        return nil
+    end
+end
+-- Returns the record, or nil if there is none. Anything else is the second
+-- value, an error.
+local function record_of(key)
+    local text = redis.pcall('GETRANGE', key, '0', '1023')
+    if text.err and not string.find(text.err, 'wrong kind') then
+        return nil, text
+    end
+    local r = parse(text.err or text)
+    if r or (text == '' and redis.call('EXISTS', key) == 0) then
+        return r
     end
     return nil, {err = "WRONGTYPE key '" .. key ..
         "' should hold a record of work but holds something else"}

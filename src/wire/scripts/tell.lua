@@ -2,6 +2,8 @@
 -- Records what came of the work that the token began, and gives the lock back,
 -- if the key holds the token. The verdicts: done, failed, unsure; 'clear': the
 -- earlier attempts did not happen, the work goes on, and the lock stays;
+-- 'failed' with the line that begin found in doubt as the result: that line
+-- is written again, as this attempt has changed nothing about the doubt;
 -- 'unbegun': as failed, but only if the token has begun and said nothing yet.
 -- The replies, {code, number, line of the record as it is now}: {1} told, {0}
 -- not: somebody else has begun. The number says what became of the lock, as in
@@ -38,6 +40,11 @@ local rows = {
 }
 local row = r and (own and 'own ' or 'other ') .. r.state or 'none'
 local state = (rows[row] or {})[verdict]
+local before = verdict == 'failed' and parse((ARGV[9] or '') .. '\n')
+-- It is said again:
+if before and r and r.line == before.line then
+    state = ''
+end
 local told, late = state and 1 or 0, not state and verdict == 'done'
 local writes = late or (state and state ~= '')
 local lasts, released, result = ARGV[6], 0, ''
@@ -59,7 +66,10 @@ if held and verdict ~= 'clear' and lasts ~= '-1' then
     end
 end
 -- Nothing is refused from here on.
-if writes and not late then
+if before and state == 'doubt' and before.open and before.late == r.late then
+    r = before
+    r.left = -1
+elseif writes and not late then
     r = r or {
         fence = 0, attempt = 1, doubts = 0, late = 0, first = now,
         since = now, keep = ARGV[4]
