@@ -349,6 +349,7 @@ prepare() {
         -Dc_args=-g1
     cc=clang
     cxx=clang++
+    linker= # gold warns of names in clang's sanitizers
     if ! have clang; then
         skipped "clang is not installed"
     elif ! fuzzes; then
