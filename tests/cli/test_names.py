@@ -4,9 +4,11 @@
 
 What is printed of it, or of what a stranger put at the key, steers no
 terminal and stays one line; what is wrong with it is not cut off; and a line
-that is proposed means in a shell what it says.
+that is proposed means in a shell what it says. Each awkward name is tried with
+two of the lines in turn, and with NXLOCK_FULL=1 with all.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -133,21 +135,24 @@ class Room:
         return got.stdout.decode().split("\n")[:-1]
 
     def proposed(self):
-        for name in AWKWARD:
+        for number, name in enumerate(AWKWARD):
             as_word = f"--name={name}" if name.startswith("-") else name
             named = f"--name={name}"
-            for line, pattern, wanted in (
-                    (["run", named, "make"], r"write: (nxlock run .*)$",
-                     ["run", as_word, "--", "make"]),
-                    (["run", named, "--"], r"write: (nxlock run .*)$",
-                     ["run", as_word, "--", "CMD..."]),
-                    (["run", named, "-c", "x", "--", "y"],
-                     r"write: (nxlock run .*)$",
-                     ["run", as_word, "-c", "STRING"]),
-                    (["release", named], r"word that '(nxlock .*)' printed",
-                     ["acquire", as_word]),
-                    (["renew", named, "x"], r"word that '(nxlock .*)' printed",
-                     ["acquire", as_word])):
+            lines = (
+                (["run", named, "make"], r"write: (nxlock run .*)$",
+                 ["run", as_word, "--", "make"]),
+                (["run", named, "--"], r"write: (nxlock run .*)$",
+                 ["run", as_word, "--", "CMD..."]),
+                (["run", named, "-c", "x", "--", "y"],
+                 r"write: (nxlock run .*)$",
+                 ["run", as_word, "-c", "STRING"]),
+                (["release", named], r"word that '(nxlock .*)' printed",
+                 ["acquire", as_word]),
+                (["renew", named, "x"], r"word that '(nxlock .*)' printed",
+                 ["acquire", as_word]))
+            if not os.environ.get("NXLOCK_FULL"):
+                lines = (lines[number % 5], lines[(number + 2) % 5])
+            for line, pattern, wanted in lines:
                 said = self.nx(*line).stderr.decode()
                 found = re.search(pattern, said.rstrip("\n"))
                 self.tap.check(

@@ -70,13 +70,11 @@ await() { # COMMAND...: until it succeeds, 4 minutes at least
 # A server rewrites its environment and its title; what it stands in and one
 # of the three always tells whose it is.
 processes() { # those that a quickstart of this test has started
-    for proc in /proc/[0-9]*; do
-        case $(tr '\0' ' ' < "$proc/cmdline"
-            readlink "$proc/cwd"
-            tr '\0' '\n' < "$proc/environ") in
-            *"$dir"*) echo "${proc#/proc/}" ;;
-        esac
-    done 2> /dev/null
+    {
+        printf %s "$dir" | # not as an argument: it would find itself
+            grep -l -a -F -f - /proc/[0-9]*/cmdline /proc/[0-9]*/environ
+        find /proc/[0-9]*/cwd -maxdepth 0 -lname "*$dir*"
+    } 2> /dev/null | sed 's|^/proc/\([0-9]*\)/.*|\1|' | sort -u
 }
 no_process() {
     [ -z "$(processes)" ]

@@ -5,8 +5,9 @@
 # time: builds all that is left of BUILD, then runs tests that only compute,
 # and plays the simulator's seeds. Their output is in RUN.log and sim-N.log,
 # their exit codes are in RUN.code and sim-N.code. RUN.built is there when all
-# is built. Fails if it cannot build. Where SEEDS is 0 it plays none, compiles
-# every file, and links only what the tests need.
+# is built. Fails if it cannot build. Where SEEDS is 0 it plays none, builds
+# what the tests need, and has clang parse the rest; with NXLOCK_FULL=1 all is
+# compiled.
 #
 #     beside.sh WORK BUILD RUN SEEDS TEST-ARGUMENT...
 set -u
@@ -22,13 +23,20 @@ compile() { # every file; an archive and a program only if a file needs it
     ninja -C "$build" $(ninja -C "$build" -t targets all |
         sed -n 's/\.o: .*/.o/p')
 }
+rest() {
+    if [ -n "${NXLOCK_FULL-}" ]; then
+        compile
+    else
+        python3 "$(dirname "$0")/parse.py" "$build"
+    fi
+}
 if [ "$seeds" -ne 0 ]; then
     ninja -C "$build" >> "$build.log" 2>&1 || exit 1
 else
-    compile >> "$build.log" 2>&1 || exit 1
     meson test -C "$build" --wrapper true --logbase built "$@" \
         >> "$build.log" 2>&1
     [ $? -ne 125 ] || exit 1 # meson's code for a build that fails
+    rest >> "$build.log" 2>&1 || exit 1
 fi
 : > "$work/$run.built" || exit 1
 
