@@ -154,7 +154,6 @@ struct wait_sample {
     double longest_ms; /* wait */
     double starved;    /* contenders without a grant */
     double server_us;  /* processor time of the server per acquisition */
-    double beside_us;  /* the same without what waiting alone takes; -1 */
     double stay_us;    /* of one STAY, while the holder keeps the lock; 0 */
     uint64_t overlaps, failures;
     char error[200], failure[160];

@@ -63,11 +63,6 @@ static double server_of(const struct wait_sample *s)
     return s->server_us;
 }
 
-static double beside_of(const struct wait_sample *s)
-{
-    return s->beside_us;
-}
-
 static double stay_of(const struct wait_sample *s)
 {
     return s->stay_us;
@@ -93,6 +88,12 @@ static double stays_of(const struct wait_sample *s)
     return s->requests.seconds > 0
                ? (double)s->requests.stay / s->requests.seconds
                : 0;
+}
+
+/* The server's processor time per acquisition, without that for STAY. */
+static double beside_of(const struct wait_sample *s)
+{
+    return s->server_us - s->stay_us * stays_of(s) / s->rate;
 }
 
 /* The median over the rounds in which it was measured. */

@@ -190,31 +190,25 @@ static void measure_window(struct sampling *s, double seconds)
     total = s->shared->total - total;
     cpu = server_seconds(s) - cpu;
     s->sample->server_us = total ? cpu * 1e6 / (double)total : 0;
-    s->sample->beside_us = -1;
 }
 
-/* The server's processor time while all wait and the holder keeps the lock.
- * The only scripts then are STAYs. */
+/* What the server takes for one STAY: while the holder keeps the lock and all
+ * others wait, there are no other scripts. */
 static void measure_rest(struct sampling *s, double seconds)
 {
-    struct wait_sample *sample = s->sample;
     double most = (double)s->plan->ttl_ms / 2000; /* the lease must not end */
-    double cpu;
+    int port = s->plan->server.port;
 
     seconds = seconds < most ? seconds : most;
     s->shared->pause = true;
     pause_ns((uint64_t)(s->plan->hold_ms * 2e6) + SETTLE_NS);
-    cpu = server_seconds(s);
-    struct wait_scripts before = wait_server_scripts(s->plan->server.port);
+    struct wait_scripts before = wait_server_scripts(port);
     pause_ns((uint64_t)(seconds * 1e9));
-    struct wait_scripts after = wait_server_scripts(s->plan->server.port);
-    cpu = server_seconds(s) - cpu;
+    struct wait_scripts after = wait_server_scripts(port);
     s->shared->pause = false;
     if (after.calls > before.calls)
-        sample->stay_us = (after.us - before.us) / (after.calls - before.calls);
-    if (sample->rate > 0)
-        sample->beside_us =
-            sample->server_us - cpu / seconds * 1e6 / sample->rate;
+        s->sample->stay_us =
+            (after.us - before.us) / (after.calls - before.calls);
 }
 
 /* Adds the seats up, at the end of the window. */
