@@ -71,6 +71,8 @@ static void complete(const struct world *w, const struct worker *k,
     };
     if (verb->kind == VERB_TELL && work->resolves)
         m->token = work->seen.token;
+    else if (verb->kind == VERB_TELL && work->verdict == ONCE_FAILED)
+        m->once.before = work->before;
 }
 
 /* The token stays in line as it joined. */

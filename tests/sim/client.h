@@ -40,6 +40,7 @@ struct work {
     enum once_verdict verdict; /* that is being told */
     bool resolves;             /* ... of another one's attempt */
     struct work_record seen;   /* the record that was read last */
+    struct work_record before; /* ... and before this attempt, if in doubt */
 };
 
 /* One verb of one worker at one server. */

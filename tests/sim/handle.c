@@ -123,6 +123,8 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
     if (r->message.kind >= MESSAGE_BEGIN && r->message.kind < MESSAGE_FORGET &&
         o->kind != OUTCOME_FAULT)
         r->worker->work.seen = r->message.once.record;
+    if (r->message.kind == MESSAGE_BEGIN && o->kind == OUTCOME_GRANTED)
+        r->worker->work.before = r->message.once.before;
     life_outcome(&r->worker->life, r->track, r->server, &outcome, w->now);
     turn(w, r->worker);
     if (r->message.test && o->kind == OUTCOME_BUSY)

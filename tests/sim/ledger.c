@@ -161,6 +161,13 @@ void ledger_told(struct world *w, const struct message *m, bool accepted,
     }
 }
 
+/* Its beginning may have been taken back while the record was another
+ * attempt's. Then it stays in doubt, which all who ask are told. */
+void ledger_put_back(struct world *w, uint64_t token)
+{
+    attempt_of(w, token)->put_back = true;
+}
+
 void ledger_unbegun(struct world *w, const struct message *m)
 {
     struct attempt *a = attempt_of(w, m->token);
@@ -244,7 +251,8 @@ void ledger_orphans(struct world *w)
 {
     for (unsigned name = 0; name < w->setting.names; name++) {
         const struct work_record *r = &w->server[0].data.record[name];
-        if (r->state == RECORD_BEGUN && !attempt_of(w, r->token)->handed)
+        const struct attempt *a = attempt_of(w, r->token);
+        if (r->state == RECORD_BEGUN && !a->handed && !a->put_back)
             checker_begun(w, name, r->token);
     }
 }

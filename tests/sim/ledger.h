@@ -34,6 +34,7 @@ struct attempt {
     unsigned doubts; /* that its caller was told of, and that are not cleared */
     bool excused;    /* somebody said that nothing happened, or will be done */
     bool handed;     /* its caller knows of it */
+    bool put_back;   /* by the failure of a later one: the record is about it */
     bool acted;
 };
 
@@ -60,6 +61,7 @@ void ledger_found(struct world *w, const struct message *m,
 void ledger_told(struct world *w, const struct message *m, bool accepted,
     const struct work_record *r);
 void ledger_unbegun(struct world *w, const struct message *m);
+void ledger_put_back(struct world *w, uint64_t token);
 
 /* ------------------------------------------------------ what the programs do
  */

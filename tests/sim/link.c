@@ -273,6 +273,7 @@ static void answered(
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
     r->message.once.record = m->once.record;
+    r->message.once.before = m->once.before;
     if (r->message.kind == MESSAGE_RELEASE ||
         (r->message.kind == MESSAGE_TELL &&
             r->message.once.verdict != ONCE_CLEAR))

@@ -85,6 +85,7 @@ static void write_begun(struct world *w, struct model_server *s,
         .since_ms = now};
     if (!guarded_here(SIM_GUARD_NO_END))
         r->until_ms = now + r->keep_ms;
+    m->once.before = is_open(&old) ? old : (struct work_record){0};
     key->token = m->token;
     key->until_ms = now + m->ttl_ms;
     m->number = r->fence;
@@ -211,6 +212,13 @@ static void write_told(struct world *w, struct model_server *s,
     r->result = told == TOLD_DONE ? m->once.result : 0;
 }
 
+static void put_back(
+    struct world *w, struct work_record *r, const struct message *m)
+{
+    *r = m->once.before;
+    ledger_put_back(w, r->token);
+}
+
 static void release_told(
     struct world *w, struct model_server *s, const struct message *m)
 {
@@ -226,6 +234,28 @@ static void release_told(
     }
 }
 
+static bool same_record(
+    const struct work_record *one, const struct work_record *other)
+{
+    return one->state == other->state && one->token == other->token &&
+           one->attempt == other->attempt && one->doubts == other->doubts &&
+           one->late == other->late && one->since_ms == other->since_ms &&
+           one->ended_ms == other->ended_ms;
+}
+
+/* Is the record, before this failure, as it was before the attempt began?
+ * Then the failure has been told already. */
+static bool is_back(const struct work_record *r, const struct once_part *once)
+{
+    return once->before.state != RECORD_NONE && same_record(r, &once->before);
+}
+
+/* A failed attempt has changed nothing about the doubt. */
+static bool goes_back(const struct work_record *r, const struct once_part *once)
+{
+    return is_open(&once->before) && once->before.late == r->late;
+}
+
 void record_tell(struct world *w, struct model_server *s, struct message *m)
 {
     struct work_record *r = record_of(w, s, m->name);
@@ -234,9 +264,14 @@ void record_tell(struct world *w, struct model_server *s, struct message *m)
     bool own = r->state != RECORD_NONE &&
                (r->token == m->token || !guarded_here(SIM_GUARD_TELL_OWN));
     enum told told = own ? told_own(r, verdict, held) : told_other(r, verdict);
+    bool fails = verdict == ONCE_FAILED;
+    if (fails && is_back(r, &m->once))
+        told = TOLD_SAME;
     m->outcome.kind = told == TOLD_LOST ? OUTCOME_NOT_MINE : OUTCOME_MINE;
     if (told == TOLD_LOST)
         r->late += verdict == ONCE_DONE;
+    else if (fails && told == TOLD_DOUBT && goes_back(r, &m->once))
+        put_back(w, r, m);
     else if (told != TOLD_SAME)
         write_told(w, s, r, m, told);
     ledger_told(w, m, told != TOLD_LOST, r);
@@ -247,15 +282,6 @@ void record_tell(struct world *w, struct model_server *s, struct message *m)
 
 /* ---------------------------------------------------------- forget, unbegin
  */
-
-static bool same_record(
-    const struct work_record *one, const struct work_record *other)
-{
-    return one->state == other->state && one->token == other->token &&
-           one->attempt == other->attempt && one->doubts == other->doubts &&
-           one->late == other->late && one->since_ms == other->since_ms &&
-           one->ended_ms == other->ended_ms;
-}
 
 void record_forget(struct world *w, struct model_server *s, struct message *m)
 {

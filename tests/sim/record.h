@@ -48,6 +48,9 @@ struct once_part {
     uint32_t keep_ms;          /* BEGIN, TELL */
     struct work_record record; /* FORGET: as it was seen. The replies: as it is
                                 */
+    /* TELL of a failure, and the reply to BEGIN: as it was before the attempt,
+     * if that was in doubt. */
+    struct work_record before;
 };
 
 void record_begin(struct world *w, struct model_server *s, struct message *m);

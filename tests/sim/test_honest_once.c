@@ -15,11 +15,14 @@
 static char begin_script[SCRIPT_ROOM], tell_script[SCRIPT_ROOM],
     forget_script[SCRIPT_ROOM];
 
-/* A record at some time, as both had it. */
-static struct {
+/* A record at some time, as both had it: the last one, and the last one before
+ * that which was in doubt or in progress. */
+static struct seen {
     char line[500];
     struct work_record record;
-} seen[NAMES];
+} seen[NAMES], open_before[NAMES];
+/* What a failure puts back, or has put back. */
+static const struct seen *back;
 
 /* --------------------------------------------------------------- the scripts
  */
@@ -43,14 +46,16 @@ static redisReply *eval_tell(const struct message *m)
         [ONCE_UNSURE] = "unsure",
         [ONCE_CLEAR] = "clear"};
     bool tells = m->kind == MESSAGE_TELL;
+    char result[500];
+    snprintf(result, sizeof(result), "%u", (unsigned)m->once.result);
     return redisCommand(context,
         "EVAL %s 2 name%u {name%u}:once token%u %s 0 %u =%u %d %s "
         "{name%u}:nxl-w"
-        " %u",
+        " %s",
         tell_script, m->name, m->name, (unsigned)m->token,
         tells ? verdicts[m->once.verdict] : "unbegun", m->once.keep_ms,
         m->once.fingerprint, m->once.leaves_key ? -1 : (int)m->ttl_ms, "-",
-        m->name, (unsigned)m->once.result);
+        m->name, m->once.before.state ? back->line : result);
 }
 
 static redisReply *eval(const struct message *m)
@@ -131,9 +136,14 @@ static void assert_same_record(unsigned name, const redisReply *text)
     assert_same_number(first, r->first_ms, SLACK_US / 1000);
     assert_same_number(since, r->since_ms, SLACK_US / 1000);
     assert_same_number(ended, r->ended_ms, SLACK_US / 1000);
-    seen[name].record = *r;
-    snprintf(seen[name].line, sizeof(seen[name].line), "%.*s",
+    struct seen last = {.record = *r};
+    snprintf(last.line, sizeof(last.line), "%.*s",
         (int)strcspn(text->str, "\n"), text->str);
+    bool was_open = seen[name].record.state == RECORD_BEGUN ||
+                    seen[name].record.state == RECORD_DOUBT;
+    if (was_open && strcmp(last.line, seen[name].line) != 0)
+        open_before[name] = seen[name];
+    seen[name] = last;
 }
 
 /* What a name has at the real one. */
@@ -220,6 +230,9 @@ static struct message some_message(void)
         .result = draw(1000),
         .keep_ms = draw(2) ? 100 : 1000,
         .record = seen[name].record};
+    back = draw(4) ? &open_before[name] : &seen[name];
+    if (m.kind == MESSAGE_TELL && m.once.verdict == ONCE_FAILED && draw(2))
+        m.once.before = back->record;
     return m;
 }
 
@@ -228,6 +241,7 @@ static void forget_all(void)
     freeReplyObject(redis_command(&server, "FLUSHALL", NULL));
     model->data = (struct data){0};
     memset(seen, 0, sizeof(seen));
+    memset(open_before, 0, sizeof(open_before));
 }
 
 /* Somebody deletes a key, or has it by a wait in line. */
