@@ -123,7 +123,8 @@ static struct after expected(const char *how, const char *line, enum trouble t)
         if (is(t, DENIED_MARK, NO_MARK))
             return a;
         a.reply = look(line, *how == '?', t, &a, &keeps);
-        a.mark = (keeps || a.reply == 2) && a.reply != 4 && t != DENIED_SET;
+        bool left = a.reply == 2 && (a.left > 0 || t == DENIED_EXISTS);
+        a.mark = (keeps || left) && a.reply != 4 && t != DENIED_SET;
         return a;
     }
     a.reply = look(line, false, t, &a, &keeps);

@@ -27,11 +27,11 @@ static void first_come_first_served(void **state)
     assert_kind(release("B"), OUTCOME_MINE);
     assert_message("C");
     assert_holder("C");
-    /* Nobody is left, and then nothing. */
+    /* Nothing is left, and nobody is waited for. */
     assert_false(redis_exists(&server, "{k}:nxl-l"));
+    assert_false(redis_exists(&server, "{k}:nxl-w"));
     assert_kind(release("C"), OUTCOME_MINE);
     assert_holder(NULL);
-    assert_false(redis_exists(&server, "{k}:nxl-w"));
     assert_no_message();
 }
 

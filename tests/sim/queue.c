@@ -154,7 +154,7 @@ void queue_hand_over(
             grant(w, s, m->name, i, may_set);
             if (may_set && m->followed)
                 q->marked_until_ms = marked_until_ms; /* it was not touched */
-            else if (may_set)
+            else if (may_set && q->count > 0)
                 mark(w, s, q);
             return;
         } else {

@@ -61,7 +61,8 @@ while not reply do
                 if channel ~= '-' then
                     redis.pcall('PUBLISH', channel, token)
                 end
-                reply, left = 2, not stands
+                reply = 2
+                left = not stands and redis.pcall('EXISTS', line) ~= 0
             end
         end
         if reply then
