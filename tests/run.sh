@@ -12,7 +12,7 @@
 #                                real time, the thread sanitizer over threads,
 #                                valgrind, clang without a warning, fuzzers, a
 #                                build without TLS, and the README on a fresh
-#                                Debian tree, in ten minutes
+#                                Debian tree, in seven minutes
 #     sh tests/run.sh --full     both, with longer chaos, more fuzzing, the
 #                                address sanitizer over everything, 20000
 #                                seeds, servers of other Debian releases, all of
