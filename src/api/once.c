@@ -60,23 +60,15 @@ static void copy_text(struct slice *text, char *room, size_t most)
     *text = (struct slice){room, len};
 }
 
-static struct slice leaf_at(const struct leaves *l, size_t i)
-{
-    bool there = l->count > i && !l->list[i].nil;
-    return there ? (struct slice){buf_head(&l->bytes) + l->list[i].at,
-                       l->list[i].len}
-                 : (struct slice){NULL, 0};
-}
-
 struct slice once_line(const struct once *once)
 {
-    return leaf_at(&once->found, 2);
+    return leaves_at(&once->found, 2);
 }
 
 /* The work is begun. */
 static void keep_before(struct once *once)
 {
-    struct slice line = leaf_at(&once->found, 3);
+    struct slice line = leaves_at(&once->found, 3);
     once->before = line.len ? strndup(line.data, line.len) : NULL;
 }
 

@@ -115,7 +115,7 @@ static void show(const struct once *once, nxl_record *all)
         [RECORD_FAILED] = NXL_RECORD_FAILED,
     };
     const struct record *r = &once->record;
-    const struct leaves *l = &once->found;
+    struct slice result = leaves_at(&once->found, 3);
     all->state = states[r->state];
     all->token = r->token.data;
     all->label = label_of(r);
@@ -129,11 +129,10 @@ static void show(const struct once *once, nxl_record *all)
     all->code = r->code;
     all->fingerprint = r->fingerprint.data;
     all->result_length = r->size < 0 ? NXL_ONCE_NOT_KEPT : (size_t)r->size;
-    if (r->state != RECORD_DONE || r->size < 0 || l->count < 4 ||
-        l->list[3].nil)
+    if (r->state != RECORD_DONE || r->size < 0 || !result.data)
         return;
-    all->result = buf_head(&l->bytes) + l->list[3].at;
-    all->result_length = l->list[3].len;
+    all->result = result.data;
+    all->result_length = result.len;
 }
 
 int nxl_once_record(const nxl_lock *lock, nxl_record *record)

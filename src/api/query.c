@@ -281,13 +281,11 @@ size_t nxl_answer_count(const nxl_answer *answer)
 
 const char *nxl_answer_item(const nxl_answer *answer, size_t i, size_t *length)
 {
+    struct slice item =
+        answer ? leaves_at(&answer->leaves, i) : (struct slice){NULL, 0};
     if (length)
-        *length = 0;
-    if (i >= nxl_answer_count(answer) || answer->leaves.list[i].nil)
-        return NULL;
-    if (length)
-        *length = answer->leaves.list[i].len;
-    return buf_head(&answer->leaves.bytes) + answer->leaves.list[i].at;
+        *length = item.len;
+    return item.data;
 }
 
 void nxl_answer_free(nxl_answer *answer)

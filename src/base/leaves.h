@@ -34,6 +34,15 @@ void leaves_add(struct leaves *l, struct slice value);
 void leaves_add_number(struct leaves *l, int64_t number);
 void leaves_add_nil(struct leaves *l);
 
+/* The i-th value, which a zero byte follows; data is NULL for nil, and where
+ * there is none. Valid until another one is added. */
+static inline struct slice leaves_at(const struct leaves *l, size_t i)
+{
+    if (i >= l->count || l->list[i].nil)
+        return (struct slice){NULL, 0};
+    return (struct slice){buf_head(&l->bytes) + l->list[i].at, l->list[i].len};
+}
+
 /* Empties it for another reply. */
 void leaves_clear(struct leaves *l);
 void leaves_free(struct leaves *l);

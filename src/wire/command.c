@@ -101,12 +101,12 @@ static size_t head_length(size_t number)
 
 static char *write_head(char *to, char kind, size_t number)
 {
-    size_t digits = decimal_digits(number);
+    struct decimal room;
+    struct slice digits = decimal_of(&room, number);
     *to++ = kind;
-    for (size_t i = digits; i-- > 0; number /= 10)
-        to[i] = (char)('0' + number % 10);
-    memcpy(to + digits, "\r\n", 2);
-    return to + digits + 2;
+    memcpy(to, digits.data, digits.len);
+    memcpy(to + digits.len, "\r\n", 2);
+    return to + digits.len + 2;
 }
 
 /* The length of a command up to its n-th argument. */

@@ -35,12 +35,12 @@ static unsigned once_encode(struct exchange *x, struct buf *out)
 /* The number in a leaf; false: it is none. */
 static bool once_number_at(const struct leaves *l, size_t i, int64_t *number)
 {
-    if (i >= l->count || l->list[i].nil)
-        return false;
-    const char *text = buf_head(&l->bytes) + l->list[i].at;
+    struct slice text = leaves_at(l, i);
     char *end;
-    *number = strtoll(text, &end, 10);
-    return end > text && end == text + l->list[i].len;
+    if (!text.data)
+        return false;
+    *number = strtoll(text.data, &end, 10);
+    return end > text.data && end == text.data + text.len;
 }
 
 /* Is it an answer of this form: a code, a number, and then a record, which may
@@ -58,8 +58,7 @@ static bool once_read(const struct leaves *l, struct once_answer *a)
         return false;
     if (l->count == 2)
         return true;
-    struct slice line = {buf_head(&l->bytes) + l->list[2].at, l->list[2].len};
-    a->has_record = !l->list[2].nil && record_parse(line, &a->record);
+    a->has_record = record_parse(leaves_at(l, 2), &a->record);
     return a->has_record && l->count <= 4;
 }
 
