@@ -26,6 +26,7 @@ end
 local line = string.sub(mark, 1, -2) .. 'l'
 local time = redis.pcall('TIME')
 local reply = time.err and 4
+local now = not reply and tick_of(time)
 -- Somebody may be left in line, and the mark has been deleted.
 local left = false
 -- The bounds are strings at first, as in release.lua.
@@ -41,8 +42,7 @@ while not reply do
     for i = 1, #members, 2 do
         local token, channel, lease, window =
             string.match(members[i], '^(%S+) (%S+) (%d+) (%d+)$')
-        local alive = token and
-            not is_dead(tick_of(time), members[i + 1], window)
+        local alive = token and not is_dead(now, members[i + 1], window)
         if alive and listeners(channel) == 0 then
             -- It cannot be told now: it keeps its place.
             from = from + 1
