@@ -6,7 +6,7 @@
 #include "sim/server.h"
 #include "sim/world.h"
 
-static bool is_open(const struct work_record *r)
+bool record_is_open(const struct work_record *r)
 {
     return r->state == RECORD_BEGUN || r->state == RECORD_DOUBT;
 }
@@ -16,7 +16,7 @@ struct work_record *record_of(
 {
     struct work_record *r = &s->data.record[name];
     if (r->until_ms != 0 && server_clock_ms(w, s) >= r->until_ms) {
-        if (!is_open(r))
+        if (!record_is_open(r))
             ledger_over(w, name);
         *r = (struct work_record){0};
     }
@@ -61,7 +61,8 @@ static enum once_found obstacle(struct world *w, struct model_server *s,
         (r->state != RECORD_NONE && r->token == m->token && !looks &&
             guarded_here(SIM_GUARD_BEGIN_ONCE)))
         return FOUND_BUSY;
-    if (is_open(r) && (looks || !once->retries) && guarded_here(SIM_GUARD_HALT))
+    if (record_is_open(r) && (looks || !once->retries) &&
+        guarded_here(SIM_GUARD_HALT))
         return FOUND_DOUBT;
     return FOUND_NOTHING;
 }
@@ -72,7 +73,7 @@ static void write_begun(struct world *w, struct model_server *s,
     int64_t now = server_clock_ms(w, s);
     struct key *key = server_key(w, s, m->name);
     struct work_record old = *r;
-    bool counts = is_open(r) && guarded_here(SIM_GUARD_DOUBTS);
+    bool counts = record_is_open(r) && guarded_here(SIM_GUARD_DOUBTS);
     *r = (struct work_record){.state = RECORD_BEGUN,
         .token = m->token,
         .fingerprint = m->once.fingerprint,
@@ -85,7 +86,7 @@ static void write_begun(struct world *w, struct model_server *s,
         .since_ms = now};
     if (!guarded_here(SIM_GUARD_NO_END))
         r->until_ms = now + r->keep_ms;
-    m->once.before = is_open(&old) ? old : (struct work_record){0};
+    m->once.before = record_is_open(&old) ? old : (struct work_record){0};
     key->token = m->token;
     key->until_ms = now + m->ttl_ms;
     m->number = r->fence;
@@ -253,7 +254,7 @@ static bool is_back(const struct work_record *r, const struct once_part *once)
 /* A failed attempt has changed nothing about the doubt. */
 static bool goes_back(const struct work_record *r, const struct once_part *once)
 {
-    return is_open(&once->before) && once->before.late == r->late;
+    return record_is_open(&once->before) && once->before.late == r->late;
 }
 
 void record_tell(struct world *w, struct model_server *s, struct message *m)

@@ -59,6 +59,8 @@ void record_tell(struct world *w, struct model_server *s, struct message *m);
 void record_forget(struct world *w, struct model_server *s, struct message *m);
 void record_unbegin(struct world *w, struct model_server *s, struct message *m);
 
+/* In progress, or in doubt. */
+bool record_is_open(const struct work_record *r);
 /* The record as it is now. */
 struct work_record *record_of(
     struct world *w, struct model_server *s, unsigned name);

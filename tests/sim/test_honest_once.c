@@ -139,9 +139,8 @@ static void assert_same_record(unsigned name, const redisReply *text)
     struct seen last = {.record = *r};
     snprintf(last.line, sizeof(last.line), "%.*s",
         (int)strcspn(text->str, "\n"), text->str);
-    bool was_open = seen[name].record.state == RECORD_BEGUN ||
-                    seen[name].record.state == RECORD_DOUBT;
-    if (was_open && strcmp(last.line, seen[name].line) != 0)
+    if (record_is_open(&seen[name].record) &&
+        strcmp(last.line, seen[name].line) != 0)
         open_before[name] = seen[name];
     seen[name] = last;
 }
