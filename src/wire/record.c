@@ -9,7 +9,10 @@
  */
 static struct slice next_word(struct slice *line)
 {
-    const char *blank = line->len ? memchr(line->data, ' ', line->len) : NULL;
+    if (line->len == 0)
+        return *line;
+
+    const char *blank = memchr(line->data, ' ', line->len);
     size_t len = blank ? (size_t)(blank - line->data) : line->len;
     struct slice word = {line->data, len};
 
