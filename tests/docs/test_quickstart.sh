@@ -310,7 +310,8 @@ interrupted HUP 129 "in the build" configured
 already_built '' interrupted TERM 143 "in the race" far 5
 already_built '' interrupted INT 130 "in the race" far 5
 already_built '' no_reader
-changed src/base/backoff.c '1s/^/#error not today\n/' broken
+# Every file includes it, so the first one fails.
+changed src/base/slice.h '1s/^/#error not today\n/' broken
 few='s/^times=.*/times=5/'
 already_built "$few; s/^\( *\)race nxlock run counter --/\1race/" unlocked
 already_built "$few; s/^\( *\)race sh/\1race nxlock run counter -- sh/" lossless

@@ -98,6 +98,13 @@ static inline int live_clean(void **state)
 /* All of the array "tests". */
 #define live_run(name)                                                         \
     live_run_with(name, tests, live_tcp, live_unix, live_stop)
+/* What takes long and asks nothing of the transport: over the unix socket only
+ * with NXLOCK_FULL=1. */
+#define live_run_long(name)                                                    \
+    (getenv("NXLOCK_FULL") || live_tls()                                       \
+            ? live_run(name)                                                   \
+            : cmocka_run_group_tests_name(                                     \
+                  name " (TCP)", tests, live_tcp, live_stop))
 
 /* ------------------------------------------------------ clients and locks */
 

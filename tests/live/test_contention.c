@@ -251,5 +251,5 @@ int main(void)
         live_test(test_frozen_at_times),
         live_test(test_short_leases),
     };
-    return live_run("contention");
+    return live_run_long("contention");
 }

@@ -243,5 +243,5 @@ int main(void)
         live_test(an_adopted_lock_has_no_minimum),
         live_test(no_hold_is_longer_than_the_longest),
     };
-    return live_run("handed over");
+    return live_run_long("handed over");
 }

@@ -169,7 +169,7 @@ int main(void)
     const struct CMUnitTest by_path[] = {
         live_test(test_held_up_on_the_way),
     };
-    int failed = live_run("orphan");
+    int failed = live_run_long("orphan");
     if (!live_tls())
         failed += cmocka_run_group_tests_name(
             "orphan (path)", by_path, live_unix, live_stop);

@@ -245,7 +245,7 @@ int main(void)
     const struct CMUnitTest several[] = {
         quorum_test(over_several_servers),
     };
-    return live_run("least time") +
+    return live_run_long("least time") +
            cmocka_run_group_tests_name(
                "least time (servers)", several, quorum_start, quorum_stop);
 }

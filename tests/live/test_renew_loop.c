@@ -397,5 +397,5 @@ int main(void)
         loop_test(the_descriptor_of_losses),
         loop_test(adopted_with_little_left),
     };
-    return live_run("renewal by a loop");
+    return live_run_long("renewal by a loop");
 }

@@ -235,5 +235,5 @@ int main(void)
         live_test(at_random),
         live_test(the_keeper_comes_and_goes),
     };
-    return live_run("renewal in threads");
+    return live_run_long("renewal in threads");
 }

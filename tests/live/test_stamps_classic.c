@@ -428,5 +428,5 @@ int main(void)
         live_test(a_race_of_all),
         live_test(a_race_without_watch),
     };
-    return live_run("the published scheme");
+    return live_run_long("the published scheme");
 }

@@ -203,5 +203,5 @@ int main(void)
         upgrade_test(one_gets_it),
         upgrade_test(a_holder_lives_on),
     };
-    return live_run("timestamps of the past");
+    return live_run_long("timestamps of the past");
 }

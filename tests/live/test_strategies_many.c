@@ -106,7 +106,7 @@ static void all_sorts_at_once(void **state)
     all_do(NXL_OP_ACQUIRE);
     for (int i = 0; i < LOCKS; i += 2) /* these may be acquired anew */
         assert_result(nxl_lock_release_start(locks[i]), NXL_PENDING, locks[i]);
-    loop_until(client, LOCKS / 2);
+    loop_until(client, (size_t)LOCKS / 2);
     loop.count = 0;
     for (int i = 0; i < LOCKS; i++) {
         int rc = i % 2 == 0   ? nxl_lock_acquire_start(locks[i], 0)
@@ -267,7 +267,7 @@ static void cancelled_while_it_waits(void **state)
     loop_for(client, 20);
     for (int i = 0; i < LOCKS; i += 2)
         assert_int_equal(nxl_lock_cancel(locks[i]), NXL_OK);
-    loop_until(client, LOCKS / 2);
+    loop_until(client, (size_t)LOCKS / 2);
     redis_thaw(&server);
     loop_until(client, LOCKS);
     int cancelled = 0;

@@ -415,5 +415,5 @@ int main(void)
         threads_test(locks_come_and_go),
         threads_test(a_frozen_server_under_waiting_threads),
     };
-    return live_run("threads");
+    return live_run_long("threads");
 }

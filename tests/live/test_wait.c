@@ -351,5 +351,5 @@ int main(void)
         live_test(server_freezes_while_busy),
         live_test(server_that_is_down_is_waited_for),
     };
-    return live_run("wait");
+    return live_run_long("wait");
 }
