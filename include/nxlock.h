@@ -1043,7 +1043,7 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
 /* Records what came of the work, an enum nxl_once_verdict, and releases the
  * lock as nxl_lock_release() does; but NXL_ONCE_CLEAR releases nothing. The
  * work is what this handle began, or whose lock it adopted, or what its last
- * nxl_once_begin() found in doubt (NXL_DOUBT): then it is somebody else's
+ * nxl_once_begin() found in doubt (NXL_DOUBT): then it is an earlier
  * attempt, only DONE and FAILED can be said of it, and nothing is released.
  * code (for example an exit code) is kept; so is the result of NXL_ONCE_DONE,
  * length bytes, or NULL. One of more than NXL_ONCE_RESULT_MOST bytes cannot be
