@@ -914,15 +914,17 @@ int nxl_lock_holder_at(
  *
  *     switch (nxl_once_begin(lock, &options, 5000)) {
  *     case NXL_OK:
- *         paid = charge(nxl_lock_held(lock), ...);
+ *         paid = nxl_lock_held(lock) && charge(...);
  *         if (nxl_once_tell(lock, paid ? NXL_ONCE_DONE : NXL_ONCE_UNSURE, 0,
  *                 receipt, strlen(receipt)) != NXL_OK)
  *             ... say it again, or report a doubt ...
  *         break;
  *     case NXL_DONE:
  *         ... nxl_once_record() has the receipt ...
+ *         break;
  *     case NXL_DOUBT:
  *         ... a person, or the payment provider, has to say ...
+ *         break;
  *     }
  *
  * The record is a key of its own on the server, {name}:once (name::once if the
@@ -1002,7 +1004,7 @@ typedef struct nxl_record {
     const char *label; /* the label in it, or "" */
     uint64_t fence;    /* its fencing token */
     int64_t attempt;   /* its number, from 1 */
-    int64_t doubts;    /* earlier attempts of which it is not known */
+    int64_t doubts;    /* earlier attempts that are in doubt */
     int64_t late;      /* how often one said DONE after another had begun */
     int64_t first_ms;  /* when the first attempt began */
     int64_t since_ms;  /* when this attempt began */
@@ -1041,7 +1043,7 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
 /* Records what came of the work, an enum nxl_once_verdict, and releases the
  * lock as nxl_lock_release() does; but NXL_ONCE_CLEAR releases nothing. The
  * work is what this handle began, or whose lock it adopted, or what its last
- * nxl_once_begin() found in doubt (NXL_DOUBT): then it is somebody else's
+ * nxl_once_begin() found in doubt (NXL_DOUBT): then it is an earlier
  * attempt, only DONE and FAILED can be said of it, and nothing is released.
  * code (for example an exit code) is kept; so is the result of NXL_ONCE_DONE,
  * length bytes, or NULL. One of more than NXL_ONCE_RESULT_MOST bytes cannot be
@@ -1049,14 +1051,13 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
  *
  * Sends one script; blocks for timeout_ms at most. It is never too late to say
  * it, and the same may be said again. NXL_OK: recorded; also after the lease is
- * over, as long as nobody else has begun. After DONE, another verdict on the
- * same attempt is NXL_OK and changes nothing. NXL_LOST: somebody else has begun
- * (or NXL_ONCE_CLEAR: the lease is over): the work may have been done twice,
- * which is noted in the record. NXL_UNKNOWN or an error: it may not be
- * recorded; say it again, or the work is in doubt. nxl_lock_held() is false
- * from this call on (not with NXL_ONCE_CLEAR). NXL_E_INVALID: there is no such
- * work.
- */
+ * over, as long as nobody else has begun. After DONE, FAILED and UNSURE about
+ * the same attempt are NXL_OK and change nothing. NXL_LOST: not recorded,
+ * because somebody else has begun (or NXL_ONCE_CLEAR: the lease is over); after
+ * DONE the work may have been done twice, and the record counts that (late).
+ * NXL_UNKNOWN or an error: it may not be recorded; say it again, or the work is
+ * in doubt. nxl_lock_held() is false from this call on (not with
+ * NXL_ONCE_CLEAR). NXL_E_INVALID: there is no such work. */
 int nxl_once_tell(nxl_lock *lock, int verdict, int code, const void *result,
     size_t length) NXL_MUST_USE;
 
@@ -1068,9 +1069,10 @@ int nxl_once_record(const nxl_lock *lock, nxl_record *record) NXL_MUST_USE;
 
 /* Removes exactly the record that nxl_once_record() shows, so that the work
  * may be begun again. HARM: if it was done, it will be done twice. Blocks for
- * timeout_ms at most; sends one script. NXL_OK: removed. NXL_BUSY: the work is
- * in progress. NXL_FREE: there is no such record any longer. NXL_UNKNOWN: no
- * answer. NXL_E_INVALID: there is nothing to remove. */
+ * timeout_ms at most; sends one script. NXL_OK: removed. NXL_BUSY: the lock
+ * still has the record's token: the work is in progress, or min_hold_ms is not
+ * over. NXL_FREE: the record has changed or is gone. NXL_UNKNOWN: no answer.
+ * NXL_E_INVALID: there is nothing to remove. */
 int nxl_once_forget(nxl_lock *lock) NXL_MUST_USE;
 
 /* --------------------------------------------------------- event-loop API

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a lock keeps of a record. */
+/* What a lock keeps of a record between calls. */
 #include "api/once.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void once_complete(struct nxl_lock *lock, struct verb *verb)
         verb->leaves = &lock->once->found;
         verb->once = &lock->once->terms;
         break;
-    case VERB_FORGET: /* its line is in there */
+    case VERB_FORGET: /* the terms have the line that was seen */
         verb->once = &lock->once->terms;
         break;
     default:
@@ -49,8 +49,7 @@ void once_complete(struct nxl_lock *lock, struct verb *verb)
     }
 }
 
-/* ------------------------------------------------------------- what is found
- */
+/* ------------------------------------------------------ what was found */
 
 static void copy_text(struct slice *text, char *room, size_t most)
 {
@@ -65,7 +64,8 @@ struct slice once_line(const struct once *once)
     return leaves_at(&once->found, 2);
 }
 
-/* The work is begun. */
+/* Work has begun: keeps the line that was in doubt before, if one was, because
+ * FAILED restores it. */
 static void keep_before(struct once *once)
 {
     struct slice line = leaves_at(&once->found, 3);
@@ -131,7 +131,7 @@ void once_over(struct nxl_lock *lock, int result)
     if (result == NXL_DOUBT && once->answered)
         once->work = WORK_FOUND;
     else if (once->work == WORK_FOUND && result == NXL_LOST)
-        once->work = WORK_NONE; /* the record is another one's now */
+        once->work = WORK_NONE; /* the record has changed */
     if (call == CALL_TELL) {
         free(once->result);
         once->result = NULL;

@@ -4,8 +4,9 @@
  * calls of nxl_once_begin(), nxl_once_tell() and nxl_once_forget(). All
  * functions need the client's mutex.
  *
- * Invariant: only the work of a token can be told of that this handle began and
- * whose caller knows it, or that it adopted, or found in doubt.
+ * Invariant: a verdict is accepted only about work that this handle began (and
+ * whose caller has the result), whose token it adopted, or that it found in
+ * doubt.
  */
 #ifndef NXLOCK_API_ONCE_H
 #define NXLOCK_API_ONCE_H
@@ -13,11 +14,11 @@
 #include "api/handle.h"
 #include "wire/record.h"
 
-/* Whose work can be told of? */
+/* Whose work a verdict would be about. */
 enum once_work {
     WORK_NONE,
-    WORK_OWN,  /* of the lock's own token */
-    WORK_FOUND /* of the record's, which was in doubt */
+    WORK_OWN,  /* that of the lock's own token */
+    WORK_FOUND /* that of the record's token, which was in doubt */
 };
 
 struct once {
@@ -39,7 +40,8 @@ struct once {
 /* How long a record is kept unless the caller says something else. */
 #define ONCE_KEEP_MS INT64_C(86400000)
 
-/* The lock's, which is made if it has none. NULL: no memory. */
+/* Returns what the lock keeps, and allocates it if necessary. NULL: no memory.
+ */
 struct once *once_of(struct nxl_lock *lock);
 void once_free(struct nxl_lock *lock);
 /* The first line of the record that was found; empty: none was. */
@@ -50,15 +52,15 @@ void once_complete(struct nxl_lock *lock, struct verb *verb);
 /* TELL: the token of which it tells. */
 struct slice once_token(const struct nxl_lock *lock);
 
-/* What it keeps is about work that is no longer the handle's. */
+/* Forgets work that is no longer the handle's. */
 void once_leave_work(struct once *once);
-/* The lock gets another token: what it keeps was about the one before. */
+/* The lock gets another token: forgets what was kept about the last one. */
 void once_leave(struct nxl_lock *lock);
-/* A call is over, whatever its kind: notes what it has found, and whose work
- * can be told of from now on. */
+/* A call is over, whatever its kind: notes what it has found, and whose work a
+ * verdict is about from now on. */
 void once_over(struct nxl_lock *lock, int result);
-/* Its message, if it is one of these, and the record is the reason for its
- * result. */
+/* Writes the message of a call of once whose result has its reason in the
+ * record. False: it is another call or result. */
 bool once_compose(
     const struct nxl_lock *lock, int result, struct text *message);
 

@@ -39,21 +39,21 @@ void warning_of_records(const struct server *s, struct text *t)
         return;
     if (f->aof == AOF_OFF)
         text_add(t, "it has no append-only file: a restart loses every record "
-                    "of nxl_once_begin(), and work may be done again; set "
-                    "appendonly yes and appendfsync always");
+                    "of work that was done once, so the work may be done "
+                    "again; set appendonly yes and appendfsync always");
     else if (f->aof == AOF_UNKNOWN)
         text_add(t, "whether it has an append-only file is unknown (INFO): "
-                    "without one a restart loses every record of "
-                    "nxl_once_begin()");
+                    "without one a restart loses every record of work that "
+                    "was done once");
     else if (!f->appendfsync[0])
         text_add(t, "how often its append-only file is synced is unknown "
                     "(CONFIG GET): unless appendfsync is always, a crash of "
-                    "its machine may lose the last records of "
-                    "nxl_once_begin()");
+                    "its machine may lose the last records of work that was "
+                    "done once");
     else if (strcmp(f->appendfsync, "always") != 0)
         text_addf(t,
             "its append-only file is synced by appendfsync %s: a crash of its "
-            "machine may lose the last records of nxl_once_begin(); set "
+            "machine may lose the last records of work that was done once; set "
             "appendfsync always",
             f->appendfsync);
 }

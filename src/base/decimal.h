@@ -8,13 +8,14 @@
 
 #include "base/slice.h"
 
-/* Room for each number; DECIMAL_MOST is the longest, with its sign. */
+/* Room for any number of 64 bits: at most DECIMAL_MOST bytes with the sign, and
+ * no zero byte at the end. */
 #define DECIMAL_MOST 20
 struct decimal {
     char digits[DECIMAL_MOST];
 };
 
-/* The text is in room. */
+/* Writes the number into room, and returns the text there. */
 static inline struct slice decimal_of(struct decimal *room, uint64_t number)
 {
     char *end = room->digits + sizeof(room->digits), *at = end;

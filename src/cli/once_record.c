@@ -159,16 +159,28 @@ static int ask_about(
 
 static int say_changed(const struct view *view)
 {
-    say("the record of '%s' has changed meanwhile; nothing was done",
-        view->session.args->shown);
+    const struct args *args = view->session.args;
+
+    say("the record of '%s' has changed meanwhile, and was left as it is; see: "
+        "nxlock once %s --show",
+        args->shown, args->pasted);
     return EXIT_FREE;
 }
 
 static int say_in_progress(const struct view *view)
 {
-    say("'%s' is %s; nothing was done", view->session.args->shown,
-        view->in_progress ? "in progress" : "locked by another process");
-    return view->session.args->busy_code;
+    const struct args *args = view->session.args;
+    char words[RECORD_WORDS];
+
+    if (view->in_progress)
+        say("'%s' is %s; its record was not changed: try again when the run "
+            "has ended",
+            args->shown, record_words(words, &view->record, true));
+    else
+        say("'%s' is locked by another process; its record was not changed: "
+            "see nxlock status %s, and try again when it is free",
+            args->shown, args->pasted);
+    return args->busy_code;
 }
 
 static int forget(struct view *view)
@@ -188,8 +200,12 @@ static int forget(struct view *view)
     if (code != 0)
         return code;
     int rc = nxl_once_forget(session->lock);
-    if (rc == NXL_OK || rc == NXL_FREE)
-        return rc == NXL_OK ? EXIT_DONE : say_changed(view);
+    if (rc == NXL_OK) {
+        say("removed the record of '%s'", session->args->shown);
+        return EXIT_DONE;
+    }
+    if (rc == NXL_FREE)
+        return say_changed(view);
     return rc == NXL_BUSY ? say_in_progress(view)
                           : session_failed(session, "forget", rc);
 }
@@ -202,7 +218,7 @@ static int confirm(struct view *view, int found)
         return say_in_progress(view);
     if (found != NXL_DOUBT) {
         char words[RECORD_WORDS];
-        say("'%s' is %s: there is nothing to confirm", session->args->shown,
+        say("'%s' is %s; there is nothing to confirm", session->args->shown,
             record_words(words, &view->record, false));
         return EXIT_FREE;
     }
@@ -212,8 +228,10 @@ static int confirm(struct view *view, int found)
     if (code != 0)
         return code;
     int rc = nxl_once_tell(session->lock, NXL_ONCE_DONE, 0, NULL, 0);
-    if (rc == NXL_OK)
+    if (rc == NXL_OK) {
+        say("recorded '%s' as done", session->args->shown);
         return EXIT_DONE;
+    }
     return rc == NXL_LOST ? say_changed(view)
                           : session_failed(session, "confirm", rc);
 }

@@ -265,9 +265,7 @@ static const char *child_fault(const struct args *args)
     const struct once_args *work = &args->work;
 
     if (work->show || work->forget || work->confirm)
-        return args->script || args->child
-                   ? "--show, --forget and --confirm run no command"
-                   : NULL;
+        return NULL; /* see once_fault() */
     if (args->script && args->child)
         return "-c STRING and -- CMD... exclude each other";
     if (!args->script && !args->child)
@@ -309,9 +307,14 @@ static const char *once_fault(const struct args *args)
 {
     const struct once_args *work = &args->work;
 
-    if (work->show + work->forget + work->confirm > 1)
+    int runs_none = work->show + work->forget + work->confirm;
+
+    if (runs_none > 1)
         return "--show, --forget and --confirm exclude each other";
-    if (args->metrics && (work->show || work->forget || work->confirm))
+    if (runs_none && (args->script || args->child))
+        return "--show, --forget and --confirm run no command: leave out "
+               "-- CMD... or -c STRING";
+    if (args->metrics && runs_none)
         return "--metrics has no effect without a command";
     if (args->json && args->command == CMD_ONCE && !work->show)
         return "--json has no effect without --show";
@@ -321,8 +324,8 @@ static const char *once_fault(const struct args *args)
         return "--check and --on-doubt exclude each other";
     for (size_t i = 0; i < sizeof(work->done_on.has); i++) {
         if (work->done_on.has[i] && work->retry_on.has[i])
-            return "--done-on and --retry-on have a code in common; without "
-                   "--done-on it is 0";
+            return "--done-on (0 if not given) and --retry-on have a code in "
+                   "common: leave it out of one of them";
     }
     return NULL;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Work that must be done once: BEGIN, LOOK, TELL, FORGET and UNBEGIN, each one
- * script and one round trip. Invariant: there is no other strategy; each change
- * of a record is one compare in one script, and an error proves that nothing
- * was changed.
+ * script and one round trip. Invariant: a server without scripts is refused,
+ * because no other commands could replace them; each change of a record is one
+ * comparison in one script, and an error proves that nothing was changed.
  */
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static unsigned once_encode(struct exchange *x, struct buf *out)
     }
 }
 
-/* The number in a leaf; false: it is none. */
+/* Reads the number in a leaf; false: it is not a number. */
 static bool once_number_at(const struct leaves *l, size_t i, int64_t *number)
 {
     struct slice text = leaves_at(l, i);
@@ -43,14 +43,14 @@ static bool once_number_at(const struct leaves *l, size_t i, int64_t *number)
     return end > text.data && end == text.data + text.len;
 }
 
-/* Is it an answer of this form: a code, a number, and then a record, which may
- * be missing? */
+/* What a script answers: a code, a number and the record, if there is one. */
 struct once_answer {
     int64_t code, number;
     bool has_record;
     struct record record;
 };
 
+/* False: the answer does not have this form. */
 static bool once_read(const struct leaves *l, struct once_answer *a)
 {
     *a = (struct once_answer){0};

@@ -21,7 +21,7 @@ static struct slice next_word(struct slice *line)
     return word;
 }
 
-/* At least that large, which is 0 or below it. */
+/* Takes a number of at least least, which is 0 or negative. */
 static bool take_number(struct slice *line, int64_t least, int64_t *number)
 {
     bool negative = line->len > 1 && line->data[0] == '-';

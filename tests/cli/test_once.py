@@ -336,11 +336,17 @@ def by_hand(b):
     b.code(64, "--forget asks", name, "--forget")
     b.code(64, "--confirm asks", name, "--confirm")
     b.tap.equal(b.state(name), "doubt", "and nothing has changed")
-    b.code(0, "--confirm --yes", name, "--confirm", "--yes")
+    got = b.code(0, "--confirm --yes", name, "--confirm", "--yes")
+    b.tap.check(b"is in doubt: " in got.stderr and got.stderr.endswith(
+        f"recorded '{name}' as done\n".encode()),
+        "says what it did", got.stderr)
     b.code(0, "then it is done", name, *b.work(name))
     b.ran(1, "and does not run again", name)
     b.code(1, "--confirm of what is done", name, "--confirm", "--yes")
-    b.code(0, "--forget --yes", name, "--forget", "--yes")
+    got = b.code(0, "--forget --yes", name, "--forget", "--yes")
+    b.tap.check(b"is done: " in got.stderr and got.stderr.endswith(
+        f"removed the record of '{name}'\n".encode()),
+        "says what it did", got.stderr)
     b.code(0, "then it runs", name, *b.work(name))
     b.ran(2, "again", name)
 
@@ -348,8 +354,11 @@ def by_hand(b):
     process = b.start(name, *b.work(name, "sleep 60"))
     await_(lambda: b.runs(name) == 1)
     b.tap.equal(b.state(name), "begun", "in progress")
-    b.code(75, "--forget", name, "--forget", "--yes")
-    b.code(75, "--confirm", name, "--confirm", "--yes")
+    for option in ("--forget", "--confirm"):
+        got = b.code(75, option, name, option, "--yes")
+        b.tap.check(b"in progress: attempt 1 by" in got.stderr and
+                    b"its record was not changed: try again" in got.stderr,
+                    "says whose work is in progress", got.stderr)
     b.code(75, "-n", name, "-n", *b.work(name))
     b.code(75, "-w", name, "-w", "100ms", *b.work(name))
     b.code(0, "-n -E 0", name, "-n", "-E", "0", *b.work(name))
@@ -665,7 +674,7 @@ def mistakes(b):
             (("--on-down", "skip", "--", "true"), b"nothing is known"),
             (("--no-fence", "--", "true"), b"always creates"),
             ((), b"'--' and the command"),
-            (("--show", "--", "true"), b"run no command"),
+            (("--show", "--", "true"), b"run no command: leave out"),
             (("--show", "-c", "true"), b"run no command"),
             (("--show", "--forget"), b"exclude each other"),
             (("--forget", "--json"), b"without --show"),
@@ -681,6 +690,7 @@ def mistakes(b):
             (("--retry-on", "0", "--", "true"), b"a code in common"),
             (("--keep", "10s", "--", "true"), b"use --keep 30s or more"),
             (("--keep", "366d", "--", "true"), b"too long"),
+            (("--keep", "9999999d", "--", "true"), b"at most 3650d"),
             (("--ttl", "1s", "--grace", "1s", "--", "true"), b"too short for"),
             (("true",), b"nxlock once x -- true")):
         got = b.code(64, " ".join(words) or "nothing", "x", *words)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""coverage.py ROOT OBJECTS FOLDER...: sums what gcov tells of these objects.
+"""coverage.py ROOT OBJECTS FOLDER...: sums what gcov reports of these objects.
 
 A line or branch of a header that is compiled into several objects counts once,
 and as reached if any of them reached it. Exits 1 if a folder has less than
@@ -18,7 +18,7 @@ import tempfile
 LEAST = 90.0
 
 
-def told(root, objects):
+def counted(root, objects):
     """{path: ({line: count}, {(line, branch): count})}"""
     files = collections.defaultdict(lambda: ({}, {}))
     data = [str(p.resolve()) for p in sorted(objects.glob("*.gcda"))]
@@ -69,7 +69,7 @@ def spans(lines):
 
 def main():
     root, objects = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
-    files, low = told(root, objects), False
+    files, low = counted(root, objects), False
     for folder in sys.argv[3:]:
         mine = {p: f for p, f in sorted(files.items())
                 if pathlib.PurePath(p).is_relative_to(folder)}

@@ -7,11 +7,11 @@ what was skipped; appends "passed failed skipped" to the file TALLY, and how
 many seconds each program took to TALLY.seconds. A cmocka or TAP program counts
 by its cases, any other program as one.
 
-With AGAIN, a failure that may come of the machine (a test that came late, for
+With AGAIN, a failure that the machine may have caused (a test was late because
 others had the processor) is printed, but not counted: the program's name is
-written to that file, and who asked runs it once more, alone. What is found by
-chance is found nonetheless, so some failures are none of these: of a suite of
-FINAL, a crash, a time-out, a leak, and what a sanitizer found.
+written to that file, and the caller runs it once more, alone. Some failures
+always count, because a second run that passes would not refute them: those of a
+suite of FINAL, a crash, a time-out, a leak, and what a sanitizer found.
 
 Exits with 0 when no program failed, with 3 when one did, counted or not; with
 any other code nothing was counted.
@@ -23,9 +23,9 @@ import sys
 
 TAIL_LINES = 80
 
-# exclusion: two holders that were seen once were two holders; a program that
-# looks for other things as well (guards, faults) says HARM. The others do the
-# same each time.
+# exclusion: two holders that were seen once are two holders. A program that
+# looks for other things as well (guards, faults) prints HARM for that. The
+# other suites do the same in each run.
 FINAL = {"exclusion", "sim", "fuzz", "libfuzzer", "header", "api"}
 FOUND = re.compile(r"ERROR: (?!Leak)\w+Sanitizer|WARNING: \w+Sanitizer|"
                    r"runtime error:|Test failed with exception|^HARM: ", re.M)
@@ -67,8 +67,8 @@ def is_final(test, text):
     suites = test["name"].split(" / ")[0].split(":")[-1].split("+")
     if FINAL.intersection(suites) or FOUND.search(text):
         return True
-    # A case that failed leaves what the others would have tidied up; without
-    # one it is a crash, a time-out, a leak or a broken program.
+    # No case failed: a crash, a time-out, a leak or a broken program. (A leak
+    # beside a failed case may only be what that case did not tidy up.)
     return (cases(text)[1] == 0 or test["result"] == "TIMEOUT" or
             (test.get("returncode") or 0) < 0)
 

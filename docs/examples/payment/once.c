@@ -6,8 +6,9 @@
  * is not charged again, and prints the same reference. No table is needed.
  *
  * Invariant: after an attempt that may have charged, the provider is asked
- * again only with the same key, and only while it still knows that key. Then
- * a person has to decide (exit code 76): see "nxlock once --confirm, --forget".
+ * again only with the same key, and only while it still knows that key. After
+ * that a person has to decide (exit code 76): "nxlock once ORDER --prefix pay:"
+ * with --confirm if it was charged, or --forget if it was not.
  */
 #include <inttypes.h>
 #include <nxlock.h>
@@ -67,8 +68,13 @@ static int charge(
     char key[KEY_SIZE], reference[64] = "";
 
     if (nxl_once_record(lock, &record) != NXL_OK ||
-        provider_may_have_forgotten(&record))
+        provider_may_have_forgotten(&record)) {
+        fprintf(stderr,
+            "order %s: in doubt for too long to ask again; look it up at the "
+            "provider\n",
+            order->id);
         return tell(lock, NXL_ONCE_UNSURE, NULL, EXIT_DOUBT);
+    }
     /* Of the order and nothing else: no time, no process, no attempt. */
     snprintf(key, sizeof(key), "charge-%s", order->id);
     if (!nxl_lock_held(lock)) /* somebody else may be at work by now */
@@ -104,9 +110,11 @@ static int pay(nxl_lock *lock, const struct order *order, const char *provider)
     case NXL_OK:
         return charge(lock, order, provider);
     case NXL_DONE:
-        if (nxl_once_record(lock, &record) != NXL_OK || !record.result)
-            return complain(lock, EXIT_UNRECORDED);
-        printf("%.*s\n", (int)record.result_length, record.result);
+        if (nxl_once_record(lock, &record) == NXL_OK && record.result &&
+            record.result_length > 0)
+            printf("%.*s\n", (int)record.result_length, record.result);
+        else /* a person said so: nxlock once --confirm */
+            fprintf(stderr, "order %s: paid, without a reference\n", order->id);
         return 0;
     case NXL_BUSY:
         return complain(lock, EXIT_BUSY);
@@ -125,16 +133,17 @@ int main(int argc, char **argv)
     nxl_client *client;
     nxl_lock *lock;
     struct order order;
-    char why[256] = "";
+    char why[256] = "", *end = "";
 
-    if (argc < 5 || strlen(argv[1]) >= sizeof(order.id) ||
+    order.amount = argc < 5 ? 0 : strtoll(argv[2], &end, 10);
+    if (argc < 5 || order.amount <= 0 || *end != '\0' ||
+        strlen(argv[1]) >= sizeof(order.id) ||
         strlen(argv[3]) >= sizeof(order.currency)) {
         fprintf(stderr, "usage: once ORDER AMOUNT CURRENCY PROVIDER-SOCKET "
                         "[TTL_MS]\n");
         return 64;
     }
     strcpy(order.id, argv[1]);
-    order.amount = strtoll(argv[2], NULL, 10);
     strcpy(order.currency, argv[3]);
     client_options.errbuf = why;
     client_options.errbuf_size = sizeof(why);
@@ -151,6 +160,8 @@ int main(int argc, char **argv)
     if (nxl_lock_new(&lock, client, order.id, &options) == NXL_OK) {
         code = pay(lock, &order, argv[4]);
         nxl_lock_free(lock);
+    } else { /* ORDER is empty, or TTL_MS is too short, for example */
+        fprintf(stderr, "once: %s\n", nxl_client_errmsg(client));
     }
     nxl_client_free(client);
     return code;

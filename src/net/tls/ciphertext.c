@@ -2,9 +2,9 @@
 /*
  * The encrypted bytes of a connection, between OpenSSL and the descriptor:
  * OpenSSL writes them to one queue and reads them from another, by a BIO of our
- * own, and they are moved here by send() and recv(). OpenSSL's memory BIOs
- * would do, but they copy each byte twice and overwrite it once: 900
- * instructions more for a message.
+ * own; send() and recv() move them here. OpenSSL's memory BIOs would work too,
+ * but copy each byte twice and overwrite it once: 900 more instructions for a
+ * message.
  *
  * Invariant: OpenSSL never sees the descriptor. A queue that cannot grow keeps
  * its content: then a receive reads nothing, and OpenSSL reports a lack of
@@ -52,7 +52,8 @@ static int give(BIO *bio, char *bytes, size_t room, size_t *given)
     return 1;
 }
 
-/* OpenSSL flushes after each flight of the handshake; nothing else is asked. */
+/* OpenSSL flushes after each flight of the handshake, which has no effect here;
+ * it needs no other command. */
 static long control(BIO *bio, int command, long number, void *argument)
 {
     (void)bio;

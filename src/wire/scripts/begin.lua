@@ -3,13 +3,13 @@
 -- that could be done (ARGV[3] is 'look'). The replies, {code, number, line of
 -- the record as it is now, result}: {0} it may be begun; {1, fencing token}
 -- begun, and instead of a result the line before, if that was in doubt; {2}
--- done; {3} in doubt; {4} the fingerprint differs; {5, left ms} the
--- lock is taken. An error proves that nothing was changed, but that a number
--- may be unused.
+-- done; {3} in doubt; {4} the fingerprint differs; {5, left ms} the lock is
+-- taken. An error proves that nothing was changed, except that a number of the
+-- counter may remain unused.
 --
 -- A key that holds the token already, by a wait in line, counts as free; every
--- answer but {1} gives it back. A token begins once: if the record has it, this
--- is an old message. To look no token is needed.
+-- answer but {1} and {5} gives it back. A token begins once: if the record has
+-- it, this is an old message. To look, no token is needed.
 -- include record.lua
 -- include counter.lua
 -- include holds.lua
@@ -63,8 +63,8 @@ r = {
     late = r and r.late or 0, first = r and r.first or ms, since = ms,
     ended = 0, code = 0, size = 0, left = -1
 }
--- Who may use all KEYS (the server has checked that) and set the record may
--- set the lock too, so it is the counter at most that is written in vain.
+-- The server has checked that the user may access all KEYS, and who may SET the
+-- record may SET the lock too. So the counter at most is written in vain.
 count(KEYS[3], r.fence, now, ARGV[6])
 write(KEYS[2], r, '')
 redis.call('SET', key, token, 'PX', ARGV[2])

@@ -5,7 +5,7 @@
 local function too_old()
     return {err = 'ERR a record needs Redis 3.2 or later, or Valkey'}
 end
--- Reads the text of a record; nil: it is none.
+-- Reads the text of a record; nil: it is not one.
 local function parse(text)
     local r, size = {}, nil
     r.line, r.state, r.token, r.fence, r.attempt, r.doubts, r.first, r.since,

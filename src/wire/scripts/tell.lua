@@ -49,12 +49,13 @@ local told, late = state and 1 or 0, not state and verdict == 'done'
 local writes = late or (state and state ~= '')
 local lasts, released, result = ARGV[6], 0, ''
 if writes then
-    -- Proves that the record can be written, now and until the script ends:
-    -- this changes nothing, but is refused if that would be.
+    -- Changes nothing, but is refused where a write would be refused (no
+    -- permission, no memory). So the record can be written until the script
+    -- ends.
     redis.call('SET', KEYS[2], '', r and 'NX' or 'XX')
 end
 if late then
-    -- The word of another attempt is only counted.
+    -- A late DONE is only counted in the record of the other attempt.
     result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
     r.late, r.left = r.late + 1, redis.call('PTTL', KEYS[2])
 end
