@@ -38,23 +38,23 @@ void warning_of_records(const struct server *s, struct text *t)
     if (!f->asked_fsync || f->loading)
         return;
     if (f->aof == AOF_OFF)
-        text_add(t, "it has no append-only file: a restart loses every record "
-                    "of work that was done once, so the work may be done "
+        text_add(t, "it has no append-only file: a restart loses the records "
+                    "of work that must be done once, and it may be done "
                     "again; set appendonly yes and appendfsync always");
     else if (f->aof == AOF_UNKNOWN)
         text_add(t, "whether it has an append-only file is unknown (INFO): "
-                    "without one a restart loses every record of work that "
-                    "was done once");
+                    "without one a restart loses the records of work that "
+                    "must be done once");
     else if (!f->appendfsync[0])
         text_add(t, "how often its append-only file is synced is unknown "
                     "(CONFIG GET): unless appendfsync is always, a crash of "
-                    "its machine may lose the last records of work that was "
-                    "done once");
+                    "its machine may lose the last records of work that "
+                    "must be done once");
     else if (strcmp(f->appendfsync, "always") != 0)
         text_addf(t,
             "its append-only file is synced by appendfsync %s: a crash of its "
-            "machine may lose the last records of work that was done once; set "
-            "appendfsync always",
+            "machine may lose the last records of work that must be done once; "
+            "set appendfsync always",
             f->appendfsync);
 }
 

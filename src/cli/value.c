@@ -29,9 +29,8 @@ static int set_duration(struct args *args, const struct option *option,
 
     *(const char **)((char *)args + option->written) = value;
     if (!duration_parse(value, ms)) {
-        say("%s '%s' is not a duration: write 500ms, 30s, 10m, 2h or 1d, at "
-            "most "
-            "3650d; a bare number is seconds",
+        say("%s '%s' is not a duration: write 500ms, 30s, 10m, 2h or 1d (at "
+            "most 3650d); a bare number is seconds",
             shown, discreet(word, value));
         return EXIT_USAGE;
     }
