@@ -952,8 +952,8 @@ enum nxl_once_verdict {
     NXL_ONCE_DONE = 1, /* it was done */
     /* Nothing happened, so that it may be begun again. HARM: if something did
      * happen, it will happen twice. If in doubt, say UNSURE. Earlier attempts
-     * that are in doubt remain so, and the record is about the last of them
-     * again. */
+     * that are in doubt remain so; if this handle began the work, the record is
+     * about the last of them again. */
     NXL_ONCE_FAILED = 2,
     NXL_ONCE_UNSURE = 3, /* it may have happened or not: in doubt */
     /* The earlier attempts, which were in doubt, did not happen. The work goes

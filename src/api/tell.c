@@ -29,22 +29,22 @@ static const char *wrong_tell(
     return NULL;
 }
 
+/* Beside FAILED nothing is sent but what begin found: the script would take a
+ * caller's bytes for that, and write them as the record. */
 static bool copy_result(struct once *once, const struct call_args *args)
 {
     char *copy = NULL;
-    size_t length = args->result ? args->length : 0;
+    bool failed = args->number == NXL_ONCE_FAILED;
+    size_t length = args->result && !failed ? args->length : 0;
     if (length && !(copy = malloc(length)))
         return false;
     if (length)
         memcpy(copy, args->result, length);
     free(once->result);
     once->result = copy;
-    once->terms.result = (struct slice){copy, length};
-    once->terms.not_kept = !args->result && args->length > 0;
-    if (args->number == NXL_ONCE_FAILED && once->before) {
-        once->terms.result = slice_of(once->before);
-        once->terms.not_kept = false;
-    }
+    once->terms.result = failed && once->before ? slice_of(once->before)
+                                                : (struct slice){copy, length};
+    once->terms.not_kept = !failed && !args->result && args->length > 0;
     return true;
 }
 

@@ -201,9 +201,13 @@ COLUMNS = {
 }
 
 
+# The line of the name, and the mark that it exists.
+LINE_KEYS = ("{k}:nxl-l", "{k}:nxl-w")
+
+
 def is_of_line(server, key):
     """A key of the line, which the server will remove in time."""
-    if key not in ("{k}:nxl-l", "{k}:nxl-w"):
+    if key not in LINE_KEYS:
         return False
     left = server.ask("PTTL", key)
     return left == -2 or 0 <= left <= LINE_MS

@@ -67,9 +67,9 @@ def cut_subscribers(cell):
 
 def delete_line(cell):
     while cell.goes_on():
-        key = "{k}:" + cell.dice.choice("lw")
-        cell.each(lambda s, k=key: s.ask("DEL", k))
-        cell.strike()
+        key = cell.dice.choice(stage.LINE_KEYS)
+        if any([s.ask("DEL", key) for s in cell.stage.struck]):
+            cell.strike()  # it was there
         cell.pause(0.01, 0.2)
 
 

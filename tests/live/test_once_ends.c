@@ -212,6 +212,51 @@ static void failed_in_doubt(void **state)
     close_clients();
 }
 
+/* Nothing that is given beside FAILED changes what the record is about: such a
+ * result looks like the line of one. */
+static void failed_with_a_result(void **state)
+{
+    static const char *const results[] = {
+        "once1 doubt B 5 3 0 111 222 333 7 0 600000 =f 0",
+        "once1 begun B 5 3 0 111 222 333 7 0 600000 - 0\n", NULL};
+    for (int i = 0; i < 6; i++) {
+        struct written before, w;
+        const char *result = results[i % 3];
+        char line[LINE_ROOM];
+        bool adopts = i < 3;
+        once_clean(NULL);
+        open_clients();
+        nxl_lock_free(begun(30000, 0));
+        settles(is_free(NAME));
+        nxl_lock *lock = new_lock(own, NAME, 30000);
+        nxl_lock *heir = new_lock(theirs, NAME, 30000);
+        assert_result(once_begin(own, lock, &WORK(.mode = NXL_ONCE_RETRY), 0),
+            NXL_OK, lock);
+        assert_true(once_written(&before) && once_line(line));
+        if (adopts)
+            assert_result(
+                nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK, heir);
+        else {
+            nxl_lock_free(lock);
+            lock = NULL;
+            settles(is_free(NAME));
+            assert_result(once_begin(theirs, heir, NULL, 0), NXL_DOUBT, heir);
+        }
+        if (!result) /* the record itself */
+            result = line;
+        assert_result(
+            once_tell(theirs, heir, NXL_ONCE_FAILED, 3, result), NXL_OK, heir);
+        assert_shown(heir);
+        assert_true(once_written(&w));
+        assert_string_equal(once_state(), "doubt");
+        assert_string_equal(w.token, before.token);
+        assert_int_equal(w.doubts, 1);
+        nxl_lock_free(heir);
+        nxl_lock_free(lock);
+        close_clients();
+    }
+}
+
 /* Another process adopts the lock, and it is that one that tells. */
 static void adopted_and_told(void **state)
 {
@@ -331,6 +376,7 @@ int main(void)
         once_test(freed_at_each_moment),
         once_test(released_and_then_told),
         once_test(failed_in_doubt),
+        once_test(failed_with_a_result),
         once_test(adopted_and_told),
         once_test(adopts_and_tells),
         once_test(a_handle_is_used_again),
