@@ -2,9 +2,9 @@
 /*
  * Reports the events of a run to standard error and to the sinks.
  *
- * Invariant: reporting an event never blocks and never changes what the
- * command does; and each process ends with one EVENT_ENDED, whose result says
- * what the events before it were.
+ * Invariant: reporting an event blocks no longer than report_write() and never
+ * changes what the command does; and each process ends with one EVENT_ENDED,
+ * whose result says what the events before it were.
  */
 #include "cli/event.h"
 

@@ -20,16 +20,24 @@
 #define NEAR_ENOUGH 2
 #define WORD_MAX 32
 
+/* While another process is inside write(), poll() reports that a terminal
+ * cannot be written: wait until that process is done. That takes microseconds,
+ * unless it is preempted. Not longer, because a terminal may also be stopped
+ * (Ctrl-S), and a lease may be about to end. */
+#define TERMINAL_WAIT_MS 20
+
 /* A reader that is slow or stopped must not keep us from stopping a command in
- * time, so a line that cannot be written at once is dropped. (poll() reports a
+ * time, so a line that cannot be written soon is dropped. (poll() reports a
  * pipe as writable if it has room for PIPE_BUF bytes, more than a line.) So is
  * one that nobody will ever read: SIGPIPE would end us with the lock held. */
 void report_write(int fd, const char *line, size_t length)
 {
     struct pollfd out = {fd, POLLOUT, 0};
+    int ready = poll(&out, 1, 0);
 
-    if (poll(&out, 1, 0) == 1 && out.revents == POLLOUT &&
-        write(fd, line, length) < 0)
+    if (ready == 0 && isatty(fd))
+        ready = poll(&out, 1, TERMINAL_WAIT_MS);
+    if (ready == 1 && out.revents == POLLOUT && write(fd, line, length) < 0)
         return; /* there is nowhere else to report it */
 }
 

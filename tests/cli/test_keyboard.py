@@ -46,6 +46,10 @@ INSISTS = """trap ': > term' TERM
 echo $$ > new; mv new pid
 while [ -e pid ]; do cat /dev/tty > got; done
 """
+# Is inside write() nearly all the time.
+FLOODS = """echo $$ > new; mv new pid
+exec yes
+"""
 HANDLES = "trap 'exit 3' INT; " + LOOP
 
 
@@ -58,7 +62,8 @@ class Room:
         self.own = None
         for name, text in (("loop", LOOP), ("deaf", DEAF), ("pager", PAGER),
                            ("asks", ASKS), ("later", LATER),
-                           ("insists", INSISTS), ("handles", HANDLES)):
+                           ("insists", INSISTS), ("handles", HANDLES),
+                           ("floods", FLOODS)):
             with open(self.path(name), "w", encoding="ascii") as file:
                 file.write(text)
 
@@ -160,6 +165,20 @@ class Room:
                 self.tap.check(await_(lambda: b"nxlock: lost 'k'" in
                                       terminal.screen),
                                "which was shown", terminal.text())
+
+    def flooded(self):
+        """A terminal that CMD is writing to takes lines nevertheless."""
+        with self.at(["sh", "-c", self.run("-v --ttl 400ms", cmd="floods")]
+                     ) as terminal:
+            if not self.started("CMD that writes all the time"):
+                return
+            end = self.renewals() + 15
+            await_(lambda: b"nxlock: renewed" in terminal.screen or
+                   self.renewals() >= end)
+            self.tap.check(b"nxlock: renewed" in terminal.screen,
+                           "does not keep nxlock from reporting")
+            os.kill(self.cmd, signal.SIGKILL)
+            await_(lambda: terminal.leader.poll() is not None)
 
     def asked(self):
         tap = self.tap
@@ -386,6 +405,7 @@ def main():
         room = Room(os.path.abspath(sys.argv[1]), server)
         room.pager()
         room.tostop()
+        room.flooded()
         room.asked()
         room.stopped()
         room.stopped_again()

@@ -19,7 +19,9 @@
 #include "live/loop_rig.h"
 
 #define SECRET "s3cret."
+/* The brief one is for calls that are to end for their time. */
 #define TIMEOUT_MS 600
+#define PATIENT_MS 30000
 
 /* The passwords that the callback gives, and what it is to do. */
 static struct {
@@ -222,13 +224,13 @@ static inline void trace_hides(void *arg, const nxl_trace *trace)
 
 #define CREDENTIALS_OPTIONS                                                    \
     {                                                                          \
-        .size = sizeof(nxl_client_options), .timeout_ms = TIMEOUT_MS,          \
+        .size = sizeof(nxl_client_options), .timeout_ms = PATIENT_MS,          \
         .guard_restarts = -1, .tracer = trace_hides,                           \
         .credentials = supply_credentials, .credentials_arg = &supply          \
     }
 
 /* Of all servers of the group, as user "app". */
-static inline nxl_client *app_client(void)
+static inline nxl_client *app_client_with(int64_t timeout_ms)
 {
     nxl_client_options options = CREDENTIALS_OPTIONS;
     char list[URLS_ROOM] = "", parameters[LOCAL_PATH + 64], why[512];
@@ -237,6 +239,7 @@ static inline nxl_client *app_client(void)
         with.from_file ? "user=app&password_file=%s" : "user=app", with.path);
     if (with.from_file)
         options.credentials = NULL;
+    options.timeout_ms = timeout_ms;
     options.errbuf = why;
     options.errbuf_size = sizeof(why);
     for (size_t i = 0; i < on.servers; i++)
@@ -244,6 +247,11 @@ static inline nxl_client *app_client(void)
     int rc = nxl_client_new(&client, list, &options);
     live_assert_result(rc, NXL_OK, why, __FILE__, __LINE__);
     return client;
+}
+
+static inline nxl_client *app_client(void)
+{
+    return app_client_with(PATIENT_MS);
 }
 
 /* The result of a call that was started, when it is over. */
@@ -273,9 +281,12 @@ static inline int release(nxl_client *client, nxl_lock *lock)
                         : nxl_lock_release(lock);
 }
 
+/* It waits, for an acquire over several servers gives each of them a part of
+ * the lease, although a connection that was closed meanwhile is made anew in
+ * it. */
 #define assert_acquired(client, lock)                                          \
     do {                                                                       \
-        assert_result(acquire(client, lock, 0), NXL_OK, lock);                 \
+        assert_result(acquire(client, lock, PATIENT_MS), NXL_OK, lock);        \
         assert_result(release(client, lock), NXL_OK, lock);                    \
     } while (0)
 

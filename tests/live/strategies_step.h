@@ -14,6 +14,9 @@
 
 #define KEY "invoice:42"
 
+/* PATIENT: for calls that are to end for another reason than the time. */
+#define PATIENT "timeout_ms=30000"
+
 enum { TTL = 20000, STEPS = 12 };
 
 /* TAKE: an acquire of what a dead holder of the scheme of times left. */
@@ -117,6 +120,8 @@ static inline bool reach_step(uint64_t sent)
         proxy_hold(op.proxy, PROXY_UP, false);
         if (!came(PROXY_DOWN, answered))
             return false;
+        if (aged) /* which answers commands one by one: not only the first */
+            assert_eventually(aged_idle(aged));
         if (i == op.step)
             return true;
         proxy_hold(op.proxy, PROXY_UP, true);

@@ -118,9 +118,12 @@ static void refused_credentials_are_asked_for_again(void **state)
     nxl_lock *lock = new_lock(client, "name", 5000);
     servers_make_user(SECRET "two");
     source_gives_next(SECRET "two");
-    assert_acquired(client, lock);
+    assert_result(acquire(client, lock, 0), NXL_OK, lock);
     connect_app(client);
-    assert_int_equal(atomic_load(&supply.calls), on.servers + 1);
+    /* The second server's result may not have been needed for a majority, and
+     * is fetched anew if it has been left lying. */
+    assert_true(atomic_load(&supply.calls) > on.servers);
+    assert_true(on.servers > 1 || atomic_load(&supply.calls) == 2);
     end(lock, client);
 }
 
@@ -145,7 +148,8 @@ static void let_go(void)
  * the next attempt. */
 static void it_takes_longer_than_the_timeout(void **state)
 {
-    nxl_client *client = app_client();
+    unsigned late = 0;
+    nxl_client *client = app_client_with(TIMEOUT_MS);
     nxl_lock *lock = new_lock(client, "name", 5000);
     source_hangs(true);
     int64_t before = test_now_ms();
@@ -156,8 +160,13 @@ static void it_takes_longer_than_the_timeout(void **state)
     assert_result(acquire(client, lock, 50), NXL_E_UNREACHABLE, lock);
     assert_int_equal(atomic_load(&supply.calls), on.servers);
     let_go();
-    assert_acquired(client, lock);
-    assert_int_equal(atomic_load(&supply.calls), on.servers);
+    /* Only an attempt that takes the result and is late nevertheless has to ask
+     * again. */
+    while (acquire(client, lock, 0) == NXL_E_UNREACHABLE && late < 50)
+        late++;
+    assert_true(nxl_lock_held(lock));
+    assert_between(
+        atomic_load(&supply.calls), on.servers, (1 + late) * on.servers);
     end(lock, client);
 }
 
@@ -203,7 +212,7 @@ static void *free_it(void *client)
 static void freeing_waits_for_it(void **state)
 {
     pthread_t thread;
-    nxl_client *client = app_client();
+    nxl_client *client = app_client_with(TIMEOUT_MS);
     nxl_lock *lock = new_lock(client, "name", 5000);
     source_hangs(true);
     assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
@@ -233,7 +242,7 @@ static int in_child(nxl_client *client, nxl_lock *lock)
 static void a_forked_child_does_not_call_it(void **state)
 {
     int status = -1;
-    nxl_client *client = app_client();
+    nxl_client *client = app_client_with(TIMEOUT_MS);
     nxl_lock *lock = new_lock(client, "name", 5000);
     source_hangs(true);
     assert_result(acquire(client, lock, 0), NXL_E_UNREACHABLE, lock);
@@ -244,7 +253,7 @@ static void a_forked_child_does_not_call_it(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     let_go();
-    assert_acquired(client, lock);
+    assert_result(acquire(client, lock, 20000), NXL_OK, lock);
     end(lock, client);
 }
 

@@ -38,7 +38,7 @@ static void assert_result_is_sound(void)
 
 static bool gives_up(void)
 {
-    char parameters[32] = "";
+    char parameters[32] = PATIENT;
     if (how == DEADLINE)
         snprintf(parameters, sizeof(parameters), "timeout_ms=%d", deadline_ms);
     open_op(parameters);

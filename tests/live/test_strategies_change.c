@@ -173,7 +173,7 @@ static bool is_lost_here(void)
 static bool one_step(const struct place *from, const struct place *to, bool cut)
 {
     go_to(from, true);
-    open_op("");
+    open_op(PATIENT);
     bool stopped = stop_at_step();
     go_to(to, cut);
     let_all_through();

@@ -196,7 +196,7 @@ static void time_goes_along(void **state)
 static bool changes_at_step(const char *before, const char *after)
 {
     rights(before, NULL);
-    open_op("");
+    open_op(PATIENT);
     bool stopped = stop_at_step();
     rights(after, NULL);
     let_all_through();

@@ -314,6 +314,18 @@ void aged_forget(struct aged *a)
     pthread_mutex_unlock(&a->lock);
 }
 
+bool aged_idle(struct aged *a)
+{
+    bool idle = true;
+
+    pthread_mutex_lock(&a->lock);
+    for (const struct aged_link *l = a->links; l < a->links + AGED_LINKS; l++)
+        idle = idle && (!l->used || (!l->now && l->in[AGED_CLIENT].len == 0 &&
+                                        l->out[AGED_CLIENT].len == 0));
+    pthread_mutex_unlock(&a->lock);
+    return idle;
+}
+
 size_t aged_connections(struct aged *a)
 {
     size_t found = 0;

@@ -84,6 +84,8 @@ const char *aged_log(struct aged *a);
 const char *aged_names(struct aged *a, size_t connection);
 void aged_forget(struct aged *a); /* empties the log, and so all counts */
 
+/* Every command that was read is answered, and the answer passed on. */
+bool aged_idle(struct aged *a);
 size_t aged_connections(struct aged *a); /* open now */
 size_t aged_accepted(struct aged *a);    /* since the start */
 
