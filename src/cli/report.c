@@ -22,9 +22,10 @@
 
 /* While another process is inside write(), poll() reports that a terminal
  * cannot be written: wait until that process is done. That takes microseconds,
- * unless it is preempted. Not longer, because a terminal may also be stopped
- * (Ctrl-S), and a lease may be about to end. */
+ * unless it is preempted. Not longer, and not again before it has taken a line,
+ * because a terminal may also be stopped (Ctrl-S), and a lease about to end. */
 #define TERMINAL_WAIT_MS 20
+static bool stopped;
 
 /* A reader that is slow or stopped must not keep us from stopping a command in
  * time, so a line that cannot be written soon is dropped. (poll() reports a
@@ -35,8 +36,9 @@ void report_write(int fd, const char *line, size_t length)
     struct pollfd out = {fd, POLLOUT, 0};
     int ready = poll(&out, 1, 0);
 
-    if (ready == 0 && isatty(fd))
+    if (ready == 0 && !stopped && isatty(fd))
         ready = poll(&out, 1, TERMINAL_WAIT_MS);
+    stopped = ready == 0;
     if (ready == 1 && out.revents == POLLOUT && write(fd, line, length) < 0)
         return; /* there is nowhere else to report it */
 }
