@@ -146,15 +146,18 @@ class Cell:
         """The fault is worth most while somebody holds it for long."""
         self.aim(left_ms=300, age_ms=40, within_s=0.7)
 
-    def aim(self, left_ms=200, age_ms=60, since=0, within_s=AGAIN_S):
+    def aim(self, left_ms=200, age_ms=60, since=0, within_s=AGAIN_S,
+            renewed=None):
         """Waits for a hold that is old enough to be a long one, and has so
         much time left; None: there was none for long. To do harm it has to
         be one that does not renew itself and so be warned."""
+        if renewed is None and self.expected == "two":
+            renewed = False
         end = time.monotonic() + within_s
         while time.monotonic() < end:
             now = stage.now_ns()
             for hold in self.holds():
-                if self.expected == "two" and hold.who % 2:
+                if renewed is not None and renewed != bool(hold.who % 2):
                     continue
                 if hold.open and hold.begin > since and not hold.writing \
                         and now - hold.begin > age_ms * 1000000 \

@@ -85,6 +85,10 @@ The remedies for **two**:
 - all of them, and a holder that is stopped just before it writes
   (`client-stop`): a resource that checks the fencing token
 
+`clock-back` strikes locks that renew themselves. The key of one that is not
+released before its lease ends stays for as long as the clock was set back: one
+holder, but nobody after it (docs/guarantees.md, G4).
+
 A holder that hangs (`hung`) does not cause two holders, but no other process
 gets the name while its lease is renewed. The remedy is `max_hold_ms`: the loss
 is reported and another process gets the name, which was checked.
