@@ -344,9 +344,10 @@ prepare() {
     else
         instrument tsan thread
     fi
-    # Lines are for valgrind; nothing is optimized, so it is built sooner.
+    # Lines are for valgrind; nothing is optimized, so it is built sooner. It
+    # is one for /usr, because what gcc builds is for /usr/local.
     configure plain -Dtls=disabled -Doptimization=0 -Ddebug=false \
-        -Dc_args=-g1
+        -Dc_args=-g1 --prefix=/usr -Ddefault_library=shared
     cc=clang
     cxx=clang++
     linker= # gold warns of names in clang's sanitizers
@@ -440,6 +441,10 @@ without_tls() {
     build plain "$@" || return 0
     check plain plain "$jobs" --no-rebuild "$@"
     [ -n "$full" ] || leaks plain
+    say "testing what it installs"
+    run python3 "$root/tests/api/test_install.py" "$work/plain" "$root" \
+        "$work/plain" > "$work/installs.log" 2>&1
+    count_tap "$work/installs.log" $? "testing what plain installs"
 }
 
 leaks() { # BUILD

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_install.py BUILD ROOT: what is installed works where it is installed.
+"""test_install.py BUILD ROOT [USR]: what is installed works where it is
+installed.
 
 Installs BUILD into a DESTDIR and builds with the lines of nxlock(3) and the
-projects of docs/examples/consumers; then makes a small build of its own with
-other values of default_library and prefix, and one as a subproject, which is
-configured, and built with NXLOCK_FULL=1. The command runs with an empty
+projects of docs/examples/consumers; then makes a build as a subproject, which
+is configured, and built with NXLOCK_FULL=1. The command runs with an empty
 environment, so without LD_LIBRARY_PATH. TAP.
+
+With USR, a build for /usr with shared libraries alone, this is tested instead,
+and then the same with other values of default_library and prefix, which USR has
+from then on. With NXLOCK_FULL=1 such a build is made and tested with the rest.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -91,13 +96,16 @@ def quick_runs(program, linked):
 
 
 class Install:
-    def __init__(self, directory, build, root):
+    def __init__(self, directory, build, root, usr=None):
         self.dir, self.build, self.root = directory, build, root
         self.exports = root / "tests/api/exports.py"
         (directory / "prog.c").write_text(PROGRAM)
         for name in ("consumers", "cpp"):
             shutil.copytree(root / "docs/examples" / name, directory / name)
-        self.own = directory / "own"
+        self.usr_build = usr
+        self.environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "CXXFLAGS": "-Wall -Wextra -Wpedantic -Werror"}
 
     def only_nxl(self, archive):
         run(sys.executable, self.exports, "compare",
@@ -120,12 +128,10 @@ class Install:
         self.only_nxl(found["libnxlock.a"])
         headers = {path.name for path in tree.rglob("include/*")}
         expect(headers == {"nxlock.h", "nxlock.hpp"}, headers)
-        self.environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
+        self.environment |= {
             "PKG_CONFIG_PATH": str(found["libnxlock.so"].parent / "pkgconfig"),
             "PKG_CONFIG_SYSROOT_DIR": str(tree),
-            "LD_LIBRARY_PATH": str(found["libnxlock.so"].parent),
-            "CXXFLAGS": "-Wall -Wextra -Wpedantic -Werror"}
+            "LD_LIBRARY_PATH": str(found["libnxlock.so"].parent)}
 
     def pkg_config(self):
         """the Makefile of docs/examples/consumers, by pkg-config"""
@@ -203,12 +209,24 @@ class Install:
         names = run("nm", "-D", "--defined-only", plugin)
         expect("plugin_run" in names and "nxl_" not in names, names)
 
+    def make_installed(self):
+        """Makes what USR installs, and so none of its tests."""
+        plan = json.loads(
+            run("meson", "introspect", self.usr_build, "--install-plan"))
+        made = {line.split(":")[0] for line in run(
+            "ninja", "-C", self.usr_build, "-t", "targets", "all").splitlines()}
+        installed = {os.path.relpath(path, self.usr_build)
+                     for kind in plan.values() for path in kind}
+        run("nice", "ninja", "-C", self.usr_build, *sorted(made & installed))
+
     def usr(self):
         """prefix=/usr, default_library=shared: no archive and no rpath"""
-        run("meson", "setup", self.own, self.root, *OPTIONS, "--prefix=/usr",
-            "-Ddefault_library=shared")
-        run("nice", "ninja", "-C", self.own)
-        tree = self.install(self.own, self.dir / "usr")
+        if self.usr_build is None:
+            self.usr_build = self.dir / "for usr"
+            run("meson", "setup", self.usr_build, self.root, *OPTIONS,
+                "--prefix=/usr", "-Ddefault_library=shared")
+        self.make_installed()
+        tree = self.install(self.usr_build, self.dir / "usr", "--no-rebuild")
         found = files(tree)
         expect("libnxlock.so" in found and "libnxlock.a" not in found, found)
         (program,) = tree.rglob("bin/nxlock")
@@ -225,10 +243,11 @@ class Install:
         prefix = self.dir / "prefix"
         # The command has the folder in it; it is as before, or all of it would
         # be compiled again.
-        run("meson", "configure", self.own, f"-Dprefix={prefix}",
+        run("meson", "configure", self.usr_build, f"-Dprefix={prefix}",
             "-Dsysconfdir=/etc", "-Ddefault_library=static")
-        run("nice", "ninja", "-C", self.own)
-        run("meson", "install", "-C", self.own, "--quiet")
+        self.make_installed()
+        run("meson", "install", "-C", self.usr_build, "--quiet",
+            "--no-rebuild")
         found = files(prefix)
         expect(set(found) == {"libnxlock.a"}, found)
         self.only_nxl(found["libnxlock.a"])
@@ -281,14 +300,18 @@ class Install:
         self.only_nxl(archive)
 
 
-def main(build, root):
+def main(build, root, usr=None):
     bad = 0
     with tempfile.TemporaryDirectory(prefix="nxlock-install-") as directory:
         test = Install(pathlib.Path(directory), pathlib.Path(build),
-                       pathlib.Path(root))
+                       pathlib.Path(root), usr and pathlib.Path(usr))
+        elsewhere = (test.usr, test.static)
         cases = (test.default, test.pages, test.page, test.pkg_config,
-                 test.cmake, test.meson, test.usr, test.static,
-                 test.subproject, test.no_command)
+                 test.cmake, test.meson, test.subproject, test.no_command)
+        if usr:
+            cases = elsewhere
+        elif os.environ.get("NXLOCK_FULL") == "1":
+            cases += elsewhere
         for number, case in enumerate(cases, 1):
             try:
                 case()

@@ -146,6 +146,8 @@ promise() {
     show $?
     result $? "it succeeds"
     check "without a complaint" empty_file "$dir/err"
+    check "where nothing is missing, nothing is installed" \
+        sh -c '! grep -i apt-get "$1"' sh "$dir/out"
     found='s/^expected \([0-9]*\), found \([0-9]*\)$/\1 \2/p'
     with=$(sed -n "$found" "$dir/out" | sed -n 1p)
     without=$(sed -n "$found" "$dir/out" | sed -n 2p)
