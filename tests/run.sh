@@ -41,10 +41,9 @@ unset CDPATH # cd would print where it went
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 support=$root/tests/support
 # Most tests are asleep most of their time, so more at once than there are
-# processors; not many more, for they hold calls to their deadlines. What waits
-# on real time is awake for a seventh of it.
-jobs=6
-jobs_asleep=8
+# processors; not many more, for they hold calls to their deadlines.
+jobs=8
+jobs_fake=6
 jobs_instrumented=5
 started=$(date +%s)
 seeds=2000
@@ -373,15 +372,15 @@ by_gcc() {
     build gcc --suite waits --suite fake || return 0
     beside_begin gcc gcc-beside "$seeds" --suite api --suite builds \
         --suite sim --suite fuzz --no-suite tabled
-    check gcc-waits gcc "$jobs_asleep" --no-rebuild --suite waits \
+    check gcc-waits gcc "$jobs" --no-rebuild --suite waits \
         --no-suite fake
     # Short time-outs are kept with others of that kind alone.
-    check gcc-fake gcc "$jobs" --no-rebuild --suite fake
+    check gcc-fake gcc "$jobs_fake" --no-rebuild --suite fake
     if beside_built; then
         check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite waits \
             --no-suite api --no-suite builds --no-suite sim \
             --no-suite fuzz --no-suite tabled --no-suite tls-long
-        [ -z "$full" ] || check gcc-tls gcc "$jobs_asleep" --no-rebuild \
+        [ -z "$full" ] || check gcc-tls gcc "$jobs" --no-rebuild \
             --suite tls-long
     fi
     beside_end

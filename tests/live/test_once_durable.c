@@ -142,7 +142,7 @@ static void warns(const char *words)
 static void is_warned_of_each(void **state)
 {
     persist("no", "always");
-    warns("it has no append-only file: a restart loses every record");
+    warns("it has no append-only file: a restart loses the records");
     persist("yes", "everysec");
     warns("synced by appendfsync everysec: a crash of its machine");
     persist("yes", "no");
