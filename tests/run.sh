@@ -5,8 +5,8 @@
 # packages are installed first (apt-get, as root). The last line is the sum.
 #
 #     sh tests/run.sh            gcc with all suites, and 2000 seeds of the
-#                                simulator for each number of servers. Eight
-#                                minutes at most on two processors
+#                                simulator for each number of servers, in six
+#                                minutes on two processors
 #     sh tests/run.sh --checks   what else must hold before a change lands: the
 #                                address sanitizer over what does not wait on
 #                                real time, the thread sanitizer over threads,
