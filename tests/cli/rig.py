@@ -14,6 +14,10 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
+
+import resp
+
 os.environ["NXLOCK_CONFIG"] = "none"  # no file of this machine
 PATIENCE_S = 30  # for what comes at once, unless the machine is busy
 
@@ -105,33 +109,21 @@ class Server:
     def cli(self, *words, last=None):
         """The answer to a command, in lines as redis-cli prints them into a
         pipe; b"" without one. Its last word may hold any bytes."""
-        words = [os.fsencode(word) for word in words]
-        words += [last] if last is not None else []
-        with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(60)
-            try:
-                link.connect(self.socket)
-                link.sendall(b"*%d\r\n" % len(words) + b"".join(
-                    b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
-                with link.makefile("rb") as stream:
-                    return answer(stream)
-            except (ConnectionError, FileNotFoundError):  # none, or none yet
-                return b""
+        words += (last,) if last is not None else ()
+        try:
+            return lines(resp.ask(self.socket, *words, timeout=60))
+        except resp.Refused as why:
+            return lines(str(why))
+        except (ConnectionError, FileNotFoundError):  # none, or none yet
+            return b""
 
 
-def answer(stream):
-    """The next reply, in lines."""
-    line = stream.readline()
-    if not line.endswith(b"\r\n"):
-        raise ConnectionError
-    kind, rest = line[:1], line[1:-2]
-    if kind not in b"*$":
-        return rest + b"\n"
-    if int(rest) < 0:
-        return b"\n"
-    if kind == b"*":
-        return b"".join(answer(stream) for _ in range(int(rest))) or b"\n"
-    return stream.read(int(rest) + 2)[:-2] + b"\n"
+def lines(reply):
+    """As redis-cli prints it into a pipe."""
+    if isinstance(reply, list):
+        return b"".join(map(lines, reply)) or b"\n"
+    text = "" if reply is None else str(reply)
+    return text.encode("utf-8", "surrogateescape") + b"\n"
 
 
 def free_port():

@@ -8,11 +8,15 @@ import ctypes
 import os
 import pathlib
 import signal
-import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
+
+from resp import Refused, ask
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
@@ -66,28 +70,6 @@ def start(arguments, **more):
         **more)
 
 
-class Refused(Exception):
-    """The server's error reply."""
-
-
-def read_reply(stream):
-    line = stream.readline()
-    if not line.endswith(b"\r\n"):
-        raise ConnectionError("the server closed the connection")
-    kind, rest = line[:1], line[1:-2]
-    if kind == b"-":
-        raise Refused(rest.decode())
-    if kind == b":":
-        return int(rest)
-    if kind == b"+":
-        return rest.decode()
-    if int(rest) < 0:
-        return None
-    if kind == b"$":
-        return stream.read(int(rest) + 2)[:-2].decode()
-    return [read_reply(stream) for _ in range(int(rest))]
-
-
 class Server:
     def __init__(self, directory, name, arguments=(), shim=None):
         self.dir = pathlib.Path(directory, name)
@@ -130,14 +112,7 @@ class Server:
 
     def ask(self, *words):
         """One command on a connection of its own."""
-        with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(READY_S)
-            s.connect(self.socket)
-            parts = [str(w).encode() for w in words]
-            s.sendall(b"*%d\r\n" % len(parts) + b"".join(
-                b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
-            with s.makefile("rb") as stream:
-                return read_reply(stream)
+        return ask(self.socket, *words, timeout=READY_S)
 
     def config(self, name, value):
         self.ask("CONFIG", "SET", name, value)
