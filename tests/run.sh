@@ -441,8 +441,8 @@ without_tls() {
     check plain plain "$jobs" --no-rebuild "$@"
     [ -n "$full" ] || leaks plain
     say "testing what it installs"
-    run python3 "$root/tests/api/test_install.py" "$work/plain" "$root" \
-        "$work/plain" > "$work/installs.log" 2>&1
+    run python3 "$root/tests/api/test_install.py" "$work/plain" "$root" usr \
+        > "$work/installs.log" 2>&1
     count_tap "$work/installs.log" $? "testing what plain installs"
 }
 

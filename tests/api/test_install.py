@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_install.py BUILD ROOT [USR]: what is installed works where it is
+"""test_install.py BUILD ROOT [usr]: what is installed works where it is
 installed.
 
 Installs BUILD into a DESTDIR and builds with the lines of nxlock(3) and the
@@ -8,9 +8,10 @@ projects of docs/examples/consumers; then makes a build as a subproject, which
 is configured, and built with NXLOCK_FULL=1. The command runs with an empty
 environment, so without LD_LIBRARY_PATH. TAP.
 
-With USR, a build for /usr with shared libraries alone, this is tested instead,
-and then the same with other values of default_library and prefix, which USR has
-from then on. With NXLOCK_FULL=1 such a build is made and tested with the rest.
+With "usr", BUILD is one for /usr with shared libraries alone. What that
+installs is tested instead, and then the same with other values of
+default_library and prefix, which BUILD has from then on. With NXLOCK_FULL=1
+such a build is made and tested with the rest.
 """
 
 import json
@@ -96,13 +97,13 @@ def quick_runs(program, linked):
 
 
 class Install:
-    def __init__(self, directory, build, root, usr=None):
+    def __init__(self, directory, build, root):
         self.dir, self.build, self.root = directory, build, root
         self.exports = root / "tests/api/exports.py"
         (directory / "prog.c").write_text(PROGRAM)
         for name in ("consumers", "cpp"):
             shutil.copytree(root / "docs/examples" / name, directory / name)
-        self.usr_build = usr
+        self.usr_build = None
         self.environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "CXXFLAGS": "-Wall -Wextra -Wpedantic -Werror"}
@@ -210,7 +211,7 @@ class Install:
         expect("plugin_run" in names and "nxl_" not in names, names)
 
     def make_installed(self):
-        """Makes what USR installs, and so none of its tests."""
+        """Makes what a build for /usr installs, and so none of its tests."""
         plan = json.loads(
             run("meson", "introspect", self.usr_build, "--install-plan"))
         made = {line.split(":")[0] for line in run(
@@ -304,11 +305,12 @@ def main(build, root, usr=None):
     bad = 0
     with tempfile.TemporaryDirectory(prefix="nxlock-install-") as directory:
         test = Install(pathlib.Path(directory), pathlib.Path(build),
-                       pathlib.Path(root), usr and pathlib.Path(usr))
+                       pathlib.Path(root))
         elsewhere = (test.usr, test.static)
         cases = (test.default, test.pages, test.page, test.pkg_config,
                  test.cmake, test.meson, test.subproject, test.no_command)
         if usr:
+            test.usr_build = test.build
             cases = elsewhere
         elif os.environ.get("NXLOCK_FULL") == "1":
             cases += elsewhere
