@@ -34,11 +34,13 @@ static bool stopped;
 void report_write(int fd, const char *line, size_t length)
 {
     struct pollfd out = {fd, POLLOUT, 0};
+    bool terminal = isatty(fd);
     int ready = poll(&out, 1, 0);
 
-    if (ready == 0 && !stopped && isatty(fd))
+    if (ready == 0 && terminal && !stopped)
         ready = poll(&out, 1, TERMINAL_WAIT_MS);
-    stopped = ready == 0;
+    if (terminal) /* another line may go to a log */
+        stopped = ready == 0;
     if (ready == 1 && out.revents == POLLOUT && write(fd, line, length) < 0)
         return; /* there is nowhere else to report it */
 }
