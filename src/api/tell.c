@@ -19,8 +19,7 @@ static const char *wrong_tell(
     if (once->work == WORK_FOUND && verdict != NXL_ONCE_DONE &&
         verdict != NXL_ONCE_FAILED)
         return "of an earlier attempt, which is in doubt, only NXL_ONCE_DONE "
-               "or "
-               "_FAILED can be told";
+               "or _FAILED can be told";
     if (args->result && !kept)
         return "the result is longer than NXL_ONCE_RESULT_MOST bytes; pass "
                "NULL and NXL_ONCE_NOT_KEPT, and keep it elsewhere";
