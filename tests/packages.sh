@@ -76,6 +76,16 @@ for file in /usr/lib/*/cmake/nxlock/nxlockConfig.cmake; do
     [ -s "$file" ]
 done
 END
+    # Job programs may be in /usr/local/bin; the command is not.
+    cat > "$work/scripts/paths.sh" << 'END'
+cd /root/packages || exit 1
+for name in libnxlock0 libnxlock-dev nxlock; do
+    dpkg-deb -x "$(echo "${name}"_*.deb)" /root/unpacked || exit 1
+done
+find /root/unpacked -type f -name '*.gz' -exec gunzip {} + || exit 1
+grep -r /usr/bin/nxlock /root/unpacked || exit 1
+! grep -r /usr/local/bin/nxlock /root/unpacked
+END
     # docs/install.md, "Upgrade": the older packages are these, called older.
     cat > "$work/scripts/upgrade.sh" << 'END'
 set -e
@@ -179,6 +189,8 @@ tried() {
 life() {
     built || return
     clean_of_lint
+    check "the packages name the command by its path in them" \
+        in_tree sh /root/scripts/paths.sh
     first=$tree
     rm -rf "$here/bare/root/nxlock"
     begin_again

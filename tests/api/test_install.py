@@ -233,6 +233,9 @@ class Install:
         (program,) = tree.rglob("bin/nxlock")
         for tag in ("RUNPATH", "RPATH"):
             expect(not dynamic(program, tag), tag, dynamic(program, tag))
+        text = program.read_bytes()
+        expect(b" /usr/bin/nxlock run " in text and
+               b"/usr/local/bin/nxlock" not in text, "another path in --help")
 
     def no_command(self):
         """the tests can be configured without the command"""
