@@ -704,9 +704,11 @@ void nxl_lock_free(nxl_lock *lock);
 
 /* Acquires the lock. Sends SET key token NX PX ttl at once. If the lock is
  * busy, waits for wait_ms: 0 tries once, NXL_FOREVER never gives up. It waits
- * in line (nxl_client_options.queue; a script of docs/wire.md), or retries (SET
- * and PTTL) with growing delays. nxl_lock_acquire(3) says which errors are
- * retried. The lease of a lock that was handed over is up to ttl_ms/10 longer.
+ * in line, first come, first served, with one server that allows it
+ * (nxl_client_options.queue; a script of docs/wire.md); elsewhere it retries
+ * (SET and PTTL) with growing delays, and the order is up to chance.
+ * nxl_lock_acquire(3) says which errors are retried. The lease of a lock that
+ * was handed over is up to ttl_ms/10 longer.
  *
  * Blocks until start + max(wait_ms, timeout_ms) at most; see the same page.
  *
