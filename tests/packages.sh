@@ -86,6 +86,37 @@ find /root/unpacked -type f -name '*.gz' -exec gunzip {} + || exit 1
 grep -r /usr/bin/nxlock /root/unpacked || exit 1
 ! grep -r /usr/local/bin/nxlock /root/unpacked
 END
+    # What docs/install.md says of a library from source, and of packages that
+    # were built again: it has the line that installs these.
+    cat > "$work/scripts/shadow.sh" << 'END'
+set -e
+library=/usr/local/lib/libnxlock.so.0
+cp /usr/lib/*/libnxlock.so.0 $library
+ldconfig
+nxlock --version | tee /tmp/said
+rm $library
+ldconfig
+grep -x "libnxlock [0-9.]* from $library" /tmp/said
+[ "$(nxlock --version | wc -l)" -eq 1 ]
+END
+    cat > "$work/scripts/again.sh" << 'END'
+set -e
+line=$(sed -n 's/^    \(apt-get install .*libnxlock0.*nxlock_.*\)/\1/p' \
+    /root/nxlock/docs/install.md)
+mkdir -p /root/again/folder
+cd /root/again
+for deb in /root/packages/libnxlock0_*.deb /root/packages/nxlock_*.deb; do
+    rm -rf made
+    dpkg-deb -R "$deb" made
+    for folder in made/usr/share/doc/*; do
+        echo again > "$folder/again"
+    done
+    dpkg-deb -b made "${deb##*/}"
+done
+cd folder
+eval "$line"
+cat /usr/share/doc/libnxlock0/again /usr/share/doc/nxlock/again
+END
     # docs/install.md, "Upgrade": the older packages are these, called older.
     cat > "$work/scripts/upgrade.sh" << 'END'
 set -e
@@ -177,8 +208,14 @@ tried() {
     chmod +x "$tree/usr/sbin/policy-rc.d"
     check "apt-get update, in the second tree" apt update || return
     listing > "$here/before"
-    check "the packages are installed" in_tree sh /root/scripts/install.sh &&
+    if check "the packages are installed" in_tree sh /root/scripts/install.sh
+    then
+        check "nxlock --version names a library in /usr/local/lib" \
+            in_tree sh /root/scripts/shadow.sh
+        check "packages of the same version that were built again" \
+            in_tree sh /root/scripts/again.sh
         check "and purged without a trace" without_a_trace
+    fi
     check "a server is installed" apt install redis-server &&
         check "new packages replace older ones, and held locks stay held" \
             in_tree sh /root/scripts/upgrade.sh

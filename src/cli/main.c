@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <nxlock.h>
-
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/completion_names.h"
@@ -25,6 +23,7 @@
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/timing.h"
+#include "cli/version.h"
 
 #define COMPLETION "completion"
 
@@ -155,7 +154,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "help") == 0)
         return help(argv[2]);
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        printf("nxlock %s\n", nxl_version());
+        version_print(stdout);
         return report_output();
     }
     if (strcmp(argv[1], COMPLETION) == 0)

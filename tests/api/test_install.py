@@ -134,6 +134,21 @@ class Install:
             "PKG_CONFIG_SYSROOT_DIR": str(tree),
             "LD_LIBRARY_PATH": str(found["libnxlock.so"].parent)}
 
+    def other_library(self):
+        """--version names a library of another version, and no other"""
+        (program,) = (self.dir / "default").rglob("bin/nxlock")
+        source = self.dir / "other.c"
+        source.write_text('const char *nxl_version(void);\n'
+                          'const char *nxl_version(void) '
+                          '{ return "9.9.9"; }\n')
+        other = self.dir / "other.so"
+        run("cc", "-shared", "-fPIC", source, "-o", other)
+        said = run(program, "--version", env={"LD_PRELOAD": str(other)})
+        lines = said.splitlines()
+        expect(lines[1:] == [f"libnxlock 9.9.9 from {other}"], said)
+        expect(run(program, "--version", env={}).splitlines() == lines[:1],
+               lines)
+
     def pkg_config(self):
         """the Makefile of docs/examples/consumers, by pkg-config"""
         folder = self.dir / "consumers/pkg-config"
@@ -255,7 +270,9 @@ class Install:
         found = files(prefix)
         expect(set(found) == {"libnxlock.a"}, found)
         self.only_nxl(found["libnxlock.a"])
-        command_runs(prefix)
+        program = command_runs(prefix)
+        said = run(program, "--version", env={})
+        expect(said.count("\n") == 1, "its own library is another:", said)
         (pc,) = prefix.rglob("nxlock.pc")
         run("sh", "-ec", "cc prog.c -o prog $(pkg-config --cflags --libs "
             "nxlock)", cwd=self.dir, env={
@@ -310,8 +327,9 @@ def main(build, root, usr=None):
         test = Install(pathlib.Path(directory), pathlib.Path(build),
                        pathlib.Path(root))
         elsewhere = (test.usr, test.static)
-        cases = (test.default, test.pages, test.page, test.pkg_config,
-                 test.cmake, test.meson, test.subproject, test.no_command)
+        cases = (test.default, test.other_library, test.pages, test.page,
+                 test.pkg_config, test.cmake, test.meson, test.subproject,
+                 test.no_command)
         if usr:
             test.usr_build = test.build
             cases = elsewhere
