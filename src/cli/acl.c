@@ -117,34 +117,49 @@ static int find_features(const struct args *args, unsigned *features)
     return 0;
 }
 
+static void read_url(const char *url, struct target *target)
+{
+    char word[16];
+
+    if (!url_user(url, target->user, sizeof(target->user)))
+        snprintf(target->user, sizeof(target->user), "USER");
+    if (!url_parameter(url, "prefix", target->prefix, sizeof(target->prefix)))
+        target->prefix[0] = '\0';
+    if (url_parameter(url, "scheme", word, sizeof(word)) &&
+        strcmp(word, "timestamp") == 0)
+        target->features |= acl_find("timestamp");
+    if (url_has_database(url))
+        target->features |= ACL_BIT(DB);
+}
+
 /* Takes from the URLs what decides about the line: the user, the prefix, and
- * what the connection needs. */
+ * what the connection needs. One line cannot be for two users or prefixes. */
 static int read_urls(const struct args *args, struct target *target)
 {
     struct url_list list;
-    char word[16];
+    const char *different = NULL;
 
     if (!connect_urls(args, &list)) {
         say("out of memory");
         return EXIT_INTERNAL;
     }
     for (size_t i = 0; i < list.count; i++) {
-        const char *url = list.urls[i];
-        if (!url_user(url, target->user, sizeof(target->user)))
-            snprintf(target->user, sizeof(target->user), "USER");
-        if (!url_parameter(
-                url, "prefix", target->prefix, sizeof(target->prefix)))
-            target->prefix[0] = '\0';
-        if (url_parameter(url, "scheme", word, sizeof(word)) &&
-            strcmp(word, "timestamp") == 0)
-            target->features |= acl_find("timestamp");
-        if (url_has_database(url))
-            target->features |= ACL_BIT(DB);
+        struct target first = *target;
+        read_url(list.urls[i], target);
+        if (i > 0 && strcmp(first.user, target->user) != 0)
+            different = "users";
+        else if (i > 0 && strcmp(first.prefix, target->prefix) != 0)
+            different = "prefixes";
     }
     if (list.count > 1)
         target->features |= ACL_BIT(INFO);
     url_list_free(&list);
-    return 0;
+    if (!different)
+        return 0;
+    say("the URLs have different %s, and the line is for one: run nxlock acl "
+        "for each of them, with one -u",
+        different);
+    return EXIT_USAGE;
 }
 
 /* A name that redis-cli would take for several words, or for none. */
@@ -165,12 +180,12 @@ static int print_line(const struct args *args, unsigned features)
         return EXIT_USAGE;
     }
     struct acl_names names = {target.prefix, args->name};
-    printf("ACL SETUSER %s on", target.user);
+    printf("ACL SETUSER %s", target.user);
     acl_print_rules(features | target.features, &names, stdout);
     putchar('\n');
     if (isatty(STDOUT_FILENO))
-        say("the line sets no password; a new user needs one: ACL SETUSER %s "
-            ">PASSWORD",
+        say("the line does not enable the user; a new one also needs: ACL "
+            "SETUSER %s on >PASSWORD",
             target.user);
     return 0;
 }

@@ -40,7 +40,7 @@ class Rooms:
         self.tap.check(applied == b"OK\n" and not done.stderr,
                        f"acl {shlex.join(words)}: redis-cli takes the line",
                        f"{done}\n{applied}")
-        self.ask("ACL", "SETUSER", "jobs", ">p")
+        self.ask("ACL", "SETUSER", "jobs", "on", ">p")
         self.ask("ACL", "LOG", "RESET")
 
     def nx(self, *words):
@@ -163,6 +163,19 @@ def check_names(rooms):
                           "--no-fence", "--", "true", options=options[2:])
 
 
+def check_disabled(rooms):
+    """A user that an administrator has disabled stays so."""
+    rooms.make_user("run", "--name", "job:*")
+    rooms.ask("ACL", "SETUSER", "jobs", "off")
+    line = acl(rooms.program, "once", "--name", "job:*", "--user", "jobs")
+    subprocess.run(["redis-cli", "-s", rooms.server.socket], input=line.stdout,
+                   capture_output=True, timeout=60, check=True)
+    rules = rooms.ask("ACL", "LIST")
+    rooms.tap.check("user jobs off " in rules and ":once" in rules,
+                    "a disabled user gets the permissions and stays disabled",
+                    rules)
+
+
 def check_urls(rooms):
     """What the line takes from the URL."""
     tap, program = rooms.tap, rooms.program
@@ -177,15 +190,21 @@ def check_urls(rooms):
 
     url = "redis://al%69ce:secret@192.0.2.1/3?prefix=app%3A"
     prints("user, prefix and database of a URL",
-           ["ACL SETUSER alice on ~app:job ", "+select"],
+           ["ACL SETUSER alice ~app:job ", "+select"],
            "lock", "--name", "job", "-u", url)
-    prints("a user as a parameter", ["ACL SETUSER bob on "], "lock", "--name",
+    prints("a user as a parameter", ["ACL SETUSER bob ~job "], "lock", "--name",
            "job", "-u", "redis://192.0.2.1?password=secret&user=bob")
-    prints("no user", ["ACL SETUSER USER on ~job +set"], "lock", "--name",
+    prints("no user", ["ACL SETUSER USER ~job +set"], "lock", "--name",
            "job", "-u", "redis://192.0.2.1")
     out = prints("database 0", ["~job +set"], "lock", "--name", "job", "-u",
                  "redis://192.0.2.1/0")
     tap.check("+select" not in out, "needs no SELECT", out)
+    for one, other, what in (
+            ("redis://alice@192.0.2.1", "redis://bob@192.0.2.2", "users"),
+            ("redis://alice@192.0.2.1", "redis://192.0.2.2", "users"),
+            ("redis://192.0.2.1?prefix=a:", "redis://192.0.2.2", "prefixes")):
+        prints(f"different {what}", [f"different {what}", "one -u"], "lock",
+               "--name", "job", "-u", one, "-u", other, code=64)
     prints("several servers", ["+info"], "lock", "--name", "job", "-u",
            "redis://192.0.2.1", "-u", "redis://192.0.2.2")
     prints("scheme=timestamp", ["+setnx"], "lock", "--name", "job",
@@ -218,6 +237,7 @@ def main():
         check_commands(rooms)
         check_observers(rooms)
         check_names(rooms)
+        check_disabled(rooms)
     # The server is gone: none is needed.
     rooms.tap = tap
     os.environ["NXLOCK_URL"] = "redis://192.0.2.1"

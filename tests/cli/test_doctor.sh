@@ -243,11 +243,11 @@ as() { # USER COMMAND...: of doctor
         +getrange +pexpire +exists +incr +time +command
     as few gives 1 "one who may lock and nothing else" doctor
     check "and nothing is left of it" test "$(db DBSIZE)" -eq 0
-    rights=$(sed -n 's/^    ACL SETUSER locks \(on .*\)/\1/p' \
+    rights=$(sed -n 's/^    ACL SETUSER locks \(~.*\)/\1/p' \
         "${0%/*}/../../docs/acl.md")
     set -f
     # shellcheck disable=SC2086
-    db ACL SETUSER locks reset $rights '>PASSWORD' > /dev/null
+    db ACL SETUSER locks reset on $rights '>PASSWORD' > /dev/null
     set +f
     locks="--user locks"
     export NXLOCK_PASSWORD=PASSWORD
