@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The member "v" of what status, list and doctor print. Members may be added;
- * it is raised when one changes its meaning. */
+/* The member "v" of every object that is printed with --json or --log json.
+ * Members may be added; it is raised when one changes its meaning. */
 #define JSON_VERSION 1
 
 struct json {

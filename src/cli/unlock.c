@@ -158,7 +158,7 @@ static int empty_line(struct session *session)
     int code = ask_user(session->args,
         "Those who wait join again within seconds, in another order. Empty "
         "the line? [y/N] ",
-        "remove it");
+        "empty the line");
     if (code != 0)
         return code;
     int rc = nxl_lock_empty_line(session->lock);

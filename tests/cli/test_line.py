@@ -202,7 +202,8 @@ class Room(Tap):
             self.check("excludes" in said, "is refused", said)
         said = self.nx(64, "--line, nobody to be asked", "unlock", "x",
                        "--line")[1]
-        self.check("'x' has 1 in line" in said and "--yes" in said,
+        self.check("'x' has 1 in line" in said and
+                   "--yes to empty the line anyway" in said,
                    "says what and how", said)
         self.equal(self.waiters(), b"1\n", "removes nothing")
         said = self.nx(0, "and with --yes", "unlock", "x", "--line", "--yes")[1]
