@@ -90,7 +90,7 @@ int call_block(struct nxl_lock *lock, const struct call_type *type,
     int rc = call_start(lock, type, MODE_BLOCKING, args, now);
     if (rc == NXL_PENDING) {
         turn_push(client, now);
-        leader_wait(client, &lock->call, now);
+        leader_wait(client, &lock->call, &lock->operation.timer, now);
         rc = final_result(lock);
         if (lock->renewing && rc == NXL_OK)
             rc = need_thread(lock);

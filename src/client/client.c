@@ -42,6 +42,7 @@ void client_close_descriptors(struct nxl_client *client)
         server_close_in_child(&client->servers[i]);
     subscriber_close_in_child(&client->subscriber);
     close_one(&client->wake_fd);
+    close_one(&client->ready_fd);
     close_one(&client->poller.fd);
     close_one(&client->timer_fd);
     close_one(&client->alarm.fd);

@@ -82,8 +82,10 @@ struct nxl_client {
     void (*interrupt)(struct nxl_client *client, uint64_t now);
     struct list followers; /* MODE_BLOCKING: calls whose threads sleep */
     bool led;              /* there is a leader */
-    bool waiting;          /* the leader sleeps */
+    bool waiting;          /* the leader sleeps, or was woken since */
     uint64_t wait_until;   /* when the leader wakes */
+    unsigned lead;         /* counts leaders */
+    unsigned turns;        /* changes whenever the leader is seen to run */
 
     nxl_warning warning; /* NULL: no callback */
     void *warning_arg;
@@ -92,9 +94,11 @@ struct nxl_client {
     _Atomic unsigned warning_due; /* kinds due, by bits; read without the
                                    * mutex */
 
-    struct poller poller; /* all descriptors */
-    int timer_fd;         /* in it after nxl_client_fd(); -1 before */
-    uint64_t timer_at;    /* the time it is set to; 0: it must be set again */
+    struct poller poller;      /* all descriptors */
+    struct poller_set members; /* of the poller */
+    int ready_fd; /* always readable; -1 until a leader has to be replaced */
+    int timer_fd; /* in it after nxl_client_fd(); -1 before */
+    uint64_t timer_at; /* the time it is set to; 0: it must be set again */
 
     struct text message;
     struct text lost_message; /* of an operation without memory for it */
