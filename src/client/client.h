@@ -2,6 +2,9 @@
 /*
  * A client: its servers, timers, poller and mode. One mutex guards everything
  * in it and in its locks, except what is marked otherwise.
+ *
+ * Invariant: the clock is read after the mutex was taken, so the times by which
+ * a client goes never go back, and none is older than the wait for the mutex.
  */
 #ifndef NXLOCK_CLIENT_CLIENT_H
 #define NXLOCK_CLIENT_CLIENT_H
