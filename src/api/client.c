@@ -151,6 +151,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     list_init(&client->queries);
     list_init(&client->events);
     list_init(&client->followers);
+    index_init(&client->joined);
     if (GIVEN(options, warning_arg)) {
         client->warning = options->warning;
         client->warning_arg = options->warning_arg;

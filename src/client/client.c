@@ -58,6 +58,7 @@ void client_destroy(struct nxl_client *client)
     client->server_count = 0;
     timers_free(&client->timers);
     timers_free(&client->renewals);
+    index_free(&client->joined);
     free((char *)client->prefix.data);
     client_close_descriptors(client);
     entropy_free(client->entropy);

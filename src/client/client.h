@@ -15,6 +15,7 @@
 #include <nxlock.h>
 
 #include "base/entropy.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "base/timer.h"
 #include "client/alarm.h"
@@ -70,6 +71,7 @@ struct nxl_client {
     struct timers renewals; /* of renewals */
     struct list locks, queries;
     struct list in_line;      /* of the locks, those that wait in line */
+    struct index joined;      /* the same, by the token that is in the line */
     struct messages messages; /* for them; kept current by api/waiting.c */
     struct list events;       /* MODE_LOOP: calls that are over */
     struct list losses;       /* of renewed locks, not reported yet */
