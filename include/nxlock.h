@@ -23,7 +23,8 @@
  * are copied. The library keeps no pointer of the caller except user,
  * warning_arg, tracer_arg and credentials_arg. Any thread may call any function
  * on a client, but only one thread at a time may use a lock, unless the
- * function says otherwise.
+ * function says otherwise. A thread that hardly runs, because its priority is
+ * very low, had better use a client of its own.
  *
  * The library never prints, exits, aborts, raises a signal or changes a signal
  * handler. It starts threads for three things only: to look up a host name, to

@@ -187,13 +187,22 @@ std::int64_t to_option_ms(
     return to_ms(time, std::numeric_limits<std::int64_t>::max());
 }
 
+/* Options that own a text were copied: what the C structure of the copy refers
+ * to. That is the copy's own text, unless the program has set another one. */
+inline const char *text_of_copy(const char *text, const std::string &owned,
+    const std::string &copy) noexcept
+{
+    return text == owned.c_str() ? copy.c_str() : text;
+}
+
 } // namespace detail
 
 /* ----------------------------------------------------------------- client */
 
 /* The options of a client, one setter for each that is needed often; c has all
- * of them. What is not set has its default. Texts are not copied here: they
- * have to live until the client is constructed. */
+ * of them. What is not set has its default. A setter copies its text; a text
+ * that the program sets in c itself has to live until the client is
+ * constructed. */
 class client_options
 {
   public:
@@ -203,6 +212,23 @@ class client_options
     client_options() noexcept
     {
         nxl_client_options_init(&c);
+    }
+
+    client_options(const client_options &other)
+        : c(other.c), prefix_(other.prefix_)
+    {
+        c.prefix = detail::text_of_copy(other.c.prefix, other.prefix_, prefix_);
+    }
+
+    client_options &operator=(const client_options &other)
+    {
+        if (this != &other) {
+            prefix_ = other.prefix_;
+            c = other.c;
+            c.prefix =
+                detail::text_of_copy(other.c.prefix, other.prefix_, prefix_);
+        }
+        return *this;
     }
 
     /* The limit of the I/O of one call; default 2 s. */
@@ -224,11 +250,19 @@ class client_options
         return *this;
     }
 
-    /* Prepended to every name. */
-    client_options &prefix(const char *text) noexcept
+    /* Prepended to every name. A text with a zero byte is refused when the
+     * client is constructed. */
+    client_options &prefix(std::string text)
     {
-        c.prefix = text;
+        prefix_ = std::move(text);
+        c.prefix = prefix_.c_str();
         return *this;
+    }
+
+    /* The same; NULL: no prefix. */
+    client_options &prefix(const char *text)
+    {
+        return prefix(std::string(text ? text : ""));
     }
 
     /* The callbacks of nxlock.h. No exception may leave one, because C called
@@ -259,6 +293,16 @@ class client_options
         c.credentials_arg = arg;
         return *this;
     }
+
+  private:
+    friend class client;
+    std::string prefix_; /* c.prefix refers to it, or is the program's own */
+
+    [[nodiscard]] bool prefix_has_zero() const noexcept
+    {
+        return c.prefix == prefix_.c_str() &&
+               prefix_.find('\0') != std::string::npos;
+    }
 };
 
 /* Owns a nxl_client: the connections to one server, or to several that decide
@@ -277,6 +321,14 @@ class [[nodiscard]] client
     client(const std::string &url, const client_options &options,
         nxl::result &rc) noexcept
     {
+        /* C would end the text there, and other locks have that name. */
+        if (url.find('\0') != std::string::npos || options.prefix_has_zero()) {
+            static const char why[] =
+                "the URL or the prefix contains a zero byte; remove it";
+            std::char_traits<char>::copy(why_, why, sizeof(why));
+            rc = nxl::result::invalid;
+            return;
+        }
         nxl_client_options copy = options.c;
         copy.errbuf = why_;
         copy.errbuf_size = sizeof(why_);
@@ -376,6 +428,21 @@ class lock_options
         nxl_lock_options_init(&c);
     }
 
+    lock_options(const lock_options &other) : c(other.c), label_(other.label_)
+    {
+        c.label = detail::text_of_copy(other.c.label, other.label_, label_);
+    }
+
+    lock_options &operator=(const lock_options &other)
+    {
+        if (this != &other) {
+            label_ = other.label_;
+            c = other.c;
+            c.label = detail::text_of_copy(other.c.label, other.label_, label_);
+        }
+        return *this;
+    }
+
     /* The lease; default 30 s. */
     template <class Rep, class Period>
     lock_options &ttl(const std::chrono::duration<Rep, Period> &time) noexcept
@@ -401,9 +468,19 @@ class lock_options
     }
 
     /* Tells people who holds the lock: printable ASCII without spaces. */
-    lock_options &label(const char *text) noexcept
+    lock_options &label(std::string text)
     {
-        c.label = text;
+        label_ = std::move(text);
+        c.label = label_.c_str();
+        return *this;
+    }
+
+    /* The same; NULL: the default. */
+    lock_options &label(const char *text)
+    {
+        label(std::string(text ? text : ""));
+        if (!text)
+            c.label = nullptr;
         return *this;
     }
 
@@ -424,6 +501,9 @@ class lock_options
         c.min_hold_ms = detail::to_option_ms(time);
         return *this;
     }
+
+  private:
+    std::string label_; /* c.label refers to it, or is the program's own */
 };
 
 /* Owns a nxl_lock: one contender for one name, for any number of acquires. A

@@ -85,12 +85,12 @@ int call_block(struct nxl_lock *lock, const struct call_type *type,
      * sleep forever. */
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    uint64_t now = clock_now();
     pthread_mutex_lock(&client->mutex);
+    uint64_t now = clock_now();
     int rc = call_start(lock, type, MODE_BLOCKING, args, now);
     if (rc == NXL_PENDING) {
         turn_push(client, now);
-        leader_wait(client, &lock->call, now);
+        leader_wait(client, &lock->call, &lock->operation.timer, now);
         rc = final_result(lock);
         if (lock->renewing && rc == NXL_OK)
             rc = need_thread(lock);

@@ -18,6 +18,7 @@
 #include "api/query.h"
 #include "base/clock.h"
 #include "base/deadline.h"
+#include "client/leader.h"
 #include "client/renewal_thread.h"
 #include "client/turn.h"
 
@@ -141,7 +142,8 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     pthread_mutex_init(&client->mutex, NULL);
     client->refs = 1;
     client->wake_fd = client->poller.fd = client->timer_fd = -1;
-    client->loss_fd = -1;
+    client->loss_fd = client->ready_fd = -1;
+    client->poller.members = &client->members;
     alarm_init(&client->alarm);
     client->interrupt = lock_interrupt_all;
     list_init(&client->losses);
@@ -149,6 +151,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     list_init(&client->queries);
     list_init(&client->events);
     list_init(&client->followers);
+    index_init(&client->joined);
     if (GIVEN(options, warning_arg)) {
         client->warning = options->warning;
         client->warning_arg = options->warning_arg;
@@ -219,7 +222,8 @@ static void finish_cleanups(struct nxl_client *client)
     turn_push(client, now);
     while (has_unfinished(client, end) && now < end) {
         struct turn_events events;
-        turn_wait(client, &events, earlier(end, turn_deadline(client)), now);
+        turn_wait(client->poller.fd, &events,
+            earlier(end, turn_deadline(client)), now);
         now = clock_now();
         turn_process(client, &events, now);
     }
@@ -251,8 +255,10 @@ void nxl_client_free(nxl_client *client)
     /* renewal_thread_stop() releases the mutex, and another thread may
      * overwrite cancel_state. */
     int cancel_state = client->cancel_state;
-    renewal_thread_stop(client); /* only this thread reads from now on */
+    renewal_thread_stop(client);
     client->cancel_state = cancel_state;
+    if (client->led)
+        (void)leader_take_over(client); /* only this thread reads from now */
     uint64_t now = clock_now();
     for (struct list *node = client->locks.next; node != &client->locks;
          node = node->next) {

@@ -121,7 +121,7 @@ int nxl_client_process(nxl_client *client)
         return rc;
     struct turn_events events;
     uint64_t now = clock_now();
-    turn_wait(client, &events, now, now);
+    turn_wait(client->poller.fd, &events, now, now);
     turn_process(client, &events, now);
     set_timer(client);
     client_unlock(client);

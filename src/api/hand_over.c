@@ -19,9 +19,10 @@ static void take_message(
 {
     bool hint = payload.len > 0 && payload.data[0] == HINT;
     struct slice token = {payload.data + hint, payload.len - hint};
-    struct list *node = client->in_line.next;
-    for (; node != &client->in_line; node = node->next) {
-        struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
+    struct list *bucket = index_bucket(&client->joined, token);
+    for (struct list *node = bucket->next; node != bucket; node = node->next) {
+        struct nxl_lock *lock =
+            list_entry(node, struct waiting, joined.node)->lock;
         if (!slice_equal(lock_token(lock), token))
             continue;
         if (hint)

@@ -166,7 +166,7 @@ static int send_query(struct query *q)
     operation_begin(op, "request");
     operation_send(op, q->server, now);
     turn_push(client, now);
-    leader_wait(client, &q->call, now);
+    leader_wait(client, &q->call, &op->timer, now);
     return q->call.result;
 }
 

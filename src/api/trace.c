@@ -45,7 +45,7 @@ void trace_end(struct nxl_lock *lock, int result, uint64_t now)
     if (lock_acquires(lock))
         stats_acquired(lock->client, result,
             lock->attempts > 1 || lock->life.vote.lined_up,
-            now - lock->started_at);
+            elapsed(lock->started_at, now));
     stats->releases += lock->kind == NXL_OP_RELEASE && result == NXL_OK;
     stats->unanswered += result == NXL_UNKNOWN && changes_lock(lock->kind);
     trace_event(lock, NXL_TRACE_END, (int)lock->kind, result,

@@ -3,8 +3,9 @@
  * Locks that wait in line.
  *
  * Invariant: a lock is in client->in_line exactly while its state machine waits
- * in line. Whatever the line needs and does not get, the lock polls: waiting in
- * line is never the reason for a failure.
+ * in line, and in client->joined from then on that its present token may be in
+ * the line. Whatever the line needs and does not get, the lock polls: waiting
+ * in line is never the reason for a failure.
  */
 #include "api/waiting.h"
 
@@ -89,6 +90,7 @@ void waiting_line_up(struct nxl_lock *lock, uint64_t now)
             return;
         w->lock = lock;
         list_init(&w->node);
+        index_entry_init(&w->joined);
         lock->waiting = w;
     }
     line_up(lock, 0, now);
@@ -100,6 +102,7 @@ void waiting_settle(struct nxl_lock *lock, uint64_t now)
     if (list_empty(&w->node) || life_in_line(&lock->life))
         return;
     list_remove(&w->node);
+    index_remove(&lock->client->joined, &w->joined);
     if (list_empty(&lock->client->in_line))
         subscriber_rest(&lock->client->subscriber, now);
 }
@@ -108,12 +111,14 @@ void waiting_settle(struct nxl_lock *lock, uint64_t now)
 
 void waiting_complete(struct nxl_lock *lock, struct verb *verb)
 {
-    const struct nxl_client *client = lock->client;
+    struct nxl_client *client = lock->client;
     struct waiting *w = lock->waiting;
-    if (verb->kind == VERB_JOIN)
+    if (verb->kind == VERB_JOIN) {
+        index_put(&client->joined, &w->joined, lock_token(lock));
         w->channel = w->line.by_message
                          ? subscriber_channel(&client->subscriber)
                          : no_channel();
+    }
     verb->channel = w->channel;
     verb->test = w->line.by_message && subscriber_untested(&client->subscriber,
                                            waiting_connection(client));

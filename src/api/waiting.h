@@ -12,8 +12,9 @@
 /* What only a lock has that has waited. */
 struct waiting {
     struct line line;
-    struct list node;     /* in client->in_line while it is in line */
-    struct slice channel; /* with which its token joined */
+    struct list node;          /* in client->in_line while it is in line */
+    struct index_entry joined; /* from its first JOIN, by its token */
+    struct slice channel;      /* with which its token joined */
     unsigned tested_with; /* the subscription that the last request tests */
     struct nxl_lock *lock;
 };

@@ -15,7 +15,8 @@ struct call {
     bool running;
     /* MODE_BLOCKING: a thread sleeps while another one leads. */
     bool asleep, promoted;
-    int result;       /* valid once it is no longer running */
+    unsigned lead; /* MODE_BLOCKING: client->lead when it last came to lead */
+    int result;    /* valid once it is no longer running */
     struct list node; /* MODE_LOOP: events. MODE_BLOCKING: followers */
     sem_t wake;       /* MODE_BLOCKING: wakes that thread */
 };
@@ -25,5 +26,9 @@ void call_free(struct call *call);
 
 /* The call is over: wakes its thread or queues its event. */
 void call_over(struct nxl_client *client, struct call *call, int result);
+
+/* Sleeps until the thread is woken, for so long at most (NEVER: without a
+ * limit). False: it was not woken. Needs no mutex. */
+bool call_sleep(struct call *call, uint64_t ns);
 
 #endif

@@ -42,6 +42,7 @@ void client_close_descriptors(struct nxl_client *client)
         server_close_in_child(&client->servers[i]);
     subscriber_close_in_child(&client->subscriber);
     close_one(&client->wake_fd);
+    close_one(&client->ready_fd);
     close_one(&client->poller.fd);
     close_one(&client->timer_fd);
     close_one(&client->alarm.fd);
@@ -57,6 +58,7 @@ void client_destroy(struct nxl_client *client)
     client->server_count = 0;
     timers_free(&client->timers);
     timers_free(&client->renewals);
+    index_free(&client->joined);
     free((char *)client->prefix.data);
     client_close_descriptors(client);
     entropy_free(client->entropy);

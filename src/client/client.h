@@ -2,6 +2,9 @@
 /*
  * A client: its servers, timers, poller and mode. One mutex guards everything
  * in it and in its locks, except what is marked otherwise.
+ *
+ * Invariant: the clock is read after the mutex was taken, so the times by which
+ * a client goes never go back, and none is older than the wait for the mutex.
  */
 #ifndef NXLOCK_CLIENT_CLIENT_H
 #define NXLOCK_CLIENT_CLIENT_H
@@ -12,6 +15,7 @@
 #include <nxlock.h>
 
 #include "base/entropy.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "base/timer.h"
 #include "client/alarm.h"
@@ -67,6 +71,7 @@ struct nxl_client {
     struct timers renewals; /* of renewals */
     struct list locks, queries;
     struct list in_line;      /* of the locks, those that wait in line */
+    struct index joined;      /* the same, by the token that is in the line */
     struct messages messages; /* for them; kept current by api/waiting.c */
     struct list events;       /* MODE_LOOP: calls that are over */
     struct list losses;       /* of renewed locks, not reported yet */
@@ -82,8 +87,10 @@ struct nxl_client {
     void (*interrupt)(struct nxl_client *client, uint64_t now);
     struct list followers; /* MODE_BLOCKING: calls whose threads sleep */
     bool led;              /* there is a leader */
-    bool waiting;          /* the leader sleeps */
+    bool waiting;          /* the leader sleeps, or was woken since */
     uint64_t wait_until;   /* when the leader wakes */
+    unsigned lead;         /* counts leaders */
+    unsigned turns;        /* changes whenever the leader is seen to run */
 
     nxl_warning warning; /* NULL: no callback */
     void *warning_arg;
@@ -92,9 +99,11 @@ struct nxl_client {
     _Atomic unsigned warning_due; /* kinds due, by bits; read without the
                                    * mutex */
 
-    struct poller poller; /* all descriptors */
-    int timer_fd;         /* in it after nxl_client_fd(); -1 before */
-    uint64_t timer_at;    /* the time it is set to; 0: it must be set again */
+    struct poller poller;      /* all descriptors */
+    struct poller_set members; /* of the poller */
+    int ready_fd; /* always readable; -1 until a leader has to be replaced */
+    int timer_fd; /* in it after nxl_client_fd(); -1 before */
+    uint64_t timer_at; /* the time it is set to; 0: it must be set again */
 
     struct text message;
     struct text lost_message; /* of an operation without memory for it */

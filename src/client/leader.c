@@ -2,29 +2,58 @@
 /* Leading: one thread of a blocking client reads for all that wait. */
 #include "client/leader.h"
 
-#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/turn.h"
 
-void leader_take(struct nxl_client *client)
+/* ------------------------------------------------------------------ leading */
+
+/* There is another leader from now on. */
+static void change_leader(struct nxl_client *client)
 {
     client->led = true;
+    client->lead++;
+    client->turns++; /* nobody is to look after it at once */
 }
 
-uint64_t leader_turn(struct nxl_client *client, uint64_t now)
+void leader_take(struct nxl_client *client)
+{
+    change_leader(client);
+}
+
+bool leader_take_over(struct nxl_client *client)
+{
+    if (client->ready_fd < 0)
+        client->ready_fd = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (client->ready_fd < 0 ||
+        (client->waiting && !poller_replace(&client->poller, client->ready_fd)))
+        return false;
+    client->waiting = false;
+    change_leader(client);
+    return true;
+}
+
+bool leader_turn(struct nxl_client *client, uint64_t *now)
 {
     struct turn_events events;
     uint64_t until = turn_deadline(client);
+    int set = client->poller.fd;
     client->waiting = true;
     client->wait_until = until;
     pthread_mutex_unlock(&client->mutex);
-    turn_wait(client, &events, until, now);
-    now = clock_now();
+    turn_wait(set, &events, until, *now);
     pthread_mutex_lock(&client->mutex);
+    *now = clock_now();
+    if (client->poller.fd != set) { /* so the events are not ours */
+        close(set);
+        return false;
+    }
     client->waiting = false;
-    turn_process(client, &events, now);
-    return now;
+    client->turns++;
+    turn_process(client, &events, *now);
+    return true;
 }
 
 void leader_hand_on(struct nxl_client *client)
@@ -38,40 +67,101 @@ void leader_hand_on(struct nxl_client *client)
         return;
     }
     struct call *call = list_entry(node, struct call, node);
-    client->led = true; /* it leads from now on, even before it wakes */
+    change_leader(client); /* it leads from now on, even before it wakes */
+    call->lead = client->lead;
     call->asleep = false;
     call->promoted = true;
     sem_post(&call->wake);
 }
 
-static void sleep_until_woken(struct call *call)
+/* ---------------------------------------------------------------- following */
+
+/* What a follower knows of the leader. */
+struct watch {
+    unsigned turns; /* client->turns when it last looked */
+    uint64_t pause; /* until it looks again */
+    bool woken;     /* the leader has taken no turn, and was woken */
+};
+
+/* How long to sleep: until soon after something is due for this call, and less
+ * at first, because most answers come soon. Each follower goes by its own call,
+ * so they do not all wake at once. */
+static uint64_t next_look(
+    const struct watch *w, const struct timer *timer, uint64_t now)
 {
-    while (sem_wait(&call->wake) < 0 && errno == EINTR)
-        ;
+    if (w->woken || timer->place == 0 || timer->at == NEVER)
+        return w->woken ? LEADER_GRACE : w->pause;
+    return earlier(
+        w->pause, deadline_after(deadline_left(timer->at, now), LEADER_GRACE));
 }
 
-void leader_wait(struct nxl_client *client, struct call *call, uint64_t now)
+/* A follower woke by itself. True: it leads now. */
+static bool look_after_leader(struct nxl_client *client, struct watch *w)
 {
-    if (call->running && client->led) {
-        turn_hurry(client);
-        call->asleep = true;
-        call->promoted = false;
-        list_append(&client->followers, &call->node);
-        pthread_mutex_unlock(&client->mutex);
-        sleep_until_woken(call);
-        if (!call->promoted)
-            return; /* the call is over, and the thread that woke us no longer
-                       uses it */
-        pthread_mutex_lock(&client->mutex);
-        now = clock_now();
-    } else if (call->running) {
-        leader_take(client);
+    if (client->turns != w->turns) {
+        w->turns = client->turns;
+        w->pause = deadline_after(w->pause, w->pause);
+        w->woken = false;
+    } else if (!w->woken) {
+        turn_wake(client);
+        w->woken = true;
     } else {
-        pthread_mutex_unlock(&client->mutex);
-        return;
+        return leader_take_over(client);
     }
-    while (call->running)
-        now = leader_turn(client, now);
-    leader_hand_on(client);
+    return false;
+}
+
+/* Sleeps while another thread leads. False: the call is over; the thread that
+ * woke us no longer uses it, and the mutex is not held. True: it is, and the
+ * lead may be ours. */
+static bool follow(
+    struct nxl_client *client, struct call *call, const struct timer *timer)
+{
+    struct watch watch = {.turns = client->turns, .pause = LEADER_GRACE};
+    turn_hurry(client);
+    call->asleep = true;
+    call->promoted = false;
+    list_append(&client->followers, &call->node);
+    do {
+        /* One that is asleep no longer has just been woken. */
+        uint64_t ns =
+            call->asleep ? next_look(&watch, timer, clock_now()) : NEVER;
+        pthread_mutex_unlock(&client->mutex);
+        if (call_sleep(call, ns)) {
+            if (!call->promoted)
+                return false;
+            pthread_mutex_lock(&client->mutex);
+            return true;
+        }
+        pthread_mutex_lock(&client->mutex);
+    } while (!call->asleep || !look_after_leader(client, &watch));
+    call->asleep = false;
+    list_remove(&call->node);
+    call->lead = client->lead;
+    return true;
+}
+
+static bool leads(const struct nxl_client *client, const struct call *call)
+{
+    return client->led && client->lead == call->lead;
+}
+
+void leader_wait(struct nxl_client *client, struct call *call,
+    const struct timer *timer, uint64_t now)
+{
+    while (call->running) {
+        if (!client->led) {
+            leader_take(client);
+            call->lead = client->lead;
+        } else if (!follow(client, call, timer)) {
+            return;
+        } else {
+            now = clock_now();
+        }
+        while (call->running && leads(client, call))
+            (void)leader_turn(client, &now);
+    }
+    if (leads(client, call))
+        leader_hand_on(client);
     pthread_mutex_unlock(&client->mutex);
 }

@@ -4,24 +4,42 @@
  * of them. The others sleep until their call is over or the lead is handed to
  * them. A single-threaded program always leads, and pays for none of this.
  *
+ * A leader of low priority may not run for long although its sleep is over, or
+ * although it was promoted. So a follower, and the renewal thread, look after
+ * it: if it takes no turn although it was woken, they take over. A leader that
+ * was taken over from notices when it runs again, and then touches nothing: it
+ * follows, unless its call is over.
+ *
  * Invariant: while any call is running some thread leads or has been woken to
- * lead; the mutex is free while the leader sleeps.
+ * lead; the mutex is free while the leader sleeps. Only the leader waits for
+ * the client's poller: who takes over replaces it, and who was taken over from
+ * closes the one for which it waited.
  */
 #ifndef NXLOCK_CLIENT_LEADER_H
 #define NXLOCK_CLIENT_LEADER_H
 
+#include "base/deadline.h"
 #include "client/call.h"
+
+/* How long a leader that was woken may take until it runs. */
+#define LEADER_GRACE (20 * NS_PER_MS)
 
 /* Needs the mutex. Makes the calling thread the leader; there must be none. */
 void leader_take(struct nxl_client *client);
+/* Needs the mutex. Makes the calling thread the leader instead of another one.
+ * False: the system has no descriptors for that. */
+bool leader_take_over(struct nxl_client *client);
 /* Needs the mutex. One turn of the leader: sleeps, without the mutex, until
- * something happens, then acts on it. Returns the time then. */
-uint64_t leader_turn(struct nxl_client *client, uint64_t now);
+ * something happens, then acts on it. Updates *now. False: another thread has
+ * taken over, and the caller must not go on. */
+bool leader_turn(struct nxl_client *client, uint64_t *now);
 /* Needs the mutex. The leader steps down. A waiting thread takes over, or the
  * renewal thread, or none if nothing is to be read. */
 void leader_hand_on(struct nxl_client *client);
 
-/* Waits until the call is over. Needs the mutex, and releases it. */
-void leader_wait(struct nxl_client *client, struct call *call, uint64_t now);
+/* Waits until the call is over. timer is that of its operation. Needs the
+ * mutex, and releases it. */
+void leader_wait(struct nxl_client *client, struct call *call,
+    const struct timer *timer, uint64_t now);
 
 #endif

@@ -14,8 +14,6 @@
 
 /* How long a new thread waits for its first renewal. */
 #define START_GRACE (100 * NS_PER_MS)
-/* How long the leader may take to do what is due before it is woken again. */
-#define LEADER_GRACE (20 * NS_PER_MS)
 
 static void sleep_until(struct nxl_client *client, uint64_t at)
 {
@@ -41,25 +39,49 @@ static uint64_t next_turn(const struct nxl_client *client)
     return client->renewed > 0 ? due : earlier(due, client->alarm.needed_until);
 }
 
+static bool is_due(const struct nxl_client *client, uint64_t now)
+{
+    return timers_next(&client->renewals) <= now;
+}
+
+/* Leads until no renewal is due or under way, or another thread takes over. */
+static void lead(struct nxl_client *client)
+{
+    uint64_t now = clock_now();
+    bool leads = true;
+    while (leads && !client->alarm.stop &&
+           (client->renewing > 0 || is_due(client, now)))
+        leads = leader_turn(client, &now);
+    if (leads)
+        leader_hand_on(client);
+}
+
+/* Something is due that the leader has not done. Takes over if the leader does
+ * not run. */
+static void press_leader(struct nxl_client *client, uint64_t now)
+{
+    unsigned turns = client->turns;
+    turn_wake(client);
+    sleep_until(client, deadline_after(now, LEADER_GRACE));
+    if (client->led && client->turns == turns && !client->alarm.stop &&
+        leader_take_over(client))
+        lead(client);
+}
+
 static void *renewal_thread_main(void *arg)
 {
     struct nxl_client *client = arg;
     pthread_mutex_lock(&client->mutex);
     uint64_t now = clock_now();
     while (thread_wanted(client, now)) {
-        bool due = timers_next(&client->renewals) <= now;
+        bool due = is_due(client, now);
         if (!due && (client->led || client->renewing == 0)) {
             sleep_until(client, next_turn(client));
         } else if (client->led) {
-            turn_wake(client);
-            sleep_until(client, deadline_after(now, LEADER_GRACE));
+            press_leader(client, now);
         } else {
             leader_take(client);
-            while (
-                !client->alarm.stop &&
-                (client->renewing > 0 || timers_next(&client->renewals) <= now))
-                now = leader_turn(client, now);
-            leader_hand_on(client);
+            lead(client);
         }
         now = clock_now();
     }

@@ -32,11 +32,11 @@ void turn_push(struct nxl_client *client, uint64_t now)
         subscriber_push(&client->subscriber, now);
 }
 
-void turn_wait(const struct nxl_client *client, struct turn_events *events,
-    uint64_t until, uint64_t now)
+void turn_wait(
+    int set, struct turn_events *events, uint64_t until, uint64_t now)
 {
-    events->count = epoll_wait(client->poller.fd, events->list, TURN_EVENTS,
-        deadline_poll_ms(until, now));
+    events->count = epoll_wait(
+        set, events->list, TURN_EVENTS, deadline_poll_ms(until, now));
 }
 
 /* -------------------------------------------------------- what comes soon */

@@ -30,10 +30,11 @@ uint64_t turn_deadline(const struct nxl_client *client);
 /* Sends what is waiting to be sent. */
 void turn_push(struct nxl_client *client, uint64_t now);
 
-/* Sleeps until a descriptor is ready or the time `until` has come (0: does not
- * sleep). Needs no mutex, so that other threads can go on meanwhile. */
-void turn_wait(const struct nxl_client *client, struct turn_events *events,
-    uint64_t until, uint64_t now);
+/* Sleeps until a descriptor of the client's poller, set, is ready or the time
+ * `until` has come (0: does not sleep). Needs no mutex, so that other threads
+ * can go on meanwhile; one of them may replace the poller. */
+void turn_wait(
+    int set, struct turn_events *events, uint64_t until, uint64_t now);
 
 /* After turn_wait(): reads, takes completions, runs timers, sends. */
 void turn_process(

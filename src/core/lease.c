@@ -84,7 +84,7 @@ void lease_extend(struct lease *lease, uint64_t deadline)
 static void count_held(struct lease *lease, uint64_t now)
 {
     if (lease->granted_at)
-        lease->held_ns += now - lease->granted_at;
+        lease->held_ns += elapsed(lease->granted_at, now);
     lease->granted_at = 0;
 }
 

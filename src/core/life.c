@@ -181,7 +181,7 @@ static uint64_t late_until(const struct life *l, uint64_t now)
     if (l->call != CALL_ACQUIRE)
         return earlier(until, l->vote.round.terms.end);
     /* At most as long again as the round took. */
-    until = earlier(until, deadline_after(now, now - a->round_started));
+    until = earlier(until, deadline_after(now, elapsed(a->round_started, now)));
     return earlier(until, a->terms.end);
 }
 

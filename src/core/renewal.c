@@ -122,7 +122,7 @@ static enum renewal_event lose(
         r->loss = LOSS_MAX_HOLD;
     else
         r->loss = LOSS_STOPPED;
-    r->unheard_ns = unheard ? now - since : 0;
+    r->unheard_ns = unheard ? elapsed(since, now) : 0;
     lease_lose(lease, now);
     renewal_stop(r);
     return RENEWAL_LOST;

@@ -5,33 +5,100 @@
  */
 #include "net/poller.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
-static int control(
-    const struct poller *p, int how, int fd, short events, unsigned key)
+static int control(int set, int how, int fd, short events, unsigned key)
 {
     struct epoll_event event = {.data = {.u32 = key}};
     event.events = (events & POLLIN ? (uint32_t)EPOLLIN : 0u) |
                    (events & POLLOUT ? (uint32_t)EPOLLOUT : 0u);
-    return epoll_ctl(p->fd, how, fd, &event);
+    return epoll_ctl(set, how, fd, &event);
 }
+
+/* ---------------------------------------------------- what is in the set */
+
+/* Its index, or the count if it is not there. */
+static unsigned find(const struct poller_set *w, int fd)
+{
+    unsigned i = 0;
+    while (i < w->count && w->list[i].fd != fd)
+        i++;
+    return i;
+}
+
+/* False: there is no room. */
+static bool note(const struct poller *p, int fd, short events, unsigned key)
+{
+    struct poller_set *w = p->members;
+    if (!w)
+        return true;
+    unsigned i = find(w, fd);
+    if (i == POLLER_MOST) {
+        errno = ENOSPC;
+        return false;
+    }
+    w->list[i].fd = fd;
+    w->list[i].events = events;
+    w->list[i].key = key;
+    w->count += i == w->count;
+    return true;
+}
+
+static void forget(const struct poller *p, int fd)
+{
+    struct poller_set *w = p->members;
+    unsigned i = w ? find(w, fd) : 0;
+    if (w && i < w->count)
+        w->list[i] = w->list[--w->count];
+}
+
+/* --------------------------------------------------------- its functions */
 
 bool poller_add(const struct poller *p, int fd, short events, unsigned key)
 {
-    return !p || control(p, EPOLL_CTL_ADD, fd, events, key) == 0;
+    if (!p)
+        return true;
+    if (!note(p, fd, events, key))
+        return false;
+    if (control(p->fd, EPOLL_CTL_ADD, fd, events, key) == 0)
+        return true;
+    forget(p, fd);
+    return false;
 }
 
 void poller_change(const struct poller *p, int fd, short events, unsigned key)
 {
-    if (p)
-        control(p, EPOLL_CTL_MOD, fd, events, key);
+    if (!p)
+        return;
+    (void)note(p, fd, events, key);
+    control(p->fd, EPOLL_CTL_MOD, fd, events, key);
 }
 
 void poller_remove(const struct poller *p, int fd)
 {
-    if (p && fd >= 0)
-        control(p, EPOLL_CTL_DEL, fd, 0, 0);
+    if (!p || fd < 0)
+        return;
+    forget(p, fd);
+    control(p->fd, EPOLL_CTL_DEL, fd, 0, 0);
+}
+
+bool poller_replace(struct poller *p, int ready)
+{
+    const struct poller_set *w = p->members;
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    bool done = set >= 0;
+    for (unsigned i = 0; done && i < w->count; i++)
+        done = control(set, EPOLL_CTL_ADD, w->list[i].fd, w->list[i].events,
+                   w->list[i].key) == 0;
+    done = done && control(p->fd, EPOLL_CTL_ADD, ready, POLLIN, 0) == 0;
+    if (done)
+        p->fd = set;
+    else if (set >= 0)
+        close(set);
+    return done;
 }

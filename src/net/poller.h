@@ -11,8 +11,22 @@
 
 #include <stdbool.h>
 
+/* More than a client has. */
+#define POLLER_MOST 64
+
+/* What is in the set. */
+struct poller_set {
+    unsigned count;
+    struct {
+        int fd;
+        short events;
+        unsigned key;
+    } list[POLLER_MOST];
+};
+
 struct poller {
     int fd;
+    struct poller_set *members; /* NULL: it is never replaced */
 };
 
 /* events as for poll(); key comes back in epoll_event.data.u32. false: the
@@ -21,5 +35,11 @@ bool poller_add(const struct poller *p, int fd, short events, unsigned key);
 void poller_change(const struct poller *p, int fd, short events, unsigned key);
 /* Harmless for fd < 0. */
 void poller_remove(const struct poller *p, int fd);
+
+/* Replaces p->fd by a new set of the same descriptors. The former set has one
+ * more, ready, that is always readable: so whoever waits for the former set, or
+ * is about to, does not wait; and has to close it. False: the system refused,
+ * and nothing has changed. */
+bool poller_replace(struct poller *p, int ready);
 
 #endif

@@ -69,6 +69,78 @@ static void numbers()
     CHECK(to_option_ms(-3s) == -3000 && to_option_ms(1min) == 60000);
 }
 
+/* Overwrites the memory that strings of these lengths have used. */
+static void reuse_memory()
+{
+    std::vector<std::string> others;
+    for (int i = 0; i < 64; i++)
+        others.emplace_back(i % 2 ? 12 : 60, 'x');
+    CHECK(others.size() == 64);
+}
+
+static bool has_prefix(const nxl::client_options &options, const char *prefix)
+{
+    reuse_memory();
+    nxl::client client(server_url, options, got);
+    return got == result::ok &&
+           std::string(nxl_client_prefix(client.native_handle())) == prefix;
+}
+
+static bool has_label(const nxl::lock_options &options, const char *label)
+{
+    reuse_memory();
+    place here("labelled", options);
+    nxl::guard guard(here.lock, 1s, got);
+    return got == result::ok &&
+           std::string(guard.token()).find(label) != std::string::npos;
+}
+
+/* Options own their texts, short and long ones: a string that has ended does
+ * not become another name, in copies either, whichever of them lives on. */
+static void texts()
+{
+    const std::string tenants[] = {"acme", std::string(40, 't')};
+    for (const std::string &tenant : tenants) {
+        const std::string prefix = tenant + ":", label = tenant + "/1";
+        nxl::client_options assigned;
+        nxl::lock_options relabelled;
+        {
+            auto options = nxl::client_options().timeout(3s).prefix(
+                (tenant + ":").c_str());
+            auto marks =
+                nxl::lock_options().ttl(20s).label((tenant + "/1").c_str());
+            CHECK(has_prefix(options, prefix.c_str()));
+            CHECK(has_label(marks, label.c_str()));
+            const nxl::client_options copied(options);
+            const nxl::lock_options copied_marks(marks);
+            assigned = options;
+            relabelled = marks;
+            options.prefix(std::string("another:"));
+            marks.label(std::string("another"));
+            CHECK(has_prefix(copied, prefix.c_str()));
+            CHECK(has_label(copied_marks, label.c_str()));
+            CHECK(has_prefix(
+                nxl::client_options(std::move(options)), "another:"));
+            CHECK(has_label(nxl::lock_options(std::move(marks)), "another"));
+        }
+        assigned = *&assigned;
+        relabelled = *&relabelled;
+        CHECK(has_prefix(assigned, prefix.c_str()));
+        CHECK(has_label(relabelled, label.c_str()));
+        assigned.c.prefix = "own:"; /* the last one counts */
+        CHECK(has_prefix(assigned, "own:"));
+        CHECK(has_prefix(nxl::client_options(assigned), "own:"));
+        CHECK(has_prefix(assigned.prefix(nullptr), ""));
+        CHECK(has_label(relabelled.label(nullptr), ""));
+    }
+    const std::string cut("a\0b", 3);
+    nxl::client zero(server_url, nxl::client_options().prefix(cut), got);
+    CHECK(got == result::invalid && !zero);
+    CHECK(std::string(zero.message()).find("zero byte") != std::string::npos);
+    nxl::client at(server_url + cut, got);
+    CHECK(got == result::invalid && !at);
+}
+
 /* What was not constructed refuses everything, with a reason. */
 static void empty()
 {
@@ -347,6 +419,7 @@ int main(int argc, char **argv)
     if (!tap_begin(argc, argv))
         return 2;
     numbers();
+    texts();
     empty();
     held_and_busy();
     interrupted();

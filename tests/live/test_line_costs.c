@@ -216,6 +216,60 @@ static void memory_of_a_handle_that_waited(void **state)
     end(holder, client);
 }
 
+static size_t comparisons;
+
+int __wrap_memcmp(const void *a, const void *b, size_t size);
+int __real_memcmp(const void *a, const void *b, size_t size);
+
+int __wrap_memcmp(const void *a, const void *b, size_t size)
+{
+    comparisons++;
+    return __real_memcmp(a, b, size);
+}
+
+/* So many locks of one client wait for as many names, which are released from
+ * the last to the first. Returns how often the library has compared
+ * something. */
+static size_t compare_while_handing_over(size_t count)
+{
+    nxl_client *client = client_on(NO_GUARD), *others = client_on(NO_GUARD);
+    nxl_lock **locks = calloc(2 * count, sizeof(locks[0]));
+    assert_non_null(locks);
+    for (size_t i = 0; i < count; i++) {
+        char name[24];
+        snprintf(name, sizeof(name), NAME ":%zu", i);
+        locks[i] = new_lock(others, name, 20000);
+        locks[count + i] = new_lock(client, name, 20000);
+        assert_result(CALL(others, acquire, locks[i], 0), NXL_OK, locks[i]);
+        assert_int_equal(
+            nxl_lock_acquire_start(locks[count + i], 60000), NXL_PENDING);
+        while (!line_listens(name, 1))
+            turn(client, 5);
+    }
+    comparisons = 0;
+    for (size_t i = count; i-- > 0;) {
+        assert_result(CALL(others, release, locks[i]), NXL_OK, locks[i]);
+        assert_ptr_equal(next_event(client).lock, locks[count + i]);
+    }
+    size_t made = comparisons;
+    for (size_t i = 0; i < 2 * count; i++)
+        nxl_lock_free(locks[i]);
+    free(locks);
+    nxl_client_free(client);
+    nxl_client_free(others);
+    return made;
+}
+
+/* It finds the lock that a message is about without looking at all: four times
+ * as many waiters cost four times as much, and not sixteen times. */
+static void messages_of_many_waiters(void **state)
+{
+    size_t few = compare_while_handing_over(50);
+    size_t many = compare_while_handing_over(200);
+    print_message("50 waiters: %zu comparisons, 200: %zu\n", few, many);
+    assert_true(many < 6 * few);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +281,7 @@ int main(void)
         api_test(second_connection_is_made_once),
         api_blocking_test(waiters_ask_seldom),
         api_test(memory_of_a_handle_that_waited),
+        api_loop_test(messages_of_many_waiters),
     };
     return on_run(one_unix, "line costs", tests);
 }

@@ -72,7 +72,8 @@ static inline void listening_turn(void)
     uint64_t now = clock_now();
     uint64_t most = deadline_after_ms(now, 20);
     turn_push(client, now);
-    turn_wait(client, &events, earlier(most, turn_deadline(client)), now);
+    turn_wait(
+        client->poller.fd, &events, earlier(most, turn_deadline(client)), now);
     turn_process(client, &events, clock_now());
 }
 
