@@ -103,7 +103,7 @@ static enum exchange_next once_told(
         a->code < 0 || a->code > 1)
         return strategy_broken(x, "expected an answer of the tell script");
     if (a->number == RELEASE_NOT_ALLOWED)
-        x->dialect->plain_release = true;
+        scripted_not_handed_over(x);
     return strategy_decide(
         x, a->code == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
