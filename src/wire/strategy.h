@@ -58,6 +58,9 @@ void dialect_begin(struct dialect *dialect);
  * LOG. */
 #define REFUSAL_NS (5 * NS_PER_S)
 
+/* Numbers of the scripts, which are Lua's, are exact below this. */
+#define EXACT_BELOW (INT64_C(1) << 53)
+
 /* What an exchange is doing. */
 enum exchange_phase {
     PHASE_VERB,
