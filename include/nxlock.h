@@ -898,7 +898,9 @@ int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
  * lock itself is not changed. Whoever still waits joins again within 3 s, in
  * another order. Only a lock on one server has a line. Blocking API only;
  * blocks for timeout_ms at most. NXL_OK: emptied. NXL_FREE: there is no line.
- * Otherwise nxl_client_errmsg() says why; results as of nxl_client_ask(). */
+ * NXL_UNKNOWN: no answer, so the line may have been emptied; it is not tried
+ * again. Otherwise nxl_client_errmsg() says why; results as of
+ * nxl_client_ask(). */
 int nxl_lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 
 /* Copies what the last nxl_lock_inspect() found on one server, numbered from 0

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Empties the line of a lock: deletes its key, for everybody who waits. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/handle.h"
 #include "api/query.h"
@@ -10,7 +9,6 @@
 int nxl_lock_empty_line(nxl_lock *lock)
 {
     struct slice words[2] = {{"DEL", 3}, {NULL, 0}};
-    nxl_answer *answer;
     if (!lock)
         return NXL_E_INVALID;
     if (client_forked(lock->client))
@@ -24,11 +22,7 @@ int nxl_lock_empty_line(nxl_lock *lock)
         client_unlock(lock->client);
         return NXL_E_NOMEM;
     }
-    int rc = query_run(lock->client, 0, words, 2, &answer);
+    int rc = query_change(lock->client, words, 2);
     free((char *)words[1].data);
-    if (rc != NXL_OK)
-        return rc;
-    bool was_empty = strcmp(nxl_answer_item(answer, 0, NULL), "0") == 0;
-    nxl_answer_free(answer);
-    return was_empty ? NXL_FREE : NXL_OK;
+    return rc;
 }

@@ -3,7 +3,8 @@
  * A query to one server, see nxl_client_ask(): an operation without a lock.
  *
  * Invariant: an answer is the complete reply of one server to this query, or
- * there is none. When the call is over, no request of it is under way.
+ * there is none. What changes something is sent once. When the call is over, no
+ * request of it is under way.
  */
 #include "api/query.h"
 
@@ -34,7 +35,8 @@ struct query {
     const struct slice *words;
     size_t count;
     struct leaves leaves;
-    bool again; /* it was sent again, after its connection was lost */
+    bool changes; /* something, so it must not be carried out twice */
+    bool again;   /* it was sent again, after its connection was lost */
     /* Why it failed. Not the operation's message, which may need memory. */
     struct text message;
 };
@@ -44,7 +46,7 @@ struct query {
 static void complete_query(struct query *q, int result, enum fault fault)
 {
     struct nxl_client *client = q->operation.client;
-    if (result != NXL_OK) {
+    if (result != NXL_OK && result != NXL_FREE) {
         struct text *message = &q->message;
         if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
             allowed_add_unsupported(message, q->words, q->count);
@@ -67,6 +69,13 @@ static struct text *begin_message(struct query *q)
     return message;
 }
 
+/* It failed, for this reason, and may have been carried out or not. */
+static void end_unknown(struct query *q, enum fault fault)
+{
+    text_add(&q->message, "; it may have been carried out nevertheless");
+    complete_query(q, NXL_UNKNOWN, fault);
+}
+
 static void query_outcome(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
@@ -75,12 +84,16 @@ static void query_outcome(struct operation *op, unsigned server,
     if (!q->call.running)
         return;
     if (fault && outcome->fault == FAULT_UNREACHABLE &&
-        op->requests[server].cut && !q->again) {
+        op->requests[server].cut && !q->again && !q->changes) {
         q->again = true; /* reading twice does no harm */
         operation_send(op, server, now);
     } else if (fault) {
         text_add_foreign(begin_message(q), outcome->text);
-        complete_query(q, (int)result_of_fault(outcome->fault), outcome->fault);
+        if (q->changes && outcome->unsure)
+            end_unknown(q, outcome->fault);
+        else
+            complete_query(
+                q, (int)result_of_fault(outcome->fault), outcome->fault);
     } else if (q->leaves.starved) {
         text_add(begin_message(q), "out of memory: cannot store its answer");
         complete_query(q, NXL_E_NOMEM, FAULT_NONE);
@@ -90,7 +103,8 @@ static void query_outcome(struct operation *op, unsigned server,
             q->words[0].data, LEAVES_MOST);
         complete_query(q, NXL_E_UNSUPPORTED, FAULT_NONE);
     } else {
-        complete_query(q, NXL_OK, FAULT_NONE);
+        complete_query(q, outcome->kind == OUTCOME_NOT_MINE ? NXL_FREE : NXL_OK,
+            FAULT_NONE);
     }
 }
 
@@ -100,8 +114,11 @@ static void query_late(struct operation *op, uint64_t now)
     if (!q->call.running)
         return;
     unanswered_add_silence(begin_message(q), &op->client->servers[q->server]);
-    (void)operation_abandon(op, q->server, false, now);
-    complete_query(q, NXL_E_UNREACHABLE, FAULT_TIMEOUT);
+    bool unsent = operation_abandon(op, q->server, false, now);
+    if (q->changes && !unsent)
+        end_unknown(q, FAULT_TIMEOUT);
+    else
+        complete_query(q, NXL_E_UNREACHABLE, FAULT_TIMEOUT);
 }
 
 void query_cancel_all(struct nxl_client *client, uint64_t now)
@@ -160,6 +177,7 @@ static int send_query(struct query *q)
     op->verb = (struct verb){.kind = VERB_QUERY,
         .words = q->words,
         .word_count = q->count,
+        .changes = q->changes,
         .leaves = &q->leaves};
     timer_set(
         &client->timers, &op->timer, deadline_after(now, client->timeout_ns));
@@ -234,7 +252,16 @@ static bool take_words(struct slice words[WORDS_MOST], size_t argc,
     return true;
 }
 
-int query_run(struct nxl_client *client, unsigned server,
+int query_change(
+    struct nxl_client *client, const struct slice *words, size_t count)
+{
+    struct query one = {.words = words, .count = count, .changes = true};
+    int rc = ask_server(client, &one);
+    leaves_free(&one.leaves);
+    return rc;
+}
+
+static int query_run(struct nxl_client *client, unsigned server,
     const struct slice *words, size_t count, nxl_answer **answer)
 {
     nxl_answer *made = calloc(1, sizeof(*made));

@@ -5,10 +5,12 @@
 
 #include "client/client.h"
 
-/* Sends a command and waits for its answer, as nxl_client_ask() does, but
- * checks nothing. It may be sent twice. */
-int query_run(struct nxl_client *client, unsigned server,
-    const struct slice *words, size_t count, nxl_answer **answer);
+/* Sends the first server a command that changes something and is answered by 1,
+ * or by 0 if there is nothing to change: NXL_OK or NXL_FREE. It is sent once:
+ * NXL_UNKNOWN if it was sent and no answer shows whether it was carried out.
+ * Otherwise as nxl_client_ask(). */
+int query_change(
+    struct nxl_client *client, const struct slice *words, size_t count);
 
 /* The client is being freed: all queries end. Needs the client's mutex. */
 void query_cancel_all(struct nxl_client *client, uint64_t now);

@@ -22,8 +22,10 @@ static struct slice no_channel(void)
     return slice_of(NOT_TOLD);
 }
 
-/* May this client's locks wait in line? If not, *why says why not. */
-static bool has_line(const struct nxl_client *client, struct text *why)
+/* May this client's locks wait in line, now or (now is 0) as the last one found
+ * out? If not, *why says why not. */
+static bool has_line(
+    const struct nxl_client *client, uint64_t now, struct text *why)
 {
     const struct server *s = client->servers;
     if (client->server_count > 1)
@@ -31,7 +33,7 @@ static bool has_line(const struct nxl_client *client, struct text *why)
     else if (!s->endpoint.settings.queue)
         text_set(why, "queue=0");
     else
-        return strategies_line(&s->dialect, why);
+        return strategies_line(&s->dialect, now, why);
     return false;
 }
 
@@ -62,7 +64,7 @@ static void line_up(struct nxl_lock *lock, uint64_t from, uint64_t now)
     struct nxl_client *client = lock->client;
     struct waiting *w = lock->waiting;
     struct text why;
-    if (!has_line(client, &why))
+    if (!has_line(client, now, &why))
         return;
     (void)subscriber_want(&client->subscriber, now); /* else it asks */
     waiting_look_at_messages(client);
@@ -141,7 +143,7 @@ bool waiting_describe(const struct nxl_client *client, struct text *text)
     const struct subscriber *s = &client->subscriber;
     const char *unheard = s->listener ? subscriber_words(s) : "";
     struct text why;
-    if (!has_line(client, &why)) {
+    if (!has_line(client, 0, &why)) {
         text_addf(text, "by polling (%s)", why.data);
         return false;
     }

@@ -25,7 +25,7 @@ enum verb_kind {
                    * is shorter */
     VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
                    * token */
-    VERB_QUERY,   /* any command that only reads: .words, answered in .leaves */
+    VERB_QUERY,   /* any command: .words, answered in .leaves */
     /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token
      * joins its line, where a release may hand the lock over to it. */
     VERB_JOIN,
@@ -106,6 +106,9 @@ struct verb {
     bool plain;    /* RELEASE, TELL: hand over to nobody */
     bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
     bool held;     /* BEGIN: the key may hold the token, by a wait in line */
+    /* QUERY: the command changes something, and says so by 1, or by 0 that
+     * there was nothing to change. Else it only reads. */
+    bool changes;
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
      */
@@ -134,10 +137,11 @@ enum outcome_kind {
      * token is in line; left_ms, first, deaf */
     OUTCOME_BUSY,
     OUTCOME_MINE,     /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
-                       * SUBSCRIBE; TELL, FORGET, UNBEGIN: done */
+                       * SUBSCRIBE; TELL, FORGET, UNBEGIN, QUERY: done */
     OUTCOME_NOT_MINE, /* the key does not hold the token. STAY: nor is it in
                        * line. TELL: somebody else has begun. FORGET: see found.
-                       * UNBEGIN: the token had not begun */
+                       * UNBEGIN: the token had not begun. QUERY that changes:
+                       * there was nothing to change */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key. LOOK: may begin */
     /* BEGIN: there is nothing to begin (found), and the key does not hold the

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/answer.h"
 #include "cli/doctor_address.h"
 #include "cli/doctor_once.h"
 #include "cli/doctor_rights.h"
@@ -29,6 +30,8 @@
 #define APART_US US_PER_S
 #define APART_NOTE_US (100 * US_PER_MS)
 #define NEVER_US (INT64_MAX / 4)
+/* No product of what a server says overflows. */
+#define TIME_MOST_S INT64_C(1000000000000)
 
 /* ------------------------------------------------------------------ reach */
 
@@ -189,8 +192,11 @@ static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
 
     if (doctor_field(info, "uptime_in_seconds", up)[0] == '\0')
         return;
-    long long age = strtoll(up, NULL, 10);
-    if (age > most_s)
+    int64_t age;
+    if (!number_read(up, TIME_MOST_S, &age))
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
+            "unknown: INFO says that it is up for '%s' s", up);
+    else if (age > most_s)
         diagnostic(&d->diagnostics, LEVEL_OK, "age", NULL,
             "up for %s, longer than max_ttl_ms (%s)",
             duration_rough(up_for, age * 1000),
@@ -201,10 +207,10 @@ static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
             "appendfsync always) and say so in its URL: durable=1",
             "restarted %lld s ago: it may have forgotten locks, and has no "
             "vote until it has been up for longer than any of them, %lld s",
-            age, (long long)most_s);
+            (long long)age, (long long)most_s);
     else if (doctor_facts(d, server).guarded || keeps)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
-            "restarted %lld s ago%s", age,
+            "restarted %lld s ago%s", (long long)age,
             keeps ? ", with an append-only file" : "");
     else
         diagnostic(&d->diagnostics, LEVEL_WARN, "age",
@@ -215,7 +221,7 @@ static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
             "restarted %lld s ago%s: locks of up to %lld s that were granted "
             "before may be forgotten while they are still held, and then two "
             "clients can hold one lock",
-            age, d->servers > 1 ? " with guard_restarts=0" : "",
+            (long long)age, d->servers > 1 ? " with guard_restarts=0" : "",
             (long long)most_s);
 }
 
@@ -240,16 +246,18 @@ static void check_database(
     struct doctor *d, size_t server, const nxl_answer *info)
 {
     char other[DOCTOR_FIELD];
-    long long there, here;
+    long long there;
+    int64_t here = 0;
     nxl_answer *answer;
     int rc = doctor_ask(d, server, &answer, "DBSIZE", NULL);
-    const char *size = nxl_answer_item(answer, 0, NULL);
+    bool told = answer_number(answer, 0, EXACT_MOST, &here) && here >= 0;
 
-    here = size ? strtoll(size, NULL, 10) : -1;
     nxl_answer_free(answer);
-    if (rc != NXL_OK)
-        return;
-    if (here == 0 && some_database(info, other, &there))
+    if (!told)
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "database", NULL,
+            "how many keys it has is unknown: %s",
+            rc == NXL_OK ? "the answer to DBSIZE is no number" : doctor_why(d));
+    else if (here == 0 && some_database(info, other, &there))
         diagnostic(&d->diagnostics, LEVEL_WARN, "database",
             "if the other clients use that one, choose it too: /N at "
             "the end of the URL, or db=N",
@@ -258,7 +266,8 @@ static void check_database(
             other, there, there == 1 ? "" : "s");
     else
         diagnostic(&d->diagnostics, LEVEL_OK, "database", NULL,
-            "the URL's database has %lld key%s", here, here == 1 ? "" : "s");
+            "the URL's database has %lld key%s", (long long)here,
+            here == 1 ? "" : "s");
 }
 
 /* ------------------------------------------------------------------- clock */
@@ -279,12 +288,12 @@ static bool look_at_clock(
     int64_t before = local_us();
     int rc = doctor_ask(d, server, &answer, "TIME", NULL);
     int64_t after = local_us();
-    const char *s = nxl_answer_item(answer, 0, NULL);
-    const char *us = nxl_answer_item(answer, 1, NULL);
-    bool told = rc == NXL_OK && s && us;
+    int64_t s, us;
+    bool told = rc == NXL_OK && answer_number(answer, 0, TIME_MOST_S, &s) &&
+                answer_number(answer, 1, US_PER_S, &us);
 
     if (told && after >= before) {
-        int64_t there = strtoll(s, NULL, 10) * US_PER_S + strtoll(us, NULL, 10);
+        int64_t there = s * US_PER_S + us;
         if (after - before < 2 * *unsure) {
             *apart = there - before - (after - before) / 2;
             *unsure = (after - before) / 2;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/answer.h"
 #include "cli/duration.h"
 #include "cli/holder.h"
 #include "cli/name.h"
@@ -21,6 +22,7 @@
 #define SEEN_WRAP (INT64_C(1) << 22)
 #define TICKS_PER_S 32
 #define US_PER_TICK 31250
+#define US_PER_S 1000000
 #define MS_PER_S 1000
 
 #define LAST_READ "999" /* of the waiters, from 0 */
@@ -41,54 +43,60 @@ static char *line_key(struct session *session)
     return line;
 }
 
-static int64_t number_of(const nxl_answer *answer, size_t item)
-{
-    const char *text = nxl_answer_item(answer, item, NULL);
-
-    return text ? strtoll(text, NULL, 10) : 0;
-}
-
 /* A member is "TOKEN CHANNEL LEASE WINDOW". The window is how many ticks after
  * it was last seen the waiter counts as alive. */
 static void read_waiter(struct line_waiter *waiter, const char *member,
     const char *score, int64_t now)
 {
     const char *window = strrchr(member, ' ');
-    bool is_number = window && window[1] != '\0' &&
-                     window[1 + strspn(window + 1, "0123456789")] == '\0';
     char token[sizeof(waiter->who.value)];
-    int64_t ago = now - (int64_t)strtod(score, NULL);
+    int64_t seen = now, ticks = 0;
+    bool is_waiter = window && number_read(window + 1, SEEN_WRAP, &ticks) &&
+                     number_read(score, EXACT_MOST, &seen);
+    int64_t ago = now - seen;
 
     ago = (ago % SEEN_WRAP + SEEN_WRAP) % SEEN_WRAP;
     snprintf(token, sizeof(token), "%.*s", (int)strcspn(member, " "), member);
     holder_make(&waiter->who, is_token(token) ? token : "?", -1);
     waiter->seen_ms = ago * MS_PER_S / TICKS_PER_S;
-    waiter->dead = !is_number || ago > strtoll(window + 1, NULL, 10);
+    waiter->dead = !is_waiter || ago > ticks;
 }
 
 /* The answers in the order of the questions. */
 enum { ANSWER_COUNT, ANSWER_LIST, ANSWER_TIME, ANSWERS };
 
-static void read_answers(struct line *line, nxl_answer *const *answers)
+/* False: an answer is not what a server says. */
+static bool read_answers(
+    struct line *line, nxl_answer *const *answers, int64_t count)
 {
-    int64_t now = number_of(answers[ANSWER_TIME], 0) * TICKS_PER_S +
-                  number_of(answers[ANSWER_TIME], 1) / US_PER_TICK;
+    int64_t s, us;
     size_t items = nxl_answer_count(answers[ANSWER_LIST]);
 
+    if (!answer_number(answers[ANSWER_TIME], 0, EXACT_MOST, &s) ||
+        !answer_number(answers[ANSWER_TIME], 1, US_PER_S, &us))
+        return false;
+    int64_t now = s * TICKS_PER_S + us / US_PER_TICK;
     for (size_t i = 0; i + 1 < items; i += 2) {
         const char *member = nxl_answer_item(answers[ANSWER_LIST], i, NULL);
         const char *score = nxl_answer_item(answers[ANSWER_LIST], i + 1, NULL);
-        struct line_waiter waiter;
+        struct line_waiter other; /* not copied: a waiter points into itself */
+        bool shown = line->shown < LINE_SHOWN;
+        struct line_waiter *waiter = shown ? &line->list[line->shown] : &other;
         if (!member || !score)
-            continue;
-        read_waiter(&waiter, member, score, now);
-        line->dead += waiter.dead;
-        if (line->shown < LINE_SHOWN)
-            read_waiter(&line->list[line->shown++], member, score, now);
+            return false;
+        read_waiter(waiter, member, score, now);
+        line->dead += waiter->dead;
+        line->shown += shown;
     }
     /* It may have changed between the two. */
-    int64_t count = number_of(answers[ANSWER_COUNT], 0);
     line->count = count > (int64_t)items / 2 ? (size_t)count : items / 2;
+    return true;
+}
+
+static void set_unknown(struct line *line, const char *why)
+{
+    memset(line, 0, sizeof(*line));
+    snprintf(line->unknown, sizeof(line->unknown), "%s", why);
 }
 
 static void read_line(nxl_client *client, const char *key, struct line *line)
@@ -97,19 +105,19 @@ static void read_line(nxl_client *client, const char *key, struct line *line)
         {"ZRANGE", key, "0", LAST_READ, "WITHSCORES"}, {"TIME"}};
     const size_t counts[ANSWERS] = {2, 5, 1};
     nxl_answer *answers[ANSWERS] = {NULL};
-    bool ok = true;
+    int64_t count = 1;
+    bool ok = true, odd = false;
 
-    for (size_t i = 0; ok && i < ANSWERS; i++) {
+    for (size_t i = 0; ok && !odd && count > 0 && i < ANSWERS; i++) {
         ok = nxl_client_ask(
                  client, 0, counts[i], words[i], NULL, &answers[i]) == NXL_OK;
-        if (!ok)
-            snprintf(line->unknown, sizeof(line->unknown), "%s",
-                nxl_client_errmsg(client));
-        else if (number_of(answers[ANSWER_COUNT], 0) == 0)
-            break;
+        odd = ok && i == ANSWER_COUNT &&
+              (!answer_number(answers[i], 0, EXACT_MOST, &count) || count < 0);
     }
-    if (ok)
-        read_answers(line, answers);
+    if (!ok)
+        set_unknown(line, nxl_client_errmsg(client));
+    else if (odd || (count > 0 && !read_answers(line, answers, count)))
+        set_unknown(line, "its answers are not those of a Redis server");
     for (size_t i = 0; i < ANSWERS; i++)
         nxl_answer_free(answers[i]);
 }

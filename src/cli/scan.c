@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/answer.h"
 #include "cli/connect.h"
 #include "cli/found_record.h"
 #include "cli/glob.h"
@@ -23,6 +24,7 @@
 #define COUNT_FIRST 250 /* keys that one step looks at */
 #define VALUE_MOST "511"
 #define LINE_ROOM 1024
+#define CURSOR_ROOM 24
 
 /* A key that SCAN has found. */
 struct key {
@@ -30,29 +32,43 @@ struct key {
     size_t length;
 };
 
+/* The server answered, but not to this command. */
+static int refuse_answer(struct lister *lister, const char *command)
+{
+    lister->odd = command;
+    return NXL_E_NOT_REDIS;
+}
+
 /* Asks for the beginning of the key's value, up to byte most. */
-static int read_value(const struct lister *lister, size_t server,
-    struct key key, const char *most, nxl_answer **value)
+static int read_value(struct lister *lister, size_t server, struct key key,
+    const char *most, nxl_answer **value)
 {
     const char *words[] = {"GETRANGE", key.data, "0", most};
     const size_t lengths[] = {8, key.length, 1, strlen(most)};
 
-    return nxl_client_ask(
+    int rc = nxl_client_ask(
         lister->session.client, server, 4, words, lengths, value);
+    if (rc != NXL_OK || nxl_answer_item(*value, 0, NULL))
+        return rc;
+    nxl_answer_free(*value);
+    *value = NULL;
+    return refuse_answer(lister, "GETRANGE");
 }
 
 /* *left_ms: the key's TTL, -1 if it has none, less if there is no such key. */
-static int read_left(const struct lister *lister, size_t server, struct key key,
-    int64_t *left_ms)
+static int read_left(
+    struct lister *lister, size_t server, struct key key, int64_t *left_ms)
 {
     const char *words[] = {"PTTL", key.data};
     const size_t lengths[] = {4, key.length};
     nxl_answer *left;
     int rc = nxl_client_ask(
         lister->session.client, server, 2, words, lengths, &left);
-    const char *ms = nxl_answer_item(left, 0, NULL);
 
-    *left_ms = ms ? strtoll(ms, NULL, 10) : -2;
+    *left_ms = -2;
+    if (rc == NXL_OK &&
+        (!answer_number(left, 0, EXACT_MOST, left_ms) || *left_ms < -2))
+        rc = refuse_answer(lister, "PTTL");
     nxl_answer_free(left);
     return rc;
 }
@@ -194,9 +210,23 @@ static int inspect_keys(
     return rc;
 }
 
+/* The cursor with which the scan goes on; NULL: there is none. No server gives
+ * the same one twice in a row, which would have no end. */
+static const char *next_cursor(const nxl_answer *keys, const char *before)
+{
+    const char *cursor = nxl_answer_item(keys, 0, NULL);
+    size_t length = cursor ? strlen(cursor) : 0;
+
+    if (length == 0 || length >= CURSOR_ROOM ||
+        cursor[strspn(cursor, "0123456789")] != '\0')
+        return NULL;
+    bool again = strcmp(cursor, before) == 0 && strcmp(cursor, "0") != 0;
+    return again ? NULL : cursor;
+}
+
 /* The next step of the scan. */
 struct step {
-    char cursor[24];
+    char cursor[CURSOR_ROOM];
     unsigned count;
     bool typed; /* use TYPE string, which 6.0 and later know */
 };
@@ -233,13 +263,10 @@ static int scan_server(struct lister *lister, size_t server)
         rc = take_step(lister, server, &step, &keys);
         if (rc != NXL_OK)
             return rc;
-        const char *cursor = nxl_answer_item(keys, 0, NULL);
-        lister->no_cursor = !cursor || *cursor == '\0' ||
-                            cursor[strspn(cursor, "0123456789")] != '\0';
-        snprintf(step.cursor, sizeof(step.cursor), "%s",
-            lister->no_cursor ? "0" : cursor);
-        rc = lister->no_cursor ? NXL_E_NOT_REDIS
-                               : inspect_keys(lister, server, keys);
+        const char *cursor = next_cursor(keys, step.cursor);
+        rc = cursor ? inspect_keys(lister, server, keys)
+                    : refuse_answer(lister, "SCAN");
+        snprintf(step.cursor, sizeof(step.cursor), "%s", cursor ? cursor : "0");
         nxl_answer_free(keys);
     } while (rc == NXL_OK && strcmp(step.cursor, "0") != 0);
     return rc;
@@ -264,22 +291,32 @@ static void warn_about(const struct lister *lister, size_t server)
     json_end(&json);
 }
 
+static void report_left_out(const struct lister *lister, int rc)
+{
+    const char *what = lister->servers > 1 ? "left out" : "cannot list";
+
+    if (lister->odd)
+        say("%s: the answer to %s is not that of a Redis server", what,
+            lister->odd);
+    else
+        say("%s: %s", what,
+            rc == NXL_E_NOMEM ? "out of memory"
+                              : nxl_client_errmsg(lister->session.client));
+}
+
 void scan_servers(struct lister *lister)
 {
     nxl_client *client = lister->session.client;
 
     for (size_t i = 0; i < lister->servers; i++) {
+        lister->odd = NULL;
         int rc = scan_server(lister, i);
         if (rc == NXL_OK) {
             lister->scanned++;
             warn_about(lister, i);
             continue;
         }
-        say("%s: %s", lister->servers > 1 ? "left out" : "cannot list",
-            rc == NXL_E_NOMEM   ? "out of memory"
-            : lister->no_cursor ? "the answer to SCAN has no cursor: is this "
-                                  "a Redis server?"
-                                : nxl_client_errmsg(client));
+        report_left_out(lister, rc);
         if (rc == NXL_E_UNREACHABLE)
             connect_advise(lister->session.args, rc, nxl_client_errmsg(client));
         if (lister->code == 0)

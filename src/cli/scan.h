@@ -16,7 +16,7 @@ struct lister {
     int code;        /* exit code for the first that was not; 0: none */
     bool names_only; /* only the names of locks are wanted: no TTL is read, and
                       * no record is looked for */
-    bool no_cursor;  /* an answer to SCAN had no cursor */
+    const char *odd; /* the answer to which command was none; NULL: all were */
     bool no_right;   /* a record was found that this user may not read */
 };
 

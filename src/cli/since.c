@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/answer.h"
 #include "cli/holder.h"
 #include "cli/name.h"
 #include "cli/report.h"
@@ -74,10 +75,10 @@ static nxl_answer *ask_server(
 /* 0: it is no number from 1 to most, as of a key that has no expiry. */
 static int64_t number_of(const nxl_answer *answer, size_t item, int64_t most)
 {
-    const char *text = answer ? nxl_answer_item(answer, item, NULL) : NULL;
-    int64_t number = text ? strtoll(text, NULL, 10) : 0;
+    int64_t number;
 
-    return number > 0 && number <= most ? number : 0;
+    return answer_number(answer, item, most, &number) && number > 0 ? number
+                                                                    : 0;
 }
 
 /* Does the server still have the value that was seen? */

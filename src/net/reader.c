@@ -136,6 +136,7 @@ static void *create_array(const redisReadTask *task, array_count count)
                                "this library asks for");
 
     struct reply *reply = object_for(r, task);
+    r->root.nested = task->parent != NULL;
     reply->kind = REPLY_ARRAY;
     reply->count = r->loose ? 0 : (size_t)count;
     reply->items = r->items;

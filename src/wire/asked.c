@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sends the command of a query (VERB_QUERY) unchanged and collects its answer.
- * Invariant: the collected values come from one reply, from its beginning.
+ * Invariant: the collected values come from one reply, from its beginning. Only
+ * the integers 1 and 0 are answers to a command that changes something.
  */
 #include "wire/command.h"
 #include "wire/strategy.h"
@@ -20,7 +21,13 @@ static enum exchange_next asked_replied(
 {
     if (reply->kind == REPLY_ERROR)
         return strategy_refused(x, reply);
-    return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
+    if (!x->verb->changes)
+        return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
+    if (reply->kind != REPLY_INTEGER || reply->integer < 0 ||
+        reply->integer > 1)
+        return strategy_broken(x, "expected 1 or 0");
+    return strategy_decide(
+        x, reply->integer == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
 const struct strategy asked_strategy = {

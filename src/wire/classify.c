@@ -138,6 +138,21 @@ bool error_is_noscript(struct slice error)
     return has_code(error, "NOSCRIPT");
 }
 
+static bool has_words(struct slice error, const char *words)
+{
+    return memmem(error.data, error.len, words, strlen(words));
+}
+
+bool error_refuses_command(struct slice error)
+{
+    enum fault fault = classify_error(error);
+    bool denied = fault == FAULT_NO_PERMISSION || fault == FAULT_SCRIPT_DENIED;
+
+    return fault == FAULT_UNSUPPORTED ||
+           (denied && (has_words(error, " to run the ") ||
+                          has_words(error, " can't run this command")));
+}
+
 bool error_ends_transaction(struct slice error)
 {
     return slice_starts(error, "EXECABORT") ||

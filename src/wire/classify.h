@@ -19,4 +19,8 @@ bool error_ends_transaction(struct slice error);
 
 bool error_is_noscript(struct slice error);
 
+/* Is it certain that the error refuses the command, or one that a script runs,
+ * and not just access to one key or channel? */
+bool error_refuses_command(struct slice error);
+
 #endif

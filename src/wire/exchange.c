@@ -68,7 +68,7 @@ void exchange_begin(
     struct exchange *x, const struct verb *verb, struct command_cache *kept)
 {
     exchange_forget_form(x);
-    x->check_at = 0;
+    x->check_at = x->hand_over_again = 0;
     exchange_restart(x, verb, kept);
 }
 

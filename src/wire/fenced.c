@@ -59,7 +59,8 @@ static void fenced_decide(struct exchange *x, const struct reply *reply)
 {
     bool raise = x->verb->kind == VERB_RAISE;
 
-    if (reply->kind == REPLY_INTEGER && reply->integer > 0) {
+    if (reply->kind == REPLY_INTEGER && reply->integer > 0 &&
+        reply->integer < EXACT_BELOW) {
         x->outcome.fence = (uint64_t)reply->integer;
         strategy_decide(
             x, raise ? OUTCOME_MINE : OUTCOME_GRANTED, LEFT_UNKNOWN);

@@ -2,9 +2,11 @@
 /*
  * Waiting in line: JOIN and STAY by the wait script. Invariant: there is no
  * other strategy, and an error proves that the token has not joined. A
- * connection on which the script was refused remembers that, so that later
- * waits do not try again: each attempt would fill the server's ACL LOG.
+ * connection on which the script or one of its commands was refused remembers
+ * that for a while. A refusal that may be about one name (its line is damaged,
+ * or may not be touched) does not keep other names from waiting in line.
  */
+#include "wire/classify.h"
 #include "wire/strategy.h"
 
 static unsigned line_encode(struct exchange *x, struct buf *out)
@@ -15,11 +17,24 @@ static unsigned line_encode(struct exchange *x, struct buf *out)
 static enum exchange_next line_refused(
     struct exchange *x, const struct reply *reply)
 {
+    struct dialect *dialect = x->dialect;
     enum exchange_next next = strategy_refused(x, reply);
 
-    if (x->outcome.kind == OUTCOME_FAULT && ON_REFUSED & 1U << x->outcome.fault)
-        x->dialect->line_refused = x->outcome.fault;
+    if (x->outcome.kind == OUTCOME_FAULT &&
+        ON_REFUSED & 1U << x->outcome.fault) {
+        dialect->line_refused = x->outcome.fault;
+        dialect->line_again = error_refuses_command(reply->bytes)
+                                  ? deadline_after(dialect->now, REFUSAL_NS)
+                                  : 0;
+    }
     return next;
+}
+
+static enum exchange_next line_decide(
+    struct exchange *x, enum outcome_kind kind, int64_t left_ms)
+{
+    x->dialect->line_refused = FAULT_NONE;
+    return strategy_decide(x, kind, left_ms);
 }
 
 static bool line_has_numbers(const struct reply *reply)
@@ -42,16 +57,15 @@ static enum exchange_next line_replied(
         return line_refused(x, reply);
     bool numbers = line_has_numbers(reply);
     if (numbers && reply->count == 1 && item[0].integer == 1)
-        return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
+        return line_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     if (numbers && reply->count == 1 && item[0].integer == -1 &&
         verb->kind == VERB_STAY)
-        return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+        return line_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     if (numbers && reply->count == 3U + verb->test && item[0].integer == 0 &&
         item[1].integer >= -2) {
         x->outcome.first = item[2].integer == 1;
         x->outcome.deaf = verb->test && item[3].integer == 0;
-        return strategy_decide(
-            x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
+        return line_decide(x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
     }
     return strategy_broken(x, "expected 1 to 4 numbers from the wait script");
 }

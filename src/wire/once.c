@@ -83,7 +83,8 @@ static enum exchange_next once_begun(
         return strategy_decide(x, OUTCOME_BUSY, left_ms);
     if (!a->has_record)
         return strategy_broken(x, expected);
-    if (a->code == ONCE_BEGUN && a->number > 0 && !looks) {
+    if (a->code == ONCE_BEGUN && a->number > 0 && a->number < EXACT_BELOW &&
+        !looks) {
         x->outcome.fence = (uint64_t)a->number;
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     }
@@ -103,7 +104,7 @@ static enum exchange_next once_told(
         a->code < 0 || a->code > 1)
         return strategy_broken(x, "expected an answer of the tell script");
     if (a->number == RELEASE_NOT_ALLOWED)
-        x->dialect->plain_release = true;
+        scripted_not_handed_over(x);
     return strategy_decide(
         x, a->code == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
@@ -117,7 +118,7 @@ static enum exchange_next once_answered(
     if (l->starved)
         return strategy_fail(x, FAULT_SYSTEM,
             slice_of("out of memory: cannot store the record"), true);
-    if (reply->kind != REPLY_ARRAY || !once_read(l, &answer))
+    if (reply->kind != REPLY_ARRAY || reply->nested || !once_read(l, &answer))
         return strategy_broken(x, "expected a code, a number and a record");
     return x->verb->kind == VERB_TELL ? once_told(x, &answer)
                                       : once_begun(x, &answer);

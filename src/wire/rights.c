@@ -56,17 +56,6 @@ static unsigned rights_encode(struct exchange *x, struct buf *out)
     return 0;
 }
 
-/* Does the error refuse the command itself, and not just access to its key? */
-static bool rights_error_refuses_command(struct slice error)
-{
-    static const char command[] = " to run the ";
-    enum fault fault = classify_error(error);
-
-    return fault == FAULT_UNSUPPORTED ||
-           (fault == FAULT_NO_PERMISSION &&
-               memmem(error.data, error.len, command, sizeof(command) - 1));
-}
-
 static enum exchange_next rights_decide(struct exchange *x)
 {
     static const char denied[] =
@@ -97,7 +86,7 @@ static enum exchange_next rights_replied(
     if (reply->kind == REPLY_ERROR && error_is_noscript(reply->bytes)) {
         x->read |= BIT(NOSCRIPT);
     } else if (reply->kind == REPLY_ERROR &&
-               rights_error_refuses_command(reply->bytes)) {
+               error_refuses_command(reply->bytes)) {
         x->read |= BIT(x->due);
         if (classify_error(reply->bytes) == FAULT_NO_PERMISSION)
             x->read |= BIT(DENIED);

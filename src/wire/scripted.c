@@ -19,10 +19,15 @@ bool scripted_as_text(const struct exchange *x)
 
 const char *scripted_how(const struct exchange *x)
 {
-    return x->dialect->plain_release ? "-"
-           : x->verb->plain          ? "?"
-           : x->verb->followed       ? "+"
-                                     : "";
+    return x->dialect->now < x->hand_over_again ? "-"
+           : x->verb->plain                     ? "?"
+           : x->verb->followed                  ? "+"
+                                                : "";
+}
+
+void scripted_not_handed_over(struct exchange *x)
+{
+    x->hand_over_again = deadline_after(x->dialect->now, REFUSAL_NS);
 }
 
 static bool scripted_append(struct exchange *x, struct buf *out)
@@ -98,7 +103,7 @@ enum exchange_next scripted_released(
     bool hands_over =
         number == RELEASE_HANDED_OVER && (in_line || !verb->plain);
     if (number == RELEASE_NOT_ALLOWED)
-        x->dialect->plain_release = true;
+        scripted_not_handed_over(x);
     x->outcome.left_line = in_line && number == RELEASE_LEFT_LINE;
     if (hands_over || number == RELEASE_NOT_ALLOWED || x->outcome.left_line)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);

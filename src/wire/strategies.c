@@ -197,13 +197,17 @@ void strategies_describe(const struct dialect *dialect, struct text *text)
         text_addf(text, " + %s", to_extend);
 }
 
-bool strategies_line(const struct dialect *dialect, struct text *why)
+bool strategies_line(
+    const struct dialect *dialect, uint64_t now, struct text *why)
 {
+    bool refused =
+        dialect->line_refused != FAULT_NONE && now <= dialect->line_again;
+
     if (strategies_need_clock(dialect))
         text_set(why, "the locks are timestamps");
-    else if (dialect->line_refused == FAULT_UNSUPPORTED)
+    else if (refused && dialect->line_refused == FAULT_UNSUPPORTED)
         text_set(why, "the server cannot run the script of the line");
-    else if (dialect->line_refused != FAULT_NONE)
+    else if (refused)
         text_set(why, "no permission to wait in line: see 'nxlock acl'");
     else
         return true;

@@ -34,9 +34,10 @@ bool strategies_weak(const struct dialect *dialect);
 /* Do the strategies in use need dialect.now to be read after the reply? */
 bool strategies_need_clock(const struct dialect *dialect);
 
-/* Can a token join the line of a lock on this connection, as far as is known?
- * If not, *why says in words why not. */
-bool strategies_line(const struct dialect *dialect, struct text *why);
+/* May a token try to join the line of a lock on this connection now? now is 0
+ * to ask whether the last one was refused. If not, *why says in words why. */
+bool strategies_line(
+    const struct dialect *dialect, uint64_t now, struct text *why);
 
 /* The strategies in use, for people: "SET NX PX + scripts". */
 void strategies_describe(const struct dialect *dialect, struct text *text);

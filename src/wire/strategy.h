@@ -38,9 +38,12 @@ struct dialect {
     /* Scripts were refused: check before the next acquire whether a lock could
      * be released at all. Remembered until the next handshake. */
     bool scripts_unverified;
-    bool no_watch;           /* that check found WATCH refused */
-    bool plain_release;      /* this user cannot hand a lock over: do not try */
-    enum fault line_refused; /* why no token can join a line; FAULT_NONE */
+    bool no_watch; /* that check found WATCH refused */
+    /* Why the last JOIN or STAY was refused; FAULT_NONE: it was not. No token
+     * joins before line_again: the refusal was of the command. It is 0 after a
+     * refusal that may be about one name. */
+    enum fault line_refused;
+    uint64_t line_again;
     /* The peer is a proxy that closes the connection at commands without a key
      * and at those it does not know: send neither. */
     bool keyed_only;
@@ -49,6 +52,14 @@ struct dialect {
 
 /* Resets what is known, for a new connection. */
 void dialect_begin(struct dialect *dialect);
+
+/* How long a refusal is remembered that somebody may end while the connection
+ * stays: without a memory each attempt would be an entry of the server's ACL
+ * LOG. */
+#define REFUSAL_NS (5 * NS_PER_S)
+
+/* Numbers of the scripts, which are Lua's, are exact below this. */
+#define EXACT_BELOW (INT64_C(1) << 53)
 
 /* What an exchange is doing. */
 enum exchange_phase {
@@ -91,6 +102,10 @@ struct exchange {
     int64_t read;           /* a number from an earlier reply */
     uint64_t asked_at;      /* when the current step was encoded */
     uint64_t check_at;      /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
+    /* The lock could not be handed over: not tried again before this time. It
+     * may be this name's line that is damaged or not permitted, so the
+     * connection remembers nothing of it. */
+    uint64_t hand_over_again;
     struct outcome outcome;
     /* Text or a value that is needed after its reply. The outcome points into
      * it, so do not copy an exchange. Both are EXCHANGE_TEXT bytes, allocated
@@ -165,6 +180,8 @@ enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
 /* How a script that gives the key up hands it over: see release.lua. */
 const char *scripted_how(const struct exchange *x);
+/* The script has removed the key, but could not hand the lock over. */
+void scripted_not_handed_over(struct exchange *x);
 /* Is the script sent with its text in this step? */
 bool scripted_as_text(const struct exchange *x);
 /* Does the reply say that the server does not have the script? Then the next

@@ -74,6 +74,41 @@ static void it_is_asked_again(void **state)
     }
 }
 
+/* What changes something is sent once: after a lost connection another DEL
+ * would be answered 0, as if there had been no line. */
+static void a_change_is_not_repeated(void **state)
+{
+    static const char del[] = "EXPECT DEL {k}:nxl-l\n";
+    (void)state;
+    for (size_t i = 0; i < CUTS; i++) {
+        struct script s = {0};
+        add(&s, SHAKE "%s", del);
+        add_cut(&s, &cuts[i], ":");
+        add(&s, NEXT SHAKE "%s" ZERO WORKS, del);
+        struct rig r = rig_open(s.text, 't', "timeout_ms=1000");
+        assert_ends(nxl_lock_empty_line(r.lock), NXL_UNKNOWN, 1000);
+        assert_contains(nxl_client_errmsg(r.client), "may have been carried");
+        assert_ends(nxl_lock_empty_line(r.lock), NXL_FREE, 1000);
+        assert_works(r.lock);
+        rig_close(&r);
+    }
+    struct script s = {0};
+    add(&s,
+        SHAKE "%s"
+              "WAIT-FOR over\n" ONE WORKS,
+        del);
+    struct rig r = rig_open(s.text, 't', "timeout_ms=300");
+    assert_takes(nxl_lock_empty_line(r.lock), NXL_UNKNOWN, 300, 350);
+    assert_contains(nxl_client_errmsg(r.client), "may have been carried");
+    fake_signal(r.fake, "over");
+    assert_works(r.lock);
+    rig_close(&r);
+
+    r = rig_open("EXPECT CLIENT ID\nSILENCE\n", 't', "timeout_ms=100");
+    assert_takes(nxl_lock_empty_line(r.lock), NXL_E_UNREACHABLE, 100, 150);
+    rig_drop(&r);
+}
+
 static void no_answer_is_none(void **state)
 {
     (void)state;
@@ -137,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rest_of_a_late_answer_is_dropped),
         cmocka_unit_test(it_is_asked_again),
+        cmocka_unit_test(a_change_is_not_repeated),
         cmocka_unit_test(no_answer_is_none),
         cmocka_unit_test(the_client_is_freed),
     };

@@ -363,7 +363,8 @@ static struct outcome raised_to(
     struct outcome mine = decided(OUTCOME_MINE, LEFT_UNKNOWN);
 
     mine.fence = (uint64_t)reply->integer;
-    return one_of(m, reply, is_number(reply, 1),
+    return one_of(m, reply,
+        is_number(reply, 1) && reply->integer < INT64_C(1) << 53,
         is_number(reply, 0) && reply->integer == 0, mine, no());
 }
 

@@ -274,6 +274,7 @@ static bool run(struct feed *f, char letter, struct dialect *dialect,
         if (steps == 3 && (letter == 'E' || letter == 'R')) {
             dialect_begin(dialect);
             model_begin(m, 0);
+            m->plain = dialect->now < x->hand_over_again;
             *w = (struct watcher){.orders = 0};
         }
         check_said(m, x, dialect, &step, w);
@@ -297,11 +298,14 @@ static bool exchange(
     struct watcher w = {.orders = 0};
     static struct exchange x; /* what it has stored is used again */
     unsigned char *at = &dialect->at[m.verb.kind];
+    /* Of an exchange before on the same connection. */
+    uint64_t again = dialect->now ? x.hand_over_again : 0;
 
     exchange_begin(&x, &m.verb, NULL);
+    x.hand_over_again = again;
     x.written = strchr("tqQfg", letter) ? WRITTEN_END : WRITTEN_TOKEN;
     model_begin(&m, *at);
-    m.plain = dialect->plain_release;
+    m.plain = dialect->now < again;
     m.left = dialect->ttl_in_values || *at >= ways[m.verb.kind].count;
     if (!run(f, letter, dialect, &m, &x, &w))
         return false;

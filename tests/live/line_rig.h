@@ -20,6 +20,7 @@
 struct peer {
     redisContext *c;
     struct dialect dialect;
+    uint64_t hand_over_again; /* as its lock remembers it */
 };
 static struct peer peer;    /* sends the verbs */
 static redisContext *ears;  /* listens */
@@ -89,6 +90,7 @@ static inline struct outcome line_send(struct peer *p, const struct verb *verb)
 
     exchange_free(&x);
     exchange_begin(&x, verb, NULL);
+    x.hand_over_again = p->hand_over_again;
     while (next == EXCHANGE_AGAIN) {
         struct buf out = {0};
         unsigned due = exchange_encode(&x, &p->dialect, &out);
@@ -104,6 +106,7 @@ static inline struct outcome line_send(struct peer *p, const struct verb *verb)
             freeReplyObject(r);
         }
     }
+    p->hand_over_again = x.hand_over_again;
     struct outcome o = x.outcome;
     o.text = o.value = (struct slice){NULL, 0};
     return o;

@@ -334,7 +334,7 @@ static void who_may_not_hand_over(void **state)
         if (cases[i].told)
             assert_message("A");
         assert_no_message();
-        assert_int_equal(user.dialect.plain_release, !cases[i].handed);
+        assert_int_equal(user.hand_over_again != 0, !cases[i].handed);
         if (!cases[i].handed) {
             long long before = denials();
             held_by("H", 10000);
@@ -381,6 +381,7 @@ static void who_may_not_wait(void **state)
                                      : held || blind ? OUTCOME_BUSY
                                                      : OUTCOME_GRANTED);
             assert_int_equal(user.dialect.line_refused != FAULT_NONE, !waits);
+            assert_int_equal(user.dialect.line_again != 0, !waits);
             assert_false(!waits && o.unsure);
             if (!waits) { /* nothing of the token is there */
                 assert_int_equal(in_line(), 1);
@@ -400,6 +401,7 @@ static void keys_that_may_not_be_touched(void **state)
     struct outcome o = line_verb(&user, VERB_JOIN, "A", CHANNEL);
     assert_int_equal(o.fault, FAULT_NO_PERMISSION);
     assert_int_equal(user.dialect.line_refused, FAULT_NO_PERMISSION);
+    assert_int_equal(user.dialect.line_again, 0); /* it is about this name */
     assert_int_equal(in_line(), 0);
     redisFree(user.c);
 }

@@ -99,32 +99,53 @@ static void what_is_no_answer(void **state)
     }
 }
 
-/* A refusal is remembered if it is one of the command. A key of another type
- * does not say that the token is not in line. */
+/* A refusal of the command is remembered for a while. One that may be about
+ * this name is not, though it is told to people until a token has joined. A key
+ * of another type does not say that the token is not in line. */
 static void refusals(void **state)
 {
     static const struct {
         const char *error, *outcome;
         enum fault refused;
+        bool lasts;
         const char *why;
     } cases[] = {
-        {"-NOPERM this user may not", "no permission: NOPERM this user may not",
-            FAULT_NO_PERMISSION, NO_PERMISSION},
+        {"-NOPERM this user has no permissions to run the 'evalsha' command",
+            "no permission: NOPERM this user has no permissions to run the "
+            "'evalsha' command",
+            FAULT_NO_PERMISSION, true, NO_PERMISSION},
+        {"-NOPERM this user has no permissions to access one of the keys used",
+            NULL, FAULT_NO_PERMISSION, false, NO_PERMISSION},
+        {"-NOPERM No permissions to access a key", NULL, FAULT_NO_PERMISSION,
+            false, NO_PERMISSION},
+        {"-NOPERM strange words", NULL, FAULT_NO_PERMISSION, false,
+            NO_PERMISSION},
         {"-ERR unknown command 'EVALSHA'",
             "unsupported: ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED,
-            "the server cannot run the script of the line"},
+            true, "the server cannot run the script of the line"},
         {"-ERR Error running script (call to f_0): @user_script:25: "
          "@user_script: 25: Write commands not allowed after non deterministic "
          "commands",
-            NULL, FAULT_UNSUPPORTED,
+            NULL, FAULT_UNSUPPORTED, true,
             "the server cannot run the script of the line"},
-        {"-ERR The user executing the script can't run this command", NULL,
-            FAULT_SCRIPT_DENIED, NO_PERMISSION},
+        {"-ERR The user executing the script can't run this command or "
+         "subcommand",
+            NULL, FAULT_SCRIPT_DENIED, true, NO_PERMISSION},
+        {"-ERR The user executing the script can't access at least one of the "
+         "keys mentioned in the command arguments",
+            NULL, FAULT_SCRIPT_DENIED, false, NO_PERMISSION},
+        {"-ERR ACL failure in script: User u has no permissions to run the "
+         "'zadd' command",
+            NULL, FAULT_SCRIPT_DENIED, true, NO_PERMISSION},
+        {"-ERR ACL failure in script: No permissions to access a key", NULL,
+            FAULT_SCRIPT_DENIED, false, NO_PERMISSION},
         {"-WRONGTYPE Operation against a key",
-            "wrong type: WRONGTYPE Operation against a key", FAULT_NONE, NULL},
-        {"-OOM x", "full: OOM x", FAULT_NONE, NULL},
-        {"-READONLY x", "elsewhere: READONLY x", FAULT_NONE, NULL},
-        {"-ERR strange", "server, unsure: ERR strange", FAULT_NONE, NULL},
+            "wrong type: WRONGTYPE Operation against a key", FAULT_NONE, false,
+            NULL},
+        {"-OOM x", "full: OOM x", FAULT_NONE, false, NULL},
+        {"-READONLY x", "elsewhere: READONLY x", FAULT_NONE, false, NULL},
+        {"-ERR strange", "server, unsure: ERR strange", FAULT_NONE, false,
+            NULL},
     };
 
     (void)state;
@@ -133,7 +154,8 @@ static void refusals(void **state)
             struct text why;
             text_clear(&why);
             begin_line((enum verb_kind)kind, false);
-            assert_true(strategies_line(&dialect, &why));
+            dialect.now = OUR_NOW;
+            assert_true(strategies_line(&dialect, OUR_NOW, &why));
             sends();
             assert_int_equal(answer(cases[i].error), EXCHANGE_DONE);
             dialog = cases[i].error;
@@ -141,13 +163,35 @@ static void refusals(void **state)
                 check(strcmp(outcome(), cases[i].outcome) == 0, outcome(),
                     cases[i].outcome);
             assert_int_equal(dialect.line_refused, cases[i].refused);
+            uint64_t end = OUR_NOW + REFUSAL_NS;
+            check(strategies_line(&dialect, OUR_NOW, &why) != cases[i].lasts,
+                "it lasts or not", "the other");
+            assert_true(strategies_line(&dialect, end + 1, &why));
+            text_clear(&why);
             assert_int_equal(
-                strategies_line(&dialect, &why), cases[i].why == NULL);
+                strategies_line(&dialect, 0, &why), cases[i].why == NULL);
             assert_string_equal(why.data, cases[i].why ? cases[i].why : "");
-            dialect_begin(&dialect); /* another connection */
-            assert_true(strategies_line(&dialect, &why));
+            exchange_restart(&x, &verb, NULL); /* this one joins */
+            sends();
+            assert_int_equal(answer("[:0 :500 :0]"), EXCHANGE_DONE);
+            assert_true(strategies_line(&dialect, 0, &why));
         }
     }
+}
+
+/* Another connection may be another server's. */
+static void another_connection_knows_nothing(void **state)
+{
+    struct text why;
+
+    (void)state;
+    begin_line(VERB_JOIN, false);
+    sends();
+    assert_int_equal(answer("-ERR unknown command 'EVALSHA'"), EXCHANGE_DONE);
+    text_clear(&why);
+    assert_false(strategies_line(&dialect, 0, &why));
+    dialect_begin(&dialect);
+    assert_true(strategies_line(&dialect, 0, &why));
 }
 
 static void no_line_of_timestamps(void **state)
@@ -158,7 +202,7 @@ static void no_line_of_timestamps(void **state)
     dialect_begin(&dialect);
     dialect.ttl_in_values = true;
     text_clear(&why);
-    assert_false(strategies_line(&dialect, &why));
+    assert_false(strategies_line(&dialect, OUR_NOW, &why));
     assert_string_equal(why.data, "the locks are timestamps");
     dialect.ttl_in_values = false;
 }
@@ -233,7 +277,7 @@ static void a_release_that_hands_over_to_nobody(void **state)
     play(RELEASE ":2", "mine");
     exchange_begin(&x, &verb, NULL);
     play(RELEASE ":4", "mine");
-    exchange_begin(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     play(PLAIN ":1", "mine");
     verb.channel = slice_of("-");
     exchange_begin(&x, &verb, NULL);
@@ -260,9 +304,15 @@ static void a_release_with_somebody_behind(void **state)
     play(GAP ":1", "mine");
     verb.plain = false;
     exchange_begin(&x, &verb, NULL);
+    dialect.now = OUR_NOW;
     play(FOLLOWED ":4", "mine");
-    exchange_begin(&x, &verb, NULL);
+    exchange_restart(&x, &verb, NULL);
     play(PLAIN ":1", "mine");
+    dialect.now += REFUSAL_NS; /* the cause may be gone */
+    exchange_restart(&x, &verb, NULL);
+    play(FOLLOWED ":4", "mine");
+    exchange_begin(&x, &verb, NULL); /* another lock */
+    play(FOLLOWED ":1", "mine");
     verb.channel = slice_of("-");
     dialect_begin(&dialect);
     exchange_begin(&x, &verb, NULL);
@@ -277,7 +327,7 @@ static void what_was_sent_before_it_was_known(void **state)
     (void)state;
     begin('r', 0);
     play(RELEASE, NULL);
-    dialect.plain_release = true;
+    x.hand_over_again = dialect.now + REFUSAL_NS;
     assert_int_equal(answer(":2"), EXCHANGE_DONE);
     assert_string_equal(outcome(), "mine");
 }
@@ -367,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_stay),
         cmocka_unit_test(what_is_no_answer),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(another_connection_knows_nothing),
         cmocka_unit_test(no_line_of_timestamps),
         cmocka_unit_test(what_a_join_may_still_do),
         cmocka_unit_test(a_release_by_who_may_be_in_line),

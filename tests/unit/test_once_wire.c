@@ -94,7 +94,7 @@ static void what_is_sent(void **state)
     begin_once(VERB_BEGIN);
     terms.retries = true;
     terms.fingerprint = slice_of("");
-    dialect.plain_release = true;
+    x.hand_over_again = 1;
     play(BEGIN_WITH("EVALSHA sha:", "retry", "-", "-"), NULL);
     begin_once(VERB_BEGIN);
     x.whole = true;
@@ -191,9 +191,9 @@ static void told(void **state)
     play_leaves(VERB_TELL, "1|1|" LINE, "mine");
     play_leaves(VERB_TELL, "1|0", "mine"); /* nobody had begun */
     play_leaves(VERB_TELL, "0|2|" LINE, "not mine");
-    assert_false(dialect.plain_release);
+    assert_int_equal(x.hand_over_again, 0);
     play_leaves(VERB_TELL, "1|4|" LINE, "mine"); /* it cannot hand over */
-    assert_true(dialect.plain_release);
+    assert_int_equal(x.hand_over_again, REFUSAL_NS);
 }
 
 static void forgotten_and_taken_back(void **state)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads the numbers in a server's answer. */
+#include "cli/answer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool number_read(const char *text, int64_t most, int64_t *number)
+{
+    const char *digits = text + (*text == '-');
+
+    if (*digits == '\0' || digits[strspn(digits, "0123456789")] != '\0')
+        return false;
+    errno = 0;
+    long long n = strtoll(text, NULL, 10);
+    if (errno != 0 || n > most || n < -most)
+        return false;
+    *number = n;
+    return true;
+}
+
+bool answer_number(
+    const nxl_answer *answer, size_t item, int64_t most, int64_t *number)
+{
+    const char *text = nxl_answer_item(answer, item, NULL);
+
+    return text && number_read(text, most, number);
+}

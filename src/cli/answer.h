@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the numbers in a server's answer.
+ *
+ * Invariant: what is not a whole number within the bounds is none; a server, or
+ * a peer that only looks like one, may answer anything.
+ */
+#ifndef NXLOCK_CLI_ANSWER_H
+#define NXLOCK_CLI_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nxlock.h>
+
+/* Numbers of Redis's sorted sets and scripts are exact up to this. */
+#define EXACT_MOST (INT64_C(1) << 53)
+
+/* Reads the whole text as a decimal number from -most to most. */
+bool number_read(const char *text, int64_t most, int64_t *number);
+
+/* The same of value item of the answer, which may be nil or missing. */
+bool answer_number(
+    const nxl_answer *answer, size_t item, int64_t most, int64_t *number);
+
+#endif

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_odd_replies.py NXLOCK: a real server, but for the replies to one command,
+which have a form that nobody expects: nil, an empty array, a text that is no
+number, a number beyond all bounds.
+
+No command crashes, prints what nobody said, or takes such a reply for "nothing".
+"""
+
+import os
+import socket
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Server, Tap, nx
+
+HUGE = b"9" * 400
+FORMS = {
+    "nil": b"$-1\r\n", "a nil array": b"*-1\r\n", "an empty array": b"*0\r\n",
+    "a negative number": b":-77777\r\n",
+    "the largest number": b":9223372036854775807\r\n",
+    "an empty string": b"$0\r\n\r\n", "a word": b"$5\r\nhello\r\n",
+    "digits without end": b"$%d\r\n%s\r\n" % (len(HUGE), HUGE),
+    "nils": b"*3\r\n$-1\r\n$-1\r\n$-1\r\n",
+    "huge numbers": b"*2\r\n$19\r\n9223372036854775807\r\n"
+                    b"$19\r\n9223372036854775807\r\n",
+    "nested": b"*2\r\n*1\r\n$1\r\n1\r\n*1\r\n*1\r\n:1\r\n",
+    "a member and its score": b"*2\r\n$9\r\nx - 1 999\r\n$5\r\n1e300\r\n",
+    "infinity": b"*2\r\n$9\r\nx - 1 999\r\n$4\r\n-inf\r\n",
+    "facts beyond all bounds": b"$%d\r\n%s\r\n" % (
+        87, b"uptime_in_seconds:9223372036854775807\r\nmaxmemory:1e999\r\n"
+            b"used_memory:-nan\r\nrun_id:a\r\n"),
+    "a map": b"%1\r\n+a\r\n+b\r\n",
+    "an error": b"-ODD words\r\n",
+}
+# The command, the replies that are odd, and what it must not say then.
+ROWS = (
+    (["status", "held", "-v"], ("ZCARD", "ZRANGE", "TIME", "GETRANGE", "PTTL")),
+    (["status", "held", "--json"], ("ZCARD", "ZRANGE", "TIME")),
+    (["list"], ("SCAN", "GETRANGE", "PTTL")),
+    (["list", "--json"], ("SCAN", "GETRANGE", "PTTL")),
+    (["unlock", "held", "--line", "--yes"], ("ZCARD", "DEL")),
+    (["doctor", "free"],
+     ("PING", "INFO", "DBSIZE", "TIME", "CONFIG", "ACL", "PTTL", "CLIENT")),
+    (["doctor", "--once", "free"], ("INFO", "CONFIG")),
+    (["once", "--show", "work"], ("EVALSHA",)),
+    (["once", "other", "--", "true"], ("EVALSHA", "CONFIG")),
+    (["acquire", "free", "-n"], ("SET", "EVALSHA")),
+)
+NILS = {"nil", "a nil array", "an empty array", "nils", "a map", "an error"}
+# Where the command has to fail: any other form may be the beginning of a value.
+FAILS = {
+    ("list", "SCAN"): set(FORMS), ("list", "PTTL"): set(FORMS) - {"nested"},
+    ("list", "GETRANGE"): NILS, ("unlock", "DEL"): set(FORMS),
+}
+UNKNOWN = {
+    ("status", "ZCARD"): set(FORMS) - {"nested"},
+    ("status", "TIME"): set(FORMS) - {"nested"},
+    ("doctor", "DBSIZE"): set(FORMS) - {"nested"},
+    ("doctor", "TIME"): set(FORMS) - {"nested"},
+}
+BAD = (b"Sanitizer", b"runtime error", b"-1 key", b"(null)")
+
+
+def read_reply(stream):
+    """The bytes of one reply."""
+    line = stream.readline()
+    if not line:
+        raise ConnectionError
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"$" and int(rest) >= 0:
+        return line + stream.read(int(rest) + 2)
+    if kind == b"*":
+        return line + b"".join(read_reply(stream)
+                               for _ in range(max(int(rest), 0)))
+    return line
+
+
+class Odd:
+    """Between a client and the server."""
+
+    def __init__(self, server, word, reply):
+        self.server, self.word, self.reply = server, word.encode(), reply
+        self.met = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                one, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(one,),
+                             daemon=True).start()
+
+    def serve(self, one):
+        with one, socket.socket(socket.AF_UNIX) as other:
+            other.connect(self.server.socket)
+            commands, replies = one.makefile("rb"), other.makefile("rb")
+            try:
+                while True:
+                    command = read_reply(commands)
+                    if command.split(b"\r\n")[2].upper() == self.word:
+                        self.met += 1
+                        one.sendall(self.reply)
+                    else:
+                        other.sendall(command)
+                        one.sendall(read_reply(replies))
+            except (OSError, ValueError, IndexError):
+                return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock, self.server, self.tap = nxlock, server, Tap()
+
+    def wrong(self, command, word, form):
+        """What is wrong with what the command does; None."""
+        with Odd(self.server, word, FORMS[form]) as odd:
+            url = f"redis://127.0.0.1:{odd.port}?timeout_ms=500"
+            got = nx(self.nxlock, command[0], "-u", url, *command[1:])
+            met = odd.met
+        said = got.stdout + got.stderr
+        bad = [part for part in BAD if part in said]
+        if got.returncode < 0 or \
+                not said.strip() and got.returncode not in (0, 75):
+            bad.append(f"exit code {got.returncode}")
+        if met and form in UNKNOWN.get((command[0], word), ()) and \
+                b"unknown" not in said:
+            bad.append("it does not say that it is unknown")
+        if met and got.returncode == 0 and \
+                form in FAILS.get((command[0], word), ()):
+            bad.append("exit code 0")
+        return f"{form}: {bad}\n{said.decode('utf-8', 'replace')}" \
+            if bad else None
+
+    def play(self, command, word):
+        with ThreadPoolExecutor(4) as pool:
+            bad = [one for one in pool.map(
+                lambda form: self.wrong(command, word, form), FORMS) if one]
+        self.tap.check(not bad, f"{' '.join(command)}: odd replies to {word}",
+                       "\n".join(bad))
+
+    def prepare(self):
+        """A lock that is held, with somebody in its line, and a free one."""
+        self.server.cli("DEL", "free", "{other}:once", "{other}:f", "other")
+        token = "6fa459ea-ee8a-8ca4-894e-db77e160355e@host:1:job"
+        self.server.cli("SET", "held", token, "PX", "600000")
+        self.server.cli("SET", "{held}:f", "1", "PX", "600000")
+        self.server.cli("ZADD", "{held}:nxl-l", "4194304",
+                        last=token + "x - 1000 99")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    for name in ("REDIS_URL", "NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_URL"):
+        os.environ.pop(name, None)
+    with Server() as server:
+        room = Room(sys.argv[1], server)
+        for command, words in ROWS:
+            for word in words:
+                room.prepare()
+                room.play(command, word)
+        sys.exit(room.tap.done())
+
+
+main()
