@@ -108,8 +108,9 @@ enum nxl_result {
      * NXL_E_UNREACHABLE.) */
     NXL_E_DENIED = -6,
     /* The server answers but does not accept the write now: LOADING, BUSY
-     * script, OOM, MISCONF, NOREPLICAS, READONLY replica, or a Redis Cluster
-     * node (MOVED, ASK, CLUSTERDOWN). */
+     * script, OOM, MISCONF, NOREPLICAS, READONLY replica. Or no lock is granted
+     * there, whatever its name: a Redis Cluster node that does not serve all
+     * slots, as far as is known, or an active replica of KeyDB. */
     NXL_E_REFUSED = -7,
     /* The key holds something other than a string. */
     NXL_E_WRONG_TYPE = -8,
@@ -417,7 +418,8 @@ typedef struct nxl_server_facts {
      * scripts, as far as is known. */
     char strategy[128];
     bool scripts;
-    /* Whether it votes, and if not, why, for people. */
+    /* Whether it votes (a single server: grants locks), and if not, why, for
+     * people. */
     bool votes;
     char no_vote[512];
     bool guarded; /* guard_restarts is on for it */
@@ -448,12 +450,16 @@ typedef struct nxl_server_facts {
      * "in line", "by polling (queue=0)". */
     bool in_line;
     char waiting[512];
+    /* No lock is granted there, whatever its name, even by a single server: an
+     * active replica, or a Redis Cluster node that does not serve all slots.
+     * no_vote says which. */
+    bool unfit;
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
-                                0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "" }
+                                0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "", 0 }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No

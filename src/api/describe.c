@@ -64,7 +64,7 @@ static void line_of(
         text_add(t, ", role ");
         add_fact(t, client, s->facts.role);
     }
-    if (strcmp(s->facts.mode, "cluster") == 0)
+    if (s->facts.cluster)
         text_add(t, ", Redis Cluster node");
     if (s->state == SERVER_UP) {
         text_add(t, ", lock commands ");

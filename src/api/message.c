@@ -22,6 +22,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_FULL:
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
+    case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_CLUSTER_DOWN:
         return NXL_E_REFUSED;

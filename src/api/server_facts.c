@@ -130,7 +130,8 @@ static void fill(
     (void)sscanf(s->facts.version, "%9d.%9d.%9d", &facts->version[0],
         &facts->version[1], &facts->version[2]);
     facts->role = role_of(&s->facts);
-    facts->cluster = strcmp(s->facts.mode, "cluster") == 0;
+    facts->cluster = s->facts.cluster;
+    facts->unfit = eligibility_unfit(&client->voters[server].eligibility);
     add_strategy(s, facts);
     add_waiting(client, server, facts);
     add_voting(client, server, clock_now(), facts);

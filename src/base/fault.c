@@ -64,12 +64,12 @@ const char *fault_remedy(enum fault fault)
     case FAULT_SENTINEL:
         return "use the URL of the primary that it monitors; nxlock does "
                "not ask Sentinels for the primary";
+    case FAULT_ACTIVE_REPLICA:
+        return "set active-replica no, and give every client the same URL";
     case FAULT_CLUSTER:
-        return "this is a node of a Redis Cluster, which nxlock does not "
-               "support; use a server with cluster-enabled no";
     case FAULT_CLUSTER_DOWN:
-        return "no node of this Redis Cluster serves the key; nxlock does "
-               "not support clusters: use a server with cluster-enabled no";
+        return "nxlock does not support Redis Cluster; use a server with "
+               "cluster-enabled no";
     case FAULT_NONE:
     case FAULT_SERVER:
     case FAULT_TLS: /* their words say what to do */
@@ -107,6 +107,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_NOT_DURABLE:
     case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
+    case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_TLS:
     case FAULT_CERTIFICATE:
@@ -143,6 +144,7 @@ static const enum fault order[] = {
     FAULT_CREDENTIALS,
     FAULT_SERVER,
     FAULT_NOT_PRIMARY,
+    FAULT_ACTIVE_REPLICA,
     FAULT_CLUSTER,
     FAULT_UNSUPPORTED,
     FAULT_DUPLICATE,

@@ -32,7 +32,8 @@ enum fault {
     FAULT_SENTINEL,      /* a Sentinel: it stores no keys */
     FAULT_TLS,           /* no secure connection: certificate, name, version */
     FAULT_CERTIFICATE,   /* the server refuses the client's certificate */
-    FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without this slot */
+    FAULT_ACTIVE_REPLICA, /* KeyDB's: another server grants the same locks */
+    FAULT_CLUSTER,      /* MOVED, ASK: a Redis Cluster node without all slots */
     FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
     FAULT_CREDENTIALS,  /* this client's own password or certificate cannot be
                          * read now, or its callback failed */

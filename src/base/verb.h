@@ -15,6 +15,8 @@
 #include "base/leaves.h"
 #include "base/slice.h"
 
+#define CLUSTER_SLOTS 16384 /* of every Redis Cluster */
+
 enum verb_kind {
     VERB_ACQUIRE, /* set key to token with ttl if the key is free */
     VERB_EXTEND,  /* if the key holds token: set its TTL to ttl_ms, or leave a

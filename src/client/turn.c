@@ -79,6 +79,9 @@ static void take_completions(
     do {
         while (server_next(&client->servers[server], &c, now)) {
             struct operation *op = c.request->owner;
+            /* An answer that came together with those of the handshake counts
+             * for what the handshake has found out. */
+            (void)voters_judge(client, server, now);
             op->type->outcome(op, c.request->index, &c.outcome, now);
             prefetch_awaited(&client->servers[server]);
         }

@@ -57,12 +57,13 @@ bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
 {
     struct voter *v = &client->voters[server];
     struct server *s = &client->servers[server];
-    if (s->state != SERVER_UP || v->judged == s->connections ||
-        !voters_matter(client, VERB_BEGIN))
+    if (s->state != SERVER_UP || v->judged == s->connections)
         return false;
     struct server_info info = {
         .run_id = s->facts.run_id,
         .role = s->facts.role,
+        .cluster = s->facts.cluster,
+        .slots = s->facts.slots,
         .uptime_s = s->facts.uptime_s,
         .refused = s->facts.info_refused,
         .no_aof = s->facts.aof == AOF_OFF,
@@ -78,7 +79,8 @@ bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
     v->duplicate = duplicate_of(client, server);
     eligibility_judge(
         &v->eligibility, &info, &terms, v->duplicate != server, now);
-    if (eligibility_votes(&v->eligibility, now))
+    if (eligibility_votes(&v->eligibility, now) ||
+        !voters_matter(client, VERB_BEGIN))
         return false;
     refuse_requests(client, server, now);
     return true;

@@ -9,12 +9,13 @@
 #include "client/client.h"
 
 /* Does this client check whether its servers are eligible for that verb? A
- * single server that need not vote is, but durable=1 is a condition of a
- * record. */
+ * single server need not vote; but it must not be one where no lock belongs,
+ * and durable=1 is a condition of a record. */
 static inline bool voters_matter(
     const struct nxl_client *client, enum verb_kind verb)
 {
     return client->server_count > 1 || client->guard ||
+           eligibility_unfit(&client->voters->eligibility) ||
            (verb == VERB_BEGIN && client->servers->endpoint.settings.durable);
 }
 

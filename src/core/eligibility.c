@@ -62,10 +62,13 @@ static bool equals(const char *text, const char *what)
 static enum eligibility_reason reason_of(const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate)
 {
+    if (equals(info->role, "active-replica"))
+        return REASON_ACTIVE_REPLICA;
+    if (info->cluster && info->slots != CLUSTER_SLOTS)
+        return REASON_CLUSTER;
     if (duplicate)
         return REASON_DUPLICATE;
-    if (equals(info->role, "slave") || equals(info->role, "replica") ||
-        equals(info->role, "active-replica")) /* KeyDB's: takes writes, too */
+    if (equals(info->role, "slave") || equals(info->role, "replica"))
         return REASON_REPLICA;
     if (terms->durable && info->no_aof)
         return REASON_NO_AOF;
@@ -79,8 +82,9 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
 {
     bool changed =
         info->run_id[0] && e->run_id[0] && !equals(info->run_id, e->run_id);
-    /* A replica has another server's data: what it granted itself is gone. */
-    bool was_replica = e->reason == REASON_REPLICA;
+    /* A replica has another server's data, and slots that were elsewhere may
+     * have come back empty: what it granted itself is gone. */
+    bool had_other_data = e->reason == REASON_REPLICA || eligibility_unfit(e);
     if (info->run_id[0]) {
         struct slice id = slice_of(info->run_id);
         memset(e->run_id, 0, sizeof(e->run_id));
@@ -89,11 +93,13 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     }
     e->judged_at = now;
     e->reason = reason_of(info, terms, duplicate);
-    if (was_replica && e->reason != REASON_REPLICA && terms->guard)
+    bool has_other_data = e->reason == REASON_REPLICA || eligibility_unfit(e);
+    if (had_other_data && !has_other_data && terms->guard)
         quarantine(e, info, terms, true, now);
     else if (terms->guard && !terms->durable)
         quarantine(e, info, terms, changed, now);
     e->set_back = info->set_back;
+    e->slots = info->slots;
 }
 
 bool eligibility_votes(const struct eligibility *e, uint64_t now)
@@ -110,6 +116,10 @@ enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
         return FAULT_NO_INFO;
     case REASON_REPLICA:
         return FAULT_NOT_PRIMARY;
+    case REASON_ACTIVE_REPLICA:
+        return FAULT_ACTIVE_REPLICA;
+    case REASON_CLUSTER:
+        return FAULT_CLUSTER;
     case REASON_NO_AOF:
         return FAULT_NOT_DURABLE;
     case REASON_DUPLICATE:
@@ -197,6 +207,19 @@ static void add_seconds(struct text *text, uint64_t seconds)
     text_add_duration(text, seconds * (NS_PER_S / NS_PER_MS), true);
 }
 
+static void explain_cluster(const struct eligibility *e, struct text *text)
+{
+    text_add(text, "a node of a Redis Cluster that ");
+    if (e->slots == 0)
+        text_add(text, "serves no slots");
+    else if (e->slots > 0)
+        text_addf(text, "serves %d of %d slots, so it refuses other names",
+            e->slots, CLUSTER_SLOTS);
+    else
+        text_add(text, "does not say which slots it serves (if it serves all "
+                       "of them, allow CLUSTER NODES, ACL: +cluster|nodes)");
+}
+
 void eligibility_explain(
     const struct eligibility *e, uint64_t now, struct text *text)
 {
@@ -220,6 +243,14 @@ void eligibility_explain(
         break;
     case REASON_REPLICA:
         text_add(text, "a replica");
+        break;
+    case REASON_ACTIVE_REPLICA:
+        text_add(text, "an active replica of another server: both grant "
+                       "locks, and each overwrites the other's keys, so two "
+                       "clients can hold one lock");
+        break;
+    case REASON_CLUSTER:
+        explain_cluster(e, text);
         break;
     case REASON_NO_AOF:
         text_add(text, "durable=1, but its AOF is off (aof_enabled:0)");

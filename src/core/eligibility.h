@@ -32,6 +32,8 @@ struct server_info {
     bool refused;       /* INFO is not allowed */
     bool no_aof;
     bool set_back; /* the uptime was negative, and counts as 0 */
+    bool cluster;  /* a node of a Redis Cluster */
+    int slots;     /* that it serves; -1: unknown */
 };
 
 struct eligibility_terms {
@@ -45,8 +47,10 @@ enum eligibility_reason {
     REASON_NONE,
     REASON_NO_INFO, /* INFO is refused, or says too little */
     REASON_REPLICA,
-    REASON_NO_AOF,   /* durable, but it has no AOF */
-    REASON_DUPLICATE /* another one of the list is the same server */
+    REASON_ACTIVE_REPLICA, /* KeyDB's: it grants locks that others overwrite */
+    REASON_CLUSTER,        /* it does not serve all slots, as far as is known */
+    REASON_NO_AOF,         /* durable, but it has no AOF */
+    REASON_DUPLICATE       /* another one of the list is the same server */
 };
 
 struct eligibility {
@@ -59,7 +63,14 @@ struct eligibility {
                         * that was seen */
     bool changed;      /* it was a different process before */
     bool set_back;     /* of the info that was judged last: see server_info */
+    int slots;         /* likewise */
 };
+
+/* No lock belongs there, even with one server and whatever its name. */
+static inline bool eligibility_unfit(const struct eligibility *e)
+{
+    return e->reason == REASON_ACTIVE_REPLICA || e->reason == REASON_CLUSTER;
+}
 
 /* Judges the server by info, and updates *e, which is zero at first. duplicate:
  * another server of the list has this run_id. */

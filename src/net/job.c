@@ -11,7 +11,6 @@
 #include "net/job.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -48,8 +47,10 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* Returns 0 or an errno value. */
-static int start_thread(struct job *job, size_t stack)
+/* Returns 0 or an errno value. The stack has the default size of the program's
+ * threads: the work runs code of others (modules of getaddrinfo(), a callback),
+ * and the program's thread-local storage has to fit in it too. */
+static int start_thread(struct job *job)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -58,10 +59,6 @@ static int start_thread(struct job *job, size_t stack)
     int failure = pthread_attr_init(&attributes);
     if (failure != 0)
         return failure;
-    if (stack > 0 && stack < (size_t)PTHREAD_STACK_MIN)
-        stack = (size_t)PTHREAD_STACK_MIN;
-    if (stack > 0)
-        pthread_attr_setstacksize(&attributes, stack);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 
     /* A thread inherits the signal mask of its creator. Block all signals, so
@@ -74,7 +71,7 @@ static int start_thread(struct job *job, size_t stack)
     return failure;
 }
 
-int job_start(struct job *job, size_t stack)
+int job_start(struct job *job)
 {
     job->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (job->fd < 0)
@@ -82,7 +79,7 @@ int job_start(struct job *job, size_t stack)
     atomic_init(&job->shares, 2);
     atomic_init(&job->over, false);
     job->pid = getpid();
-    int failure = start_thread(job, stack);
+    int failure = start_thread(job);
     if (failure != 0)
         close(job->fd);
     return failure;

@@ -9,7 +9,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 /* The first member of what the work needs and finds. */
@@ -23,10 +22,9 @@ struct job {
     pid_t pid; /* a fork()ed child has the job but not the thread */
 };
 
-/* Starts the work. stack is the size of the thread's stack, 0: the system's
- * default. Returns 0, or why not as an errno value; then the job is still the
- * caller's to free. */
-int job_start(struct job *job, size_t stack);
+/* Starts the work. Returns 0, or why not as an errno value; then the job is
+ * still the caller's to free. */
+int job_start(struct job *job);
 
 /* Is the work done? Only then may its results be read. */
 bool job_over(const struct job *job);

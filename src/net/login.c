@@ -185,7 +185,7 @@ static bool call(struct login *l, struct text *error)
     fresh->job.dispose = dispose;
     fresh->source = l->settings->source;
     fresh->server = l->server;
-    int failure = job_start(&fresh->job, 0); /* who knows what it calls */
+    int failure = job_start(&fresh->job);
     if (failure == 0) {
         l->job = fresh;
         return true;

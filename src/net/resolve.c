@@ -17,10 +17,6 @@
 
 #include "net/job.h"
 
-/* getaddrinfo() runs whatever modules the machine is configured with. This is
- * address space; only the part that is used becomes memory. */
-#define STACK_SIZE (256 * 1024)
-
 struct resolve {
     struct job job;
     uint16_t port;
@@ -108,7 +104,7 @@ static struct resolve *start_job(const char *host, uint16_t port)
     fresh->job.dispose = dispose;
     fresh->port = port;
     memcpy(fresh->host, host, len);
-    int failure = job_start(&fresh->job, STACK_SIZE);
+    int failure = job_start(&fresh->job);
     if (failure == 0)
         return fresh;
     free(fresh);

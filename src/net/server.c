@@ -58,7 +58,7 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
     if (!again && fault == FAULT_UNREACHABLE && !was_up && !s->known &&
         !s->endpoint.tls && s->handshake.probe != PROBE_ANSWERED)
         text_add(&s->why, " before it answered (a TLS port? write rediss://)");
-    if (fault == FAULT_CERTIFICATE)
+    if (fault == FAULT_CERTIFICATE || (fault == FAULT_CLUSTER && !was_up))
         s->known = false; /* it may refuse again: send no lock command early */
     requests_cut_off(s, fault, now);
     conn_close(&s->conn);
@@ -178,10 +178,12 @@ static void format_due(struct server *s, uint64_t now)
         due_push(s, now);
     /* Lock commands are sent together with the handshake only if no refusal in
      * it, or of our certificate, could change their meaning, and if the peer is
-     * known to be a Redis server: what another one would do with them is
-     * unknown. Cleanups come first, and wait for the end of the handshake. */
-    bool eager = s->plain && s->known && !s->met_proxy && !s->who.brief &&
-                 !s->endpoint.settings.cert && list_empty(&s->cleaners);
+     * known to be a Redis server and no node of a Redis Cluster: what another
+     * one would do with them is unknown. Cleanups come first, and wait for the
+     * end of the handshake. */
+    bool eager = s->plain && s->known && !s->facts.cluster && !s->met_proxy &&
+                 !s->who.brief && !s->endpoint.settings.cert &&
+                 list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
 }

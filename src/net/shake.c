@@ -35,11 +35,28 @@ static enum fault handshake_done(struct server *s)
     return FAULT_NONE;
 }
 
-static enum fault send_probe(struct server *s)
+/* Has a lock command been sent together with the handshake? */
+static bool sent_early(const struct server *s)
+{
+    const struct slots *slots = &s->conn.slots;
+    for (size_t i = 0; i < slots->count; i++)
+        if (slots_at(slots, i)->kind != SLOT_HANDSHAKE)
+            return true;
+    return false;
+}
+
+/* Sends what the handshake asks after its other replies. */
+static enum fault ask_more(struct server *s)
 {
     size_t before = buf_len(&s->conn.out);
+    if (s->handshake.facts.cluster && sent_early(s)) {
+        /* Their answers would come before that about its slots. The next
+         * connection sends nothing early. */
+        text_set(&s->why, "it has become a node of a Redis Cluster");
+        return FAULT_CLUSTER;
+    }
     if (!slots_reserve(&s->conn.slots, 1) ||
-        !handshake_probe(&s->handshake, &s->conn.out)) {
+        !handshake_ask(&s->handshake, &s->conn.out)) {
         text_set(&s->why, "out of memory: cannot store the handshake");
         return FAULT_SYSTEM;
     }
@@ -54,8 +71,8 @@ enum fault shake_reply(struct server *s, const struct reply *reply)
     switch (handshake_reply(&s->handshake, reply, &fault)) {
     case HANDSHAKE_WAIT:
         return FAULT_NONE;
-    case HANDSHAKE_PROBE:
-        return send_probe(s);
+    case HANDSHAKE_ASK:
+        return ask_more(s);
     case HANDSHAKE_DONE:
         return handshake_done(s);
     case HANDSHAKE_FULL:

@@ -21,7 +21,8 @@ enum step {
     STEP_INFO,
     STEP_FSYNC,
     STEP_LOAD, /* and one step for each further script */
-    STEP_END = STEP_LOAD + SCRIPTS_LOADED
+    STEP_END = STEP_LOAD + SCRIPTS_LOADED,
+    STEP_SLOTS /* of a node of a Redis Cluster, after all others */
 };
 
 static bool is_sent(const struct handshake *h, unsigned step)
@@ -71,6 +72,10 @@ static bool send_step(
         argv[argc++] = slice_of("GET");
         argv[argc++] = slice_of("appendfsync");
         break;
+    case STEP_SLOTS:
+        argv[argc++] = slice_of("CLUSTER");
+        argv[argc++] = slice_of("NODES");
+        break;
     default:
         argv[argc++] = slice_of("SCRIPT");
         argv[argc++] = slice_of("LOAD");
@@ -98,7 +103,7 @@ unsigned handshake_begin(
 
     *h = (struct handshake){.who = who,
         .asks_fsync = who->asks_fsync,
-        .facts = {.uptime_s = -1, .info_refused = who->brief}};
+        .facts = {.uptime_s = -1, .slots = -1, .info_refused = who->brief}};
     for (unsigned step = 0; step < STEP_END; step++) {
         if (!is_sent(h, step))
             continue;
@@ -112,171 +117,20 @@ unsigned handshake_begin(
     return sent;
 }
 
-bool handshake_probe(struct handshake *h, struct buf *out)
+bool handshake_ask(struct handshake *h, struct buf *out)
 {
-    if (!send_step(h->who, STEP_CLIENT_ID, out))
+    if (!send_step(h->who, h->facts.cluster ? STEP_SLOTS : STEP_CLIENT_ID, out))
         return false;
-    h->probe = PROBE_SENT;
+    if (h->facts.cluster)
+        h->asked_slots = true;
+    else
+        h->probe = PROBE_SENT;
     return true;
 }
 
 bool handshake_is_plain(const struct credentials *who)
 {
     return !who->password.data && who->db == 0;
-}
-
-/* Removes the text before the first c from *rest, and the c; all of it if there
- * is no c. Returns the text. */
-static struct slice take_until(struct slice *rest, char c)
-{
-    struct slice taken = *rest;
-    const char *at = rest->len > 0 ? memchr(rest->data, c, rest->len) : NULL;
-
-    if (!at) {
-        rest->len = 0;
-        return taken;
-    }
-    taken.len = (size_t)(at - rest->data);
-    rest->data = at + 1;
-    rest->len -= taken.len + 1;
-    return taken;
-}
-
-/* These are shown to people, so control bytes and spaces become '?'. */
-static void copy_printable(char *out, size_t room, struct slice value)
-{
-    size_t len = value.len < room ? value.len : room - 1;
-    for (size_t i = 0; i < len; i++) {
-        char c = value.data[i];
-        out[i] = c < '!' || c > '~' ? '?' : c;
-    }
-    out[len] = '\0';
-}
-
-/* A whole decimal number; -1 for anything else. */
-static int64_t parse_number(struct slice value)
-{
-    int64_t n = 0;
-
-    if (value.len == 0 || value.len > 18) /* 10^18 < 2^63 */
-        return -1;
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9')
-            return -1;
-        n = n * 10 + (value.data[i] - '0');
-    }
-    return n;
-}
-
-/* The server computes its uptime from its wall clock: it is negative if the
- * clock was set back after the start. */
-static void read_uptime(struct facts *f, struct slice value)
-{
-    f->uptime_s = parse_number(value);
-    f->set_back = false;
-    if (f->uptime_s >= 0 || value.len < 2 || value.data[0] != '-')
-        return;
-    value.data++;
-    value.len--;
-    f->set_back = parse_number(value) > 0;
-    f->uptime_s = f->set_back ? 0 : -1;
-}
-
-static bool is_named(struct slice name, const char *what)
-{
-    return slice_equal(name, slice_of(what));
-}
-
-static void read_fact(struct facts *f, struct slice name, struct slice value)
-{
-    if (is_named(name, "run_id")) {
-        copy_printable(f->run_id, sizeof(f->run_id), value);
-    } else if (is_named(name, "uptime_in_seconds")) {
-        read_uptime(f, value);
-    } else if (is_named(name, "role")) {
-        copy_printable(f->role, sizeof(f->role), value);
-    } else if (is_named(name, "redis_mode") || is_named(name, "server_mode")) {
-        copy_printable(
-            f->mode, sizeof(f->mode), value); /* server_mode: Valkey */
-    } else if (is_named(name, "aof_enabled")) {
-        f->aof = is_named(value, "0") ? AOF_OFF : AOF_ON;
-    } else if (is_named(name, "loading")) {
-        f->loading = !is_named(value, "0");
-    } else if (is_named(name, "server_name")) {
-        copy_printable(f->software, sizeof(f->software), value);
-    } else if (is_named(name, "valkey_version")) {
-        copy_printable(f->version, sizeof(f->version), value);
-        copy_printable(f->software, sizeof(f->software), slice_of("valkey"));
-    } else if (is_named(name, "redis_version")) {
-        /* Valkey always says 7.2.4 here; its own version wins, whichever
-         * comes first. */
-        if (f->version[0] == '\0')
-            copy_printable(f->version, sizeof(f->version), value);
-        if (f->software[0] == '\0')
-            copy_printable(f->software, sizeof(f->software), slice_of("redis"));
-    }
-}
-
-/* INFO without its last line if that was cut, because a cut value is wrong. */
-static struct slice whole_lines(const struct reply *reply)
-{
-    struct slice info = reply->bytes;
-
-    while (reply->cut && info.len > 0 && info.data[info.len - 1] != '\n')
-        info.len--;
-    return info;
-}
-
-/* Removes the next line from *info. Returns what is before its colon; *value is
- * what follows. */
-static struct slice take_line(struct slice *info, struct slice *value)
-{
-    *value = take_until(info, '\n');
-    if (value->len > 0 && value->data[value->len - 1] == '\r')
-        value->len--;
-    return take_until(value, ':');
-}
-
-static void read_info(struct facts *f, const struct reply *reply)
-{
-    struct slice info = whole_lines(reply), value;
-
-    while (info.len > 0) {
-        struct slice name = take_line(&info, &value);
-        if (value.len > 0)
-            read_fact(f, name, value);
-    }
-}
-
-/* Writes into h->why which primaries a Sentinel monitors, because their address
- * is what the user needs. The line is
- * "master0:name=orders,status=ok,address=10.0.0.7:1,slaves=1". */
-static void name_sentinel(struct handshake *h, const struct reply *reply)
-{
-    struct slice info = whole_lines(reply), value;
-    size_t used = (size_t)snprintf(
-        h->why, sizeof(h->why), "this is a Sentinel, which stores no locks");
-    const char *join = "; it monitors";
-
-    while (info.len > 0 && used < sizeof(h->why)) {
-        char name[48] = "", address[64] = "";
-        struct slice key = take_line(&info, &value);
-        if (!slice_starts(key, "master"))
-            continue;
-        while (value.len > 0) {
-            struct slice part = take_until(&value, ',');
-            struct slice what = take_until(&part, '=');
-            if (is_named(what, "name"))
-                copy_printable(name, sizeof(name), part);
-            else if (is_named(what, "address"))
-                copy_printable(address, sizeof(address), part);
-        }
-        if (address[0] == '\0')
-            continue;
-        used += (size_t)snprintf(h->why + used, sizeof(h->why) - used,
-            "%s %s at %s", join, name, address);
-        join = ",";
-    }
 }
 
 bool handshake_is_farewell(const struct reply *reply)
@@ -290,7 +144,8 @@ bool handshake_is_farewell(const struct reply *reply)
 static bool login_accepted(
     unsigned step, const struct reply *reply, enum fault *fault)
 {
-    if (reply->kind == REPLY_STATUS && is_named(reply->bytes, "OK"))
+    if (reply->kind == REPLY_STATUS &&
+        slice_equal(reply->bytes, slice_of("OK")))
         return true;
     if (reply->kind != REPLY_ERROR) {
         *fault = FAULT_NOT_REDIS;
@@ -326,7 +181,7 @@ static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
         return reply->kind == REPLY_INTEGER;
     case STEP_FSYNC: /* its name, then its value */
         if (reply->kind == REPLY_ARRAY && reply->count == 2)
-            copy_printable(
+            facts_copy(
                 f->appendfsync, sizeof(f->appendfsync), reply->items[1].bytes);
         return reply->kind == REPLY_ARRAY;
     case STEP_INFO: /* read by ended_by_info() */
@@ -364,9 +219,9 @@ static bool ended_by_info(
     struct handshake *h, const struct reply *reply, enum fault *fault)
 {
     if (reply->kind == REPLY_STRING) {
-        read_info(&h->facts, reply);
+        facts_read_info(&h->facts, reply);
         if (strcmp(h->facts.mode, "sentinel") == 0) {
-            name_sentinel(h, reply);
+            facts_name_sentinel(reply, h->why, sizeof(h->why));
             h->refused = FAULT_NONE; /* a Sentinel is the better message */
             *fault = FAULT_SENTINEL;
             return true;
@@ -397,7 +252,8 @@ static enum handshake_next flight_answered(
     *fault = h->refused;
     if (h->refused != FAULT_NONE)
         return HANDSHAKE_FAILED;
-    return h->who->brief && h->who->probe ? HANDSHAKE_PROBE : HANDSHAKE_DONE;
+    bool more = (h->who->brief && h->who->probe) || h->facts.cluster;
+    return more ? HANDSHAKE_ASK : HANDSHAKE_DONE;
 }
 
 enum handshake_next handshake_reply(
@@ -411,6 +267,11 @@ enum handshake_next handshake_reply(
     }
     if (h->probe == PROBE_SENT)
         return probe_reply(h, reply, fault);
+    if (h->asked_slots) {
+        if (reply->kind == REPLY_STRING)
+            facts_read_slots(&h->facts, reply);
+        return HANDSHAKE_DONE;
+    }
     if (step == STEP_INFO && ended_by_info(h, reply, fault))
         return HANDSHAKE_FAILED;
     if (step == STEP_INFO && h->who->needs_info && info_unavailable(reply)) {

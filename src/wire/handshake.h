@@ -13,6 +13,9 @@
  * after the reply to PING as a probe: only a proxy closes the connection then.
  * It cannot be sent together with PING, because such a proxy drops the pending
  * replies before it closes.
+ *
+ * A node of a Redis Cluster, and no other server, is asked one thing more,
+ * after INFO has told what it is: which slots it serves.
  */
 #ifndef NXLOCK_WIRE_HANDSHAKE_H
 #define NXLOCK_WIRE_HANDSHAKE_H
@@ -20,6 +23,7 @@
 #include "base/buf.h"
 #include "base/fault.h"
 #include "base/slice.h"
+#include "wire/facts.h"
 #include "wire/reply.h"
 
 struct credentials {
@@ -32,32 +36,13 @@ struct credentials {
     bool probe; /* brief: CLIENT ID follows PING's answer */
 };
 
-/* What the server said about itself; zero or "" if it did not. Bytes other than
- * '!' to '~' are stored as '?'. */
-struct facts {
-    int64_t client_id; /* CLIENT ID, 5.0+ */
-    int64_t uptime_s;  /* -1: unknown; 0 where it is negative */
-    char run_id[41];   /* 2.4+ */
-    char version[24];  /* redis_version, or valkey_version */
-    char software[12]; /* "redis", "valkey" */
-    char role[16];     /* "master", "slave", "active-replica" (KeyDB) */
-    char mode[12];     /* "standalone", "cluster", "sentinel"; 2.6+ */
-    bool info_refused;
-    bool no_login;   /* it demands a password that it has not been sent */
-    bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
-    bool asked_fsync;
-    char appendfsync[12]; /* asked, and it said so: "always", "everysec" */
-    enum { AOF_UNKNOWN, AOF_OFF, AOF_ON } aof; /* wrong while it is loading */
-    bool set_back; /* uptime is negative: the clock was set back since start */
-    bool loading;
-};
-
 struct handshake {
     const struct credentials *who;
     bool asks_fsync; /* who's, when the commands were sent */
     unsigned char step;
     struct facts facts;
     enum { PROBE_UNSENT, PROBE_SENT, PROBE_ANSWERED } probe;
+    bool asked_slots;
     enum fault refused; /* why AUTH or SELECT was refused; INFO is pending */
     bool login_refused; /* it was AUTH */
     /* Why, once AUTH or SELECT was refused or the handshake has failed; "" if
@@ -67,7 +52,7 @@ struct handshake {
 
 enum handshake_next {
     HANDSHAKE_WAIT,
-    HANDSHAKE_PROBE, /* call handshake_probe() next */
+    HANDSHAKE_ASK, /* call handshake_ask() next */
     HANDSHAKE_DONE,
     HANDSHAKE_FULL, /* the probe was answered: no proxy, make a full one */
     HANDSHAKE_FAILED
@@ -81,8 +66,9 @@ unsigned handshake_begin(
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault);
 
-/* Appends the probe, which has one reply. false: no memory. */
-bool handshake_probe(struct handshake *h, struct buf *out);
+/* Appends the probe, or the question for a node's slots, which has one reply.
+ * false: no memory. */
+bool handshake_ask(struct handshake *h, struct buf *out);
 
 /* An error that a server sends before it closes the connection, even if nothing
  * was sent: too many clients, or protected mode. handshake_reply() fails. */

@@ -30,6 +30,7 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_SENTINEL] = "sentinel",
         [FAULT_TLS] = "tls",
         [FAULT_CERTIFICATE] = "certificate",
+        [FAULT_ACTIVE_REPLICA] = "active replica",
         [FAULT_CLUSTER] = "cluster",
         [FAULT_CLUSTER_DOWN] = "cluster down",
         [FAULT_CREDENTIALS] = "credentials",

@@ -194,20 +194,27 @@ static void bars(void **state)
         enum fault fault;
         const char *words;
     } rows[] = {
-        {{"a", "", -1, true, false, false}, false, false, FAULT_NO_INFO,
-            "+info"},
-        {{"a", "master", -1, false, false, false}, false, false, FAULT_NO_INFO,
+        {{"a", "", -1, .refused = true}, false, false, FAULT_NO_INFO, "+info"},
+        {{"a", "master", -1, .refused = false}, false, false, FAULT_NO_INFO,
             "uptime"},
-        {{"a", "slave", 5000, false, false, false}, false, false,
+        {{"a", "slave", 5000, .refused = false}, false, false,
             FAULT_NOT_PRIMARY, "replica"},
-        {{"a", "active-replica", 5000, false, false, false}, false, false,
+        {{"a", "active-replica", 5000, .refused = false}, false, false,
+            FAULT_ACTIVE_REPLICA, "active replica"},
+        {{"a", "active-replica", 5000, .refused = false}, false, true,
+            FAULT_ACTIVE_REPLICA, "active replica"},
+        {{"a", "master", 5000, .cluster = true, .slots = -1}, false, false,
+            FAULT_CLUSTER, "+cluster|nodes"},
+        {{"a", "slave", 5000, .cluster = true, .slots = 0}, false, false,
+            FAULT_CLUSTER, "serves no slots"},
+        {{"a", "master", 5000, .cluster = true, .slots = 16383}, false, true,
+            FAULT_CLUSTER, "serves 16383 of 16384 slots"},
+        {{"a", "replica", 5000, .refused = false}, false, false,
             FAULT_NOT_PRIMARY, "replica"},
-        {{"a", "replica", 5000, false, false, false}, false, false,
-            FAULT_NOT_PRIMARY, "replica"},
-        {{"a", "master", 5000, false, true, false}, true, false,
-            FAULT_NOT_DURABLE, "aof_enabled:0"},
-        {{"a", "master", 5000, false, false, false}, false, true,
-            FAULT_DUPLICATE, "same server"},
+        {{"a", "master", 5000, .no_aof = true}, true, false, FAULT_NOT_DURABLE,
+            "aof_enabled:0"},
+        {{"a", "master", 5000, .refused = false}, false, true, FAULT_DUPLICATE,
+            "same server"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         set_up(NULL);
@@ -219,11 +226,34 @@ static void bars(void **state)
         assert_contains(words(T0), rows[i].words);
         info.run_id = "a";
         terms.durable = false;
-        judge(T0 + S); /* mended; a replica has its time to wait */
-        bool waits = rows[i].fault == FAULT_NOT_PRIMARY;
+        judge(T0 + S); /* mended; what had other data has to wait */
+        bool waits = rows[i].fault == FAULT_NOT_PRIMARY ||
+                     rows[i].fault == FAULT_ACTIVE_REPLICA ||
+                     rows[i].fault == FAULT_CLUSTER;
         assert_int_equal(eligibility_votes(&s, T0 + S), !waits);
         assert_true(eligibility_votes(&s, T0 + (1 + NEEDED) * S));
     }
+}
+
+/* Only these two bar a single server, too. */
+static void a_node_with_all_slots_votes(void **state)
+{
+    (void)state;
+    info.cluster = true;
+    info.slots = CLUSTER_SLOTS;
+    judge(T0);
+    assert_true(eligibility_votes(&s, T0));
+    assert_false(eligibility_unfit(&s));
+    info.slots--;
+    judge(T0);
+    assert_true(eligibility_unfit(&s));
+    info.cluster = false;
+    info.role = "slave";
+    judge(T0);
+    assert_false(eligibility_unfit(&s));
+    info.role = "active-replica";
+    judge(T0);
+    assert_true(eligibility_unfit(&s));
 }
 
 /* What bars it for a while does not end its quarantine. */
@@ -395,6 +425,7 @@ int main(void)
         cmocka_unit_test_setup(seconds_are_told, set_up),
         cmocka_unit_test_setup(no_run_id, set_up),
         cmocka_unit_test_setup(bars, set_up),
+        cmocka_unit_test_setup(a_node_with_all_slots_votes, set_up),
         cmocka_unit_test_setup(quarantine_outlasts_a_bar, set_up),
         cmocka_unit_test_setup(a_clock_that_was_set_back, set_up),
         cmocka_unit_test_setup(a_durable_one_is_exempt, set_up),

@@ -56,9 +56,9 @@ static void test_probe(void **state)
         assert_int_equal(handshake_begin(&h, &brief, &out), 1);
         buf_free(&out);
         assert_int_equal(h.probe, PROBE_UNSENT);
-        assert_int_equal(handshake_reply(&h, i % 2 ? &error : &pong, &fault),
-            HANDSHAKE_PROBE);
-        assert_true(handshake_probe(&h, &out));
+        assert_int_equal(
+            handshake_reply(&h, i % 2 ? &error : &pong, &fault), HANDSHAKE_ASK);
+        assert_true(handshake_ask(&h, &out));
         assert_int_equal(h.probe, PROBE_SENT);
         assert_int_equal(buf_len(&out), sizeof(command) - 1);
         assert_memory_equal(buf_head(&out), command, sizeof(command) - 1);

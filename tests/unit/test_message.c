@@ -93,6 +93,7 @@ static void faults_become_results(void **state)
         {FAULT_SENTINEL, NXL_E_URL},
         {FAULT_TLS, NXL_E_UNREACHABLE},
         {FAULT_CERTIFICATE, NXL_E_DENIED},
+        {FAULT_ACTIVE_REPLICA, NXL_E_REFUSED},
         {FAULT_CLUSTER, NXL_E_REFUSED},
         {FAULT_CLUSTER_DOWN, NXL_E_REFUSED},
         {FAULT_CREDENTIALS, NXL_E_UNREACHABLE},

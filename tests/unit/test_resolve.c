@@ -34,7 +34,9 @@ static sem_t asked;   /* posted when a look-up has begun */
 static sem_t allowed; /* waited for before it answers */
 static int numbers;   /* times a number was looked at, by the caller */
 static bool no_thread;
-static size_t stack;
+/* As a program with large thread-local arrays: each thread's stack has to hold
+ * them as well. */
+static _Thread_local volatile char storage[512 * 1024];
 static atomic_bool blocked; /* the look-up's thread had its signals blocked */
 
 static const struct {
@@ -84,6 +86,9 @@ int __wrap_getaddrinfo(const char *host, const char *service,
     pthread_sigmask(SIG_BLOCK, NULL, &mask);
     blocked = sigismember(&mask, SIGTERM) && sigismember(&mask, SIGUSR1) &&
               sigismember(&mask, SIGALRM) && sigismember(&mask, SIGCHLD);
+    storage[0] = storage[sizeof(storage) - 1] = 1;
+    volatile char module[256 * 1024]; /* what a module may need by itself */
+    module[0] = module[sizeof(module) - 1] = 1;
     sem_post(&asked);
     sem_wait(&allowed);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -102,8 +107,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 {
     if (no_thread)
         return EAGAIN;
-    if (attributes)
-        pthread_attr_getstacksize(attributes, &stack);
     return __real_pthread_create(thread, attributes, start, argument);
 }
 
@@ -212,7 +215,6 @@ static void names_are_looked_up_elsewhere(void **state)
     for (int n = 1; n < SIGRTMAX; n++)
         assert_int_equal(sigismember(&before, n), sigismember(&after, n));
     assert_true(blocked);
-    assert_between(stack, 128 * 1024, 1024 * 1024);
     assert_int_equal(found.count, 1);
     check_address(&found.list[0], "10.0.0.1:7000");
 

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads what a server says about itself.
+ *
+ * Invariant: what was cut off, or cannot be read, is unknown and never guessed.
+ */
+#include "wire/facts.h"
+
+#include <stdio.h>
+
+#include "base/verb.h"
+
+/* Removes the text before the first c from *rest, and the c; all of it if there
+ * is no c. Returns the text. */
+static struct slice take_until(struct slice *rest, char c)
+{
+    struct slice taken = *rest;
+    const char *at = rest->len > 0 ? memchr(rest->data, c, rest->len) : NULL;
+
+    if (!at) {
+        rest->len = 0;
+        return taken;
+    }
+    taken.len = (size_t)(at - rest->data);
+    rest->data = at + 1;
+    rest->len -= taken.len + 1;
+    return taken;
+}
+
+void facts_copy(char *out, size_t room, struct slice value)
+{
+    size_t len = value.len < room ? value.len : room - 1;
+    for (size_t i = 0; i < len; i++) {
+        char c = value.data[i];
+        out[i] = c < '!' || c > '~' ? '?' : c;
+    }
+    out[len] = '\0';
+}
+
+/* A whole decimal number; -1 for anything else. */
+static int64_t parse_number(struct slice value)
+{
+    int64_t n = 0;
+
+    if (value.len == 0 || value.len > 18) /* 10^18 < 2^63 */
+        return -1;
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return -1;
+        n = n * 10 + (value.data[i] - '0');
+    }
+    return n;
+}
+
+/* The server computes its uptime from its wall clock: it is negative if the
+ * clock was set back after the start. */
+static void read_uptime(struct facts *f, struct slice value)
+{
+    f->uptime_s = parse_number(value);
+    f->set_back = false;
+    if (f->uptime_s >= 0 || value.len < 2 || value.data[0] != '-')
+        return;
+    value.data++;
+    value.len--;
+    f->set_back = parse_number(value) > 0;
+    f->uptime_s = f->set_back ? 0 : -1;
+}
+
+static bool is_named(struct slice name, const char *what)
+{
+    return slice_equal(name, slice_of(what));
+}
+
+static void read_fact(struct facts *f, struct slice name, struct slice value)
+{
+    if (is_named(name, "run_id")) {
+        facts_copy(f->run_id, sizeof(f->run_id), value);
+    } else if (is_named(name, "uptime_in_seconds")) {
+        read_uptime(f, value);
+    } else if (is_named(name, "role")) {
+        facts_copy(f->role, sizeof(f->role), value);
+    } else if (is_named(name, "redis_mode") || is_named(name, "server_mode")) {
+        facts_copy(f->mode, sizeof(f->mode), value); /* server_mode: Valkey */
+        f->cluster = f->cluster || is_named(value, "cluster");
+    } else if (is_named(name, "cluster_enabled")) {
+        f->cluster = f->cluster || is_named(value, "1");
+    } else if (is_named(name, "aof_enabled")) {
+        f->aof = is_named(value, "0") ? AOF_OFF : AOF_ON;
+    } else if (is_named(name, "loading")) {
+        f->loading = !is_named(value, "0");
+    } else if (is_named(name, "server_name")) {
+        facts_copy(f->software, sizeof(f->software), value);
+    } else if (is_named(name, "valkey_version")) {
+        facts_copy(f->version, sizeof(f->version), value);
+        facts_copy(f->software, sizeof(f->software), slice_of("valkey"));
+    } else if (is_named(name, "redis_version")) {
+        /* Valkey always says 7.2.4 here; its own version wins, whichever
+         * comes first. */
+        if (f->version[0] == '\0')
+            facts_copy(f->version, sizeof(f->version), value);
+        if (f->software[0] == '\0')
+            facts_copy(f->software, sizeof(f->software), slice_of("redis"));
+    }
+}
+
+/* INFO without its last line if that was cut, because a cut value is wrong. */
+static struct slice whole_lines(const struct reply *reply)
+{
+    struct slice info = reply->bytes;
+
+    while (reply->cut && info.len > 0 && info.data[info.len - 1] != '\n')
+        info.len--;
+    return info;
+}
+
+/* Removes the next line from *info. Returns what is before its colon; *value is
+ * what follows. */
+static struct slice take_line(struct slice *info, struct slice *value)
+{
+    *value = take_until(info, '\n');
+    if (value->len > 0 && value->data[value->len - 1] == '\r')
+        value->len--;
+    return take_until(value, ':');
+}
+
+void facts_read_info(struct facts *f, const struct reply *reply)
+{
+    struct slice info = whole_lines(reply), value;
+
+    while (info.len > 0) {
+        struct slice name = take_line(&info, &value);
+        if (value.len > 0)
+            read_fact(f, name, value);
+    }
+}
+
+/* How many slots "0-5460", "7" or "[93->-ID]" adds to those that a node serves.
+ * A slot that is being moved to another node is listed as served, too. */
+static int slots_of(struct slice word)
+{
+    static const char leaving[] = "->-";
+    struct slice last = word;
+    struct slice first = take_until(&last, '-');
+
+    if (slice_starts(word, "["))
+        return memmem(word.data, word.len, leaving, sizeof(leaving) - 1) ? -1
+                                                                         : 0;
+    int64_t from = parse_number(first);
+    int64_t to = last.len > 0 ? parse_number(last) : from;
+    bool valid = from >= 0 && to >= from && to < CLUSTER_SLOTS;
+    return valid ? (int)(to - from) + 1 : 0;
+}
+
+/* There is a line for each node: "ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK
+ * SLOTS
+ * ...", where the flags of this node contain "myself". */
+void facts_read_slots(struct facts *f, const struct reply *reply)
+{
+    struct slice nodes = whole_lines(reply);
+
+    while (nodes.len > 0) {
+        struct slice line = take_until(&nodes, '\n');
+        if (line.len > 0 && line.data[line.len - 1] == '\r')
+            line.len--;
+        (void)take_until(&line, ' '); /* its id */
+        (void)take_until(&line, ' '); /* and address */
+        if (!slice_starts(take_until(&line, ' '), "myself"))
+            continue;
+        for (int i = 0; i < 5; i++) /* its primary ... the link */
+            (void)take_until(&line, ' ');
+        f->slots = 0;
+        while (line.len > 0)
+            f->slots += slots_of(take_until(&line, ' '));
+        return;
+    }
+}
+
+void facts_name_sentinel(const struct reply *reply, char *why, size_t room)
+{
+    struct slice info = whole_lines(reply), value;
+    size_t used = (size_t)snprintf(
+        why, room, "this is a Sentinel, which stores no locks");
+    const char *join = "; it monitors";
+
+    while (info.len > 0 && used < room) {
+        char name[48] = "", address[64] = "";
+        struct slice key = take_line(&info, &value);
+        if (!slice_starts(key, "master"))
+            continue;
+        while (value.len > 0) {
+            struct slice part = take_until(&value, ',');
+            struct slice what = take_until(&part, '=');
+            if (is_named(what, "name"))
+                facts_copy(name, sizeof(name), part);
+            else if (is_named(what, "address"))
+                facts_copy(address, sizeof(address), part);
+        }
+        if (address[0] == '\0')
+            continue;
+        used += (size_t)snprintf(
+            why + used, room - used, "%s %s at %s", join, name, address);
+        join = ",";
+    }
+}

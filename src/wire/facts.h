@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* What a server says about itself: the answers to INFO, to CLUSTER NODES, and
+ * what else a handshake learns. */
+#ifndef NXLOCK_WIRE_FACTS_H
+#define NXLOCK_WIRE_FACTS_H
+
+#include "base/slice.h"
+#include "wire/reply.h"
+
+/* What the server said about itself; zero or "" if it did not. Bytes other than
+ * '!' to '~' are stored as '?'. */
+struct facts {
+    int64_t client_id; /* CLIENT ID, 5.0+ */
+    int64_t uptime_s;  /* -1: unknown; 0 where it is negative */
+    char run_id[41];   /* 2.4+ */
+    char version[24];  /* redis_version, or valkey_version */
+    char software[12]; /* "redis", "valkey" */
+    char role[16];     /* "master", "slave", "active-replica" (KeyDB) */
+    char mode[12];     /* "standalone", "cluster", "sentinel"; 2.6+ */
+    bool cluster;      /* a node of a Redis Cluster */
+    int slots;         /* how many the node serves; -1: unknown, no node */
+    bool info_refused;
+    bool no_login;   /* it demands a password that it has not been sent */
+    bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
+    bool asked_fsync;
+    char appendfsync[12]; /* asked, and it said so: "always", "everysec" */
+    enum { AOF_UNKNOWN, AOF_OFF, AOF_ON } aof; /* wrong while it is loading */
+    bool set_back; /* uptime is negative: the clock was set back since start */
+    bool loading;
+};
+
+void facts_read_info(struct facts *f, const struct reply *reply);
+
+/* Counts the slots of the node that answered CLUSTER NODES. */
+void facts_read_slots(struct facts *f, const struct reply *reply);
+
+/* Writes into why which primaries a Sentinel monitors, from its INFO, because
+ * their address is what the user needs. The line is
+ * "master0:name=orders,status=ok,address=10.0.0.7:1,slaves=1". */
+void facts_name_sentinel(const struct reply *reply, char *why, size_t room);
+
+/* These are shown to people, so control bytes and spaces become '?'. */
+void facts_copy(char *out, size_t room, struct slice value);
+
+#endif
