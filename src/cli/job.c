@@ -105,8 +105,10 @@ static void note_stopping(struct job *job, enum reason reason)
     case REASON_LEFT_OVER:
         /* Reported even without a terminal: otherwise a cron job would exit
          * with 0, and nobody would know why its daemon is gone. */
-        say("%s has left processes behind; stopping them "
-            "(--leave-descendants keeps them)",
+        job->left_over = true;
+        event_report((struct event){.kind = EVENT_FAILED},
+            "%s has left processes behind; stopping them: let it wait for "
+            "them, or use --leave-descendants, which keeps them",
             job->words[0]);
         break;
     case REASON_ALONE:
@@ -129,6 +131,8 @@ static int take_news(struct job *job)
             note_stopping(job, (enum reason)number);
         else if (news == NEWS_HALTED)
             halted = number;
+        else if (news == NEWS_GONE && number != 0 && !job->left_over)
+            note_stopping(job, REASON_LEFT_OVER);
     }
     if (job->child.taken_over && !job->unwatched) {
         job->unwatched = true;

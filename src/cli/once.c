@@ -98,19 +98,37 @@ static int report_record(struct once *once)
     return EXIT_DOUBT;
 }
 
-/* What the end of CMD means. */
-static int verdict_of(const struct once *once)
+/* What an exit code of CMD means. */
+static int verdict_of_code(const struct once_args *work, int code)
 {
-    const struct once_args *work = &once->args->work;
-    const struct child *child = &once->job.child;
+    return work->done_on.has[code]    ? NXL_ONCE_DONE
+           : work->retry_on.has[code] ? NXL_ONCE_FAILED
+                                      : NXL_ONCE_UNSURE;
+}
 
-    if (child->exec_error != 0)
-        return NXL_ONCE_FAILED;
-    if (job_lost(&once->job) || once->job.at_most || child->signalled)
-        return NXL_ONCE_UNSURE;
-    return work->done_on.has[child->code]    ? NXL_ONCE_DONE
-           : work->retry_on.has[child->code] ? NXL_ONCE_FAILED
-                                             : NXL_ONCE_UNSURE;
+/* What the end of CMD means. The exit code is that of CMD, unless that would
+ * mean something else to the caller. */
+static struct verdict verdict_of(const struct once *once)
+{
+    const struct job *job = &once->job;
+    struct verdict verdict = {.kind = NXL_ONCE_UNSURE, .code = job_code(job)};
+
+    if (job->child.exec_error != 0)
+        return (struct verdict){
+            .kind = NXL_ONCE_FAILED, .code = job_not_executed(job)};
+    if (job_lost(job))
+        verdict.code = EXIT_LOST;
+    if (job_lost(job) || job->at_most || job->child.signalled)
+        return verdict;
+    int kind = verdict_of_code(&once->args->work, verdict.code);
+    /* A part of the work was stopped, so CMD's code speaks only for the rest.
+     */
+    bool says_more = kind != NXL_ONCE_UNSURE && job->left_over;
+    if (says_more || (kind == NXL_ONCE_UNSURE && verdict.code == EXIT_DONE))
+        verdict.code = EXIT_DOUBT;
+    else
+        verdict.kind = kind;
+    return verdict;
 }
 
 /* After it was recorded: says what the next run will find, if that is not what
@@ -145,11 +163,8 @@ static void pass_rest_on(struct once *once)
 static int finish(struct once *once)
 {
     const struct capture *capture = &once->capture;
-    struct verdict verdict = {.kind = verdict_of(once)};
-    int code = job_not_executed(&once->job);
-    bool lost = code == 0 && job_lost(&once->job);
+    struct verdict verdict = verdict_of(once);
 
-    verdict.code = code != 0 ? code : lost ? EXIT_LOST : job_code(&once->job);
     if (verdict.kind == NXL_ONCE_DONE) {
         verdict.data = capture->not_kept ? NULL : capture->kept.data;
         verdict.length =
@@ -162,7 +177,8 @@ static int finish(struct once *once)
     pass_rest_on(once);
     if (once->session.caught != 0)
         return session_interrupted(&once->session);
-    return code != 0 || rc == NXL_OK ? verdict.code : EXIT_LOST;
+    return rc == NXL_OK || once->job.child.exec_error != 0 ? verdict.code
+                                                           : EXIT_LOST;
 }
 
 static int run_command(struct once *once)

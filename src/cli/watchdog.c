@@ -50,6 +50,7 @@ struct watchdog {
     bool leader_here; /* not reaped yet, so its pid is not reused */
     bool alone;       /* nxlock has died */
     bool stopping;
+    bool left_over; /* what is being stopped was left behind */
     bool killing;
     bool over; /* nothing is left to do */
     uint64_t deadline;
@@ -90,13 +91,13 @@ static void send_halted(struct watchdog *watchdog)
         watchdog->halted = 0;
 }
 
-/* Sends how the command ended, which decides the exit code. All its processes
- * have ended, so this may block while nxlock is stopped; it fails if nxlock
- * dies. */
+/* Sends how the command ended, and whether processes that it left behind were
+ * stopped; both decide the exit code. All its processes have ended, so this may
+ * block while nxlock is stopped; it fails if nxlock dies. */
 static void send_end(const struct watchdog *watchdog)
 {
     const struct note notes[] = {
-        {NEWS_ENDED, watchdog->status, 0}, {NEWS_GONE, 0, 0}};
+        {NEWS_ENDED, watchdog->status, 0}, {NEWS_GONE, watchdog->left_over, 0}};
 
     for (size_t i = watchdog->end_unsent ? 0 : 1; i < 2; i++) {
         while (send(watchdog->plan->line, &notes[i], sizeof(notes[i]),
@@ -241,6 +242,7 @@ static void stop_command(struct watchdog *watchdog, enum reason reason)
     if (watchdog->stopping)
         return;
     watchdog->stopping = true;
+    watchdog->left_over = reason == REASON_LEFT_OVER;
     watchdog->kill_at = nxl_now_ns() + watchdog->plan->grace;
     send_news(watchdog->plan, NEWS_STOPPING, (int)reason);
     signal_group(watchdog, signo, true);

@@ -46,7 +46,8 @@ enum news {
     NEWS_STOPPING,    /* number: an enum reason */
     NEWS_ENDED,       /* number: the command's status as of waitpid() */
     NEWS_GONE         /* all processes of the command have ended, except those
-                         that --leave-descendants keeps */
+                         that --leave-descendants keeps; number: 1 if they
+                         were left behind and had to be stopped, else 0 */
 };
 
 /* Why all of it is being stopped. */

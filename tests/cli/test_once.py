@@ -137,7 +137,8 @@ def codes(b):
     b.tap.equal(again.stdout, b"three\n", "and the output")
     b.ran(1, "it ran once", name)
     name = b.name()
-    b.code(0, "--done-on without 0", name, "--done-on", "3", *b.work(name))
+    b.code(76, "--done-on without 0: no success", name, "--done-on", "3",
+           *b.work(name))
     b.tap.equal(b.state(name), "doubt", "is in doubt")
     name = b.name()
     b.code(75, "--retry-on", name, "--retry-on", "75,76",
@@ -215,6 +216,64 @@ def times(b):
     b.code(1, "in doubt", name, *b.work(name, "exit 1"))
     b.tap.equal(b.server.cli("PTTL", f"{{{name}}}:once"), b"-1\n",
                 "has no end")
+
+
+# What CMD leaves behind: it ends only when it is stopped.
+LEFT_BEHIND = {
+    "a step in the background": "sleep 600 &",
+    "a step that ends well at TERM":
+        "sh -c 'trap \"exit 0\" TERM; sleep 600 & wait' &",
+    "one that is deaf to TERM": "sh -c 'trap \"\" TERM; sleep 600' &",
+    "a daemon": "setsid sleep 600 > /dev/null 2>&1 &",
+    "the reader of what it printed": "bash -c 'echo x > >(sleep 600)'",
+}
+
+
+def left_over(b):
+    """Work that nxlock itself stopped is not done."""
+    for what, step in LEFT_BEHIND.items():
+        name = b.name()
+        got = b.code(76, what, name, "--grace", "500ms", "--log", "json",
+                     *b.work(name, step + " exit 0" if step[-1] == "&" else
+                             step))
+        b.tap.check(b"left processes behind; stopping them" in got.stderr and
+                    b"is in doubt: " in got.stderr and
+                    b"--forget if it was not" in got.stderr,
+                    "is stopped, which is a doubt", got.stderr)
+        ended = json.loads(got.stderr.splitlines()[-1])
+        b.tap.equal((ended["event"], ended["result"], ended["code"]),
+                    ("ended", "doubt", 76), "also in the log")
+        b.tap.equal((b.state(name), b.record(name)["code"]), ("doubt", 76),
+                    "and on record")
+        b.code(76, "so the next run starts nothing", name, *b.work(name))
+        b.ran(1, "it ran once", name)
+    for code, option, wanted in ((3, "--done-on", 76), (75, "--retry-on", 76),
+                                 (1, "--done-on", 1)):
+        name = b.name()
+        b.code(wanted, f"exit {code}, {option}, and a step is stopped", name,
+               option, "0,3" if option == "--done-on" else "75",
+               *b.work(name, f"sleep 600 & exit {code}"))
+        b.tap.equal(b.state(name), "doubt", "is a doubt")
+    name = b.name()
+    got = b.code(0, "--leave-descendants", name, "--leave-descendants",
+                 *b.work(name, "sleep 600 > /dev/null 2>&1 & echo $!"))
+    os.kill(int(got.stdout), signal.SIGKILL)
+    b.tap.equal((got.stderr, b.state(name)), (b"", "done"), "keeps it: done")
+    name = b.name()
+    got = b.once(name, *b.work(name, "sh -c 'exit 0' & exit 0"))
+    b.tap.check((got.returncode, b"left processes" in got.stderr) in
+                ((0, False), (76, True)),  # this machine may be slow
+                "what ends by itself at once is no doubt", got)
+    name = b.name()
+    b.code(0, "nor is what CMD waits for", name,
+           *b.work(name, "sleep 0.5 & wait"))
+    name = b.name()
+    b.once(name, *b.work(name, "exit 1"))
+    got = b.code(76, "a check that leaves a process behind", name, "--check",
+                 "echo no; sleep 600 &", *b.work(name))
+    b.tap.check(b"left processes behind" in got.stderr, "is no answer",
+                got.stderr)
+    b.ran(1, "so nothing is started", name)
 
 
 # ------------------------------------------------------------------ in doubt
@@ -727,7 +786,7 @@ def main():
     with Server("--appendonly", "yes", "--appendfsync", "always") as server:
         clean_environment(server)
         bench = Bench(tap, server, nxlock)
-        for part in (outcomes, codes, fingerprints, times, doubts, checks,
+        for part in (outcomes, codes, left_over, fingerprints, times, doubts, checks,
                      by_hand, outputs, ends_of_output, at_terminal,
                      stuck_reader, lost, interrupted, few_descriptors, hosts,
                      durable, mistakes):
