@@ -123,8 +123,10 @@ void help_overview(FILE *out)
           "Why a job did not run: 'nxlock status --help'.\n",
         out);
     print_exit_codes(COMMANDS, out);
-    fputs("run and once exit as CMD does; with 64 to 78 and 125 to 127, CMD "
-          "was not\nstarted.\n",
+    fputs(
+        "run and once exit as CMD does; with 64 to 78 and 125 to 127, CMD "
+        "was not\nstarted; once ends with 70 and 76 also when what it started "
+        "is in doubt.\n",
         out);
 }
 

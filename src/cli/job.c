@@ -89,13 +89,13 @@ static void stop_for_loss(struct job *job, const char *why)
 }
 
 /* Takes the watchdog's note that it stops the command, and reports why. */
-static void note_stopping(struct job *job, enum reason reason)
+static void note_stopping(struct job *job, int number)
 {
     const struct args *args = job->args;
 
-    switch (reason) {
+    switch ((enum reason)(number & ~UNLOGGED)) {
     case REASON_LEASE:
-        report_loss(job, LOSS_IS_LATE, true);
+        report_loss(job, LOSS_IS_LATE, !(number & UNLOGGED));
         job->stopping = args->run.on_lost != ON_LOST_WARN;
         return;
     case REASON_AT_MOST:
@@ -105,8 +105,10 @@ static void note_stopping(struct job *job, enum reason reason)
     case REASON_LEFT_OVER:
         /* Reported even without a terminal: otherwise a cron job would exit
          * with 0, and nobody would know why its daemon is gone. */
-        say("%s has left processes behind; stopping them "
-            "(--leave-descendants keeps them)",
+        job->left_over = true;
+        event_report((struct event){.kind = EVENT_FAILED},
+            "%s has left processes behind; stopping them: let it wait for "
+            "them, or use --leave-descendants, which keeps them",
             job->words[0]);
         break;
     case REASON_ALONE:
@@ -126,9 +128,11 @@ static int take_news(struct job *job)
         if (news == NEWS_STARTED)
             report_start(job);
         else if (news == NEWS_STOPPING)
-            note_stopping(job, (enum reason)number);
+            note_stopping(job, number);
         else if (news == NEWS_HALTED)
             halted = number;
+        else if (news == NEWS_GONE && number != 0 && !job->left_over)
+            note_stopping(job, REASON_LEFT_OVER);
     }
     if (job->child.taken_over && !job->unwatched) {
         job->unwatched = true;

@@ -28,6 +28,7 @@ struct job {
     uint64_t deadline_sent; /* the deadline that the watchdog knows */
     bool lost;              /* the lock was lost, which was reported */
     bool at_most;           /* the command is being stopped by --at-most */
+    bool left_over;         /* what it left behind was stopped */
     bool stopping;          /* the command is being stopped; TERM was sent */
     bool unwatched;         /* the watchdog was killed */
     uint64_t round; /* ns until the next child_take_over(); 0: not begun */

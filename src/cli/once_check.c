@@ -39,6 +39,8 @@ static const char *why_unknown(
         return "a signal ended it";
     if (job->child.code != 0)
         return "its exit code is not 0";
+    if (job->left_over)
+        return "it left processes behind, which were stopped";
     if (capture->not_kept)
         return "it printed more than 1 MiB";
     return NULL;

@@ -31,6 +31,7 @@
 #include "cli/event_log.h"
 #include "cli/keyboard.h"
 #include "cli/loss.h"
+#include "cli/outbox.h"
 #include "cli/report.h"
 
 /* How long processes that the command left behind may still run: some end on
@@ -49,11 +50,12 @@ struct watchdog {
     pid_t leader;     /* of the command's group */
     bool leader_here; /* not reaped yet, so its pid is not reused */
     bool alone;       /* nxlock has died */
-    bool stopping;
+    int stopping;     /* why, an enum reason; 0: not yet */
     bool killing;
     bool over; /* nothing is left to do */
     uint64_t deadline;
     bool reported;    /* the loss of the lock */
+    int unlogged;     /* UNLOGGED: it was, but the log did not take it; or 0 */
     uint64_t at_most; /* NEVER: no limit */
     uint64_t linger;  /* when left-over processes get TERM, or NEVER */
     uint64_t kill_at; /* end of the grace; NEVER: nothing is being stopped */
@@ -90,13 +92,13 @@ static void send_halted(struct watchdog *watchdog)
         watchdog->halted = 0;
 }
 
-/* Sends how the command ended, which decides the exit code. All its processes
- * have ended, so this may block while nxlock is stopped; it fails if nxlock
- * dies. */
+/* Sends how the command ended, and whether processes that it left behind were
+ * stopped; both decide the exit code. All its processes have ended, so this may
+ * block while nxlock is stopped; it fails if nxlock dies. */
 static void send_end(const struct watchdog *watchdog)
 {
-    const struct note notes[] = {
-        {NEWS_ENDED, watchdog->status, 0}, {NEWS_GONE, 0, 0}};
+    const struct note notes[] = {{NEWS_ENDED, watchdog->status, 0},
+        {NEWS_GONE, watchdog->stopping == REASON_LEFT_OVER, 0}};
 
     for (size_t i = watchdog->end_unsent ? 0 : 1; i < 2; i++) {
         while (send(watchdog->plan->line, &notes[i], sizeof(notes[i]),
@@ -213,12 +215,15 @@ static void signal_lost(struct watchdog *watchdog)
     watchdog->lost = -1;
 }
 
-/* nxlock may be stopped or dead, and could not log it, or not in time. */
+/* nxlock may be stopped or dead, and could not log it, or not in time. What the
+ * log does not take now is left to nxlock, unless that is dead. */
 static void log_loss(struct watchdog *watchdog, const char *why)
 {
     loss_report(&watchdog->reported, watchdog->plan->session,
         watchdog->plan->words, why,
         watchdog->alone || watchdog->plan->lost_signal != 0, false);
+    if (!watchdog->alone && event_log_forget())
+        watchdog->unlogged = UNLOGGED;
 }
 
 static void signal_group(const struct watchdog *watchdog, int signo, bool wake)
@@ -240,9 +245,9 @@ static void stop_command(struct watchdog *watchdog, enum reason reason)
         signo = watchdog->plan->lost_signal;
     if (watchdog->stopping)
         return;
-    watchdog->stopping = true;
+    watchdog->stopping = (int)reason;
     watchdog->kill_at = nxl_now_ns() + watchdog->plan->grace;
-    send_news(watchdog->plan, NEWS_STOPPING, (int)reason);
+    send_news(watchdog->plan, NEWS_STOPPING, (int)reason | watchdog->unlogged);
     signal_group(watchdog, signo, true);
     descendants_signal(signo, watchdog->leader_here ? watchdog->leader : 0);
 }
@@ -254,7 +259,8 @@ static void lose_lease(struct watchdog *watchdog)
         stop_command(watchdog, REASON_LEASE);
     } else if (watchdog->lost >= 0) {
         signal_lost(watchdog);
-        send_news(watchdog->plan, NEWS_STOPPING, REASON_LEASE);
+        send_news(
+            watchdog->plan, NEWS_STOPPING, REASON_LEASE | watchdog->unlogged);
     }
 }
 
@@ -366,8 +372,8 @@ static void watch_clock(struct watchdog *watchdog)
     uint64_t now = nxl_now_ns();
 
     if (now >= lost_at(watchdog)) {
-        lose_lease(watchdog);
         log_loss(watchdog, LOSS_IS_LATE);
+        lose_lease(watchdog);
     }
     if (!watchdog->stopping && watchdog->leader_here &&
         now >= watchdog->at_most)
@@ -438,5 +444,6 @@ _Noreturn void watchdog_work(const struct watchdog_plan *plan)
     send_end(&watchdog);
     if (watchdog.alone)
         event_end(EXIT_LOST);
+    outbox_end(OUTBOX_PATIENCE);
     _exit(EXIT_DONE);
 }
