@@ -85,7 +85,8 @@ struct event {
     enum result result;
     /* Filled in by event_report(). */
     const char *sentence; /* for people, one line without the newline */
-    const char *name;     /* of the lock, as messages show it */
+    const char *name;     /* of the lock; "": the command has none */
+    const char *shown;    /* the same, as messages show it */
     const char *label;    /* of this process; NULL: the lock has none */
     struct timespec time; /* when, by the wall clock */
 };
