@@ -78,7 +78,6 @@ struct event {
     uint64_t fence;     /* the fencing token; 0: none */
     int64_t pid;        /* of CMD; 0: it was not started */
     int code;           /* the exit code */
-    int place;          /* in line, from 1; 0: not in line, or unknown */
     const char *holder; /* the label of who holds it; NULL: it has none */
     const char *why;    /* the reason, from the library or the system; NULL */
     enum skip skip;

@@ -75,7 +75,6 @@ static const struct {
     {"fence", "NXLOCK_FENCE", offsetof(struct event, fence), 0, false},
     {"command_pid", "NXLOCK_COMMAND_PID", offsetof(struct event, pid), 0,
         false},
-    {"place", "NXLOCK_PLACE", offsetof(struct event, place), 0, true},
     {"code", "NXLOCK_CODE", offsetof(struct event, code),
         ON(COMMAND_ENDED) | ON(ENDED), true},
 };
