@@ -995,8 +995,9 @@ typedef struct nxl_once_options {
      * match (NXL_MISMATCH), unless that attempt failed. Default none. */
     const char *fingerprint;
     /* How long a record is kept after NXL_ONCE_DONE or _FAILED. Default
-     * 86400000 (a day); at least the lock's ttl_ms, at most a year. After that
-     * the work may be begun again. A record that was only begun, or is in
+     * 2592000000 (30 days); at least the lock's ttl_ms, at most a year. After
+     * that the work may be begun again: choose it longer than the work may be
+     * queued again. A record that was only begun, or is in
      * doubt, is kept until somebody removes it. */
     int64_t keep_ms;
 } nxl_once_options;

@@ -10,7 +10,7 @@
 #include "api/message.h"
 #include "api/options.h"
 
-#define KEEP_MOST_MS (365 * ONCE_KEEP_MS)
+#define KEEP_MOST_MS (365 * ONCE_DAY_MS)
 
 static bool takes_options(
     struct nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)

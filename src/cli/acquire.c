@@ -89,7 +89,7 @@ static int64_t waited_ms(const struct wait *wait)
 static void report_waiting(struct wait *wait, const nxl_holder *holder)
 {
     struct session *session = wait->session;
-    char words[HOLDER_WORDS], place[LINE_PLACE], who[HOLDER_WHO];
+    char words[HOLDER_WORDS], polls[LINE_POLLS] = "", who[HOLDER_WHO];
     struct event event = {.kind = EVENT_WAITING,
         .holder = holder_who(who, holder),
         .left_ms = holder->left_ms};
@@ -97,13 +97,13 @@ static void report_waiting(struct wait *wait, const nxl_holder *holder)
     /* On some of several servers it may be this process. */
     if (nxl_holder_is(holder, nxl_lock_token(session->lock)))
         return;
-    /* The place takes a request. */
-    if (wait->reported_holder || !event_is_read(EVENT_WAITING))
+    if (wait->reported_holder)
         return;
     wait->reported_holder = true;
-    line_place(place, session, &event.place);
+    if (session->args->verbose)
+        line_polls(polls, session);
     event_report(event, "waiting for '%s': %s%s", session->args->shown,
-        holder_words(words, holder), place);
+        holder_words(words, holder), polls);
 }
 
 /* Takes the result of the inspection. */

@@ -63,7 +63,7 @@ struct codes {
 
 /* Options of once; times in ms, 0 if they are not given. */
 struct once_args {
-    int64_t keep_ms;
+    int64_t keep_ms; /* 0: the library's default */
     int64_t keep_trying_ms;
     const char *keep, *keep_trying; /* as they were written, or NULL */
     const char *fingerprint, *fingerprint_file; /* or NULL */
@@ -133,8 +133,7 @@ struct args {
 /* The same for drill, which waits for several leases to expire. */
 #define DRILL_TTL_MS 2000
 
-/* --keep-trying and --keep when they are not given. */
+/* --keep-trying when it is not given. */
 #define KEEP_TRYING_MS 60000
-#define KEEP_MS 86400000
 
 #endif

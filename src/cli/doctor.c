@@ -50,8 +50,23 @@ static double ms_since(uint64_t *then)
     return ms;
 }
 
+/* The user may be limited to names that the test lock's is not among. */
+static const char *other_name(
+    const struct doctor *d, char *out, const char *scratch)
+{
+    snprintf(out, LINE_ROOM,
+        d->name ? "the test lock has the name '%s', beside NAME; allow the "
+                  "user such names too"
+                : "the test lock has the name '%s'; if the user has "
+                  "permissions only for certain names, write one of them: "
+                  "nxlock doctor NAME",
+        scratch);
+    return out;
+}
+
 static bool round_trip(struct doctor *d, const char *scratch)
 {
+    char remedy[LINE_ROOM];
     nxl_lock *lock = lock_of(d, scratch, 0);
     const char *step = "acquire";
     double took[3] = {0, 0, 0};
@@ -77,7 +92,8 @@ static bool round_trip(struct doctor *d, const char *scratch)
             "ms",
             took[0], took[1], took[2]);
     } else {
-        diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip", NULL,
+        diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip",
+            rc == NXL_E_DENIED ? other_name(d, remedy, scratch) : NULL,
             "cannot %s: %s", step, failure_words(nxl_lock_errmsg(lock), rc));
         if (rc == NXL_E_DENIED)
             doctor_denied(d);

@@ -24,9 +24,9 @@
 
 #include "cli/clock.h"
 #include "cli/connect.h"
+#include "cli/descriptors.h"
 #include "cli/holder.h"
 #include "cli/report.h"
-#include "cli/watchdog.h"
 
 /* The line's number: everything above it belongs to the library. */
 #define LINE_FD 3
@@ -278,7 +278,7 @@ _Noreturn void actor_play(const struct actor_plan *plan)
     if (getppid() != plan->parent || dup2(plan->line, LINE_FD) != LINE_FD)
         _exit(EXIT_INTERNAL);
     mine.line = LINE_FD;
-    close_other_fds(kept, 1);
+    descriptors_close_others(kept, 1);
     if (!make_lock(&actor))
         _exit(EXIT_INTERNAL);
     for (;;)

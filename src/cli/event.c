@@ -153,7 +153,8 @@ void event_report(struct event event, const char *format, ...)
     va_end(arguments);
     clean_text(sentence, strlen(sentence));
     event.sentence = sentence;
-    event.name = reporter.args->shown;
+    event.name = reporter.args->name ? reporter.args->name : "";
+    event.shown = reporter.args->shown;
     event.label = reporter.label;
     timespec_get(&event.time, TIME_UTC);
     gather_end(&event);

@@ -78,14 +78,14 @@ struct event {
     uint64_t fence;     /* the fencing token; 0: none */
     int64_t pid;        /* of CMD; 0: it was not started */
     int code;           /* the exit code */
-    int place;          /* in line, from 1; 0: not in line, or unknown */
     const char *holder; /* the label of who holds it; NULL: it has none */
     const char *why;    /* the reason, from the library or the system; NULL */
     enum skip skip;
     enum result result;
     /* Filled in by event_report(). */
     const char *sentence; /* for people, one line without the newline */
-    const char *name;     /* of the lock, as messages show it */
+    const char *name;     /* of the lock; "": the command has none */
+    const char *shown;    /* the same, as messages show it */
     const char *label;    /* of this process; NULL: the lock has none */
     struct timespec time; /* when, by the wall clock */
 };

@@ -11,6 +11,7 @@
  */
 #include "cli/event_log.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -39,6 +40,7 @@
 #define LINE_ROOM PIPE_BUF
 /* A datagram is never cut: the sentence is its longest part. */
 #define DATAGRAM_ROOM 8192
+#define NAME_MOST 4096 /* of a name in a datagram: longer ones are cut */
 #define TIME_ROOM 40
 #define WHY_ROOM 512
 
@@ -73,7 +75,6 @@ static const struct {
     {"fence", "NXLOCK_FENCE", offsetof(struct event, fence), 0, false},
     {"command_pid", "NXLOCK_COMMAND_PID", offsetof(struct event, pid), 0,
         false},
-    {"place", "NXLOCK_PLACE", offsetof(struct event, place), 0, true},
     {"code", "NXLOCK_CODE", offsetof(struct event, code),
         ON(COMMAND_ENDED) | ON(ENDED), true},
 };
@@ -95,14 +96,18 @@ static bool number_of(const struct event *event, size_t i, int64_t *number)
            (*number == 0 && (numbers[i].kinds & 1U << event->kind));
 }
 
+/* How much of an event is written: less if it does not fit into one write. A
+ * name that is cut says how long it is. */
+enum extent { WHOLE, ONLY_NAME, NAME_CUT, EXTENTS };
+
 /* The words of an event; why is a copy without control characters. */
 struct word {
     const char *json, *journal, *text;
 };
 #define WORDS 6
 
-static void words_of(
-    const struct event *event, char *why, struct word words[WORDS])
+static void words_of(const struct event *event, enum extent extent, char *why,
+    struct word words[WORDS])
 {
     bool skipped = event->kind == EVENT_SKIPPED;
     bool ended = event->kind == EVENT_ENDED;
@@ -111,7 +116,8 @@ static void words_of(
         snprintf(why, WHY_ROOM, "%s", event->why);
         clean_text(why, strlen(why));
     }
-    words[0] = (struct word){"name", "NXLOCK_NAME", event->name};
+    words[0] = (struct word){
+        "name", "NXLOCK_NAME", extent == NAME_CUT ? event->shown : event->name};
     words[1] = (struct word){"label", "NXLOCK_LABEL", event->label};
     words[2] = (struct word){"holder", "NXLOCK_HOLDER", event->holder};
     words[3] = (struct word){"reason", "NXLOCK_REASON",
@@ -183,30 +189,52 @@ static const char *const message_ids[EVENT_KINDS] = {
     [EVENT_ENDED] = "98a525c4824444f68ec967dc4bbf0b5f",
 };
 
-/* https://systemd.io/JOURNAL_NATIVE_PROTOCOL; no value has a newline. */
-static void write_journal(const struct event *event)
+/* https://systemd.io/JOURNAL_NATIVE_PROTOCOL: a value that has a newline comes
+ * after its length, which is a little-endian number of 64 bits. */
+static void put_field(FILE *out, const char *name, const char *value)
 {
-    char data[DATAGRAM_ROOM], why[WHY_ROOM];
+    uint64_t length = htole64(strlen(value));
+
+    if (!strchr(value, '\n')) {
+        fprintf(out, "%s=%s\n", name, value);
+        return;
+    }
+    fprintf(out, "%s\n", name);
+    fwrite(&length, sizeof(length), 1, out);
+    fprintf(out, "%s\n", value);
+}
+
+static void put_journal(FILE *out, const struct event *event, bool cut)
+{
+    char why[WHY_ROOM];
     struct word words[WORDS];
-    FILE *out = fmemopen(data, sizeof(data), "w");
     int64_t number;
 
-    if (!out)
-        return;
     fprintf(out,
         "MESSAGE=%s\nMESSAGE_ID=%s\nPRIORITY=%d\nSYSLOG_FACILITY=%d\n"
         "SYSLOG_IDENTIFIER=nxlock\nSYSLOG_PID=%ld\nNXLOCK_EVENT=%s\n",
         event->sentence, message_ids[event->kind], event_priority(event),
         LOG_FAC(LOG_USER), (long)getpid(), event_kind_word(event->kind));
-    words_of(event, why, words);
+    words_of(event, cut ? NAME_CUT : WHOLE, why, words);
     for (size_t i = 0; i < WORDS; i++) {
         if (words[i].text)
-            fprintf(out, "%s=%s\n", words[i].journal, words[i].text);
+            put_field(out, words[i].journal, words[i].text);
     }
     for (size_t i = 0; i < NUMBERS; i++) {
         if (number_of(event, i, &number))
             fprintf(out, "%s=%lld\n", numbers[i].journal, (long long)number);
     }
+}
+
+static void write_journal(const struct event *event)
+{
+    char data[DATAGRAM_ROOM];
+    bool cut = strlen(event->name) > NAME_MOST;
+    FILE *out = fmemopen(data, sizeof(data), "w");
+
+    if (!out)
+        return;
+    put_journal(out, event, cut);
     long length = ftell(out);
     if (fclose(out) == 0 && length > 0)
         write_line(data, (size_t)length);
@@ -234,7 +262,8 @@ static void write_words(const struct event *event)
     write_line(line, (size_t)length);
 }
 
-static void put_json(struct json *json, const struct event *event, bool whole)
+static void put_json(
+    struct json *json, const struct event *event, enum extent extent)
 {
     char when[TIME_ROOM], why[WHY_ROOM];
     const char *kind = event_kind_word(event->kind);
@@ -247,9 +276,9 @@ static void put_json(struct json *json, const struct event *event, bool whole)
     json_text(json, "event", kind, strlen(kind));
     json_number(json, "priority", event_priority(event));
     json_number(json, "pid", getpid());
-    words_of(event, why, words);
+    words_of(event, extent, why, words);
     for (size_t i = 0; i < WORDS; i++) {
-        if (words[i].text && (whole || i == 0))
+        if (words[i].text && (extent == WHOLE || i == 0))
             json_text(
                 json, words[i].json, words[i].text, strlen(words[i].text));
     }
@@ -257,24 +286,23 @@ static void put_json(struct json *json, const struct event *event, bool whole)
         if (number_of(event, i, &number))
             json_number(json, numbers[i].json, number);
     }
-    if (whole)
+    if (extent == WHOLE)
         json_text(json, "message", event->sentence, strlen(event->sentence));
     json_end(json);
 }
 
-/* What is not UTF-8 becomes longer; if that is too long for one write, the
- * texts are left out. */
+/* What is not UTF-8 becomes longer. */
 static void write_json(const struct event *event)
 {
     char line[LINE_ROOM];
 
-    for (int whole = 1; whole >= 0; whole--) {
+    for (enum extent extent = WHOLE; extent < EXTENTS; extent++) {
         struct json json;
         FILE *out = fmemopen(line, sizeof(line), "w");
         if (!out)
             return;
         json_begin(&json, out);
-        put_json(&json, event, whole);
+        put_json(&json, event, extent);
         bool fits = fflush(out) == 0;
         long length = ftell(out);
         fclose(out);

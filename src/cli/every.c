@@ -149,7 +149,6 @@ static void report_failure(const struct session *session, int rc)
 
     event_report((struct event){.kind = event_of_failure(rc), .why = why},
         "cannot record a run of '%s': %s", session->args->shown, why);
-    /* A name that is not shown in full may be a token in the wrong place. */
     if (rc == NXL_E_DENIED && record.lock &&
         strcmp(session->args->shown, session->args->name) == 0)
         say_needed_right(session);

@@ -26,7 +26,6 @@
 #define MS_PER_S 1000
 
 #define LAST_READ "999" /* of the waiters, from 0 */
-#define PLACE_TIMEOUT_MS 500
 
 /* ----------------------------------------------------------------- reading */
 
@@ -127,7 +126,7 @@ void line_read(struct session *session, struct line *line)
     memset(line, 0, sizeof(*line));
     if (nxl_client_servers(session->client) > 1)
         return;
-    nxl_client *client = session_asker(session, 0);
+    nxl_client *client = session_asker(session);
     char *key = line_key(session);
     if (client && key)
         read_line(client, key, line);
@@ -205,70 +204,15 @@ void line_json(struct json *json, const struct line *line)
     json_list_end(json);
 }
 
-/* ------------------------------------------------------------ the own place */
+/* ------------------------------------------------------------- how it waits */
 
-/* The item of the answer that begins with the token; their number if none
- * does. */
-static size_t find_token(const nxl_answer *members, const char *token)
-{
-    size_t length = strlen(token), i = 0;
-
-    for (; i < nxl_answer_count(members); i++) {
-        const char *member = nxl_answer_item(members, i, NULL);
-        if (member && length > 0 && strncmp(member, token, length) == 0 &&
-            member[length] == ' ')
-            break;
-    }
-    return i;
-}
-
-static const char *ordinal_ending(size_t n)
-{
-    static const char *const endings[] = {"th", "st", "nd", "rd"};
-
-    return n % 10 > 3 || n % 100 / 10 == 1 ? endings[0] : endings[n % 10];
-}
-
-/* 0: unknown, or not among the first thousand. */
-static size_t find_place(struct session *session, const char *key)
-{
-    nxl_client *client = session_asker(session, PLACE_TIMEOUT_MS);
-    const char *words[] = {"ZRANGE", key, "0", LAST_READ};
-    nxl_answer *members = NULL;
-    size_t place = 0;
-
-    if (client && nxl_client_ask(client, 0, 4, words, NULL, &members) == NXL_OK)
-        place = find_token(members, nxl_lock_token(session->lock)) + 1;
-    if (place > nxl_answer_count(members))
-        place = 0;
-    nxl_answer_free(members);
-    session_free_asker(session); /* the lock may be held for long */
-    return place;
-}
-
-/* Says that the lock does not wait in line, and why. */
-static void add_polling(char *out, struct session *session)
+const char *line_polls(char *out, const struct session *session)
 {
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
 
+    out[0] = '\0';
     if (nxl_client_server_facts(session->client, 0, &facts) == NXL_OK &&
         facts.waiting[0] != '\0' && !facts.in_line)
-        snprintf(out, LINE_PLACE, "; waits %s", facts.waiting);
-}
-
-const char *line_place(char *out, struct session *session, int *number)
-{
-    bool alone = nxl_client_servers(session->client) == 1;
-    char *key = alone ? line_key(session) : NULL;
-    size_t place = key ? find_place(session, key) : 0;
-
-    out[0] = '\0';
-    *number = (int)place;
-    if (place > 0)
-        snprintf(
-            out, LINE_PLACE, "; %zu%s in line", place, ordinal_ending(place));
-    else if (session->args->verbose)
-        add_polling(out, session);
-    free(key);
+        snprintf(out, LINE_POLLS, "; waits %s", facts.waiting);
     return out;
 }

@@ -48,11 +48,9 @@ void line_print(const struct line *line);
 /* Writes the line as members. */
 void line_json(struct json *json, const struct line *line);
 
-/* Writes "; 3rd in line" into out, of LINE_PLACE bytes: the place of the
- * session's own lock, which is being acquired; "" if it is not among the first
- * thousand. With -v, if it polls: "; waits by polling (queue=0)". Blocks for
- * half a second at most. *place: the same as a number, or 0. Returns out. */
-#define LINE_PLACE 528
-const char *line_place(char *out, struct session *session, int *place);
+/* Writes "; waits by polling (queue=0)" into out, of LINE_POLLS bytes; "" if
+ * the session's lock waits in line, as far as is known. No I/O. Returns out. */
+#define LINE_POLLS 528
+const char *line_polls(char *out, const struct session *session);
 
 #endif

@@ -107,6 +107,16 @@ static const char *clean_name(struct lock_entry *f)
     return f->name;
 }
 
+/* The columns of a terminal that text takes, if each character takes one. */
+static int characters(const char *text)
+{
+    int count = 0;
+
+    for (; *text != '\0'; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80; /* begins one */
+    return count;
+}
+
 static void print_line(
     const struct lister *lister, struct lock_entry *f, int width, bool aligned)
 {
@@ -117,9 +127,9 @@ static void print_line(
     if (shown.left_ms >= 0)
         duration_left(left, shown.left_ms);
     holder_who(who, &shown.holder);
-    clean_name(f);
+    name_shown(name, clean_name(f));
     if (aligned)
-        printf("%-*s  %-7s  %-32s  %6s", width, name_shown(name, f->name),
+        printf("%s%*s  %-7s  %-32s  %6s", name, width - characters(name), "",
             shown.state, who, left);
     else
         printf("%s\t%s\t%s\t%s", f->name, shown.state, who, left);
@@ -137,7 +147,7 @@ static void print_all(const struct lister *lister)
     char shown[NAME_SHOWN];
 
     for (size_t i = 0; i < found->count && !lister->session.args->json; i++) {
-        int length = (int)strlen(name_shown(shown, clean_name(found->list[i])));
+        int length = characters(name_shown(shown, clean_name(found->list[i])));
         if (length > width)
             width = length;
     }

@@ -20,21 +20,11 @@
 #define SHOWN_WHOLE 80
 #define CUT_TO 64
 
-/* Does it look like a token in the wrong place? */
-static bool is_token_like(const char *name)
-{
-    return begins_like_token(name + strspn(name, " \t\n"));
-}
-
 const char *name_shown(char *out, const char *name)
 {
     size_t length = strlen(name);
 
-    if (is_token_like(name))
-        snprintf(out, NAME_SHOWN, "%.8s...", name);
-    else if (holds_password(name))
-        snprintf(out, NAME_SHOWN, "%.*s...", (int)strcspn(name, ":") + 1, name);
-    else if (length <= SHOWN_WHOLE) {
+    if (length <= SHOWN_WHOLE) {
         memcpy(out, name, length + 1);
     } else {
         size_t cut = CUT_TO;
@@ -45,6 +35,20 @@ const char *name_shown(char *out, const char *name)
     }
     clean_text(out, strlen(out));
     return out;
+}
+
+bool name_hide_secret(char *shown, char *pasted, const char *name)
+{
+    if (begins_like_token(name + strspn(name, " \t\n")))
+        snprintf(shown, NAME_SHOWN, "%.8s...", name);
+    else if (holds_password(name))
+        snprintf(
+            shown, NAME_SHOWN, "%.*s...", (int)strcspn(name, ":") + 1, name);
+    else
+        return false;
+    clean_text(shown, strlen(shown));
+    memcpy(pasted, "NAME", sizeof("NAME"));
+    return true;
 }
 
 static size_t quote_word(char *out, const char *name)
@@ -64,13 +68,25 @@ static size_t quote_word(char *out, const char *name)
     return length;
 }
 
+/* say() replaces control characters: what was pasted would be another word. */
+static bool has_control(const char *word)
+{
+    char clean[NAME_PASTED];
+
+    snprintf(clean, sizeof(clean), "%s", word);
+    clean_text(clean, strlen(clean));
+    return strncmp(clean, word, strlen(clean)) != 0;
+}
+
 const char *word_pasted(char *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ_./:@%+,-=";
     size_t length = strlen(word);
 
-    if (length > 0 && strspn(word, plain) == length)
+    if (has_control(word))
+        length = quote_word(out, "CMD...");
+    else if (length > 0 && strspn(word, plain) == length)
         memcpy(out, word, length);
     else
         length = quote_word(out, word);
@@ -83,13 +99,12 @@ const char *name_pasted(char *out, const char *name)
     static const char option[] = "--name=";
     size_t at = name[0] == '-' ? strlen(option) : 0;
 
-    if (is_token_like(name) || holds_password(name) ||
-        4 * strlen(name) + sizeof("--name=''") > NAME_PASTED) {
-        memcpy(out, "NAME", sizeof("NAME"));
-        return out;
-    }
     memcpy(out, option, at);
-    word_pasted(out + at, name);
+    if (4 * strlen(name) + sizeof("--name=''") > NAME_PASTED ||
+        has_control(name))
+        memcpy(out + at, "NAME", sizeof("NAME"));
+    else
+        word_pasted(out + at, name);
     return out;
 }
 

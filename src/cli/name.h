@@ -16,12 +16,19 @@
  * NAME_SHOWN bytes. */
 const char *name_shown(char *out, const char *name);
 
-/* word, shorter than NAME_PASTED / 4 - 8, quoted if a shell would not take it
- * as it is. Returns out, which has NAME_PASTED bytes. */
+/* For messages about a command line that is not valid, so that the name may be
+ * something else: if it looks like a token or holds a password, writes what may
+ * be shown and pasted, of NAME_SHOWN and NAME_PASTED bytes, and returns true.
+ */
+bool name_hide_secret(char *shown, char *pasted, const char *name);
+
+/* A word of the command to run, shorter than NAME_PASTED / 4 - 8, quoted if a
+ * shell would not take it as it is; 'CMD...' if it has control characters,
+ * which no message can show. Returns out, which has NAME_PASTED bytes. */
 const char *word_pasted(char *out, const char *word);
 
-/* name as a word of a shell's command line, NAME if it is too long for one.
- * Returns out, which has NAME_PASTED bytes. */
+/* name as a word of a shell's command line; NAME if it is too long for one, or
+ * has control characters. Returns out, which has NAME_PASTED bytes. */
 const char *name_pasted(char *out, const char *name);
 
 /* The key of a lock's fencing counter, on the same slot of a Redis Cluster as

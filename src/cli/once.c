@@ -288,11 +288,11 @@ static int work(struct once *once)
     return run_command(once);
 }
 
-/* How long the record is kept: at least for a lease, so that one who waits
- * finds it. */
-static int settle_keep(struct args *args)
+/* The record is kept at least for a lease, so that a run that waits finds it.
+ */
+static int check_keep(const struct args *args)
 {
-    struct once_args *once = &args->work;
+    const struct once_args *once = &args->work;
     char text[DURATION_ROOM];
 
     if (once->keep && once->keep_ms < args->ttl_ms) {
@@ -301,8 +301,6 @@ static int settle_keep(struct args *args)
             once->keep, duration_text(text, args->ttl_ms));
         return EXIT_USAGE;
     }
-    if (!once->keep)
-        once->keep_ms = args->ttl_ms > KEEP_MS ? args->ttl_ms : KEEP_MS;
     return 0;
 }
 
@@ -338,7 +336,7 @@ int command_once(const struct args *given)
 {
     struct args args = *given;
     char fingerprint[FINGERPRINT_ROOM];
-    int code = settle_keep(&args);
+    int code = check_keep(&args);
 
     if (code == 0)
         code = fingerprint_make(&args, fingerprint);

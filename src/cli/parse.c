@@ -379,6 +379,8 @@ static int check_complete(struct args *args)
     }
     if (args->no_wait)
         args->wait_ms = 0;
+    if (args->name)
+        value_show_name(args);
     return 0;
 }
 

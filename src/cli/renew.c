@@ -17,15 +17,17 @@
 static int adopt(struct session *session, const char *what)
 {
     const struct args *args = session->args;
+    char shown[NAME_SHOWN], pasted[NAME_PASTED];
     int rc = session_finish(
         session, nxl_lock_adopt_start(session->lock, args->token));
 
     if (rc == NXL_OK)
         return 0;
     if (rc == NXL_E_INVALID) {
+        bool hidden = name_hide_secret(shown, pasted, args->name);
         say("TOKEN is not a token (it has %zu characters); use the word "
             "that 'nxlock acquire %s' printed",
-            strlen(args->token), args->pasted);
+            strlen(args->token), hidden ? pasted : args->pasted);
         return EXIT_USAGE;
     }
     return session_failed(session, what, rc);

@@ -224,7 +224,7 @@ int session_open_plain(struct session *session, const struct args *args)
 void session_close(struct session *session)
 {
     nxl_lock_free(session->lock);
-    session_free_asker(session);
+    nxl_client_free(session->asker);
     nxl_client_free(session->client);
     if (session->signals >= 0)
         close(session->signals);
@@ -236,7 +236,7 @@ void session_close(struct session *session)
     }
 }
 
-nxl_client *session_asker(struct session *session, int64_t timeout_ms)
+nxl_client *session_asker(struct session *session)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct url_list list;
@@ -245,18 +245,11 @@ nxl_client *session_asker(struct session *session, int64_t timeout_ms)
         return session->client;
     if (session->asker || !connect_urls(session->args, &list))
         return session->asker;
-    options.timeout_ms = timeout_ms;
     if (nxl_client_new_urls(&session->asker, (const char *const *)list.urls,
             list.count, &options) != NXL_OK)
         session->asker = NULL;
     url_list_free(&list);
     return session->asker;
-}
-
-void session_free_asker(struct session *session)
-{
-    nxl_client_free(session->asker);
-    session->asker = NULL;
 }
 
 void session_unignore(const struct session *session)

@@ -65,12 +65,9 @@ void session_close(struct session *session);
 int session_drop_fence(struct session *session);
 
 /* A client for queries, which need the blocking API: the session's own, or a
- * second one, made with this timeout (0: the usual one) when it is needed
- * first. NULL: no memory. */
-nxl_client *session_asker(struct session *session, int64_t timeout_ms);
-
-/* Frees the second client, if there is one. */
-void session_free_asker(struct session *session);
+ * second one, made when it is needed first. Not while a lock is held or waited
+ * for: queries block. NULL: no memory. */
+nxl_client *session_asker(struct session *session);
 
 /* Does a signal end a process by default, other than those that a bug in the
  * process causes (SEGV, ABRT ...)? */

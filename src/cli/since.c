@@ -194,7 +194,7 @@ void since_find(
         return;
     }
     set_unknown(since, "out of memory");
-    finder.client = session_asker(session, 0);
+    finder.client = session_asker(session);
     if (finder.client && name_keys(nxl_client_prefix(finder.client),
                              session->args->name, &finder.key, &finder.counter))
         find_start(&finder, session);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/clock.h"
 #include "cli/holder.h"
 #include "cli/json.h"
 #include "cli/line.h"
@@ -36,13 +37,27 @@ static const char *why_unknown(struct session *session, size_t i, int rc)
     return failure_words(nxl_lock_errmsg_at(session->lock, i), rc);
 }
 
+/* Since then, other requests have taken their time. What was left then is never
+ * shown as 0, which would say that the lock was over. */
+static void subtract_time(nxl_holder *holder, uint64_t at)
+{
+    int64_t gone_ms = ms_between(at, nxl_now_ns());
+
+    if (holder->left_ms > 0)
+        holder->left_ms =
+            holder->left_ms > gone_ms ? holder->left_ms - gone_ms : 1;
+}
+
 /* What one of several servers says. */
-static void json_server(struct json *json, struct session *session, size_t i)
+static void json_server(
+    struct json *json, struct session *session, size_t i, uint64_t at)
 {
     nxl_holder holder;
     char line[LINE_ROOM];
     int rc = nxl_lock_holder_at(session->lock, i, &holder);
 
+    if (rc == NXL_OK)
+        subtract_time(&holder, at);
     nxl_client_describe_server(session->client, i, line, sizeof(line));
     json_text(json, "server", line, strlen(line));
     if (rc == NXL_OK || rc == NXL_FREE) {
@@ -70,6 +85,7 @@ static void json_since(struct json *json, const struct since *since)
 
 /* What was found out about the lock, beside what its servers say. */
 struct finding {
+    uint64_t at;               /* when the servers said how much is left */
     const nxl_holder *holder;  /* NULL: it is free */
     const struct since *since; /* NULL: it is not held */
     const struct line *line;   /* NULL: it was not read */
@@ -99,7 +115,7 @@ static void print_json(struct session *session, const struct finding *found)
         json_list_begin(&json, "servers");
         for (size_t i = 0; i < count; i++) {
             json_item(&json, &item, i == 0);
-            json_server(&item, session, i);
+            json_server(&item, session, i, found->at);
             json_item_end(&item);
         }
         json_list_end(&json);
@@ -113,12 +129,14 @@ static const char *state_words(char *out, const nxl_holder *holder)
                                   : holder_words(out, holder);
 }
 
-static void print_server(struct session *session, size_t i)
+static void print_server(struct session *session, size_t i, uint64_t at)
 {
     nxl_holder holder;
     char line[LINE_ROOM], words[HOLDER_WORDS];
     int rc = nxl_lock_holder_at(session->lock, i, &holder);
 
+    if (rc == NXL_OK)
+        subtract_time(&holder, at);
     nxl_client_describe_server(session->client, i, line, sizeof(line));
     printf("  server: %s\n", line);
     if (nxl_client_servers(session->client) == 1)
@@ -150,16 +168,16 @@ static void print_words(struct session *session, const struct finding *found)
     if (held && since->at_s == 0)
         printf("  start time unknown: %s\n", since->unknown);
     for (size_t i = 0; i < nxl_client_servers(session->client); i++)
-        print_server(session, i);
+        print_server(session, i, found->at);
     if (found->line)
         line_print(found->line);
 }
 
 /* Prints the state; seen is NULL if the lock is free. Returns the exit code. */
-static int report(struct session *session, const nxl_holder *seen)
+static int report(struct session *session, nxl_holder *seen)
 {
     const struct args *args = session->args;
-    struct finding found = {.holder = seen};
+    struct finding found = {.holder = seen, .at = nxl_now_ns()};
     struct since since;
     struct line line;
     bool held = seen && !holder_is_over(seen);
@@ -174,6 +192,8 @@ static int report(struct session *session, const nxl_holder *seen)
         line_read(session, &line);
         found.line = &line;
     }
+    if (held)
+        subtract_time(seen, found.at);
     if (args->json)
         print_json(session, &found);
     else

@@ -149,8 +149,14 @@ static int add_url(struct args *args, const char *shown, const char *value)
 void value_set_name(struct args *args, const char *name)
 {
     args->name = name;
-    name_shown(args->shown, name);
-    name_pasted(args->pasted, name);
+    if (!name_hide_secret(args->shown, args->pasted, name))
+        value_show_name(args);
+}
+
+void value_show_name(struct args *args)
+{
+    name_shown(args->shown, args->name);
+    name_pasted(args->pasted, args->name);
 }
 
 static int set_lock_name(

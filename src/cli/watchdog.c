@@ -16,17 +16,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/descendants.h"
+#include "cli/descriptors.h"
 #include "cli/event.h"
 #include "cli/event_log.h"
 #include "cli/keyboard.h"
@@ -137,37 +136,6 @@ _Noreturn static void exec_command(
     _exit(why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
 }
 
-/* Above all nxlock's end of the socket, and the caller's pipes, whose readers
- * wait for the end of file. */
-void close_other_fds(const int *kept, size_t count)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int from = STDERR_FILENO + 1;
-
-    for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        (void)(null >= 0 ? dup2(null, fd) : close(fd));
-    /* kept is sorted. */
-    for (size_t i = 0; i <= count; i++) {
-        unsigned to = i < count ? (unsigned)kept[i] - 1 : ~0U;
-#if defined(SYS_close_range)
-        if ((unsigned)from > to ||
-            syscall(SYS_close_range, (unsigned)from, to, 0) == 0) {
-            from = i < count ? kept[i] + 1 : from;
-            continue;
-        }
-#endif
-        long last = sysconf(_SC_OPEN_MAX);
-        for (int fd = from; (unsigned)fd <= to && fd < last; fd++)
-            close(fd);
-        from = i < count ? kept[i] + 1 : from;
-    }
-}
-
-static int by_number(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
 static bool start_leader(struct watchdog *watchdog)
 {
     const struct watchdog_plan *plan = watchdog->plan;
@@ -197,12 +165,11 @@ static bool start_leader(struct watchdog *watchdog)
     /* Parent and child both do this, so that it is done before either goes on.
      */
     setpgid(watchdog->leader, watchdog->leader);
-    /* A descriptor may be in it twice. */
-    int log = event_log_fd() < 0 ? plan->line : event_log_fd();
-    int kept[] = {
-        plan->line, watchdog->signals, watchdog->timer, watchdog->lost, log};
-    qsort(kept, sizeof(kept) / sizeof(kept[0]), sizeof(kept[0]), by_number);
-    close_other_fds(kept, sizeof(kept) / sizeof(kept[0]));
+    /* Above all, nxlock's end of the socket is closed, and the caller's pipes,
+     * whose readers wait for the end of file. */
+    int kept[] = {plan->line, watchdog->signals, watchdog->timer,
+        watchdog->lost, event_log_fd()};
+    descriptors_close_others(kept, sizeof(kept) / sizeof(kept[0]));
     send_news(plan, NEWS_STARTED, watchdog->leader);
     return true;
 }

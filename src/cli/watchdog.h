@@ -83,8 +83,4 @@ struct watchdog_plan {
  * process when all processes of the command have ended. */
 _Noreturn void watchdog_work(const struct watchdog_plan *plan);
 
-/* In a new process: closes all inherited descriptors except kept, which is
- * sorted; 0 to 2 become /dev/null. */
-void close_other_fds(const int *kept, size_t count);
-
 #endif

@@ -182,12 +182,10 @@ class TlsServer(Server):
 
 def clean_environment(server):
     """What nxlock is to find in its environment."""
-    for name in ("REDIS_URL", "NXLOCK_URL_FILE", "NXLOCK_NAME", "NXLOCK_TOKEN",
-                 "NXLOCK_TTL_MS", "NXLOCK_OUTER", "NXLOCK_SUPERVISOR_PID",
-                 "NXLOCK_PASSWORD", "NXLOCK_PASSWORD_FILE", "NXLOCK_CACERT",
-                 "NXLOCK_CACERTDIR", "NXLOCK_CERT",
-                 "NXLOCK_CERT_KEY"):
-        os.environ.pop(name, None)
+    with open(os.path.join(os.path.dirname(__file__), "variables"),
+              encoding="ascii") as file:
+        for name in file.read().split():
+            os.environ.pop(name, None)
     os.environ["NXLOCK_URL"] = server.url
 
 

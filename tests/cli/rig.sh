@@ -20,10 +20,9 @@ fi
 nxlock=$1
 number=0
 bad=0
-unset NXLOCK_URL NXLOCK_URL_FILE REDIS_URL NXLOCK_NAME NXLOCK_TOKEN \
-    NXLOCK_TTL_MS NXLOCK_OUTER NXLOCK_SUPERVISOR_PID NXLOCK_PASSWORD \
-    NXLOCK_PASSWORD_FILE NXLOCK_CACERT NXLOCK_CACERTDIR NXLOCK_CERT \
-    NXLOCK_CERT_KEY
+# The variables of nxlock: none of whoever calls this.
+# shellcheck disable=SC2046 # one word each
+unset $(cat "${0%/*}/variables")
 export LC_ALL=C
 export NXLOCK_CONFIG=none # no file of this machine
 ulimit -c 0 # some children end by signals that leave a core

@@ -187,6 +187,14 @@ as() { # USER COMMAND...: of doctor
     finds "is found" FAIL "round trip" "cannot acquire: .*'set'"
     finds "and how to allow everything" note rights \
         "'nxlock acl run doctor --name NAME', with the same server and user"
+    user keys resetkeys '~inv*' '~{inv*'
+    as keys doctor 77 "without NAME, a user of certain names"
+    finds "is told to write one" FAIL "round trip" \
+        "Remedy: .*only for certain names, .*: nxlock doctor NAME\.\$"
+    user keys resetkeys '~inv:1' '~{inv:1}*'
+    as keys doctor 77 "a user of one name alone" inv:1
+    finds "is told what was tried beside it" FAIL "round trip" \
+        "Remedy: .* name 'inv:1:doctor:[^']*', beside NAME"
     user keys resetkeys '~inv*' -acl
     as keys doctor 77 "a user of other keys" job
     finds "is found" FAIL rights "cannot read the lock's key, 'job'"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_inherit.py NXLOCK: what CMD finds is what nxlock was started with.
+"""test_inherit.py NXLOCK NO_CLOSE_RANGE: CMD finds what nxlock was given.
 
 The descriptors, closed ones too, the signal mask, and the signals ignored:
 as if nxlock were not there. And a closed descriptor of nxlock's own never
-becomes something else.
+becomes something else. NO_CLOSE_RANGE is preloaded: a system where only
+/proc shows which descriptors are open.
 """
 
 import itertools
@@ -16,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
-from rig import Server, Tap, await_, clean_environment
+from rig import PATIENCE_S, Server, Tap, await_, clean_environment
 
 # Without a descriptor of its own while it looks.
 LOOK = """
@@ -40,8 +41,9 @@ SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTIN, signal.SIGTTOU,
 
 
 class Room:
-    def __init__(self, nxlock, server):
+    def __init__(self, nxlock, no_close_range, server):
         self.nxlock = nxlock
+        self.no_close_range = no_close_range
         self.server = server
         self.tap = Tap()
 
@@ -112,6 +114,39 @@ class Room:
             self.tap.equal(run.poll(), 79, "with the code for that")
             run.kill()
 
+    def many_descriptors(self):
+        """2^30 are allowed: the watchdog looks at the deadline, not at them."""
+        tap = self.tap
+        environment = dict(os.environ, LD_PRELOAD=self.no_close_range,
+                           ASAN_OPTIONS="verify_asan_link_order=0")
+        reader, writer = os.pipe()
+        with subprocess.Popen(
+                [self.nxlock, "run", "m", "--at-most", "500ms", "--grace",
+                 "200ms", "--", "sh", "-c",
+                 "exec 9>&-; echo $PPID > guard; exec sleep 60"],
+                cwd=self.server.folder, env=environment, pass_fds=[writer],
+                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+            os.close(writer)
+            try:
+                code = run.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                code = "none: it did not end"
+                with open(self.path("guard"), encoding="ascii") as file:
+                    os.kill(int(file.read()), signal.SIGKILL)
+            tap.equal(code, 124, "2^30 descriptors allowed, no close_range(): "
+                      "run ends by --at-most")
+        os.set_blocking(reader, False)
+        tap.equal(os.read(reader, 1), b"", "and the caller's pipe is closed")
+        os.close(reader)
+        try:
+            drill = subprocess.run(
+                [self.nxlock, "drill"], timeout=PATIENCE_S, check=False,
+                env=environment, capture_output=True,
+                stdin=subprocess.DEVNULL)
+            tap.equal(drill.returncode, 0, "likewise, drill ends")
+        except subprocess.TimeoutExpired:
+            tap.check(False, "likewise, drill ends")
+
     def masks(self, words, ignored, blocked):
         def begin():
             for signo in ignored:
@@ -139,13 +174,15 @@ class Room:
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     with Server() as server:
         clean_environment(server)
-        room = Room(os.path.abspath(sys.argv[1]), server)
+        room = Room(os.path.abspath(sys.argv[1]),
+                    os.path.abspath(sys.argv[2]), server)
         room.closed_descriptors()
         room.loses_in_silence()
+        room.many_descriptors()
         room.signals()
         return room.tap.done()
 

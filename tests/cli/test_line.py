@@ -253,30 +253,27 @@ class Room(Tap):
         self.equal(done.returncode, 0, "nor does it wait for one")
         self.equal(self.waiters(), b"1\n", "or change it")
 
-    def place(self):
-        """At a terminal, run shows its place if it is in line."""
-        for ahead, place in ((0, "1st"), (1, "2nd"), (2, "3rd"), (3, "4th"),
-                             (10, "11th"), (20, "21st"), (111, "112th")):
-            self.begin(*[(member(i), 0) for i in range(ahead)])
-            with Terminal([self.program, "run", "x", "--", "true"]) as terminal:
-                await_(lambda: "waiting for" in terminal.text())
-                await_(lambda: terminal.text().endswith("\n"))
-                joined = int(self.waiters()) > ahead
-                terminal.type(CTRL_C)
-                await_(lambda: terminal.leader.poll() is not None)
-            wanted = f"s left; {place} in line\n" if joined else "s left\n"
-            self.check(wanted in terminal.text(), f"the {place} place",
-                       terminal.text())
-
+    def asks_for_no_message(self):
+        """What run -v says of a wait costs no request: it cannot delay it."""
+        counts = []
+        for more in ((), ("-v",)):
+            self.begin((member(1), 0))
+            self.server.cli("CONFIG", "RESETSTAT")
+            self.nx(75, "a wait", "run", "x", *more, "-w", "1500ms", "--",
+                    "true")
+            counts.append(re.search(
+                r"total_connections_received:(\d+)",
+                self.server.cli("INFO", "stats").decode())[1])
+        self.equal(counts[1], counts[0], "-v: no more connections")
 
     def polls(self):
         """With -v, run says that it does not wait in line, and why."""
         self.begin()
         polls = "waits by polling (queue=0)\n"
-        for words, wanted in ((), "1st in line\n"), (("--queue", "0"), polls):
+        for words, wanted in ((), "\n"), (("--queue", "0"), "; " + polls):
             said = self.nx(75, " ".join(("a wait", *words)), "run", "x", "-v",
                            "-w", "1500ms", *words, "--", "true")[1]
-            self.check("s left; " + wanted in said, "says how it waits", said)
+            self.check("s left" + wanted in said, "says how it waits", said)
 
 
 def main():
@@ -293,7 +290,7 @@ def main():
         room.empty()
         room.not_listed()
         room.wait()
-        room.place()
+        room.asks_for_no_message()
         room.polls()
         return room.done()
 

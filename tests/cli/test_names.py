@@ -8,6 +8,7 @@ that is proposed means in a shell what it says. Each awkward name is tried with
 two of the lines in turn, and with NXLOCK_FULL=1 with all.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ import sys
 sys.dont_write_bytecode = True  # the tree stays as it is
 
 from rig import Server, Tap, clean_environment, nx
+from terminal import Terminal
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 CONTROLS = {
@@ -126,6 +128,70 @@ class Room:
                       f"70000 bytes, and {words.decode()!r} is seen",
                       got.stderr[:1000])
 
+    def on_terminal(self, *words):
+        with Terminal([self.nxlock, *words]) as terminal:
+            terminal.leader.wait(60)
+            terminal.drain.join(60)
+            return terminal.text()
+
+    def columns(self):
+        """Letters of several bytes take one column of a terminal."""
+        names = ["müller", "mueller", "ж" * 20, "日"]
+        for name in names:
+            self.server.cli("SET", "c:" + name, TOKEN, "PX", "100000")
+        lines = self.on_terminal("list", "c:*").splitlines()
+        self.tap.check(
+            len(lines) == 1 + len(names) and
+            lines[0].index("STATE") == 2 + len("c:") + 20 and
+            len({line.index("held") for line in lines[1:]} |
+                {lines[0].index("STATE")}) == 1,
+            "the columns of list are straight", "\n".join(lines))
+        for name in names:
+            self.server.cli("DEL", "c:" + name)
+
+    def told_apart(self):
+        """Names that have something of a secret are shown as they are."""
+        tap, file = self.tap, os.path.join(self.server.folder, "nx.prom")
+        for name in ("mail:alice@example.com", "https://example.com/1", TOKEN,
+                     f"order:{TOKEN}"):
+            word = name.encode()
+            tap.equal(self.nx("status", name).stdout, word + b" free\n",
+                      f"{name}: status shows it")
+            got = self.nx("run", name, "-v", "--metrics", file, "--", "sh",
+                          "-c", 'test "$NXLOCK_NAME" = "$0"', name)
+            tap.equal(got.returncode, 0, "NXLOCK_NAME has it")
+            tap.check(b"acquired '%s'" % word in got.stderr, "run -v shows it",
+                      got.stderr)
+            with open(file, "rb") as metrics:
+                tap.check(b'name="%s"' % word in metrics.read(),
+                          "so do the metrics")
+            self.server.cli("SET", name, TOKEN, "PX", "100000")
+            tap.check(json.loads(self.nx("status", name, "--json").stdout)
+                      ["name"] == name, "so does status --json")
+            tap.check(any(json.loads(line)["name"] == name for line in
+                          self.nx("list", "--json").stdout.splitlines()),
+                      "so does list --json")
+            tap.check(word + b"\theld\t" in self.nx("list").stdout,
+                      "so does list")
+            wide = self.on_terminal("list")
+            tap.check(re.search(f"^{name} +held ", wide, re.M),
+                      "on a terminal, too", wide)
+            got = self.nx("unlock", name, "--force", "--yes")
+            tap.check(b"'%s' is held" % word in got.stderr,
+                      "so does unlock", got.stderr)
+            got = self.nx("once", name, "--", "false")
+            tap.check(b"nxlock once %s --confirm" % word in got.stderr,
+                      "once proposes a line for it", got.stderr)
+        for name in ("a\nb", "\x1b[2J", "-\n"):
+            got = self.nx("once", f"--name={name}", "--", "false")
+            tap.check((b"nxlock once --name=NAME" if name[0] == "-" else
+                       b"nxlock once NAME --confirm") in got.stderr,
+                      f"{name!r}: a name that cannot be shown is not proposed",
+                      got.stderr)
+        got = self.nx("run", "k", "a\nb")
+        tap.check(b"nxlock run k -- 'CMD...'" in got.stderr,
+                  "likewise a word of CMD", got.stderr)
+
     def pasted(self, line):
         """The words that a shell makes of it, nxlock being a function."""
         script = "nxlock() { printf '%s\\n' \"$@\"; }\n" + line
@@ -184,6 +250,8 @@ def main():
         room.steered()
         room.left_by_others()
         room.long()
+        room.told_apart()
+        room.columns()
         room.proposed()
         room.proposed_words()
         return room.tap.done()

@@ -10,8 +10,11 @@ never takes another grant's number, or one that was not the time, for it.
 import datetime
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
@@ -128,6 +131,51 @@ class Room:
         self.end(process)
 
 
+class Slow:
+    """A way to the server on which each answer takes half a second."""
+
+    def __init__(self, server):
+        self.server = server
+        self.path = os.path.join(server.folder, "slow")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            ours, _ = self.listener.accept()
+            theirs = socket.socket(socket.AF_UNIX)
+            theirs.connect(self.server.socket)
+            for one, other, delay in (ours, theirs, 0), (theirs, ours, 0.5):
+                threading.Thread(target=self.pass_on, daemon=True,
+                                 args=(one, other, delay)).start()
+
+    @staticmethod
+    def pass_on(one, other, delay):
+        while data := one.recv(65536):
+            time.sleep(delay)
+            other.sendall(data)
+        other.close()
+
+
+def left_at_the_end(room):
+    """What is left is told as of now, though other requests came after it."""
+    process, _ = room.held("k")
+    slow = Slow(room.server)
+    for words in ((), ("--json",)):
+        got = nx(room.nxlock, "status", "k", *words, "-u",
+                 "unix://" + slow.path, "--timeout-ms", "10000").stdout
+        left = (json.loads(got)["left_ms"] if words else
+                1000 * int(re.search(rb" (\d+)s left", got)[1]))
+        now = int(room.server.cli("PTTL", "k"))
+        room.tap.check(left < now + 2000, "the time left, told at the end",
+                       f"{got}\n{now} ms are left")
+        room.tap.check(b"held" in got and b"since" in got, "with the start",
+                       got)
+    room.end(process)
+
+
 def several(tap, nxlock, servers):
     urls = ",".join(one.url + "?guard_restarts=0" for one in servers)
     os.environ["NXLOCK_URL"] = urls
@@ -152,6 +200,7 @@ def main():
         clean_environment(a)
         room = Room(nxlock, a)
         room.one_server()
+        left_at_the_end(room)
         several(room.tap, nxlock, [a, b, c])
         return room.tap.done()
 

@@ -371,6 +371,16 @@ def check_environment(page, program):
               if macro == "Ev"}
     both_ways(problems, "variable", listed, of_help, "--help")
     both_ways(problems, "variable", page.after("Ev"), of_help, "--help")
+    # Those are set where a file of settings must not count.
+    unset = listed - {"NXLOCK_CONFIG", "XDG_CONFIG_HOME", "HOME"}
+    for source, pattern in (("tests/cli/variables", r"[\w\s]+"),
+                            ("docs/quickstart.sh",
+                             r"^unset (NXLOCK_(?:[\w\s]|\\\n)+)$")):
+        with open(os.path.join(os.path.dirname(__file__), "../..", source),
+                  encoding="ascii") as file:
+            found = re.search(pattern, file.read(), re.M)
+        both_ways(problems, "variable to unset", unset,
+                  set(re.findall(r"\w+_\w+", found[0])), source)
     return problems
 
 

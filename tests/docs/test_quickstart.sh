@@ -140,8 +140,9 @@ complains() { # NAME PATTERN
 
 # -------------------------------------------------------------- the promise
 
-promise() {
-    run
+promise() { # whatever nxlock's variables are
+    run NXLOCK_URL_FILE=/no/such/file NXLOCK_PASSWORD=secret \
+        NXLOCK_CACERT=/no/such/file NXLOCK_CERT=/no/such/file
     [ "$code" -eq 0 ]
     show $?
     result $? "it succeeds"

@@ -17,6 +17,7 @@
 #define RECORD_KEY "{job}:once"
 #define FINGERPRINT "100EUR"
 #define DAY_MS INT64_C(86400000)
+#define KEPT_MS (30 * DAY_MS) /* a record, by default */
 #define LINE_ROOM 1024
 
 static nxl_client *own;

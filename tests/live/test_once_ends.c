@@ -35,7 +35,7 @@ static void freed_before_the_event(void **state)
     nxl_lock_free(begun_unseen(30000, NXL_ONCE_HALT));
     settles(is_free(NAME));
     assert_string_equal(once_state(), "failed");
-    assert_ends(DAY_MS);
+    assert_ends(KEPT_MS);
     assert_found(NXL_ONCE_HALT, NXL_OK);
     /* That one is in doubt now, and what comes next is no more than before. */
     nxl_lock_free(begun_unseen(30000, NXL_ONCE_RETRY));
@@ -270,8 +270,8 @@ static void adopted_and_told(void **state)
     assert_shown(heir);
     assert_true(once_written(&w));
     assert_string_equal(w.token, nxl_lock_token(lock));
-    assert_int_equal(w.keep, DAY_MS);
-    assert_ends(DAY_MS);
+    assert_int_equal(w.keep, KEPT_MS);
+    assert_ends(KEPT_MS);
     assert_true(is_free(NAME));
     /* The first result stands, whoever says it. */
     assert_result(once_tell(own, lock, NXL_ONCE_DONE, 5, "own"), NXL_OK, lock);

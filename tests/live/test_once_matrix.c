@@ -90,11 +90,11 @@ static void assert_begun(const struct cell *c)
     assert_int_equal(w.doubts, again);
     assert_int_equal(w.late, 0);
     assert_int_equal(w.ended, 0);
-    assert_int_equal(w.keep, DAY_MS);
+    assert_int_equal(w.keep, KEPT_MS);
     assert_true(w.since >= w.first && w.first > 0);
     assert_true(holds(NAME, c->lock));
     assert_true(nxl_lock_held(c->lock));
-    assert_ends(DAY_MS);
+    assert_ends(KEPT_MS);
     assert_between(redis_pttl(servers, NAME), 25000, 30000);
 }
 
@@ -146,7 +146,7 @@ static void tell_twice(const struct cell *c)
     assert_true(restored || w.ended >= w.since);
     assert_int_equal(w.size, c->verdict == NXL_ONCE_DONE ? 6 : 0);
     assert_int_equal(w.attempt, before.attempt - restored);
-    assert_ends(DAY_MS);
+    assert_ends(KEPT_MS);
     assert_shown(c->lock);
     assert_released(c);
     assert_true(once_line(line));
@@ -168,13 +168,13 @@ static void clear(const struct cell *c)
     assert_true(once_written(&w));
     assert_string_equal(w.state, "begun");
     assert_int_equal(w.doubts, 0);
-    assert_ends(DAY_MS);
+    assert_ends(KEPT_MS);
     assert_shown(c->lock);
     assert_result(CALL(own, extend, c->lock, 0), NXL_OK, c->lock);
     assert_result(
         once_tell(own, c->lock, NXL_ONCE_FAILED, 0, NULL), NXL_OK, c->lock);
     assert_string_equal(once_state(), "failed"); /* no doubt is left */
-    assert_ends(DAY_MS);
+    assert_ends(KEPT_MS);
     assert_result(
         once_tell(own, c->lock, NXL_ONCE_CLEAR, 0, NULL), NXL_LOST, c->lock);
 }
@@ -185,7 +185,7 @@ static void end_work(const struct cell *c)
     if (c->verdict == NO_VERDICT) {
         assert_result(CALL(own, release, c->lock), NXL_OK, c->lock);
         assert_string_equal(once_state(), "begun");
-        assert_ends(DAY_MS);
+        assert_ends(KEPT_MS);
         assert_released(c);
     } else if (c->verdict == NXL_ONCE_CLEAR) {
         clear(c);
