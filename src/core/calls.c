@@ -87,6 +87,7 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
         .ballots = l->vote.ballots,
         .ttl_ms = acquire_ttl_ms(l),
         .drift_ppm = t->drift_ppm,
+        .timeout_ns = t->timeout_ns,
         .budget_ns = budget_of(l, t->ttl_ms),
         .wait_until = deadline_after(now, wait_ns),
         .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
@@ -225,15 +226,19 @@ void life_line_up(struct life *l, struct line *line,
     const struct messages *messages, uint64_t from, uint64_t now)
 {
     const struct acquire_terms *a = &l->vote.acquire.terms;
+    struct witness known = acquire_witness(&l->vote.acquire);
     struct line_terms terms = {
         .ttl_ms = a->ttl_ms,
         .max_ttl_ms = l->terms.max_ttl_ms,
         .drift_ppm = a->drift_ppm,
+        .timeout_ns = a->timeout_ns,
         .patience_ns = a->budget_ns,
         .from = earlier(
             from, deadline_after(now, deadline_left(a->wait_until, now) / 2)),
         .wait_until = a->wait_until,
         .end = a->end,
+        .doubt = known.unanswered,
+        .busy_until = known.busy_until,
         .messages = messages,
     };
     vote_line_up(&l->vote, line, &terms, l->seed, now);

@@ -312,6 +312,19 @@ static void kill_here(
     }
 }
 
+/* For the checker. */
+static void note_answer(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    const struct key *key = server_key(w, s, m->name);
+    if (m->outcome.kind == OUTCOME_GRANTED)
+        checker_answered(w, s, m);
+    if (m->outcome.kind != OUTCOME_BUSY)
+        return;
+    m->stood = key->token;
+    m->stood_until = w->now + ms_to_ns((uint64_t)left_ms(w, s, key));
+}
+
 static bool refuses(const struct world *w, const struct model_server *s,
     const struct message *m)
 {
@@ -357,6 +370,7 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         m->outcome.fault = s->refusal;
     } else {
         commands[m->kind](w, s, m);
+        note_answer(w, s, m);
     }
     note(w, "s%llu does for n%llu t%llu:", message_name(m->kind), s->index,
         m->name, m->token, m->outcome.kind);
