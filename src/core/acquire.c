@@ -417,6 +417,7 @@ void acquire_confirm(struct acquire *a, uint64_t deadline, uint64_t now)
         earlier(deadline_after(a->now, a->terms.budget_ns), deadline));
     begin_round(a);
     a->token_wanted = false;
+    a->token_spoilt = guarded(GUARD_FRESH_TOKEN); /* it has been in line */
     a->busy_until = 0;                            /* it holds the lock */
     a->confirms = true;
 }

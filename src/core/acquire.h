@@ -55,7 +55,8 @@ struct acquire {
     unsigned lasting;       /* servers with a fault that is not transient */
     enum fault round_fault; /* the worst of this round */
     uint16_t rivals;        /* rounds lost to other clients, several servers */
-    bool token_spoilt;      /* a server that said "busy" has written it */
+    bool token_spoilt;      /* a server that said "busy" has written it, or it
+                             * was granted by the line */
     bool token_wanted;      /* ASK_TOKEN comes before the next ASK_SEND */
     bool late;              /* the quorum came after the deadline; or the token
                              * is gone (see acquire_again) */

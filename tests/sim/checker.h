@@ -35,6 +35,7 @@
  *       another one's token is in the key, and as long as that could stand then
  *       is not over, or it was the last answer; and no quorum has granted the
  *       lock to a request of the call, with an answer that did not arrive
+ *   I12 a token joins the line of a lock once
  *   I14 nobody turns round and round while time stands still
  */
 #ifndef NXLOCK_SIM_CHECKER_H
@@ -62,6 +63,7 @@ enum invariant {
     I9 = 9,
     I10 = 10,
     I11 = 11,
+    I12 = 12,
     I14 = 14,
     O1 = 21, /* ledger.h has these */
     O2,
@@ -81,6 +83,7 @@ struct token {
     unsigned process, worker;
     uint64_t life;
     uint64_t call;  /* when the acquire that made it was called */
+    bool joined;    /* it was sent in a JOIN */
     bool granted;   /* some handle has had a deadline for it */
     bool left;      /* its owner leaves it to its ttl */
     bool shared;    /* it was handed over */
@@ -172,6 +175,8 @@ void checker_asks(struct world *w, const struct worker *k);
 void checker_busy_heard(struct world *w, const struct worker *k,
     unsigned server, const struct message *m);
 void checker_busy_ends(struct world *w, const struct worker *k);
+/* Its token is sent in a JOIN. */
+void checker_joins(struct world *w, const struct worker *k);
 /* A cleanup is done: nothing of the token can stand there. */
 void checker_settled(struct world *w, unsigned server, uint64_t token);
 /* ... or has expired. stray: its acquire was lost with its connection, and may

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who says that a lock is taken needs a witness (I11).
+ * Who says that a lock is taken needs a witness (I11), and a token joins the
+ * line of a lock once (I12).
  *
  * Invariant: a witness is what stood in the key when a server said "busy", as
  * the server knows it, and not what the client makes of it.
@@ -84,4 +85,13 @@ void checker_busy_ends(struct world *w, const struct worker *k)
         checker_broken(w, I11,
             "c%u.%u: n%u is busy, and nobody has said so for so long", p,
             k->index, k->name);
+}
+
+void checker_joins(struct world *w, const struct worker *k)
+{
+    struct token *t = checker_facts(&w->checker, k->token);
+    if (t->joined)
+        checker_broken(w, I12, "c%u.%u: t%llu joins the line of n%u again",
+            k->process->index, k->index, (unsigned long long)k->token, k->name);
+    t->joined = true;
 }

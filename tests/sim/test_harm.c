@@ -182,6 +182,7 @@ static void test_once(void **state)
         const char *guard;
         enum invariant broken;
     } rows[] = {
+        {"fresh-token", I12},
         {"unseen", I5},
         {"seen", O1},
         {"fingerprint", O5},
