@@ -95,6 +95,7 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
     life_end_lease(l, now);
     begin_call(l, call, seed, 0);
     l->asked = l->heard = 0;
+    l->gap_at = 0;
     l->ask_ms = terms.ttl_ms;
     vote_acquire(&l->vote, &terms, t->fenced, call == CALL_BEGIN,
         t->retry_first_ns, t->retry_most_ns, seed, now);
@@ -160,6 +161,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
     l->plain = gap;
+    l->gap_at = gap ? now : 0;
     l->min_hold = rest_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
         begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
@@ -185,6 +187,7 @@ bool life_tell(
         renewal_stop(l->renewal);
         lease_end(&l->lease, now);
         l->plain = gap;
+        l->gap_at = gap ? now : 0;
     }
     begin_vote(l, ROUND_TELL, goes_on || !own ? 0 : rest_ms, end, now);
     return true;
