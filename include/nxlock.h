@@ -61,7 +61,9 @@ struct pollfd; /* from <poll.h>; needed only for nxl_client_pollfds() */
  * error. The numbers never change. */
 enum nxl_result {
     NXL_OK = 0,
-    /* Another holder has the lock, and still had it when the wait ended. */
+    /* Another holder has the lock: a server said so, it is no longer ago than
+     * the holder's lease could last then, and nothing that was asked since is
+     * unanswered. (If something is: NXL_UNKNOWN.) */
     NXL_BUSY = 1,
     /* This handle no longer holds the lock: the lease expired, or the key was
      * removed or overwritten. */
@@ -721,10 +723,12 @@ void nxl_lock_free(nxl_lock *lock);
  *
  * NXL_OK: held until nxl_lock_deadline(). NXL_BUSY: another holder has it, or
  * the key holds something else (nxl_lock_inspect() tells). NXL_UNKNOWN: not
- * held; see NXL_UNKNOWN. NXL_LOST: granted, but the lease expired before this
- * call could return; not held. NXL_CANCELLED: not held. NXL_E_UNREACHABLE,
- * _DENIED, _REFUSED, _NOT_REDIS, _UNSUPPORTED: not held, and the server applied
- * nothing. NXL_E_INVALID: already held, or an operation is in progress. */
+ * held; see NXL_UNKNOWN. Also if the lock was busy, and the last request was
+ * not answered: the holder may have released it since. NXL_LOST: granted, but
+ * the lease expired before this call could return; not held. NXL_CANCELLED: not
+ * held. NXL_E_UNREACHABLE, _DENIED, _REFUSED, _NOT_REDIS, _UNSUPPORTED: not
+ * held, and the server applied nothing. NXL_E_INVALID: already held, or an
+ * operation is in progress. */
 int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
 
 /* Extends the lease of a held lock to at least ttl_ms from now; 0 means the

@@ -75,7 +75,8 @@ static void line_up(struct nxl_lock *lock, uint64_t from, uint64_t now)
 
 uint64_t waiting_from(const struct nxl_lock *lock)
 {
-    return lock->life.plain ? deadline_after(lock->started_at, LINE_GAP) : 0;
+    uint64_t gap_at = lock->life.gap_at;
+    return gap_at ? deadline_after(gap_at, LINE_GAP) : 0;
 }
 
 void waiting_begin(struct nxl_lock *lock, uint64_t from, uint64_t now)

@@ -34,6 +34,7 @@ enum guard {
     GUARD_ANSWERED, /* a lease handed over counts from an answered request */
     GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */
     GUARD_SEEN,     /* ... but never once its caller knows of it */
+    GUARD_WITNESS,  /* "busy" needs a witness that counts until now */
     GUARD_HELD,     /* a lock that a wait in line has brought is given back */
     GUARDS
 };

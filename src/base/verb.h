@@ -111,6 +111,9 @@ struct verb {
     /* QUERY: the command changes something, and says so by 1, or by 0 that
      * there was nothing to change. Else it only reads. */
     bool changes;
+    /* ACQUIRE, BEGIN, JOIN, STAY: the key may hold an earlier token of the same
+     * call: say so (outcome.owed) */
+    bool doubted;
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
      */
@@ -186,6 +189,9 @@ struct outcome {
     bool first;     /* BUSY in line: nobody who can be told is ahead */
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
     enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
+    /* BUSY, with verb.doubted: what removes the earlier token is not done, so
+     * it may be this token that keeps the lock busy. */
+    bool owed;
     bool deaf; /* BUSY in line, with verb.test: the channel has no listener */
     /* The number of the server's connection over which it was answered; 0: it
      * was not. */

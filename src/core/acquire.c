@@ -23,12 +23,15 @@
  * majority that answers at once does not need that server. */
 #define CONNECT_GRACE (10 * NS_PER_MS)
 
-/* May this round's token be at a quorum? Call it after the undo was sent: until
- * then the parts do not show the grants. */
-static bool round_in_doubt(const struct acquire *a)
+/* May a token of this call be at a quorum? That of this round; or an earlier
+ * one, but not where this round was answered and nothing is owed. Call it after
+ * the undo was sent: until then the parts do not show the grants. */
+static bool in_doubt(const struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
-    return t.yes + t.unsure >= t.quorum;
+    unsigned clean = t.yes + t.no - a->owed;
+    return t.yes + t.unsure >= t.quorum ||
+           (a->doubt && t.servers - clean >= t.quorum);
 }
 
 /* A single server that said "busy", or certainly failed, does not have the
@@ -45,9 +48,7 @@ static void begin_round(struct acquire *a)
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
     a->token_spoilt = false;
-    /* "Busy" was answered after earlier rounds had been undone, so nothing is
-     * in doubt. */
-    a->doubt = !a->was_busy && (a->doubt || round_in_doubt(a));
+    a->doubt = in_doubt(a);
     for (unsigned i = 0; i < a->terms.servers; i++)
         a->terms.ballots[i] = (struct ballot){.part = PART_TO_ASK};
     a->phase = PHASE_ASKING;
@@ -56,11 +57,10 @@ static void begin_round(struct acquire *a)
     a->round_end =
         earlier(deadline_after(a->now, a->terms.budget_ns), a->terms.end);
     a->left_ms = LEFT_UNKNOWN;
-    a->silent = 0;
-    a->lasting = 0;
+    a->silent = a->owed = a->lasting = 0;
     a->round_fault = FAULT_NONE;
     a->late = a->confirms = false;
-    a->seen_busy = a->was_busy;
+    a->said_until = NEVER;
 }
 
 void acquire_start(
@@ -78,7 +78,7 @@ void acquire_start(
 static uint64_t latest_retry(const struct acquire *a)
 {
     uint64_t slack = deadline_after(a->longest_round, a->longest_round);
-    slack = earlier(later(slack, NS_PER_MS), a->terms.budget_ns);
+    slack = earlier(later(slack, LAST_REQUEST_SLACK), a->terms.budget_ns);
     return earlier(a->terms.wait_until, deadline_before(a->terms.end, slack));
 }
 
@@ -88,20 +88,30 @@ uint64_t acquire_connect_by(const struct acquire *a)
     return later(latest_retry(a), deadline_after(a->round_started, grace));
 }
 
-bool acquire_in_doubt(const struct acquire *a)
+struct witness acquire_witness(const struct acquire *a)
 {
-    return a->doubt || round_in_doubt(a);
+    return (struct witness){in_doubt(a), false, a->busy_until};
 }
 
-static enum verdict lost_verdict(const struct acquire *a)
+/* A wait has ended without a grant. */
+static void end_wait(struct acquire *a, enum verdict verdict)
 {
+    a->verdict = verdict;
+    /* Nothing failed, but the last answer is too old, or missing. */
+    if ((verdict == VERDICT_UNKNOWN || verdict == VERDICT_FAULT) &&
+        a->round_fault == FAULT_NONE)
+        a->fault = FAULT_TIMEOUT;
+}
+
+static void lose(struct acquire *a)
+{
+    struct witness w = acquire_witness(a);
     if (a->recorded)
-        return VERDICT_RECORDED;
-    if (a->late)
-        return VERDICT_LATE;
-    if (a->was_busy)
-        return VERDICT_NO;
-    return acquire_in_doubt(a) ? VERDICT_UNKNOWN : VERDICT_FAULT;
+        a->verdict = VERDICT_RECORDED;
+    else if (a->late)
+        a->verdict = VERDICT_LATE;
+    else
+        end_wait(a, witness_verdict(&w, a->now));
 }
 
 static uint64_t retry_delay(struct acquire *a)
@@ -139,7 +149,7 @@ static void finish_asks(struct acquire *a)
     if (!hopeless && limit > a->now)
         plan_retry(a, limit);
     else
-        a->verdict = lost_verdict(a);
+        lose(a);
 }
 
 static void end_round(struct acquire *a)
@@ -157,23 +167,25 @@ static void end_round(struct acquire *a)
 
 /* Was this round lost because another client holds the lock? Not if failed
  * servers alone made a quorum impossible. A round that was cut off by the end
- * of the call proves nothing new: then the result of the round before counts,
+ * of the call proves nothing new: then an earlier "busy" goes on to count,
  * unless the answers that did come contradict it. */
-static bool lost_to_holder(const struct acquire *a)
+static void note_holder(struct acquire *a)
 {
-    if (a->late)
-        return false;
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     unsigned able = t.yes + t.no + t.open;
     bool cut_off = a->silent > 0 && a->round_end == a->terms.end;
-    if (cut_off && a->seen_busy)
-        able += a->silent;
-    return able >= t.quorum;
+    /* However short the key lasts: this round asked just now. */
+    uint64_t least = deadline_after(a->round_started, a->terms.timeout_ns);
+    a->was_busy = !a->late && able >= t.quorum;
+    if (a->was_busy)
+        a->busy_until = later(a->said_until, earlier(a->now, least));
+    else if (!cut_off || able + a->silent < t.quorum)
+        a->busy_until = 0;
 }
 
 static void lose_round(struct acquire *a)
 {
-    a->was_busy = lost_to_holder(a);
+    note_holder(a);
     for (unsigned i = 0; i < a->terms.servers; i++) {
         struct ballot *b = &a->terms.ballots[i];
         if (b->part == PART_TO_ASK) {
@@ -242,7 +254,10 @@ static void record_busy(
 {
     int64_t left_ms = outcome->left_ms;
     a->terms.ballots[server].part = PART_NO;
+    a->said_until = earlier(a->said_until,
+        busy_until(outcome->sent_at, left_ms, a->terms.timeout_ns));
     a->token_spoilt = a->token_spoilt || outcome->unsure;
+    a->owed += outcome->owed;
     /* Several holders (a split vote): retry when the first lease ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
         a->left_ms = left_ms;
@@ -306,7 +321,7 @@ bool acquire_next(struct acquire *a, struct ask *ask)
 
 void acquire_withdrawn(struct acquire *a, unsigned server)
 {
-    if (a->phase == PHASE_ENDING && server < a->terms.servers &&
+    if (a->phase == PHASE_ENDING && server < a->terms.servers && !a->confirms &&
         a->terms.ballots[server].part == PART_UNSURE)
         a->terms.ballots[server].part = PART_FAULT;
 }
@@ -332,13 +347,11 @@ void acquire_tick(struct acquire *a, uint64_t now)
         return;
     if (a->phase == PHASE_ASKING) {
         time_out_round(a);
-    } else if (a->phase == PHASE_WAITING) {
-        if (a->now < a->terms.end) {
-            begin_round(a);
-        } else { /* woken too late for another round: the last answer counts */
-            a->verdict = lost_verdict(a);
-            a->phase = PHASE_OVER;
-        }
+    } else if (a->phase == PHASE_WAITING && a->now < a->terms.end) {
+        begin_round(a);
+    } else if (a->phase == PHASE_WAITING) { /* too late for another round */
+        a->phase = PHASE_OVER;
+        lose(a);
     }
 }
 
@@ -362,8 +375,9 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     a->verdict = cancelled ? VERDICT_CANCELLED : VERDICT_OPEN;
     a->deadline = 0;
     a->was_busy = false;
+    a->busy_until = 0;
     a->late = fence->verdict == VERDICT_NO; /* our own token is gone */
-    a->fault = fence->fault;
+    a->fault = a->round_fault = fence->fault;
     a->lasting = fence->lasting;
     a->silent = fence->silent;
     if (!a->silent)
@@ -372,12 +386,6 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
 }
 
 /* ------------------------------------------------------------------ in line */
-
-bool acquire_may_line_up(const struct acquire *a)
-{
-    return a->phase == PHASE_WAITING && a->terms.servers == 1 && a->was_busy &&
-           !a->line_fails;
-}
 
 bool acquire_line_up(struct acquire *a)
 {
@@ -409,6 +417,8 @@ void acquire_confirm(struct acquire *a, uint64_t deadline, uint64_t now)
         earlier(deadline_after(a->now, a->terms.budget_ns), deadline));
     begin_round(a);
     a->token_wanted = false;
+    a->token_spoilt = guarded(GUARD_FRESH_TOKEN); /* it has been in line */
+    a->busy_until = 0;                            /* it holds the lock */
     a->confirms = true;
 }
 
@@ -416,31 +426,20 @@ void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
     int64_t left_ms, uint64_t now)
 {
     a->now = later(a->now, now);
-    a->fault = fault;
+    a->fault = a->round_fault = fault;
     a->left_ms = left_ms;
-    a->verdict = verdict;
+    end_wait(a, verdict);
     a->phase = PHASE_OVER;
 }
 
-void acquire_poll(struct acquire *a, enum fault fault, bool doubt, uint64_t now)
+void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
+    uint64_t busy_until, uint64_t now)
 {
     a->now = later(a->now, now);
     a->doubt = doubt;
-    a->was_busy = a->was_busy && !doubt; /* that was before the doubt */
+    a->busy_until = busy_until;
     a->line_fails = fault != FAULT_NONE;
     begin_round(a);
-}
-
-uint64_t acquire_wake(const struct acquire *a)
-{
-    if (a->phase == PHASE_ASKING)
-        return a->round_end;
-    return a->phase == PHASE_WAITING ? a->retry_at : NEVER;
-}
-
-enum verdict acquire_verdict(const struct acquire *a)
-{
-    return a->phase == PHASE_OVER ? a->verdict : VERDICT_OPEN;
 }
 
 bool acquire_wants_left(const struct acquire *a)

@@ -18,13 +18,14 @@
 
 #include "base/backoff.h"
 #include "core/fence.h"
-#include "core/machine.h"
+#include "core/witness.h"
 
 struct acquire_terms {
     unsigned servers;       /* 1 ... MAX_SERVERS */
     struct ballot *ballots; /* one a server */
     uint32_t ttl_ms;
     uint32_t drift_ppm;
+    uint64_t timeout_ns; /* of one call */
     uint64_t budget_ns;  /* how long a server may take to answer in one round */
     uint64_t wait_until; /* no round starts later; NEVER: wait for ever */
     uint64_t end;        /* when the call ends, >= wait_until; or NEVER */
@@ -44,18 +45,22 @@ struct acquire {
     uint64_t round_started, round_end;
     uint64_t longest_round; /* ns; could another round end in time? */
     uint64_t retry_at;      /* PHASE_WAITING: the next round starts */
+    uint64_t said_until;    /* this round: the earliest busy_until() */
+    uint64_t busy_until;    /* of the last round that was lost to a holder, if
+                             * no later one contradicts it; or 0 */
     unsigned rounds;        /* started so far */
     unsigned silent;        /* servers without an answer at the end of the
                              * round */
+    unsigned owed;          /* servers that said "busy", with .owed */
     unsigned lasting;       /* servers with a fault that is not transient */
     enum fault round_fault; /* the worst of this round */
     uint16_t rivals;        /* rounds lost to other clients, several servers */
-    bool token_spoilt;      /* a server that said "busy" has written it */
+    bool token_spoilt;      /* a server that said "busy" has written it, or it
+                             * was granted by the line */
     bool token_wanted;      /* ASK_TOKEN comes before the next ASK_SEND */
     bool late;              /* the quorum came after the deadline; or the token
                              * is gone (see acquire_again) */
     bool was_busy;          /* this round was lost to another holder */
-    bool seen_busy;         /* the previous round was lost to another holder */
     bool doubt; /* the token of an earlier round may still be at a quorum */
     bool line_fails; /* the line could not be used */
     bool confirms; /* this round asks with a token that the line has granted */
@@ -74,17 +79,33 @@ void acquire_cancel(struct acquire *a);
 /* The lock was granted, but no quorum has its fencing token, and the driver has
  * undone the grant. Plans another round, as after a lost one, or ends. */
 void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now);
-uint64_t acquire_wake(const struct acquire *a);
+
+static inline uint64_t acquire_wake(const struct acquire *a)
+{
+    if (a->phase == PHASE_ASKING)
+        return a->round_end;
+    return a->phase == PHASE_WAITING ? a->retry_at : NEVER;
+}
+
 /* When to connect to a server that was down, whatever its reconnect delay: at
  * the latest time of a retry. No other round follows, and a port that refuses
  * answers at once, so the call still ends by wait_until. */
 uint64_t acquire_connect_by(const struct acquire *a);
-enum verdict acquire_verdict(const struct acquire *a);
+
+static inline enum verdict acquire_verdict(const struct acquire *a)
+{
+    return a->phase == PHASE_OVER ? a->verdict : VERDICT_OPEN;
+}
 
 /* Could this call wait in line for the lock (line.h)? Yes while it waits for
  * another round, if the last one was lost to a holder; but see acquire_poll().
  */
-bool acquire_may_line_up(const struct acquire *a);
+static inline bool acquire_may_line_up(const struct acquire *a)
+{
+    return a->phase == PHASE_WAITING && a->terms.servers == 1 && a->was_busy &&
+           !a->line_fails;
+}
+
 /* It waits in line from now on, and no round begins. Returns whether the
  * present token is certainly not at the server. */
 bool acquire_line_up(struct acquire *a);
@@ -94,16 +115,16 @@ void acquire_confirm(struct acquire *a, uint64_t deadline, uint64_t now);
 /* The wait in line has ended: by a grant until deadline; or with this verdict,
  * when the holder had left_ms; or another round begins, because the line cannot
  * be used (fault) or does not help now. doubt: a token of it may still be
- * granted. */
+ * granted; busy_until: what was answered there. */
 void acquire_granted(
     struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now);
 void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
     int64_t left_ms, uint64_t now);
-void acquire_poll(
-    struct acquire *a, enum fault fault, bool doubt, uint64_t now);
+void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
+    uint64_t busy_until, uint64_t now);
 
-/* After a lost round: may a token of this call be at a quorum? */
-bool acquire_in_doubt(const struct acquire *a);
+/* After a lost round: what is known of the lock. */
+struct witness acquire_witness(const struct acquire *a);
 
 /* Should the next requests ask how long the holder has left (verb.want_left)?
  * From the second round on, and in the first one if a long delay would

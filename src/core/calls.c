@@ -87,6 +87,7 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
         .ballots = l->vote.ballots,
         .ttl_ms = acquire_ttl_ms(l),
         .drift_ppm = t->drift_ppm,
+        .timeout_ns = t->timeout_ns,
         .budget_ns = budget_of(l, t->ttl_ms),
         .wait_until = deadline_after(now, wait_ns),
         .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
@@ -94,6 +95,7 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
     life_end_lease(l, now);
     begin_call(l, call, seed, 0);
     l->asked = l->heard = 0;
+    l->gap_at = 0;
     l->ask_ms = terms.ttl_ms;
     vote_acquire(&l->vote, &terms, t->fenced, call == CALL_BEGIN,
         t->retry_first_ns, t->retry_most_ns, seed, now);
@@ -159,6 +161,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
     l->plain = gap;
+    l->gap_at = gap ? now : 0;
     l->min_hold = rest_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
         begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
@@ -184,6 +187,7 @@ bool life_tell(
         renewal_stop(l->renewal);
         lease_end(&l->lease, now);
         l->plain = gap;
+        l->gap_at = gap ? now : 0;
     }
     begin_vote(l, ROUND_TELL, goes_on || !own ? 0 : rest_ms, end, now);
     return true;
@@ -225,15 +229,19 @@ void life_line_up(struct life *l, struct line *line,
     const struct messages *messages, uint64_t from, uint64_t now)
 {
     const struct acquire_terms *a = &l->vote.acquire.terms;
+    struct witness known = acquire_witness(&l->vote.acquire);
     struct line_terms terms = {
         .ttl_ms = a->ttl_ms,
         .max_ttl_ms = l->terms.max_ttl_ms,
         .drift_ppm = a->drift_ppm,
+        .timeout_ns = a->timeout_ns,
         .patience_ns = a->budget_ns,
         .from = earlier(
             from, deadline_after(now, deadline_left(a->wait_until, now) / 2)),
         .wait_until = a->wait_until,
         .end = a->end,
+        .doubt = known.unanswered,
+        .busy_until = known.busy_until,
         .messages = messages,
     };
     vote_line_up(&l->vote, line, &terms, l->seed, now);

@@ -380,7 +380,7 @@ static enum verb_kind verb_of(const struct life *l)
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
 {
     verb->most_ttl_ms = l->terms.max_ttl_ms;
-    verb->want_left = verb->test = verb->held = false;
+    verb->want_left = verb->test = verb->held = verb->doubted = false;
     verb->plain = verb->followed = false;
     verb->channel = (struct slice){NULL, 0};
     verb->window = 0;
@@ -394,6 +394,9 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
     verb->kind = verb_of(l);
     verb->ttl_ms = l->ask_ms;
     verb->not_after = l->not_after;
+    if (verb_may_grant(verb->kind))
+        verb->doubted =
+            life_in_line(l) ? l->vote.line->doubt : l->vote.acquire.doubt;
     if (verb->kind == VERB_ACQUIRE)
         verb->want_left = acquire_wants_left(&l->vote.acquire);
     if (verb->kind == VERB_JOIN || verb->kind == VERB_STAY) {

@@ -24,9 +24,6 @@
 #define LOOK_MOST (100 * NS_PER_MS)
 /* How often a key that never expires is looked into (see wire/exchange.c). */
 #define LOOK_INTO NS_PER_S
-/* How much later than it wanted a process may wake up, and still look once more
- * before its wait ends. */
-#define LOOK_SLACK (10 * NS_PER_MS)
 /* Delays after a fault. */
 #define RETRY_FIRST (10 * NS_PER_MS)
 #define RETRY_MOST (500 * NS_PER_MS)
@@ -95,14 +92,26 @@ static void conclude(struct line *l, enum line_verdict verdict)
     l->verdict = verdict;
 }
 
-/* The wait is over without a grant. */
+/* The wait is over without a grant. The server may grant the lock to a token in
+ * line until that is undone, whatever it refused. */
 static enum line_verdict lost_verdict(const struct line *l)
 {
-    if (l->fault == FAULT_NONE)
-        return l->late ? LINE_LATE : LINE_NO;
-    /* The server may grant the lock to a token in line until that is undone,
-     * whatever it refused. */
-    return l->in_line || l->doubt ? LINE_UNKNOWN : LINE_FAULT;
+    bool failed = l->fault != FAULT_NONE;
+    struct witness w = {
+        .unanswered = l->asked || l->doubt,
+        .waits = l->in_line || l->parted,
+        .busy_until = failed ? 0 : l->busy_until,
+    };
+    if (l->late && !failed)
+        return LINE_LATE;
+    switch (witness_verdict(&w, l->now)) {
+    case VERDICT_NO:
+        return LINE_NO;
+    case VERDICT_UNKNOWN:
+        return LINE_UNKNOWN;
+    default:
+        return LINE_FAULT;
+    }
 }
 
 static uint64_t retry_delay(struct line *l)
@@ -111,12 +120,11 @@ static uint64_t retry_delay(struct line *l)
 }
 
 /* The last moment at which a look can still end in time, even if it takes twice
- * as long as the request that was answered last, or this process is a little
- * late. */
+ * as long as the request that was answered last. */
 static uint64_t last_look(const struct line *l)
 {
     uint64_t took = elapsed(l->sent_at, l->now);
-    uint64_t slack = later(deadline_after(took, took), LOOK_SLACK);
+    uint64_t slack = later(deadline_after(took, took), LAST_REQUEST_SLACK);
     slack = earlier(slack, l->terms.patience_ns);
     return earlier(l->terms.wait_until, deadline_before(l->terms.end, slack));
 }
@@ -139,6 +147,16 @@ static void plan_stay(struct line *l)
             earlier(l->at, deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
     if (l->now < last)
         l->at = earlier(l->at, last);
+}
+
+/* No other look can end in time, and what was answered does not count until the
+ * wait ends: so the wait ends now. */
+static bool was_last_look(const struct line *l)
+{
+    uint64_t wait_until = l->terms.wait_until;
+    return l->now >= wait_until ||
+           (l->now >= last_look(l) &&
+               l->busy_until < deadline_after(wait_until, LAST_REQUEST_SLACK));
 }
 
 /* The token has the lock, for a lease after sent_at at least. */
@@ -176,11 +194,13 @@ static void waits(struct line *l, const struct outcome *o)
     l->moved = !l->joins && (l->moved || o->connection != l->joined_on);
     l->sent_at = o->sent_at;
     l->left_ms = o->left_ms;
+    l->busy_until = busy_until(o->sent_at, o->left_ms, l->terms.timeout_ns);
     l->first = o->first || l->hinted;
     l->hinted = false;
     l->fault = FAULT_NONE;
-    l->has_waited = l->busy = true;
-    l->late = l->doubt = false;
+    l->has_waited = true;
+    l->late = false;
+    l->doubt = l->doubt && o->owed;
     backoff_reset(&l->backoff);
     if (l->message_came) { /* the message has overtaken the answer to JOIN */
         take_grant(l, l->sent_at);
@@ -192,6 +212,10 @@ static void waits(struct line *l, const struct outcome *o)
         l->now >= deadline_after(l->looked_at, LOOK_INTO)) {
         l->looked_at = l->now;
         conclude(l, LINE_POLL);
+        return;
+    }
+    if (was_last_look(l)) {
+        conclude(l, LINE_NO);
         return;
     }
     bool again = l->again;
@@ -225,6 +249,7 @@ static void lost_place(struct line *l)
         return;
     }
     l->fault = FAULT_NONE;
+    l->parted = true;
     give_up_token(l);
     l->undo_due = false;
     join_at(l, l->now);
@@ -291,6 +316,7 @@ void line_messages_changed(struct line *l, uint64_t now)
     if (l->terms.messages->state == MESSAGES_UP) {
         stay_now(l); /* while it could not be told it was passed over */
     } else if (l->terms.messages->state == MESSAGES_NONE && l->by_message) {
+        l->parted = l->parted || !l->joins;
         give_up_token(l); /* it would be passed over for ever */
         join_at(l, l->now);
     }
@@ -305,7 +331,8 @@ void line_start(struct line *l, const struct line_terms *terms, bool token,
     *l = (struct line){.terms = *terms,
         .left_ms = LEFT_UNKNOWN,
         .looked_at = looked_at,
-        .busy = token,
+        .doubt = terms->doubt,
+        .busy_until = terms->busy_until,
         .sent_at = now,
         .now = now};
     backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
@@ -355,13 +382,11 @@ bool line_next(struct line *l, struct ask *ask)
 void line_withdrawn(struct line *l)
 {
     l->doubt = l->doubt_before;
-    if (l->verdict == LINE_UNKNOWN && l->joins && !l->doubt)
-        l->verdict = LINE_FAULT;
+    if (l->verdict == LINE_UNKNOWN && l->joins)
+        l->verdict = lost_verdict(l);
 }
 
-/* The request under way was not answered in time. If the end of the call cuts
- * it off, or comes before it, that proves nothing: what was answered before
- * counts, unless that is older than the patience. */
+/* The request under way was not answered in time. */
 static void give_up_request(struct line *l)
 {
     l->fault = FAULT_TIMEOUT;
@@ -386,11 +411,6 @@ void line_tick(struct line *l, uint64_t now)
         give_up_request(l);
     } else if (l->now >= l->terms.wait_until &&
                !(stays && l->now < l->terms.end)) {
-        bool unheard = l->fault == FAULT_NONE && !l->late;
-        bool old = l->now > deadline_after(l->sent_at, l->terms.patience_ns);
-        if ((!l->busy && (l->asked || unheard)) ||
-            ((l->asked || stays) && old && !l->late))
-            l->fault = FAULT_TIMEOUT;
         conclude(l, lost_verdict(l));
     } else {
         ask_now(l);

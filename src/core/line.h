@@ -25,7 +25,7 @@
 #define NXLOCK_CORE_LINE_H
 
 #include "base/backoff.h"
-#include "core/machine.h"
+#include "core/witness.h"
 
 /* How a client is told that a lock was handed over to one of its tokens. */
 struct messages {
@@ -41,17 +41,21 @@ struct line_terms {
     uint32_t ttl_ms;     /* of the lease that is wanted */
     uint32_t max_ttl_ms; /* limits the lease that is asked for */
     uint32_t drift_ppm;
+    uint64_t timeout_ns;  /* of one call */
     uint64_t patience_ns; /* how long to wait for an answer */
     uint64_t from;        /* when to join at the earliest */
     uint64_t wait_until;  /* when the wait ends; NEVER: it does not */
     uint64_t end;         /* when the call ends, >= wait_until; or NEVER */
+    /* When the lock itself was asked for: see struct witness. */
+    bool doubt;
+    uint64_t busy_until;
     const struct messages *messages; /* kept current by the driver */
 };
 
 enum line_verdict {
     LINE_OPEN,
     LINE_YES,
-    LINE_NO,      /* the wait is over, the lock was taken until then */
+    LINE_NO,      /* the wait is over, the lock is taken */
     LINE_LATE,    /* granted, but the lease had expired; undone */
     LINE_UNKNOWN, /* the wait is over; the server may grant it yet */
     LINE_FAULT,   /* the wait is over; the server did nothing */
@@ -64,12 +68,14 @@ enum line_verdict {
 
 struct line {
     struct line_terms terms;
-    uint64_t deadline; /* YES: of the lease */
-    uint64_t sent_at;  /* of the last request that was answered */
-    int64_t left_ms;   /* of the holder's TTL, as last answered */
-    enum fault fault;  /* of the last request, if it failed */
-    bool has_waited;   /* a JOIN was answered with "it waits" */
-    bool doubt;        /* the server may grant a token that was given up */
+    uint64_t deadline;   /* YES: of the lease */
+    uint64_t sent_at;    /* of the last request that was answered */
+    int64_t left_ms;     /* of the holder's TTL, as last answered */
+    uint64_t busy_until; /* by that: see witness.h */
+    enum fault fault;    /* of the last request, if it failed */
+    bool has_waited;     /* a JOIN was answered with "it waits" */
+    bool doubt; /* the server may grant, or has granted, a token that was given
+                 * up */
     bool by_message; /* the token's place has the client's channel; else "-" */
 
     /* private */
@@ -81,17 +87,18 @@ struct line {
     uint64_t looked_at;    /* last time that a key without TTL ended the wait */
     unsigned joined_on;    /* connection over which the JOIN was answered */
     unsigned subscription; /* the number of the one that it joined with */
-    bool busy;             /* the lock was taken, as last answered */
     bool joins;            /* the next request, or the one under way, is JOIN */
     bool doubt_before;     /* .doubt without the token that was given up last */
     bool asked;            /* a request is under way */
     bool in_line;          /* the token may be in line, or hold the lock */
-    bool moved;            /* an answer came over another connection */
-    bool hinted;           /* a hint has come while a request is under way */
-    bool message_came;     /* while JOIN is unanswered */
-    bool first;            /* nobody who can be told is ahead */
-    bool late;             /* the last grant came too late */
-    bool again;            /* STAY at once when this request is answered */
+    bool parted; /* a token that was in line is not there any more, and may have
+                  * been granted meanwhile */
+    bool moved;  /* an answer came over another connection */
+    bool hinted; /* a hint has come while a request is under way */
+    bool message_came; /* while JOIN is unanswered */
+    bool first;        /* nobody who can be told is ahead */
+    bool late;         /* the last grant came too late */
+    bool again;        /* STAY at once when this request is answered */
     bool token_due, send_due, undo_due, leave_due; /* asks to be taken */
 };
 

@@ -68,8 +68,8 @@ static void grant_lease(
 
 /* ------------------------------------------------------- how a call is over */
 
-/* Too many servers are down for "busy" to be certain: report unreachable. */
-static bool busy_in_doubt(const struct life *l)
+/* Too many servers are down to say that the lock is busy. */
+static bool too_many_down(const struct life *l)
 {
     unsigned able = 0;
     if (l->terms.servers == 1)
@@ -98,10 +98,13 @@ static enum life_result result_no(struct life *l)
 {
     if (l->call == CALL_FORGET)
         return result_found(l);
-    if (l->call != CALL_ACQUIRE || !busy_in_doubt(l))
+    if (l->call != CALL_ACQUIRE || !too_many_down(l))
         return call_kinds[l->call].no;
+    struct witness w = acquire_witness(&l->vote.acquire);
+    w.busy_until = 0;
     l->fault = FAULT_UNREACHABLE;
-    return acquire_in_doubt(&l->vote.acquire) ? LIFE_UNKNOWN : LIFE_FAULT;
+    return witness_verdict(&w, 0) == VERDICT_UNKNOWN ? LIFE_UNKNOWN
+                                                     : LIFE_FAULT;
 }
 
 static enum life_result result_of(struct life *l)

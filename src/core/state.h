@@ -137,6 +137,7 @@ struct life {
     bool abandoned; /* RELEASE: the handle is freed, it goes on */
     bool cancelled;
     bool plain;       /* RELEASE: hand over to nobody */
+    uint64_t gap_at;  /* when the last one did; 0: it did not */
     bool handed_over; /* the lease began with a hand-over */
     bool line_due;    /* ACTION_LINE is to be taken */
     bool token_due;   /* ADOPT: ACTION_TOKEN comes first */

@@ -73,7 +73,8 @@ static void leave_line(struct vote *v)
     else if (verdict == LINE_YES)
         acquire_granted(&v->acquire, line->sent_at, line->deadline, line->now);
     else if (verdict == LINE_POLL)
-        acquire_poll(&v->acquire, line->fault, line->doubt, line->now);
+        acquire_poll(
+            &v->acquire, line->fault, line->doubt, line->busy_until, line->now);
     else
         acquire_ended(&v->acquire, verdicts[verdict], line->fault,
             line->left_ms, line->now);

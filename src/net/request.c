@@ -265,6 +265,8 @@ static bool replied(struct server *s, struct request *r,
     c->outcome = r->exchange.outcome;
     c->outcome.sent_at = r->sent_at;
     c->outcome.connection = s->connections;
+    if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
+        c->outcome.owed = server_owes(s, r->exchange.verb->key);
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
     if (ends_use(r->exchange.verb))
         request_released(s, r, now);

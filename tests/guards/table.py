@@ -39,6 +39,8 @@ INVARIANTS = {
     "I6": "a free lock is never granted",
     "I8": "a reported result is false",
     "I9": "a loss is reported after the deadline",
+    "I11": "a call says that a lock is busy which nobody else holds",
+    "I12": "a token joins a line twice",
     "O1": "work is done twice, or begun again while nobody knows of it",
     "O2": "work that was begun is found as if it had not been",
     "O3": "work is repeated, and the program is not told so",

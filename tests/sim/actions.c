@@ -102,12 +102,15 @@ static void send_verb(
         .ttl_ms = verb.ttl_ms,
         .not_after = verb.not_after,
         .want_left = verb.want_left,
+        .doubted = verb.doubted,
         .number = verb.fence,
         .plain = verb.plain || k->old,
         .followed = verb.followed,
     };
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
         take_place(k, &verb, &r->message);
+    if (verb.kind == VERB_JOIN)
+        checker_joins(w, k);
     if (verb.kind == VERB_RELEASE || verb.kind == VERB_CAP_TTL)
         r->message.promised = checker_promised(w, k);
     if (verb.kind == VERB_TELL && !k->work.resolves)
@@ -117,6 +120,8 @@ static void send_verb(
         complete(w, k, &verb, &r->message);
     if (verb.kind == VERB_CAP_TTL)
         checker_left(w, k->token); /* the minimum hold */
+    if (call_kinds[k->life.call].acquires && action->track == TRACK_CALL)
+        checker_asks(w, k);
     request_submit(w, r);
 }
 

@@ -94,6 +94,10 @@ static const char *invariant_words(enum invariant which)
         return "a loss is told before the deadline";
     case I10:
         return "a server is not asked twice at once";
+    case I11:
+        return "who says that a lock is busy has a witness";
+    case I12:
+        return "a token joins a line once";
     case I14:
         return "nobody turns round and round while time stands still";
     case O1:

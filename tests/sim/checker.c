@@ -55,7 +55,9 @@ uint64_t checker_token(struct world *w, const struct worker *k)
     }
     c->token[c->tokens] = (struct token){.name = k->name,
         .process = k->process->index,
-        .life = k->process->life};
+        .worker = k->index,
+        .life = k->process->life,
+        .call = k->began};
     return c->tokens++;
 }
 
@@ -88,6 +90,12 @@ void checker_set(
             (unsigned long long)m->token, s->index);
     t->set |= bit;
     checker_vouched(w, s, m, m->ttl_ms);
+}
+
+void checker_answered(
+    struct world *w, const struct model_server *s, const struct message *m)
+{
+    checker_facts(&w->checker, m->token)->answered |= 1u << s->index;
 }
 
 void checker_deleted(struct world *w, const struct model_server *s,
@@ -177,6 +185,8 @@ void checker_ended(struct world *w, const struct worker *k)
     switch (k->life.call) {
     case CALL_ACQUIRE:
     case CALL_BEGIN:
+        if (result == LIFE_BUSY)
+            checker_busy_ends(w, k);
         if (recorded) /* it need not wait any longer */
             progress_granted(w, k->name);
         if (result == LIFE_FAULT &&

@@ -31,6 +31,11 @@
  * client knows to be undone is never set again I9  the loss of a lock that is
  * kept alive is told before its deadline, unless its process stood still then
  *   I10 a verb is not sent while the one before it is under way
+ *   I11 a call that ends with "busy" has a witness: a server has answered that
+ *       another one's token is in the key, and as long as that could stand then
+ *       is not over, or it was the last answer; and no quorum has granted the
+ *       lock to a request of the call, with an answer that did not arrive
+ *   I12 a token joins the line of a lock once
  *   I14 nobody turns round and round while time stands still
  */
 #ifndef NXLOCK_SIM_CHECKER_H
@@ -57,6 +62,8 @@ enum invariant {
     I8 = 8,
     I9 = 9,
     I10 = 10,
+    I11 = 11,
+    I12 = 12,
     I14 = 14,
     O1 = 21, /* ledger.h has these */
     O2,
@@ -73,13 +80,16 @@ enum invariant {
 /* What is known of a token. One bit of a mask for each server. */
 struct token {
     unsigned name;
-    unsigned process;
+    unsigned process, worker;
     uint64_t life;
+    uint64_t call;  /* when the acquire that made it was called */
+    bool joined;    /* it was sent in a JOIN */
     bool granted;   /* some handle has had a deadline for it */
     bool left;      /* its owner leaves it to its ttl */
     bool shared;    /* it was handed over */
     bool giving_up; /* before a deadline: a deletion may be on its way */
     unsigned set, deleted, capped, settled, strayed;
+    unsigned answered; /* a request was answered that the key holds it */
     uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
     struct attempt attempt;
 };
@@ -93,6 +103,14 @@ struct fences {
     } of[FENCES_KEPT];
 };
 
+/* What a worker was told in its present acquire: I11. */
+struct busy {
+    uint64_t asked_at; /* the last request left */
+    /* Of each server: when it said that another one has the lock; 0: it did
+     * not. And until when that could stand then. */
+    uint64_t heard_at[MAX_SERVERS], until[MAX_SERVERS];
+};
+
 struct checker {
     unsigned checked; /* invariants, as a mask */
     struct token *token;
@@ -101,6 +119,7 @@ struct checker {
     char why[200];
     struct fences fences[NAMES_MAX];
     struct ledger ledger[NAMES_MAX];
+    struct busy busy[PROCESSES_MAX][WORKERS_MAX];
     /* Of each worker, until it begins anew. Overtaken: another handle has given
      * the token up, as I1 allows, and what this one believes does not count. */
     struct {
@@ -134,6 +153,9 @@ void checker_deleted(struct world *w, const struct model_server *s,
 /* It was told to let the token stand for the rest of the minimum hold. */
 void checker_capped(
     struct world *w, const struct model_server *s, const struct message *m);
+/* A request that may set the key was answered "granted". */
+void checker_answered(
+    struct world *w, const struct model_server *s, const struct message *m);
 void checker_rewound(struct world *w, struct model_server *s);
 
 /* ---------------------------------------------- what the clients take for so
@@ -147,6 +169,14 @@ void checker_handed_begin(struct world *w, struct worker *k);
 /* Its lease was extended by a renewal; it looks whether it is lost. */
 void checker_renewed(struct world *w, const struct worker *k);
 void checker_lost(struct world *w, const struct worker *k);
+/* ACQUIRE, BEGIN, JOIN or STAY leaves; it was answered "busy"; the call has
+ * ended with that. */
+void checker_asks(struct world *w, const struct worker *k);
+void checker_busy_heard(struct world *w, const struct worker *k,
+    unsigned server, const struct message *m);
+void checker_busy_ends(struct world *w, const struct worker *k);
+/* Its token is sent in a JOIN. */
+void checker_joins(struct world *w, const struct worker *k);
 /* A cleanup is done: nothing of the token can stand there. */
 void checker_settled(struct world *w, unsigned server, uint64_t token);
 /* ... or has expired. stray: its acquire was lost with its connection, and may

@@ -8,6 +8,9 @@
 #include "sim/client.h"
 #include "sim/world.h"
 
+/* A record that was begun has no TTL: taking it back is tried for this long. */
+#define UNBEGIN_NS (600 * NS_PER_S)
+
 /* How long its token may be at the server. One in line counts as alive for its
  * window, and may be granted the lock at the end of that. */
 static uint64_t lasts_ns(const struct message *of)
@@ -15,7 +18,7 @@ static uint64_t lasts_ns(const struct message *of)
     uint64_t ms = of->ttl_ms;
     if (of->channel)
         ms += of->ttl_ms + (uint64_t)of->window * 1000 / WINDOW_TICKS;
-    return ms_to_ns(ms);
+    return later(ms_to_ns(ms), of->kind == MESSAGE_BEGIN ? UNBEGIN_NS : 0);
 }
 
 struct cleaner *cleaner_begin(struct world *w, struct link *l,
@@ -63,6 +66,16 @@ struct cleaner *cleaner_in_use(struct link *l, uint64_t token)
     while (k && !k->cleanup.in_use)
         k = next_of(l, &k->node, token);
     return k;
+}
+
+bool cleaners_owe(const struct link *l, unsigned name)
+{
+    for (struct list *n = l->cleaners.next; n != &l->cleaners; n = n->next) {
+        const struct cleaner *k = list_entry(n, struct cleaner, node);
+        if (k->message.name == name && !k->cleanup.in_use)
+            return true;
+    }
+    return false;
 }
 
 void cleaner_send(struct world *w, struct link *l, struct cleaner *k)

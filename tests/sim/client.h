@@ -204,6 +204,8 @@ void cleaner_send(struct world *w, struct link *l, struct cleaner *k);
 /* A reply to one of its slots; it may be gone then. */
 void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
     const struct message *m);
+/* Is a token of that name to be removed? */
+bool cleaners_owe(const struct link *l, unsigned name);
 /* The one whose token is in use, or NULL. */
 struct cleaner *cleaner_in_use(struct link *l, uint64_t token);
 /* Those that have expired are gone; returns when the first of the others wants

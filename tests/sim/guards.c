@@ -53,6 +53,8 @@ static const struct {
         "a begin is taken back if its caller never knew of it"},
     {"seen", &guard_off[GUARD_SEEN],
         "... but never once its caller knows of it"},
+    {"witness", &guard_off[GUARD_WITNESS],
+        "\"busy\" needs a witness that counts until now"},
     {"held", &guard_off[GUARD_HELD],
         "a lock that a wait in line has brought is given back"},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE],

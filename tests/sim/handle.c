@@ -125,6 +125,10 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
         r->worker->work.seen = r->message.once.record;
     if (r->message.kind == MESSAGE_BEGIN && o->kind == OUTCOME_GRANTED)
         r->worker->work.before = r->message.once.before;
+    if (o->kind == OUTCOME_BUSY && r->track == TRACK_CALL) {
+        r->message.outcome = outcome;
+        checker_busy_heard(w, r->worker, r->server, &r->message);
+    }
     life_outcome(&r->worker->life, r->track, r->server, &outcome, w->now);
     turn(w, r->worker);
     if (r->message.test && o->kind == OUTCOME_BUSY)
@@ -226,6 +230,7 @@ static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,
     uint64_t token = k->token, promised = checker_promised(w, k);
     struct process *p = k->process;
     k->began = w->now;
+    w->checker.busy[p->index][k->index] = (struct busy){0};
     k->cleaned = 0;
     if (parts)
         checker_gives_up(w, k);

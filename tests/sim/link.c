@@ -270,8 +270,12 @@ static void answered(
 {
     struct outcome outcome = m->outcome, other;
     outcome.connection = l->number;
+    outcome.owed = outcome.kind == OUTCOME_BUSY && r->message.doubted &&
+                   cleaners_owe(l, r->message.name);
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
+    r->message.stood = m->stood;
+    r->message.stood_until = m->stood_until;
     r->message.once.record = m->once.record;
     r->message.once.before = m->once.before;
     if (r->message.kind == MESSAGE_RELEASE ||

@@ -57,6 +57,8 @@ struct message {
      * (0: none was). */
     uint64_t not_after, promised;
     bool want_left; /* ACQUIRE: when busy, say how long still */
+    /* The reply "busy": what stood there, and until when it could stand. */
+    uint64_t stood, stood_until;
     /* JOIN, STAY, and RELEASE of a token that may be in line: its place there,
      * with ttl_ms. RELEASE of any other token: channel is 0. */
     uint64_t channel; /* SUBSCRIBE too */
@@ -65,6 +67,7 @@ struct message {
     bool plain;    /* RELEASE: hand over to nobody */
     bool followed; /* RELEASE: somebody is probably in line */
     bool held;     /* BEGIN: the key may hold the token */
+    bool doubted;  /* it may hold an earlier token of the same call */
     bool doubled;  /* it arrived before, and nobody waits for an answer */
     struct once_part once;     /* BEGIN ... FORGET */
     struct outcome outcome;    /* the reply */

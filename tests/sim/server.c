@@ -284,11 +284,30 @@ static void subscribe_here(
     }
 }
 
+/* Has a wait in line brought this lock to a BEGIN that has not arrived? Then
+ * nobody relies on the key yet, and it may be removed. */
+static bool awaits_begin(
+    const struct world *w, const struct model_server *s, unsigned name)
+{
+    uint64_t token = s->data.key[name].token;
+    if (s->data.record[name].token == token)
+        return false;
+    for (unsigned i = 0; i < w->setting.processes; i++) {
+        for (unsigned j = 0; j < w->setting.workers; j++) {
+            const struct worker *k = &w->process[i].worker[j];
+            if (k->token == token && k->life.running &&
+                k->life.call == CALL_BEGIN)
+                return true;
+        }
+    }
+    return false;
+}
+
 bool server_intrude(
     struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms)
 {
     struct key *key = server_key(w, s, name);
-    if (key->token != 0)
+    if (key->token != 0 && !awaits_begin(w, s, name))
         return false;
     struct worker nobody = {.process = &w->process[0], .name = name};
     key->token = checker_token(w, &nobody);
@@ -310,6 +329,19 @@ static void kill_here(
             return;
         }
     }
+}
+
+/* For the checker. */
+static void note_answer(
+    struct world *w, struct model_server *s, struct message *m)
+{
+    const struct key *key = server_key(w, s, m->name);
+    if (m->outcome.kind == OUTCOME_GRANTED)
+        checker_answered(w, s, m);
+    if (m->outcome.kind != OUTCOME_BUSY)
+        return;
+    m->stood = key->token;
+    m->stood_until = w->now + ms_to_ns((uint64_t)left_ms(w, s, key));
 }
 
 static bool refuses(const struct world *w, const struct model_server *s,
@@ -357,6 +389,7 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         m->outcome.fault = s->refusal;
     } else {
         commands[m->kind](w, s, m);
+        note_answer(w, s, m);
     }
     note(w, "s%llu does for n%llu t%llu:", message_name(m->kind), s->index,
         m->name, m->token, m->outcome.kind);

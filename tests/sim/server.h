@@ -84,7 +84,8 @@ struct key *server_key(
 /* Draws the next fencing number of the name: this one at least. */
 uint64_t server_next_fence(const struct world *w, struct model_server *s,
     unsigned name, uint64_t least);
-/* A program that knows nothing of lines sets a key, if it is free. */
+/* A program that knows nothing of lines sets a key, if it is free; or it
+ * removes one that a wait in line has brought to work which has not begun. */
 bool server_intrude(
     struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms);
 

@@ -152,6 +152,17 @@ static void test_undone_is_undone(void **state)
     assert_harm("fresh-token", 3, I8);
 }
 
+/* One server, where it may wait in line too; and several. */
+static void test_witness(void **state)
+{
+    (void)state;
+    for (unsigned servers = 1; servers <= 5; servers += 2)
+        assert_harm("witness", servers, I11);
+    once = true;
+    assert_harm("witness", 1, I11);
+    once = false;
+}
+
 /* test_line.c has what seeds do not find. */
 static void test_in_line(void **state)
 {
@@ -171,6 +182,7 @@ static void test_once(void **state)
         const char *guard;
         enum invariant broken;
     } rows[] = {
+        {"fresh-token", I12},
         {"unseen", I5},
         {"seen", O1},
         {"fingerprint", O5},
@@ -237,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_orphans),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_undone_is_undone),
+        cmocka_unit_test(test_witness),
         cmocka_unit_test(test_in_line),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_forgetful),

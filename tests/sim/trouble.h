@@ -28,11 +28,13 @@ enum trouble {
     TROUBLE_SKEW,   /* a server's clock is stepped forward */
     TROUBLE_APART,  /* servers' times of day differ by minutes */
     /* With one server, where programs wait in line: */
-    TROUBLE_LINE,     /* a line is deleted, or its mark */
-    TROUBLE_DEAF,     /* a connection for messages is lost */
-    TROUBLE_HELD,     /* messages are held up on their way */
-    TROUBLE_DENY,     /* a release may not do all that it is to do */
-    TROUBLE_STRANGER, /* a program that knows nothing of lines sets a key */
+    TROUBLE_LINE, /* a line is deleted, or its mark */
+    TROUBLE_DEAF, /* a connection for messages is lost */
+    TROUBLE_HELD, /* messages are held up on their way */
+    TROUBLE_DENY, /* a release may not do all that it is to do */
+    /* A program that knows nothing of lines sets a key; also in place of one
+     * that nobody relies on yet. */
+    TROUBLE_STRANGER,
     TROUBLES
 };
 

@@ -29,6 +29,7 @@ static inline struct line_terms line_terms(uint64_t wait, uint64_t end)
     return (struct line_terms){.ttl_ms = 1000,
         .max_ttl_ms = 60000,
         .drift_ppm = 10000,
+        .timeout_ns = 2 * NS_PER_S,
         .patience_ns = PATIENCE,
         .wait_until = deadline_after(T0, wait),
         .end = deadline_after(T0, end),

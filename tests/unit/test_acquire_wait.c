@@ -191,8 +191,8 @@ static uint64_t last_start(uint64_t slowest_answer)
 static void last_round_can_end_in_time(void **state)
 {
     (void)state;
-    assert_int_equal(last_start(0), 399 * MS);
-    assert_int_equal(last_start(MS / 4), 399 * MS);
+    assert_int_equal(last_start(0), 380 * MS);
+    assert_int_equal(last_start(MS / 4), 380 * MS);
     assert_int_equal(last_start(20 * MS), 360 * MS);
     assert_int_equal(last_start(99 * MS), 300 * MS); /* the budget */
 }

@@ -140,6 +140,32 @@ static void which_leases_were_handed_over(void **state)
             rows[i].gaps);
 }
 
+/* What is called between the release and the next acquire changes nothing. */
+static void a_gap_lasts_until_the_next_acquire(void **state)
+{
+    (void)state;
+    for (unsigned query = 0; query < 2; query++) {
+        struct scene s = {.steps = "acquire w w told"};
+        play(&s);
+        struct life granted = l;
+        uint64_t seed = 1, released = l.lease.granted_at + 500 * MS;
+        do {
+            l = granted;
+            assert_true(life_release(&l, seed++, released));
+        } while (!l.plain);
+        now = released + MS;
+        drain();
+        step("m");
+        if (query) {
+            life_query(&l, CALL_INSPECT, 7, now + MS);
+            step("cancel");
+        }
+        assert_int_equal(l.gap_at, released);
+        step("acquire");
+        assert_int_equal(l.gap_at, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +174,7 @@ int main(void)
         cmocka_unit_test(a_long_wait_leaves_time_for_another_round),
         cmocka_unit_test(a_lock_handed_over_is_sometimes_not_handed_on),
         cmocka_unit_test(which_leases_were_handed_over),
+        cmocka_unit_test(a_gap_lasts_until_the_next_acquire),
     };
     return cmocka_run_group_tests_name("life handed over", tests, NULL, NULL);
 }

@@ -302,7 +302,7 @@ static void after_a_wait(void **state)
         {"begun", "wait b w message g", "T Sb ? Sj SB =ok", true},
         {"done meanwhile", "wait b w message D", "T Sb ? Sj SB =done", true},
         {"in doubt", "wait b w message O", "T Sb ? Sj SB =doubt", true},
-        {"taken meanwhile: again", "wait b w message b", "T Sb ? Sj SB ? Sj",
+        {"taken meanwhile: again", "wait b w message b", "T Sb ? Sj SB ? T Sj",
             true},
         {"refused: given back", "wait b w message f", "T Sb ? Sj SB U =unknown",
             true},

@@ -109,12 +109,12 @@ static const struct end_row {
     const char *fresh[HOWS], *busy[HOWS];
 } end_rows[] = {
     {"JOIN unanswered", "", "J", {"U =unknown", "U =unknown", "U =cancelled"},
-        {"U =unknown", "U =no", "U =cancelled"}},
+        {"U =unknown", "U =unknown", "U =cancelled"}},
     {"in line", "w", "J", {"Y L U =unknown", "U =no", "U =cancelled"},
         {"Y L U =unknown", "U =no", "U =cancelled"}},
     {"STAY unanswered", "w wake", "J Y",
-        {"L U =unknown", "U =no", "U =cancelled"},
-        {"L U =unknown", "U =no", "U =cancelled"}},
+        {"L U =unknown", "U =unknown", "U =cancelled"},
+        {"L U =unknown", "U =unknown", "U =cancelled"}},
     {"STAY failed", "w wake z", "J Y",
         {"U =unknown", "Y U =unknown", "U =cancelled"},
         {"U =unknown", "Y U =unknown", "U =cancelled"}},
@@ -128,8 +128,8 @@ static const struct end_row {
     {"JOIN given up", "silence", "J U", {"=unknown", "=unknown", "=cancelled"},
         {"=unknown", "=unknown", "=cancelled"}},
     {"its place lost", "w wake x", "J Y T J",
-        {"U =unknown", "U =no", "U =cancelled"},
-        {"U =unknown", "U =no", "U =cancelled"}},
+        {"U =unknown", "U =unknown", "U =cancelled"},
+        {"U =unknown", "U =unknown", "U =cancelled"}},
     {"in line after a fault", "u wake w", "J U T J",
         {"Y L U =unknown", "U =no", "U =cancelled"},
         {"Y L U =unknown", "U =no", "U =cancelled"}},
@@ -252,12 +252,12 @@ static void it_asks_once_more_at_the_end(void **state)
     }
     /* Early enough for an answer that takes twice as long as the last one, and
      * for a process that wakes up late. */
-    start(false, 40 * MS, 40 * MS);
-    line_play("@6 w");
-    assert_true(line_wake(&line) == T0 + 28 * MS);
-    start(false, 40 * MS, 40 * MS);
+    start(false, 80 * MS, 80 * MS);
+    line_play("@12 w");
+    assert_true(line_wake(&line) == T0 + 56 * MS);
+    start(false, 80 * MS, 80 * MS);
     line_play("w");
-    assert_true(line_wake(&line) == T0 + 30 * MS);
+    assert_true(line_wake(&line) == T0 + 60 * MS);
 }
 
 static void nothing_follows_the_end(void **state)
