@@ -120,6 +120,12 @@ bool handshake_probe(struct handshake *h, struct buf *out)
     return true;
 }
 
+bool handshake_ask_fsync(struct handshake *h, struct buf *out)
+{
+    h->asks_fsync = send_step(h->who, STEP_FSYNC, out);
+    return h->asks_fsync;
+}
+
 bool handshake_is_plain(const struct credentials *who)
 {
     return !who->password.data && who->db == 0;
@@ -200,6 +206,8 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
             f->mode, sizeof(f->mode), value); /* server_mode: Valkey */
     } else if (is_named(name, "aof_enabled")) {
         f->aof = is_named(value, "0") ? AOF_OFF : AOF_ON;
+    } else if (is_named(name, "maxmemory_policy")) {
+        copy_printable(f->eviction, sizeof(f->eviction), value);
     } else if (is_named(name, "loading")) {
         f->loading = !is_named(value, "0");
     } else if (is_named(name, "server_name")) {
@@ -334,6 +342,11 @@ static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
     default:
         return reply->kind == REPLY_STRING || reply->kind == REPLY_STATUS;
     }
+}
+
+bool handshake_take_fsync(struct facts *facts, const struct reply *reply)
+{
+    return take_fact(facts, STEP_FSYNC, reply);
 }
 
 /* The server cannot answer INFO now, or requires a password first. That is not

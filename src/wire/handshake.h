@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first commands on a new connection, sent together: AUTH, SELECT, CLIENT
- * ID, INFO, for records CONFIG GET, SCRIPT LOAD. A refused AUTH or SELECT ends
+ * ID, INFO, for records CONFIG GET (later, if the first record is begun over a
+ * connection that is up), SCRIPT LOAD. A refused AUTH or SELECT ends
  * the connection, because a lock command after it would run as another user or
  * in database 0. The reply to INFO is still read then: a Sentinel refuses both,
  * and the caller needs to know that it is one. CLIENT ID and what follows it
@@ -47,6 +48,7 @@ struct facts {
     bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
     bool asked_fsync;
     char appendfsync[12]; /* asked, and it said so: "always", "everysec" */
+    char eviction[24];    /* maxmemory_policy: "noeviction", "volatile-lru" */
     enum { AOF_UNKNOWN, AOF_OFF, AOF_ON } aof; /* wrong while it is loading */
     bool set_back; /* uptime is negative: the clock was set back since start */
     bool loading;
@@ -54,7 +56,7 @@ struct facts {
 
 struct handshake {
     const struct credentials *who;
-    bool asks_fsync; /* who's, when the commands were sent */
+    bool asks_fsync; /* CONFIG GET was sent, with the others or later */
     unsigned char step;
     struct facts facts;
     enum { PROBE_UNSENT, PROBE_SENT, PROBE_ANSWERED } probe;
@@ -80,6 +82,14 @@ unsigned handshake_begin(
 /* FAILED: *fault is set; h->why has the text, or the reply if it is empty. */
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault);
+
+/* After DONE, once: appends the CONFIG GET that was not sent because nobody had
+ * begun work yet; who->asks_fsync is set now. It has one reply. false: no
+ * memory. */
+bool handshake_ask_fsync(struct handshake *h, struct buf *out);
+
+/* Takes that reply. False: it cannot be the answer. */
+bool handshake_take_fsync(struct facts *facts, const struct reply *reply);
 
 /* Appends the probe, which has one reply. false: no memory. */
 bool handshake_probe(struct handshake *h, struct buf *out);
