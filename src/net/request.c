@@ -176,16 +176,6 @@ void requests_format(struct server *s, uint64_t now)
     }
 }
 
-/* No byte of r was sent, and the connection had been up: r is sent on the next
- * one, as if it had not been formatted. */
-static void wait_again(struct server *s, struct request *r)
-{
-    r->state = REQUEST_WAITING;
-    if (r->exchange.step == 0)
-        r->sent_at = 0;
-    list_append(&s->waiting, &r->node);
-}
-
 /* After an input to its cleanup: frees the cleaner or puts it into the list of
  * those that are due, where it may already be. */
 static void sort_cleaner(struct server *s, struct cleaner *k)
@@ -215,7 +205,7 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
             sort_cleaner(s, k);
         } else if (r->state == REQUEST_SENT && i >= sent &&
                    s->state == SERVER_UP) {
-            wait_again(s, r);
+            request_wait_again(s, r); /* on the next connection */
         } else if (r->state == REQUEST_SENT) {
             if (i < sent)
                 request_lost(s, r, facts_now(s), now);
@@ -309,7 +299,9 @@ static bool replied(struct server *s, struct request *r,
 static void acquire_answered(struct server *s, struct cleaner *k,
     const struct reply *reply, uint64_t now)
 {
-    bool refused = reply->kind == REPLY_NIL || reply->kind == REPLY_ERROR;
+    bool refused = reply->kind == REPLY_NIL ||
+                   (reply->kind == REPLY_ERROR &&
+                       !fault_leaves_doubt(classify_error(reply->bytes)));
     /* After a BEGIN that failed the key may hold the token all the same, by a
      * wait in line. */
     refused = refused && k->verb.kind != VERB_UNBEGIN;
