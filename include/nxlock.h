@@ -243,11 +243,13 @@ typedef struct nxl_client_options {
      * without a minority of the servers, for a reason that somebody must fix
      * (wrong password, replica, INFO refused; not: down or slow); the same
      * because they restarted and do not vote yet; work was begun
-     * (nxl_once_begin()) at a server that may lose its record. text names the
-     * servers and reasons and is valid until the callback returns. Called at
-     * the end of a blocking call or of nxl_client_next_event(), on the calling
-     * thread. It may use the library, but not free the client. NULL: no
-     * callback; nxl_client_describe() also reports these. */
+     * (nxl_once_begin()) at a server that may lose its record (no append-only
+     * file, an appendfsync other than always, a maxmemory-policy other than
+     * noeviction). text names the servers and reasons and is valid until the
+     * callback returns. Called at the end of a blocking call or of
+     * nxl_client_next_event(), on the calling thread. It may use the library,
+     * but not free the client. NULL: no callback; nxl_client_describe() also
+     * reports these. */
     nxl_warning warning;
     void *warning_arg;
     /* Restart quarantine: a server that restarted may have forgotten locks, so

@@ -32,11 +32,9 @@ static void note_weak(struct nxl_client *client)
     }
 }
 
-void warning_of_records(const struct server *s, struct text *t)
+/* What a restart of the server, or a crash of its machine, would lose. */
+static void add_persistence(const struct facts *f, struct text *t)
 {
-    const struct facts *f = &s->facts;
-    if (!f->asked_fsync || f->loading)
-        return;
     if (f->aof == AOF_OFF)
         text_add(t, "it has no append-only file: a restart loses the records "
                     "of work that must be done once, and it may be done "
@@ -45,17 +43,42 @@ void warning_of_records(const struct server *s, struct text *t)
         text_add(t, "whether it has an append-only file is unknown (INFO): "
                     "without one a restart loses the records of work that "
                     "must be done once");
-    else if (!f->appendfsync[0])
+    else if (f->asked_fsync && !f->appendfsync[0])
         text_add(t, "how often its append-only file is synced is unknown "
                     "(CONFIG GET): unless appendfsync is always, a crash of "
                     "its machine may lose the last records of work that "
                     "must be done once");
-    else if (strcmp(f->appendfsync, "always") != 0)
+    else if (f->asked_fsync && strcmp(f->appendfsync, "always") != 0)
         text_addf(t,
             "its append-only file is synced by appendfsync %s: a crash of its "
             "machine may lose the last records of work that must be done once; "
             "set appendfsync always",
             f->appendfsync);
+}
+
+/* What was done expires, so the policies for keys that expire take it too. */
+static void add_eviction(const struct facts *f, struct text *t)
+{
+    bool any = strncmp(f->eviction, "allkeys-", 8) == 0;
+    if (f->eviction[0] && strcmp(f->eviction, "noeviction") != 0)
+        text_addf(t,
+            "%sits maxmemory-policy is %s: when its memory is full, %s may be "
+            "evicted, and then the work may be done again; set "
+            "maxmemory-policy noeviction",
+            t->len ? "; " : "", f->eviction,
+            any ? "any record" : "records of what was done");
+}
+
+void warning_of_records(const struct server *s, struct text *t)
+{
+    struct text words;
+    /* Nobody has begun anything; or what it says is not final. */
+    if (!s->who.asks_fsync || s->facts.loading)
+        return;
+    text_clear(&words);
+    add_persistence(&s->facts, &words);
+    add_eviction(&s->facts, &words);
+    text_add(t, words.data);
 }
 
 static void note_records(struct nxl_client *client)

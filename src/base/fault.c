@@ -38,8 +38,8 @@ const char *fault_remedy(enum fault fault)
                "the lock's key, its {NAME}:f and {NAME}:once allow +set "
                "+getrange +exists +pttl +pexpire +del, and +time for fencing";
     case FAULT_WRONG_TYPE:
-        return "the name is in use for other data; choose another name or a "
-               "prefix";
+        return "look at that key; if the name is in use for other data, choose "
+               "another name or a prefix";
     case FAULT_UNSUPPORTED:
         return "the server does not know this command or option, or it was "
                "renamed or disabled; locks need WATCH (Redis 2.2) or "

@@ -296,6 +296,14 @@ void server_adopt(struct server *s, struct request *r, struct slice key,
     }
 }
 
+void request_wait_again(struct server *s, struct request *r)
+{
+    r->state = REQUEST_WAITING;
+    if (r->exchange.step == 0)
+        r->sent_at = 0;
+    list_append(&s->waiting, &r->node);
+}
+
 /* ------------------------------------------------------- past the deadline */
 
 /* Takes back the compare-and-delete that begins at slot number. A CLIENT KILL
@@ -318,8 +326,7 @@ static void withdraw_delete(
 static void withdraw_tell(struct server *s, struct request *r, uint64_t number)
 {
     conn_withdraw(&s->conn, number, r->exchange.due);
-    r->state = REQUEST_WAITING;
-    list_append(&s->waiting, &r->node);
+    request_wait_again(s, r);
 }
 
 static bool tells_too_late(const struct request *r, uint64_t now)

@@ -47,6 +47,10 @@ void request_lost(
 /* r was a release and has been answered. */
 void request_released(struct server *s, struct request *r, uint64_t now);
 
+/* No byte of r's present step was sent, and the connection had been up: it
+ * waits to be sent, as if it had not been formatted. */
+void request_wait_again(struct server *s, struct request *r);
+
 /* Sends DISCARD to end an open transaction, or the commands that follow would
  * be part of it. Without memory for that, the connection ends. */
 void request_discard(struct server *s, uint64_t now);

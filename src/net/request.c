@@ -139,8 +139,25 @@ static void prefetch_waiting(const struct server *s)
     exchange_prefetch(x);
 }
 
+/* The first record is begun over a connection whose handshake did not ask how
+ * safe it would be: asks now, in front of that. */
+static void ask_fsync(struct server *s, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    size_t before = buf_len(&c->out);
+    if (s->state == SERVER_UP && s->who.asks_fsync &&
+        !s->handshake.asks_fsync && !s->who.brief && !s->dialect.keyed_only &&
+        slots_reserve(&c->slots, 1) &&
+        handshake_ask_fsync(&s->handshake, &c->out))
+        slots_push(&c->slots,
+            (struct slot){SLOT_FSYNC, NULL, now, buf_len(&c->out) - before});
+}
+
 void requests_format(struct server *s, uint64_t now)
 {
+    if (!list_empty(&s->waiting) && !s->conn.blocked &&
+        !s->dialect.in_transaction)
+        ask_fsync(s, now);
     while (!list_empty(&s->waiting) && !s->conn.blocked &&
            !s->dialect.in_transaction) {
         bool full = hangs(s, now);
@@ -157,16 +174,6 @@ void requests_format(struct server *s, uint64_t now)
             fail_without_memory(s, r);
         }
     }
-}
-
-/* No byte of r was sent, and the connection had been up: r is sent on the next
- * one, as if it had not been formatted. */
-static void wait_again(struct server *s, struct request *r)
-{
-    r->state = REQUEST_WAITING;
-    if (r->exchange.step == 0)
-        r->sent_at = 0;
-    list_append(&s->waiting, &r->node);
 }
 
 /* After an input to its cleanup: frees the cleaner or puts it into the list of
@@ -198,7 +205,7 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
             sort_cleaner(s, k);
         } else if (r->state == REQUEST_SENT && i >= sent &&
                    s->state == SERVER_UP) {
-            wait_again(s, r);
+            request_wait_again(s, r); /* on the next connection */
         } else if (r->state == REQUEST_SENT) {
             if (i < sent)
                 request_lost(s, r, facts_now(s), now);
@@ -215,6 +222,14 @@ static void end_open_transaction(struct server *s)
 {
     text_set(&s->why, "DISCARD is not allowed here");
     s->ended = FAULT_NO_PERMISSION;
+}
+
+/* The reply was invalid, so those that follow cannot be trusted. */
+static void end_out_of_step(struct server *s, struct slice why)
+{
+    text_clear(&s->why);
+    text_add_foreign(&s->why, why);
+    s->ended = FAULT_NOT_REDIS;
 }
 
 static void end_stuck_transaction(struct server *s, const struct exchange *x)
@@ -274,11 +289,9 @@ static bool replied(struct server *s, struct request *r,
         fault_is_elsewhere(c->outcome.fault))
         s->elsewhere = true;
     r->cut = r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
-    if (r->cut) { /* the reply was invalid, so the rest cannot be trusted */
+    if (r->cut) {
         request_lost(s, r, facts_now(s), now);
-        text_clear(&s->why);
-        text_add_foreign(&s->why, c->outcome.text);
-        s->ended = FAULT_NOT_REDIS;
+        end_out_of_step(s, c->outcome.text);
     }
     quote_outcome(s, &c->outcome);
     return true;
@@ -288,7 +301,9 @@ static bool replied(struct server *s, struct request *r,
 static void acquire_answered(struct server *s, struct cleaner *k,
     const struct reply *reply, uint64_t now)
 {
-    bool refused = reply->kind == REPLY_NIL || reply->kind == REPLY_ERROR;
+    bool refused = reply->kind == REPLY_NIL ||
+                   (reply->kind == REPLY_ERROR &&
+                       !fault_leaves_doubt(classify_error(reply->bytes)));
     /* After a BEGIN that failed the key may hold the token all the same, by a
      * wait in line. */
     refused = refused && k->verb.kind != VERB_UNBEGIN;
@@ -336,6 +351,10 @@ bool requests_reply(struct server *s, const struct reply *reply,
     switch (slot.kind) {
     case SLOT_HANDSHAKE:
         *close = shake_reply(s, reply);
+        return false;
+    case SLOT_FSYNC:
+        if (!handshake_take_fsync(&s->facts, reply))
+            end_out_of_step(s, slice_of("expected an array from CONFIG GET"));
         return false;
     case SLOT_REQUEST:
         return replied(s, slot.owner, reply, c, now);

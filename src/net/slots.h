@@ -14,6 +14,7 @@
 
 enum slot_kind {
     SLOT_HANDSHAKE,
+    SLOT_FSYNC,     /* CONFIG GET appendfsync on a connection that is up */
     SLOT_REQUEST,   /* owner: struct request */
     SLOT_DISCARD,   /* DISCARD of a transaction that was cancelled */
     SLOT_CANCELLED, /* of a cancelled request; owner: its cleaner, or NULL */

@@ -133,6 +133,11 @@ enum fault classify_error(struct slice error)
     return FAULT_SERVER;
 }
 
+bool fault_leaves_doubt(enum fault fault)
+{
+    return fault == FAULT_SERVER;
+}
+
 bool error_is_noscript(struct slice error)
 {
     return has_code(error, "NOSCRIPT");

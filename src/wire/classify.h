@@ -14,6 +14,11 @@
 /* error: the bytes after '-'. Never FAULT_NONE. */
 enum fault classify_error(struct slice error);
 
+/* May a command that got such an error have been carried out nevertheless? What
+ * a server refuses does nothing, and our scripts write last. But an error that
+ * no Redis server has may come from a proxy that did pass the command on. */
+bool fault_leaves_doubt(enum fault fault);
+
 /* In reply to DISCARD: no transaction is open any longer. */
 bool error_ends_transaction(struct slice error);
 

@@ -86,6 +86,8 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
         f->cluster = f->cluster || is_named(value, "1");
     } else if (is_named(name, "aof_enabled")) {
         f->aof = is_named(value, "0") ? AOF_OFF : AOF_ON;
+    } else if (is_named(name, "maxmemory_policy")) {
+        facts_copy(f->eviction, sizeof(f->eviction), value);
     } else if (is_named(name, "loading")) {
         f->loading = !is_named(value, "0");
     } else if (is_named(name, "server_name")) {

@@ -24,6 +24,7 @@ struct facts {
     bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
     bool asked_fsync;
     char appendfsync[12]; /* asked, and it said so: "always", "everysec" */
+    char eviction[24];    /* maxmemory_policy: "noeviction", "volatile-lru" */
     enum { AOF_UNKNOWN, AOF_OFF, AOF_ON } aof; /* wrong while it is loading */
     bool set_back; /* uptime is negative: the clock was set back since start */
     bool loading;

@@ -128,6 +128,12 @@ bool handshake_ask(struct handshake *h, struct buf *out)
     return true;
 }
 
+bool handshake_ask_fsync(struct handshake *h, struct buf *out)
+{
+    h->asks_fsync = send_step(h->who, STEP_FSYNC, out);
+    return h->asks_fsync;
+}
+
 bool handshake_is_plain(const struct credentials *who)
 {
     return !who->password.data && who->db == 0;
@@ -189,6 +195,11 @@ static bool take_fact(struct facts *f, unsigned step, const struct reply *reply)
     default:
         return reply->kind == REPLY_STRING || reply->kind == REPLY_STATUS;
     }
+}
+
+bool handshake_take_fsync(struct facts *facts, const struct reply *reply)
+{
+    return take_fact(facts, STEP_FSYNC, reply);
 }
 
 /* The server cannot answer INFO now, or requires a password first. That is not

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first commands on a new connection, sent together: AUTH, SELECT, CLIENT
- * ID, INFO, for records CONFIG GET, SCRIPT LOAD. A refused AUTH or SELECT ends
+ * ID, INFO, for records CONFIG GET (later, if the first record is begun over a
+ * connection that is up), SCRIPT LOAD. A refused AUTH or SELECT ends
  * the connection, because a lock command after it would run as another user or
  * in database 0. The reply to INFO is still read then: a Sentinel refuses both,
  * and the caller needs to know that it is one. CLIENT ID and what follows it
@@ -38,7 +39,7 @@ struct credentials {
 
 struct handshake {
     const struct credentials *who;
-    bool asks_fsync; /* who's, when the commands were sent */
+    bool asks_fsync; /* CONFIG GET was sent, with the others or later */
     unsigned char step;
     struct facts facts;
     enum { PROBE_UNSENT, PROBE_SENT, PROBE_ANSWERED } probe;
@@ -69,6 +70,14 @@ enum handshake_next handshake_reply(
 /* Appends the probe, or the question for a node's slots, which has one reply.
  * false: no memory. */
 bool handshake_ask(struct handshake *h, struct buf *out);
+
+/* After DONE, once: appends the CONFIG GET that was not sent because nobody had
+ * begun work yet; who->asks_fsync is set now. It has one reply. false: no
+ * memory. */
+bool handshake_ask_fsync(struct handshake *h, struct buf *out);
+
+/* Takes that reply. False: it cannot be the answer. */
+bool handshake_take_fsync(struct facts *facts, const struct reply *reply);
 
 /* An error that a server sends before it closes the connection, even if nothing
  * was sent: too many clients, or protected mode. handshake_reply() fails. */

@@ -68,6 +68,15 @@ static enum exchange_next once_found(struct exchange *x, enum once_found found)
     return strategy_decide(x, OUTCOME_RECORDED, LEFT_UNKNOWN);
 }
 
+/* Is the result there that the record's line announces, all of it? */
+static bool once_has_result(const struct exchange *x, const struct record *r)
+{
+    struct slice result = leaves_at(x->verb->leaves, 3);
+
+    return r->size < 0 ? !result.data
+                       : result.data && result.len == (size_t)r->size;
+}
+
 static enum exchange_next once_begun(
     struct exchange *x, const struct once_answer *a)
 {
@@ -88,7 +97,7 @@ static enum exchange_next once_begun(
         x->outcome.fence = (uint64_t)a->number;
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     }
-    if (a->code == ONCE_RECORDED)
+    if (a->code == ONCE_RECORDED && once_has_result(x, &a->record))
         return once_found(x, FOUND_DONE);
     if (a->code == ONCE_IN_DOUBT)
         return once_found(x, FOUND_DOUBT);

@@ -66,10 +66,7 @@ enum exchange_next strategy_refused(
         x->outcome.text = reply->bytes;
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     }
-    /* A refused command did nothing, and our scripts write last, so the result
-     * is certain. But an error that no Redis server has may come from a proxy
-     * that did pass the command on. */
-    return strategy_fail(x, fault, reply->bytes, fault == FAULT_SERVER);
+    return strategy_fail(x, fault, reply->bytes, fault_leaves_doubt(fault));
 }
 
 uint16_t strategy_store(char **room, struct slice text)

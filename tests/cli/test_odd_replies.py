@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_odd_replies.py NXLOCK: a real server, but for the replies to one command,
-which have a form that nobody expects: nil, an empty array, a text that is no
-number, a number beyond all bounds.
+"""test_odd_replies.py NXLOCK: a real server, but for the replies to one
+command, which have a form that nobody expects: nil, an empty array, a text that
+is no number, a number beyond all bounds.
 
-No command crashes, prints what nobody said, or takes such a reply for "nothing".
+No command crashes, prints what nobody said, or takes such a reply for
+"nothing".
 """
 
 import os

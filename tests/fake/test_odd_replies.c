@@ -312,7 +312,7 @@ static const struct verb_row {
     const char *name;
     int (*call)(void);
     const char *word; /* of the commands that are answered so */
-    bool held, fence, keeps, busy;
+    bool held, fence, keeps, busy, warm;
     /* Forms that are answers of this verb, with what they mean. */
     struct {
         int form, result;
@@ -338,6 +338,8 @@ static const struct verb_row {
     {"break", break_it, "", .answers = {{NO_FORM, 0}}},
     {"begin", begin, "", .answers = {{NO_FORM, 0}}},
     {"begin, and CONFIG GET", begin, "CONFIG", .answers = {{ANY, ANY}}},
+    {"begin, and CONFIG GET later", begin, "CONFIG", .warm = true,
+        .answers = {{ANY, ANY}}},
     {"look", look, "", .answers = {{NO_FORM, 0}}},
     {"tell", tell, "", .held = true, .answers = {{NO_FORM, 0}}},
     {"a query", ask, "", .answers = {{ANY, NXL_OK}}},
@@ -365,6 +367,10 @@ static bool is_wanted(const struct verb_row *v, enum form form, int result)
 
 static void hold(const struct verb_row *v)
 {
+    if (v->warm) {
+        assert_int_equal(nxl_lock_acquire(lock, 1000), NXL_OK);
+        assert_int_equal(nxl_lock_release(lock), NXL_OK);
+    }
     if (v->call == tell)
         assert_int_equal(nxl_once_begin(lock, NULL, 1000), NXL_OK);
     else if (v->held)

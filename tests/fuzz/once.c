@@ -84,6 +84,21 @@ static bool has_record(const struct reply *reply)
            record_parse(reply->items[2].bytes, &record);
 }
 
+/* The whole result that the record announces. */
+static bool has_result(const struct reply *reply)
+{
+    struct record record;
+    const struct reply *item = &reply->items[3];
+    bool there = reply->count > 3 && item->kind != REPLY_NIL;
+
+    if (!has_record(reply) || !record_parse(reply->items[2].bytes, &record))
+        return false;
+    return record.size < 0
+               ? !there
+               : there && (item->kind == REPLY_INTEGER ||
+                              item->bytes.len == (size_t)record.size);
+}
+
 static bool says(const struct reply *reply, int64_t code)
 {
     int64_t number;
@@ -113,7 +128,8 @@ static void check_outcome(const struct asked *a, const struct reply *reply)
         break;
     case OUTCOME_RECORDED:
         CHECK(kind == VERB_BEGIN || kind == VERB_LOOK);
-        CHECK(o->found != FOUND_DONE || says(reply, ONCE_RECORDED));
+        CHECK(o->found != FOUND_DONE ||
+              (says(reply, ONCE_RECORDED) && has_result(reply)));
         CHECK(o->found != FOUND_DOUBT || says(reply, ONCE_IN_DOUBT));
         CHECK(o->found != FOUND_MISMATCH || says(reply, ONCE_DIFFERS));
         CHECK(o->found == FOUND_BUSY ? says(reply, ONCE_TAKEN)

@@ -298,9 +298,7 @@ static bool exchange(
     struct watcher w = {.orders = 0};
     static struct exchange x; /* what it has stored is used again */
     unsigned char *at = &dialect->at[m.verb.kind];
-    /* Of an exchange before on the same connection. */
-    uint64_t again = dialect->now ? x.hand_over_again : 0;
-
+    uint64_t again = dialect->now ? x.hand_over_again : 0; /* as it was left */
     exchange_begin(&x, &m.verb, NULL);
     x.hand_over_again = again;
     x.written = strchr("tqQfg", letter) ? WRITTEN_END : WRITTEN_TOKEN;

@@ -184,6 +184,10 @@ static inline struct slice case_dump(const char *key, redisReply **r)
     return (struct slice){(*r)->str, (*r)->len};
 }
 
+#define X10 "0123456789"
+#define X100 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10
+#define X1000 X100 X100 X100 X100 X100 X100 X100 X100 X100 X100
+
 /* Something else at the record's key: an error, and nothing is changed. */
 static inline const char *case_foreign(void)
 {
@@ -193,7 +197,21 @@ static inline const char *case_foreign(void)
         "once1 begun A 1 1 0 1 1 0 0 0 1 x 0\n",
         "once1 never A 1 1 0 1 1 0 0 0 1 - 0\n",
         "once1 begun A 1 1 0 1 1 0 0 0 1 - 0 0\n",
-        "once2 begun A 1 1 0 1 1 0 0 0 1 - 0\n", NULL};
+        "once2 begun A 1 1 0 1 1 0 0 0 1 - 0\n",
+        /* Cut, or longer than the line says. */
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 3\nab",
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 3\nabcd",
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 1\n",
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - -1\nx",
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - -2\n",
+        "once1 begun A 1 1 0 1 1 0 0 0 9000 - 0\nx",
+        "once1 doubt A 1 1 0 1 1 1 0 0 9000 - 0\n\n",
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 1x\n",
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 1101\n" X1000 X100,
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 1099\n" X1000 X100,
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 1" X100 "\n" X1000,
+        "once1 done A 1 1 0 1 1 1 0 0 9000 - 9999999999999999999\n" X1000,
+        NULL};
     static const enum verb_kind kinds[] = {
         VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_UNBEGIN, VERB_FORGET};
 

@@ -173,7 +173,7 @@ static void counters_that_are_none(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_WRONG_TYPE, lock);
     assert_contains(nxl_lock_errmsg(lock),
         "key '" COUNTER "' should hold the fencing counter but holds "
-        "something else; the name is in use for other data");
+        "something else; look at that key; if the name is in use for other");
     assert_false(redis_exists(&server, "job"));
     redis_run(&server, "DEL", COUNTER, NULL);
     redis_run(&server, "SET", COUNTER, "", NULL); /* as good as none */

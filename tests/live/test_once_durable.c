@@ -119,7 +119,9 @@ static void is_judged_on_each_connection(void **state)
 /* ------------------------------------------------------------------ warnings
  */
 
-static void warns(const char *words)
+/* again: the first begin is over a new connection; else over that of the lock
+ * before. */
+static void warns_over(const char *words, bool again)
 {
     char described[1024];
     nxl_client *client = listener(server_url);
@@ -127,7 +129,10 @@ static void warns(const char *words)
 
     locks(lock);
     assert_int_equal(told.times, 0);
-    disconnect(); /* it was not asked before there was a record */
+    nxl_client_describe(client, described, sizeof(described));
+    assert_null(strstr(described, "records"));
+    if (again)
+        disconnect();
     for (int i = 0; i < 3; i++) {
         does_work(lock);
         assert_int_equal(told.times, *words != '\0');
@@ -139,6 +144,12 @@ static void warns(const char *words)
     end(lock, client);
 }
 
+static void warns(const char *words)
+{
+    warns_over(words, false);
+    warns_over(words, true);
+}
+
 static void is_warned_of_each(void **state)
 {
     persist("no", "always");
@@ -147,6 +158,30 @@ static void is_warned_of_each(void **state)
     warns("synced by appendfsync everysec: a crash of its machine");
     persist("yes", "no");
     warns("appendfsync no:");
+    persist("yes", "always");
+    warns("");
+}
+
+static void evicts(const char *policy)
+{
+    redis_run(&server, "CONFIG", "SET", "maxmemory-policy", policy, NULL);
+}
+
+/* Of every policy but noeviction, those for keys that expire too: what was done
+ * expires. Beside another reason, of both. */
+static void is_warned_of_eviction(void **state)
+{
+    persist("yes", "always");
+    evicts("allkeys-lru");
+    warns("maxmemory-policy is allkeys-lru: when its memory is full, any "
+          "record may be evicted");
+    evicts("volatile-ttl");
+    warns("maxmemory-policy is volatile-ttl: when its memory is full, records "
+          "of what was done may be evicted");
+    persist("no", "always");
+    warns("it has no append-only file: ");
+    warns("; its maxmemory-policy is volatile-ttl: ");
+    evicts("noeviction");
     persist("yes", "always");
     warns("");
 }
@@ -189,11 +224,14 @@ static void is_asked_once_a_connection(void **state)
     locks(lock);
     assert_int_equal(asked(), before); /* plain locks do not pay */
     does_work(lock);
-    assert_int_equal(asked(), before); /* nor is it worth a new connection */
+    assert_int_equal(asked(), before + 1); /* over the connection there is */
+    does_work(lock);
+    locks(lock);
+    assert_int_equal(asked(), before + 1);
     disconnect();
     for (int i = 0; i < 3; i++)
         does_work(lock);
-    assert_int_equal(asked(), before + 1);
+    assert_int_equal(asked(), before + 2);
     end(lock, client);
 }
 
@@ -203,6 +241,7 @@ int main(void)
         live_test(begins_only_with_a_file),
         live_test(is_judged_on_each_connection),
         live_test(is_warned_of_each),
+        live_test(is_warned_of_eviction),
         live_test(is_warned_of_the_unknown),
         live_test(is_asked_once_a_connection),
     };

@@ -166,6 +166,13 @@ static void of_forget_and_records(void **state)
         {"begin", "'^(once1", "'^(once%d"},
         {"begin", "([-=]%S*) (%-?%d+))\\n'", "(%S*) (%-?%d+))\\n'"},
         {"begin", "(%-?%d+))\\n'", "(%-?%d+))'"},
+        {"begin", "and is_whole(key, r, text)", ""},
+        {"begin", "return #text == length", "return #text >= length"},
+        {"begin", "return #text == length", "return #text <= length"},
+        {"begin", "r.size < -1 or", ""},
+        {"begin", "r.size > 1048576", "false"},
+        {"begin", "length - 1, length) == 1", "length - 1, length) > 0"},
+        {"begin", "length - 1, length) == 1", "length - 1, length) < 2"},
         {"begin", "if failure then", "if false then"},
         {"begin", "if wrong then", "if false then"},
     };

@@ -307,6 +307,39 @@ static void strangers_at_the_key(void **state)
     }
 }
 
+/* A record of every size, cut or made longer: nobody gets the rest of a result
+ * for the whole one, and nobody begins the work again. */
+static void damaged_records(void **state)
+{
+    static const size_t sizes[] = {0, 1, 100, 880, 900, 1023, 1024, 5000, MB};
+    static const char *const damages[] = {
+        "redis.call('SET', KEYS[1], redis.call('GETRANGE', KEYS[1], 0, -2))",
+        "redis.call('APPEND', KEYS[1], 'x')",
+        "local t = redis.call('GETRANGE', KEYS[1], 0, -1) "
+        "redis.call('SET', KEYS[1], string.match(t, '^[^\\n]*\\n') .. 'xyz')",
+    };
+    fill_bytes();
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (size_t k = 0; k < sizeof(damages) / sizeof(damages[0]); k++) {
+            once_clean(NULL);
+            nxl_lock *lock = open_all(), *other = new_lock(theirs, NAME, 30000);
+            assert_result(once_begin(own, lock, NULL, 0), NXL_OK, lock);
+            assert_result(tell_bytes(lock, bytes, sizes[i]), NXL_OK, lock);
+            assert_result(once_begin(theirs, other, NULL, 0), NXL_DONE, other);
+            redis_run(servers, "EVAL", damages[k], "1", RECORD_KEY, NULL);
+            for (int mode = 0; mode <= NXL_ONCE_LOOK; mode++) {
+                nxl_once_options options = WORK(.mode = mode);
+                assert_result(
+                    once_begin(own, lock, &options, 0), NXL_E_WRONG_TYPE, lock);
+                assert_contains(nxl_lock_errmsg(lock),
+                    sizes[i] == 0 && k == 0 ? ":once" : "damaged");
+            }
+            nxl_lock_free(other);
+            close_all(lock);
+        }
+    }
+}
+
 /* The lock's own key is a stranger's: as an acquire finds it. */
 static void strangers_at_the_lock(void **state)
 {
@@ -391,6 +424,7 @@ int main(void)
         once_test(out_of_order),
         once_test(servers_that_cannot),
         once_test(users_who_may_not),
+        once_test(damaged_records),
         once_test(strangers_at_the_key),
         once_test(strangers_at_the_lock),
         once_test(a_record_that_is_lost),

@@ -102,54 +102,52 @@ static void what_is_no_answer(void **state)
 /* A refusal of the command is remembered for a while. One that may be about
  * this name is not, though it is told to people until a token has joined. A key
  * of another type does not say that the token is not in line. */
+static const struct {
+    const char *error, *outcome;
+    enum fault refused;
+    bool lasts;
+    const char *why;
+} refused[] = {
+    {"-NOPERM this user has no permissions to run the 'evalsha' command",
+        "no permission: NOPERM this user has no permissions to run the "
+        "'evalsha' command",
+        FAULT_NO_PERMISSION, true, NO_PERMISSION},
+    {"-NOPERM this user has no permissions to access one of the keys used",
+        NULL, FAULT_NO_PERMISSION, false, NO_PERMISSION},
+    {"-NOPERM No permissions to access a key", NULL, FAULT_NO_PERMISSION, false,
+        NO_PERMISSION},
+    {"-NOPERM strange words", NULL, FAULT_NO_PERMISSION, false, NO_PERMISSION},
+    {"-ERR unknown command 'EVALSHA'",
+        "unsupported: ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED, true,
+        "the server cannot run the script of the line"},
+    {"-ERR Error running script (call to f_0): @user_script:25: "
+     "@user_script: 25: Write commands not allowed after non deterministic "
+     "commands",
+        NULL, FAULT_UNSUPPORTED, true,
+        "the server cannot run the script of the line"},
+    {"-ERR The user executing the script can't run this command or "
+     "subcommand",
+        NULL, FAULT_SCRIPT_DENIED, true, NO_PERMISSION},
+    {"-ERR The user executing the script can't access at least one of the "
+     "keys mentioned in the command arguments",
+        NULL, FAULT_SCRIPT_DENIED, false, NO_PERMISSION},
+    {"-ERR ACL failure in script: User u has no permissions to run the "
+     "'zadd' command",
+        NULL, FAULT_SCRIPT_DENIED, true, NO_PERMISSION},
+    {"-ERR ACL failure in script: No permissions to access a key", NULL,
+        FAULT_SCRIPT_DENIED, false, NO_PERMISSION},
+    {"-WRONGTYPE Operation against a key",
+        "wrong type: WRONGTYPE Operation against a key", FAULT_NONE, false,
+        NULL},
+    {"-OOM x", "full: OOM x", FAULT_NONE, false, NULL},
+    {"-READONLY x", "elsewhere: READONLY x", FAULT_NONE, false, NULL},
+    {"-ERR strange", "server, unsure: ERR strange", FAULT_NONE, false, NULL},
+};
+
 static void refusals(void **state)
 {
-    static const struct {
-        const char *error, *outcome;
-        enum fault refused;
-        bool lasts;
-        const char *why;
-    } cases[] = {
-        {"-NOPERM this user has no permissions to run the 'evalsha' command",
-            "no permission: NOPERM this user has no permissions to run the "
-            "'evalsha' command",
-            FAULT_NO_PERMISSION, true, NO_PERMISSION},
-        {"-NOPERM this user has no permissions to access one of the keys used",
-            NULL, FAULT_NO_PERMISSION, false, NO_PERMISSION},
-        {"-NOPERM No permissions to access a key", NULL, FAULT_NO_PERMISSION,
-            false, NO_PERMISSION},
-        {"-NOPERM strange words", NULL, FAULT_NO_PERMISSION, false,
-            NO_PERMISSION},
-        {"-ERR unknown command 'EVALSHA'",
-            "unsupported: ERR unknown command 'EVALSHA'", FAULT_UNSUPPORTED,
-            true, "the server cannot run the script of the line"},
-        {"-ERR Error running script (call to f_0): @user_script:25: "
-         "@user_script: 25: Write commands not allowed after non deterministic "
-         "commands",
-            NULL, FAULT_UNSUPPORTED, true,
-            "the server cannot run the script of the line"},
-        {"-ERR The user executing the script can't run this command or "
-         "subcommand",
-            NULL, FAULT_SCRIPT_DENIED, true, NO_PERMISSION},
-        {"-ERR The user executing the script can't access at least one of the "
-         "keys mentioned in the command arguments",
-            NULL, FAULT_SCRIPT_DENIED, false, NO_PERMISSION},
-        {"-ERR ACL failure in script: User u has no permissions to run the "
-         "'zadd' command",
-            NULL, FAULT_SCRIPT_DENIED, true, NO_PERMISSION},
-        {"-ERR ACL failure in script: No permissions to access a key", NULL,
-            FAULT_SCRIPT_DENIED, false, NO_PERMISSION},
-        {"-WRONGTYPE Operation against a key",
-            "wrong type: WRONGTYPE Operation against a key", FAULT_NONE, false,
-            NULL},
-        {"-OOM x", "full: OOM x", FAULT_NONE, false, NULL},
-        {"-READONLY x", "elsewhere: READONLY x", FAULT_NONE, false, NULL},
-        {"-ERR strange", "server, unsure: ERR strange", FAULT_NONE, false,
-            NULL},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         for (int kind = VERB_JOIN; kind <= VERB_STAY; kind++) {
             struct text why;
             text_clear(&why);
@@ -157,20 +155,20 @@ static void refusals(void **state)
             dialect.now = OUR_NOW;
             assert_true(strategies_line(&dialect, OUR_NOW, &why));
             sends();
-            assert_int_equal(answer(cases[i].error), EXCHANGE_DONE);
-            dialog = cases[i].error;
-            if (cases[i].outcome)
-                check(strcmp(outcome(), cases[i].outcome) == 0, outcome(),
-                    cases[i].outcome);
-            assert_int_equal(dialect.line_refused, cases[i].refused);
+            assert_int_equal(answer(refused[i].error), EXCHANGE_DONE);
+            dialog = refused[i].error;
+            if (refused[i].outcome)
+                check(strcmp(outcome(), refused[i].outcome) == 0, outcome(),
+                    refused[i].outcome);
+            assert_int_equal(dialect.line_refused, refused[i].refused);
             uint64_t end = OUR_NOW + REFUSAL_NS;
-            check(strategies_line(&dialect, OUR_NOW, &why) != cases[i].lasts,
+            check(strategies_line(&dialect, OUR_NOW, &why) != refused[i].lasts,
                 "it lasts or not", "the other");
             assert_true(strategies_line(&dialect, end + 1, &why));
             text_clear(&why);
             assert_int_equal(
-                strategies_line(&dialect, 0, &why), cases[i].why == NULL);
-            assert_string_equal(why.data, cases[i].why ? cases[i].why : "");
+                strategies_line(&dialect, 0, &why), refused[i].why == NULL);
+            assert_string_equal(why.data, refused[i].why ? refused[i].why : "");
             exchange_restart(&x, &verb, NULL); /* this one joins */
             sends();
             assert_int_equal(answer("[:0 :500 :0]"), EXCHANGE_DONE);

@@ -10,6 +10,7 @@
 
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
 #define LINE "once1 done B 5 1 0 1 2 3 0 0 9 =f 1"
+#define NOT_KEPT "once1 done B 5 1 0 1 2 3 0 0 9 =f -1"
 #define BEGIN_WITH(how, mode, print, hand)                                     \
     "> " how "begin 3 k {k}:once {k}:f T 1000 " mode " 700000 " print          \
     " 86400000 " hand " {k}:nxl-w\n"
@@ -163,7 +164,14 @@ static void begun(void **state)
     assert_int_equal(x.outcome.fence, 17);
     play_leaves(VERB_BEGIN, "2|0|" LINE "|x", "recorded");
     assert_int_equal(x.outcome.found, FOUND_DONE);
-    play_leaves(VERB_BEGIN, "2|0|" LINE, "recorded"); /* it was not kept */
+    play_leaves(VERB_BEGIN, "2|0|" NOT_KEPT, "recorded");
+    /* Not the whole result. */
+    play_leaves(VERB_BEGIN, "2|0|" LINE, BROKEN);
+    play_leaves(VERB_BEGIN, "2|0|" LINE "|", BROKEN);
+    play_leaves(VERB_BEGIN, "2|0|" LINE "|nil", BROKEN);
+    play_leaves(VERB_BEGIN, "2|0|" LINE "|xy", BROKEN);
+    play_leaves(VERB_BEGIN, "2|0|" NOT_KEPT "|", BROKEN);
+    play_leaves(VERB_LOOK, "2|0|" LINE "|xy", BROKEN);
     play_leaves(VERB_BEGIN, "3|0|" LINE, "recorded");
     assert_int_equal(x.outcome.found, FOUND_DOUBT);
     play_leaves(VERB_BEGIN, "4|0|" LINE, "recorded");

@@ -133,6 +133,7 @@ static void what_is_told_waits_for_room(void **state)
     assert_int_equal(r->state, REQUEST_SENT);
     rig.now = OVER;
     rig_push();
+    assert_int_equal(r->sent_at, OVER); /* not when it was taken back */
     rig_unblock();
     assert_null(rig_turn());
     rig_push();

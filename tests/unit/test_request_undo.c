@@ -77,6 +77,34 @@ static void both_answers_of_one_given_up(void **state)
     assert_settled();
 }
 
+/* An error that a server has proves that nothing was set, so the undo, which
+ * could not be carried out, is not repeated. Any other error may be a proxy's,
+ * which did pass the acquire on. */
+static void an_acquire_answered_by_an_error(void **state)
+{
+    static const struct {
+        const char *error;
+        bool sure;
+    } rows[] = {{"-OOM command not allowed", true}, {"-NOPERM no", true},
+        {"-READONLY no", true}, {"-ERR strange", false}, {"-ODD no", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char answers[128];
+        snprintf(
+            answers, sizeof(answers), "%s\r\n-LOADING wait\r\n", rows[i].error);
+        rig_up();
+        rig_submit(0);
+        rig_push();
+        assert_false(rig_abandon(0, true));
+        rig_push();
+        assert_eval(rig_said(), 1);
+        assert_null(rig_reply(answers));
+        assert_int_equal(rig_cleanups(), rows[i].sure ? 0 : 1);
+        assert_int_equal(rig_tear_down(NULL), 0);
+        assert_int_equal(rig_set_up(NULL), 0);
+    }
+}
+
 static void what_does_no_harm_is_only_left(void **state)
 {
     (void)state;
@@ -364,6 +392,7 @@ int main(void)
         rig_test(an_acquire_is_undone_behind_it),
         rig_test(an_acquire_with_half_its_answer),
         rig_test(both_answers_of_one_given_up),
+        rig_test(an_acquire_answered_by_an_error),
         rig_test(what_does_no_harm_is_only_left),
         rig_test(a_release_is_its_own_undoing),
         rig_test(a_release_without_its_script_is_tried_again),

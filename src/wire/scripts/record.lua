@@ -20,19 +20,35 @@ local function parse(text)
         end
     end
 end
+-- Has the value exactly the length that its line says? text is its beginning.
+-- STRLEN would be one more permission.
+local function is_whole(key, r, text)
+    if r.size < -1 or r.size > 1048576 then
+        return false
+    end
+    local length = #r.line + 1 + math.max(r.size, 0)
+    if #text < 1024 then
+        return #text == length
+    end
+    return #redis.call('GETRANGE', key, length - 1, length) == 1
+end
 -- Returns the record, or nil if there is none. Anything else is the second
--- value, an error.
+-- value, an error. A value that was cut, or that something was appended to, is
+-- no record: its result is not the one that was told.
 local function record_of(key)
     local text = redis.pcall('GETRANGE', key, '0', '1023')
     if text.err and not string.find(text.err, 'wrong kind') then
         return nil, text
     end
     local r = parse(text.err or text)
-    if r or (text == '' and redis.call('EXISTS', key) == 0) then
+    if r and is_whole(key, r, text) then
         return r
+    elseif text == '' and redis.call('EXISTS', key) == 0 then
+        return nil
     end
-    return nil, {err = "WRONGTYPE key '" .. key ..
-        "' should hold a record of work but holds something else"}
+    return nil, {err = "WRONGTYPE key '" .. key .. "' should hold a record " ..
+        'of work but holds ' .. (r and 'one that was damaged: its length ' ..
+        'differs from what its first line says' or 'something else')}
 end
 -- Writes the record, which expires after r.left ms, if that is not negative.
 local function write(key, r, result)
