@@ -44,6 +44,15 @@ int __wrap_getaddrinfo(const char *host, const char *service,
     numeric.ai_flags |= AI_NUMERICHOST;
     if (strcmp(host, "here.test") == 0)
         return __real_getaddrinfo("127.0.0.1", service, &numeric, list);
+    if (strcmp(host, "two.test") == 0) {
+        struct addrinfo *second = NULL;
+        int rc = __real_getaddrinfo("127.0.0.1", service, &numeric, list);
+        rc = rc ? rc
+                : __real_getaddrinfo("127.0.0.2", service, &numeric, &second);
+        if (rc == 0)
+            (*list)->ai_next = second;
+        return rc;
+    }
     return EAI_NONAME;
 }
 
@@ -202,16 +211,20 @@ struct full {
     uint16_t port;
 };
 
-/* A listener on 127.0.0.1 that answers no more: its queue is full. */
-static struct full fill(void)
+/* A listener on 127.0.0.host that answers no more: its queue is full. port 0:
+ * any. */
+static struct full fill_at(unsigned host, uint16_t port)
 {
     struct full f = {.port = 0};
     struct sockaddr_in at = {.sin_family = AF_INET};
-    f.listener = local_listen_tcp(&f.port);
-    assert_true(f.listener >= 0);
+    socklen_t len = sizeof(at);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+    at.sin_port = htons(port);
+    f.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(f.listener, (struct sockaddr *)&at, sizeof(at)), 0);
     assert_int_equal(listen(f.listener, 0), 0);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    at.sin_port = htons(f.port);
+    assert_int_equal(getsockname(f.listener, (struct sockaddr *)&at, &len), 0);
+    f.port = ntohs(at.sin_port);
     for (int i = 0; i < 8; i++) {
         f.waiting[i] =
             socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -219,6 +232,11 @@ static struct full fill(void)
         assert_true(rc == 0 || errno == EINPROGRESS);
     }
     return f;
+}
+
+static struct full fill(void)
+{
+    return fill_at(1, 0);
 }
 
 static void empty(struct full *f)
@@ -270,6 +288,98 @@ static void a_silent_address_has_its_share(void **state)
     assert_int_equal(next, DIAL_CONNECTED);
     assert_connected_to(listener);
     empty(&full);
+}
+
+/* What the other one does not need; and both causes are told. */
+static void a_silent_address_gets_the_time_back(void **state)
+{
+    (void)state;
+    struct full full = fill();
+    struct text words;
+    aim("redis://localhost:%u", full.port);
+    assert_int_equal(start(1000), DIAL_WAIT);
+    uint64_t half = 1000 + BUDGET / 2;
+    text_clear(&words);
+    assert_false(dial_explain(&dial, &words));
+    assert_int_equal(dial_step(&dial, &to, half, &made, &error), DIAL_WAIT);
+    assert_true(dial_explain(&dial, &words));
+    assert_contains(words.data, "[::1]");
+    assert_contains(words.data, "no answer to the connection attempt");
+    assert_int_equal(dial_deadline(&dial), 1000 + BUDGET);
+    assert_int_equal(
+        dial_step(&dial, &to, 1000 + BUDGET - 1, &made, &error), DIAL_WAIT);
+    assert_int_equal(
+        dial_step(&dial, &to, 1000 + BUDGET, &made, &error), DIAL_FAILED);
+    assert_contains(error.data, "127.0.0.1:");
+    assert_contains(error.data, "no answer to the connection attempt");
+    assert_contains(error.data, "[::1]");
+    empty(&full);
+}
+
+/* The other one fails after the share is over: there is time for another
+ * attempt at the first. */
+static void a_silent_address_is_tried_again(void **state)
+{
+    (void)state;
+    struct full first = fill(), second = fill_at(2, first.port);
+    aim("redis://two.test:%u", first.port);
+    sem_post(&allowed);
+    enum dial_state next = start(1000);
+    while (next == DIAL_WAIT && dial.stage == DIAL_LOOKING_UP) {
+        struct pollfd waiting = {.fd = dial.fd, .events = POLLIN};
+        poll(&waiting, 1, 10000);
+        next = dial_step(&dial, &to, 1000, &made, &error);
+    }
+    uint64_t half = 1000 + BUDGET / 2;
+    assert_int_equal(dial_deadline(&dial), half);
+    assert_int_equal(dial_step(&dial, &to, half, &made, &error), DIAL_WAIT);
+    assert_int_equal(dial.present, 1);
+    empty(&second); /* refused, as soon as it is asked again */
+    struct pollfd waiting = {.fd = dial.fd, .events = POLLOUT};
+    assert_int_equal(poll(&waiting, 1, 30000), 1);
+    assert_int_equal(dial_step(&dial, &to, half + 1, &made, &error), DIAL_WAIT);
+    assert_int_equal(dial.present, 0);
+    assert_int_equal(dial_deadline(&dial), 1000 + BUDGET);
+    assert_int_equal(
+        dial_step(&dial, &to, 1000 + BUDGET, &made, &error), DIAL_FAILED);
+    assert_contains(error.data, "127.0.0.1:");
+    assert_contains(
+        error.data, "no answer to the connection attempt; 127.0.0.2");
+    assert_contains(error.data, "refused");
+    empty(&first);
+}
+
+static enum transport_step say_nothing(struct transport *t, struct text *words)
+{
+    (void)words;
+    t->silence = "no answer to the handshake";
+    t->wants_read = true;
+    return TRANSPORT_WAITS;
+}
+
+/* Of two causes of the same gravity the one that came furthest. */
+static void a_handshake_says_more_than_a_refusal(void **state)
+{
+    (void)state;
+    static const struct transport_kind mute = {.handshake = say_nothing};
+    uint16_t port = 0;
+    int listener = local_listen_tcp(&port);
+    dial.kind = &mute;
+    aim("redis://localhost:%u", port);
+    enum dial_state next = start(1000);
+    while (next == DIAL_WAIT && dial.stage != DIAL_SECURING) {
+        struct pollfd waiting = {.fd = dial.fd, .events = dial_events(&dial)};
+        poll(&waiting, 1, 10000);
+        next = dial_step(&dial, &to, 1000, &made, &error);
+    }
+    assert_int_equal(
+        dial_step(&dial, &to, 1000 + BUDGET / 2, &made, &error), DIAL_WAIT);
+    assert_int_equal(dial_deadline(&dial), 1000 + BUDGET);
+    assert_int_equal(
+        dial_step(&dial, &to, 1000 + BUDGET, &made, &error), DIAL_FAILED);
+    assert_contains(error.data, "no answer to the handshake");
+    assert_null(strstr(error.data, "refused"));
+    close(listener);
 }
 
 static void given_up_while_connecting(void **state)
@@ -437,6 +547,9 @@ int main(void)
         dial_test(the_second_address_serves),
         dial_test(no_answer_by_the_end),
         dial_test(a_silent_address_has_its_share),
+        dial_test(a_silent_address_gets_the_time_back),
+        dial_test(a_silent_address_is_tried_again),
+        dial_test(a_handshake_says_more_than_a_refusal),
         dial_test(given_up_while_connecting),
         dial_test(a_name_is_looked_up),
         dial_test(a_name_that_is_not_known),
