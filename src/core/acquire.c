@@ -56,6 +56,7 @@ static void begin_round(struct acquire *a)
     a->round_end =
         earlier(deadline_after(a->now, a->terms.budget_ns), a->terms.end);
     a->left_ms = LEFT_UNKNOWN;
+    a->round_took = 0;
     a->silent = 0;
     a->lasting = 0;
     a->round_fault = FAULT_NONE;
@@ -144,9 +145,8 @@ static void finish_asks(struct acquire *a)
 
 static void end_round(struct acquire *a)
 {
-    uint64_t took = a->now - a->round_started;
     if (!a->silent) /* silence does not show how long a round takes */
-        a->longest_round = later(a->longest_round, took);
+        a->longest_round = later(a->longest_round, a->round_took);
     if (a->round_fault != FAULT_NONE)
         a->fault = a->round_fault;
     a->phase = PHASE_ENDING;
@@ -257,6 +257,8 @@ void acquire_outcome(struct acquire *a, unsigned server,
     a->now = later(a->now, now);
     if (server >= a->terms.servers || b->part != PART_ASKED)
         return;
+    uint64_t began = later(a->round_started, outcome->tried_at);
+    a->round_took = later(a->round_took, elapsed(began, a->now));
     switch (outcome->kind) {
     case OUTCOME_GRANTED:
         b->part = PART_YES;

@@ -42,7 +42,9 @@ struct acquire {
     enum phase phase;
     uint64_t now; /* the latest time handed in */
     uint64_t round_started, round_end;
-    uint64_t longest_round; /* ns; could another round end in time? */
+    /* ns: how long servers took in this round, without the time before they
+     * were tried, and in the longest. Could another round end in time? */
+    uint64_t round_took, longest_round;
     uint64_t retry_at;      /* PHASE_WAITING: the next round starts */
     unsigned rounds;        /* started so far */
     unsigned silent;        /* servers without an answer at the end of the

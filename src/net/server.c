@@ -354,11 +354,14 @@ static bool next_failed(struct server *s, struct completion *c)
     if (!node)
         return false;
     struct request *r = list_entry(node, struct request, node);
+    uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);
+    uint64_t tried_at = deadline_before(s->connect_end, timeout);
     r->state = REQUEST_IDLE;
     *c = (struct completion){r, {.kind = OUTCOME_FAULT,
                                     .fault = r->fault,
                                     .unsure = r->unsure,
                                     .sent_at = r->sent_at,
+                                    .tried_at = r->sent_at ? 0 : tried_at,
                                     .left_ms = LEFT_UNKNOWN,
                                     .text = {s->why.data, s->why.len}}};
     return true;
