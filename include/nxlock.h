@@ -385,7 +385,8 @@ enum nxl_server_state {
 enum nxl_server_software {
     NXL_SOFTWARE_UNKNOWN,
     NXL_SOFTWARE_REDIS,
-    NXL_SOFTWARE_VALKEY
+    NXL_SOFTWARE_VALKEY,
+    NXL_SOFTWARE_KEYDB
 };
 
 enum nxl_server_role {
