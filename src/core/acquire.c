@@ -44,7 +44,6 @@ static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
-    a->token_spoilt = false;
     /* "Busy" was answered after earlier rounds had been undone, so nothing is
      * in doubt. */
     a->doubt = !a->was_busy && (a->doubt || round_in_doubt(a));
@@ -57,10 +56,9 @@ static void begin_round(struct acquire *a)
         earlier(deadline_after(a->now, a->terms.budget_ns), a->terms.end);
     a->left_ms = LEFT_UNKNOWN;
     a->round_took = 0;
-    a->silent = 0;
-    a->lasting = 0;
+    a->silent = a->lasting = 0;
     a->round_fault = FAULT_NONE;
-    a->late = a->confirms = false;
+    a->late = a->confirms = a->token_spoilt = false;
     a->seen_busy = a->was_busy;
 }
 

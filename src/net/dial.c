@@ -41,6 +41,14 @@ static enum dial_state fail(struct dial *d, struct text *error)
     return DIAL_FAILED;
 }
 
+/* The descriptor of a look-up cannot be polled; errno says why. */
+static enum dial_state fail_to_poll(struct dial *d, struct text *error)
+{
+    poller_explain(&d->why);
+    d->fault = FAULT_SYSTEM;
+    return fail(d, error);
+}
+
 /* Notes why one address failed, after it had reached that stage. Of several,
  * those count that failed most gravely, then those that got furthest; if these
  * have different causes, all are reported, with their addresses. */
@@ -84,14 +92,6 @@ static enum fault socket_fault(void)
     return starved ? FAULT_SYSTEM : FAULT_UNREACHABLE;
 }
 
-/* Explains that epoll refused the descriptor; errno says why. */
-static void explain_no_poll(struct text *error)
-{
-    int cause = errno;
-    text_clear(error);
-    text_addf(error, "cannot add descriptor to epoll: %s", strerror(cause));
-}
-
 /* Ends the attempt at one address: removes its descriptor from the poller and
  * closes it. */
 static void drop_attempt(struct dial *d)
@@ -119,7 +119,8 @@ static enum dial_state step_handshake(struct dial *d, struct transport *made)
     case TRANSPORT_WAITS:
         if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        explain_no_poll(&words);
+        fault = FAULT_SYSTEM;
+        poller_explain(&words);
         break;
     case TRANSPORT_FAILED:
         fault = transport_fault(&d->transport);
@@ -194,8 +195,8 @@ static enum dial_state use(struct dial *d, const struct endpoint *to,
         d->fd = opened->fd;
         return DIAL_WAIT;
     }
-    explain_no_poll(&words);
-    note_present(d, FAULT_UNREACHABLE, &words);
+    poller_explain(&words);
+    note_present(d, FAULT_SYSTEM, &words);
     close(opened->fd);
     return DIAL_FAILED;
 }
@@ -284,8 +285,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         d->stage = DIAL_LOOKING_UP;
         if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        explain_no_poll(&d->why);
-        return fail(d, error);
+        return fail_to_poll(d, error);
     case RESOLVE_FAILED:
         d->job = NULL;
         d->fd = -1;
@@ -302,10 +302,8 @@ static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
     if (state == RESOLVE_WAIT &&
         poller_add(d->poller, d->fd, dial_events(d), d->key))
         return DIAL_WAIT;
-    if (state == RESOLVE_WAIT) {
-        explain_no_poll(&d->why);
-        return fail(d, error);
-    }
+    if (state == RESOLVE_WAIT)
+        return fail_to_poll(d, error);
     d->job = NULL;
     d->fd = -1;
     if (state == RESOLVE_FAILED)

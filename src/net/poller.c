@@ -5,6 +5,7 @@
  */
 #include "net/poller.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,10 +25,18 @@ bool poller_add(const struct poller *p, int fd, short events, unsigned key)
     return !p || control(p, EPOLL_CTL_ADD, fd, events, key) == 0;
 }
 
-void poller_change(const struct poller *p, int fd, short events, unsigned key)
+bool poller_change(const struct poller *p, int fd, short events, unsigned key)
 {
-    if (p)
-        control(p, EPOLL_CTL_MOD, fd, events, key);
+    return !p || control(p, EPOLL_CTL_MOD, fd, events, key) == 0;
+}
+
+void poller_explain(struct text *why)
+{
+    const char *cause = strerrordesc_np(errno);
+    bool full = errno == ENOSPC;
+    text_clear(why);
+    text_addf(why, "cannot add a descriptor to epoll: %s%s", cause,
+        full ? " (raise fs.epoll.max_user_watches)" : "");
 }
 
 void poller_remove(const struct poller *p, int fd)

@@ -87,8 +87,7 @@ static void begin_handshake(
     s->who.password = s->login.password;
     dialect_begin(&s->dialect);
     s->dialect.keyed_only = s->who.brief;
-    if (!conn_open(&s->conn, transport)) {
-        text_set(&s->why, "out of memory: cannot create a connection");
+    if (!conn_open(&s->conn, transport, &s->why)) {
         connect_failed(s, FAULT_SYSTEM, now);
         return;
     }

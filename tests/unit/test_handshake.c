@@ -145,24 +145,6 @@ static void test_valkey(void **state)
     assert_string_equal(f.software, "valkey");
 }
 
-/* Its INFO names it nowhere, and ends with a section of its own. */
-static void test_keydb(void **state)
-{
-    struct facts f = facts_of(slice_of(
-        "# Server\r\nredis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server"
-        "\r\n"));
-
-    (void)state;
-    assert_string_equal(f.version, "6.3.4");
-    assert_string_equal(f.software, "keydb");
-    f = facts_of(slice_of("redis_version:255.255.255\r\nexecutable:/data/x\r\n"
-                          "# KeyDB\r\nmvcc_depth:0\r\n"));
-    assert_string_equal(f.version, "255.255.255");
-    assert_string_equal(f.software, "keydb");
-    f = facts_of(slice_of("redis_version:7.0.15\nexecutable:/bin/redis\n"));
-    assert_string_equal(f.software, "redis");
-}
-
 static void test_strange_info(void **state)
 {
     struct facts f;
@@ -441,7 +423,6 @@ int main(void)
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_redis),
         cmocka_unit_test(test_valkey),
-        cmocka_unit_test(test_keydb),
         cmocka_unit_test(test_strange_info),
         cmocka_unit_test(test_facts_are_printable),
         cmocka_unit_test(test_info_that_is_cut),
