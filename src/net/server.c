@@ -353,6 +353,9 @@ static bool next_failed(struct server *s, struct completion *c)
     if (!node)
         return false;
     struct request *r = list_entry(node, struct request, node);
+    struct slice why = {s->why.data, s->why.len};
+    if (r->expired) /* whatever has become of the connection */
+        why = slice_of("the lease ended before the release could be sent");
     uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);
     uint64_t tried_at = deadline_before(s->connect_end, timeout);
     r->state = REQUEST_IDLE;
@@ -362,7 +365,7 @@ static bool next_failed(struct server *s, struct completion *c)
                                     .sent_at = r->sent_at,
                                     .tried_at = r->sent_at ? 0 : tried_at,
                                     .left_ms = LEFT_UNKNOWN,
-                                    .text = {s->why.data, s->why.len}}};
+                                    .text = why}};
     return true;
 }
 

@@ -36,6 +36,7 @@ struct request {
     unsigned index; /* the server's, among the driver's */
     bool unsure;
     bool cut;      /* unsure, because its answer was lost: it may still come */
+    bool expired;  /* failed, because the lease ended before it was sent */
     bool prepared; /* it has needed a spare */
     struct exchange exchange;
     uint64_t slot;    /* sent: the number of its present step's first slot */
