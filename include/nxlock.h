@@ -390,7 +390,8 @@ enum nxl_server_state {
 enum nxl_server_software {
     NXL_SOFTWARE_UNKNOWN,
     NXL_SOFTWARE_REDIS,
-    NXL_SOFTWARE_VALKEY
+    NXL_SOFTWARE_VALKEY,
+    NXL_SOFTWARE_KEYDB
 };
 
 enum nxl_server_role {
@@ -826,7 +827,7 @@ int nxl_lock_loss(const nxl_lock *lock, char *text, size_t size);
 uint64_t nxl_lock_deadline(const nxl_lock *lock);
 
 /* Returns the library's clock: CLOCK_BOOTTIME, which counts time spent
- * suspended, or CLOCK_MONOTONIC where there is none. */
+ * suspended, or CLOCK_MONOTONIC where it is refused. */
 uint64_t nxl_now_ns(void);
 
 /* Returns the token under which the lock is held or was last requested: UUID or

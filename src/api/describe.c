@@ -33,7 +33,8 @@ static void put(struct sink *sink, const char *words, size_t len)
 static void add_fact(
     struct text *t, const struct nxl_client *client, const char *fact)
 {
-    static const char *const usual[] = {"redis", "valkey", "master", "slave"};
+    static const char *const usual[] = {
+        "redis", "valkey", "keydb", "master", "slave"};
     bool plain = fact[strspn(fact, "0123456789.")] == '\0';
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
         plain = plain || strcmp(fact, usual[i]) == 0;

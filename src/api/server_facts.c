@@ -31,6 +31,8 @@ static int software_of(const struct facts *f)
 {
     if (strcmp(f->software, "valkey") == 0)
         return NXL_SOFTWARE_VALKEY;
+    if (strcmp(f->software, "keydb") == 0)
+        return NXL_SOFTWARE_KEYDB;
     return strcmp(f->software, "redis") == 0 ? NXL_SOFTWARE_REDIS
                                              : NXL_SOFTWARE_UNKNOWN;
 }

@@ -2,9 +2,10 @@
 /*
  * Reads the clock.
  *
- * Invariant: all readings of clock_now() in a process are of the same clock. A
- * kernel without CLOCK_BOOTTIME never has it, so the fallback need not be
- * remembered.
+ * Invariant: all readings in a process are of the same clock, and it never
+ * stands still, for then leases would not end. Where CLOCK_BOOTTIME is refused
+ * (a sandbox without the system call, before Linux 5.3) it always is, so the
+ * fallback need not be remembered.
  */
 #include "base/clock.h"
 
@@ -16,9 +17,7 @@ uint64_t clock_now(void)
 {
     struct timespec ts = {0, 0};
 
-#ifdef CLOCK_BOOTTIME
     if (clock_gettime(CLOCK_BOOTTIME, &ts) != 0)
-#endif
         (void)clock_gettime(CLOCK_MONOTONIC, &ts);
     uint64_t now = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
     return now != 0 ? now : 1;

@@ -7,7 +7,7 @@
 #include <time.h>
 
 /* Nanoseconds of CLOCK_BOOTTIME, which goes on during suspend, as a TTL on the
- * server does; of CLOCK_MONOTONIC if the kernel has no CLOCK_BOOTTIME. Never
+ * server does; of CLOCK_MONOTONIC if CLOCK_BOOTTIME is refused. Never
  * 0. */
 uint64_t clock_now(void);
 

@@ -28,6 +28,7 @@ enum guard {
     GUARD_CONTINUITY,  /* an extend counts only servers that kept the token */
     GUARD_WRITE_BACK,  /* a quorum has the fencing token before the caller */
     GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
+    GUARD_UNFIT,       /* a server that others overwrite grants no lock */
     GUARD_ADOPT,       /* a restarted server does not count for an adoption */
     GUARD_JOIN_ONCE,   /* a token joins the line of a lock once */
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */

@@ -200,6 +200,9 @@ struct outcome {
     uint64_t fence;   /* GRANTED with a counter, or by BEGIN: the fencing token.
                        * MINE after RAISE: the counter now */
     uint64_t sent_at; /* the time before its first byte was sent; 0: never */
+    /* FAULT, never sent: when the attempt to connect that failed has begun; 0:
+     * there was none. */
+    uint64_t tried_at;
     struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
     /* FAULT: the server's words or ours; valid as long as value. Above net it
      * is printable and free of the client's secrets. */

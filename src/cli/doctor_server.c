@@ -86,13 +86,14 @@ static bool check_reach(struct doctor *d, size_t server)
 
 /* ------------------------------------------------- what INFO and CONFIG say */
 
-static void check_version(struct doctor *d, const nxl_answer *info)
+static void check_version(
+    struct doctor *d, size_t server, const nxl_answer *info)
 {
-    char version[DOCTOR_FIELD], name[DOCTOR_FIELD];
+    char version[DOCTOR_FIELD];
     unsigned major = 0, minor = 0;
+    int software = doctor_facts(d, server).software;
+    bool valkey = software == NXL_SOFTWARE_VALKEY;
 
-    doctor_field(info, "server_name", name);
-    bool valkey = strcmp(name, "valkey") == 0;
     doctor_field(info, valkey ? "valkey_version" : "redis_version", version);
     if (sscanf(version, "%u.%u", &major, &minor) != 2)
         diagnostic(
@@ -104,8 +105,13 @@ static void check_version(struct doctor *d, const nxl_answer *info)
             "are unix times, with weaker guarantees",
             version);
     else
-        diagnostic(&d->diagnostics, LEVEL_OK, "version", NULL, "%s %s",
-            valkey ? "Valkey" : "Redis", version);
+        diagnostic(&d->diagnostics, LEVEL_OK, "version", NULL, "%s %s%s",
+            valkey                           ? "Valkey"
+            : software == NXL_SOFTWARE_KEYDB ? "KeyDB"
+                                             : "Redis",
+            version,
+            strcmp(version, "255.255.255") == 0 ? " (a development build)"
+                                                : "");
 }
 
 static void check_eviction(
@@ -370,7 +376,7 @@ void doctor_server(struct doctor *doctor, size_t server)
         report_no_info(doctor, server, rc, words);
     doctor_rights(doctor, server);
     if (rc == NXL_OK) {
-        check_version(doctor, info);
+        check_version(doctor, server, info);
         doctor_role(doctor, server, info);
         doctor_address(doctor, server, info);
         check_age(doctor, server, info);

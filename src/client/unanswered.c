@@ -55,6 +55,9 @@ void unanswered_leave(struct operation *op, unsigned server)
 
 void unanswered_add_silence(struct text *t, const struct server *s)
 {
+    if (s->state == SERVER_DIALLING && !s->login.busy &&
+        dial_explain(&s->dial, t))
+        return;
     if (s->state == SERVER_UP)
         text_add(t, "no answer in time");
     else if (s->state == SERVER_SHAKING)

@@ -47,7 +47,6 @@ static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
-    a->token_spoilt = false;
     a->doubt = in_doubt(a);
     for (unsigned i = 0; i < a->terms.servers; i++)
         a->terms.ballots[i] = (struct ballot){.part = PART_TO_ASK};
@@ -57,9 +56,10 @@ static void begin_round(struct acquire *a)
     a->round_end =
         earlier(deadline_after(a->now, a->terms.budget_ns), a->terms.end);
     a->left_ms = LEFT_UNKNOWN;
+    a->round_took = 0;
     a->silent = a->owed = a->lasting = 0;
     a->round_fault = FAULT_NONE;
-    a->late = a->confirms = false;
+    a->late = a->confirms = a->token_spoilt = false;
     a->said_until = NEVER;
 }
 
@@ -154,9 +154,8 @@ static void finish_asks(struct acquire *a)
 
 static void end_round(struct acquire *a)
 {
-    uint64_t took = a->now - a->round_started;
     if (!a->silent) /* silence does not show how long a round takes */
-        a->longest_round = later(a->longest_round, took);
+        a->longest_round = later(a->longest_round, a->round_took);
     if (a->round_fault != FAULT_NONE)
         a->fault = a->round_fault;
     a->phase = PHASE_ENDING;
@@ -272,6 +271,8 @@ void acquire_outcome(struct acquire *a, unsigned server,
     a->now = later(a->now, now);
     if (server >= a->terms.servers || b->part != PART_ASKED)
         return;
+    uint64_t began = later(a->round_started, outcome->tried_at);
+    a->round_took = later(a->round_took, elapsed(began, a->now));
     switch (outcome->kind) {
     case OUTCOME_GRANTED:
         b->part = PART_YES;

@@ -43,7 +43,9 @@ struct acquire {
     enum phase phase;
     uint64_t now; /* the latest time handed in */
     uint64_t round_started, round_end;
-    uint64_t longest_round; /* ns; could another round end in time? */
+    /* ns: how long servers took in this round, without the time before they
+     * were tried, and in the longest. Could another round end in time? */
+    uint64_t round_took, longest_round;
     uint64_t retry_at;      /* PHASE_WAITING: the next round starts */
     uint64_t said_until;    /* this round: the earliest busy_until() */
     uint64_t busy_until;    /* of the last round that was lost to a holder, if

@@ -62,9 +62,9 @@ static bool equals(const char *text, const char *what)
 static enum eligibility_reason reason_of(const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate)
 {
-    if (equals(info->role, "active-replica"))
+    if (equals(info->role, "active-replica") && guarded(GUARD_UNFIT))
         return REASON_ACTIVE_REPLICA;
-    if (info->cluster && info->slots != CLUSTER_SLOTS)
+    if (info->cluster && info->slots != CLUSTER_SLOTS && guarded(GUARD_UNFIT))
         return REASON_CLUSTER;
     if (duplicate)
         return REASON_DUPLICATE;

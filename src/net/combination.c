@@ -73,7 +73,8 @@ bool combination_valid(const struct settings *settings, uint64_t given,
         !settings->source.ask) {
         text_set(error,
             "the URL has a user without a password; add "
-            "password_file=FILE, or write USER:PASSWORD@ before the host");
+            "password_file=FILE, or write USER:PASSWORD@ before the host (a "
+            "password alone is :PASSWORD@)");
         return false;
     }
     if (!tls)

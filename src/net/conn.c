@@ -18,11 +18,16 @@
 
 #define READ_ROOM 16384
 
-bool conn_open(struct conn *c, struct transport *transport)
+bool conn_open(struct conn *c, struct transport *transport, struct text *why)
 {
     bool ok = c->reader ? reader_reset(c->reader)
                         : (c->reader = reader_new()) != NULL;
-    if (!ok || !poller_add(c->poller, transport->fd, POLLIN, c->key)) {
+    bool polled = ok && poller_add(c->poller, transport->fd, POLLIN, c->key);
+    if (ok && !polled)
+        poller_explain(why);
+    else if (!ok)
+        text_set(why, "out of memory: cannot create a connection");
+    if (!polled) {
         transport_close(transport);
         return false;
     }
@@ -69,17 +74,20 @@ static void explain_lost_connection(
 
 /* What the socket did not take is sent when there is room again. But if the
  * transport waits for bytes from the peer, room must not be polled for: it
- * would be there all the time. */
-static void set_blocked(struct conn *c, bool blocked)
+ * would be there all the time. False: the system refused, and nothing would
+ * say when there is room; errno says why. */
+static bool set_blocked(struct conn *c, bool blocked)
 {
     const struct transport *t = &c->transport;
     bool for_room = blocked && (t->wants_write || !t->wants_read);
     c->blocked = blocked;
     if (for_room == c->polled_for_room)
-        return;
-    c->polled_for_room = for_room;
-    poller_change(c->poller, t->fd,
+        return true;
+    bool changed = poller_change(c->poller, t->fd,
         (short)(for_room ? POLLIN | POLLOUT : POLLIN), c->key);
+    if (changed)
+        c->polled_for_room = for_room;
+    return changed || !for_room;
 }
 
 static bool has_to_send(const struct conn *c)
@@ -187,22 +195,24 @@ bool conn_flush(struct conn *c, struct text *why)
         }
         count_sent(c, (size_t)n);
         if (n == 0 && has_to_send(c)) {
-            set_blocked(c, true);
-            return true;
+            bool polled = set_blocked(c, true);
+            if (!polled)
+                poller_explain(why);
+            return polled;
         }
     }
-    set_blocked(c, false);
-    return true;
+    return set_blocked(c, false);
 }
 
 /* A read may change whether something can be sent. */
-static void after_read(struct conn *c)
+static bool after_read(struct conn *c)
 {
     bool for_read = c->blocked && !c->polled_for_room;
     if (c->transport.wants_write && !c->polled_for_room)
-        set_blocked(c, true);
-    else if (for_read && !c->transport.wants_read)
+        return set_blocked(c, true);
+    if (for_read && !c->transport.wants_read)
         c->blocked = false; /* what a send waited for has come */
+    return true;
 }
 
 bool conn_read(struct conn *c, struct text *why, bool *broken)
@@ -219,8 +229,10 @@ bool conn_read(struct conn *c, struct text *why, bool *broken)
         *broken = true;
         return false;
     }
-    after_read(c);
-    return true;
+    bool polled = after_read(c);
+    if (!polled)
+        poller_explain(why);
+    return polled;
 }
 
 size_t conn_unsent_slots(const struct conn *c)
@@ -239,7 +251,7 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
     trim_back(c);
     trim_front(c);
     if (!has_to_send(c)) /* nothing that needs room is left */
-        set_blocked(c, false);
+        (void)set_blocked(c, false);
 }
 
 struct slot conn_pop(struct conn *c)

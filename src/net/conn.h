@@ -30,9 +30,9 @@ struct conn {
     bool blocked;          /* nothing can be sent until the socket is ready */
 };
 
-/* Takes over the transport. False: out of memory, or epoll refused; the
- * transport is closed. */
-bool conn_open(struct conn *c, struct transport *transport);
+/* Takes over the transport. False: the transport is closed, and *why says why
+ * this machine refused. */
+bool conn_open(struct conn *c, struct transport *transport, struct text *why);
 /* Closes the transport and drops bytes and slots. Call requests_cut_off()
  * first: it informs the owners of the slots. */
 void conn_close(struct conn *c);

@@ -32,23 +32,56 @@ short dial_events(const struct dial *d)
     return d->stage == DIAL_LOOKING_UP ? POLLIN : POLLOUT;
 }
 
-static enum dial_state fail(struct dial *d)
+static enum dial_state fail(struct dial *d, struct text *error)
 {
     if (d->fault == FAULT_NONE)
         d->fault = FAULT_UNREACHABLE;
+    text_set(error, d->why.data + d->named);
     dial_cancel(d);
     return DIAL_FAILED;
 }
 
-/* Notes why one address failed. Of several, the gravest failure is reported, or
- * the last one. */
-static void note_failure(struct dial *d, enum fault fault,
-    const struct text *words, struct text *error)
+/* The descriptor of a look-up cannot be polled; errno says why. */
+static enum dial_state fail_to_poll(struct dial *d, struct text *error)
 {
-    if (d->fault != fault && fault_worse(d->fault, fault) == d->fault)
+    poller_explain(&d->why);
+    d->fault = FAULT_SYSTEM;
+    return fail(d, error);
+}
+
+/* Notes why one address failed, after it had reached that stage. Of several,
+ * those count that failed most gravely, then those that got furthest; if these
+ * have different causes, all are reported, with their addresses. */
+static void note_failure(struct dial *d, unsigned address, int reached,
+    enum fault fault, const struct text *words)
+{
+    bool several = d->found.count > 1;
+    struct text name;
+    if (d->fault != fault ? fault_worse(d->fault, fault) == d->fault
+                          : reached < d->reached)
         return;
+    if (d->fault != fault || reached > d->reached)
+        text_clear(&d->why);
+    if (strstr(d->why.data, words->data))
+        return;
+    text_clear(&name);
+    if (several)
+        address_show(&d->found.list[address], &name);
+    bool has_name = several && !strstr(words->data, name.data);
+    if (d->why.len > 0)
+        text_add(&d->why, "; ");
+    d->named = d->why.len == 0 && has_name ? name.len + 2 : 0;
+    if (has_name)
+        text_addf(&d->why, "%s: ", name.data);
+    text_add(&d->why, words->data);
     d->fault = fault;
-    *error = *words;
+    d->reached = reached;
+}
+
+static void note_present(
+    struct dial *d, enum fault fault, const struct text *words)
+{
+    note_failure(d, d->present, (int)d->stage, fault, words);
 }
 
 /* The class of a failure to create a socket, by errno. */
@@ -57,14 +90,6 @@ static enum fault socket_fault(void)
     bool starved = errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
                    errno == ENOBUFS;
     return starved ? FAULT_SYSTEM : FAULT_UNREACHABLE;
-}
-
-/* Explains that epoll refused the descriptor; errno says why. */
-static void explain_no_poll(struct text *error)
-{
-    int cause = errno;
-    text_clear(error);
-    text_addf(error, "cannot add descriptor to epoll: %s", strerror(cause));
 }
 
 /* Ends the attempt at one address: removes its descriptor from the poller and
@@ -80,8 +105,7 @@ static void drop_attempt(struct dial *d)
 }
 
 /* Goes on with the transport's handshake. FAILED: call drop_attempt(). */
-static enum dial_state step_handshake(
-    struct dial *d, struct transport *made, struct text *error)
+static enum dial_state step_handshake(struct dial *d, struct transport *made)
 {
     enum fault fault = FAULT_UNREACHABLE;
     struct text words;
@@ -95,86 +119,125 @@ static enum dial_state step_handshake(
     case TRANSPORT_WAITS:
         if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        explain_no_poll(&words);
+        fault = FAULT_SYSTEM;
+        poller_explain(&words);
         break;
     case TRANSPORT_FAILED:
         fault = transport_fault(&d->transport);
         break;
     }
-    note_failure(d, fault, &words, error);
+    note_present(d, fault, &words);
     return DIAL_FAILED;
 }
 
 /* Begins the transport's handshake. fd is connected and in no poller; d now
  * owns it. */
-static enum dial_state secure(struct dial *d, const struct endpoint *to, int fd,
-    struct transport *made, struct text *error)
+static enum dial_state secure(
+    struct dial *d, const struct endpoint *to, int fd, struct transport *made)
 {
     struct text words;
     d->fd = -1;
+    d->stage = DIAL_SECURING;
     if (!transport_open(&d->transport, d->kind, fd, to, &words)) {
-        note_failure(d, transport_fault(&d->transport), &words, error);
+        note_present(d, transport_fault(&d->transport), &words);
         return DIAL_FAILED;
     }
-    d->stage = DIAL_SECURING;
     d->fd = fd;
-    enum dial_state state = step_handshake(d, made, error);
+    enum dial_state state = step_handshake(d, made);
     if (state == DIAL_FAILED)
         drop_attempt(d);
     return state;
 }
 
-/* Tries the remaining addresses until one connects or takes its time. */
+/* A socket that is being connected to an address, or is connected. */
+struct opened {
+    int fd;
+    unsigned address;
+    bool connected;
+};
+
+/* Opens a socket to the next address that does not fail at once. False: there
+ * is none. */
+static bool open_next(
+    struct dial *d, const struct endpoint *to, struct opened *opened)
+{
+    while (d->left) {
+        unsigned address = (unsigned)__builtin_ctz(d->left);
+        struct text words;
+        d->left &= d->left - 1;
+        int s = socket_open_tcp(
+            &d->found.list[address], to->settings.keepalive_s, &words);
+        enum fault fault = s < 0 ? socket_fault() : FAULT_UNREACHABLE;
+        enum socket_state state =
+            s < 0 ? SOCKET_FAILED : socket_connected(s, &words);
+        *opened = (struct opened){s, address, state == SOCKET_CONNECTED};
+        if (state != SOCKET_FAILED)
+            return true;
+        note_failure(d, address, DIAL_TRYING, fault, &words);
+        if (s >= 0)
+            close(s);
+    }
+    return false;
+}
+
+/* Goes on with that socket. FAILED: it is closed, and the cause noted. */
+static enum dial_state use(struct dial *d, const struct endpoint *to,
+    uint64_t now, const struct opened *opened, struct transport *made)
+{
+    struct text words;
+    uint64_t shares = (uint64_t)__builtin_popcount(d->left) + 1;
+    d->present = opened->address;
+    d->stage = DIAL_TRYING;
+    d->address_end = deadline_after(now, deadline_left(d->end, now) / shares);
+    if (opened->connected)
+        return secure(d, to, opened->fd, made);
+    if (poller_add(d->poller, opened->fd, dial_events(d), d->key)) {
+        d->fd = opened->fd;
+        return DIAL_WAIT;
+    }
+    poller_explain(&words);
+    note_present(d, FAULT_SYSTEM, &words);
+    close(opened->fd);
+    return DIAL_FAILED;
+}
+
+/* Tries the remaining addresses until one connects or takes its time; then, as
+ * long as time is left, those that were silent again. */
 static enum dial_state try_next(struct dial *d, const struct endpoint *to,
     uint64_t now, struct transport *made, struct text *error)
 {
-    enum dial_state state;
-    while (d->next < d->found.count) {
-        const struct address *address = &d->found.list[d->next++];
-        d->stage = DIAL_TRYING;
-        uint64_t shares = d->found.count - d->next + 1;
-        d->address_end =
-            deadline_after(now, deadline_left(d->end, now) / shares);
-        struct text words;
-        int s = socket_open_tcp(address, to->settings.keepalive_s, &words);
-        if (s < 0) {
-            note_failure(d, socket_fault(), &words, error);
-            continue;
-        }
-        switch (socket_connected(s, &words)) {
-        case SOCKET_CONNECTED:
-            state = secure(d, to, s, made, error);
+    do {
+        struct opened opened;
+        while (open_next(d, to, &opened)) {
+            enum dial_state state = use(d, to, now, &opened, made);
             if (state != DIAL_FAILED)
                 return state;
-            break;
-        case SOCKET_CONNECTING:
-            if (poller_add(d->poller, s, dial_events(d), d->key)) {
-                d->fd = s;
-                return DIAL_WAIT;
-            }
-            explain_no_poll(&words);
-            note_failure(d, FAULT_UNREACHABLE, &words, error);
-            close(s);
-            break;
-        case SOCKET_FAILED:
-            note_failure(d, FAULT_UNREACHABLE, &words, error);
-            close(s);
         }
-    }
-    return fail(d);
+        d->left = d->silent;
+        d->silent = 0;
+    } while (d->left && now < d->end);
+    return fail(d, error);
+}
+
+static enum dial_state try_all(struct dial *d, const struct endpoint *to,
+    uint64_t now, struct transport *made, struct text *error)
+{
+    d->left = (1U << d->found.count) - 1;
+    return try_next(d, to, now, made, error);
 }
 
 /* Begins a look-up, or goes on with that of an earlier attempt. */
 static enum resolve_state look_up(
-    struct dial *d, const struct endpoint *to, bool is_late, struct text *error)
+    struct dial *d, const struct endpoint *to, bool is_late)
 {
     if (d->job) {
-        enum resolve_state state = resolve_poll(d->job, &d->found, error);
+        enum resolve_state state = resolve_poll(d->job, &d->found, &d->why);
         if (state != RESOLVE_FAILED || !is_late)
             return state;
         d->job = NULL;
     }
-    return resolve_start(to->host, to->port, &d->found, &d->job, &d->fd, error);
+    return resolve_start(
+        to->host, to->port, &d->found, &d->job, &d->fd, &d->why);
 }
 
 /* "/run/redis.sock/1", where redis:// would have a database. */
@@ -195,8 +258,8 @@ static enum dial_state start_unix(struct dial *d, const struct endpoint *to,
             text_add(error, " (write the database as ?db=N after the path)");
         return DIAL_FAILED;
     }
-    enum dial_state state = secure(d, to, fd, made, error);
-    return state == DIAL_FAILED ? fail(d) : state;
+    enum dial_state state = secure(d, to, fd, made);
+    return state == DIAL_FAILED ? fail(d, error) : state;
 }
 
 enum dial_state dial_start(struct dial *d, const struct endpoint *to,
@@ -213,101 +276,133 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         .address_end = NEVER};
     if (to->path)
         return start_unix(d, to, made, error);
-    switch (look_up(d, to, is_late, error)) {
+    switch (look_up(d, to, is_late)) {
     case RESOLVE_DONE:
         d->job = NULL;
         d->fd = -1;
-        return try_next(d, to, now, made, error);
+        return try_all(d, to, now, made, error);
     case RESOLVE_WAIT:
         d->stage = DIAL_LOOKING_UP;
         if (poller_add(d->poller, d->fd, dial_events(d), d->key))
             return DIAL_WAIT;
-        explain_no_poll(error);
-        return fail(d);
+        return fail_to_poll(d, error);
     case RESOLVE_FAILED:
         d->job = NULL;
         d->fd = -1;
         break;
     }
-    return fail(d);
+    return fail(d, error);
 }
 
 static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
     uint64_t now, struct transport *made, struct text *error)
 {
     poller_remove(d->poller, d->fd); /* it may be closed by what follows */
-    enum resolve_state state = resolve_poll(d->job, &d->found, error);
+    enum resolve_state state = resolve_poll(d->job, &d->found, &d->why);
     if (state == RESOLVE_WAIT &&
         poller_add(d->poller, d->fd, dial_events(d), d->key))
         return DIAL_WAIT;
-    if (state == RESOLVE_WAIT) {
-        explain_no_poll(error);
-        return fail(d);
-    }
+    if (state == RESOLVE_WAIT)
+        return fail_to_poll(d, error);
     d->job = NULL;
     d->fd = -1;
     if (state == RESOLVE_FAILED)
-        return fail(d);
-    return try_next(d, to, now, made, error);
+        return fail(d, error);
+    return try_all(d, to, now, made, error);
 }
 
 /* Goes on with the attempt under way. FAILED: call drop_attempt(). */
-static enum dial_state step_attempt(struct dial *d, const struct endpoint *to,
-    struct transport *made, struct text *error)
+static enum dial_state step_attempt(
+    struct dial *d, const struct endpoint *to, struct transport *made)
 {
     if (d->stage == DIAL_SECURING) {
         poller_remove(d->poller, d->fd); /* what it wants may change */
-        return step_handshake(d, made, error);
+        return step_handshake(d, made);
     }
     int fd = d->fd;
     struct text words;
     switch (socket_connected(fd, &words)) {
     case SOCKET_CONNECTED:
         poller_remove(d->poller, fd);
-        return secure(d, to, fd, made, error);
+        return secure(d, to, fd, made);
     case SOCKET_CONNECTING:
         return DIAL_WAIT;
     case SOCKET_FAILED:
-        note_failure(d, FAULT_UNREACHABLE, &words, error);
+        note_present(d, FAULT_UNREACHABLE, &words);
         break;
     }
     return DIAL_FAILED;
 }
 
-/* Reports what has not come in time. */
-static void note_silence(struct dial *d, uint64_t within_ms, struct text *error)
+/* What has not come in time. */
+static const char *silence_of(const struct dial *d)
 {
-    const char *silence = "no answer to the connection attempt";
-    struct text words;
-
     if (d->stage == DIAL_LOOKING_UP)
-        silence = "the host name was not resolved";
-    if (d->stage == DIAL_SECURING)
-        silence = d->transport.silence
-                      ? d->transport.silence
-                      : "no answer to the transport's handshake";
-    text_set(&words, silence);
-    if (within_ms) {
-        text_add(&words, " within ");
-        text_add_duration(&words, within_ms, false);
+        return "the host name was not resolved";
+    if (d->stage != DIAL_SECURING)
+        return "no answer to the connection attempt";
+    return d->transport.silence ? d->transport.silence
+                                : "no answer to the transport's handshake";
+}
+
+static void note_silence(struct dial *d)
+{
+    struct text words;
+    text_set(&words, silence_of(d));
+    note_present(d, FAULT_UNREACHABLE, &words);
+}
+
+bool dial_explain(const struct dial *d, struct text *text)
+{
+    struct dial now = *d;
+    if (!dial_busy(d) || d->why.len == 0)
+        return false;
+    note_silence(&now);
+    text_add(text, now.why.data + now.named);
+    return true;
+}
+
+static enum dial_state time_out(
+    struct dial *d, uint64_t timeout_ms, struct text *error)
+{
+    note_silence(d);
+    if (strcmp(d->why.data + d->named, silence_of(d)) == 0) {
+        text_add(&d->why, " within ");
+        text_add_duration(&d->why, timeout_ms, false);
     }
-    note_failure(d, FAULT_UNREACHABLE, &words, error);
+    return fail(d, error);
+}
+
+/* The share of the present address is over. It keeps the time of the others if
+ * these fail at once; else it has its turn again after them, if time is left.
+ */
+static enum dial_state end_share(struct dial *d, const struct endpoint *to,
+    uint64_t now, struct transport *made, struct text *error)
+{
+    struct opened opened;
+    if (!open_next(d, to, &opened)) {
+        d->address_end = d->end;
+        return DIAL_WAIT;
+    }
+    note_silence(d);
+    d->silent |= 1U << d->present;
+    drop_attempt(d);
+    enum dial_state state = use(d, to, now, &opened, made);
+    return state == DIAL_FAILED ? try_next(d, to, now, made, error) : state;
 }
 
 enum dial_state dial_step(struct dial *d, const struct endpoint *to,
     uint64_t now, struct transport *made, struct text *error)
 {
-    if (now >= d->end) {
-        note_silence(d, to->settings.timeout_ms, error);
-        return fail(d);
-    }
+    if (now >= d->end)
+        return time_out(d, to->settings.timeout_ms, error);
     if (d->stage == DIAL_LOOKING_UP)
         return step_look_up(d, to, now, made, error);
-    enum dial_state state = step_attempt(d, to, made, error);
+    enum dial_state state = step_attempt(d, to, made);
     if (state == DIAL_CONNECTED || (state == DIAL_WAIT && now < d->address_end))
         return state;
     if (state == DIAL_WAIT)
-        note_silence(d, 0, error);
+        return end_share(d, to, now, made, error);
     drop_attempt(d);
     return try_next(d, to, now, made, error);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connects to an endpoint: looks up the name, then tries its addresses in turn,
- * each for its share of the time, handshake of the transport included. A
- * look-up that takes longer than an attempt is kept for the next attempt, so
+ * each for its share of the time, handshake of the transport included. Time
+ * that the other addresses do not need is given back to those that were silent.
+ * A look-up that takes longer than an attempt is kept for the next attempt, so
  * that it can finish, and there is never more than one.
  */
 #ifndef NXLOCK_NET_DIAL_H
@@ -23,9 +24,16 @@ struct dial {
              * idle */
     struct transport transport; /* SECURING: in its handshake */
     struct addresses found;
-    size_t next; /* address to try after the present one */
+    unsigned left;    /* the addresses to try, by bits */
+    unsigned silent;  /* likewise: those whose share ended without an answer */
+    unsigned present; /* the one that is being tried */
     uint64_t end, address_end;
-    enum fault fault; /* of the attempt so far; see fault_worse() */
+    /* Of the attempt so far: the gravest fault (see fault_worse()) of the
+     * addresses that got furthest, and why, with each different cause. */
+    enum fault fault;
+    int reached;
+    struct text why;
+    size_t named; /* so many bytes of why name the address of its only cause */
 };
 
 enum dial_state { DIAL_CONNECTED, DIAL_WAIT, DIAL_FAILED };
@@ -50,6 +58,9 @@ static inline bool dial_busy(const struct dial *d)
 {
     return d->stage != DIAL_IDLE;
 }
+/* Adds why addresses have failed so far, and what the present one has not done.
+ * False: none has failed, or no attempt is being made. */
+bool dial_explain(const struct dial *d, struct text *text);
 uint64_t dial_deadline(const struct dial *d);
 short dial_events(const struct dial *d); /* of d->fd, for poll() */
 

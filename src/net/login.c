@@ -252,7 +252,7 @@ static enum login_state ask(struct login *l, const struct secrets *secrets,
     if (job_over(&l->job->job))
         return take_result(l, secrets, now, error);
     if (!poller_add(l->poller, l->job->job.fd, POLLIN, l->key)) {
-        text_set(error, "cannot add a descriptor to epoll");
+        poller_explain(error);
         return fail(l, FAULT_SYSTEM);
     }
     l->busy = true;

@@ -71,12 +71,21 @@ bool poller_add(const struct poller *p, int fd, short events, unsigned key)
     return false;
 }
 
-void poller_change(const struct poller *p, int fd, short events, unsigned key)
+bool poller_change(const struct poller *p, int fd, short events, unsigned key)
 {
     if (!p)
-        return;
+        return true;
     (void)note(p, fd, events, key);
-    control(p->fd, EPOLL_CTL_MOD, fd, events, key);
+    return control(p->fd, EPOLL_CTL_MOD, fd, events, key) == 0;
+}
+
+void poller_explain(struct text *why)
+{
+    const char *cause = strerrordesc_np(errno);
+    bool full = errno == ENOSPC;
+    text_clear(why);
+    text_addf(why, "cannot add a descriptor to epoll: %s%s", cause,
+        full ? " (raise fs.epoll.max_user_watches)" : "");
 }
 
 void poller_remove(const struct poller *p, int fd)

@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+#include "base/text.h"
+
 /* More than a client has. */
 #define POLLER_MOST 64
 
@@ -30,9 +32,11 @@ struct poller {
 };
 
 /* events as for poll(); key comes back in epoll_event.data.u32. false: the
- * system refused. */
+ * system refused; errno says why. */
 bool poller_add(const struct poller *p, int fd, short events, unsigned key);
-void poller_change(const struct poller *p, int fd, short events, unsigned key);
+bool poller_change(const struct poller *p, int fd, short events, unsigned key);
+/* Sets why to such a refusal, by errno. It is FAULT_SYSTEM. */
+void poller_explain(struct text *why);
 /* Harmless for fd < 0. */
 void poller_remove(const struct poller *p, int fd);
 

@@ -81,12 +81,23 @@ enum scheme scheme_read(const char *url, size_t *len, struct text *error)
         if (scheme_is(scheme, schemes[i].name))
             return schemes[i].scheme;
     }
+    struct text name;
+    text_clear(&name);
+    text_add_foreign(&name, scheme);
     text_set(error, "the URL's scheme");
     if (scheme.len <= SCHEME_MAX && !strchr(url, '@')) {
-        text_add(error, " '");
-        text_add_foreign(error, scheme);
-        text_add(error, "'");
+        text_addf(error, " '%s'", name.data);
     }
-    text_add(error, " is unknown; write redis://, rediss:// (TLS) or unix://");
+    if (strcasestr(name.data, "sentinel"))
+        text_add(error, " is not supported: nxlock does not ask Sentinels for "
+                        "the primary; write the URL of the primary, "
+                        "redis://HOST:PORT");
+    else if (strcasestr(name.data, "cluster"))
+        text_add(error, " is not supported: nxlock does not support Redis "
+                        "Cluster; use a server with cluster-enabled no, "
+                        "redis://HOST:PORT");
+    else
+        text_add(
+            error, " is unknown; write redis://, rediss:// (TLS) or unix://");
     return SCHEME_UNKNOWN;
 }

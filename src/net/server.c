@@ -87,8 +87,7 @@ static void begin_handshake(
     s->who.password = s->login.password;
     dialect_begin(&s->dialect);
     s->dialect.keyed_only = s->who.brief;
-    if (!conn_open(&s->conn, transport)) {
-        text_set(&s->why, "out of memory: cannot create a connection");
+    if (!conn_open(&s->conn, transport, &s->why)) {
         connect_failed(s, FAULT_SYSTEM, now);
         return;
     }
@@ -354,13 +353,19 @@ static bool next_failed(struct server *s, struct completion *c)
     if (!node)
         return false;
     struct request *r = list_entry(node, struct request, node);
+    struct slice why = {s->why.data, s->why.len};
+    if (r->expired) /* whatever has become of the connection */
+        why = slice_of("the lease ended before the release could be sent");
+    uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);
+    uint64_t tried_at = deadline_before(s->connect_end, timeout);
     r->state = REQUEST_IDLE;
     *c = (struct completion){r, {.kind = OUTCOME_FAULT,
                                     .fault = r->fault,
                                     .unsure = r->unsure,
                                     .sent_at = r->sent_at,
+                                    .tried_at = r->sent_at ? 0 : tried_at,
                                     .left_ms = LEFT_UNKNOWN,
-                                    .text = {s->why.data, s->why.len}}};
+                                    .text = why}};
     return true;
 }
 

@@ -82,11 +82,12 @@ void request_fail(
     r->state = REQUEST_FAILED;
     r->fault = fault;
     r->unsure = r->cut = unsure;
+    r->expired = false;
     list_append(&s->failed, &r->node);
 }
 
 void request_fail_late(struct server *s, struct request *r)
 {
-    text_set(&s->why, "the lease ended before the release could be sent");
     request_fail(s, r, FAULT_TIMEOUT, false);
+    r->expired = true;
 }

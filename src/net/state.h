@@ -36,6 +36,7 @@ struct request {
     unsigned index; /* the server's, among the driver's */
     bool unsure;
     bool cut;      /* unsure, because its answer was lost: it may still come */
+    bool expired;  /* failed, because the lease ended before it was sent */
     bool prepared; /* it has needed a spare */
     struct exchange exchange;
     uint64_t slot;    /* sent: the number of its present step's first slot */
@@ -79,9 +80,11 @@ struct server {
     bool due_known;     /* false: the two times below are out of date */
     uint64_t due_next, due_over; /* when to send the first; when one expires */
     struct backoff reconnect;
-    uint64_t not_before;  /* no new connection until then */
-    uint64_t connect_by;  /* but if a request waits, from this time on */
-    uint64_t connect_end; /* dialling and handshake must be done by then */
+    uint64_t not_before; /* no new connection until then */
+    uint64_t connect_by; /* but if a request waits, from this time on */
+    /* When the dialling must be done. The handshake of Redis that follows may
+     * take longer: it ends as any unanswered command, see SERVER_STALE_MS. */
+    uint64_t connect_end;
     uint64_t heard_at;    /* last reply */
     uint64_t looked_at;   /* last check of a silent connection */
     unsigned connections; /* how many have been opened */

@@ -95,6 +95,12 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
     } else if (is_named(name, "valkey_version")) {
         facts_copy(f->version, sizeof(f->version), value);
         facts_copy(f->software, sizeof(f->software), slice_of("valkey"));
+    } else if (is_named(name, "mvcc_depth") ||
+               (is_named(name, "executable") &&
+                   memmem(value.data, value.len, "keydb-server", 12))) {
+        /* KeyDB has no name or version of its own in INFO: redis_version is
+         * its version, and 255.255.255 in development builds. */
+        facts_copy(f->software, sizeof(f->software), slice_of("keydb"));
     } else if (is_named(name, "redis_version")) {
         /* Valkey always says 7.2.4 here; its own version wins, whichever
          * comes first. */

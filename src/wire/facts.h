@@ -14,7 +14,7 @@ struct facts {
     int64_t uptime_s;  /* -1: unknown; 0 where it is negative */
     char run_id[41];   /* 2.4+ */
     char version[24];  /* redis_version, or valkey_version */
-    char software[12]; /* "redis", "valkey" */
+    char software[12]; /* "redis", "valkey", "keydb" */
     char role[16];     /* "master", "slave", "active-replica" (KeyDB) */
     char mode[12];     /* "standalone", "cluster", "sentinel"; 2.6+ */
     bool cluster;      /* a node of a Redis Cluster */

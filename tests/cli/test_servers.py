@@ -136,6 +136,8 @@ def as_keydb(data):
     def bulk(match):
         text = match.group(2).replace(b"role:master", b"role:active-replica"
                                       b"\r\nmaster_host:10.0.0.9")
+        text = re.sub(rb"redis_version:[^\r]*", b"redis_version:255.255.255",
+                      text) + b"# KeyDB\r\nmvcc_depth:0\r\n"
         return b"$%d\r\n%s\r\n" % (len(text), text)
     return re.sub(rb"\$(\d+)\r\n(# Server.*?db0:[^\r]*\r\n|# Server.*?"
                   rb"# Keyspace\r\n)\r\n", bulk, data, flags=re.S)
@@ -334,6 +336,8 @@ class Room(Tap):
                                 "-u", keydb.url)
             self.finds(out, "FAIL", "role", "active replica",
                        "two clients can hold one lock", "active-replica no")
+            self.finds(out, "ok", "version",
+                       "KeyDB 255.255.255 (a development build)")
             self.refuses(keydb.url, "an active replica", "active replica",
                          "two clients can hold one lock", "active-replica no")
             self.has(out, "and it is not praised",

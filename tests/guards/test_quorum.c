@@ -3,6 +3,7 @@
  * that kept the token, and that know the number. */
 #include "guards/guards_rig.h"
 #include "live/quorum_rig.h"
+#include "support/fake.h"
 
 #define COUNTER "{k}:f"
 #define FAR "8000000000000000" /* beyond the clock's numbers */
@@ -47,6 +48,40 @@ static void test_restarts(void **state)
     assert_needed(RESTARTS,
         "servers that lost their data grant a held lock; two hold",
         a_majority_forgets);
+}
+
+/* ------------------------------------------------------------------- unfit */
+
+/* Each of two active replicas of KeyDB, which overwrite each other's keys only
+ * after they have granted. KeyDB is not packaged, so they are played. */
+static bool both_replicas_grant(void)
+{
+    static const char script[] =
+        "INFO # Server\\r\\nredis_version:6.3.4\\r\\nrun_id:aa\\r\\n"
+        "uptime_in_seconds:864000\\r\\nrole:active-replica\\r\\n\nSERVE\n";
+    struct fake *replica[2];
+    nxl_client *client[2];
+    nxl_lock *lock[2];
+    for (int i = 0; i < 2; i++) {
+        replica[i] = fake_start(script);
+        client[i] = client_at(fake_url(replica[i]));
+        lock[i] = new_lock(client[i], "k", 20000);
+        int rc = nxl_lock_acquire(lock[i], 0);
+        assert_true(rc == NXL_OK || rc == NXL_E_REFUSED);
+    }
+    bool harm = both(lock[0], lock[1]);
+    for (int i = 0; i < 2; i++) {
+        end(lock[i], client[i]);
+        fake_free(replica[i]);
+    }
+    return harm;
+}
+
+static void test_unfit(void **state)
+{
+    (void)state;
+    assert_needed(UNFIT, "two active replicas grant one lock; two hold",
+        both_replicas_grant);
 }
 
 /* -------------------------------------------------------------- continuity */
@@ -120,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         guard_test(test_restarts),
+        guard_test(test_unfit),
         guard_test(test_continuity),
         guard_test(test_write_back),
     };

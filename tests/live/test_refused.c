@@ -64,6 +64,29 @@ static void the_first_call_finds_the_server_again(void **state)
     end(lock, client);
 }
 
+/* The last attempt is made near the end of the wait, not up to a second before.
+ * One call of some: a busy machine may make an attempt seem long. */
+static void a_wait_lasts_to_its_end(void **state)
+{
+    enum { WAIT_MS = 2000, NEAR_MS = 100, TRIES = 10 };
+    nxl_client *client = proxied_client(on.servers, NO_GUARD);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    int64_t longest = 0;
+    refuse(true);
+    be_refused_often(client, lock);
+    for (int i = 0; i < TRIES && longest < WAIT_MS - NEAR_MS; i++) {
+        int64_t began = test_now_ms();
+        assert_result(
+            CALL(client, acquire, lock, WAIT_MS), NXL_E_UNREACHABLE, lock);
+        assert_contains(nxl_lock_errmsg(lock), "cannot connect");
+        int64_t took = test_now_ms() - began;
+        longest = took > longest ? took : longest;
+    }
+    assert_between(longest, WAIT_MS - NEAR_MS, WAIT_MS + LATE_MS);
+    end(lock, client);
+    refuse(false);
+}
+
 /* As soon as every server has the key, while the proxies hold the replies:
  * these are lost with the connections, and the ports refuse. */
 static void *lose_the_replies(void *unused)
@@ -110,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         api_test(refused_calls_end_by_wait_ms),
         api_test(the_first_call_finds_the_server_again),
+        api_test(a_wait_lasts_to_its_end),
         api_test(a_lost_answer_stays_unknown),
     };
     return on_one_and_three_run("refused", tests);

@@ -317,6 +317,26 @@ static void late_grant_is_tried_again(void **state)
     assert_int_equal(acquire_verdict(&a), VERDICT_NO);
 }
 
+/* The server was not tried at once, because an earlier attempt had failed; and
+ * then it refused at once. So there is time for another round near the end. */
+static void waiting_to_connect_is_no_long_round(void **state)
+{
+    (void)state;
+    struct acquire a;
+    struct outcome down = refused(FAULT_UNREACHABLE);
+    start(&a, 1, 2 * NS_PER_S, 2 * NS_PER_S);
+    down.tried_at = T0 + 500 * MS;
+    say(&a, 0, down, T0 + 501 * MS);
+    assert_asks(&a, "");
+    assert_int_equal(acquire_connect_by(&a), T0 + 2 * NS_PER_S - 2 * MS);
+    /* One that was tried before the round began took all of the round. */
+    start(&a, 1, 2 * NS_PER_S, 2 * NS_PER_S);
+    down.tried_at = T0 - 500 * MS;
+    say(&a, 0, down, T0 + 40 * MS);
+    assert_asks(&a, "");
+    assert_int_equal(acquire_connect_by(&a), T0 + 2 * NS_PER_S - 80 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +354,7 @@ int main(void)
         cmocka_unit_test(silent_then_no_time),
         cmocka_unit_test(connects_by_the_last_start),
         cmocka_unit_test(silence_is_not_a_long_round),
+        cmocka_unit_test(waiting_to_connect_is_no_long_round),
         cmocka_unit_test(passing_fault_is_tried_again),
         cmocka_unit_test(lasting_fault_is_final),
         cmocka_unit_test(late_grant_is_tried_again),

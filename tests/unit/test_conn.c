@@ -38,7 +38,7 @@ static bool open_over(struct conn *c, int fd)
     struct text error;
     struct transport t;
     assert_true(transport_open(&t, &transport_plain, fd, NULL, &error));
-    bool open = conn_open(c, &t);
+    bool open = conn_open(c, &t, &error);
     assert_int_equal(t.fd, -1); /* it is the connection's, or closed */
     return open;
 }

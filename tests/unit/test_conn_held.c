@@ -193,7 +193,7 @@ static void begin(uint64_t seed)
         0);
     play.peer = ends[1];
     assert_true(transport_open(&t, &kind, ends[0], NULL, &error));
-    assert_true(conn_open(&play.conn, &t));
+    assert_true(conn_open(&play.conn, &t, &error));
 }
 
 static void end(void)

@@ -43,6 +43,21 @@ static void it_waits_for_room(void **state)
     assert_too_late(rig_turn());
 }
 
+/* The connection is lost meanwhile: that is another request's cause. */
+static void it_keeps_its_own_cause(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_block();
+    submit_release();
+    rig.now = OVER;
+    rig_push();
+    rig_hang_up();
+    text_set(&rig.s.why, "the server closed the connection");
+    assert_ptr_equal(rig_turn(), r);
+    assert_contains(rig.last.outcome.text.data, "the lease ended");
+}
+
 /* Another connection is being made. */
 static void it_waits_for_a_connection(void **state)
 {
@@ -156,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(it_waits_for_room),
+        rig_test(it_keeps_its_own_cause),
         rig_test(what_is_told_waits_for_room),
         rig_test(it_waits_for_a_connection),
         rig_test(it_would_be_sent_again),

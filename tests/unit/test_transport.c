@@ -224,7 +224,8 @@ static int set_up(void **state)
         return -1;
     over.peer = ends[1];
     struct transport t = open_over(&scripted_kind, ends[0]);
-    return conn_open(&over.conn, &t) ? 0 : -1;
+    struct text error;
+    return conn_open(&over.conn, &t, &error) ? 0 : -1;
 }
 
 static int tear_down(void **state)

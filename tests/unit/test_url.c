@@ -168,6 +168,17 @@ static const struct bad {
     {"unix:r.sock", "write unix:///run/redis.sock"},
     {"/:S3CRET@/run/r.sock", "write unix:///run/redis.sock"},
     {"http://localhost", "scheme 'http' is unknown; write redis://"},
+    {"redis+sentinel://a:1/x", "'redis+sentinel' is not supported: nxlock does "
+                               "not ask Sentinels for the primary"},
+    {"rediss+sentinel://:s3cret@a", "scheme is not supported: nxlock does not "
+                                    "ask Sentinels"},
+    {"redis-sentinel://a:26379", "write the URL of the primary"},
+    {"REDIS-SENTINEL://a:26379", "write the URL of the primary"},
+    {"redis+cluster://a:1", "'redis+cluster' is not supported: nxlock does not "
+                            "support Redis Cluster"},
+    {"rediss-cluster://:s3cret@a", "scheme is not supported: nxlock does not "
+                                   "support Redis Cluster"},
+    {"redis://s3cret@h", "(a password alone is :PASSWORD@)"},
     {"redis+unix:///x", "'redis+unix' is unknown"},
     {"S3CRET://x@h", "scheme is unknown"},
     {"redis://h:0", "the port '0' must be a number from 1 to 65535"},
