@@ -834,10 +834,11 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * servers agree: nxl_lock_fence(3) and docs/wire.md. */
 uint64_t nxl_lock_fence(const nxl_lock *lock);
 
-/* Returns what the last operation on this lock ran into, for a person; "" if
- * nothing was wrong. As nxl_client_errmsg(), but valid until the next call on
- * this lock. Never empty after a call on this lock that did not return NXL_OK,
- * so it can be printed alone. */
+/* Returns what the last operation on this lock ran into, for a person, or if
+ * nothing was wrong then, why a lock with renew was lost since; else "". As
+ * nxl_client_errmsg(), but valid until the next call on this lock. Never empty
+ * after a call on this lock that did not return NXL_OK, so it can be printed
+ * alone. */
 const char *nxl_lock_errmsg(const nxl_lock *lock);
 
 /* The same for one server, numbered from 0 in the order of the URLs: its error,
