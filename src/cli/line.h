@@ -50,7 +50,7 @@ void line_json(struct json *json, const struct line *line);
 
 /* Writes "; 3rd in line" into out, of LINE_PLACE bytes: the place of the
  * session's own lock, which is being acquired; "" if it is not among the first
- * thousand. With -v, if it polls: "; waits by polling (queue=0)". Blocks for
+ * thousand. With -v, if it polls: "; waits by polling (poll=1)". Blocks for
  * half a second at most. *place: the same as a number, or 0. Returns out. */
 #define LINE_PLACE 528
 const char *line_place(char *out, struct session *session, int *place);
