@@ -18,9 +18,10 @@ static void change_leader(struct nxl_client *client)
     client->turns++; /* nobody is to look after it at once */
 }
 
-void leader_take(struct nxl_client *client)
+unsigned leader_take(struct nxl_client *client)
 {
     change_leader(client);
+    return client->lead;
 }
 
 bool leader_take_over(struct nxl_client *client)
@@ -35,7 +36,7 @@ bool leader_take_over(struct nxl_client *client)
     return true;
 }
 
-bool leader_turn(struct nxl_client *client, uint64_t *now)
+uint64_t leader_turn(struct nxl_client *client, uint64_t now)
 {
     struct turn_events events;
     uint64_t until = turn_deadline(client);
@@ -43,17 +44,17 @@ bool leader_turn(struct nxl_client *client, uint64_t *now)
     client->waiting = true;
     client->wait_until = until;
     pthread_mutex_unlock(&client->mutex);
-    turn_wait(set, &events, until, *now);
+    turn_wait(set, &events, until, now);
     pthread_mutex_lock(&client->mutex);
-    *now = clock_now();
+    now = clock_now();
     if (client->poller.fd != set) { /* so the events are not ours */
         close(set);
-        return false;
+        return 0;
     }
     client->waiting = false;
     client->turns++;
-    turn_process(client, &events, *now);
-    return true;
+    turn_process(client, &events, now);
+    return now;
 }
 
 void leader_hand_on(struct nxl_client *client)
@@ -146,21 +147,34 @@ static bool leads(const struct nxl_client *client, const struct call *call)
     return client->led && client->lead == call->lead;
 }
 
+/* Waits until the call is over, by turns as a follower and as the leader. The
+ * mutex is held afterwards, unless it returns false. Not inlined: a program
+ * with one thread never comes here. */
+__attribute__((noinline)) static bool share_lead(
+    struct nxl_client *client, struct call *call, const struct timer *timer)
+{
+    while (call->running) {
+        if (!client->led)
+            call->lead = leader_take(client);
+        else if (!follow(client, call, timer))
+            return false;
+        uint64_t now = clock_now();
+        while (call->running && leads(client, call))
+            now = leader_turn(client, now);
+    }
+    return true;
+}
+
 void leader_wait(struct nxl_client *client, struct call *call,
     const struct timer *timer, uint64_t now)
 {
-    while (call->running) {
-        if (!client->led) {
-            leader_take(client);
-            call->lead = client->lead;
-        } else if (!follow(client, call, timer)) {
-            return;
-        } else {
-            now = clock_now();
-        }
-        while (call->running && leads(client, call))
-            (void)leader_turn(client, &now);
+    if (call->running && !client->led) {
+        call->lead = leader_take(client);
+        while (call->running && now != 0)
+            now = leader_turn(client, now);
     }
+    if (call->running && !share_lead(client, call, timer))
+        return;
     if (leads(client, call))
         leader_hand_on(client);
     pthread_mutex_unlock(&client->mutex);
