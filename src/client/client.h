@@ -89,7 +89,7 @@ struct nxl_client {
     bool led;              /* there is a leader */
     bool waiting;          /* the leader sleeps, or was woken since */
     uint64_t wait_until;   /* when the leader wakes */
-    unsigned lead;         /* counts leaders */
+    struct call *leader;   /* its call; NULL: none, or it has no call */
     unsigned turns;        /* changes whenever the leader is seen to run */
 
     nxl_warning warning; /* NULL: no callback */

@@ -25,11 +25,11 @@
 #define LEADER_GRACE (20 * NS_PER_MS)
 
 /* Needs the mutex. Makes the calling thread the leader; there must be none.
- * Returns the number of this lead. */
-unsigned leader_take(struct nxl_client *client);
+ * call: for which it waits; NULL: for none. */
+void leader_take(struct nxl_client *client, struct call *call);
 /* Needs the mutex. Makes the calling thread the leader instead of another one.
  * False: the system has no descriptors for that. */
-bool leader_take_over(struct nxl_client *client);
+bool leader_take_over(struct nxl_client *client, struct call *call);
 /* Needs the mutex. One turn of the leader: sleeps, without the mutex, until
  * something happens, then acts on it. Returns the time then; 0: another thread
  * has taken over, and the caller leads no longer. */

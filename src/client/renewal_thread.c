@@ -63,7 +63,7 @@ static void press_leader(struct nxl_client *client, uint64_t now)
     turn_wake(client);
     sleep_until(client, deadline_after(now, LEADER_GRACE));
     if (client->led && client->turns == turns && !client->alarm.stop &&
-        leader_take_over(client))
+        leader_take_over(client, NULL))
         lead(client);
 }
 
@@ -79,7 +79,7 @@ static void *renewal_thread_main(void *arg)
         } else if (client->led) {
             press_leader(client, now);
         } else {
-            (void)leader_take(client);
+            leader_take(client, NULL);
             lead(client);
         }
         now = clock_now();
