@@ -289,17 +289,17 @@ typedef struct nxl_client_options {
      * NULL: no callback. */
     nxl_credentials_callback credentials;
     void *credentials_arg;
-    /* How locks of one server wait. 1, or 0 (the default): in line, first come,
-     * first served; a release hands the lock over to the first in line, one
-     * round trip away. Needs scripts and Redis 5 (on 3.2 and 4.0 the order is
-     * kept, but a waiter finds out by asking), or Valkey; where they or the
-     * permissions are missing, the lock waits as with -1. A client opens a
-     * second connection when it first waits. -1: each waiter polls, with the
-     * delays of nxl_lock_options.retry_min_ms. HARM of -1: the order is up to
+    /* How locks of one server wait. Default 0: in line, first come, first
+     * served; a release hands the lock over to the first in line, one round
+     * trip away. Needs scripts and Redis 5 (on 3.2 and 4.0 the order is kept,
+     * but a waiter finds out by asking), or Valkey; where they or the
+     * permissions are missing, the lock waits as with 1. A client opens a
+     * second connection when it first waits. 1: each waiter polls, with the
+     * delays of nxl_lock_options.retry_min_ms. HARM of 1: the order is up to
      * chance, so a waiter may starve, and the server's load grows with the
      * number of waiters. Several servers have no line.
      * nxl_client_describe() says which is in use, and why. */
-    int64_t queue;
+    int64_t poll;
 } nxl_client_options;
 
 /* clang-format off */
@@ -452,7 +452,7 @@ typedef struct nxl_server_facts {
     bool sends_password; /* one is sent to it, whatever its source */
     /* UP: whether locks wait there in line, first come, first served, as far as
      * is known (for sure after the first wait); and how they wait, for people:
-     * "in line", "by polling (queue=0)". */
+     * "in line", "by polling (poll=1)". */
     bool in_line;
     char waiting[512];
     /* No lock is granted there, whatever its name, even by a single server: an
@@ -639,7 +639,7 @@ typedef struct nxl_lock_options {
     /* Returned in events; the library never uses it. */
     void *user;
     /* Delays between attempts where waiters poll (several servers;
-     * nxl_client_options.queue; servers without scripts). They have no effect
+     * nxl_client_options.poll; servers without scripts). They have no effect
      * in line. The backoff doubles from retry_min_ms (default 10) to
      * retry_max_ms (default 250, or retry_min_ms if that is more). Each delay
      * is drawn at random from its upper half and never goes beyond the end of
@@ -717,7 +717,7 @@ void nxl_lock_free(nxl_lock *lock);
 /* Acquires the lock. Sends SET key token NX PX ttl at once. If the lock is
  * busy, waits for wait_ms: 0 tries once, NXL_FOREVER never gives up. It waits
  * in line, first come, first served, with one server that allows it
- * (nxl_client_options.queue; a script of docs/wire.md); elsewhere it retries
+ * (nxl_client_options.poll; a script of docs/wire.md); elsewhere it retries
  * (SET and PTTL) with growing delays, and the order is up to chance.
  * nxl_lock_acquire(3) says which errors are retried. The lease of a lock that
  * was handed over is up to ttl_ms/10 longer.
@@ -849,10 +849,11 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * servers agree: nxl_lock_fence(3) and docs/wire.md. */
 uint64_t nxl_lock_fence(const nxl_lock *lock);
 
-/* Returns what the last operation on this lock ran into, for a person; "" if
- * nothing was wrong. As nxl_client_errmsg(), but valid until the next call on
- * this lock. Never empty after a call on this lock that did not return NXL_OK,
- * so it can be printed alone. */
+/* Returns what the last operation on this lock ran into, for a person, or if
+ * nothing was wrong then, why a lock with renew was lost since; else "". As
+ * nxl_client_errmsg(), but valid until the next call on this lock. Never empty
+ * after a call on this lock that did not return NXL_OK, so it can be printed
+ * alone. */
 const char *nxl_lock_errmsg(const nxl_lock *lock);
 
 /* The same for one server, numbered from 0 in the order of the URLs: its error,

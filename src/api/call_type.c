@@ -3,6 +3,7 @@
 #include "api/call_type.h"
 
 #include "api/drive.h"
+#include "api/loss.h"
 #include "api/message.h"
 #include "base/deadline.h"
 
@@ -11,6 +12,25 @@ int call_ends(struct nxl_lock *lock, int result, const char *words)
     struct text *message = call_message(lock);
     text_set(message, words);
     return result;
+}
+
+int call_ends_lost(struct nxl_lock *lock, const char *call, uint64_t now)
+{
+    struct text *message = call_message(lock);
+    const char *why = loss_words(lock);
+    text_clear(message);
+    if (*why)
+        text_addf(message, "the lock was lost before the %s: %s", call, why);
+    else if (now < lock->life.lease.promised)
+        text_addf(message,
+            "the lock was lost before the %s: an earlier call found the key "
+            "removed or taken",
+            call);
+    else
+        text_addf(message,
+            "the lease had expired before the %s; its key expires with its TTL",
+            call);
+    return NXL_LOST;
 }
 
 int call_wait(

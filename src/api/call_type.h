@@ -38,6 +38,9 @@ int call_start(struct nxl_lock *lock, const struct call_type *type,
 /* For a row's start(): ends the call at once with result; words become its
  * message. */
 int call_ends(struct nxl_lock *lock, int result, const char *words);
+/* Likewise with NXL_LOST, for a call on a lock that is no longer held; call is
+ * what it is called in the message. */
+int call_ends_lost(struct nxl_lock *lock, const char *call, uint64_t now);
 /* Likewise, for a call that may wait: checks wait_ms, and whether the call has
  * been interrupted before it began. NXL_OK: it may begin. */
 int call_wait(

@@ -258,7 +258,8 @@ void nxl_client_free(nxl_client *client)
     renewal_thread_stop(client);
     client->cancel_state = cancel_state;
     if (client->led)
-        (void)leader_take_over(client); /* only this thread reads from now */
+        (void)leader_take_over(
+            client, NULL); /* only this thread reads from now */
     uint64_t now = clock_now();
     for (struct list *node = client->locks.next; node != &client->locks;
          node = node->next) {

@@ -17,8 +17,7 @@ static int start_extend(
         return NXL_E_INVALID;
     }
     if (!life_extend(&lock->life, (uint32_t)ttl_ms, lock_seed(lock, now), now))
-        return call_ends(
-            lock, NXL_LOST, "the lease had expired before the extension");
+        return call_ends_lost(lock, "extension", now);
     return NXL_PENDING;
 }
 

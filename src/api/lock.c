@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api/drive.h"
+#include "api/loss.h"
 #include "api/message.h"
 #include "api/once.h"
 #include "api/options.h"
@@ -244,5 +245,11 @@ const char *nxl_lock_errmsg(const nxl_lock *lock)
         return "the lock is NULL";
     if (client_forked(lock->client))
         return MESSAGE_FORKED;
-    return operation_words(&lock->operation);
+    const char *words = operation_words(&lock->operation);
+    if (*words || !lock->renewing)
+        return words;
+    pthread_mutex_lock(&lock->client->mutex);
+    words = loss_words(lock);
+    pthread_mutex_unlock(&lock->client->mutex);
+    return words;
 }

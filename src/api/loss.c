@@ -38,11 +38,11 @@ void loss_forget(struct nxl_lock *lock)
     renewing->found->chosen = NULL;
 }
 
-/* Why its last lease was lost, for people. */
-static const char *words_of_loss(const struct nxl_lock *lock)
+const char *loss_words(const struct nxl_lock *lock)
 {
     const struct renewing *renewing = lock->renewing;
-    return renewing->loss == NXL_LOSS_NONE
+    return !renewing || lock->life.renewal->state != RENEWAL_OFF ||
+                   renewing->loss == NXL_LOSS_NONE
                ? ""
                : operation_words(&renewing->operation);
 }
@@ -52,7 +52,8 @@ static void report_loss(struct nxl_lock *lock, uint64_t now)
     struct nxl_client *client = lock->client;
     list_append(&client->losses, &lock->renewing->lost);
     stats_lost(client, lock->renewing->loss);
-    trace_loss(lock, lock->renewing->loss, words_of_loss(lock), now);
+    trace_loss(lock, lock->renewing->loss,
+        operation_words(&lock->renewing->operation), now);
     if (client->loss_fd >= 0) {
         uint64_t one = 1;
         (void)!write(client->loss_fd, &one, sizeof(one));
@@ -257,8 +258,8 @@ int nxl_lock_loss(const nxl_lock *lock, char *text, size_t size)
     pthread_mutex_lock(&client->mutex);
     bool told = lock->life.renewal->state == RENEWAL_OFF;
     int loss = told ? (int)lock->renewing->loss : NXL_LOSS_NONE;
-    if (told && text && size)
-        snprintf(text, size, "%s", words_of_loss(lock));
+    if (text && size)
+        snprintf(text, size, "%s", loss_words(lock));
     pthread_mutex_unlock(&client->mutex);
     return loss;
 }

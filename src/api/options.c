@@ -24,7 +24,6 @@
 #define DEFAULT_DRIFT_PPM 10000
 #define DEFAULT_KEEPALIVE_S 15
 #define PREFIX_MAX 1024
-#define ON_OFF_WORDS "use 1 (on), -1 (off) or 0 (the default)"
 
 void nxl_client_options_init(nxl_client_options *options)
 {
@@ -225,16 +224,11 @@ bool options_client(const nxl_client_options *options,
         return false;
     }
     if (o.guard_restarts < -1 || o.guard_restarts > 1) {
-        message_invalid(error, "guard_restarts is %lld; " ON_OFF_WORDS,
+        message_invalid(error,
+            "guard_restarts is %lld; use 1 (on), -1 (off) or 0 (the default)",
             (long long)o.guard_restarts);
         return false;
     }
-    if (o.queue < -1 || o.queue > 1) {
-        message_invalid(
-            error, "queue is %lld; " ON_OFF_WORDS, (long long)o.queue);
-        return false;
-    }
-    settings->queue = o.queue >= 0;
     if (o.credentials)
         settings->source = credentials_source(o.credentials, o.credentials_arg);
     settings->guard_restarts =
@@ -249,5 +243,6 @@ bool options_client(const nxl_client_options *options,
                DEFAULT_KEEPALIVE_S, error) &&
            take(
                &settings->scheme, "scheme", o.scheme, NXL_SCHEME_AUTO, error) &&
-           take(&settings->interop, "interop", o.interop, 0, error);
+           take(&settings->interop, "interop", o.interop, 0, error) &&
+           take(&settings->poll, "poll", o.poll, 0, error);
 }

@@ -9,9 +9,7 @@ static int start_release(
 {
     (void)args;
     if (!life_release(&lock->life, lock_seed(lock, now), now))
-        return call_ends(lock, NXL_LOST,
-            "the lease had expired before the release; its key expires "
-            "with its TTL");
+        return call_ends_lost(lock, "release", now);
     return NXL_PENDING;
 }
 

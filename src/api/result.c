@@ -21,7 +21,7 @@ static const char *result_words(enum nxl_result result)
     case NXL_CANCELLED:
         return "NXL_CANCELLED: the operation was cancelled";
     case NXL_FREE:
-        return "NXL_FREE: the lock is free";
+        return "NXL_FREE: the lock is free, or there is no such line or record";
     case NXL_DONE:
         return "NXL_DONE: the work was done before";
     case NXL_DOUBT:

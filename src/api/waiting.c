@@ -30,8 +30,8 @@ static bool has_line(
     const struct server *s = client->servers;
     if (client->server_count > 1)
         text_set(why, "several servers have no line");
-    else if (!s->endpoint.settings.queue)
-        text_set(why, "queue=0");
+    else if (s->endpoint.settings.poll)
+        text_set(why, "poll=1");
     else
         return strategies_line(&s->dialect, now, why);
     return false;

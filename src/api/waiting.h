@@ -43,7 +43,7 @@ void waiting_answered(
 void waiting_settle(struct nxl_lock *lock, uint64_t now);
 
 /* Adds how the client's locks wait, for people: "in line", "by polling
- * (queue=0)". False: they poll. */
+ * (poll=1)". False: they poll. */
 bool waiting_describe(const struct nxl_client *client, struct text *text);
 
 #endif

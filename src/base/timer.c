@@ -189,11 +189,6 @@ void timers_unreserve(struct timers *t, struct timer *timer)
     t->owners--;
 }
 
-uint64_t timers_next(const struct timers *t)
-{
-    return t->set > 0 ? t->heap[0].key : NEVER;
-}
-
 struct timer *timers_due(struct timers *t, uint64_t now)
 {
     while (t->set > 0 && t->heap[0].key <= now) {

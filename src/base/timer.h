@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/deadline.h"
 #include "base/list.h"
 
 struct timer {
@@ -59,7 +60,10 @@ void timer_join(struct timers *t, struct timer *timer, uint64_t at);
 
 /* No timer is due earlier; NEVER when none is set. It may be the time from
  * which one was moved: then timers_due() has none at that time. */
-uint64_t timers_next(const struct timers *t);
+static inline uint64_t timers_next(const struct timers *t)
+{
+    return t->set > 0 ? t->heap[0].key : NEVER;
+}
 /* Stops and returns one that is due at now; NULL when none is. */
 struct timer *timers_due(struct timers *t, uint64_t now);
 

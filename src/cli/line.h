@@ -48,7 +48,7 @@ void line_print(const struct line *line);
 /* Writes the line as members. */
 void line_json(struct json *json, const struct line *line);
 
-/* Writes "; waits by polling (queue=0)" into out, of LINE_POLLS bytes; "" if
+/* Writes "; waits by polling (poll=1)" into out, of LINE_POLLS bytes; "" if
  * the session's lock waits in line, as far as is known. No I/O. Returns out. */
 #define LINE_POLLS 528
 const char *line_polls(char *out, const struct session *session);

@@ -15,8 +15,7 @@ struct call {
     bool running;
     /* MODE_BLOCKING: a thread sleeps while another one leads. */
     bool asleep, promoted;
-    unsigned lead; /* MODE_BLOCKING: client->lead when it last came to lead */
-    int result;    /* valid once it is no longer running */
+    int result;       /* valid once it is no longer running */
     struct list node; /* MODE_LOOP: events. MODE_BLOCKING: followers */
     sem_t wake;       /* MODE_BLOCKING: wakes that thread */
 };

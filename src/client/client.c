@@ -15,10 +15,9 @@ bool client_enter(struct nxl_client *client, enum mode mode)
     return client->mode == mode;
 }
 
-void client_update_peers(struct nxl_client *client)
+void client_read_peers(struct nxl_client *client)
 {
-    for (unsigned i = 0; client->server_count > 1 && i < client->server_count;
-         i++) {
+    for (unsigned i = 0; i < client->server_count; i++) {
         const struct server *s = &client->servers[i];
         struct peer *peer = &client->peers[i];
         uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);

@@ -89,7 +89,7 @@ struct nxl_client {
     bool led;              /* there is a leader */
     bool waiting;          /* the leader sleeps, or was woken since */
     uint64_t wait_until;   /* when the leader wakes */
-    unsigned lead;         /* counts leaders */
+    struct call *leader;   /* its call; NULL: none, or it has no call */
     unsigned turns;        /* changes whenever the leader is seen to run */
 
     nxl_warning warning; /* NULL: no callback */
@@ -134,8 +134,14 @@ static inline bool client_forked(const struct nxl_client *client)
 /* The first call decides the mode. False: the client is in the other one. */
 bool client_enter(struct nxl_client *client, enum mode mode);
 
-/* Updates peers. Does nothing for a single server, which does not need them. */
-void client_update_peers(struct nxl_client *client);
+/* Updates peers. */
+void client_read_peers(struct nxl_client *client);
+/* The same if it is needed: not for a single server. */
+static inline void client_update_peers(struct nxl_client *client)
+{
+    if (client->server_count > 1)
+        client_read_peers(client);
+}
 
 /* Drops one reference and unlocks; the last one frees. */
 void client_unref(struct nxl_client *client);

@@ -10,20 +10,14 @@
 
 /* ------------------------------------------------------------------ leading */
 
-/* There is another leader from now on. */
-static void change_leader(struct nxl_client *client)
+void leader_take(struct nxl_client *client, struct call *call)
 {
     client->led = true;
-    client->lead++;
+    client->leader = call;
     client->turns++; /* nobody is to look after it at once */
 }
 
-void leader_take(struct nxl_client *client)
-{
-    change_leader(client);
-}
-
-bool leader_take_over(struct nxl_client *client)
+bool leader_take_over(struct nxl_client *client, struct call *call)
 {
     if (client->ready_fd < 0)
         client->ready_fd = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -31,11 +25,11 @@ bool leader_take_over(struct nxl_client *client)
         (client->waiting && !poller_replace(&client->poller, client->ready_fd)))
         return false;
     client->waiting = false;
-    change_leader(client);
+    leader_take(client, call);
     return true;
 }
 
-bool leader_turn(struct nxl_client *client, uint64_t *now)
+uint64_t leader_turn(struct nxl_client *client, uint64_t now)
 {
     struct turn_events events;
     uint64_t until = turn_deadline(client);
@@ -43,22 +37,23 @@ bool leader_turn(struct nxl_client *client, uint64_t *now)
     client->waiting = true;
     client->wait_until = until;
     pthread_mutex_unlock(&client->mutex);
-    turn_wait(set, &events, until, *now);
+    turn_wait(set, &events, until, now);
     pthread_mutex_lock(&client->mutex);
-    *now = clock_now();
+    now = clock_now();
     if (client->poller.fd != set) { /* so the events are not ours */
         close(set);
-        return false;
+        return 0;
     }
     client->waiting = false;
     client->turns++;
-    turn_process(client, &events, *now);
-    return true;
+    turn_process(client, &events, now);
+    return now;
 }
 
 void leader_hand_on(struct nxl_client *client)
 {
     client->led = false;
+    client->leader = NULL;
     struct list *node = list_pop(&client->followers);
     if (!node) {
         /* The renewal thread has to read the answers to renewals. */
@@ -67,8 +62,7 @@ void leader_hand_on(struct nxl_client *client)
         return;
     }
     struct call *call = list_entry(node, struct call, node);
-    change_leader(client); /* it leads from now on, even before it wakes */
-    call->lead = client->lead;
+    leader_take(client, call); /* from now on, even before it wakes */
     call->asleep = false;
     call->promoted = true;
     sem_post(&call->wake);
@@ -96,7 +90,8 @@ static uint64_t next_look(
 }
 
 /* A follower woke by itself. True: it leads now. */
-static bool look_after_leader(struct nxl_client *client, struct watch *w)
+static bool look_after_leader(
+    struct nxl_client *client, struct call *call, struct watch *w)
 {
     if (client->turns != w->turns) {
         w->turns = client->turns;
@@ -106,7 +101,7 @@ static bool look_after_leader(struct nxl_client *client, struct watch *w)
         turn_wake(client);
         w->woken = true;
     } else {
-        return leader_take_over(client);
+        return leader_take_over(client, call);
     }
     return false;
 }
@@ -134,34 +129,41 @@ static bool follow(
             return true;
         }
         pthread_mutex_lock(&client->mutex);
-    } while (!call->asleep || !look_after_leader(client, &watch));
+    } while (!call->asleep || !look_after_leader(client, call, &watch));
     call->asleep = false;
     list_remove(&call->node);
-    call->lead = client->lead;
     return true;
 }
 
-static bool leads(const struct nxl_client *client, const struct call *call)
+/* Waits until the call is over, by turns as a follower and as the leader. The
+ * mutex is held afterwards, unless it returns false. Not inlined: a program
+ * with one thread never comes here. */
+__attribute__((noinline)) static bool share_lead(
+    struct nxl_client *client, struct call *call, const struct timer *timer)
 {
-    return client->led && client->lead == call->lead;
+    while (call->running) {
+        if (!client->led)
+            leader_take(client, call);
+        else if (!follow(client, call, timer))
+            return false;
+        uint64_t now = clock_now();
+        while (call->running && client->leader == call)
+            now = leader_turn(client, now);
+    }
+    return true;
 }
 
 void leader_wait(struct nxl_client *client, struct call *call,
     const struct timer *timer, uint64_t now)
 {
-    while (call->running) {
-        if (!client->led) {
-            leader_take(client);
-            call->lead = client->lead;
-        } else if (!follow(client, call, timer)) {
-            return;
-        } else {
-            now = clock_now();
-        }
-        while (call->running && leads(client, call))
-            (void)leader_turn(client, &now);
+    if (call->running && !client->led) {
+        leader_take(client, call);
+        while (call->running && now != 0)
+            now = leader_turn(client, now);
     }
-    if (leads(client, call))
+    if (call->running && !share_lead(client, call, timer))
+        return;
+    if (client->leader == call)
         leader_hand_on(client);
     pthread_mutex_unlock(&client->mutex);
 }

@@ -24,15 +24,16 @@
 /* How long a leader that was woken may take until it runs. */
 #define LEADER_GRACE (20 * NS_PER_MS)
 
-/* Needs the mutex. Makes the calling thread the leader; there must be none. */
-void leader_take(struct nxl_client *client);
+/* Needs the mutex. Makes the calling thread the leader; there must be none.
+ * call: for which it waits; NULL: for none. */
+void leader_take(struct nxl_client *client, struct call *call);
 /* Needs the mutex. Makes the calling thread the leader instead of another one.
  * False: the system has no descriptors for that. */
-bool leader_take_over(struct nxl_client *client);
+bool leader_take_over(struct nxl_client *client, struct call *call);
 /* Needs the mutex. One turn of the leader: sleeps, without the mutex, until
- * something happens, then acts on it. Updates *now. False: another thread has
- * taken over, and the caller must not go on. */
-bool leader_turn(struct nxl_client *client, uint64_t *now);
+ * something happens, then acts on it. Returns the time then; 0: another thread
+ * has taken over, and the caller leads no longer. */
+uint64_t leader_turn(struct nxl_client *client, uint64_t now);
 /* Needs the mutex. The leader steps down. A waiting thread takes over, or the
  * renewal thread, or none if nothing is to be read. */
 void leader_hand_on(struct nxl_client *client);

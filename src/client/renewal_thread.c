@@ -48,11 +48,10 @@ static bool is_due(const struct nxl_client *client, uint64_t now)
 static void lead(struct nxl_client *client)
 {
     uint64_t now = clock_now();
-    bool leads = true;
-    while (leads && !client->alarm.stop &&
+    while (now != 0 && !client->alarm.stop &&
            (client->renewing > 0 || is_due(client, now)))
-        leads = leader_turn(client, &now);
-    if (leads)
+        now = leader_turn(client, now);
+    if (now != 0)
         leader_hand_on(client);
 }
 
@@ -64,7 +63,7 @@ static void press_leader(struct nxl_client *client, uint64_t now)
     turn_wake(client);
     sleep_until(client, deadline_after(now, LEADER_GRACE));
     if (client->led && client->turns == turns && !client->alarm.stop &&
-        leader_take_over(client))
+        leader_take_over(client, NULL))
         lead(client);
 }
 
@@ -80,7 +79,7 @@ static void *renewal_thread_main(void *arg)
         } else if (client->led) {
             press_leader(client, now);
         } else {
-            leader_take(client);
+            leader_take(client, NULL);
             lead(client);
         }
         now = clock_now();

@@ -45,8 +45,8 @@
     ROW(interop, "N", \
         "1: take over the past unix time of a dead SETNX program; default 0", \
         SWITCH, 0, 1, 0) \
-    ROW(queue, "BOOL", \
-        "1: wait in line, first come first served; 0: poll; default 1", \
+    ROW(poll, "BOOL", \
+        "1: waiters poll; 0: in line, first come first served; default 0", \
         SWITCH, 0, 1, 0) \
     ROW(guard_restarts, "BOOL", \
         "1: no vote for max_ttl_ms after a restart; default if several", \
@@ -169,8 +169,7 @@ void param_describe(size_t row, struct text *text)
     }
     if (rows[row].kind == SWITCH) {
         text_add(text, "must be 1 (on) or 0 (off)");
-        if (row == param_find(slice_of("guard_restarts")) ||
-            row == param_find(slice_of("queue")))
+        if (row == param_find(slice_of("guard_restarts")))
             text_add(text, "; in the option, -1 means off");
         return;
     }

@@ -41,7 +41,7 @@ struct settings {
     char *password;          /* owned; NULL: none; wiped when freed */
     char *password_file;     /* owned; NULL: none */
     char *prefix;            /* owned; NULL: none */
-    uint64_t queue;          /* 0 or 1: wait in line */
+    uint64_t poll;           /* 0 or 1: do not wait in line */
     uint64_t guard_restarts; /* 0, 1; or GUARD_RESTARTS_AUTO */
     uint64_t durable;        /* 0 or 1: the server loses nothing in a restart */
 

@@ -195,7 +195,7 @@ static void add_subjects(void)
         (struct wait_subject){"nxlock", wait_library, ""};
     if (queue)
         subjects[SUBJECT_POLL] =
-            (struct wait_subject){"nxlock:poll", wait_library, "?queue=0"};
+            (struct wait_subject){"nxlock:poll", wait_library, "?poll=1"};
     for (int i = SUBJECT_LIBRARY; i < WAIT_SUBJECTS; i++) {
         if (run.only && subjects[i].name && !strstr(subjects[i].name, run.only))
             subjects[i].name = NULL;

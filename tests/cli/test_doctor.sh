@@ -68,8 +68,8 @@ finds "with its times" ok "round trip" \
     "acquired in .* ms, extended in .* ms, released in .* ms"
 finds "and its lock commands" ok server "lock commands SET NX PX + scripts"
 finds "and how locks wait" ok waiting "in line: first come, first served"
-doctor 0 "a good server without lines" --queue 0
-finds "is noted" note waiting "by polling (queue=0): .*random"
+doctor 0 "a good server without lines" --poll 1
+finds "is noted" note waiting "by polling (poll=1): .*random"
 check "and says nothing" test ! -s "$dir/err"
 doctor 0 "a good server for a name" invoice:42
 doctor 0 "with a prefix" invoice:42 --prefix app:

@@ -269,8 +269,8 @@ class Room(Tap):
     def polls(self):
         """With -v, run says that it does not wait in line, and why."""
         self.begin()
-        polls = "waits by polling (queue=0)\n"
-        for words, wanted in ((), "\n"), (("--queue", "0"), "; " + polls):
+        polls = "waits by polling (poll=1)\n"
+        for words, wanted in ((), "\n"), (("--poll", "1"), "; " + polls):
             said = self.nx(75, " ".join(("a wait", *words)), "run", "x", "-v",
                            "-w", "1500ms", *words, "--", "true")[1]
             self.check("s left" + wanted in said, "says how it waits", said)

@@ -4,7 +4,7 @@
 #include "rig.h"
 
 #define LATE "timeout_ms=200"
-#define LATER "timeout_ms=500&queue=0"
+#define LATER "timeout_ms=500&poll=1"
 #define REFUSED "SEND -NOPERM not you\\r\\n\n"
 
 /* ------------------------------------------------------- an acquire late */

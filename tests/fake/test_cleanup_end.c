@@ -291,7 +291,7 @@ static void cancelled_between_two_rounds(void **state)
     nxl_lock *lock;
     struct rig r = rig_open(SHAKE SET_T
         "EXPECT PTTL k\nSEND $-1\\r\\n:90000\\r\\n\n" WORKS,
-        'u', PARAMS "&queue=0");
+        'u', PARAMS "&poll=1");
     options.retry_min_ms = options.retry_max_ms = 60000;
     assert_int_equal(nxl_lock_new(&lock, r.client, "k", &options), NXL_OK);
     assert_int_equal(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING);

@@ -3,7 +3,7 @@
  * new one can be had: what is repeated, what is undone, and what is said. */
 #include "rig.h"
 
-#define PARAMS "timeout_ms=2000&queue=0"
+#define PARAMS "timeout_ms=2000&poll=1"
 
 static struct rig open_cut(const struct script *s, const struct cut *cut)
 {

@@ -223,7 +223,7 @@ static void busy_stays_busy_when_the_end_cuts_it_off(void **state)
     struct rig r = rig_open(SHAKE "EXPECT SET k $x NX PX 30000\n" NIL SET_T
                                   "EXPECT PTTL k\n" UNDO_T
                                   "SEND +OK\\r\\n:29000\\r\\n:1\\r\\n\n" WORKS,
-        'u', "timeout_ms=700&queue=0");
+        'u', "timeout_ms=700&poll=1");
     assert_takes(nxl_lock_acquire(r.lock, 150), NXL_BUSY, 690, 700);
     assert_contains(nxl_lock_errmsg(r.lock), "another client");
     assert_not_held(r.lock);
@@ -244,7 +244,7 @@ static void busy_without_a_wait_is_said_at_once(void **state)
 static void busy_is_waited_out(void **state)
 {
     (void)state;
-    struct rig r = rig_open("SERVE\n", 'u', "timeout_ms=100&queue=0");
+    struct rig r = rig_open("SERVE\n", 'u', "timeout_ms=100&poll=1");
     nxl_lock *holder = lock_of_name(r.client, "k", 150);
     assert_ends(nxl_lock_acquire(holder, 0), NXL_OK, 100);
     assert_takes(nxl_lock_acquire(r.lock, 60), NXL_BUSY, 50, 100);

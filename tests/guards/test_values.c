@@ -93,7 +93,7 @@ static bool both_take_over(const char *parameters, const char *asked_by)
 
 static bool both_by_script(void)
 {
-    return both_take_over("&queue=0", "time");
+    return both_take_over("&poll=1", "time");
 }
 
 static bool both_by_transaction(void)

@@ -29,14 +29,14 @@ enum kind {
     KIND_LINE,    /* one thread */
     KIND_TWINS,   /* two threads and locks, one client: one channel */
     KIND_BARE,    /* waits in line, but is released by another program */
-    KIND_NO_LINE, /* queue=0 */
+    KIND_NO_LINE, /* poll=1 */
     KIND_OLD,     /* NXLOCK_OLD_LIBRARY, or as KIND_LINE */
     KIND_POLLER,  /* SET NX and compare-and-delete, no nxlock */
     KINDS
 };
 
 static const char *const name_of_kind[KINDS] = {
-    "in line", "twins", "released by others", "queue=0", "old", "pollers"};
+    "in line", "twins", "released by others", "poll=1", "old", "pollers"};
 
 struct hold {
     _Atomic uint64_t begin, end; /* held in between, at most */
@@ -375,7 +375,7 @@ static inline void run_process(
     pthread_t twin;
     signal(SIGPIPE, SIG_IGN); /* hiredis writes to what the server closed */
     snprintf(whole, sizeof(whole), "%s?max_ttl_ms=%d&timeout_ms=%d%s", url,
-        2 * LONG_TTL_MS, TIMEOUT_MS, kind == KIND_NO_LINE ? "&queue=0" : "");
+        2 * LONG_TTL_MS, TIMEOUT_MS, kind == KIND_NO_LINE ? "&poll=1" : "");
     if (kind != KIND_POLLER &&
         library.client_new(&client, whole, NULL) != NXL_OK)
         _exit(4);

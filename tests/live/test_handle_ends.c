@@ -6,17 +6,18 @@
  * Invariant: once the deadline that a lock was promised has passed, whatever
  * is done with its handle leaves the key alone; so an heir who adopted and
  * extended the lock, or a stranger who acquired it since, keeps it. No key
- * outlives the TTL that was last asked for.
+ * outlives the TTL that was last asked for. A handle that waits in line leaves
+ * the line, and the lock to its holder. A record of work that its caller knows
+ * to have begun stays as it is, and one that no caller knew of says that
+ * nothing happened.
  *
  * Time passes by moving the clock that the library reads; the servers' clocks
  * stay, so a key that is gone was removed.
  */
-#include "api_rig.h"
+#include "ends_rig.h"
 
 #include <stdatomic.h>
 #include <time.h>
-
-enum { TTL_MS = 3000, EXTENDED_MS = 5000, HEIR_MS = 30000, MIN_HOLD_MS = 1500 };
 
 int __real_clock_gettime(clockid_t id, struct timespec *time);
 int __wrap_clock_gettime(clockid_t id, struct timespec *time);
@@ -35,83 +36,6 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *time)
 static void pass_ms(int64_t ms)
 {
     atomic_fetch_add(&clock_ahead_ms, ms);
-}
-
-/* ------------------------------------------------------------------ a cell */
-
-enum ending {
-    RELEASE,
-    FREE,
-    CLIENT_FREE,
-    ACQUIRE_AGAIN,
-    ADOPT,
-    EVENT_NOT_TAKEN,
-    PROCESS_STOPPED,
-    ENDINGS
-};
-static const char *const endings[] = {"release", "free", "client free",
-    "acquire again", "adopt", "free, event not taken", "process stopped, free"};
-
-enum fate { VALID, EXPIRED, REFUSED, UNANSWERED, SILENCE, MAX_HOLD, FATES };
-static const char *const fates[] = {"valid", "expired", "refused by the server",
-    "an extend unanswered", "lost by silence", "ended by max_hold_ms"};
-
-struct cell {
-    enum ending ending;
-    enum fate fate;
-    bool heir, renew, min_hold, fence, loop;
-    size_t servers;
-    char name[16];
-    nxl_client *client;
-    nxl_lock *lock;
-    nxl_lock *other; /* the heir's, or the stranger's */
-    char token[256];
-};
-
-/* Clients of the other programs, by number of servers. */
-static nxl_client *others[QUORUM_MOST], *thirds[QUORUM_MOST];
-
-static bool sensible(const struct cell *c)
-{
-    if ((c->fate == SILENCE || c->fate == MAX_HOLD) && !c->renew)
-        return false;
-    if (c->ending == PROCESS_STOPPED && c->fate == VALID)
-        return false;
-    /* In the blocking API only the loss of a renewed lock is an event. */
-    if (c->ending == EVENT_NOT_TAKEN && !c->loop)
-        return c->fate == SILENCE || c->fate == MAX_HOLD;
-    return true;
-}
-
-/* Until the call on the cell's lock is over. */
-static int await(const struct cell *c, int rc)
-{
-    while (rc == NXL_PENDING) {
-        nxl_event event = next_event(c->client);
-        if (event.operation != NXL_OP_HOLD)
-            rc = event.result;
-    }
-    return rc;
-}
-
-/* A call on the cell's lock through the cell's API. */
-#define CELL(c, ...) await(c, BEGIN(__VA_ARGS__))
-
-static void connect_to_all(const struct cell *c)
-{
-    do {
-        int rc = await(c, begin_inspect(c->lock));
-        assert_true(rc == NXL_FREE || rc == NXL_E_UNREACHABLE);
-    } while (!connected_to_all(c->client));
-}
-
-/* Lets the client notice how late it is. */
-static void notice(const struct cell *c)
-{
-    if (c->loop)
-        turn(c->client, 0);
-    else
-        connect_most(c->client);
 }
 
 /* -------------------------------------------------- what happens to a lease */
@@ -182,11 +106,14 @@ static void befall(struct cell *c)
         notice(c);
         assert_false(nxl_lock_held(c->lock));
     }
-    if (c->fate != VALID)
+    if (c->fate != VALID &&
+        (c->fate != IN_LINE || c->ending == PROCESS_STOPPED))
         pass_ms(TTL_MS);
-    if (c->fate == MAX_HOLD || c->ending == PROCESS_STOPPED)
+    if (c->fate == MAX_HOLD ||
+        (c->ending == PROCESS_STOPPED && c->fate != IN_LINE))
         notice(c);
-    assert_int_equal(nxl_lock_held(c->lock), c->fate == VALID);
+    assert_int_equal(
+        nxl_lock_held(c->lock), c->fate == VALID && !(c->begun && untaken(c)));
 }
 
 /* ------------------------------------------------------------------ endings */
@@ -224,6 +151,50 @@ static bool end_handle(struct cell *c)
         break;
     }
     return false;
+}
+
+/* It waits in line until now. In the blocking API its thread is the only one
+ * that may use it, so the wait is ended first, unless the client is freed. */
+static void end_wait(struct cell *c)
+{
+    bool frees = c->ending == CLIENT_FREE;
+    int refused = c->loop ? NXL_E_INVALID : NXL_BUSY;
+    if (!c->loop && !frees)
+        assert_int_equal(nxl_lock_interrupt(c->lock), NXL_OK);
+    if (frees) {
+        nxl_client_free(c->client);
+        c->client = NULL;
+    }
+    if (!c->loop) {
+        pthread_join(c->thread, NULL);
+        assert_result(c->result, NXL_CANCELLED, c->lock);
+    }
+    if (c->ending == RELEASE)
+        assert_result(BEGIN(release, c->lock), NXL_E_INVALID, c->lock);
+    else if (c->ending == ACQUIRE_AGAIN)
+        assert_result(BEGIN(acquire, c->lock, 0), refused, c->lock);
+    else if (c->ending == ADOPT)
+        assert_int_not_equal(BEGIN(adopt, c->lock, "another"), NXL_OK);
+    else if (c->ending == PROCESS_STOPPED && c->loop)
+        notice(c);
+    else if (c->ending == EVENT_NOT_TAKEN) {
+        assert_result(nxl_lock_release(c->other), NXL_OK, c->other);
+        await_grant(c);
+    }
+}
+
+/* The one that waited is gone: the holder keeps the lock, and when that gives
+ * it up, nobody gets it. */
+static void assert_out_of_line(const struct cell *c)
+{
+    if (c->ending != EVENT_NOT_TAKEN) {
+        assert_eventually(line_of(c) == 0);
+        assert_true(nxl_lock_held(c->other));
+        assert_true(stands_at(0, c->name, c->other));
+        assert_result(nxl_lock_release(c->other), NXL_OK, c->other);
+    }
+    if (c->ending != EVENT_NOT_TAKEN || !c->min_hold)
+        assert_false(stands(c));
 }
 
 /* Whoever has the name now still has it, and can go on with it. */
@@ -279,20 +250,28 @@ static void acquire(struct cell *c)
 {
     if (c->servers > 1)
         connect_to_all(c);
-    if (c->loop && c->ending == EVENT_NOT_TAKEN && c->fate != REFUSED &&
-        c->fate != UNANSWERED) {
-        assert_int_equal(nxl_lock_acquire_start(c->lock, 1000), NXL_PENDING);
-        while (!nxl_lock_held(c->lock))
-            notice(c);
-    } else {
-        assert_result(CELL(c, acquire, c->lock, 1000), NXL_OK, c->lock);
-    }
+    int rc = begin_acquire(c, 1000);
+    if (untaken(c))
+        await_grant(c);
+    else
+        assert_result(await(c, rc), NXL_OK, c->lock);
     snprintf(c->token, sizeof(c->token), "%s", nxl_lock_token(c->lock));
+}
+
+static void assert_recorded(const struct cell *c)
+{
+    bool unknown = c->fate == IN_LINE && c->ending != EVENT_NOT_TAKEN;
+    if (!c->begun || unknown)
+        assert_string_equal(record_of(c), "");
+    else
+        assert_string_equal(record_of(c), untaken(c) ? "failed" : "begun");
 }
 
 static void assert_fair(struct cell *c)
 {
-    if (c->fate == VALID)
+    if (c->fate == IN_LINE)
+        assert_out_of_line(c);
+    else if (c->fate == VALID)
         assert_ended(c);
     else if (c->heir)
         assert_others_keep_it(c);
@@ -302,16 +281,24 @@ static void assert_fair(struct cell *c)
 
 static void play(struct cell *c)
 {
+    bool held_anew = false;
     make_lock(c);
-    acquire(c);
+    if (c->fate == IN_LINE)
+        wait_in_line(c);
+    else
+        acquire(c);
     befall(c);
-    bool held_anew = end_handle(c);
+    if (c->fate == IN_LINE)
+        end_wait(c);
+    else
+        held_anew = end_handle(c);
     if (c->heir && c->fate != VALID)
         assert_others_keep_it(c);
     nxl_lock_free(c->lock);
     nxl_client_free(c->client); /* what it has to send is sent by then */
     if (!held_anew) /* else it was another lease that was released */
         assert_fair(c);
+    assert_recorded(c);
     nxl_lock_free(c->other);
     remove_key(c);
 }
@@ -330,11 +317,11 @@ static void play_all_of(struct cell *frame)
             if (!sensible(&c))
                 continue;
             snprintf(c.name, sizeof(c.name), "k%zu", played++);
-            print_message("%s, %s%s%s%s%s, %s, %zu\n", fates[c.fate],
-                endings[c.ending], c.heir ? ", heir" : "",
-                c.renew ? ", renew" : "", c.min_hold ? ", min_hold" : "",
-                c.fence ? ", fence" : "", c.loop ? "event loop" : "blocking",
-                c.servers);
+            print_message("%s, %s%s%s%s%s%s, %s, %zu\n", fates[c.fate],
+                endings[c.ending], c.begun ? ", begun" : "",
+                c.heir ? ", heir" : "", c.renew ? ", renew" : "",
+                c.min_hold ? ", min_hold" : "", c.fence ? ", fence" : "",
+                c.loop ? "event loop" : "blocking", c.servers);
             play(&c);
         }
     }
@@ -346,11 +333,12 @@ static void play_table(size_t count, bool loop)
     thirds[count] = quorum_client(count, NO_GUARD);
     connect_all(others[count]);
     connect_all(thirds[count]);
-    for (unsigned bits = 0; bits < 16; bits++) {
+    for (unsigned bits = 0; bits < 32; bits++) {
         struct cell frame = {.heir = bits & 1,
             .renew = bits & 2,
             .min_hold = bits & 4,
             .fence = bits & 8,
+            .begun = bits & 16,
             .loop = loop,
             .servers = count};
         play_all_of(&frame);

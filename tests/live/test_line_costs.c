@@ -53,10 +53,10 @@ static void try_without_wait_does_not_join(void **state)
     end(lock, client);
 }
 
-/* queue=0 is without all of it, however long it waits. */
+/* poll=1 is without all of it, however long it waits. */
 static void client_without_queue_never_joins(void **state)
 {
-    nxl_client *client = client_on(NO_GUARD "&queue=0");
+    nxl_client *client = client_on(NO_GUARD "&poll=1");
     nxl_lock *lock = new_lock(client, NAME, 5000);
     char words[1024];
     redis_run(servers, "SET", NAME, "somebody", NULL);
@@ -66,7 +66,7 @@ static void client_without_queue_never_joins(void **state)
     assert_int_equal(redis_calls(servers, "eval"), 0);
     assert_int_equal(redis_clients(servers), 1);
     nxl_client_describe(client, words, sizeof(words));
-    assert_contains(words, "queue=0");
+    assert_contains(words, "poll=1");
     end(lock, client);
 }
 

@@ -260,7 +260,7 @@ static void strangers_do_not_starve(void **state)
         atomic_store(&grants[i], 0);
         if (i < STRANGER) {
             c->client = client_on(
-                i == POLLER ? NO_GUARD "&queue=0" : NO_GUARD "&queue=1");
+                i == POLLER ? NO_GUARD "&poll=1" : NO_GUARD "&poll=0");
             c->lock = lock_with(
                 c->client, NAME, .retry_min_ms = 3, .retry_max_ms = 3);
         }

@@ -224,6 +224,8 @@ static void extend_of_a_lock_taken_over(void **state)
     stranger_sets("job", "somebody", 3000);
     assert_result(nxl_lock_extend(lock, 60000), NXL_LOST, lock);
     assert_false(nxl_lock_held(lock));
+    assert_result(nxl_lock_extend(lock, 60000), NXL_LOST, lock);
+    assert_contains(nxl_lock_errmsg(lock), "removed or taken");
     assert_value("job", "somebody");
     assert_between(redis_pttl(&server, "job"), 1, 3000);
 

@@ -24,7 +24,7 @@ static const struct kind kinds[] = {
     {"fenced", NO_GUARD, {.ttl_ms = 30000, .fence = 1}},
     {"min_hold", NO_GUARD, {.ttl_ms = 30000, .min_hold_ms = MIN_HOLD_MS}},
     {"max_hold", NO_GUARD, {.ttl_ms = 30000, .renew = 1, .max_hold_ms = 60000}},
-    {"queue=0", NO_GUARD "&queue=0", {.ttl_ms = 30000}},
+    {"poll=1", NO_GUARD "&poll=1", {.ttl_ms = 30000}},
     {"label", NO_GUARD, {.ttl_ms = 30000, .label = "db7:41233:backup"}},
 };
 

@@ -52,7 +52,7 @@ static void set_stage(struct scene *s, const struct play *play,
     const nxl_lock_options *options, const char *parameters)
 {
     once_clean(NULL);
-    *s = (struct scene){.in_line = !strstr(parameters, "queue=0")};
+    *s = (struct scene){.in_line = !strstr(parameters, "poll=1")};
     s->before = client_on(parameters);
     own = client_on(parameters);
     s->after = client_on(parameters);
@@ -188,7 +188,7 @@ static void in_line(void **state)
 /* Only one waits, for the order is left to chance. */
 static void by_polling(void **state)
 {
-    const char *parameters = NO_GUARD "&queue=0";
+    const char *parameters = NO_GUARD "&poll=1";
     for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
         const struct play *play = &plays[i];
         struct scene *s = &on_stage;

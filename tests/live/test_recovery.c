@@ -392,7 +392,7 @@ static void waits_over(const struct fault *fault, const char *way, int64_t wait)
 static void test_waits_over(void **state)
 {
     for (size_t i = 0; i < 2; i++) { /* in line, and by polling */
-        const char *way = i ? URL_MORE "&queue=0" : URL_MORE;
+        const char *way = i ? URL_MORE "&poll=1" : URL_MORE;
         waits_over(&faults[0], way, NXL_FOREVER);
         waits_over(&faults[1], way, NXL_FOREVER);
         waits_over(&faults[1], way, 20000);

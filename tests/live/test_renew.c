@@ -68,10 +68,15 @@ static void removed_and_taken(void **state)
     assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_REMOVED);
     assert_contains(why, "removed at the server");
     assert_null(await_loss(client, 0)); /* once */
+    assert_string_equal(nxl_lock_errmsg(lock), why);
+    assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
+    assert_contains(nxl_lock_errmsg(lock), "removed at the server");
     assert_result(nxl_lock_release(lock), NXL_LOST, lock);
+    assert_contains(nxl_lock_errmsg(lock), "removed");
 
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_NONE);
+    assert_string_equal(nxl_lock_errmsg(lock), "");
     for (size_t i = 0; i < majority(); i++)
         redis_run(&servers[i], "SET", "k",
             "6f1c9b0e-0000-4000-8000-000000000001@db7:1:backup", "PX", "60000",
@@ -79,6 +84,7 @@ static void removed_and_taken(void **state)
     assert_ptr_equal(await_loss(client, 5000), lock);
     assert_int_equal(nxl_lock_loss(lock, why, sizeof(why)), NXL_LOSS_TAKEN);
     assert_contains(why, "db7:1:backup");
+    assert_contains(nxl_lock_errmsg(lock), "db7:1:backup");
     assert_int_equal(stats_of(client).losses, 2);
     end(lock, client);
     assert_int_equal(keys_at(majority(), "k"), majority()); /* another's */

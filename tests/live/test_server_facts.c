@@ -57,10 +57,10 @@ static void how_locks_wait(void **state)
         "by polling (no permission to wait in line: see 'nxlock acl')");
     end(lock, client);
 
-    client = new_client("queue=0");
+    client = new_client("poll=1");
     lock = new_lock(client, "k", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
-    assert_string_equal(facts_of(client).waiting, "by polling (queue=0)");
+    assert_string_equal(facts_of(client).waiting, "by polling (poll=1)");
     redis_run(&server, "ACL", "DELUSER", "u", NULL);
     end(lock, client);
 }

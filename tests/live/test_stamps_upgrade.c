@@ -55,7 +55,7 @@ static void take_over(const char *parameters)
 static void what_the_dead_left_is_taken_over(void **state)
 {
     take_over("");
-    take_over("queue=0");
+    take_over("poll=1");
 }
 
 /* By a transaction where scripts are refused; where both are, it is busy. */
@@ -101,7 +101,7 @@ static void what_the_living_hold_is_not(void **state)
 /* Not to ask all the time costs a waiter little. */
 static void a_look_now_and_then(void **state)
 {
-    nxl_client *client = new_client("queue=0");
+    nxl_client *client = new_client("poll=1");
     nxl_lock *lock =
         lock_with(client, "k", .retry_min_ms = 5, .retry_max_ms = 5);
     stranger_sets("k", "somebody", 0);

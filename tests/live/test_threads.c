@@ -236,7 +236,7 @@ static void the_last_leaves_first(void **state)
 /* Who leads has nothing to do for a long time, the others have. */
 static void a_sleepy_leader(void **state)
 {
-    nxl_client *client = new_client("timeout_ms=300&queue=0");
+    nxl_client *client = new_client("timeout_ms=300&poll=1");
     nxl_lock *sleepy =
         lock_with(client, "held", .retry_min_ms = 50000, .retry_max_ms = 50000);
     nxl_lock *held = new_lock(client, "held", 30000);

@@ -21,7 +21,7 @@ static int in_line(void **state)
 
 static int polling(void **state)
 {
-    way = "queue=0";
+    way = "poll=1";
     return live_clean(state);
 }
 
@@ -90,7 +90,7 @@ static void waiter_spares_the_server(void **state)
 {
     stranger_sets("job", "somebody", 60000);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
-    nxl_client *client = new_client("queue=0");
+    nxl_client *client = new_client("poll=1");
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_acquire(lock, 1000), NXL_BUSY, lock);
     long sets = redis_calls(&server, "set");
@@ -104,7 +104,7 @@ static void waiter_asks_as_often_as_told(void **state)
 {
     stranger_sets("job", "somebody", 60000);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
-    nxl_client *client = new_client("queue=0");
+    nxl_client *client = new_client("poll=1");
     nxl_lock *lock = patient_lock(client, 20, 20);
     assert_result(nxl_lock_acquire(lock, 400), NXL_BUSY, lock);
     /* every 10 ... 20 ms, the first and the last one */
@@ -155,7 +155,7 @@ static void waiter_comes_after_a_release(void **state)
 
 static void impatient_waiter_comes_sooner(void **state)
 {
-    nxl_client *client = new_client("queue=0");
+    nxl_client *client = new_client("poll=1");
     nxl_lock *lock = patient_lock(client, 2, 5);
     stranger_sets("job", "somebody", 0);
     waiter_start(&waiter, lock, 20000);

@@ -232,6 +232,36 @@ static void guard_is_on_from_two_on(void **state)
         nxl_client_new(&client, "redis://a", &options), NXL_E_INVALID);
 }
 
+static void polls(const char *url, int64_t option, uint64_t expected)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    options.poll = option;
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    assert_int_equal(client->servers->endpoint.settings.poll, expected);
+    nxl_client_free(client);
+}
+
+/* A number means the same in the option and in the URL, which comes first. */
+static void poll_is_off_unless_asked_for(void **state)
+{
+    (void)state;
+    char why[128] = "";
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    polls("redis://a", 0, 0);
+    polls("redis://a", 1, 1);
+    polls("redis://a?poll=0", 0, 0);
+    polls("redis://a?poll=1", 0, 1);
+    polls("redis://a?poll=0", 1, 0);
+    options.errbuf = why;
+    options.errbuf_size = sizeof(why);
+    options.poll = -1;
+    assert_int_equal(
+        nxl_client_new(&client, "redis://a", &options), NXL_E_INVALID);
+    assert_string_equal(why, "poll is -1; it must be 1 (on) or 0 (off)");
+}
+
 static void arrays(void **state)
 {
     (void)state;
@@ -274,6 +304,7 @@ int main(void)
         cmocka_unit_test(the_client_is_of_one_mind),
         cmocka_unit_test(a_server_has_its_own),
         cmocka_unit_test(guard_is_on_from_two_on),
+        cmocka_unit_test(poll_is_off_unless_asked_for),
         cmocka_unit_test(arrays),
     };
     return cmocka_run_group_tests_name("endpoints", tests, NULL, NULL);
