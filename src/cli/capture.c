@@ -50,14 +50,17 @@ static void free_bytes(struct bytes *bytes)
 /* Sets where to pass the output on, without changing standard output itself to
  * non-blocking, since other processes may share it: a pipe or a terminal is
  * opened once more. A regular file never blocks, and a second open would begin
- * at its start. */
+ * at its start. What cannot be written is not opened again: in place of a
+ * closed output there is /dev/null, read-only (see main()). */
 static void open_output(struct capture *capture)
 {
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
     struct stat info;
 
     capture->out = STDOUT_FILENO;
     capture->chunk = CHUNK;
-    if (fstat(STDOUT_FILENO, &info) != 0)
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY ||
+        fstat(STDOUT_FILENO, &info) != 0)
         return;
     capture->is_socket = S_ISSOCK(info.st_mode);
     if (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))
@@ -206,12 +209,28 @@ void capture_drain(struct capture *capture)
     pass_on(capture);
 }
 
-bool capture_flush(struct capture *capture, struct session *session)
+/* What happens to the lock now is no concern of CMD, which has ended. Unread
+ * events would keep poll() from waiting. */
+static void drop_events(struct session *session)
+{
+    nxl_event event;
+
+    while (nxl_client_next_event(session->client, &event))
+        ;
+}
+
+bool capture_flush(
+    struct capture *capture, struct session *session, uint64_t until)
 {
     while (is_passing(capture)) {
+        if (nxl_now_ns() >= until) {
+            stop_passing(capture, ETIMEDOUT);
+            break;
+        }
+        drop_events(session);
         session_poll_nothing(session);
         session->also[0] = (struct pollfd){capture->out, POLLOUT, 0};
-        (void)session_turn(session, NEVER);
+        (void)session_turn(session, until);
         session_poll_nothing(session);
         pass_on(capture);
         for (int signo; (signo = session_signal(session)) != 0;) {
@@ -246,7 +265,7 @@ bool capture_print(struct session *session, const char *data, size_t length)
     if (length > 0 && !add_bytes(&capture.pending, data, length))
         stop_passing(&capture, ENOMEM);
     pass_on(&capture);
-    bool ok = capture_flush(&capture, session);
+    bool ok = capture_flush(&capture, session, NEVER);
     int error = errno;
     capture_close(&capture);
     errno = error;

@@ -48,9 +48,11 @@ void capture_turn(struct capture *capture);
  * print from now on is lost. */
 void capture_drain(struct capture *capture);
 /* Passes the rest on; blocks as long as nobody reads, until a signal arrives,
- * which is stored in session->caught. False: it could not all be passed on, and
- * errno says why. */
-bool capture_flush(struct capture *capture, struct session *session);
+ * which is stored in session->caught, or until that time of nxl_now_ns(). The
+ * lock is renewed meanwhile. False: it could not all be passed on, now or
+ * earlier, and errno says why. */
+bool capture_flush(
+    struct capture *capture, struct session *session, uint64_t until);
 
 void capture_close(struct capture *capture);
 

@@ -5,7 +5,8 @@
  *
  * Invariant: CMD is started only after its beginning is on record, and what
  * came of that is recorded before nxlock exits. That nothing happened is said
- * only of a command that was not started, or whose exit code says so.
+ * only of a command that was not started, or whose exit code says so; that it
+ * is done, only after all that CMD printed was passed on.
  */
 #include "cli/commands.h"
 
@@ -55,7 +56,9 @@ static int print_result(
         return code;
     if (once->session.caught != 0)
         return session_interrupted(&once->session);
-    say("cannot print: %s", strerror(errno));
+    const char *why = strerror(errno);
+    event_report((struct event){.kind = EVENT_FAILED, .why = why},
+        "cannot print what came of '%s': %s", once->args->shown, why);
     return EXIT_INTERNAL;
 }
 
@@ -106,8 +109,8 @@ static int verdict_of_code(const struct once_args *work, int code)
                                       : NXL_ONCE_UNSURE;
 }
 
-/* What the end of CMD means. The exit code is that of CMD, unless that would
- * mean something else to the caller. */
+/* What the end of CMD means, after its output was passed on. The exit code is
+ * that of CMD, unless that would mean something else to the caller. */
 static struct verdict verdict_of(const struct once *once)
 {
     const struct job *job = &once->job;
@@ -126,6 +129,10 @@ static struct verdict verdict_of(const struct once *once)
     bool says_more = kind != NXL_ONCE_UNSURE && job->left_over;
     if (says_more || (kind == NXL_ONCE_UNSURE && verdict.code == EXIT_DONE))
         verdict.code = EXIT_DOUBT;
+    else if (kind == NXL_ONCE_DONE && once->capture.error != 0)
+        verdict.code = session_interrupted(&once->session) != 0
+                           ? session_interrupted(&once->session)
+                           : EXIT_INTERNAL;
     else
         verdict.kind = kind;
     return verdict;
@@ -151,20 +158,39 @@ static void report_verdict(const struct once *once, int kind)
             kind == NXL_ONCE_DONE ? "done" : "not done");
 }
 
+/* How long the reader of the last output gets at least, though --at-most has
+ * stopped CMD. */
+#define READER_LEAST (5 * NS_PER_S)
+
+/* Waits for the reader, but not for longer than CMD itself might have. */
 static void pass_rest_on(struct once *once)
 {
-    if (!capture_flush(&once->capture, &once->session) &&
-        once->session.caught == 0 && errno != EPIPE)
-        say("cannot pass on what %s printed: %s", once->job.words[0],
-            strerror(errno));
+    const struct args *args = once->args;
+    uint64_t until = NEVER;
+
+    if (args->run.at_most_ms > 0) {
+        uint64_t least = nxl_now_ns() + READER_LEAST;
+        until = once->job.started + (uint64_t)args->run.at_most_ms * NS_PER_MS;
+        until = until > least ? until : least;
+    }
+    if (capture_flush(&once->capture, &once->session, until))
+        return;
+    const char *why =
+        once->session.caught != 0 ? "a signal ended the wait for its reader"
+        : errno == ETIMEDOUT      ? "it was not read before --at-most was over"
+        : errno == EPIPE ? "its reader ended before it had read everything"
+                         : strerror(errno);
+    event_report((struct event){.kind = EVENT_FAILED, .why = why},
+        "cannot pass on what %s printed: %s", once->job.words[0], why);
 }
 
 /* After CMD has ended. Returns the exit code. */
 static int finish(struct once *once)
 {
     const struct capture *capture = &once->capture;
-    struct verdict verdict = verdict_of(once);
 
+    pass_rest_on(once);
+    struct verdict verdict = verdict_of(once);
     if (verdict.kind == NXL_ONCE_DONE) {
         verdict.data = capture->not_kept ? NULL : capture->kept.data;
         verdict.length =
@@ -174,7 +200,6 @@ static int finish(struct once *once)
     int rc = verdict_tell(&once->session, &verdict);
     if (rc == NXL_OK)
         report_verdict(once, verdict.kind);
-    pass_rest_on(once);
     if (once->session.caught != 0)
         return session_interrupted(&once->session);
     return rc == NXL_OK || once->job.child.exec_error != 0 ? verdict.code

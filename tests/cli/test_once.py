@@ -497,27 +497,55 @@ def ends_of_output(b):
         got += more
     b.tap.equal((done.wait(), got), (0, 1000000), "a socket gets it all")
     name = b.name()
-    with open("/dev/full", "wb") as full:
+    for what, to, why in (
+            ("a full device", "> /dev/full", b"No space left"),
+            ("no standard output", ">&-", b"Bad file descriptor"),
+            ("one that can only be read", "1< /dev/null",
+             b"Bad file descriptor"),
+            ("a reader that is gone", "| (exec <&-; cat /proc/self/stat)",
+             b"its reader ended")):
+        into_nothing(b, what, to, why)
+
+
+def into_nothing(b, what, to, why):
+    """What cannot be passed on is not done, nor shown again."""
+    def run(name, *words):
+        """The code of nxlock, also if it is in front of a pipe."""
+        script = 'code=$1; shift; { "$@"; echo $? >&3; } 3> "$code" ' + to
+        if "|" not in to:
+            script = f'code=$1; shift; "$@" {to}; echo $? > "$code"'
         got = subprocess.run(
-            [b.nxlock, "once", name, *b.work(name, "echo x; exit 0")],
-            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
-            timeout=60, check=False)
-        b.tap.equal((got.returncode, b.state(name)), (0, "done"),
-                    "a full device does not change what came of CMD")
-        b.tap.check(b"cannot pass on" in got.stderr, "and is reported",
-                    got.stderr)
-        got = subprocess.run(
-            [b.nxlock, "once", name, "--", "true"],
-            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
-            timeout=60, check=False)
-        b.tap.equal(got.returncode, 70, "but nothing can be printed again")
+            ["sh", "-c", script, "sh", b.file("code"), b.nxlock, "once", name,
+             *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, timeout=60, check=False)
+        with open(b.file("code"), encoding="ascii") as file:
+            return int(file.read()), got.stderr
+
     name = b.name()
-    got = subprocess.run(
-        ["sh", "-c", 'exec "$@" >&-', "sh", b.nxlock, "once", name,
-         *b.work(name, "echo x")], stderr=subprocess.PIPE, timeout=60,
-        check=False)
-    b.tap.equal((got.returncode, got.stderr, b.state(name)), (0, b"", "done"),
-                "no standard output at all")
+    # More than a pipe without a reader takes.
+    code, said = run(name, *b.work(name, "head -c 200000 /dev/zero"))
+    b.tap.equal((code, b.state(name), b.record(name)["code"]),
+                (70, "doubt", 70), f"{what}: 70, in doubt")
+    b.tap.check(b"cannot pass on what sh printed: " + why in said and
+                b"is in doubt: " in said, "which is said, and why", said)
+    name = b.name()
+    b.tap.equal((run(name, *b.work(name, "exit 1"))[0], b.state(name)),
+                (1, "doubt"), "CMD's own failure is not hidden")
+    name = b.name()
+    b.tap.equal((run(name, "--retry-on", "75", *b.work(
+        name, "head -c 200000 /dev/zero; exit 75"))[0],
+                 b.state(name)), (75, "failed"),
+                "nor that nothing happened")
+    name = b.name()
+    b.tap.equal((run(name, *b.work(name))[0], b.state(name)), (0, "done"),
+                "where nothing is printed, it does not matter")
+    name = b.name()
+    b.once(name, *b.work(name, "head -c 200000 /dev/zero"))
+    code, said = run(name, *b.work(name))
+    b.tap.equal((code, b.state(name)), (70, "done"),
+                "what was done cannot be printed again: 70")
+    b.tap.check(b"cannot print what came of" in said, "which is said", said)
+    b.tap.equal(run(name, "-q", *b.work(name)), (0, b""), "but not with -q")
 
 
 def at_terminal(b):
@@ -562,21 +590,45 @@ def stuck_reader(b):
     b.tap.check(got.returncode == 0 and len(got.stdout) == 300000,
                 "and gets it all", got.stderr)
     name = b.name()
-    process = b.start(name, *b.work(name, "sleep 0.2; echo x; echo y; exit 0"))
+    process = b.start(name, *b.work(
+        name, f"sleep 0.2; echo x; echo y; echo . >> {b.file('ended')}"))
     process.stdout.close()
     process.stdout = None
     got = b.finish(process)
-    b.tap.equal((got.returncode, b.state(name)), (0, "done"),
-                "a reader that is gone does not end CMD")
+    b.tap.equal((got.returncode, b.state(name), b.runs("ended")),
+                (70, "doubt", 1), "a reader that is gone does not end CMD")
+    os.unlink(b.file("ended"))
+    for words, end, code, state in (
+            ((), None, 0, "done"), ((), signal.SIGTERM, 143, "doubt"),
+            (("--at-most", "1s"), 0, 70, "doubt")):
+        late_reader(b, words, end, (code, state))
+
+
+def late_reader(b, words, end, wanted):
+    """CMD has ended, and its output waits for a reader."""
     name = b.name()
-    process = b.start(name, *b.work(name, "head -c 100000 /dev/zero; echo"))
-    b.tap.check(await_(lambda: b.runs(name) == 1), "CMD runs")
-    # The rest fits into the two pipes, so CMD ends.
-    early = len(os.read(process.stdout.fileno(), 40000))
-    b.tap.check(await_(lambda: b.state(name) == "done"),
-                "it is recorded before the reader has all of it")
-    got = b.finish(process)
-    b.tap.equal(len(got.stdout), 100001 - early, "who gets the rest later")
+    process = b.start(name, "--ttl", "2s", *words, *b.work(
+        name, f"head -c 100000 /dev/zero; echo . >> {b.file('ended')}"))
+    b.tap.check(await_(lambda: b.runs("ended") == 1), "CMD ends")
+    os.unlink(b.file("ended"))
+    time.sleep(0 if words else 3)  # longer than the lease
+    b.tap.equal((b.state(name), b.server.cli("EXISTS", name)),
+                ("begun", b"1\n"),
+                "nothing is recorded before the reader has it all")
+    if end is None:
+        got = b.finish(process)
+        b.tap.equal(len(got.stdout), 100000, "who gets the rest later")
+    else:
+        if end:
+            process.send_signal(end)
+        got = process
+        got.stderr = got.stderr.read()
+        process.wait()
+        process.stdout.close()
+        b.tap.check(b"cannot pass on what sh printed" in got.stderr and
+                    b"in doubt" in got.stderr, "what is lost is said",
+                    got.stderr)
+    b.tap.equal((got.returncode, b.state(name)), wanted, "then it is recorded")
 
 
 # ----------------------------------------------------------------- the server
