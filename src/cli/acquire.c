@@ -410,7 +410,7 @@ int command_acquire(const struct args *args)
             (struct event){.kind = EVENT_LEFT_HELD, .left_ms = left_ms},
             "left '%s' held: its lease ends in %s unless it is renewed",
             args->shown, duration_rough(text, left_ms));
-        session_leave_held(EXIT_DONE);
+        session_leave_held(&session, EXIT_DONE);
     }
     session_close(&session);
     return code;

@@ -2,7 +2,7 @@
 /*
  * Reports the events of a run to standard error and to the sinks.
  *
- * Invariant: reporting an event blocks no longer than report_write() and never
+ * Invariant: reporting an event does not block (see outbox.h), and never
  * changes what the command does; and each process ends with one EVENT_ENDED,
  * whose result says what the events before it were.
  */

@@ -2,9 +2,9 @@
 /*
  * The log: one line, datagram or JSON object for each event.
  *
- * Invariant: writing never blocks, and a line is written whole or not at all. A
- * log that does not read in time loses lines. Only the first loss is reported,
- * on standard error, and the run is not affected.
+ * Invariant: writing never blocks, and the run is not affected. A line that is
+ * not taken at once is kept until the end, and lost if the log does not read
+ * then either. Only the first loss is reported, on standard error.
  *
  * syslog(3) and sd_journal_send(3) are not used: both block while the daemon
  * does not read, and the command would not be stopped in time.
@@ -28,6 +28,7 @@
 
 #include "cli/event.h"
 #include "cli/json.h"
+#include "cli/outbox.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 
@@ -43,11 +44,10 @@
 
 static struct {
     const struct args *args;
-    int fd;
-    bool is_socket; /* standard error is one */
+    struct outlet outlet;
     bool warned;
     struct sockaddr_un to; /* syslog, journal */
-} logger = {.fd = -1};
+} logger = {.outlet.fd = -1};
 
 /* ------------------------------------------------------------------- facts */
 
@@ -128,29 +128,24 @@ static const char *name_of_log(void)
     return logger.args->log == LOG_TO_SYSLOG ? "syslog" : "the journal";
 }
 
-static void send_datagram(const char *data, size_t length)
+/* A datagram was lost. */
+static void warn_of_loss(int why)
 {
-    if (logger.fd >= 0 &&
-        sendto(logger.fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL,
-            (const struct sockaddr *)&logger.to, sizeof(logger.to)) >= 0)
-        return;
-    int why = errno;
-    if (!logger.warned) {
-        say("cannot log to %s at %s: %s; the run continues; without such "
-            "a daemon, use --log stderr",
-            name_of_log(), logger.to.sun_path,
-            why == EAGAIN ? "it does not read" : strerror(why));
-        settings_mention(logger.args, VALUE_CHOICE);
-    }
+    bool warned = logger.warned;
+
     logger.warned = true;
+    if (warned)
+        return;
+    say("cannot log to %s at %s: %s; the run continues; without such "
+        "a daemon, use --log stderr",
+        name_of_log(), logger.to.sun_path,
+        why == EAGAIN ? "it does not read" : strerror(why));
+    settings_mention(logger.args, VALUE_CHOICE);
 }
 
 static void write_line(const char *line, size_t length)
 {
-    if (logger.is_socket)
-        (void)send(logger.fd, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    else
-        report_write(logger.fd, line, length);
+    outbox_write(&logger.outlet, line, length);
 }
 
 static void write_syslog(const struct event *event)
@@ -163,7 +158,7 @@ static void write_syslog(const struct event *event)
     int length = snprintf(line, sizeof(line), "<%d>%s nxlock[%ld]: %s",
         LOG_USER | event_priority(event), when, (long)getpid(),
         event->sentence);
-    send_datagram(line, (size_t)length);
+    write_line(line, (size_t)length);
 }
 
 /* Never change one: people search for them. */
@@ -214,7 +209,7 @@ static void write_journal(const struct event *event)
     }
     long length = ftell(out);
     if (fclose(out) == 0 && length > 0)
-        send_datagram(data, (size_t)length);
+        write_line(data, (size_t)length);
 }
 
 /* The time as in RFC 3339, to the millisecond. */
@@ -323,7 +318,11 @@ static void open_datagram(const char *path)
     logger.to.sun_family = AF_UNIX;
     snprintf(logger.to.sun_path, sizeof(logger.to.sun_path), "%s",
         other && other[0] != '\0' ? other : path);
-    logger.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    logger.outlet =
+        (struct outlet){.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0),
+            .kind = OUTLET_DATAGRAM,
+            .to = &logger.to,
+            .lost = warn_of_loss};
 }
 
 /* A descriptor of its own: the watchdog keeps it, CMD does not get it. A pipe
@@ -331,16 +330,17 @@ static void open_datagram(const char *path)
  * non-blocking flag. */
 static void open_stderr(void)
 {
+    struct outlet *outlet = &logger.outlet;
     struct stat info;
 
     if (fstat(STDERR_FILENO, &info) != 0)
         return;
-    logger.is_socket = S_ISSOCK(info.st_mode);
+    outlet->kind = S_ISSOCK(info.st_mode) ? OUTLET_SOCKET : OUTLET_STREAM;
     if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode))
-        logger.fd = open(
+        outlet->fd = open(
             "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (logger.fd < 0)
-        logger.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (outlet->fd < 0)
+        outlet->fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
 void event_log_open(const struct args *args)
@@ -359,5 +359,10 @@ void event_log_open(const struct args *args)
 
 int event_log_fd(void)
 {
-    return logger.fd;
+    return logger.outlet.fd;
+}
+
+bool event_log_forget(void)
+{
+    return outbox_forget(&logger.outlet);
 }

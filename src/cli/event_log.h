@@ -5,6 +5,8 @@
 #ifndef NXLOCK_CLI_EVENT_LOG_H
 #define NXLOCK_CLI_EVENT_LOG_H
 
+#include <stdbool.h>
+
 #include "cli/args.h"
 
 /* Opens what --log names and adds it to the sinks of events; does nothing
@@ -15,5 +17,8 @@ void event_log_open(const struct args *args);
 /* The descriptor that the log is written to, for a process that closes all
  * others; -1: there is none. It is closed on exec. */
 int event_log_fd(void);
+
+/* Drops what the log has not taken of this process. False: it has all. */
+bool event_log_forget(void);
 
 #endif

@@ -89,13 +89,13 @@ static void stop_for_loss(struct job *job, const char *why)
 }
 
 /* Takes the watchdog's note that it stops the command, and reports why. */
-static void note_stopping(struct job *job, enum reason reason)
+static void note_stopping(struct job *job, int number)
 {
     const struct args *args = job->args;
 
-    switch (reason) {
+    switch ((enum reason)(number & ~UNLOGGED)) {
     case REASON_LEASE:
-        report_loss(job, LOSS_IS_LATE, true);
+        report_loss(job, LOSS_IS_LATE, !(number & UNLOGGED));
         job->stopping = args->run.on_lost != ON_LOST_WARN;
         return;
     case REASON_AT_MOST:
@@ -128,7 +128,7 @@ static int take_news(struct job *job)
         if (news == NEWS_STARTED)
             report_start(job);
         else if (news == NEWS_STOPPING)
-            note_stopping(job, (enum reason)number);
+            note_stopping(job, number);
         else if (news == NEWS_HALTED)
             halted = number;
         else if (news == NEWS_GONE && number != 0 && !job->left_over)

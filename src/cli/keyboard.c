@@ -13,6 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cli/outbox.h"
+
 bool keyboard_sent(int signo)
 {
     if (signo != SIGINT && signo != SIGQUIT)
@@ -50,6 +52,7 @@ void keyboard_end(pid_t target, int signo)
 
     if (signo == 0)
         return;
+    outbox_end(OUTBOX_PATIENCE);
     (void)setrlimit(RLIMIT_CORE, &no_core);
     raise_default(target, signo);
 }

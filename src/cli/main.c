@@ -18,6 +18,7 @@
 #include "cli/event_log.h"
 #include "cli/help.h"
 #include "cli/metrics.h"
+#include "cli/outbox.h"
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -123,6 +124,7 @@ static int run_command(enum command command, char **words)
     /* A 77 may come from CMD. */
     if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
+    outbox_end(OUTBOX_PATIENCE); /* what is said then may quote args */
     settings_free(args.settings);
     args_free(&args);
     return code;
@@ -143,9 +145,8 @@ static void open_standard_fds(void)
         close(fd);
 }
 
-int main(int argc, char **argv)
+static int act(int argc, char **argv)
 {
-    open_standard_fds();
     if (argc < 2) {
         help_overview(stderr);
         return EXIT_USAGE;
@@ -163,4 +164,12 @@ int main(int argc, char **argv)
     enum command command = command_by_name(argv[1]);
     return command == COMMANDS ? unknown_command(argv[1])
                                : run_command(command, argv + 2);
+}
+
+int main(int argc, char **argv)
+{
+    open_standard_fds();
+    int code = act(argc, argv);
+    outbox_end(OUTBOX_PATIENCE);
+    return code;
 }

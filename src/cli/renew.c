@@ -50,7 +50,7 @@ int command_renew(const struct args *args)
                 (struct event){.kind = EVENT_RENEWED, .left_ms = left_ms},
                 "renewed '%s', %s left", args->shown,
                 duration_rough(left, left_ms));
-        session_leave_held(code);
+        session_leave_held(&session, code);
     }
     session_close(&session);
     return code;

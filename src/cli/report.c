@@ -8,7 +8,6 @@
 #include "cli/report.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,34 +15,13 @@
 
 #include <nxlock.h>
 
+#include "cli/outbox.h"
+
 /* A word that needs more edits than this is not a slip of the fingers. */
 #define NEAR_ENOUGH 2
 #define WORD_MAX 32
 
-/* While another process is inside write(), poll() reports that a terminal
- * cannot be written: wait until that process is done. That takes microseconds,
- * unless it is preempted. Not longer, and not again before it has taken a line,
- * because a terminal may also be stopped (Ctrl-S), and a lease about to end. */
-#define TERMINAL_WAIT_MS 20
-static bool stopped;
-
-/* A reader that is slow or stopped must not keep us from stopping a command in
- * time, so a line that cannot be written soon is dropped. (poll() reports a
- * pipe as writable if it has room for PIPE_BUF bytes, more than a line.) So is
- * one that nobody will ever read: SIGPIPE would end us with the lock held. */
-void report_write(int fd, const char *line, size_t length)
-{
-    struct pollfd out = {fd, POLLOUT, 0};
-    bool terminal = isatty(fd);
-    int ready = poll(&out, 1, 0);
-
-    if (ready == 0 && terminal && !stopped)
-        ready = poll(&out, 1, TERMINAL_WAIT_MS);
-    if (terminal) /* another line may go to a log */
-        stopped = ready == 0;
-    if (ready == 1 && out.revents == POLLOUT && write(fd, line, length) < 0)
-        return; /* there is nowhere else to report it */
-}
+static struct outlet to_stderr = {.fd = STDERR_FILENO, .kind = OUTLET_STREAM};
 
 int report_output(void)
 {
@@ -85,7 +63,7 @@ void say(const char *format, ...)
     size_t length = (size_t)wanted < room ? (size_t)wanted : room - 1;
     clean_text(line + start, length); /* a name may hold anything */
     line[start + length] = '\n';
-    report_write(STDERR_FILENO, line, start + length + 1);
+    outbox_write(&to_stderr, line, start + length + 1);
 }
 
 int exit_code_for(int result, int busy)

@@ -34,11 +34,8 @@ enum exit_code {
 };
 
 /* Prints "nxlock: ..." and a newline to standard error, in one write that does
- * not block: if nothing reads it, the line is dropped. */
+ * not block. A line that is not read now is kept for outbox_end(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* Writes a line of at most PIPE_BUF bytes without blocking, or drops it. */
-void report_write(int fd, const char *line, size_t length);
 
 /* Flushes standard output. Reports it if something could not be printed, now or
  * earlier, and returns EXIT_INTERNAL; otherwise EXIT_DONE. */

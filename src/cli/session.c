@@ -20,6 +20,7 @@
 #include "cli/connect.h"
 #include "cli/event.h"
 #include "cli/keyboard.h"
+#include "cli/outbox.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 #include "cli/table.h"
@@ -335,6 +336,7 @@ int session_turn(struct session *session, uint64_t wake_ns)
     /* The result does not matter: the library and the caller check for
      * themselves. */
     (void)poll(fds, (nfds_t)(count + OWN_FDS), timeout_ms);
+    outbox_turn();
     return nxl_client_process(session->client);
 }
 
@@ -397,8 +399,17 @@ int session_failed(struct session *session, const char *what, int result)
     return exit_code_for(result, EXIT_BUSY);
 }
 
-void session_leave_held(int code)
+void session_leave_held(const struct session *session, int code)
 {
+    uint64_t patience = OUTBOX_PATIENCE;
+
     event_end(code);
+    /* The caller waits for us, and its lease is running. */
+    if (code == EXIT_DONE) {
+        uint64_t tenth =
+            (uint64_t)nxl_lock_remaining_ms(session->lock) * NS_PER_MS / 10;
+        patience = tenth < patience ? tenth : patience;
+    }
+    outbox_end(patience);
     _exit(code);
 }

@@ -114,7 +114,7 @@ int session_failed(struct session *session, const char *what, int result);
 
 /* Ends the process without freeing the lock, which would release it. Reports
  * the end before. */
-_Noreturn void session_leave_held(int code);
+_Noreturn void session_leave_held(const struct session *session, int code);
 
 /* Reports a failed attempt to do what, with the lock's error message. */
 void session_complain(struct session *session, const char *what, int result);

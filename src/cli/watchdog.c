@@ -31,6 +31,7 @@
 #include "cli/event_log.h"
 #include "cli/keyboard.h"
 #include "cli/loss.h"
+#include "cli/outbox.h"
 #include "cli/report.h"
 
 /* How long processes that the command left behind may still run: some end on
@@ -49,8 +50,7 @@ struct watchdog {
     pid_t leader;     /* of the command's group */
     bool leader_here; /* not reaped yet, so its pid is not reused */
     bool alone;       /* nxlock has died */
-    bool stopping;
-    bool left_over; /* what is being stopped was left behind */
+    int stopping;     /* why, an enum reason; 0: not yet */
     bool killing;
     bool over; /* nothing is left to do */
     uint64_t deadline;
@@ -96,8 +96,8 @@ static void send_halted(struct watchdog *watchdog)
  * block while nxlock is stopped; it fails if nxlock dies. */
 static void send_end(const struct watchdog *watchdog)
 {
-    const struct note notes[] = {
-        {NEWS_ENDED, watchdog->status, 0}, {NEWS_GONE, watchdog->left_over, 0}};
+    const struct note notes[] = {{NEWS_ENDED, watchdog->status, 0},
+        {NEWS_GONE, watchdog->stopping == REASON_LEFT_OVER, 0}};
 
     for (size_t i = watchdog->end_unsent ? 0 : 1; i < 2; i++) {
         while (send(watchdog->plan->line, &notes[i], sizeof(notes[i]),
@@ -214,12 +214,15 @@ static void signal_lost(struct watchdog *watchdog)
     watchdog->lost = -1;
 }
 
-/* nxlock may be stopped or dead, and could not log it, or not in time. */
-static void log_loss(struct watchdog *watchdog, const char *why)
+/* nxlock may be stopped or dead, and could not log it, or not in time. What the
+ * log does not take now is left to nxlock, unless that is dead: UNLOGGED, or 0.
+ * After the signals, which must not wait for a log. */
+static int log_loss(struct watchdog *watchdog, const char *why)
 {
     loss_report(&watchdog->reported, watchdog->plan->session,
         watchdog->plan->words, why,
         watchdog->alone || watchdog->plan->lost_signal != 0, false);
+    return !watchdog->alone && event_log_forget() ? UNLOGGED : 0;
 }
 
 static void signal_group(const struct watchdog *watchdog, int signo, bool wake)
@@ -241,12 +244,12 @@ static void stop_command(struct watchdog *watchdog, enum reason reason)
         signo = watchdog->plan->lost_signal;
     if (watchdog->stopping)
         return;
-    watchdog->stopping = true;
-    watchdog->left_over = reason == REASON_LEFT_OVER;
+    watchdog->stopping = (int)reason;
     watchdog->kill_at = nxl_now_ns() + watchdog->plan->grace;
-    send_news(watchdog->plan, NEWS_STOPPING, (int)reason);
     signal_group(watchdog, signo, true);
     descendants_signal(signo, watchdog->leader_here ? watchdog->leader : 0);
+    int more = reason == REASON_LEASE ? log_loss(watchdog, LOSS_IS_LATE) : 0;
+    send_news(watchdog->plan, NEWS_STOPPING, (int)reason | more);
 }
 
 /* The lease is lost. */
@@ -256,7 +259,8 @@ static void lose_lease(struct watchdog *watchdog)
         stop_command(watchdog, REASON_LEASE);
     } else if (watchdog->lost >= 0) {
         signal_lost(watchdog);
-        send_news(watchdog->plan, NEWS_STOPPING, REASON_LEASE);
+        int more = log_loss(watchdog, LOSS_IS_LATE);
+        send_news(watchdog->plan, NEWS_STOPPING, REASON_LEASE | more);
     }
 }
 
@@ -306,7 +310,7 @@ static void take_orders(struct watchdog *watchdog)
     }
     /* nxlock has died: the lease is no longer renewed. */
     stop_command(watchdog, REASON_ALONE);
-    log_loss(watchdog, "nxlock was killed");
+    (void)log_loss(watchdog, "nxlock was killed");
 }
 
 static void reap(struct watchdog *watchdog)
@@ -369,7 +373,7 @@ static void watch_clock(struct watchdog *watchdog)
 
     if (now >= lost_at(watchdog)) {
         lose_lease(watchdog);
-        log_loss(watchdog, LOSS_IS_LATE);
+        (void)log_loss(watchdog, LOSS_IS_LATE);
     }
     if (!watchdog->stopping && watchdog->leader_here &&
         now >= watchdog->at_most)
@@ -440,5 +444,6 @@ _Noreturn void watchdog_work(const struct watchdog_plan *plan)
     send_end(&watchdog);
     if (watchdog.alone)
         event_end(EXIT_LOST);
+    outbox_end(OUTBOX_PATIENCE);
     _exit(EXIT_DONE);
 }

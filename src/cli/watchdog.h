@@ -43,12 +43,15 @@ enum news {
     NEWS_NOT_RUN,     /* number: errno of exec */
     NEWS_HALTED,      /* number: the signal that stopped the command for now;
                          time: how many orders had continued it before */
-    NEWS_STOPPING,    /* number: an enum reason */
+    NEWS_STOPPING,    /* number: an enum reason, with UNLOGGED or without */
     NEWS_ENDED,       /* number: the command's status as of waitpid() */
     NEWS_GONE         /* all processes of the command have ended, except those
                          that --leave-descendants keeps; number: 1 if they
                          were left behind and had to be stopped, else 0 */
 };
+
+/* Added to a reason: the log did not take the watchdog's line about it. */
+#define UNLOGGED 0x100
 
 /* Why all of it is being stopped. */
 enum reason {

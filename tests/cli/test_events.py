@@ -7,6 +7,7 @@ real server. It finds the same events, in the same order, in all three. A log
 that is not read neither delays nor fails a run, and no log has a secret.
 """
 
+import concurrent.futures
 import json
 import os
 import re
@@ -426,23 +427,11 @@ def not_read(room):
             sender.sendto(b"x", path)
     except BlockingIOError:
         pass
-    for log, where, why in (("syslog", path, b"it does not read"),
-                            ("journal", path, b"it does not read"),
-                            ("syslog", path + "-", b"No such file"),
-                            ("journal", path + "-", b"No such file")):
-        got = nx(room.nxlock, "run", "full", "--log", log, "--", "true",
-                 env={**os.environ, "NXLOCK_LOG_SOCKET": where})
-        lines = got.stderr.splitlines()
-        room.tap.check(got.returncode == 0 and len(lines) == 1 and
-                       why in lines[0] and where.encode() in lines[0],
-                       f"--log {log}: {why.decode()}: reported once, and the "
-                       "run goes on", got)
+    cases = (("syslog", path, b"it does not read"),
+             ("journal", path, b"it does not read"),
+             ("syslog", path + "-", b"No such file"),
+             ("journal", path + "-", b"No such file"))
     drop = f"redis-cli -s {room.server.socket} DEL full > /dev/null; sleep 60"
-    got = nx(room.nxlock, "run", "full", "--log", "syslog", "--ttl", "900ms",
-             "--", "sh", "-c", drop,
-             env={**os.environ, "NXLOCK_LOG_SOCKET": path})
-    room.tap.check(got.returncode == 79 and b"lost 'full'" in got.stderr,
-                   "a loss is acted on, and still said", got)
     end, pipe = os.pipe()
     os.set_blocking(pipe, False)
     try:
@@ -451,11 +440,36 @@ def not_read(room):
     except BlockingIOError:
         pass
     os.set_blocking(pipe, True)
-    for log in ("stderr", "json"):
-        code = subprocess.run(
-            [room.nxlock, "run", "full", "--log", log, "--", "true"],
+
+    def into_socket(case):
+        log, where, _ = case
+        return nx(room.nxlock, "run", f"full {case}", "--log", log, "--",
+                  "true", env={**os.environ, "NXLOCK_LOG_SOCKET": where})
+
+    def into_pipe(log):
+        return subprocess.run(
+            [room.nxlock, "run", f"full {log}", "--log", log, "--", "true"],
             stdin=subprocess.DEVNULL, stderr=pipe, timeout=60,
             check=False).returncode
+
+    # Each waits 5 s for its reader, at the end.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        sockets = pool.map(into_socket, cases)
+        loss = pool.submit(
+            nx, room.nxlock, "run", "full", "--log", "syslog", "--ttl",
+            "900ms", "--", "sh", "-c", drop,
+            env={**os.environ, "NXLOCK_LOG_SOCKET": path})
+        pipes = pool.map(into_pipe, ("stderr", "json"))
+    for (log, where, why), got in zip(cases, sockets):
+        lines = got.stderr.splitlines()
+        room.tap.check(got.returncode == 0 and len(lines) == 1 and
+                       why in lines[0] and where.encode() in lines[0],
+                       f"--log {log}: {why.decode()}: reported once, and the "
+                       "run goes on", got)
+    got = loss.result()
+    room.tap.check(got.returncode == 79 and b"lost 'full'" in got.stderr,
+                   "a loss is acted on, and still said", got)
+    for log, code in zip(("stderr", "json"), pipes):
         room.tap.equal(code, 0, f"--log {log} to a pipe that nobody reads")
     os.close(end)
     os.close(pipe)

@@ -838,7 +838,8 @@ def main():
     with Server("--appendonly", "yes", "--appendfsync", "always") as server:
         clean_environment(server)
         bench = Bench(tap, server, nxlock)
-        for part in (outcomes, codes, left_over, fingerprints, times, doubts, checks,
+        for part in (outcomes, codes, left_over, fingerprints, times, doubts,
+                     checks,
                      by_hand, outputs, ends_of_output, at_terminal,
                      stuck_reader, lost, interrupted, few_descriptors, hosts,
                      durable, mistakes):
