@@ -57,7 +57,8 @@ static void pause_until(struct session *session, uint64_t time, bool *signalled)
 /* Another attempt cannot succeed. */
 static bool is_final(int rc)
 {
-    return rc == NXL_OK || rc == NXL_LOST || rc == NXL_E_INVALID;
+    return rc == NXL_OK || rc == NXL_LOST || rc == NXL_E_INVALID ||
+           rc == NXL_E_DENIED || rc == NXL_E_UNSUPPORTED;
 }
 
 static const char *reason(const struct session *session, int rc)
@@ -76,7 +77,7 @@ int verdict_tell(struct session *session, const struct verdict *verdict)
     int rc = tell(session, verdict, &signalled);
 
     if (!is_final(rc) && !signalled && nxl_now_ns() < end)
-        event_report((struct event){.kind = EVENT_SERVER_DOWN,
+        event_report((struct event){.kind = event_of_failure(rc),
                          .why = reason(session, rc)},
             "cannot record what came of '%s': %s; trying again for %s",
             args->shown, reason(session, rc),

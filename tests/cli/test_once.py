@@ -723,6 +723,32 @@ def lost(b):
            "unix:///nowhere", "--", "true")
 
 
+def denied(b):
+    """A permission that is missing at the end: trying again is no use."""
+    b.server.cli("ACL", "SETUSER", "worker", "on", "nopass", "+@all", "~*",
+                 "&*")
+    name = b.name()
+    process = b.start(name, "-u", f"{b.server.url}?user=worker", "--log",
+                      "json", *b.work(name, "read -r x < " + fifo(
+                          b.file("gate5"))), env={
+                              **os.environ, "NXLOCK_PASSWORD": "any"})
+    b.tap.check(await_(lambda: b.runs(name) == 1), "CMD runs")
+    b.server.cli("ACL", "SETUSER", "worker", "-set")
+    with open(b.file("gate5"), "wb"):
+        pass
+    got = b.finish(process)
+    b.server.cli("ACL", "DELUSER", "worker")
+    events = [json.loads(line) for line in got.stderr.splitlines()]
+    b.tap.equal([event["event"] for event in events],
+                ["acquired", "started", "command-ended", "doubt", "ended"],
+                "a missing permission is no server that is down")
+    b.tap.check("not on record" in events[3]["message"] and
+                "allow +set" in events[3]["why"], "the reason is told",
+                events[3])
+    b.tap.equal((got.returncode, events[4]["result"]), (79, "doubt"),
+                "and it is in doubt, not tried again for a minute")
+
+
 def interrupted(b):
     name = b.name()
     holder = subprocess.Popen(
@@ -839,10 +865,9 @@ def main():
         clean_environment(server)
         bench = Bench(tap, server, nxlock)
         for part in (outcomes, codes, left_over, fingerprints, times, doubts,
-                     checks,
-                     by_hand, outputs, ends_of_output, at_terminal,
-                     stuck_reader, lost, interrupted, few_descriptors, hosts,
-                     durable, mistakes):
+                     checks, by_hand, outputs, ends_of_output, at_terminal,
+                     stuck_reader, lost, denied, interrupted, few_descriptors,
+                     hosts, durable, mistakes):
             if sys.argv[2:] and part.__name__ not in sys.argv[2:]:
                 continue
             print(f"# {part.__name__}")
