@@ -376,22 +376,42 @@ bool acquire_once(
     return take_result(&wait, rc, code);
 }
 
-/* False: the caller did not get the token, so the lock must be released. */
-static bool print_token(struct session *session, int *code)
+/* The caller has no token, so nobody could release the lock. */
+static void release_unprinted(struct session *session, const char *why)
 {
     const char *name = session->args->shown;
+    int rc = session_finish(session, nxl_lock_release_start(session->lock));
+    char left[DURATION_ROOM];
 
+    if (rc == NXL_OK) {
+        event_report(
+            (struct event){.kind = EVENT_RELEASED}, "released '%s'", name);
+        event_report((struct event){.kind = EVENT_FAILED, .why = why},
+            "cannot print the token of '%s': %s; released", name, why);
+    } else {
+        event_report((struct event){.kind = EVENT_FAILED, .why = why},
+            "cannot print the token of '%s': %s; cannot release it: %s; it "
+            "expires within %s",
+            name, why, failure_words(nxl_lock_errmsg(session->lock), rc),
+            duration_text(left, session->args->ttl_ms));
+    }
+}
+
+/* False: the caller did not get the token, and the lock is not held. */
+static bool print_token(struct session *session, int *code)
+{
     if (!session_can_print(session, nxl_lock_deadline(session->lock))) {
         *code = session_interrupted(session);
         if (*code != 0)
             return false;
-        say("the token of '%s' was not read before its lease expired", name);
+        event_report((struct event){.kind = EVENT_LOST},
+            "the token of '%s' was not read before its lease expired",
+            session->args->shown);
     } else if (puts(nxl_lock_token(session->lock)) >= 0 &&
                fflush(stdout) == 0) {
         return true;
     } else {
-        say("cannot print the token of '%s': %s; released", name,
-            strerror(errno));
+        release_unprinted(session, strerror(errno));
     }
     *code = EXIT_INTERNAL;
     return false;

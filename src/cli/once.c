@@ -177,7 +177,7 @@ static void pass_rest_on(struct once *once)
         return;
     const char *why =
         once->session.caught != 0 ? "a signal ended the wait for its reader"
-        : errno == ETIMEDOUT      ? "nobody read it before --at-most was over"
+        : errno == ETIMEDOUT      ? "it was not read before --at-most was over"
         : errno == EPIPE ? "its reader ended before it had read everything"
                          : strerror(errno);
     event_report((struct event){.kind = EVENT_FAILED, .why = why},

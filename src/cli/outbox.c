@@ -140,7 +140,7 @@ static bool write_dropped(struct outlet *outlet)
     if (outlet->dropped == 0 || outlet->kind == OUTLET_DATAGRAM)
         return true;
     int length = snprintf(line, sizeof(line),
-        "nxlock: %zu lines are missing here: nobody read them in time\n",
+        "nxlock: %zu lines are missing here: they were not read in time\n",
         outlet->dropped);
     if (attempt(outlet, line, (size_t)length, false) == 0)
         return false;

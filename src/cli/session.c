@@ -258,6 +258,11 @@ void session_unignore(const struct session *session)
         sigaction(endured[i], &session->endured[i], NULL);
 }
 
+void session_unblock_signals(const struct session *session)
+{
+    sigprocmask(SIG_SETMASK, &session->inherited, NULL);
+}
+
 bool session_can_print(struct session *session, uint64_t until)
 {
     for (;;) {

@@ -76,6 +76,10 @@ bool session_signal_ends(int signo);
 /* In a new process: restores the signals that the session ignores. */
 void session_unignore(const struct session *session);
 
+/* When nothing is held any more, nor will be: signals end the process again, so
+ * that it may block. */
+void session_unblock_signals(const struct session *session);
+
 /* Waits until standard output is writable. False: a signal came first, or the
  * time until has come. */
 bool session_can_print(struct session *session, uint64_t until);

@@ -209,6 +209,7 @@ int command_status(const struct args *args)
 
     if (code == 0) {
         int rc = holder_ask(&session, &holder);
+        session_unblock_signals(&session);
         if (rc != NXL_OK && rc != NXL_FREE)
             code = session_failed(&session, "look at", rc);
         else

@@ -15,6 +15,7 @@
 #include "cli/event.h"
 #include "cli/holder.h"
 #include "cli/outage.h"
+#include "cli/outbox.h"
 #include "cli/partial.h"
 #include "cli/report.h"
 
@@ -64,6 +65,7 @@ static bool pause_for(struct waiter *waiter, int64_t left_ms)
         ms = smaller_of(ms, (waiter->until - now) / NS_PER_MS + 1);
     waiter->delay_ms = smaller_of(2 * waiter->delay_ms, DELAY_MOST_MS);
     (void)poll(NULL, 0, (int)ms);
+    outbox_turn();
     return true;
 }
 

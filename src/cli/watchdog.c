@@ -54,7 +54,6 @@ struct watchdog {
     bool over; /* nothing is left to do */
     uint64_t deadline;
     bool reported;    /* the loss of the lock */
-    int unlogged;     /* UNLOGGED: it was, but the log did not take it; or 0 */
     uint64_t at_most; /* NEVER: no limit */
     uint64_t linger;  /* when left-over processes get TERM, or NEVER */
     uint64_t kill_at; /* end of the grace; NEVER: nothing is being stopped */
@@ -183,14 +182,14 @@ static void signal_lost(struct watchdog *watchdog)
 }
 
 /* nxlock may be stopped or dead, and could not log it, or not in time. What the
- * log does not take now is left to nxlock, unless that is dead. */
-static void log_loss(struct watchdog *watchdog, const char *why)
+ * log does not take now is left to nxlock, unless that is dead: UNLOGGED, or 0.
+ * After the signals, which must not wait for a log. */
+static int log_loss(struct watchdog *watchdog, const char *why)
 {
     loss_report(&watchdog->reported, watchdog->plan->session,
         watchdog->plan->words, why,
         watchdog->alone || watchdog->plan->lost_signal != 0, false);
-    if (!watchdog->alone && event_log_forget())
-        watchdog->unlogged = UNLOGGED;
+    return !watchdog->alone && event_log_forget() ? UNLOGGED : 0;
 }
 
 static void signal_group(const struct watchdog *watchdog, int signo, bool wake)
@@ -214,9 +213,10 @@ static void stop_command(struct watchdog *watchdog, enum reason reason)
         return;
     watchdog->stopping = (int)reason;
     watchdog->kill_at = nxl_now_ns() + watchdog->plan->grace;
-    send_news(watchdog->plan, NEWS_STOPPING, (int)reason | watchdog->unlogged);
     signal_group(watchdog, signo, true);
     descendants_signal(signo, watchdog->leader_here ? watchdog->leader : 0);
+    int more = reason == REASON_LEASE ? log_loss(watchdog, LOSS_IS_LATE) : 0;
+    send_news(watchdog->plan, NEWS_STOPPING, (int)reason | more);
 }
 
 /* The lease is lost. */
@@ -226,8 +226,8 @@ static void lose_lease(struct watchdog *watchdog)
         stop_command(watchdog, REASON_LEASE);
     } else if (watchdog->lost >= 0) {
         signal_lost(watchdog);
-        send_news(
-            watchdog->plan, NEWS_STOPPING, REASON_LEASE | watchdog->unlogged);
+        int more = log_loss(watchdog, LOSS_IS_LATE);
+        send_news(watchdog->plan, NEWS_STOPPING, REASON_LEASE | more);
     }
 }
 
@@ -277,7 +277,7 @@ static void take_orders(struct watchdog *watchdog)
     }
     /* nxlock has died: the lease is no longer renewed. */
     stop_command(watchdog, REASON_ALONE);
-    log_loss(watchdog, "nxlock was killed");
+    (void)log_loss(watchdog, "nxlock was killed");
 }
 
 static void reap(struct watchdog *watchdog)
@@ -339,8 +339,8 @@ static void watch_clock(struct watchdog *watchdog)
     uint64_t now = nxl_now_ns();
 
     if (now >= lost_at(watchdog)) {
-        log_loss(watchdog, LOSS_IS_LATE);
         lose_lease(watchdog);
+        (void)log_loss(watchdog, LOSS_IS_LATE);
     }
     if (!watchdog->stopping && watchdog->leader_here &&
         now >= watchdog->at_most)

@@ -180,6 +180,18 @@ class TlsServer(Server):
             "tls-key-file", self.file(name + ".key")) == b"OK\n"
 
 
+def full_pipe():
+    """Both ends of a pipe that takes nothing, and would block a writer."""
+    ends = os.pipe()
+    os.set_blocking(ends[1], False)
+    try:
+        while True:
+            os.write(ends[1], b"\0" * 4096)
+    except BlockingIOError:
+        os.set_blocking(ends[1], True)
+        return ends
+
+
 def clean_environment(server):
     """What nxlock is to find in its environment."""
     with open(os.path.join(os.path.dirname(__file__), "variables"),

@@ -19,7 +19,7 @@ import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Server, Tap, await_, clean_environment, full_pipe, nx
 
 SECRET = "opensesame"
 LOGS = ("syslog", "journal", "json")
@@ -481,14 +481,7 @@ def not_read(room):
              ("syslog", path + "-", b"No such file"),
              ("journal", path + "-", b"No such file"))
     drop = f"redis-cli -s {room.server.socket} DEL full > /dev/null; sleep 60"
-    end, pipe = os.pipe()
-    os.set_blocking(pipe, False)
-    try:
-        while True:
-            os.write(pipe, b"x" * 4096)
-    except BlockingIOError:
-        pass
-    os.set_blocking(pipe, True)
+    end, pipe = full_pipe()
 
     def into_socket(case):
         log, where, _ = case

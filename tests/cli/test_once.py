@@ -744,7 +744,8 @@ def denied(b):
                 ["acquired", "started", "command-ended", "doubt", "ended"],
                 "a missing permission is no server that is down")
     b.tap.check("not on record" in events[3]["message"] and
-                "allow +set" in events[3]["why"], "the reason is told", events[3])
+                "allow +set" in events[3]["why"], "the reason is told",
+                events[3])
     b.tap.equal((got.returncode, events[4]["result"]), (79, "doubt"),
                 "and it is in doubt, not tried again for a minute")
 

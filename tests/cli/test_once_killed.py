@@ -16,7 +16,7 @@ import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Server, Tap, await_, clean_environment, full_pipe, nx
 
 TTL = ("--ttl", "6s", "--grace", "200ms")
 
@@ -113,12 +113,12 @@ class Work:
         except FileNotFoundError:
             return 0
 
-    def start(self, script, *words):
+    def start(self, script, *words, stderr=subprocess.PIPE):
         env = dict(os.environ, NXLOCK_URL="unix://" + self.proxy.path)
         self.process = subprocess.Popen(
             [self.nxlock, "once", self.name, *TTL, *words, "-c", script],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True)
+            stderr=stderr, start_new_session=True)
 
     def members(self):
         """All processes of its session."""
@@ -270,11 +270,23 @@ def rows(tap, server, proxy, nxlock):
     work.in_doubt()
     work.paid(1)
 
-    work = new("done answered, before exit")
+    work = new("charged, its output waits for a reader")
     work.start(f"{work.charge()}; head -c 100000 /dev/zero")
     os.read(work.process.stdout.fileno(), 1)
+    tap.check(await_(work.charges), "it is charged")
+    work.kill()
+    work.in_doubt()
+    work.paid(1)
+
+    work = new("done answered, before exit")
+    reader, writer = full_pipe()  # its last words wait for a reader
+    work.start(f"{work.charge()}; head -c 100000 /dev/zero", "-v",
+               stderr=writer)
+    work.process.stdout.read(100008)
     tap.check(await_(lambda: work.record() == "done"), "it is done")
     work.kill()
+    os.close(reader)
+    os.close(writer)
     got = work.next(0, "the next one finds it done")
     tap.equal(len(got.stdout), 100008, "with all of the output")
     work.paid(1)

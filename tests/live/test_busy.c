@@ -20,8 +20,8 @@ static const struct way_to_wait {
     bool begins;
 } ways_to_wait[] = {
     {"in line", NO_GUARD "&timeout_ms=1000", false},
-    {"polling", NO_GUARD "&timeout_ms=1000&queue=0", false},
-    {"begin", NO_GUARD "&timeout_ms=1000&queue=0", true},
+    {"polling", NO_GUARD "&timeout_ms=1000&poll=1", false},
+    {"begin", NO_GUARD "&timeout_ms=1000&poll=1", true},
     {"begin in line", NO_GUARD "&timeout_ms=1000", true},
 };
 #define WAYS_TO_WAIT (sizeof(ways_to_wait) / sizeof(ways_to_wait[0]))
@@ -138,7 +138,7 @@ static void the_servers_hang(void **state)
 static void every_answer_comes(void **state)
 {
     static const char *const parameters[] = {
-        NO_GUARD "&timeout_ms=20000", NO_GUARD "&timeout_ms=20000&queue=0"};
+        NO_GUARD "&timeout_ms=20000", NO_GUARD "&timeout_ms=20000&poll=1"};
     static const int64_t waits_ms[] = {0, 1, 25, 60};
     nxl_client *theirs = client_on(NO_GUARD);
     nxl_lock *holder = new_lock(theirs, NAME, 60000);
