@@ -305,6 +305,19 @@ bool option_of_server(const struct option *option)
     return is_other || option_is_passed(option);
 }
 
+bool option_of_cmd(const struct option *option)
+{
+    static const char *const names[] = {"no-wait", "wait", "busy-code", "ttl",
+        "at-most", "grace", "on-lost", "leave-descendants", "pass-url",
+        "metrics", "keep", "on-doubt", "check", "done-on", "retry-on",
+        "keep-trying", "quiet"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        is = is || strcmp(option->name, names[i]) == 0;
+    return is;
+}
+
 bool option_is_server(const struct option *option)
 {
     return option->type == VALUE_URL ||

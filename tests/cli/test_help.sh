@@ -16,6 +16,12 @@ has() { # NAME PATTERN
     check "$1" grep -q -e "$2" "$dir/out"
 }
 
+for line in "--version run" "-V -v" "--help run" "help run lock" \
+    "help connection tls" "completion bash zsh" "completion --help bash"; do
+    # shellcheck disable=SC2086 # words
+    gives 64 "$line: a word too many" $line
+    said "is named" "unexpected '${line##* }'"
+done
 for spelling in --version -V; do
     gives 0 "$spelling" $spelling
     has "tells one" '^nxlock [0-9][0-9]*\.[0-9][0-9]*\.[0-9][0-9]*$'
