@@ -31,6 +31,7 @@
 #include "cli/keyboard.h"
 #include "cli/loss.h"
 #include "cli/report.h"
+#include "cli/witness.h"
 
 /* How long processes that the command left behind may still run: some end on
  * their own, such as a tee that writes the last output. */
@@ -47,6 +48,7 @@ struct watchdog {
     int lost;         /* our end of the pipe for NXLOCK_LOST_FD; -1: closed */
     pid_t leader;     /* of the command's group */
     bool leader_here; /* not reaped yet, so its pid is not reused */
+    pid_t witness;    /* in the same group, or 0 */
     bool alone;       /* nxlock has died */
     bool stopping;
     bool killing;
@@ -61,6 +63,7 @@ struct watchdog {
     uint64_t woken;   /* how many orders have continued the group */
     bool end_unsent;  /* NEWS_ENDED has not been sent: */
     int status;
+    uint64_t in_group; /* the signal that ended it went to its whole group */
 };
 
 /* Never waits: nxlock may be frozen. False: it could not be sent. */
@@ -95,7 +98,7 @@ static void send_halted(struct watchdog *watchdog)
 static void send_end(const struct watchdog *watchdog)
 {
     const struct note notes[] = {
-        {NEWS_ENDED, watchdog->status, 0}, {NEWS_GONE, 0, 0}};
+        {NEWS_ENDED, watchdog->status, watchdog->in_group}, {NEWS_GONE, 0, 0}};
 
     for (size_t i = watchdog->end_unsent ? 0 : 1; i < 2; i++) {
         while (send(watchdog->plan->line, &notes[i], sizeof(notes[i]),
@@ -113,10 +116,15 @@ static bool redirect(const struct watchdog_plan *plan)
            (plan->output < 0 || dup2(plan->output, STDOUT_FILENO) >= 0);
 }
 
+/* witnessed: a pipe that ends when the group has a witness. */
 _Noreturn static void exec_command(
-    const struct watchdog_plan *plan, pid_t parent)
+    const struct watchdog_plan *plan, pid_t parent, const int *witnessed)
 {
+    char byte;
+
     setpgid(0, 0);
+    close(witnessed[1]);
+    (void)!read(witnessed[0], &byte, 1);
     if (plan->terminal)
         give_terminal(plan->tty, getpid());
     /* If the watchdog is killed, no other process may be left to stop CMD. */
@@ -137,6 +145,7 @@ _Noreturn static void exec_command(
 static bool start_leader(struct watchdog *watchdog)
 {
     const struct watchdog_plan *plan = watchdog->plan;
+    int witnessed[2];
     sigset_t all;
 
     sigfillset(&all);
@@ -151,18 +160,21 @@ static bool start_leader(struct watchdog *watchdog)
     watchdog->timer =
         timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     pid_t self = getpid();
-    if (watchdog->signals >= 0 && watchdog->timer >= 0)
+    if (watchdog->signals >= 0 && watchdog->timer >= 0 &&
+        pipe2(witnessed, O_CLOEXEC) == 0)
         watchdog->leader = fork();
     if (watchdog->leader < 0) {
         send_news(plan, NEWS_NO_PROCESS, errno);
         return false;
     }
     if (watchdog->leader == 0)
-        exec_command(plan, self);
+        exec_command(plan, self, witnessed);
     watchdog->leader_here = true;
     /* Parent and child both do this, so that it is done before either goes on.
      */
     setpgid(watchdog->leader, watchdog->leader);
+    if (plan->tty >= 0)
+        watchdog->witness = witness_start(watchdog->leader);
     /* Above all, nxlock's end of the socket is closed, and the caller's pipes,
      * whose readers wait for the end of file. */
     int kept[] = {plan->line, watchdog->signals, watchdog->timer,
@@ -283,6 +295,8 @@ static void reap(struct watchdog *watchdog)
     while (read(watchdog->signals, &info, sizeof(info)) > 0)
         ;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) > 0) {
+        if (pid == watchdog->witness && !WIFSTOPPED(status))
+            watchdog->witness = 0;
         if (pid != watchdog->leader || !watchdog->leader_here)
             continue;
         if (WIFSTOPPED(status)) {
@@ -292,7 +306,12 @@ static void reap(struct watchdog *watchdog)
         watchdog->leader_here = false;
         watchdog->halted = 0;
         watchdog->status = status;
-        watchdog->end_unsent = !send_news(watchdog->plan, NEWS_ENDED, status);
+        watchdog->in_group = WIFSIGNALED(status) &&
+                             witness_saw(watchdog->witness, WTERMSIG(status));
+        witness_end(watchdog->witness);
+        watchdog->witness = 0;
+        watchdog->end_unsent = !send_note(watchdog->plan,
+            &(struct note){NEWS_ENDED, status, watchdog->in_group});
         uint64_t wait =
             watchdog->plan->grace < LINGER ? watchdog->plan->grace : LINGER;
         watchdog->linger = nxl_now_ns() + wait;
