@@ -75,6 +75,8 @@ check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
 sed -n 's/^      *\(--[a-z-]*\).*/\1/p' "$dir/out" > "$dir/more"
 check "explains each option of TLS" test \
     "$(sed -n '/^TLS options/,$s/^      --.*/x/p' "$dir/out" | wc -l)" -eq 11
+sed '/^TLS options/,$d' "$dir/out" > "$dir/own"
+check "and no other option is for TLS" fails grep -q '^      --.*TLS' "$dir/own"
 
 gives 0 "completion --help" completion --help
 cp "$dir/out" "$dir/text"
