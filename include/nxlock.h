@@ -368,9 +368,10 @@ const char *nxl_client_errmsg(const nxl_client *client);
 
 /* Writes one line per server into text, for a person: address, state of the
  * connection, software and version, role, Redis Cluster node or not, the
- * commands it is locked with, and whether it has a vote; if not, why, since
- * when and until when. Zero-terminated and cut to size. Known after the first
- * operation. Returns the full length. No I/O. */
+ * commands it is locked with and how locks wait there, once that was tried, and
+ * whether it has a vote; if not, why, since when and until when.
+ * Zero-terminated and cut to size. Known after the first operation. Returns the
+ * full length. No I/O. */
 size_t nxl_client_describe(nxl_client *client, char *text, size_t size);
 
 /* Returns the number of servers. */

@@ -44,6 +44,26 @@ static void add_fact(
         redact_add(t, slice_of(fact), true, FOREIGN_MAX, &client->secrets);
 }
 
+static bool has_worked(const struct server *s, unsigned verbs)
+{
+    return (s->dialect.worked & verbs) != 0;
+}
+
+/* How the server is used for locks: only what it has shown on this connection,
+ * and not what would be tried first. */
+static void add_use(
+    struct text *t, const struct nxl_client *client, const struct server *s)
+{
+    struct text words;
+    if (has_worked(s, 1U << VERB_ACQUIRE | 1U << VERB_BEGIN)) {
+        text_add(t, ", lock commands ");
+        strategies_describe(&s->dialect, t);
+    }
+    text_clear(&words);
+    if (!waiting_describe(client, &words) || has_worked(s, 1U << VERB_JOIN))
+        text_addf(t, ", waits %s", words.data);
+}
+
 static void line_of(
     const struct nxl_client *client, unsigned server, struct text *t)
 {
@@ -67,12 +87,8 @@ static void line_of(
     }
     if (s->facts.cluster)
         text_add(t, ", Redis Cluster node");
-    if (s->state == SERVER_UP) {
-        text_add(t, ", lock commands ");
-        strategies_describe(&s->dialect, t);
-        text_add(t, ", waits ");
-        (void)waiting_describe(client, t);
-    }
+    if (s->state == SERVER_UP)
+        add_use(t, client, s);
     text_clear(&words);
     voters_words(client, server, clock_now(), &words);
     if (words.len)

@@ -72,6 +72,7 @@ struct once_args {
     struct codes done_on, retry_on;
     bool quiet;
     bool show, forget, confirm; /* instead of a command */
+    const char *of_cmd; /* an option that has no effect with these, or NULL */
 };
 
 struct settings;

@@ -76,6 +76,8 @@ void child_order(
 {
     struct note note = {(int)order, number, time};
 
+    if (order == ORDER_SIGNAL)
+        child->passed = number;
     if (child->line >= 0 &&
         send(child->line, &note, sizeof(note), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
         child->woken += order_continues(&note);
@@ -101,7 +103,9 @@ static void take_terminal(struct child *child)
     give_terminal(child->tty, getpgrp());
 }
 
-static void command_ended(struct child *child, int status)
+/* in_group: a signal that ended it went to its whole group. The keyboard's
+ * does; so does one that we passed on, but that was sent to us alone. */
+static void command_ended(struct child *child, int status, bool in_group)
 {
     int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
@@ -109,8 +113,9 @@ static void command_ended(struct child *child, int status)
     take_terminal(child);
     child->signalled = signo != 0;
     child->code = signo != 0 ? EXIT_SIGNAL + signo : WEXITSTATUS(status);
-    if (child->had_terminal ? signo == SIGINT || signo == SIGQUIT
-                            : signo == child->typed)
+    bool typed = signo == child->typed ||
+                 (child->had_terminal && in_group && signo != child->passed);
+    if (typed && (signo == SIGINT || signo == SIGQUIT))
         child->keyboard = signo;
 }
 
@@ -128,7 +133,7 @@ static void take_note(struct child *child, const struct note *note)
         child->exec_error = note->number;
         break;
     case NEWS_ENDED:
-        command_ended(child, note->number);
+        command_ended(child, note->number, note->time != 0);
         break;
     case NEWS_GONE:
         child->gone = true;

@@ -29,7 +29,8 @@ struct child {
     int tty;              /* descriptor of our terminal, or -1 */
     bool terminal;        /* the command should have the terminal */
     uint64_t woken;       /* how many of our orders continued the group */
-    int typed;            /* the keyboard signal that we passed on, or 0 */
+    int passed;           /* the signal that we passed on last, or 0 */
+    int typed;            /* the same if the keyboard sent it, or 0 */
     int keyboard;         /* once ended: the keyboard signal that ended it */
     bool had_terminal;    /* once ended: it had the terminal, we did not */
 };

@@ -73,6 +73,14 @@ static bool asks_for_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+static int word_too_many(const char *word, const char *line)
+{
+    char shown[DISCREET_ROOM];
+
+    say("unexpected '%s'; write: %s", discreet(shown, word), line);
+    return EXIT_USAGE;
+}
+
 /* "nxlock help [COMMAND]", "nxlock help connection", "nxlock --help". */
 static int help(const char *word)
 {
@@ -94,10 +102,12 @@ static int help(const char *word)
 /* "nxlock completion SHELL", "nxlock completion names COMMAND ...". */
 static int completion(char **words)
 {
-    if (words[0] && asks_for_help(words[0]))
-        return help(COMPLETION);
     if (words[0] && strcmp(words[0], "names") == 0)
         return completion_names(words + 1);
+    if (words[0] && words[1])
+        return word_too_many(words[1], "nxlock completion bash, zsh or fish");
+    if (words[0] && asks_for_help(words[0]))
+        return help(COMPLETION);
     if (!words[0] || !completion_print(words[0], stdout)) {
         say("write: nxlock completion bash, zsh or fish");
         return EXIT_USAGE;
@@ -151,10 +161,14 @@ static int act(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (asks_for_help(argv[1]))
-        return help(NULL);
+        return argc > 2 ? word_too_many(argv[2], "nxlock help [COMMAND]")
+                        : help(NULL);
     if (strcmp(argv[1], "help") == 0)
-        return help(argv[2]);
+        return argc > 3 ? word_too_many(argv[3], "nxlock help [COMMAND]")
+                        : help(argv[2]);
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        if (argc > 2)
+            return word_too_many(argv[2], "nxlock --version");
         version_print(stdout);
         return report_output();
     }

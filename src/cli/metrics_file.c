@@ -186,6 +186,14 @@ static bool print_to(const struct metrics_table *table, int fd)
     return written;
 }
 
+/* As in /tmp: there only the owner of a file may replace it. */
+static bool is_sticky(const struct update *u)
+{
+    struct stat info;
+
+    return fstat(u->directory, &info) == 0 && (info.st_mode & S_ISVTX) != 0;
+}
+
 static bool write_file(struct update *u)
 {
     (void)unlinkat(u->directory, u->fresh, 0);
@@ -197,7 +205,14 @@ static bool write_file(struct update *u)
     if (print_to(&u->table, fd) &&
         renameat(u->directory, u->fresh, u->directory, u->base) == 0)
         return true;
-    update_fails(u, "%s", strerror(errno));
+    int error = errno;
+    update_fails(u,
+        error == EPERM && is_sticky(u)
+            ? "%s: its directory is sticky, so only the owner of the file may "
+              "replace it; give each user a file of its own, or use another "
+              "directory"
+            : "%s",
+        strerror(error));
     (void)unlinkat(u->directory, u->fresh, 0);
     return false;
 }

@@ -147,6 +147,8 @@ static int take_option(struct walk *walk, const struct option *option,
         }
         rest = *++walk->at;
     }
+    if (option_of_cmd(option))
+        walk->args->work.of_cmd = option->name;
     return value_set(walk->args, option, shown, rest);
 }
 
@@ -305,6 +307,7 @@ static const char *word_fault(const struct args *args, char *room, size_t size)
 /* The same for the options of once. */
 static const char *once_fault(const struct args *args)
 {
+    static char room[64];
     const struct once_args *work = &args->work;
 
     int runs_none = work->show + work->forget + work->confirm;
@@ -314,8 +317,11 @@ static const char *once_fault(const struct args *args)
     if (runs_none && (args->script || args->child))
         return "--show, --forget and --confirm run no command: leave out "
                "-- CMD... or -c STRING";
-    if (args->metrics && runs_none)
-        return "--metrics has no effect without a command";
+    if (runs_none && work->of_cmd) {
+        snprintf(room, sizeof(room), "--%s has no effect without a command",
+            work->of_cmd);
+        return room;
+    }
     if (args->json && args->command == CMD_ONCE && !work->show)
         return "--json has no effect without --show";
     if (work->fingerprint && work->fingerprint_file)

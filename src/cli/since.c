@@ -176,8 +176,8 @@ static void find_start(struct finder *finder, const struct session *session)
         finder->since->at_s = highest / US_PER_S;
     else if (highest == 0 && finder->since->unknown[0] == '\0')
         set_unknown(finder->since,
-            "its fencing counter has expired, a day after it was last "
-            "used");
+            "its fencing counter has expired, a day or more after it was "
+            "last used");
 }
 
 void since_find(

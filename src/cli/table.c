@@ -280,11 +280,25 @@ const struct option *option_any(size_t *i)
     return option_next(ON_ALL, i);
 }
 
-/* The library's help of these parameters begins with it. */
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && strcmp(name, names[i]) != 0)
+        i++;
+    return i < count;
+}
+
+#define IS_AMONG(name, names)                                                  \
+    is_among(name, names, sizeof(names) / sizeof((names)[0]))
+
 bool option_of_tls(const struct option *option)
 {
-    return option->type == VALUE_PARAMETER &&
-           strncmp(option->help, "TLS", 3) == 0;
+    static const char *const names[] = {"cacert", "cacertdir", "cert", "key",
+        "key_password_file", "sni", "verify", "tls_min", "tls_ciphers",
+        "tls_ciphersuites"};
+
+    return option->type == VALUE_PARAMETER && IS_AMONG(option->variable, names);
 }
 
 bool option_is_passed(const struct option *option)
@@ -297,12 +311,19 @@ bool option_is_passed(const struct option *option)
 bool option_of_server(const struct option *option)
 {
     static const char *const others[] = {"db", "keepalive_s", "durable"};
-    bool is_other = false;
 
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        is_other = is_other || (option->type == VALUE_PARAMETER &&
-                                   strcmp(option->variable, others[i]) == 0);
-    return is_other || option_is_passed(option);
+    return option_is_passed(option) || (option->type == VALUE_PARAMETER &&
+                                           IS_AMONG(option->variable, others));
+}
+
+bool option_of_cmd(const struct option *option)
+{
+    static const char *const names[] = {"no-wait", "wait", "busy-code", "ttl",
+        "at-most", "grace", "on-lost", "leave-descendants", "pass-url",
+        "metrics", "keep", "on-doubt", "check", "done-on", "retry-on",
+        "keep-trying", "quiet"};
+
+    return IS_AMONG(option->name, names);
 }
 
 bool option_is_server(const struct option *option)

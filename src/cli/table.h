@@ -92,6 +92,10 @@ bool option_is_passed(const struct option *option);
  * client, whatever its servers. */
 bool option_of_server(const struct option *option);
 
+/* Does it say how the command that once runs is run, or waited for, or what its
+ * end means? */
+bool option_of_cmd(const struct option *option);
+
 /* Does it name servers? */
 bool option_is_server(const struct option *option);
 

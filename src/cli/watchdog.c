@@ -32,6 +32,7 @@
 #include "cli/loss.h"
 #include "cli/outbox.h"
 #include "cli/report.h"
+#include "cli/signal_probe.h"
 
 /* How long processes that the command left behind may still run: some end on
  * their own, such as a tee that writes the last output. */
@@ -48,6 +49,7 @@ struct watchdog {
     int lost;         /* our end of the pipe for NXLOCK_LOST_FD; -1: closed */
     pid_t leader;     /* of the command's group */
     bool leader_here; /* not reaped yet, so its pid is not reused */
+    pid_t probe;    /* in the same group, or 0 */
     bool alone;       /* nxlock has died */
     int stopping;     /* why, an enum reason; 0: not yet */
     bool killing;
@@ -62,6 +64,7 @@ struct watchdog {
     uint64_t woken;   /* how many orders have continued the group */
     bool end_unsent;  /* NEWS_ENDED has not been sent: */
     int status;
+    uint64_t in_group; /* the signal that ended it went to its whole group */
 };
 
 /* Never waits: nxlock may be frozen. False: it could not be sent. */
@@ -95,7 +98,8 @@ static void send_halted(struct watchdog *watchdog)
  * block while nxlock is stopped; it fails if nxlock dies. */
 static void send_end(const struct watchdog *watchdog)
 {
-    const struct note notes[] = {{NEWS_ENDED, watchdog->status, 0},
+    const struct note notes[] = {
+        {NEWS_ENDED, watchdog->status, watchdog->in_group},
         {NEWS_GONE, watchdog->stopping == REASON_LEFT_OVER, 0}};
 
     for (size_t i = watchdog->end_unsent ? 0 : 1; i < 2; i++) {
@@ -114,10 +118,15 @@ static bool redirect(const struct watchdog_plan *plan)
            (plan->output < 0 || dup2(plan->output, STDOUT_FILENO) >= 0);
 }
 
+/* probed: a pipe that ends when the group has a probe. */
 _Noreturn static void exec_command(
-    const struct watchdog_plan *plan, pid_t parent)
+    const struct watchdog_plan *plan, pid_t parent, const int *probed)
 {
+    char byte;
+
     setpgid(0, 0);
+    close(probeed[1]);
+    (void)!read(probeed[0], &byte, 1);
     if (plan->terminal)
         give_terminal(plan->tty, getpid());
     /* If the watchdog is killed, no other process may be left to stop CMD. */
@@ -138,6 +147,7 @@ _Noreturn static void exec_command(
 static bool start_leader(struct watchdog *watchdog)
 {
     const struct watchdog_plan *plan = watchdog->plan;
+    int probed[2];
     sigset_t all;
 
     sigfillset(&all);
@@ -152,18 +162,21 @@ static bool start_leader(struct watchdog *watchdog)
     watchdog->timer =
         timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     pid_t self = getpid();
-    if (watchdog->signals >= 0 && watchdog->timer >= 0)
+    if (watchdog->signals >= 0 && watchdog->timer >= 0 &&
+        pipe2(probeed, O_CLOEXEC) == 0)
         watchdog->leader = fork();
     if (watchdog->leader < 0) {
         send_news(plan, NEWS_NO_PROCESS, errno);
         return false;
     }
     if (watchdog->leader == 0)
-        exec_command(plan, self);
+        exec_command(plan, self, probed);
     watchdog->leader_here = true;
     /* Parent and child both do this, so that it is done before either goes on.
      */
     setpgid(watchdog->leader, watchdog->leader);
+    if (plan->tty >= 0)
+        watchdog->probe = signal_probe_start(watchdog->leader);
     /* Above all, nxlock's end of the socket is closed, and the caller's pipes,
      * whose readers wait for the end of file. */
     int kept[] = {plan->line, watchdog->signals, watchdog->timer,
@@ -289,6 +302,8 @@ static void reap(struct watchdog *watchdog)
     while (read(watchdog->signals, &info, sizeof(info)) > 0)
         ;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) > 0) {
+        if (pid == watchdog->probe && !WIFSTOPPED(status))
+            watchdog->probe = 0;
         if (pid != watchdog->leader || !watchdog->leader_here)
             continue;
         if (WIFSTOPPED(status)) {
@@ -298,7 +313,12 @@ static void reap(struct watchdog *watchdog)
         watchdog->leader_here = false;
         watchdog->halted = 0;
         watchdog->status = status;
-        watchdog->end_unsent = !send_news(watchdog->plan, NEWS_ENDED, status);
+        watchdog->in_group = WIFSIGNALED(status) &&
+                             signal_probe_saw(watchdog->probe, WTERMSIG(status));
+        signal_probe_end(watchdog->probe);
+        watchdog->probe = 0;
+        watchdog->end_unsent = !send_note(watchdog->plan,
+            &(struct note){NEWS_ENDED, status, watchdog->in_group});
         uint64_t wait =
             watchdog->plan->grace < LINGER ? watchdog->plan->grace : LINGER;
         watchdog->linger = nxl_now_ns() + wait;

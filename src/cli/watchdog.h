@@ -44,7 +44,8 @@ enum news {
     NEWS_HALTED,      /* number: the signal that stopped the command for now;
                          time: how many orders had continued it before */
     NEWS_STOPPING,    /* number: an enum reason, with UNLOGGED or without */
-    NEWS_ENDED,       /* number: the command's status as of waitpid() */
+    NEWS_ENDED,       /* number: the command's status as of waitpid(); time 1:
+                         if by a signal, its whole group has got that */
     NEWS_GONE         /* all processes of the command have ended, except those
                          that --leave-descendants keeps; number: 1 if they
                          were left behind and had to be stopped, else 0 */

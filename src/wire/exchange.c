@@ -333,6 +333,8 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
         return EXCHANGE_AGAIN;
     if (!refused)
         *remembered_strategy(x, wants_end_in_value(x)) = x->at;
+    if (o->kind != OUTCOME_FAULT)
+        x->dialect->worked |= 1U << x->verb->kind;
     x->outcome.unsure |= may_be_in_line(x);
     exchange_cancel(x);
     return EXCHANGE_DONE;

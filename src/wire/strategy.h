@@ -30,6 +30,7 @@ struct dialect {
 
     unsigned char at[VERB_KINDS];          /* the strategy that worked last */
     unsigned char at_with_end[VERB_KINDS]; /* for values with their end */
+    unsigned worked; /* verbs that the server has carried out, as bits */
     /* The exchange whose transaction is open: nothing else may be sent. */
     const struct exchange *in_transaction;
     unsigned connection; /* its number: steps of an exchange stay on one */

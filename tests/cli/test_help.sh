@@ -16,6 +16,12 @@ has() { # NAME PATTERN
     check "$1" grep -q -e "$2" "$dir/out"
 }
 
+for line in "--version run" "-V -v" "--help run" "help run lock" \
+    "help connection tls" "completion bash zsh" "completion --help bash"; do
+    # shellcheck disable=SC2086 # words
+    gives 64 "$line: a word too many" $line
+    said "is named" "unexpected '${line##* }'"
+done
 for spelling in --version -V; do
     gives 0 "$spelling" $spelling
     has "tells one" '^nxlock [0-9][0-9]*\.[0-9][0-9]*\.[0-9][0-9]*$'
@@ -69,6 +75,8 @@ check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
 sed -n 's/^      *\(--[a-z-]*\).*/\1/p' "$dir/out" > "$dir/more"
 check "explains each option of TLS" test \
     "$(sed -n '/^TLS options/,$s/^      --.*/x/p' "$dir/out" | wc -l)" -eq 11
+sed '/^TLS options/,$d' "$dir/out" > "$dir/own"
+check "and no other option is for TLS" fails grep -q '^      --.*TLS' "$dir/own"
 
 gives 0 "completion --help" completion --help
 cp "$dir/out" "$dir/text"

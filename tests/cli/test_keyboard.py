@@ -50,6 +50,10 @@ while [ -e pid ]; do cat /dev/tty > got; done
 FLOODS = """echo $$ > new; mv new pid
 exec yes
 """
+ITSELF = """echo $$ > new; mv new pid
+until [ -e ask ]; do sleep 0.02; done
+kill -INT $$
+"""
 HANDLES = "trap 'exit 3' INT; " + LOOP
 
 
@@ -63,7 +67,7 @@ class Room:
         for name, text in (("loop", LOOP), ("deaf", DEAF), ("pager", PAGER),
                            ("asks", ASKS), ("later", LATER),
                            ("insists", INSISTS), ("handles", HANDLES),
-                           ("floods", FLOODS)):
+                           ("floods", FLOODS), ("itself", ITSELF)):
             with open(self.path(name), "w", encoding="ascii") as file:
                 file.write(text)
 
@@ -360,6 +364,42 @@ class Room:
             self.tap.check(self.has("after") and self.text("after") == "130",
                            "and the script goes on")
             self.tap.check(self.is_free(), "and the lock is free")
+        for what, cmd, signo in (
+                ("by its own hand", "itself", None),
+                ("by somebody", "loop", lambda: self.cmd),
+                ("by somebody to nxlock", "loop", lambda: self.own)):
+            script = self.run(cmd=cmd) + "; echo $? > after"
+            with self.at(["bash", "-c", script]) as terminal:
+                if not self.started(f"CMD with the terminal, INT {what}"):
+                    return
+                await_(lambda: terminal.foreground() == self.cmd)
+                if signo:
+                    os.kill(signo(), signal.SIGINT)
+                else:
+                    with open(self.path("ask"), "wb"):
+                        pass
+                self.tap.check(
+                    await_(lambda: terminal.leader.poll() is not None),
+                    "ends it")
+                self.tap.check(self.has("after") and
+                               self.text("after") == "130",
+                               "and the script goes on", terminal.text())
+                self.tap.check(self.is_free(), "and the lock is free")
+
+    def interrupted_within(self):
+        """nxlock within nxlock: Ctrl-C ends the script around both."""
+        script = (f"'{self.nxlock}' run outer -- " + self.run() +
+                  "; echo > after")
+        with self.at(["bash", "-c", script]) as terminal:
+            if not self.started("a run within a run, and Ctrl-C"):
+                return
+            await_(lambda: terminal.foreground() == self.cmd)
+            terminal.type(CTRL_C)
+            self.tap.check(await_(lambda: terminal.leader.poll() is not None),
+                           "ends the script")
+            self.tap.equal(terminal.leader.poll(), -signal.SIGINT,
+                           "by that signal")
+            self.tap.check(not self.has("after"), "it does not go on")
 
     def suspended(self):
         tap = self.tap
@@ -413,6 +453,7 @@ def main():
         room.interrupted()
         room.interrupted_elsewhere()
         room.not_the_keyboard()
+        room.interrupted_within()
         room.suspended()
         return room.tap.done()
 

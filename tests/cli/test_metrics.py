@@ -310,6 +310,31 @@ def refused(scenes):
     scenes.tap.equal(scenes.total("empty"), 1, "an empty file is a new one")
 
 
+def sticky(scenes):
+    """A file of another user in a directory such as /tmp cannot be replaced:
+    that is said, with what to do."""
+    # root may replace any file only by CAP_FOWNER.
+    plain = ("setpriv", "--bounding-set=-fowner")
+    if os.getuid() != 0 or nx(*plain, "true").returncode != 0:
+        print("# not root: no file of another user")
+        return
+    own, folder = scenes.file, os.path.join(scenes.server.folder, "sticky")
+    os.mkdir(folder)
+    scenes.file = os.path.join(folder, "x.prom")
+    scenes.run("run", "sticky", "--", "true")
+    os.chown(scenes.file, 65534, 65534)
+    os.chown(folder, 65534, 65534)
+    os.chmod(folder, 0o1777)
+    done = nx(*plain, *scenes.command("run", "sticky", "-c", "exit 3"))
+    scenes.tap.check(
+        done.returncode == 3 and b"sticky" in done.stderr and
+        b"a file of its own" in done.stderr, "a sticky directory",
+        done.stderr)
+    scenes.tap.equal(sorted(os.listdir(folder)), ["x.prom"],
+                     "nothing is left there")
+    scenes.file = own
+
+
 def beside(scenes):
     """What is beside the file stays, whatever its name is."""
     own = scenes.file
@@ -415,8 +440,8 @@ def main(nxlock):
         servers = [stack.enter_context(Server()) for _ in range(5)]
         clean_environment(servers[0])
         scenes = Scenes(tap, nxlock, *servers)
-        for act in (each_kind, names, beside, refused, full, at_once, locked,
-                    killed):
+        for act in (each_kind, names, beside, refused, full, at_once, sticky,
+                    locked, killed):
             act(scenes)
     return tap.done()
 

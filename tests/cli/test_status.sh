@@ -56,8 +56,13 @@ verbose() {
         "$dir/out"
     check "its version" grep -q "^  server: .* $version, " "$dir/out"
     check "its role" grep -q "^  server: .*role master" "$dir/out"
-    check "and what is used of it" \
-        grep -q "^  server: .*lock commands SET NX PX" "$dir/out"
+    check "and nothing that was not tried" \
+        fails grep -q "lock commands\|waits" "$dir/out"
+    gives 1 "status -v, without a line" status h -v --queue 0
+    check "and why locks do not wait in line" \
+        grep -q "^  server: .*role master, waits by polling (queue=0)" \
+        "$dir/out"
+    gives 1 "status -v, free, again" status h -v
     check "in two lines" test "$(wc -l < "$dir/out")" -eq 2
     db SET h stranger PX 100000 > /dev/null
     gives 0 "status --verbose, held" status h --verbose

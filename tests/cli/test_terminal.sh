@@ -37,8 +37,7 @@ told() {
     at_terminal "'$nxlock' run t -w 1500ms -- touch '$dir/started'" < /dev/null
     check "a wait at a terminal" test $code -eq 75
     screen "says whom it waits for" \
-        "^nxlock: waiting for 't': held by db7:41233:backup, [0-9]*s left;\
- 1st in line\$"
+        "^nxlock: waiting for 't': held by db7:41233:backup, [0-9]*s left\$"
     screen "and then who has it still" \
         "^nxlock: 't' is held by db7:41233:backup, [0-9]*s left\$"
     check "and nothing else" test "$(grep -c . "$dir/out")" -eq 2

@@ -168,9 +168,10 @@ static void no_permission(void **state)
     assert_contains(subscriber_words(listening.subscriber), "NOPERM");
     listening_for(50);
     assert_int_equal(redis_calls(&server, "subscribe"), 0);
-    char words[1024];
-    nxl_client_describe(listening.client, words, sizeof(words));
-    assert_contains(words, "waits in line without messages (NOPERM");
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    assert_int_equal(
+        nxl_client_server_facts(listening.client, 0, &facts), NXL_OK);
+    assert_contains(facts.waiting, "in line without messages (NOPERM");
 
     /* A new connection for commands is a reason to try again. */
     redis_run(&server, "ACL", "SETUSER", "listener", "&nxl:*", NULL);

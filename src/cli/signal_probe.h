@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells a signal of the keyboard, which goes to a whole process group, from one
+ * that a process of the group sent itself, or got from another: by a process
+ * that does nothing in the group but be there.
+ */
+#ifndef NXLOCK_CLI_SIGNAL_PROBE_H
+#define NXLOCK_CLI_SIGNAL_PROBE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Starts a probe in a group of our session. All signals must be blocked. 0:
+ * there is no process for it. */
+pid_t signal_probe_start(pid_t group);
+
+/* Has the group got the signal since then? True, too, if that is unknown. */
+bool signal_probe_saw(pid_t probe, int signo);
+
+/* Ends the probe and reaps it; 0: there is none. */
+void signal_probe_end(pid_t probe);
+
+#endif
