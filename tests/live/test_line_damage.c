@@ -232,5 +232,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         api_loop_test(one_name_does_not_change_another),
     };
-    return on_run(one_tcp, "damage to one name", tests);
+    return on_run(one_unix, "damage to one name", tests);
 }

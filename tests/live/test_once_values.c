@@ -315,8 +315,8 @@ static void damaged_records(void **state)
     static const char *const damages[] = {
         "redis.call('SET', KEYS[1], redis.call('GETRANGE', KEYS[1], 0, -2))",
         "redis.call('APPEND', KEYS[1], 'x')",
-        "local t = redis.call('GETRANGE', KEYS[1], 0, -1) "
-        "redis.call('SET', KEYS[1], string.match(t, '^[^\\n]*\\n') .. 'xyz')",
+        ("local t = redis.call('GETRANGE', KEYS[1], 0, -1) "
+         "redis.call('SET', KEYS[1], string.match(t, '^[^\\n]*\\n') .. 'xyz')"),
     };
     fill_bytes();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
