@@ -125,8 +125,8 @@ _Noreturn static void exec_command(
     char byte;
 
     setpgid(0, 0);
-    close(probeed[1]);
-    (void)!read(probeed[0], &byte, 1);
+    close(probed[1]);
+    (void)!read(probed[0], &byte, 1);
     if (plan->terminal)
         give_terminal(plan->tty, getpid());
     /* If the watchdog is killed, no other process may be left to stop CMD. */
@@ -163,7 +163,7 @@ static bool start_leader(struct watchdog *watchdog)
         timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     pid_t self = getpid();
     if (watchdog->signals >= 0 && watchdog->timer >= 0 &&
-        pipe2(probeed, O_CLOEXEC) == 0)
+        pipe2(probed, O_CLOEXEC) == 0)
         watchdog->leader = fork();
     if (watchdog->leader < 0) {
         send_news(plan, NEWS_NO_PROCESS, errno);
