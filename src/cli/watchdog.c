@@ -49,7 +49,7 @@ struct watchdog {
     int lost;         /* our end of the pipe for NXLOCK_LOST_FD; -1: closed */
     pid_t leader;     /* of the command's group */
     bool leader_here; /* not reaped yet, so its pid is not reused */
-    pid_t probe;    /* in the same group, or 0 */
+    pid_t probe;      /* in the same group, or 0 */
     bool alone;       /* nxlock has died */
     int stopping;     /* why, an enum reason; 0: not yet */
     bool killing;
@@ -313,8 +313,9 @@ static void reap(struct watchdog *watchdog)
         watchdog->leader_here = false;
         watchdog->halted = 0;
         watchdog->status = status;
-        watchdog->in_group = WIFSIGNALED(status) &&
-                             signal_probe_saw(watchdog->probe, WTERMSIG(status));
+        watchdog->in_group =
+            WIFSIGNALED(status) &&
+            signal_probe_saw(watchdog->probe, WTERMSIG(status));
         signal_probe_end(watchdog->probe);
         watchdog->probe = 0;
         watchdog->end_unsent = !send_note(watchdog->plan,
