@@ -144,7 +144,7 @@ static void check_over(struct game *g)
         check_yes(g);
     else
         check_undone(g);
-    CHECK(verdict != VERDICT_NO || g->busy);
+    CHECK(verdict != VERDICT_NO || (g->busy && may_stand < quorum));
     CHECK(verdict != VERDICT_LATE || count(g, GAVE) >= quorum);
     CHECK(verdict != VERDICT_FAULT || may_stand < quorum);
     CHECK(verdict != VERDICT_CANCELLED || g->cancelled);
@@ -217,6 +217,7 @@ static struct acquire_terms read_terms(struct steps *s)
     struct acquire_terms terms = {.servers = step_servers(s),
         .ttl_ms = step_ttl_ms(s),
         .drift_ppm = step_byte(s) * 1960U + 1,
+        .timeout_ns = NS_PER_S,
         .budget_ns = 1 + step_span(s)};
     terms.wait_until = later(step_time(s), s->now);
     terms.end = later(step_time(s), terms.wait_until);

@@ -229,10 +229,9 @@ static void check_over(const struct game *g)
     CHECK(!g->out);
     CHECK((verdict == LINE_YES) == g->token.stands);
     CHECK(verdict != LINE_YES || g->token.granted);
-    CHECK(verdict != LINE_NO || g->busy);
+    CHECK(verdict != LINE_NO || (g->busy && !g->doubt));
     CHECK(verdict != LINE_LATE || g->late);
-    CHECK(verdict != LINE_FAULT || (!g->doubt && g->l.fault != FAULT_NONE));
-    CHECK(verdict != LINE_UNKNOWN || g->l.fault != FAULT_NONE);
+    CHECK(verdict != LINE_FAULT || !g->doubt);
     CHECK(verdict != LINE_CANCELLED || g->cancelled);
     CHECK(verdict != LINE_POLL || g->useless);
 }
@@ -319,6 +318,7 @@ static struct line_terms read_terms(struct steps *s)
     struct line_terms terms = {.ttl_ms = step_ttl_ms(s),
         .max_ttl_ms = step_ttl_ms(s),
         .drift_ppm = step_byte(s) * 1960U + 1,
+        .timeout_ns = NS_PER_S,
         .patience_ns = 1 + step_span(s)};
     return terms;
 }

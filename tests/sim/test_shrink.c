@@ -22,7 +22,7 @@ static const struct wrong {
 };
 
 /* A world in which little happened may need all of it. */
-#define EVENTS_ENOUGH 20
+#define EVENTS_ENOUGH 30
 
 /* The first world that breaks and has enough in it; *all: what happened. */
 static struct options first_broken(
