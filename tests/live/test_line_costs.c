@@ -236,7 +236,7 @@ static size_t compare_while_handing_over(size_t count)
     nxl_lock **locks = calloc(2 * count, sizeof(locks[0]));
     assert_non_null(locks);
     for (size_t i = 0; i < count; i++) {
-        char name[24];
+        char name[32];
         snprintf(name, sizeof(name), NAME ":%zu", i);
         locks[i] = new_lock(others, name, 20000);
         locks[count + i] = new_lock(client, name, 20000);

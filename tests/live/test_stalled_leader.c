@@ -46,10 +46,13 @@ static void stop_here(enum place place)
         ;
 }
 
+static _Thread_local volatile sig_atomic_t asleep; /* in epoll_wait() */
+
 static void on_signal(int number)
 {
     int error = errno;
-    stop_here(IN_WAIT);
+    if (asleep) /* else it may have the client's mutex */
+        stop_here(IN_WAIT);
     errno = error;
 }
 
@@ -59,7 +62,9 @@ int __wrap_epoll_wait(int fd, struct epoll_event *list, int most, int ms);
 int __wrap_epoll_wait(int fd, struct epoll_event *list, int most, int ms)
 {
     stop_here(BEFORE_WAIT);
+    asleep = 1;
     int count = __real_epoll_wait(fd, list, most, ms);
+    asleep = 0;
     if (count > 0)
         stop_here(AFTER_EVENTS);
     return count;
@@ -171,8 +176,10 @@ static void stop_leader(enum place place)
     wait_in_thread(&on.leader, "taken");
     thread = on.leader.thread;
     set_trap(place, thread);
-    if (place == IN_WAIT)
+    while (place == IN_WAIT && atomic_load(&trap) == IN_WAIT) {
         assert_int_equal(pthread_kill(thread, SIGUSR1), 0);
+        test_pause_ms(1);
+    }
     await_caught();
 }
 

@@ -45,6 +45,16 @@ static int set_up(void **state)
     return 0;
 }
 
+static int tear_down(void **state)
+{
+    (void)state;
+    index_free(&index_);
+    return 0;
+}
+
+#define index_test(function)                                                   \
+    cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
 static void assert_found(size_t count)
 {
     assert_int_equal(index_.count, count);
@@ -94,15 +104,14 @@ static void without_memory(void **state)
     for (size_t i = 100; i < 200; i++)
         put(i, 0);
     assert_found(200);
-    index_free(&index_);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_is_found_in_few_steps, set_up),
-        cmocka_unit_test_setup(none_is_left, set_up),
-        cmocka_unit_test_setup(without_memory, set_up),
+        index_test(each_is_found_in_few_steps),
+        index_test(none_is_left),
+        index_test(without_memory),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }
