@@ -60,7 +60,7 @@ verbose() {
         fails grep -q "lock commands\|waits" "$dir/out"
     gives 1 "status -v, without a line" status h -v --queue 0
     check "and why locks do not wait in line" \
-        grep -q "^  server: .*role master, waits by polling (queue=0)" \
+        grep -q "^  server: .*role master, waits by polling (poll=1)" \
         "$dir/out"
     gives 1 "status -v, free, again" status h -v
     check "in two lines" test "$(wc -l < "$dir/out")" -eq 2
