@@ -30,6 +30,7 @@ static void connect_failed(struct server *s, enum fault fault, uint64_t now)
     s->state = SERVER_DOWN;
     s->why_fault = fault;
     s->hung_up = 0;
+    s->trying = false;
     s->not_before = deadline_after(now, backoff_next(&s->reconnect));
     struct list *node;
     while ((node = list_pop(&s->waiting))) {
@@ -55,8 +56,8 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
     bool again = s->handshake.login_refused && refused
                      ? login_refused(&s->login, now)
                      : shake_again(s, fault); /* false once it has refused */
-    if (!again && fault == FAULT_UNREACHABLE && !was_up && !s->known &&
-        !s->endpoint.tls && s->handshake.probe != PROBE_ANSWERED)
+    if (fault == FAULT_UNREACHABLE && !was_up && !s->known &&
+        !s->endpoint.tls && s->handshake.probe == PROBE_UNSENT)
         text_add(&s->why, " before it answered (a TLS port? write rediss://)");
     if (fault == FAULT_CERTIFICATE || (fault == FAULT_CLUSTER && !was_up))
         s->known = false; /* it may refuse again: send no lock command early */
@@ -126,6 +127,9 @@ static void connect_now(struct server *s, uint64_t now)
     struct transport made;
     enum fault fault;
     s->state = SERVER_DIALLING;
+    if (!s->trying)
+        s->tried_at = now;
+    s->trying = true;
     s->connect_by = NEVER;
     s->connect_end = deadline_after_ms(now, s->endpoint.settings.timeout_ms);
     enum dial_state state = connect_start(s, now, &made, &fault);
@@ -269,6 +273,7 @@ static void refresh(struct server *s, uint64_t now)
          * nothing about the server now. */
         connect_cancel(s);
         s->state = SERVER_DOWN;
+        s->trying = false;
         s->not_before = now;
     }
     if (s->state < SERVER_SHAKING || s->ended)
@@ -356,14 +361,12 @@ static bool next_failed(struct server *s, struct completion *c)
     struct slice why = {s->why.data, s->why.len};
     if (r->expired) /* whatever has become of the connection */
         why = slice_of("the lease ended before the release could be sent");
-    uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);
-    uint64_t tried_at = deadline_before(s->connect_end, timeout);
     r->state = REQUEST_IDLE;
     *c = (struct completion){r, {.kind = OUTCOME_FAULT,
                                     .fault = r->fault,
                                     .unsure = r->unsure,
                                     .sent_at = r->sent_at,
-                                    .tried_at = r->sent_at ? 0 : tried_at,
+                                    .tried_at = r->sent_at ? 0 : s->tried_at,
                                     .left_ms = LEFT_UNKNOWN,
                                     .text = why}};
     return true;

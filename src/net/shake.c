@@ -26,6 +26,7 @@ static enum fault handshake_done(struct server *s)
     if (!s->who.brief)
         s->met_proxy = s->no_proxy = false;
     s->state = SERVER_UP;
+    s->trying = false;
     s->known = true;
     s->facts = s->handshake.facts;
     s->logged_in = !s->facts.no_login;

@@ -85,8 +85,10 @@ struct server {
     /* When the dialling must be done. The handshake of Redis that follows may
      * take longer: it ends as any unanswered command, see SERVER_STALE_MS. */
     uint64_t connect_end;
-    uint64_t heard_at;    /* last reply */
-    uint64_t looked_at;   /* last check of a silent connection */
+    bool trying;        /* the attempt goes on, though connections have ended */
+    uint64_t tried_at;  /* when the first of its connections was begun */
+    uint64_t heard_at;  /* last reply */
+    uint64_t looked_at; /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
     bool logged_in;   /* of this connection or the last: AUTH was accepted if it
