@@ -116,7 +116,7 @@ def start_kept(server, others):
     three = ",".join(each.url for each in [server, *others])
     rules = rig.nx(NXLOCK, "acl", "drill", "--name", "shop", "--user", "bob",
                    "--prefix", "p:").stdout.decode().split()
-    server.cli(*rules, ">secret")
+    server.cli(*rules, "on", ">secret")
     return {
         "unix socket": Drill(),
         "three servers": Drill("-u", three, "--guard-restarts", "0"),
