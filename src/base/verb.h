@@ -94,6 +94,13 @@ struct verb {
      * unknown. */
     uint32_t most_ttl_ms;
     bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
+    bool held;      /* BEGIN: the key may hold the token, by a wait in line */
+    /* ACQUIRE, BEGIN, JOIN, STAY: the key may hold an earlier token of the same
+     * call: say so (outcome.owed) */
+    bool doubted;
+    /* QUERY: the command changes something, and says so by 1, or by 0 that
+     * there was nothing to change. Else it only reads. */
+    bool changes;
     struct slice key;
     /* ACQUIRE, EXTEND, RELEASE, CAP_TTL: the whole value. INSPECT: empty, or
      * the token to compare with (then the outcome is MINE or NOT_MINE). */
@@ -107,13 +114,6 @@ struct verb {
     bool test;     /* JOIN, STAY: say whether the channel has listeners */
     bool plain;    /* RELEASE, TELL: hand over to nobody */
     bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
-    bool held;     /* BEGIN: the key may hold the token, by a wait in line */
-    /* QUERY: the command changes something, and says so by 1, or by 0 that
-     * there was nothing to change. Else it only reads. */
-    bool changes;
-    /* ACQUIRE, BEGIN, JOIN, STAY: the key may hold an earlier token of the same
-     * call: say so (outcome.owed) */
-    bool doubted;
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
      */

@@ -19,7 +19,7 @@ bool operation_init(struct operation *op, const struct operation_type *type,
         return false;
     for (unsigned i = 0; i < servers; i++) {
         op->requests[i].owner = op;
-        op->requests[i].index = i;
+        op->requests[i].index = (uint16_t)i;
         list_init(&op->requests[i].node);
     }
     return true;

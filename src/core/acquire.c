@@ -256,7 +256,7 @@ static void record_busy(
     a->said_until = earlier(a->said_until,
         busy_until(outcome->sent_at, left_ms, a->terms.timeout_ns));
     a->token_spoilt = a->token_spoilt || outcome->unsure;
-    a->owed += outcome->owed;
+    a->owed = (unsigned char)(a->owed + outcome->owed);
     /* Several holders (a split vote): retry when the first lease ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
         a->left_ms = left_ms;

@@ -35,34 +35,34 @@ struct acquire {
     struct acquire_terms terms;
     struct backoff backoff; /* the driver inits it before acquire_start */
     uint64_t deadline;      /* VERDICT_YES: of the lease */
-    int64_t left_ms;  /* last round: the shortest TTL that a holder had left */
-    enum fault fault; /* the worst fault of the last round that had one */
-    enum verdict verdict; /* decided, though asks may be left to take */
+    int64_t left_ms; /* last round: the shortest TTL that a holder had left */
+    enum fault fault : 8; /* the worst fault of the last round that had one */
+    enum verdict verdict : 8; /* decided, though asks may be left to take */
 
     /* private */
-    enum phase phase;
-    uint64_t now; /* the latest time handed in */
+    enum phase phase : 8;
+    enum fault round_fault : 8; /* the worst of this round */
+    unsigned rounds;            /* started so far */
+    uint64_t now;               /* the latest time handed in */
     uint64_t round_started, round_end;
     /* ns: how long servers took in this round, without the time before they
      * were tried, and in the longest. Could another round end in time? */
     uint64_t round_took, longest_round;
-    uint64_t retry_at;      /* PHASE_WAITING: the next round starts */
-    uint64_t said_until;    /* this round: the earliest busy_until() */
-    uint64_t busy_until;    /* of the last round that was lost to a holder, if
-                             * no later one contradicts it; or 0 */
-    unsigned rounds;        /* started so far */
-    unsigned silent;        /* servers without an answer at the end of the
-                             * round */
-    unsigned owed;          /* servers that said "busy", with .owed */
-    unsigned lasting;       /* servers with a fault that is not transient */
-    enum fault round_fault; /* the worst of this round */
-    uint16_t rivals;        /* rounds lost to other clients, several servers */
-    bool token_spoilt;      /* a server that said "busy" has written it, or it
-                             * was granted by the line */
-    bool token_wanted;      /* ASK_TOKEN comes before the next ASK_SEND */
-    bool late;              /* the quorum came after the deadline; or the token
-                             * is gone (see acquire_again) */
-    bool was_busy;          /* this round was lost to another holder */
+    uint64_t retry_at;     /* PHASE_WAITING: the next round starts */
+    uint64_t said_until;   /* this round: the earliest busy_until() */
+    uint64_t busy_until;   /* of the last round that was lost to a holder, if
+                            * no later one contradicts it; or 0 */
+    unsigned silent;       /* servers without an answer at the end of the
+                            * round */
+    unsigned char owed;    /* servers that said "busy", with .owed */
+    unsigned char lasting; /* servers with a fault that is not transient */
+    uint16_t rivals;       /* rounds lost to other clients, several servers */
+    bool token_spoilt;     /* a server that said "busy" has written it, or it
+                            * was granted by the line */
+    bool token_wanted;     /* ASK_TOKEN comes before the next ASK_SEND */
+    bool late;             /* the quorum came after the deadline; or the token
+                            * is gone (see acquire_again) */
+    bool was_busy;         /* this round was lost to another holder */
     bool doubt; /* the token of an earlier round may still be at a quorum */
     bool line_fails; /* the line could not be used */
     bool confirms; /* this round asks with a token that the line has granted */

@@ -100,10 +100,10 @@ enum cleanup_acquire {
 struct cleanup {
     enum cleanup_state state;
     enum cleanup_acquire acquire;
-    bool in_use;       /* the token must not be deleted */
-    bool lost;         /* a connection was lost while it was under way */
+    bool in_use; /* the token must not be deleted */
+    bool lost;   /* a connection was lost while it was under way */
+    char run_id[CLEANUP_RUN_ID]; /* STRAY: the process that gave client_id */
     int64_t client_id; /* STRAY: CLIENT ID of that connection; 0: unknown */
-    char run_id[CLEANUP_RUN_ID]; /* STRAY: the process that gave it */
     uint64_t ttl_ns;
     /* From this time on a program may have adopted the token and rely on it, so
      * nothing is deleted; 0: no limit. */

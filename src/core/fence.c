@@ -71,7 +71,8 @@ void fence_outcome(struct fence *f, unsigned server,
             outcome->kind == OUTCOME_FAULT ? outcome->fault : FAULT_NOT_REDIS;
         f->terms.ballots[server].part = PART_FAULT;
         f->fault = fault_worse(f->fault, fault);
-        f->lasting += !fault_is_transient(fault);
+        if (!fault_is_transient(fault))
+            f->lasting++;
     }
     decide_fence(f);
 }

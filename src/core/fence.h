@@ -38,13 +38,11 @@ struct fence {
     /* The fence, to which ASK_SEND raises a server; 0: it draws the next one.
      */
     uint64_t number;
-    enum fault fault;     /* the worst fault that was met */
-    unsigned lasting;     /* servers with a fault that will not pass */
-    unsigned silent;      /* servers that had not answered by its end */
-    enum verdict verdict; /* reached, though asks may be left */
-
-    /* private */
-    enum phase phase;
+    enum fault fault : 8;     /* the worst fault that was met */
+    enum verdict verdict : 8; /* reached, though asks may be left */
+    unsigned char lasting;    /* servers with a fault that will not pass */
+    enum phase phase : 8;     /* private */
+    unsigned silent;          /* servers that had not answered by its end */
 };
 
 void fence_start(struct fence *f, const struct fence_terms *terms);

@@ -119,11 +119,12 @@ struct life {
     struct renewal *renewal; /* NULL: no lease is renewed */
     enum life_call call;     /* the present one, or the last one */
     enum life_result result;
-    enum fault fault;     /* result FAULT, UNKNOWN */
-    uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
-    uint64_t left_ms;     /* LIFE_RENEWED */
-
+    enum fault fault;          /* result FAULT, UNKNOWN */
     bool clean_begun;          /* ACTION_CLEAN */
+    unsigned char event_count; /* private: of events */
+    uint64_t clean_until;      /* ACTION_CLEAN; NEVER: no limit */
+    uint64_t left_ms;          /* LIFE_RENEWED */
+
     enum once_found found : 8; /* BEGIN, LOOK, FORGET */
     /* BEGIN: it was granted, but its caller does not know it yet. So nobody
      * relies on the lease, or can have adopted the token, and nothing was done.
@@ -137,13 +138,13 @@ struct life {
     bool abandoned; /* RELEASE: the handle is freed, it goes on */
     bool cancelled;
     bool plain;       /* RELEASE: hand over to nobody */
-    uint64_t gap_at;  /* when the last one did; 0: it did not */
     bool handed_over; /* the lease began with a hand-over */
     bool line_due;    /* ACTION_LINE is to be taken */
     bool token_due;   /* ADOPT: ACTION_TOKEN comes first */
     bool claimed;     /* ADOPT: ACTION_CLAIM has been asked for */
     bool kept;        /* ADOPT: ACTION_KEEP has been asked for */
     bool no_token, not_claimed;
+    uint64_t gap_at;  /* when the last "plain" release began; 0: it did not */
     uint32_t ask_ms;  /* the TTL to ask for */
     unsigned offered; /* the round after which ACTION_LINE was */
     uint64_t not_after;
@@ -154,7 +155,6 @@ struct life {
     uint64_t late_until;
     unsigned to_undo, to_leave, to_clean, to_claim, to_keep;
     unsigned char events[LIFE_EVENTS]; /* enum life_event */
-    unsigned char event_count;
 };
 
 #endif

@@ -31,9 +31,9 @@ struct request {
         REQUEST_WAITING, /* queued, nothing of it is formatted */
         REQUEST_SENT,
         REQUEST_FAILED /* in the failed list; see fault and unsure */
-    } state;
-    enum fault fault;
-    unsigned index; /* the server's, among the driver's */
+    } state : 8;
+    enum fault fault : 8;
+    uint16_t index; /* the server's, among the driver's */
     bool unsure;
     bool cut;      /* unsure, because its answer was lost: it may still come */
     bool expired;  /* failed, because the lease ended before it was sent */

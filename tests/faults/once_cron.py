@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """once_cron.py NXLOCK README: three hosts run the line of "nxlock once" that
-the README shows, each night of a week, and hosts die in the night.
+the README shows, with and without its --on-doubt retry, each night of a week,
+and hosts die in the night.
 
 Keeps: the job starts at most once a night. Who survives exits with 0 and says
 nothing if the job ended, or says 76 if nobody knows; a night without a death is
@@ -27,6 +28,7 @@ import stage
 HOSTS = ("db1", "db2", "db3")
 LOCAL = "/usr/local/bin/"
 MARK = "ONCE_CRON_HOST"
+RETRY = "--on-doubt retry "  # of README's line
 TTL = "1s"
 LATE_S = 30
 
@@ -95,7 +97,7 @@ class Week:
             (bin_ / name).write_text(text)
             (bin_ / name).chmod(0o755)
         self.command = line.replace(LOCAL, f"{bin_}/").replace(
-            " -q ", f" -q --ttl {TTL} {options}")
+            RETRY, f"--ttl {TTL} {options}")
         self.env = {**os.environ, "PATH": f"{bin_}:/usr/bin:/bin",
                     "NXLOCK_URL": f"unix://{self.server.socket}"}
         self.complaints = []
@@ -185,8 +187,10 @@ def main(nxlock, readme):
     nights = 336 if os.environ.get("NXLOCK_FULL") == "1" else 7
     seed = os.environ.get("NXLOCK_SEED", "2")
     line = cron_line(pathlib.Path(readme))
+    if RETRY not in line:
+        raise SystemExit(f"{readme}: its line has no {RETRY}")
     fine = [play(nxlock, line, options, nights, seed)
-            for options in ("", "--on-doubt retry ")]
+            for options in ("", RETRY)]
     return 0 if all(fine) else 1
 
 

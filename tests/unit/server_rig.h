@@ -72,7 +72,7 @@ static inline void rig_init(const char *parameters, bool sole)
             .token = slice_of(RIG_TOKEN),
             .ttl_ms = RIG_TTL_MS};
         list_init(&rig.request[i].node);
-        rig.request[i].index = i;
+        rig.request[i].index = (uint16_t)i;
         rig.request[i].owner = &rig;
         assert_true(request_prepare(&rig.s, &rig.request[i], rig.verb[i].key));
     }
