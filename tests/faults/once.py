@@ -113,10 +113,8 @@ class Crowd(threading.Thread):
 class Run:
     """One mode: its server, its proxy, its workers, its provider."""
 
-    # Between two faults of the server; of one that forgets, so short that
-    # even a few keys meet one.
-    PAUSE_S = {"forgets": (0.1, 0.4)}
-    PAUSE_ELSE_S = (0.3, 2.5)
+    PAUSE_S = (0.3, 2.5)  # between two faults of the server
+    FORGETS = 12  # times, of a server that forgets, spread over the keys
 
     def __init__(self, mode, args, directory):
         self.mode, self.directory = mode, pathlib.Path(directory)
@@ -179,6 +177,17 @@ class Run:
         self.dice.choice(faults)()
         self.faults += 1
 
+    def pause(self, crowd):
+        """Until the next fault is due, or the workers have ended. A server
+        forgets after a number of charges, however long they take: so it does
+        while work is under way."""
+        if self.mode != "forgets":
+            crowd.join(self.dice.uniform(*self.PAUSE_S))
+            return
+        due = self.keys * (self.faults + 1) / (self.FORGETS + 1)
+        while crowd.is_alive() and len(self.charges()) < due:
+            crowd.join(0.005)
+
     # --------------------------------------------------------------- the run
 
     def play(self):
@@ -187,8 +196,7 @@ class Run:
             crowd = Crowd(self)
             crowd.start()
             while crowd.is_alive() and time.monotonic() < limit:
-                crowd.join(self.dice.uniform(
-                    *self.PAUSE_S.get(self.mode, self.PAUSE_ELSE_S)))
+                self.pause(crowd)
                 if crowd.is_alive():
                     self.strike()
             if crowd.is_alive():
@@ -225,6 +233,8 @@ class Run:
         """(fence, doubts, sum) of each charge, by key."""
         found = {}
         with contextlib.closing(sqlite3.connect(self.ledger)) as ledger:
+            if not ledger.execute("SELECT 1 FROM sqlite_master").fetchone():
+                return found  # no worker has opened it yet
             for key, *row in ledger.execute(
                     "SELECT key, doubts, sum FROM charges ORDER BY id"):
                 found.setdefault(key, []).append(row)

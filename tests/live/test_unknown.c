@@ -41,7 +41,7 @@ static const struct step steps[] = {
 
 static nxl_client *killable(void)
 {
-    return quorum_client(on.servers, "timeout_ms=300&" NO_GUARD);
+    return quorum_client(on.servers, "timeout_ms=800&" NO_GUARD);
 }
 
 static void kill_all(void)
