@@ -8,6 +8,9 @@
 
 #include "net/state.h"
 
+/* The cleanup is over: frees k, and remembers if its token may come yet. */
+void due_over(struct server *s, struct cleaner *k);
+
 /* Drops cleanups that have expired, whether there is a connection or not. */
 void due_expire(struct server *s, uint64_t now);
 
