@@ -423,22 +423,6 @@ static void a_key_without_an_end_is_looked_into(void **state)
     }
 }
 
-/* The answer that ends the wait is no witness while what keeps the lock busy
- * may be an earlier token of the call. */
-static void busy_perhaps_by_an_earlier_token(void **state)
-{
-    (void)state;
-    for (unsigned owed = 0; owed < 2; owed++) {
-        struct line_terms terms = line_terms(0, 2 * NS_PER_S);
-        struct outcome o = busy(600);
-        o.owed = owed;
-        terms.doubt = true;
-        start_with(&terms, true);
-        say(o);
-        assert_string_equal(trace, owed ? "J U =unknown" : "J U =no");
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,7 +439,6 @@ int main(void)
         cmocka_unit_test_setup(delays_after_faults_grow, set_up),
         cmocka_unit_test_setup(patience_ends_with_the_call, set_up),
         cmocka_unit_test_setup(a_key_without_an_end_is_looked_into, set_up),
-        cmocka_unit_test(busy_perhaps_by_an_earlier_token),
     };
     return cmocka_run_group_tests_name("line", tests, NULL, NULL);
 }
