@@ -260,7 +260,7 @@ static bool is_of(const struct cleaner *k, struct slice key, struct slice token)
 bool server_owes(const struct server *s, const struct request *r)
 {
     struct slice key = r->exchange.verb->key;
-    if (s->strays != r->strays)
+    if (s->given_up != r->given_up)
         return true;
     for (struct list *n = s->cleaners.next; n != &s->cleaners; n = n->next) {
         const struct cleaner *k = list_entry(n, struct cleaner, node);

@@ -37,7 +37,7 @@ void server_adopt(struct server *s, struct request *r, struct slice key,
     struct slice token, bool applied);
 
 /* May an earlier token of r's call be at its key? Yes while one of this key is
- * to be removed, and if that was given up although it may come yet. */
+ * to be removed, and after a cleanup was given up. */
 bool server_owes(const struct server *s, const struct request *r);
 
 /* The connection on which r was sent is being lost before r was decided. of:

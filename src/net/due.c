@@ -22,8 +22,7 @@ static void find_due_times(struct server *s)
 
 void due_over(struct server *s, struct cleaner *k)
 {
-    s->strays += k->cleanup.state == CLEANUP_EXPIRED &&
-                 k->cleanup.acquire == ACQUIRE_STRAY;
+    s->given_up += k->cleanup.state == CLEANUP_EXPIRED;
     cleaner_free(k);
 }
 

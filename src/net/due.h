@@ -8,7 +8,7 @@
 
 #include "net/state.h"
 
-/* The cleanup is over: frees k, and remembers if its token may come yet. */
+/* The cleanup is over: frees k, and counts it if it was given up. */
 void due_over(struct server *s, struct cleaner *k);
 
 /* Drops cleanups that have expired, whether there is a connection or not. */

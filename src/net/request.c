@@ -58,7 +58,7 @@ void request_submit(struct server *s, struct request *r,
     r->sent_at = 0;
     r->unsure = false;
     if (!verb->doubted)
-        r->strays = s->strays;
+        r->given_up = s->given_up;
     r->state = REQUEST_WAITING;
     list_append(&s->waiting, &r->node);
 }

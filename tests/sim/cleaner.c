@@ -71,7 +71,7 @@ struct cleaner *cleaner_in_use(struct link *l, uint64_t token)
 bool cleaners_owe(const struct link *l, const struct request *r)
 {
     unsigned name = r->message.name;
-    if (l->strays != r->strays)
+    if (l->given_up != r->given_up)
         return true;
     for (struct list *n = l->cleaners.next; n != &l->cleaners; n = n->next) {
         const struct cleaner *k = list_entry(n, struct cleaner, node);
@@ -113,7 +113,7 @@ static void settle(
     if (!cleanup_over(&k->cleanup))
         return;
     cleaner_free(k);
-    l->strays += expired && stray;
+    l->given_up += expired;
     if (expired)
         checker_lapsed(w, l->server, token, stray);
     else if (deleted && !next_of(l, &l->cleaners, token))

@@ -55,8 +55,8 @@ struct request {
         REQUEST_FAILED
     } state;
     struct message message;
-    uint64_t sent_at; /* 0: not a byte has left */
-    uint64_t strays;  /* the link's, before the first token of its call */
+    uint64_t sent_at;  /* 0: not a byte has left */
+    uint64_t given_up; /* the link's, before the first token of its call */
     enum fault fault;
     bool unsure;
     enum life_track track;
@@ -97,8 +97,8 @@ struct link {
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
     struct list waiting, cleaners, slots;
-    unsigned dropped; /* slots nobody listens to */
-    uint64_t strays;  /* cleanups given up whose acquire may be applied yet */
+    unsigned dropped;  /* slots nobody listens to */
+    uint64_t given_up; /* cleanups that proved nothing before they expired */
     struct backoff reconnect;
     uint64_t not_before, dialled_at;
     struct alarm alarm;

@@ -89,7 +89,7 @@ void request_submit(struct world *w, struct request *r)
     struct link *l = &r->worker->process->link[r->server];
     r->unsure = false;
     if (!r->message.doubted)
-        r->strays = l->strays;
+        r->given_up = l->given_up;
     r->state = REQUEST_WAITING;
     list_append(&l->waiting, &r->node);
 }
