@@ -189,8 +189,8 @@ struct outcome {
     bool first;     /* BUSY in line: nobody who can be told is ahead */
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
     enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
-    /* BUSY, with verb.doubted: what removes the earlier token is not done, so
-     * it may be this token that keeps the lock busy. */
+    /* BUSY, with verb.doubted: what removes the earlier token is not done, or
+     * was given up, so it may be this token that keeps the lock busy. */
     bool owed;
     bool deaf; /* BUSY in line, with verb.test: the channel has no listener */
     /* The number of the server's connection over which it was answered; 0: it

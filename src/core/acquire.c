@@ -167,7 +167,7 @@ static void end_round(struct acquire *a)
 /* Was this round lost because another client holds the lock? Not if failed
  * servers alone made a quorum impossible. A round that was cut off by the end
  * of the call proves nothing new: then an earlier "busy" goes on to count,
- * unless the answers that did come contradict it. */
+ * unless the answers contradict it. Owed: that may be our own token. */
 static void note_holder(struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
@@ -176,7 +176,7 @@ static void note_holder(struct acquire *a)
     /* However short the key lasts: this round asked just now. */
     uint64_t least = deadline_after(a->round_started, a->terms.timeout_ns);
     a->was_busy = !a->late && able >= t.quorum;
-    if (a->was_busy)
+    if (a->was_busy && t.no > a->owed)
         a->busy_until = later(a->said_until, earlier(a->now, least));
     else if (!cut_off || able + a->silent < t.quorum)
         a->busy_until = 0;

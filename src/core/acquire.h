@@ -128,6 +128,12 @@ void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
 /* After a lost round: what is known of the lock. */
 struct witness acquire_witness(const struct acquire *a);
 
+/* May an earlier token of this call be at a server? (verb.doubted) */
+static inline bool acquire_doubts(const struct acquire *a)
+{
+    return a->doubt || (a->terms.servers > 1 && a->rounds > 1);
+}
+
 /* Should the next requests ask how long the holder has left (verb.want_left)?
  * From the second round on, and in the first one if a long delay would
  * follow. */

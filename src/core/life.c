@@ -395,8 +395,8 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
     verb->ttl_ms = l->ask_ms;
     verb->not_after = l->not_after;
     if (verb_may_grant(verb->kind))
-        verb->doubted =
-            life_in_line(l) ? l->vote.line->doubt : l->vote.acquire.doubt;
+        verb->doubted = life_in_line(l) ? l->vote.line->doubt
+                                        : acquire_doubts(&l->vote.acquire);
     if (verb->kind == VERB_ACQUIRE)
         verb->want_left = acquire_wants_left(&l->vote.acquire);
     if (verb->kind == VERB_JOIN || verb->kind == VERB_STAY) {

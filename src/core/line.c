@@ -215,7 +215,7 @@ static void waits(struct line *l, const struct outcome *o)
         return;
     }
     if (was_last_look(l)) {
-        conclude(l, LINE_NO);
+        conclude(l, l->doubt ? LINE_UNKNOWN : LINE_NO);
         return;
     }
     bool again = l->again;

@@ -257,8 +257,11 @@ static bool is_of(const struct cleaner *k, struct slice key, struct slice token)
     return slice_equal(k->verb.key, key) && slice_equal(k->verb.token, token);
 }
 
-bool server_owes(const struct server *s, struct slice key)
+bool server_owes(const struct server *s, const struct request *r)
 {
+    struct slice key = r->exchange.verb->key;
+    if (s->given_up != r->given_up)
+        return true;
     for (struct list *n = s->cleaners.next; n != &s->cleaners; n = n->next) {
         const struct cleaner *k = list_entry(n, struct cleaner, node);
         if (slice_equal(k->verb.key, key) && !k->cleanup.in_use)

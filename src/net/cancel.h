@@ -36,8 +36,9 @@ bool server_can_adopt(
 void server_adopt(struct server *s, struct request *r, struct slice key,
     struct slice token, bool applied);
 
-/* Is a token of this key to be removed, which may be there? */
-bool server_owes(const struct server *s, struct slice key);
+/* May an earlier token of r's call be at its key? Yes while one of this key is
+ * to be removed, and after a cleanup was given up. */
+bool server_owes(const struct server *s, const struct request *r);
 
 /* The connection on which r was sent is being lost before r was decided. of:
  * the facts of that connection. */

@@ -20,6 +20,12 @@ static void find_due_times(struct server *s)
     }
 }
 
+void due_over(struct server *s, struct cleaner *k)
+{
+    s->given_up += k->cleanup.state == CLEANUP_EXPIRED;
+    cleaner_free(k);
+}
+
 /* An expired cleanup must not cause further turns. None of those in this list
  * has a slot on the connection, so they can be freed. */
 void due_expire(struct server *s, uint64_t now)
@@ -34,7 +40,7 @@ void due_expire(struct server *s, uint64_t now)
         struct cleaner *k = list_entry(node, struct cleaner, due);
         cleanup_tick(&k->cleanup, now);
         if (cleanup_over(&k->cleanup))
-            cleaner_free(k);
+            due_over(s, k);
     }
 }
 

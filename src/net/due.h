@@ -8,6 +8,9 @@
 
 #include "net/state.h"
 
+/* The cleanup is over: frees k, and counts it if it was given up. */
+void due_over(struct server *s, struct cleaner *k);
+
 /* Drops cleanups that have expired, whether there is a connection or not. */
 void due_expire(struct server *s, uint64_t now);
 

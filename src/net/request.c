@@ -7,6 +7,7 @@
 #include "base/prefetch.h"
 #include "base/token.h"
 #include "net/cancel.h"
+#include "net/due.h"
 #include "net/quote.h"
 #include "net/shake.h"
 #include "wire/classify.h"
@@ -56,6 +57,8 @@ void request_submit(struct server *s, struct request *r,
     exchange_restart(&r->exchange, verb, kept);
     r->sent_at = 0;
     r->unsure = false;
+    if (!verb->doubted)
+        r->given_up = s->given_up;
     r->state = REQUEST_WAITING;
     list_append(&s->waiting, &r->node);
 }
@@ -181,7 +184,7 @@ void requests_format(struct server *s, uint64_t now)
 static void sort_cleaner(struct server *s, struct cleaner *k)
 {
     if (cleanup_over(&k->cleanup)) {
-        cleaner_free(k);
+        due_over(s, k);
     } else if (k->cleanup.state == CLEANUP_DUE) {
         list_remove(&k->due);
         list_append(&s->due, &k->due);
@@ -281,7 +284,7 @@ static bool replied(struct server *s, struct request *r,
     c->outcome.sent_at = r->sent_at;
     c->outcome.connection = s->connections;
     if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
-        c->outcome.owed = server_owes(s, r->exchange.verb->key);
+        c->outcome.owed = server_owes(s, r);
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
     if (ends_use(r->exchange.verb))
         request_released(s, r, now);

@@ -41,6 +41,8 @@ struct request {
     struct exchange exchange;
     uint64_t slot;    /* sent: the number of its present step's first slot */
     uint64_t sent_at; /* before the first byte of its first step left */
+    /* The server's given_up, before the first token of its call was sent. */
+    uint64_t given_up;
     struct cleaner *spare; /* owned; for a cleanup of this request */
     /* Not owned: the cleaner of its last acquire, which is unanswered and may
      * be applied later. See core/cleanup.h, "in use". NULL: none */
@@ -91,6 +93,7 @@ struct server {
     uint64_t looked_at; /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
+    uint64_t given_up;    /* cleanups that proved nothing before they expired */
     bool logged_in;   /* of this connection or the last: AUTH was accepted if it
                        * was sent, and the server demands none */
     bool good;        /* a command was answered on this connection */

@@ -182,6 +182,8 @@ static void check_said(struct model *m, struct exchange *x,
     struct buf expected = {0};
 
     buf_free(&step->out);
+    /* That is remembered for a while, which may end between two steps. */
+    m->plain = m->plain && dialect->now < x->hand_over_again;
     unsigned due = exchange_encode(x, dialect, &step->out);
     CHECK(due > 0 && x->due == due && due <= EXCHANGE_REPLIES);
     watch_sent(w, x, &step->out);

@@ -68,8 +68,11 @@ struct cleaner *cleaner_in_use(struct link *l, uint64_t token)
     return k;
 }
 
-bool cleaners_owe(const struct link *l, unsigned name)
+bool cleaners_owe(const struct link *l, const struct request *r)
 {
+    unsigned name = r->message.name;
+    if (l->given_up != r->given_up)
+        return true;
     for (struct list *n = l->cleaners.next; n != &l->cleaners; n = n->next) {
         const struct cleaner *k = list_entry(n, struct cleaner, node);
         if (k->message.name == name && !k->cleanup.in_use)
@@ -110,6 +113,7 @@ static void settle(
     if (!cleanup_over(&k->cleanup))
         return;
     cleaner_free(k);
+    l->given_up += expired;
     if (expired)
         checker_lapsed(w, l->server, token, stray);
     else if (deleted && !next_of(l, &l->cleaners, token))

@@ -55,7 +55,8 @@ struct request {
         REQUEST_FAILED
     } state;
     struct message message;
-    uint64_t sent_at; /* 0: not a byte has left */
+    uint64_t sent_at;  /* 0: not a byte has left */
+    uint64_t given_up; /* the link's, before the first token of its call */
     enum fault fault;
     bool unsure;
     enum life_track track;
@@ -96,7 +97,8 @@ struct link {
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
     struct list waiting, cleaners, slots;
-    unsigned dropped; /* slots nobody listens to */
+    unsigned dropped;  /* slots nobody listens to */
+    uint64_t given_up; /* cleanups that proved nothing before they expired */
     struct backoff reconnect;
     uint64_t not_before, dialled_at;
     struct alarm alarm;
@@ -204,8 +206,8 @@ void cleaner_send(struct world *w, struct link *l, struct cleaner *k);
 /* A reply to one of its slots; it may be gone then. */
 void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
     const struct message *m);
-/* Is a token of that name to be removed? */
-bool cleaners_owe(const struct link *l, unsigned name);
+/* May an earlier token of its call be at its name? */
+bool cleaners_owe(const struct link *l, const struct request *r);
 /* The one whose token is in use, or NULL. */
 struct cleaner *cleaner_in_use(struct link *l, uint64_t token);
 /* Those that have expired are gone; returns when the first of the others wants

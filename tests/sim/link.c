@@ -88,6 +88,8 @@ void request_submit(struct world *w, struct request *r)
     r->sent_at = 0;
     struct link *l = &r->worker->process->link[r->server];
     r->unsure = false;
+    if (!r->message.doubted)
+        r->given_up = l->given_up;
     r->state = REQUEST_WAITING;
     list_append(&l->waiting, &r->node);
 }
@@ -271,7 +273,7 @@ static void answered(
     struct outcome outcome = m->outcome, other;
     outcome.connection = l->number;
     outcome.owed = outcome.kind == OUTCOME_BUSY && r->message.doubted &&
-                   cleaners_owe(l, r->message.name);
+                   cleaners_owe(l, r);
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
     r->message.stood = m->stood;

@@ -103,6 +103,29 @@ static void busy_by_an_earlier_token(void **state)
     }
 }
 
+/* Three servers: what keeps the lock busy in the last round is only a token of
+ * an earlier one, which could not be removed. That is not another client. */
+static void busy_by_own_tokens_alone(void **state)
+{
+    (void)state;
+    for (unsigned owed = 0; owed < 2; owed++) {
+        struct acquire a;
+        struct outcome o = busy(600);
+        o.owed = owed;
+        start(&a, 3, 3 * MS, 2 * NS_PER_S);
+        play(&a, "gff", T0);
+        drain(&a, (char[WORDS_MAX]){0});
+        uint64_t now = next_round(&a);
+        drain(&a, (char[WORDS_MAX]){0});
+        say(&a, 0, o, now);
+        say(&a, 1, granted(now), now);
+        say(&a, 2, refused(FAULT_RETRY), now);
+        drain(&a, (char[WORDS_MAX]){0});
+        assert_int_equal(
+            acquire_verdict(&a), owed ? VERDICT_FAULT : VERDICT_NO);
+    }
+}
+
 static void error_after_busy_is_a_fault(void **state)
 {
     (void)state;
@@ -266,6 +289,7 @@ int main(void)
         cmocka_unit_test(answers_between_the_sends),
         cmocka_unit_test(cut_off_after_busy),
         cmocka_unit_test(busy_by_an_earlier_token),
+        cmocka_unit_test(busy_by_own_tokens_alone),
         cmocka_unit_test(error_after_busy_is_a_fault),
         cmocka_unit_test(old_silence_does_not_hide_an_error),
         cmocka_unit_test(silence_of_a_whole_round_is_not_busy),

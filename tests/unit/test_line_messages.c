@@ -199,6 +199,22 @@ static void a_message_leaves_no_request_behind(void **state)
     assert_true(line_did("granted", "T J Y L =yes:J"));
 }
 
+/* The answer that ends the wait is no witness while what keeps the lock busy
+ * may be an earlier token of the call. */
+static void busy_perhaps_by_a_token_in_doubt(void **state)
+{
+    (void)state;
+    for (unsigned owed = 0; owed < 2; owed++) {
+        struct line_terms terms = line_terms(0, 2 * NS_PER_S);
+        struct outcome o = busy(600);
+        o.owed = owed;
+        terms.doubt = true;
+        start_with(&terms, true);
+        say(o);
+        assert_string_equal(trace, owed ? "J U =unknown" : "J U =no");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +225,7 @@ int main(void)
         cmocka_unit_test(messages_cease),
         cmocka_unit_test(a_token_keeps_its_channel),
         cmocka_unit_test(a_join_given_up_is_in_doubt),
+        cmocka_unit_test(busy_perhaps_by_a_token_in_doubt),
         cmocka_unit_test(a_message_leaves_no_request_behind),
     };
     return cmocka_run_group_tests_name("line messages", tests, NULL, NULL);

@@ -237,6 +237,43 @@ static void given_up_while_it_is_in_the_failed_list(void **state)
     assert_settled();
 }
 
+/* What may be a token of the same call keeps the lock busy: its removal is not
+ * done, or was given up although its acquire may be applied yet. */
+static void busy_perhaps_by_its_own_token(void **state)
+{
+    enum { PROVED, UNDER_WAY, GIVEN_UP, CASES };
+    for (unsigned i = 0; i < CASES; i++) {
+        rig_up();
+        rig_submit(0);
+        rig_push();
+        rig_hang_up();
+        assert_ptr_equal(rig_turn(), &rig.request[0]);
+        assert_false(rig_abandon(0, true));
+        assert_true(request_prepare(&rig.s, &rig.request[0], rig.verb[0].key));
+        rig.now += i == GIVEN_UP ? 60 * NS_PER_S : 0;
+        rig.verb[0].doubted = true;
+        rig_submit(0);
+        rig.now = later(rig.now, rig.s.not_before);
+        rig_push();
+        assert_int_equal(rig_cleanups(), i != GIVEN_UP);
+        rig_shake(8, RIG_RUN_ID);
+        rig_push();
+        const char *answers[] = {
+            ":1\r\n:0\r\n$-1\r\n", ":1\r\n-LOADING\r\n$-1\r\n", "$-1\r\n"};
+        assert_ptr_equal(rig_reply(answers[i]), &rig.request[0]);
+        assert_int_equal(rig.last.outcome.kind, OUTCOME_BUSY);
+        assert_int_equal(rig.last.outcome.owed, i != PROVED);
+        rig.verb[0].doubted = false; /* another call */
+        rig_submit(0);
+        rig.verb[0].doubted = true;
+        rig_push();
+        assert_ptr_equal(rig_reply("$-1\r\n"), &rig.request[0]);
+        assert_int_equal(rig.last.outcome.owed, i == UNDER_WAY);
+        rig_tear_down(state);
+        rig_set_up(state);
+    }
+}
+
 static void nothing_killed_in_another_process(void **state)
 {
     (void)state;
@@ -400,6 +437,7 @@ int main(void)
         rig_test(undone_on_another_connection),
         rig_test(undone_after_it_failed),
         rig_test(given_up_while_it_is_in_the_failed_list),
+        rig_test(busy_perhaps_by_its_own_token),
         rig_test(nothing_killed_in_another_process),
         rig_test(what_is_under_way_is_not_due),
         rig_test(those_that_did_not_leave_are_found),
