@@ -183,6 +183,9 @@ static enum result result_of(int code)
         return RESULT_LOST;
     if (seen[EVENT_DOUBT])
         return RESULT_DOUBT;
+    /* What was done before could not be printed. */
+    if (seen[EVENT_SKIPPED] && seen[EVENT_FAILED] && code == EXIT_INTERNAL)
+        return RESULT_ERROR;
     if (seen[EVENT_SKIPPED])
         return skipped[reporter.sum.skip];
     if (seen[EVENT_COMMAND_ENDED])

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
@@ -353,22 +352,11 @@ static void open_datagram(const char *path)
             .lost = warn_of_loss};
 }
 
-/* A descriptor of its own: the watchdog keeps it, CMD does not get it. A pipe
- * or a terminal is opened once more, because other processes share the
- * non-blocking flag. */
+/* A descriptor of its own: the watchdog keeps it, CMD does not get it. */
 static void open_stderr(void)
 {
-    struct outlet *outlet = &logger.outlet;
-    struct stat info;
-
-    if (fstat(STDERR_FILENO, &info) != 0)
-        return;
-    outlet->kind = S_ISSOCK(info.st_mode) ? OUTLET_SOCKET : OUTLET_STREAM;
-    if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode))
-        outlet->fd = open(
-            "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (outlet->fd < 0)
-        outlet->fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    logger.outlet.kind = OUTLET_STREAM;
+    logger.outlet.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
 void event_log_open(const struct args *args)

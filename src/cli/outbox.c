@@ -9,11 +9,13 @@
 #include "cli/outbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nxlock.h>
@@ -89,6 +91,31 @@ static int poll_outlet(struct outlet *outlet, bool wait, short *revents)
     return ready;
 }
 
+/* Other processes share the descriptor, so between poll() and a write they may
+ * take the room that there was, and the descriptor must not be made
+ * non-blocking. So a pipe or a terminal is opened once more, for one write. It
+ * cannot be opened if it belongs to another user, say: then it may block. */
+static ssize_t write_shared(int fd, const char *data, size_t length)
+{
+    char path[32];
+    struct stat info;
+    int again = -1;
+
+    if (fstat(fd, &info) != 0)
+        return -1;
+    if (S_ISSOCK(info.st_mode))
+        return send(fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (S_ISFIFO(info.st_mode) || isatty(fd))
+        again = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    ssize_t put = write(again < 0 ? fd : again, data, length);
+    int error = errno;
+    if (again >= 0)
+        close(again);
+    errno = error;
+    return put;
+}
+
 /* A pipe that poll() reports as writable has room for PIPE_BUF bytes, more than
  * a line. To one without a reader nothing is written: SIGPIPE would end us with
  * the lock held. */
@@ -105,7 +132,7 @@ static ssize_t write_stream(
         errno = EPIPE;
         return -1;
     }
-    return write(outlet->fd, data, length);
+    return write_shared(outlet->fd, data, length);
 }
 
 /* How much of it was taken now; below 0: nothing will ever be. */
@@ -117,8 +144,6 @@ static ssize_t attempt(
     if (outlet->kind == OUTLET_DATAGRAM)
         put = sendto(outlet->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL,
             (const struct sockaddr *)outlet->to, sizeof(*outlet->to));
-    else if (outlet->kind == OUTLET_SOCKET)
-        put = send(outlet->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
     else
         put = write_stream(outlet, data, length, wait);
     return put < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)

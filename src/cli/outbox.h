@@ -14,8 +14,7 @@
 #define OUTBOX_PATIENCE (5000000000ULL)
 
 enum outlet_kind {
-    OUTLET_STREAM, /* a pipe, a terminal or a file */
-    OUTLET_SOCKET, /* a stream socket */
+    OUTLET_STREAM, /* a pipe, a terminal, a stream socket or a file */
     OUTLET_DATAGRAM
 };
 

@@ -149,8 +149,8 @@ void nearest_consider(struct nearest *nearest, const char *candidate)
     if (word_len == 0 || word_len > WORD_MAX || len > WORD_MAX)
         return;
     size_t found = edit_distance(nearest->word, word_len, candidate, len);
-    /* Two edits turn any short word into any other. */
-    if (found < nearest->distance && found < len) {
+    /* As many edits as a word is long turn it into any other. */
+    if (found < nearest->distance && found < len && found < word_len) {
         nearest->distance = found;
         nearest->best = candidate;
     }

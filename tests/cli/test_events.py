@@ -139,13 +139,13 @@ class Room:
             environment["NXLOCK_LOG_SOCKET"] = self.daemons[log].path
         return environment
 
-    def launch(self, log, words):
+    def launch(self, log, words, stdout=subprocess.DEVNULL):
         words = [f"k-{log}" if word == "NAME" else word for word in words]
         at = words.index("--") if "--" in words else len(words)
         words[at:at] = ["--log", log]
         return subprocess.Popen(
             [self.nxlock, *words], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=open(self.stderr(log), "wb"),
+            stdout=stdout, stderr=open(self.stderr(log), "wb"),
             env=self.environment(log))
 
     def stderr(self, log):
@@ -186,10 +186,10 @@ class Room:
                    if isinstance(value, type) else event.get(fact) == value
                    for fact, value in facts.items())
 
-    def case(self, what, words, wanted, code=0, meanwhile=None):
+    def case(self, what, words, wanted, code=0, meanwhile=None, **more):
         """All of wanted, in this order, is in each log; 'renewed' may come in
         between, any number of times."""
-        running = {log: self.launch(log, words) for log in LOGS}
+        running = {log: self.launch(log, words, **more) for log in LOGS}
         if meanwhile:
             meanwhile(running)
         for log, process in running.items():
@@ -336,6 +336,16 @@ def of_once(room):
     room.case("once, done before", ["once", "NAME", "--", "true"],
               [skipped("done-before", "^'NAME' is done"),
                ended("done-before", 0)])
+    room.clear()
+    room.case("once, with output", ["once", "NAME", "--", "echo", "out"],
+              [acquired(), STARTED, command_ended(0), ended("done", 0)])
+    with open("/dev/full", "wb") as full:
+        room.case("which cannot be printed again",
+                  ["once", "NAME", "--", "echo", "out"],
+                  [skipped("done-before", "^'NAME' is done"),
+                   ("failed", "^cannot print what came of 'NAME'",
+                    {"priority": 3}),
+                   ended("error", 70)], code=70, stdout=full)
     room.clear()
     room.case("once, in doubt", ["once", "NAME", "--", "false"],
               [acquired(), STARTED, command_ended(1),

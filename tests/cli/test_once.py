@@ -564,8 +564,13 @@ def at_terminal(b):
                         terminal.text())
         b.tap.equal(b.state(name), state, f"then it is {state}")
     name = b.name()
-    with Terminal([b.nxlock, "once", name,
-                   *b.work(name, "echo to the screen; sleep 60")]) as terminal:
+    text = b.file("text")
+    with open(text, "w", encoding="utf-8") as file:
+        file.write("to the screen\n")
+    # Not a shell: dash, while it starts a process, only notes a Ctrl-C, and
+    # acts on it when that process has ended.
+    with Terminal([b.nxlock, "once", name, "--",
+                   "tail", "-n", "+1", "-f", text]) as terminal:
         await_(lambda: "to the screen" in terminal.text())
         terminal.type(CTRL_C)
         b.tap.equal(terminal.leader.wait(60), -signal.SIGINT,

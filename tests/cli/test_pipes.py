@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_pipes.py NXLOCK: outputs that take nothing any more.
+"""test_pipes.py NXLOCK STOLEN_ROOM: outputs that take nothing any more.
 
 Nobody reads what is said, or nobody can: the command under the lock is
 stopped in time all the same, and a token that nobody got is released.
 """
 
+import contextlib
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -39,8 +41,9 @@ def orphan_pipe():
 
 
 class Room:
-    def __init__(self, nxlock, server):
+    def __init__(self, nxlock, stolen_room, server):
         self.nxlock = nxlock
+        self.stolen_room = stolen_room
         self.server = server
         self.tap = Tap()
         self.pids = ()
@@ -58,12 +61,12 @@ class Room:
         return subprocess.Popen(
             [self.nxlock, *words], cwd=self.server.folder, **more)
 
-    def family(self, stderr, script=FAMILY, ttl=TTL_S):
+    def family(self, stderr, script=FAMILY, ttl=TTL_S, words=(), **more):
         """A run of it; None if it does not start."""
         if os.path.exists(self.path("pids")):
             os.unlink(self.path("pids"))
-        run = self.launch("run", "k", "--ttl", f"{ttl}", "-c", script,
-                          stderr=stderr)
+        run = self.launch("run", "k", "--ttl", f"{ttl}", *words, "-c", script,
+                          stderr=stderr, **more)
         if not await_(lambda: os.path.exists(self.path("pids"))):
             run.kill()
             run.wait()
@@ -88,11 +91,11 @@ class Room:
                 os.kill(pid, signal.SIGKILL)
         return self.tap.equal(got, code, name)
 
-    def loses(self, stderr, script, name):
+    def loses(self, stderr, script, name, **more):
         """The lock is taken away. A second holder, which waits for it, has it
         for no longer than the lease before CMD is gone."""
         tap = self.tap
-        run = self.family(stderr, script)
+        run = self.family(stderr, script, **more)
         if run is None:
             return
         self.server.cli("SET", "k", "stranger", "PX", "600000")
@@ -129,6 +132,27 @@ class Room:
         self.server.cli("DEL", "k")
         os.close(reader)
         os.close(writer)
+
+    def room_stolen(self):
+        """CMD fills the pipe after nxlock has seen that there is room."""
+        preloaded = dict(os.environ, LD_PRELOAD=self.stolen_room,
+                         ASAN_OPTIONS="verify_asan_link_order=0")
+        for words in ((), ("--log", "json")):
+            reader, writer = os.pipe()
+            self.loses(writer, FAMILY, f"another process fills it, {words}",
+                       words=words, env=preloaded)
+            os.close(reader)
+            os.close(writer)
+        # A stream socket, as the journal gives a unit, takes no more either.
+        reader, writer = socket.socketpair()
+        writer.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                writer.send(b"\0" * 4096)
+        writer.setblocking(True)
+        self.loses(writer, FAMILY, "stderr is a socket that is full")
+        reader.close()
+        writer.close()
 
     def reader_gone(self):
         writer = orphan_pipe()
@@ -233,12 +257,13 @@ class Room:
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     with Server() as server:
         clean_environment(server)
-        room = Room(os.path.abspath(sys.argv[1]), server)
+        room = Room(*map(os.path.abspath, sys.argv[1:]), server)
         room.nobody_reads()
+        room.room_stolen()
         room.reader_gone()
         room.token_lost()
         room.token_late()

@@ -57,6 +57,7 @@ options() {
     said "and the word is repeated" "'-nz'"
     gives 64 "an option of another command" status x -n
     said "and the command is named" "status" "'-n'"
+    unsaid "and one letter is not taken for a misspelt word" "did you mean"
     gives 64 "--json of another command" run x --json -- true
     said "and the command is named" "run" "'--json'"
     gives 64 "-c of another command" acquire x -c true
