@@ -58,7 +58,7 @@ verbose() {
     check "its role" grep -q "^  server: .*role master" "$dir/out"
     check "and nothing that was not tried" \
         fails grep -q "lock commands\|waits" "$dir/out"
-    gives 1 "status -v, without a line" status h -v --queue 0
+    gives 1 "status -v, without a line" status h -v --poll 1
     check "and why locks do not wait in line" \
         grep -q "^  server: .*role master, waits by polling (poll=1)" \
         "$dir/out"
