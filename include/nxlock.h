@@ -61,9 +61,9 @@ struct pollfd; /* from <poll.h>; needed only for nxl_client_pollfds() */
  * error. The numbers never change. */
 enum nxl_result {
     NXL_OK = 0,
-    /* Another holder has the lock: a server said so, it is no longer ago than
-     * the holder's lease could last then, and nothing that was asked since is
-     * unanswered. (If something is: NXL_UNKNOWN.) */
+    /* Another client holds the lock: a server has answered so, the holder's
+     * lease may still be running, and no later request is unanswered. (If one
+     * is: NXL_UNKNOWN.) */
     NXL_BUSY = 1,
     /* This handle no longer holds the lock: the lease expired, or the key was
      * removed or overwritten. */
