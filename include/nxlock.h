@@ -23,8 +23,8 @@
  * are copied. The library keeps no pointer of the caller except user,
  * warning_arg, tracer_arg and credentials_arg. Any thread may call any function
  * on a client, but only one thread at a time may use a lock, unless the
- * function says otherwise. A thread that hardly runs, because its priority is
- * very low, had better use a client of its own.
+ * function says otherwise. A thread with a very low priority, which may
+ * hardly run, should have its own client.
  *
  * The library never prints, exits, aborts, raises a signal or changes a signal
  * handler. It starts threads for three things only: to look up a host name, to
@@ -61,9 +61,9 @@ struct pollfd; /* from <poll.h>; needed only for nxl_client_pollfds() */
  * error. The numbers never change. */
 enum nxl_result {
     NXL_OK = 0,
-    /* Another holder has the lock: a server said so, it is no longer ago than
-     * the holder's lease could last then, and nothing that was asked since is
-     * unanswered. (If something is: NXL_UNKNOWN.) */
+    /* Another client holds the lock: a server has answered so, the holder's
+     * lease may still be running, and no later request is unanswered. (If one
+     * is: NXL_UNKNOWN.) */
     NXL_BUSY = 1,
     /* This handle no longer holds the lock: the lease expired, or the key was
      * removed or overwritten. */
@@ -948,7 +948,7 @@ int nxl_lock_holder_at(
  *     }
  *
  * The record is a key of its own on the server, {name}:once (name::once if the
- * name has a hash tag). It says who began, when, and what came of it. As long
+ * name has a hash tag). It says who began, when, and how it ended. As long
  * as the lock has the token of the one who began, the work is in progress;
  * after that it is in doubt, until somebody who knows says what happened. No
  * clock ends a doubt. The promise is as long as the server's memory:
@@ -1061,7 +1061,7 @@ typedef struct nxl_record {
 int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
     int64_t wait_ms) NXL_MUST_USE;
 
-/* Records what came of the work, an enum nxl_once_verdict, and releases the
+/* Records the outcome of the work, an enum nxl_once_verdict, and releases the
  * lock as nxl_lock_release() does; but NXL_ONCE_CLEAR releases nothing. The
  * work is what this handle began, or whose lock it adopted, or what its last
  * nxl_once_begin() found in doubt (NXL_DOUBT): then it is an earlier

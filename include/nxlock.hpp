@@ -187,8 +187,8 @@ std::int64_t to_option_ms(
     return to_ms(time, std::numeric_limits<std::int64_t>::max());
 }
 
-/* Options that own a text were copied: what the C structure of the copy refers
- * to. That is the copy's own text, unless the program has set another one. */
+/* For a copy of options that own a string: the pointer for the copy's C
+ * structure. It is to the copy's own string, unless the program set another. */
 inline const char *text_of_copy(const char *text, const std::string &owned,
     const std::string &copy) noexcept
 {
@@ -200,7 +200,7 @@ inline const char *text_of_copy(const char *text, const std::string &owned,
 /* ----------------------------------------------------------------- client */
 
 /* The options of a client, one setter for each that is needed often; c has all
- * of them. What is not set has its default. A setter copies its text; a text
+ * of them. What is not set has its default. A setter copies its string; one
  * that the program sets in c itself has to live until the client is
  * constructed. */
 class client_options

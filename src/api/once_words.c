@@ -40,7 +40,7 @@ static void add_doubt(const struct record *record, struct text *t)
     text_add(t, unsure ? " ended" : " began");
     add_time(unsure ? record->ended_ms : record->since_ms, t);
     text_add(t, unsure ? " without knowing whether the work was done"
-                       : ", and did not say what came of it");
+                       : ", and did not report its outcome");
 }
 
 static void add_mismatch(const struct record *record, struct text *t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tell: what came of work that must be done once. */
+/* Tell: the outcome of work that must be done once. */
 #include "api/once.h"
 
 #include <stdlib.h>

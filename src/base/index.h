@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds things by a key: a hash table whose entries are members of what is
- * found, so putting one in never fails. It does not keep the keys: who looks
- * for something compares those of a bucket, of which there are few.
+ * An intrusive hash table: an entry is a member of the object that it finds, so
+ * an insertion never fails. The table does not store the keys: the caller
+ * compares those of the few entries in a bucket.
  *
  * The keys must not be chosen by an attacker.
  */
@@ -26,14 +26,14 @@ struct index {
 };
 
 void index_init(struct index *x);
-/* Its entries need not be removed before. */
+/* The entries need not be removed first. */
 void index_free(struct index *x);
 
 void index_entry_init(struct index_entry *e);
-/* Puts e in under that key; one that is in already is moved. Without memory for
- * more buckets those that there are become longer. */
+/* Inserts e under that key; an entry that is in the table already is moved. If
+ * there is no memory for more buckets, the existing ones become longer. */
 void index_put(struct index *x, struct index_entry *e, struct slice key);
-/* Harmless for one that is not in. */
+/* Harmless if e is not in the table. */
 void index_remove(struct index *x, struct index_entry *e);
 
 /* A list of all entries under that key, and of a few others. */

@@ -40,7 +40,7 @@ enum verb_kind {
      * already, after a wait in line, counts as free. */
     VERB_BEGIN,
     VERB_LOOK, /* what would BEGIN find? */
-    /* Record what came of the work that the token began, and delete the key if
+    /* Record the outcome of the work that the token began; delete the key if
      * it holds the token. */
     VERB_TELL,
     VERB_FORGET, /* remove the record, if it is still the one that was seen */

@@ -72,7 +72,7 @@ static void print_row(const struct view *view, const char *name,
     json_end(&json);
 }
 
-/* One that a file sets in vain. */
+/* One that a file sets without effect. */
 static void print_unused_row(
     const struct view *view, const struct setting *setting, const char *value)
 {
@@ -313,7 +313,7 @@ static void print_options(struct view *view)
     }
 }
 
-/* Prints what the files set in vain. False: no memory. */
+/* Prints what the files set without effect. False: no memory. */
 static bool print_unused(struct view *view)
 {
     const struct settings *settings = view->args->settings;

@@ -55,9 +55,9 @@ static const char *other_name(
     const struct doctor *d, char *out, const char *scratch)
 {
     snprintf(out, LINE_ROOM,
-        d->name ? "the test lock has the name '%s', beside NAME; allow the "
-                  "user such names too"
-                : "the test lock has the name '%s'; if the user has "
+        d->name ? "the test lock is called '%s', not NAME; allow the user "
+                  "such names too"
+                : "the test lock is called '%s'; if the user has "
                   "permissions only for certain names, write one of them: "
                   "nxlock doctor NAME",
         scratch);

@@ -201,7 +201,7 @@ static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
     int64_t age;
     if (!number_read(up, TIME_MOST_S, &age))
         diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
-            "unknown: INFO says that it is up for '%s' s", up);
+            "unknown: INFO reports an uptime of '%s' s", up);
     else if (age > most_s)
         diagnostic(&d->diagnostics, LEVEL_OK, "age", NULL,
             "up for %s, longer than max_ttl_ms (%s)",

@@ -27,10 +27,10 @@ bool found_record_name(const char *prefix, const char *key, size_t length,
 /* Reads the first line of a record; false: it is none. */
 bool found_record_parse(const char *line, struct found_record *record);
 
-/* Has the work begun, and nobody said what came of it? */
+/* Has the work begun, and its outcome was never reported? */
 bool found_record_begun(const struct found_record *record);
 
-/* Is it known what came of it? Then the record expires. */
+/* Is its outcome known? Then the record expires. */
 bool found_record_ended(const struct found_record *record);
 
 /* Writes what it says as members. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command once: runs a command unless a record says that it was done, and
- * records what came of it.
+ * records its outcome.
  *
  * Invariant: CMD is started only after its beginning is on record, and what
  * came of that is recorded before nxlock exits. That nothing happened is said
@@ -58,7 +58,7 @@ static int print_result(
         return session_interrupted(&once->session);
     const char *why = strerror(errno);
     event_report((struct event){.kind = EVENT_FAILED, .why = why},
-        "cannot print what came of '%s': %s", once->args->shown, why);
+        "cannot print the output of '%s' again: %s", once->args->shown, why);
     return EXIT_INTERNAL;
 }
 

@@ -51,7 +51,7 @@ static void add_end(
 
     time_words(when, record->ended_ms);
     if (record->state == NXL_RECORD_BEGUN && !in_progress)
-        snprintf(out, size, ", and did not say what came of it");
+        snprintf(out, size, ", and did not report its outcome");
     else if (record->state == NXL_RECORD_DOUBT)
         snprintf(out, size, ", ended with %d at %s", record->code, when);
     else if (record->state == NXL_RECORD_DONE)
@@ -114,8 +114,11 @@ void say_doubt(const struct session *session, const nxl_record *record)
     char words[RECORD_WORDS];
 
     event_report((struct event){.kind = EVENT_DOUBT},
-        "'%s' is %s; find out whether it was done, then: nxlock once %s "
-        "--confirm if it was, --forget if it was not",
+        args->work.on_doubt == NXL_ONCE_RETRY
+            ? "'%s' is %s; with --on-doubt retry the next run does it again; "
+              "if it was done: nxlock once %s --confirm"
+            : "'%s' is %s; find out whether it was done, then: nxlock once %s "
+              "--confirm if it was, --forget if it was not",
         args->shown, record_words(words, record, false), args->pasted);
 }
 

@@ -157,7 +157,7 @@ static void note_loss(const struct outlet *outlet, int why)
         outlet->lost(why);
 }
 
-/* Says, where lines are missing, how many. False: not now. */
+/* Writes how many lines were dropped, if any were. False: not now. */
 static bool write_dropped(struct outlet *outlet)
 {
     char line[128];
@@ -165,7 +165,7 @@ static bool write_dropped(struct outlet *outlet)
     if (outlet->dropped == 0 || outlet->kind == OUTLET_DATAGRAM)
         return true;
     int length = snprintf(line, sizeof(line),
-        "nxlock: %zu lines are missing here: they were not read in time\n",
+        "nxlock: lines lost here, because nothing read them in time: %zu\n",
         outlet->dropped);
     if (attempt(outlet, line, (size_t)length, false) == 0)
         return false;

@@ -34,7 +34,7 @@ struct outlet {
 
 /* Writes a line, of at most PIPE_BUF bytes. Does not block: a line that is not
  * taken now is kept, and written before the next one, by outbox_turn() or by
- * outbox_end(). One that nobody will ever read is dropped. */
+ * outbox_end(). If the reader is gone, the line is dropped. */
 void outbox_write(struct outlet *outlet, const char *line, size_t length);
 
 /* Writes what was kept and is taken now. Does not block. */

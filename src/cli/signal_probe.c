@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that only waits. It blocks all signals, so what its group gets
- * stays pending, and /proc shows that: it need not run to be asked.
+ * The probe is a process that only waits. It blocks all signals, so a signal to
+ * its group stays pending and can be read in /proc, even if the probe never
+ * runs.
  *
- * Invariant: it keeps nothing of its parent's open, and does not outlive it.
+ * Invariant: it keeps no descriptor of its parent open, and does not outlive
+ * it.
  */
 #include "cli/signal_probe.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells a signal of the keyboard, which goes to a whole process group, from one
- * that a process of the group sent itself, or got from another: by a process
- * that does nothing in the group but be there.
+ * Distinguishes a signal of the keyboard, which goes to a whole process group,
+ * from one that was sent to a single process, by a process that does nothing
+ * but be in that group.
  */
 #ifndef NXLOCK_CLI_SIGNAL_PROBE_H
 #define NXLOCK_CLI_SIGNAL_PROBE_H

@@ -53,8 +53,8 @@ const struct exit_info exit_table[] = {
 {"78", ON_ALL, "the URL, a configuration file, or an option or file for TLS or"
     "\n        password, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
-{"79", ON(ONCE), "CMD ran, and what came of it is not on record, or the lock"
-    "\n        was lost"},
+{"79", ON(ONCE), "CMD ran, and its outcome is not on record, or the lock was"
+    "\n        lost"},
 {"79", WITH_TOKEN, "the lock is not held under this token"},
 {"124", RUNNING, "CMD was stopped by --at-most"},
 {"125", RUNNING, "cannot create a process for CMD"},
@@ -198,7 +198,7 @@ CODES("done-on", work.done_on, "exit codes of CMD that mean done (0)"),
 CODES("retry-on", work.retry_on,
     "those that mean that NOTHING happened (none)"),
 TIME_KEY(0, "keep-trying", ON(ONCE), work.keep_trying, ANY,
-    "how long to try to record what came of CMD (60s)"),
+    "how long to try to record the outcome of CMD (60s)"),
 FLAG('q', "quiet", ON(ONCE), work.quiet, "do not print the output again"),
 FLAG(0, "show", ON(ONCE), work.show, "show the record; run nothing"),
 FLAG(0, "forget", ON(ONCE), work.forget,

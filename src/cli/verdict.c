@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records what came of the work of once.
+ * Records the outcome of the work of once.
  *
  * Invariant: a verdict is given up only when --keep-trying is over, or after a
  * signal; and that is always reported, because the next run will find a doubt.
@@ -79,7 +79,7 @@ int verdict_tell(struct session *session, const struct verdict *verdict)
     if (!is_final(rc) && !signalled && nxl_now_ns() < end)
         event_report((struct event){.kind = event_of_failure(rc),
                          .why = reason(session, rc)},
-            "cannot record what came of '%s': %s; trying again for %s",
+            "cannot record the outcome of '%s': %s; trying again for %s",
             args->shown, reason(session, rc),
             duration_text(text, args->work.keep_trying_ms));
     while (!is_final(rc) && !signalled && nxl_now_ns() + pause < end) {
@@ -90,7 +90,7 @@ int verdict_tell(struct session *session, const struct verdict *verdict)
     if (rc != NXL_OK)
         event_report(
             (struct event){.kind = EVENT_DOUBT, .why = reason(session, rc)},
-            "what came of '%s' is not on record: %s; find out whether it was "
+            "the outcome of '%s' is not on record: %s; find out whether it was "
             "done, then see: nxlock once %s --show",
             args->shown, reason(session, rc), args->pasted);
     return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records what came of the work of once.
+ * Records the outcome of the work of once.
  */
 #ifndef NXLOCK_CLI_VERDICT_H
 #define NXLOCK_CLI_VERDICT_H

@@ -4,16 +4,15 @@
  * of them. The others sleep until their call is over or the lead is handed to
  * them. A single-threaded program always leads, and pays for none of this.
  *
- * A leader of low priority may not run for long although its sleep is over, or
- * although it was promoted. So a follower, and the renewal thread, look after
- * it: if it takes no turn although it was woken, they take over. A leader that
- * was taken over from notices when it runs again, and then touches nothing: it
- * follows, unless its call is over.
+ * A leader of low priority may not get to run for long after it was woken or
+ * became the leader. So a follower, or the renewal thread, watches it, and
+ * takes over if it takes no turn. The former leader notices when it runs again:
+ * it touches nothing, and becomes a follower unless its call is over.
  *
  * Invariant: while any call is running some thread leads or has been woken to
  * lead; the mutex is free while the leader sleeps. Only the leader waits for
- * the client's poller: who takes over replaces it, and who was taken over from
- * closes the one for which it waited.
+ * the client's poller: the new leader replaces it, and the former leader closes
+ * the one for which it waited.
  */
 #ifndef NXLOCK_CLIENT_LEADER_H
 #define NXLOCK_CLIENT_LEADER_H
@@ -32,7 +31,7 @@ void leader_take(struct nxl_client *client, struct call *call);
 bool leader_take_over(struct nxl_client *client, struct call *call);
 /* Needs the mutex. One turn of the leader: sleeps, without the mutex, until
  * something happens, then acts on it. Returns the time then; 0: another thread
- * has taken over, and the caller leads no longer. */
+ * has taken over, and the caller is no longer the leader. */
 uint64_t leader_turn(struct nxl_client *client, uint64_t now);
 /* Needs the mutex. The leader steps down. A waiting thread takes over, or the
  * renewal thread, or none if nothing is to be read. */

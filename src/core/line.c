@@ -149,8 +149,8 @@ static void plan_stay(struct line *l)
         l->at = earlier(l->at, last);
 }
 
-/* No other look can end in time, and what was answered does not count until the
- * wait ends: so the wait ends now. */
+/* No other look can end in time, and the last answer will not be valid at the
+ * end of the wait: so the wait ends now. */
 static bool was_last_look(const struct line *l)
 {
     uint64_t wait_until = l->terms.wait_until;

@@ -12,9 +12,9 @@
 
 #include "core/machine.h"
 
-/* The last request of a wait is sent so long before the end of the call, or
- * earlier if answers take longer: then a server that works answers it, and the
- * result is known. */
+/* The last request of a wait is sent this long before the end of the call, or
+ * earlier if answers take longer, so that a server that works can answer it in
+ * time. */
 #define LAST_REQUEST_SLACK (20 * NS_PER_MS)
 
 /* What a call knows of the lock when its wait ends. */
@@ -26,13 +26,13 @@ struct witness {
                           * has failed after it */
 };
 
-/* VERDICT_NO, VERDICT_UNKNOWN; or VERDICT_FAULT: nothing was granted, and it is
- * not known either that the lock is busy. */
+/* VERDICT_NO: busy. VERDICT_UNKNOWN: it may have been granted. VERDICT_FAULT:
+ * it was not granted, but nothing valid says that it is busy. */
 enum verdict witness_verdict(const struct witness *w, uint64_t now);
 
-/* How long "busy" counts that was answered to a request sent at sent_at: as
- * long as the key could last then (left_ms); for timeout_ns if the server did
- * not say. */
+/* Until when the answer "busy" to a request sent at sent_at is valid: for the
+ * TTL that the key had left (left_ms), or for timeout_ns if the server did not
+ * report it. */
 uint64_t busy_until(uint64_t sent_at, int64_t left_ms, uint64_t timeout_ns);
 
 #endif

@@ -201,8 +201,8 @@ static enum dial_state use(struct dial *d, const struct endpoint *to,
     return DIAL_FAILED;
 }
 
-/* Tries the remaining addresses until one connects or takes its time; then, as
- * long as time is left, those that were silent again. */
+/* Tries the remaining addresses until one connects or does not answer at once;
+ * then, while time is left, tries those again that were silent. */
 static enum dial_state try_next(struct dial *d, const struct endpoint *to,
     uint64_t now, struct transport *made, struct text *error)
 {
@@ -334,7 +334,7 @@ static enum dial_state step_attempt(
     return DIAL_FAILED;
 }
 
-/* What has not come in time. */
+/* What did not arrive in time. */
 static const char *silence_of(const struct dial *d)
 {
     if (d->stage == DIAL_LOOKING_UP)
@@ -373,8 +373,9 @@ static enum dial_state time_out(
     return fail(d, error);
 }
 
-/* The share of the present address is over. It keeps the time of the others if
- * these fail at once; else it has its turn again after them, if time is left.
+/* The present address has used its share of the time. If the others fail at
+ * once, it also gets theirs; else it is tried again after them, if time is
+ * left.
  */
 static enum dial_state end_share(struct dial *d, const struct endpoint *to,
     uint64_t now, struct transport *made, struct text *error)

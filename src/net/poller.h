@@ -40,9 +40,9 @@ void poller_explain(struct text *why);
 /* Harmless for fd < 0. */
 void poller_remove(const struct poller *p, int fd);
 
-/* Replaces p->fd by a new set of the same descriptors. The former set has one
- * more, ready, that is always readable: so whoever waits for the former set, or
- * is about to, does not wait; and has to close it. False: the system refused,
+/* Replaces p->fd by a new set of the same descriptors. ready, which is always
+ * readable, is added to the former set, so a thread that waits for that one, or
+ * is about to, returns at once; it has to close it. False: the system refused,
  * and nothing has changed. */
 bool poller_replace(struct poller *p, int ready);
 

@@ -159,9 +159,8 @@ static int slots_of(struct slice word)
     return valid ? (int)(to - from) + 1 : 0;
 }
 
-/* There is a line for each node: "ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK
- * SLOTS
- * ...", where the flags of this node contain "myself". */
+/* There is a line for each node, with the fields ID ADDRESS FLAGS PRIMARY PING
+ * PONG EPOCH LINK SLOTS...; the flags of this node contain "myself". */
 void facts_read_slots(struct facts *f, const struct reply *reply)
 {
     struct slice nodes = whole_lines(reply);

@@ -194,7 +194,7 @@ as() { # USER COMMAND...: of doctor
     user keys resetkeys '~inv:1' '~{inv:1}*'
     as keys doctor 77 "a user of one name alone" inv:1
     finds "is told what was tried beside it" FAIL "round trip" \
-        "Remedy: .* name 'inv:1:doctor:[^']*', beside NAME"
+        "Remedy: .* called 'inv:1:doctor:[^']*', not NAME"
     user keys resetkeys '~inv*' -acl
     as keys doctor 77 "a user of other keys" job
     finds "is found" FAIL rights "cannot read the lock's key, 'job'"

@@ -357,7 +357,11 @@ def checks(b):
         b.tap.equal(file.read().strip(), r["first"],
                     "a check is told when the first attempt began")
     b.tap.equal(r, before, "and leaves the record as it was")
-    b.once(name, "--on-doubt", "retry", *b.work(name, "exit 2"))
+    got = b.once(name, "--on-doubt", "retry", *b.work(name, "exit 2"))
+    b.tap.check(b"--on-doubt retry the next run does it again" in got.stderr
+                and b"--forget" not in got.stderr,
+                "a retry that fails leaves the next step to the next run",
+                got.stderr)
     shown = b.once(name, "--show").stdout.decode()
     b.tap.check("attempt 2 by" in shown and "; 1 earlier attempt ended in "
                 "doubt, the first attempt began " + r["first"].replace("T", " ")
@@ -545,7 +549,7 @@ def into_nothing(b, what, to, why):
     code, said = run(name, *b.work(name))
     b.tap.equal((code, b.state(name)), (70, "done"),
                 "what was done cannot be printed again: 70")
-    b.tap.check(b"cannot print what came of" in said, "which is said", said)
+    b.tap.check(b"cannot print the output of" in said, "which is said", said)
     b.tap.equal(run(name, "-q", *b.work(name)), (0, b""), "but not with -q")
 
 

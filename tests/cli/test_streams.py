@@ -57,7 +57,7 @@ ROWS = [Row(*row) for row in (
     ("once, in doubt",     76, 76,  76,  76,  76,
      "is in doubt.*--forget if it was not", ""),
     ("once, done before",   0, TERM, 70, 70,  70, "is done: ",
-     "cannot print what came of"),
+     "cannot print the output of"),
     ("once, not begun",    69, 69,  69,  69,  69, "cannot (acquire|begin)",
      ""),
     ("acquire, done",       0, TERM, 70, 70,  70, "acquired '",
