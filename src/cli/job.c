@@ -108,7 +108,7 @@ static void note_stopping(struct job *job, int number)
         job->left_over = true;
         event_report((struct event){.kind = EVENT_FAILED},
             "%s has left processes behind; stopping them: let it wait for "
-            "them, or use --leave-descendants, which keeps them",
+            "them, or let them run on with --leave-descendants",
             job->words[0]);
         break;
     case REASON_ALONE:
