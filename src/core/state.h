@@ -117,11 +117,11 @@ struct life {
     struct lease lease;
     struct vote vote;        /* of the call */
     struct renewal *renewal; /* NULL: no lease is renewed */
-    enum life_call call;     /* the present one, or the last one */
-    enum life_result result;
-    enum fault fault;          /* result FAULT, UNKNOWN */
+    enum life_call call : 8; /* the present one, or the last one */
+    enum life_result result : 8;
     bool clean_begun;          /* ACTION_CLEAN */
     unsigned char event_count; /* private: of events */
+    enum fault fault;          /* result FAULT, UNKNOWN */
     uint64_t clean_until;      /* ACTION_CLEAN; NEVER: no limit */
     uint64_t left_ms;          /* LIFE_RENEWED */
 

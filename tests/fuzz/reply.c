@@ -182,8 +182,7 @@ static void check_said(struct model *m, struct exchange *x,
     struct buf expected = {0};
 
     buf_free(&step->out);
-    /* That is remembered for a while, which may end between two steps. */
-    m->plain = m->plain && dialect->now < x->hand_over_again;
+    m->plain = m->plain && dialect->now < x->hand_over_again; /* for a while */
     unsigned due = exchange_encode(x, dialect, &step->out);
     CHECK(due > 0 && x->due == due && due <= EXCHANGE_REPLIES);
     watch_sent(w, x, &step->out);
@@ -438,8 +437,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size > 1 && end && end > text) {
         sizes = (struct slice){text + 1, (size_t)(end - text) - 1};
-        bytes.data = end + 1;
-        bytes.len = size - (size_t)(end + 1 - text);
+        bytes = (struct slice){end + 1, size - (size_t)(end + 1 - text)};
     }
     char letter = size > 0 ? text[0] : 'a';
     if (letter == '\0' || !strchr(letters, letter))
