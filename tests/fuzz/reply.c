@@ -180,7 +180,6 @@ static void check_said(struct model *m, struct exchange *x,
     struct dialect *dialect, struct step *step, struct watcher *w)
 {
     struct buf expected = {0};
-
     buf_free(&step->out);
     /* That is remembered for a while, which may end between two steps. */
     m->plain = m->plain && dialect->now < x->hand_over_again;
@@ -269,7 +268,6 @@ static bool run(struct feed *f, char letter, struct dialect *dialect,
 {
     struct step step = {.count = 0};
     bool over = false;
-
     for (unsigned steps = 1; !over; steps++) {
         enum exchange_next next = EXCHANGE_WAIT;
         CHECK(steps <= STEPS);
