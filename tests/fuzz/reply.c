@@ -180,7 +180,6 @@ static void check_said(struct model *m, struct exchange *x,
     struct dialect *dialect, struct step *step, struct watcher *w)
 {
     struct buf expected = {0};
-
     buf_free(&step->out);
     m->plain = m->plain && dialect->now < x->hand_over_again; /* for a while */
     unsigned due = exchange_encode(x, dialect, &step->out);
@@ -268,7 +267,6 @@ static bool run(struct feed *f, char letter, struct dialect *dialect,
 {
     struct step step = {.count = 0};
     bool over = false;
-
     for (unsigned steps = 1; !over; steps++) {
         enum exchange_next next = EXCHANGE_WAIT;
         CHECK(steps <= STEPS);
