@@ -343,7 +343,7 @@ def of_once(room):
         room.case("which cannot be printed again",
                   ["once", "NAME", "--", "echo", "out"],
                   [skipped("done-before", "^'NAME' is done"),
-                   ("failed", "^cannot print what came of 'NAME'",
+                   ("failed", "^cannot print the output of 'NAME' again",
                     {"priority": 3}),
                    ended("error", 70)], code=70, stdout=full)
     room.clear()

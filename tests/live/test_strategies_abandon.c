@@ -54,11 +54,13 @@ static bool gives_up(void)
     return stopped;
 }
 
-/* false: the verb has fewer steps. */
+/* false: the verb has fewer steps, or its deadline came before any of it was
+ * sent; then something else was stopped. */
 static bool one_step(void)
 {
     bool stopped = gives_up();
-    if (stopped) {
+    bool unsent = how == DEADLINE && op.result == NXL_E_UNREACHABLE;
+    if (stopped && !unsent) {
         assert_result_is_sound();
         assert_goes_on();
         if (op.learnt && how != CUT && op.late == 0)
@@ -67,7 +69,7 @@ static bool one_step(void)
         assert_result(op.result, NXL_OK, op.lock);
     }
     close_op();
-    return stopped;
+    return stopped && !unsent;
 }
 
 /* The deadline may come before the step on a machine that is busy. */
