@@ -341,7 +341,7 @@ static void expect_no_hang(void *argument)
         nxl_lock *lock;
         expect(nxl_client_new(&client, url_of(0), NULL) == NXL_OK);
         expect(nxl_lock_new(&lock, client, "child", NULL) == NXL_OK);
-        expect(nxl_lock_acquire(lock, 0) == NXL_OK);
+        expect(nxl_lock_acquire(lock, 5000) == NXL_OK);
         nxl_lock_free(lock);
         nxl_client_free(client);
     }
