@@ -143,7 +143,8 @@ class Room:
                 [self.nxlock, "drill"], timeout=PATIENCE_S, check=False,
                 env=environment, capture_output=True,
                 stdin=subprocess.DEVNULL)
-            tap.equal(drill.returncode, 0, "likewise, drill ends")
+            tap.check(drill.returncode in (0, 75),  # 75: a busy machine
+                      "likewise, drill ends", drill.returncode)
         except subprocess.TimeoutExpired:
             tap.check(False, "likewise, drill ends")
 
