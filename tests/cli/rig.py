@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
@@ -30,6 +31,33 @@ def await_(condition, limit=PATIENCE_S):
             return False
         time.sleep(0.01)
     return True
+
+
+class Listener:
+    """A port of 127.0.0.1. A thread for each connection runs serve()."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                one, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(one,),
+                             daemon=True).start()
+
+    def serve(self, one):
+        raise NotImplementedError
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
 
 
 class Tap:

@@ -7,15 +7,13 @@ Neither the password nor a token may be in what any command prints.
 
 import os
 import re
-import socket
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
-from rig import Tap, nx
+from rig import Listener, Tap, nx
 
 PASSWORDS = ("Zqx7&Wv k9/mm", "correcthorse")
 TOKEN = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-")
@@ -57,23 +55,12 @@ def words_of(data):
     return re.findall(rb"\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n", data)
 
 
-class Peer:
+class Peer(Listener):
     """Repeats what it was sent, at once or once it has let the client in."""
 
     def __init__(self, form, polite):
         self.form, self.polite = form, polite
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                one, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(one,),
-                             daemon=True).start()
+        super().__init__()
 
     def serve(self, one):
         heard = b""
@@ -93,12 +80,6 @@ class Peer:
             return
         finally:
             one.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
 
 
 class Room:

@@ -11,12 +11,11 @@ No command crashes, prints what nobody said, or takes such a reply for
 import os
 import socket
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
-from rig import Server, Tap, nx
+from rig import Listener, Server, Tap, nx
 
 HUGE = b"9" * 400
 FORMS = {
@@ -80,24 +79,13 @@ def read_reply(stream):
     return line
 
 
-class Odd:
+class Odd(Listener):
     """Between a client and the server."""
 
     def __init__(self, server, word, reply):
         self.server, self.word, self.reply = server, word.encode(), reply
         self.met = 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                one, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(one,),
-                             daemon=True).start()
+        super().__init__()
 
     def serve(self, one):
         with one, socket.socket(socket.AF_UNIX) as other:
@@ -114,12 +102,6 @@ class Odd:
                         one.sendall(read_reply(replies))
             except (OSError, ValueError, IndexError):
                 return
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
 
 
 class Room:

@@ -149,6 +149,16 @@ static void set_stage(void)
     assert_result(nxl_lock_acquire(on.renewed, 0), NXL_OK, on.renewed);
 }
 
+static void clear_stage(void)
+{
+    nxl_lock_free(on.leader.lock);
+    nxl_lock_free(on.free_one);
+    nxl_lock_free(on.held);
+    nxl_lock_free(on.renewed);
+    nxl_client_free(on.client); /* if that is left */
+    end(on.taken, on.others);
+}
+
 /* It waits in line, and asks every 100 ms. */
 static void wait_in_thread(struct waiter *w, const char *name)
 {
@@ -193,12 +203,7 @@ static void strike(void)
     assert_result(waiter_join(&on.leader), NXL_OK, on.leader.lock);
     assert_true(on.leader.ended_ms - released < 1000 + LATE_MS);
     assert_true(nxl_lock_held(on.leader.lock));
-    nxl_lock_free(on.leader.lock);
-    nxl_lock_free(on.free_one);
-    nxl_lock_free(on.held);
-    nxl_lock_free(on.renewed);
-    nxl_client_free(on.client);
-    end(on.taken, on.others);
+    clear_stage();
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }
 
@@ -299,17 +304,14 @@ static void the_client_is_freed(void **state)
         stop_leader((enum place)place);
         int64_t began = test_now_ms();
         nxl_client_free(on.client);
+        on.client = NULL;
         assert_true(test_now_ms() - began <= 500 + LATE_MS);
         /* What was held was released, and its answer was read. */
         assert_int_equal(redis_run(&server, "EXISTS", "held", NULL), 0);
         assert_int_equal(redis_run(&server, "EXISTS", "renewed", NULL), 0);
         sem_post(&go_on);
         assert_int_equal(waiter_join(&on.leader), NXL_CANCELLED);
-        nxl_lock_free(on.leader.lock);
-        nxl_lock_free(on.free_one);
-        nxl_lock_free(on.held);
-        nxl_lock_free(on.renewed);
-        end(on.taken, on.others);
+        clear_stage();
     }
 }
 
@@ -341,12 +343,7 @@ static void it_returns_when_another_has_ended_its_call(void **state)
         assert_result(nxl_lock_acquire(on.taken, 0), NXL_BUSY, on.taken);
         assert_result(nxl_lock_release(on.leader.lock), NXL_OK, on.leader.lock);
         assert_result(nxl_lock_acquire(on.taken, 0), NXL_OK, on.taken);
-        nxl_lock_free(on.leader.lock);
-        nxl_lock_free(on.free_one);
-        nxl_lock_free(on.held);
-        nxl_lock_free(on.renewed);
-        nxl_client_free(on.client);
-        end(on.taken, on.others);
+        clear_stage();
     }
 }
 
@@ -374,13 +371,8 @@ static void it_takes_over_in_its_turn(void **state)
         assert_result(waiter_join(&on.leader), NXL_OK, first);
         assert_result(waiter_join(&on.second), NXL_OK, on.second.lock);
         nxl_lock_free(on.second.lock);
-        nxl_lock_free(first);
         nxl_lock_free(also_taken);
-        nxl_lock_free(on.free_one);
-        nxl_lock_free(on.held);
-        nxl_lock_free(on.renewed);
-        nxl_client_free(on.client);
-        end(on.taken, on.others);
+        clear_stage();
     }
 }
 
