@@ -81,7 +81,8 @@ static void take_completions(
             struct operation *op = c.request->owner;
             /* An answer that came together with those of the handshake counts
              * for what the handshake has found out. */
-            (void)voters_judge(client, server, now);
+            if (voters_unjudged(client, server))
+                (void)voters_judge(client, server, now);
             op->type->outcome(op, c.request->index, &c.outcome, now);
             prefetch_awaited(&client->servers[server]);
         }

@@ -57,7 +57,7 @@ bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
 {
     struct voter *v = &client->voters[server];
     struct server *s = &client->servers[server];
-    if (s->state != SERVER_UP || v->judged == s->connections)
+    if (!voters_unjudged(client, server))
         return false;
     struct server_info info = {
         .run_id = s->facts.run_id,

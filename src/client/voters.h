@@ -19,6 +19,15 @@ static inline bool voters_matter(
            (verb == VERB_BEGIN && client->servers->endpoint.settings.durable);
 }
 
+/* Is this connection of the server still to be judged? */
+static inline bool voters_unjudged(
+    const struct nxl_client *client, unsigned server)
+{
+    const struct server *s = &client->servers[server];
+    return s->state == SERVER_UP &&
+           client->voters[server].judged != s->connections;
+}
+
 /* Call it after replies were read. Judges a server whose handshake has just
  * ended; if it has no vote, the acquires that wait for it fail. True: there may
  * be such acquires, and server_next() returns them. */
