@@ -3,7 +3,7 @@
  * The events of a run: every notable thing that happens to the lock or to CMD
  * is one struct event, reported by one function. That prints the event's
  * sentence to standard error if it is wanted there (-v, a terminal), and
- * passes the event to the sinks: the log, and the file of metrics.
+ * passes the event to the sinks: the log, and the files of metrics.
  *
  * Invariant: an event holds no secrets: no token, no password and none of
  * CMD's arguments.

@@ -15,7 +15,6 @@
 #include "cli/event.h"
 #include "cli/event_log.h"
 #include "cli/help.h"
-#include "cli/metrics.h"
 #include "cli/outbox.h"
 #include "cli/parse.h"
 #include "cli/report.h"
@@ -126,7 +125,6 @@ static int run_command(enum command command, char **words)
                  (code = timing_limit(&args)) == 0)) {
         event_begin(&args);
         event_log_open(&args);
-        metrics_begin(&args);
         code = commands[command](&args);
         event_end(code);
     }

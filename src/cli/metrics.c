@@ -1,90 +1,222 @@
 /* SPDX-License-Identifier: MIT */
-/* Gathers the metrics of a run from its events and the library's counters. */
+/*
+ * Two files for each lock and prefix, in the text format of Prometheus:
+ * nxlock_last_run_NAME.prom, and nxlock_last_success_NAME.prom, which stays as
+ * it is when a run does not succeed.
+ *
+ * Invariant: no file is ever seen half written, none is read, no two locks
+ * share one, and no metric is in two files with the same labels: node_exporter
+ * would report none at all.
+ */
 #include "cli/metrics.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "cli/event.h"
-#include "cli/metrics_file.h"
 #include "cli/report.h"
+#include "cli/utf8.h"
+
+#define FRESH "/.nxlock-XXXXXX"
+/* Of the prefix and the name in "nxlock_last_success_%s.prom". */
+#define ENCODED_MOST (NAME_MAX - 25)
+#define PART_ROOM (ENCODED_MOST + 2) /* with a '+', and the zero byte */
 
 static struct {
     const struct args *args;
-    nxl_stats stats;
-    struct event end;
-    int64_t downs;
+    nxl_client *client;
+    const char *prefix;
     bool ran; /* CMD has ended */
 } run;
 
-void metrics_note(nxl_client *client)
+/* ------------------------------------------------------------- the metrics */
+
+/* A label's value is valid UTF-8 in which three characters are escaped. */
+static void put_label(FILE *out, const char *label, const char *value)
 {
-    if (run.args && client)
-        (void)nxl_client_stats(client, &run.stats, sizeof(run.stats));
+    fprintf(out, "%s=\"", label);
+    for (; *value != '\0'; value++) {
+        if (*value == '"' || *value == '\\' || *value == '\n')
+            fputc('\\', out);
+        fputc(*value == '\n' ? 'n' : *value, out);
+    }
+    fputc('"', out);
 }
 
-static int64_t unix_ms(const struct timespec *time)
+/* Writes all of a metric but its value; more: further labels. */
+static void put_metric(
+    FILE *out, const char *name, const char *help, const char *more)
 {
-    return (int64_t)time->tv_sec * 1000 + time->tv_nsec / 1000000;
+    fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s{", name, help, name, name);
+    put_label(out, "lock", run.args->name);
+    put_label(out, ",prefix", run.prefix);
+    fprintf(out, "%s} ", more);
 }
 
-static void add_losses(int64_t *losses)
+static void put_seconds(
+    FILE *out, const char *name, const char *help, int64_t ms)
 {
-    const nxl_stats *stats = &run.stats;
-
-    losses[LOST_EXPIRED] += (int64_t)stats->losses_expired;
-    losses[LOST_REMOVED] += (int64_t)stats->losses_removed;
-    losses[LOST_TAKEN] += (int64_t)stats->losses_taken;
-    losses[LOST_UNREACHABLE] += (int64_t)stats->losses_unreachable;
-    losses[LOST_LATE] +=
-        run.end.result == RESULT_LOST && stats->losses == 0 ? 1 : 0;
+    put_metric(out, name, help, "");
+    fprintf(out, "%" PRId64 ".%03d\n", ms / 1000, (int)(ms % 1000));
 }
 
-static bool is_skip(const struct event *end)
+static int64_t unix_ms(const struct event *event)
 {
-    return end->result == RESULT_BUSY || end->result == RESULT_NOT_DUE ||
-           end->result == RESULT_DONE_BEFORE || end->skip != SKIP_NONE;
+    return (int64_t)event->time.tv_sec * 1000 + event->time.tv_nsec / 1000000;
 }
 
-static void add_run(struct metrics_row *row)
+static void print_run(FILE *out, const struct event *end)
 {
-    int64_t *value = row->value;
+    char result[64];
+    nxl_stats stats;
 
-    if (run.ran && run.end.result == RESULT_DONE)
-        value[METRIC_SUCCESS] = unix_ms(&run.end.time);
-    if (is_skip(&run.end))
-        value[METRIC_SKIP] = unix_ms(&run.end.time);
+    put_seconds(out, "nxlock_last_run_timestamp_seconds",
+        "When the last run ended, or was skipped.", unix_ms(end));
+    put_metric(out, "nxlock_last_run_exit_code",
+        "The exit code of nxlock in the last run.", "");
+    fprintf(out, "%d\n", end->code);
+    snprintf(result, sizeof(result), ",result=\"%s\"",
+        event_result_word(end->result));
+    put_metric(out, "nxlock_last_run_result",
+        "How the last run ended, as a label; the value is 1.", result);
+    fputs("1\n", out);
+    put_seconds(out, "nxlock_last_run_wait_seconds",
+        "How long the last run took to acquire the lock.", end->waited_ms);
+    put_seconds(out, "nxlock_last_run_hold_seconds",
+        "How long the last run held the lock.", end->held_ms);
     if (run.ran)
-        value[METRIC_DURATION] = run.end.ran_ms;
-    if (run.stats.renewals > 0)
-        value[METRIC_SLACK] = (int64_t)run.stats.least_slack_ms;
-    value[METRIC_RUNS + run.end.result]++;
-    add_losses(&value[METRIC_LOSSES]);
-    value[METRIC_ATTEMPTS] += (int64_t)run.stats.attempts;
-    value[METRIC_WAITS] += (int64_t)run.stats.waits;
-    value[METRIC_WAIT_TIME] += run.end.waited_ms;
-    value[METRIC_HOLD_TIME] += run.end.held_ms;
-    value[METRIC_RENEWALS] += (int64_t)run.stats.renewals;
-    value[METRIC_FAILURES] += (int64_t)run.stats.renewal_failures;
-    value[METRIC_DOWN] += run.downs;
+        put_seconds(out, "nxlock_last_run_duration_seconds",
+            "How long the command of the last run took.", end->ran_ms);
+    /* The watchdog has no client. */
+    if (nxl_client_stats(run.client, &stats, sizeof(stats)) == NXL_OK &&
+        stats.renewals > 0)
+        put_seconds(out, "nxlock_last_run_least_slack_seconds",
+            "The shortest time left of the lease at a renewal in the last run.",
+            (int64_t)stats.least_slack_ms);
 }
 
-static void count_event(const struct event *event)
+static void print_success(FILE *out, const struct event *end)
 {
-    char why[512];
-
-    run.downs += event->kind == EVENT_SERVER_DOWN;
-    run.ran |= event->kind == EVENT_COMMAND_ENDED;
-    if (event->kind != EVENT_ENDED)
-        return;
-    run.end = *event;
-    if (!metrics_update(
-            run.args->metrics, run.args->name, add_run, why, sizeof(why)))
-        say("warning: cannot write metrics to '%s': %s", run.args->metrics,
-            why);
+    put_seconds(out, "nxlock_last_success_timestamp_seconds",
+        "When the command last ended with exit code 0.", unix_ms(end));
+    put_seconds(out, "nxlock_last_success_duration_seconds",
+        "How long the command took when it last succeeded.", end->ran_ms);
 }
 
-void metrics_begin(const struct args *args)
+/* --------------------------------------------------------------- the files */
+
+static void warn(const char *why)
+{
+    say("warning: cannot write metrics to the directory '%s': %s",
+        run.args->metrics, why);
+}
+
+/* Adds text to a file name, with %XX for bytes that are not safe there. False:
+ * there is no room. */
+static bool encode(char *out, const char *text)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyz0123456789"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
+    size_t length = strlen(out);
+
+    for (; *text != '\0' && length + 3 <= ENCODED_MOST; text++)
+        length += (size_t)snprintf(out + length, ENCODED_MOST + 1 - length,
+            strchr(safe, *text) ? "%c" : "%%%02X", (unsigned char)*text);
+    return *text == '\0';
+}
+
+/* Writes "NAME" or "PREFIX+NAME", in which no encoded text has a '+', into out.
+ * False: the lock cannot have a file, and the reason was reported. */
+static bool file_part(char out[PART_ROOM])
+{
+    const char *name = run.args->name;
+
+    if (!utf8_is_valid(name, strlen(name)) ||
+        !utf8_is_valid(run.prefix, strlen(run.prefix))) {
+        warn("a name or prefix that is not UTF-8 cannot be a label");
+        return false;
+    }
+    out[0] = '\0';
+    bool fits = encode(out, run.prefix);
+    if (out[0] != '\0')
+        memcpy(out + strlen(out), "+", sizeof("+"));
+    if (fits && encode(out, name))
+        return true;
+    warn("the prefix and the name of the lock are too long for the name of a "
+         "file");
+    return false;
+}
+
+static bool print_to(int fd, const struct event *end,
+    void (*print)(FILE *out, const struct event *end))
+{
+    FILE *out = fdopen(fd, "w");
+
+    if (!out) {
+        close(fd);
+        return false;
+    }
+    print(out, end);
+    /* Whatever umask says: node_exporter runs as another user. Without fsync()
+     * the file could be empty after a power failure. */
+    bool written = fflush(out) == 0 && !ferror(out) && fchmod(fd, 0644) == 0 &&
+                   fsync(fd) == 0;
+    int error = errno;
+    if (fclose(out) == 0)
+        errno = error;
+    return written;
+}
+
+/* Writes a new file, which then replaces the one before. */
+static bool write_file(const char *what, const char *part,
+    const struct event *end, void (*print)(FILE *out, const struct event *end))
+{
+    char path[PATH_MAX], fresh[PATH_MAX];
+    const char *directory = run.args->metrics;
+
+    snprintf(fresh, sizeof(fresh), "%s" FRESH, directory);
+    if (snprintf(path, sizeof(path), "%s/nxlock_last_%s_%s.prom", directory,
+            what, part) >= (int)sizeof(path)) {
+        warn(strerror(ENAMETOOLONG));
+        return false;
+    }
+    int fd = mkostemp(fresh, O_CLOEXEC);
+    if (fd >= 0 && print_to(fd, end, print) && rename(fresh, path) == 0)
+        return true;
+    int error = errno;
+    if (fd >= 0)
+        (void)unlink(fresh);
+    warn(error == EPERM ? "the file of another user cannot be replaced in a "
+                          "directory with the sticky bit; use another directory"
+                        : strerror(error));
+    return false;
+}
+
+static void take_event(const struct event *event)
+{
+    char part[PART_ROOM];
+
+    run.ran |= event->kind == EVENT_COMMAND_ENDED;
+    if (event->kind != EVENT_ENDED || !file_part(part))
+        return;
+    if (write_file("run", part, event, print_run) && run.ran &&
+        event->result == RESULT_DONE)
+        (void)write_file("success", part, event, print_success);
+}
+
+void metrics_begin(const struct args *args, nxl_client *client)
 {
     if (!args->metrics)
         return;
     run.args = args;
-    event_add_sink(count_event);
+    run.client = client;
+    run.prefix = nxl_client_prefix(client);
+    event_add_sink(take_event);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --metrics: adds what became of this run to a file for monitoring, in the text
- * format of Prometheus.
+ * --metrics DIR: writes how the last run of a lock ended, and when the last one
+ * succeeded, for the textfile collector of Prometheus's node_exporter.
  *
- * Invariant: the file is written at the end, after the lock was released, and
+ * Invariant: the files are written at the end, after the lock was released, and
  * whether that succeeds does not change the run or its exit code. If nxlock was
- * killed, the watchdog writes it.
+ * killed, the watchdog writes them.
  */
 #ifndef NXLOCK_CLI_METRICS_H
 #define NXLOCK_CLI_METRICS_H
@@ -14,11 +14,8 @@
 
 #include "cli/args.h"
 
-/* With --metrics, counts the events from now on, and writes the file at the
- * last one, EVENT_ENDED. Call event_begin() before. */
-void metrics_begin(const struct args *args);
-
-/* Notes the counters of the client that had the lock; before event_end(). */
-void metrics_note(nxl_client *client);
+/* With --metrics, has EVENT_ENDED write the files; call it before there is a
+ * watchdog. args, and the client that has the lock, must outlive that event. */
+void metrics_begin(const struct args *args, nxl_client *client);
 
 #endif

@@ -319,12 +319,13 @@ static int run_once(struct args *args, const char *fingerprint)
     job_init(&once.job, args, &once.session, args->child);
     int code = session_open(
         &once.session, args, label_make(label, (long)getpid(), args->child[0]));
-    if (code == 0)
+    if (code == 0) {
+        metrics_begin(args, once.session.client);
         code = timing_check(args);
+    }
     if (code == 0 && acquire_once(&once.session, &once.beginning, &code))
         code = work(&once);
     take_back(&once, code);
-    metrics_note(once.session.client);
     event_end(code);
     job_close(&once.job);
     session_close(&once.session);

@@ -124,12 +124,13 @@ int command_run(const struct args *given)
         return code;
     code = session_open(
         &run.session, &args, label_make(label, (long)getpid(), args.child[0]));
-    if (code == 0)
+    if (code == 0) {
+        metrics_begin(&args, run.session.client);
         code = timing_check(&args);
+    }
     if (code == 0 && acquired(&run, &code))
         code = run_and_release(&run);
     renewal_status_give_back(&run.session);
-    metrics_note(run.session.client);
     event_end(code);
     job_close(&run.job);
     session_close(&run.session);

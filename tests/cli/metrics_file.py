@@ -16,37 +16,35 @@ def unescaped(text):
     return re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), text)
 
 
-def read(path):
-    """{metric: {(name, other label or ""): value}}; raises Broken."""
+def read(path, helps=None):
+    """(lock, prefix), {metric: value}, and of a metric with a label of its own
+    {metric: (label, value)}; raises Broken. helps: the HELP of each metric,
+    which must be the same in all files."""
     with open(path, encoding="utf-8", newline="\n") as file:
         text = file.read()
-    if not text.endswith("\n# EOF\n"):
+    lines = text.split("\n")
+    if lines.pop() or len(lines) % 3 or not lines:
         raise Broken(f"no end: {text[-80:]!r}")
-    found, helped, typed = {}, set(), {}
-    for line in text.split("\n")[1:-2]:
-        words = line.split(" ", 3)
-        if line.startswith("# HELP "):
-            if words[2] in helped or not words[3].endswith("."):
-                raise Broken(line)
-            helped.add(words[2])
-        elif line.startswith("# TYPE "):
-            wanted = "counter" if words[2].endswith("_total") else "gauge"
-            if words[3] != wanted or words[2] in typed:
-                raise Broken(line)
-            typed[words[2]] = found[words[2]] = {}
-        else:
-            match = LINE.fullmatch(line)
-            if not match or not found or match[1] != list(found)[-1]:
-                raise Broken(line)
-            labels = WORD.findall(match[2])
-            if labels[0][0] != "name" or len(labels) > 2:
-                raise Broken(line)
-            key = unescaped(labels[0][1]), \
-                labels[1][1] if len(labels) > 1 else ""
-            if key in found[match[1]] or \
-                    ("." in match[3]) != ("_seconds" in match[1]):
-                raise Broken(line)
-            found[match[1]][key] = float(match[3])
-    if helped != set(typed) or not helped:
-        raise Broken("HELP and TYPE differ")
-    return found
+    helps = {} if helps is None else helps
+    lock, found = None, {}
+    for help_, type_, line in zip(lines[::3], lines[1::3], lines[2::3]):
+        match = LINE.fullmatch(line)
+        if not match or match[1] in found:
+            raise Broken(line)
+        name = match[1]
+        words = help_.split(" ", 3)
+        if words[:3] != ["#", "HELP", name] or not help_.endswith(".") or \
+                helps.setdefault(name, words[3]) != words[3]:
+            raise Broken(help_)
+        if type_ != f"# TYPE {name} gauge":
+            raise Broken(type_)
+        labels = [(key, unescaped(value))
+                  for key, value in WORD.findall(match[2])]
+        if [key for key, _ in labels[:2]] != ["lock", "prefix"] or \
+                len(labels) > 3 or lock not in (None, labels[:2]):
+            raise Broken(line)
+        if ("." in match[3]) != ("_seconds" in name):
+            raise Broken(line)
+        lock = labels[:2]
+        found[name] = labels[2] if len(labels) > 2 else float(match[3])
+    return tuple(value for _, value in lock), found

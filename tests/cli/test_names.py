@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+from urllib.parse import quote
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
@@ -151,19 +152,21 @@ class Room:
 
     def told_apart(self):
         """Names that have something of a secret are shown as they are."""
-        tap, file = self.tap, os.path.join(self.server.folder, "nx.prom")
+        tap, folder = self.tap, os.path.join(self.server.folder, "metrics")
+        os.mkdir(folder)
         for name in ("mail:alice@example.com", "https://example.com/1", TOKEN,
                      f"order:{TOKEN}"):
             word = name.encode()
             tap.equal(self.nx("status", name).stdout, word + b" free\n",
                       f"{name}: status shows it")
-            got = self.nx("run", name, "-v", "--metrics", file, "--", "sh",
+            got = self.nx("run", name, "-v", "--metrics", folder, "--", "sh",
                           "-c", 'test "$NXLOCK_NAME" = "$0"', name)
             tap.equal(got.returncode, 0, "NXLOCK_NAME has it")
             tap.check(b"acquired '%s'" % word in got.stderr, "run -v shows it",
                       got.stderr)
-            with open(file, "rb") as metrics:
-                tap.check(b'name="%s"' % word in metrics.read(),
+            with open(os.path.join(folder, "nxlock_last_run_" + quote(
+                    name, safe="") + ".prom"), "rb") as metrics:
+                tap.check(b'lock="%s"' % word in metrics.read(),
                           "so do the metrics")
             self.server.cli("SET", name, TOKEN, "PX", "100000")
             tap.check(json.loads(self.nx("status", name, "--json").stdout)

@@ -3,8 +3,8 @@
 """check_operating.py NXLOCK BUILD_DIR ROOT: docs/operating.md, as its reader
 would use it. TAP.
 
-The crontab line writes the file that the page says, with the metrics and labels
-of its tables; the alert rule is one that Prometheus takes, and fires when it
+The crontab line writes the files that the page says, with the metrics of its
+tables; the alert rules are such that Prometheus takes them, and fire when they
 should (promtool, where it is installed); the program compiles, and prints what
 nxl_client_stats() has, in the same format.
 """
@@ -33,36 +33,42 @@ evaluation_interval: 10m
 tests:
   - interval: 10m
     input_series:
-      # It ran on b at the beginning, and a has never run it.
-      - series: 'SUCCESS{name="backup",instance="a"}'
+      # It ran on b at the beginning; a skips it, and has never run it.
+      - series: 'SUCCESS{lock="backup",prefix="",instance="b"}'
         values: '0x200'
-      - series: 'SUCCESS{name="backup",instance="b"}'
-        values: '0x200'
-      - series: 'SUCCESS{name="often",instance="a"}'
+      - series: 'RUN{lock="backup",prefix="",instance="a"}'
         values: '0+600x200'
+      - series: 'SUCCESS{lock="often",prefix="",instance="a"}'
+        values: '0+600x200'
+      # The same name with a prefix is another job.
+      - series: 'SUCCESS{lock="often",prefix="old:",instance="a"}'
+        values: '0x200'
       # The only machine with this job dies after an hour.
-      - series: 'SUCCESS{name="alone",instance="c"}'
+      - series: 'SUCCESS{lock="alone",prefix="",instance="c"}'
         values: '0x6 stale _x200'
-      # 0 in a year as late as this one.
-      - series: 'SUCCESS{name="never",instance="a"}'
-        values: '-1795000000x200'
+      - series: 'RUN{lock="never",prefix="",instance="a"}'
+        values: '0+600x200'
     alert_rule_test:
       - eval_time: 25h
         alertname: CronJobHasNotRun
-        exp_alerts:
-          - exp_labels: {severity: page, name: never}
-            exp_annotations: {summary: "never has never succeeded"}
+        exp_alerts: []
       - eval_time: 27h
         alertname: CronJobHasNotRun
         exp_alerts:
-          - exp_labels: {severity: page, name: backup}
+          - exp_labels: {severity: page, lock: backup}
             exp_annotations:
               summary: "backup has not succeeded for 1d 3h 0m 0s"
-          - exp_labels: {severity: page, name: alone}
+          - exp_labels: {severity: page, lock: often, prefix: "old:"}
+            exp_annotations:
+              summary: "old:often has not succeeded for 1d 3h 0m 0s"
+          - exp_labels: {severity: page, lock: alone}
             exp_annotations:
               summary: "alone has not succeeded for 1d 3h 0m 0s"
-          - exp_labels: {severity: page, name: never}
-            exp_annotations: {summary: "never has never succeeded"}
+      - eval_time: 27h
+        alertname: CronJobNeverSucceeded
+        exp_alerts:
+          - exp_labels: {severity: page, lock: never}
+            exp_annotations: {summary: "never runs, but never with success"}
 """
 MAIN = """
 int main(void)
@@ -91,41 +97,47 @@ def block(page, kind):
 
 
 def cron(tap, nxlock, page, folder):
-    """What the crontab line writes."""
+    """What the crontab line writes, with a renewal in between: the metrics of
+    the last run, and those of the last success."""
     line = block(page, "cron").strip()
-    tap.check(f"directory={FOLDER}" in page and f"{FOLDER}/nxlock.prom" in line,
+    tap.check(f"directory={FOLDER}" in page and f" {FOLDER} " in line,
               "one directory")
     command = line.split(None, 5)[5].replace(FOLDER, folder)
     command = command.replace("/usr/local/bin/nxlock", nxlock) \
-        .replace("/usr/local/bin/backup", "true")
+        .replace("/usr/local/bin/backup", "sleep 0.4") \
+        .replace("-n ", "-n --ttl 600ms ")
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True,
                           timeout=60, check=False)
     tap.equal((done.returncode, done.stdout, done.stderr), (0, b"", b""),
               "the crontab line")
-    return metrics_file.read(os.path.join(folder, "nxlock.prom"))
+    return [metrics_file.read(os.path.join(
+        folder, f"nxlock_last_{what}_backup.prom"))[1]
+            for what in ("run", "success")]
 
 
-def tables(tap, page, found):
+def tables(tap, page, run, success):
     listed = re.findall(r"^\| `(nxlock_\w+)(?:\{(\w+)=\})?`", page, re.M)
-    tap.equal([name for name, _ in listed], list(found), "its metrics")
-    for name, label in listed:
-        if not label:
-            continue
-        table = page.split(f"| `{label}` |")[1].split("\n\n")[0]
-        words = re.findall(r"^\| `([\w-]+)`", table, re.M)
-        tap.equal(words, [word for _, word in found[name]], f"its {label}s")
-    for name in set(re.findall(r"nxlock_\w+", page)) - set(found):
+    tap.equal(sorted(name for name, _ in listed), sorted([*run, *success]),
+              "its metrics")
+    labels = [label for _, label in listed if label]
+    tap.equal(labels, ["result"], "one label")
+    header = (ROOT / "src/cli/event.c").read_text("utf-8")
+    words = re.findall(r"^    \[RESULT_\w+\] = \{\"([\w-]+)\"", header, re.M)
+    table = page.split("| `result` |")[1].split("\n\n")[0]
+    tap.equal(re.findall(r"^\| `([\w-]+)`", table, re.M), words, "its results")
+    for name in set(re.findall(r"nxlock_last_\w+_seconds", page)) - \
+            {*run, *success}:
         tap.check(False, f"{name} is a metric")
 
 
 def rule(tap, page, folder):
     if not shutil.which("promtool"):
-        print("# SKIP the alert rule: no promtool (Debian package prometheus)")
+        print("# SKIP the alert rules: no promtool (Debian package prometheus)")
         return
     for name, text in (("rules.yml", block(page, "yaml")),
                        ("test.yml", RULE_TEST.replace(
-                           "SUCCESS",
-                           "nxlock_last_success_timestamp_seconds"))):
+                           "SUCCESS", "nxlock_last_success_timestamp_seconds")
+                        .replace("RUN", "nxlock_last_run_timestamp_seconds"))):
         pathlib.Path(folder, name).write_text(text, "utf-8")
     for words in (["check", "rules", "rules.yml"],
                   ["test", "rules", "test.yml"]):
@@ -171,8 +183,7 @@ def main(nxlock, build):
     tap = Tap()
     with Server() as server, tempfile.TemporaryDirectory() as folder:
         clean_environment(server)
-        found = cron(tap, nxlock, page, folder)
-        tables(tap, page, found)
+        tables(tap, page, *cron(tap, nxlock, page, folder))
         rule(tap, page, folder)
         program(tap, build, page, folder)
     return tap.done()
