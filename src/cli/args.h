@@ -28,13 +28,15 @@ enum command { COMMAND_LIST COMMANDS };
 enum log {
     LOG_NOWHERE,
     LOG_TO_SYSLOG,
-    LOG_TO_JOURNAL,
     LOG_TO_STDERR,
-    LOG_TO_JSON
+    LOG_TO_JSON,
+    LOG_TO_FILE
 };
 
-/* The environment variable that names another socket of syslog or the journal.
- */
+/* What the value of --log begins with, before the path of a file. */
+#define LOG_FILE "file:"
+
+/* The environment variable that names another socket of syslog. */
 #define LOG_VARIABLE "NXLOCK_LOG_SOCKET"
 
 enum on_down { DOWN_FAILS, DOWN_SKIPS, DOWN_RUNS };

@@ -124,8 +124,9 @@ static int run_command(enum command command, char **words)
              (!command_table[command].leases ||
                  (code = timing_limit(&args)) == 0)) {
         event_begin(&args);
-        event_log_open(&args);
-        code = commands[command](&args);
+        code = event_log_open(&args);
+        if (code == 0)
+            code = commands[command](&args);
         event_end(code);
     }
     /* A 77 may come from CMD. */

@@ -50,8 +50,8 @@ const struct exit_info exit_table[] = {
 {"75", ON(DRILL), "too slow to show everything; no promise was broken"},
 {"76", ON(ONCE), "in doubt: it is not known whether it was done"},
 {"77", ON_SERVERS, "wrong password, user or certificate, or no permission"},
-{"78", ON_ALL, "the URL, a configuration file, or an option or file for TLS or"
-    "\n        password, is wrong"},
+{"78", ON_ALL, "the URL, a configuration file, or an option or file for TLS,"
+    "\n        password or --log, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
 {"79", ON(ONCE), "CMD ran, and its outcome is not on record, or the lock was"
     "\n        lost"},
@@ -71,8 +71,8 @@ static const struct choice lost_choices[] = {{"kill", SIGTERM},
 static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
     {"skip", DOWN_SKIPS}, {"run", DOWN_RUNS}, {NULL, 0}};
 static const struct choice log_choices[] = {{"syslog", LOG_TO_SYSLOG},
-    {"journal", LOG_TO_JOURNAL}, {"stderr", LOG_TO_STDERR},
-    {"json", LOG_TO_JSON}, {"none", LOG_NOWHERE}, {NULL, 0}};
+    {"stderr", LOG_TO_STDERR}, {"json", LOG_TO_JSON},
+    {LOG_FILE "PATH", LOG_TO_FILE}, {"none", LOG_NOWHERE}, {NULL, 0}};
 static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
     {"retry", NXL_ONCE_RETRY}, {NULL, 0}};
 
@@ -146,7 +146,7 @@ FLAG('v', "verbose", ON(WAIT), verbose,
 FLAG('v', "verbose", ON(ACL), verbose,
     "list each permission, and what happens without it"),
 WORD_KEY("log", LOGGING, log, log_choices,
-    "log events to syslog, journal, stderr or json (none)"),
+    "log events: syslog, stderr, json or file:PATH (none)"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
 FLAG(0, "json", ON(ONCE), json, "with --show: print a JSON object on one line"),
 FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL) | ON(CONFIG), json,

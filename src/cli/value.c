@@ -93,6 +93,11 @@ static const struct choice *find_choice(
                                           : strncmp(value, "SIG", 3)) == 0;
         if (compare(c->name, value + (sig ? 3 : 0)) == 0)
             return c;
+        /* "file:PATH" is any value that begins with "file:". */
+        size_t begins = strcspn(c->name, ":") + 1;
+        if (strchr(c->name, ':') && strncmp(c->name, value, begins) == 0 &&
+            value[begins] != '\0')
+            return c;
     }
     return NULL;
 }

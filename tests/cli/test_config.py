@@ -258,7 +258,7 @@ class Room:
             ("ttl = soon", "ttl 'soon' is not a duration", "30s"),
             ("ttl = 25d", "ttl 25d is too long", "at most 24d"),
             ("ttl = 0", "ttl 0 is too short"),
-            ("log = sislog", "log 'sislog' is not valid", "syslog, journal"),
+            ("log = sislog", "log 'sislog' is not valid", "file:PATH or none"),
             ("ttl = 3s # short", "comment", "line of its own"),
             ("ttl = 3s\nttl = 4s", ":4: 'ttl' is in line 3 already"),
             ('url = "redis://h"', "without quotes"),

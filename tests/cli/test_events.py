@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """test_events.py NXLOCK: --log writes one line for each event of a run.
 
-Each case runs with --log syslog, journal and json at the same time, against a
-real server. It finds the same events, in the same order, in all three. A log
-that is not read neither delays nor fails a run, and no log has a secret.
+Each case runs with --log syslog, json and file:PATH at the same time, against
+a real server. It finds the same events, in the same order, in each. A log that
+is not read or is full neither delays nor fails a run, a file that cannot be
+opened is refused before the lock is acquired, and no log has a secret.
 """
 
 import concurrent.futures
@@ -22,11 +23,11 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 from rig import Server, Tap, await_, clean_environment, full_pipe, nx
 
 SECRET = "opensesame"
-LOGS = ("syslog", "journal", "json")
+LOGS = ("syslog", "file", "json")
 
 
 class Daemon:
-    """A socket of syslog or the journal, which keeps what it gets."""
+    """A socket of syslog, which keeps what it gets."""
 
     def __init__(self, path):
         self.path = path
@@ -60,30 +61,32 @@ def syslog_event(data):
             "message": match[2], "bytes": data}
 
 
-def journal_fields(data):
-    """As of https://systemd.io/JOURNAL_NATIVE_PROTOCOL."""
-    assert data.endswith(b"\n"), data
-    fields = {}
-    while data:
-        line, _, data = data.partition(b"\n")
-        key, equals, value = line.partition(b"=")
-        if not equals:
-            size = int.from_bytes(data[:8], "little")
-            value, data = data[8:8 + size], data[9 + size:]
-        fields[key.decode()] = value.decode()
-    return fields
+class File:
+    """The file of --log file:PATH, as a Daemon."""
+
+    def __init__(self, path):
+        self.path = path
+
+    @property
+    def got(self):
+        if not os.path.exists(self.path):
+            return []
+        with open(self.path, "rb") as file:
+            return file.read().splitlines()
+
+    def take(self):
+        """All up to the end of a run."""
+        await_(lambda: self.got and b"ended with exit code" in self.got[-1] and
+               b"nxlock " in self.got[-1])
+        got = self.got
+        os.unlink(self.path)
+        return got
 
 
-def journal_event(data):
-    fields = journal_fields(data)
-    assert re.fullmatch("[0-9a-f]{32}", fields["MESSAGE_ID"])
-    assert fields["SYSLOG_IDENTIFIER"] == "nxlock"
-    event = {"message": fields["MESSAGE"], "bytes": data,
-             "priority": int(fields["PRIORITY"]), "id": fields["MESSAGE_ID"]}
-    for key, value in fields.items():
-        if key.startswith("NXLOCK_"):
-            event[key[7:].lower()] = int(value) if value.isdigit() else value
-    return event
+def file_event(data):
+    match = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+                         r"nxlock\[\d+\]: (.*)", data.decode())
+    return {"message": match[1], "bytes": data}
 
 
 def json_event(data):
@@ -127,22 +130,22 @@ class Room:
         self.nxlock = nxlock
         self.server = server
         self.tap = Tap()
-        self.daemons = {log: Daemon(os.path.join(server.folder, log))
-                        for log in ("syslog", "journal")}
+        self.daemons = {"syslog": Daemon(os.path.join(server.folder, "syslog")),
+                        "file": File(os.path.join(server.folder, "log"))}
         self.everything = []  # that any log got
-        self.ids = {}
         self.secrets = []
 
     def environment(self, log):
         environment = dict(os.environ)
-        if log in self.daemons:
+        if log == "syslog":
             environment["NXLOCK_LOG_SOCKET"] = self.daemons[log].path
         return environment
 
     def launch(self, log, words, stdout=subprocess.DEVNULL):
         words = [f"k-{log}" if word == "NAME" else word for word in words]
         at = words.index("--") if "--" in words else len(words)
-        words[at:at] = ["--log", log]
+        words[at:at] = ["--log", log if log != "file" else
+                        "file:" + self.daemons[log].path]
         return subprocess.Popen(
             [self.nxlock, *words], stdin=subprocess.DEVNULL,
             stdout=stdout, stderr=open(self.stderr(log), "wb"),
@@ -164,7 +167,7 @@ class Room:
                      if not line.startswith(b"nxlock: ")]
             events = [json_event(line) for line in lines]
         else:
-            read = syslog_event if log == "syslog" else journal_event
+            read = syslog_event if log == "syslog" else file_event
             events = [read(data) for data in self.daemons[log].take()]
         self.everything += [event["bytes"] for event in events]
         return events
@@ -177,10 +180,9 @@ class Room:
         if log == "syslog":
             return event["priority"] == facts.get(
                 "priority", event["priority"]) and event["facility"] == 1
+        if log == "file":
+            return True
         if event["event"] != kind or event["name"] != f"k-{log}":
-            return False
-        if log == "journal" and \
-                self.ids.setdefault(event["id"], kind) != kind:
             return False
         return all(isinstance(event.get(fact), value)
                    if isinstance(value, type) else event.get(fact) == value
@@ -304,28 +306,26 @@ NAMES = ("mail:alice@example.com", "mail:bob@example.com",
 def names(room):
     """The name itself is logged, whatever it looks like."""
     before = len(room.everything)
-    for name in NAMES:
-        for log in ("journal", "json"):
-            process = room.launch(log, ["run", name, "--", "true"])
-            process.wait(timeout=60)
-            with open(room.stderr(log), "rb") as file:
-                got = room.events(log, file.read())
-            room.tap.check(
-                got and all(event["name"] == name for event in got),
-                f"{name[:50]!r} is the name: {log}",
-                "\n".join(str(event)[:1000] for event in got))
-            room.tap.equal(got[-1]["event"], "ended", "to the end")
-    name = "y" * 60000
-    for log in ("journal", "json"):
-        process = room.launch(log, ["run", name, "--", "true"])
+
+    def run(name):
+        process = room.launch("json", ["run", name, "--", "true"])
         process.wait(timeout=60)
-        with open(room.stderr(log), "rb") as file:
-            got = room.events(log, file.read())
+        with open(room.stderr("json"), "rb") as file:
+            return room.events("json", file.read())
+
+    for name in NAMES:
+        got = run(name)
         room.tap.check(
-            len(got) > 3 and all("(60000 bytes)" in event["name"]
-                                 for event in got),
-            f"a name too long for a line is cut, with its length: {log}",
+            got and all(event["name"] == name for event in got),
+            f"{name[:50]!r} is the name",
             "\n".join(str(event)[:1000] for event in got))
+        room.tap.equal(got[-1]["event"], "ended", "to the end")
+    got = run("y" * 60000)
+    room.tap.check(
+        len(got) > 3 and all("(60000 bytes)" in event["name"]
+                             for event in got),
+        "a name too long for a line is cut, with its length",
+        "\n".join(str(event)[:1000] for event in got))
     del room.everything[before:]  # a name may be a token
     room.clear()
 
@@ -487,9 +487,7 @@ def not_read(room):
     except BlockingIOError:
         pass
     cases = (("syslog", path, b"it does not read"),
-             ("journal", path, b"it does not read"),
-             ("syslog", path + "-", b"No such file"),
-             ("journal", path + "-", b"No such file"))
+             ("syslog", path + "-", b"No such file"))
     drop = f"redis-cli -s {room.server.socket} DEL full > /dev/null; sleep 60"
     end, pipe = full_pipe()
 
@@ -527,31 +525,83 @@ def not_read(room):
     os.close(pipe)
 
 
+def into_files(room):
+    """A file is shared, and may be full; one that cannot be opened is refused
+    before the lock is acquired."""
+    tap, folder = room.tap, room.server.folder
+    path = os.path.join(folder, "shared.log")
+
+    def run(name, where, *words, before="umask 022"):
+        return nx("sh", "-c", before + '; exec "$@"', "sh", room.nxlock, "run",
+                  name, "--log", "file:" + where, *words, "--", "true")
+
+    for name in ("one", "two"):
+        run(name, path)
+    with open(path, "rb") as file:
+        lines = file.read().splitlines()
+    for line in lines:
+        file_event(line)
+    tap.check(len(lines) == 10 and b"'one'" in lines[0] and
+              b"'two'" in lines[5] and len(
+                  {line.split(b"[")[1].split(b"]")[0] for line in lines}) == 2,
+              "a file is added to, and each line has the process", lines)
+    tap.equal(os.stat(path).st_mode & 0o777, 0o640, "its mode is 0640")
+    got = nx(room.nxlock, "run", "one", "--log", "file:" + path, "--", "sh",
+             "-c", "ls -l /proc/self/fd")
+    tap.check(got.returncode == 0 and b"shared.log" not in got.stdout,
+              "CMD does not get it", got.stdout)
+    os.rename(path, path + ".1")
+    run("three", path)
+    with open(path, "rb") as file:
+        tap.equal(len(file.read().splitlines()), 5,
+                  "after a rotation the next run creates it again")
+
+    with open(path, "wb") as file:
+        file.write(bytes(4096))
+    got = run("full", path, before="ulimit -f 4")
+    tap.check(got.returncode == 0 and got.stderr.count(b"\n") == 1 and
+              b"cannot log to '" + path.encode() + b"': " in got.stderr,
+              "a file that takes no more: reported once, and the run goes on",
+              got)
+
+    os.mkfifo(os.path.join(folder, "fifo"))
+    for where, why in ((folder, b"Is a directory"),
+                       (folder + "/none/log", b"No such file"),
+                       (folder + "/fifo", b"No such device"),
+                       ("/dev/null", b"not a regular file")):
+        got = run("refused", where, "-n")
+        tap.check(got.returncode == 78 and why in got.stderr and
+                  f"'{where}'".encode() in got.stderr and
+                  b"another --log" in got.stderr and
+                  room.server.cli("EXISTS", "refused", "{refused}:f") == b"0\n",
+                  f"{where} is refused, and nothing is acquired", got)
+    for what in ("file:", "file", "files:x"):
+        got = nx(room.nxlock, "run", "k", "--log", what, "--", "true")
+        tap.check(got.returncode == 64 and b"file:PATH" in got.stderr,
+                  f"--log {what} has no path", got)
+
+
 def where_people_look(room):
-    """/dev/log and the journal's socket, in a mount namespace."""
+    """/dev/log, in a mount namespace."""
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True,
                       check=False).returncode != 0:
-        room.tap.check(True, "the sockets of the system # SKIP no namespaces")
+        room.tap.check(True, "the socket of the system # SKIP no namespaces")
         return
     dev = os.path.join(room.server.folder, "dev")
-    run = os.path.join(room.server.folder, "run")
-    os.makedirs(run + "/systemd/journal")
     os.makedirs(dev)
-    open(dev + "/null", "w").close()
-    for log, path in (("syslog", dev + "/log"),
-                      ("journal", run + "/systemd/journal/socket")):
-        daemon = Daemon(path)
-        got = subprocess.run(
-            ["unshare", "-rm", "sh", "-ec",
-             f"mount --bind /dev/null {dev}/null; mount --rbind {dev} /dev; "
-             f"mount --rbind {run} /run; shift; exec \"$0\" \"$@\"",
-             room.nxlock, "", "run", "there", "--log", log, "--", "true"],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
-            check=False)
-        data = daemon.take()
-        room.tap.check(got.returncode == 0 and len(data) == 5 and
-                       b"acquired 'there'" in data[0],
-                       f"--log {log} without NXLOCK_LOG_SOCKET", (got, data))
+    with open(dev + "/null", "w", encoding="ascii"):
+        pass
+    daemon = Daemon(dev + "/log")
+    got = subprocess.run(
+        ["unshare", "-rm", "sh", "-ec",
+         f"mount --bind /dev/null {dev}/null; mount --rbind {dev} /dev; "
+         "shift; exec \"$0\" \"$@\"",
+         room.nxlock, "", "run", "there", "--log", "syslog", "--", "true"],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    data = daemon.take()
+    room.tap.check(got.returncode == 0 and len(data) == 5 and
+                   b"acquired 'there'" in data[0],
+                   "--log syslog without NXLOCK_LOG_SOCKET", (got, data))
 
 
 def in_words(room):
@@ -571,8 +621,8 @@ def in_words(room):
     room.tap.check(got.returncode == 0 and len(
         [json_event(line) for line in got.stderr.splitlines()]) == 5,
         "a name of any bytes is valid JSON", got.stderr)
-    got = nx(room.nxlock, "run", "words", "--log", "jounal", "--", "true")
-    room.tap.check(got.returncode == 64 and b"journal" in got.stderr,
+    got = nx(room.nxlock, "run", "words", "--log", "sislog", "--", "true")
+    room.tap.check(got.returncode == 64 and b"syslog" in got.stderr,
                    "another word after --log is refused", got.stderr)
 
 
@@ -590,6 +640,7 @@ def main():
         over_servers(room, other, third)
         of_other_commands(room)
         not_read(room)
+        into_files(room)
         in_words(room)
         where_people_look(room)
         logged = b"\n".join(room.everything).decode(errors="replace")

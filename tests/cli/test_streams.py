@@ -104,6 +104,13 @@ COMMANDS = {
     "status, free": (["status", "NAME"], "NAME free\n"),
     "status, no server": (["status", "NAME", "-u", NOTHING], ""),
 }
+# How the sentences of some events begin.
+EVENTS = {
+    "acquired": "acquired '",
+    "skipped": "'.*' is (held by|done:)",
+    "ended": "nxlock (run|once|acquire) '.*' ended with exit code ",
+    "command-ended": r"\S+ (ended with exit code|was ended|was stopped) ",
+}
 # The states of an output. One that is full is never read; a slow reader begins
 # when nxlock has nothing left to do.
 BROKEN = ("disk", "closed", "gone")
@@ -188,17 +195,17 @@ class Cell:
             self.pipes[stream] = pipe
         return pipe.writer, ""
 
-    def start(self, journal):
+    def start(self, syslog):
         (out, close_out), (err, close_err) = map(
             self.output, ("stdout", "stderr"))
         words = [word.replace("NAME", self.name).replace(
             "STARTED", self.started) for word in COMMANDS[self.row.what][0]]
         if self.has_log:
-            words[2:2] = ["--log", "journal"]
+            words[2:2] = ["--log", "syslog"]
         self.process = subprocess.Popen(
             ["sh", "-c", f'exec "$@"{close_out}{close_err}', "sh",
              self.room.nxlock, *words], stdin=subprocess.DEVNULL, stdout=out,
-            stderr=err, env={**os.environ, "NXLOCK_LOG_SOCKET": journal})
+            stderr=err, env={**os.environ, "NXLOCK_LOG_SOCKET": syslog})
         os.close(out)
         os.close(err)
 
@@ -218,21 +225,21 @@ class Cell:
 
     def take_datagram(self, data):
         if data != b"full":
-            event = dict(line.split("=", 1)
-                         for line in data.decode().splitlines())
-            self.log.append(event)
-            self.on_event(event["NXLOCK_EVENT"])
+            sentence = data.decode().split("]: ", 1)[1]
+            self.log.append(sentence)
+            self.on_event(next((event for event, pattern in EVENTS.items()
+                                if re.match(pattern, sentence)), ""))
 
-    def turn(self, journal, began):
+    def turn(self, syslog, began):
         pipes = [pipe for pipe in self.pipes.values()
                  if pipe.reading and not pipe.over]
         age = time.monotonic() - began
         read_log = self.states["log"] == "read" or age > READS_AT_S
         ready, _, _ = select.select(
-            ([journal] if read_log else []) + [pipe.reader for pipe in pipes],
+            ([syslog] if read_log else []) + [pipe.reader for pipe in pipes],
             [], [], 0.05)
-        if journal in ready:
-            self.take_datagram(journal.recv(65536))
+        if syslog in ready:
+            self.take_datagram(syslog.recv(65536))
         for pipe in pipes:
             if pipe.reader in ready:
                 pipe.read()
@@ -248,18 +255,18 @@ class Cell:
     def run(self):
         self.prepare()
         path = os.path.join(self.room.server.folder, f"j{id(self)}")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
-            journal.bind(path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
+            syslog.bind(path)
             if self.states["log"] == "slow":
                 fill(path)
             self.start(path)
             began = time.monotonic()
             while self.code is None:
                 self.code = self.process.poll()
-                if self.turn(journal, began)[1] > CELL_S:
+                if self.turn(syslog, began)[1] > CELL_S:
                     self.process.kill()
                     self.bad.append(f"still runs after {CELL_S} s")
-            while self.turn(journal, began)[0]:  # what is left in them
+            while self.turn(syslog, began)[0]:  # what is left in them
                 pass
         for pipe in self.pipes.values():
             pipe.close()
@@ -305,16 +312,16 @@ class Cell:
 
     def judge_log(self, words):
         """It has the words too, and its end does not contradict the code."""
-        text = "\n".join(event["MESSAGE"] for event in self.log)
+        text = "\n".join(self.log)
         self.wants(re.search(words, text, re.S), f"not in the log: {words}")
-        end = self.log[-1] if self.log else {}
-        self.wants((end.get("NXLOCK_EVENT"), end.get("NXLOCK_CODE")) ==
-                   ("ended", str(self.code)), f"the log ends with {end}")
+        end = self.log[-1] if self.log else ""
+        self.wants(re.match(EVENTS["ended"] + f"{self.code}: ", end),
+                   f"the log ends with {end}")
 
     def tell(self, tap):
         notes = [*self.bad, *(f"{stream}: {pipe.text()}" for stream, pipe in
                               self.pipes.items()),
-                 *(f"log: {event['MESSAGE']}" for event in self.log)]
+                 *(f"log: {sentence}" for sentence in self.log)]
         tap.check(not self.bad, self.title, "\n".join(notes))
 
 
