@@ -42,7 +42,6 @@ EFFECT(SILENT_HAND_OVER, "works; the next in line finds out by asking") \
 EFFECT(NO_LINE, "works; waits by asking at random intervals, not in line") \
 EFFECT(NO_NEWS, "works; finds out by asking that it is its turn") \
 EFFECT(NO_WAITERS, "works; who waits in line is unknown") \
-EFFECT(NO_SINCE, "works; since when the lock is held is unknown") \
 EFFECT(NO_TRIAL, "doctor cannot try a lock, and says so") \
 EFFECT(NO_DRILL, "drill exits with 77") \
 EFFECT(UNKNOWN_TO_DOCTOR, "doctor says what it cannot find out")
@@ -108,8 +107,6 @@ FEATURE(INSPECT, "inspect", 0, "inspect and adopt", \
 FEATURE(REMOVE, "remove", ACL_BIT(INSPECT), \
     "release an adopted lock, or break one", {"+evalsha", ACL_NO_REMOVE}, \
     {"+eval", ACL_NO_REMOVE}, {"+del", ACL_NO_REMOVE}) \
-FEATURE(SINCE, "since", ACL_BIT(INSPECT), "since when a lock is held", \
-    {ACL_COUNTER, ACL_NO_SINCE}, {"+time", ACL_NO_SINCE}) \
 FEATURE(TAKEOVER, "takeover", ACL_BIT(LOCK), \
     "acquire what a dead SETNX program left", {"+time", ACL_NO_TAKEOVER}, \
     {"+pttl", ACL_NO_TAKEOVER}, {"+psetex", ACL_BY_SET}) \
@@ -182,7 +179,7 @@ COMMAND(acquire, ACL_BIT(LINE) | ACL_BIT(INSPECT) | \
     ACL_CONNECTION) \
 COMMAND(renew, ACL_BIT(INSPECT) | ACL_BIT(EXTEND) | ACL_CONNECTION) \
 COMMAND(release, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_CONNECTION) \
-COMMAND(status, ACL_BIT(SINCE) | ACL_BIT(WAITERS) | ACL_BIT(INFO)) \
+COMMAND(status, ACL_BIT(WAITERS) | ACL_BIT(INFO)) \
 COMMAND(wait, ACL_BIT(INSPECT) | ACL_BIT(INFO)) \
 COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(INFO)) \
 COMMAND(unlock, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_BIT(WAITERS) | \

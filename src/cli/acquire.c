@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/date.h"
 #include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/holder.h"
@@ -20,7 +21,6 @@
 #include "cli/line.h"
 #include "cli/outage.h"
 #include "cli/report.h"
-#include "cli/since.h"
 
 /* When a wait is long enough to report who holds the lock. */
 #define LOOK_AFTER NS_PER_S
@@ -340,8 +340,7 @@ static void note_attempt(struct session *session, struct attempt *attempt)
     attempt->doubts = record.doubts;
     attempt->since[0] = '\0';
     if (record.doubts > 0)
-        since_rfc3339(attempt->since,
-            &(struct since){.at_s = record.first_ms / MS_PER_S});
+        date_rfc3339(attempt->since, record.first_ms / MS_PER_S);
     if (record.doubts == 0 || record.attempt != doubtful + 1)
         attempt->by[0] = '\0';
 }

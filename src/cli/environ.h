@@ -5,9 +5,9 @@
 #ifndef NXLOCK_CLI_ENVIRON_H
 #define NXLOCK_CLI_ENVIRON_H
 
+#include "cli/date.h"
 #include "cli/label.h"
 #include "cli/session.h"
-#include "cli/since.h"
 
 /* What the command of once is told about its attempt. */
 struct attempt {
@@ -15,7 +15,7 @@ struct attempt {
     int64_t doubts; /* earlier ones of which nothing is known */
     /* If there are any: when the first attempt of all began, as in RFC 3339,
      * and the label of the last one; or "". */
-    char since[SINCE_ROOM], by[LABEL_ROOM];
+    char since[DATE_ROOM], by[LABEL_ROOM];
 };
 
 /* Sets the variables in this process, and the command inherits them. attempt:

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/date.h"
 #include "cli/name.h"
 #include "cli/secret.h"
-#include "cli/since.h"
 
 #define SUFFIX ":once"
 #define MS_PER_S 1000
@@ -78,17 +78,15 @@ bool found_record_ended(const struct found_record *r)
 
 void found_record_json(struct json *json, const struct found_record *r)
 {
-    struct since began = {.at_s = r->since_ms / MS_PER_S};
-    struct since ended = {.at_s = r->ended_ms / MS_PER_S};
-    char at[SINCE_ROOM];
+    char at[DATE_ROOM];
 
     json_number(json, "attempt", r->attempt);
     json_number(json, "doubts", r->doubts);
-    since_rfc3339(at, &began);
+    date_rfc3339(at, r->since_ms / MS_PER_S);
     json_text(json, "began", at, strlen(at));
     if (r->ended_ms == 0)
         return;
-    since_rfc3339(at, &ended);
+    date_rfc3339(at, r->ended_ms / MS_PER_S);
     json_text(json, "ended", at, strlen(at));
     json_number(json, "code", r->code);
 }

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/date.h"
 #include "cli/duration.h"
 #include "cli/label.h"
 #include "cli/report.h"
@@ -106,14 +106,10 @@ size_t holder_shown(const nxl_holder *holder)
  * only the server's clock could tell. */
 static void describe_ending(char *out, size_t size, const nxl_holder *holder)
 {
-    time_t end = (time_t)holder->value_ends_s;
-    char when[40] = "";
-    struct tm tm;
-    char text[DURATION_ROOM];
+    char when[DATE_ROOM], text[DURATION_ROOM];
 
-    if (end != 0 && gmtime_r(&end, &tm))
-        strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
-    if (holder->left_ms < 0 && end != 0)
+    date_words(when, holder->value_ends_s);
+    if (holder->left_ms < 0 && holder->value_ends_s != 0)
         snprintf(out, size,
             "never expires; as a unix time it is %s: with interop=1 it "
             "is taken over once it is past",

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "cli/ask.h"
+#include "cli/date.h"
 #include "cli/fingerprint.h"
 #include "cli/holder.h"
 #include "cli/json.h"
 #include "cli/once_words.h"
 #include "cli/report.h"
-#include "cli/since.h"
 
 #define MS_PER_S 1000
 
@@ -75,14 +75,13 @@ static int find(struct view *view, const char *fingerprint)
 
 static void json_time(struct json *json, const char *name, int64_t ms)
 {
-    struct since since = {.at_s = ms / MS_PER_S};
-    char text[SINCE_ROOM];
+    char text[DATE_ROOM];
 
     if (ms == 0) {
         json_null(json, name);
         return;
     }
-    since_rfc3339(text, &since);
+    date_rfc3339(text, ms / MS_PER_S);
     json_text(json, name, text, strlen(text));
 }
 

@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/date.h"
 #include "cli/event.h"
 #include "cli/label.h"
 #include "cli/report.h"
-#include "cli/since.h"
 
 #define MS_PER_S 1000
 
 static const char *time_words(char *out, int64_t ms)
 {
-    return since_words(out, &(struct since){.at_s = ms / MS_PER_S});
+    return date_words(out, ms / MS_PER_S);
 }
 
 const char *record_state(const nxl_record *record, bool in_progress)
@@ -47,7 +47,7 @@ static const char *state_words(const nxl_record *record, bool in_progress)
 static void add_end(
     char *out, size_t size, const nxl_record *record, bool in_progress)
 {
-    char when[SINCE_ROOM];
+    char when[DATE_ROOM];
 
     time_words(when, record->ended_ms);
     if (record->state == NXL_RECORD_BEGUN && !in_progress)
@@ -64,7 +64,7 @@ static void add_end(
 /* What else there is to know. */
 static void add_rest(char *out, size_t size, const nxl_record *record)
 {
-    char when[SINCE_ROOM];
+    char when[DATE_ROOM];
     size_t used;
 
     if (record->doubts > 0)
@@ -88,7 +88,7 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
 
 const char *record_words(char *out, const nxl_record *record, bool in_progress)
 {
-    char who[LABEL_ROOM + 4] = "", when[SINCE_ROOM], end[96] = "";
+    char who[LABEL_ROOM + 4] = "", when[DATE_ROOM], end[96] = "";
     char rest[240] = "";
 
     if (record->state == NXL_RECORD_NONE) {

@@ -16,7 +16,6 @@
 #include "cli/line.h"
 #include "cli/partial.h"
 #include "cli/report.h"
-#include "cli/since.h"
 
 /* Of a line about a server. */
 #define LINE_ROOM 512
@@ -37,7 +36,7 @@ static const char *why_unknown(struct session *session, size_t i, int rc)
     return failure_words(nxl_lock_errmsg_at(session->lock, i), rc);
 }
 
-/* Since then, other requests have taken their time. What was left then is never
+/* After that, other requests have taken their time. What was left then is never
  * shown as 0, which would say that the lock was over. */
 static void subtract_time(nxl_holder *holder, uint64_t at)
 {
@@ -69,26 +68,11 @@ static void json_server(
     }
 }
 
-static void json_since(struct json *json, const struct since *since)
-{
-    char text[SINCE_ROOM];
-
-    if (since->at_s != 0) {
-        since_rfc3339(text, since);
-        json_text(json, "held_since", text, strlen(text));
-    } else {
-        json_null(json, "held_since");
-        json_text(
-            json, "held_since_unknown", since->unknown, strlen(since->unknown));
-    }
-}
-
 /* What was found out about the lock, beside what its servers say. */
 struct finding {
-    uint64_t at;               /* when the servers said how much is left */
-    const nxl_holder *holder;  /* NULL: it is free */
-    const struct since *since; /* NULL: it is not held */
-    const struct line *line;   /* NULL: it was not read */
+    uint64_t at;              /* when the servers said how much is left */
+    const nxl_holder *holder; /* NULL: it is free */
+    const struct line *line;  /* NULL: it was not read */
 };
 
 static void print_json(struct session *session, const struct finding *found)
@@ -102,8 +86,6 @@ static void print_json(struct session *session, const struct finding *found)
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", name, strlen(name));
     json_state(&json, found->holder);
-    if (found->since)
-        json_since(&json, found->since);
     if (found->line)
         line_json(&json, found->line);
     if (count == 1) {
@@ -150,23 +132,16 @@ static void print_server(struct session *session, size_t i, uint64_t at)
 static void print_words(struct session *session, const struct finding *found)
 {
     const nxl_holder *holder = found->holder;
-    const struct since *since = found->since;
-    char words[HOLDER_WORDS], warning[PARTIAL_WORDS];
-    char text[SINCE_ROOM], waiting[LINE_WORDS];
-    bool held = since && !holder_is_data(holder);
+    char words[HOLDER_WORDS], warning[PARTIAL_WORDS], waiting[LINE_WORDS];
 
-    printf("%s %s", session->args->shown,
-        !holder ? "free" : state_words(words, holder));
-    if (held && since->at_s != 0)
-        printf(", held since %s", since_words(text, since));
-    printf("%s\n", found->line ? line_words(waiting, found->line) : "");
+    printf("%s %s%s\n", session->args->shown,
+        !holder ? "free" : state_words(words, holder),
+        found->line ? line_words(waiting, found->line) : "");
     if (nxl_client_servers(session->client) == 1 &&
         partial_words(session->client, 0, false, warning))
         printf("  warning: %s\n", warning);
     if (!session->args->verbose)
         return;
-    if (held && since->at_s == 0)
-        printf("  start time unknown: %s\n", since->unknown);
     for (size_t i = 0; i < nxl_client_servers(session->client); i++)
         print_server(session, i, found->at);
     if (found->line)
@@ -178,14 +153,9 @@ static int report(struct session *session, nxl_holder *seen)
 {
     const struct args *args = session->args;
     struct finding found = {.holder = seen, .at = nxl_now_ns()};
-    struct since since;
     struct line line;
     bool held = seen && !holder_is_over(seen);
 
-    if (held) {
-        since_find(session, seen, &since);
-        found.since = &since;
-    }
     /* A second connection, so only where it may find something. */
     if ((held || args->verbose || args->json) &&
         nxl_client_servers(session->client) == 1) {

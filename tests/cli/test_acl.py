@@ -118,7 +118,7 @@ def check_observers(rooms):
                     f"wait job:1 -w 50ms {shlex.join(script)} && "
                     f"{rooms.program} list 'job:*' {shlex.join(script)}")
     out = done.stdout.decode()
-    tap.check(done.returncode == 0 and "held since" in out and
+    tap.check(done.returncode == 0 and "job:1 held by" in out and
               "job:1\theld" in out, "status, wait and list, while it is held",
               f"{done}")
     rooms.as_user(1, "status: free", "status", "job:1")

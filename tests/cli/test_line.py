@@ -5,9 +5,14 @@ another take the place, and what the line keeps on the server is no lock.
 Usage: test_line.py PATH-OF-NXLOCK
 """
 
+import contextlib
 import json
+import os
 import re
+import socket
 import sys
+import threading
+import time
 
 sys.dont_write_bytecode = True
 
@@ -38,6 +43,35 @@ def token(number, label=""):
 
 def member(number, label="", window=MINUTE):
     return f"{token(number, label)} - 60000 {window}"
+
+
+class Slow:
+    """A way to the server on which each answer takes half a second."""
+
+    def __init__(self, server):
+        self.server = server
+        self.path = os.path.join(server.folder, "slow")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            ours, _ = self.listener.accept()
+            theirs = socket.socket(socket.AF_UNIX)
+            theirs.connect(self.server.socket)
+            for one, other, delay in (ours, theirs, 0), (theirs, ours, 0.5):
+                threading.Thread(target=self.pass_on, daemon=True,
+                                 args=(one, other, delay)).start()
+
+    @staticmethod
+    def pass_on(one, other, delay):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                time.sleep(delay)
+                other.sendall(data)
+        other.close()
 
 
 class Room(Tap):
@@ -242,6 +276,20 @@ class Room(Tap):
         out, said = self.nx(0, "and its JSON", "list", "--json")
         self.check(out.count("\n") == 1 and not said, "too", out + said)
 
+    def left_at_the_end(self):
+        """The time left is that of now, though the line was read after it."""
+        slow = Slow(self.server)
+        for words in ((), ("--json",)):
+            self.begin((member(1), 0))
+            out = self.nx(0, "status, slowly", "status", "x", *words, "-u",
+                          "unix://" + slow.path, "--timeout-ms", "10000")[0]
+            left = (json.loads(out)["left_ms"] if words else
+                    1000 * int(re.search(r" (\d+)s left", out)[1]))
+            now = int(self.server.cli("PTTL", "x"))
+            self.check("held" in out and "waiting" in out and
+                       left < now + 2000, "the time left is that of the end",
+                       f"{out}\n{now} ms are left")
+
     def wait(self):
         self.begin()
         done = nx(self.program, "wait", "x", "-w", "1500ms")
@@ -289,6 +337,7 @@ def main():
         room.unlock()
         room.empty()
         room.not_listed()
+        room.left_at_the_end()
         room.wait()
         room.asks_for_no_message()
         room.polls()

@@ -308,30 +308,16 @@ static enum acl_effect use_db(nxl_client *plain, nxl_lock *unused)
     return effect;
 }
 
-static enum acl_effect inspects(nxl_client *client, nxl_lock *lock,
-    const char *const (*questions)[8], enum acl_effect refused)
-{
-    enum acl_effect effect = use_inspect(client, lock);
-
-    return effect == ACL_WORKS ? asks(client, questions, refused) : effect;
-}
-
-static enum acl_effect use_since(nxl_client *client, nxl_lock *lock)
-{
-    static const char *const questions[][8] = {
-        {"GETRANGE", "{" NAME "}:f", "0", "16"}, {"PTTL", "{" NAME "}:f"},
-        {"TIME"}, {NULL}};
-
-    return inspects(client, lock, questions, ACL_NO_SINCE);
-}
-
 static enum acl_effect use_waiters(nxl_client *client, nxl_lock *lock)
 {
     static const char *const questions[][8] = {{"ZCARD", "{" NAME "}:nxl-l"},
         {"ZRANGE", "{" NAME "}:nxl-l", "0", "999", "WITHSCORES"}, {"TIME"},
         {NULL}};
 
-    return inspects(client, lock, questions, ACL_NO_WAITERS);
+    enum acl_effect effect = use_inspect(client, lock);
+
+    return effect == ACL_WORKS ? asks(client, questions, ACL_NO_WAITERS)
+                               : effect;
 }
 
 static bool waits_in_line(nxl_client *client, const char *name)
@@ -400,7 +386,6 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_LOAD] = use_load,
     [ACL_INFO] = use_info,
     [ACL_DB] = use_db,
-    [ACL_SINCE] = use_since,
     [ACL_WAITERS] = use_waiters,
     [ACL_SCAN] = use_scan,
     [ACL_EXAMINE] = use_examine,
