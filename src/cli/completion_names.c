@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "cli/connect.h"
-#include "cli/glob.h"
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/scan.h"
@@ -135,13 +134,6 @@ static bool share_time(struct args *args)
 static int find_names(struct lister *lister)
 {
     lister->names_only = true;
-    lister->servers = nxl_client_servers(lister->session.client);
-    lister->prefix = nxl_client_prefix(lister->session.client);
-    lister->pattern = glob_around(lister->prefix, lister->glob);
-    if (!lister->pattern) {
-        say("out of memory");
-        return EXIT_INTERNAL;
-    }
     scan_servers(lister);
     return lister->scanned > lister->servers / 2 ? EXIT_DONE : lister->code;
 }
@@ -161,7 +153,6 @@ static int print_found(struct args *args, const char *beginning)
     int code = session_open_plain(&lister.session, args);
     if (code == 0)
         code = find_names(&lister);
-    free(lister.pattern);
     session_close(&lister.session);
     set_alarm(0); /* from here on nothing waits for a server */
     lock_list_sort(&lister.locks);

@@ -15,7 +15,6 @@
 #include "cli/duration.h"
 #include "cli/every.h"
 #include "cli/found_record.h"
-#include "cli/glob.h"
 #include "cli/holder.h"
 #include "cli/json.h"
 #include "cli/report.h"
@@ -166,14 +165,7 @@ static int list(struct lister *lister)
 {
     const struct args *args = lister->session.args;
 
-    lister->servers = nxl_client_servers(lister->session.client);
-    lister->prefix = nxl_client_prefix(lister->session.client);
     lister->glob = args->name ? args->name : "*";
-    lister->pattern = glob_around(lister->prefix, lister->glob);
-    if (!lister->pattern) {
-        say("out of memory");
-        return EXIT_INTERNAL;
-    }
     scan_servers(lister);
     lock_list_sort(&lister->locks);
     print_all(lister);
@@ -192,7 +184,6 @@ int command_list(const struct args *args)
     if (code == 0)
         code = list(&lister);
     lock_list_free(&lister.locks);
-    free(lister.pattern);
     session_close(&lister.session);
     return code;
 }

@@ -11,60 +11,11 @@
 
 #define FIRST_ROOM 64
 
-static uint64_t mix(uint64_t hash, const char *bytes, size_t length)
-{
-    for (size_t i = 0; i < length; i++) /* FNV-1a */
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
-/* The slot of the entry in the hash table or, if it is not there, the free slot
- * for it. */
-static size_t slot_of(const struct lock_list *list, const char *name,
-    size_t length, const char *value)
-{
-    uint64_t hash = mix(UINT64_C(14695981039346656037), name, length);
-    size_t at = (size_t)mix(hash, value, strlen(value)) & (list->slots - 1);
-
-    for (; list->table[at] != 0; at = (at + 1) & (list->slots - 1)) {
-        const struct lock_entry *f = list->list[list->table[at] - 1];
-        if (f->name_length == length && memcmp(f->name, name, length) == 0 &&
-            strcmp(f->value, value) == 0)
-            break;
-    }
-    return at;
-}
-
 static void free_one(struct lock_entry *f)
 {
     free(f->name);
     free(f->value);
     free(f);
-}
-
-static bool entries_reserve(struct lock_list *list)
-{
-    size_t room = list->room == 0 ? FIRST_ROOM : 2 * list->room;
-
-    if (list->count < list->room)
-        return true;
-    struct lock_entry **more =
-        realloc(list->list, room * sizeof(struct lock_entry *));
-    if (!more)
-        return false;
-    list->list = more;
-    size_t *table = calloc(2 * room, sizeof(size_t));
-    if (!table)
-        return false;
-    free(list->table);
-    list->table = table;
-    list->room = room;
-    list->slots = 2 * room;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct lock_entry *f = list->list[i];
-        list->table[slot_of(list, f->name, f->name_length, f->value)] = i + 1;
-    }
-    return true;
 }
 
 static struct lock_entry *make_entry(
@@ -91,17 +42,20 @@ static struct lock_entry *make_entry(
 bool lock_list_add(struct lock_list *list, const char *name, size_t length,
     const char *value, size_t server, int64_t left_ms)
 {
-    if (!entries_reserve(list))
-        return false;
-    size_t at = slot_of(list, name, length, value);
-    if (list->table[at] == 0) {
-        struct lock_entry *f = make_entry(name, length, value);
-        if (!f)
+    if (list->count == list->room) {
+        size_t room = list->room == 0 ? FIRST_ROOM : 2 * list->room;
+        struct lock_entry **more =
+            realloc(list->list, room * sizeof(struct lock_entry *));
+        if (!more)
             return false;
-        list->list[list->count++] = f;
-        list->table[at] = list->count;
+        list->list = more;
+        list->room = room;
     }
-    list->list[list->table[at] - 1]->left_ms[server] = left_ms;
+    struct lock_entry *f = make_entry(name, length, value);
+    if (!f)
+        return false;
+    f->left_ms[server] = left_ms;
+    list->list[list->count++] = f;
     return true;
 }
 
@@ -122,8 +76,23 @@ static int by_name(const void *a, const void *b)
 
 void lock_list_sort(struct lock_list *list)
 {
+    size_t kept = 0;
+
     if (list->count > 1)
         qsort(list->list, list->count, sizeof(struct lock_entry *), by_name);
+    for (size_t i = 0; i < list->count; i++) {
+        struct lock_entry *f = list->list[i];
+        if (kept == 0 || by_name(&list->list[kept - 1], &f) != 0) {
+            list->list[kept++] = f;
+            continue;
+        }
+        for (size_t k = 0; k < NXL_SERVERS_MAX; k++) {
+            if (f->left_ms[k] != LOCK_NOWHERE)
+                list->list[kept - 1]->left_ms[k] = f->left_ms[k];
+        }
+        free_one(f);
+    }
+    list->count = kept;
 }
 
 void lock_list_free(struct lock_list *list)
@@ -131,6 +100,5 @@ void lock_list_free(struct lock_list *list)
     for (size_t i = 0; i < list->count; i++)
         free_one(list->list[i]);
     free(list->list);
-    free(list->table);
     memset(list, 0, sizeof(*list));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The locks that were found, each once, however often a server showed it.
+ * The locks that were found; once they are sorted, each is there once.
  */
 #ifndef NXLOCK_CLI_LOCK_LIST_H
 #define NXLOCK_CLI_LOCK_LIST_H
@@ -22,8 +22,6 @@ struct lock_entry {
 struct lock_list {
     struct lock_entry **list;
     size_t count, room;
-    size_t *table; /* hash table of indices into list, plus 1; 0: empty */
-    size_t slots;  /* of table; a power of two */
 };
 
 /* Notes that a server has the lock name, held under the token value, or a
@@ -31,7 +29,8 @@ struct lock_list {
 bool lock_list_add(struct lock_list *list, const char *name, size_t length,
     const char *value, size_t server, int64_t left_ms);
 
-/* By name. Nothing may be added afterwards. */
+/* Sorts by name, and merges what was added more than once: by several servers,
+ * or by a scan that came across a key again. */
 void lock_list_sort(struct lock_list *list);
 
 void lock_list_free(struct lock_list *list);

@@ -15,7 +15,6 @@
 #include "cli/answer.h"
 #include "cli/connect.h"
 #include "cli/found_record.h"
-#include "cli/glob.h"
 #include "cli/json.h"
 #include "cli/partial.h"
 #include "cli/report.h"
@@ -73,12 +72,6 @@ static int read_left(
     return rc;
 }
 
-static bool is_wanted(
-    const struct lister *lister, const char *name, size_t length)
-{
-    return glob_matches(lister->glob, name, length);
-}
-
 /* Adds the key to the list if its value is a token. */
 static int inspect_key(struct lister *lister, size_t server, struct key key)
 {
@@ -86,8 +79,7 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
     int64_t left_ms = -1;
     nxl_answer *value;
 
-    if (key.length < below || memcmp(key.data, lister->prefix, below) != 0 ||
-        !is_wanted(lister, key.data + below, key.length - below))
+    if (key.length < below || memcmp(key.data, lister->prefix, below) != 0)
         return NXL_OK;
     int rc = read_value(lister, server, key, VALUE_MOST, &value);
     if (rc == NXL_E_WRONG_TYPE)
@@ -178,8 +170,8 @@ static int inspect_record(
     }
     if (rc != NXL_OK)
         return rc;
-    if (line[0] == '\0') /* the name of a lock that looks like a record's */
-        return inspect_key(lister, server, key);
+    if (line[0] == '\0') /* a lock whose name looks like a record's */
+        return lister->all ? inspect_key(lister, server, key) : NXL_OK;
     bool shown = lister->session.args->records || left_ms == -1;
     if (shown && left_ms >= -1 &&
         !lock_list_add(
@@ -188,9 +180,13 @@ static int inspect_record(
     return NXL_OK;
 }
 
+/* What the keys are that a scan of the server looks for. The server matches
+ * their names, so each form of key has a pattern. */
+enum form { LOCKS, RECORDS, RECORDS_TAGGED, FORMS };
+
 /* Inspects the keys of one step of SCAN; item 0 is the next cursor. */
-static int inspect_keys(
-    struct lister *lister, size_t server, const nxl_answer *keys)
+static int inspect_keys(struct lister *lister, size_t server, enum form form,
+    const nxl_answer *keys)
 {
     int rc = NXL_OK;
 
@@ -199,15 +195,41 @@ static int inspect_keys(
         key.data = nxl_answer_item(keys, i, &key.length);
         if (!key.data)
             continue;
-        bool named =
-            !lister->names_only && found_record_name(lister->prefix, key.data,
-                                       key.length, &name.data, &name.length);
-        if (named && is_wanted(lister, name.data, name.length))
+        bool is_record = (form != LOCKS || lister->all) &&
+                         found_record_name(lister->prefix, key.data, key.length,
+                             &name.data, &name.length);
+        if (is_record)
             rc = inspect_record(lister, server, key, name);
-        else
+        else if (form == LOCKS)
             rc = inspect_key(lister, server, key);
     }
     return rc;
+}
+
+/* The pattern of the keys of that form. NULL: no memory; else the caller frees
+ * it. */
+static char *make_pattern(const struct lister *lister, enum form form)
+{
+    static const char *const around[FORMS][2] = {
+        [LOCKS] = {"", ""},
+        [RECORDS] = {"{", "}:once"},
+        [RECORDS_TAGGED] = {"", "::once"},
+    };
+    char *prefix = malloc(2 * strlen(lister->prefix) + 1), *pattern = NULL;
+    char *at = prefix;
+
+    for (const char *from = lister->prefix; prefix && *from != '\0'; from++) {
+        if (strchr("*?[]\\", *from))
+            *at++ = '\\';
+        *at++ = *from;
+    }
+    if (prefix)
+        *at = '\0';
+    if (!prefix || asprintf(&pattern, "%s%s%s%s", around[form][0], prefix,
+                       lister->glob, around[form][1]) < 0)
+        pattern = NULL;
+    free(prefix);
+    return pattern;
 }
 
 /* The cursor with which the scan goes on; NULL: there is none. No server gives
@@ -226,6 +248,7 @@ static const char *next_cursor(const nxl_answer *keys, const char *before)
 
 /* The next step of the scan. */
 struct step {
+    const char *pattern;
     char cursor[CURSOR_ROOM];
     unsigned count;
     bool typed; /* use TYPE string, which 6.0 and later know */
@@ -235,7 +258,7 @@ static int take_step(
     struct lister *lister, size_t server, struct step *step, nxl_answer **keys)
 {
     char count[12];
-    const char *words[] = {"SCAN", step->cursor, "MATCH", lister->pattern,
+    const char *words[] = {"SCAN", step->cursor, "MATCH", step->pattern,
         "COUNT", count, "TYPE", "string"};
 
     for (;;) {
@@ -253,22 +276,41 @@ static int take_step(
     }
 }
 
-static int scan_server(struct lister *lister, size_t server)
+static int scan_form(struct lister *lister, size_t server, enum form form)
 {
-    struct step step = {.cursor = "0", .count = COUNT_FIRST, .typed = true};
-    int rc;
+    char *pattern = make_pattern(lister, form);
+    struct step step = {
+        .pattern = pattern, .cursor = "0", .count = COUNT_FIRST, .typed = true};
+    int rc = pattern ? NXL_OK : NXL_E_NOMEM;
 
-    do {
+    while (rc == NXL_OK) {
         nxl_answer *keys;
         rc = take_step(lister, server, &step, &keys);
         if (rc != NXL_OK)
-            return rc;
+            break;
         const char *cursor = next_cursor(keys, step.cursor);
-        rc = cursor ? inspect_keys(lister, server, keys)
+        rc = cursor ? inspect_keys(lister, server, form, keys)
                     : refuse_answer(lister, "SCAN");
         snprintf(step.cursor, sizeof(step.cursor), "%s", cursor ? cursor : "0");
         nxl_answer_free(keys);
-    } while (rc == NXL_OK && strcmp(step.cursor, "0") != 0);
+        if (strcmp(step.cursor, "0") == 0)
+            break;
+    }
+    free(pattern);
+    return rc;
+}
+
+static int scan_server(struct lister *lister, size_t server)
+{
+    /* All keys match the first pattern then, so they are scanned once. */
+    bool once = lister->all || lister->names_only;
+    int rc = NXL_OK;
+
+    for (enum form form = LOCKS; rc == NXL_OK && form < FORMS; form++) {
+        rc = scan_form(lister, server, form);
+        if (once)
+            break;
+    }
     return rc;
 }
 
@@ -308,6 +350,10 @@ void scan_servers(struct lister *lister)
 {
     nxl_client *client = lister->session.client;
 
+    lister->servers = nxl_client_servers(client);
+    lister->prefix = nxl_client_prefix(client);
+    lister->all = lister->prefix[0] == '\0' && !lister->names_only &&
+                  strcmp(lister->glob, "*") == 0;
     for (size_t i = 0; i < lister->servers; i++) {
         lister->odd = NULL;
         int rc = scan_server(lister, i);

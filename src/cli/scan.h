@@ -9,9 +9,10 @@
 struct lister {
     struct session session;
     struct lock_list locks;
+    const char *glob; /* the names that are wanted, as SCAN matches them */
     size_t servers;
-    const char *prefix, *glob;
-    char *pattern;   /* owned; for SCAN, see glob_around() */
+    const char *prefix;
+    bool all;        /* every name is wanted */
     size_t scanned;  /* servers that were scanned to the end */
     int code;        /* exit code for the first that was not; 0: none */
     bool names_only; /* only the names of locks are wanted: no TTL is read, and
@@ -20,7 +21,8 @@ struct lister {
     bool no_right;   /* a record was found that this user may not read */
 };
 
-/* Scans all servers, and reports those that fail. */
+/* Scans all servers of the session, and reports those that fail. The caller
+ * sets session, glob and names_only. */
 void scan_servers(struct lister *lister);
 
 #endif

@@ -56,6 +56,10 @@ db SET 'aab:y' "$uuid@z" PX 100000 > /dev/null
 gives 0 "a prefix that looks like a pattern" list --prefix 'a*b:'
 lines "is none" 1
 line "but itself" "x${tab}held${tab}z${tab}[0-9]*s"
+db SET 'a[b]\:x' "$uuid@z" PX 100000 > /dev/null
+gives 0 "another one" list --prefix 'a[b]\:'
+lines "is itself too" 1
+db DEL 'a[b]\:x' > /dev/null
 
 db SET long:h "$uuid@z" PX 7200000 > /dev/null
 db SET long:d "$uuid@z" PX 2073600000 > /dev/null
@@ -117,6 +121,15 @@ line "in doubt by its word" "o:doubt${tab}doubt${tab}db7:1:d${tab}-"
 line "of a name with a tag" "o:{tag}${tab}doubt${tab}db7:1:t${tab}-"
 line "work in progress is a lock" "o:works${tab}held${tab}db7:1:w${tab}.*s"
 unsaid "and no token" "$uuid"
+gives 0 "a pattern with a class" list 'o:[b{]*'
+lines "matches the names of records" 2
+for name in 'o:{tag}' o:doubt; do
+    gives 0 "the whole name $name" list "$name"
+    lines "matches its record" 1
+done
+gives 0 "a pattern of records' keys" list '*:once'
+lines "matches names, not keys" 1
+line "so only the lock is there" "{o:name}:once${tab}held${tab}lock${tab}.*s"
 gives 0 "a lock that is named like a record" list '{o:name}:*'
 line "is a lock" "{o:name}:once${tab}held${tab}lock${tab}.*s"
 gives 0 "list --once" list --once 'o:*'
@@ -144,7 +157,7 @@ said "and is told" "records of 'nxlock once' are left out"
 db --raw KEYS '*o:*' | while read -r key; do db DEL "$key" > /dev/null; done
 db ACL DELUSER keys > /dev/null
 
-# Names are matched here, as the server does.
+# The server matches the names, so the pattern has to reach it as it is.
 names='g g* ga gab gb g-c g]d g^e g\f {g}h gg'
 for name in $names; do
     printf 'SET "%s" %s\n' "$(printf %s "$name" | sed 's/\\/&&/g')" "$uuid"
