@@ -182,7 +182,7 @@ bool exchange_opened(const struct exchange *x)
 
 bool exchange_compares(const struct exchange *x)
 {
-    return x->strategy && x->strategy->compares;
+    return x->strategy && x->strategy->is_script;
 }
 
 bool exchange_cancel(struct exchange *x)
@@ -309,7 +309,7 @@ static void restart_inspect(struct exchange *x)
 static bool may_be_in_line(const struct exchange *x)
 {
     return x->verb->kind == VERB_RELEASE && x->verb->channel.len > 0 &&
-           x->outcome.kind == OUTCOME_NOT_MINE && !x->strategy->leaves_line;
+           x->outcome.kind == OUTCOME_NOT_MINE && !x->strategy->is_script;
 }
 
 enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)

@@ -226,19 +226,16 @@ static void check_order(
     } else if (says(name, "WATCH") || says(name, "MULTI")) {
         CHECK(!w->open);
     } else if (says(name, "SET")) {
-        CHECK(says(o->arg[3], "NX") || says(o->arg[3], "IFEQ"));
-    } else if (says(name, "DELEX")) {
-        CHECK(o->count == 4 && says(o->arg[2], "IFEQ"));
+        CHECK(says(o->arg[3], "NX"));
     } else if (says(name, "EVAL") && o->count == 7) { /* take-over */
         CHECK(may_take(w, x));
         CHECK(slice_equal(o->arg[6], (struct slice){w->value, w->value_len}));
         memcpy(w->taken, w->value, w->taken_len = w->value_len);
     } else {
         CHECK(says(name, "EVAL") || says(name, "EVALSHA") ||
-              says(name, "DELIFEQ") || says(name, "GETRANGE") ||
-              says(name, "SUBSTR") || says(name, "PTTL") || says(name, "TTL") ||
-              says(name, "EXISTS") || says(name, "TIME") ||
-              says(name, "SUBSCRIBE"));
+              says(name, "GETRANGE") || says(name, "SUBSTR") ||
+              says(name, "PTTL") || says(name, "TTL") || says(name, "EXISTS") ||
+              says(name, "TIME") || says(name, "SUBSCRIBE"));
     }
 }
 

@@ -70,7 +70,7 @@ static inline struct verb verb_of(char letter)
 /* How many ways there are for a value that is a token, without timestamps. */
 static inline unsigned token_strategies(int kind)
 {
-    static const unsigned strategies[VERB_KINDS] = {2, 3, 4, 2, 3};
+    static const unsigned strategies[VERB_KINDS] = {2, 2, 2, 2, 2};
     return strategies[kind];
 }
 
