@@ -21,7 +21,7 @@ enum { NOSCRIPT = COMMANDS, DENIED };
 bool rights_unverified(const struct exchange *x)
 {
     return x->verb->kind == VERB_ACQUIRE && x->verb->counter.len == 0 &&
-           x->dialect->scripts_unverified && !x->dialect->keyed_only;
+           x->dialect->scripts_unverified;
 }
 
 /* EVALSHA without a key: a user whose keys are limited would be refused the

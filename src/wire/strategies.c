@@ -102,14 +102,6 @@ const struct strategy *strategies_for(const struct exchange *x)
     return strategies_at(x->verb->kind, x->at);
 }
 
-bool strategies_allow(
-    const struct dialect *dialect, enum verb_kind kind, unsigned i)
-{
-    const struct strategy *strategy = strategies_at(kind, i);
-
-    return !dialect->keyed_only || !strategy || !strategy->watched;
-}
-
 struct strategies_range strategies_range(
     const struct dialect *dialect, enum verb_kind kind, bool with_end)
 {
@@ -145,7 +137,7 @@ static bool watch_is_missing(const struct dialect *dialect)
 {
     const unsigned char *at = dialect->at_with_end;
 
-    return dialect->no_watch || dialect->keyed_only ||
+    return dialect->no_watch ||
            strategies_at(VERB_EXTEND, at[VERB_EXTEND])->without_watch ||
            strategies_at(VERB_RELEASE, at[VERB_RELEASE])->without_watch;
 }

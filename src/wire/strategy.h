@@ -45,9 +45,6 @@ struct dialect {
      * refusal that may be about one name. */
     enum fault line_refused;
     uint64_t line_again;
-    /* The peer is a proxy that closes the connection at commands without a key
-     * and at those it does not know: send neither. */
-    bool keyed_only;
     struct timestamps_server stamps;
 };
 

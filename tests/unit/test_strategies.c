@@ -311,38 +311,6 @@ static void the_ways_in_words(void **state)
     }
 }
 
-/* Behind a proxy that knows only commands with a key: what has none, and what
- * it may not know, is never sent. */
-static void behind_a_proxy(void **state)
-{
-    static const struct {
-        char letter;
-        bool stamps;
-        const char *sends[6];
-    } cases[] = {
-        {'a', false, {"SET k T NX PX 1000", "EVAL text:acquire 1 k T 1000"}},
-        {'e', false, {"EVALSHA sha:extend 1 k T 1000"}},
-        {'r', false, {"EVALSHA sha:release 1 k T"}},
-        {'k', false, {"EVALSHA sha:keep 1 k T 1000"}},
-        {'a', true, {"GETRANGE k 0 511"}},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        enum exchange_next next = EXCHANGE_AGAIN;
-        begin(cases[i].letter, 0);
-        dialect.keyed_only = dialect.scripts_unverified = true;
-        dialect.ttl_in_values = cases[i].stamps;
-        for (size_t k = 0; cases[i].sends[k]; k++) {
-            assert_int_equal(next, EXCHANGE_AGAIN);
-            assert_string_equal(sends(), cases[i].sends[k]);
-            next = answer(UNKNOWN);
-        }
-        assert_int_equal(
-            next, cases[i].stamps ? EXCHANGE_AGAIN : EXCHANGE_DONE);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,7 +322,6 @@ int main(void)
         cmocka_unit_test(refused_in_every_way),
         cmocka_unit_test(a_fault_of_a_stand_in_has_its_own_words),
         cmocka_unit_test(the_ways_in_words),
-        cmocka_unit_test(behind_a_proxy),
     };
     return cmocka_run_group_tests_name("strategies", tests, NULL, NULL);
 }
