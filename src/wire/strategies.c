@@ -105,14 +105,14 @@ const struct strategy *strategies_for(const struct exchange *x)
 struct strategies_range strategies_range(
     const struct dialect *dialect, enum verb_kind kind, bool with_end)
 {
-    bool timestamps = dialect->ttl_in_values;
+    bool in_values = dialect->ttl_in_values;
     bool starts = kind == VERB_ACQUIRE || kind == VERB_INSPECT;
     struct strategies_range range = {0, tables[kind].with_end,
-        timestamps ? tables[kind].count : tables[kind].unwatched};
+        in_values ? tables[kind].count : tables[kind].unwatched};
 
     if (kind == VERB_CAP_TTL)
         ;
-    else if (with_end || (starts && timestamps))
+    else if (with_end || (starts && in_values))
         range.first = range.with_end;
     else if (kind == VERB_EXTEND) /* the value is known to be the token */
         range.end = range.with_end;
