@@ -211,8 +211,10 @@ typedef struct nxl_client_options {
     int64_t timeout_ms;
     /* The longest ttl_ms a lock of this client may request. Default 60000; at
      * most 2147483647. HARM: raising it extends how long a crashed holder
-     * blocks the others. Programs that hand a lock over (nxl_lock_adopt()) must
-     * all use the same value; so must all clients of several servers. */
+     * blocks the others. All clients of several servers must use the same
+     * value. So must all that lock with NXL_SCHEME_TIMESTAMP where WATCH is
+     * refused: there a request that arrives late could shorten the lease of
+     * another client. */
     int64_t max_ttl_ms;
     /* How much the clock rates of this machine and the server may differ, in
      * parts per million of the TTL. Default 10000 (1 %); 1 ... 500000. HARM:
@@ -680,10 +682,10 @@ typedef struct nxl_lock_options {
     /* With renew: the lock is lost this long after it was granted or adopted,
      * even if nxl_lock_extend() or the adopted lease would allow more. At least
      * ttl_ms. Default 0: no limit. No extend requests a longer TTL, but the key
-     * of an adopted lock keeps the TTL it had; and on a server that allows
-     * neither scripts nor WATCH each extend sets the TTL to max_ttl_ms. If such
-     * a lock is not released, it stays taken for up to max_ttl_ms after the
-     * last extend, which may be longer than max_hold_ms. */
+     * of an adopted lock keeps the TTL it had; and with NXL_SCHEME_TIMESTAMP
+     * where WATCH is refused, each extend makes the lease at least max_ttl_ms
+     * long. If such a lock is not released, it stays taken for so long after
+     * the last extend, which may be longer than max_hold_ms. */
     int64_t max_hold_ms;
 } nxl_lock_options;
 

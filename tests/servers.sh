@@ -9,22 +9,22 @@
 #     sh tests/servers.sh BUILD        TAP; BUILD is a meson build directory
 #
 # Runs the live tests of BUILD that depend on the server's version; among them
-# is one of a user without scripts, who gets to DELEX or DELIFEQ where the
-# server has them. NXLOCK_SERVERS=DIR keeps the servers in DIR and takes them
-# from there; without it all is removed at the end, also after a signal. What
-# cannot be got is skipped, with the reason. Needs root, python3 and meson.
+# is one of a user without scripts. NXLOCK_SERVERS=DIR keeps the servers in DIR
+# and takes them from there; without it all is removed at the end, also after a
+# signal. What cannot be got is skipped, with the reason. Needs root, python3
+# and meson.
 set -u
 
-# A name for it; its release and what that is built upon; its program; the
-# command it is here for. Experimental has it as a binary for most machines,
+# A name for it; its release and what that is built upon; its program.
+# Experimental has it as a binary for most machines,
 # and else it is built here from its source package.
 servers() {
     cat << 'END'
-redis-next    trixie                       redis   -
-redis-delex   experimental,sid             redis   delex
-valkey-back   bookworm-backports,bookworm  valkey  -
-valkey-next   trixie                       valkey  -
-valkey-delif  forky                        valkey  delifeq
+redis-next     trixie                       redis
+redis-newest   experimental,sid             redis
+valkey-back    bookworm-backports,bookworm  valkey
+valkey-next    trixie                       valkey
+valkey-newest  forky                        valkey
 END
 }
 
@@ -278,11 +278,11 @@ get() { # NAME RELEASES PROGRAM: in $store/NAME, or why not
 # ------------------------------------------------------------- what it says
 
 # It is asked over its socket; "PROGRAM VERSION", or nothing and an error.
-ask() { # SERVER COMMAND
-    timeout 30 python3 - "$1" "$2" "$work" << 'END'
+ask() { # SERVER
+    timeout 30 python3 - "$1" "$work" << 'END'
 import re, socket, subprocess, sys, time
 
-server, command, work = sys.argv[1:]
+server, work = sys.argv[1:]
 path = work + "/ask.sock"
 child = subprocess.Popen(
     [server, "--port", "0", "--unixsocket", path, "--save", "",
@@ -305,11 +305,6 @@ try:
     info = dict(re.findall(r"^(\w+):(.*?)\r?$", text, re.M))
     name = info.get("server_name", "redis")
     version = info.get(name + "_version", "?")
-    if command != "-":
-        peer.sendall(b"COMMAND INFO " + command.encode() + b"\r\n")
-        replies.readline()
-        if int(replies.readline()[1:]) <= 0:
-            sys.exit(f"{name} {version} does not have {command.upper()}")
     print(name, version)
 finally:
     child.kill()
@@ -382,20 +377,18 @@ if [ -z "$tests" ]; then
 fi
 lack=$(lacking)
 servers > "$work/table"
-while read -r name releases program command <&3; do
+while read -r name releases program <&3; do
     began=$(date +%s)
     what="$program of ${releases%%,*}"
     how="kept from before"
     why=$lack
-    if ! version=$(ask "$store/$name/redis-server" "$command" \
-        2> /dev/null); then
+    if ! version=$(ask "$store/$name/redis-server" 2> /dev/null); then
         how="packages of ${releases%%,*}"
         if [ -n "$why" ] || ! get "$name" "$releases" "$program"; then
             skip "$what"
             continue
         fi
-        if ! version=$(ask "$store/$name/redis-server" "$command" \
-            2> "$work/why"); then
+        if ! version=$(ask "$store/$name/redis-server" 2> "$work/why"); then
             because "$(tail -n 1 "$work/why")"
             skip "$what"
             continue

@@ -26,7 +26,6 @@
 #define WORD_LEN 4 /* shorter passwords count only as whole words */
 #define PART_LEN 12
 #define EDGE_LEN 4
-#define TOKEN_DIGITS 30 /* a token as a decimal number has 39 */
 #define TOKEN_BLANKS 32 /* a token as blanks has 128 */
 
 #define HIDDEN "[hidden]"
@@ -287,22 +286,6 @@ static void find_tokens(struct view *v)
     }
 }
 
-/* Tokens that older versions wrote after a timestamp: decimal numbers. */
-static void find_decimal_tokens(struct view *v)
-{
-    size_t digits = 0;
-
-    for (size_t at = 0; at <= v->text.len; at++) {
-        if (at < v->text.len && isdigit((unsigned char)v->text.data[at])) {
-            digits++;
-            continue;
-        }
-        if (digits >= TOKEN_DIGITS)
-            hide(v, at - digits, digits);
-        digits = 0;
-    }
-}
-
 /* The length of a space or a tab at `at`, as it is or escaped; 0: it is
  * something else. */
 static size_t blank_at(struct slice text, size_t at)
@@ -366,7 +349,6 @@ void redact_add(struct text *t, struct slice bytes, bool cut, size_t most,
                 find_password(&v, *secrets->password[i], (enum form)form);
     }
     find_tokens(&v);
-    find_decimal_tokens(&v);
     find_blank_tokens(&v);
     if (v.all) {
         text_add(t, LEFT_OUT);

@@ -90,11 +90,8 @@ struct once_terms {
 struct verb {
     enum verb_kind kind;
     uint32_t ttl_ms; /* TELL: the key stays for so long; 0: it is deleted */
-    /* EXTEND: the longest TTL that any process may ask for with this token; 0:
-     * unknown. */
-    uint32_t most_ttl_ms;
-    bool want_left; /* ACQUIRE: when busy, say how long the holder has left */
-    bool held;      /* BEGIN: the key may hold the token, by a wait in line */
+    bool want_left;  /* ACQUIRE: when busy, say how long the holder has left */
+    bool held;       /* BEGIN: the key may hold the token, by a wait in line */
     /* ACQUIRE, BEGIN, JOIN, STAY: the key may hold an earlier token of the same
      * call: say so (outcome.owed) */
     bool doubted;

@@ -83,8 +83,7 @@ bool holder_is_around(const nxl_holder *holder)
     return is;
 }
 
-/* In a timestamp the part after the seconds is the token: blanks, or .DIGITS
- * from earlier versions. */
+/* In a timestamp of this library the blanks after the seconds are the token. */
 size_t holder_shown(const nxl_holder *holder)
 {
     size_t seconds = strspn(holder->value, "0123456789");
@@ -92,13 +91,7 @@ size_t holder_shown(const nxl_holder *holder)
     if (holder->value_ends_s != 0 &&
         (holder->value[seconds] == ' ' || holder->value[seconds] == '\t'))
         return seconds;
-    const char *dot =
-        holder->value_ends_s != 0 ? strchr(holder->value, '.') : NULL;
-    size_t shown = dot ? (size_t)(dot - holder->value) + 1 : 0;
-
-    return shown > 0 && holder->value_length - shown > TOKEN_SHOWN
-               ? shown + TOKEN_SHOWN
-               : holder->value_length;
+    return holder->value_length;
 }
 
 /* Describes when the lock ends. If the value is a unix time and the key has no

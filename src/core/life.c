@@ -379,7 +379,6 @@ static enum verb_kind verb_of(const struct life *l)
 
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
 {
-    verb->most_ttl_ms = l->terms.max_ttl_ms;
     verb->want_left = verb->test = verb->held = verb->doubted = false;
     verb->plain = verb->followed = false;
     verb->channel = (struct slice){NULL, 0};

@@ -149,8 +149,7 @@ static void ask_fsync(struct server *s, uint64_t now)
     struct conn *c = &s->conn;
     size_t before = buf_len(&c->out);
     if (s->state == SERVER_UP && s->who.asks_fsync &&
-        !s->handshake.asks_fsync && !s->who.brief && !s->dialect.keyed_only &&
-        slots_reserve(&c->slots, 1) &&
+        !s->handshake.asks_fsync && slots_reserve(&c->slots, 1) &&
         handshake_ask_fsync(&s->handshake, &c->out))
         slots_push(&c->slots,
             (struct slot){SLOT_FSYNC, NULL, now, buf_len(&c->out) - before});

@@ -29,7 +29,6 @@ static void connect_failed(struct server *s, enum fault fault, uint64_t now)
 {
     s->state = SERVER_DOWN;
     s->why_fault = fault;
-    s->hung_up = 0;
     s->trying = false;
     s->not_before = deadline_after(now, backoff_next(&s->reconnect));
     struct list *node;
@@ -45,6 +44,17 @@ void server_reconnect(struct server *s)
         s->elsewhere = true;
 }
 
+static void close_connection(struct server *s, enum fault fault, uint64_t now)
+{
+    requests_cut_off(s, fault, now);
+    conn_close(&s->conn);
+    s->dialect.in_transaction = NULL;
+    s->ended = FAULT_NONE;
+    s->elsewhere = false;
+    s->state = SERVER_DOWN;
+    s->why_fault = fault;
+}
+
 static void end_connection(struct server *s, enum fault fault, uint64_t now)
 {
     bool was_up = s->state == SERVER_UP;
@@ -53,21 +63,13 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
         fault = s->handshake.refused;
         quote_refusal(s);
     }
-    bool again = s->handshake.login_refused && refused
-                     ? login_refused(&s->login, now)
-                     : shake_again(s, fault); /* false once it has refused */
-    if (fault == FAULT_UNREACHABLE && !was_up && !s->known &&
-        !s->endpoint.tls && s->handshake.probe == PROBE_UNSENT)
-        text_add(&s->why, " before it answered (a TLS port? write rediss://)");
+    bool again =
+        s->handshake.login_refused && refused && login_refused(&s->login, now);
+    if (fault == FAULT_UNREACHABLE && !was_up)
+        shake_explain_close(s);
     if (fault == FAULT_CERTIFICATE || (fault == FAULT_CLUSTER && !was_up))
         s->known = false; /* it may refuse again: send no lock command early */
-    requests_cut_off(s, fault, now);
-    conn_close(&s->conn);
-    s->dialect.in_transaction = NULL;
-    s->ended = FAULT_NONE;
-    s->elsewhere = false;
-    s->state = SERVER_DOWN;
-    s->why_fault = fault;
+    close_connection(s, fault, now);
     if (again)
         s->not_before = now;
     else if (!was_up)
@@ -87,7 +89,6 @@ static void begin_handshake(
     s->who.user = s->login.user;
     s->who.password = s->login.password;
     dialect_begin(&s->dialect);
-    s->dialect.keyed_only = s->who.brief;
     if (!conn_open(&s->conn, transport, &s->why)) {
         connect_failed(s, FAULT_SYSTEM, now);
         return;
@@ -184,8 +185,8 @@ static void format_due(struct server *s, uint64_t now)
      * known to be a Redis server and no node of a Redis Cluster: what another
      * one would do with them is unknown. Cleanups come first, and wait for the
      * end of the handshake. */
-    bool eager = s->plain && s->known && !s->facts.cluster && !s->met_proxy &&
-                 !s->who.brief && !s->endpoint.settings.cert &&
+    bool eager = s->plain && s->known && !s->facts.cluster &&
+                 !subscription_is(s) && !s->endpoint.settings.cert &&
                  list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
@@ -265,6 +266,23 @@ static void refresh_idle(struct server *s, bool look, uint64_t now)
         server_replace(s, FAULT_NOT_PRIMARY, "not the primary", now);
 }
 
+/* The server closed the connection while nobody drove the client. In the
+ * handshake that says nothing about the server now, unless it had refused the
+ * login: the requests that wait get the next connection. */
+static void refresh_closed(struct server *s, uint64_t now)
+{
+    static const char why[] = "the server closed the connection";
+    if (s->state == SERVER_UP) {
+        hear_out(s);
+    } else if (s->handshake.refused) {
+        server_replace(s, FAULT_UNREACHABLE, why, now);
+    } else {
+        text_set(&s->why, why);
+        close_connection(s, FAULT_UNREACHABLE, now);
+        s->not_before = now;
+    }
+}
+
 static void refresh(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_DIALLING &&
@@ -287,13 +305,8 @@ static void refresh(struct server *s, uint64_t now)
         refresh_idle(s, look, now);
     else if (now >= stale_at(s))
         server_replace(s, FAULT_TIMEOUT, "no answer for too long", now);
-    else if (!look || transport_news(&s->conn.transport) != TRANSPORT_OVER)
-        return;
-    else if (s->state == SERVER_UP)
-        hear_out(s);
-    else
-        server_replace(
-            s, FAULT_UNREACHABLE, "the server closed the connection", now);
+    else if (look && transport_news(&s->conn.transport) == TRANSPORT_OVER)
+        refresh_closed(s, now);
 }
 
 void server_tick(struct server *s, uint64_t now)

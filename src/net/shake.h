@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The handshake on a server's connection: processes its replies, and decides
- * whether the next connection begins with the full or the brief handshake.
- */
+/* The handshake on a server's connection: processes its replies, and explains
+ * why a peer may close the connection instead of answering. */
 #ifndef NXLOCK_NET_SHAKE_H
 #define NXLOCK_NET_SHAKE_H
 
@@ -12,8 +10,9 @@
  * goes on or is done; else why the connection must end. */
 enum fault shake_reply(struct server *s, const struct reply *reply);
 
-/* The connection is about to be closed because of fault. Chooses the next
- * handshake. True: reconnect at once. */
-bool shake_again(struct server *s, enum fault fault);
+/* The peer has closed the connection during the handshake. Adds to s->why what
+ * the peer may be, if it has answered neither CLIENT nor INFO, now or before.
+ */
+void shake_explain_close(struct server *s);
 
 #endif

@@ -62,13 +62,6 @@ struct server {
     struct slice channel; /* it listens to; empty: none. See subscription.h */
     bool plain;           /* one server, no credentials, db 0 */
     bool known; /* it has completed a handshake: it is a Redis server */
-    unsigned char hung_up; /* handshakes in a row, closed without an answer */
-    /* It answered PING but closed the connection at CLIENT ID, so it is taken
-     * for a proxy until a full handshake succeeds. */
-    bool met_proxy;
-    /* It answered CLIENT ID after a brief handshake, so it is no proxy, but no
-     * full handshake has succeeded since. */
-    bool no_proxy;
     enum { SERVER_DOWN, SERVER_DIALLING, SERVER_SHAKING, SERVER_UP } state;
     struct login login;
     struct dial dial;

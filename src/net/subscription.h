@@ -4,8 +4,8 @@
  * it that are no replies: server_next() returns each as a completion without a
  * request, whose outcome.value is the payload.
  *
- * Its handshake is the brief one, whatever the peer is: nothing but SUBSCRIBE
- * is sent after it.
+ * Its handshake is brief (PING), because nothing but SUBSCRIBE is sent after
+ * it.
  */
 #ifndef NXLOCK_NET_SUBSCRIPTION_H
 #define NXLOCK_NET_SUBSCRIPTION_H

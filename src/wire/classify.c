@@ -49,7 +49,6 @@ static const struct rule rules[] = {
     {FAULT_SCRIPT_DENIED, false, "ACL failure in script"},
     {FAULT_WRONG_TYPE, true, "WRONGTYPE"},
     {FAULT_WRONG_TYPE, false, "Operation against a key holding the wrong kind"},
-    {FAULT_WRONG_TYPE, false, "Key should be of string type"},
     {FAULT_UNSUPPORTED, false, "unknown command"},
     {FAULT_UNSUPPORTED, false, "unknown subcommand"},
     {FAULT_UNSUPPORTED, false, "Unknown subcommand"},

@@ -361,28 +361,6 @@ bool command_takeover(
     return command_append(out, a.count, a.arg);
 }
 
-bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px)
-{
-    struct decimal number;
-    struct slice argv[] = {slice_of("SET"), verb->key, verb->token,
-        slice_of("IFEQ"), verb->token, slice_of(px < 0 ? "KEEPTTL" : "PX"),
-        decimal_signed(&number, px)};
-    return command_append(out, px < 0 ? 6 : 7, argv);
-}
-
-bool command_delex(struct buf *out, const struct verb *verb)
-{
-    struct slice argv[] = {
-        slice_of("DELEX"), verb->key, slice_of("IFEQ"), verb->token};
-    return command_append(out, 4, argv);
-}
-
-bool command_delifeq(struct buf *out, const struct verb *verb)
-{
-    struct slice argv[] = {slice_of("DELIFEQ"), verb->key, verb->token};
-    return command_append(out, 3, argv);
-}
-
 /* SETEX gives the key a TTL of 60 s first, so that a broken connection leaves
  * nothing behind. It expires in 2090 only between EXPIREAT and DEL. (Old
  * servers have 32-bit TTLs, which is why COMMAND_FAR_S is not later.) */

@@ -48,12 +48,6 @@ bool command_verb(
 /* Appends such a verb as EVAL with the script's text. */
 bool command_verb_eval(struct buf *out, const struct verb *verb);
 
-/* Commands that compare the value themselves, for servers that have them. px:
- * the TTL in ms; below 0: the key keeps the one it has. */
-bool command_set_ifeq(struct buf *out, const struct verb *verb, int64_t px);
-bool command_delex(struct buf *out, const struct verb *verb);
-bool command_delifeq(struct buf *out, const struct verb *verb);
-
 /* RELEASE of a token that may be in line (verb.channel), or of a key with a
  * hash tag, or by another hand-over than usual (how, see release.lua); JOIN
  * and STAY. whole: EVAL with the script's text, otherwise EVALSHA. */

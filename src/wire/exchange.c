@@ -126,9 +126,6 @@ static void choose_strategy(struct exchange *x)
     x->at = *remembered_strategy(x, with_end);
     if (x->at < range.first || x->at >= range.end)
         x->at = (unsigned char)range.first;
-    while (x->at + 1U < range.end &&
-           !strategies_allow(x->dialect, x->verb->kind, x->at))
-        x->at++;
 }
 
 unsigned exchange_encode(
@@ -182,7 +179,7 @@ bool exchange_opened(const struct exchange *x)
 
 bool exchange_compares(const struct exchange *x)
 {
-    return x->strategy && x->strategy->compares;
+    return x->strategy && x->strategy->is_script;
 }
 
 bool exchange_cancel(struct exchange *x)
@@ -235,8 +232,7 @@ static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
 
     for (unsigned i = 1; first < end && i <= end - first; i++) {
         unsigned at = first + (from - first + i) % (end - first);
-        if (x->tried & 1U << at ||
-            !strategies_allow(x->dialect, x->verb->kind, at))
+        if (x->tried & 1U << at)
             continue;
         x->at = (unsigned char)at;
         return true;
@@ -284,8 +280,7 @@ static bool acquire_checks_value(struct exchange *x)
 
     if (x->verb->kind != VERB_ACQUIRE || x->phase != PHASE_VERB ||
         x->strategy->ttl_is_in_value || x->outcome.kind != OUTCOME_BUSY ||
-        x->outcome.left_ms != LEFT_FOREVER || now < x->check_at ||
-        x->dialect->keyed_only) /* the server's clock has no key */
+        x->outcome.left_ms != LEFT_FOREVER || now < x->check_at)
         return false;
     x->check_at = deadline_after(now, CHECK_AGAIN);
     x->phase = PHASE_CHECK_VALUE;
@@ -309,7 +304,7 @@ static void restart_inspect(struct exchange *x)
 static bool may_be_in_line(const struct exchange *x)
 {
     return x->verb->kind == VERB_RELEASE && x->verb->channel.len > 0 &&
-           x->outcome.kind == OUTCOME_NOT_MINE && !x->strategy->leaves_line;
+           x->outcome.kind == OUTCOME_NOT_MINE && !x->strategy->is_script;
 }
 
 enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)

@@ -117,15 +117,10 @@ unsigned handshake_begin(
     return sent;
 }
 
-bool handshake_ask(struct handshake *h, struct buf *out)
+bool handshake_ask_slots(struct handshake *h, struct buf *out)
 {
-    if (!send_step(h->who, h->facts.cluster ? STEP_SLOTS : STEP_CLIENT_ID, out))
-        return false;
-    if (h->facts.cluster)
-        h->asked_slots = true;
-    else
-        h->probe = PROBE_SENT;
-    return true;
+    h->asked_slots = send_step(h->who, STEP_SLOTS, out);
+    return h->asked_slots;
 }
 
 bool handshake_ask_fsync(struct handshake *h, struct buf *out)
@@ -242,19 +237,6 @@ static bool ended_by_info(
     return h->refused != FAULT_NONE;
 }
 
-/* A server answers CLIENT ID with a number or, if the command is unknown or not
- * allowed, with an error. A proxy closes the connection instead. */
-static enum handshake_next probe_reply(
-    struct handshake *h, const struct reply *reply, enum fault *fault)
-{
-    if (reply->kind == REPLY_INTEGER || reply->kind == REPLY_ERROR) {
-        h->probe = PROBE_ANSWERED;
-        return HANDSHAKE_FULL;
-    }
-    *fault = FAULT_NOT_REDIS;
-    return HANDSHAKE_FAILED;
-}
-
 /* Everything that was sent at first has been answered. */
 static enum handshake_next flight_answered(
     const struct handshake *h, enum fault *fault)
@@ -263,8 +245,7 @@ static enum handshake_next flight_answered(
     *fault = h->refused;
     if (h->refused != FAULT_NONE)
         return HANDSHAKE_FAILED;
-    bool more = (h->who->brief && h->who->probe) || h->facts.cluster;
-    return more ? HANDSHAKE_ASK : HANDSHAKE_DONE;
+    return h->facts.cluster ? HANDSHAKE_ASK_SLOTS : HANDSHAKE_DONE;
 }
 
 enum handshake_next handshake_reply(
@@ -276,8 +257,6 @@ enum handshake_next handshake_reply(
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }
-    if (h->probe == PROBE_SENT)
-        return probe_reply(h, reply, fault);
     if (h->asked_slots) {
         if (reply->kind == REPLY_STRING)
             facts_read_slots(&h->facts, reply);

@@ -8,12 +8,8 @@
  * and the caller needs to know that it is one. CLIENT ID and what follows it
  * may be refused; then less is known, and scripts are sent with their text.
  *
- * A proxy that knows only commands on keys (twemproxy) closes the connection
- * instead. For such a proxy there is a brief handshake with PING in place of
- * these three. Until the peer is known to be such a proxy, CLIENT ID is sent
- * after the reply to PING as a probe: only a proxy closes the connection then.
- * It cannot be sent together with PING, because such a proxy drops the pending
- * replies before it closes.
+ * A connection that only listens to a channel has a brief handshake: PING in
+ * place of CLIENT ID, INFO and SCRIPT LOAD.
  *
  * A node of a Redis Cluster, and no other server, is asked one thing more,
  * after INFO has told what it is: which slots it serves.
@@ -34,7 +30,6 @@ struct credentials {
     bool needs_info;       /* fail while the server cannot answer INFO */
     bool asks_fsync;       /* for records: how often is the AOF synced? */
     bool brief; /* PING in place of CLIENT ID, INFO and SCRIPT LOAD */
-    bool probe; /* brief: CLIENT ID follows PING's answer */
 };
 
 struct handshake {
@@ -42,7 +37,6 @@ struct handshake {
     bool asks_fsync; /* CONFIG GET was sent, with the others or later */
     unsigned char step;
     struct facts facts;
-    enum { PROBE_UNSENT, PROBE_SENT, PROBE_ANSWERED } probe;
     bool asked_slots;
     enum fault refused; /* why AUTH or SELECT was refused; INFO is pending */
     bool login_refused; /* it was AUTH */
@@ -53,9 +47,8 @@ struct handshake {
 
 enum handshake_next {
     HANDSHAKE_WAIT,
-    HANDSHAKE_ASK, /* call handshake_ask() next */
+    HANDSHAKE_ASK_SLOTS, /* call handshake_ask_slots() next */
     HANDSHAKE_DONE,
-    HANDSHAKE_FULL, /* the probe was answered: no proxy, make a full one */
     HANDSHAKE_FAILED
 };
 
@@ -67,9 +60,9 @@ unsigned handshake_begin(
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault);
 
-/* Appends the probe, or the question for a node's slots, which has one reply.
- * false: no memory. */
-bool handshake_ask(struct handshake *h, struct buf *out);
+/* Appends the question for a node's slots, which has one reply. false: no
+ * memory. */
+bool handshake_ask_slots(struct handshake *h, struct buf *out);
 
 /* After DONE, once: appends the CONFIG GET that was not sent because nobody had
  * begun work yet; who->asks_fsync is set now. It has one reply. false: no
@@ -84,7 +77,7 @@ bool handshake_take_fsync(struct facts *facts, const struct reply *reply);
 bool handshake_is_farewell(const struct reply *reply);
 
 /* Has nothing but AUTH and SELECT been answered? If the connection ends then,
- * the peer may be a proxy that needs a brief handshake. */
+ * the peer may be one that does not know CLIENT and INFO. */
 bool handshake_unanswered(const struct handshake *h);
 
 /* May lock commands follow without waiting for the replies? Yes without

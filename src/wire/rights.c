@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Before an acquire on a connection where scripts were refused: checks whether
- * a lock could be released at all, by sending each command that can release
- * one. Invariant: no key is written, and no key in use is watched: the commands
- * name no key, or one that is called like the fresh token, which nobody else
- * knows. A reply that is not understood does not count as a refusal.
+ * a lock could be released at all, by a script or under WATCH. Invariant: no
+ * key is written, and no key in use is watched: the commands name no key, or
+ * one that is called like the fresh token, which nobody else knows. A reply
+ * that is not understood does not count as a refusal.
  */
 #include "wire/strategy.h"
 
 #include "wire/classify.h"
 
 /* The replies, numbered by how many are still due after them. */
-enum { WATCH, DELEX, DELIFEQ, EVAL, EVALSHA, COMMANDS };
+enum { WATCH, EVAL, EVALSHA, COMMANDS };
 
 /* x->read has a bit for each command that was refused, and these. */
 enum { NOSCRIPT = COMMANDS, DENIED };
@@ -21,23 +21,20 @@ enum { NOSCRIPT = COMMANDS, DENIED };
 bool rights_unverified(const struct exchange *x)
 {
     return x->verb->kind == VERB_ACQUIRE && x->verb->counter.len == 0 &&
-           x->dialect->scripts_unverified && !x->dialect->keyed_only;
+           x->dialect->scripts_unverified;
 }
 
 /* EVALSHA without a key: a user whose keys are limited would be refused the
  * token as a key, and that hides NOSCRIPT. A script without its key changes
  * nothing: its first command fails. */
-static bool append_script_probes(struct slice token, struct buf *out)
+static bool append_script_probes(struct buf *out)
 {
     struct slice evalsha[] = {slice_of("EVALSHA"),
         slice_of(scripts[SCRIPT_RELEASE].sha1), slice_of("0")};
     struct slice eval[] = {
         slice_of("EVAL"), slice_of("return 1"), slice_of("0")};
-    struct slice delifeq[] = {slice_of("DELIFEQ"), token, token};
-    struct slice delex[] = {slice_of("DELEX"), token, slice_of("IFEQ"), token};
 
-    return command_append(out, 3, evalsha) && command_append(out, 3, eval) &&
-           command_append(out, 3, delifeq) && command_append(out, 4, delex);
+    return command_append(out, 3, evalsha) && command_append(out, 3, eval);
 }
 
 /* With scheme=timestamp only WATCH matters. */
@@ -49,7 +46,7 @@ static unsigned rights_encode(struct exchange *x, struct buf *out)
 
     x->step = STEP_RIGHTS;
     x->read = 0;
-    if ((watch_only || append_script_probes(token, out)) &&
+    if ((watch_only || append_script_probes(out)) &&
         command_on_key(out, "WATCH", token))
         return watch_only ? 1 : COMMANDS;
     buf_cut(out, before, buf_len(out) - before);
@@ -59,18 +56,17 @@ static unsigned rights_encode(struct exchange *x, struct buf *out)
 static enum exchange_next rights_decide(struct exchange *x)
 {
     static const char denied[] =
-        "NOPERM neither scripts (EVALSHA, EVAL) nor WATCH may be run: a lock "
-        "could be neither extended nor released";
+        "NOPERM neither scripts (+evalsha +eval) nor transactions (+watch "
+        "+multi +exec +discard) are allowed: a lock could be neither extended "
+        "nor released";
     static const char unknown[] =
-        "ERR unknown command: neither scripts (EVALSHA, EVAL) nor WATCH: a "
-        "lock could be neither extended nor released";
+        "ERR unknown command: neither scripts (EVALSHA, EVAL) nor "
+        "transactions (WATCH): a lock could be neither extended nor released";
     bool scripts_work = !(x->read & BIT(EVALSHA)) &&
                         !(x->read & BIT(NOSCRIPT) && x->read & BIT(EVAL));
-    bool others_work =
-        (~x->read & (BIT(WATCH) | BIT(DELEX) | BIT(DELIFEQ))) != 0;
 
     x->dialect->no_watch = x->read & BIT(WATCH);
-    if (scripts_work || others_work || x->dialect->ttl_in_values) {
+    if (scripts_work || !x->dialect->no_watch || x->dialect->ttl_in_values) {
         x->dialect->scripts_unverified = false;
         x->step = 0;
         return EXCHANGE_AGAIN;

@@ -89,8 +89,16 @@ enum exchange_next scripted_extended(
 enum exchange_next scripted_capped(
     struct exchange *x, const struct reply *reply)
 {
-    return scripted_wants_text(x, reply) ? EXCHANGE_AGAIN
-                                         : native_released(x, reply);
+    if (scripted_wants_text(x, reply))
+        return EXCHANGE_AGAIN;
+    if (reply->kind == REPLY_INTEGER && reply->integer == 1)
+        return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
+    if (reply->kind == REPLY_INTEGER && reply->integer == 0)
+        return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
+    if (reply->kind == REPLY_ERROR)
+        return strategy_refused(x, reply);
+    return strategy_broken(
+        x, "expected 1 or 0 from the script that compares the token");
 }
 
 enum exchange_next scripted_released(

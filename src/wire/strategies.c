@@ -19,38 +19,17 @@ static const struct strategy extend_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
     .reply = scripted_extended};
-static const struct strategy set_ifeq = {.name = "SET IFEQ",
-    .fallback = ON_REFUSED,
-    .encode = native_set_ifeq,
-    .reply = native_extended};
 
 static const struct strategy release_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
-    .compares = true,
-    .leaves_line = true,
+    .is_script = true,
     .encode = scripted_encode,
     .reply = scripted_released};
-static const struct strategy delex = {.name = "DELEX",
-    .fallback = ON_REFUSED,
-    .compares = true,
-    .refused_by_proxy = true,
-    .encode = native_delex,
-    .reply = native_released};
-static const struct strategy delifeq = {.name = "DELIFEQ",
-    .fallback = ON_REFUSED,
-    .compares = true,
-    .refused_by_proxy = true,
-    .encode = native_delifeq,
-    .reply = native_released};
 
 static const struct strategy keep_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
     .reply = scripted_capped};
-static const struct strategy keep_ifeq = {.name = "SET IFEQ",
-    .fallback = ON_REFUSED,
-    .encode = native_keep,
-    .reply = native_kept};
 
 static const struct strategy inspect_by_script = {.name = "scripts",
     .fallback = ON_REFUSED,
@@ -73,17 +52,14 @@ static const struct strategy under_watch = {.name = "WATCH",
 static const struct strategy *const acquire[] = {
     &set, &set_by_script, &timestamps_acquire, &timestamps_acquire_unwatched};
 static const struct strategy *const extend[] = {&extend_by_script, &under_watch,
-    /* SET IFEQ is the last that stores the token, because it has to set
-     * max_ttl_ms: see native_set_ifeq(). */
-    &set_ifeq, &timestamps_change, &timestamps_change_unwatched};
-static const struct strategy *const release[] = {&release_by_script, &delex,
-    &delifeq, &under_watch, &timestamps_change, &timestamps_change_unwatched};
+    &timestamps_change, &timestamps_change_unwatched};
+static const struct strategy *const release[] = {&release_by_script,
+    &under_watch, &timestamps_change, &timestamps_change_unwatched};
 static const struct strategy *const inspect[] = {
     &inspect_by_script, &getrange, &timestamps_inspect};
 /* For a release before min_hold_ms. Not with ttl_is_in_value: the end in such a
  * value cannot be moved to an earlier time. */
-static const struct strategy *const keep[] = {
-    &keep_by_script, &under_watch, &keep_ifeq};
+static const struct strategy *const keep[] = {&keep_by_script, &under_watch};
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -94,10 +70,10 @@ static const struct {
     unsigned char unwatched; /* the first without_watch, or count */
 } tables[VERB_KINDS] = {
     [VERB_ACQUIRE] = {acquire, ROWS(acquire), 2, 3},
-    [VERB_EXTEND] = {extend, ROWS(extend), 3, 4},
-    [VERB_RELEASE] = {release, ROWS(release), 4, 5},
+    [VERB_EXTEND] = {extend, ROWS(extend), 2, 3},
+    [VERB_RELEASE] = {release, ROWS(release), 2, 3},
     [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
-    [VERB_CAP_TTL] = {keep, ROWS(keep), 3, 3},
+    [VERB_CAP_TTL] = {keep, ROWS(keep), 2, 2},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
@@ -126,26 +102,17 @@ const struct strategy *strategies_for(const struct exchange *x)
     return strategies_at(x->verb->kind, x->at);
 }
 
-bool strategies_allow(
-    const struct dialect *dialect, enum verb_kind kind, unsigned i)
-{
-    const struct strategy *strategy = strategies_at(kind, i);
-
-    return !dialect->keyed_only || !strategy ||
-           !(strategy->refused_by_proxy || strategy->watched);
-}
-
 struct strategies_range strategies_range(
     const struct dialect *dialect, enum verb_kind kind, bool with_end)
 {
-    bool timestamps = dialect->ttl_in_values;
+    bool in_values = dialect->ttl_in_values;
     bool starts = kind == VERB_ACQUIRE || kind == VERB_INSPECT;
     struct strategies_range range = {0, tables[kind].with_end,
-        timestamps ? tables[kind].count : tables[kind].unwatched};
+        in_values ? tables[kind].count : tables[kind].unwatched};
 
     if (kind == VERB_CAP_TTL)
         ;
-    else if (with_end || (starts && timestamps))
+    else if (with_end || (starts && in_values))
         range.first = range.with_end;
     else if (kind == VERB_EXTEND) /* the value is known to be the token */
         range.end = range.with_end;
@@ -170,7 +137,7 @@ static bool watch_is_missing(const struct dialect *dialect)
 {
     const unsigned char *at = dialect->at_with_end;
 
-    return dialect->no_watch || dialect->keyed_only ||
+    return dialect->no_watch ||
            strategies_at(VERB_EXTEND, at[VERB_EXTEND])->without_watch ||
            strategies_at(VERB_RELEASE, at[VERB_RELEASE])->without_watch;
 }

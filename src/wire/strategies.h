@@ -15,9 +15,6 @@ const struct strategy *strategies_for(const struct exchange *x);
 
 /* Strategy i of the verb, from 0; NULL: there are no more. */
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i);
-/* May the commands of strategy i be sent on this connection at all? */
-bool strategies_allow(
-    const struct dialect *dialect, enum verb_kind kind, unsigned i);
 
 /* Which strategies an exchange may try: first to end - 1. Those from with_end
  * on have ttl_is_in_value and are tried last. The argument with_end: the token

@@ -45,9 +45,6 @@ struct dialect {
      * refusal that may be about one name. */
     enum fault line_refused;
     uint64_t line_again;
-    /* The peer is a proxy that closes the connection at commands without a key
-     * and at those it does not know: send neither. */
-    bool keyed_only;
     struct timestamps_server stamps;
 };
 
@@ -133,11 +130,9 @@ enum exchange_next {
 struct strategy {
     const char *name;  /* for people */
     unsigned fallback; /* faults, as bits: then try the next strategy */
-    /* RELEASE: its first command alone compares and deletes. */
-    bool compares;
-    bool leaves_line; /* RELEASE: it removes the token from its line, too */
-    /* Not with dialect.keyed_only. (Nor is one that has .watched.) */
-    bool refused_by_proxy;
+    /* RELEASE: one command compares, deletes, and removes the token from its
+     * line. */
+    bool is_script;
     /* The value contains the time of the server's clock at which the lock ends;
      * this cannot be moved to an earlier time. */
     bool ttl_is_in_value;
@@ -189,18 +184,9 @@ bool scripted_as_text(const struct exchange *x);
  * step sends it with its text. */
 bool scripted_wants_text(struct exchange *x, const struct reply *reply);
 
-/* native.c: one command of the server that compares and changes */
+/* native.c: SET NX PX, and reading */
 unsigned native_set(struct exchange *x, struct buf *out);
 enum exchange_next native_acquired(
-    struct exchange *x, const struct reply *reply);
-unsigned native_set_ifeq(struct exchange *x, struct buf *out);
-enum exchange_next native_extended(
-    struct exchange *x, const struct reply *reply);
-unsigned native_keep(struct exchange *x, struct buf *out);
-enum exchange_next native_kept(struct exchange *x, const struct reply *reply);
-unsigned native_delex(struct exchange *x, struct buf *out);
-unsigned native_delifeq(struct exchange *x, struct buf *out);
-enum exchange_next native_released(
     struct exchange *x, const struct reply *reply);
 unsigned native_read(struct exchange *x, struct buf *out);
 enum exchange_next native_inspected(

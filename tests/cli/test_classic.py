@@ -18,7 +18,6 @@ import time
 from rig import Server, Tap, await_, clean_environment, nx
 
 UUID = "01234567-89ab-4def-8123-456789abcdef"
-DIGITS = "001512366075203566475363147076673981935"  # the same, as a number
 SHELLS = [name for name in ("dash", "bash", "/usr/bin/test")
           if shutil.which(name)]
 
@@ -120,24 +119,23 @@ def died(tap, classics, program):
         tap.equal(done.returncode, 0, f"nxlock follows a dead {name}")
 
 
-def earlier_versions(tap, server, program):
-    """What they wrote is still held, released and taken over."""
-    end = int(time.time()) + 60
-    server.cli("SET", "old", f"{end}.{DIGITS}")
-    tap.equal(nx(program, "acquire", "old", "-n", "--scheme", "timestamp")
-              .returncode, 75, "a lock of an earlier version is held")
-    done = nx(program, "renew", "old", UUID, "--ttl", "30s",
-              "--scheme", "timestamp")
-    tap.equal(done.returncode, 0, "its token extends it")
-    done = nx(program, "release", "old", UUID)
-    tap.equal(done.returncode, 0, "and releases it")
-    server.cli("SET", "old", f"{end - 120}.{DIGITS}")
-    for scheme in "timestamp", "auto":
-        server.cli("SET", "old", f"{end - 120}.{DIGITS}")
-        done = nx(program, "acquire", "old", "-w", "10s", "--scheme", scheme)
-        tap.equal(done.returncode, 0,
-                  f"a dead one's is taken over, scheme {scheme}")
-        nx(program, "release", "old", done.stdout.decode().strip())
+def fractions(tap, server, program):
+    """A time with a fraction of a second, as time.time() gives it."""
+    end = time.time() + 60
+    server.cli("SET", "parts", f"{end:.3f}")
+    tap.equal(nx(program, "acquire", "parts", "-n", "--scheme", "timestamp")
+              .returncode, 75, "a lock until then is held")
+    for interop, code in (0, 75), (1, 0):
+        server.cli("SET", "parts", f"{end - 120:.3f}")
+        done = nx(program, "acquire", "parts", "-w", "2s", "--interop",
+                  str(interop))
+        tap.equal(done.returncode, code, "one that is past is taken over only "
+                  f"with interop=1, interop={interop}")
+    nx(program, "release", "parts", done.stdout.decode().strip())
+    server.cli("SET", "parts", f"{end - 120:.3f}")
+    done = nx(program, "acquire", "parts", "-n", "--scheme", "timestamp")
+    tap.equal(done.returncode, 0, "and by scheme=timestamp")
+    nx(program, "release", "parts", done.stdout.decode().strip())
 
 
 def main():
@@ -150,7 +148,7 @@ def main():
         for name, classic in classics.items():
             holds(tap, classic, program, name)
         died(tap, classics, program)
-        earlier_versions(tap, server, program)
+        fractions(tap, server, program)
     return tap.done()
 
 

@@ -56,7 +56,6 @@ check "is asked for now and then only" test "$looks" -le 12
 db LPUSH list x > /dev/null
 gives 69 "a key of other use" wait list
 said "is named" "'list'" "other data"
-db SET old 1000000000.123456789012345678901234567890123456789 > /dev/null
 db ACL SETUSER blind on '>p' '~*' +@all -eval -evalsha -getrange > /dev/null
 with_password p gives 77 "a user who may not look" wait x --user blind
 db DEL x > /dev/null

@@ -38,10 +38,8 @@
 /* Where scripts were refused: is there another way to end a lock? WATCH is. */
 #define RIGHTS(token)                                                          \
     "EXPECT EVALSHA * 0\nEXPECT EVAL return\\x201 0\n"                         \
-    "EXPECT DELIFEQ " token " " token "\n"                                     \
-    "EXPECT DELEX " token " IFEQ " token "\nEXPECT WATCH " token "\n"          \
-    "SEND -NOPERM no\\r\\n-NOPERM no\\r\\n-ERR unknown command\\r\\n\n"        \
-    "SEND -ERR unknown command\\r\\n+OK\\r\\n\n"
+    "EXPECT WATCH " token "\n"                                                 \
+    "SEND -NOPERM no\\r\\n-NOPERM no\\r\\n+OK\\r\\n\n"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RIG_SLOW 1

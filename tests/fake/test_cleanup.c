@@ -115,7 +115,6 @@ static void a_refused_undoing_ends_with_the_ttl(void **state)
     add(&s, SHAKE "EXPECT SET k $t NX PX 200\n" UNDO_T OK);
     for (int i = 0; i < 12; i++)
         add(&s, REFUSED
-            "EXPECT DELEX k IFEQ $t\n" REFUSED "EXPECT DELIFEQ k $t\n" REFUSED
             "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\n"
             "EXPECT PTTL k\nEXPECT EXISTS k\nEXPECT MULTI\n" REFUSED REFUSED
                 REFUSED REFUSED REFUSED

@@ -221,8 +221,7 @@ static void unsure_is_repeated_for_the_ttl(void **state)
 /* ------------------------------------------------------------- adoption */
 
 #define WAYS_REFUSED                                                           \
-    REFUSED "EXPECT DELEX k IFEQ $t\n" REFUSED "EXPECT DELIFEQ k $t\n" REFUSED \
-            "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\nEXPECT PTTL k\n"         \
+    REFUSED "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\nEXPECT PTTL k\n"         \
             "EXPECT EXISTS k\nEXPECT MULTI\n" REFUSED REFUSED REFUSED REFUSED  \
                 REFUSED                                                        \
             "EXPECT TIME\nEXPECT GETRANGE k 0 511\n" REFUSED REFUSED

@@ -23,6 +23,10 @@ static const struct answer answers[] = {
 #define ANSWERS (sizeof(answers) / sizeof(answers[0]))
 #define NO_LOGIN 2
 
+#define ADVICE                                                                 \
+    "before it answered CLIENT or INFO (a TLS port? write rediss://; a proxy " \
+    "for commands with keys only is not supported)"
+
 /* Every place in a flight with a login and in one without. */
 #define PLACES (ANSWERS + ANSWERS - NO_LOGIN)
 
@@ -44,16 +48,11 @@ static void add_flight(struct script *s, size_t place)
         add(s, "%s", answers[i].whole);
 }
 
-/* No command was answered, as by a proxy like twemproxy: another handshake
- * follows at once, then a brief one. They are cut as well. */
-static void add_brief(struct script *s, size_t place, const struct cut *cut)
+/* Does the peer close the connection with no answer to CLIENT ID? Then it may
+ * be one that does not know that command. */
+static bool is_unanswered(size_t place, const struct cut *cut)
 {
-    if (answered_at(place) > NO_LOGIN || cut->part)
-        return;
-    add(s, NEXT "%s" FLIGHT, login_at(place) ? LOGIN : "");
-    add_cut(s, cut, NULL);
-    add(s, NEXT "%sEXPECT PING\n", login_at(place) ? LOGIN : "");
-    add_cut(s, cut, NULL);
+    return answered_at(place) <= NO_LOGIN && !cut->part;
 }
 
 static void add_rest(struct script *s, size_t place)
@@ -81,15 +80,37 @@ static void cut_ends_a_try_at_once(void **state)
         struct script s = {0};
         add_flight(&s, place);
         add_cut(&s, cut, answers[answered_at(place)].part);
-        add_brief(&s, place, cut);
         add(&s, NEXT SHAKE WORKS);
         struct rig r = open_at(place, &s, cut->reset ? 't' : 'u', "2000");
         assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 200);
         assert_contains(nxl_lock_errmsg(r.lock), "connection");
+        bool advises = strstr(nxl_lock_errmsg(r.lock), ADVICE) != NULL;
+        if (is_unanswered(place, cut))
+            assert_true(advises);
+        else if (!cut->reset) /* which may take answers with it */
+            assert_false(advises);
         assert_not_held(r.lock);
         assert_works(r.lock);
         rig_close(&r);
     }
+}
+
+/* A server that has completed a handshake before is no such peer. */
+static void no_advice_about_a_known_server(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(SHAKE WORKS
+        "WAIT-FOR close\nCLOSE\n" NEXT FLIGHT "EXPECT SET k * NX PX 30000\n"
+        "CLOSE\n" NEXT SHAKE "EXPECT EVAL * 1 k *\n" ONE
+        "EXPECT SET k $y NX PX 30000\n" OK "EXPECT EVALSHA * 1 k $y\n" ONE,
+        'u', "timeout_ms=2000");
+    assert_works(r.lock);
+    rig_hang_up(&r, "close");
+    rig_idle();
+    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 2000);
+    assert_null(strstr(nxl_lock_errmsg(r.lock), "proxy"));
+    assert_works(r.lock);
+    rig_close(&r);
 }
 
 static void cut_is_waited_out(void **state)
@@ -102,7 +123,6 @@ static void cut_is_waited_out(void **state)
         for (int j = 0; j < 2; j++) {
             add_flight(&s, place);
             add_cut(&s, cut, answers[answered_at(place)].part);
-            add_brief(&s, place, cut);
             add(&s, NEXT);
         }
         add(&s, SHAKE GRANT_AGAIN DROP_T ONE);
@@ -190,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_ends_a_try_at_once),
+        cmocka_unit_test(no_advice_about_a_known_server),
         cmocka_unit_test(cut_is_waited_out),
         cmocka_unit_test(cut_and_refused_until_it_is_back),
         cmocka_unit_test(late_answers_serve_the_next_call),

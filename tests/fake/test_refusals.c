@@ -8,8 +8,6 @@
 #define WATCH_K                                                                \
     "EXPECT WATCH k\nEXPECT GETRANGE k 0 511\nEXPECT PTTL k\n"                 \
     "EXPECT EXISTS k\nEXPECT MULTI\n"
-#define DELEX_T "EXPECT DELEX k IFEQ $t\n"
-#define DELIFEQ_T "EXPECT DELIFEQ k $t\n"
 
 struct refusal {
     const char *error;
@@ -103,13 +101,8 @@ static void add_ways(struct script *s, char verb, const struct refusal *refusal)
         break;
     case 'e':
         add_refused_watch(s, refused);
-        add(s,
-            "EXPECT PTTL k\nSEND :20000\\r\\n\n"
-            "EXPECT SET k $t IFEQ $t PX 60000\n%s",
-            refused);
         break;
     case 'r':
-        add(s, DELEX_T "%s" DELIFEQ_T "%s", refused, refused);
         add_refused_watch(s, refused);
         add(s, "EXPECT TIME\nEXPECT GETRANGE k 0 511\n%s%s", NOT_READ,
             NOT_READ);
@@ -360,8 +353,7 @@ static void what_cannot_be_discarded_ends_the_connection(void **state)
     assert_works(r.lock);
     rig_close(&r);
 
-    r = rig_open(SHAKE GRANT DROP_T TAKES_NONE DELEX_T TAKES_NONE DELIFEQ_T
-                     TAKES_NONE OPENS("other") KEEPS SHAKE WORKS,
+    r = rig_open(SHAKE GRANT DROP_T TAKES_NONE OPENS("other") KEEPS SHAKE WORKS,
         'u', PARAMS);
     assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
     assert_ends(nxl_lock_release(r.lock), NXL_LOST, 200);
@@ -374,10 +366,9 @@ static void what_cannot_be_discarded_ends_the_connection(void **state)
 static void nor_does_a_debt_leave_one_open(void **state)
 {
     (void)state;
-    struct rig r =
-        rig_open(SHAKE SET_T UNDO_T OK TAKES_NONE DELEX_T TAKES_NONE DELIFEQ_T
-                     TAKES_NONE OPENS("other") KEEPS SHAKE WORKS,
-            'u', "timeout_ms=60");
+    struct rig r = rig_open(SHAKE SET_T UNDO_T OK TAKES_NONE OPENS("other")
+                                KEEPS SHAKE WORKS,
+        'u', "timeout_ms=60");
     assert_int_equal(acquire_by_loop(r.client, r.lock, 0), NXL_UNKNOWN);
     assert_not_held(r.lock);
     assert_idle(r.client);

@@ -180,7 +180,7 @@ static void a_proxy(void **state)
     play_ends();
 }
 
-/* However often a peer hangs up in the handshake, it stays the brief one. */
+/* A peer that hangs up in the handshake is tried again. */
 static void hung_up_on(void **state)
 {
     (void)state;

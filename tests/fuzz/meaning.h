@@ -420,21 +420,6 @@ static bool script_reply(struct model *m, const struct reply *reply)
     }
 }
 
-static bool ifeq_reply(struct model *m, const struct reply *reply)
-{
-    int64_t ttl = m->verb.ttl_ms;
-
-    if (m->step == 1)
-        return conclude(m,
-            one_of(m, reply, is_status(reply, "OK"), reply->kind == REPLY_NIL,
-                decided(OUTCOME_MINE, m->px), no()));
-    if (!is_number(reply, -2))
-        return conclude(
-            m, one_of(m, reply, false, false, nothing(), nothing()));
-    m->px = reply->integer == -1 || reply->integer > ttl ? reply->integer : ttl;
-    return goes_on(m, 1);
-}
-
 /* All replies of a step have come. True when the exchange is over. */
 static bool model_judge(struct model *m, const struct told *told,
     const struct outcome *got, bool again)
@@ -442,8 +427,6 @@ static bool model_judge(struct model *m, const struct told *told,
     const struct reply *reply = &told[0].reply;
 
     switch (model_way(m)) {
-    case SET_IFEQ:
-        return ifeq_reply(m, reply);
     case WATCH:
         return watch_replies(m, told, got, again);
     case GETRANGE:

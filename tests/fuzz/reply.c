@@ -311,7 +311,7 @@ static bool exchange(
             dialect_begin(dialect);
             w = (struct watcher){.orders = 0};
         }
-        dialect->at_with_end[VERB_RELEASE] = 5;
+        dialect->at_with_end[VERB_RELEASE] = 3;
         m.verb = verb_of('g');
         exchange_restart(&x, &m.verb, NULL);
         if (!run(f, letter, dialect, &m, &x, &w))

@@ -21,24 +21,15 @@
 #define CHANNEL "nxl:2b1d5f6e-0c7a-4e0b-8f55-9a4f3c1e7d20"
 #define WINDOW "290"
 
-enum way {
-    SET_NX,
-    SCRIPT,
-    SET_IFEQ,
-    DELEX,
-    DELIFEQ,
-    WATCH,
-    GETRANGE,
-    SUBSCRIBE
-};
+enum way { SET_NX, SCRIPT, WATCH, GETRANGE, SUBSCRIBE };
 
 static const struct {
     unsigned count;
-    enum way way[4];
+    enum way way[2];
 } ways[VERB_KINDS] = {
     [VERB_ACQUIRE] = {2, {SET_NX, SCRIPT}},
-    [VERB_EXTEND] = {3, {SCRIPT, WATCH, SET_IFEQ}},
-    [VERB_RELEASE] = {4, {SCRIPT, DELEX, DELIFEQ, WATCH}},
+    [VERB_EXTEND] = {2, {SCRIPT, WATCH}},
+    [VERB_RELEASE] = {2, {SCRIPT, WATCH}},
     [VERB_INSPECT] = {2, {SCRIPT, GETRANGE}},
     [VERB_RAISE] = {1, {SCRIPT}},
     [VERB_JOIN] = {1, {SCRIPT}},
@@ -54,10 +45,7 @@ struct told {
 struct model {
     struct verb verb;
     unsigned at, tried, round; /* tried: as bits */
-    /* SCRIPT: by hash, whole. SET_IFEQ: PTTL, SET. WATCH: read, change,
-     * DISCARD. */
-    unsigned step;
-    int64_t px;           /* of SET_IFEQ */
+    unsigned step; /* SCRIPT: by hash, whole. WATCH: read, change, DISCARD */
     struct outcome was;   /* WATCH: what was decided before DISCARD */
     bool odd;             /* or it may have been broken */
     struct outcome first; /* refusal */
@@ -139,8 +127,8 @@ static void dialect_of(
     static const struct {
         char letter;
         unsigned char strategy;
-    } known[] = {{'s', 2}, {'b', 3}, {'t', 3}, {'q', 4}, {'Q', 4}, {'f', 4},
-        {'g', 5}, {'k', 2}, {'K', 2}};
+    } known[] = {{'s', 2}, {'b', 3}, {'t', 2}, {'q', 3}, {'Q', 3}, {'f', 2},
+        {'g', 3}, {'k', 2}, {'K', 2}};
 
     *dialect = (struct dialect){.connection = 7,
         .ttl_in_values = strchr("sbntqQfgkK", letter) != NULL,
@@ -240,7 +228,6 @@ static unsigned say_watch(const struct model *m, struct buf *b)
 /* Appends the present step's commands; returns how many. */
 static unsigned model_says(const struct model *m, struct buf *b)
 {
-    char px[32];
     unsigned count;
 
     switch (model_way(m)) {
@@ -250,16 +237,6 @@ static unsigned model_says(const struct model *m, struct buf *b)
     case SCRIPT:
         count = say_script(m, b);
         break;
-    case SET_IFEQ:
-        snprintf(px, sizeof(px), "%lld", (long long)m->px);
-        return m->step == 0
-                   ? SAY(b, "PTTL", KEY)
-                   : SAY(b, "SET", KEY, TOKEN, "IFEQ", TOKEN,
-                         m->px < 0 ? "KEEPTTL" : "PX", m->px < 0 ? NULL : px);
-    case DELEX:
-        return SAY(b, "DELEX", KEY, "IFEQ", TOKEN);
-    case DELIFEQ:
-        return SAY(b, "DELIFEQ", KEY, TOKEN);
     case WATCH:
         return say_watch(m, b);
     case SUBSCRIBE:

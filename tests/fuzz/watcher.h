@@ -17,8 +17,6 @@
 #include "wire/classify.h"
 #include "wire/strategy.h"
 
-/* TOKEN's UUID behind the seconds, as earlier versions wrote it. */
-#define DIGITS "147692836769657109919106903666618690613"
 #define BLANKS_LEN 128
 #define CLOCK_KEY KEY ":clock:"
 
@@ -105,18 +103,13 @@ static int64_t end_of(struct slice value)
         return 0;
     for (size_t i = 0; i < rest.len; i++)
         more |= rest.data[i] != '0';
-    return end_s + (more && rest.len != 39);
+    return end_s + more;
 }
 
 static bool is_ours(struct slice value)
 {
-    size_t len = sizeof(DIGITS) - 1;
-
     return slice_equal(value, slice_of(TOKEN)) ||
-           (end_of(value) > 0 && has_our_blanks(value, digits_of(value))) ||
-           (end_of(value) > 0 && value.len > len &&
-               value.data[value.len - len - 1] == '.' &&
-               memcmp(value.data + value.len - len, DIGITS, len) == 0);
+           (end_of(value) > 0 && has_our_blanks(value, digits_of(value)));
 }
 
 /* The server's clock, by the step that reads a value. */
@@ -190,8 +183,7 @@ static bool may_write_over(const struct watcher *w, const struct exchange *x)
 static bool may_take(const struct watcher *w, const struct exchange *x)
 {
     struct slice value = {w->value, w->value_len};
-    bool others = (w->value_len < 40 || w->value[w->value_len - 40] != '.') &&
-                  !has_blanks(value, digits_of(value));
+    bool others = !has_blanks(value, digits_of(value));
 
     return w->end_s > 0 && w->no_end && w->time_ms > 0 &&
            w->end_s * 1000 <= w->time_ms && (!others || x->dialect->interop);
@@ -226,19 +218,16 @@ static void check_order(
     } else if (says(name, "WATCH") || says(name, "MULTI")) {
         CHECK(!w->open);
     } else if (says(name, "SET")) {
-        CHECK(says(o->arg[3], "NX") || says(o->arg[3], "IFEQ"));
-    } else if (says(name, "DELEX")) {
-        CHECK(o->count == 4 && says(o->arg[2], "IFEQ"));
+        CHECK(says(o->arg[3], "NX"));
     } else if (says(name, "EVAL") && o->count == 7) { /* take-over */
         CHECK(may_take(w, x));
         CHECK(slice_equal(o->arg[6], (struct slice){w->value, w->value_len}));
         memcpy(w->taken, w->value, w->taken_len = w->value_len);
     } else {
         CHECK(says(name, "EVAL") || says(name, "EVALSHA") ||
-              says(name, "DELIFEQ") || says(name, "GETRANGE") ||
-              says(name, "SUBSTR") || says(name, "PTTL") || says(name, "TTL") ||
-              says(name, "EXISTS") || says(name, "TIME") ||
-              says(name, "SUBSCRIBE"));
+              says(name, "GETRANGE") || says(name, "SUBSTR") ||
+              says(name, "PTTL") || says(name, "TTL") || says(name, "EXISTS") ||
+              says(name, "TIME") || says(name, "SUBSCRIBE"));
     }
 }
 

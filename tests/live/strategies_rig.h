@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The servers on which the strategies are used: real ones that refuse scripts
- * in several ways, and others that imitate older or newer versions. A group of
+ * in several ways, and others that imitate older versions. A group of
  * tests runs on each. Which strategy a verb used is read from the server's own
  * counters, or from the log of the proxy that imitates another version. At the
  * end of each test it is checked that no DEL of a lock was sent outside a
- * script or a transaction (except where there is no WATCH), and no DELEX
- * without its condition.
+ * script or a transaction (except where there is no WATCH).
  */
 #ifndef NXLOCK_TESTS_LIVE_STRATEGIES_RIG_H
 #define NXLOCK_TESTS_LIVE_STRATEGIES_RIG_H
@@ -18,9 +17,6 @@
 enum way {
     BY_SET,
     BY_SCRIPT,
-    BY_IFEQ,
-    BY_DELEX,
-    BY_DELIFEQ,
     BY_WATCH,
     BY_READ,  /* GETRANGE, EXISTS, and PTTL or TTL */
     BY_STAMP, /* SETNX of a unix time, and GETRANGE */
@@ -56,38 +52,6 @@ static const struct place places[] = {
         .acquire = BY_SET,
         .extend = BY_WATCH,
         .release = BY_WATCH,
-        .inspect = BY_READ},
-    {.name = "8.6, no scripts",
-        .kind = AGED,
-        .age = AGED_DELEX,
-        .acquire = BY_SET,
-        .extend = BY_WATCH,
-        .release = BY_DELEX,
-        .inspect = BY_READ},
-    {.name = "8.6, no scripts, no WATCH",
-        .kind = AGED,
-        .age = AGED_DELEX,
-        .without = "WATCH",
-        .words = AGED_UNKNOWN,
-        .acquire = BY_SET,
-        .extend = BY_IFEQ,
-        .release = BY_DELEX,
-        .inspect = BY_READ},
-    {.name = "Valkey 9.1, no scripts",
-        .kind = AGED,
-        .age = AGED_DELIFEQ,
-        .acquire = BY_SET,
-        .extend = BY_WATCH,
-        .release = BY_DELIFEQ,
-        .inspect = BY_READ},
-    {.name = "Valkey 9.1, no scripts, no right to MULTI",
-        .kind = AGED,
-        .age = AGED_DELIFEQ,
-        .without = "MULTI",
-        .words = AGED_NOPERM,
-        .acquire = BY_SET,
-        .extend = BY_IFEQ,
-        .release = BY_DELIFEQ,
         .inspect = BY_READ},
     {.name = "2.6.9",
         .kind = AGED,
@@ -276,9 +240,6 @@ static inline struct ways ways_so_far(void)
         w.n[BY_SET] = (long)aged_count(aged, "SET * * NX");
         w.n[BY_SCRIPT] =
             (long)(aged_count(aged, "EVALSHA") + aged_count(aged, "EVAL"));
-        w.n[BY_IFEQ] = (long)aged_count(aged, "SET * * IFEQ");
-        w.n[BY_DELEX] = (long)aged_count(aged, "DELEX * IFEQ *");
-        w.n[BY_DELIFEQ] = (long)aged_count(aged, "DELIFEQ * *");
         w.n[BY_WATCH] = (long)aged_count(aged, "WATCH");
         w.n[BY_READ] = (long)aged_count(aged, "GETRANGE");
         w.n[BY_READ] -= w.n[BY_WATCH];
@@ -296,8 +257,8 @@ static inline struct ways ways_so_far(void)
 static inline void assert_went(
     const struct ways *before, enum way way, const char *file, int line)
 {
-    static const char *const names[] = {"SET NX", "scripts", "IFEQ", "DELEX",
-        "DELIFEQ", "WATCH", "reading", "SETNX", "neither WATCH nor scripts"};
+    static const char *const names[] = {"SET NX", "scripts", "WATCH", "reading",
+        "SETNX", "neither WATCH nor scripts"};
     struct ways now = ways_so_far();
     bool good = true;
     for (int i = 0; i < WAYS; i++) {
@@ -349,7 +310,6 @@ static inline void assert_log_is_clean(void)
 {
     static bool in_multi[CONNECTIONS];
     memset(in_multi, 0, sizeof(in_multi));
-    assert_int_equal(aged_count_unconditional_delex(aged), 0);
     for (const char *at = aged_log(aged); *at != '\0';
          at = strchr(at, '\n') + 1) {
         char *name;
@@ -516,8 +476,6 @@ static inline void live_assert_lasts(
         if (bare_here() && most < LONGEST_LOCK_MS)
             most = LONGEST_LOCK_MS;
         most += STAMP_LATER_MS;
-    } else if (here->extend == BY_IFEQ && most < LONGEST_LOCK_MS) {
-        most = LONGEST_LOCK_MS; /* which an extend sets there */
     }
     if (left >= least && left <= most && (!stamped || ttl == -1))
         return;

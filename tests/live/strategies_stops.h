@@ -35,12 +35,6 @@ static inline void go_to(const struct place *place, bool cut)
     aged_profile_now(aged, place->age, cut);
 }
 
-static inline bool has_watch(const struct place *place)
-{
-    return !place->without || (strcmp(place->without, "WATCH") != 0 &&
-                                  strcmp(place->without, "MULTI") != 0);
-}
-
 static inline bool is_old(const struct place *place)
 {
     return place->acquire == BY_STAMP;

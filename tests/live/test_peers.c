@@ -202,7 +202,7 @@ static void unasked_replies(void **state)
 static void closes_at_once(void **state)
 {
     peer_start(NULL, false, true);
-    meet(NXL_E_UNREACHABLE, "(a TLS port? write rediss://)",
+    meet(NXL_E_UNREACHABLE, "(a TLS port? write rediss://; a proxy for",
         "check that the server is running");
 }
 
@@ -211,7 +211,7 @@ static void resets_at_once(void **state)
 {
     peer_start(NULL, false, true);
     peer.resets = true;
-    meet(NXL_E_UNREACHABLE, "(a TLS port? write rediss://)",
+    meet(NXL_E_UNREACHABLE, "(a TLS port? write rediss://; a proxy for",
         "check that the server is running");
 }
 

@@ -15,20 +15,7 @@
 /* There, what stands at KEY now. */
 static bool can_extend(const struct place *place)
 {
-    return stamped_at(KEY) ? has_watch(place) : !is_old(place);
-}
-
-static bool can_release(const struct place *place)
-{
-    return !stamped_at(KEY) || has_watch(place);
-}
-
-/* On one connection, which goes on in the way that it knows: from where locks
- * are times to where no time can be changed there is none. */
-static bool is_a_way(const struct place *from, const struct place *to, bool cut)
-{
-    return cut || ((!is_old(from) || has_watch(to)) &&
-                      (!is_old(to) || has_watch(from)));
+    return stamped_at(KEY) || !is_old(place);
 }
 
 /* It is said, and nothing has changed. */
@@ -42,12 +29,7 @@ static void assert_no_way(int rc, nxl_lock *lock)
 
 static void release_here(nxl_lock *lock)
 {
-    if (can_release(here)) {
-        assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    } else { /* it stands until it may be taken back, or its time is over */
-        assert_no_way(nxl_lock_release(lock), lock);
-        redis_run(&server, "DEL", KEY, NULL);
-    }
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
     assert_false(redis_exists(&server, KEY));
 }
 
@@ -72,15 +54,13 @@ static void meet_others(nxl_lock *lock)
                 rc == NXL_E_DENIED); /* it cannot ask */
 }
 
-static void held_from(const struct place *from, nxl_lock *lock)
+static void held_here(nxl_lock *lock)
 {
-    /* On the same connection SET IFEQ may go on, with the longest TTL. */
-    int64_t most = from->extend == BY_IFEQ ? LONGEST_LOCK_MS : 40000;
     if (can_extend(here)) {
         assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
-        assert_lasts(KEY, 38000, most);
+        assert_lasts(KEY, 38000, 40000);
         assert_result(nxl_lock_extend(lock, 1000), NXL_OK, lock);
-        assert_lasts(KEY, 35000, most);
+        assert_lasts(KEY, 35000, 40000);
     } else {
         assert_no_way(nxl_lock_extend(lock, 40000), lock);
         assert_true(nxl_lock_held(lock));
@@ -108,7 +88,7 @@ static void cycle_from(
     assert_int_equal(stamped_at(KEY), is_old(from));
 
     go_to(to, cut);
-    held_from(from, lock);
+    held_here(lock);
     if (is_old(from) != is_old(to))
         meet_others(lock);
     else
@@ -116,9 +96,8 @@ static void cycle_from(
 
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_eventually(nobody_in_multi());
-    /* Its own best way, and no other; but a release that was refused is tried
-     * again and again. */
-    if (cut && (!is_old(from) || has_watch(to))) {
+    /* Its own best way, and no other. */
+    if (cut) {
         assert_int_equal(stamped_at(KEY), is_old(to));
         if (is_old(from) != is_old(to)) /* known by now only of the old form */
             learn_here(lock);
@@ -138,19 +117,21 @@ static void from_each_to_each(void **state)
     for (unsigned i = 0; i < stop_count; i++)
         for (unsigned j = 0; j < stop_count; j++)
             for (int cut = 0; cut < 2; cut++)
-                if (is_a_way(stops[i], stops[j], cut))
-                    cycle_from(stops[i], stops[j], cut);
+                cycle_from(stops[i], stops[j], cut);
     go_to(&plain, true);
 }
+
+static const struct place no_scripts = {"7.0 without scripts", AGED, AGED_PLAIN,
+    "EVAL EVALSHA SCRIPT", AGED_NOPERM, BY_SET, BY_WATCH, BY_WATCH, BY_READ};
 
 /* A failed-over connection is told of as what it is. */
 static void told_anew(void **state)
 {
     char text[512];
-    go_to(&places[3], true);
+    go_to(&no_scripts, true);
     nxl_client *client = learnt_client("");
     nxl_client_describe(client, text, sizeof(text));
-    assert_contains(text, "DELEX");
+    assert_contains(text, "SET NX PX + WATCH");
     go_to(&plain, true);
     nxl_lock *lock = new_lock(client, KEY, TTL);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -164,12 +145,6 @@ static void told_anew(void **state)
 /* ------------------------------------------------------- in the midst of one
  */
 
-static bool is_lost_here(void)
-{
-    return (op.verb == EXTEND && !can_extend(here)) ||
-           (op.verb == RELEASE && !can_release(here));
-}
-
 static bool one_step(const struct place *from, const struct place *to, bool cut)
 {
     go_to(from, true);
@@ -180,14 +155,10 @@ static bool one_step(const struct place *from, const struct place *to, bool cut)
     pthread_join(op.thread, NULL);
     if (stopped && cut && op.result == NXL_UNKNOWN && op.verb == EXTEND) {
         assert_false(can_extend(here)); /* done before, or not at all */
-    } else if (stopped && op.result != NXL_OK && is_lost_here()) {
-        if (cut && op.result == NXL_UNKNOWN) /* released before, or not */
-            assert_false(nxl_lock_held(op.lock));
-        else
-            assert_no_way(op.result, op.lock);
+    } else if (stopped && op.result != NXL_OK && op.verb == EXTEND &&
+               !can_extend(here)) {
+        assert_no_way(op.result, op.lock);
         go_to(&plain, true); /* where there is one */
-        if (op.verb == RELEASE)
-            redis_run(&server, "DEL", KEY, NULL);
     } else if (!cut || !stopped || op.verb == EXTEND || op.verb == LOOK) {
         assert_result(op.result, NXL_OK, op.lock); /* asked again */
     } else {
@@ -231,8 +202,7 @@ static void at_each_step(void **state)
     unsigned step = (way->cut ? 3U : 1U) * (getenv("NXLOCK_FULL") ? 1 : 2);
     for (unsigned j = 1 + way->from % step; j < stop_count; j += step) {
         const struct place *to = stops[(way->from + j) % stop_count];
-        if (is_a_way(stops[way->from], to, way->cut))
-            sweep(stops[way->from], to, way->cut);
+        sweep(stops[way->from], to, way->cut);
     }
     go_to(&plain, true);
     place_check(state);

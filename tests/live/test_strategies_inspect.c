@@ -229,7 +229,7 @@ static void leases_end(void **state)
         assert_result(nxl_lock_acquire(brief, 0), NXL_OK, brief);
         int64_t left = redis_pttl(&server, KEY); /* -2: over already */
         assert_true(left != -1 && left <= 80);
-        bool extends = i == 1 && here->extend != BY_IFEQ; /* which is long */
+        bool extends = i == 1;
         if (extends) {
             int rc = nxl_lock_extend(brief, 200);
             if (rc == NXL_LOST && test_now_ms() - start >= 70) {

@@ -81,8 +81,9 @@ static void all_ways_taken(void **state)
     /* No other one is begun that could not be ended. */
     nxl_lock *other = new_lock(client, "other", TTL);
     assert_result(nxl_lock_acquire(other, 0), NXL_E_DENIED, other);
-    assert_contains(nxl_lock_errmsg(other), "neither scripts (EVALSHA, EVAL) "
-                                            "nor WATCH");
+    assert_contains(nxl_lock_errmsg(other),
+        "neither scripts (+evalsha +eval) nor transactions (+watch +multi "
+        "+exec +discard) are allowed");
     assert_false(redis_exists(&server, "other"));
 
     rights("+@all", NULL);

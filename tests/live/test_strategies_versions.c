@@ -101,7 +101,7 @@ static unsigned next_stop(unsigned at, unsigned more)
 {
     while (more > 0) {
         at = (at + 1) % stop_count;
-        more -= with_old ? has_watch(stops[at]) : !is_old(stops[at]);
+        more -= with_old || !is_old(stops[at]);
     }
     return at;
 }

@@ -213,7 +213,8 @@ static void plain_client_on_a_tls_port(void **state)
     nxl_client *client = client_at(url);
     nxl_lock *lock = new_lock(client, "job", 30000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
-    assert_told(lock, url, "(a TLS port? write rediss://)", CHECK_SERVER);
+    assert_told(
+        lock, url, "(a TLS port? write rediss://; a proxy for", CHECK_SERVER);
     end(lock, client);
 }
 

@@ -255,28 +255,16 @@ static bool begins_so(const char *line, const char *words)
     return true;
 }
 
-/* not_longer: nor those that begin so. */
-static size_t count(struct aged *a, const char *words, const char *not_longer)
+size_t aged_count(struct aged *a, const char *words)
 {
     size_t found = 0;
 
     pthread_mutex_lock(&a->lock);
     for (const char *at = a->log.len > 0 ? a->log.data : ""; *at != '\0';
          at = strchr(at, '\n') + 1)
-        found +=
-            begins_so(at, words) && (!not_longer || !begins_so(at, not_longer));
+        found += begins_so(at, words);
     pthread_mutex_unlock(&a->lock);
     return found;
-}
-
-size_t aged_count(struct aged *a, const char *words)
-{
-    return count(a, words, NULL);
-}
-
-size_t aged_count_unconditional_delex(struct aged *a)
-{
-    return count(a, "DELEX *", "DELEX * *");
 }
 
 const char *aged_log(struct aged *a)

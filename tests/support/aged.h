@@ -11,17 +11,16 @@
  *
  * Emulated, also within MULTI: which commands there are and with how many
  * arguments, errors before AUTH and while queueing, texts of errors, TTL of a
- * missing key, INFO, HELLO, COMMAND INFO, DELEX, DELIFEQ, SET IFEQ; of 2.6
- * also what a script may call and what it is answered.
+ * missing key, INFO, HELLO, COMMAND INFO; of 2.6 also what a script may call
+ * and what it is answered.
  *
  * Not emulated, for the server behind is a 7.0: a watched key that expires
  * aborts EXEC (before 6.0 it did not); a ttl in seconds ends within a
  * millisecond of it, not within a second; replicas of 2.2 and 2.4 that may be
  * written to; an EXEC of 2.2 and 2.4 that runs on although the server itself
  * refused a command while queueing (OOM, NOPERM); the default eviction
- * policy; what came after 7.0 but is not named above (WAITAOF, IFNE, IFDEQ);
- * CLIENT REPLY OFF and SKIP. Rights are the server's own: to it, an emulated
- * command is an EVAL, also in its statistics.
+ * policy; what came after 7.0; CLIENT REPLY OFF and SKIP. Rights are the
+ * server's own.
  */
 #ifndef NXLOCK_TEST_AGED_H
 #define NXLOCK_TEST_AGED_H
@@ -35,13 +34,11 @@
 struct aged;
 
 enum aged_profile {
-    AGED_PLAIN,  /* the server as it is */
-    AGED_2_2,    /* 2.2.15: no scripts, no SET options, ttls in seconds */
-    AGED_2_4,    /* 2.4.18: the same, with CLIENT LIST and run_id */
-    AGED_2_6,    /* 2.6.9: scripts, PEXPIRE, PTTL; no SET options */
-    AGED_6_2,    /* 6.2.16: its texts, no NX GET, nothing of 7.0 */
-    AGED_DELEX,  /* Redis 8.6.3 that knows no scripts: DELEX, SET IFEQ */
-    AGED_DELIFEQ /* Valkey 9.1.2 that knows no scripts: DELIFEQ, SET IFEQ */
+    AGED_PLAIN, /* the server as it is */
+    AGED_2_2,   /* 2.2.15: no scripts, no SET options, ttls in seconds */
+    AGED_2_4,   /* 2.4.18: the same, with CLIENT LIST and run_id */
+    AGED_2_6,   /* 2.6.9: scripts, PEXPIRE, PTTL; no SET options */
+    AGED_6_2    /* 6.2.16: its texts, no NX GET, nothing of 7.0 */
 };
 
 /* Never NULL. The server may be restarted behind it. */
@@ -71,11 +68,9 @@ void aged_refuse(struct aged *a, const char *commands, const char *reply);
 /* Takes back every refusal. */
 void aged_allow(struct aged *a);
 
-/* How many commands came that begin so: "SET", "SET * * NX", "SET * * IFEQ".
- * The first word in any case, the others exactly; * is any one argument. */
+/* How many commands came that begin so: "SET", "SET * * NX". The first word in
+ * any case, the others exactly; * is any one argument. */
 size_t aged_count(struct aged *a, const char *words);
-/* DELEX that would delete whatever stands there. */
-size_t aged_count_unconditional_delex(struct aged *a);
 /* All commands in the order in which they were taken up, "0 SET k v\n": the
  * connection, then the arguments (other bytes as \xNN, long ones cut). Valid
  * until the next call. */

@@ -104,16 +104,6 @@ const struct aged_limit aged_limits[] = {
     {AGE_6_2, "sunsubscribe", 0},
     {AGE_6_2, "zintercard", 0},
     {AGE_6_2, "zmpop", 0},
-    {AGE_NEW, "eval", 0},
-    {AGE_NEW, "eval_ro", 0},
-    {AGE_NEW, "evalsha", 0},
-    {AGE_NEW, "evalsha_ro", 0},
-    {AGE_NEW, "fcall", 0},
-    {AGE_NEW, "fcall_ro", 0},
-    {AGE_NEW, "function", 0},
-    {AGE_NEW, "script", 0},
-    {AGE_DELEX, "delex", -2},
-    {AGE_DELIFEQ, "delifeq", 3},
     {0, NULL, 0},
 };
 
@@ -121,8 +111,6 @@ const struct aged_limit aged_limits[] = {
 #define UNKNOWN_6 "-ERR unknown command `*`, with args beginning with: "
 #define UNKNOWN_7 "-ERR unknown command '*', with args beginning with: "
 #define DENIED "-NOPERM this user has no permissions to run the '*' command"
-#define DENIED_7_2                                                             \
-    "-NOPERM User default has no permissions to run the '*' command"
 
 const struct age aged_ages[] = {
     [AGED_PLAIN] = {.version = NULL,
@@ -158,19 +146,4 @@ const struct age aged_ages[] = {
         .unknown = UNKNOWN_6,
         .argument = "`*`, ",
         .denied = DENIED " or its subcommand"},
-    [AGED_DELEX] = {.bit = AGE_DELEX,
-        .version = "8.6.3",
-        .column = -1,
-        .unknown = UNKNOWN_7,
-        .argument = "'*' ",
-        .denied = DENIED_7_2,
-        .delete_if_equal = "delex"},
-    [AGED_DELIFEQ] = {.bit = AGE_DELIFEQ,
-        .version = "9.1.2",
-        .column = -1,
-        .unknown = UNKNOWN_7,
-        .argument = "'*' ",
-        .denied = DENIED_7_2,
-        .auth_first = true,
-        .delete_if_equal = "delifeq"},
 };

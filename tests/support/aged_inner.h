@@ -22,10 +22,7 @@ enum {
     AGE_2_4 = 1 << AGED_2_4,
     AGE_2_6 = 1 << AGED_2_6,
     AGE_6_2 = 1 << AGED_6_2,
-    AGE_DELEX = 1 << AGED_DELEX,
-    AGE_DELIFEQ = 1 << AGED_DELIFEQ,
-    AGE_2_X = AGE_2_2 | AGE_2_4 | AGE_2_6,
-    AGE_NEW = AGE_DELEX | AGE_DELIFEQ
+    AGE_2_X = AGE_2_2 | AGE_2_4 | AGE_2_6
 };
 
 struct age {
@@ -34,11 +31,9 @@ struct age {
     int column;          /* of aged_commands; -1: it has 7.0's */
     /* With the name, the argument, the name for *. */
     const char *unknown, *argument, *denied;
-    const char *client;          /* CLIENT's subcommands; NULL: 7.0's */
-    bool queue_runs_on;          /* EXEC runs after an error while queueing */
-    bool auth_first;             /* NOAUTH comes before "unknown" */
-    bool missing_is_none;        /* TTL of a missing key is -1, as of no ttl */
-    const char *delete_if_equal; /* its native command */
+    const char *client;   /* CLIENT's subcommands; NULL: 7.0's */
+    bool queue_runs_on;   /* EXEC runs after an error while queueing */
+    bool missing_is_none; /* TTL of a missing key is -1, as of no ttl */
 };
 
 extern const struct age aged_ages[]; /* by enum aged_profile */
@@ -184,7 +179,6 @@ void aged_unknown(struct bytes *out, const struct aged_order *o);
 
 /* aged_script.c */
 bool aged_script_order(struct aged_book *book, struct aged_order *o);
-bool aged_native_order(struct aged_order *o);
 void aged_scripts_free(struct aged_book *book);
 
 #endif

@@ -261,16 +261,16 @@ void aged_understand(
     o->age = book->age;
     if (refused(book, o)) {
         bool unknown = strncmp(o->text.data, "-ERR unknown", 12) == 0;
-        answer(o, in_transaction, o->age->auth_first || !unknown);
+        answer(o, in_transaction, !unknown);
         return;
     }
     if ((o->age->bit != 0 && lacking(o)) || client_lacking(o)) {
-        answer(o, in_transaction, o->age->auth_first);
+        answer(o, in_transaction, false);
         return;
     }
     if (o->age->bit != 0) {
         note_change(o);
-        if (made_wrong(o) || aged_native_order(o) || aged_script_order(book, o))
+        if (made_wrong(o) || aged_script_order(book, o))
             return;
     } else if (is(o, "MULTI") || is(o, "EXEC") || is(o, "DISCARD") ||
                is(o, "RESET")) {

@@ -235,37 +235,15 @@ static void say_info(struct bytes *out, const struct aged_order *o,
 
 /* ---------------------------------------------------------- other replies */
 
-#define BULK_NAME(len, name) "$" #len "\r\n" name "\r\n"
-#define KEY_SPEC                                                               \
-    BULK_NAME(12, "begin_search")                                              \
-    "*4\r\n" BULK_NAME(4, "type") BULK_NAME(5, "index") BULK_NAME(             \
-        4, "spec") "*2\r\n" BULK_NAME(5, "index") ":1\r\n" BULK_NAME(9,        \
-        "find_keys") "*4\r\n" BULK_NAME(4, "type") BULK_NAME(5, "range")       \
-        BULK_NAME(4, "spec") "*6\r\n" BULK_NAME(                               \
-            7, "lastkey") ":0\r\n" BULK_NAME(7,                                \
-            "keystep") ":1\r\n" BULK_NAME(5, "limit") ":0\r\n*0\r\n"
-#define ABOUT(name, arity, flags)                                              \
-    "*10\r\n" name arity "*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"         \
-    "*3\r\n+@write\r\n+@string\r\n+@fast\r\n*0\r\n*1\r\n*6\r\n" BULK_NAME(     \
-        5, "flags") flags KEY_SPEC
-
-static const char *about(const struct aged_order *o, size_t i)
+/* Has the age no such command? */
+static bool has_no(const struct aged_order *o, size_t i)
 {
-    const char *native = o->age->delete_if_equal;
     const struct aged_limit *l = aged_limits;
 
     while (l->name && !((l->ages & o->age->bit) && l->words == 0 &&
                           resp_is(&o->command, i, l->name)))
         l++;
-    if (l->name)
-        return "$-1\r\n";
-    if (!native || !resp_is(&o->command, i, native))
-        return NULL;
-    return o->age->bit == AGE_DELEX
-               ? ABOUT(BULK_NAME(5, "delex"), ":-2\r\n",
-                     "*3\r\n+RW\r\n+delete\r\n+variable_flags\r\n")
-               : ABOUT(BULK_NAME(7, "delifeq"), ":3\r\n",
-                     "*2\r\n+RM\r\n+delete\r\n");
+    return l->name != NULL;
 }
 
 /* HELLO's map and COMMAND INFO's array: element by element. */
@@ -273,28 +251,22 @@ static void say_parts(struct bytes *out, const struct aged_order *o,
     const char *reply, size_t len)
 {
     size_t at = (size_t)line_length(reply, len);
-    bool valkey = o->age->bit == AGE_DELIFEQ;
-    const char *put = NULL;
+    const char *version = NULL;
 
     bytes_add(out, reply, at);
     for (size_t i = 2; at < len; i++) {
         const char *part = reply + at;
         size_t size = (size_t)aged_reply_length(part, len - at);
-        if (o->change == AGED_COMMAND_INFO)
-            put = about(o, i);
-        if (put && o->change == AGED_HELLO)
-            resp_bulk(out, put, strlen(put));
-        else if (put)
-            bytes_add(out, put, strlen(put));
+        if (version)
+            resp_bulk(out, version, strlen(version));
+        else if (o->change == AGED_COMMAND_INFO && has_no(o, i))
+            bytes_add(out, "$-1\r\n", 5);
         else
             bytes_add(out, part, size);
-        put = NULL;
+        version = NULL;
         if (o->change == AGED_HELLO && size == 13 &&
             memcmp(part, "$7\r\nversion", 11) == 0)
-            put = o->age->version;
-        else if (o->change == AGED_HELLO && size == 12 && valkey &&
-                 memcmp(part, "$6\r\nserver", 10) == 0)
-            put = "valkey";
+            version = o->age->version;
         at += size;
     }
 }

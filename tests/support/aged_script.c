@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scripts, in both directions. Commands that the server behind does not have
- * are one script each, so that nothing comes between reading and writing. And
- * the scripts of a client of 2.6 get a first half line in front, which puts
- * another redis.call before the server's: they run under another name, and a
- * book says which.
+ * Scripts, in both directions. Those of a client of 2.6 get a first half line
+ * in front, which puts another redis.call before the server's: they run under
+ * another name, and a book says which.
  */
 #include "support/aged_inner.h"
 
@@ -12,45 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#define WRONG_KIND "Operation against a key holding the wrong kind of value"
-
-/* ARGV: the value, what is wrong if there is a key, what is wrong anyway.
- * #!lua: the server refuses it as it would the command itself: on a replica,
- * without enough replicas, without memory. */
-#define DELETE_IF_EQUAL(refusal)                                               \
-    "#!lua flags=allow-oom\n"                                                  \
-    "if ARGV[3] ~= '' then return redis.error_reply(ARGV[3]) end\n"            \
-    "local kind = redis.call('TYPE', KEYS[1]).ok\n"                            \
-    "if kind == 'none' then return 0 end\n"                                    \
-    "if kind ~= 'string' then\n"                                               \
-    "  return redis.error_reply('" refusal "')\n"                              \
-    "end\n"                                                                    \
-    "if ARGV[2] ~= '' then return redis.error_reply(ARGV[2]) end\n"            \
-    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"             \
-    "return redis.call('DEL', KEYS[1])\n"
-
-static const char delex[] = DELETE_IF_EQUAL(
-    "ERR Key should be of string type if conditions are specified");
-static const char delifeq[] = DELETE_IF_EQUAL("WRONGTYPE " WRONG_KIND);
-
-/* ARGV: the new value, the old one, the other options. The condition of SET
- * is chosen so that it writes or does not; either way it checks the rest. */
-static const char set_if_equal[] =
-    "#!lua\n"
-    "local kind = redis.call('TYPE', KEYS[1]).ok\n"
-    "local option = 'XX'\n"
-    "if kind ~= 'none' and kind ~= 'string' then option = 'NX' end\n"
-    "if kind == 'string' and redis.call('GET', KEYS[1]) ~= ARGV[2] then\n"
-    "  option = 'NX'\n"
-    "end\n"
-    "local reply = redis.pcall('SET', KEYS[1], ARGV[1], option,\n"
-    "    unpack(ARGV, 3))\n"
-    "if type(reply) == 'table' and reply.err then return reply end\n"
-    "if kind ~= 'none' and kind ~= 'string' then\n"
-    "  return redis.error_reply('WRONGTYPE " WRONG_KIND "')\n"
-    "end\n"
-    "return reply\n";
 
 /* Before it come "local redis=(function(redis,has)" and after it the table of
  * commands: words, then w, r or x. The server behind is asked last. */
@@ -87,103 +46,6 @@ static const char front[] =
 static void put_arg(struct bytes *out, const struct resp_arg *arg)
 {
     resp_bulk(out, arg->data, arg->len);
-}
-
-static void begin_eval(struct bytes *out, size_t args, const char *script,
-    const struct resp_arg *key)
-{
-    bytes_addf(out, "*%zu\r\n", 4 + args);
-    resp_bulk(out, "EVAL", 4);
-    resp_bulk(out, script, strlen(script));
-    resp_bulk(out, "1", 1);
-    put_arg(out, key);
-}
-
-/* DELEX without a condition is a plain DEL; a condition and no value, or a
- * condition of another name, deletes nothing. That a wrong name is no error
- * where there is no key was measured; the words of the errors were not. */
-static bool delex_order(struct aged_order *o)
-{
-    const struct resp_arg *arg = o->command.arg;
-    const char *problem = "", *count = "";
-
-    if (o->command.count == 2) {
-        bytes_addf(&o->out, "*2\r\n");
-        resp_bulk(&o->out, "DEL", 3);
-        put_arg(&o->out, &arg[1]);
-        return true;
-    }
-    if (o->command.count != 4) /* found when it runs: arity is -2 */
-        count = "ERR wrong number of arguments for 'delex' command";
-    else if (!resp_is(&o->command, 2, "IFEQ"))
-        problem = "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE";
-    begin_eval(&o->out, 3, delex, &arg[1]);
-    put_arg(&o->out, &arg[o->command.count - 1]);
-    resp_bulk(&o->out, problem, strlen(problem));
-    resp_bulk(&o->out, count, strlen(count));
-    return true;
-}
-
-/* SET k v ... IFEQ old ...: where IFEQ stands, or 0. */
-static size_t condition_at(const struct resp_command *c, bool *other)
-{
-    size_t found = 0;
-
-    *other = false;
-    for (size_t i = 3; i < c->count; i++) {
-        bool has_value = resp_is(c, i, "EX") || resp_is(c, i, "PX") ||
-                         resp_is(c, i, "EXAT") || resp_is(c, i, "PXAT");
-        if (resp_is(c, i, "NX") || resp_is(c, i, "XX"))
-            *other = true;
-        if (resp_is(c, i, "IFEQ") && i + 1 < c->count) {
-            *other = *other || found != 0;
-            found = i++;
-        } else if (has_value) {
-            i++;
-        }
-    }
-    return found;
-}
-
-static bool set_order(struct aged_order *o)
-{
-    const struct resp_command *c = &o->command;
-    bool other;
-    size_t at = condition_at(c, &other);
-
-    /* With NX or XX it is a syntax error, as 7.0 says to any IFEQ. */
-    if (at == 0 || other)
-        return false;
-    begin_eval(&o->out, c->count - 3, set_if_equal, &c->arg[1]);
-    put_arg(&o->out, &c->arg[2]);
-    put_arg(&o->out, &c->arg[at + 1]);
-    for (size_t i = 3; i < c->count; i++)
-        if (i != at && i != at + 1)
-            put_arg(&o->out, &c->arg[i]);
-    return true;
-}
-
-bool aged_native_order(struct aged_order *o)
-{
-    const struct resp_command *c = &o->command;
-
-    if (!o->age->delete_if_equal)
-        return false;
-    if (resp_is(c, 0, "SET"))
-        return set_order(o);
-    if (resp_is(c, 0, "CLIENT") && resp_is(c, 1, "SETINFO")) {
-        aged_put(&o->out, 3, "EVAL", "return redis.status_reply('OK')", "0");
-        return true;
-    }
-    if (!resp_is(c, 0, o->age->delete_if_equal))
-        return false;
-    if (resp_is(c, 0, "DELEX"))
-        return delex_order(o);
-    begin_eval(&o->out, 3, delifeq, &c->arg[1]);
-    put_arg(&o->out, &c->arg[2]);
-    resp_bulk(&o->out, "", 0);
-    resp_bulk(&o->out, "", 0);
-    return true;
 }
 
 void aged_scripts_free(struct aged_book *book)

@@ -55,12 +55,6 @@ const struct aged_words aged_words[] = {
     {AGE_6_2, "-NOPERM this user has no permissions to run the '*' command",
         "-NOPERM this user has no permissions to run the '$1' command or its "
         "subcommand"},
-    {AGE_NEW, "-NOAUTH HELLO must *, otherwise the HELLO AUTH *",
-        "-NOAUTH HELLO must $1, otherwise the HELLO <proto> AUTH $2"},
-    {AGE_NEW, "-NOPERM this user has no permissions *",
-        "-NOPERM User default has no permissions $1"},
-    {AGE_DELIFEQ, "-BUSY Redis is *", "-BUSY Valkey is $1"},
-
     {AGE_6_2, "-ERR Unknown Redis command called from script" IN_SCRIPT,
         WRAP_3("$2") "Unknown Redis command called from Lua script"},
     {AGE_6_2,
@@ -116,13 +110,7 @@ const char *aged_info_fields(const struct age *age)
     return age->bit == AGE_2_4 ? FIELDS_2_4 : NULL;
 }
 
-#define VALKEY                                                                 \
-    "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n"    \
-    "valkey_release_stage:ga"
-
 const struct aged_field aged_fields[] = {
-    {AGE_DELIFEQ, "redis_version", VALKEY},
-    {AGE_DELIFEQ, "redis_mode", "server_mode:$"},
     {AGE_2_6, "maxmemory*", NULL},
     {AGE_2_6, "server_time_usec", NULL},
     {AGE_2_6 | AGE_6_2, "monotonic_clock", NULL},

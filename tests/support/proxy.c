@@ -260,12 +260,8 @@ static void *run(void *data)
             int fd = fds[1 + i].revents == 0
                          ? -1
                          : accept4(p->listeners[i], NULL, NULL, SOCK_CLOEXEC);
-            if (fd >= 0 && p->turn_away > 0) {
-                p->turn_away--;
-                close(fd);
-            } else if (fd >= 0) {
+            if (fd >= 0)
                 joint_open(p, fd);
-            }
         }
     }
     pthread_mutex_unlock(&p->lock);

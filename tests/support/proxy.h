@@ -51,9 +51,6 @@ void proxy_cut(struct proxy *p, bool reset);
  * server that closes its side meanwhile never gets it. */
 void proxy_strand(struct proxy *p);
 void proxy_deliver(struct proxy *p);
-/* The next count connections are closed as soon as they are accepted. They do
- * not count as accepted. */
-void proxy_turn_away(struct proxy *p, unsigned count);
 /* Shuts the listening sockets: connecting is refused; false opens them at
  * the same places again. Connections stay. */
 void proxy_refuse(struct proxy *p, bool refused);

@@ -52,8 +52,7 @@ struct proxy {
     struct way way[2];
     struct joint joints[PAIRS];
     size_t accepted;
-    unsigned turn_away; /* so many connections are still to be closed */
-    uint64_t turns;     /* of the thread, for those who wait for one */
+    uint64_t turns; /* of the thread, for those who wait for one */
 };
 
 /* Lets the thread carry out what was ordered; the lock is held. */

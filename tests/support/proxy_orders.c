@@ -98,13 +98,6 @@ void proxy_deliver(struct proxy *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-void proxy_turn_away(struct proxy *p, unsigned count)
-{
-    pthread_mutex_lock(&p->lock);
-    p->turn_away = count;
-    pthread_mutex_unlock(&p->lock);
-}
-
 void proxy_refuse(struct proxy *p, bool refused)
 {
     pthread_mutex_lock(&p->lock);

@@ -28,9 +28,6 @@
 #include "wire/timestamps/server_clock.h"
 
 #define TOKEN "01234567-89ab-4def-8123-456789abcdef"
-/* The same as earlier versions wrote it. A script has ".T" for it, and "_T"
- * for the blanks. */
-#define DIGITS ".001512366075203566475363147076673981935"
 #define UNKNOWN "-ERR unknown command 'X'\n"
 #define NOPERM "-NOPERM this user may not\n"
 #define WRONGTYPE "-WRONGTYPE Operation against a key\n"
@@ -70,7 +67,7 @@ static inline struct verb verb_of(char letter)
 /* How many ways there are for a value that is a token, without timestamps. */
 static inline unsigned token_strategies(int kind)
 {
-    static const unsigned strategies[VERB_KINDS] = {2, 3, 4, 2, 3};
+    static const unsigned strategies[VERB_KINDS] = {2, 2, 2, 2, 2};
     return strategies[kind];
 }
 
@@ -130,9 +127,7 @@ static inline void add_word(struct bytes *b, const char *data, size_t len)
             return;
         }
     }
-    if (!add_folded(b, word, TOKEN, "T") &&
-        !add_folded(b, word, DIGITS, ".T") &&
-        !add_folded(b, word, BLANKS, "_T"))
+    if (!add_folded(b, word, TOKEN, "T") && !add_folded(b, word, BLANKS, "_T"))
         bytes_add_visible(b, word.data, word.len, " ;");
 }
 
@@ -206,12 +201,10 @@ static inline struct reply reply_of(char *word)
         if (strcmp(word, "$T") == 0) {
             memcpy(end, TOKEN, sizeof(TOKEN));
             reply.bytes = slice_of(end);
-        } else if (len > 2 && word[len - 1] == 'T' &&
-                   (word[len - 2] == '.' || word[len - 2] == '_')) {
-            const char *tail = word[len - 2] == '.' ? DIGITS : BLANKS;
-            assert_true(len + strlen(tail) < LONGEST_WORD);
+        } else if (len > 2 && strcmp(word + len - 2, "_T") == 0) {
+            assert_true(len + strlen(BLANKS) < LONGEST_WORD);
             memcpy(end, word + 1, len - 3);
-            strcpy(end + len - 3, tail);
+            strcpy(end + len - 3, BLANKS);
             reply.bytes = slice_of(end);
         }
     } else {

@@ -18,9 +18,9 @@ static const struct {
     /* unknown commands and options */
     {FAULT_UNSUPPORTED, "ERR unknown command 'EVAL'"},
     {FAULT_UNSUPPORTED,
-        "ERR unknown command `DELEX`, with args beginning with: `k`, `v`, "},
+        "ERR unknown command `EVAL`, with args beginning with: `k`, `v`, "},
     {FAULT_UNSUPPORTED,
-        "ERR unknown command 'DELEX', with args beginning with: 'k' 'v' "},
+        "ERR unknown command 'EVAL', with args beginning with: 'k' 'v' "},
     {FAULT_UNSUPPORTED, "ERR wrong number of arguments for 'set' command"},
     {FAULT_UNSUPPORTED, "ERR wrong number of arguments for 'auth' command"},
     {FAULT_UNSUPPORTED, "ERR wrong number of arguments for 'info' command"},
@@ -108,8 +108,6 @@ static const struct {
     {FAULT_WRONG_TYPE,
         "WRONGTYPE Operation against a key holding the wrong kind of "
         "value" NEW},
-    {FAULT_WRONG_TYPE,
-        "ERR Key should be of string type if conditions are specified"},
     /* not the primary */
     {FAULT_NOT_PRIMARY, "READONLY You can't write against a read only slave."},
     {FAULT_NOT_PRIMARY,

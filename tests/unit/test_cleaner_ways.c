@@ -19,21 +19,19 @@ static void refused_scripts_are_not_the_end(void **state)
     assert_int_equal(
         told_words(REPLY_ERROR, NOPERM, START + 1), CLEANUP_DELETING);
     assert_int_equal(cleaner->cleanup.state, CLEANUP_DELETING);
-    assert_string_equal(said(), "*4\r\n$5\r\nDELEX\r\n$3\r\nkey\r\n"
-                                "$4\r\nIFEQ\r\n$36\r\n" TOKEN "\r\n");
-    assert_int_equal(conn.slots.count, 1);
+    assert_contains(said(), "*2\r\n$5\r\nWATCH\r\n$3\r\nkey\r\n");
+    assert_int_equal(conn.slots.count, 5);
     struct slot slot = *slots_at(&conn.slots, 0);
     assert_int_equal(slot.kind, SLOT_DELETE);
     assert_ptr_equal(slot.owner, cleaner);
     assert_int_equal(slot.bytes, strlen(said()));
     assert_int_equal(slot.sent_at, START + 1);
-    assert_int_equal(told_number(1, START + 2), CLEANUP_DONE);
 }
 
 /* On the way that needs a transaction: nothing else goes meanwhile. */
 static void watch_until_the_value(void)
 {
-    dialect.at[VERB_RELEASE] = 3;
+    dialect.at[VERB_RELEASE] = 1;
     begin(CLEANUP_TOKEN);
     assert_contains(sent(START), "$5\r\nWATCH\r\n");
     assert_int_equal(conn.slots.count, 5);
@@ -91,7 +89,7 @@ static void refused_in_every_way_it_goes_on(void **state)
     while (
         (answer = told_words(REPLY_ERROR, NOPERM, START)) == CLEANUP_DELETING)
         assert_true(++replies < 20);
-    assert_int_equal(replies, 1 + 1 + 1 + 5 + 2);
+    assert_int_equal(replies, 1 + 5 + 2);
     assert_int_equal(answer, CLEANUP_DUE);
     assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
     assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strategies of one command: what they send, and what every reply means.
- * None of them may delete without comparing, or shorten what stands, except for
- * the rest of min_hold_ms.
+ * The strategies without a script or a transaction, to acquire and to inspect:
+ * what they send, and what every reply means.
  */
 #include "support/test.h"
 
@@ -11,10 +10,6 @@
 
 #define SET_NX "> SET k T NX PX 1000\n"
 #define SET_LEFT "> SET k T NX PX 1000; PTTL k\n"
-#define ASK "> PTTL k\n"
-#define SET_IFEQ "> SET k T IFEQ T PX 1000\n"
-#define DELEX "> DELEX k IFEQ T\n"
-#define DELIFEQ "> DELIFEQ k T\n"
 #define READ "> PTTL k; GETRANGE k 0 511; EXISTS k\n"
 #define SYNTAX "-ERR syntax error\n"
 #define NO_ARITY "-ERR wrong number of arguments for 'set' command\n"
@@ -54,170 +49,6 @@ static void set_nx(void **state)
 
     (void)state;
     PLAY(rows);
-}
-
-/* PX is the longer one of what is asked and what is left; a key without an
- * end keeps having none. */
-static void set_ifeq_never_shortens(void **state)
-{
-    static const struct row rows[] = {
-        {'e', 2, ASK ":0\n" SET_IFEQ "+OK", "mine 1000"},
-        {'e', 2, ASK ":999\n" SET_IFEQ "+OK", "mine 1000"},
-        {'e', 2, ASK ":1000\n" SET_IFEQ "+OK", "mine 1000"},
-        {'e', 2, ASK ":1001\n> SET k T IFEQ T PX 1001\n+OK", "mine 1001"},
-        {'e', 2, ASK ":4294967296\n> SET k T IFEQ T PX 4294967296\n+OK",
-            "mine 4294967296"},
-        {'e', 2, ASK ":-1\n> SET k T IFEQ T KEEPTTL\n+OK", "mine for ever"},
-        {'e', 2, ASK ":-1\n> SET k T IFEQ T KEEPTTL\nnil", "not mine"},
-        {'e', 2, ASK ":-2\n" SET_IFEQ "nil", "not mine"},
-        {'e', 2, ASK ":-2\n" SET_IFEQ "+OK", "mine 1000"},
-    };
-
-    (void)state;
-    PLAY(rows);
-}
-
-/* A SET of another extend may come before it, so it sends no less than the most
- * that any may have asked for. */
-static void set_ifeq_outlasts_other_extends(void **state)
-{
-    (void)state;
-    begin('e', 2);
-    verb.most_ttl_ms = 60000;
-    play(ASK ":5\n> SET k T IFEQ T PX 60000\n+OK", "mine 60000");
-    begin('e', 2);
-    verb.most_ttl_ms = 60000;
-    play(ASK ":70000\n> SET k T IFEQ T PX 70000\n+OK", "mine 70000");
-    begin('e', 2);
-    verb.most_ttl_ms = 60000;
-    play(ASK ":-1\n> SET k T IFEQ T KEEPTTL\n+OK", "mine for ever");
-}
-
-static void set_ifeq(void **state)
-{
-    static const struct row rows[] = {
-        {'e', 2, ASK ":5\n" SET_IFEQ "nil", "not mine"},
-        {'e', 2, ASK ":5\n" SET_IFEQ "+QUEUED", BROKEN},
-        {'e', 2, ASK ":5\n" SET_IFEQ "$OK", BROKEN},
-        {'e', 2, ASK ":5\n" SET_IFEQ ":1", BROKEN},
-        {'e', 2, ASK ":5\n" SET_IFEQ "[]", BROKEN},
-        {'e', 2, ASK ":5\n" SET_IFEQ WRONGTYPE,
-            "not mine: WRONGTYPE Operation against a key"},
-        {'e', 2, ASK ":5\n" SET_IFEQ "-OOM x", "full: OOM x"},
-        {'e', 2, ASK ":5\n" SET_IFEQ "-ERR strange",
-            "server, unsure: ERR strange"},
-        {'e', 2, ASK ":5\n" SET_IFEQ SYNTAX "> EVALSHA sha:extend 1 k T 1000",
-            NULL},
-        {'e', 2, ASK ":5\n" SET_IFEQ NOPERM "> EVALSHA sha:extend 1 k T 1000",
-            NULL},
-        {'e', 2, ASK "+OK", BROKEN},
-        {'e', 2, ASK "nil", BROKEN},
-        {'e', 2, ASK "$5", BROKEN},
-        {'e', 2, ASK "[:5]", BROKEN},
-        {'e', 2, ASK ":-3", BROKEN},
-        {'e', 2, ASK "-LOADING x", "retry: LOADING x"},
-        {'e', 2, ASK UNKNOWN "> EVALSHA sha:extend 1 k T 1000", NULL},
-        {'e', 2, ASK NOPERM "> EVALSHA sha:extend 1 k T 1000", NULL},
-    };
-
-    (void)state;
-    PLAY(rows);
-}
-
-/* The rest of min_hold_ms: one command, which may shorten the TTL. */
-static void set_ifeq_keeps_the_rest(void **state)
-{
-    static const struct row rows[] = {
-        {'k', 2, SET_IFEQ "+OK", "mine"},
-        {'k', 2, SET_IFEQ "nil", "not mine"},
-        {'k', 2, SET_IFEQ "+QUEUED", BROKEN},
-        {'k', 2, SET_IFEQ "$OK", BROKEN},
-        {'k', 2, SET_IFEQ ":1", BROKEN},
-        {'k', 2, SET_IFEQ "[]", BROKEN},
-        {'k', 2, SET_IFEQ WRONGTYPE,
-            "not mine: WRONGTYPE Operation against a key"},
-        {'k', 2, SET_IFEQ "-OOM x", "full: OOM x"},
-        {'k', 2, SET_IFEQ "-LOADING x", "retry: LOADING x"},
-        {'k', 2, SET_IFEQ "-ERR strange", "server, unsure: ERR strange"},
-        {'k', 2, SET_IFEQ SYNTAX "> EVALSHA sha:keep 1 k T 1000", NULL},
-        {'k', 2, SET_IFEQ NOPERM "> EVALSHA sha:keep 1 k T 1000", NULL},
-    };
-
-    (void)state;
-    PLAY(rows);
-    begin('k', 2);
-    verb.most_ttl_ms = 60000; /* of the last extend */
-    play(SET_IFEQ "+OK", "mine");
-}
-
-static void compare_and_delete(void **state)
-{
-    static const struct row rows[] = {
-        {'r', 1, DELEX ":1", "mine"},
-        {'r', 1, DELEX ":0", "not mine"},
-        {'r', 1, DELEX ":2", BROKEN},
-        {'r', 1, DELEX ":-1", BROKEN},
-        {'r', 1, DELEX "+OK", BROKEN},
-        {'r', 1, DELEX "nil", BROKEN},
-        {'r', 1, DELEX "$1", BROKEN},
-        {'r', 1, DELEX "[:1]", BROKEN},
-        {'r', 1,
-            DELEX "-ERR Key should be of string type if conditions are "
-                  "specified",
-            "not mine: ERR Key should be of string type if conditions are "
-            "specified"},
-        {'r', 1, DELEX "-READONLY x", "elsewhere: READONLY x"},
-        {'r', 1, DELEX "-ERR strange", "server, unsure: ERR strange"},
-        {'r', 1, DELEX UNKNOWN DELIFEQ, NULL},
-        {'r', 1, DELEX NOPERM DELIFEQ, NULL},
-        {'r', 2, DELIFEQ ":1", "mine"},
-        {'r', 2, DELIFEQ ":0", "not mine"},
-        {'r', 2, DELIFEQ ":2", BROKEN},
-        {'r', 2, DELIFEQ "+OK", BROKEN},
-        {'r', 2, DELIFEQ "nil", BROKEN},
-        {'r', 2, DELIFEQ WRONGTYPE,
-            "not mine: WRONGTYPE Operation against a key"},
-        {'r', 2, DELIFEQ "-MASTERDOWN x", "elsewhere: MASTERDOWN x"},
-        {'r', 2,
-            DELIFEQ UNKNOWN
-            "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI",
-            NULL},
-        {'r', 2,
-            DELIFEQ NOPERM
-            "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI",
-            NULL},
-    };
-
-    (void)state;
-    PLAY(rows);
-}
-
-/* DELEX with a key alone is DEL: whatever the token, the condition stands. */
-static void the_condition_is_never_left_out(void **state)
-{
-    static char longest[512];
-    const struct slice tokens[] = {
-        {NULL, 0}, {"", 0}, {"\0", 1}, {longest, sizeof(longest)}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
-        for (unsigned strategy = 1; strategy <= 2; strategy++) {
-            struct buf out = {0};
-            struct resp_command c;
-            begin('r', strategy);
-            verb.token = tokens[i];
-            assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
-            assert_int_equal(
-                resp_parse(buf_head(&out), buf_len(&out), &c), buf_len(&out));
-            assert_int_equal(c.count, strategy == 1 ? 4 : 3);
-            assert_true(resp_is(&c, 0, strategy == 1 ? "DELEX" : "DELIFEQ"));
-            assert_true(strategy == 2 || resp_is(&c, 2, "IFEQ"));
-            struct slice last = {
-                c.arg[c.count - 1].data, c.arg[c.count - 1].len};
-            assert_true(slice_equal(last, tokens[i]));
-            buf_free(&out);
-        }
-    }
 }
 
 static void a_value_is_read(void **state)
@@ -385,8 +216,8 @@ static bool begin_native(size_t number)
     static const struct {
         char verb;
         unsigned char strategy;
-    } steps[] = {{'a', 0}, {'A', 0}, {'A', 1}, {'e', 1}, {'e', 2}, {'r', 0},
-        {'r', 1}, {'r', 2}, {'r', 3}, {'i', 1}, {'k', 2}};
+    } steps[] = {{'a', 0}, {'A', 0}, {'A', 1}, {'e', 1}, {'r', 0}, {'r', 1},
+        {'i', 1}, {'k', 1}};
     if (number == sizeof(steps) / sizeof(steps[0]))
         return false;
     begin(steps[number].verb, steps[number].strategy);
@@ -403,12 +234,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_nx),
-        cmocka_unit_test(set_ifeq_never_shortens),
-        cmocka_unit_test(set_ifeq_outlasts_other_extends),
-        cmocka_unit_test(set_ifeq),
-        cmocka_unit_test(set_ifeq_keeps_the_rest),
-        cmocka_unit_test(compare_and_delete),
-        cmocka_unit_test(the_condition_is_never_left_out),
         cmocka_unit_test(a_value_is_read),
         cmocka_unit_test(a_key_that_ends_meanwhile_has_no_value),
         cmocka_unit_test(values_that_are_none),

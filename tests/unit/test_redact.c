@@ -134,8 +134,6 @@ static void tokens_are_hidden(void **state)
         {"", "6fa459ea-ee8a-4ca4-", "[hidden]"},
         {"", "ee8a-4ca4-894e-db77e160355e", "[hidden]"},
         {"", "6fa459ea-ee8a-4c", "6fa459ea-ee8a-4c"},
-        {"", "1795329420.123456789012345678901234567890123456789",
-            "1795329420.[hidden]"},
         {"", "'1795329420" BLANK_TOKEN "' of k", "'1795329420[hidden]' of k"},
         {"", BLANKS BLANKS, "[hidden]"},
         {"", "7 \\t \\x09" BLANKS BLANKS "x", "7[hidden]x"},

@@ -102,8 +102,8 @@ static void a_release(void **state)
         {'r', 0, RELEASE WRONGTYPE,
             "not mine: WRONGTYPE Operation against a key"},
         {'r', 0, RELEASE "-MISCONF x", "refusing: MISCONF x"},
-        {'r', 0, RELEASE UNKNOWN "> DELEX k IFEQ T", NULL},
-        {'r', 0, RELEASE NOPERM "> DELEX k IFEQ T", NULL},
+        {'r', 0, RELEASE UNKNOWN WATCH, NULL},
+        {'r', 0, RELEASE NOPERM WATCH, NULL},
     };
 
     (void)state;
@@ -172,8 +172,7 @@ static void a_script_that_is_not_there_goes_whole(void **state)
         {'r', 0, RELEASE NOSCRIPT RELEASE_WHOLE ":0", "not mine"},
         {'r', 0, RELEASE NOSCRIPT RELEASE_WHOLE NOSCRIPT,
             "retry: NOSCRIPT No matching script."},
-        {'r', 0, RELEASE NOSCRIPT RELEASE_WHOLE NOPERM "> DELEX k IFEQ T",
-            NULL},
+        {'r', 0, RELEASE NOSCRIPT RELEASE_WHOLE NOPERM WATCH, NULL},
         {'i', 0, INSPECT NOSCRIPT INSPECT_WHOLE "[]", "free"},
         {'i', 0, INSPECT NOSCRIPT INSPECT_WHOLE NOSCRIPT,
             "retry: NOSCRIPT No matching script."},
@@ -192,7 +191,7 @@ static void whole_from_the_start(void **state)
     /* Also after it was begun anew elsewhere. */
     begin('r', 0);
     x.whole = true;
-    play(RELEASE_WHOLE NOPERM "> DELEX k IFEQ T", NULL);
+    play(RELEASE_WHOLE NOPERM WATCH, NULL);
     dialect_begin(&dialect);
     play(RELEASE_WHOLE ":1", "mine");
 }

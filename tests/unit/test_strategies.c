@@ -9,10 +9,11 @@
 
 #define BY_HASH "> EVALSHA sha:release 1 k T\n"
 #define STAMPS "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM
-#define DELEX "> DELEX k IFEQ T\n"
-#define DELIFEQ "> DELIFEQ k T\n"
 #define WATCH "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n"
 #define NOPERM5 NOPERM NOPERM NOPERM NOPERM NOPERM
+#define LOADING5 "-LOADING x\n-LOADING y\n-LOADING y\n-LOADING y\n-LOADING y"
+#define OTHER "+OK\n$other\n:500\n:1\n+OK\n"
+#define DISCARD "> DISCARD\n+OK"
 
 static const char letters[VERB_KINDS + 1] = "aerik";
 
@@ -34,16 +35,16 @@ static void which_are_weak(void **state)
 
 static void the_order_of_the_ways(void **state)
 {
-    static const char *const names[VERB_KINDS][7] = {
+    static const char *const names[VERB_KINDS][5] = {
         [VERB_ACQUIRE] = {"SET NX PX", "SETNX script",
             "SETNX + GETSET timestamps (weaker promises)",
             "SETNX + GETSET timestamps without WATCH (weakest promises)"},
-        [VERB_EXTEND] = {"scripts", "WATCH", "SET IFEQ", "timestamps",
+        [VERB_EXTEND] = {"scripts", "WATCH", "timestamps",
             "timestamps without WATCH"},
-        [VERB_RELEASE] = {"scripts", "DELEX", "DELIFEQ", "WATCH", "timestamps",
+        [VERB_RELEASE] = {"scripts", "WATCH", "timestamps",
             "timestamps without WATCH"},
         [VERB_INSPECT] = {"scripts", "GETRANGE", "timestamps"},
-        [VERB_CAP_TTL] = {"scripts", "WATCH", "SET IFEQ"},
+        [VERB_CAP_TTL] = {"scripts", "WATCH"},
     };
 
     (void)state;
@@ -56,8 +57,8 @@ static void the_order_of_the_ways(void **state)
             assert_non_null(strategy);
             assert_string_equal(strategy->name, names[kind][i]);
             bool stamps = strstr(strategy->name, "timestamps") != NULL;
-            assert_int_equal(strategy->compares,
-                kind == VERB_RELEASE && !strategy->watched && !stamps);
+            assert_int_equal(
+                strategy->is_script, kind == VERB_RELEASE && i == 0);
             assert_int_equal(strategy->ttl_is_in_value, stamps);
             assert_int_equal(strategy->weak, stamps);
             assert_int_equal(strategy->without_watch,
@@ -165,35 +166,31 @@ static void the_way_that_worked_is_remembered(void **state)
 {
     (void)state;
     begin('r', 0);
-    play(BY_HASH NOPERM DELEX UNKNOWN DELIFEQ ":1", "mine");
-    assert_int_equal(dialect.at[VERB_RELEASE], 2);
+    play(BY_HASH NOPERM WATCH OTHER DISCARD, "not mine");
+    assert_int_equal(dialect.at[VERB_RELEASE], 1);
     assert_int_equal(dialect.at[VERB_EXTEND], 0);
     exchange_begin(&x, &verb, NULL);
-    play(DELIFEQ ":0", "not mine");
+    play(WATCH OTHER DISCARD, "not mine");
     /* Also by one that is no decision, for it is none of the way. */
     exchange_begin(&x, &verb, NULL);
-    play(DELIFEQ "-LOADING x", "retry: LOADING x");
-    assert_int_equal(dialect.at[VERB_RELEASE], 2);
+    play(WATCH LOADING5, "retry: LOADING x");
+    assert_int_equal(dialect.at[VERB_RELEASE], 1);
     /* Each verb for itself. */
     verb = verb_of('e');
     exchange_begin(&x, &verb, NULL);
     play("> EVALSHA sha:extend 1 k T 1000\n:1000", "mine 1000");
-    assert_int_equal(dialect.at[VERB_RELEASE], 2);
+    assert_int_equal(dialect.at[VERB_RELEASE], 1);
 }
 
 /* Rights change: what was refused at first may be all that works later. */
 static void a_way_that_stops_working_leads_around(void **state)
 {
     (void)state;
-    begin('r', 3);
-    play(WATCH NOPERM5 BY_HASH NOPERM DELEX ":1", "mine");
-    assert_int_equal(dialect.at[VERB_RELEASE], 1);
     begin('r', 1);
-    play(DELEX NOPERM DELIFEQ UNKNOWN WATCH NOPERM5 BY_HASH ":0", "not mine");
+    play(WATCH NOPERM5 BY_HASH ":0", "not mine");
     assert_int_equal(dialect.at[VERB_RELEASE], 0);
-    begin('e', 2);
-    play(
-        "> PTTL k\n" NOPERM "> EVALSHA sha:extend 1 k T 1000\n:-2", "not mine");
+    begin('e', 1);
+    play(WATCH NOPERM5 "> EVALSHA sha:extend 1 k T 1000\n:-2", "not mine");
     assert_int_equal(dialect.at[VERB_EXTEND], 0);
     begin('a', 1);
     play("> EVAL text:acquire 1 k T 1000\n" NOPERM
@@ -220,33 +217,24 @@ static void refused_in_every_way(void **state)
             "> EVAL text:acquire 1 k T 1000; PTTL k\n" NOPERM NOPERM STAMPS,
             "unsupported: ERR syntax error"},
         {'e', 0,
-            "> EVALSHA sha:extend 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
-            "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n" UNKNOWN,
+            "> EVALSHA sha:extend 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5,
             "no permission: NOPERM first"},
-        {'e', 2,
-            "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n-ERR syntax error\n"
-            "> EVALSHA sha:extend 1 k T 1000\n" NOPERM WATCH NOPERM5,
-            "unsupported: ERR syntax error"},
-        {'r', 0,
-            BY_HASH "-NOPERM first\n" DELEX UNKNOWN DELIFEQ UNKNOWN WATCH
-                NOPERM5 STAMPS,
+        {'e', 1,
+            WATCH "-NOPERM first\n" UNKNOWN UNKNOWN UNKNOWN UNKNOWN
+                  "> EVALSHA sha:extend 1 k T 1000\n" UNKNOWN,
+            "no permission: NOPERM first"},
+        {'r', 0, BY_HASH "-NOPERM first\n" WATCH NOPERM5 STAMPS,
             "no permission: NOPERM first"},
         {'r', 0,
-            BY_HASH "-ERR unknown command 'EVALSHA'\n" DELEX NOPERM DELIFEQ
-                NOPERM WATCH NOPERM5 STAMPS,
+            BY_HASH "-ERR unknown command 'EVALSHA'\n" WATCH NOPERM5 STAMPS,
             "unsupported: ERR unknown command 'EVALSHA'"},
-        {'r', 2,
-            DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH UNKNOWN DELEX
+        {'r', 1,
+            WATCH "-NOPERM first\n" UNKNOWN UNKNOWN UNKNOWN UNKNOWN BY_HASH
                 UNKNOWN STAMPS,
             "no permission: NOPERM first"},
-        {'r', 3,
+        {'r', 1,
             WATCH "-NOPERM first\n" UNKNOWN UNKNOWN UNKNOWN UNKNOWN BY_HASH
-                UNKNOWN DELEX UNKNOWN DELIFEQ UNKNOWN STAMPS,
-            "no permission: NOPERM first"},
-        {'r', 2,
-            DELIFEQ "-NOPERM first\n" WATCH NOPERM5 BY_HASH
-                    "-NOSCRIPT x\n> EVAL text:release 1 k T\n" UNKNOWN DELEX
-                        UNKNOWN STAMPS,
+                  "-NOSCRIPT x\n> EVAL text:release 1 k T\n" UNKNOWN STAMPS,
             "no permission: NOPERM first"},
         {'i', 0,
             "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
@@ -261,14 +249,8 @@ static void refused_in_every_way(void **state)
             "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
             "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n:1",
             "seen 'other' 5"},
-        {'k', 0,
-            "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
-            "> SET k T IFEQ T PX 1000\n-ERR syntax error",
+        {'k', 0, "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5,
             "no permission: NOPERM first"},
-        {'k', 0,
-            "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5
-            "> SET k T IFEQ T PX 1000\n+OK",
-            "mine"},
     };
 
     (void)state;
@@ -284,21 +266,15 @@ static void refused_in_every_way(void **state)
 static void a_fault_of_a_stand_in_has_its_own_words(void **state)
 {
     static const struct row rows[] = {
-        {'r', 0, BY_HASH NOPERM DELEX "-READONLY x", "elsewhere: READONLY x"},
-        {'r', 0, BY_HASH NOPERM DELEX "+OK", BROKEN},
         {'A', 0,
             "> SET k T NX PX 1000; PTTL k\n-ERR syntax error\n:-2\n"
             "> EVAL text:acquire 1 k T 1000; PTTL k\n-OOM x\n:-2",
             "full: OOM x"},
-        {'e', 0,
-            "> EVALSHA sha:extend 1 k T 1000\n" NOPERM WATCH
-            "-LOADING x\n-LOADING y\n-LOADING y\n-LOADING y\n"
-            "-LOADING y",
+        {'e', 0, "> EVALSHA sha:extend 1 k T 1000\n" NOPERM WATCH LOADING5,
             "retry: LOADING x"},
-        {'e', 1,
-            WATCH NOPERM5 "> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n"
-                          "-OOM x",
+        {'e', 1, WATCH NOPERM5 "> EVALSHA sha:extend 1 k T 1000\n-OOM x",
             "full: OOM x"},
+        {'r', 0, BY_HASH NOPERM WATCH "+OK\n$T\n:500\n:1\n:5", BROKEN},
         {'i', 0,
             "> EVALSHA sha:inspect 1 k\n" NOPERM
             "> PTTL k; GETRANGE k 0 511; EXISTS k\n-LOADING x\n-L y\n"
@@ -318,11 +294,9 @@ static void the_ways_in_words(void **state)
     } cases[] = {
         {{0, 0, 0, 0}, "SET NX PX + scripts"},
         {{1, 0, 0, 0}, "SETNX script + scripts"},
-        {{0, 2, 1, 1}, "SET NX PX + DELEX + SET IFEQ"},
-        {{0, 2, 2, 1}, "SET NX PX + DELIFEQ + SET IFEQ"},
-        {{0, 1, 3, 1}, "SET NX PX + WATCH"},
-        {{0, 1, 1, 0}, "SET NX PX + DELEX + WATCH"},
-        {{0, 0, 3, 1}, "SET NX PX + WATCH + scripts"},
+        {{0, 1, 1, 1}, "SET NX PX + WATCH"},
+        {{0, 1, 0, 0}, "SET NX PX + scripts + WATCH"},
+        {{0, 0, 1, 1}, "SET NX PX + WATCH + scripts"},
         {{0, 0, 0, 1}, "SET NX PX + scripts refused"},
     };
 
@@ -337,38 +311,6 @@ static void the_ways_in_words(void **state)
     }
 }
 
-/* Behind a proxy that knows only commands with a key: what has none, and what
- * it may not know, is never sent. */
-static void behind_a_proxy(void **state)
-{
-    static const struct {
-        char letter;
-        bool stamps;
-        const char *sends[6];
-    } cases[] = {
-        {'a', false, {"SET k T NX PX 1000", "EVAL text:acquire 1 k T 1000"}},
-        {'e', false, {"EVALSHA sha:extend 1 k T 1000", "PTTL k"}},
-        {'r', false, {"EVALSHA sha:release 1 k T"}},
-        {'k', false, {"EVALSHA sha:keep 1 k T 1000", "SET k T IFEQ T PX 1000"}},
-        {'a', true, {"GETRANGE k 0 511"}},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        enum exchange_next next = EXCHANGE_AGAIN;
-        begin(cases[i].letter, 0);
-        dialect.keyed_only = dialect.scripts_unverified = true;
-        dialect.ttl_in_values = cases[i].stamps;
-        for (size_t k = 0; cases[i].sends[k]; k++) {
-            assert_int_equal(next, EXCHANGE_AGAIN);
-            assert_string_equal(sends(), cases[i].sends[k]);
-            next = answer(UNKNOWN);
-        }
-        assert_int_equal(
-            next, cases[i].stamps ? EXCHANGE_AGAIN : EXCHANGE_DONE);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,7 +322,6 @@ int main(void)
         cmocka_unit_test(refused_in_every_way),
         cmocka_unit_test(a_fault_of_a_stand_in_has_its_own_words),
         cmocka_unit_test(the_ways_in_words),
-        cmocka_unit_test(behind_a_proxy),
     };
     return cmocka_run_group_tests_name("strategies", tests, NULL, NULL);
 }

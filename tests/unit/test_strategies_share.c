@@ -8,8 +8,6 @@
 #include "unit/strategy_rig.h"
 
 #define BY_HASH "> EVALSHA sha:release 1 k T\n"
-#define DELEX "> DELEX k IFEQ T\n"
-#define DELIFEQ "> DELIFEQ k T\n"
 #define WATCH "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n"
 #define MATCHES WATCH "+OK\n$T\n:500\n:1\n+OK\n"
 #define DEL "> DEL k; EXEC\n"
@@ -23,7 +21,7 @@ static void another_connection_begins_at_the_first(void **state)
     struct exchange other = {0};
 
     (void)state;
-    begin('r', 3);
+    begin('r', 1);
     memset(dialect.at, 1, sizeof(dialect.at));
     dialect.in_transaction = &other;
     unsigned connection = dialect.connection;
@@ -40,13 +38,11 @@ static void an_exchange_in_its_middle_begins_anew(void **state)
 {
     static const char *const middles[] = {
         BY_HASH "-NOSCRIPT x\n> EVAL text:release 1 k T",
-        BY_HASH "-NOPERM of the old one\n" DELEX UNKNOWN DELIFEQ,
-        BY_HASH "-NOPERM of the old one\n" DELEX UNKNOWN DELIFEQ UNKNOWN WATCH,
-        BY_HASH NOPERM DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL,
-        BY_HASH NOPERM DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
-        "+QUEUED\nnil\n" MATCHES DEL "+QUEUED\nnil\n" WATCH,
-        BY_HASH NOPERM DELEX UNKNOWN DELIFEQ UNKNOWN WATCH
-        "+OK\n-MASTERDOWN x\n:500\n:1\n+OK\n> DISCARD",
+        BY_HASH "-NOPERM of the old one\n" WATCH,
+        BY_HASH NOPERM MATCHES DEL,
+        BY_HASH NOPERM MATCHES DEL "+QUEUED\nnil\n" MATCHES DEL
+                                   "+QUEUED\nnil\n" WATCH,
+        BY_HASH NOPERM WATCH "+OK\n-MASTERDOWN x\n:500\n:1\n+OK\n> DISCARD",
     };
 
     (void)state;
@@ -54,17 +50,16 @@ static void an_exchange_in_its_middle_begins_anew(void **state)
         begin('r', 0);
         play(middles[i], NULL);
         dialect_begin(&dialect);
-        play(BY_HASH
-            "-NOPERM of the new one\n" DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
-            "+QUEUED\nnil\n" MATCHES DEL "+QUEUED\nnil\n" WATCH NOPERM5
-            "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM,
+        play(BY_HASH "-NOPERM of the new one\n" MATCHES DEL
+                     "+QUEUED\nnil\n" MATCHES DEL "+QUEUED\nnil\n" WATCH NOPERM5
+                     "> TIME; GETRANGE k 0 511\n" NOPERM NOPERM,
             "no permission: NOPERM of the new one");
     }
-    begin('e', 2);
-    play("> PTTL k\n:5000\n> SET k T IFEQ T PX 5000", NULL);
+    begin('e', 1);
+    play(MATCHES "> PEXPIRE k 1000; EXEC", NULL);
     dialect_begin(&dialect);
-    dialect.at[VERB_EXTEND] = 2;
-    play("> PTTL k\n:5\n> SET k T IFEQ T PX 1000\n+OK", "mine 1000");
+    dialect.at[VERB_EXTEND] = 1;
+    play(WATCH "+OK\n$T\n:5000\n:1\n+OK\n" DISCARD "+OK", "mine 5000");
 }
 
 /* ------------------------------------------------------------- transactions */
@@ -75,7 +70,7 @@ static void nothing_else_goes_within_a_transaction(void **state)
     struct verb release = verb_of('r');
 
     (void)state;
-    begin('r', 3);
+    begin('r', 1);
     exchange_begin(&other, &release, NULL);
     assert_true(exchange_may_send(&x, &dialect));
     assert_true(exchange_may_send(&other, &dialect));
@@ -106,16 +101,16 @@ static void who_leaves_says_whether_it_is_open(void **state)
     struct bytes said = {NULL, 0, 0};
 
     (void)state;
-    begin('r', 3);
+    begin('r', 1);
     assert_false(exchange_cancel(&x)); /* nothing went */
     play(WATCH, NULL);
     assert_true(exchange_cancel(&x));
     assert_null(dialect.in_transaction);
     assert_false(exchange_cancel(&x));
-    begin('r', 3);
+    begin('r', 1);
     play(MATCHES DEL, NULL);
     assert_true(exchange_cancel(&x));
-    begin('r', 3);
+    begin('r', 1);
     play(MATCHES DEL "+QUEUED\n[:1]", "mine");
     assert_false(exchange_cancel(&x));
     begin('r', 0);
@@ -127,7 +122,7 @@ static void who_leaves_says_whether_it_is_open(void **state)
     assert_false(exchange_cancel(&x));
     assert_ptr_equal(dialect.in_transaction, &other);
     /* ... nor what a connection that is gone took with it. */
-    begin('r', 3);
+    begin('r', 1);
     play(WATCH, NULL);
     dialect_begin(&dialect);
     assert_false(exchange_cancel(&x));
@@ -171,15 +166,14 @@ static void refused_to_discard_it(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin(cases[i].verb, cases[i].verb == 'r' ? 3 : 1);
+        begin(cases[i].verb, 1);
         play(cases[i].dialog, cases[i].outcome);
         bool stuck = x.phase == PHASE_STUCK;
         check(stuck == cases[i].stuck, stuck ? "stuck" : "ended", "the other");
     }
     /* In every way; and the next connection knows nothing of it. */
     begin('r', 0);
-    play(BY_HASH "-NOPERM first\n" DELEX UNKNOWN DELIFEQ UNKNOWN MATCHES DEL
-             NOPERM NOPERM DISCARD NOPERM,
+    play(BY_HASH "-NOPERM first\n" MATCHES DEL NOPERM NOPERM DISCARD NOPERM,
         "no permission: NOPERM first");
     assert_int_equal(x.phase, PHASE_STUCK);
     dialect_begin(&dialect);
@@ -198,7 +192,7 @@ static void what_compares_by_itself(void **state)
             assert_false(exchange_compares(&x)); /* nothing went */
             sends();
             assert_int_equal(
-                exchange_compares(&x), kind == VERB_RELEASE && i < 3);
+                exchange_compares(&x), kind == VERB_RELEASE && i == 0);
         }
     }
 }
@@ -236,9 +230,12 @@ static void another_one_takes_over(void **state)
     assert_int_equal(answer_to(&y, "-NOSCRIPT x"), EXCHANGE_AGAIN);
     assert_string_equal(sends_of(&y), "EVAL text:release 1 k T");
     assert_int_equal(answer_to(&y, "-NOPERM x"), EXCHANGE_AGAIN);
-    assert_string_equal(sends_of(&y), "DELEX k IFEQ T");
-    assert_int_equal(answer_to(&y, ":0"), EXCHANGE_DONE);
-    assert_string_equal(outcome_of(&y), "not mine");
+    assert_string_equal(
+        sends_of(&y), "WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI");
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(answer_to(&y, "-LOADING x"), EXCHANGE_WAIT);
+    assert_int_equal(answer_to(&y, "-LOADING x"), EXCHANGE_DONE);
+    assert_string_equal(outcome_of(&y), "retry: LOADING x");
     assert_int_equal(dialect.at[VERB_RELEASE], 1);
 
     /* The text has gone already: it is not asked for again. */
@@ -250,12 +247,14 @@ static void another_one_takes_over(void **state)
 
     /* On another way; and then on another connection. */
     begin('r', 0);
-    play(BY_HASH NOPERM DELEX UNKNOWN DELIFEQ, NULL);
+    play(BY_HASH NOPERM WATCH, NULL);
     exchange_hand_over(&x, &y, &copy);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(answer_to(&y, "-READONLY x"), EXCHANGE_WAIT);
     assert_int_equal(answer_to(&y, "-READONLY x"), EXCHANGE_DONE);
     assert_string_equal(outcome_of(&y), "elsewhere: READONLY x");
-    begin('r', 2);
-    play(DELIFEQ, NULL);
+    begin('r', 1);
+    play(WATCH, NULL);
     exchange_hand_over(&x, &y, &copy);
     dialect_begin(&dialect);
     assert_string_equal(sends_of(&y), "EVALSHA sha:release 1 k T");

@@ -14,15 +14,15 @@ static int start(void **state)
 }
 
 /* The command of that number and what it is answered: by the proxy alone, by
- * the server, by a script in place of the command, in other words. */
+ * the server, by a script in place of the client's, in other words. */
 static const char *numbered(size_t i, char command[64], char reply[64])
 {
     static const char *const fixed[][2] = {
-        {"EVAL x 0", "-ERR unknown command 'EVAL'~"},
-        {"DELEX no IFEQ v", ":0"},
-        {"SET no v IFEQ x PX 9", "$-1"},
+        {"WAIT 0 0", "-ERR unknown command 'WAIT'"},
+        {"EVAL {return redis.call('PTTL','no')} 0", ":-1"},
+        {"PTTL no", ":-1"},
         {"LRANGE l 0 -1", "*2|$1|a|$1|b"},
-        {"CLIENT SETINFO a b", "+OK"},
+        {"SETEX k 0 v", "-ERR invalid expire time in SETEX"},
     };
 
     if (i % 2 == 0) {
@@ -42,7 +42,7 @@ static void test_order_in_a_pipeline(void **state)
     char command[64], reply[64];
 
     redis_run(&r, "RPUSH", "l", "a", "b", NULL);
-    rig_age(AGED_DELEX);
+    rig_age(AGED_2_6);
     struct rig_client *c = rig_dial();
     for (size_t i = 0; i < PIPELINE; i++)
         rig_put(&out, numbered(i, command, reply));
@@ -56,8 +56,8 @@ static void test_order_in_a_pipeline(void **state)
     }
     assert_int_equal(aged_count(a, ""), PIPELINE);
     assert_int_equal(aged_count(a, "echo"), PIPELINE / 2);
-    assert_int_equal(aged_count(a, "SET * * IFEQ"), PIPELINE / 10);
-    assert_int_equal(aged_count(a, "SET * * NX"), 0);
+    assert_int_equal(aged_count(a, "SETEX * * v"), PIPELINE / 10);
+    assert_int_equal(aged_count(a, "SETEX * * w"), 0);
     aged_forget(a);
     assert_int_equal(aged_count(a, ""), 0);
 }
@@ -68,7 +68,7 @@ static void test_order_among_many(void **state)
     char command[64], reply[64];
 
     redis_run(&r, "RPUSH", "l", "a", "b", NULL);
-    rig_age(AGED_DELEX);
+    rig_age(AGED_2_6);
     for (size_t i = 0; i < RIG_CLIENTS; i++)
         rig_dial();
     for (size_t k = 0; k < ROUNDS; k++)
@@ -115,31 +115,24 @@ static void test_any_bytes(void **state)
     (void)state;
     static const struct bytes set[] = {WORD("SET"), WORD("k\r\n\0\xff"),
         WORD("\0\r\n$5\r\n{}'`"), WORD("PX"), WORD("60000")};
-    static const struct bytes change[] = {WORD("SET"), WORD("k\r\n\0\xff"),
-        WORD("\r\n-ERR \0"), WORD("IFEQ"), WORD("\0\r\n$5\r\n{}'`"), WORD("PX"),
-        WORD("60000")};
     static const struct bytes get[] = {WORD("GET"), WORD("k\r\n\0\xff")};
-    static const struct bytes delete[] = {
-        WORD("DELIFEQ"), WORD("k\r\n\0\xff"), WORD("\r\n-ERR \0")};
+    static const struct bytes delete[] = {WORD("DEL"), WORD("k\r\n\0\xff")};
     static const struct bytes unknown[] = {
-        WORD("EVAL"), WORD("a\r\nb\0c"), WORD("\xff'\x01"), WORD("")};
+        WORD("FCALL"), WORD("a\r\nb\0c"), WORD("\xff'\x01"), WORD("")};
 
-    rig_age(AGED_DELIFEQ);
+    rig_age(AGED_6_2);
     struct rig_client *c = rig_dial();
     exchange_bytes(c, 5, set, REPLY("+OK\r\n"));
     exchange_bytes(c, 2, get, REPLY("$11\r\n\0\r\n$5\r\n{}'`\r\n"));
-    exchange_bytes(c, 7, change, REPLY("+OK\r\n"));
-    exchange_bytes(c, 7, change, REPLY("$-1\r\n"));
-    exchange_bytes(c, 2, get, REPLY("$8\r\n\r\n-ERR \0\r\n"));
-    exchange_bytes(c, 3, delete, REPLY(":1\r\n"));
-    exchange_bytes(c, 3, delete, REPLY(":0\r\n"));
+    exchange_bytes(c, 2, delete, REPLY(":1\r\n"));
+    exchange_bytes(c, 2, delete, REPLY(":0\r\n"));
     exchange_bytes(c, 4, unknown,
-        REPLY("-ERR unknown command 'EVAL', with args beginning with: "
-              "'a  b' '\xff'\x01' '' \r\n"));
+        REPLY("-ERR unknown command `FCALL`, with args beginning with: "
+              "`a  b`, `\xff'\x01`, ``, \r\n"));
     assert_contains(
-        aged_log(a), "0 EVAL a\\x0d\\x0ab\\x00c \\xff'\\x01 \"\"\n");
+        aged_log(a), "0 FCALL a\\x0d\\x0ab\\x00c \\xff'\\x01 \"\"\n");
     aged_profile_now(a, AGED_2_4, false);
-    exchange_bytes(c, 4, unknown, REPLY("-ERR unknown command 'EVAL'\r\n"));
+    exchange_bytes(c, 4, unknown, REPLY("-ERR unknown command 'FCALL'\r\n"));
     aged_profile_now(a, AGED_6_2, false);
     static const struct bytes none[] = {WORD("N\r\n\0x"), WORD("a\nb\0c")};
     exchange_bytes(c, 2, none,
@@ -153,7 +146,8 @@ static void test_long_arguments(void **state)
     (void)state;
     char one[80], two[80], words[200];
 
-    rig_age(AGED_DELEX);
+    rig_age(AGED_PLAIN);
+    aged_refuse(a, "SCRIPT", AGED_UNKNOWN);
     struct rig_client *c = rig_dial();
     for (int len = 50; len < 75; len++) {
         snprintf(one, sizeof(one), "%0*d", len, 1);
@@ -205,7 +199,7 @@ static void test_messages_pass(void **state)
 static void test_a_client_goes_away(void **state)
 {
     (void)state;
-    rig_age(AGED_DELEX);
+    rig_age(AGED_6_2);
     struct rig_client *c = rig_dial();
 
     for (int i = 0; i < 100; i++)
@@ -248,26 +242,22 @@ static void test_the_server_goes_away(void **state)
 static void test_the_log(void **state)
 {
     (void)state;
-    rig_age(AGED_DELEX);
+    rig_age(AGED_6_2);
     struct rig_client *c = rig_dial(), *other = rig_dial();
 
     ask(c, "SET k v NX PX 60000", "+OK");
     ask(other, "get k", "$1|v");
-    ask(c, "DELEX k IFEQ w", ":0");
-    assert_int_equal(aged_count_unconditional_delex(a), 0);
-    ask(other, "delex k", ":1");
-    ask(c, "DELEX k IFEQ", "-ERR wrong number of arguments for 'delex' ~");
-    assert_int_equal(aged_count(a, "DELEX"), 3);
-    assert_int_equal(aged_count(a, "DELEX * IFEQ"), 2);
+    ask(other, "del k", ":1");
+    ask(c, "SET k v XX", "$-1");
+    assert_int_equal(aged_count(a, "SET"), 2);
+    assert_int_equal(aged_count(a, "SET * * NX"), 1);
     assert_int_equal(aged_count(a, "SET k * NX PX 60000"), 1);
     assert_int_equal(aged_count(a, "SET k * NX PX 60000 x"), 0);
-    assert_int_equal(aged_count_unconditional_delex(a), 1);
-    assert_string_equal(aged_names(a, 0), "SET DELEX DELEX");
-    assert_string_equal(aged_names(a, 1), "get delex");
+    assert_string_equal(aged_names(a, 0), "SET SET");
+    assert_string_equal(aged_names(a, 1), "get del");
     assert_string_equal(aged_names(a, 2), "");
-    assert_string_equal(aged_log(a),
-        "0 SET k v NX PX 60000\n1 get k\n0 DELEX k IFEQ w\n1 delex k\n"
-        "0 DELEX k IFEQ\n");
+    assert_string_equal(
+        aged_log(a), "0 SET k v NX PX 60000\n1 get k\n1 del k\n0 SET k v XX\n");
 }
 
 int main(void)

@@ -98,11 +98,11 @@ static void learning(void **state)
             LEARN "[$2000000000 $0]\n" UNKNOWN
                   "> SUBSTR k 0 511; TTL k; EXISTS k",
             NULL},
-        {'e', 3,
+        {'e', 2,
             LEARN "[$2000000000 $0]\n" UNKNOWN
                   "> WATCH k; TIME; TTL k; SUBSTR k 0 511; MULTI",
             NULL},
-        {'r', 5, LEARN "[$2000000000 $0]\n" UNKNOWN "> SUBSTR k 0 511", NULL},
+        {'r', 3, LEARN "[$2000000000 $0]\n" UNKNOWN "> SUBSTR k 0 511", NULL},
         {'a', 2, LEARN "[$2000000000 $0]\n-LOADING x", "retry: LOADING x"},
         {'a', 2, LEARN "[$2000000000 $0]\n-ERR strange",
             "server, unsure: ERR strange"},

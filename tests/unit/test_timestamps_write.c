@@ -261,10 +261,10 @@ static void without_orders_never_bare(void **state)
     play(IS_PAST WATCH NOPERM NOW NO_END "$1600000000\n" NOPERM
          "> SET k T NX PX 1000\n" UNKNOWN
          "> EVAL text:acquire 1 k T 1000\n" UNKNOWN, DENIED);
-    begin_stamped('r', 4);
+    begin_stamped('r', 2);
     dialect.ttl_in_values = false;
     play(WATCH NOPERM NOW NO_END "$2000000010_T\n" NOPERM, DENIED);
-    begin_stamped('e', 3);
+    begin_stamped('e', 2);
     dialect.ttl_in_values = false;
     play(WATCH NOPERM NOW NO_END "$2000000010_T\n" NOPERM, DENIED);
 }
@@ -363,8 +363,8 @@ static void all_replies_before_the_change(void **state)
         unsigned char strategy, first, last; /* of the values that let it go */
         const char *change;
     } cases[] = {{'a', 2, 9, 10, "GETSET k 2000000003_T; EXEC"},
-        {'e', 3, 12, 12, "GETSET k 2000000003_T; EXEC"},
-        {'r', 4, 7, 12, "DEL k; EXEC"}};
+        {'e', 2, 12, 12, "GETSET k 2000000003_T; EXEC"},
+        {'r', 2, 7, 12, "DEL k; EXEC"}};
     const size_t count = sizeof(words) / sizeof(words[0]);
 
     (void)state;

@@ -15,7 +15,6 @@
 #define FIRST_S INT64_C(1000000000) /* 1e9: September 2001 */
 #define END_S INT64_C(100000000000) /* 1e11: the year 5138 */
 #define UUID_BYTES 16
-#define UUID_DIGITS 39 /* of 2^128 - 1 */
 /* Longer values are not times; they were read only in part. */
 #define VALUE_MAX (STAMP_ROOM - 1)
 
@@ -50,23 +49,6 @@ static void write_blanks(char out[STAMP_BLANKS], struct slice token)
     read_uuid(number, token);
     for (size_t i = 0; i < STAMP_BLANKS; i++)
         out[i] = number[i / 8] >> (7 - i % 8) & 1 ? '\t' : ' ';
-}
-
-/* The UUID as a decimal number, padded with zeros. */
-static void write_digits(char out[UUID_DIGITS], struct slice token)
-{
-    unsigned char number[UUID_BYTES];
-
-    read_uuid(number, token);
-    for (size_t i = UUID_DIGITS; i-- > 0;) {
-        unsigned rest = 0;
-        for (size_t j = 0; j < UUID_BYTES; j++) {
-            unsigned part = rest << 8 | number[j];
-            number[j] = (unsigned char)(part / 10);
-            rest = part % 10;
-        }
-        out[i] = (char)('0' + rest);
-    }
 }
 
 int64_t stamp_end(int64_t end_ms)
@@ -122,8 +104,6 @@ enum stamp_kind stamp_parse(struct slice value, int64_t *end_s)
     if (value.data[whole] != '.' || fraction == 0 ||
         whole + 1 + fraction != value.len)
         return STAMP_NONE;
-    if (fraction == UUID_DIGITS) /* a UUID, not a fraction of a second */
-        return STAMP_OURS;
     for (size_t i = whole + 1; i < value.len; i++)
         more = more || value.data[i] != '0';
     *end_s += more;
@@ -133,16 +113,11 @@ enum stamp_kind stamp_parse(struct slice value, int64_t *end_s)
 bool stamp_is_of(struct slice value, struct slice token)
 {
     char uuid[STAMP_BLANKS];
-    size_t len = STAMP_BLANKS;
     int64_t end_s;
 
     if (!token_valid(token) || stamp_parse(value, &end_s) != STAMP_OURS)
         return false;
-    if (value.len > STAMP_BLANKS) {
-        write_blanks(uuid, token);
-    } else { /* of an earlier version */
-        write_digits(uuid, token);
-        len = UUID_DIGITS;
-    }
-    return memcmp(value.data + value.len - len, uuid, len) == 0;
+    write_blanks(uuid, token);
+    return memcmp(value.data + value.len - STAMP_BLANKS, uuid, STAMP_BLANKS) ==
+           0;
 }

@@ -6,9 +6,6 @@
  * tab is 1. A program that has the token recognises the value. One that only
  * knows the scheme reads a number, because int(), float(), strtol() and the
  * shell's test all skip blanks at the end.
- *
- * Earlier versions wrote SECONDS.DIGITS, the UUID as a decimal number of 39
- * digits, which int() refuses. Such values are still read.
  */
 #ifndef NXLOCK_WIRE_TIMESTAMPS_FORMAT_H
 #define NXLOCK_WIRE_TIMESTAMPS_FORMAT_H

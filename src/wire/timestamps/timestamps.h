@@ -60,15 +60,16 @@ struct timestamps_exchange {
 enum stamp_kind {
     STAMP_NONE,    /* not a time: it never passes */
     STAMP_FOREIGN, /* a time written by another program */
-    STAMP_OURS     /* in one of the formats of format.h, for any token */
+    STAMP_OURS     /* in the format of format.h, for any token */
 };
 
 /* Reads a value. It is a time if all of it is a decimal number from 1e9 to
- * below 1e11: times in milliseconds are above that, and counters usually below.
+ * below 1e11, with or without a fraction, as Python's time.time() gives it:
+ * times in milliseconds are above that, and counters usually below.
  * *end_s is the first whole second at which the lock has ended. */
 enum stamp_kind stamp_parse(struct slice value, int64_t *end_s);
 
-/* Is the value in one of our formats, and for this token? */
+/* Is the value in that format, and for this token? */
 bool stamp_is_of(struct slice value, struct slice token);
 
 #endif

@@ -117,8 +117,6 @@ static unsigned stamped_encode_step(struct exchange *x, struct buf *out)
         }
         return stamped_encode_change(x, out) ? 1 : 0;
     case STAMPED_LEARN:
-        if (x->dialect->keyed_only)
-            return stamped_encode_value(x, out) ? 1 : 0;
         return command_word(out, "TIME") && stamped_encode_value(x, out) ? 2
                                                                          : 0;
     case STAMPED_PROBE:
