@@ -14,6 +14,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "cli/label.h"
 #include "cli/report.h"
 
 #define SENTENCE_ROOM 2048
@@ -71,7 +72,7 @@ static const struct {
 
 static struct {
     const struct args *args;
-    const char *label;
+    char label[LABEL_ROOM]; /* "": none */
     void (*sinks[EVENT_SINKS])(const struct event *event);
     size_t count;
     bool seen[EVENT_KINDS];
@@ -86,7 +87,7 @@ void event_begin(const struct args *args)
 
 void event_set_label(const char *label)
 {
-    reporter.label = label;
+    snprintf(reporter.label, sizeof(reporter.label), "%s", label ? label : "");
 }
 
 void event_add_sink(void (*take)(const struct event *event))
@@ -155,7 +156,7 @@ void event_report(struct event event, const char *format, ...)
     event.sentence = sentence;
     event.name = reporter.args->name ? reporter.args->name : "";
     event.shown = reporter.args->shown;
-    event.label = reporter.label;
+    event.label = reporter.label[0] != '\0' ? reporter.label : NULL;
     timespec_get(&event.time, TIME_UTC);
     gather_end(&event);
     if (is_printed(event.always ? READ_ALWAYS : kinds[event.kind].readers))

@@ -94,7 +94,8 @@ struct event {
  * events. */
 void event_begin(const struct args *args);
 
-/* The label of this process's lock, which must outlive the events; or NULL. */
+/* The label of this process's lock, which is copied: the last event comes when
+ * the command that made it has returned. NULL: it has none. */
 void event_set_label(const char *label);
 
 /* Adds a function that gets each event from now on; it must not block, and must

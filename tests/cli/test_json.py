@@ -3,7 +3,8 @@
 """test_json.py NXLOCK: what `nxlock status --json` prints is JSON.
 
 Whatever the name is and whatever a stranger left at the key: one line of
-valid UTF-8 that every parser takes, with the fields that are promised.
+valid UTF-8 that every parser takes, with the fields that are promised. In
+`--log json` each event of a process has the same label, up to the last one.
 """
 
 import json
@@ -237,10 +238,34 @@ class Room:
                 stderr=subprocess.DEVNULL, timeout=60, check=False)
         tap.equal(got.returncode, 70, "70 where it cannot be written")
 
+    def log_labels(self):
+        """An address sanitizer also looks for a frame that is gone."""
+        sanitizer = os.environ.get("ASAN_OPTIONS", "") + \
+            ":detect_stack_use_after_return=1"
+        nx(self.nxlock, "acquire", "held")
+        for words, code in (
+                (["acquire", "free"], 0), (["acquire", "held", "-n"], 75),
+                (["acquire", "x", "-u", "unix:///nowhere/socket", "-n"], 69),
+                (["run", "held", "-n", "--", "true"], 75),
+                (["run", "other", "--", "true"], 0),
+                (["once", "held", "-n", "--", "true"], 75),
+                (["once", "work", "--", "true"], 0)):
+            at = words.index("--") if "--" in words else len(words)
+            got = nx(self.nxlock, *words[:at], "--log", "json", *words[at:],
+                     env={**os.environ, "ASAN_OPTIONS": sanitizer})
+            events = [json.loads(line) for line in got.stderr.splitlines()
+                      if line.startswith(b"{")]
+            labels = {event.get("label") for event in events}
+            self.tap.check(
+                got.returncode == code and len(events) > 1 and
+                events[-1]["event"] == "ended" and len(labels) == 1 and
+                re.fullmatch(r"[!-~]+:\d+:[!-~]+", labels.pop() or ""),
+                f"the label of each event: {' '.join(words)}", got)
+
     def run(self):
         for part in (self.free, self.held, self.ours, self.labels,
                      self.foreign, self.names, self.at_random,
-                     self.other_parsers, self.errors):
+                     self.other_parsers, self.errors, self.log_labels):
             part()
         return self.tap.done()
 
