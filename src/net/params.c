@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of URL parameters, and the functions that read, check, compare and
- * suggest by its rows.
+ * The table of URL parameters, and the functions that read, check and compare
+ * by its rows.
  *
  * Invariant: each row is written once, here, and no member of struct settings
  * ever holds a value outside its row's bounds.
@@ -284,33 +284,6 @@ bool params_of_tls_copy(struct settings *to, const struct settings *from)
     return ok;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters must be added, dropped or changed to turn one into the
- * other. b is a row's name, which fits in `line`. */
-static size_t distance(struct slice a, struct slice b)
-{
-    size_t line[32];
-
-    if (b.len >= sizeof(line) / sizeof(line[0]))
-        return SIZE_MAX;
-    for (size_t j = 0; j <= b.len; j++)
-        line[j] = j;
-    for (size_t i = 0; i < a.len; i++) {
-        size_t corner = line[0];
-        line[0] = i + 1;
-        for (size_t j = 0; j < b.len; j++) {
-            size_t change = corner + (a.data[i] != b.data[j]);
-            corner = line[j + 1];
-            line[j + 1] = least(change, least(line[j], corner) + 1);
-        }
-    }
-    return line[b.len];
-}
-
 /* What parameters of other clients are called here. */
 static const struct {
     const char *name, *ours, *client;
@@ -329,51 +302,19 @@ static const struct {
     {"skip_verify", "verify=none (HARM: see nxlock(1)), better cacert=FILE",
         "go-redis"},
     {"verifyPeer", "verify=full, ca or none", "Lettuce"},
-    {"verify_mode", "verify=full, ca or none", "other clients"},
-    {"ca_file", "cacert=FILE", "other clients"},
-    {"cafile", "cacert=FILE", "other clients"},
-    {"tls_ca", "cacert=FILE", "other clients"},
-    {"ssl_ca", "cacert=FILE", "other clients"},
-    {"servername", "sni=NAME", "other clients"},
-    {"ca_cert", "cacert=FILE", "other clients"},
-    {"cert_file", "cert=FILE", "other clients"},
-    {"key_file", "key=FILE", "other clients"},
     {"insecure", "verify=none (HARM: see nxlock(1)), better cacert=FILE",
         "redis-cli"},
-    {"server_name", "sni=NAME", "other clients"},
 };
 
-/* Is it a name that another client has for one of the rows? */
-static bool suggest_own(struct slice unknown, struct text *text)
+void param_advise(struct slice unknown, struct text *text)
 {
     for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
         if (!slice_equal(unknown, slice_of(foreign[i].name)))
             continue;
         text_addf(text, "it belongs to %s; write %s", foreign[i].client,
             foreign[i].ours);
-        return true;
-    }
-    return false;
-}
-
-void param_suggest(struct slice unknown, struct text *text)
-{
-    size_t nearest = 0, best = SIZE_MAX;
-
-    if (suggest_own(unknown, text))
         return;
-
-    for (size_t i = 0; i < COUNT; i++) {
-        size_t far = distance(unknown, slice_of(url_params[i].name));
-        if (far < best) {
-            best = far;
-            nearest = i;
-        }
     }
-    /* The names must be similar: at most 3 changes, and fewer than the name has
-     * letters. */
-    if (best <= 3 && best < unknown.len)
-        text_addf(text, "did you mean %s? ", url_params[nearest].name);
     text_add(text, "the parameters are");
     for (size_t i = 0; i < COUNT; i++)
         text_addf(text, "%s %s", i > 0 ? "," : "", url_params[i].name);

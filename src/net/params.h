@@ -90,9 +90,9 @@ bool param_copy(size_t row, struct settings *to, const struct settings *from);
 bool params_of_tls_equal(const struct settings *a, const struct settings *b);
 bool params_of_tls_copy(struct settings *to, const struct settings *from);
 
-/* Adds the known names, and the one that an unknown name may have meant; or
- * what a parameter of another client is called here. */
-void param_suggest(struct slice unknown, struct text *text);
+/* Adds what to write instead of an unknown name: what a parameter of another
+ * client is called here, or the known names. */
+void param_advise(struct slice unknown, struct text *text);
 
 /* Frees the strings and forgets them; a password is overwritten first. */
 void settings_free(struct settings *settings);

@@ -146,7 +146,7 @@ static enum url_result refuse_unknown(struct parse *p, struct slice name)
         text_add(p->error, "'");
     }
     text_add(p->error, "; ");
-    param_suggest(name, p->error);
+    param_advise(name, p->error);
     return URL_MALFORMED;
 }
 

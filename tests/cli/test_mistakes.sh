@@ -42,10 +42,9 @@ url() {
     gives 78 "an unknown parameter" run x -u 'redis://db7?timeout=5' -- true
     said "is named, with all that there are" "'timeout'" db user password \
         timeout_ms max_ttl_ms drift_ppm keepalive_s prefix
-    gives 78 "a misspelt parameter" run x -u 'redis://db7?tiemout_ms=5' -- :
-    said "is named, with the nearest and all that there are" "'tiemout_ms'" \
-        "did you mean timeout_ms?" db user password timeout_ms max_ttl_ms \
-        drift_ppm keepalive_s prefix
+    gives 78 "another client's parameter" \
+        run x -u 'rediss://h?ssl_keyfile=k' -- true
+    said "is translated" "'ssl_keyfile'" "belongs to redis-py; write key=FILE"
     gives 78 "a parameter out of bounds" run x -u 'redis://h?db=x' -- true
     said "is named with its bounds" "db" "from 0 to"
     gives 64 "the flag of that parameter" run x --db x -u redis://h -- true
