@@ -39,7 +39,7 @@ enum log {
 /* The environment variable that names another socket of syslog. */
 #define LOG_VARIABLE "NXLOCK_LOG_SOCKET"
 
-enum on_down { DOWN_FAILS, DOWN_SKIPS, DOWN_RUNS };
+enum on_down { DOWN_FAILS, DOWN_RUNS };
 
 /* Options of run, and of once; times in ms, 0 if they are not given. */
 struct run_args {

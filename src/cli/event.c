@@ -52,7 +52,6 @@ static const char *const skip_words[] = {
     [SKIP_BUSY] = "busy",
     [SKIP_NOT_DUE] = "not-due",
     [SKIP_DONE] = "done-before",
-    [SKIP_DOWN] = "down",
 };
 
 static const struct {
@@ -176,7 +175,6 @@ static enum result result_of(int code)
         [SKIP_BUSY] = RESULT_BUSY,
         [SKIP_NOT_DUE] = RESULT_NOT_DUE,
         [SKIP_DONE] = RESULT_DONE_BEFORE,
-        [SKIP_DOWN] = RESULT_DOWN,
     };
     const bool *seen = reporter.seen;
 

@@ -47,8 +47,7 @@ enum skip {
     SKIP_NONE,
     SKIP_BUSY,    /* another process holds the lock */
     SKIP_NOT_DUE, /* --every */
-    SKIP_DONE,    /* once: it was done before */
-    SKIP_DOWN     /* --on-down skip */
+    SKIP_DONE     /* once: it was done before */
 };
 
 /* How a command ended: only EVENT_ENDED has it. */

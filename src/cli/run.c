@@ -84,20 +84,10 @@ static int run_and_release(struct run *run)
 }
 
 /* Applies --on-down after a failed acquire. True: run the command anyway. */
-static bool may_do_without(struct run *run, int *code)
+static bool may_do_without(struct run *run)
 {
-    int on_down = run->args->run.on_down;
-
-    if (!run->session.down || on_down == DOWN_FAILS)
+    if (!run->session.down || run->args->run.on_down == DOWN_FAILS)
         return false;
-    if (on_down == DOWN_SKIPS) {
-        event_report(
-            (struct event){
-                .kind = EVENT_SKIPPED, .skip = SKIP_DOWN, .always = true},
-            "--on-down skip: not running %s", run->args->child[0]);
-        *code = EXIT_DONE;
-        return false;
-    }
     say("--on-down run: running %s without the lock", run->args->child[0]);
     run->session.unlocked = true;
     return true;
@@ -106,7 +96,7 @@ static bool may_do_without(struct run *run, int *code)
 static bool acquired(struct run *run, int *code)
 {
     if (!acquire_for(&run->session, code))
-        return may_do_without(run, code);
+        return may_do_without(run);
     return run->args->run.every_ms == 0 || every_record(&run->session, code);
 }
 

@@ -69,7 +69,7 @@ static const struct choice lost_choices[] = {{"kill", SIGTERM},
     {"QUIT", SIGQUIT}, {"ABRT", SIGABRT}, {"KILL", SIGKILL},
     {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}, {NULL, 0}};
 static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
-    {"skip", DOWN_SKIPS}, {"run", DOWN_RUNS}, {NULL, 0}};
+    {"run", DOWN_RUNS}, {NULL, 0}};
 static const struct choice log_choices[] = {{"syslog", LOG_TO_SYSLOG},
     {"stderr", LOG_TO_STDERR}, {"json", LOG_TO_JSON},
     {LOG_FILE "PATH", LOG_TO_FILE}, {"none", LOG_NOWHERE}, {NULL, 0}};
@@ -175,7 +175,7 @@ FLAG(0, "retry-failed", RUN, run.retry_failed,
 WORD("on-lost", RUNNING, run.on_lost, lost_choices,
     "kill, a signal instead of TERM, or warn"),
 WORD("on-down", RUN, run.on_down, down_choices,
-    "no server at the start: fail, skip or run"),
+    "no server at the start: fail or run"),
 FLAG(0, "leave-descendants", RUNNING, run.leave,
     "do not stop what CMD leaves behind"),
 FLAG(0, "fence", RUN, run.must_fence, "do not run without a fencing token"),

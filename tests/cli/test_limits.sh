@@ -64,7 +64,7 @@ fits() { # the rule of times
         --guard-restarts 0 -u "unix://$socket" -u "unix://$dir/none" -- true
     said "is said why" "1m" "several servers" "--max-ttl-ms 120000"
     for words in '--at-most 0' '--every 1ms' '--on-lost stop' '--on-down no' \
-        '--fence --no-fence' '--retry-failed'; do
+        '--on-down skip' '--fence --no-fence' '--retry-failed'; do
         # shellcheck disable=SC2086 # words
         gives 64 "64: $words" run l $words -- true
     done
@@ -189,10 +189,6 @@ on_down() {
             touch "$dir/started"
         check "starts nothing" fails started
     done
-    gives 0 "--on-down skip" run l -n -u "$nowhere" --on-down skip -- \
-        touch "$dir/started"
-    check "starts nothing" fails started
-    said "and says so" "not running" "$dir/nothing"
     NXLOCK_TOKEN=outer NXLOCK_FENCE=7 "$nxlock" run l -w 200ms -u "$nowhere" \
         --on-down run -- sh -c 'echo "$NXLOCK_HELD ${NXLOCK_TOKEN-none} \
 ${NXLOCK_FENCE-none} $NXLOCK_NAME"; exit 4' > "$dir/out" 2> "$dir/err"

@@ -115,8 +115,8 @@ command_line() {
     said "is told the right one" "'usr1' is not valid" "'USR1'" "case differ"
     gives 64 "kill, but for its case" run x --on-lost Kill -- true
     said "is not guessed" "'Kill' is not valid" "did you mean 'kill'"
-    gives 64 "--on-down in upper case" run x --on-down SKIP -- true
-    said "is told the right one" "did you mean 'skip'"
+    gives 64 "--on-down in upper case" run x --on-down RUN -- true
+    said "is told the right one" "did you mean 'run'"
     gives 64 "-w without a value" run x -w -- true
     said "is told what belongs there" "-w needs a value" "-w DUR"
     gives 64 "-c and --" run x -c true -- true

@@ -820,7 +820,7 @@ def mistakes(b):
             (("--every", "1d", "--", "true"), b"see --keep"),
             (("--at-least", "1d", "--", "true"), b"see --keep"),
             (("--retry-failed", "--", "true"), b"--retry-on CODES"),
-            (("--on-down", "skip", "--", "true"), b"nothing is known"),
+            (("--on-down", "run", "--", "true"), b"nothing is known"),
             (("--no-fence", "--", "true"), b"always creates"),
             ((), b"'--' and the command"),
             (("--show", "--", "true"), b"run no command: leave out"),
