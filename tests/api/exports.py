@@ -7,8 +7,7 @@ exports.py compare HEADER LIBRARY  fails unless both are the same set; for a
                                    shared library or an archive
 exports.py own ARCHIVE OUTPUT      writes a C file that defines every global
                                    name of the archive but nxl_*
-exports.py globals HEADER ARCHIVE  fails if an object has a mutable global but
-                                   those in GLOBALS
+exports.py globals HEADER ARCHIVE  fails if an object has a mutable global
 """
 
 import re
@@ -59,10 +58,6 @@ def write_own(archive, output):
                       f"    own_called = \"{name}\";\n    return 1;\n}}\n")
 
 
-# Those that may be there. It has a mutex of its own (src/net/tls/shared.c).
-GLOBALS = {"shared_contexts"}
-
-
 def mutable(archive):
     """Symbols in sections that all threads can write to."""
     out = subprocess.run(
@@ -74,7 +69,7 @@ def mutable(archive):
     return sorted(
         name for section, name in found
         if not section.startswith(".data.rel.ro") and
-        not name.startswith(".") and name not in GLOBALS)
+        not name.startswith("."))
 
 
 def main(what, header, other):

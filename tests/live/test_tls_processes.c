@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes and OpenSSL: a child of fork() leaves its parent's session alone, a
- * program may end while its locks are renewed, and OpenSSL's queue of errors is
- * the program's, too.
+ * program may end while its locks are renewed, a client has one context of
+ * OpenSSL, and OpenSSL's queue of errors is the program's, too.
  */
 #include "live/tls_rig.h"
 
@@ -12,6 +12,7 @@
 #include "live/fork_rig.h"
 #include "live/loop_rig.h"
 #include "live/renew_rig.h"
+#include "support/tls_contexts.h"
 
 #define TERMS TRUST "&timeout_ms=5000"
 
@@ -187,6 +188,45 @@ static void exits_while_renewing(void **state)
     }
 }
 
+/* ----------------------------------------------------- OpenSSL's contexts
+ */
+
+static long long clients_of_server(void)
+{
+    return server_number(&server, "clients", "connected_clients");
+}
+
+/* All connections of a client share its context, a listener's and later ones
+ * too; other clients have their own. It ends with the client, even if a
+ * release was not answered. */
+static void one_context_for_each_client(void **state)
+{
+    static struct waiter waiter;
+    tls_contexts_watch();
+    long long others = clients_of_server();
+    nxl_client *first = tls_client(TRUST), *second = tls_client(TRUST);
+    nxl_lock *holder = new_lock(first, "job", 30000);
+    nxl_lock *next = new_lock(second, "job", 30000);
+    assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
+    waiter_start(&waiter, next, 30000);
+    assert_eventually(clients_of_server() == others + 3);
+    assert_int_equal(tls_contexts, 2);
+    for (int i = 0; i < 3; i++) {
+        tls_hang_up();
+        assert_result(nxl_lock_extend(holder, 30000), NXL_OK, holder);
+        assert_eventually(clients_of_server() == others + 3);
+        assert_int_equal(tls_contexts, 2);
+    }
+    assert_result(nxl_lock_release(holder), NXL_OK, holder);
+    assert_result(waiter_join(&waiter), NXL_OK, next);
+    end(holder, first);
+    assert_int_equal(tls_contexts, 1);
+    redis_freeze(&server);
+    end(next, second);
+    redis_thaw(&server);
+    assert_int_equal(tls_contexts, 0);
+}
+
 /* ----------------------------------------------------- OpenSSL's error queue
  */
 
@@ -263,6 +303,7 @@ int main(int argc, char **argv)
         tls_test(a_child_with_its_own_client),
         tls_test(errors_of_the_program),
         tls_test(errors_of_the_library),
+        tls_test(one_context_for_each_client),
     };
     if (argc == 4 && strcmp(argv[1], "exit") == 0)
         return exit_while_renewing(argv[2], (int)strtol(argv[3], NULL, 10));

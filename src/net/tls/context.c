@@ -246,31 +246,26 @@ static SSL_CTX *make_context(const struct settings *set, struct text *error)
 
 SSL_CTX *tls_context(struct tls *tls, struct text *error)
 {
-    const struct settings *set = &tls->settings;
     struct file_version versions[TLS_FILES];
 
     /* Before the files are read: one that changes meanwhile is read again. */
-    if (!read_versions(set, versions, error))
+    if (!read_versions(&tls->settings, versions, error))
         return NULL;
-    if (tls->context && context_is_of(tls->context, set, versions))
-        return tls->context->ssl;
-    struct context *context = context_find(set, versions);
-    if (!context) {
-        SSL_CTX *made = make_context(set, error);
-        context = made ? context_new(made, set, versions) : NULL;
-        if (made && !context)
-            text_set(error, NO_MEMORY);
-    }
-    if (!context)
+    if (tls->context && memcmp(tls->versions, versions, sizeof(versions)) == 0)
+        return tls->context;
+    SSL_CTX *made = make_context(&tls->settings, error);
+    if (!made)
         return NULL;
-    context_release(tls->context);
-    tls->context = context;
-    return context->ssl;
+    SSL_CTX_free(tls->context); /* open connections hold a reference */
+    tls->context = made;
+    memcpy(tls->versions, versions, sizeof(versions));
+    return made;
 }
 
 void tls_read_again(struct tls *tls)
 {
-    context_spoil(tls->context); /* connections have their own share of it */
+    SSL_CTX_free(tls->context); /* open connections hold a reference */
+    tls->context = NULL;
 }
 
 /* ---------------------------------------------------------- its life time */
@@ -314,7 +309,7 @@ void tls_free(struct tls *tls)
 {
     if (!tls || (tls->owners > 0 && --tls->owners > 0))
         return;
-    context_release(tls->context);
+    SSL_CTX_free(tls->context);
     settings_free(&tls->settings);
     free(tls);
 }

@@ -24,24 +24,11 @@ struct file_version {
 
 #define TLS_FILES 5 /* that settings can name */
 
-/* OpenSSL's context, and what it was made from. Clients share it (shared.c). */
-struct context {
-    SSL_CTX *ssl;
-    struct settings settings; /* only those of TLS; owned */
-    struct file_version versions[TLS_FILES];
-    uid_t user;           /* who was allowed to read the files */
-    _Atomic bool spoiled; /* for no more connections */
-
-    /* Of shared.c. */
-    unsigned owners;
-    bool listed;
-    struct context *next;
-};
-
 struct tls {
     unsigned owners;
     struct settings settings; /* only those of TLS; owned */
-    struct context *context;  /* of the last connection; NULL: none yet */
+    SSL_CTX *context; /* owned; of the next connection; NULL: to be made */
+    struct file_version versions[TLS_FILES]; /* of what it was made from */
 };
 
 /* The encrypted bytes from and for the peer (ciphertext.c). */
@@ -67,25 +54,8 @@ struct session {
  * *error says why not. */
 SSL_CTX *tls_context(struct tls *tls, struct text *error);
 
-/* Makes the context anew for the next connection, of this client and of those
- * it shares the context with. */
+/* Makes the context anew for the next connection. */
 void tls_read_again(struct tls *tls);
-
-/* May it be used for a connection with these settings, if that is what the
- * files are now? */
-bool context_is_of(const struct context *c, const struct settings *set,
-    const struct file_version *versions);
-/* One of which that is true, with one more owner; NULL: there is none. */
-struct context *context_find(
-    const struct settings *set, const struct file_version *versions);
-/* Takes over ssl, which was made from these, and lets others find it. NULL: no
- * memory, and ssl is freed. */
-struct context *context_new(SSL_CTX *ssl, const struct settings *set,
-    const struct file_version *versions);
-/* For each owner; NULL is allowed. */
-void context_release(struct context *c);
-/* Nobody uses it for another connection. */
-void context_spoil(struct context *c);
 
 /* Gives ssl a BIO, through which it reads and writes these queues; call
  * ciphertext_close() after SSL_free(). False: no memory, and there is nothing
