@@ -80,9 +80,9 @@ enum nxl_result {
      * the call; not held. */
     NXL_CANCELLED = 5,
     /* nxl_lock_inspect(): the lock is free. nxl_lock_break(): the key no longer
-     * has the value that was seen; nothing was removed. nxl_lock_empty_line():
-     * there is no line. nxl_once_begin() with NXL_ONCE_LOOK: the work may be
-     * begun. nxl_once_forget(): the record has changed. */
+     * has the value that was seen; nothing was removed. nxl_once_begin() with
+     * NXL_ONCE_LOOK: the work may be begun. nxl_once_forget(): the record has
+     * changed. */
     NXL_FREE = 6,
     /* nxl_once_begin(): the work was done before. Do not do it again;
      * nxl_once_record() has the result. */
@@ -321,11 +321,11 @@ void nxl_client_options_init(nxl_client_options *options);
  *     unix:///path/to/socket[?db=N&...]
  *
  * valkey:// means redis://, and valkeys:// rediss://; the defaults are port
- * 6379 and db 0. Any part may be %-encoded. A parameter (nxl_url_params())
- * overrides the option of that name. Several URLs separated by commas: as
- * nxl_client_new_urls(); see nxlock(1), URL. By TLS the server's certificate is
- * verified, and its names too; files that a parameter names are read here, and
- * again before a connection if they have changed (docs/tls.md).
+ * 6379 and db 0. Any part may be %-encoded. A parameter overrides the option of
+ * that name; nxlock(1), URL, lists them. Several URLs separated by commas: as
+ * nxl_client_new_urls(). By TLS the server's certificate is verified, and its
+ * names too; files that a parameter names are read here, and again before a
+ * connection if they have changed (docs/tls.md).
  *
  * NXL_OK: the caller owns *client and frees it with nxl_client_free(). On
  * error *client is NULL: NXL_E_INVALID, NXL_E_URL, NXL_E_NOMEM, NXL_E_SYSTEM.
@@ -483,48 +483,6 @@ const char *nxl_client_prefix(const nxl_client *client);
 /* Returns the client's max_ttl_ms. NULL: 0. No I/O. */
 int64_t nxl_client_max_ttl_ms(const nxl_client *client);
 
-/* A server's answer to nxl_client_ask(). */
-typedef struct nxl_answer nxl_answer;
-
-/* Sends one read-only command to one server, numbered from 0: for tools that
- * look at keys or at a server's settings. argv is the command and its
- * arguments, 1 to 64 words; lengths are theirs, or NULL if none contains a
- * zero byte. Only commands that neither change anything nor delay the
- * connection are allowed; nxl_client_ask(3) lists them. The client's locks use
- * the same connection, so their commands wait behind the answer.
- *
- * Blocking API only; blocks for timeout_ms at most. NXL_OK: the caller owns
- * *answer and frees it with nxl_answer_free(). Otherwise *answer is NULL, and
- * nxl_client_errmsg() says why. NXL_E_INVALID: command not allowed, or no such
- * server. NXL_E_UNSUPPORTED: the server does not know the command, or the
- * answer exceeds 1 MB. NXL_E_DENIED, _REFUSED, _WRONG_TYPE, _SERVER: the server
- * answers with an error. NXL_CANCELLED: another thread freed the client.
- * NXL_E_UNREACHABLE, _URL, _NOT_REDIS, _NOMEM, _SYSTEM, _FORKED. */
-int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
-    const char *const *argv, const size_t *lengths,
-    nxl_answer **answer) NXL_MUST_USE;
-
-/* Returns the number of values: 1, or all elements of an array, with nested
- * arrays flattened. NULL: 0. */
-size_t nxl_answer_count(const nxl_answer *answer);
-
-/* Returns value i, from 0, zero-terminated; numbers in decimal. *length, if not
- * NULL, is its length. NULL: the value is nil, or there is no value i. Valid
- * until nxl_answer_free(). */
-const char *nxl_answer_item(const nxl_answer *answer, size_t i, size_t *length);
-
-/* Frees the answer; NULL is allowed. */
-void nxl_answer_free(nxl_answer *answer);
-
-/* Makes text from a server safe to print. Answers and nxl_holder contain the
- * server's exact bytes, which may repeat the password. Copies length bytes of
- * text into out in the form that messages use: passwords and tokens hidden (see
- * nxl_client_errmsg()), bytes other than printable ASCII as \xNN, cut after 200
- * bytes; zero-terminated and cut to size. Returns out. No I/O; any thread may
- * call it. */
-const char *nxl_client_redact(const nxl_client *client, const char *text,
-    size_t length, char *out, size_t size);
-
 /* Durations, counted by their length. The buckets are not cumulative: bucket i
  * has those that took longer than nxl_histogram_limit_ms(i - 1) and at most
  * nxl_histogram_limit_ms(i), the last one all that took longer still. The
@@ -595,28 +553,6 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size);
  * that a signal can end nxl_lock_acquire(). Does not block. Does nothing in a
  * fork()ed child or for NULL. */
 void nxl_client_interrupt(nxl_client *client);
-
-/* A parameter that a URL may have after '?'. */
-typedef struct nxl_url_param {
-    const char *name;  /* "timeout_ms" */
-    const char *value; /* its kind: "MS", "TEXT", ... */
-    const char *help;  /* one line */
-} nxl_url_param;
-
-/* Returns all URL parameters and sets *count; static storage. */
-const nxl_url_param *nxl_url_params(size_t *count);
-
-/* Returns whether a URL accepts value, not %-encoded, for this parameter. If
- * not, writes the reason into must, zero-terminated and cut to size: "must be a
- * number from 10 to 600000", or "is unknown" for the name. must may be NULL if
- * size is 0. */
-bool nxl_url_param_accepts(
-    const char *name, const char *value, char *must, size_t size);
-
-/* Returns the length of the first URL in a comma-separated list, split as
- * nxl_client_new() does; the next URL, if any, starts after the comma that
- * follows. NULL: 0. */
-size_t nxl_url_length(const char *urls);
 
 /* ------------------------------------------------------------------- lock
  *
@@ -910,15 +846,6 @@ int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
  * NXL_OK: removed. NXL_FREE: the key no longer has that value. NXL_UNKNOWN: no
  * answer. NXL_E_INVALID: the value is truncated or empty. */
 int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
-
-/* Empties the line of those who wait for the lock: deletes the line's key. The
- * lock itself is not changed. Whoever still waits joins again within 3 s, in
- * another order. Only a lock on one server has a line. Blocking API only;
- * blocks for timeout_ms at most. NXL_OK: emptied. NXL_FREE: there is no line.
- * NXL_UNKNOWN: no answer, so the line may have been emptied; it is not tried
- * again. Otherwise nxl_client_errmsg() says why; results as of
- * nxl_client_ask(). */
-int nxl_lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 
 /* Copies what the last nxl_lock_inspect() found on one server, numbered from 0
  * in the order of the URLs. NXL_OK: *holder is filled in. NXL_FREE: the key

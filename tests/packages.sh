@@ -49,6 +49,38 @@ for name in libnxlock0 libnxlock-dev nxlock; do
     dpkg-deb -c "$(echo "${name}"_*.deb)"
 done
 END
+    # A program that uses the shared library, built with what the packages have,
+    # for the second tree, which has no compiler.
+    cat > "$work/scripts/smoke.c" << 'END'
+#include <stdio.h>
+
+#include <nxlock.h>
+
+int main(void)
+{
+    nxl_client *client;
+    nxl_lock *lock;
+    if (nxl_client_new(&client, "unix:///nonexistent/socket", NULL) ||
+        nxl_lock_new(&lock, client, "smoke", NULL))
+        return 1;
+    int rc = nxl_lock_acquire(lock, 0);
+    puts(nxl_version());
+    fputs(nxl_client_errmsg(client), stderr);
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+    return rc == NXL_E_UNREACHABLE ? 0 : 2;
+}
+END
+    cat > "$work/scripts/smoke.sh" << 'END'
+set -e
+cd /root/packages
+for name in libnxlock0 libnxlock-dev; do
+    dpkg-deb -x "$(echo "${name}"_*.deb)" /root/smoke
+done
+cc /root/scripts/smoke.c -o smoke -I/root/smoke/usr/include \
+    -L"$(echo /root/smoke/usr/lib/*-linux-*)" -lnxlock
+readelf -d smoke | grep 'NEEDED.*libnxlock\.so\.0'
+END
     # Debian's tags also for Ubuntu: the packages say that they are Debian's.
     cat > "$work/scripts/lint.sh" << 'END'
 cd /root/packages &&
@@ -86,18 +118,24 @@ find /root/unpacked -type f -name '*.gz' -exec gunzip {} + || exit 1
 grep -r /usr/bin/nxlock /root/unpacked || exit 1
 ! grep -r /usr/local/bin/nxlock /root/unpacked
 END
-    # What docs/install.md says of a library from source, and of packages that
-    # were built again: it has the line that installs these.
+    # What docs/install.md says of a library from source: programs use it, and
+    # the command does not. And of packages that were built again: it has the
+    # line that installs these.
     cat > "$work/scripts/shadow.sh" << 'END'
 set -e
-library=/usr/local/lib/libnxlock.so.0
-cp /usr/lib/*/libnxlock.so.0 $library
+smoke=/root/packages/smoke
+uses() { # LIBRARY
+    ldd $smoke | grep -F "libnxlock.so.0 => $1"
+    [ "$($smoke)" = "$(nxlock --version | sed 's/^nxlock //')" ]
+}
+uses "$(echo /lib/*/libnxlock.so.0)"
+cp /usr/lib/*/libnxlock.so.0 /usr/local/lib/
 ldconfig
-nxlock --version | tee /tmp/said
-rm $library
+uses /usr/local/lib/libnxlock.so.0
+rm /usr/local/lib/libnxlock.so.0
 ldconfig
-grep -x "libnxlock [0-9.]* from $library" /tmp/said
-[ "$(nxlock --version | wc -l)" -eq 1 ]
+ldd /usr/bin/nxlock
+! ldd /usr/bin/nxlock | grep libnxlock
 END
     cat > "$work/scripts/again.sh" << 'END'
 set -e
@@ -196,7 +234,10 @@ built() { # the tarball, and the packages from it
         check "what debian/control says it needs" \
             apt build-dep /root/nxlock &&
         check "$dist" in_tree sh /root/scripts/dist.sh $tests &&
-        check "dpkg-buildpackage -us -uc -b" in_tree sh /root/scripts/build.sh
+        check "dpkg-buildpackage -us -uc -b" \
+            in_tree sh /root/scripts/build.sh &&
+        check "a program is linked with the shared library" \
+            in_tree sh /root/scripts/smoke.sh
 }
 clean_of_lint() {
     check "lintian is installed" apt install lintian &&
@@ -210,7 +251,7 @@ tried() {
     listing > "$here/before"
     if check "the packages are installed" in_tree sh /root/scripts/install.sh
     then
-        check "nxlock --version names a library in /usr/local/lib" \
+        check "programs use a library in /usr/local/lib, the command does not" \
             in_tree sh /root/scripts/shadow.sh
         check "packages of the same version that were built again" \
             in_tree sh /root/scripts/again.sh

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of the commands that nxl_client_ask() may send. */
+/* The table of the commands that client_ask() may send. */
 #include "api/allowed.h"
 
 #include <string.h>

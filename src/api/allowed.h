@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which commands may be sent by nxl_client_ask().
+ * Which commands may be sent by client_ask().
  *
  * Invariant: no command in the table changes a key or the state of the
  * connection, waits, or blocks the server for long, and the size of its answer

@@ -295,13 +295,6 @@ const char *nxl_client_errmsg(const nxl_client *client)
     return copy.data;
 }
 
-const nxl_url_param *nxl_url_params(size_t *count)
-{
-    if (count)
-        *count = url_param_count;
-    return (const nxl_url_param *)url_params;
-}
-
 const char *nxl_client_prefix(const nxl_client *client)
 {
     return client ? client->prefix.data : "";

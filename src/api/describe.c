@@ -5,6 +5,7 @@
  * Invariant: no secret is shown. */
 #include "api/handle.h"
 #include "api/message.h"
+#include "api/private.h"
 #include "api/waiting.h"
 #include "api/warning.h"
 #include "base/clock.h"
@@ -152,7 +153,7 @@ const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
     return copy.data;
 }
 
-const char *nxl_client_redact(const nxl_client *client, const char *text,
+const char *client_redact(const nxl_client *client, const char *text,
     size_t length, char *out, size_t size)
 {
     struct text t;

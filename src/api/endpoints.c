@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "api/message.h"
+#include "api/private.h"
 #include "net/tls/tls.h"
 
 /* The option's number is copied to the setting unchanged. */
@@ -260,8 +261,7 @@ int endpoints_split(struct endpoints *e, const char *list,
         return no_memory(error);
     memcpy(copy, list, size);
     urls[count++] = copy;
-    for (char *at = copy + nxl_url_length(copy); *at;
-         at += nxl_url_length(at)) {
+    for (char *at = copy + url_length(copy); *at; at += url_length(at)) {
         *at++ = '\0'; /* the comma before the next URL */
         if (count < MAX_SERVERS)
             urls[count] = at;

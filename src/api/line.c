@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 #include "api/handle.h"
+#include "api/private.h"
 #include "api/query.h"
 #include "base/companion.h"
 
-int nxl_lock_empty_line(nxl_lock *lock)
+int lock_empty_line(nxl_lock *lock)
 {
     struct slice words[2] = {{"DEL", 3}, {NULL, 0}};
     if (!lock)

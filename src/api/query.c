@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A query to one server, see nxl_client_ask(): an operation without a lock.
+ * A query to one server, see client_ask(): an operation without a lock.
  *
  * Invariant: an answer is the complete reply of one server to this query, or
  * there is none. What changes something is sent once. When the call is over, no
@@ -12,6 +12,7 @@
 
 #include "api/allowed.h"
 #include "api/message.h"
+#include "api/private.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/call.h"
@@ -23,7 +24,7 @@
 #define WORDS_MOST 64
 #define BYTES_MOST 262144 /* of a query */
 
-struct nxl_answer {
+struct answer {
     struct leaves leaves;
 };
 
@@ -262,9 +263,9 @@ int query_change(
 }
 
 static int query_run(struct nxl_client *client, unsigned server,
-    const struct slice *words, size_t count, nxl_answer **answer)
+    const struct slice *words, size_t count, struct answer **answer)
 {
-    nxl_answer *made = calloc(1, sizeof(*made));
+    struct answer *made = calloc(1, sizeof(*made));
     if (!made) {
         struct text why;
         text_set(&why, "out of memory: cannot store the answer");
@@ -277,12 +278,12 @@ static int query_run(struct nxl_client *client, unsigned server,
     if (rc == NXL_OK)
         *answer = made;
     else
-        nxl_answer_free(made);
+        answer_free(made);
     return rc;
 }
 
-int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
-    const char *const *argv, const size_t *lengths, nxl_answer **answer)
+int client_ask(nxl_client *client, size_t server, size_t argc,
+    const char *const *argv, const size_t *lengths, struct answer **answer)
 {
     struct slice words[WORDS_MOST];
     struct text why;
@@ -301,12 +302,12 @@ int nxl_client_ask(nxl_client *client, size_t server, size_t argc,
     return query_run(client, (unsigned)server, words, argc, answer);
 }
 
-size_t nxl_answer_count(const nxl_answer *answer)
+size_t answer_count(const struct answer *answer)
 {
     return answer ? answer->leaves.count : 0;
 }
 
-const char *nxl_answer_item(const nxl_answer *answer, size_t i, size_t *length)
+const char *answer_item(const struct answer *answer, size_t i, size_t *length)
 {
     struct slice item =
         answer ? leaves_at(&answer->leaves, i) : (struct slice){NULL, 0};
@@ -315,7 +316,7 @@ const char *nxl_answer_item(const nxl_answer *answer, size_t i, size_t *length)
     return item.data;
 }
 
-void nxl_answer_free(nxl_answer *answer)
+void answer_free(struct answer *answer)
 {
     if (!answer)
         return;

@@ -8,7 +8,7 @@
 /* Sends the first server a command that changes something and is answered by 1,
  * or by 0 if there is nothing to change: NXL_OK or NXL_FREE. It is sent once:
  * NXL_UNKNOWN if it was sent and no answer shows whether it was carried out.
- * Otherwise as nxl_client_ask(). */
+ * Otherwise as client_ask(). */
 int query_change(
     struct nxl_client *client, const struct slice *words, size_t count);
 

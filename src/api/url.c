@@ -7,9 +7,10 @@
 
 #include <nxlock.h>
 
+#include "api/private.h"
 #include "net/params.h"
 
-bool nxl_url_param_accepts(
+bool url_param_accepts(
     const char *name, const char *value, char *must, size_t size)
 {
     struct settings settings = {0};
@@ -51,7 +52,7 @@ static bool begins_url(const char *text)
     return len > 0 && strncmp(text + len, "://", 3) == 0;
 }
 
-size_t nxl_url_length(const char *urls)
+size_t url_length(const char *urls)
 {
     size_t len = 0;
 

@@ -190,7 +190,7 @@ static int print_line(const struct args *args, unsigned features)
     return 0;
 }
 
-int command_acl(const struct args *args)
+int subcommand_acl(const struct args *args)
 {
     unsigned features = 0;
     int code = find_features(args, &features);

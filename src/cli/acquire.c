@@ -416,7 +416,7 @@ static bool print_token(struct session *session, int *code)
     return false;
 }
 
-int command_acquire(const struct args *args)
+int subcommand_acquire(const struct args *args)
 {
     struct session session;
     char label[LABEL_ROOM], text[DURATION_ROOM];

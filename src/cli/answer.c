@@ -21,9 +21,9 @@ bool number_read(const char *text, int64_t most, int64_t *number)
 }
 
 bool answer_number(
-    const nxl_answer *answer, size_t item, int64_t most, int64_t *number)
+    const struct answer *answer, size_t item, int64_t most, int64_t *number)
 {
-    const char *text = nxl_answer_item(answer, item, NULL);
+    const char *text = answer_item(answer, item, NULL);
 
     return text && number_read(text, most, number);
 }

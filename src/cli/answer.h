@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <nxlock.h>
+#include "api/private.h"
 
 /* Numbers of Redis's sorted sets and scripts are exact up to this. */
 #define EXACT_MOST (INT64_C(1) << 53)
@@ -22,6 +22,6 @@ bool number_read(const char *text, int64_t most, int64_t *number);
 
 /* The same of value item of the answer, which may be nil or missing. */
 bool answer_number(
-    const nxl_answer *answer, size_t item, int64_t most, int64_t *number);
+    const struct answer *answer, size_t item, int64_t most, int64_t *number);
 
 #endif

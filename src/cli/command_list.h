@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of commands. Besides its row here, a command needs only the files
- * NAME.c, with command_NAME(), and help/NAME.txt. The enum, the table, the
+ * NAME.c, with subcommand_NAME(), and help/NAME.txt. The enum, the table, the
  * calls and the build are made from this list.
  *
  * COMMAND(NUMBER, name, operands, purpose, synopsis, members of command_info)

@@ -10,7 +10,8 @@
 #include "cli/environ.h"
 #include "cli/session.h"
 
-#define COMMAND(number, name, ...) int command_##name(const struct args *args);
+#define COMMAND(number, name, ...)                                             \
+    int subcommand_##name(const struct args *args);
 COMMAND_LIST
 #undef COMMAND
 

@@ -185,7 +185,7 @@ int completion_names(char **words)
         (code = source_settle(&args)) == 0)
         code = print_found(&args, beginning);
     set_alarm(0);
-    settings_free(args.settings);
+    settings_files_free(args.settings);
     args_free(&args);
     return code;
 }

@@ -362,7 +362,7 @@ static int check_settings(const struct args *given)
     return code != 0 ? code : timing_check(&args);
 }
 
-int command_config(const struct args *args)
+int subcommand_config(const struct args *args)
 {
     struct view view = {.args = args};
     bool ok = make_stages(&view);

@@ -273,7 +273,7 @@ static bool name_them(struct doctor *d)
     return d->record || !d->args->records;
 }
 
-int command_doctor(const struct args *args)
+int subcommand_doctor(const struct args *args)
 {
     struct session session;
     int code = session_open_plain(&session, args);

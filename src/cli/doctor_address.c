@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/private.h"
 #include "cli/connect.h"
 #include "cli/report.h"
 #include "cli/session.h"
@@ -22,7 +23,7 @@ struct look {
     uint64_t up_s;
 };
 
-static void read_look(struct look *look, const nxl_answer *info)
+static void read_look(struct look *look, const struct answer *info)
 {
     char up[DOCTOR_FIELD];
 
@@ -37,7 +38,7 @@ static int look_again(struct doctor *d, size_t server, struct look *look)
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct url_list urls;
     struct doctor other = *d;
-    nxl_answer *info = NULL;
+    struct answer *info = NULL;
 
     memset(look, 0, sizeof(*look));
     if (!connect_urls(d->args, &urls))
@@ -52,7 +53,7 @@ static int look_again(struct doctor *d, size_t server, struct look *look)
     rc = doctor_ask(&other, server, &info, "INFO", NULL);
     if (rc == NXL_OK)
         read_look(look, info);
-    nxl_answer_free(info);
+    answer_free(info);
     nxl_client_free(other.client);
     return rc;
 }
@@ -71,7 +72,7 @@ static bool is_another(
     return looks[i].up_s > since_first_ns / NS_PER_S + 1;
 }
 
-void doctor_address(struct doctor *d, size_t server, const nxl_answer *info)
+void doctor_address(struct doctor *d, size_t server, const struct answer *info)
 {
     struct look looks[LOOKS];
     uint64_t first = nxl_now_ns();

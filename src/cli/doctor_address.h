@@ -7,6 +7,6 @@
 
 /* Does its address always lead to it? */
 void doctor_address(
-    struct doctor *doctor, size_t server, const nxl_answer *info);
+    struct doctor *doctor, size_t server, const struct answer *info);
 
 #endif

@@ -32,7 +32,7 @@ static void report_unfit(
 /* Each check is true if it found nothing. */
 
 static bool keeps_over_restarts(
-    struct doctor *d, size_t server, const nxl_answer *info)
+    struct doctor *d, size_t server, const struct answer *info)
 {
     char aof[DOCTOR_FIELD], often[DOCTOR_FIELD];
 
@@ -63,7 +63,7 @@ static bool keeps_over_restarts(
 }
 
 static bool evicts_nothing(
-    struct doctor *d, size_t server, const nxl_answer *info)
+    struct doctor *d, size_t server, const struct answer *info)
 {
     static const char remedy[] =
         "CONFIG SET maxmemory-policy noeviction" IN_FILE;
@@ -86,7 +86,7 @@ static bool evicts_nothing(
     return false;
 }
 
-static bool has_room(struct doctor *d, const nxl_answer *info)
+static bool has_room(struct doctor *d, const struct answer *info)
 {
     char used[DOCTOR_FIELD], limit[DOCTOR_FIELD];
     double most = strtod(doctor_field(info, "maxmemory", limit), NULL);
@@ -102,7 +102,7 @@ static bool has_room(struct doctor *d, const nxl_answer *info)
     return false;
 }
 
-static bool stands_alone(struct doctor *d, const nxl_answer *info)
+static bool stands_alone(struct doctor *d, const struct answer *info)
 {
     char text[DOCTOR_FIELD];
     long count = strtol(doctor_field(info, "connected_slaves", text), NULL, 10);
@@ -119,7 +119,7 @@ static bool stands_alone(struct doctor *d, const nxl_answer *info)
 }
 
 /* Scripts that read the clock before they write need Redis 3.2. */
-static bool knows_scripts(struct doctor *d, const nxl_answer *info)
+static bool knows_scripts(struct doctor *d, const struct answer *info)
 {
     char version[DOCTOR_FIELD];
     unsigned major = 0, minor = 0;
@@ -133,7 +133,7 @@ static bool knows_scripts(struct doctor *d, const nxl_answer *info)
     return false;
 }
 
-void doctor_once(struct doctor *d, size_t server, const nxl_answer *info)
+void doctor_once(struct doctor *d, size_t server, const struct answer *info)
 {
     bool kept = keeps_over_restarts(d, server, info);
     bool stays = evicts_nothing(d, server, info);

@@ -7,7 +7,8 @@
 
 /* --once: how long does the server remember what was done, and can it refuse
  * to? info: the answer to INFO, or NULL. */
-void doctor_once(struct doctor *doctor, size_t server, const nxl_answer *info);
+void doctor_once(
+    struct doctor *doctor, size_t server, const struct answer *info);
 
 /* --once with several servers, which keep no records: says so. */
 void doctor_once_servers(struct doctor *doctor);

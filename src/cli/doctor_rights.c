@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/private.h"
 #include "cli/report.h"
 
 #define REMEDY_ROOM 512
@@ -29,19 +30,19 @@ static bool is_plain(const char *text)
 
 void doctor_acl(struct doctor *d, size_t server)
 {
-    nxl_answer *who;
+    struct answer *who;
     int rc = doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL);
-    const char *user = nxl_answer_item(who, 0, NULL);
+    const char *user = answer_item(who, 0, NULL);
     char shown[DOCTOR_FIELD];
 
     d->no_acl[server] = rc == NXL_E_UNSUPPORTED;
     /* Use the name in a remedy only if no part of it is redacted. */
     if (user && is_plain(user) && strlen(user) < DOCTOR_FIELD &&
-        strcmp(nxl_client_redact(
-                   d->client, user, strlen(user), shown, sizeof(shown)),
+        strcmp(
+            client_redact(d->client, user, strlen(user), shown, sizeof(shown)),
             user) == 0)
         snprintf(d->user[server], sizeof(d->user[server]), "%s", user);
-    nxl_answer_free(who);
+    answer_free(who);
 }
 
 /* Patterns for the keys of the lock, its fencing counter, its record, that of
@@ -135,12 +136,12 @@ void doctor_all_rights(struct doctor *d)
 static void check_key(
     struct doctor *d, size_t server, const char *key, const char *what)
 {
-    nxl_answer *answer;
+    struct answer *answer;
     int rc = doctor_ask(d, server, &answer, "PTTL", key, NULL);
     const char *why = doctor_why(d);
     bool is_lock = key == d->key;
 
-    nxl_answer_free(answer);
+    answer_free(answer);
     if (rc != NXL_E_DENIED)
         return;
     diagnostic(&d->diagnostics, is_lock ? LEVEL_FAIL : LEVEL_WARN, "rights",
@@ -154,7 +155,7 @@ static void check_key(
 static void check_dry(struct doctor *d, size_t server, const char *user)
 {
     static const char sha[] = "0000000000000000000000000000000000000000";
-    nxl_answer *answers[2] = {NULL, NULL};
+    struct answer *answers[2] = {NULL, NULL};
     const char *names[] = {"SET", "EVALSHA"};
 
     (void)doctor_ask(d, server, &answers[0], "ACL", "DRYRUN", user, "SET",
@@ -162,13 +163,11 @@ static void check_dry(struct doctor *d, size_t server, const char *user)
     (void)doctor_ask(d, server, &answers[1], "ACL", "DRYRUN", user, "EVALSHA",
         sha, "2", d->key, d->counter, "token", NULL);
     for (size_t i = 0; i < 2; i++) {
-        const char *said = nxl_answer_item(answers[i], 0, NULL);
+        const char *said = answer_item(answers[i], 0, NULL);
         if (said && strcmp(said, "OK") != 0) {
             char shown[2][WORDS_ROOM];
-            nxl_client_redact(
-                d->client, user, strlen(user), shown[0], WORDS_ROOM);
-            nxl_client_redact(
-                d->client, said, strlen(said), shown[1], WORDS_ROOM);
+            client_redact(d->client, user, strlen(user), shown[0], WORDS_ROOM);
+            client_redact(d->client, said, strlen(said), shown[1], WORDS_ROOM);
             diagnostic(&d->diagnostics, i == 0 ? LEVEL_FAIL : LEVEL_WARN,
                 "rights",
                 doctor_remedy(d, server, NXL_E_DENIED,
@@ -178,13 +177,13 @@ static void check_dry(struct doctor *d, size_t server, const char *user)
             if (i == 0)
                 diagnostic_code(&d->diagnostics, EXIT_DENIED);
         }
-        nxl_answer_free(answers[i]);
+        answer_free(answers[i]);
     }
 }
 
 void doctor_rights(struct doctor *d, size_t server)
 {
-    nxl_answer *who;
+    struct answer *who;
 
     if (d->key) {
         check_key(d, server, d->key, "the lock's key");
@@ -193,9 +192,9 @@ void doctor_rights(struct doctor *d, size_t server)
     if (d->record)
         check_key(d, server, d->record, "its record");
     if (doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL) == NXL_OK) {
-        const char *user = nxl_answer_item(who, 0, NULL);
+        const char *user = answer_item(who, 0, NULL);
         if (user && d->key)
             check_dry(d, server, user);
     }
-    nxl_answer_free(who);
+    answer_free(who);
 }

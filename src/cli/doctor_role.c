@@ -33,7 +33,7 @@ static void check_cluster(struct doctor *d, const nxl_server_facts *facts)
             "locks work there until another node takes over some");
 }
 
-static void check_replica(struct doctor *d, const nxl_answer *info)
+static void check_replica(struct doctor *d, const struct answer *info)
 {
     char host[DOCTOR_FIELD], port[DOCTOR_FIELD];
 
@@ -46,7 +46,7 @@ static void check_replica(struct doctor *d, const nxl_answer *info)
     diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
 }
 
-void doctor_role(struct doctor *d, size_t server, const nxl_answer *info)
+void doctor_role(struct doctor *d, size_t server, const struct answer *info)
 {
     char replicas[DOCTOR_FIELD];
     nxl_server_facts facts = doctor_facts(d, server);

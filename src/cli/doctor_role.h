@@ -6,6 +6,7 @@
 #include "cli/doctor_state.h"
 
 /* Is it a primary, and nothing but that? */
-void doctor_role(struct doctor *doctor, size_t server, const nxl_answer *info);
+void doctor_role(
+    struct doctor *doctor, size_t server, const struct answer *info);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/private.h"
 #include "cli/answer.h"
 #include "cli/doctor_address.h"
 #include "cli/doctor_once.h"
@@ -54,15 +55,15 @@ static void report_unreached(
 
 static bool check_reach(struct doctor *d, size_t server)
 {
-    nxl_answer *answer;
+    struct answer *answer;
     uint64_t before = nxl_now_ns(), middle, after;
     int rc = doctor_ask(d, server, &answer, "PING", NULL);
 
-    nxl_answer_free(answer);
+    answer_free(answer);
     middle = nxl_now_ns();
     if (rc == NXL_OK) {
         rc = doctor_ask(d, server, &answer, "PING", NULL);
-        nxl_answer_free(answer);
+        answer_free(answer);
     }
     after = nxl_now_ns();
     bool pinged = rc == NXL_OK;
@@ -87,7 +88,7 @@ static bool check_reach(struct doctor *d, size_t server)
 /* ------------------------------------------------- what INFO and CONFIG say */
 
 static void check_version(
-    struct doctor *d, size_t server, const nxl_answer *info)
+    struct doctor *d, size_t server, const struct answer *info)
 {
     char version[DOCTOR_FIELD];
     unsigned major = 0, minor = 0;
@@ -115,7 +116,7 @@ static void check_version(
 }
 
 static void check_eviction(
-    struct doctor *d, size_t server, const nxl_answer *info)
+    struct doctor *d, size_t server, const struct answer *info)
 {
     static const char remedy[] =
         "CONFIG SET maxmemory-policy noeviction, in the server's "
@@ -150,7 +151,7 @@ static void check_eviction(
 }
 
 static void check_persistence(
-    struct doctor *d, size_t server, const nxl_answer *info)
+    struct doctor *d, size_t server, const struct answer *info)
 {
     static const char remedy[] =
         "CONFIG SET appendonly yes, with appendfsync always if no "
@@ -189,7 +190,8 @@ static void check_persistence(
     }
 }
 
-static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
+static void check_age(
+    struct doctor *d, size_t server, const struct answer *info)
 {
     char up[DOCTOR_FIELD], aof[DOCTOR_FIELD];
     char up_for[DURATION_ROOM], most[DURATION_ROOM];
@@ -235,9 +237,9 @@ static void check_age(struct doctor *d, size_t server, const nxl_answer *info)
 
 /* The first database of INFO's "dbN:keys=..." that has any; false: none has. */
 static bool some_database(
-    const nxl_answer *info, char name[DOCTOR_FIELD], long long *keys)
+    const struct answer *info, char name[DOCTOR_FIELD], long long *keys)
 {
-    const char *at = nxl_answer_item(info, 0, NULL);
+    const char *at = answer_item(info, 0, NULL);
 
     for (; at && (at = strstr(at, "\ndb")); at++) {
         int used = 0;
@@ -249,16 +251,16 @@ static bool some_database(
 }
 
 static void check_database(
-    struct doctor *d, size_t server, const nxl_answer *info)
+    struct doctor *d, size_t server, const struct answer *info)
 {
     char other[DOCTOR_FIELD];
     long long there;
     int64_t here = 0;
-    nxl_answer *answer;
+    struct answer *answer;
     int rc = doctor_ask(d, server, &answer, "DBSIZE", NULL);
     bool told = answer_number(answer, 0, EXACT_MOST, &here) && here >= 0;
 
-    nxl_answer_free(answer);
+    answer_free(answer);
     if (!told)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "database", NULL,
             "how many keys it has is unknown: %s",
@@ -290,7 +292,7 @@ static int64_t local_us(void)
 static bool look_at_clock(
     struct doctor *d, size_t server, int64_t *apart, int64_t *unsure)
 {
-    nxl_answer *answer;
+    struct answer *answer;
     int64_t before = local_us();
     int rc = doctor_ask(d, server, &answer, "TIME", NULL);
     int64_t after = local_us();
@@ -305,7 +307,7 @@ static bool look_at_clock(
             *unsure = (after - before) / 2;
         }
     }
-    nxl_answer_free(answer);
+    answer_free(answer);
     return told;
 }
 
@@ -362,7 +364,7 @@ static void report_no_info(
 
 void doctor_server(struct doctor *doctor, size_t server)
 {
-    nxl_answer *info;
+    struct answer *info;
     char words[LINE_ROOM];
 
     if (!check_reach(doctor, server))
@@ -387,5 +389,5 @@ void doctor_server(struct doctor *doctor, size_t server)
         doctor_once(doctor, server, info);
     check_database(doctor, server, info);
     check_clock(doctor, server);
-    nxl_answer_free(info);
+    answer_free(info);
 }

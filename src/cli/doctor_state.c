@@ -11,7 +11,8 @@
 
 #define WORDS_MOST 12
 
-int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
+int doctor_ask(
+    struct doctor *doctor, size_t server, struct answer **answer, ...)
 {
     const char *words[WORDS_MOST];
     size_t count = 0;
@@ -22,7 +23,7 @@ int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
         count < WORDS_MOST && (words[count] = va_arg(arguments, const char *)))
         count++;
     va_end(arguments);
-    return nxl_client_ask(doctor->client, server, count, words, NULL, answer);
+    return client_ask(doctor->client, server, count, words, NULL, answer);
 }
 
 const char *doctor_why(const struct doctor *d)
@@ -38,9 +39,9 @@ const char *doctor_why(const struct doctor *d)
 }
 
 const char *doctor_field(
-    const nxl_answer *info, const char *name, char out[DOCTOR_FIELD])
+    const struct answer *info, const char *name, char out[DOCTOR_FIELD])
 {
-    const char *at = nxl_answer_item(info, 0, NULL);
+    const char *at = answer_item(info, 0, NULL);
     size_t length = strlen(name);
 
     out[0] = '\0';
@@ -58,17 +59,16 @@ const char *doctor_field(
 bool doctor_config(
     struct doctor *d, size_t server, const char *name, char out[DOCTOR_FIELD])
 {
-    nxl_answer *answer;
+    struct answer *answer;
 
     if (doctor_ask(d, server, &answer, "CONFIG", "GET", name, NULL) != NXL_OK)
         return false;
     /* A peer that echoes commands answers with another name. */
-    const char *of = nxl_answer_item(answer, 0, NULL);
-    const char *value = of && strcasecmp(of, name) == 0
-                            ? nxl_answer_item(answer, 1, NULL)
-                            : NULL;
+    const char *of = answer_item(answer, 0, NULL);
+    const char *value =
+        of && strcasecmp(of, name) == 0 ? answer_item(answer, 1, NULL) : NULL;
     snprintf(out, DOCTOR_FIELD, "%s", value ? value : "");
-    nxl_answer_free(answer);
+    answer_free(answer);
     return value != NULL;
 }
 

@@ -9,8 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <nxlock.h>
-
+#include "api/private.h"
 #include "cli/args.h"
 #include "cli/diagnostic.h"
 
@@ -38,11 +37,11 @@ nxl_server_facts doctor_facts(const struct doctor *doctor, size_t server);
 /* The value of a line "name:value" of INFO into out, which is returned; ""
  * when there is none. */
 const char *doctor_field(
-    const nxl_answer *info, const char *name, char out[DOCTOR_FIELD]);
+    const struct answer *info, const char *name, char out[DOCTOR_FIELD]);
 
-/* nxl_client_ask() with a list of words that ends with NULL. */
-int doctor_ask(struct doctor *doctor, size_t server, nxl_answer **answer, ...)
-    __attribute__((sentinel));
+/* client_ask() with a list of words that ends with NULL. */
+int doctor_ask(struct doctor *doctor, size_t server, struct answer **answer,
+    ...) __attribute__((sentinel));
 
 /* Reads a parameter with CONFIG GET; false: the server did not answer. */
 bool doctor_config(struct doctor *doctor, size_t server, const char *name,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/private.h"
 #include "cli/commands.h"
 #include "cli/connect.h"
 #include "cli/drill_scene.h"
@@ -83,7 +84,7 @@ static int remove_line(nxl_client *client, const char *name)
     int rc = nxl_lock_new(&lock, client, name, NULL);
 
     if (rc == NXL_OK)
-        rc = nxl_lock_empty_line(lock);
+        rc = lock_empty_line(lock);
     nxl_lock_free(lock);
     return rc == NXL_FREE ? NXL_OK : rc;
 }
@@ -206,7 +207,7 @@ static int check_lock(struct drill *d, nxl_client *client)
     return 0;
 }
 
-int command_drill(const struct args *args)
+int subcommand_drill(const struct args *args)
 {
     struct drill *d = calloc(1, sizeof(*d));
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/private.h"
 #include "cli/answer.h"
 #include "cli/duration.h"
 #include "cli/holder.h"
@@ -66,18 +67,18 @@ enum { ANSWER_COUNT, ANSWER_LIST, ANSWER_TIME, ANSWERS };
 
 /* False: an answer is not what a server says. */
 static bool read_answers(
-    struct line *line, nxl_answer *const *answers, int64_t count)
+    struct line *line, struct answer *const *answers, int64_t count)
 {
     int64_t s, us;
-    size_t items = nxl_answer_count(answers[ANSWER_LIST]);
+    size_t items = answer_count(answers[ANSWER_LIST]);
 
     if (!answer_number(answers[ANSWER_TIME], 0, EXACT_MOST, &s) ||
         !answer_number(answers[ANSWER_TIME], 1, US_PER_S, &us))
         return false;
     int64_t now = s * TICKS_PER_S + us / US_PER_TICK;
     for (size_t i = 0; i + 1 < items; i += 2) {
-        const char *member = nxl_answer_item(answers[ANSWER_LIST], i, NULL);
-        const char *score = nxl_answer_item(answers[ANSWER_LIST], i + 1, NULL);
+        const char *member = answer_item(answers[ANSWER_LIST], i, NULL);
+        const char *score = answer_item(answers[ANSWER_LIST], i + 1, NULL);
         struct line_waiter other; /* not copied: a waiter points into itself */
         bool shown = line->shown < LINE_SHOWN;
         struct line_waiter *waiter = shown ? &line->list[line->shown] : &other;
@@ -103,13 +104,13 @@ static void read_line(nxl_client *client, const char *key, struct line *line)
     const char *words[ANSWERS][5] = {{"ZCARD", key},
         {"ZRANGE", key, "0", LAST_READ, "WITHSCORES"}, {"TIME"}};
     const size_t counts[ANSWERS] = {2, 5, 1};
-    nxl_answer *answers[ANSWERS] = {NULL};
+    struct answer *answers[ANSWERS] = {NULL};
     int64_t count = 1;
     bool ok = true, odd = false;
 
     for (size_t i = 0; ok && !odd && count > 0 && i < ANSWERS; i++) {
-        ok = nxl_client_ask(
-                 client, 0, counts[i], words[i], NULL, &answers[i]) == NXL_OK;
+        ok = client_ask(client, 0, counts[i], words[i], NULL, &answers[i]) ==
+             NXL_OK;
         odd = ok && i == ANSWER_COUNT &&
               (!answer_number(answers[i], 0, EXACT_MOST, &count) || count < 0);
     }
@@ -118,7 +119,7 @@ static void read_line(nxl_client *client, const char *key, struct line *line)
     else if (odd || (count > 0 && !read_answers(line, answers, count)))
         set_unknown(line, "its answers are not those of a Redis server");
     for (size_t i = 0; i < ANSWERS; i++)
-        nxl_answer_free(answers[i]);
+        answer_free(answers[i]);
 }
 
 void line_read(struct session *session, struct line *line)

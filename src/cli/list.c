@@ -175,7 +175,7 @@ static int list(struct lister *lister)
     return lister->scanned > lister->servers / 2 ? EXIT_DONE : lister->code;
 }
 
-int command_list(const struct args *args)
+int subcommand_list(const struct args *args)
 {
     struct lister lister;
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <nxlock.h>
+
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/completion_names.h"
@@ -23,12 +25,11 @@
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/timing.h"
-#include "cli/version.h"
 
 #define COMPLETION "completion"
 
 static int (*const commands[COMMANDS])(const struct args *args) = {
-#define COMMAND(number, name, ...) [CMD_##number] = command_##name,
+#define COMMAND(number, name, ...) [CMD_##number] = subcommand_##name,
     COMMAND_LIST
 #undef COMMAND
 };
@@ -133,7 +134,7 @@ static int run_command(enum command command, char **words)
     if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
     outbox_end(OUTBOX_PATIENCE); /* what is said then may quote args */
-    settings_free(args.settings);
+    settings_files_free(args.settings);
     args_free(&args);
     return code;
 }
@@ -168,7 +169,7 @@ static int act(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         if (argc > 2)
             return word_too_many(argv[2], "nxlock --version");
-        version_print(stdout);
+        printf("nxlock %s\n", nxl_version());
         return report_output();
     }
     if (strcmp(argv[1], COMPLETION) == 0)

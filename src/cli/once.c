@@ -333,7 +333,7 @@ static int run_once(struct args *args, const char *fingerprint)
     return code;
 }
 
-int command_once(const struct args *given)
+int subcommand_once(const struct args *given)
 {
     struct args args = *given;
     char fingerprint[FINGERPRINT_ROOM];

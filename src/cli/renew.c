@@ -33,7 +33,7 @@ static int adopt(struct session *session, const char *what)
     return session_failed(session, what, rc);
 }
 
-int command_renew(const struct args *args)
+int subcommand_renew(const struct args *args)
 {
     struct session session;
     int code = session_open(&session, args, NULL);
@@ -58,7 +58,7 @@ int command_renew(const struct args *args)
     return code;
 }
 
-int command_release(const struct args *args)
+int subcommand_release(const struct args *args)
 {
     struct session session;
     int code = session_open(&session, args, NULL);

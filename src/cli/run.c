@@ -100,7 +100,7 @@ static bool acquired(struct run *run, int *code)
     return run->args->run.every_ms == 0 || every_record(&run->session, code);
 }
 
-int command_run(const struct args *given)
+int subcommand_run(const struct args *given)
 {
     struct args args = *given;
     struct run run;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/private.h"
 #include "cli/answer.h"
 #include "cli/connect.h"
 #include "cli/found_record.h"
@@ -40,16 +41,16 @@ static int refuse_answer(struct lister *lister, const char *command)
 
 /* Asks for the beginning of the key's value, up to byte most. */
 static int read_value(struct lister *lister, size_t server, struct key key,
-    const char *most, nxl_answer **value)
+    const char *most, struct answer **value)
 {
     const char *words[] = {"GETRANGE", key.data, "0", most};
     const size_t lengths[] = {8, key.length, 1, strlen(most)};
 
-    int rc = nxl_client_ask(
-        lister->session.client, server, 4, words, lengths, value);
-    if (rc != NXL_OK || nxl_answer_item(*value, 0, NULL))
+    int rc =
+        client_ask(lister->session.client, server, 4, words, lengths, value);
+    if (rc != NXL_OK || answer_item(*value, 0, NULL))
         return rc;
-    nxl_answer_free(*value);
+    answer_free(*value);
     *value = NULL;
     return refuse_answer(lister, "GETRANGE");
 }
@@ -60,15 +61,15 @@ static int read_left(
 {
     const char *words[] = {"PTTL", key.data};
     const size_t lengths[] = {4, key.length};
-    nxl_answer *left;
-    int rc = nxl_client_ask(
-        lister->session.client, server, 2, words, lengths, &left);
+    struct answer *left;
+    int rc =
+        client_ask(lister->session.client, server, 2, words, lengths, &left);
 
     *left_ms = -2;
     if (rc == NXL_OK &&
         (!answer_number(left, 0, EXACT_MOST, left_ms) || *left_ms < -2))
         rc = refuse_answer(lister, "PTTL");
-    nxl_answer_free(left);
+    answer_free(left);
     return rc;
 }
 
@@ -77,7 +78,7 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
 {
     size_t below = strlen(lister->prefix), size;
     int64_t left_ms = -1;
-    nxl_answer *value;
+    struct answer *value;
 
     if (key.length < below || memcmp(key.data, lister->prefix, below) != 0)
         return NXL_OK;
@@ -86,7 +87,7 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
         return NXL_OK;
     if (rc != NXL_OK)
         return rc;
-    const char *token = nxl_answer_item(value, 0, &size);
+    const char *token = answer_item(value, 0, &size);
     if (token && strlen(token) == size && is_token(token)) {
         if (!lister->names_only)
             rc = read_left(lister, server, key, &left_ms);
@@ -94,7 +95,7 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
                                  key.length - below, token, server, left_ms))
             rc = NXL_E_NOMEM;
     }
-    nxl_answer_free(value);
+    answer_free(value);
     return rc;
 }
 
@@ -102,14 +103,14 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
 static int read_line(
     struct lister *lister, size_t server, struct key key, char line[LINE_ROOM])
 {
-    nxl_answer *value;
+    struct answer *value;
     int rc = read_value(lister, server, key, RECORD_LINE, &value);
-    const char *text = nxl_answer_item(value, 0, NULL);
+    const char *text = answer_item(value, 0, NULL);
     const char *end = text ? strchr(text, '\n') : NULL;
 
     snprintf(
         line, LINE_ROOM, "%.*s", end ? (int)(end - text) : 0, end ? text : "");
-    nxl_answer_free(value);
+    answer_free(value);
     return rc == NXL_E_WRONG_TYPE ? NXL_OK : rc;
 }
 
@@ -117,12 +118,12 @@ static int read_line(
 static int read_lock(struct lister *lister, size_t server, struct key lock,
     const char *token, int64_t *left_ms)
 {
-    nxl_answer *value;
+    struct answer *value;
     int rc = read_value(lister, server, lock, VALUE_MOST, &value);
-    const char *text = nxl_answer_item(value, 0, NULL);
+    const char *text = answer_item(value, 0, NULL);
     bool held = text && strcmp(text, token) == 0;
 
-    nxl_answer_free(value);
+    answer_free(value);
     *left_ms = -1;
     if (rc == NXL_OK && held)
         rc = read_left(lister, server, lock, left_ms);
@@ -186,13 +187,13 @@ enum form { LOCKS, RECORDS, RECORDS_TAGGED, FORMS };
 
 /* Inspects the keys of one step of SCAN; item 0 is the next cursor. */
 static int inspect_keys(struct lister *lister, size_t server, enum form form,
-    const nxl_answer *keys)
+    const struct answer *keys)
 {
     int rc = NXL_OK;
 
-    for (size_t i = 1; rc == NXL_OK && i < nxl_answer_count(keys); i++) {
+    for (size_t i = 1; rc == NXL_OK && i < answer_count(keys); i++) {
         struct key key, name;
-        key.data = nxl_answer_item(keys, i, &key.length);
+        key.data = answer_item(keys, i, &key.length);
         if (!key.data)
             continue;
         bool is_record = (form != LOCKS || lister->all) &&
@@ -234,9 +235,9 @@ static char *make_pattern(const struct lister *lister, enum form form)
 
 /* The cursor with which the scan goes on; NULL: there is none. No server gives
  * the same one twice in a row, which would have no end. */
-static const char *next_cursor(const nxl_answer *keys, const char *before)
+static const char *next_cursor(const struct answer *keys, const char *before)
 {
-    const char *cursor = nxl_answer_item(keys, 0, NULL);
+    const char *cursor = answer_item(keys, 0, NULL);
     size_t length = cursor ? strlen(cursor) : 0;
 
     if (length == 0 || length >= CURSOR_ROOM ||
@@ -254,8 +255,8 @@ struct step {
     bool typed; /* use TYPE string, which 6.0 and later know */
 };
 
-static int take_step(
-    struct lister *lister, size_t server, struct step *step, nxl_answer **keys)
+static int take_step(struct lister *lister, size_t server, struct step *step,
+    struct answer **keys)
 {
     char count[12];
     const char *words[] = {"SCAN", step->cursor, "MATCH", step->pattern,
@@ -263,8 +264,8 @@ static int take_step(
 
     for (;;) {
         snprintf(count, sizeof(count), "%u", step->count);
-        int rc = nxl_client_ask(lister->session.client, server,
-            step->typed ? 8 : 6, words, NULL, keys);
+        int rc = client_ask(lister->session.client, server, step->typed ? 8 : 6,
+            words, NULL, keys);
         if (rc != NXL_E_UNSUPPORTED)
             return rc;
         if (step->typed)
@@ -284,7 +285,7 @@ static int scan_form(struct lister *lister, size_t server, enum form form)
     int rc = pattern ? NXL_OK : NXL_E_NOMEM;
 
     while (rc == NXL_OK) {
-        nxl_answer *keys;
+        struct answer *keys;
         rc = take_step(lister, server, &step, &keys);
         if (rc != NXL_OK)
             break;
@@ -292,7 +293,7 @@ static int scan_form(struct lister *lister, size_t server, enum form form)
         rc = cursor ? inspect_keys(lister, server, form, keys)
                     : refuse_answer(lister, "SCAN");
         snprintf(step.cursor, sizeof(step.cursor), "%s", cursor ? cursor : "0");
-        nxl_answer_free(keys);
+        answer_free(keys);
         if (strcmp(step.cursor, "0") == 0)
             break;
     }

@@ -303,7 +303,7 @@ int settings_read(struct args *args)
     return code;
 }
 
-void settings_free(struct settings *settings)
+void settings_files_free(struct settings *settings)
 {
     if (!settings)
         return;

@@ -43,7 +43,7 @@ struct settings {
  * is wrong. */
 int settings_read(struct args *args);
 /* settings may be NULL. */
-void settings_free(struct settings *settings);
+void settings_files_free(struct settings *settings);
 
 /* Makes the path in NXLOCK_CONFIG, if there is one, absolute for CMD. False: no
  * memory. */

@@ -171,7 +171,7 @@ static int report(struct session *session, nxl_holder *seen)
     return held ? EXIT_DONE : EXIT_FREE;
 }
 
-int command_status(const struct args *args)
+int subcommand_status(const struct args *args)
 {
     struct session session;
     nxl_holder holder;

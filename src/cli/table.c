@@ -13,6 +13,8 @@
 
 #include <nxlock.h>
 
+#include "net/params.h"
+
 /* One row per line where it fits, so that rows can be compared. */
 /* clang-format off */
 const struct command_info command_table[COMMANDS] = {
@@ -233,25 +235,23 @@ static const struct option *parameter_option(size_t i)
 {
     static struct option rows[PARAMETERS_MOST];
     static char names[PARAMETERS_MOST][NAME_ROOM];
-    size_t count;
-    const nxl_url_param *params = nxl_url_params(&count);
 
-    if (i == count)
+    if (i == url_param_count)
         return &insecure;
-    if (i > count || i >= PARAMETERS_MOST)
+    if (i > url_param_count || i >= PARAMETERS_MOST)
         return NULL;
     for (size_t at = 0; at < NAME_ROOM - 1; at++) {
-        char c = params[i].name[at];
+        char c = url_params[i].name[at];
         names[i][at] = c == '_' ? '-' : c;
         if (c == '\0')
             break;
     }
     rows[i] = (struct option){.name = names[i],
-        .value = params[i].value,
-        .variable = params[i].name,
+        .value = url_params[i].value,
+        .variable = url_params[i].name,
         .type = VALUE_PARAMETER,
         .commands = ON_ALL,
-        .help = params[i].help,
+        .help = url_params[i].help,
         .in_file = true};
     return &rows[i];
 }

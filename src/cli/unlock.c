@@ -5,6 +5,7 @@
  * Invariant: exactly the lock that was shown is removed, or nothing; and
  * without --yes a person has confirmed it. A lock with --line is left alone.
  */
+#include "api/private.h"
 #include "cli/commands.h"
 
 #include <stdio.h>
@@ -161,7 +162,7 @@ static int empty_line(struct session *session)
         "empty the line");
     if (code != 0)
         return code;
-    int rc = nxl_lock_empty_line(session->lock);
+    int rc = lock_empty_line(session->lock);
     if (rc == NXL_OK) {
         event_report((struct event){.kind = EVENT_REMOVED, .always = true},
             "the line of '%s' was emptied; who still waits joins again", name);
@@ -177,7 +178,7 @@ static int empty_line(struct session *session)
     return exit_code_for(rc, EXIT_BUSY);
 }
 
-int command_unlock(const struct args *args)
+int subcommand_unlock(const struct args *args)
 {
     struct session session;
     int code = session_open_plain(&session, args);

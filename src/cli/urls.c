@@ -15,6 +15,8 @@
 
 #include <nxlock.h>
 
+#include "api/private.h"
+
 static bool list_add(
     struct url_list *list, const char *from, size_t length, const char *query)
 {
@@ -45,7 +47,7 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     for (size_t i = 0; i < count; i++) {
         const char *from = texts[i];
         for (;;) {
-            const char *end = from + nxl_url_length(from);
+            const char *end = from + url_length(from);
             if (!list_add(list, from, (size_t)(end - from), query)) {
                 url_list_free(list);
                 return false;
@@ -232,7 +234,7 @@ static char *credentials(const char *url, char **from)
 
 bool url_user(const char *url, char *out, size_t size)
 {
-    char *from, *at = credentials(url, &from);
+    char *from = NULL, *at = credentials(url, &from);
 
     if (url_parameter(url, "user", out, size))
         return true;
@@ -277,7 +279,7 @@ static void hide(char *from, const char *end)
 void url_hide_passwords(char *text)
 {
     for (char *url = text; *url != '\0';) {
-        size_t length = nxl_url_length(url);
+        size_t length = url_length(url);
         char *end = url + length, kept = *end;
         char *from, *at;
         *end = '\0';

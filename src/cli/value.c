@@ -16,6 +16,7 @@
 
 #include <nxlock.h>
 
+#include "api/private.h"
 #include "cli/duration.h"
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -226,7 +227,7 @@ static int add_parameter(
             say("%s is given twice; write it once", shown);
         return EXIT_USAGE;
     }
-    if (!nxl_url_param_accepts(name, value, must, sizeof(must)))
+    if (!url_param_accepts(name, value, must, sizeof(must)))
         return refuse_parameter(shown, name, value, must);
     char *query = realloc(args->query, room);
     if (!query) {

@@ -166,7 +166,7 @@ static int wait_for(struct waiter *waiter)
     }
 }
 
-int command_wait(const struct args *args)
+int subcommand_wait(const struct args *args)
 {
     struct waiter waiter = {.until = NEVER, .delay_ms = DELAY_FIRST_MS};
     int code = session_open_plain(&waiter.session, args);

@@ -165,15 +165,11 @@ def objects(root, build):
 
 
 def call_edges(graph, found, exempt):
-    owner = {(file.startswith("cli/"), name): file
+    owner = {name: file
              for file, one in found.items() for name in one.defined}
     for file, one in found.items():
         for name, variable in one.referred:
-            # The command and the library may both have a function of a name;
-            # they share the public ones only.
-            other = owner.get((file.startswith("cli/"), name))
-            if not other and name.startswith("nxl_"):
-                other = owner.get((False, name))
+            other = owner.get(name)
             if other and (variable, file) not in exempt:
                 graph.add(file, other, name)
 

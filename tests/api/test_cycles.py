@@ -24,10 +24,10 @@ UPWARDS = {"src/wire/w.h": ONCE + '#include "wire/x.h"\n',
            "src/wire/x.h": ONCE + '#include "wire/w.h"\n'}
 HEADERS = {"src/wire/w.h": ONCE, "src/wire/x.h": '#include "wire/w.h"\n',
            "src/wire/w.c": '#include "wire/w.h"\n#include "wire/x.h"\n'}
-SAME_NAME = {"src/api/a.c": '#include <nxlock.h>\nvoid say(void);\n'
-             "void say(void) {}\nvoid nxl_a(void) { say(); }\n",
-             "src/cli/m.c": "#include <nxlock.h>\nvoid say(void);\n"
-             "void say(void) { nxl_a(); }\n"}
+COMMAND = {"src/api/a.c": '#include <nxlock.h>\nvoid say(void);\n'
+           "void nxl_a(void) { say(); }\n",
+           "src/cli/m.c": "#include <nxlock.h>\nvoid say(void);\n"
+           "void say(void) { nxl_a(); }\n"}
 EXAMPLES = {"docs/examples/one.c": "void two(void);\nvoid one(void)\n{\n"
             "    two();\n}\n",
             "docs/examples/two.c": "void one(void);\nvoid two(void)\n{\n"
@@ -54,7 +54,7 @@ CASES = [
     ("two headers", UPWARDS | {"src/wire/w.c": '#include "wire/w.h"\n'},
      1, "a new cycle: wire/w wire/x"),
     ("a file and its header are one", HEADERS, 1, "a new cycle: wire/w wire/x"),
-    ("one name in library and command", SAME_NAME, 0, ""),
+    ("library and command", COMMAND, 1, "a new cycle: api/a cli/m"),
     ("examples", EXAMPLES | CALL | DOWN,
      1, "a new cycle: docs/examples/one docs/examples/two"),
 ]

@@ -29,6 +29,7 @@ GOOD = {
     "src/wire/timestamps/t.c": HEAD + STAMPS + PART + "int stamp;\n",
     "src/net/s.c": HEAD + "int s = NXL_SCHEME_TIMESTAMP; /* a stamp */\n",
     "src/core/c.c": HEAD + 'const char *c(void)\n{\n    return "exit(";\n}\n',
+    "src/cli/l.c": HEAD + '#include "api/private.h"\n#include <nxlock.h>\n',
     "src/cli/m.c": HEAD + 'int m(void)\n{\n    return printf("x");\n}\n',
     "src/cli/n.c": HEAD + "int n(void)\n{\n    if ((x != NULL) == sizeof(y))\n"
     "        f(x != NULL, z);\n    y = x == NULL;\n    return x != NULL;\n}\n",
@@ -42,6 +43,8 @@ BAD = [
     ("src/net/n.c", HEAD + '#include "client/c.h"\n', "may not include client"),
     ("src/base/b.c", HEAD + '#include "api/a.h"\n', "may not include api"),
     ("src/cli/m.c", HEAD + '#include "api/a.h"\n', "may not include api"),
+    ("src/cli/m.c", HEAD + '#include "net/url.h"\n', "may not include net"),
+    ("src/net/n.c", HEAD + '#include "api/private.h"\n', "may not include api"),
     ("src/net/n.c", HEAD + '#include "n.h"\n', "write it from src"),
     ("src/net/n.h", HEAD + "#include <hiredis/hiredis.h>\n", "hiredis is not"),
     ("src/api/a.c", HEAD + "#include <hiredis/hiredis.h>\n", "hiredis is not"),

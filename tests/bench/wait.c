@@ -188,14 +188,12 @@ static int add_crowd(int port, unsigned contenders)
 static void add_subjects(void)
 {
     struct wait_subject *subjects = run.plan.subjects;
-    bool queue = nxl_url_param_accepts("queue", "0", NULL, 0);
 
     subjects[SUBJECT_FLOOR] = (struct wait_subject){"floor", wait_floor, ""};
     subjects[SUBJECT_LIBRARY] =
         (struct wait_subject){"nxlock", wait_library, ""};
-    if (queue)
-        subjects[SUBJECT_POLL] =
-            (struct wait_subject){"nxlock:poll", wait_library, "?poll=1"};
+    subjects[SUBJECT_POLL] =
+        (struct wait_subject){"nxlock:poll", wait_library, "?poll=1"};
     for (int i = SUBJECT_LIBRARY; i < WAIT_SUBJECTS; i++) {
         if (run.only && subjects[i].name && !strstr(subjects[i].name, run.only))
             subjects[i].name = NULL;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded: a process that is not scheduled before it reads its deadline. If
- * that is near, until it is over; with NXLOCK_TEST_LATE_MS for so long after
- * each acquire that had to wait.
+ * Makes the command read its deadlines late, like a process that is not
+ * scheduled, so that 'nxlock drill' can be seen to blame no server for it:
+ *
+ *     NXLOCK_TEST_LATE=near    a deadline that is near is read when it is over
+ *     NXLOCK_TEST_LATE=800     and each acquire that had to wait is followed by
+ *                              so many milliseconds
+ *
+ * Linked with --wrap, as the command calls the library directly.
  */
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,12 +21,15 @@
 
 static uint64_t began; /* the last acquire; 0: none since the last wait */
 
-int nxl_lock_acquire_start(nxl_lock *lock, int64_t wait_ms)
+int __real_nxl_lock_acquire_start(nxl_lock *lock, int64_t wait_ms);
+int __wrap_nxl_lock_acquire_start(nxl_lock *lock, int64_t wait_ms);
+uint64_t __real_nxl_lock_deadline(const nxl_lock *lock);
+uint64_t __wrap_nxl_lock_deadline(const nxl_lock *lock);
+
+int __wrap_nxl_lock_acquire_start(nxl_lock *lock, int64_t wait_ms)
 {
-    int (*next)(nxl_lock *, int64_t);
-    *(void **)&next = dlsym(RTLD_NEXT, "nxl_lock_acquire_start");
     began = nxl_now_ns();
-    return next(lock, wait_ms);
+    return __real_nxl_lock_acquire_start(lock, wait_ms);
 }
 
 static void sleep_until(uint64_t then)
@@ -33,18 +40,19 @@ static void sleep_until(uint64_t then)
     }
 }
 
-uint64_t nxl_lock_deadline(const nxl_lock *lock)
+uint64_t __wrap_nxl_lock_deadline(const nxl_lock *lock)
 {
-    const char *late = getenv("NXLOCK_TEST_LATE_MS");
-    uint64_t (*next)(const nxl_lock *);
-    *(void **)&next = dlsym(RTLD_NEXT, "nxl_lock_deadline");
-    uint64_t deadline = next(lock), now = nxl_now_ns();
+    const char *late = getenv("NXLOCK_TEST_LATE");
+    uint64_t deadline = __real_nxl_lock_deadline(lock), now = nxl_now_ns();
 
+    if (!late)
+        return deadline;
+    uint64_t waited_ms = strtoul(late, NULL, 10); /* "near": 0 */
     if (deadline > now && deadline - now < NEAR) {
         sleep_until(deadline + NS_PER_MS);
-    } else if (late && began != 0 && now - began > WAITED) {
+    } else if (waited_ms > 0 && began != 0 && now - began > WAITED) {
         began = 0;
-        sleep_until(now + strtoul(late, NULL, 10) * NS_PER_MS);
+        sleep_until(now + waited_ms * NS_PER_MS);
     }
-    return next(lock);
+    return __real_nxl_lock_deadline(lock);
 }

@@ -3,7 +3,7 @@
 """nxlock drill: passes on real servers of every kind, notices each promise that
 a build without guards breaks, blames no slow server, and leaves nothing behind.
 
-Usage: test_drill.py NXLOCK NXLOCK-UNGUARDED LATE-DEADLINE
+Usage: test_drill.py NXLOCK NXLOCK-UNGUARDED
 (tests/cli/unguarded.c, tests/cli/late_deadline.c)
 """
 
@@ -18,7 +18,7 @@ import time
 
 import rig
 
-NXLOCK, UNGUARDED, LATE_DEADLINE = sys.argv[1:]
+NXLOCK, UNGUARDED = sys.argv[1:]
 TTL = "500ms"
 SCENES = ["taking turns", "killed holder", "stopped holder", "former holder",
           "cut connection", "holder cut off", "lost answer"]
@@ -124,11 +124,10 @@ def start_kept(server, others):
             "shop", "--prefix", "p:", "--user", "bob",
             NXLOCK_PASSWORD="secret"),
         "a process that is not scheduled": Drill(
-            LD_PRELOAD=LATE_DEADLINE, ASAN_OPTIONS="verify_asan_link_order=0"),
+            program=UNGUARDED, NXLOCK_TEST_LATE="near"),
         # The witness finds its lock before it has said that it has it.
         "a late answer": Drill(
-            ttl="1s", LD_PRELOAD=LATE_DEADLINE, NXLOCK_TEST_LATE_MS="800",
-            ASAN_OPTIONS="verify_asan_link_order=0"),
+            program=UNGUARDED, ttl="1s", NXLOCK_TEST_LATE="800"),
         "JSON": Drill("--json"),
     }
 

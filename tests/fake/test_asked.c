@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A question whose answer is late, cut or no answer: whoever comes next on
  * the connection gets its own. */
+#include "api/private.h"
 #include "rig.h"
 
 #include <pthread.h>
@@ -8,10 +9,10 @@
 #define ASKED "EXPECT SCAN 0\n"
 #define NESTED "*2\\r\\n$1\\r\\n0\\r\\n*2\\r\\n$1\\r\\na\\r\\n"
 
-static int ask(nxl_client *client, nxl_answer **answer)
+static int ask(nxl_client *client, struct answer **answer)
 {
     static const char *const words[] = {"SCAN", "0"};
-    return nxl_client_ask(client, 0, 2, words, NULL, answer);
+    return client_ask(client, 0, 2, words, NULL, answer);
 }
 
 /* Its time is over in the middle of a nested reply, whose rest is nobody's. */
@@ -23,7 +24,7 @@ static void the_rest_of_a_late_answer_is_dropped(void **state)
                              "EXPECT SET k $z NX PX 30000\n"
                              "SEND-PART *9\\r\\n*1\\r\\n\nEXPECT-CLOSE\n",
             'u', "timeout_ms=100");
-    nxl_answer *answer = NULL;
+    struct answer *answer = NULL;
     assert_takes(ask(r.client, &answer), NXL_E_UNREACHABLE, 100, 150);
     assert_null(answer);
     assert_contains(nxl_client_errmsg(r.client), "no answer in time");
@@ -48,16 +49,16 @@ static void it_is_asked_again(void **state)
     (void)state;
     for (size_t i = 0; i < CUTS; i++) {
         struct script s = {0};
-        nxl_answer *answer = NULL;
+        struct answer *answer = NULL;
         add(&s, SHAKE ASKED);
         add_cut(&s, &cuts[i], NESTED);
         add(&s, NEXT SHAKE ASKED "SEND " NESTED "$1\\r\\nb\\r\\n\n" WORKS);
         struct rig r = rig_open(s.text, 't', "timeout_ms=1000");
         assert_ends(ask(r.client, &answer), NXL_OK, 1000);
-        assert_int_equal(nxl_answer_count(answer), 3);
-        assert_string_equal(nxl_answer_item(answer, 0, NULL), "0");
-        assert_string_equal(nxl_answer_item(answer, 2, NULL), "b");
-        nxl_answer_free(answer);
+        assert_int_equal(answer_count(answer), 3);
+        assert_string_equal(answer_item(answer, 0, NULL), "0");
+        assert_string_equal(answer_item(answer, 2, NULL), "b");
+        answer_free(answer);
         assert_works(r.lock);
         rig_close(&r);
 
@@ -86,9 +87,9 @@ static void a_change_is_not_repeated(void **state)
         add_cut(&s, &cuts[i], ":");
         add(&s, NEXT SHAKE "%s" ZERO WORKS, del);
         struct rig r = rig_open(s.text, 't', "timeout_ms=1000");
-        assert_ends(nxl_lock_empty_line(r.lock), NXL_UNKNOWN, 1000);
+        assert_ends(lock_empty_line(r.lock), NXL_UNKNOWN, 1000);
         assert_contains(nxl_client_errmsg(r.client), "may have been carried");
-        assert_ends(nxl_lock_empty_line(r.lock), NXL_FREE, 1000);
+        assert_ends(lock_empty_line(r.lock), NXL_FREE, 1000);
         assert_works(r.lock);
         rig_close(&r);
     }
@@ -98,14 +99,14 @@ static void a_change_is_not_repeated(void **state)
               "WAIT-FOR over\n" ONE WORKS,
         del);
     struct rig r = rig_open(s.text, 't', "timeout_ms=300");
-    assert_takes(nxl_lock_empty_line(r.lock), NXL_UNKNOWN, 300, 350);
+    assert_takes(lock_empty_line(r.lock), NXL_UNKNOWN, 300, 350);
     assert_contains(nxl_client_errmsg(r.client), "may have been carried");
     fake_signal(r.fake, "over");
     assert_works(r.lock);
     rig_close(&r);
 
     r = rig_open("EXPECT CLIENT ID\nSILENCE\n", 't', "timeout_ms=100");
-    assert_takes(nxl_lock_empty_line(r.lock), NXL_E_UNREACHABLE, 100, 150);
+    assert_takes(lock_empty_line(r.lock), NXL_E_UNREACHABLE, 100, 150);
     rig_drop(&r);
 }
 
@@ -126,7 +127,7 @@ static void no_answer_is_none(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct script s = {0};
-        nxl_answer *answer = NULL;
+        struct answer *answer = NULL;
         add(&s, SHAKE ASKED "SEND %s\\r\\n\n", cases[i].says);
         struct rig r = rig_open(s.text, 'u', "timeout_ms=1000");
         assert_ends(ask(r.client, &answer), cases[i].result, 1000);
@@ -141,9 +142,9 @@ static void no_answer_is_none(void **state)
 static void *ask_in_thread(void *argument)
 {
     static int result;
-    nxl_answer *answer = NULL;
+    struct answer *answer = NULL;
     result = ask(argument, &answer);
-    nxl_answer_free(answer);
+    answer_free(answer);
     return &result;
 }
 

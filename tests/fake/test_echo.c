@@ -3,6 +3,7 @@
  * A peer that repeats what it was sent. Nothing that the library says may show
  * the password or a token, in whatever form the peer repeats them.
  */
+#include "api/private.h"
 #include "rig.h"
 
 #include <ctype.h>
@@ -162,9 +163,9 @@ static void meet(const struct echo *echo, const struct password *password)
     assert_true(strlen(nxl_lock_errmsg(lock)) > 0);
     assert_all_hidden(client, lock, password);
     assert_true(heard.traces > 0);
-    nxl_answer *answer;
+    struct answer *answer;
     const char *ping[] = {"PING"};
-    assert_true(nxl_client_ask(client, 0, 1, ping, NULL, &answer) != NXL_OK);
+    assert_true(client_ask(client, 0, 1, ping, NULL, &answer) != NXL_OK);
     assert_all_hidden(client, lock, password);
     nxl_lock_free(lock);
     nxl_client_free(client);
@@ -366,19 +367,18 @@ static void an_answer_can_be_redacted(void **state)
         rig_open(SHAKE "EXPECT TYPE k\nSEND +you sent s3cr3t.x\\r\\n\n", 'u',
             "timeout_ms=10000&password=s3cr3t.x");
     const char *words[] = {"TYPE", "k"};
-    nxl_answer *answer;
-    assert_int_equal(
-        nxl_client_ask(r.client, 0, 2, words, NULL, &answer), NXL_OK);
-    const char *said = nxl_answer_item(answer, 0, NULL);
+    struct answer *answer;
+    assert_int_equal(client_ask(r.client, 0, 2, words, NULL, &answer), NXL_OK);
+    const char *said = answer_item(answer, 0, NULL);
     assert_string_equal(said, "you sent s3cr3t.x");
     assert_string_equal(
-        nxl_client_redact(r.client, said, strlen(said), out, sizeof(out)),
+        client_redact(r.client, said, strlen(said), out, sizeof(out)),
         "you sent [hidden]");
     assert_string_equal(
-        nxl_client_redact(r.client, said, strlen(said), out, 6), "you s");
-    assert_string_equal(nxl_client_redact(NULL, said, 3, out, sizeof(out)), "");
-    assert_string_equal(nxl_client_redact(r.client, said, 3, NULL, 0), "");
-    nxl_answer_free(answer);
+        client_redact(r.client, said, strlen(said), out, 6), "you s");
+    assert_string_equal(client_redact(NULL, said, 3, out, sizeof(out)), "");
+    assert_string_equal(client_redact(r.client, said, 3, NULL, 0), "");
+    answer_free(answer);
     rig_close(&r);
 }
 

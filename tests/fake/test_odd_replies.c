@@ -4,6 +4,7 @@
  * expect: a proxy's, a foreign server's, or that of a peer that lies. Nothing
  * crashes, no such reply counts as an answer, and the error says something.
  */
+#include "api/private.h"
 #include "rig.h"
 
 #include <pthread.h>
@@ -292,17 +293,17 @@ static int tell(void)
 static int ask(void)
 {
     static const char *const words[] = {"PTTL", "k"};
-    nxl_answer *answer = NULL;
-    int rc = nxl_client_ask(client, 0, 2, words, NULL, &answer);
-    for (size_t i = 0; i < nxl_answer_count(answer) + 1; i++)
-        nxl_answer_item(answer, i, NULL);
-    nxl_answer_free(answer);
+    struct answer *answer = NULL;
+    int rc = client_ask(client, 0, 2, words, NULL, &answer);
+    for (size_t i = 0; i < answer_count(answer) + 1; i++)
+        answer_item(answer, i, NULL);
+    answer_free(answer);
     return rc;
 }
 
 static int empty_line(void)
 {
-    return nxl_lock_empty_line(lock);
+    return lock_empty_line(lock);
 }
 
 #define ANY (-1)      /* any form, or any result of an error */

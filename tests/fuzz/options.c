@@ -19,6 +19,7 @@
 #include "cli/secret.h"
 #include "cli/table.h"
 #include "fuzz/fuzz.h"
+#include "net/params.h"
 #include "net/url.h"
 
 #define WORDS 64
@@ -117,17 +118,17 @@ static unsigned nibble(char c)
 static void check_pair(
     const struct line *line, const char *pair, const char *end)
 {
-    size_t count, row = 0, len = 0;
-    const nxl_url_param *params = nxl_url_params(&count);
+    size_t row = 0, len = 0;
     const char *equals = memchr(pair, '=', (size_t)(end - pair));
     char *value = fuzz_copy("", (size_t)0);
 
     CHECK(equals != NULL);
-    while (row < count &&
-           (strlen(params[row].name) != (size_t)(equals - pair) ||
-               strncmp(params[row].name, pair, (size_t)(equals - pair)) != 0))
+    while (
+        row < url_param_count &&
+        (strlen(url_params[row].name) != (size_t)(equals - pair) ||
+            strncmp(url_params[row].name, pair, (size_t)(equals - pair)) != 0))
         row++;
-    CHECK(row < count);
+    CHECK(row < url_param_count);
     value = realloc(value, (size_t)(end - equals));
     CHECK(value != NULL);
     for (const char *at = equals + 1; at < end; at++) {
@@ -145,7 +146,7 @@ static void check_pair(
     }
     value[len] = '\0';
     CHECK(was_given(line, value) ||
-          (strcmp(params[row].name, "verify") == 0 &&
+          (strcmp(url_params[row].name, "verify") == 0 &&
               strcmp(value, "none") == 0 && was_given(line, "--insecure")));
     free(value);
 }

@@ -6,6 +6,7 @@
 #ifndef NXLOCK_TESTS_ACL_RIG_H
 #define NXLOCK_TESTS_ACL_RIG_H
 
+#include "api/private.h"
 #include "cli/acl_table.h"
 #include "live/live_rig.h"
 
@@ -104,13 +105,13 @@ static inline bool logged(const char *object)
 /* The i-th word of each command is up to the first NULL. */
 static inline int ask(nxl_client *client, const char *const *words)
 {
-    nxl_answer *answer;
+    struct answer *answer;
     size_t count = 0;
 
     while (words[count])
         count++;
-    int rc = nxl_client_ask(client, 0, count, words, NULL, &answer);
-    nxl_answer_free(answer);
+    int rc = client_ask(client, 0, count, words, NULL, &answer);
+    answer_free(answer);
     return rc;
 }
 

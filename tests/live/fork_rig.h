@@ -7,6 +7,7 @@
 #ifndef NXLOCK_TESTS_LIVE_FORK_RIG_H
 #define NXLOCK_TESTS_LIVE_FORK_RIG_H
 
+#include "api/private.h"
 #include "live_rig.h"
 
 #include <poll.h>
@@ -54,7 +55,7 @@ static inline void expect_forked(void *argument)
     int timeout = 0;
     char words[64] = "?";
     const char *const ping[] = {"PING"};
-    nxl_answer *answer;
+    struct answer *answer;
     nxl_stats stats;
 
     expect(nxl_lock_acquire(h->lock, 1000) == NXL_E_FORKED);
@@ -68,7 +69,7 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_release_start(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_adopt_start(h->lock, TOKEN) == NXL_E_FORKED);
     expect(nxl_lock_inspect_start(h->lock) == NXL_E_FORKED);
-    expect(nxl_lock_empty_line(h->lock) == NXL_E_FORKED);
+    expect(lock_empty_line(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_break_start(h->lock, &seen) == NXL_E_FORKED);
     expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_interrupt(h->lock) == NXL_E_FORKED);
@@ -76,8 +77,7 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_holder_at(h->lock, 0, &holder) == NXL_E_FORKED);
     expect(nxl_lock_new(&fresh, h->client, "other", NULL) == NXL_E_FORKED);
     expect(!fresh);
-    expect(
-        nxl_client_ask(h->client, 0, 1, ping, NULL, &answer) == NXL_E_FORKED);
+    expect(client_ask(h->client, 0, 1, ping, NULL, &answer) == NXL_E_FORKED);
     expect(!answer);
     expect(nxl_client_stats(h->client, &stats, sizeof(stats)) == NXL_E_FORKED);
     expect(nxl_client_process(h->client) == NXL_E_FORKED);

@@ -3,15 +3,16 @@
  * Questions to a real server: every form of an answer, every kind of refusal,
  * and that locks on the same connection do not notice.
  */
+#include "api/private.h"
 #include "live_rig.h"
 
 #include <sys/wait.h>
 
-static nxl_answer *answer;
+static struct answer *answer;
 
 static int tear_down(void **state)
 {
-    nxl_answer_free(answer);
+    answer_free(answer);
     answer = NULL;
     return 0;
 }
@@ -26,12 +27,12 @@ static int ask_of(nxl_client *client, size_t server_number, const char *line)
     const char *words[16];
     size_t count = 0;
     char *rest = copy, *one;
-    nxl_answer_free(answer);
-    answer = (nxl_answer *)&answer; /* it is to be set, whatever comes */
+    answer_free(answer);
+    answer = (struct answer *)&answer; /* it is to be set, whatever comes */
     snprintf(copy, sizeof(copy), "%s", line);
     while ((one = strsep(&rest, " ")))
         words[count++] = one;
-    int rc = nxl_client_ask(client, server_number, count, words, NULL, &answer);
+    int rc = client_ask(client, server_number, count, words, NULL, &answer);
     if (rc != NXL_OK) {
         assert_null(answer);
         assert_true(nxl_client_errmsg(client)[0] != '\0');
@@ -47,7 +48,7 @@ static void asks(nxl_client *client, const char *line)
 
 static const char *item(size_t i)
 {
-    return nxl_answer_item(answer, i, NULL);
+    return answer_item(answer, i, NULL);
 }
 
 static void every_form(void **state)
@@ -57,35 +58,35 @@ static void every_form(void **state)
     assert_string_equal(nxl_client_prefix(client), "p:");
     assert_int_equal(nxl_client_max_ttl_ms(client), 45000);
     asks(client, "PING");
-    assert_int_equal(nxl_answer_count(answer), 1);
+    assert_int_equal(answer_count(answer), 1);
     assert_string_equal(item(0), "PONG");
     redis_run(&server, "SET", "k", "value", NULL);
     asks(client, "STRLEN k");
     assert_string_equal(item(0), "5");
     asks(client, "GETRANGE k 1 2");
-    assert_string_equal(nxl_answer_item(answer, 0, &length), "al");
+    assert_string_equal(answer_item(answer, 0, &length), "al");
     assert_int_equal(length, 2);
     asks(client, "PTTL gone");
     assert_string_equal(item(0), "-2");
     asks(client, "OBJECT ENCODING gone");
-    assert_int_equal(nxl_answer_count(answer), 1);
-    assert_null(nxl_answer_item(answer, 0, &length));
+    assert_int_equal(answer_count(answer), 1);
+    assert_null(answer_item(answer, 0, &length));
     assert_int_equal(length, 0);
-    assert_null(nxl_answer_item(answer, 1, &length));
+    assert_null(answer_item(answer, 1, &length));
     asks(client, "SCAN 0");
-    assert_int_equal(nxl_answer_count(answer), 2);
+    assert_int_equal(answer_count(answer), 2);
     assert_string_equal(item(1), "k");
     asks(client, "TIME");
-    assert_int_equal(nxl_answer_count(answer), 2);
+    assert_int_equal(answer_count(answer), 2);
     asks(client, "CONFIG GET nothing-of-that-name");
-    assert_int_equal(nxl_answer_count(answer), 0);
+    assert_int_equal(answer_count(answer), 0);
     asks(client, "ACL GETUSER default");
-    assert_true(nxl_answer_count(answer) > 8); /* lists in a list */
+    assert_true(answer_count(answer) > 8); /* lists in a list */
     asks(client, "ROLE");
     assert_string_equal(item(0), "master");
-    assert_int_equal(nxl_answer_count(NULL), 0);
-    assert_null(nxl_answer_item(NULL, 0, NULL));
-    nxl_answer_free(NULL);
+    assert_int_equal(answer_count(NULL), 0);
+    assert_null(answer_item(NULL, 0, NULL));
+    answer_free(NULL);
     nxl_client_free(client);
 }
 
@@ -97,9 +98,8 @@ static void binary_words(void **state)
     size_t length;
     freeReplyObject(redis_commandf(
         &server, "SET %b %b", "a\0b", (size_t)3, "x\0y", (size_t)3));
-    assert_int_equal(
-        nxl_client_ask(client, 0, 4, words, lengths, &answer), NXL_OK);
-    assert_memory_equal(nxl_answer_item(answer, 0, &length), "x\0y", 4);
+    assert_int_equal(client_ask(client, 0, 4, words, lengths, &answer), NXL_OK);
+    assert_memory_equal(answer_item(answer, 0, &length), "x\0y", 4);
     assert_int_equal(length, 3);
     nxl_client_free(client);
 }
@@ -115,7 +115,7 @@ static void large_answers(void **state)
     redis_run(&server, "SET", "big", big, NULL);
     asks(client, "GETRANGE big 0 524287");
     size_t length;
-    assert_non_null(nxl_answer_item(answer, 0, &length));
+    assert_non_null(answer_item(answer, 0, &length));
     assert_int_equal(length, 524288);
     asks(client, "INFO all");
     assert_contains(item(0), "redis_version");
@@ -123,7 +123,7 @@ static void large_answers(void **state)
     big[400000] = '\0';
     redis_run(&server, "SET", big, "v", NULL);
     asks(client, "SCAN 0 COUNT 1000");
-    assert_int_equal(nxl_answer_count(answer), 3);
+    assert_int_equal(answer_count(answer), 3);
     for (int i = 0; i < 3; i++) {
         big[0] = (char)('a' + i);
         redis_run(&server, "SET", big, "v", NULL);
@@ -154,18 +154,18 @@ static void what_may_not_be_asked(void **state)
     assert_int_equal(ask_of(client, 1, "PING"), NXL_E_INVALID);
     assert_contains(nxl_client_errmsg(client), "no server 1");
     assert_int_equal(
-        nxl_client_ask(client, 0, 0, words, NULL, &answer), NXL_E_INVALID);
+        client_ask(client, 0, 0, words, NULL, &answer), NXL_E_INVALID);
     assert_int_equal(
-        nxl_client_ask(client, 0, 65, words, NULL, &answer), NXL_E_INVALID);
+        client_ask(client, 0, 65, words, NULL, &answer), NXL_E_INVALID);
     assert_int_equal(
-        nxl_client_ask(client, 0, 1, NULL, NULL, &answer), NXL_E_INVALID);
+        client_ask(client, 0, 1, NULL, NULL, &answer), NXL_E_INVALID);
     assert_int_equal(
-        nxl_client_ask(client, 0, 1, words, NULL, NULL), NXL_E_INVALID);
+        client_ask(client, 0, 1, words, NULL, NULL), NXL_E_INVALID);
     assert_int_equal(
-        nxl_client_ask(client, 0, 2, words, NULL, &answer), NXL_E_INVALID);
+        client_ask(client, 0, 2, words, NULL, &answer), NXL_E_INVALID);
     assert_contains(nxl_client_errmsg(client), "word 2 of the query is NULL");
     assert_int_equal(
-        nxl_client_ask(NULL, 0, 1, words, NULL, &answer), NXL_E_INVALID);
+        client_ask(NULL, 0, 1, words, NULL, &answer), NXL_E_INVALID);
     assert_int_equal(redis_calls(&server, "set"), before);
     assert_int_equal(redis_clients(&server), 0);
     assert_int_equal(nxl_client_fd(client) < 0, 0);
@@ -240,8 +240,8 @@ static void in_a_child(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         static const char *const words[] = {"PING"};
-        nxl_answer *none = (nxl_answer *)&child;
-        int rc = nxl_client_ask(client, 0, 1, words, NULL, &none);
+        struct answer *none = (struct answer *)&child;
+        int rc = client_ask(client, 0, 1, words, NULL, &none);
         _exit(rc == NXL_E_FORKED && !none ? 0 : 1);
     }
     int status;
@@ -269,13 +269,13 @@ static void *ask_often(void *argument)
     char key[16];
     const char *words[] = {"STRLEN", key};
     for (int i = 0; i < QUESTIONS; i++) {
-        nxl_answer *mine = NULL;
+        struct answer *mine = NULL;
         int wanted = i % 100;
         snprintf(key, sizeof(key), "k%d", wanted);
-        int rc = nxl_client_ask(a->client, 0, 2, words, NULL, &mine);
-        const char *said = nxl_answer_item(mine, 0, NULL);
+        int rc = client_ask(a->client, 0, 2, words, NULL, &mine);
+        const char *said = answer_item(mine, 0, NULL);
         a->wrong += rc != NXL_OK || !said || atoi(said) != wanted;
-        nxl_answer_free(mine);
+        answer_free(mine);
     }
     return NULL;
 }

@@ -4,6 +4,7 @@
  * callback, in both modes, on one server and on three: what happens to the
  * server, to the source and to the connection, and what a call then gives.
  */
+#include "api/private.h"
 #include "live/credentials_rig.h"
 
 /* What happens between two calls. */
@@ -176,20 +177,20 @@ static void former_passwords_are_hidden_too(void **state)
     nxl_lock *lock = new_lock(client, "name", 5000);
     connect_app(client);
     assert_string_equal(
-        nxl_client_redact(client, said, strlen(said), out, sizeof(out)),
+        client_redact(client, said, strlen(said), out, sizeof(out)),
         "[hidden], " SECRET "two, " SECRET "three");
     user_is_made_anew();
     look_again();
     connect_app(client);
     assert_string_equal(
-        nxl_client_redact(client, said, strlen(said), out, sizeof(out)),
+        client_redact(client, said, strlen(said), out, sizeof(out)),
         "[hidden], [hidden], " SECRET "three");
     servers_make_user(SECRET "three");
     source_gives(SECRET "three");
     look_again();
     connect_app(client);
     assert_string_equal(
-        nxl_client_redact(client, said, strlen(said), out, sizeof(out)),
+        client_redact(client, said, strlen(said), out, sizeof(out)),
         SECRET "one, [hidden], [hidden]");
     end(lock, client);
 }

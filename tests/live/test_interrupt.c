@@ -6,6 +6,7 @@
  * acquire, the one in progress or the next one.
  */
 #define QUORUM_MOST 3
+#include "api/private.h"
 #include "support/test.h"
 
 #include "live/api_rig.h"
@@ -189,11 +190,11 @@ static void hold_replies(bool held)
 static void await_quiet(nxl_client *client)
 {
     const char *const ping[] = {"PING"};
-    nxl_answer *answer;
+    struct answer *answer;
     for (size_t i = 0; i < on.servers; i++) {
-        int rc = nxl_client_ask(client, i, 1, ping, NULL, &answer);
+        int rc = client_ask(client, i, 1, ping, NULL, &answer);
         assert_int_equal(rc, NXL_OK);
-        nxl_answer_free(answer);
+        answer_free(answer);
     }
 }
 

@@ -5,6 +5,7 @@
  * a clean error or manages without, a grant is a majority's or none, nothing is
  * left behind by mistake, and one failure costs one of three servers at most.
  */
+#include "api/private.h"
 #include "live/memory_rig.h"
 
 #include "live/fence_rig.h"
@@ -304,20 +305,19 @@ static void a_question(void **state)
     redis_run(&servers[0], "SET", "key", "value", NULL);
     for (unsigned n = first_place(); failed; n++) {
         nxl_client *client = usual_client();
-        nxl_answer *answer = NULL, *again = NULL;
+        struct answer *answer = NULL, *again = NULL;
         fail_at(n);
-        int rc = nxl_client_ask(client, 0, 2, words, NULL, &answer);
+        int rc = client_ask(client, 0, 2, words, NULL, &answer);
         fail_no_more();
         assert_true((answer != NULL) == (rc == NXL_OK));
         assert_true(failed || (rc == NXL_OK && n > 5));
         if (rc != NXL_OK)
             assert_out_of_memory(rc, nxl_client_errmsg(client));
-        assert_int_equal(
-            nxl_client_ask(client, 0, 2, words, NULL, &again), NXL_OK);
-        assert_int_equal(nxl_answer_count(again), 2);
-        assert_string_equal(nxl_answer_item(again, 1, NULL), "key");
-        nxl_answer_free(answer);
-        nxl_answer_free(again);
+        assert_int_equal(client_ask(client, 0, 2, words, NULL, &again), NXL_OK);
+        assert_int_equal(answer_count(again), 2);
+        assert_string_equal(answer_item(again, 1, NULL), "key");
+        answer_free(answer);
+        answer_free(again);
         nxl_client_free(client);
     }
 }
@@ -330,9 +330,9 @@ static void a_refused_question(void **state)
     nxl_client *client = usual_client();
     connect_all(client);
     for (unsigned n = first_place(); failed; n++) {
-        nxl_answer *answer = NULL;
+        struct answer *answer = NULL;
         fail_at(n);
-        int rc = nxl_client_ask(client, 0, 2, words, NULL, &answer);
+        int rc = client_ask(client, 0, 2, words, NULL, &answer);
         fail_no_more();
         assert_null(answer);
         if (rc == NXL_E_WRONG_TYPE)

@@ -7,6 +7,7 @@
  * The thread is stopped where it does not hold the client's mutex: by a handler
  * of a signal, and in the calls of the library that sleep.
  */
+#include "api/private.h"
 #include "renew_rig.h"
 
 #include <signal.h>
@@ -239,10 +240,9 @@ static void extends(void)
 static void asks(void)
 {
     static const char *const words[] = {"PTTL", "held"};
-    nxl_answer *answer = NULL;
-    assert_int_equal(
-        nxl_client_ask(on.client, 0, 2, words, NULL, &answer), NXL_OK);
-    nxl_answer_free(answer);
+    struct answer *answer = NULL;
+    assert_int_equal(client_ask(on.client, 0, 2, words, NULL, &answer), NXL_OK);
+    answer_free(answer);
 }
 
 /* A call of another thread ends in the time that its options promise. */

@@ -5,6 +5,7 @@
  * addresses, a child that ends its parent's session. Each test was seen to fail
  * with its trap built into src/net/tls.
  */
+#include "api/private.h"
 #include "live/tls_front.h"
 
 #include <openssl/err.h>
@@ -42,16 +43,16 @@ static void fill_databases(struct redis *r)
 static void expect_long_info(nxl_client *client, size_t least)
 {
     static const char *const info[] = {"INFO"};
-    nxl_answer *answer;
+    struct answer *answer;
     size_t len;
     int64_t began = test_now_ms();
-    int rc = nxl_client_ask(client, 0, 1, info, NULL, &answer);
+    int rc = client_ask(client, 0, 1, info, NULL, &answer);
     live_assert_result(
         rc, NXL_OK, nxl_client_errmsg(client), __FILE__, __LINE__);
     assert_between(test_now_ms() - began, 0, 2 * LATE_MS);
-    assert_non_null(nxl_answer_item(answer, 0, &len));
+    assert_non_null(answer_item(answer, 0, &len));
     assert_true(len >= least);
-    nxl_answer_free(answer);
+    answer_free(answer);
 }
 
 /* The handshake asks for INFO, too, because of guard_restarts. */
