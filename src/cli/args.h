@@ -19,9 +19,6 @@
 enum command { COMMAND_LIST COMMANDS };
 #undef COMMAND
 
-/* --on-lost: a signal for the command of run, or this. */
-#define ON_LOST_WARN 0
-
 #define FEATURES_MOST 64 /* words that acl takes */
 
 /* --log: where the lines of the events go. */
@@ -39,6 +36,8 @@ enum log {
 /* The environment variable that names another socket of syslog. */
 #define LOG_VARIABLE "NXLOCK_LOG_SOCKET"
 
+enum on_lost { LOST_KILLS, LOST_WARNS };
+
 enum on_down { DOWN_FAILS, DOWN_RUNS };
 
 /* Options of run, and of once; times in ms, 0 if they are not given. */
@@ -50,7 +49,7 @@ struct run_args {
     /* As they were written, for messages; NULL: not given. */
     const char *at_least, *at_most, *every, *grace;
     int64_t request_ms; /* the timeout of a request */
-    int on_lost;        /* a signal, or ON_LOST_WARN */
+    int on_lost;        /* enum on_lost */
     int on_down;        /* enum on_down */
     bool must_fence, no_fence;
     bool retry_failed;

@@ -43,7 +43,7 @@ static bool runs_command(const struct job *job)
 static void report_loss(struct job *job, const char *why, bool logged)
 {
     loss_report(&job->lost, job->session, job->words, why,
-        job->args->run.on_lost != ON_LOST_WARN, logged);
+        job->args->run.on_lost == LOST_KILLS, logged);
 }
 
 static void report_start(struct job *job)
@@ -96,7 +96,7 @@ static void note_stopping(struct job *job, int number)
     switch ((enum reason)(number & ~UNLOGGED)) {
     case REASON_LEASE:
         report_loss(job, LOSS_IS_LATE, !(number & UNLOGGED));
-        job->stopping = args->run.on_lost != ON_LOST_WARN;
+        job->stopping = args->run.on_lost == LOST_KILLS;
         return;
     case REASON_AT_MOST:
         job->at_most = true;
@@ -149,8 +149,7 @@ static int take_news(struct job *job)
  * been stopped. */
 static uint64_t take_over_at(const struct job *job)
 {
-    if (job->renewal.deadline == NEVER ||
-        job->args->run.on_lost == ON_LOST_WARN)
+    if (job->renewal.deadline == NEVER || job->args->run.on_lost == LOST_WARNS)
         return NEVER;
     return job->renewal.deadline - job->margin / 2;
 }
@@ -369,7 +368,7 @@ static int start_command(struct job *job)
         .grace = ms_as_ns(args->run.grace_ms),
         .at_most =
             args->run.at_most_ms > 0 ? ms_as_ns(args->run.at_most_ms) : NEVER,
-        .lost_signal = args->run.on_lost,
+        .only_warns = args->run.on_lost == LOST_WARNS,
         .leave = args->run.leave,
         .output = job->capture ? job->capture->end : -1,
         .no_input = job->no_input};

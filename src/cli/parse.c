@@ -8,7 +8,6 @@
  */
 #include "cli/parse.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -399,7 +398,7 @@ int args_read(struct args *args, enum command command, char **words)
         .wait_ms = NXL_FOREVER,
         .ttl_ms = command == CMD_DRILL ? DRILL_TTL_MS : DEFAULT_TTL_MS,
         .busy_code = EXIT_BUSY,
-        .run = {.grace_ms = -1, .on_lost = SIGTERM},
+        .run = {.grace_ms = -1},
         .work = {.on_doubt = -1,
             .done_on.has[0] = true,
             .keep_trying_ms = KEEP_TRYING_MS}};

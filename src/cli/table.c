@@ -8,7 +8,6 @@
  */
 #include "cli/table.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include <nxlock.h>
@@ -66,10 +65,8 @@ const struct exit_info exit_table[] = {
 };
 const size_t exit_count = sizeof(exit_table) / sizeof(exit_table[0]);
 
-static const struct choice lost_choices[] = {{"kill", SIGTERM},
-    {"warn", ON_LOST_WARN}, {"HUP", SIGHUP}, {"INT", SIGINT},
-    {"QUIT", SIGQUIT}, {"ABRT", SIGABRT}, {"KILL", SIGKILL},
-    {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}, {NULL, 0}};
+static const struct choice lost_choices[] = {{"kill", LOST_KILLS},
+    {"warn", LOST_WARNS}, {NULL, 0}};
 static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
     {"run", DOWN_RUNS}, {NULL, 0}};
 static const struct choice log_choices[] = {{"syslog", LOG_TO_SYSLOG},
@@ -175,7 +172,7 @@ TIME(0, "every", RUN, run.every, EVERY,
 FLAG(0, "retry-failed", RUN, run.retry_failed,
     "--every, --at-least: a failed run does not count"),
 WORD("on-lost", RUNNING, run.on_lost, lost_choices,
-    "kill, a signal instead of TERM, or warn"),
+    "the lock is lost: kill CMD, or only warn (kill)"),
 WORD("on-down", RUN, run.on_down, down_choices,
     "no server at the start: fail or run"),
 FLAG(0, "leave-descendants", RUNNING, run.leave,

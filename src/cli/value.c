@@ -8,11 +8,9 @@
  */
 #include "cli/value.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <nxlock.h>
 
@@ -81,18 +79,12 @@ static int set_codes(struct codes *codes, const char *shown, const char *value)
     return EXIT_USAGE;
 }
 
-/* The choice that value means, in this case or in any. A signal may be written
- * with SIG. */
+/* The choice that value means, or NULL. */
 static const struct choice *find_choice(
-    const struct option *option, const char *value, bool any_case)
+    const struct option *option, const char *value)
 {
-    int (*compare)(const char *, const char *) = any_case ? strcasecmp : strcmp;
-
     for (const struct choice *c = option->choices; c->name; c++) {
-        bool is_signal = isupper((unsigned char)c->name[0]);
-        bool sig = is_signal && (any_case ? strncasecmp(value, "SIG", 3)
-                                          : strncmp(value, "SIG", 3)) == 0;
-        if (compare(c->name, value + (sig ? 3 : 0)) == 0)
+        if (strcmp(c->name, value) == 0)
             return c;
         /* "file:PATH" is any value that begins with "file:". */
         size_t begins = strcspn(c->name, ":") + 1;
@@ -107,19 +99,11 @@ static int set_choice(int *number, const struct option *option,
     const char *shown, const char *value)
 {
     char word[DISCREET_ROOM], list[128] = "";
-    const struct choice *found = find_choice(option, value, false);
+    const struct choice *found = find_choice(option, value);
 
     if (found) {
         *number = found->number;
         return 0;
-    }
-    found = find_choice(option, value, true);
-    if (found) {
-        /* Not corrected: kill and KILL differ. */
-        say("%s '%s' is not valid: upper and lower case differ; did you mean "
-            "'%s'?",
-            shown, discreet(word, value), found->name);
-        return EXIT_USAGE;
     }
     for (const struct choice *c = option->choices; c->name; c++) {
         size_t used = strlen(list);

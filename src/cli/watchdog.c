@@ -201,7 +201,7 @@ static int log_loss(struct watchdog *watchdog, const char *why)
 {
     loss_report(&watchdog->reported, watchdog->plan->session,
         watchdog->plan->words, why,
-        watchdog->alone || watchdog->plan->lost_signal != 0, false);
+        watchdog->alone || !watchdog->plan->only_warns, false);
     return !watchdog->alone && event_log_forget() ? UNLOGGED : 0;
 }
 
@@ -216,18 +216,14 @@ static void signal_group(const struct watchdog *watchdog, int signo, bool wake)
 
 static void stop_command(struct watchdog *watchdog, enum reason reason)
 {
-    int signo = SIGTERM;
-
     if (reason == REASON_LEASE || reason == REASON_ALONE)
         signal_lost(watchdog);
-    if (reason == REASON_LEASE && watchdog->plan->lost_signal != 0)
-        signo = watchdog->plan->lost_signal;
     if (watchdog->stopping)
         return;
     watchdog->stopping = (int)reason;
     watchdog->kill_at = nxl_now_ns() + watchdog->plan->grace;
-    signal_group(watchdog, signo, true);
-    descendants_signal(signo, watchdog->leader_here ? watchdog->leader : 0);
+    signal_group(watchdog, SIGTERM, true);
+    descendants_signal(SIGTERM, watchdog->leader_here ? watchdog->leader : 0);
     int more = reason == REASON_LEASE ? log_loss(watchdog, LOSS_IS_LATE) : 0;
     send_news(watchdog->plan, NEWS_STOPPING, (int)reason | more);
 }
@@ -235,7 +231,7 @@ static void stop_command(struct watchdog *watchdog, enum reason reason)
 /* The lease is lost. */
 static void lose_lease(struct watchdog *watchdog)
 {
-    if (watchdog->plan->lost_signal != 0) {
+    if (!watchdog->plan->only_warns) {
         stop_command(watchdog, REASON_LEASE);
     } else if (watchdog->lost >= 0) {
         signal_lost(watchdog);
@@ -340,17 +336,16 @@ static uint64_t lost_at(const struct watchdog *watchdog)
     if (watchdog->deadline == NEVER || watchdog->lost < 0)
         return NEVER;
     return watchdog->deadline - plan->margin -
-           (plan->lost_signal != 0 ? plan->grace : 0);
+           (plan->only_warns ? 0 : plan->grace);
 }
 
 /* When everything is killed. */
 static uint64_t end_at(const struct watchdog *watchdog)
 {
-    uint64_t end =
-        watchdog->deadline == NEVER ||
-                (watchdog->plan->lost_signal == 0 && !watchdog->alone)
-            ? NEVER
-            : watchdog->deadline - watchdog->plan->margin;
+    uint64_t end = watchdog->deadline == NEVER ||
+                           (watchdog->plan->only_warns && !watchdog->alone)
+                       ? NEVER
+                       : watchdog->deadline - watchdog->plan->margin;
 
     return watchdog->kill_at < end ? watchdog->kill_at : end;
 }

@@ -69,15 +69,15 @@ struct watchdog_plan {
     uint64_t margin;               /* ns from KILL to the deadline */
     uint64_t grace;                /* ns from TERM to KILL */
     uint64_t at_most;              /* ns that the command may take, or NEVER */
-    int lost_signal; /* instead of TERM; 0: a lost lease stops nothing */
-    bool leave;      /* --leave-descendants */
-    int tty;         /* descriptor of the terminal, or -1 */
-    bool terminal;   /* the command should have the terminal */
-    int line;        /* the watchdog's end of the socket */
-    int output;      /* standard output of the command; -1: inherited */
-    bool no_input;   /* its standard input is /dev/null; else inherited */
-    int lost[2];     /* a pipe: the command gets the first end, and reads
-                        the end of file there once the lease is lost */
+    bool only_warns;               /* a lost lease stops nothing */
+    bool leave;                    /* --leave-descendants */
+    int tty;                       /* descriptor of the terminal, or -1 */
+    bool terminal;                 /* the command should have the terminal */
+    int line;                      /* the watchdog's end of the socket */
+    int output;    /* standard output of the command; -1: inherited */
+    bool no_input; /* its standard input is /dev/null; else inherited */
+    int lost[2];   /* a pipe: the command gets the first end, and reads
+                      the end of file there once the lease is lost */
 };
 
 /* Runs the watchdog in a process that the caller has just forked, and ends that

@@ -63,8 +63,9 @@ fits() { # the rule of times
     gives 64 "2m, several servers without it" run l --ttl 2m \
         --guard-restarts 0 -u "unix://$socket" -u "unix://$dir/none" -- true
     said "is said why" "1m" "several servers" "--max-ttl-ms 120000"
-    for words in '--at-most 0' '--every 1ms' '--on-lost stop' '--on-down no' \
-        '--on-down skip' '--fence --no-fence' '--retry-failed'; do
+    for words in '--at-most 0' '--every 1ms' '--on-lost stop' \
+        '--on-lost TERM' '--on-down no' '--on-down skip' \
+        '--fence --no-fence' '--retry-failed'; do
         # shellcheck disable=SC2086 # words
         gives 64 "64: $words" run l $words -- true
     done
@@ -167,14 +168,14 @@ on_lost() {
     : > "$dir/go"
     ends 79 "and it ends with 79"
     rm -f "$dir/ready"
-    launch run l --ttl 900ms --on-lost USR1 -- sh -c '
-        trap ": > \"$0/got\"; exit 0" USR1; trap "" TERM; : > "$0/ready"
+    launch run l --ttl 900ms --on-lost kill -- sh -c '
+        trap ": > \"$0/got\"; exit 0" TERM; : > "$0/ready"
         while [ -d "$0" ]; do sleep 0.02; done' "$dir"
     await test -e "$dir/ready"
     db DEL l > /dev/null
-    ends 79 "--on-lost USR1"
-    check "sends that" test -e "$dir/got"
-    hold --ttl 900ms --on-lost USR1
+    ends 79 "--on-lost kill"
+    check "sends TERM" test -e "$dir/got"
+    hold --ttl 900ms
     kill -STOP "$server"
     ends 79 "and KILL follows"
     kill -CONT "$server"

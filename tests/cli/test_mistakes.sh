@@ -111,12 +111,10 @@ command_line() {
     said "is refused" "NAME is 'a' already"
     gives 64 "an empty --url-file" status x --url-file ''
     said "is refused, not ignored" "--url-file has an empty value"
-    gives 64 "a signal in lower case" run x --on-lost usr1 -- true
-    said "is told the right one" "'usr1' is not valid" "'USR1'" "case differ"
-    gives 64 "kill, but for its case" run x --on-lost Kill -- true
-    said "is not guessed" "'Kill' is not valid" "did you mean 'kill'"
+    gives 64 "a signal is no choice" run x --on-lost KILL -- true
+    said "is told what is" "--on-lost 'KILL' is not valid: use kill or warn"
     gives 64 "--on-down in upper case" run x --on-down RUN -- true
-    said "is told the right one" "did you mean 'run'"
+    said "is told the right one" "'RUN' is not valid: use fail or run"
     gives 64 "-w without a value" run x -w -- true
     said "is told what belongs there" "-w needs a value" "-w DUR"
     gives 64 "-c and --" run x -c true -- true

@@ -6,7 +6,6 @@
  */
 #include "cli/args.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,13 +269,13 @@ static void check_run(const struct args *args)
         given += times[i] > 0;
     }
     CHECK(run->every_ms == 0 || run->every_ms >= 40);
-    CHECK(run->on_lost >= 0 && run->on_lost < 32);
+    CHECK(run->on_lost == LOST_KILLS || run->on_lost == LOST_WARNS);
     CHECK(run->on_down >= DOWN_FAILS && run->on_down <= DOWN_RUNS);
     CHECK(!run->must_fence || !run->no_fence);
     CHECK(!run->retry_failed || run->every_ms > 0 || run->at_least_ms > 0);
     if (!command_table[args->command].runs)
         CHECK(given == 0 && run->grace_ms == -1 && !run->leave &&
-              run->on_lost == SIGTERM);
+              run->on_lost == LOST_KILLS);
     if (args->command != CMD_RUN)
         CHECK(run->at_least_ms == 0 && run->every_ms == 0 &&
               run->on_down == DOWN_FAILS && !run->must_fence && !run->no_fence);
