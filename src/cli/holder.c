@@ -15,6 +15,7 @@
 #include "cli/label.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "wire/value.h"
 
 /* How much of a foreign value is shown: enough to recognize it. */
 #define HOLDER_DATA_SHOWN 40
@@ -83,15 +84,10 @@ bool holder_is_around(const nxl_holder *holder)
     return is;
 }
 
-/* In a timestamp of this library the blanks after the seconds are the token. */
-size_t holder_shown(const nxl_holder *holder)
+/* How many bytes of a value that is no token may be shown. */
+static size_t shown_length(const nxl_holder *holder)
 {
-    size_t seconds = strspn(holder->value, "0123456789");
-
-    if (holder->value_ends_s != 0 &&
-        (holder->value[seconds] == ' ' || holder->value[seconds] == '\t'))
-        return seconds;
-    return holder->value_length;
+    return value_shown((struct slice){holder->value, holder->value_length});
 }
 
 /* Describes when the lock ends. If the value is a unix time and the key has no
@@ -123,7 +119,7 @@ const char *holder_who(char *out, const nxl_holder *holder)
         snprintf(
             out, HOLDER_WHO, "%.*s... (no label)", TOKEN_SHOWN, holder->value);
     else
-        printable(out, HOLDER_WHO, holder->value, holder_shown(holder));
+        printable(out, HOLDER_WHO, holder->value, shown_length(holder));
     return out;
 }
 
@@ -144,7 +140,7 @@ void holder_json_who(struct json *json, const nxl_holder *holder)
     struct label_parts parts;
 
     if (!holder_has_token(holder)) {
-        json_text(json, "value", holder->value, holder_shown(holder));
+        json_text(json, "value", holder->value, shown_length(holder));
         if (holder->truncated)
             json_true(json, "truncated");
     } else {

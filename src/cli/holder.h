@@ -48,9 +48,6 @@ bool holder_is_around(const nxl_holder *holder);
     "command, "                                                                \
     "so waiting would deadlock"
 
-/* How many bytes of the value may be shown: all would release the lock. */
-size_t holder_shown(const nxl_holder *holder);
-
 /* Writes who holds it, and left_ms, as members. */
 void holder_json(struct json *json, const nxl_holder *holder);
 /* Writes who holds it alone. */

@@ -26,3 +26,15 @@ bool value_of_tells_end(struct slice value, struct slice token, bool interop)
     enum stamp_kind kind = stamp_parse(value, &end_s);
     return kind == STAMP_OURS || (kind == STAMP_FOREIGN && interop);
 }
+
+size_t value_shown(struct slice value)
+{
+    size_t seconds = 0;
+    int64_t end_s;
+
+    if (stamp_parse(value, &end_s) != STAMP_OURS)
+        return value.len;
+    while (value.data[seconds] >= '0' && value.data[seconds] <= '9')
+        seconds++;
+    return seconds;
+}

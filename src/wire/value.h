@@ -22,4 +22,8 @@ bool value_tells_end(struct slice value, int64_t *end_s);
  * any client of this library; with interop also to other programs. */
 bool value_of_tells_end(struct slice value, struct slice token, bool interop);
 
+/* How many bytes of a value that is no token may be shown to people: all, but
+ * for a timestamp of this library, which has the token behind the time. */
+size_t value_shown(struct slice value);
+
 #endif
