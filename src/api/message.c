@@ -43,6 +43,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_NOT_REDIS:
         return NXL_E_NOT_REDIS;
     case FAULT_SERVER:
+    case FAULT_NO_DATABASE:
         return NXL_E_SERVER;
     case FAULT_SYSTEM:
         return NXL_E_SYSTEM;

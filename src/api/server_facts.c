@@ -100,9 +100,7 @@ static void add_error(const struct server *s, nxl_server_facts *facts)
         return;
     text_copy(&s->why, facts->error, sizeof(facts->error));
     facts->sentinel = s->why_fault == FAULT_SENTINEL;
-    /* SELECT was refused; all versions say it in these words. */
-    facts->no_database =
-        s->why_fault == FAULT_SERVER && strstr(s->why.data, "DB index");
+    facts->no_database = s->why_fault == FAULT_NO_DATABASE;
 }
 
 static void add_connection(const struct server *s, nxl_server_facts *facts)

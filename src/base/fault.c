@@ -5,80 +5,82 @@
  *
  * Invariant: every class has a remedy and a rank. No switch has a default, so
  * the compiler reports the switch, or the list, in which a new class is
- * missing.
+ * missing. A remedy that is "" is a decision: then the words of the server or
+ * of the library say what to do.
  */
 #include "base/fault.h"
 
+static const char *const remedies[] = {
+    [FAULT_UNREACHABLE] =
+        "check that the server is running and that the URL's host, "
+        "port or socket path is right",
+    [FAULT_TIMEOUT] =
+        "the server or the network is down or slower than timeout_ms, "
+        "or the port belongs to another service",
+    [FAULT_RETRY] = "the server is starting or busy; try again later",
+    [FAULT_NOT_PRIMARY] =
+        "connect to the primary; in a list of several servers, "
+        "replace it with its primary or with an independent server",
+    [FAULT_FULL] = "the server has reached maxmemory; raise it or free memory",
+    [FAULT_REFUSING] = "the server does not accept writes; fix its persistence "
+                       "(MISCONF) or its replicas (NOREPLICAS)",
+    [FAULT_DENIED] =
+        "check the user and password, in the URL or wherever they come "
+        "from",
+    [FAULT_NO_PERMISSION] =
+        "allow the user this command and key: see 'nxlock acl'",
+    [FAULT_SCRIPT_DENIED] =
+        "the ACL denies a command or key that the script uses; for "
+        "the lock's key, its {NAME}:f and {NAME}:once allow +set "
+        "+getrange +exists +pttl +pexpire +del, and +time for fencing",
+    [FAULT_WRONG_TYPE] =
+        "look at that key; if the name is in use for other data, choose "
+        "another name or a prefix",
+    [FAULT_UNSUPPORTED] =
+        "the server does not know this command or option, or it was "
+        "renamed or disabled; locks need WATCH (Redis 2.2) or "
+        "scripts (2.6), and fencing tokens need scripts",
+    [FAULT_NOT_REDIS] =
+        "check that this is the port of a Redis or Valkey server; a "
+        "TLS port needs rediss://",
+    [FAULT_SYSTEM] = "this machine is out of memory, file descriptors or ports",
+    [FAULT_RESTARTED] =
+        "wait, or make the server keep its locks across restarts "
+        "(AOF with appendfsync always) and add durable=1 to its URL",
+    [FAULT_NO_INFO] =
+        "allow its user to run INFO (ACL: +info), or turn the check "
+        "off with guard_restarts=0 (risk: after servers that "
+        "granted a lock restart, a second client can get it)",
+    [FAULT_NOT_DURABLE] =
+        "enable its append-only file (appendonly yes, appendfsync "
+        "always), or remove durable=1 from its URL",
+    [FAULT_DUPLICATE] = "list each server once",
+    [FAULT_SENTINEL] =
+        "use the URL of the primary that it monitors; nxlock does "
+        "not ask Sentinels for the primary",
+    [FAULT_ACTIVE_REPLICA] =
+        "set active-replica no, and give every client the same URL",
+    [FAULT_CLUSTER] =
+        "nxlock does not support Redis Cluster; use a server with "
+        "cluster-enabled no",
+    [FAULT_CLUSTER_DOWN] =
+        "nxlock does not support Redis Cluster; use a server with "
+        "cluster-enabled no",
+    [FAULT_NO_DATABASE] =
+        "choose an existing database: /N at the end of the URL, or "
+        "db=N, with N below the server's setting databases",
+    [FAULT_NONE] = "",
+    [FAULT_SERVER] = "",
+    [FAULT_TLS] = "",
+    [FAULT_CERTIFICATE] = "",
+    [FAULT_CREDENTIALS] = "",
+};
+_Static_assert(
+    sizeof(remedies) / sizeof(remedies[0]) == FAULT_CLASSES, "each class once");
+
 const char *fault_remedy(enum fault fault)
 {
-    switch (fault) {
-    case FAULT_UNREACHABLE:
-        return "check that the server is running and that the URL's host, "
-               "port or socket path is right";
-    case FAULT_TIMEOUT:
-        return "the server or the network is down or slower than timeout_ms, "
-               "or the port belongs to another service";
-    case FAULT_RETRY:
-        return "the server is starting or busy; try again later";
-    case FAULT_NOT_PRIMARY:
-        return "connect to the primary; in a list of several servers, "
-               "replace it with its primary or with an independent server";
-    case FAULT_FULL:
-        return "the server has reached maxmemory; raise it or free memory";
-    case FAULT_REFUSING:
-        return "the server does not accept writes; fix its persistence "
-               "(MISCONF) or its replicas (NOREPLICAS)";
-    case FAULT_DENIED:
-        return "check the user and password, in the URL or wherever they come "
-               "from";
-    case FAULT_NO_PERMISSION:
-        return "allow the user this command and key: see 'nxlock acl'";
-    case FAULT_SCRIPT_DENIED:
-        return "the ACL denies a command or key that the script uses; for "
-               "the lock's key, its {NAME}:f and {NAME}:once allow +set "
-               "+getrange +exists +pttl +pexpire +del, and +time for fencing";
-    case FAULT_WRONG_TYPE:
-        return "look at that key; if the name is in use for other data, choose "
-               "another name or a prefix";
-    case FAULT_UNSUPPORTED:
-        return "the server does not know this command or option, or it was "
-               "renamed or disabled; locks need WATCH (Redis 2.2) or "
-               "scripts (2.6), and fencing tokens need scripts";
-    case FAULT_NOT_REDIS:
-        return "check that this is the port of a Redis or Valkey server; a "
-               "TLS port needs rediss://";
-    case FAULT_SYSTEM:
-        return "this machine is out of memory, file descriptors or ports";
-    case FAULT_RESTARTED:
-        return "wait, or make the server keep its locks across restarts "
-               "(AOF with appendfsync always) and add durable=1 to its URL";
-    case FAULT_NO_INFO:
-        return "allow its user to run INFO (ACL: +info), or turn the check "
-               "off with guard_restarts=0 (risk: after servers that "
-               "granted a lock restart, a second client can get it)";
-    case FAULT_NOT_DURABLE:
-        return "enable its append-only file (appendonly yes, appendfsync "
-               "always), or remove durable=1 from its URL";
-    case FAULT_DUPLICATE:
-        return "list each server once";
-    case FAULT_SENTINEL:
-        return "use the URL of the primary that it monitors; nxlock does "
-               "not ask Sentinels for the primary";
-    case FAULT_ACTIVE_REPLICA:
-        return "set active-replica no, and give every client the same URL";
-    case FAULT_CLUSTER:
-    case FAULT_CLUSTER_DOWN:
-        return "nxlock does not support Redis Cluster; use a server with "
-               "cluster-enabled no";
-    case FAULT_NONE:
-    case FAULT_SERVER:
-    case FAULT_TLS: /* their words say what to do */
-    case FAULT_CERTIFICATE:
-    case FAULT_CREDENTIALS:
-    case FAULT_CLASSES:
-        break;
-    }
-    return "";
+    return remedies[fault];
 }
 
 bool fault_is_transient(enum fault fault)
@@ -111,6 +113,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_CLUSTER:
     case FAULT_TLS:
     case FAULT_CERTIFICATE:
+    case FAULT_NO_DATABASE:
     case FAULT_CLASSES:
         break;
     }
@@ -150,6 +153,7 @@ static const enum fault order[] = {
     FAULT_DUPLICATE,
     FAULT_NOT_DURABLE,
     FAULT_SENTINEL,
+    FAULT_NO_DATABASE,
     FAULT_NOT_REDIS,
     FAULT_WRONG_TYPE,
     FAULT_NO_INFO,

@@ -37,6 +37,7 @@ enum fault {
     FAULT_CLUSTER_DOWN, /* CLUSTERDOWN: no node serves this slot now */
     FAULT_CREDENTIALS,  /* this client's own password or certificate cannot be
                          * read now, or its callback failed */
+    FAULT_NO_DATABASE,  /* SELECT is refused: no such database */
     FAULT_CLASSES
 };
 

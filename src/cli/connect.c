@@ -201,9 +201,6 @@ void connect_advise(const struct args *args, int result, const char *why)
             "missing permission, and the 'nxlock acl' command that prints all "
             "that are needed",
             args->pasted[0] != '\0' ? " " : "", args->pasted);
-    else if (strstr(why, "DB index is out of range"))
-        say("choose a database below the server's setting 'databases': /N at "
-            "the end of the URL, or --db N");
     else if (result == NXL_E_UNREACHABLE && source_is_default(args))
         say_default();
     if ((result == NXL_E_UNREACHABLE || result == NXL_E_DENIED) &&

@@ -41,16 +41,13 @@ static void report_unreached(
 {
     nxl_server_facts facts = doctor_facts(d, server);
 
-    if (!facts.no_database) {
-        diagnostic_failed(
-            &d->diagnostics, facts.sentinel ? "role" : "reach", rc, why);
-        return;
-    }
-    diagnostic(&d->diagnostics, LEVEL_FAIL, "database",
-        "choose an existing database: /N at the end of the URL, or "
-        "db=N, with N below the server's setting databases",
-        "%s", why);
-    diagnostic_code(&d->diagnostics, EXIT_CONFIG);
+    diagnostic_failed(&d->diagnostics,
+        facts.no_database ? "database"
+        : facts.sentinel  ? "role"
+                          : "reach",
+        rc, why);
+    if (facts.no_database)
+        diagnostic_code(&d->diagnostics, EXIT_CONFIG);
 }
 
 static bool check_reach(struct doctor *d, size_t server)

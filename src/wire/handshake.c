@@ -156,6 +156,9 @@ static bool login_accepted(
     /* Whatever the error says, these credentials are wrong here. */
     if (step == STEP_AUTH && !fault_is_transient(*fault))
         *fault = FAULT_DENIED;
+    /* An error that SELECT shares with no other command is about its number. */
+    if (step == STEP_SELECT && *fault == FAULT_SERVER)
+        *fault = FAULT_NO_DATABASE;
     return false;
 }
 

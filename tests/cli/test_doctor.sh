@@ -277,10 +277,10 @@ as() { # USER COMMAND...: of doctor
 
 # The database.
 doctor 78 "a database that there is not" --db 99
-finds "is found" FAIL database "DB index.*Remedy: choose an existing database"
+finds "is found" FAIL database "DB index.*; choose an existing database"
 gives 69 "outside doctor" status x --db 99
 said "has a remedy, too" "DB index is out of range" \
-    "choose a database below the server's setting 'databases'"
+    "; choose an existing database: /N at the end of the URL"
 db -n 3 SET somebody there > /dev/null
 doctor 1 "an empty one beside one that is not"
 finds "is found" WARN database "is empty, but db3 has 1 key:"

@@ -257,8 +257,8 @@ static void refused_database(void **state)
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_holder holder;
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_SERVER, lock);
-    assert_contains(nxl_lock_errmsg(lock), place(&server));
-    assert_contains(nxl_lock_errmsg(lock), "DB index is out of range");
+    assert_told(lock, place(&server), "DB index is out of range",
+        "choose an existing database: /N at the end of the URL");
     assert_result(nxl_lock_acquire(lock, 100), NXL_E_SERVER, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_E_SERVER, lock);
     end(lock, client);

@@ -34,6 +34,7 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_CLUSTER] = "cluster",
         [FAULT_CLUSTER_DOWN] = "cluster down",
         [FAULT_CREDENTIALS] = "credentials",
+        [FAULT_NO_DATABASE] = "no database",
     };
 
     return names[fault];

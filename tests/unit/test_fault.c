@@ -16,6 +16,7 @@ static void test_remedies(void **state)
     assert_string_equal(fault_remedy(FAULT_CREDENTIALS), "");
     for (int f = 1; f < FAULT_CLASSES; f++) {
         const char *remedy = fault_remedy((enum fault)f);
+        assert_non_null(remedy);
         size_t len = strlen(remedy);
         if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE ||
             f == FAULT_CREDENTIALS)
@@ -53,6 +54,7 @@ static void test_passes(void **state)
     assert_false(fault_is_transient(FAULT_WRONG_TYPE));
     assert_false(fault_is_transient(FAULT_UNSUPPORTED));
     assert_false(fault_is_transient(FAULT_NOT_REDIS));
+    assert_false(fault_is_transient(FAULT_NO_DATABASE));
 }
 
 static void test_wants_mending(void **state)

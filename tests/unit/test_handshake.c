@@ -266,7 +266,11 @@ static void test_select_refused(void **state)
 
     (void)state;
     begin(&h, &db, 3 + SCRIPTS_LOADED);
-    assert_refuses(&h, "ERR DB index is out of range", FAULT_SERVER);
+    assert_refuses(&h, "ERR DB index is out of range", FAULT_NO_DATABASE);
+    begin(&h, &db, 3 + SCRIPTS_LOADED);
+    assert_refuses(&h, "ERR invalid DB index", FAULT_NO_DATABASE);
+    begin(&h, &db, 3 + SCRIPTS_LOADED);
+    assert_refuses(&h, "ERR in other words", FAULT_NO_DATABASE);
     begin(&h, &db, 3 + SCRIPTS_LOADED);
     assert_refuses(&h, "NOAUTH Authentication required.", FAULT_DENIED);
     begin(&h, &db, 3 + SCRIPTS_LOADED);
