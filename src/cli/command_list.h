@@ -28,15 +28,15 @@ COMMAND(RENEW, renew, "NAME TOKEN", "extend the lease of a lock left held", \
 COMMAND(RELEASE, release, "NAME TOKEN", "release a lock left held", \
     "nxlock release NAME TOKEN [OPTION...]\n", .takes_token = true) \
 COMMAND(STATUS, status, "NAME", "show who holds it, and for how long", \
-    "nxlock status NAME [OPTION...]\n", .names_held = true) \
+    "nxlock status NAME [OPTION...]\n") \
 COMMAND(WAIT, wait, "NAME", "wait until it is free, without acquiring it", \
-    "nxlock wait NAME [OPTION...]\n", .names_held = true) \
+    "nxlock wait NAME [OPTION...]\n") \
 COMMAND(LIST, list, "[GLOB]", "list the locks that are held", \
     "nxlock list [GLOB] [OPTION...]\n", .name_optional = true) \
 COMMAND(UNLOCK, unlock, "NAME", "remove the lock of a dead holder", \
     "nxlock unlock NAME --token TOKEN [OPTION...]\n" \
     "nxlock unlock NAME --force [--yes] [OPTION...]\n" \
-    "nxlock unlock NAME --line [--yes] [OPTION...]\n", .names_held = true) \
+    "nxlock unlock NAME --line [--yes] [OPTION...]\n") \
 COMMAND(DOCTOR, doctor, "[NAME]", "check whether the server suits locks", \
     "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
 COMMAND(DRILL, drill, "[NAME]", "kill and cut off holders of its own lock", \

@@ -114,12 +114,11 @@ void help_overview(FILE *out)
         snprintf(left, sizeof(left), "%s %s", info->name, info->operands);
         fprintf(out, "  %-20s  %s\n", left, info->purpose);
     }
-    fputs("\n'nxlock COMMAND --help' lists options and examples; 'nxlock "
-          "completion bash',\nzsh or fish prints a completion script. The "
-          "server: -u URL or --url-file FILE,\nelse $NXLOCK_URL_FILE, "
-          "$NXLOCK_URL, a configuration file, $REDIS_URL or\n"
-          "redis://127.0.0.1:6379; 'nxlock config' shows which. 'nxlock "
-          "help " HELP_CONNECTION_WORD "'\nlists passwords, TLS and more. "
+    fputs("\n'nxlock COMMAND --help' lists options and examples. The server: "
+          "-u URL or\n--url-file FILE, else $NXLOCK_URL_FILE, $NXLOCK_URL, a "
+          "configuration file,\n$REDIS_URL or redis://127.0.0.1:6379; 'nxlock "
+          "config' shows which. 'nxlock help\n" HELP_CONNECTION_WORD
+          "' lists passwords, TLS and more.\n"
           "Why a job did not run: 'nxlock status --help'.\n",
         out);
     print_exit_codes(COMMANDS, out);
@@ -154,9 +153,4 @@ void help_connection(FILE *out)
     print_option_lines(CMD_RUN, GROUP_CONNECTION, out);
     fputs("\nTLS options, only with rediss:// or valkeys:// URLs:\n", out);
     print_option_lines(CMD_RUN, GROUP_TLS, out);
-}
-
-void help_completion(FILE *out)
-{
-    fputs(help_texts[HELP_COMPLETION], out);
 }

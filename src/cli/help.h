@@ -12,7 +12,7 @@
 
 /* By enum command, and behind these the texts of no command. Made from the
  * folder help. */
-enum { HELP_OVERVIEW = COMMANDS, HELP_CONNECTION, HELP_COMPLETION, HELP_TEXTS };
+enum { HELP_OVERVIEW = COMMANDS, HELP_CONNECTION, HELP_TEXTS };
 extern const char *const help_texts[HELP_TEXTS];
 
 /* The word after "nxlock help" for the options of every command. */
@@ -21,7 +21,6 @@ extern const char *const help_texts[HELP_TEXTS];
 
 void help_overview(FILE *out);
 void help_connection(FILE *out);
-void help_completion(FILE *out);
 void help_command(enum command command, FILE *out);
 
 #endif

@@ -12,8 +12,6 @@
 #include <nxlock.h>
 
 #include "cli/commands.h"
-#include "cli/completion.h"
-#include "cli/completion_names.h"
 #include "cli/event.h"
 #include "cli/event_log.h"
 #include "cli/help.h"
@@ -25,8 +23,6 @@
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/timing.h"
-
-#define COMPLETION "completion"
 
 static int (*const commands[COMMANDS])(const struct args *args) = {
 #define COMMAND(number, name, ...) [CMD_##number] = subcommand_##name,
@@ -92,26 +88,8 @@ static int help(const char *word)
         help_command(command, stdout);
     else if (strcmp(word, HELP_CONNECTION_WORD) == 0)
         help_connection(stdout);
-    else if (strcmp(word, COMPLETION) == 0)
-        help_completion(stdout);
     else
         return unknown_command(word);
-    return report_output();
-}
-
-/* "nxlock completion SHELL", "nxlock completion names COMMAND ...". */
-static int completion(char **words)
-{
-    if (words[0] && strcmp(words[0], "names") == 0)
-        return completion_names(words + 1);
-    if (words[0] && words[1])
-        return word_too_many(words[1], "nxlock completion bash, zsh or fish");
-    if (words[0] && asks_for_help(words[0]))
-        return help(COMPLETION);
-    if (!words[0] || !completion_print(words[0], stdout)) {
-        say("write: nxlock completion bash, zsh or fish");
-        return EXIT_USAGE;
-    }
     return report_output();
 }
 
@@ -172,8 +150,6 @@ static int act(int argc, char **argv)
         printf("nxlock %s\n", nxl_version());
         return report_output();
     }
-    if (strcmp(argv[1], COMPLETION) == 0)
-        return completion(argv + 2);
     enum command command = command_by_name(argv[1]);
     return command == COMMANDS ? unknown_command(argv[1])
                                : run_command(command, argv + 2);

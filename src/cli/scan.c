@@ -77,7 +77,7 @@ static int read_left(
 static int inspect_key(struct lister *lister, size_t server, struct key key)
 {
     size_t below = strlen(lister->prefix), size;
-    int64_t left_ms = -1;
+    int64_t left_ms;
     struct answer *value;
 
     if (key.length < below || memcmp(key.data, lister->prefix, below) != 0)
@@ -89,8 +89,7 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
         return rc;
     const char *token = answer_item(value, 0, &size);
     if (token && strlen(token) == size && is_token(token)) {
-        if (!lister->names_only)
-            rc = read_left(lister, server, key, &left_ms);
+        rc = read_left(lister, server, key, &left_ms);
         if (left_ms >= -1 && !lock_list_add(&lister->locks, key.data + below,
                                  key.length - below, token, server, left_ms))
             rc = NXL_E_NOMEM;
@@ -303,13 +302,11 @@ static int scan_form(struct lister *lister, size_t server, enum form form)
 
 static int scan_server(struct lister *lister, size_t server)
 {
-    /* All keys match the first pattern then, so they are scanned once. */
-    bool once = lister->all || lister->names_only;
     int rc = NXL_OK;
 
     for (enum form form = LOCKS; rc == NXL_OK && form < FORMS; form++) {
         rc = scan_form(lister, server, form);
-        if (once)
+        if (lister->all) /* the first pattern has matched all keys */
             break;
     }
     return rc;
@@ -353,8 +350,7 @@ void scan_servers(struct lister *lister)
 
     lister->servers = nxl_client_servers(client);
     lister->prefix = nxl_client_prefix(client);
-    lister->all = lister->prefix[0] == '\0' && !lister->names_only &&
-                  strcmp(lister->glob, "*") == 0;
+    lister->all = lister->prefix[0] == '\0' && strcmp(lister->glob, "*") == 0;
     for (size_t i = 0; i < lister->servers; i++) {
         lister->odd = NULL;
         int rc = scan_server(lister, i);

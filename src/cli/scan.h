@@ -15,14 +15,12 @@ struct lister {
     bool all;        /* every name is wanted */
     size_t scanned;  /* servers that were scanned to the end */
     int code;        /* exit code for the first that was not; 0: none */
-    bool names_only; /* only the names of locks are wanted: no TTL is read, and
-                      * no record is looked for */
     const char *odd; /* the answer to which command was none; NULL: all were */
     bool no_right;   /* a record was found that this user may not read */
 };
 
 /* Scans all servers of the session, and reports those that fail. The caller
- * sets session, glob and names_only. */
+ * sets session and glob. */
 void scan_servers(struct lister *lister);
 
 #endif

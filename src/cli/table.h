@@ -54,7 +54,6 @@ struct command_info {
     bool takes_token;    /* as the second word */
     bool leases;         /* needs a lease, so --ttl applies */
     bool runs;           /* a command, after "--" or -c */
-    bool names_held;     /* NAME is a held lock: completion offers these */
     bool takes_features; /* any number of words, and NAME only as --name */
     bool takes_no_word;
 };

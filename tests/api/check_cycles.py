@@ -148,10 +148,12 @@ def name_of(root, path):
 
 
 def objects(root, build):
-    """name -> Object, for the library and the command."""
+    """name -> Object, for the library, the command and its table's printer."""
     found = {}
     for folder, base in (("src/libnxlock-inner.a.p", root / "src"),
-                         ("src/cli/nxlock.p", root / "src/cli")):
+                         ("src/cli/nxlock.p", root / "src/cli"),
+                         ("src/cli/completion/lines.p",
+                          root / "src/cli/completion")):
         names = {}
         for path in base.rglob("*.c"):
             mangled = path.relative_to(base).as_posix().replace("/", "_")

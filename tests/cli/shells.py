@@ -9,7 +9,6 @@ keys would. A shell that does not answer makes the room fail, not hang.
 import os
 import pathlib
 import shlex
-import subprocess
 
 from rig import await_
 from terminal import Terminal
@@ -86,16 +85,16 @@ class Shell:
     """One shell, at a terminal of its own until it is left."""
 
     name, program = None, None
+    script_name = None  # where the scripts are made
     script, start = None, None  # names of files, below the folder
     begin = ""
     offer_keys = b"\t\x18\x0c"  # lists what is offered, and ends the line
 
-    def __init__(self, nxlock, folder):
+    def __init__(self, nxlock, scripts, folder):
         self.folder = pathlib.Path(folder, self.name)
         for name, text in (
-                (self.script, subprocess.run(
-                    [nxlock, "completion", self.name], check=True,
-                    capture_output=True, timeout=60).stdout),
+                (self.script,
+                 pathlib.Path(scripts, self.script_name).read_bytes()),
                 (self.start, self.begin.encode())):
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,6 +166,7 @@ class Shell:
 
 class Bash(Shell):
     name = program = "bash"
+    script_name = "nxlock"
     script, start, begin = "script", "bashrc", BASH
 
     def command(self):
@@ -176,7 +176,8 @@ class Bash(Shell):
 
 class Zsh(Shell):
     name = program = "zsh"
-    script, start, begin = "_nxlock", ".zshrc", ZSH
+    script = script_name = "_nxlock"
+    start, begin = ".zshrc", ZSH
 
     def command(self):
         self.environment["ZDOTDIR"] = str(self.folder)
@@ -185,6 +186,7 @@ class Zsh(Shell):
 
 class Fish(Shell):
     name = program = "fish"
+    script_name = "nxlock.fish"
     script = "data/fish/vendor_completions.d/nxlock.fish"
     start, begin = "config/fish/config.fish", FISH
     offer_keys = b"\x18\x0f"

@@ -576,9 +576,6 @@ class Room:
                 "run", "job", "-c", "env", **environ).stdout,
                 "and CMD sees no password")
         self.files(user=f"url = {url}\n")
-        got = self.nx("run", "job", "-c", "env -u NXLOCK_URL "
-                      f"'{self.nxlock}' completion names status jo")
-        tap.equal(got.stdout, b"job\0", "names are completed from there")
         got = self.nx("run", "job", "-u", url, "-c", inner)
         tap.check(b"job held by" in got.stdout, "-u: inside too", got)
         got = nx(self.nxlock, "run", "job", "-c", f"cd / && {inner}",

@@ -17,7 +17,7 @@ has() { # NAME PATTERN
 }
 
 for line in "--version run" "-V -v" "--help run" "help run lock" \
-    "help connection tls" "completion bash zsh" "completion --help bash"; do
+    "help connection tls"; do
     # shellcheck disable=SC2086 # words
     gives 64 "$line: a word too many" $line
     said "is named" "unexpected '${line##* }'"
@@ -77,18 +77,6 @@ check "explains each option of TLS" test \
     "$(sed -n '/^TLS options/,$s/^      --.*/x/p' "$dir/out" | wc -l)" -eq 11
 sed '/^TLS options/,$d' "$dir/out" > "$dir/own"
 check "and no other option is for TLS" fails grep -q '^      --.*TLS' "$dir/own"
-
-gives 0 "completion --help" completion --help
-cp "$dir/out" "$dir/text"
-for shell in bash zsh fish; do
-    has "has an example for $shell" "^  .*nxlock completion $shell"
-done
-check "it fits a terminal" fails grep -q '.\{81\}' "$dir/out"
-for spelling in 'completion -h' 'help completion'; do
-    # shellcheck disable=SC2086 # two words
-    gives 0 "$spelling" $spelling
-    check "is the same" cmp "$dir/out" "$dir/text"
-done
 
 for command in run once acquire renew release status wait list unlock doctor \
     drill acl; do

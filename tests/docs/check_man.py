@@ -248,7 +248,7 @@ def check_commands(page, program):
                 re.findall(r"\b[A-Z]{2,}\b", " ".join(words)))
     parts = {part for section, part, _ in page.lines
              if section == "COMMANDS" and part} - {COMMON}
-    plain = {"help", "completion"}  # they take no option and no lock
+    plain = {"help"}  # it takes no option and no lock
     for found in (synopsis, parts):
         both_ways(problems, "command", set(found) - plain,
                   set(program.commands), "--help")
@@ -303,8 +303,6 @@ def check_mentions(page, program):
     used = re.compile(r"\bnxlock ([a-z]+)\b(?! --help)([^|&;>)\n]*)")
     for block in page.blocks:
         for command, words in used.findall("\n".join(block)):
-            if command == "completion":
-                continue
             if command not in of_command:
                 problems.append(f"an example runs 'nxlock {command}'")
                 continue

@@ -11,8 +11,7 @@ the path where it is installed: a crontab line needs it.
 import pathlib
 import sys
 
-OTHERS = {"overview": "HELP_OVERVIEW", "connection": "HELP_CONNECTION",
-          "completion": "HELP_COMPLETION"}
+OTHERS = {"overview": "HELP_OVERVIEW", "connection": "HELP_CONNECTION"}
 command, output = sys.argv[1:3]
 entries = []
 for path in map(pathlib.Path, sys.argv[3:]):
