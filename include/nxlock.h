@@ -363,9 +363,11 @@ void nxl_client_free(nxl_client *client);
  * "" if there was none. Never NULL. Each thread has its own copy, valid until
  * that thread calls this function again for any client.
  *
- * In all messages of the library, [hidden] replaces the passwords in use, the
- * ones before them, and tokens that a server repeats. If a password is short or
- * an ordinary word, the server's text is omitted altogether. */
+ * A message omits a server's text as a whole, and says so, if four bytes in a
+ * row of a password occur in it (of a shorter password: all of it), in either
+ * case, or escaped as in a URL or a quoted string; or a lock's token. Passwords
+ * are those in use and the ones before them. The library's own words stay, and
+ * so do the names of errors that it knows, such as WRONGPASS. */
 const char *nxl_client_errmsg(const nxl_client *client);
 
 /* Writes one line per server into text, for a person: address, state of the

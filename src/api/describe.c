@@ -42,7 +42,7 @@ static void add_fact(
     if (plain)
         text_add(t, fact);
     else
-        redact_add(t, slice_of(fact), true, FOREIGN_MAX, &client->secrets);
+        redact_add(t, slice_of(fact), FOREIGN_MAX, &client->secrets);
 }
 
 static bool has_worked(const struct server *s, unsigned verbs)
@@ -166,8 +166,8 @@ const char *client_redact(const nxl_client *client, const char *text,
         /* Another connection may just replace a password. */
         pthread_mutex_t *mutex = (pthread_mutex_t *)&client->mutex;
         pthread_mutex_lock(mutex);
-        redact_add(&t, (struct slice){text, length}, false, FOREIGN_MAX,
-            &client->secrets);
+        redact_add(
+            &t, (struct slice){text, length}, FOREIGN_MAX, &client->secrets);
         pthread_mutex_unlock(mutex);
     }
     text_copy(&t, out, size);

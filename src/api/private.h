@@ -46,10 +46,10 @@ void answer_free(struct answer *answer);
 
 /* Makes text from a server safe to print. Answers and nxl_holder contain the
  * server's exact bytes, which may repeat the password. Copies length bytes of
- * text into out in the form that messages use: passwords and tokens hidden (see
- * nxl_client_errmsg()), bytes other than printable ASCII as \xNN, cut after 200
- * bytes; zero-terminated and cut to size. Returns out. No I/O; any thread may
- * call it. */
+ * text into out in the form that messages use: omitted if a password or a token
+ * is in it (see nxl_client_errmsg()), bytes other than printable ASCII as \xNN,
+ * cut after 200 bytes; zero-terminated and cut to size. Returns out. No I/O;
+ * any thread may call it. */
 const char *client_redact(const nxl_client *client, const char *text,
     size_t length, char *out, size_t size);
 

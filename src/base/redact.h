@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hides a client's secrets in text that came from a peer. A peer that is not a
- * Redis server, or a proxy, may repeat what it was sent.
+ * Keeps a client's secrets out of what is shown. A peer that is not a Redis
+ * server, or a proxy, may repeat what it was sent.
  *
- * Invariant: text from a peer reaches a message only through redact_add().
+ * Invariant: text from a peer reaches a message only through redact_add(), but
+ * for the names in its certificate.
  *
- * Hides the passwords of all of the client's servers, those in use and those
- * before them, also when the peer has escaped them (%XX, \xXX, &#NN;), and
- * everything that has the shape of a token, whoever owns it.
+ * One rule: if REDACT_RUN bytes in a row of a password occur in a text, the
+ * text is omitted as a whole; of a shorter password, all of it. The passwords
+ * are those of all of the client's servers, in use and the ones before them.
+ * These forms of a byte count: as it is, in either case of a letter; %XX and,
+ * for a space, '+', as in a URL; \xXX, \uXXXX, \OOO, \n and the like, as in
+ * C, JSON and Redis's own quotes. Our own words around a text always stay.
  */
 #ifndef NXLOCK_BASE_REDACT_H
 #define NXLOCK_BASE_REDACT_H
@@ -15,6 +19,11 @@
 #include "base/text.h"
 
 #define SECRETS_MAX 31
+#define REDACT_RUN 4
+
+/* What is shown instead. */
+#define REDACTED_SECRET "(text omitted: it contains part of a password)"
+#define REDACTED_TOKEN "(text omitted: it contains a lock's token)"
 
 /* Passwords that others own, and may replace. */
 struct secrets {
@@ -26,10 +35,15 @@ struct secrets {
  * SECRETS_MAX are ignored. */
 void secrets_add(struct secrets *secrets, const struct slice *password);
 
-/* Adds at most `most` bytes of the peer's text, with the secrets hidden. cut:
- * the text was truncated, so it may end within a secret. If secrets is NULL,
- * only tokens are hidden. */
-void redact_add(struct text *t, struct slice bytes, bool cut, size_t most,
+/* Must a text not be shown because of the passwords? The time grows with the
+ * length of the text and that of the passwords, not with their product. A text
+ * that is too long to be examined must not be shown either. */
+bool secrets_occur(const struct secrets *secrets, struct slice text);
+
+/* Adds at most `most` bytes of the peer's text, or why it is omitted: for a
+ * password or for what has the shape of a lock's token, whoever owns it. If
+ * secrets is NULL, only tokens count. */
+void redact_add(struct text *t, struct slice bytes, size_t most,
     const struct secrets *secrets);
 
 #endif

@@ -218,7 +218,7 @@ static void explain_failure(const struct login_answer *answer,
     if (answer->why[0] == '\0')
         return;
     text_add(error, ": ");
-    redact_add(error, slice_of(answer->why), false, FOREIGN_MAX, &all);
+    redact_add(error, slice_of(answer->why), FOREIGN_MAX, &all);
 }
 
 /* Takes the result of the callback, which has returned. */

@@ -3,15 +3,16 @@
  * Puts text from a peer into messages.
  *
  * Invariant: text that came from a peer gets into a message only by one of
- * these functions, which hide the client's own passwords and all tokens.
+ * these functions, which omit a text that contains part of one of the client's
+ * passwords, or a token.
  */
 #ifndef NXLOCK_NET_QUOTE_H
 #define NXLOCK_NET_QUOTE_H
 
 #include "net/state.h"
 
-/* Sets s->why to the text of a reply. cut: the reply was longer. */
-void quote_reply(struct server *s, struct slice bytes, bool cut);
+/* Sets s->why to the text of a reply. */
+void quote_reply(struct server *s, struct slice bytes);
 
 /* Sets s->why to what the server said when it refused the login. */
 void quote_refusal(struct server *s);

@@ -71,7 +71,7 @@ enum fault shake_reply(struct server *s, const struct reply *reply)
         if (s->handshake.why[0])
             quote_refusal(s);
         else
-            quote_reply(s, reply->bytes, reply->cut);
+            quote_reply(s, reply->bytes);
         break;
     }
     return fault;

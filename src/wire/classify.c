@@ -123,13 +123,34 @@ static struct slice strip_execabort(struct slice error)
     return error;
 }
 
-enum fault classify_error(struct slice error)
+/* The first rule that matches, or NULL. */
+static const struct rule *rule_of(struct slice error)
 {
-    error = strip_execabort(error);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         if (rule_matches(error, &rules[i]))
-            return rules[i].fault;
-    return FAULT_SERVER;
+            return &rules[i];
+    return NULL;
+}
+
+enum fault classify_error(struct slice error)
+{
+    const struct rule *rule = rule_of(strip_execabort(error));
+    return rule ? rule->fault : FAULT_SERVER;
+}
+
+size_t classify_known(struct slice error)
+{
+    struct slice words = strip_execabort(error);
+    const struct rule *rule = rule_of(words);
+    size_t before = error.len - words.len;
+
+    if (!rule)
+        return before;
+    if (slice_starts(words, "ERR "))
+        before += 4;
+    struct slice rest = {error.data + before, error.len - before};
+    return slice_starts(rest, rule->text) ? before + strlen(rule->text)
+                                          : before;
 }
 
 bool fault_leaves_doubt(enum fault fault)

@@ -14,6 +14,11 @@
 /* error: the bytes after '-'. Never FAULT_NONE. */
 enum fault classify_error(struct slice error);
 
+/* How much of the error is in the table above: its code, or "ERR " and words
+ * that all servers have. So these words may be shown whatever the passwords
+ * are; 0: none. */
+size_t classify_known(struct slice error);
+
 /* May a command that got such an error have been carried out nevertheless? What
  * a server refuses does nothing, and our scripts write last. But an error that
  * no Redis server has may come from a proxy that did pass the command on. */

@@ -168,30 +168,39 @@ static void facts_say_whether_it_is_logged_in(void **state)
     end(lock, client);
 }
 
+/* Which ends of passwords the client would show. */
+static const char *shown(const nxl_client *client)
+{
+    static const char *const ends[] = {".one", ".two", ".three"};
+    static char list[32];
+    char out[100];
+
+    list[0] = '\0';
+    for (size_t i = 0; i < 3; i++) {
+        client_redact(client, ends[i], strlen(ends[i]), out, sizeof(out));
+        if (strcmp(out, ends[i]) == 0)
+            snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+                list[0] ? " " : "", ends[i] + 1);
+    }
+    return list;
+}
+
 /* The passwords in use and the ones before them. */
 static void former_passwords_are_hidden_too(void **state)
 {
-    static const char said[] = SECRET "one, " SECRET "two, " SECRET "three";
-    char out[200];
     nxl_client *client = app_client();
     nxl_lock *lock = new_lock(client, "name", 5000);
     connect_app(client);
-    assert_string_equal(
-        client_redact(client, said, strlen(said), out, sizeof(out)),
-        "[hidden], " SECRET "two, " SECRET "three");
+    assert_string_equal(shown(client), "two three");
     user_is_made_anew();
     look_again();
     connect_app(client);
-    assert_string_equal(
-        client_redact(client, said, strlen(said), out, sizeof(out)),
-        "[hidden], [hidden], " SECRET "three");
+    assert_string_equal(shown(client), "three");
     servers_make_user(SECRET "three");
     source_gives(SECRET "three");
     look_again();
     connect_app(client);
-    assert_string_equal(
-        client_redact(client, said, strlen(said), out, sizeof(out)),
-        SECRET "one, [hidden], [hidden]");
+    assert_string_equal(shown(client), "one");
     end(lock, client);
 }
 

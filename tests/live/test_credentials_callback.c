@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <sys/wait.h>
 
+#include "base/redact.h"
+
 static void it_fails_once(void **state)
 {
     nxl_client *client = app_client();
@@ -36,8 +38,10 @@ static void its_reason_is_shown_without_secrets(void **state)
     static const struct {
         const char *user, *password, *why, *shown;
     } rows[] = {
-        {"", SECRET "new", "got " SECRET "new, late", "got [hidden], late"},
-        {"", SECRET "one", "a\nb " SECRET "one", "a\\x0ab [hidden]"},
+        {"", SECRET "new", "got " SECRET "new, late",
+            "failed: " REDACTED_SECRET},
+        {"", SECRET "one", "a\nb " SECRET "one", "failed: " REDACTED_SECRET},
+        {"", SECRET "new", "a\nb", "failed: a\\x0ab"},
         {"", "", "", "callback failed"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

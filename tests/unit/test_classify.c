@@ -239,12 +239,41 @@ static void test_noscript(void **state)
     assert_false(error_is_noscript(slice_of("")));
 }
 
+/* How much of a text is shown whatever the passwords are. */
+static void test_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *known;
+    } rows[] = {
+        {"WRONGPASS invalid username", "WRONGPASS"},
+        {"NOAUTH", "NOAUTH"},
+        {"ERR invalid password s3cret", "ERR invalid password"},
+        {"ERR s3cret", ""},
+        {"NOAUTHs3cret", ""},
+        {"s3cret NOAUTH", ""},
+        {"EXECABORT Transaction discarded because of: OOM s3cret",
+            "EXECABORT Transaction discarded because of: OOM"},
+        {"EXECABORT Transaction discarded because of: s3cret",
+            "EXECABORT Transaction discarded because of: "},
+        {"ERR Error running script (call to f_1): @user_script:1: -OOM s3cret",
+            "ERR "},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t length = classify_known(slice_of(rows[i].text));
+        assert_int_equal(length, strlen(rows[i].known));
+        assert_memory_equal(rows[i].text, rows[i].known, length);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_text),
         cmocka_unit_test(test_reads_within_the_slice),
         cmocka_unit_test(test_noscript),
+        cmocka_unit_test(test_known),
     };
     return cmocka_run_group_tests_name("classify", tests, NULL, NULL);
 }

@@ -115,14 +115,12 @@ static void text_of_a_certificate(void **state)
     struct session session = {.to = &to, .refused = X509_new()};
     struct text text;
     X509_NAME *name = X509_get_subject_name(session.refused);
-    static const unsigned char forged[] =
-        "x\n\033[2Jy 123e4567-e89b-42d3-a456-426614174000";
+    static const unsigned char forged[] = "x\n\033[2Jy";
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, forged, -1, -1, 0);
     session.refusal = X509_V_ERR_HOSTNAME_MISMATCH;
     assert_int_equal(tls_explain_handshake(&session, 0, &text), FAULT_TLS);
-    assert_contains(text.data, "the certificate is for x\\x0a\\x1b[2Jy ");
-    assert_contains(text.data, ", not for db.example; ");
-    assert_null(strstr(text.data, "a456-426614174000"));
+    assert_contains(text.data,
+        "the certificate is for x\\x0a\\x1b[2Jy, not for db.example; ");
     session.refusal = X509_V_ERR_PATH_LENGTH_EXCEEDED;
     assert_int_equal(tls_explain_handshake(&session, 0, &text), FAULT_TLS);
     assert_string_equal(text.data,

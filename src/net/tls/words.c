@@ -2,8 +2,8 @@
 /*
  * Explains errors of TLS: what is wrong, and what to do about it.
  *
- * Invariant: text of a certificate reaches a message only through
- * redact_add().
+ * Invariant: text of a certificate cannot forge a message. It need not be
+ * searched for secrets: a server shows it before anything is sent to it.
  */
 #include "net/tls/parts.h"
 
@@ -12,7 +12,7 @@
 #include <openssl/x509v3.h>
 #include <time.h>
 
-#include "base/redact.h"
+#include "base/text.h"
 #include "net/url.h"
 
 /* A message has little room, and the remedy comes last. */
@@ -110,8 +110,8 @@ const char *tls_explain_loss(unsigned long code)
 
 static void add_name(struct text *out, const void *name, int len)
 {
-    redact_add(out, (struct slice){name, len > 0 ? (size_t)len : 0}, false,
-        NAME_SHOWN, NULL);
+    text_add_foreign_most(
+        out, (struct slice){name, len > 0 ? (size_t)len : 0}, NAME_SHOWN);
 }
 
 /* The common name; without one, the organization. */
