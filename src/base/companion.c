@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Composes the names of the keys that accompany a lock's key. */
+/* Composes and reads the names of the keys that accompany a lock's key. */
 #include "base/companion.h"
 
 #include <stdlib.h>
@@ -13,15 +13,19 @@ bool key_has_tag(struct slice key)
     return close && close > open + 1;
 }
 
+/* Behind a key without a hash tag, which has a brace before it too; and behind
+ * one that has a tag. */
+static const char *const endings[COMPANIONS][2] = {
+    [COMPANION_COUNTER] = {"}:f", ":f"},
+    [COMPANION_LINE] = {"}:nxl-l", "::nxl-l"},
+    [COMPANION_MARK] = {"}:nxl-w", "::nxl-w"},
+    [COMPANION_RECORD] = {"}:once", "::once"},
+    [COMPANION_EVERY] = {"}:every", ":every"},
+};
+
 bool companion_make(
     struct slice key, enum companion what, struct slice *companion)
 {
-    static const char *const endings[][2] = {
-        [COMPANION_COUNTER] = {"}:f", ":f"},
-        [COMPANION_LINE] = {"}:nxl-l", "::nxl-l"},
-        [COMPANION_MARK] = {"}:nxl-w", "::nxl-w"},
-        [COMPANION_RECORD] = {"}:once", "::once"},
-    };
     bool tagged = key_has_tag(key);
     const struct slice parts[] = {
         slice_of(tagged ? "" : "{"), key, slice_of(endings[what][tagged])};
@@ -29,7 +33,7 @@ bool companion_make(
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         len += parts[i].len;
-    char *bytes = malloc(len);
+    char *bytes = malloc(len + 1);
     if (!bytes)
         return false;
     *companion = (struct slice){bytes, len};
@@ -38,5 +42,37 @@ bool companion_make(
             memcpy(bytes, parts[i].data, parts[i].len);
         bytes += parts[i].len;
     }
+    *bytes = '\0';
     return true;
+}
+
+/* Takes the brace, if there is one, and the ending from the name. */
+static bool take_around(
+    struct slice *name, const char *brace, const char *ending)
+{
+    size_t before = strlen(brace), after = strlen(ending);
+
+    if (name->len <= before + after || memcmp(name->data, brace, before) != 0 ||
+        memcmp(name->data + name->len - after, ending, after) != 0)
+        return false;
+    name->data += before;
+    name->len -= before + after;
+    return true;
+}
+
+bool companion_of(
+    struct slice companion, enum companion *what, struct slice *key)
+{
+    for (unsigned i = 0; i < COMPANIONS; i++) {
+        for (unsigned tagged = 0; tagged < 2; tagged++) {
+            struct slice rest = companion;
+            if (!take_around(&rest, tagged ? "" : "{", endings[i][tagged]) ||
+                key_has_tag(rest) != (bool)tagged)
+                continue;
+            *what = (enum companion)i;
+            *key = rest;
+            return true;
+        }
+    }
+    return false;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names the keys that accompany a lock's key: its fencing counter, its line,
- * the mark of the line, and the record of work that must be done once. All have
- * the same hash tag as the lock's key, so a Redis Cluster keeps them together.
+ * Names the keys that accompany a lock's key, and reads such names: its fencing
+ * counter, its line, the mark of the line, the record of work that must be done
+ * once, and the command's record of a periodic run. All have the same hash tag
+ * as the lock's key, so a Redis Cluster keeps them together.
  *
- * Invariant: no two locks share a line or a record: the lock "K" has
+ * Invariant: no two locks share a line or a record of work: the lock "K" has
  * "{K}:nxl-l", the lock "{K}" has "{K}::nxl-l". They may share a counter, whose
  * numbers still grow.
  */
@@ -17,17 +18,25 @@ enum companion {
     COMPANION_COUNTER, /* the fencing counter, a number */
     COMPANION_LINE,    /* who waits in line, a sorted set */
     COMPANION_MARK,    /* exists while somebody may wait in line */
-    COMPANION_RECORD   /* work that must be done once, a string */
+    COMPANION_RECORD,  /* work that must be done once, a string */
+    COMPANION_EVERY,   /* a run of the command with --every, itself a lock */
+    COMPANIONS
 };
 
 /* Does the key have a hash tag: something between its first '{' and the next
  * '}'? */
 bool key_has_tag(struct slice key);
 
-/* {KEY}:f, :nxl-l, :nxl-w or :once; if the key has a hash tag KEY:f,
- * KEY::nxl-l, KEY::nxl-w or KEY::once. The caller frees companion->data. False:
- * no memory. */
+/* {KEY}:f, :nxl-l, :nxl-w, :once or :every; if the key has a hash tag KEY:f,
+ * KEY::nxl-l, KEY::nxl-w, KEY::once or KEY:every. A zero byte follows it. The
+ * caller frees companion->data. False: no memory. */
 bool companion_make(
     struct slice key, enum companion what, struct slice *companion);
+
+/* Is it a name that companion_make() makes? Then *what it is, and *key, a part
+ * of it, is the lock's key; of "K" and "{K}", which share a counter, it is
+ * "K". */
+bool companion_of(
+    struct slice companion, enum companion *what, struct slice *key);
 
 #endif

@@ -109,7 +109,7 @@ static void print_companion(const struct acl_names *names, const char *before,
     const char *between, const char *suffix, const char *if_tagged, FILE *out)
 {
     const char *pattern = names->pattern;
-    bool tagged = name_tagged(pattern, strlen(pattern));
+    bool tagged = key_has_tag(slice_of(pattern));
     char after[16];
 
     if (!tagged || !is_literal(pattern)) {

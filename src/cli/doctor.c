@@ -220,7 +220,7 @@ static void check_waiting(struct doctor *d, const char *scratch)
 static void try_lock(struct doctor *d)
 {
     char *scratch = name_own(nxl_client_prefix(d->client), d->name, "doctor");
-    char *counter = scratch ? name_counter(scratch) : NULL;
+    char *counter = scratch ? name_companion(scratch, COMPANION_COUNTER) : NULL;
 
     if (!counter) {
         say("out of memory");
@@ -269,7 +269,8 @@ static bool name_them(struct doctor *d)
         return true;
     if (!name_keys(nxl_client_prefix(d->client), d->name, &d->key, &d->counter))
         return false;
-    d->record = d->args->records ? name_record(d->key) : NULL;
+    if (d->args->records)
+        d->record = name_companion(d->key, COMPANION_RECORD);
     return d->record || !d->args->records;
 }
 

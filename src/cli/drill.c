@@ -102,9 +102,9 @@ static bool clean_server(struct drill *d, const char *url)
     if (rc == NXL_OK)
         rc = remove_key(client, strdup(d->name));
     if (rc == NXL_OK)
-        rc = remove_key(client, name_counter(d->name));
+        rc = remove_key(client, name_companion(d->name, COMPANION_COUNTER));
     if (rc == NXL_OK)
-        rc = remove_key(client, name_line_mark(d->name));
+        rc = remove_key(client, name_companion(d->name, COMPANION_MARK));
     if (rc == NXL_OK)
         rc = remove_line(client, d->name);
     if (rc != NXL_OK)

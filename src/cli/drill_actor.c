@@ -164,7 +164,7 @@ static int begin_order(struct actor *a)
     case ACT_INSPECT:
         return nxl_lock_inspect_start(lock);
     case ACT_BREAK:
-        holder_make(&holder, order->token, 0);
+        holder_make(&holder, slice_of(order->token), 0);
         return nxl_lock_break_start(lock, &holder);
     case ACT_CUT:
         cut_connections(false);

@@ -17,8 +17,6 @@
 #include "cli/name.h"
 #include "cli/report.h"
 
-#define SUFFIX ":every"
-
 /* How long a run is recorded. Not for the whole period: cron jobs do not start
  * at exactly the same moment, clocks differ, and one day a year is an hour
  * shorter; a run that came a second too early would be skipped, and the next
@@ -37,13 +35,11 @@ static struct {
 
 bool every_is_record(const char *name, size_t length)
 {
-    size_t suffix = strlen(SUFFIX);
+    enum companion what;
+    struct slice key;
 
-    if (length <= suffix || memcmp(name + length - suffix, SUFFIX, suffix) != 0)
-        return false;
-    length -= suffix;
-    return name_tagged(name, length) ||
-           (length > 2 && name[0] == '{' && name[length - 1] == '}');
+    return companion_of((struct slice){name, length}, &what, &key) &&
+           what == COMPANION_EVERY;
 }
 
 /* The record needs a client of its own, because its lease of hours exceeds
@@ -77,12 +73,9 @@ static int acquire_record(const struct session *session)
     int rc = make_record_client(session, options.ttl_ms);
     if (rc != NXL_OK)
         return rc;
-    bool tagged = name_tagged(name, strlen(name));
-    if (asprintf(&record.name, tagged ? "%s" SUFFIX : "{%s}" SUFFIX, name) <
-        0) {
-        record.name = NULL;
+    record.name = name_companion(name, COMPANION_EVERY);
+    if (!record.name)
         return NXL_E_NOMEM;
-    }
     rc = nxl_lock_new(&record.lock, record.client, record.name, &options);
     return rc == NXL_OK ? nxl_lock_acquire(record.lock, 0) : rc;
 }
@@ -128,7 +121,7 @@ static void say_needed_right(const struct session *session)
 {
     const char *prefix = nxl_client_prefix(record.client);
     const char *brace = strchr(record.name, '{');
-    int length = (int)(strlen(record.name) - strlen(SUFFIX));
+    int length = (int)(strrchr(record.name, ':') - record.name);
     int cut = length;
 
     if (brace == record.name) {

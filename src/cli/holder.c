@@ -29,11 +29,12 @@ int holder_ask(struct session *session, nxl_holder *holder)
     return rc == NXL_OK ? nxl_lock_holder(session->lock, holder) : rc;
 }
 
-void holder_make(nxl_holder *holder, const char *token, int64_t left_ms)
+void holder_make(nxl_holder *holder, struct slice token, int64_t left_ms)
 {
     memset(holder, 0, sizeof(*holder));
     holder->size = sizeof(*holder);
-    snprintf(holder->value, sizeof(holder->value), "%s", token);
+    snprintf(holder->value, sizeof(holder->value), "%.*s", (int)token.len,
+        token.data);
     holder->value_length = strlen(holder->value);
     holder->left_ms = left_ms;
     const char *at = strchr(holder->value, '@');

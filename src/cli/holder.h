@@ -7,6 +7,7 @@
 
 #include <nxlock.h>
 
+#include "base/slice.h"
 #include "cli/json.h"
 #include "cli/session.h"
 
@@ -23,7 +24,7 @@ int holder_ask(struct session *session, nxl_holder *holder);
 const char *holder_words(char *out, const nxl_holder *holder);
 
 /* Fills in *holder for a token. */
-void holder_make(nxl_holder *holder, const char *token, int64_t left_ms);
+void holder_make(nxl_holder *holder, struct slice token, int64_t left_ms);
 
 /* Is the value a unix time that has passed? Then the lock is free. */
 bool holder_is_over(const nxl_holder *holder);

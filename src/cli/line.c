@@ -38,7 +38,7 @@ static char *line_key(struct session *session)
     if (asprintf(&key, "%s%s", nxl_client_prefix(session->client),
             session->args->name) < 0)
         return NULL;
-    line = name_line(key);
+    line = name_companion(key, COMPANION_LINE);
     free(key);
     return line;
 }
@@ -57,7 +57,7 @@ static void read_waiter(struct line_waiter *waiter, const char *member,
 
     ago = (ago % SEEN_WRAP + SEEN_WRAP) % SEEN_WRAP;
     snprintf(token, sizeof(token), "%.*s", (int)strcspn(member, " "), member);
-    holder_make(&waiter->who, is_token(token) ? token : "?", -1);
+    holder_make(&waiter->who, slice_of(is_token(token) ? token : "?"), -1);
     waiter->seen_ms = ago * MS_PER_S / TICKS_PER_S;
     waiter->dead = !is_waiter || ago > ticks;
 }

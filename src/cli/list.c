@@ -12,13 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/date.h"
 #include "cli/duration.h"
 #include "cli/every.h"
-#include "cli/found_record.h"
 #include "cli/holder.h"
 #include "cli/json.h"
 #include "cli/report.h"
 #include "cli/scan.h"
+#include "wire/record.h"
+
+#define MS_PER_S 1000
 
 static int longest_first(const void *a, const void *b)
 {
@@ -50,28 +53,45 @@ struct shown {
     int64_t left_ms;
     const char *state;
     bool is_record;
-    struct found_record record;
+    struct record record;
     nxl_holder holder;
 };
 
 static void describe(const struct lister *lister, const struct lock_entry *f,
     struct shown *shown)
 {
-    struct found_record *record = &shown->record;
+    struct record *record = &shown->record;
     bool every = every_is_record(f->name, f->name_length);
 
     shown->count = count_holders(lister, f, &shown->left_ms);
-    shown->is_record = found_record_parse(f->value, record);
+    shown->is_record = record_parse(slice_of(f->value), record);
+    bool in_doubt =
+        shown->is_record && record->state == RECORD_BEGUN && shown->left_ms < 0;
     if (shown->is_record)
-        shown->state = found_record_begun(record) && shown->left_ms < 0
-                           ? "doubt"
-                           : record->state;
+        shown->state =
+            record_state_word(in_doubt ? RECORD_DOUBT : record->state);
     else if (shown->count <= lister->servers / 2)
         shown->state = "partial";
     else
         shown->state = every ? "every" : "held";
-    holder_make(&shown->holder, shown->is_record ? record->token : f->value,
-        shown->left_ms);
+    holder_make(&shown->holder,
+        shown->is_record ? record->token : slice_of(f->value), shown->left_ms);
+}
+
+/* Writes what a record says as members. */
+static void print_record_json(struct json *json, const struct record *record)
+{
+    char at[DATE_ROOM];
+
+    json_number(json, "attempt", record->attempt);
+    json_number(json, "doubts", record->doubts);
+    date_rfc3339(at, record->since_ms / MS_PER_S);
+    json_text(json, "began", at, strlen(at));
+    if (record->ended_ms == 0)
+        return;
+    date_rfc3339(at, record->ended_ms / MS_PER_S);
+    json_text(json, "ended", at, strlen(at));
+    json_number(json, "code", record->code);
 }
 
 static void print_lock_json(
@@ -87,7 +107,7 @@ static void print_lock_json(
     json_text(&json, "state", shown.state, strlen(shown.state));
     holder_json(&json, &shown.holder);
     if (shown.is_record)
-        found_record_json(&json, &shown.record);
+        print_record_json(&json, &shown.record);
     if (lister->servers > 1) {
         json_number(&json, "at", (int64_t)shown.count);
         json_number(&json, "of", (int64_t)lister->servers);

@@ -108,50 +108,12 @@ const char *name_pasted(char *out, const char *name)
     return out;
 }
 
-bool name_tagged(const char *name, size_t length)
+char *name_companion(const char *key, enum companion what)
 {
-    const char *open = memchr(name, '{', length);
-    size_t from = open ? (size_t)(open - name) + 1 : length;
-    const char *close = memchr(name + from, '}', length - from);
+    struct slice name;
 
-    return close && close > open + 1;
-}
-
-char *name_counter(const char *key)
-{
-    char *counter = NULL;
-    bool tagged = name_tagged(key, strlen(key));
-
-    return asprintf(&counter, tagged ? "%s:f" : "{%s}:f", key) < 0 ? NULL
-                                                                   : counter;
-}
-
-char *name_record(const char *key)
-{
-    char *record = NULL;
-    bool tagged = name_tagged(key, strlen(key));
-
-    return asprintf(&record, tagged ? "%s::once" : "{%s}:once", key) < 0
-               ? NULL
-               : record;
-}
-
-char *name_line(const char *key)
-{
-    char *line = NULL;
-    bool tagged = name_tagged(key, strlen(key));
-
-    return asprintf(&line, tagged ? "%s::nxl-l" : "{%s}:nxl-l", key) < 0 ? NULL
-                                                                         : line;
-}
-
-char *name_line_mark(const char *key)
-{
-    char *mark = name_line(key);
-
-    if (mark)
-        mark[strlen(mark) - 1] = 'w';
-    return mark;
+    return companion_make(slice_of(key), what, &name) ? (char *)name.data
+                                                      : NULL;
 }
 
 char *name_own(const char *prefix, const char *beside, const char *what)
@@ -173,7 +135,7 @@ bool name_keys(const char *prefix, const char *name, char **key, char **counter)
         *key = NULL;
         return false;
     }
-    *counter = name_counter(*key);
+    *counter = name_companion(*key, COMPANION_COUNTER);
     if (*counter)
         return true;
     free(*key);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/companion.h"
+
 #define NAME_SHOWN 112
 #define NAME_PASTED 512
 
@@ -31,19 +33,9 @@ const char *word_pasted(char *out, const char *word);
  * has control characters. Returns out, which has NAME_PASTED bytes. */
 const char *name_pasted(char *out, const char *name);
 
-/* The key of a lock's fencing counter, on the same slot of a Redis Cluster as
- * the lock's key; the caller frees it. NULL: no memory. */
-char *name_counter(const char *key);
-
-/* Likewise, the key of its record: {KEY}:once or KEY::once. */
-char *name_record(const char *key);
-
-/* Likewise, the key of the line: {KEY}:nxl-l, or KEY::nxl-l if the key has a
- * hash tag. */
-char *name_line(const char *key);
-
-/* Likewise, the key of the line's mark: {KEY}:nxl-w, or KEY::nxl-w. */
-char *name_line_mark(const char *key);
+/* The name of a key that accompanies the lock's key; the caller frees it. NULL:
+ * no memory. */
+char *name_companion(const char *key, enum companion what);
 
 /* The name of a lock of a command's own, beside NAME, so that the same patterns
  * of permissions match: NAME:what:RANDOM. With a prefix it is in braces: then
@@ -55,9 +47,5 @@ char *name_own(const char *prefix, const char *beside, const char *what);
  * counter's; the caller frees both. False: no memory, and both are NULL. */
 bool name_keys(
     const char *prefix, const char *name, char **key, char **counter);
-
-/* Has the name a hash tag as in Redis Cluster, that is, text in its first pair
- * of braces? */
-bool name_tagged(const char *name, size_t length);
 
 #endif

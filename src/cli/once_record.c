@@ -109,7 +109,7 @@ static void print_json(const struct view *view)
     json_text(&json, "name", name, strlen(name));
     json_text(&json, "state", state, strlen(state));
     if (record->state != NXL_RECORD_NONE) {
-        holder_make(&holder, record->token, 0);
+        holder_make(&holder, slice_of(record->token), 0);
         holder_json_who(&json, &holder);
         json_number(&json, "fence", (int64_t)record->fence);
         json_number(&json, "attempt", record->attempt);

@@ -13,24 +13,20 @@
 #include <string.h>
 
 #include "api/private.h"
+#include "base/companion.h"
 #include "cli/answer.h"
 #include "cli/connect.h"
-#include "cli/found_record.h"
 #include "cli/json.h"
 #include "cli/partial.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "wire/record.h"
 
 #define COUNT_FIRST 250 /* keys that one step looks at */
 #define VALUE_MOST "511"
+#define LINE_MOST "1023" /* of a record: its first line is shorter */
 #define LINE_ROOM 1024
 #define CURSOR_ROOM 24
-
-/* A key that SCAN has found. */
-struct key {
-    const char *data;
-    size_t length;
-};
 
 /* The server answered, but not to this command. */
 static int refuse_answer(struct lister *lister, const char *command)
@@ -40,11 +36,11 @@ static int refuse_answer(struct lister *lister, const char *command)
 }
 
 /* Asks for the beginning of the key's value, up to byte most. */
-static int read_value(struct lister *lister, size_t server, struct key key,
+static int read_value(struct lister *lister, size_t server, struct slice key,
     const char *most, struct answer **value)
 {
     const char *words[] = {"GETRANGE", key.data, "0", most};
-    const size_t lengths[] = {8, key.length, 1, strlen(most)};
+    const size_t lengths[] = {8, key.len, 1, strlen(most)};
 
     int rc =
         client_ask(lister->session.client, server, 4, words, lengths, value);
@@ -57,10 +53,10 @@ static int read_value(struct lister *lister, size_t server, struct key key,
 
 /* *left_ms: the key's TTL, -1 if it has none, less if there is no such key. */
 static int read_left(
-    struct lister *lister, size_t server, struct key key, int64_t *left_ms)
+    struct lister *lister, size_t server, struct slice key, int64_t *left_ms)
 {
     const char *words[] = {"PTTL", key.data};
-    const size_t lengths[] = {4, key.length};
+    const size_t lengths[] = {4, key.len};
     struct answer *left;
     int rc =
         client_ask(lister->session.client, server, 2, words, lengths, &left);
@@ -74,13 +70,13 @@ static int read_left(
 }
 
 /* Adds the key to the list if its value is a token. */
-static int inspect_key(struct lister *lister, size_t server, struct key key)
+static int inspect_key(struct lister *lister, size_t server, struct slice key)
 {
     size_t below = strlen(lister->prefix), size;
     int64_t left_ms;
     struct answer *value;
 
-    if (key.length < below || memcmp(key.data, lister->prefix, below) != 0)
+    if (key.len < below || memcmp(key.data, lister->prefix, below) != 0)
         return NXL_OK;
     int rc = read_value(lister, server, key, VALUE_MOST, &value);
     if (rc == NXL_E_WRONG_TYPE)
@@ -91,7 +87,7 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
     if (token && strlen(token) == size && is_token(token)) {
         rc = read_left(lister, server, key, &left_ms);
         if (left_ms >= -1 && !lock_list_add(&lister->locks, key.data + below,
-                                 key.length - below, token, server, left_ms))
+                                 key.len - below, token, server, left_ms))
             rc = NXL_E_NOMEM;
     }
     answer_free(value);
@@ -99,11 +95,11 @@ static int inspect_key(struct lister *lister, size_t server, struct key key)
 }
 
 /* Reads the first line of the record into line; "" if there is none. */
-static int read_line(
-    struct lister *lister, size_t server, struct key key, char line[LINE_ROOM])
+static int read_line(struct lister *lister, size_t server, struct slice key,
+    char line[LINE_ROOM])
 {
     struct answer *value;
-    int rc = read_value(lister, server, key, RECORD_LINE, &value);
+    int rc = read_value(lister, server, key, LINE_MOST, &value);
     const char *text = answer_item(value, 0, NULL);
     const char *end = text ? strchr(text, '\n') : NULL;
 
@@ -114,13 +110,14 @@ static int read_line(
 }
 
 /* *left_ms: for how long the lock still has this token; -1: it has not. */
-static int read_lock(struct lister *lister, size_t server, struct key lock,
-    const char *token, int64_t *left_ms)
+static int read_lock(struct lister *lister, size_t server, struct slice lock,
+    struct slice token, int64_t *left_ms)
 {
     struct answer *value;
     int rc = read_value(lister, server, lock, VALUE_MOST, &value);
-    const char *text = answer_item(value, 0, NULL);
-    bool held = text && strcmp(text, token) == 0;
+    struct slice text = {NULL, 0};
+    text.data = answer_item(value, 0, &text.len);
+    bool held = text.data && slice_equal(text, token);
 
     answer_free(value);
     *left_ms = -1;
@@ -132,20 +129,24 @@ static int read_lock(struct lister *lister, size_t server, struct key lock,
 /* Reads a record. One that has begun is in doubt, *left_ms is -1, only if it is
  * read twice, and the lock in between does not have its token: otherwise it
  * might just have ended. line is "" if it is no record. */
-static int read_record(struct lister *lister, size_t server, struct key key,
-    struct key lock, char line[LINE_ROOM], int64_t *left_ms)
+static int read_record(struct lister *lister, size_t server, struct slice key,
+    struct slice lock, char line[LINE_ROOM], int64_t *left_ms)
 {
     char before[LINE_ROOM] = "";
-    struct found_record record;
+    struct record record;
 
     for (;;) {
         int rc = read_line(lister, server, key, line);
         *left_ms = -1;
-        if (rc != NXL_OK || !found_record_parse(line, &record))
+        if (rc != NXL_OK)
             return rc;
-        if (found_record_ended(&record))
+        if (!record_parse(slice_of(line), &record)) {
+            line[0] = '\0';
+            return NXL_OK;
+        }
+        if (record.state == RECORD_DONE || record.state == RECORD_FAILED)
             return read_left(lister, server, key, left_ms);
-        if (!found_record_begun(&record) || strcmp(line, before) == 0)
+        if (record.state != RECORD_BEGUN || strcmp(line, before) == 0)
             return NXL_OK;
         rc = read_lock(lister, server, lock, record.token, left_ms);
         if (rc != NXL_OK || *left_ms >= 0)
@@ -156,10 +157,9 @@ static int read_record(struct lister *lister, size_t server, struct key key,
 
 /* Adds the key of that record of a lock to the list, if it is to be shown. */
 static int inspect_record(
-    struct lister *lister, size_t server, struct key key, struct key name)
+    struct lister *lister, size_t server, struct slice key, struct slice lock)
 {
     size_t below = strlen(lister->prefix);
-    struct key lock = {name.data - below, name.length + below};
     char line[LINE_ROOM];
     int64_t left_ms;
 
@@ -174,8 +174,8 @@ static int inspect_record(
         return lister->all ? inspect_key(lister, server, key) : NXL_OK;
     bool shown = lister->session.args->records || left_ms == -1;
     if (shown && left_ms >= -1 &&
-        !lock_list_add(
-            &lister->locks, name.data, name.length, line, server, left_ms))
+        !lock_list_add(&lister->locks, lock.data + below, lock.len - below,
+            line, server, left_ms))
         return NXL_E_NOMEM;
     return NXL_OK;
 }
@@ -184,6 +184,18 @@ static int inspect_record(
  * their names, so each form of key has a pattern. */
 enum form { LOCKS, RECORDS, RECORDS_TAGGED, FORMS };
 
+/* Is the key that of a record of a lock below the prefix? *lock is the lock's
+ * key then. */
+static bool is_record(
+    const struct lister *lister, struct slice key, struct slice *lock)
+{
+    enum companion what;
+
+    return companion_of(key, &what, lock) && what == COMPANION_RECORD &&
+           slice_starts(*lock, lister->prefix) &&
+           lock->len > strlen(lister->prefix);
+}
+
 /* Inspects the keys of one step of SCAN; item 0 is the next cursor. */
 static int inspect_keys(struct lister *lister, size_t server, enum form form,
     const struct answer *keys)
@@ -191,15 +203,12 @@ static int inspect_keys(struct lister *lister, size_t server, enum form form,
     int rc = NXL_OK;
 
     for (size_t i = 1; rc == NXL_OK && i < answer_count(keys); i++) {
-        struct key key, name;
-        key.data = answer_item(keys, i, &key.length);
+        struct slice key, lock;
+        key.data = answer_item(keys, i, &key.len);
         if (!key.data)
             continue;
-        bool is_record = (form != LOCKS || lister->all) &&
-                         found_record_name(lister->prefix, key.data, key.length,
-                             &name.data, &name.length);
-        if (is_record)
-            rc = inspect_record(lister, server, key, name);
+        if ((form != LOCKS || lister->all) && is_record(lister, key, &lock))
+            rc = inspect_record(lister, server, key, lock);
         else if (form == LOCKS)
             rc = inspect_key(lister, server, key);
     }

@@ -5,12 +5,14 @@
  * Invariant: exactly the lock that was shown is removed, or nothing; and
  * without --yes a person has confirmed it. A lock with --line is left alone.
  */
-#include "api/private.h"
 #include "cli/commands.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/private.h"
+#include "base/companion.h"
 #include "cli/ask.h"
 #include "cli/event.h"
 #include "cli/every.h"
@@ -19,21 +21,23 @@
 #include "cli/partial.h"
 #include "cli/report.h"
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length > tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* Is it a number that the locks themselves keep there? Then what that is, or
  * NULL. */
-static const char *own_number(const struct args *args, const nxl_holder *holder)
+static const char *own_number(
+    const struct session *session, const nxl_holder *holder)
 {
-    if (strspn(holder->value, "0123456789") != holder->value_length)
+    enum companion what = COMPANIONS;
+    struct slice lock;
+    char *key;
+
+    if (strspn(holder->value, "0123456789") != holder->value_length ||
+        asprintf(&key, "%s%s", nxl_client_prefix(session->client),
+            session->args->name) < 0)
         return NULL;
-    return ends_with(args->name, ":f") ? "a fencing counter"
-           : ends_with(args->name, ":nxl-w")
+    bool is = companion_of(slice_of(key), &what, &lock);
+    free(key);
+    return is && what == COMPANION_COUNTER ? "a fencing counter"
+           : is && what == COMPANION_MARK
                ? "the mark that somebody waits in line"
                : NULL;
 }
@@ -44,7 +48,7 @@ static int confirm_removal(const struct session *session,
     const nxl_holder *holder, const struct line *line)
 {
     const struct args *args = session->args;
-    const char *number = own_number(args, holder);
+    const char *number = own_number(session, holder);
     char words[HOLDER_WORDS], waiting[LINE_WORDS];
 
     if (holder->truncated) {

@@ -49,18 +49,23 @@ static bool is_printable(struct slice word)
     return word.len > 0;
 }
 
-static bool take_state(struct slice *line, enum record_state *state)
+const char *record_state_word(enum record_state state)
 {
-    static const char *const names[] = {
+    static const char *const words[] = {
         [RECORD_BEGUN] = "begun",
         [RECORD_DOUBT] = "doubt",
         [RECORD_DONE] = "done",
         [RECORD_FAILED] = "failed",
     };
+    return words[state];
+}
+
+static bool take_state(struct slice *line, enum record_state *state)
+{
     struct slice word = next_word(line);
 
     for (unsigned i = RECORD_BEGUN; i <= RECORD_FAILED; i++) {
-        if (slice_equal(word, slice_of(names[i]))) {
+        if (slice_equal(word, slice_of(record_state_word(i)))) {
             *state = (enum record_state)i;
             return true;
         }

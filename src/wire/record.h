@@ -46,4 +46,7 @@ struct record {
 /* line: without the newline at its end. */
 bool record_parse(struct slice line, struct record *record);
 
+/* The word for a state in a record: "begun". */
+const char *record_state_word(enum record_state state);
+
 #endif

@@ -28,7 +28,10 @@ PUBLIC_HEADER = {"api", "client", "cli"}  # may include <nxlock.h>
 # The command is linked with the library's objects. Besides <nxlock.h> it may
 # include these: what the library does for the command alone, the table of the
 # parameters of a URL, and what reads the wire format.
-CLI_HEADERS = {"api/private.h", "net/params.h", "wire/value.h"}
+CLI_HEADERS = {
+    "api/private.h", "net/params.h",
+    "base/companion.h", "base/slice.h", "wire/record.h", "wire/value.h",
+}
 
 # The timestamp scheme, of which the rest knows as little as it can: outside its
 # folder only that header is included, and only by these files, for these names:

@@ -109,6 +109,7 @@ record '{o:done}:once' done db7:1:e 1790000090000 100000
 record '{o:failed}:once' failed db7:1:f 1790000090000 7200000
 record 'o:{tag}::once' doubt db7:1:t 1790000090000 ''
 db SET '{o:text}:once' "once1 is text" > /dev/null
+printf 'once1 is\ntwo lines' | db -x SET '{o:lines}:once' > /dev/null
 db RPUSH '{o:queue}:once' "$uuid" > /dev/null
 db SET '{o:name}:once' "$uuid@lock" PX 100000 > /dev/null
 gives 0 "list with records" list 'o:*'

@@ -92,6 +92,13 @@ class Room(Tap):
         self.server.cli("SET", "{job}:f", "1795296609859843", "PX", "60000")
         said = self.gives(69, "a counter", "{job}:f", "--force", "--yes")
         self.check("fencing counter" in said, "is told as what it is", said)
+        self.server.cli("SET", "tenant:{job}:f", "17", "PX", "60000")
+        said = self.gives(69, "below a prefix", "{job}:f", "--force", "--yes",
+                          "--prefix", "tenant:")
+        self.check("fencing counter" in said, "likewise", said)
+        self.server.cli("SET", "job:f", "17", "PX", "60000")
+        self.gives(0, "a name that only ends like it", "job:f", "--force",
+                   "--yes")
         self.gives(69, "a value that is not seen whole", "x", "--force",
                    "--yes")
         self.equal(len(self.there()), 600, "is left alone")
