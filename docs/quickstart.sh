@@ -28,11 +28,10 @@ unset CDPATH # cd would print where it went
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 # The lock, server and password of whoever calls this are not this run's.
 unset NXLOCK_URL NXLOCK_URL_FILE NXLOCK_PASSWORD NXLOCK_PASSWORD_FILE \
-    NXLOCK_CACERT NXLOCK_CACERTDIR NXLOCK_CERT NXLOCK_CERT_KEY \
     NXLOCK_LOG_SOCKET NXLOCK_HELD NXLOCK_NAME NXLOCK_KEY NXLOCK_TOKEN \
     NXLOCK_FENCE NXLOCK_TTL_MS NXLOCK_SUPERVISOR_PID NXLOCK_LOST_FD \
     NXLOCK_ONCE_ATTEMPT NXLOCK_ONCE_DOUBTS NXLOCK_ONCE_SINCE NXLOCK_ONCE_BY \
-    NXLOCK_OUTER REDIS_URL
+    NXLOCK_OUTER
 export NXLOCK_CONFIG=none
 # A compiler cache would leave files in the home directory.
 export CCACHE_DISABLE=1

@@ -38,6 +38,13 @@ enum log {
 
 enum on_lost { LOST_KILLS, LOST_WARNS };
 
+/* Where the URLs come from. */
+enum urls_from {
+    URLS_GIVEN, /* an option or a variable */
+    URLS_OF_CONF,
+    URLS_DEFAULT
+};
+
 enum on_down { DOWN_FAILS, DOWN_RUNS };
 
 /* Options of run, and of once; times in ms, 0 if they are not given. */
@@ -76,7 +83,7 @@ struct once_args {
     const char *of_cmd; /* an option that has no effect with these, or NULL */
 };
 
-struct settings;
+struct conf;
 
 struct args {
     enum command command;
@@ -98,8 +105,8 @@ struct args {
     const char *url_file;        /* --url-file, or NULL */
     const char *url_source;      /* what messages call the origin of the URLs */
     const char *url_file_source; /* what names the file of the URLs, or NULL */
-    int url_rank;                /* of that origin: an enum rank */
-    struct settings *settings;   /* owned: the configuration files, or NULL */
+    enum urls_from url_from;     /* the same, for what depends on it */
+    struct conf *conf;           /* owned: the configuration file, or NULL */
     char *url_text;              /* owned: what urls point into, or NULL */
     char *url_path;              /* owned: the file they are from, or NULL */
     char *query;                 /* owned; "name=value&..." of the URL flags */

@@ -45,10 +45,7 @@ COMMAND(DRILL, drill, "[NAME]", "kill and cut off holders of its own lock", \
 COMMAND(ACL, acl, "[FEATURE...]", "print the permissions that a user needs", \
     "nxlock acl FEATURE... --name NAME [OPTION...]\n" \
     "nxlock acl [FEATURE...] [-v]\n", \
-    .name_optional = true, .takes_features = true) \
-COMMAND(CONFIG, config, "", "print the settings, and where they come from", \
-    "nxlock config [OPTION...]\n", \
-    .name_optional = true, .leases = true, .takes_no_word = true)
+    .name_optional = true, .takes_features = true)
 /* clang-format on */
 
 #endif

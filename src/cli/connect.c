@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/conf.h"
 #include "cli/diagnostic.h"
 #include "cli/report.h"
-#include "cli/settings.h"
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/value.h"
@@ -21,13 +21,13 @@
 
 #define ADDRESS_ROOM 320
 #define WORDS_ROOM 1024
-#define WITH_ROOM (VARIABLES_ROOM + SETTINGS_ROOM + 64)
+#define WITH_ROOM (CONF_ROOM + 128)
 
 bool connect_urls(const struct args *args, struct url_list *list)
 {
     if (!url_list_make(list, args->urls, args->url_count, args->query))
         return false;
-    if (variables_add(args, list) && settings_add(args, list, false))
+    if (variables_add(args, list) && conf_add(args, list, false))
         return true;
     url_list_free(list);
     return false;
@@ -118,24 +118,20 @@ static int report_url(
     const struct args *args, const char *why, bool no_password)
 {
     const struct option *tls = tls_option(args);
-    char used[VARIABLES_ROOM] = "", with[WITH_ROOM] = "";
-    char files[SETTINGS_ROOM], source[SOURCE_ROOM];
-    struct url_list list;
+    const char *variable = variables_used(why) ? PASSWORD_FILE_VARIABLE : "";
+    char with[WITH_ROOM] = "", settings[CONF_ROOM], source[SOURCE_ROOM];
     bool right = urls_are_right(args);
 
     if (right && tls && say_plain(args, tls))
         return EXIT_CONFIG;
-    if (url_list_make(&list, args->urls, args->url_count, args->query)) {
-        variables_used(used, &list, why);
-        url_list_free(&list);
-    }
-    if ((right && args->query) || used[0] != '\0')
+    if ((right && args->query) || variable[0] != '\0')
         snprintf(with, sizeof(with), " with %s%s%s",
             right && args->query ? "the options added" : "",
-            right && args->query && used[0] != '\0' ? " and " : "", used);
-    if (settings_used(files, args, why)[0] != '\0')
+            right && args->query && variable[0] != '\0' ? " and " : "",
+            variable);
+    if (conf_used(settings, args, why)[0] != '\0')
         snprintf(with + strlen(with), sizeof(with) - strlen(with), "%s%s",
-            with[0] != '\0' ? " and " : " with ", files);
+            with[0] != '\0' ? " and " : " with ", settings);
     tell(args, "%s%s: %s", source_words(source, args), with, why);
     if (no_password)
         say("put the password into a file (--password-file FILE or "
@@ -177,12 +173,12 @@ static void say_default(void)
 
     if (!said)
         say("no server was given, so " FALLBACK_URL " was used; give one with "
-            "-u URL, --url-file FILE, NXLOCK_URL or a configuration file");
+            "-u URL, --url-file FILE, NXLOCK_URL or /etc/nxlock.conf");
     said = true;
 }
 
-/* Reports, once, which file names the server. */
-static void say_file(const struct args *args)
+/* Reports, once, which line of the configuration file names the server. */
+static void say_conf(const struct args *args)
 {
     static bool said;
     char source[SOURCE_ROOM];
@@ -204,6 +200,6 @@ void connect_advise(const struct args *args, int result, const char *why)
     else if (result == NXL_E_UNREACHABLE && source_is_default(args))
         say_default();
     if ((result == NXL_E_UNREACHABLE || result == NXL_E_DENIED) &&
-        source_is_file(args))
-        say_file(args);
+        source_is_conf(args))
+        say_conf(args);
 }

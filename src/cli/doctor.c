@@ -9,6 +9,7 @@
 #include "cli/doctor_once.h"
 #include "cli/doctor_rights.h"
 #include "cli/doctor_server.h"
+#include "cli/doctor_sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,6 @@
 #include "cli/commands.h"
 #include "cli/name.h"
 #include "cli/report.h"
-#include "cli/source.h"
 
 #define LEASE_MS 5000
 #define WAIT_MS 300 /* enough to join a line and to subscribe */
@@ -235,11 +235,8 @@ static void try_lock(struct doctor *d)
 
 static void examine(struct doctor *d)
 {
-    char line[LINE_ROOM], source[SOURCE_ROOM];
+    char line[LINE_ROOM];
 
-    if (source_is_file(d->args))
-        diagnostic(&d->diagnostics, LEVEL_OK, "url", NULL, "it is from %s",
-            source_words(source, d->args));
     for (size_t i = 0; i < d->servers; i++) {
         nxl_server_facts facts = doctor_facts(d, i);
         d->diagnostics.server = facts.url;
@@ -285,7 +282,7 @@ int subcommand_doctor(const struct args *args)
             .diagnostics = {.json = args->json},
             .servers = nxl_client_servers(session.client),
             .name = args->name};
-        if (name_them(&doctor)) {
+        if (name_them(&doctor) && doctor_sources(&doctor)) {
             examine(&doctor);
             code = diagnostics_code(&doctor.diagnostics);
         } else {

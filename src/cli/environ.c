@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/settings.h"
+#include "cli/conf.h"
 #include "cli/table.h"
 #include "cli/urls.h"
 #include "cli/variables.h"
@@ -93,9 +93,9 @@ static bool set_urls(const struct args *args)
         return false;
     if (!passes)
         url_list_strip_passwords(&list);
-    /* The files' settings for these servers: an nxlock inside CMD takes the
+    /* The file's settings for these servers: an nxlock inside CMD takes the
      * URLs as they are. */
-    char *all = add_options(&list, args) && settings_add(args, &list, true)
+    char *all = add_options(&list, args) && conf_add(args, &list, true)
                     ? url_list_join(&list)
                     : NULL;
     url_list_free(&list);
@@ -160,7 +160,7 @@ bool environ_set(
     const struct args *args = session->args;
 
     return set_outer(session) && set_urls(args) && variables_pass(args) &&
-           settings_pass(args->settings) && set_key(session) &&
+           set_key(session) &&
            (session->unlocked ? set_no_lock() : set_lock(session)) &&
            set_attempt(attempt) && setenv("NXLOCK_NAME", args->name, 1) == 0 &&
            set_number_variable(

@@ -31,7 +31,7 @@
 #include "cli/json.h"
 #include "cli/outbox.h"
 #include "cli/report.h"
-#include "cli/settings.h"
+#include "cli/conf.h"
 
 #define SYSLOG_SOCKET "/dev/log"
 
@@ -139,7 +139,7 @@ static void warn_of_loss(int why)
             "daemon, use --log stderr",
             logger.to.sun_path,
             why == EAGAIN ? "it does not read" : strerror(why));
-    settings_mention(logger.args, VALUE_CHOICE);
+    conf_mention(logger.args, VALUE_CHOICE);
 }
 
 static void write_line(const char *line, size_t length)
@@ -308,7 +308,7 @@ static int open_file(const char *path)
     say("cannot log to '%s': %s; name a file that this user may write, or "
         "another --log",
         path, why);
-    settings_mention(logger.args, VALUE_CHOICE);
+    conf_mention(logger.args, VALUE_CHOICE);
     return EXIT_CONFIG;
 }
 
@@ -317,8 +317,7 @@ int event_log_open(const struct args *args)
     int code = 0;
 
     logger.args = args;
-    /* config prints the setting, and has no events. */
-    if (args->log == LOG_NOWHERE || args->command == CMD_CONFIG)
+    if (args->log == LOG_NOWHERE)
         return 0;
     if (args->log == LOG_TO_SYSLOG)
         open_syslog();

@@ -115,9 +115,9 @@ void help_overview(FILE *out)
         fprintf(out, "  %-20s  %s\n", left, info->purpose);
     }
     fputs("\n'nxlock COMMAND --help' lists options and examples. The server: "
-          "-u URL or\n--url-file FILE, else $NXLOCK_URL_FILE, $NXLOCK_URL, a "
-          "configuration file,\n$REDIS_URL or redis://127.0.0.1:6379; 'nxlock "
-          "config' shows which. 'nxlock help\n" HELP_CONNECTION_WORD
+          "-u URL or\n--url-file FILE, else $NXLOCK_URL or $NXLOCK_URL_FILE, "
+          "the url of\n/etc/nxlock.conf, or redis://127.0.0.1:6379; 'nxlock "
+          "doctor' says which.\n'nxlock help " HELP_CONNECTION_WORD
           "' lists passwords, TLS and more.\n"
           "Why a job did not run: 'nxlock status --help'.\n",
         out);

@@ -12,6 +12,7 @@
 #include <nxlock.h>
 
 #include "cli/commands.h"
+#include "cli/conf_file.h"
 #include "cli/event.h"
 #include "cli/event_log.h"
 #include "cli/help.h"
@@ -19,7 +20,6 @@
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/secret.h"
-#include "cli/settings_file.h"
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/timing.h"
@@ -112,7 +112,7 @@ static int run_command(enum command command, char **words)
     if (code == EXIT_DENIED && !args.child && source_is_stripped(&args))
         source_explain();
     outbox_end(OUTBOX_PATIENCE); /* what is said then may quote args */
-    settings_files_free(args.settings);
+    conf_free(args.conf);
     args_free(&args);
     return code;
 }

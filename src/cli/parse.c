@@ -205,9 +205,6 @@ static int word_too_many(const struct walk *walk, const char *word)
         say("acquire runs no command; write: nxlock run %s -- %s%s",
             args->pasted, word_pasted(pasted, shown),
             walk->at[1] ? " ..." : "");
-    else if (info_of(args)->takes_no_word)
-        say("unexpected '%s': %s takes options only; write: %.*s", shown,
-            args->word, SYNOPSIS(args));
     else if (!info_of(args)->runs && args->token)
         say("one word too many after NAME and TOKEN (not shown, because it may "
             "be a token); write: %.*s",
@@ -249,8 +246,6 @@ static int take_word(struct walk *walk)
         return word[1] == '-' ? long_option(walk) : short_options(walk);
     if (info_of(args)->takes_features)
         return take_feature(args, word);
-    if (info_of(args)->takes_no_word)
-        return word_too_many(walk, word);
     if (!args->name)
         value_set_name(args, word);
     else if (info_of(args)->takes_token && !args->token)

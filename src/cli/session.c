@@ -22,7 +22,7 @@
 #include "cli/keyboard.h"
 #include "cli/outbox.h"
 #include "cli/report.h"
-#include "cli/settings.h"
+#include "cli/conf.h"
 #include "cli/table.h"
 
 #define MS_PER_S 1000
@@ -131,7 +131,7 @@ static bool say_short_lease(const struct session *session)
     say("--ttl %s is too short: the least is %lldms; a bare number is seconds, "
         "and so is 's': --ttl %.*ss",
         ttl, (long long)facts.min_ttl_ms, (int)strspn(ttl, "0123456789"), ttl);
-    settings_mention(session->args, VALUE_DURATION);
+    conf_mention(session->args, VALUE_DURATION);
     return true;
 }
 

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/conf.h"
 #include "cli/private_file.h"
 #include "cli/report.h"
-#include "cli/settings.h"
 #include "cli/table.h"
 #include "cli/urls.h"
 #include "cli/variables.h"
@@ -35,15 +35,16 @@ static int take_lines(struct args *args, char *text)
         if (line[0] == '\0' || line[0] == '#')
             continue;
         if (args->url_count == NXL_SERVERS_MAX) {
-            say("the URL file %s has more than %d URLs", args->url_source,
-                NXL_SERVERS_MAX);
+            say("the URL file %s (%s) has more than %d URLs", args->url_source,
+                args->url_file_source, NXL_SERVERS_MAX);
             return EXIT_CONFIG;
         }
         args->urls[args->url_count++] = line;
     }
     if (args->url_count > 0)
         return 0;
-    say("the URL file %s has no URL; write one URL per line", args->url_source);
+    say("the URL file %s (%s) has no URL; write one URL per line",
+        args->url_source, args->url_file_source);
     return EXIT_CONFIG;
 }
 
@@ -160,8 +161,8 @@ static int compare_servers(const char *path, char *here, char *there)
 }
 
 /* The servers of NXLOCK_URL, *here, and those of args->urls, *there, as lists
- * without passwords; the caller's to free(). Those of an enclosing 'nxlock run'
- * give their options to args->urls. False: no memory, and *here is NULL. */
+ * without passwords; the caller's to free(). The options of NXLOCK_URL are
+ * given to args->urls. False: no memory, and *here is NULL. */
 static bool list_both_servers(struct args *args, char **here, char **there)
 {
     const char *url = variable_value("NXLOCK_URL");
@@ -171,8 +172,7 @@ static bool list_both_servers(struct args *args, char **here, char **there)
     *there = without_passwords(args->urls, args->url_count);
     if (*there && url_list_make(&list, &url, 1, NULL)) {
         url_list_strip_passwords(&list);
-        if (!variable_value("NXLOCK_SUPERVISOR_PID") ||
-            take_options(args, &list))
+        if (take_options(args, &list))
             *here = url_list_join(&list);
         url_list_free(&list);
     }
@@ -184,8 +184,6 @@ static int check_same_servers(struct args *args, const char *path)
     char *here, *there;
     int code = EXIT_INTERNAL;
 
-    if (!variable_value("NXLOCK_URL"))
-        return 0;
     if (list_both_servers(args, &here, &there))
         code = compare_servers(path, here, there);
     else
@@ -208,54 +206,56 @@ static int from_text(struct args *args, const char *url, const char *source)
     return 0;
 }
 
-static int from_environment(struct args *args)
+/* Does an enclosing 'nxlock run' set the variables? */
+static bool is_nested(void)
 {
-    const char *path = variable_value("NXLOCK_URL_FILE");
-    int code;
-
-    if (!path)
-        return from_text(args, variable_value("NXLOCK_URL"), "NXLOCK_URL");
-    code = from_file(args, path, "NXLOCK_URL_FILE");
-    return code != 0 ? code : check_same_servers(args, path);
+    return variable_value("NXLOCK_SUPERVISOR_PID");
 }
 
-/* ------------------------------------------------- the configuration files */
-
-/* Takes the URLs that a file has itself, never some of one file and some of
- * another. False: it has none. */
-static bool take_settings(struct args *args, enum rank rank)
+/* The file of NXLOCK_URL_FILE. */
+static int from_variable_file(struct args *args, const char *path)
 {
-    for (size_t i = 0; i < args->settings->count; i++) {
-        const struct setting *setting = &args->settings->list[i];
-        if (setting->rank != rank || setting->option->type != VALUE_URL)
+    bool both = variable_value("NXLOCK_URL");
+
+    if (both && !is_nested()) {
+        say("NXLOCK_URL and NXLOCK_URL_FILE are both set; unset one of them");
+        return EXIT_CONFIG;
+    }
+    int code = from_file(args, path, "NXLOCK_URL_FILE");
+    return code != 0 || !both ? code : check_same_servers(args, path);
+}
+
+/* ------------------------------------------------- the configuration file */
+
+/* Takes the URLs that the file has itself. False: it has none. */
+static bool take_conf(struct args *args)
+{
+    for (size_t i = 0; i < args->conf->count; i++) {
+        const struct setting *setting = &args->conf->list[i];
+        if (setting->option->type != VALUE_URL)
             continue;
         if (args->url_count == 0)
             args->url_source = setting->where;
-        args->url_rank = (int)rank;
         args->urls[args->url_count++] = setting->value;
     }
     return args->url_count > 0;
 }
 
-/* The same, or those of the file that it names. True: it has some, or *code
- * says why they cannot be used. */
-static bool from_settings(struct args *args, enum rank rank, int *code)
+/* The same, or those of the file that it names. */
+static int from_conf(struct args *args)
 {
-    const struct settings *settings = args->settings;
+    const struct conf *conf = args->conf;
     size_t i = 0;
 
-    *code = 0;
-    if (take_settings(args, rank))
-        return true;
-    while (
-        i < settings->count && (settings->list[i].rank != rank ||
-                                   !option_is_server(settings->list[i].option)))
+    args->url_from = URLS_OF_CONF;
+    if (take_conf(args))
+        return 0;
+    while (i < conf->count && !option_is_server(conf->list[i].option))
         i++;
-    if (i == settings->count)
-        return false;
-    args->url_rank = (int)rank;
-    *code = from_file(args, settings->list[i].value, settings->list[i].where);
-    return true;
+    if (i < conf->count)
+        return from_file(args, conf->list[i].value, conf->list[i].where);
+    args->url_from = URLS_DEFAULT;
+    return from_text(args, FALLBACK_URL, DEFAULT_SOURCE);
 }
 
 static bool has_no_password(const char *urls)
@@ -269,22 +269,20 @@ static bool has_no_password(const char *urls)
     return !has;
 }
 
-/* An enclosing 'nxlock run' takes the passwords out of NXLOCK_URL. If a
+/* An enclosing 'nxlock run' takes the passwords out of NXLOCK_URL. If the
  * configuration file names the same servers, it has them. True: its URLs are
  * taken. */
-static bool same_from_settings(struct args *args)
+static bool same_from_conf(struct args *args)
 {
     char *here, *there;
 
-    if (!variable_value("NXLOCK_SUPERVISOR_PID") ||
-        !has_no_password(variable_value("NXLOCK_URL")) ||
-        !(take_settings(args, RANK_USER) || take_settings(args, RANK_SYSTEM)))
+    if (!is_nested() || !has_no_password(variable_value("NXLOCK_URL")) ||
+        !take_conf(args))
         return false;
     bool same =
         list_both_servers(args, &here, &there) && strcmp(here, there) == 0;
     free(here);
     free(there);
-    args->url_rank = RANK_GIVEN;
     if (!same) {
         free(args->url_text);
         args->url_text = NULL;
@@ -295,19 +293,14 @@ static bool same_from_settings(struct args *args)
 
 static int from_elsewhere(struct args *args)
 {
-    const char *redis = variable_value("REDIS_URL");
-    int code;
+    const char *url = variable_value("NXLOCK_URL");
+    const char *path = variable_value("NXLOCK_URL_FILE");
 
-    if (variable_value("NXLOCK_URL_FILE"))
-        return from_environment(args);
-    if (variable_value("NXLOCK_URL"))
-        return same_from_settings(args) ? 0 : from_environment(args);
-    if (from_settings(args, RANK_USER, &code) ||
-        from_settings(args, RANK_SYSTEM, &code))
-        return code;
-    args->url_rank = RANK_FALLBACK;
-    return redis ? from_text(args, redis, "REDIS_URL")
-                 : from_text(args, FALLBACK_URL, DEFAULT_SOURCE);
+    if (path)
+        return from_variable_file(args, path);
+    if (url)
+        return same_from_conf(args) ? 0 : from_text(args, url, "NXLOCK_URL");
+    return from_conf(args);
 }
 
 /* Overwrites the passwords in place, because /proc/PID/environ shows this
@@ -361,10 +354,10 @@ static int from_command_line(struct args *args)
 
 int source_settle(struct args *args)
 {
-    int code = settings_read(args);
+    int code = conf_read(args);
 
     if (code == 0)
-        code = settings_apply(args);
+        code = conf_apply(args);
     if (code != 0)
         return code;
     if (args->url_file)
@@ -384,23 +377,22 @@ bool source_is_stripped(const struct args *args)
 {
     struct url_list list;
 
-    if (strcmp(args->url_source, "NXLOCK_URL") != 0 ||
-        !variable_value("NXLOCK_SUPERVISOR_PID") ||
+    if (strcmp(args->url_source, "NXLOCK_URL") != 0 || !is_nested() ||
         !url_list_make(&list, args->urls, args->url_count, args->query))
         return false;
     bool has = url_list_has_password(&list);
     url_list_free(&list);
-    return !has && !args->password && !variable_value("NXLOCK_PASSWORD_FILE");
+    return !has && !args->password && !variable_value(PASSWORD_FILE_VARIABLE);
 }
 
 bool source_is_default(const struct args *args)
 {
-    return strcmp(args->url_source, DEFAULT_SOURCE) == 0;
+    return args->url_from == URLS_DEFAULT;
 }
 
-bool source_is_file(const struct args *args)
+bool source_is_conf(const struct args *args)
 {
-    return args->url_rank == RANK_USER || args->url_rank == RANK_SYSTEM;
+    return args->url_from == URLS_OF_CONF;
 }
 
 const char *source_words(char *out, const struct args *args)

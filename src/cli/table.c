@@ -24,7 +24,7 @@ COMMAND_LIST
 
 #define ON(command) (1U << CMD_##command)
 #define ON_ALL (~0U)
-#define ON_SERVERS (ON_ALL & ~(ON(ACL) | ON(CONFIG))) /* they contact one */
+#define ON_SERVERS (ON_ALL & ~ON(ACL)) /* they contact one */
 #define RUN ON(RUN)
 #define RUNNING (ON(RUN) | ON(ONCE))
 #define ACQUIRING (RUNNING | ON(ACQUIRE))
@@ -51,7 +51,7 @@ const struct exit_info exit_table[] = {
 {"75", ON(DRILL), "too slow to show everything; no promise was broken"},
 {"76", ON(ONCE), "in doubt: it is not known whether it was done"},
 {"77", ON_SERVERS, "wrong password, user or certificate, or no permission"},
-{"78", ON_ALL, "the URL, a configuration file, or an option or file for TLS,"
+{"78", ON_ALL, "the URL, /etc/nxlock.conf, or an option or file for TLS,"
     "\n        password or --log, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
 {"79", ON(ONCE), "CMD ran, and its outcome is not on record, or the lock was"
@@ -91,16 +91,16 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
     {letter, name, "DUR", NULL, VALUE_DURATION, commands, \
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
         range, NULL, text, NULL, false}
-/* The same, and a configuration file may set it. */
+/* The same, and the configuration file may set it. */
 #define TEXT_KEY(letter, name, value, variable, kind, into, text) \
     {letter, name, value, variable, VALUE_##kind, ON_ALL, \
         offsetof(struct args, into), .help = text, .in_file = true}
 #define WORD_KEY(name, commands, into, list, text) \
-    {0, name, "WHAT", NULL, VALUE_CHOICE, (commands) | ON(CONFIG), \
+    {0, name, "WHAT", NULL, VALUE_CHOICE, commands, \
         offsetof(struct args, into), offsetof(struct args, into##_word), \
         .choices = list, .help = text, .in_file = true}
 #define TIME_KEY(letter, name, commands, into, range, text) \
-    {letter, name, "DUR", NULL, VALUE_DURATION, (commands) | ON(CONFIG), \
+    {letter, name, "DUR", NULL, VALUE_DURATION, commands, \
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
         range, NULL, text, NULL, true}
 
@@ -148,7 +148,7 @@ WORD_KEY("log", LOGGING, log, log_choices,
     "log events: syslog, stderr, json or file:PATH (none)"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
 FLAG(0, "json", ON(ONCE), json, "with --show: print a JSON object on one line"),
-FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL) | ON(CONFIG), json,
+FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL), json,
     "print one JSON object per line"),
 FLAG(0, "once", ON(LIST), records,
     "list all records of 'nxlock once', not only doubts"),
@@ -223,6 +223,26 @@ enum command command_by_name(const char *word)
     return (enum command)i;
 }
 
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && strcmp(name, names[i]) != 0)
+        i++;
+    return i < count;
+}
+
+#define IS_AMONG(name, names)                                                  \
+    is_among(name, names, sizeof(names) / sizeof((names)[0]))
+
+/* May the configuration file set this parameter of a URL? */
+static bool is_in_file(const char *name)
+{
+    static const char *const names[] = {"password_file", "cacert", "prefix"};
+
+    return IS_AMONG(name, names);
+}
+
 #define PARAMETERS_MOST 64
 #define NAME_ROOM 32
 
@@ -249,7 +269,7 @@ static const struct option *parameter_option(size_t i)
         .type = VALUE_PARAMETER,
         .commands = ON_ALL,
         .help = url_params[i].help,
-        .in_file = true};
+        .in_file = is_in_file(url_params[i].name)};
     return &rows[i];
 }
 
@@ -276,18 +296,6 @@ const struct option *option_any(size_t *i)
 {
     return option_next(ON_ALL, i);
 }
-
-static bool is_among(const char *name, const char *const *names, size_t count)
-{
-    size_t i = 0;
-
-    while (i < count && strcmp(name, names[i]) != 0)
-        i++;
-    return i < count;
-}
-
-#define IS_AMONG(name, names)                                                  \
-    is_among(name, names, sizeof(names) / sizeof((names)[0]))
 
 bool option_of_tls(const struct option *option)
 {

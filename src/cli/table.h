@@ -43,8 +43,9 @@ struct option {
     const struct choice *choices;
     const char *help;
     const char *implied; /* PARAMETER: the value, if the option takes none */
-    bool in_file; /* a configuration file may set it: not what changes a lock or
-                   * a record of its own accord, nor what an exit code means */
+    bool in_file; /* the configuration file may set it: not what changes a lock
+                   * or a record of its own accord, nor what an exit code
+                   * means */
 };
 
 struct command_info {
@@ -55,7 +56,6 @@ struct command_info {
     bool leases;         /* needs a lease, so --ttl applies */
     bool runs;           /* a command, after "--" or -c */
     bool takes_features; /* any number of words, and NAME only as --name */
-    bool takes_no_word;
 };
 
 struct exit_info {

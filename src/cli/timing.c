@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/conf.h"
 #include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/report.h"
 #include "cli/session.h"
-#include "cli/settings.h"
 #include "cli/urls.h"
 #include "cli/value.h"
 
@@ -121,7 +121,7 @@ int timing_check(const struct args *args)
         say("%s %s is too short%s%s: use %s",
             args->ttl ? "--ttl" : "a lease of", args->ttl ? args->ttl : ttl,
             what[0] != '\0' ? " for " : " to be renewed in time", what, remedy);
-    settings_mention(args, VALUE_DURATION);
+    conf_mention(args, VALUE_DURATION);
     return EXIT_USAGE;
 }
 
@@ -187,7 +187,7 @@ static int too_long(
             "write %s %s or less, or give --max-ttl-ms %lld (%s) wherever "
             "these locks are used",
             option, value, limit, option, limit, (long long)ms, value);
-    settings_mention(args, VALUE_DURATION);
+    conf_mention(args, VALUE_DURATION);
     return EXIT_USAGE;
 }
 

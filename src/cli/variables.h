@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The environment variables that complete the URLs: certificates for TLS, and
- * the password.
+ * The environment variables that complete the URLs: those of the password.
  */
 #ifndef NXLOCK_CLI_VARIABLES_H
 #define NXLOCK_CLI_VARIABLES_H
 
 #include "cli/args.h"
 #include "cli/urls.h"
+
+#define PASSWORD_VARIABLE "NXLOCK_PASSWORD"
+#define PASSWORD_FILE_VARIABLE "NXLOCK_PASSWORD_FILE"
 
 /* The value of a variable that is set and not empty, or NULL. */
 const char *variable_value(const char *name);
@@ -21,26 +23,14 @@ char *absolute_path(const char *path);
  * reporting what is wrong. */
 int variables_settle(struct args *args);
 
-/* Adds what the variables say to every URL that lacks it: certificates only to
- * those with TLS. False: no memory. */
+/* Adds the password, or its file, to every URL that has neither. False: no
+ * memory. */
 bool variables_add(const struct args *args, struct url_list *list);
 
-/* May a file set this parameter of the URL, or the password: do neither the URL
- * nor a variable decide it, or what belongs with it? */
-bool variables_leave(
-    const struct args *args, const char *url, const char *name);
-/* The variable that sets this parameter, or NULL. */
-const char *variable_for(const char *name);
+/* Does this message speak of the password file of a variable? */
+bool variables_used(const char *message);
 
-/* Copies the names of the variables of which a message about these URLs may
- * speak, as in "NXLOCK_CERT and NXLOCK_CERT_KEY"; "" if there is none: those of
- * certificates that a URL gets, and a password file that the message names.
- * Returns out. */
-#define VARIABLES_ROOM 128
-const char *variables_used(
-    char *out, const struct url_list *list, const char *message);
-
-/* Sets them for CMD: paths are absolute, and the password is there only if
+/* Sets them for CMD: the path is absolute, and the password is there only if
  * --pass-url was given. False: no memory. */
 bool variables_pass(const struct args *args);
 

@@ -113,7 +113,7 @@ class Room:
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for name in ("REDIS_URL", "NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_URL"):
+    for name in ("NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_URL"):
         os.environ.pop(name, None)
     room = Room(sys.argv[1])
     for name in FORMS:

@@ -43,7 +43,7 @@ done
 for command in list doctor drill; do
     has "names $command" "^  $command \["
 done
-for variable in NXLOCK_URL REDIS_URL redis://127.0.0.1:6379; do
+for variable in NXLOCK_URL /etc/nxlock.conf redis://127.0.0.1:6379; do
     has "names $variable" "$variable"
 done
 has "says where to look at night" "job did not run: 'nxlock status --help'"
@@ -66,7 +66,7 @@ has "has an example" '^  nxlock .*rediss://'
 for what in 'connection options' 'TLS options'; do
     has "has $what" "^$what.*:$"
 done
-for variable in PASSWORD PASSWORD_FILE CACERT CACERTDIR CERT CERT_KEY; do
+for variable in URL URL_FILE PASSWORD PASSWORD_FILE; do
     has "names NXLOCK_$variable" "NXLOCK_$variable\>"
 done
 has "says what is dangerous" '^HARM: .*--verify ca'
@@ -108,16 +108,6 @@ for command in run once acquire renew release status wait list unlock doctor \
 done
 check "every command has the options of 'help connection'" \
     test ! -e "$dir/odd"
-
-gives 0 "config --help" config --help
-for flag in url ttl grace wait json prefix; do
-    has "has --$flag" "--$flag\>"
-done
-for source in options NXLOCK_URL '~/.config/nxlock/config' /etc/nxlock.conf \
-    REDIS_URL; do
-    has "names $source" "^  [1-5]\..*$source"
-done
-check "it fits a terminal" fails grep -q '.\{81\}' "$dir/out"
 
 gives 0 "run --help" run --help
 check "and what DUR is" grep -q "^DUR is .*a bare number is seconds" "$dir/out"

@@ -6,15 +6,13 @@
 # Usage: test_mistakes.sh PATH-OF-NXLOCK
 . "${0%/*}/rig.sh"
 
-# URL WRITE: a URL without a scheme, by -u and by both variables.
+# URL WRITE: a URL without a scheme, by -u and by the variable.
 no_scheme() {
     gives 78 "-u $1" run x -n -u "$1" -- touch "$dir/started"
     said "has its own words repeated" "-u: " "scheme" "write $2"
-    for variable in NXLOCK_URL REDIS_URL; do
-        env "$variable=$1" "$nxlock" status x > "$dir/out" 2> "$dir/err"
-        result $((78 - $?)) "$variable=$1"
-        said "has its own words repeated" "$variable: " "scheme" "write $2"
-    done
+    NXLOCK_URL=$1 "$nxlock" status x > "$dir/out" 2> "$dir/err"
+    result $((78 - $?)) "NXLOCK_URL=$1"
+    said "has its own words repeated" "NXLOCK_URL: " "scheme" "write $2"
     check "nothing is started" fails started
 }
 
@@ -64,7 +62,7 @@ no_server() {
         unshare -rn "$nxlock" $words > "$dir/out" 2> "$dir/err"
         result $((69 - $?)) "no server was given: $words"
         said "is told which was used" "redis://127.0.0.1:6379 was used" \
-            "-u URL" "NXLOCK_URL" "configuration file"
+            "-u URL" "NXLOCK_URL" "/etc/nxlock.conf"
         check "once" test "$(grep -c "was used" "$dir/err")" -eq 1
     done
     unshare -rn "$nxlock" status x -u redis://127.0.0.1:6379 2> "$dir/err"

@@ -61,14 +61,6 @@ options() {
     gives 0 "a flag after a URL with parameters" run a --prefix q: \
         -u "unix://$socket?db=3" -- \
         sh -c 'test "$(redis-cli -n 3 -s "$0" EXISTS q:a)" = 1' "$socket"
-    REDIS_URL=unix://$dir/nothing "$nxlock" run a -n -- true 2> "$dir/err"
-    check "NXLOCK_URL before REDIS_URL" test $? -eq 0
-    env -u NXLOCK_URL "REDIS_URL=unix://$socket" "$nxlock" run a -n -- true \
-        2> "$dir/err"
-    check "REDIS_URL alone" test $? -eq 0
-    NXLOCK_URL='' REDIS_URL=unix://$socket "$nxlock" run a -n -- true \
-        2> "$dir/err"
-    check "an empty variable is none" test $? -eq 0
     for duration in 5 5s 5000ms 0.08333334m 1.5h 1d; do
         gives 0 "-w $duration" run a -w "$duration" -- true
     done

@@ -159,8 +159,11 @@ class Place:
             (wrappers / name).chmod(0o755)
         self.server = Server(directory, private)
         self.always = {"NXLOCK_CONFIG": "none"}
-        if not private:
-            self.always["REDIS_URL"] = f"redis://127.0.0.1:{self.server.port}"
+        if not private:  # the server that stands for the default one
+            conf = directory / "nxlock.conf"
+            conf.write_text(f"url = redis://127.0.0.1:{self.server.port}\n")
+            conf.chmod(0o644)
+            self.always["NXLOCK_CONFIG"] = str(conf)
         self.env = {
             **self.always,
             # For the programs that are compiled: it stands for the ldconfig of

@@ -19,7 +19,7 @@ import checks
 
 def run(exe, *words):
     bare = {name: value for name, value in os.environ.items()
-            if name not in ("NXLOCK_URL", "NXLOCK_URL_FILE", "REDIS_URL")}
+            if name not in ("NXLOCK_URL", "NXLOCK_URL_FILE")}
     done = subprocess.run([exe, *words], capture_output=True, text=True,
                           timeout=20, env=bare, check=False)
     if done.returncode != 0 or done.stderr:

@@ -361,16 +361,15 @@ def check_exit_codes(page, program):
 def check_environment(page, program):
     problems = []
     of_help = set(re.findall(
-        r"\b(?:NXLOCK_[A-Z_]+|REDIS_URL|XDG_CONFIG_HOME)\b",
+        r"\bNXLOCK_[A-Z_]+\b",
         program.everything()))
-    of_help.add("HOME")  # the help writes ~
     listed = {word for item in page.within("ENVIRONMENT")
               for macro, word in zip(item.head, item.head[1:])
               if macro == "Ev"}
     both_ways(problems, "variable", listed, of_help, "--help")
     both_ways(problems, "variable", page.after("Ev"), of_help, "--help")
-    # Those are set where a file of settings must not count.
-    unset = listed - {"NXLOCK_CONFIG", "XDG_CONFIG_HOME", "HOME"}
+    # That one is set where the file of the machine must not count.
+    unset = listed - {"NXLOCK_CONFIG"}
     for source, pattern in (("tests/cli/variables", r"[\w\s]+"),
                             ("docs/quickstart.sh",
                              r"^unset (NXLOCK_(?:[\w\s]|\\\n)+)$")):

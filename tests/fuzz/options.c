@@ -221,8 +221,7 @@ static void check_words(const struct args *args)
 
     CHECK(args->name ? args->name[0] != '\0'
                      : command == CMD_LIST || command == CMD_DOCTOR ||
-                           command == CMD_DRILL || command == CMD_ACL ||
-                           command == CMD_CONFIG);
+                           command == CMD_DRILL || command == CMD_ACL);
     if (command == CMD_RENEW || command == CMD_RELEASE)
         CHECK(args->token != NULL);
     else
@@ -233,7 +232,7 @@ static void check_words(const struct args *args)
     CHECK(!args->token || !unlocks || is_token(args->token));
     CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
           command == CMD_DOCTOR || command == CMD_DRILL ||
-          command == CMD_CONFIG || (command == CMD_ONCE && args->work.show));
+          (command == CMD_ONCE && args->work.show));
 }
 
 static void check_once(const struct args *args)
