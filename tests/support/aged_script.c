@@ -15,7 +15,7 @@
  * commands: words, then w, r or x. The server behind is asked last. */
 static const char front[] =
     "local t,random={},false "
-    "for k,v in pairs(redis) do t[k]=v end "
+    "for k,v in pairs(redis) do t[k]=v end t.replicate_commands=nil "
     "local function wrong(name,n) "
     "local words,kind=string.match(has[string.lower(tostring(name))] or '',"
     "'^([-%d]+)(.)$') "

@@ -110,6 +110,8 @@ static const struct probe {
             {C, WRAP "Write commands not allowed after non deterministic "
                      "commands "},
             {S | PLAIN, "$2|ok"}}},
+    {"EVAL {return redis.replicate_commands and 1 or 0} 0",
+        {{A | B, U1("EVAL")}, {C, ":0"}, {S | PLAIN, ":1"}}},
     {"EVAL {return redis.call('PTTL',KEYS[1])} 1 missing",
         {{A | B, U1("EVAL")}, {C, ":-1"}, {S | PLAIN, ":-2"}}},
     {"EVAL {return redis.pcall('SPUBLISH','c','m')} 0",
