@@ -225,24 +225,16 @@ static int64_t wait_left(const struct wait *wait)
 static int acquire_without_fence(struct wait *wait, int rc)
 {
     struct session *session = wait->session;
-    char why[512];
+    int made = session_drop_fence(session, nxl_lock_errmsg(session->lock));
 
-    snprintf(why, sizeof(why), "%s", nxl_lock_errmsg(session->lock));
-    int made = session_drop_fence(session);
-    if (made != NXL_OK)
-        return rc;
-    rc = attempt(wait, wait_left(wait));
-    if (rc == NXL_OK && session->args->verbose)
-        say("'%s' has no fencing token: %s", session->args->shown, why);
-    return rc;
+    return made == NXL_OK ? attempt(wait, wait_left(wait)) : rc;
 }
 
 static int acquire_with_fallbacks(struct session *session, struct wait *wait)
 {
     int rc = attempt(wait, session->args->wait_ms);
 
-    if (session->fenced && !session->args->run.must_fence &&
-        (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
+    if (session->fenced && (rc == NXL_E_UNSUPPORTED || rc == NXL_E_DENIED))
         rc = acquire_without_fence(wait, rc);
     if (rc != NXL_BUSY || session->args->wait_ms != 0 || !is_left_over(session))
         return rc;

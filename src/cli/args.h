@@ -58,7 +58,6 @@ struct run_args {
     int64_t request_ms; /* the timeout of a request */
     int on_lost;        /* enum on_lost */
     int on_down;        /* enum on_down */
-    bool must_fence, no_fence;
     bool retry_failed;
     bool leave;    /* --leave-descendants */
     bool pass_url; /* NXLOCK_URL of the command keeps its passwords */

@@ -29,6 +29,7 @@ static const struct {
 } kinds[EVENT_KINDS] = {
     [EVENT_WAITING] = {"waiting", LOG_INFO, READ_TALKS},
     [EVENT_ACQUIRED] = {"acquired", LOG_INFO, READ_VERBOSE},
+    [EVENT_UNFENCED] = {"unfenced", LOG_WARNING, READ_ALWAYS},
     [EVENT_RENEWED] = {"renewed", LOG_DEBUG, READ_VERBOSE},
     [EVENT_NOT_RENEWED] = {"not-renewed", LOG_WARNING, READ_ALWAYS},
     [EVENT_RENEWED_AGAIN] = {"renewed-again", LOG_NOTICE, READ_ALWAYS},

@@ -21,6 +21,7 @@
 enum event_kind {
     EVENT_WAITING,       /* the lock is held by another; reported once */
     EVENT_ACQUIRED,      /* facts: waited_ms, left_ms, fence */
+    EVENT_UNFENCED,      /* run: the lock has no fencing token; facts: why */
     EVENT_RENEWED,       /* facts: left_ms */
     EVENT_NOT_RENEWED,   /* a renewal failed, the first one; facts: left_ms */
     EVENT_RENEWED_AGAIN, /* after EVENT_NOT_RENEWED; facts: left_ms */

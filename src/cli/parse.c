@@ -59,8 +59,6 @@ static const struct {
     {"retry-failed", "say which exit codes mean that nothing happened: "
                      "--retry-on CODES"},
     {"on-down", "without a server nothing is known about the work"},
-    {"fence", "it always creates a fencing token"},
-    {"no-fence", "it always creates a fencing token"},
 };
 #define NOT_OF_ONCE (sizeof(not_of_once) / sizeof(not_of_once[0]))
 
@@ -343,8 +341,6 @@ static const char *option_fault(const struct args *args)
         return "--token and --force exclude each other";
     if (args->line && (args->force || args->token))
         return "--line excludes --force and --token";
-    if (args->run.must_fence && args->run.no_fence)
-        return "--fence and --no-fence exclude each other";
     if ((fault = once_fault(args)))
         return fault;
     if (args->run.retry_failed && !args->run.every && !args->run.at_least)

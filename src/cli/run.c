@@ -70,10 +70,25 @@ static int release(struct run *run, bool *counts)
     return code;
 }
 
+/* What CMD protects cannot tell a holder whose lease has expired from the next
+ * one, and CMD may rely on that. */
+static void report_unfenced(const struct session *session)
+{
+    const char *why = session->unfenced;
+
+    if (session->fenced || session->unlocked)
+        return;
+    event_report((struct event){.kind = EVENT_UNFENCED, .why = why},
+        "'%s' has no fencing token, so NXLOCK_FENCE is not set: %s",
+        session->args->shown, why);
+}
+
 /* Runs the command and releases the lock. Returns the exit code. */
 static int run_and_release(struct run *run)
 {
     int code;
+
+    report_unfenced(&run->session);
     bool counts = job_run(&run->job, &code);
 
     if (counts)

@@ -111,8 +111,9 @@ static int make_lock(struct session *session)
         &session->lock, session->client, session->args->name, &options);
 }
 
-int session_drop_fence(struct session *session)
+int session_drop_fence(struct session *session, const char *why)
 {
+    snprintf(session->unfenced, sizeof(session->unfenced), "%s", why);
     nxl_lock_free(session->lock);
     session->lock = NULL;
     session->fenced = false;
@@ -141,11 +142,10 @@ static int open_lock(struct session *session, const char *label)
 
     session->label = label;
     event_set_label(label);
-    session->fenced = args->command == CMD_RUN && !args->run.no_fence;
+    session->fenced = args->command == CMD_RUN;
     int rc = make_lock(session);
-    /* With scheme=timestamp there are no fencing tokens. */
-    if (rc == NXL_E_INVALID && session->fenced && !args->run.must_fence)
-        rc = session_drop_fence(session);
+    if (rc == NXL_E_INVALID && session->fenced)
+        rc = session_drop_fence(session, "scheme=timestamp has none");
     if (rc == NXL_OK)
         return 0;
     const char *why = nxl_client_errmsg(session->client);

@@ -38,7 +38,8 @@ struct session {
     struct renewal renewal; /* run: the last renewal */
     int caught;             /* the first signal that ended a wait, or 0 */
     const char *label;      /* of the lock */
-    bool fenced;            /* the lock gets a fencing token */
+    bool fenced;            /* run: the lock gets a fencing token */
+    char unfenced[512];     /* run: why it gets none; "": it gets one */
     bool down;        /* the last acquire failed because servers are down */
     bool unlocked;    /* --on-down run: there is no lock */
     uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
@@ -60,9 +61,9 @@ int session_open_plain(struct session *session, const struct args *args);
  * ends this process by that signal, so that a script around it ends too. */
 void session_close(struct session *session);
 
-/* Replaces the lock, which is not held, by one without a fencing token. Returns
- * a result of nxl_lock_new(). */
-int session_drop_fence(struct session *session);
+/* Replaces the lock, which is not held, by one without a fencing token, because
+ * of why. Returns a result of nxl_lock_new(). */
+int session_drop_fence(struct session *session, const char *why);
 
 /* A client for queries, which need the blocking API: the session's own, or a
  * second one, made when it is needed first. Not while a lock is held or waited

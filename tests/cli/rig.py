@@ -146,6 +146,22 @@ class Server:
             return b""
 
 
+class Aged:
+    """The server behind a socket, as an old version of it answers."""
+
+    def __init__(self, program, profile, server):
+        self.process = subprocess.Popen(
+            [program, profile, server.socket], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        self.url = self.process.stdout.readline().decode().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate()
+
+
 def lines(reply):
     """As redis-cli prints it into a pipe."""
     if isinstance(reply, list):

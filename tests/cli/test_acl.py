@@ -68,9 +68,8 @@ def check_commands(rooms):
     """Each command of nxlock, by the line for it alone."""
     tap = rooms.tap
     rooms.make_user("run", "--name", "job:*")
-    done = rooms.as_user(0, "run", "run", "job:1", "--fence", "--at-least",
-                         "1s", "--ttl", "5s", "--", "sh", "-c",
-                         "echo $NXLOCK_FENCE")
+    done = rooms.as_user(0, "run", "run", "job:1", "--at-least", "1s", "--ttl",
+                         "5s", "--", "sh", "-c", "echo $NXLOCK_FENCE")
     tap.check(done.stdout.strip().isdigit(), "run: with a fencing token",
               done.stdout)
     rooms.as_user(75, "run: a busy lock", "run", "job:1", "-w", "100ms", "--",
@@ -155,12 +154,13 @@ def check_names(rooms):
         rooms.tap.check(" rights:" not in said and "unknown" not in said and
                         "not permitted" not in said,
                         f"doctor {name}: finds no missing permission", said)
-        rooms.as_user(0, f"run {name}", "run", f"--name={name}", "--fence",
-                      "--every", "1h", "--", "true", options=options[2:])
+        rooms.as_user(0, f"run {name}", "run", f"--name={name}", "--every",
+                      "1h", "--", "sh", "-c", ': "${NXLOCK_FENCE:?}"',
+                      options=options[2:])
         rooms.refused_nothing(shlex.join(options))
         if not options[1].startswith("*"):
             rooms.as_user(77, f"not {name}x...", "run", f"--name=x{name}",
-                          "--no-fence", "--", "true", options=options[2:])
+                          "--", "true", options=options[2:])
 
 
 def check_disabled(rooms):

@@ -263,7 +263,7 @@ as() { # USER COMMAND...: of doctor
     # shellcheck disable=SC2086
     {
         gives 0 "the user of docs/acl.md" doctor job:9 $brief $locks
-        gives 0 "who runs with all that is documented" run job:9 --fence \
+        gives 0 "who runs with all that is documented" run job:9 \
             --every 1h $locks -- true
         gives 77 "but not under another name" run other $locks -- true
     }

@@ -242,6 +242,11 @@ def of_a_run(room):
                ("renewed", "^renewed 'NAME', ", {"priority": 7}),
                command_ended(0), RELEASED,
                ended("done", 0, ran_ms=int, held_ms=int, fence=int)])
+    room.case("a run without a fencing token", [
+        "run", "NAME", "--scheme", "timestamp", "--", "true"],
+        [acquired("30s$"), ("unfenced", "^'NAME' has no fencing token, ",
+                            {"priority": 4, "why": str}),
+         STARTED, command_ended(0), RELEASED, ended("done", 0)])
     room.case("a command that fails", [
         "run", "NAME", "--at-least", "1m", "--", "sh", "-c",
         f"true {SECRET}; exit 3"],

@@ -65,7 +65,7 @@ fits() { # the rule of times
     said "is said why" "1m" "several servers" "--max-ttl-ms 120000"
     for words in '--at-most 0' '--every 1ms' '--on-lost stop' \
         '--on-lost TERM' '--on-down no' '--on-down skip' \
-        '--fence --no-fence' '--retry-failed'; do
+        --fence --no-fence '--retry-failed'; do
         # shellcheck disable=SC2086 # words
         gives 64 "64: $words" run l $words -- true
     done
@@ -286,28 +286,6 @@ given() {
         test "$NXLOCK_TTL_MS" = 9000 &&
         test "$(redis-cli -s "$0" GET "$NXLOCK_KEY")" = "$NXLOCK_TOKEN" &&
         grep -q "^PPid:.$NXLOCK_SUPERVISOR_PID\$" /proc/$PPID/status' "$socket"
-    before=0
-    for run in 1 2 3; do
-        nx run l -- sh -c 'echo "$NXLOCK_FENCE"'
-        check "number $run is higher" test "$(cat "$dir/out")" -gt "$before"
-        before=$(cat "$dir/out")
-    done
-    none='echo "${NXLOCK_FENCE-none}"'
-    NXLOCK_FENCE=7 "$nxlock" run l --no-fence -- sh -c "$none" > "$dir/out"
-    check "--no-fence has none" test "$(cat "$dir/out")" = none
-    nx run l --scheme timestamp -- sh -c "$none"
-    check "nor has a unix time" test "$(cat "$dir/out")" = none
-    gives 64 "which --fence refuses" run l --scheme timestamp --fence -- true
-    db ACL SETUSER guest on '>s3cret' '~l' +@all > /dev/null
-    with_password s3cret gives 0 "a user without rights for the counter" \
-        run l -v --user guest -- sh -c "$none"
-    check "has none" test "$(cat "$dir/out")" = none
-    said "which -v says" "'l' has no fencing token"
-    with_password s3cret gives 77 "and --fence refuses" run l --fence \
-        --user guest -- touch "$dir/started"
-    check "so nothing is started" fails started
-    with_password s3cret gives 0 "-n, too" run l -n --user guest -- true
-    silent "in silence"
 }
 
 signals() {

@@ -821,7 +821,6 @@ def mistakes(b):
             (("--at-least", "1d", "--", "true"), b"see --keep"),
             (("--retry-failed", "--", "true"), b"--retry-on CODES"),
             (("--on-down", "run", "--", "true"), b"nothing is known"),
-            (("--no-fence", "--", "true"), b"always creates"),
             ((), b"'--' and the command"),
             (("--show", "--", "true"), b"run no command: leave out"),
             (("--show", "-c", "true"), b"run no command"),

@@ -17,7 +17,7 @@ import threading
 
 sys.dont_write_bytecode = True
 
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Aged, Server, Tap, await_, clean_environment, nx
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e@db7:41233:backup"
 SLOTS = 16384
@@ -79,22 +79,6 @@ class Tcp(Server):
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, timeout=60,
             check=False).stdout.decode().strip()
-
-
-class Aged:
-    """The server behind a socket, as an old version of it answers."""
-
-    def __init__(self, program, profile, server):
-        self.process = subprocess.Popen(
-            [program, profile, server.socket], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
-        self.url = self.process.stdout.readline().decode().strip()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.communicate()
 
 
 class Between:
@@ -388,10 +372,6 @@ class Room(Tap):
             with Aged(self.aged, profile, self.server) as old:
                 self.not_its_rights(old, f"a Redis {profile}",
                                     "use Redis 2.6 or later")
-                _, said = self.gives(69, "run --fence there", "run", "x",
-                                     "--fence", "-u", old.url, "--", "true")
-                self.has(said, "says that it needs scripts",
-                         "fencing tokens need scripts")
         with Aged(self.aged, "2.6", self.server) as old:
             out, _ = self.gives(1, "doctor of a Redis 2.6", "doctor", "-u",
                                 old.url)

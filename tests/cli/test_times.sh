@@ -48,7 +48,7 @@ words() {
 
 warning() {
     gives 0 "without a terminal" run --scheme timestamp t -- true
-    silent "nothing is said"
+    unsaid "nothing is said" "weaker promises"
     gives 0 "with -v" run -v --scheme timestamp t -- true
     said "that less is promised" "weaker promises" "docs/guarantees.md" \
         "$socket"
@@ -57,7 +57,7 @@ warning() {
     unsaid "nothing" "weaker"
 }
 
-# With a fencing token and without, and by a name of its own each.
+# With a fencing token, and without the permission for one.
 taking_over() { # OPTION
     db SET t "1600000000$blanks" > /dev/null
     gives 0 "a dead program's name, by one try, $1" run -n "$1" t -- true
@@ -107,9 +107,10 @@ tokens() {
 start_server
 words
 warning
-for option in --fence --no-fence; do
-    taking_over $option
-    soon_after $option
+db ACL SETUSER guest reset on '>p' '~t' +@all > /dev/null
+for option in "--url=unix://$socket" "--url=unix://guest:p@$socket"; do
+    taking_over "$option"
+    soon_after "$option"
 done
 db DEL t > /dev/null
 within
