@@ -413,7 +413,7 @@ enum nxl_tls_verify {
     NXL_TLS_VERIFY_NONE = 2  /* HARM: anybody can be in between */
 };
 
-/* What nxl_client_describe_server() shows, for programs. What a server says
+/* What nxl_client_describe_server() prints, for programs. What a server says
  * about itself is known after the first operation, and kept when the connection
  * is lost. Members may be added at the end. */
 typedef struct nxl_server_facts {
@@ -424,8 +424,8 @@ typedef struct nxl_server_facts {
     int version[3]; /* 7, 0, 15; zeros: unknown */
     int role;       /* enum nxl_server_role */
     bool cluster;   /* a node of a Redis Cluster */
-    /* UP: the lock commands, "SET NX PX + scripts"; and whether the server runs
-     * scripts, as far as is known. */
+    /* UP: the lock commands, "SET NX PX + scripts", once one has worked on the
+     * connection; and whether the server runs scripts, as far as is known. */
     char strategy[128];
     bool scripts;
     /* Whether it votes (a single server: grants locks), and if not, why, for
@@ -464,12 +464,16 @@ typedef struct nxl_server_facts {
      * active replica, or a Redis Cluster node that does not serve all slots.
      * no_vote says which. */
     bool unfit;
+    /* Once work was begun there (nxl_once_begin()): how the server may lose the
+     * records of it, for people; "": it keeps them, or that is not known. */
+    char records[512];
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
-                                0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "", 0 }
+                                0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "", 0, \
+                                "" }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No

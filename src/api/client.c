@@ -15,6 +15,7 @@
 #include "api/hand_over.h"
 #include "api/message.h"
 #include "api/options.h"
+#include "api/private.h"
 #include "api/query.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -303,4 +304,30 @@ const char *nxl_client_prefix(const nxl_client *client)
 int64_t nxl_client_max_ttl_ms(const nxl_client *client)
 {
     return client ? client->max_ttl_ms : 0;
+}
+
+size_t nxl_client_servers(const nxl_client *client)
+{
+    return client ? client->server_count : 0;
+}
+
+const char *client_redact(const nxl_client *client, const char *text,
+    size_t length, char *out, size_t size)
+{
+    struct text t;
+    if (!out || size == 0)
+        return "";
+    text_clear(&t);
+    if (client && client_forked(client)) {
+        text_add(&t, MESSAGE_FORKED);
+    } else if (client && text) {
+        /* Another connection may just replace a password. */
+        pthread_mutex_t *mutex = (pthread_mutex_t *)&client->mutex;
+        pthread_mutex_lock(mutex);
+        redact_add(
+            &t, (struct slice){text, length}, FOREIGN_MAX, &client->secrets);
+        pthread_mutex_unlock(mutex);
+    }
+    text_copy(&t, out, size);
+    return out;
 }

@@ -253,3 +253,23 @@ const char *nxl_lock_errmsg(const nxl_lock *lock)
     pthread_mutex_unlock(&lock->client->mutex);
     return words;
 }
+
+const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
+{
+    static _Thread_local struct text copy;
+    text_clear(&copy);
+    if (!lock)
+        return "the lock is NULL";
+    struct nxl_client *client = lock->client;
+    if (client_forked(client))
+        return MESSAGE_FORKED;
+    pthread_mutex_lock(&client->mutex);
+    if (server < client->server_count) {
+        if (client->server_count > 1)
+            message_at(&lock->operation, (unsigned)server, &copy);
+        else
+            text_add(&copy, operation_words(&lock->operation));
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return copy.data;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Returns what is known about one server, as a structure for programs.
+ * What is known about a server: a structure for programs, and the line for
+ * people, which prints that structure.
  *
  * Invariant: no member holds a secret. What a server says of itself is given
  * as a number, and its words only as the client's messages show them.
@@ -8,6 +9,7 @@
 #include <stdio.h>
 
 #include "api/waiting.h"
+#include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
@@ -65,15 +67,19 @@ static void add_voting(const struct nxl_client *client, unsigned server,
     facts->guarded = client->guard;
 }
 
+/* The commands are named when one has shown that it works on this connection:
+ * before that it is only known which would be tried first. */
 static void add_strategy(const struct server *s, nxl_server_facts *facts)
 {
     struct text words;
 
     if (s->state != SERVER_UP)
         return;
-    text_clear(&words);
-    strategies_describe(&s->dialect, &words);
-    text_copy(&words, facts->strategy, sizeof(facts->strategy));
+    if (s->dialect.worked & (1U << VERB_ACQUIRE | 1U << VERB_BEGIN)) {
+        text_clear(&words);
+        strategies_describe(&s->dialect, &words);
+        text_copy(&words, facts->strategy, sizeof(facts->strategy));
+    }
     /* The first way to release is a script, but a program that only inspects
      * has not tried it yet; its way to inspect, a script too, must be the first
      * as well. */
@@ -92,6 +98,15 @@ static void add_waiting(
     text_clear(&words);
     facts->in_line = waiting_describe(client, &words);
     text_copy(&words, facts->waiting, sizeof(facts->waiting));
+}
+
+static void add_records(const struct server *s, nxl_server_facts *facts)
+{
+    struct text words;
+
+    text_clear(&words);
+    warning_of_records(s, &words);
+    text_copy(&words, facts->records, sizeof(facts->records));
 }
 
 static void add_error(const struct server *s, nxl_server_facts *facts)
@@ -135,6 +150,7 @@ static void fill(
     add_strategy(s, facts);
     add_waiting(client, server, facts);
     add_voting(client, server, clock_now(), facts);
+    add_records(s, facts);
     add_error(s, facts);
     add_connection(s, facts);
     facts->timeout_ms = (int64_t)(client->timeout_ns / NS_PER_MS);
@@ -161,4 +177,104 @@ int nxl_client_server_facts(
     all.size = facts->size;
     memcpy(facts, &all, size);
     return NXL_OK;
+}
+
+/* -------------------------------------------------------------- for people */
+
+static void add_software(const nxl_server_facts *facts, struct text *t)
+{
+    static const char *const names[] = {
+        [NXL_SOFTWARE_UNKNOWN] = "other software",
+        [NXL_SOFTWARE_REDIS] = "redis",
+        [NXL_SOFTWARE_VALKEY] = "valkey",
+        [NXL_SOFTWARE_KEYDB] = "keydb"};
+    const int *version = facts->version;
+    bool known = version[0] || version[1] || version[2];
+
+    if (!known && facts->software == NXL_SOFTWARE_UNKNOWN)
+        return;
+    text_addf(t, ", %s", names[facts->software]);
+    if (known)
+        text_addf(t, " %d.%d.%d", version[0], version[1], version[2]);
+}
+
+static void line_of(const nxl_server_facts *facts, struct text *t)
+{
+    static const char *const states[] = {[NXL_SERVER_DOWN] = "not connected",
+        [NXL_SERVER_CONNECTING] = "connecting",
+        [NXL_SERVER_UP] = "connected"};
+    static const char *const roles[] = {[NXL_ROLE_UNKNOWN] = "",
+        [NXL_ROLE_PRIMARY] = ", role primary",
+        [NXL_ROLE_REPLICA] = ", role replica",
+        [NXL_ROLE_ACTIVE_REPLICA] = ", role active replica"};
+
+    text_set(t, facts->url);
+    text_addf(t, ", %s", states[facts->state]);
+    if (facts->tls)
+        text_addf(t, " by %s", facts->tls_version);
+    add_software(facts, t);
+    text_add(t, roles[facts->role]);
+    if (facts->cluster)
+        text_add(t, ", Redis Cluster node");
+    if (facts->strategy[0])
+        text_addf(t, ", lock commands %s", facts->strategy);
+    /* That it would poll is known before the first wait. */
+    if (facts->waiting[0] && (!facts->in_line || facts->strategy[0]))
+        text_addf(t, ", waits %s", facts->waiting);
+    if (!facts->votes)
+        text_addf(t, "; no vote: %s", facts->no_vote);
+    if (facts->records[0])
+        text_addf(t, "; records: %s", facts->records);
+    if (facts->error[0])
+        text_addf(t, "; last: %s", facts->error);
+}
+
+/* Collects the lines, as far as there is room, and counts what was wanted. */
+struct sink {
+    char *text;
+    size_t size, wanted;
+};
+
+static void put(struct sink *sink, const char *words, size_t len)
+{
+    if (sink->wanted < sink->size) {
+        size_t room = sink->size - sink->wanted - 1;
+        size_t part = len < room ? len : room;
+        memcpy(sink->text + sink->wanted, words, part);
+        sink->text[sink->wanted + part] = '\0';
+    }
+    sink->wanted += len;
+}
+
+/* The lines of servers from ... end - 1. */
+static size_t describe(
+    nxl_client *client, size_t from, size_t end, char *text, size_t size)
+{
+    struct sink sink = {text, size, 0};
+    put(&sink, "", 0);
+    if (!client || client_forked(client))
+        return 0;
+    pthread_mutex_lock(&client->mutex);
+    for (size_t i = from; i < end && i < client->server_count; i++) {
+        if (i > from)
+            put(&sink, "\n", 1);
+        nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+        struct text line;
+        fill(client, (unsigned)i, &facts);
+        line_of(&facts, &line);
+        put(&sink, line.data, line.len);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return sink.wanted;
+}
+
+size_t nxl_client_describe(nxl_client *client, char *text, size_t size)
+{
+    return describe(client, 0, MAX_SERVERS, text, size);
+}
+
+size_t nxl_client_describe_server(
+    nxl_client *client, size_t server, char *text, size_t size)
+{
+    return describe(client, server, server + 1, text, size);
 }

@@ -91,7 +91,7 @@ class Room:
         version = re.search(rb"redis_version:(\S+)",
                             self.server.cli("INFO", "server")).group(1)
         for words in (self.server.url, "connected", version.decode(),
-                      "role master"):
+                      "role primary"):
             tap.check(words in answer["server"], f"server tells '{words}'"
                       .replace(self.server.url, "URL"), answer["server"])
 

@@ -64,7 +64,7 @@ two_are_named() {
     gives 0 "status: held" status b -v $most
     check "a line for the lock" grep -q '^b held by' "$dir/out"
     check "a line for each server" \
-        test "$(grep -c '^  server: unix://.*, role master' "$dir/out")" = 3
+        test "$(grep -c '^  server: unix://.*, role primary' "$dir/out")" = 3
     check "who holds it there" \
         test "$(grep -c '^    held by ' "$dir/out")" -ge 2
     gives 0 "status as JSON" status b --json $most

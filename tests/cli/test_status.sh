@@ -55,12 +55,12 @@ verbose() {
     check "and then the server" grep -q "^  server: unix://$socket.*connected" \
         "$dir/out"
     check "its version" grep -q "^  server: .* $version, " "$dir/out"
-    check "its role" grep -q "^  server: .*role master" "$dir/out"
+    check "its role" grep -q "^  server: .*role primary" "$dir/out"
     check "and nothing that was not tried" \
         fails grep -q "lock commands\|waits" "$dir/out"
     gives 1 "status -v, without a line" status h -v --poll 1
     check "and why locks do not wait in line" \
-        grep -q "^  server: .*role master, waits by polling (poll=1)" \
+        grep -q "^  server: .*role primary, waits by polling (poll=1)" \
         "$dir/out"
     gives 1 "status -v, free, again" status h -v
     check "in two lines" test "$(wc -l < "$dir/out")" -eq 2

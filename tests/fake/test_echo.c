@@ -363,7 +363,7 @@ static void each_servers_password_is_hidden(void **state)
         fake_free(fake[i]);
 }
 
-/* What INFO says of itself is shown by nxl_client_describe(). */
+/* nxl_client_describe() shows what INFO says in words of its own. */
 static void facts_are_hidden(void **state)
 {
     (void)state;

@@ -192,6 +192,48 @@ static void a_clock_that_was_set_back(void **state)
     rig_close(&r);
 }
 
+/* What INFO says is shown in the library's words, as a program reads it in the
+ * facts: a role or software that it does not know is not repeated. */
+static void the_line_prints_the_facts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *info;
+        int software, role;
+        const char *line;
+    } rows[] = {
+        {"redis_version:7.0.15\\r\\nrole:master", NXL_SOFTWARE_REDIS,
+            NXL_ROLE_PRIMARY, ", connected, redis 7.0.15, role primary, lock"},
+        {"redis_version:8.0.0-rc1\\r\\nrole:primary", NXL_SOFTWARE_REDIS,
+            NXL_ROLE_PRIMARY, ", connected, redis 8.0.0, role primary, lock"},
+        {"valkey_version:8.1.0\\r\\nrole:other", NXL_SOFTWARE_VALKEY,
+            NXL_ROLE_UNKNOWN, ", connected, valkey 8.1.0, lock"},
+        {"redis_version:6.3.4\\r\\nmvcc_depth:0\\r\\nrole:slave",
+            NXL_SOFTWARE_KEYDB, NXL_ROLE_REPLICA,
+            ", connected, keydb 6.3.4, role replica, lock"},
+        {"server_name:kvs\\r\\nredis_version:1.2.3", NXL_SOFTWARE_UNKNOWN,
+            NXL_ROLE_UNKNOWN, ", connected, other software 1.2.3, lock"},
+        {"uptime_in_seconds:9", NXL_SOFTWARE_UNKNOWN, NXL_ROLE_UNKNOWN,
+            ", connected, lock"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct script s = {0};
+        nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+        char text[512], expected[2048];
+        add(&s, "INFO %s\nSERVE\n", rows[i].info);
+        struct rig r = rig_open(s.text, 'u', "timeout_ms=2000");
+        assert_int_equal(nxl_lock_acquire(r.lock, 0), NXL_OK);
+        assert_int_equal(nxl_client_server_facts(r.client, 0, &facts), NXL_OK);
+        assert_int_equal(facts.software, rows[i].software);
+        assert_int_equal(facts.role, rows[i].role);
+        nxl_client_describe(r.client, text, sizeof(text));
+        snprintf(expected, sizeof(expected), "%s%s commands %s, waits %s",
+            facts.url, rows[i].line, facts.strategy, facts.waiting);
+        assert_string_equal(text, expected);
+        rig_close(&r);
+    }
+}
+
 /* Answers that cannot be the command's, and peers that are something else. */
 static void a_stranger_is_not_believed(void **state)
 {
@@ -367,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_user_logs_in_by_name),
         cmocka_unit_test(works_without_the_facts),
         cmocka_unit_test(a_clock_that_was_set_back),
+        cmocka_unit_test(the_line_prints_the_facts),
         cmocka_unit_test(a_stranger_is_not_believed),
         cmocka_unit_test(a_plain_reconnect_is_one_flight),
         cmocka_unit_test(a_reconnect_with_login_waits_for_it),

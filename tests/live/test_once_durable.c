@@ -124,6 +124,7 @@ static void is_judged_on_each_connection(void **state)
 static void warns_over(const char *words, bool again)
 {
     char described[1024];
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
     nxl_client *client = listener(server_url);
     nxl_lock *lock = new_lock(client, "work", TTL_MS);
 
@@ -140,7 +141,10 @@ static void warns_over(const char *words, bool again)
     assert_contains(told.text, words);
     nxl_client_describe(client, described, sizeof(described));
     assert_int_equal(strstr(described, "; records: ") != NULL, *words != '\0');
-    assert_contains(described, words);
+    assert_int_equal(nxl_client_server_facts(client, 0, &facts), NXL_OK);
+    assert_int_equal(facts.records[0] != '\0', *words != '\0');
+    assert_contains(facts.records, words);
+    assert_contains(described, facts.records);
     end(lock, client);
 }
 

@@ -31,6 +31,7 @@ static void a_server_that_is_used(void **state)
         facts.software == NXL_SOFTWARE_VALKEY ? "valkey" : "redis",
         facts.version[0], facts.version[1], facts.version[2]);
     assert_contains(line, version);
+    assert_string_equal(facts.strategy, "SET NX PX + scripts");
     assert_contains(line, facts.strategy);
     assert_true(facts.scripts);
     assert_string_equal(facts.error, "");
@@ -92,6 +93,8 @@ static void a_replica(void **state)
     int rc = nxl_lock_inspect(lock, &holder);
     (void)rc;
     assert_int_equal(facts_of(client).role, NXL_ROLE_REPLICA);
+    /* Nothing has been locked there yet. */
+    assert_string_equal(facts_of(client).strategy, "");
     redis_run(&server, "REPLICAOF", "NO", "ONE", NULL);
     end(lock, client);
 }
