@@ -16,15 +16,9 @@
 #include "cli/duration.h"
 #include "cli/holder.h"
 #include "cli/name.h"
-#include "cli/secret.h"
+#include "wire/waiter.h"
 
-/* The score of a waiter is its ticket times SEEN_WRAP, plus the time it was
- * last seen, in ticks of the server's clock modulo SEEN_WRAP. */
-#define SEEN_WRAP (INT64_C(1) << 22)
-#define TICKS_PER_S 32
-#define US_PER_TICK 31250
 #define US_PER_S 1000000
-#define MS_PER_S 1000
 
 #define LAST_READ "999" /* of the waiters, from 0 */
 
@@ -43,23 +37,24 @@ static char *line_key(struct session *session)
     return line;
 }
 
-/* A member is "TOKEN CHANNEL LEASE WINDOW". The window is how many ticks after
- * it was last seen the waiter counts as alive. */
-static void read_waiter(struct line_waiter *waiter, const char *member,
-    const char *score, int64_t now)
+static void read_waiter(struct line_waiter *waiter, struct slice member,
+    struct slice score, int64_t now)
 {
-    const char *window = strrchr(member, ' ');
-    char token[sizeof(waiter->who.value)];
-    int64_t seen = now, ticks = 0;
-    bool is_waiter = window && number_read(window + 1, SEEN_WRAP, &ticks) &&
-                     number_read(score, EXACT_MOST, &seen);
-    int64_t ago = now - seen;
+    struct waiter read;
 
-    ago = (ago % SEEN_WRAP + SEEN_WRAP) % SEEN_WRAP;
-    snprintf(token, sizeof(token), "%.*s", (int)strcspn(member, " "), member);
-    holder_make(&waiter->who, slice_of(is_token(token) ? token : "?"), -1);
-    waiter->seen_ms = ago * MS_PER_S / TICKS_PER_S;
-    waiter->dead = !is_waiter || ago > ticks;
+    waiter_read(&read, member, score, now);
+    holder_make(
+        &waiter->who, read.token.len > 0 ? read.token : slice_of("?"), -1);
+    waiter->seen_ms = read.silent_ms;
+    waiter->dead = read.dead;
+}
+
+static struct slice item_of(const struct answer *answer, size_t i)
+{
+    struct slice item;
+
+    item.data = answer_item(answer, i, &item.len);
+    return item;
 }
 
 /* The answers in the order of the questions. */
@@ -75,14 +70,14 @@ static bool read_answers(
     if (!answer_number(answers[ANSWER_TIME], 0, EXACT_MOST, &s) ||
         !answer_number(answers[ANSWER_TIME], 1, US_PER_S, &us))
         return false;
-    int64_t now = s * TICKS_PER_S + us / US_PER_TICK;
+    int64_t now = waiter_tick(s, us);
     for (size_t i = 0; i + 1 < items; i += 2) {
-        const char *member = answer_item(answers[ANSWER_LIST], i, NULL);
-        const char *score = answer_item(answers[ANSWER_LIST], i + 1, NULL);
+        struct slice member = item_of(answers[ANSWER_LIST], i);
+        struct slice score = item_of(answers[ANSWER_LIST], i + 1);
         struct line_waiter other; /* not copied: a waiter points into itself */
         bool shown = line->shown < LINE_SHOWN;
         struct line_waiter *waiter = shown ? &line->list[line->shown] : &other;
-        if (!member || !score)
+        if (!member.data || !score.data)
             return false;
         read_waiter(waiter, member, score, now);
         line->dead += waiter->dead;

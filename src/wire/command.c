@@ -13,6 +13,7 @@
 #include "base/decimal.h"
 #include "base/guard.h"
 #include "base/prefetch.h"
+#include "wire/waiter.h"
 
 /* How a verb is sent as one command. */
 static const struct form {
@@ -288,19 +289,6 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     return command_append(out, a.count, a.arg);
 }
 
-/* The token's entry in the line: "token channel lease window". */
-static bool append_member(struct buf *out, const struct verb *verb)
-{
-    struct decimal lease, window;
-    const struct slice words[] = {verb->token, verb->channel,
-        decimal_of(&lease, verb->ttl_ms), decimal_of(&window, verb->window)};
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof(words) / sizeof(words[0]); i++)
-        ok = (i == 0 || buf_append(out, " ", 1)) &&
-             buf_append(out, words[i].data, words[i].len);
-    return ok;
-}
-
 bool command_release(
     struct buf *out, const struct verb *verb, const char *how, bool whole)
 {
@@ -308,7 +296,7 @@ bool command_release(
     struct buf member = {0};
     struct slice mark = {NULL, 0};
     bool in_line = verb->channel.len > 0, tagged = key_has_tag(verb->key);
-    bool ok = (!in_line || append_member(&member, verb)) &&
+    bool ok = (!in_line || waiter_append(&member, verb)) &&
               (!tagged || companion_make(verb->key, COMPANION_MARK, &mark));
     if (ok) {
         script_args(&a, verb, whole);

@@ -31,6 +31,7 @@ PUBLIC_HEADER = {"api", "client", "cli"}  # may include <nxlock.h>
 CLI_HEADERS = {
     "api/private.h", "net/params.h",
     "base/companion.h", "base/slice.h", "wire/record.h", "wire/value.h",
+    "wire/waiter.h",
 }
 
 # The timestamp scheme, of which the rest knows as little as it can: outside its

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes and reads the members of a line. */
+#include "wire/waiter.h"
+
+#include "base/buf.h"
+#include "base/decimal.h"
+#include "base/token.h"
+#include "base/verb.h"
+
+#define SEEN_WRAP (INT64_C(1) << 22)
+#define SCORE_MOST (INT64_C(1) << 53) /* a double is exact up to this */
+#define MS_PER_S 1000
+#define US_PER_TICK 31250
+
+bool waiter_append(struct buf *out, const struct verb *verb)
+{
+    struct decimal lease, window;
+    const struct slice words[] = {verb->token, verb->channel,
+        decimal_of(&lease, verb->ttl_ms), decimal_of(&window, verb->window)};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < sizeof(words) / sizeof(words[0]); i++)
+        ok = (i == 0 || buf_append(out, " ", 1)) &&
+             buf_append(out, words[i].data, words[i].len);
+    return ok;
+}
+
+int64_t waiter_tick(int64_t s, int64_t us)
+{
+    return s * WINDOW_TICKS + us / US_PER_TICK;
+}
+
+/* How many digits end the text. */
+static size_t digits_at_end(struct slice text)
+{
+    size_t n = 0;
+
+    while (n < text.len && text.data[text.len - 1 - n] >= '0' &&
+           text.data[text.len - 1 - n] <= '9')
+        n++;
+    return n;
+}
+
+/* The number that the digits are, or most if it is larger. */
+static int64_t number_of(struct slice digits, int64_t most)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < digits.len && n < most; i++)
+        n = 10 * n + (digits.data[i] - '0');
+    return n < most ? n : most;
+}
+
+/* How many ticks of silence the member allows; -1: it does not say. */
+static int64_t window_of(struct slice member)
+{
+    size_t digits = digits_at_end(member), before = member.len - digits;
+
+    if (digits == 0 || before == 0 || member.data[before - 1] != ' ')
+        return -1;
+    return number_of((struct slice){member.data + before, digits}, SEEN_WRAP);
+}
+
+static bool read_score(struct slice text, int64_t *score)
+{
+    bool negative = text.len > 0 && text.data[0] == '-';
+    struct slice digits = {text.data + negative, text.len - negative};
+
+    if (digits.len == 0 || digits_at_end(digits) != digits.len)
+        return false;
+    *score = number_of(digits, SCORE_MOST + 1);
+    if (*score > SCORE_MOST)
+        return false;
+    *score = negative ? -*score : *score;
+    return true;
+}
+
+static struct slice token_of(struct slice member)
+{
+    const char *end = memchr(member.data, ' ', member.len);
+    struct slice token = {
+        member.data, end ? (size_t)(end - member.data) : member.len};
+
+    return token_valid(token) ? token : (struct slice){member.data, 0};
+}
+
+void waiter_read(
+    struct waiter *waiter, struct slice member, struct slice score, int64_t now)
+{
+    int64_t seen, silent;
+
+    *waiter = (struct waiter){.token = token_of(member), .dead = true};
+    if (!read_score(score, &seen))
+        return;
+    silent = (now - seen) % SEEN_WRAP;
+    if (silent < 0)
+        silent += SEEN_WRAP;
+    waiter->silent_ms = silent * MS_PER_S / WINDOW_TICKS;
+    waiter->dead = silent > window_of(member);
+}
