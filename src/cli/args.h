@@ -58,9 +58,8 @@ struct run_args {
     int64_t request_ms; /* the timeout of a request */
     int on_lost;        /* enum on_lost */
     int on_down;        /* enum on_down */
-    bool retry_failed;
-    bool leave;    /* --leave-descendants */
-    bool pass_url; /* NXLOCK_URL of the command keeps its passwords */
+    bool leave;         /* --leave-descendants */
+    bool pass_url;      /* NXLOCK_URL of the command keeps its passwords */
 };
 
 /* Exit codes of a command. */

@@ -56,8 +56,6 @@ static const struct {
 } not_of_once[] = {
     {"every", "its record decides when CMD may run again: see --keep"},
     {"at-least", "its record keeps others from running CMD: see --keep"},
-    {"retry-failed", "say which exit codes mean that nothing happened: "
-                     "--retry-on CODES"},
     {"on-down", "without a server nothing is known about the work"},
 };
 #define NOT_OF_ONCE (sizeof(not_of_once) / sizeof(not_of_once[0]))
@@ -343,8 +341,6 @@ static const char *option_fault(const struct args *args)
         return "--line excludes --force and --token";
     if ((fault = once_fault(args)))
         return fault;
-    if (args->run.retry_failed && !args->run.every && !args->run.at_least)
-        return "--retry-failed has no effect without --every or --at-least";
     return NULL;
 }
 

@@ -52,21 +52,19 @@ static int exit_code_of_run(struct run *run, int rc, bool held)
     return code;
 }
 
-/* Releases the lock after the command has ended. Returns the exit code;
- * *counts: as a run, for --every and --at-least. */
-static int release(struct run *run, bool *counts)
+/* Releases the lock after the command has ended, or could not be executed.
+ * Returns the exit code. */
+static int release(struct run *run)
 {
     struct renewal_status *renewal = &run->job.renewal;
-    const struct run_args *options = &run->args->run;
+    bool nothing_ran = run->job.child.exec_error != 0;
     bool held = nxl_now_ns() < renewal->deadline;
     int rc = renewal_status_end(renewal);
     int code = exit_code_of_run(run, rc, held);
 
-    *counts =
-        run->job.child.exec_error == 0 && !(options->retry_failed && code != 0);
-    if (!*counts && options->at_least_ms > 0)
+    if (nothing_ran && run->args->run.at_least_ms > 0)
         renewal_status_clear(renewal);
-    renewal_status_report_end(renewal, rc, !*counts);
+    renewal_status_report_end(renewal, rc, nothing_ran);
     return code;
 }
 
@@ -83,17 +81,20 @@ static void report_unfenced(const struct session *session)
         session->args->shown, why);
 }
 
-/* Runs the command and releases the lock. Returns the exit code. */
+/* Runs the command and releases the lock. A run counts for --every and
+ * --at-least once the command was executed, whatever its end. Returns the exit
+ * code. */
 static int run_and_release(struct run *run)
 {
     int code;
 
     report_unfenced(&run->session);
-    bool counts = job_run(&run->job, &code);
+    bool started = job_run(&run->job, &code);
 
-    if (counts)
-        code = release(run, &counts);
-    if (!counts && run->args->run.every_ms > 0)
+    if (started)
+        code = release(run);
+    if ((!started || run->job.child.exec_error != 0) &&
+        run->args->run.every_ms > 0)
         every_give_back();
     return code;
 }

@@ -86,7 +86,7 @@ def check_commands(rooms):
     rooms.as_user(75, "run --every: not due", "run", "job:1", "--every", "1h",
                   "--", "true")
     rooms.as_user(0, "run --every: of a name with a tag", "run", "job:{a}b",
-                  "--every", "1h", "--retry-failed", "--", "true")
+                  "--every", "1h", "--", "true")
     rooms.refused_nothing("run --every")
 
     rooms.make_user("acquire", "renew", "release", "--name", "job:*")

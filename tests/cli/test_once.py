@@ -819,7 +819,6 @@ def mistakes(b):
     for words, wanted in (
             (("--every", "1d", "--", "true"), b"see --keep"),
             (("--at-least", "1d", "--", "true"), b"see --keep"),
-            (("--retry-failed", "--", "true"), b"--retry-on CODES"),
             (("--on-down", "run", "--", "true"), b"nothing is known"),
             ((), b"'--' and the command"),
             (("--show", "--", "true"), b"run no command: leave out"),

@@ -31,8 +31,9 @@ gives 0 "--at-least" run v -v --at-least 20s -- true
 said "is reported" "'v' stays locked for 1" "--at-least 20s"
 unsaid "which is no release" "released"
 db DEL v > /dev/null
-gives 1 "--retry-failed" run v -v --at-least 20s --retry-failed -- false
-said "releases after all" "released 'v'"
+gives 127 "--at-least, but CMD does not exist" run v -v --at-least 20s -- \
+    "$dir/nothing"
+said "is a release" "released 'v'"
 
 gives 0 "acquire -v" acquire v -v --ttl 20s
 said "reports the grant" "acquired 'v' " "for 20s"

@@ -270,7 +270,6 @@ static void check_run(const struct args *args)
     CHECK(run->every_ms == 0 || run->every_ms >= 40);
     CHECK(run->on_lost == LOST_KILLS || run->on_lost == LOST_WARNS);
     CHECK(run->on_down >= DOWN_FAILS && run->on_down <= DOWN_RUNS);
-    CHECK(!run->retry_failed || run->every_ms > 0 || run->at_least_ms > 0);
     if (!command_table[args->command].runs)
         CHECK(given == 0 && run->grace_ms == -1 && !run->leave &&
               run->on_lost == LOST_KILLS);
