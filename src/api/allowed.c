@@ -16,7 +16,6 @@ static const struct {
     size_t least, most; /* number of words, including these */
     const char *since;  /* the first Redis that has it; NULL: all have it */
 } table[] = {
-    {"ACL", "DRYRUN", 4, ANY, "7.0"},
     {"ACL", "GETUSER", 3, 3, "6.0"},
     {"ACL", "WHOAMI", 2, 2, "6.0"},
     {"CLIENT", "ID", 2, 2, "5.0"},

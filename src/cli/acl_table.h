@@ -162,8 +162,7 @@ FEATURE(EXAMINE, "examine", \
     {ACL_TRIAL_COMPANIONS, ACL_NO_TRIAL}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
-    {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}, \
-    {"+acl|dryrun", ACL_UNKNOWN_TO_DOCTOR}) \
+    {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}) \
 FEATURE(CONTEND, "contend", \
     ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE) | ACL_BIT(REMOVE), \
     "contend for a lock of drill's own", {ACL_DRILL, ACL_NO_DRILL}, \

@@ -21,17 +21,25 @@
 #include "cli/report.h"
 
 #define LEASE_MS 5000
+#define LONGER_MS 1 /* or the server has nothing to extend */
 #define WAIT_MS 300 /* enough to join a line and to subscribe */
 #define LINE_ROOM 512
+
+/* The TTL of doctor's own locks. */
+static int64_t lease_ms(const struct doctor *d)
+{
+    int64_t most = nxl_client_max_ttl_ms(d->client);
+
+    return (most < LEASE_MS ? most : LEASE_MS) - LONGER_MS;
+}
 
 /* Creates a lock handle for name; NULL after reporting why not. */
 static nxl_lock *lock_of(struct doctor *d, const char *name, int fence)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock;
-    int64_t most = nxl_client_max_ttl_ms(d->client);
 
-    options.ttl_ms = most < LEASE_MS ? most : LEASE_MS;
+    options.ttl_ms = lease_ms(d);
     options.label = "nxlock-doctor";
     options.fence = fence;
     int rc = nxl_lock_new(&lock, d->client, name, &options);
@@ -64,9 +72,21 @@ static const char *other_name(
     return out;
 }
 
-static bool round_trip(struct doctor *d, const char *scratch)
+static void report_failed_step(struct doctor *d, const char *step, int rc,
+    const nxl_lock *lock, const char *scratch)
 {
     char remedy[LINE_ROOM];
+
+    diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip",
+        rc == NXL_E_DENIED ? other_name(d, remedy, scratch) : NULL,
+        "cannot %s: %s", step, failure_words(nxl_lock_errmsg(lock), rc));
+    if (rc == NXL_E_DENIED)
+        doctor_denied(d);
+    diagnostic_code(&d->diagnostics, exit_code_for(rc, EXIT_UNAVAILABLE));
+}
+
+static bool round_trip(struct doctor *d, const char *scratch)
+{
     nxl_lock *lock = lock_of(d, scratch, 0);
     const char *step = "acquire";
     double took[3] = {0, 0, 0};
@@ -78,7 +98,7 @@ static bool round_trip(struct doctor *d, const char *scratch)
     took[0] = ms_since(&then);
     if (rc == NXL_OK) {
         step = "extend";
-        rc = nxl_lock_extend(lock, 0);
+        rc = nxl_lock_extend(lock, lease_ms(d) + LONGER_MS);
         took[1] = ms_since(&then);
     }
     if (rc == NXL_OK) {
@@ -92,12 +112,7 @@ static bool round_trip(struct doctor *d, const char *scratch)
             "ms",
             took[0], took[1], took[2]);
     } else {
-        diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip",
-            rc == NXL_E_DENIED ? other_name(d, remedy, scratch) : NULL,
-            "cannot %s: %s", step, failure_words(nxl_lock_errmsg(lock), rc));
-        if (rc == NXL_E_DENIED)
-            doctor_denied(d);
-        diagnostic_code(&d->diagnostics, exit_code_for(rc, EXIT_UNAVAILABLE));
+        report_failed_step(d, step, rc, lock, scratch);
     }
     nxl_lock_free(lock);
     return rc == NXL_OK;
@@ -182,16 +197,35 @@ static void check_fence(
     nxl_lock_free(lock);
 }
 
+static void report_not_left(struct doctor *d)
+{
+    char words[ACL_WORDS];
+
+    diagnostic(&d->diagnostics, LEVEL_WARN, "rights",
+        doctor_remedy(d, DOCTOR_ALL, NXL_E_DENIED,
+            acl_words(words, sizeof(words), ACL_BIT(LINE)), true, NULL),
+        "a waiter that gave up could not leave the line, so the test lock was "
+        "handed over to it and ends by its TTL");
+}
+
 /* Waits for the test lock while we hold it: only then is it known whether the
  * server and the user allow waiting in line. */
 static void try_waiting(struct doctor *d, const char *scratch)
 {
     nxl_lock *held = lock_of(d, scratch, 0);
     nxl_lock *waiter = held ? lock_of(d, scratch, 0) : NULL;
+    nxl_holder seen;
 
     if (waiter && nxl_lock_acquire(held, 0) == NXL_OK) {
         int rc = nxl_lock_acquire(waiter, WAIT_MS);
-        (void)rc; /* it makes the client find out; both are freed below */
+        (void)rc;              /* it makes the client find out */
+        nxl_lock_free(waiter); /* it leaves the line */
+        waiter = NULL;
+        rc = nxl_lock_release(held);
+        if (rc != NXL_OK)
+            report_failed_step(d, "release", rc, held, scratch);
+        else if (nxl_lock_inspect(held, &seen) == NXL_OK)
+            report_not_left(d);
     }
     nxl_lock_free(waiter);
     nxl_lock_free(held);
@@ -207,13 +241,17 @@ static void check_waiting(struct doctor *d, const char *scratch)
     nxl_server_facts facts = doctor_facts(d, 0);
     if (facts.waiting[0] == '\0')
         return; /* the connection was just lost */
+    bool denied = may && !facts.in_line;
+    char words[ACL_WORDS];
     diagnostic(&d->diagnostics, facts.in_line ? LEVEL_OK : LEVEL_NOTE,
-        "waiting", NULL, "%s: %s", facts.waiting,
+        "waiting",
+        denied ? doctor_remedy(d, DOCTOR_ALL, NXL_E_DENIED,
+                     acl_words(words, sizeof(words), ACL_BIT(LINE)), true, NULL)
+               : NULL,
+        "%s: %s", facts.waiting,
         facts.in_line ? "first come, first served"
                       : "who waits tries again and again, so the order is "
                         "random");
-    if (may && !facts.in_line)
-        doctor_denied(d);
 }
 
 /* Tries a lock beside NAME, which needs the same permissions. */
@@ -248,6 +286,8 @@ static void examine(struct doctor *d)
         doctor_once_servers(d);
     if (d->reached > 0)
         try_lock(d);
+    if (d->reached > 0)
+        doctor_untried(d);
     doctor_all_rights(d);
     for (size_t i = 0; i < d->servers; i++) {
         nxl_server_facts facts = doctor_facts(d, i);

@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks what the user may do on the server.
+ * Checks what the user may do on the server, by doing it: doctor's own lock
+ * shows what writes are allowed, and other permissions are tested by reading.
  *
- * Invariant: no key is changed. Permissions for keys are tested by reading, or
- * with ACL DRYRUN.
+ * Invariant: no key is changed here, and what is not tried is never reported as
+ * allowed.
  */
 #include "cli/doctor_rights.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/private.h"
+#include "cli/name.h"
 #include "cli/report.h"
 
 #define REMEDY_ROOM 512
 #define WORDS_ROOM 1024
 #define PATTERN_MOST 80 /* bytes of a key that is written out */
+
+/* What a trial of a lock succeeds without, or may not send at all: +eval is
+ * needed only while the server does not have the scripts. */
+#define NOT_TRIED                                                              \
+    "+eval +psetex +pubsub|numsub +publish +client|kill +script|load"
 
 /* Does text mean itself in a rule of an ACL, in redis-cli and in a shell? */
 static bool is_plain(const char *text)
@@ -26,6 +34,38 @@ static bool is_plain(const char *text)
                                 "0123456789:_.{}@/+=-";
 
     return text[0] != '\0' && text[strspn(text, plain)] == '\0';
+}
+
+/* Is it written behind what, in the answer to ACL GETUSER? */
+static bool is_said(
+    const struct answer *rules, const char *what, const char *text)
+{
+    for (size_t i = 0; i + 1 < answer_count(rules); i++) {
+        const char *name = answer_item(rules, i, NULL);
+        const char *value = answer_item(rules, i + 1, NULL);
+        if (name && value && strcmp(name, what) == 0 &&
+            strcmp(value, text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Is the user known to be allowed everything? Only the default user is
+ * examined: most others may not use ACL GETUSER, and each refusal is an entry
+ * of ACL LOG.
+ */
+static bool may_all(struct doctor *d, size_t server)
+{
+    struct answer *rules;
+    int rc;
+
+    if (strcmp(d->user[server], "default") != 0)
+        return false;
+    rc = doctor_ask(d, server, &rules, "ACL", "GETUSER", "default", NULL);
+    bool all = rc == NXL_OK && is_said(rules, "commands", "+@all") &&
+               (is_said(rules, "keys", "~*") || is_said(rules, "keys", "*"));
+    answer_free(rules);
+    return all;
 }
 
 void doctor_acl(struct doctor *d, size_t server)
@@ -43,6 +83,7 @@ void doctor_acl(struct doctor *d, size_t server)
             user) == 0)
         snprintf(d->user[server], sizeof(d->user[server]), "%s", user);
     answer_free(who);
+    d->may_all[server] = may_all(d, server);
 }
 
 /* Patterns for the keys of the lock, its fencing counter, its record, that of
@@ -131,70 +172,97 @@ void doctor_all_rights(struct doctor *d)
             name);
 }
 
-/* Reads a key that the lock needs, to test whether the user's key patterns
- * allow it. */
-static void check_key(
-    struct doctor *d, size_t server, const char *key, const char *what)
+/* Reads a key that the lock needs by the command of that rule, to test whether
+ * the user's key patterns allow it. */
+static void check_key(struct doctor *d, size_t server, enum level level,
+    const char *rule, const char *key, const char *what)
 {
     struct answer *answer;
-    int rc = doctor_ask(d, server, &answer, "PTTL", key, NULL);
-    const char *why = doctor_why(d);
-    bool is_lock = key == d->key;
+    int rc = doctor_ask(d, server, &answer, rule + 1, key, NULL);
 
     answer_free(answer);
     if (rc != NXL_E_DENIED)
         return;
-    diagnostic(&d->diagnostics, is_lock ? LEVEL_FAIL : LEVEL_WARN, "rights",
-        doctor_remedy(d, server, rc, "+pttl", true, NULL),
+    const char *why = doctor_why(d);
+    diagnostic(&d->diagnostics, level, "rights",
+        doctor_remedy(d, server, rc, rule, true, NULL),
         "cannot read %s, '%s': %s", what, key, why);
-    if (is_lock)
+    if (level == LEVEL_FAIL)
         diagnostic_code(&d->diagnostics, EXIT_DENIED);
 }
 
-/* Asks with ACL DRYRUN, from Redis 7.0 on, whether the writes are allowed. */
-static void check_dry(struct doctor *d, size_t server, const char *user)
+/* Without these, waiters poll. */
+static void check_line_keys(struct doctor *d, size_t server)
 {
-    static const char sha[] = "0000000000000000000000000000000000000000";
-    struct answer *answers[2] = {NULL, NULL};
-    const char *names[] = {"SET", "EVALSHA"};
+    char *line = name_companion(d->key, COMPANION_LINE);
+    char *mark = name_companion(d->key, COMPANION_MARK);
 
-    (void)doctor_ask(d, server, &answers[0], "ACL", "DRYRUN", user, "SET",
-        d->key, "token", "NX", "PX", "1000", NULL);
-    (void)doctor_ask(d, server, &answers[1], "ACL", "DRYRUN", user, "EVALSHA",
-        sha, "2", d->key, d->counter, "token", NULL);
-    for (size_t i = 0; i < 2; i++) {
-        const char *said = answer_item(answers[i], 0, NULL);
-        if (said && strcmp(said, "OK") != 0) {
-            char shown[2][WORDS_ROOM];
-            client_redact(d->client, user, strlen(user), shown[0], WORDS_ROOM);
-            client_redact(d->client, said, strlen(said), shown[1], WORDS_ROOM);
-            diagnostic(&d->diagnostics, i == 0 ? LEVEL_FAIL : LEVEL_WARN,
-                "rights",
-                doctor_remedy(d, server, NXL_E_DENIED,
-                    "+set +eval +evalsha +script|load", true, NULL),
-                "%s would be refused for the user %s: %s", names[i], shown[0],
-                shown[1]);
-            if (i == 0)
-                diagnostic_code(&d->diagnostics, EXIT_DENIED);
-        }
-        answer_free(answers[i]);
+    if (line && mark) {
+        check_key(d, server, LEVEL_NOTE, "+zcard", line,
+            "the line of those who wait");
+        check_key(
+            d, server, LEVEL_NOTE, "+pttl", mark, "the mark of that line");
     }
+    free(line);
+    free(mark);
+}
+
+/* Sends what a lock or doctor can do without, and reports what is refused. */
+static void check_commands(struct doctor *d, size_t server)
+{
+    static const struct {
+        const char *rule;
+        const char *words[3];
+    } commands[] = {
+        {"+client|id", {"CLIENT", "ID", NULL}},
+        {"+config|get", {"CONFIG", "GET", "maxmemory"}},
+        {"+acl|whoami", {"ACL", "WHOAMI", NULL}},
+    };
+    char denied[REMEDY_ROOM] = "";
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        const char *const *words = commands[i].words;
+        struct answer *answer;
+        int rc =
+            doctor_ask(d, server, &answer, words[0], words[1], words[2], NULL);
+        size_t used = strlen(denied);
+        answer_free(answer);
+        if (rc == NXL_E_DENIED)
+            snprintf(denied + used, sizeof(denied) - used, "%s%s",
+                used ? " " : "", commands[i].rule);
+    }
+    if (denied[0] != '\0')
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "rights",
+            doctor_remedy(d, server, NXL_E_DENIED, denied, false, NULL),
+            "not permitted: %s; locks work without", denied);
 }
 
 void doctor_rights(struct doctor *d, size_t server)
 {
-    struct answer *who;
-
     if (d->key) {
-        check_key(d, server, d->key, "the lock's key");
-        check_key(d, server, d->counter, "its fencing counter");
+        check_key(d, server, LEVEL_FAIL, "+pttl", d->key, "the lock's key");
+        check_key(
+            d, server, LEVEL_WARN, "+pttl", d->counter, "its fencing counter");
+        check_line_keys(d, server);
     }
     if (d->record)
-        check_key(d, server, d->record, "its record");
-    if (doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL) == NXL_OK) {
-        const char *user = answer_item(who, 0, NULL);
-        if (user && d->key)
-            check_dry(d, server, user);
-    }
-    answer_free(who);
+        check_key(d, server, LEVEL_WARN, "+pttl", d->record, "its record");
+    check_commands(d, server);
+}
+
+void doctor_untried(struct doctor *d)
+{
+    bool known = true;
+
+    for (size_t i = 0; i < d->servers; i++)
+        known = known && (!d->let_in[i] || d->no_acl[i] || d->may_all[i]);
+    if (!known)
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "rights", NULL,
+            "not tried, so it is not known whether these are permitted: %s, "
+            "%s; 'ACL GETUSER %s' on the server shows what the user may do, "
+            "docs/acl.md what it needs",
+            NOT_TRIED,
+            d->name ? "writing the keys of NAME"
+                    : "+zcard and the keys of your own locks",
+            user_at(d, 0, d->servers));
 }

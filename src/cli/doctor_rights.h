@@ -21,7 +21,11 @@ void doctor_denied(struct doctor *doctor);
 /* If a permission was missing anywhere: how to get all of them. */
 void doctor_all_rights(struct doctor *doctor);
 
-/* Checks the user's permissions for the lock's keys. */
+/* Checks the user's permissions for the lock's keys, and for commands of which
+ * a trial of a lock shows nothing. */
 void doctor_rights(struct doctor *doctor, size_t server);
+
+/* Reports which permissions neither these checks nor the trial have shown. */
+void doctor_untried(struct doctor *doctor);
 
 #endif

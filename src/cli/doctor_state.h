@@ -20,8 +20,9 @@ struct doctor {
     const struct args *args;
     nxl_client *client;
     struct diagnostics diagnostics;
-    bool no_acl[NXL_SERVERS_MAX]; /* the server has no ACL command */
-    bool let_in[NXL_SERVERS_MAX]; /* reached and logged in */
+    bool no_acl[NXL_SERVERS_MAX];  /* the server has no ACL command */
+    bool let_in[NXL_SERVERS_MAX];  /* reached and logged in */
+    bool may_all[NXL_SERVERS_MAX]; /* the user is allowed everything there */
     char user[NXL_SERVERS_MAX][DOCTOR_FIELD]; /* ours there, or "" */
     size_t servers, reached;
     bool lacks_rights; /* permissions that ACL SETUSER can give */

@@ -347,7 +347,7 @@ static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
 {
     static const char *const questions[][8] = {{"PING"},
         {"CONFIG", "GET", "maxmemory-policy"}, {"DBSIZE"}, {"ACL", "WHOAMI"},
-        {"ACL", "DRYRUN", "alice", "SET", NAME, "x"}, {NULL}};
+        {NULL}};
     enum acl_effect effect = use_extend(client, lock);
 
     if (effect == ACL_WORKS)
