@@ -29,7 +29,7 @@ static bool takes_options(
         message_invalid(message,
             "wait_ms is %lld; NXL_ONCE_LOOK does not wait: use 0",
             (long long)wait_ms);
-    else if (o.fingerprint && !word_valid(o.fingerprint, FINGERPRINT_MOST))
+    else if (o.fingerprint && !fingerprint_valid(o.fingerprint))
         message_invalid(message,
             "the fingerprint must be one word of printable ASCII, at most %d "
             "bytes; use a hash of longer texts",

@@ -45,17 +45,11 @@ static void add_doubt(const struct record *record, struct text *t)
 
 static void add_mismatch(const struct record *record, struct text *t)
 {
-    static const char *const states[] = {
-        [RECORD_BEGUN] = "begun",
-        [RECORD_DOUBT] = "in doubt",
-        [RECORD_DONE] = "done",
-        [RECORD_FAILED] = "failed",
-    };
     text_addf(t,
         "the record is about other work: its fingerprint is %s; it is "
         "%s, ",
         record->fingerprint.len ? record->fingerprint.data : "none",
-        states[record->state]);
+        record_state_shown(record->state));
     add_attempt(record, t);
     text_add(t, "; use that fingerprint, or another name for this work");
 }

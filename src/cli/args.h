@@ -72,9 +72,9 @@ struct once_args {
     int64_t keep_ms; /* 0: the library's default */
     int64_t keep_trying_ms;
     const char *keep, *keep_trying; /* as they were written, or NULL */
-    const char *fingerprint, *fingerprint_file; /* or NULL */
-    const char *check;                          /* or NULL */
-    int on_doubt; /* an enum nxl_once_mode; -1: not given */
+    const char *fingerprint;        /* or NULL */
+    const char *check;              /* or NULL */
+    int on_doubt;                   /* an enum nxl_once_mode; -1: not given */
     struct codes done_on, retry_on;
     bool quiet;
     bool show, forget, confirm; /* instead of a command */

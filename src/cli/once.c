@@ -18,7 +18,6 @@
 #include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/explain.h"
-#include "cli/fingerprint.h"
 #include "cli/job.h"
 #include "cli/label.h"
 #include "cli/metrics.h"
@@ -304,7 +303,7 @@ static int check_keep(const struct args *args)
     return 0;
 }
 
-static int run_once(struct args *args, const char *fingerprint)
+static int run_once(struct args *args)
 {
     struct once once = {
         .args = args, .beginning.options = NXL_ONCE_OPTIONS_INIT};
@@ -314,7 +313,7 @@ static int run_once(struct args *args, const char *fingerprint)
     options->mode = args->work.check || args->work.on_doubt == NXL_ONCE_RETRY
                         ? NXL_ONCE_RETRY
                         : NXL_ONCE_HALT;
-    options->fingerprint = fingerprint[0] != '\0' ? fingerprint : NULL;
+    options->fingerprint = args->work.fingerprint;
     options->keep_ms = args->work.keep_ms;
     job_init(&once.job, args, &once.session, args->child);
     int code = session_open(
@@ -336,15 +335,12 @@ static int run_once(struct args *args, const char *fingerprint)
 int subcommand_once(const struct args *given)
 {
     struct args args = *given;
-    char fingerprint[FINGERPRINT_ROOM];
     int code = check_keep(&args);
 
-    if (code == 0)
-        code = fingerprint_make(&args, fingerprint);
     if (code != 0)
         return code;
     if (!args.child)
-        return once_record(&args, fingerprint);
+        return once_record(&args);
     code = timing_settle(&args);
-    return code != 0 ? code : run_once(&args, fingerprint);
+    return code != 0 ? code : run_once(&args);
 }

@@ -12,11 +12,11 @@
 
 #include "cli/ask.h"
 #include "cli/date.h"
-#include "cli/fingerprint.h"
 #include "cli/holder.h"
 #include "cli/json.h"
 #include "cli/once_words.h"
 #include "cli/report.h"
+#include "wire/record.h"
 
 #define MS_PER_S 1000
 
@@ -31,7 +31,7 @@ static int look(struct view *view, const char *fingerprint)
     nxl_once_options options = NXL_ONCE_OPTIONS_INIT;
 
     options.mode = NXL_ONCE_LOOK;
-    options.fingerprint = fingerprint[0] != '\0' ? fingerprint : NULL;
+    options.fingerprint = fingerprint;
     options.keep_ms = view->session.args->work.keep_ms;
     int rc = nxl_once_begin(view->session.lock, &options, 0);
     view->record = (nxl_record)NXL_RECORD_INIT;
@@ -58,12 +58,13 @@ static bool holds_lock(const struct view *view)
 
 /* Reads the record with the fingerprint that it has. Returns a result of
  * nxl_once_begin(). */
-static int find(struct view *view, const char *fingerprint)
+static int find(struct view *view)
 {
-    char its_own[FINGERPRINT_ROOM + 64];
+    const char *fingerprint = view->session.args->work.fingerprint;
+    char its_own[FINGERPRINT_MOST + 1];
     int rc = look(view, fingerprint);
 
-    if (rc == NXL_MISMATCH && fingerprint[0] == '\0') {
+    if (rc == NXL_MISMATCH && !fingerprint) {
         snprintf(its_own, sizeof(its_own), "%s", view->record.fingerprint);
         rc = look(view, its_own);
     }
@@ -100,7 +101,7 @@ static void print_json(const struct view *view)
 {
     const char *name = view->session.args->name;
     const nxl_record *record = &view->record;
-    const char *state = record_state(record, view->in_progress);
+    const char *state = record_word(record, view->in_progress);
     nxl_holder holder;
     struct json json;
 
@@ -235,13 +236,13 @@ static int confirm(struct view *view, int found)
                           : session_failed(session, "confirm", rc);
 }
 
-int once_record(const struct args *args, const char *fingerprint)
+int once_record(const struct args *args)
 {
     struct view view;
     int code = session_open_plain(&view.session, args);
 
     if (code == 0) {
-        int found = find(&view, fingerprint);
+        int found = find(&view);
         if (found < 0 || found == NXL_UNKNOWN)
             code = session_failed(&view.session, "look at", found);
         else if (args->work.show)

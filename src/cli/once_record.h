@@ -8,8 +8,8 @@
 
 #include "cli/args.h"
 
-/* fingerprint: of FINGERPRINT_ROOM bytes; "": whatever the record has. Returns
+/* Without --fingerprint, the record may have any. Returns
  * the exit code. */
-int once_record(const struct args *args, const char *fingerprint);
+int once_record(const struct args *args);
 
 #endif

@@ -9,6 +9,7 @@
 #include "cli/event.h"
 #include "cli/label.h"
 #include "cli/report.h"
+#include "wire/record.h"
 
 #define MS_PER_S 1000
 
@@ -17,30 +18,34 @@ static const char *time_words(char *out, int64_t ms)
     return date_words(out, ms / MS_PER_S);
 }
 
-const char *record_state(const nxl_record *record, bool in_progress)
+/* Whether the lock is held decides whether a record that only began is in
+ * doubt.
+ */
+static enum record_state state_of(const nxl_record *record, bool in_progress)
 {
-    switch (record->state) {
-    case NXL_RECORD_BEGUN:
-        return in_progress ? "begun" : "doubt";
-    case NXL_RECORD_DOUBT:
-        return "doubt";
-    case NXL_RECORD_DONE:
-        return "done";
-    case NXL_RECORD_FAILED:
-        return "failed";
-    default:
-        return "none";
-    }
+    static const enum record_state states[] = {
+        [NXL_RECORD_BEGUN] = RECORD_BEGUN,
+        [NXL_RECORD_DOUBT] = RECORD_DOUBT,
+        [NXL_RECORD_DONE] = RECORD_DONE,
+        [NXL_RECORD_FAILED] = RECORD_FAILED,
+    };
+    enum record_state state = states[record->state];
+
+    return state == RECORD_BEGUN && !in_progress ? RECORD_DOUBT : state;
+}
+
+const char *record_word(const nxl_record *record, bool in_progress)
+{
+    return record->state == NXL_RECORD_NONE
+               ? "none"
+               : record_state_word(state_of(record, in_progress));
 }
 
 static const char *state_words(const nxl_record *record, bool in_progress)
 {
-    const char *state = record_state(record, in_progress);
+    enum record_state state = state_of(record, in_progress);
 
-    return strcmp(state, "doubt") == 0   ? "in doubt"
-           : strcmp(state, "begun") == 0 ? "in progress"
-           : strcmp(state, "none") == 0  ? "not on record"
-                                         : state;
+    return state == RECORD_BEGUN ? "in progress" : record_state_shown(state);
 }
 
 /* What is known of the end. */
@@ -67,8 +72,11 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
     char when[DATE_ROOM];
     size_t used;
 
+    if (record->fingerprint[0] != '\0')
+        snprintf(out, size, "; fingerprint %s", record->fingerprint);
+    used = strlen(out);
     if (record->doubts > 0)
-        snprintf(out, size,
+        snprintf(out + used, size - used,
             "; %lld earlier attempt%s ended in doubt, the first attempt began "
             "%s",
             (long long)record->doubts, record->doubts == 1 ? "" : "s",
@@ -89,10 +97,10 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
 const char *record_words(char *out, const nxl_record *record, bool in_progress)
 {
     char who[LABEL_ROOM + 4] = "", when[DATE_ROOM], end[96] = "";
-    char rest[240] = "";
+    char rest[240 + FINGERPRINT_MOST] = "";
 
     if (record->state == NXL_RECORD_NONE) {
-        snprintf(out, RECORD_WORDS, "%s", state_words(record, in_progress));
+        snprintf(out, RECORD_WORDS, "not on record");
         return out;
     }
     if (record->label[0] != '\0') {
@@ -124,8 +132,7 @@ void say_doubt(const struct session *session, const nxl_record *record)
 
 void say_mismatch(const struct session *session, const nxl_record *record)
 {
-    const struct once_args *work = &session->args->work;
-    bool given = work->fingerprint || work->fingerprint_file;
+    bool given = session->args->work.fingerprint != NULL;
     bool had = record->fingerprint[0] != '\0';
     /* The answer does not say whether its lock is held. */
     bool begun = record->state == NXL_RECORD_BEGUN;

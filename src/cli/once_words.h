@@ -7,7 +7,7 @@
 
 #include "cli/session.h"
 
-#define RECORD_WORDS 512
+#define RECORD_WORDS 768
 
 /* Writes "in doubt: attempt 1 by db7:41233:pay began 2026-11-22 02:15:00 UTC
  * ..." into out, of RECORD_WORDS bytes. in_progress: its lock is held, so what
@@ -15,7 +15,7 @@
 const char *record_words(char *out, const nxl_record *record, bool in_progress);
 
 /* Its state in a word: done, failed, begun, doubt or none. */
-const char *record_state(const nxl_record *record, bool in_progress);
+const char *record_word(const nxl_record *record, bool in_progress);
 
 /* Reports that the session's work is in doubt, and what to do. */
 void say_doubt(const struct session *session, const nxl_record *record);

@@ -314,8 +314,6 @@ static const char *once_fault(const struct args *args)
     }
     if (args->json && args->command == CMD_ONCE && !work->show)
         return "--json has no effect without --show";
-    if (work->fingerprint && work->fingerprint_file)
-        return "--fingerprint and --fingerprint-file exclude each other";
     if (work->check && work->on_doubt >= 0)
         return "--check and --on-doubt exclude each other";
     for (size_t i = 0; i < sizeof(work->done_on.has); i++) {

@@ -19,6 +19,7 @@
 #include "cli/report.h"
 #include "cli/secret.h"
 #include "cli/urls.h"
+#include "wire/record.h"
 
 static int set_duration(struct args *args, const struct option *option,
     const char *shown, const char *value)
@@ -253,6 +254,14 @@ int value_set(struct args *args, const struct option *option, const char *shown,
         say("%s needs the token that 'nxlock acquire' printed, UUID or "
             "UUID@label, all of it",
             shown);
+        return EXIT_USAGE;
+    case VALUE_WORD:
+        if (value[0] == '\0' || fingerprint_valid(value))
+            return set_text(member, shown, value);
+        /* The value is not quoted: it may be long, or of control bytes. */
+        say("%s takes one word of printable ASCII, at most %d bytes; for "
+            "another text, use a hash of it, as sha256sum prints",
+            shown, FINGERPRINT_MOST);
         return EXIT_USAGE;
     case VALUE_URL:
         return add_url(args, shown, value);

@@ -5,6 +5,13 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/token.h"
+
+bool fingerprint_valid(const char *word)
+{
+    return word_valid(word, FINGERPRINT_MOST);
+}
+
 /* Takes the next word. Empty: there is none, or two blanks follow each other.
  */
 static struct slice next_word(struct slice *line)
@@ -58,6 +65,11 @@ const char *record_state_word(enum record_state state)
         [RECORD_FAILED] = "failed",
     };
     return words[state];
+}
+
+const char *record_state_shown(enum record_state state)
+{
+    return state == RECORD_DOUBT ? "in doubt" : record_state_word(state);
 }
 
 static bool take_state(struct slice *line, enum record_state *state)

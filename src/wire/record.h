@@ -43,10 +43,16 @@ struct record {
     int64_t size;             /* of the result; -1: it was not kept */
 };
 
+/* One word of printable ASCII, of at most FINGERPRINT_MOST bytes? */
+bool fingerprint_valid(const char *word);
+
 /* line: without the newline at its end. */
 bool record_parse(struct slice line, struct record *record);
 
-/* The word for a state in a record: "begun". */
+/* The word for a state in a record: "begun", "doubt". */
 const char *record_state_word(enum record_state state);
+
+/* The same for messages: "begun", "in doubt". */
+const char *record_state_shown(enum record_state state);
 
 #endif

@@ -5,7 +5,6 @@
 What CMD does is counted in a file, so a second run cannot hide behind a code.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -156,30 +155,27 @@ def codes(b):
 def fingerprints(b):
     name = b.name()
     other = b.name()
-    path = b.file("content")
-    with open(path, "wb") as file:
-        file.write(b"100EUR")
-    got = b.once(name, "--fingerprint", "100EUR", *b.work(name))
-    if b"built without it" in got.stderr:
-        b.tap.equal((got.returncode, b.runs(name)), (64, 0),
-                    "--fingerprint is refused without OpenSSL")
-        b.tap.check(b"libssl-dev" in got.stderr, "which names the package")
-        return
-    b.tap.equal(got.returncode, 0, "--fingerprint")
-    b.tap.equal(b.record(name).get("fingerprint"),
-                hashlib.sha256(b"100EUR").hexdigest(),
-                "is kept as its SHA-256")
+    b.code(0, "--fingerprint", name, "--fingerprint", "100EUR", *b.work(name))
+    b.tap.equal(b.record(name).get("fingerprint"), "100EUR",
+                "is kept as it is")
+    shown = b.once(name, "--show").stdout
+    b.tap.check(b"; fingerprint 100EUR" in shown, "--show has it", shown)
     b.code(0, "the same", name, "--fingerprint", "100EUR", *b.work(name))
-    b.code(0, "--fingerprint-file, the same bytes", name,
-           "--fingerprint-file", path, *b.work(name))
     wrong = b.code(65, "another", name, "--fingerprint", "200EUR",
                    *b.work(name))
     b.tap.check(b"another --fingerprint" in wrong.stderr and
-                b"is done: " in wrong.stderr, "says the state", wrong.stderr)
-    b.code(65, "none", name, *b.work(name))
+                b"is done: " in wrong.stderr and
+                b"; fingerprint 100EUR" in wrong.stderr,
+                "says the state, and the other one", wrong.stderr)
+    none = b.code(65, "none", name, *b.work(name))
+    b.tap.check(b"none is given here" in none.stderr, "says so", none.stderr)
     b.ran(1, "it ran once", name)
     b.code(0, "without one", other, *b.work(other))
+    shown = b.once(other, "--show").stdout
+    b.tap.check(b"fingerprint" not in shown, "--show has none", shown)
     b.code(65, "one where there was none", other, "--fingerprint", "x",
+           *b.work(other))
+    b.code(65, "a dash is one, too", other, "--fingerprint", "-",
            *b.work(other))
     name = b.name()
     b.code(1, "in doubt", name, "--fingerprint", "a", *b.work(name, "exit 1"))
@@ -190,12 +186,26 @@ def fingerprints(b):
            "--confirm", "--yes")
     b.code(0, "and takes any if none is given", name, "--confirm", "--yes")
     b.tap.equal(b.state(name), "done", "so it is done")
-    b.code(64, "a file that is not there", name, "--fingerprint-file",
-           b.file("none"), *b.work(name))
     name = b.name()
     b.code(75, "a failed attempt", name, "--fingerprint", "a",
            "--retry-on", "75", *b.work(name, "exit 75"))
     b.code(0, "matches any", name, "--fingerprint", "b", *b.work(name))
+    for good in "=", "!~", "f" * 128:
+        name = b.name()
+        b.code(0, f"{good[:9]} is one", name, "--fingerprint", good,
+               *b.work(name))
+        b.tap.equal(b.record(name)["fingerprint"], good, "whole")
+        b.code(0, "--show takes it, too", name, "--show", "--fingerprint",
+               good)
+    for bad in ("f" * 129, "two words", "a\nb", "a\tb", "\x1b[2J", "\x7f",
+                "100\u20ac", b"\xff"):
+        name = b.name()
+        got = b.code(64, f"{bad[:9]!r} is none", name, "--fingerprint", bad,
+                     *b.work(name))
+        b.tap.check(b"one word of printable ASCII, at most 128 bytes" in
+                    got.stderr and got.stderr.isascii() and
+                    b"\x1b" not in got.stderr, "says why", got.stderr)
+        b.ran(0, "nothing ran", name)
 
 
 def times(b):
@@ -830,8 +840,8 @@ def mistakes(b):
             (("--forget", "-q"), b"--quiet has no effect without"),
             (("--at-most", "1s", "--show"), b"--at-most has no effect"),
             (("--show", "--metrics", "f"), b"--metrics has no effect"),
-            (("--fingerprint", "a", "--fingerprint-file", "b", "--", "true"),
-             b"exclude each other"),
+            (("--fingerprint", "a", "--fingerprint", "b", "--", "true"),
+             b"--fingerprint is given twice"),
             (("--fingerprint", "", "--", "true"), b"empty value"),
             (("--check", "a", "--on-doubt", "retry", "--", "true"),
              b"exclude each other"),

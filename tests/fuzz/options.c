@@ -20,6 +20,7 @@
 #include "fuzz/fuzz.h"
 #include "net/params.h"
 #include "net/url.h"
+#include "wire/record.h"
 
 #define WORDS 64
 #define LONGEST_MS (INT64_C(3650) * 24 * 3600 * 1000)
@@ -244,7 +245,7 @@ static void check_once(const struct args *args)
     CHECK(work->keep_ms >= 0 && work->keep_ms <= LONGEST_MS / 10);
     CHECK((work->keep != NULL) == (work->keep_ms != 0));
     CHECK(work->keep_trying_ms >= 0 && work->keep_trying_ms <= LONGEST_MS);
-    CHECK(!work->fingerprint || !work->fingerprint_file);
+    CHECK(!work->fingerprint || fingerprint_valid(work->fingerprint));
     CHECK(!work->check || work->on_doubt == -1);
     CHECK(work->on_doubt >= -1 && work->on_doubt <= NXL_ONCE_RETRY);
     for (size_t i = 0; i < sizeof(work->done_on.has); i++)
