@@ -15,15 +15,15 @@
 /* A server's answer to client_ask(). */
 struct answer;
 
-/* Sends one read-only command to one server, numbered from 0. argv is the
- * command and its arguments, 1 to 64 words; lengths are theirs, or NULL if none
- * contains a zero byte. Only commands that neither change anything nor delay
- * the connection are allowed (api/allowed.c). The client's locks use the same
- * connection, so their commands wait behind the answer.
+/* Sends one command to one server, numbered from 0. argv is the command and its
+ * arguments, 1 to 64 words; lengths are theirs, or NULL if none contains a zero
+ * byte. The command must only read, since it is sent again after a lost
+ * connection, and must not wait, subscribe or select: the client's locks use
+ * the same connection, and their commands wait behind the answer.
  *
  * Blocking API only; blocks for timeout_ms at most. NXL_OK: the caller owns
  * *answer and frees it with answer_free(). Otherwise *answer is NULL, and
- * nxl_client_errmsg() says why. NXL_E_INVALID: command not allowed, or no such
+ * nxl_client_errmsg() says why. NXL_E_INVALID: wrong argument, or no such
  * server. NXL_E_UNSUPPORTED: the server does not know the command, or the
  * answer exceeds 1 MB. NXL_E_DENIED, _REFUSED, _WRONG_TYPE, _SERVER: the server
  * answers with an error. NXL_CANCELLED: another thread freed the client.

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "api/allowed.h"
 #include "api/message.h"
 #include "api/private.h"
 #include "base/clock.h"
@@ -50,7 +49,10 @@ static void complete_query(struct query *q, int result, enum fault fault)
     if (result != NXL_OK && result != NXL_FREE) {
         struct text *message = &q->message;
         if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
-            allowed_add_unsupported(message, q->words, q->count);
+            text_addf(message,
+                "; %.*s may be renamed or disabled on this server, or the "
+                "server is too old for it",
+                (int)q->words[0].len, q->words[0].data);
         else if (*fault_remedy(fault))
             text_addf(message, "; %s", fault_remedy(fault));
         client->message = *message;
@@ -152,10 +154,6 @@ static bool refuse_arguments(const struct nxl_client *client, size_t server,
             server, client->server_count);
     else if (bytes > BYTES_MOST)
         text_addf(why, "the query is longer than %d bytes", BYTES_MOST);
-    else if (allowed_refusal(words, count)) {
-        text_add_foreign(why, words[0]);
-        text_addf(why, " %s", allowed_refusal(words, count));
-    }
     return why->len > 0;
 }
 

@@ -348,9 +348,10 @@ static void report_left_out(const struct lister *lister, int rc)
         say("%s: the answer to %s is not that of a Redis server", what,
             lister->odd);
     else
-        say("%s: %s", what,
+        say("%s: %s%s", what,
             rc == NXL_E_NOMEM ? "out of memory"
-                              : nxl_client_errmsg(lister->session.client));
+                              : nxl_client_errmsg(lister->session.client),
+            rc == NXL_E_UNSUPPORTED ? "; list needs Redis 2.8 or later" : "");
 }
 
 void scan_servers(struct lister *lister)

@@ -119,6 +119,9 @@ static void no_answer_is_none(void **state)
         const char *words;
     } cases[] = {
         {"-ERR unknown command 'SCAN'", NXL_E_UNSUPPORTED, "unknown command"},
+        {"-ERR unknown command 'SCAN'", NXL_E_UNSUPPORTED,
+            "; SCAN may be renamed or disabled on this server, or the server "
+            "is too old for it"},
         {"-NOPERM no", NXL_E_DENIED, "NOPERM"},
         {"-LOADING wait", NXL_E_REFUSED, "LOADING"},
         {"-WHATEVER it is", NXL_E_SERVER, "WHATEVER"},

@@ -1,90 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which questions may be asked; what goes out of them; replies of any form
- * out of the reader, and that it is strict again behind them. */
+/* How a query is sent; replies of any form out of the reader, and that it is
+ * strict again behind them. */
 #include "support/test.h"
 
-#include "api/allowed.h"
 #include "net/reader.h"
 #include "wire/exchange.h"
-
-static const char *refusal(const char *line)
-{
-    static char copy[256];
-    struct slice words[16];
-    size_t count = 0;
-    char *rest = copy, *one;
-    snprintf(copy, sizeof(copy), "%s", line);
-    while ((one = strsep(&rest, " ")))
-        words[count++] = slice_of(one);
-    return allowed_refusal(words, count);
-}
-
-static void what_reads_is_allowed(void **state)
-{
-    (void)state;
-    static const char *const good[] = {"PING", "ping x", "Info", "info all",
-        "TIME", "ROLE", "DBSIZE", "SCAN 0", "scan 17 match a* count 1000",
-        "SCAN 0 COUNT 10 TYPE string", "TYPE k", "EXISTS a b c", "PTTL k",
-        "TTL k", "STRLEN k", "GETRANGE k 0 511", "GETRANGE k 9 524296",
-        "CONFIG GET save", "acl whoami", "ACL GETUSER u", "COMMAND COUNT",
-        "MEMORY USAGE k", "OBJECT ENCODING k", "CLIENT ID", "LASTSAVE",
-        "CLUSTER INFO", "ZCARD k", "ZRANGE k 0 999",
-        "zrange k 1 1000 withscores"};
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        assert_null(refusal(good[i]));
-}
-
-static void nothing_else_is(void **state)
-{
-    (void)state;
-    static const char *const bad[] = {"", "SET k v", "GET k", "DEL k", "KEYS *",
-        "EVAL x 0", "CONFIG", "CONFIG SET save x", "CONFIG RESETSTAT",
-        "ACL SETUSER u", "ACL", "ACL LOG RESET", "ACL DRYRUN u PING",
-        "CLIENT KILL x", "CLIENT REPLY OFF", "SUBSCRIBE x", "MONITOR",
-        "WAIT 1 0", "MULTI", "SELECT 1", "AUTH x", "HELLO 3", "QUIT", "RESET",
-        "DEBUG SLEEP 1", "BLPOP k 0", "SHUTDOWN", "MEMORY PURGE",
-        "OBJECT FREQ k", "PIN", "PINGS", "COMMAND INFO get", "ZREM k x",
-        "ZADD k 1 x"};
-    static const char *const count[] = {"DBSIZE x", "PTTL", "PTTL a b", "SCAN",
-        "INFO a b", "TIME x", "MEMORY USAGE k SAMPLES 0", "ZCARD", "ZRANGE k 0",
-        "ZRANGE k 0 1 BYSCORE LIMIT 0 9"};
-    static const char *const bound[] = {"GETRANGE k 0 -1", "GETRANGE k 0 x",
-        "GETRANGE k 0 524288", "GETRANGE k 5 4", "GETRANGE k  1",
-        "SCAN 0 COUNT 1001", "SCAN 0 MATCH x count -1",
-        "SCAN 0 COUNT 99999999999999999999", "ZRANGE k 0 -1", "ZRANGE k 0 1000",
-        "ZRANGE k 3 2 WITHSCORES", "ZRANGE k 0 (1", "ZRANGE k 0 1 REV"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_non_null(refusal(bad[i]));
-        assert_contains(refusal(bad[i]), "not allowed");
-    }
-    for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++)
-        assert_contains(refusal(count[i]), "number of arguments");
-    for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++)
-        assert_non_null(refusal(bound[i]));
-}
-
-static void what_it_needs_is_said(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *words[2], *said;
-    } rows[] = {
-        {{"scan", "0"}, "; SCAN needs Redis 2.8 or later and may be renamed "
-                        "or disabled on this server"},
-        {{"ACL", "whoami"}, "; ACL WHOAMI needs Redis 6.0 or later and may be "
-                            "renamed or disabled on this server"},
-        {{"INFO", "all"}, "; INFO may be renamed or disabled on this "
-                          "server"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct slice words[] = {
-            slice_of(rows[i].words[0]), slice_of(rows[i].words[1])};
-        struct text text;
-        text_clear(&text);
-        allowed_add_unsupported(&text, words, 2);
-        assert_string_equal(text.data, rows[i].said);
-    }
-}
 
 static void it_goes_out_as_it_is(void **state)
 {
@@ -196,9 +116,6 @@ static void it_is_strict_behind_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_reads_is_allowed),
-        cmocka_unit_test(nothing_else_is),
-        cmocka_unit_test(what_it_needs_is_said),
         cmocka_unit_test(it_goes_out_as_it_is),
         cmocka_unit_test_setup_teardown(any_form_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
