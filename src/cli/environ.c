@@ -75,7 +75,7 @@ static bool add_options(struct url_list *list, const struct args *args)
     if (asprintf(&options, "?%s", args->query) < 0)
         return false;
     for (size_t i = 0; ok && (option = option_at(args->command, &i));) {
-        if (option_is_passed(option))
+        if (option_of_server(option))
             ok = add_option(list, options, option);
     }
     free(options);

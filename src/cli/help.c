@@ -9,29 +9,15 @@
 #include <string.h>
 
 #include "cli/table.h"
+#include "net/params.h"
 
-#define WIDTH 78
-
-/* Which options: those of a command, those of all connections, those of TLS. */
-enum group { GROUP_OWN, GROUP_CONNECTION, GROUP_TLS };
-
-static enum group group_of(const struct option *option)
-{
-    if (option->type != VALUE_PARAMETER)
-        return GROUP_OWN;
-    return option_of_tls(option) ? GROUP_TLS : GROUP_CONNECTION;
-}
-
-static void print_option_lines(
-    enum command command, enum group group, FILE *out)
+static void print_options(enum command command, FILE *out)
 {
     const struct option *option;
     char left[64];
 
     for (size_t i = 0; (option = option_at(command, &i));) {
         char letter[] = {'-', option->letter, ',', '\0'};
-        if (group_of(option) != group)
-            continue;
         int length = snprintf(left, sizeof(left), "%3s --%s %s",
             option->letter ? letter : "", option->name,
             option->value ? option->value : "");
@@ -39,27 +25,6 @@ static void print_option_lines(
         fprintf(out, "  %-24s", left);
         fprintf(out, length > 24 ? "\n%28s%s\n" : "%2s%s\n", "", option->help);
     }
-}
-
-/* Prints the names alone, as many in a line as fit. */
-static void print_option_names(
-    enum command command, enum group group, FILE *out)
-{
-    const struct option *option;
-    size_t used = 0;
-
-    for (size_t i = 0; (option = option_at(command, &i));) {
-        size_t length = strlen(option->name) + 3;
-        if (group_of(option) != group)
-            continue;
-        if (used == 0 || used + length > WIDTH) {
-            fputs(used == 0 ? " " : "\n ", out);
-            used = 1;
-        }
-        used += length;
-        fprintf(out, " --%s", option->name);
-    }
-    fputc('\n', out);
 }
 
 static bool takes_duration(enum command command)
@@ -133,24 +98,27 @@ void help_command(enum command command, FILE *out)
 {
     fprintf(out, "%s\n%s\noptions:\n", command_table[command].synopsis,
         help_texts[command]);
-    print_option_lines(command, GROUP_OWN, out);
+    print_options(command, out);
     if (takes_duration(command))
         fputs("DUR is 500ms, 30s, 10m, 2h or 1d, for example; a bare number is "
               "seconds.\n",
             out);
     print_exit_codes(command, out);
-    fputs("\nmore options, of every command; 'nxlock help " HELP_CONNECTION_WORD
-          "' explains them:\n",
+    fputs("\n'nxlock help " HELP_CONNECTION_WORD
+          "' explains the server, the password, TLS and the URL.\n",
         out);
-    print_option_names(command, GROUP_CONNECTION, out);
-    print_option_names(command, GROUP_TLS, out);
 }
 
 void help_connection(FILE *out)
 {
-    /* All commands have the same ones. */
-    fprintf(out, "%s\nconnection options:\n", help_texts[HELP_CONNECTION]);
-    print_option_lines(CMD_RUN, GROUP_CONNECTION, out);
-    fputs("\nTLS options, only with rediss:// or valkeys:// URLs:\n", out);
-    print_option_lines(CMD_RUN, GROUP_TLS, out);
+    char left[64];
+
+    fprintf(out, "%s\nparameters of the URL:\n", help_texts[HELP_CONNECTION]);
+    for (size_t i = 0; i < url_param_count; i++) {
+        snprintf(left, sizeof(left), "%s=%s", url_params[i].name,
+            url_params[i].value);
+        fprintf(out, "  %-22s", left);
+        fprintf(out, strlen(left) > 22 ? "\n%24s  %s\n" : "%.0s  %s\n", "",
+            url_params[i].help);
+    }
 }

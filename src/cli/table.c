@@ -104,6 +104,11 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
         range, NULL, text, NULL, true}
 
+/* A parameter of the URLs. */
+#define PARAMETER(name, value, variable, text, ...) \
+    {0, name, value, variable, VALUE_PARAMETER, ON_ALL, .help = text, \
+        __VA_ARGS__}
+
 /* A lease has at most 31 bits of milliseconds; what --every records is a lease
  * of nine tenths of it. */
 #define LEASE 1, INT32_MAX, "such as 30s, at most 24d"
@@ -198,13 +203,17 @@ FLAG(0, "forget", ON(ONCE), work.forget,
     "remove the record, so that CMD may run (again)"),
 FLAG(0, "confirm", ON(ONCE), work.confirm,
     "in doubt: record that it was done"),
+PARAMETER("password-file", "FILE", "password_file",
+    "its first line is the password", .in_file = true),
+PARAMETER("cacert", "FILE", "cacert",
+    "TLS: the CAs to trust (PEM), not the system's", .in_file = true),
+PARAMETER("insecure", NULL, "verify",
+    "TLS: trust any certificate; HARM: see nxlock(1)", .implied = "none"),
+PARAMETER("prefix", "TEXT", "prefix",
+    "put in front of every name (none)", .in_file = true),
 FLAG('h', "help", ON_ALL, help, "show this help"),
 };
 
-/* The name that redis-cli has for it. */
-static const struct option insecure = {0, "insecure", NULL, "verify",
-    VALUE_PARAMETER, ON_ALL, .implied = "none",
-    .help = "TLS: the same as --verify none; HARM: see nxlock(1)"};
 /* clang-format on */
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -229,56 +238,12 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 #define IS_AMONG(name, names)                                                  \
     is_among(name, names, sizeof(names) / sizeof((names)[0]))
 
-/* May the configuration file set this parameter of a URL? */
-static bool is_in_file(const char *name)
-{
-    static const char *const names[] = {"password_file", "cacert", "prefix"};
-
-    return IS_AMONG(name, names);
-}
-
-#define PARAMETERS_MOST 64
-#define NAME_ROOM 32
-
-/* The i-th URL parameter as an option of every command, --insecure behind them;
- * NULL: no more. */
-static const struct option *parameter_option(size_t i)
-{
-    static struct option rows[PARAMETERS_MOST];
-    static char names[PARAMETERS_MOST][NAME_ROOM];
-
-    if (i == url_param_count)
-        return &insecure;
-    if (i > url_param_count || i >= PARAMETERS_MOST)
-        return NULL;
-    for (size_t at = 0; at < NAME_ROOM - 1; at++) {
-        char c = url_params[i].name[at];
-        names[i][at] = c == '_' ? '-' : c;
-        if (c == '\0')
-            break;
-    }
-    rows[i] = (struct option){.name = names[i],
-        .value = url_params[i].value,
-        .variable = url_params[i].name,
-        .type = VALUE_PARAMETER,
-        .commands = ON_ALL,
-        .help = url_params[i].help,
-        .in_file = is_in_file(url_params[i].name)};
-    return &rows[i];
-}
-
 /* The next option of one of these commands. */
 static const struct option *option_next(unsigned commands, size_t *i)
 {
-    const struct option *option;
-
     while (*i < OPTIONS && !(options[*i].commands & commands))
         ++*i;
-    do {
-        size_t at = (*i)++;
-        option = at < OPTIONS ? &options[at] : parameter_option(at - OPTIONS);
-    } while (option && strcmp(option->name, "password") == 0);
-    return option;
+    return *i < OPTIONS ? &options[(*i)++] : NULL;
 }
 
 const struct option *option_at(enum command command, size_t *i)
@@ -293,26 +258,14 @@ const struct option *option_any(size_t *i)
 
 bool option_of_tls(const struct option *option)
 {
-    static const char *const names[] = {"cacert", "cacertdir", "cert", "key",
-        "key_password_file", "sni", "verify", "tls_min", "tls_ciphers",
-        "tls_ciphersuites"};
-
-    return option->type == VALUE_PARAMETER && IS_AMONG(option->variable, names);
-}
-
-bool option_is_passed(const struct option *option)
-{
-    return option->type == VALUE_PARAMETER && !option->implied &&
-           (option_of_tls(option) || strcmp(option->variable, "user") == 0 ||
-               strcmp(option->variable, "password_file") == 0);
+    return option->type == VALUE_PARAMETER &&
+           param_of_tls(param_find(slice_of(option->variable)));
 }
 
 bool option_of_server(const struct option *option)
 {
-    static const char *const others[] = {"db", "keepalive_s", "durable"};
-
-    return option_is_passed(option) || (option->type == VALUE_PARAMETER &&
-                                           IS_AMONG(option->variable, others));
+    return option->type == VALUE_PARAMETER &&
+           param_of_server(param_find(slice_of(option->variable)));
 }
 
 bool option_of_cmd(const struct option *option)

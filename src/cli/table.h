@@ -2,7 +2,7 @@
 /*
  * The one table of commands, options and exit codes. Parsing, --help,
  * suggestions and shell completion are made from it, and a test compares the
- * man page with it. The URL parameters that the library knows are options too.
+ * man page with it.
  */
 #ifndef NXLOCK_CLI_TABLE_H
 #define NXLOCK_CLI_TABLE_H
@@ -72,9 +72,8 @@ extern const size_t exit_count;
 /* The command of that name; COMMANDS: there is none. */
 enum command command_by_name(const char *word);
 
-/* Iterates over the options of a command, the URL parameters last; *i is 0 at
- * first. NULL: no more. The password is no option: other users could read it in
- * the command line. */
+/* Iterates over the options of a command; *i is 0 at first. NULL: no more. The
+ * password is no option: other users could read it in the command line. */
 const struct option *option_at(enum command command, size_t *i);
 
 /* The same, of all commands: an option that differs between commands is there
@@ -84,11 +83,8 @@ const struct option *option_any(size_t *i);
 /* Is it a parameter for TLS only? */
 bool option_of_tls(const struct option *option);
 
-/* Is it a parameter that says how to log in and whom to trust? run passes these
- * on to CMD. The others say what to lock, and are those of one command. */
-bool option_is_passed(const struct option *option);
-
-/* Is it a parameter that belongs to one server? The others are those of a
+/* Is it a parameter that belongs to one server, because it says how to log in
+ * and whom to trust? run passes these on to CMD. The prefix is the one of a
  * client, whatever its servers. */
 bool option_of_server(const struct option *option);
 

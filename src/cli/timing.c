@@ -89,7 +89,7 @@ static void make_remedy(
         snprintf(
             ttl, sizeof(ttl), "--ttl %s or more", duration_text(text, ttl_ms));
     else if (spare_ms <= 0)
-        snprintf(ttl, sizeof(ttl), "--ttl %s or more with --max-ttl-ms %lld",
+        snprintf(ttl, sizeof(ttl), "--ttl %s or more with max_ttl_ms=%lld",
             duration_text(text, ttl_ms), (long long)ttl_ms);
     snprintf(out, size, "%s%s%s", ttl,
         ttl[0] != '\0' && grace[0] != '\0' ? ", or " : "", grace);
@@ -110,10 +110,8 @@ int timing_check(const struct args *args)
         snprintf(what, sizeof(what), "--grace %s%s", run->grace,
             timeout ? " and " : "");
     if (timeout)
-        snprintf(what + strlen(what), sizeof(what) - strlen(what), "%s%lld",
-            value_has_parameter(args->query, "timeout_ms") ? "--timeout-ms "
-                                                           : "timeout_ms=",
-            (long long)run->request_ms);
+        snprintf(what + strlen(what), sizeof(what) - strlen(what),
+            "timeout_ms=%lld", (long long)run->request_ms);
     duration_text(ttl, args->ttl_ms);
     if (!args->ttl && what[0] != '\0')
         say("%s is too long for a lease of %s: use %s", what, ttl, remedy);
@@ -175,17 +173,14 @@ static int too_long(
     duration_text(limit, args->lease_limit_ms);
     (void)duration_parse(value, &ms);
     if (given)
-        say("%s %s is longer than %s%lld allows: write %s %s or less, "
-            "or raise max_ttl_ms for all who use these locks",
-            option, value,
-            value_has_parameter(args->query, "max_ttl_ms") ? "--max-ttl-ms "
-                                                           : "max_ttl_ms=",
-            (long long)args->lease_limit_ms, option, limit);
+        say("%s %s is longer than max_ttl_ms=%lld allows: write %s %s or "
+            "less, or raise max_ttl_ms for all who use these locks",
+            option, value, (long long)args->lease_limit_ms, option, limit);
     else
         say("%s %s is longer than %s, the default limit with several servers "
             "or guard_restarts=1, which all clients of a lock must share: "
-            "write %s %s or less, or give --max-ttl-ms %lld (%s) wherever "
-            "these locks are used",
+            "write %s %s or less, or add max_ttl_ms=%lld (%s) to the URLs "
+            "wherever these locks are used",
             option, value, limit, option, limit, (long long)ms, value);
     conf_mention(args, VALUE_DURATION);
     return EXIT_USAGE;

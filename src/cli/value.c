@@ -178,42 +178,22 @@ bool value_has_parameter(const char *query, const char *name)
     return false;
 }
 
-/* must is from the library: "must be a number from 10 to 600000". */
-static int refuse_parameter(
-    const char *shown, const char *name, const char *value, const char *must)
-{
-    size_t length = strlen(name);
-    char word[DISCREET_ROOM];
-    int64_t ms;
-
-    if (length > 3 && strcmp(name + length - 3, "_ms") == 0 &&
-        value[strspn(value, "0123456789.")] != '\0' &&
-        duration_parse(value, &ms))
-        say("%s %s %s, in milliseconds: %s is %lld", shown, value, must, value,
-            (long long)ms);
-    else
-        say("%s '%s' %s", shown, discreet(word, value), must);
-    return EXIT_USAGE;
-}
-
 /* Adds name=value to the query, encoded for a URL. */
 static int add_parameter(
     struct args *args, const char *shown, const char *name, const char *value)
 {
     size_t had = args->query ? strlen(args->query) : 0;
     size_t room = had + strlen(name) + 3 * strlen(value) + 3;
-    char must[96];
+    char must[96], word[DISCREET_ROOM];
 
     if (value_has_parameter(args->query, name)) {
-        if (strcmp(name, "verify") == 0)
-            say("--verify and --insecure (verify=none) exclude each other, and "
-                "each is given once");
-        else
-            say("%s is given twice; write it once", shown);
+        say("%s is given twice; write it once", shown);
         return EXIT_USAGE;
     }
-    if (!url_param_accepts(name, value, must, sizeof(must)))
-        return refuse_parameter(shown, name, value, must);
+    if (!url_param_accepts(name, value, must, sizeof(must))) {
+        say("%s '%s' %s", shown, discreet(word, value), must);
+        return EXIT_USAGE;
+    }
     char *query = realloc(args->query, room);
     if (!query) {
         say("out of memory");

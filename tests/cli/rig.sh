@@ -128,6 +128,16 @@ launch() { # ARGUMENT...: in the background; its pid in $pid
         > "$dir/out" 2> "$dir/err" < /dev/null &
     pid=$!
 }
+with_query() { # PARAMETERS COMMAND...: added to NXLOCK_URL
+    url_before=$NXLOCK_URL
+    case $NXLOCK_URL in
+    *\?*) NXLOCK_URL="$NXLOCK_URL&$1" ;;
+    *) NXLOCK_URL="$NXLOCK_URL?$1" ;;
+    esac
+    shift
+    "$@"
+    NXLOCK_URL=$url_before
+}
 with_password() { # PASSWORD COMMAND...: in NXLOCK_PASSWORD
     export NXLOCK_PASSWORD="$1"
     shift

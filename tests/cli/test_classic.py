@@ -7,6 +7,7 @@ None of them fails on a value that nxlock wrote. Each excludes nxlock and is
 excluded by it, and each follows a holder that died.
 """
 
+import os
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
@@ -70,10 +71,14 @@ class Classic:
             self.ask("DEL", self.key)
 
 
+def stamps():
+    return "-u", os.environ["NXLOCK_URL"] + "?scheme=timestamp"
+
+
 def holds(tap, classic, program, name):
     """nxlock holds; then the other program does."""
     key = classic.key
-    done = nx(program, "acquire", key, "--scheme", "timestamp")
+    done = nx(program, "acquire", key, *stamps())
     tap.equal(done.returncode, 0, f"nxlock gets '{key}'")
     try:
         got, note = classic.acquire(30), ""
@@ -84,7 +89,7 @@ def holds(tap, classic, program, name):
     done = nx(program, "release", key, token)
     tap.equal(done.returncode, 0, "which its token still releases")
     tap.check(classic.acquire(30), f"{name}: gets it then")
-    done = nx(program, "acquire", key, "-n", "--scheme", "timestamp")
+    done = nx(program, "acquire", key, "-n", *stamps())
     tap.equal(done.returncode, 75, "and nxlock does not")
     classic.release()
 
@@ -101,7 +106,7 @@ def died(tap, classics, program):
     """nxlock dies, one of them follows and dies, nxlock follows. All names at
     once, for the time that it takes."""
     for classic in classics.values():
-        nx(program, "acquire", classic.key, "--scheme", "timestamp",
+        nx(program, "acquire", classic.key, *stamps(),
            "--ttl", "1s")
     for name, classic in classics.items():
         got = [False]
@@ -114,8 +119,7 @@ def died(tap, classics, program):
         tap.check(got[0] is True, f"{name}: follows an nxlock that died",
                   got[0])
     for name, classic in classics.items():
-        done = nx(program, "acquire", classic.key, "-w", "20s", "--scheme",
-                  "timestamp")
+        done = nx(program, "acquire", classic.key, "-w", "20s", *stamps())
         tap.equal(done.returncode, 0, f"nxlock follows a dead {name}")
 
 
@@ -123,17 +127,17 @@ def fractions(tap, server, program):
     """A time with a fraction of a second, as time.time() gives it."""
     end = time.time() + 60
     server.cli("SET", "parts", f"{end:.3f}")
-    tap.equal(nx(program, "acquire", "parts", "-n", "--scheme", "timestamp")
+    tap.equal(nx(program, "acquire", "parts", "-n", *stamps())
               .returncode, 75, "a lock until then is held")
     for interop, code in (0, 75), (1, 0):
         server.cli("SET", "parts", f"{end - 120:.3f}")
-        done = nx(program, "acquire", "parts", "-w", "2s", "--interop",
-                  str(interop))
+        done = nx(program, "acquire", "parts", "-w", "2s", "-u",
+                  f"{server.url}?interop={interop}")
         tap.equal(done.returncode, code, "one that is past is taken over only "
                   f"with interop=1, interop={interop}")
     nx(program, "release", "parts", done.stdout.decode().strip())
     server.cli("SET", "parts", f"{end - 120:.3f}")
-    done = nx(program, "acquire", "parts", "-n", "--scheme", "timestamp")
+    done = nx(program, "acquire", "parts", "-n", *stamps())
     tap.equal(done.returncode, 0, "and by scheme=timestamp")
     nx(program, "release", "parts", done.stdout.decode().strip())
 

@@ -50,8 +50,9 @@ unavailable() {
         -u "unix://$dir/dead/socket"
     kill -STOP "$server"
     rm -f "$dir/started"
-    gives 69 "69: a server that does not answer" run x -n --timeout-ms 100 \
-        -- touch "$dir/started"
+    with_query timeout_ms=100 \
+        gives 69 "69: a server that does not answer" run x -n -- \
+        touch "$dir/started"
     kill -CONT "$server"
     check "and nothing is started" fails started
     # What was asked for while it slept is undone or runs out.
@@ -187,12 +188,12 @@ busy() {
 denied() {
     db ACL SETUSER guest on '>s3cret' '+@connection' > /dev/null
     for wait in -n -w60; do
-        with_password n0 refused 77 "77: WRONGPASS, $wait" x $wait \
-            --user guest
+        with_query user=guest with_password n0 \
+            refused 77 "77: WRONGPASS, $wait" x $wait
         said "says so" "cannot acquire 'x'" "WRONGPASS"
         unsaid "and not the password" n0
-        with_password s3cret refused 77 "77: NOPERM, $wait" x $wait \
-            --user guest
+        with_query user=guest with_password s3cret \
+            refused 77 "77: NOPERM, $wait" x $wait
         said "is said in the server's words" "cannot acquire 'x'" "NOPERM" \
             "'nxlock doctor x'"
         unsaid "and not the password" s3cret

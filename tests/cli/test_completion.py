@@ -32,10 +32,10 @@ def commands():
 
 
 def options_of(command):
-    own, more = help_of(command).split("\noptions:")[1].split("\nmore options")
+    _, own = help_of(command).split("\noptions:")
+    own, _ = own.split("\nexit codes:")
     found = set(re.findall(r"^ *(?:-[a-zA-Z], *)?(--[a-z][a-z-]*)", own, re.M))
-    found |= set(re.findall(r"^ *(-[a-zA-Z]),", own, re.M))
-    return found | set(re.findall(r"--[a-z][a-z-]*", more.split(":\n", 1)[1]))
+    return found | set(re.findall(r"^ *(-[a-zA-Z]),", own, re.M))
 
 
 def check_words(tap, shell):

@@ -82,17 +82,17 @@ class Room:
                                f"&password={ENCODED}")
         self.hidden("-u, over NXLOCK_URL", f"unix://app@{s}", "-u", app,
                     NXLOCK_URL=f"unix://:{ADMIN}@{self.decoy.socket}")
-        self.hidden("--user and NXLOCK_PASSWORD", f"unix://{s}?user=app",
-                    "-u", f"unix://{s}", "--user", "app",
-                    NXLOCK_PASSWORD=SECRET)
+        self.hidden("a user and NXLOCK_PASSWORD", f"unix://{s}?user=app",
+                    "-u", f"unix://{s}?user=app", NXLOCK_PASSWORD=SECRET)
         three = [f"unix://app:{ENCODED}@{one.socket}" for one in self.servers]
         bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
         young = "?guard_restarts=0"
         self.hidden("three servers", bare.replace(",", young + ",", 1),
                     NXLOCK_URL=",".join(
                         [three[0] + young] + three[1:]))
-        self.hidden("three times -u", bare, "--guard-restarts", "0",
-                    *(word for one in three for word in ("-u", one)),
+        self.hidden("three times -u", bare + young,
+                    *(word for one in three for word in ("-u", one + (
+                        young if one == three[2] else ""))),
                     NXLOCK_URL="")
 
     def variables(self):
@@ -126,10 +126,10 @@ class Room:
                       and b"NXLOCK_PASSWORD" in got.stderr,
                       f"{words[0][:10]} is refused, with the remedy",
                       got.stderr)
-        got = status("-u", f"unix://{s}", "--user", "app")
-        tap.check(got.returncode == 64 and b"user without a password" in
+        got = status("-u", f"unix://{s}?user=app")
+        tap.check(got.returncode == 78 and b"user without a password" in
                   got.stderr and b"NXLOCK_PASSWORD_FILE" in got.stderr,
-                  "--user without a password", got.stderr)
+                  "a user without a password", got.stderr)
 
     def password_file(self):
         tap, s = self.tap, self.sock
@@ -150,7 +150,7 @@ class Room:
             tap.equal(got.returncode, 1, f"{words[:1]}, {list(environ)}")
         for words, environ in (
                 (("-u", app, "--password-file", "password"), {}),
-                (("-u", f"unix://{s}", "--user", "app", "--password-file",
+                (("-u", f"unix://{s}?user=app", "--password-file",
                   "password"), {}),
                 (("-u", app), {"NXLOCK_PASSWORD_FILE": "password"})):
             got = status(("run", "job"), *words, "-c", inner, **environ)
@@ -183,7 +183,7 @@ class Room:
                       (f"-uunix://{s}?user=app&password={ENCODED}&db=1",),
                       (f"--url=unix://app:{ENCODED}@{s},unix://app:{ENCODED}@"
                        f"{self.servers[1].socket},unix://app:{ENCODED}@"
-                       f"{self.servers[2].socket}", "--guard-restarts", "0")):
+                       f"{self.servers[2].socket}?guard_restarts=0",)):
             got = self.run(*words, "-v", inside=look)
             tap.check(got.returncode == 0 and
                       got.stdout.count(b"unix://") in (2, 6) and
@@ -234,12 +234,12 @@ class Room:
             got = self.run(inside=f"exec '{self.nxlock}' {command}",
                            NXLOCK_URL=f"unix://app:{ENCODED}@{s}", **other)
             tap.equal(got.returncode, 77, f"{command} inside: 77")
-        got = self.run("--pass-url", "-u", f"unix://{s}", "--user", "app",
+        got = self.run("--pass-url", "-u", f"unix://{s}?user=app",
                        inside=inner, NXLOCK_URL="", NXLOCK_PASSWORD=SECRET,
                        **other)
         tap.equal((got.returncode, self.started()), (0, True),
-                  "--pass-url passes on --user and NXLOCK_PASSWORD")
-        got = self.run("-u", f"unix://{s}", "--user", "app", inside=inner,
+                  "--pass-url passes on the user and NXLOCK_PASSWORD")
+        got = self.run("-u", f"unix://{s}?user=app", inside=inner,
                        NXLOCK_URL="", NXLOCK_PASSWORD=SECRET, **other)
         tap.check(got.returncode == 77 and not self.started() and
                   b"removed it from NXLOCK_URL and NXLOCK_PASSWORD" in
@@ -298,11 +298,13 @@ class Room:
         got = self.run("-u", app, "--url-file", path)
         tap.check(got.returncode == 64 and b"--url-file" in got.stderr,
                   "-u and --url-file exclude each other", got.stderr)
+        young = "?guard_restarts=0"
         bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
         path = self.write("\n".join(
-            f"unix://app:{ENCODED}@{one.socket}" for one in self.servers))
-        self.hidden("several lines", bare, "--guard-restarts", "0",
-                    "--url-file", path, NXLOCK_URL="")
+            f"unix://app:{ENCODED}@{one.socket}" for one in self.servers) +
+            young)
+        self.hidden("several lines", bare + young, "--url-file", path,
+                    NXLOCK_URL="")
 
 
 def main():

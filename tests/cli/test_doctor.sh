@@ -10,9 +10,6 @@
 ASAN_OPTIONS=${ASAN_OPTIONS-}${ASAN_OPTIONS:+:}verify_asan_link_order=0
 export ASAN_OPTIONS
 
-# Short, so that a server is soon older than any lock.
-brief="--max-ttl-ms 1000"
-
 finds() { # NAME LEVEL WHAT WORDS: a line about it
     grep -q -e "^$2 .*\<$3: .*$4" "$dir/out" || sed 's/^/# /' "$dir/out"
     check "$1" grep -q -e "^$2 .*\<$3: .*$4" "$dir/out"
@@ -23,7 +20,7 @@ doctor() {
     want=$1
     what=$2
     shift 2
-    gives "$want" "$what" doctor $brief "$@"
+    gives "$want" "$what" doctor "$@"
     [ "$code" -eq "$want" ] || sed 's/^/# /' "$dir/out"
     worst "$want" || sed 's/^/# /' "$dir/out"
     check "and the lines agree" worst "$want"
@@ -47,12 +44,13 @@ check "with its address once" fails grep -q "nothing.*$dir/nothing" "$dir/out"
 gives 78 "nor a URL" doctor -u "http://x"
 gives 64 "two names" doctor a b
 start_server --appendonly yes --appendfsync always
+NXLOCK_URL="$NXLOCK_URL?max_ttl_ms=1000" # so that a server is soon older
 
 # Freshly restarted.
 doctor 0 "just started, with a file of all it was told"
 finds "is noted" note age "restarted [0-9]* s ago, with an append-only file"
 db CONFIG SET appendonly no > /dev/null
-gives 1 "just started, without" doctor
+gives 1 "just started, without" doctor -u "unix://$socket"
 finds "is found" WARN age "restarted [0-9]* s ago: .*61 s.* Remedy: wait"
 db CONFIG SET appendonly yes > /dev/null
 
@@ -68,7 +66,7 @@ finds "with its times" ok "round trip" \
     "acquired in .* ms, extended in .* ms, released in .* ms"
 finds "and its lock commands" ok server "lock commands SET NX PX + scripts"
 finds "and how locks wait" ok waiting "in line: first come, first served"
-doctor 0 "a good server without lines" --poll 1
+with_query poll=1 doctor 0 "a good server without lines"
 finds "is noted" note waiting "by polling (poll=1): .*random"
 check "and says nothing" test ! -s "$dir/err"
 doctor 0 "a good server for a name" invoice:42
@@ -78,7 +76,7 @@ db SET invoice:42 mine > /dev/null
 doctor 0 "for a name that is held" invoice:42
 check "which is left alone" test "$(db GET invoice:42)" = mine
 db DEL invoice:42 > /dev/null
-gives 0 "as JSON" doctor --json --max-ttl-ms 1000
+gives 0 "as JSON" doctor --json
 role='"what":"role","finding":"[^"]*"'
 check "a line is an object" grep -qx \
     "{\"v\":1,\"level\":\"ok\",\"server\":\"unix://[^\"]*\",$role}" "$dir/out"
@@ -124,7 +122,7 @@ db CONFIG SET appendfsync always appendonly no > /dev/null
 doctor 69 "records that a restart loses" --once
 finds "are found" FAIL once \
     "no append-only file: .*every record.* Remedy: CONFIG SET appendonly yes"
-gives 69 "and as JSON" doctor --once --json --max-ttl-ms 1000
+gives 69 "and as JSON" doctor --once --json
 check "too" grep -q '"level":"FAIL",.*"what":"once","finding":"no append-' \
     "$dir/out"
 doctor 1 "which is a warning without records"
@@ -152,7 +150,7 @@ user() { # NAME RULE...
 as() { # USER COMMAND...: of doctor
     one=$1
     shift
-    with_password sesame-seed "$@" --user "$one"
+    with_query "user=$one" with_password sesame-seed "$@"
 }
 {
     user noeval -eval -evalsha
@@ -228,13 +226,13 @@ as() { # USER COMMAND...: of doctor
     as noinfo doctor 1 "a user without INFO, for records" --once
     finds "is found" WARN once "append-only file is unknown"
     db ACL SETUSER default '>sesame' > /dev/null 2>&1
-    gives 77 "no password" doctor $brief
+    gives 77 "no password" doctor
     finds "is found" FAIL reach "NOAUTH Authentication required; check the user"
     check "and nothing else is said of the server" \
         test "$(grep -vc ': from ' "$dir/out")" -eq 1
     redis-cli -s "$socket" -a sesame ACL SETUSER default nopass \
         > /dev/null 2>&1
-    with_password wrong doctor 77 "a wrong password" --user keys
+    with_query user=keys with_password wrong doctor 77 "a wrong password"
     finds "is found" FAIL reach "WRONGPASS"
     unsaid "and not shown" ">wrong\|:wrong@"
     check "and nothing else is said of the server" \
@@ -257,11 +255,11 @@ as() { # USER COMMAND...: of doctor
     # shellcheck disable=SC2086
     db ACL SETUSER locks reset on $rights '>PASSWORD' > /dev/null
     set +f
-    locks="--user locks"
+    locks="-u unix://locks@$socket"
     export NXLOCK_PASSWORD=PASSWORD
     # shellcheck disable=SC2086
     {
-        gives 0 "the user of docs/acl.md" doctor job:9 $brief $locks
+        gives 0 "the user of docs/acl.md" doctor job:9 $locks?max_ttl_ms=1000
         gives 0 "who runs with all that is documented" run job:9 \
             --every 1h $locks -- true
         gives 77 "but not under another name" run other $locks -- true
@@ -276,20 +274,20 @@ as() { # USER COMMAND...: of doctor
 }
 
 # The database.
-doctor 78 "a database that there is not" --db 99
+with_query db=99 doctor 78 "a database that there is not"
 finds "is found" FAIL database "DB index.*; choose an existing database"
-gives 69 "outside doctor" status x --db 99
+with_query db=99 gives 69 "outside doctor" status x
 said "has a remedy, too" "DB index is out of range" \
     "; choose an existing database: /N at the end of the URL"
 db -n 3 SET somebody there > /dev/null
 doctor 1 "an empty one beside one that is not"
 finds "is found" WARN database "is empty, but db3 has 1 key:"
-doctor 0 "but not the other" --db 3
+with_query db=3 doctor 0 "but not the other"
 db -n 3 DEL somebody > /dev/null
 
 # The clock, this machine's: it is the difference that counts.
 skewed() {
-    faketime --exclude-monotonic -f "$1" "$nxlock" doctor --max-ttl-ms 1000 \
+    faketime --exclude-monotonic -f "$1" "$nxlock" doctor \
         > "$dir/out" 2> "$dir/err"
     code=$?
 }
@@ -355,7 +353,7 @@ await redis-cli -s "$dir/third/socket" PING
         -u "unix://$socket?durable=1" -u "$copy?durable=1"
     finds "is found" FAIL once "several servers keep no records"
     gives 1 "several servers without the restart guard" doctor $third \
-        -u "unix://$socket" -u "$copy" --guard-restarts 0
+        -u "unix://$socket?guard_restarts=0" -u "$copy"
     finds "is found" WARN "unix://$dir/third/socket age" \
         "restarted .* with guard_restarts=0: .*two clients can hold one lock"
     finds "and what it means without a file" WARN \
@@ -363,8 +361,8 @@ await redis-cli -s "$dir/third/socket" PING
     check "and no line says that one has no vote" fails grep -q 'no vote' \
         "$dir/out"
     db ACL SETUSER default -info > /dev/null
-    gives 77 "several, one without INFO" doctor -u "unix://$socket" \
-        -u "$copy" $third --max-ttl-ms 1000
+    gives 77 "several, one without INFO" doctor \
+        -u "unix://$socket?max_ttl_ms=1000" -u "$copy" $third
     finds "says what it lacks" FAIL "unix://$socket rights" "it has no vote"
 }
 "$nxlock" doctor > /dev/full 2> "$dir/err"

@@ -114,14 +114,14 @@ def check_kept(tap, what, drill):
 def start_kept(server, others):
     """{what: a drill}, of every kind of server."""
     three = ",".join(each.url for each in [server, *others])
-    rules = rig.nx(NXLOCK, "acl", "drill", "--name", "shop", "--user", "bob",
-                   "--prefix", "p:").stdout.decode().split()
+    rules = rig.nx(NXLOCK, "acl", "drill", "--name", "shop", "--prefix", "p:",
+                   "-u", server.url + "?user=bob").stdout.decode().split()
     server.cli(*rules, "on", ">secret")
     return {
         "unix socket": Drill(),
-        "three servers": Drill("-u", three, "--guard-restarts", "0"),
+        "three servers": Drill("-u", three + "?guard_restarts=0"),
         "a user with no other rights": Drill(
-            "shop", "--prefix", "p:", "--user", "bob",
+            "shop", "--prefix", "p:", "-u", server.url + "?user=bob",
             NXLOCK_PASSWORD="secret"),
         "a process that is not scheduled": Drill(
             program=UNGUARDED, NXLOCK_TEST_LATE="near"),
@@ -230,11 +230,11 @@ def check_errors(tap, server):
     tap.check("FAIL  taking turns: cannot acquire: " in drill.out,
               "and the reason", drill.words)
     server.cli("ACL", "SETUSER", "eve", "on", ">secret", "~x", "+@all")
-    drill = Drill("--user", "eve", NXLOCK_PASSWORD="secret")
+    drill = Drill("-u", server.url + "?user=eve", NXLOCK_PASSWORD="secret")
     tap.equal(drill.end(), 77, "no permission: 77")
     tap.check("NOPERM" in drill.out and "'nxlock acl'" in drill.err,
               "and the remedy", drill.words)
-    drill = Drill("--scheme", "timestamp")
+    drill = Drill("-u", server.url + "?scheme=timestamp")
     tap.equal(drill.end(), 64, "scheme=timestamp: 64")
     tap.check("a drill is not possible: " in drill.err and not drill.out,
               "and the reason", drill.words)

@@ -243,7 +243,8 @@ def of_a_run(room):
                command_ended(0), RELEASED,
                ended("done", 0, ran_ms=int, held_ms=int, fence=int)])
     room.case("a run without a fencing token", [
-        "run", "NAME", "--scheme", "timestamp", "--", "true"],
+        "run", "NAME", "-u", room.server.url + "?scheme=timestamp", "--",
+        "true"],
         [acquired("30s$"), ("unfenced", "^'NAME' has no fencing token, ",
                             {"priority": 4, "why": str}),
          STARTED, command_ended(0), RELEASED, ended("done", 0)])

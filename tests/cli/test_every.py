@@ -136,8 +136,9 @@ def by_hand(nxlock, tap, server):
     tap.equal(code(command=("/nowhere",)).returncode, 127,
               "what could not be started")
     tap.equal(server.cli("EXISTS", "{h}:every"), b"0\n", "does not count")
-    tap.equal(nx(nxlock, "run", "{h}x", "--every", "1h", "--max-ttl-ms",
-                 "40000", "--prefix", "p:", "--", "true").returncode, 0,
+    tap.equal(nx(nxlock, "run", "{h}x", "--every", "1h", "-u",
+                 server.url + "?max_ttl_ms=40000", "--prefix", "p:", "--",
+                 "true").returncode, 0,
               "a name with a tag, a prefix and a short max_ttl_ms")
     tap.equal(server.cli("EXISTS", "p:{h}x:every"), b"1\n",
               "has its key in the same way")
@@ -171,7 +172,8 @@ def by_hand(nxlock, tap, server):
 def rights(nxlock, tap, server):
     server.cli("ACL", "SETUSER", "u", "on", ">p", "~job:*", "+@all")
     os.environ["NXLOCK_PASSWORD"] = "p"
-    line = ("run", "job:9", "--every", "1h", "--user", "u", "--", "true")
+    line = ("run", "job:9", "--every", "1h", "-u", server.url + "?user=u",
+            "--", "true")
     got = nx(nxlock, *line)
     tap.equal(got.returncode, 77, "a user without rights for the record")
     tap.check(b"key '{job:9}:every'" in got.stderr and

@@ -84,7 +84,8 @@ class Room:
     def inside(self, server):
         """A lock without a number inside of one that has it."""
         got = self.nx("run", "outer", *server, "--", self.nxlock, "run", "t",
-                      "--scheme", "timestamp", *PRINTS)
+                      "-u", os.environ["NXLOCK_URL"] + "?scheme=timestamp",
+                      *PRINTS)
         self.tap.equal((got.returncode, got.stdout), (0, b"none\n"),
                        "the number of another run is not passed on")
 
@@ -129,7 +130,7 @@ def main():
         three = (server, second, third)
         urls = [one.url for one in three]
         guests = [make_guest(one) for one in three]
-        stamps = ("--scheme", "timestamp")
+        stamps = ("-u", server.url + "?scheme=timestamp")
 
         room.with_number("a server")
         room.acquires("a server")

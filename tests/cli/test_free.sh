@@ -57,7 +57,8 @@ db LPUSH list x > /dev/null
 gives 69 "a key of other use" wait list
 said "is named" "'list'" "other data"
 db ACL SETUSER blind on '>p' '~*' +@all -eval -evalsha -getrange > /dev/null
-with_password p gives 77 "a user who may not look" wait x --user blind
+with_query user=blind with_password p \
+    gives 77 "a user who may not look" wait x
 db DEL x > /dev/null
 
 db SET x "$token" PX 60000 > /dev/null

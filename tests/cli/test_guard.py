@@ -72,15 +72,16 @@ sleep 30
 class Trial:
     """A first and a second nxlock on a server of their own."""
 
-    def __init__(self, nxlock, tap, options=(), depth=None):
-        self.depth = depth
+    def __init__(self, nxlock, tap, query="", depth=None):
+        self.depth, self.query = depth, query
         self.nxlock = nxlock
         self.tap = tap
-        self.options = OPTIONS + list(options)
+        self.options = OPTIONS
 
     def __enter__(self):
         self.server = Server().__enter__()
         clean_environment(self.server)
+        os.environ["NXLOCK_URL"] += self.query
         for name, text in (("writer", WRITER), ("one", FIRST),
                            ("two", SECOND), ("chain", CHAIN)):
             with open(self.path(name), "w", encoding="ascii") as file:
@@ -230,7 +231,7 @@ def server_stopped(nxlock, tap):
 def server_killed(nxlock, tap):
     """It is back at once and has forgotten all; so it has no vote yet."""
     with Trial(nxlock, tap,
-               ["--guard-restarts", "1", "--max-ttl-ms", "3000"]) as trial:
+               query="?guard_restarts=1&max_ttl_ms=3000") as trial:
         trial.server.restart()
         trial.ends()
         trial.is_in_order("KILL to the server")

@@ -62,7 +62,7 @@ silence() {
     check "the child got TERM" test -e "$dir/ended"
     kill -CONT "$server"
 
-    hold 1500ms '' --drift-ppm 300000
+    with_query drift_ppm=300000 hold 1500ms ''
     db CLIENT PAUSE 100000 WRITE > /dev/null
     await gone "$(cat "$dir/ready")"
     check "the child is dead before the server ends the lease" \
@@ -71,7 +71,7 @@ silence() {
     ends 79 "and that gives 79, too"
     await is_free l
 
-    hold 3s ': > ended' --timeout-ms 200
+    with_query timeout_ms=200 hold 3s ': > ended'
     kill -STOP "$server"
     await grep -q 'cannot renew' "$dir/err"
     kill -CONT "$server"

@@ -28,41 +28,42 @@ fits() { # the rule of times
     check "with one decimal" test "${longer#*.?}" = s
     gives 0 "the lease of the remedy, $longer" run l --ttl "$longer" \
         --grace 2s -- true
-    gives 64 "a grace that fits no lease that is allowed" run l --ttl 60s \
-        --max-ttl-ms 60000 --grace 1m -- true
+    with_query max_ttl_ms=60000 \
+        gives 64 "a grace that fits no lease that is allowed" run l --ttl 60s \
+        --grace 1m -- true
     said "has one remedy" "--ttl 60s is too short for --grace 1m: use --grace" \
         "35.3s or less"
-    gives 0 "which does" run l --ttl 60s --max-ttl-ms 60000 --grace 35.3s \
-        -- true
-    gives 64 "a time-out that does not fit" run l --ttl 3s --timeout-ms 900 \
-        -- true
-    said "is said" "--ttl 3s is too short for --timeout-ms 900"
+    with_query max_ttl_ms=60000 gives 0 "which does" run l --ttl 60s \
+        --grace 35.3s -- true
+    with_query timeout_ms=900 gives 64 "a time-out that does not fit" \
+        run l --ttl 3s -- true
+    said "is said" "--ttl 3s is too short for timeout_ms=900"
     gives 64 "a grace that is too long for the default lease" run l \
         --grace 1m -- true
     said "is said" "--grace 1m is too long for a lease of 30s"
-    gives 64 "one for which the lease has to be longer than it may" run l \
-        --ttl 60s --max-ttl-ms 60000 --timeout-ms 20000 --grace 1s -- true
-    said "has that remedy" "use --ttl " "with --max-ttl-ms "
+    with_query 'max_ttl_ms=60000&timeout_ms=20000' \
+        gives 64 "one for which the lease has to be longer than it may" run l \
+        --ttl 60s --grace 1s -- true
+    said "has that remedy" "use --ttl " "with max_ttl_ms="
     gives 64 "a lease that cannot be renewed" run l --ttl 30ms -- true
     said "is said" "--ttl 30ms is too short to be renewed"
-    gives 64 "nor one in the URL" run l --ttl 3s \
-        -u "unix://$socket?timeout_ms=900" -- true
     gives 64 "at least more than at most" run l --at-least 3s --at-most 2s -- \
         true
     said "is said" "--at-least 3s is longer than --at-most 2s"
-    gives 0 "max_ttl_ms without --ttl" run l --max-ttl-ms 10000 -- sh -c \
-        'test "$NXLOCK_TTL_MS" = 10000'
-    gives 0 "or in the URL" run l -u "unix://$socket?max_ttl_ms=10000" -- \
+    gives 0 "max_ttl_ms without --ttl" run l \
+        -u "unix://$socket?max_ttl_ms=10000" -- \
         sh -c 'test "$NXLOCK_TTL_MS" = 10000'
     gives 0 "a duration twice: the last counts" run l --ttl 5s --ttl 9s -- \
         sh -c 'test "$NXLOCK_TTL_MS" = 9000'
     # One server has the limit of 60 s only with the quarantine on.
-    gives 0 "2m, guard_restarts off" run l --ttl 2m --guard-restarts 0 -- true
-    gives 64 "2m, guard_restarts on" run l --ttl 2m --guard-restarts 1 -- true
-    said "is said why" "1m" "guard_restarts=1" "--max-ttl-ms 120000"
+    with_query guard_restarts=0 gives 0 "2m, guard_restarts off" \
+        run l --ttl 2m -- true
+    with_query guard_restarts=1 gives 64 "2m, guard_restarts on" \
+        run l --ttl 2m -- true
+    said "is said why" "1m" "guard_restarts=1" "max_ttl_ms=120000"
     gives 64 "2m, several servers without it" run l --ttl 2m \
-        --guard-restarts 0 -u "unix://$socket" -u "unix://$dir/none" -- true
-    said "is said why" "1m" "several servers" "--max-ttl-ms 120000"
+        -u "unix://$socket?guard_restarts=0" -u "unix://$dir/none" -- true
+    said "is said why" "1m" "several servers" "max_ttl_ms=120000"
     for words in '--at-most 0' '--every 1ms' '--on-lost stop' \
         '--on-lost TERM' '--on-down no' '--on-down skip' \
         --fence --no-fence --retry-failed; do
@@ -84,16 +85,16 @@ longest() {
         said "is too long for any lock" "$option 30d is too long" "24d"
         unsaid "which is not the URL's fault" URL
         # shellcheck disable=SC2086 # words
-        gives 64 "$line 5m beyond max_ttl_ms" $line 5m --max-ttl-ms 90000 \
-            $end
+        with_query max_ttl_ms=90000 \
+            gives 64 "$line 5m beyond max_ttl_ms" $line 5m $end
         said "is told both, and the remedy" \
-            "$option 5m is longer than --max-ttl-ms 90000 allows" \
+            "$option 5m is longer than max_ttl_ms=90000 allows" \
             "$option 90s or less"
         # shellcheck disable=SC2086 # words
         gives 64 "$line 5m with several servers" $line 5m -u redis://h1 \
             -u redis://h2 -u redis://h3 $end
         said "is told the remedy" "$option 5m is longer than" \
-            "--max-ttl-ms 300000"
+            "max_ttl_ms=300000"
     done
     gives 64 "--ttl 10s with max_ttl_ms in the URL" acquire l --ttl 10s \
         -u "unix://$socket?max_ttl_ms=5000"

@@ -282,7 +282,7 @@ class Room(Tap):
         for words in ((), ("--json",)):
             self.begin((member(1), 0))
             out = self.nx(0, "status, slowly", "status", "x", *words, "-u",
-                          "unix://" + slow.path, "--timeout-ms", "10000")[0]
+                          f"unix://{slow.path}?timeout_ms=10000")[0]
             left = (json.loads(out)["left_ms"] if words else
                     1000 * int(re.search(r" (\d+)s left", out)[1]))
             now = int(self.server.cli("PTTL", "x"))
@@ -318,9 +318,10 @@ class Room(Tap):
         """With -v, run says that it does not wait in line, and why."""
         self.begin()
         polls = "waits by polling (poll=1)\n"
-        for words, wanted in ((), "\n"), (("--poll", "1"), "; " + polls):
-            said = self.nx(75, " ".join(("a wait", *words)), "run", "x", "-v",
-                           "-w", "1500ms", *words, "--", "true")[1]
+        for query, wanted in ("", "\n"), ("?poll=1", "; " + polls):
+            said = self.nx(75, "a wait " + query, "run", "x", "-v", "-w",
+                           "1500ms", "-u", self.server.url + query, "--",
+                           "true")[1]
             self.check("s left" + wanted in said, "says how it waits", said)
 
 

@@ -152,7 +152,8 @@ gives 0 "list with records and a prefix" list --prefix o:
 line "without it" "begun${tab}doubt${tab}db7:1:b${tab}-"
 lines "has those of the prefix" 6
 db ACL SETUSER keys on '>p' '~o:*' +@all > /dev/null
-with_password p gives 0 "a user who may not read records" list 'o:*' --user keys
+with_query user=keys with_password p \
+    gives 0 "a user who may not read records" list 'o:*'
 lines "sees the locks" 3
 said "and is told" "records of 'nxlock once' are left out"
 db --raw KEYS '*o:*' | while read -r key; do db DEL "$key" > /dev/null; done
@@ -195,7 +196,7 @@ fi
 check "a list that cannot be printed" test $? -eq 70
 
 db ACL SETUSER blind on '>p' '~*' +@all -scan > /dev/null
-with_password p gives 77 "a user who may not" list --user blind
+with_query user=blind with_password p gives 77 "a user who may not" list
 said "is told what" "scan"
 
 # 20000 keys that are none, and a name of 60000 bytes.
@@ -204,7 +205,7 @@ long=$(head -c 60000 /dev/zero | tr '\0' n)
 printf 'SET %s %s PX 100000\n' "$long" "$uuid@long" |
     redis-cli -s "$socket" --pipe > /dev/null
 db CONFIG RESETSTAT > /dev/null
-gives 0 "among 20000 other keys" list --timeout-ms 20000
+with_query timeout_ms=20000 gives 0 "among 20000 other keys" list
 lines "it finds the same" 9
 check "never by KEYS" test "$(calls keys)" -eq 0
 check "in many steps" test "$(calls scan)" -ge 70

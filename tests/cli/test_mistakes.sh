@@ -45,8 +45,6 @@ url() {
     said "is translated" "'ssl_keyfile'" "belongs to redis-py; write key=FILE"
     gives 78 "a parameter out of bounds" run x -u 'redis://h?db=x' -- true
     said "is named with its bounds" "db" "from 0 to"
-    gives 64 "the flag of that parameter" run x --db x -u redis://h -- true
-    said "is named, too" "db" "from 0 to"
     gives 78 "an empty URL" run x -u "" -- true
     said "is told what to write" "empty" "redis://localhost:6379"
 }
@@ -157,13 +155,6 @@ lease() {
         said "is told what may be, and where to look" "cannot $verb 'x'" \
             "the token is of another one" "nxlock status x"
     done
-    gives 64 "a duration for --max-ttl-ms" acquire x --max-ttl-ms 5s
-    said "is told the number" "--max-ttl-ms 5s must be a number from 20 to" \
-        "in milliseconds: 5s is 5000"
-    gives 64 "a word for --timeout-ms" acquire x --timeout-ms soon
-    said "is repeated" "--timeout-ms 'soon' must be a number from 10 to"
-    gives 64 "a word for --db" acquire x --db main
-    said "is repeated" "--db 'main' must be a number from 0 to"
     check "and nobody is asked" is_free x
 }
 

@@ -7,8 +7,7 @@
 
 start_server # which does not count here
 unset NXLOCK_URL
-young="--max-ttl-ms 5000 --ttl 4900ms"
-most="--max-ttl-ms 5000"
+young="--ttl 4900ms"
 urls=
 list=
 for i in 1 2 3; do
@@ -19,6 +18,7 @@ for i in 1 2 3; do
     list="$list,unix://$dir/$i/socket"
 done
 list=${list#,}
+limit=max_ttl_ms=5000 # one URL sets it for all of them
 at() { # SERVER COMMAND...
     folder=$1
     shift
@@ -47,13 +47,13 @@ two_are_named() {
 # They are lists of words.
 # shellcheck disable=SC2086
 {
-    gives 0 "without the guard, at once" run a $urls --guard-restarts 0 -- true
+    gives 0 "without the guard, at once" run a $urls?guard_restarts=0 -- true
     gives 69 "with it, not of young servers" run a -n $urls -- true
     said "and is told why" "2 of 3 servers are needed" \
         "may have forgotten locks; its vote counts again in"
     await old
-    gives 0 "of old ones" run a $urls $young -- true
-    NXLOCK_URL=$list
+    gives 0 "of old ones" run a $urls?$limit $young -- true
+    NXLOCK_URL=$list?$limit
     export NXLOCK_URL
     gives 0 "by a list in NXLOCK_URL" run a $young -- true
     gives 0 "which acquires too" acquire b $young
@@ -61,13 +61,13 @@ two_are_named() {
     check "a majority has it" test "$(held_at b)" -ge 2
     gives 75 "and somebody else does not get it" run b -n $young -- true
     gives 0 "renews" renew b "$token" $young
-    gives 0 "status: held" status b -v $most
+    gives 0 "status: held" status b -v
     check "a line for the lock" grep -q '^b held by' "$dir/out"
     check "a line for each server" \
         test "$(grep -c '^  server: unix://.*, role primary' "$dir/out")" = 3
     check "who holds it there" \
         test "$(grep -c '^    held by ' "$dir/out")" -ge 2
-    gives 0 "status as JSON" status b --json $most
+    gives 0 "status as JSON" status b --json
     check "with a list of servers" python3 -c '
 import json, sys
 told = json.load(sys.stdin)
@@ -77,9 +77,9 @@ held = [s for s in told["servers"] if s["state"] == "held"]
 assert len(held) >= 2 and all(s["left_ms"] <= 5000 for s in held)
 assert all(s["owner"] == told["owner"] for s in held)
 ' < "$dir/out"
-    gives 0 "releases" release b "$token" $most
-    gives 1 "status: free" status b $most
-    gives 79 "and releases once" release b "$token" $most
+    gives 0 "releases" release b "$token"
+    gives 1 "status: free" status b
+    gives 79 "and releases once" release b "$token"
 
     # ------------------------------------------------------------ the flags
     for i in 1 2 3; do
@@ -105,19 +105,19 @@ assert all(s["owner"] == told["owner"] for s in held)
     gives 78 "one bad URL of three" run d -u redis://a,redis://b:x,redis://c \
         -- true
     said "has its number" "URL 2 of 3" "port"
-    gives 78 "an empty one" run d -u redis://a:1,,redis://b $young -- true
+    gives 78 "an empty one" run d -u redis://a:1,,redis://b -- true
     said "is named as such" "URL 1 of 2" "at byte 12" "empty element"
-    gives 78 "one without a scheme" run d -u redis://a:1,b:2 $young -- true
+    gives 78 "one without a scheme" run d -u redis://a:1,b:2 -- true
     said "is named as such" "at byte 12" "scheme"
 
     # ----------------------------------------------------------- a minority
     kill -STOP $pid1
     gives 0 "one stopped" run e -n $young -- true
     silent "is nobody's matter"
-    gives 1 "nor for status" status e -v $most
+    gives 1 "nor for status" status e -v
     check "which does not know of it, and why" \
         grep -q '^    unknown: .*no answer' "$dir/out"
-    gives 1 "nor as JSON" status e --json $most
+    gives 1 "nor as JSON" status e --json
     check "which says why" python3 -c '
 import json, sys
 told = [s for s in json.load(sys.stdin)["servers"] if s["state"] == "unknown"]
@@ -138,7 +138,7 @@ assert len(told) == 1 and "no answer" in told[0]["why"], told
     silent "not, for cron"
     at 1 ACL SETUSER default +@all > /dev/null
     at 1 ACL SETUSER default -@scripting -getrange > /dev/null
-    gives 1 "one cannot be looked at" status e -v $most
+    gives 1 "one cannot be looked at" status e -v
     check "and says why" grep -q '^    unknown: NOPERM' "$dir/out"
     at 1 ACL SETUSER default +@all > /dev/null
 
@@ -149,7 +149,8 @@ assert len(told) == 1 and "no answer" in told[0]["why"], told
         serve "$dir/$i"
         await at $i PING
     done
-    launch run f --max-ttl-ms 3000 --ttl 2900ms -- true
+    NXLOCK_URL=$list?max_ttl_ms=3000
+    launch run f --ttl 2900ms -- true
     ends 0 "who waits gets it"
     said "and was told what for" "waiting for 'f': 2 of 3 servers are needed" \
         "its vote counts again in"

@@ -81,8 +81,8 @@ class Rights:
         self.server.cli("ACL", "SETUSER", "u", "reset", "on", ">" + PASSWORD,
                         *(rule.replace("NAME", NAME) for rule in rules))
         self.server.cli("ACL", "LOG", "RESET")
-        done = rig.nx(self.program, "doctor", *words, "--max-ttl-ms", "1000",
-                      "-u", self.server.url.replace("://", "://u@"),
+        done = rig.nx(self.program, "doctor", *words, "-u",
+                      self.server.url + "?user=u&max_ttl_ms=1000",
                       env={**os.environ, "NXLOCK_PASSWORD": PASSWORD})
         log = self.server.cli("ACL", "LOG").decode()
         return (done.returncode, done.stdout.decode().splitlines(),
@@ -153,8 +153,9 @@ def main():
         rig.clean_environment(server)
         rights = Rights(tap, server, os.path.abspath(sys.argv[1]))
         rig.await_(lambda: b"uptime_in_seconds:0" not in server.cli("INFO"))
-        rig.await_(lambda: rig.nx(rights.program, "doctor", "--max-ttl-ms",
-                                  "1000").returncode == 0)
+        rig.await_(lambda: rig.nx(
+            rights.program, "doctor", "-u",
+            server.url + "?max_ttl_ms=1000").returncode == 0)
         rules = rules_of("doctor")
         tap.check(len(rules) > 30, "the page's rules for doctor", rules)
         rights.all_there(rules)

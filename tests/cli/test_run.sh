@@ -49,8 +49,8 @@ environment() {
 }
 
 options() {
-    gives 0 "a long lease, when allowed" run a --ttl 10m \
-        --max-ttl-ms 600000 -- true
+    with_query max_ttl_ms=600000 gives 0 "a long lease, when allowed" \
+        run a --ttl 10m -- true
     gives 0 "words after -- are not looked at" run a -- test -n --ttl
     gives 3 "not even --help" run a -- sh -c 'exit 3' --help
     gives 0 "a name like an option" run --name=-a -- true

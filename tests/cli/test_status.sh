@@ -58,7 +58,7 @@ verbose() {
     check "its role" grep -q "^  server: .*role primary" "$dir/out"
     check "and nothing that was not tried" \
         fails grep -q "lock commands\|waits" "$dir/out"
-    gives 1 "status -v, without a line" status h -v --poll 1
+    with_query poll=1 gives 1 "status -v, without a line" status h -v
     check "and why locks do not wait in line" \
         grep -q "^  server: .*role primary, waits by polling (poll=1)" \
         "$dir/out"
@@ -71,8 +71,8 @@ verbose() {
     check "in two lines" test "$(wc -l < "$dir/out")" -eq 2
     check "and says nothing" test ! -s "$dir/err"
     db ACL SETUSER seer on '>s3cret' '~*' +@all > /dev/null
-    with_password s3cret gives 0 "status -v with a password" status h -v \
-        --user seer
+    with_query user=seer with_password s3cret \
+        gives 0 "status -v with a password" status h -v
     unsaid "does not show it" s3cret
     db DEL h > /dev/null
 }

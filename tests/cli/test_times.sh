@@ -8,14 +8,16 @@
 
 blanks=$(printf '%125s\t\t\t' '')
 
+stamps() { # COMMAND...: locks are unix times
+    with_query scheme=timestamp "$@"
+}
 shows() { # NAME REGEX: the one line of standard output
     grep -qx -e "$2" "$dir/out" || echo "# printed: $(cat "$dir/out")"
     check "$1" grep -qx -e "$2" "$dir/out"
 }
 
 words() {
-    gives 0 "a command under a unix time" run --scheme timestamp t -- \
-        "$nxlock" status t
+    stamps gives 0 "a command under a unix time" run t -- "$nxlock" status t
     shows "status shows its end" \
         't held by 1[0-9]*, 3[0-9]s left'
     db SET t "1600000000$blanks" > /dev/null
@@ -26,15 +28,16 @@ words() {
     shows "does not show the blanks, which are its token" \
         '.*"value":"1600000000","value_ends_s":1600000000,.*'
     db SET t 1600000000.123 > /dev/null
-    gives 1 "status of another program's, with a fraction of a second" \
-        status t --interop 1
+    with_query interop=1 \
+        gives 1 "status of another program's, with a fraction of a second" \
+        status t
     shows "says since when" \
         't free, left by 1600000000.123, expired 2020-09-13 12:26:41 UTC'
     db SET t 1600000000 > /dev/null
     gives 0 "status of another program's" status t
     shows "says that it is in the way, and what helps" \
         't held by 1600000000, never expires.* 2020-09-13 12:26:.*interop=1.*'
-    gives 1 "and with interop=1" status t --interop 1
+    with_query interop=1 gives 1 "and with interop=1" status t
     shows "that it is over" \
         't free, left by 1600000000, expired 2020-09-13 12:26:40 UTC'
     gives 0 "status --json of it" status --json t
@@ -47,9 +50,9 @@ words() {
 }
 
 warning() {
-    gives 0 "without a terminal" run --scheme timestamp t -- true
+    stamps gives 0 "without a terminal" run t -- true
     unsaid "nothing is said" "weaker promises"
-    gives 0 "with -v" run -v --scheme timestamp t -- true
+    stamps gives 0 "with -v" run -v t -- true
     said "that less is promised" "weaker promises" "docs/guarantees.md" \
         "$socket"
     check "once" test "$(grep -c 'weaker promises' "$dir/err")" -eq 1
@@ -69,7 +72,7 @@ taking_over() { # OPTION
     refused 75 "nor with a wait" t -w 1s "$1"
     db SET t 1600000000 > /dev/null
     refused 75 "nor another program's" t -n "$1"
-    gives 0 "but with interop=1" run -n --interop 1 "$1" t -- true
+    gives 0 "but with interop=1" run -n "$1?interop=1" t -- true
 }
 
 # The time is not past when the command first looks at who holds the lock (it
@@ -85,17 +88,15 @@ soon_after() { # OPTION
 }
 
 within() { # a name that a command around it holds
-    gives 64 "a name inside itself" run --scheme timestamp t -- \
-        "$nxlock" run --scheme timestamp t -- true
+    stamps gives 64 "a name inside itself" run t -- "$nxlock" run t -- true
     said "is recognised as a unix time, too" "enclosing 'nxlock run'"
-    gives 64 "and two deep" run --scheme timestamp t -- \
-        "$nxlock" run --scheme timestamp u -- \
-        "$nxlock" run --scheme timestamp t -- true
+    stamps gives 64 "and two deep" run t -- "$nxlock" run u -- \
+        "$nxlock" run t -- true
     check "and nothing is left" test "$(db EXISTS t u)" = 0
 }
 
 tokens() {
-    nx acquire --scheme timestamp t
+    stamps nx acquire t
     token=$(cat "$dir/out")
     check "acquire prints a token" test ${#token} -ge 36
     gives 0 "renew takes it" renew t "$token"

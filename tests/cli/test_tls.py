@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
@@ -45,8 +46,13 @@ class Room:
         self.nxlock, self.server, self.tap = nxlock, server, Tap()
         self.url = f"rediss://127.0.0.1:{server.port}"
         self.ca = server.file("ca.pem")
-        self.trust = ("-u", self.url, "--cacert", self.ca)
+        self.trust = self.trusting()
         self.marker = server.file("started")
+
+    def trusting(self, **parameters):
+        """The options for the server, with these parameters of its URL."""
+        query = urllib.parse.urlencode(parameters, quote_via=urllib.parse.quote)
+        return "-u", self.url + "?" * bool(query) + query, "--cacert", self.ca
 
     def gives(self, code, what, *words, says=(), lacks=(), **environ):
         """Both outputs together."""
@@ -74,11 +80,10 @@ class Room:
         self.gives(1, "valkeys://", "status", "x", "--cacert", self.ca,
                    "-u", url.replace("rediss", "valkeys"))
         self.gives(1, "--insecure", "status", "x", "-u", url, "--insecure")
-        self.gives(1, "--verify ca", "status", "x", *self.trust, "--verify",
-                   "ca", "--tls-min", "1.3", "--tls-ciphersuites",
-                   "TLS_AES_128_GCM_SHA256", "--tls-ciphers", "ECDHE+AESGCM")
-        self.gives(1, "--sni", "status", "x", *self.trust, "--sni",
-                   "localhost")
+        self.gives(1, "verify=ca", "status", "x", *self.trusting(
+            verify="ca", tls_min="1.3", tls_ciphers="ECDHE+AESGCM",
+            tls_ciphersuites="TLS_AES_128_GCM_SHA256"))
+        self.gives(1, "sni", "status", "x", *self.trusting(sni="localhost"))
         text = self.gives(1, "status -v", "status", "x", "-v", *self.trust)
         self.tap.check("TLSv1.3" in text, "which names the version", text)
         folder = s.file("hashed")
@@ -88,13 +93,13 @@ class Room:
             capture_output=True, check=True, timeout=60).stdout.decode()
         if done:
             shutil.copy(self.ca, os.path.join(folder, done.strip() + ".0"))
-            self.gives(1, "--cacertdir", "status", "x", "-u", url,
-                       "--cacertdir", folder)
-        self.gives(69, "an option reaches every URL", "status", "x",
-                   *self.trust, "-u", f"rediss://localhost:{s.port}", "--sni",
-                   "nowhere.example",
+            self.gives(1, "cacertdir", "status", "x", "-u",
+                       f"{url}?cacertdir={folder}")
+        self.gives(69, "an option reaches every URL", "status", "x", "-u", url,
+                   "-u", f"rediss://localhost:{s.port}", "--cacert",
+                   "/etc/ssl/certs/ca-certificates.crt",
                    says=(f"127.0.0.1:{s.port}/0, rediss://localhost",
-                         "not for nowhere.example"))
+                         "does not know"))
 
     def combinations(self):
         s, url = self.server, self.url
@@ -106,10 +111,10 @@ class Room:
                                     "write rediss://"))
         self.gives(78, "one of several URLs without TLS", "status", "x", "-u",
                    url, "-u", "redis://127.0.0.1:1?timeout_ms=500",
-                   "--insecure", says=("--verify is for TLS, which "
+                   "--insecure", says=("--insecure is for TLS, which "
                                        "redis://127.0.0.1:1 does not use",),
                    lacks=("timeout_ms",))
-        self.gives(78, "no URL", "status", "x", "--sni", "x", NXLOCK_URL="",
+        self.gives(78, "no URL", "status", "x", "--insecure", NXLOCK_URL="",
                    says=("redis://127.0.0.1:6379 (the default URL)", "-u"))
         self.refused(78, "no such CA file", "-u", url, "--cacert", none,
                      says=("-u with the options added", f"cacert={none}",
@@ -120,17 +125,22 @@ class Room:
             file.write("no certificate\n")
         self.gives(78, "a file that is none", "status", "x", "-u", url,
                    "--cacert", s.file("garbage"), says=("cacert=",))
-        self.refused(78, "--cert without --key", *self.trust, "--cert",
-                     s.file("client.pem"), says=("cert is given without key",))
+        self.refused(78, "cert without key",
+                     *self.trusting(cert=s.file("client.pem")),
+                     says=("cert is given without key",))
         self.gives(78, "a key of another certificate", "status", "x",
-                   *self.trust, "--cert", s.file("client.pem"), "--key",
-                   s.file("server.key"), says=("does not belong",))
+                   *self.trusting(cert=s.file("client.pem"),
+                                  key=s.file("server.key")),
+                   says=("does not belong",))
         self.gives(78, "--insecure with a CA", "status", "x", *self.trust,
                    "--insecure", says=("verify=none", "remove one"))
-        self.gives(64, "--insecure and --verify", "status", "x", "--insecure",
-                   "--verify", "ca", says=("--verify", "--insecure"))
-        self.gives(64, "--verify of a wrong kind", "status", "x", "--verify",
-                   "no", says=("must be full, ca or none",))
+        self.gives(64, "--insecure twice", "status", "x", "--insecure",
+                   "--insecure", says=("--insecure is given twice",))
+        self.gives(78, "--insecure and verify", "status", "x", "-u",
+                   url + "?verify=ca", "--insecure",
+                   says=("-u with the options added", "verify"))
+        self.gives(78, "verify of a wrong kind", "status", "x", "-u",
+                   url + "?verify=no", says=("must be full, ca or none",))
         for option in ("--tls", "--tls=yes"):
             self.gives(64, option, "status", "x", option,
                        says=("write rediss:// instead of redis://",))
@@ -140,17 +150,18 @@ class Room:
     def nested(self):
         s = self.server
         inner = f"cd / && exec '{self.nxlock}' status x"
-        got = nx(self.nxlock, "run", "x", "-u", self.url, "--cacert", "ca.pem",
-                 "--verify", "ca", "-c", inner, cwd=s.folder)
-        self.tap.check(got.returncode == 0 and b"x held by" in got.stdout,
-                       "an nxlock inside has the options, from any folder",
-                       got)
+        for words in (("--cacert", "ca.pem"), ("--insecure",)):
+            got = nx(self.nxlock, "run", "x", "-u", self.url, *words, "-c",
+                     inner, cwd=s.folder)
+            self.tap.check(
+                got.returncode == 0 and b"x held by" in got.stdout,
+                f"an nxlock inside has {words[0]}, from any folder", got)
         path = s.file("urls")
         with open(path, "w", encoding="ascii") as file:
-            file.write(self.url + "\n")
+            file.write(self.url + "?sni=localhost\n")
         os.chmod(path, 0o600)
         got = nx(self.nxlock, "run", "x", "--url-file", path, "--cacert",
-                 "ca.pem", "--sni", "localhost", "-c", inner, cwd=s.folder)
+                 "ca.pem", "-c", inner, cwd=s.folder)
         self.tap.check(got.returncode == 0 and b"x held by" in got.stdout,
                        "--url-file and options: both reach it", got)
         got = nx(self.nxlock, "run", "x", "--url-file", path, "--cacert",
@@ -176,20 +187,23 @@ class Room:
         s.present("server")
         self.refused(69, "a CA that the system does not know", "-u", self.url,
                      says=("which the system does not know", "cacert="))
-        for name, words in (("name-only", ("--sni", "localhost")),
-                            ("wrong-host", ("--verify", "ca")),
-                            ("chained", ())):
+        for name, parameters in (("name-only", {"sni": "localhost"}),
+                                 ("wrong-host", {"verify": "ca"}),
+                                 ("chained", {})):
             s.present(name)
-            self.gives(1, f"{name}, {words}", "status", "x", *yes, *words)
+            self.gives(1, f"{name}, {parameters}", "status", "x",
+                       *self.trusting(**parameters))
         s.present("server")
 
     def versions(self):
         self.server.cli("CONFIG", "SET", "tls-protocols", "TLSv1.2")
-        self.refused(69, "a server without TLS 1.3", *self.trust, "--tls-min",
-                     "1.3", says=("no TLS version in common", "tls_min"))
+        self.refused(69, "a server without TLS 1.3",
+                     *self.trusting(tls_min="1.3"),
+                     says=("no TLS version in common", "tls_min"))
         self.gives(1, "which is no matter without", "status", "x", *self.trust)
-        self.refused(69, "no cipher in common", *self.trust, "--tls-ciphers",
-                     "AES256-SHA256", says=("cipher",))
+        self.refused(69, "no cipher in common",
+                     *self.trusting(tls_ciphers="AES256-SHA256"),
+                     says=("cipher",))
         self.server.cli("CONFIG", "SET", "tls-protocols", "")
 
     def clients(self):
@@ -201,23 +215,22 @@ class Room:
             self.refused(77, f"{version}: no client certificate", *self.trust,
                          says=("requires a client certificate",))
             self.refused(77, f"{version}: one that it does not know",
-                         *self.trust, "--cert", s.file("foreign-client.pem"),
-                         "--key", s.file("foreign-client.key"),
+                         *self.trusting(cert=s.file("foreign-client.pem"),
+                                        key=s.file("foreign-client.key")),
                          says=("does not accept the client certificate",))
             self.gives(1, f"{version}: the right one", "status", "x",
-                       *self.trust, "--cert", s.file("client.pem"), "--key",
-                       s.file("client.key"))
-        locked = ("--cert", s.file("locked-client.pem"), "--key",
-                  s.file("locked-client.key"))
-        self.gives(78, "a key with a password", "status", "x", *self.trust,
-                   *locked, says=("key=",))
+                       *self.trusting(cert=s.file("client.pem"),
+                                      key=s.file("client.key")))
+        locked = {"cert": s.file("locked-client.pem"),
+                  "key": s.file("locked-client.key")}
+        self.gives(78, "a key with a password", "status", "x",
+                   *self.trusting(**locked), says=("key=",))
         with open(s.file("word"), "w", encoding="ascii") as file:
             file.write("open sesame\n")
         os.chmod(s.file("word"), 0o600)
-        self.gives(1, "--key-password-file", "status", "x", *self.trust,
-                   *locked, "--key-password-file", s.file("word"))
-        got = nx(self.nxlock, "run", "x", *self.trust, *locked,
-                 "--key-password-file", s.file("word"), "--", self.nxlock,
+        with_word = self.trusting(**locked, key_password_file=s.file("word"))
+        self.gives(1, "key_password_file", "status", "x", *with_word)
+        got = nx(self.nxlock, "run", "x", *with_word, "--", self.nxlock,
                  "status", "x")
         self.tap.equal(got.returncode, 0, "an nxlock inside has all of it")
         s.cli("CONFIG", "SET", "tls-protocols", "")
@@ -225,13 +238,13 @@ class Room:
 
     def peers(self):
         s = self.server
-        brief = ("--timeout-ms", "300")
+        brief = "?timeout_ms=300"
         port = free_port()
         s.cli("CONFIG", "SET", "port", str(port))
         for host in "127.0.0.1", "localhost":  # and [::1], which refuses
             begin = time.monotonic()
             self.refused(69, f"the plain port of a real server on {host}",
-                         *brief, "-u", f"rediss://{host}:{port}", "--cacert",
+                         "-u", f"rediss://{host}:{port}{brief}", "--cacert",
                          self.ca, says=("no answer to the TLS handshake",
                                         "a plain Redis port",
                                         "write redis://", "300ms"))
@@ -239,11 +252,11 @@ class Room:
             self.tap.check(took < SECONDS, "within the time-out", took)
         s.cli("CONFIG", "SET", "port", "0")
         with peer(b"HTTP/1.1 400 Bad Request\r\n\r\n") as at:
-            self.refused(69, "a peer that answers without TLS", *brief, "-u",
-                         f"rediss://127.0.0.1:{at}", "--insecure",
+            self.refused(69, "a peer that answers without TLS", "-u",
+                         f"rediss://127.0.0.1:{at}{brief}", "--insecure",
                          says=("does not speak TLS", "redis://"))
-        self.refused(69, "redis:// to a port of TLS", *brief, "-u",
-                     f"redis://127.0.0.1:{s.port}", says=("rediss://",))
+        self.refused(69, "redis:// to a port of TLS", "-u",
+                     f"redis://127.0.0.1:{s.port}{brief}", says=("rediss://",))
 
     # ------------------------------------------------------------------ doctor
 
@@ -267,7 +280,7 @@ class Room:
         self.finds(text, "ok", "tls", "TLSv1.3", "verified")
         self.finds(text, "ok", "certificate", "server's", "valid for 36")
         self.tap.check("client's cert" not in text, "and no other one", text)
-        text = self.doctor(1, *yes, "--verify", "ca")
+        text = self.doctor(1, *self.trusting(verify="ca"))
         self.finds(text, "WARN", "tls", "verify=ca", "any certificate of that",
                    "Remedy: remove verify=ca")
         text = self.doctor(1, "-u", self.url, "--insecure")
@@ -281,13 +294,13 @@ class Room:
         self.finds(text, "WARN", "certificate", "server's", "expires in 5d",
                    "Remedy: renew it at the server")
         s.present("server")
-        text = self.doctor(1, *yes, "--cert", s.file("expiring.pem"), "--key",
-                           s.file("expiring.key"))
+        text = self.doctor(1, *self.trusting(
+            cert=s.file("expiring.pem"), key=s.file("expiring.key")))
         self.finds(text, "WARN", "certificate", "client's", "expires in 5d",
                    "Remedy: replace")
         os.chmod(s.file("client.key"), 0o644)
-        text = self.doctor(1, *yes, "--cert", s.file("client.pem"), "--key",
-                           s.file("client.key"))
+        text = self.doctor(1, *self.trusting(
+            cert=s.file("client.pem"), key=s.file("client.key")))
         self.finds(text, "ok", "certificate", "client's", "valid for 36")
         self.finds(text, "WARN", "certificate", "client.key", "mode 644",
                    "Remedy: chmod 600")
@@ -297,7 +310,8 @@ class Room:
         s.cli("CONFIG", "SET", "tls-protocols", "")
         text = self.doctor(78, "-u", self.url, "--cacert", s.file("none"))
         self.finds(text, "FAIL", "url", "No such file")
-        text = self.doctor(78, "--json", *yes, "--cert", s.file("client.pem"))
+        text = self.doctor(78, "--json",
+                           *self.trusting(cert=s.file("client.pem")))
         self.tap.check('"level":"FAIL","what":"url"' in text,
                        "a wrong URL in JSON, too", text)
         s.present("expired")
@@ -356,8 +370,8 @@ class Room:
             f" --dir {s.folder} --daemonize no > /dev/null & "
             f"until redis-cli -s {path} PING > /dev/null 2>&1; do sleep 0.02; "
             f"done; redis-cli -s {path} ACL SETUSER app on '>Zqx7Wvk9' '~*' "
-            f'+@all > /dev/null; "$2" doctor -u redis://app@10.1.2.3:{port} '
-            "--max-ttl-ms 20; kill $!")
+            f'+@all > /dev/null; "$2" doctor -u redis://app@10.1.2.3:{port}'
+            "?max_ttl_ms=20; kill $!")
         got = subprocess.run(
             [*elsewhere, "sh", "-c", script, "sh", s.program, self.nxlock],
             env={**os.environ, "NXLOCK_PASSWORD": "Zqx7Wvk9"},

@@ -13,7 +13,8 @@ gives 0 "run -v" run v -v --ttl 45s -- true
 said "reports the grant" "acquired 'v' " "for 45s, fencing token "
 said "and the release" "released 'v', held for 0."
 check "and nothing else" test "$(wc -l < "$dir/err")" -eq 2
-gives 0 "run -v without a number" run v -v --scheme timestamp -- true
+with_query scheme=timestamp \
+    gives 0 "run -v without a number" run v -v -- true
 said "reports the grant" "acquired 'v' " "for 30s" "has no fencing token"
 unsaid "and no number" ", fencing token"
 gives 3 "a command that fails" run v -v -- sh -c 'exit 3'

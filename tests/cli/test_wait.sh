@@ -150,7 +150,7 @@ data() {
 unreachable() {
     db SET u "$holder" PX 100000 > /dev/null
     before=$(attempts)
-    launch run u -v --timeout-ms 300 -- echo used
+    with_query timeout_ms=300 launch run u -v -- echo used
     await attempted "$before"
     stop_server
     rm -f "$socket"

@@ -158,9 +158,10 @@ class Help:
                     re.findall(r"[A-Z]+", " ".join(usage[1:])))
         self.text = {c: self.run(c, "--help") for c in self.commands}
         self.connection = self.run("help", "connection")
-        self.options, self.parameters = {}, {}
-        for command in self.commands:
-            self.read_options(command)
+        self.options = {
+            command: self.read_rows(f"{command} --help", self.text[command])
+            for command in self.commands}
+        self.parameters = self.read_parameters()
 
     def run(self, *words):
         done = subprocess.run([self.exe, *words], capture_output=True,
@@ -171,10 +172,10 @@ class Help:
         return done.stdout
 
     def read_rows(self, what, text):
-        """The rows below "options:" or "TLS options, ...:"."""
+        """The rows below "options:"."""
         rows, row, inside = {}, None, False
         for line in text.splitlines():
-            if re.match(r"([a-z]+ |TLS )?options\b.*:$", line):
+            if line == "options:":
                 inside = True
             elif line.startswith(("exit codes:", "DUR is ")):
                 inside = False
@@ -189,19 +190,14 @@ class Help:
                 self.problems.append(f"{what}: what is this line? {line}")
         return rows
 
-    def read_options(self, command):
-        """Those of the command, and the shared ones, which its help names and
-        'help connection' explains."""
-        own, _, more = self.text[command].partition("\nmore options")
-        options = self.read_rows(f"{command} --help", own)
-        shared = self.read_rows("help connection", self.connection)
-        both_ways(self.problems, f"{command} option",
-                  set(re.findall(r"--([a-z][\w-]*)", more)), set(shared),
-                  "help connection")
-        # The one that is no parameter, and the parameter that is no option.
-        options["insecure"] = shared.pop("insecure", None)
-        shared["password"] = Row(None, "password", "TEXT", "")
-        self.options[command], self.parameters[command] = options, shared
+    def read_parameters(self):
+        """Those of the URL, which 'help connection' explains."""
+        _, _, text = self.connection.partition("\nparameters of the URL:\n")
+        found = re.findall(r"^  (\w+)=(\S+)\s+(\S.*)$", text, re.M)
+        if len(found) != len(text.splitlines()):
+            self.problems.append("help connection: what are these lines?")
+        return {name: Row(None, name, value, words)
+                for name, value, words in found}
 
     def about(self, command):
         """The text of a command's help above its options."""
@@ -275,8 +271,6 @@ def check_options(page, program):
         for name in set(own) & set(everywhere):
             problems.append(f"the page has --{name} of {command} twice")
         of_page = {**everywhere, **own}
-        if command == "config":  # it is about no lock
-            del of_page["name"]
         both_ways(problems, f"{command} option",
                   {n: repr(r) for n, r in of_page.items()},
                   {n: repr(r) for n, r in rows.items()},
@@ -293,9 +287,7 @@ def check_mentions(page, program):
     of_command = {}
     for command, rows in program.options.items():
         words = {f"--{row.name}" for row in rows.values()} | {
-            f"-{row.letter}" for row in rows.values() if row.letter} | {
-            f"--{name}" for name in program.parameters[command]
-            if name != "password"}
+            f"-{row.letter}" for row in rows.values() if row.letter}
         of_command[command] = words
         known |= {word[1:] for word in words}
     for word in sorted(page.after("Fl") - known):
@@ -322,15 +314,13 @@ def check_parameters(page, program):
                 None, found.group(1), found.group(2), item.body)
         else:
             problems.append(f"URL: what is this entry? {item.head}")
-    for command, rows in program.parameters.items():
-        both_ways(problems, "URL parameter",
-                  {n: r.value for n, r in of_page.items()},
-                  {n.replace("-", "_"): r.value for n, r in rows.items()},
-                  f"{command} --help")
-    for name, row in program.parameters.get("run", {}).items():
-        ours = of_page.get(name.replace("-", "_"))
-        if ours:
-            compare_numbers(problems, f"URL {name}", row.help, ours.help)
+    rows = program.parameters
+    both_ways(problems, "URL parameter",
+              {n: r.value for n, r in of_page.items()},
+              {n: r.value for n, r in rows.items()}, "help connection")
+    for name in set(rows) & set(of_page):
+        compare_numbers(problems, f"URL {name}", rows[name].help,
+                        of_page[name].help)
     return problems
 
 
