@@ -208,17 +208,6 @@ static void strike(void)
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }
 
-static size_t count_descriptors(void)
-{
-    size_t count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    assert_non_null(dir);
-    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
-        count += e->d_name[0] != '.';
-    closedir(dir);
-    return count;
-}
-
 /* ----------------------------------------------------------------- the table
  */
 
@@ -249,7 +238,7 @@ static void asks(void)
 static void play(enum place place, const char *name, void (*call)(void))
 {
     print_message("%s, stopped %s\n", name, places[place]);
-    size_t descriptors = count_descriptors();
+    int descriptors = count_fds();
     set_stage();
     if (place != AFTER_EVENTS) {
         stop_leader(place);
@@ -266,7 +255,7 @@ static void play(enum place place, const char *name, void (*call)(void))
     if (place == AFTER_EVENTS)
         await_caught();
     strike();
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(count_fds(), descriptors);
 }
 
 static void calls_of_others_end_in_time(void **state)

@@ -12,6 +12,7 @@
 
 #include "net/conn.h"
 #include "support/alloc.h"
+#include "unit/stingy.h"
 
 struct pair {
     struct conn conn;
@@ -21,18 +22,6 @@ struct pair {
 };
 
 static struct pair pair;
-static size_t allowance; /* bytes that the socket still takes */
-
-static ssize_t send_some(struct transport *t, const void *bytes, size_t len)
-{
-    if (len > allowance)
-        len = allowance;
-    allowance -= len;
-    return len ? transport_plain.send(t, bytes, len) : 0;
-}
-
-static const struct transport_kind stingy = {.send = send_some};
-
 static bool open_over(struct conn *c, int fd)
 {
     struct text error;
@@ -79,8 +68,7 @@ static void add(const char *bytes, unsigned replies)
 static void flush_allowing(size_t bytes)
 {
     struct text why;
-    allowance = bytes;
-    pair.conn.transport.kind = &stingy;
+    stingy_allow(&pair.conn.transport, bytes);
     assert_true(conn_flush(&pair.conn, &why));
     pair.conn.transport.kind = &transport_plain;
 }

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "net/conn.h"
+#include "unit/stingy.h"
 
 int __real_epoll_ctl(int epoll, int how, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll, int how, int fd, struct epoll_event *event);
@@ -29,17 +30,6 @@ static struct poller poller;
 static struct conn conn;
 static struct text reason;
 static int peer;
-static size_t allowance; /* bytes that the socket still takes */
-
-static ssize_t send_some(struct transport *t, const void *bytes, size_t len)
-{
-    if (len > allowance)
-        len = allowance;
-    allowance -= len;
-    return len ? transport_plain.send(t, bytes, len) : 0;
-}
-
-static const struct transport_kind stingy = {.send = send_some};
 
 static bool open_conn(void)
 {
@@ -52,9 +42,7 @@ static bool open_conn(void)
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     peer = ends[1];
     assert_true(transport_open(&t, &transport_plain, ends[0], NULL, &error));
-    bool open = conn_open(&conn, &t, &reason);
-    conn.transport.kind = &stingy;
-    return open;
+    return conn_open(&conn, &t, &reason);
 }
 
 static void close_all(void)
@@ -85,13 +73,13 @@ static void it_changes_nothing(void **state)
     assert_true(buf_append(&conn.out, "PING", 4));
     assert_true(slots_reserve(&conn.slots, 1));
     slots_push(&conn.slots, (struct slot){SLOT_REQUEST, NULL, 0, 4});
-    allowance = 2;
+    stingy_allow(&conn.transport, 2);
     refused_how = EPOLL_CTL_MOD;
     assert_false(conn_flush(&conn, &reason));
     refused_how = 0;
     assert_contains(reason.data, "epoll: Cannot allocate memory");
     /* It was not changed, so it may be tried again. */
-    allowance = 1;
+    stingy_allow(&conn.transport, 1);
     assert_true(conn_flush(&conn, &reason));
     assert_true(conn.blocked && conn.polled_for_room);
     close_all();

@@ -5,27 +5,16 @@
  */
 #include "server_rig.h"
 
+#include "unit/stingy.h"
+
 #define NOSCRIPT "-NOSCRIPT No matching script.\r\n"
 #define assert_eval(text, times)                                               \
     assert_int_equal(rig_count((text), "$4\r\nEVAL\r\n"), (times))
 
-static size_t allowance; /* bytes that the socket still takes */
-
-static ssize_t send_some(struct transport *t, const void *bytes, size_t len)
-{
-    if (len > allowance)
-        len = allowance;
-    allowance -= len;
-    return len ? transport_plain.send(t, bytes, len) : 0;
-}
-
 /* Formats what waits, and sends so many bytes of it. */
 static void push_allowing(size_t bytes)
 {
-    struct transport_kind some = transport_plain;
-    some.send = send_some;
-    allowance = bytes;
-    rig.s.conn.transport.kind = &some;
+    stingy_allow(&rig.s.conn.transport, bytes);
     rig_push();
     rig.s.conn.transport.kind = &transport_plain;
 }
