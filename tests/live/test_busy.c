@@ -9,7 +9,8 @@
 
 #define NAME "busy"
 #define WAIT_MS 1000
-#define LAST_MS 700 /* before the end of the wait */
+#define LAST_MS 700   /* before the end of the wait */
+#define SLACK_MS 5000 /* how late a call may end on a busy machine */
 #define WAITS (getenv("NXLOCK_FULL") ? 5000 : 100)
 
 static struct waiter own_waiter;
@@ -94,26 +95,71 @@ static size_t ways_here(void)
     return on.servers == 1 ? WAYS_TO_WAIT : 2;
 }
 
+/* Still long before the end of the wait? On a busy machine a scene may take
+ * longer than the wait, and is played again. */
+static bool is_early(void)
+{
+    return test_now_ms() < scene.began + WAIT_MS - LAST_MS / 2;
+}
+
+static void clear_scene(void)
+{
+    end_scene();
+    quorum_mend(NULL);
+    quorum_clean(NULL);
+}
+
+static void hold_answers(bool hold)
+{
+    for (size_t i = 0; i < on.servers; i++)
+        proxy_hold(proxies[i], PROXY_DOWN, hold);
+}
+
+/* Returns whether it was seen that the wait took the lock. */
+static bool lose_answer_to_grant(const struct way_to_wait *way)
+{
+    begin_scene(way);
+    hold_answers(true);
+    assert_result(nxl_lock_release(scene.holder), NXL_OK, scene.holder);
+    await_with(scene.own, is_taken() || test_now_ms() > scene.began + WAIT_MS);
+    bool taken = is_taken();
+    int rc = end_of_wait();
+    assert_between(test_now_ms() - scene.began, 0, WAIT_MS + SLACK_MS);
+    if (taken) {
+        assert_result(rc, NXL_UNKNOWN, scene.lock);
+        assert_contains(nxl_lock_errmsg(scene.lock), "may have been applied");
+    }
+    hold_answers(false);
+    await_with(scene.own, !is_taken());
+    clear_scene();
+    return taken;
+}
+
 /* The holder releases the lock, and the wait takes it, but no answer comes. */
 static void the_answer_to_the_grant_is_lost(void **state)
 {
     for (size_t i = 0; i < ways_here(); i++) {
         print_message("%s\n", ways_to_wait[i].name);
-        begin_scene(&ways_to_wait[i]);
-        for (size_t j = 0; j < on.servers; j++)
-            proxy_hold(proxies[j], PROXY_DOWN, true);
-        assert_result(nxl_lock_release(scene.holder), NXL_OK, scene.holder);
-        await_with(scene.own, is_taken());
-        assert_result(end_of_wait(), NXL_UNKNOWN, scene.lock);
-        assert_between(test_now_ms() - scene.began, 0, WAIT_MS + LATE_MS);
-        assert_contains(nxl_lock_errmsg(scene.lock), "may have been applied");
-        for (size_t j = 0; j < on.servers; j++)
-            proxy_hold(proxies[j], PROXY_DOWN, false);
-        await_with(scene.own, !is_taken());
-        end_scene();
-        quorum_mend(NULL);
-        quorum_clean(NULL);
+        assert_eventually(lose_answer_to_grant(&ways_to_wait[i]));
     }
+}
+
+/* Returns whether they hung before the end. */
+static bool hang_servers(const struct way_to_wait *way)
+{
+    begin_scene(way);
+    for (size_t i = 0; i < on.servers; i++)
+        redis_freeze(&servers[i]);
+    bool early = is_early();
+    int rc = end_of_wait();
+    assert_between(test_now_ms() - scene.began, 0, WAIT_MS + SLACK_MS);
+    if (early)
+        assert_result(rc, NXL_UNKNOWN, scene.lock);
+    for (size_t i = 0; i < on.servers; i++)
+        redis_thaw(&servers[i]);
+    assert_result(nxl_lock_release(scene.holder), NXL_OK, scene.holder);
+    clear_scene();
+    return early;
 }
 
 /* The servers hang at the end of the wait. */
@@ -121,16 +167,7 @@ static void the_servers_hang(void **state)
 {
     for (size_t i = 0; i < ways_here(); i++) {
         print_message("%s\n", ways_to_wait[i].name);
-        begin_scene(&ways_to_wait[i]);
-        for (size_t j = 0; j < on.servers; j++)
-            redis_freeze(&servers[j]);
-        assert_result(end_of_wait(), NXL_UNKNOWN, scene.lock);
-        for (size_t j = 0; j < on.servers; j++)
-            redis_thaw(&servers[j]);
-        assert_result(nxl_lock_release(scene.holder), NXL_OK, scene.holder);
-        end_scene();
-        quorum_mend(NULL);
-        quorum_clean(NULL);
+        assert_eventually(hang_servers(&ways_to_wait[i]));
     }
 }
 
