@@ -215,11 +215,7 @@ void loss_settle(struct nxl_lock *lock, uint64_t now)
     struct renewing *renewing = lock->renewing;
     uint64_t wake = life_wake(&lock->life, TRACK_RENEWAL);
     update_counts(lock, now);
-    if (wake == NEVER) {
-        timer_stop(&client->renewals, &renewing->operation.timer);
-        return;
-    }
-    timer_join(&client->renewals, &renewing->operation.timer, wake);
+    timer_set(&client->renewals, &renewing->operation.timer, wake);
     alarm_by(&client->alarm, wake);
 }
 

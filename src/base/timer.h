@@ -10,9 +10,6 @@
  * Most timers guard a call that ends long before its deadline, and are set
  * again at once for the next call. So a timer that is stopped or set to a later
  * time stays where it is in the heap, and is moved when its old time has come.
- *
- * Where many timers are set for few different times, they can share an entry
- * (timer_join): the heap stays so small that it costs nothing.
  */
 #ifndef NXLOCK_BASE_TIMER_H
 #define NXLOCK_BASE_TIMER_H
@@ -22,16 +19,11 @@
 #include <stdint.h>
 
 #include "base/deadline.h"
-#include "base/list.h"
 
 struct timer {
-    uint64_t at;      /* NEVER or, with place 0, anything: it is not set */
-    size_t place;     /* index in the heap + 1; 0: not there, or TIMER_JOINED */
-    struct list same; /* place not 0: the ring of those that share an entry */
+    uint64_t at;  /* NEVER or, with place 0, anything: it is not set */
+    size_t place; /* index in the heap + 1; 0: not there */
 };
-/* The place of all of a ring but the one that is in the heap. */
-#define TIMER_JOINED SIZE_MAX
-#define TIMERS_RECENT_BITS 8
 
 struct timers {
     struct timer_entry {
@@ -39,10 +31,7 @@ struct timers {
         struct timer *timer;
     } * heap;
     size_t count, room, owners;
-    size_t set; /* those of the heap and of rings that are not stopped */
-    /* Entries that can be joined, by a hash of their key; NULL: none. Another
-     * one with the same hash replaces it. */
-    struct timer *recent[1 << TIMERS_RECENT_BITS];
+    size_t set; /* those of the heap that are not stopped */
 };
 
 /* Reserves a place for one more owner, who sets at most one timer. False: out
@@ -55,8 +44,6 @@ void timers_free(struct timers *t);
 /* Sets or moves the timer; NEVER stops it. */
 void timer_set(struct timers *t, struct timer *timer, uint64_t at);
 void timer_stop(struct timers *t, struct timer *timer);
-/* As timer_set(), but the order among timers of the same time is any. */
-void timer_join(struct timers *t, struct timer *timer, uint64_t at);
 
 /* No timer is due earlier; NEVER when none is set. It may be the time from
  * which one was moved: then timers_due() has none at that time. */

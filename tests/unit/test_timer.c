@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The earliest timer is at hand, after any order of sets and stops. */
+/* The earliest timer is at hand, after any order of sets and stops; none is
+ * early, and none is forgotten. */
 #include "support/test.h"
 
 #include "base/deadline.h"
@@ -11,28 +12,16 @@
 static void assert_heap(const struct timers *t)
 {
     assert_true(t->count <= t->owners && t->owners <= t->room);
-    size_t set = 0, there = t->count;
+    size_t set = 0;
     for (size_t i = 0; i < t->count; i++) {
-        const struct timer *first = t->heap[i].timer;
-        set += first->at != NEVER;
-        assert_int_equal(first->place, i + 1);
-        assert_true(t->heap[i].key <= first->at);
-        for (const struct list *node = first->same.next; node != &first->same;
-             node = node->next, there++) {
-            struct timer *joined = list_entry(node, struct timer, same);
-            set += joined->at != NEVER;
-            assert_true(joined->place == TIMER_JOINED);
-            assert_true(t->heap[i].key <= joined->at);
-        }
+        const struct timer *timer = t->heap[i].timer;
+        set += timer->at != NEVER;
+        assert_int_equal(timer->place, i + 1);
+        assert_true(t->heap[i].key <= timer->at);
         if (i > 0)
             assert_true(t->heap[(i - 1) / CHILDREN].key <= t->heap[i].key);
     }
     assert_int_equal(t->set, set);
-    assert_true(there <= t->owners);
-    for (size_t i = 0; i < sizeof(t->recent) / sizeof(t->recent[0]); i++)
-        if (t->recent[i])
-            assert_ptr_equal(
-                t->heap[t->recent[i]->place - 1].timer, t->recent[i]);
 }
 
 static void test_in_order(void **state)
@@ -156,8 +145,8 @@ static void count_down(struct timers *t, struct timer *timers, uint64_t most)
     assert_true(earliest(timers) == NEVER);
 }
 
-/* Timers of equal times share an entry, however they come and go. */
-static void test_joined(void **state)
+/* Timers of few different times, however they come and go. */
+static void test_equal_times(void **state)
 {
     struct timers t = {0};
     struct timer timers[TIMERS];
@@ -168,8 +157,7 @@ static void test_joined(void **state)
     for (int i = 0; i < TIMERS; i++)
         assert_true(timers_reserve(&t));
     for (int i = 0; i < TIMERS; i++)
-        timer_join(&t, &timers[i], 5);
-    assert_int_equal(t.count, 1);
+        timer_set(&t, &timers[i], 5);
     assert_heap(&t);
     for (int i = 0; i < 40000; i++) {
         seed = seed * 1103515245u + 12345u;
@@ -177,14 +165,12 @@ static void test_joined(void **state)
         uint64_t at = (seed >> 16) % 20;
         if (seed >> 29 == 0) {
             timer_stop(&t, timer);
-        } else if (seed >> 29 == 1) {
-            timer_set(&t, timer, at);
         } else if (seed >> 29 == 2) {
             timers_unreserve(&t, timer);
             memset(timer, 0, sizeof(*timer));
             assert_true(timers_reserve(&t));
         } else {
-            timer_join(&t, timer, at > 18 ? NEVER : at);
+            timer_set(&t, timer, at > 18 ? NEVER : at);
             assert_true(at > 18 ? timer->at == NEVER : timer->at == at);
         }
         if (seed >> 26 == 60)
@@ -222,6 +208,49 @@ static void test_against_a_search(void **state)
     timers_free(&t);
 }
 
+#define MANY 1000000
+
+/* Each comes once, at its time: none early, none late, the earliest first.
+ * Every third one was moved to a later time, and every seventh was stopped. */
+static void test_a_million(void **state)
+{
+    struct timers t = {0};
+    struct timer *timers = calloc(MANY, sizeof(*timers));
+    uint64_t last = 0;
+    size_t set = 0, came = 0;
+
+    (void)state;
+    assert_non_null(timers);
+    for (uint64_t i = 0; i < MANY; i++)
+        assert_true(timers_reserve(&t));
+    for (uint64_t i = 0; i < MANY; i++) {
+        uint64_t at = i * UINT64_C(0x9e3779b97f4a7c15) >> 44;
+        timer_set(&t, &timers[i], at);
+        if (i % 3 == 0)
+            timer_set(&t, &timers[i], at + 1000);
+        if (i % 7 == 0)
+            timer_stop(&t, &timers[i]);
+        set += i % 7 != 0;
+    }
+    assert_int_equal(t.set, set);
+    while (timers_next(&t) != NEVER) {
+        uint64_t now = timers_next(&t);
+        assert_true(now >= last);
+        last = now;
+        for (struct timer *due; (due = timers_due(&t, now)); came++) {
+            uint64_t i = (uint64_t)(due - timers);
+            uint64_t at = (i * UINT64_C(0x9e3779b97f4a7c15) >> 44) +
+                          (i % 3 == 0 ? 1000 : 0);
+            assert_true(i % 7 != 0);
+            assert_int_equal(at, now);
+            assert_int_equal(due->place, 0);
+        }
+    }
+    assert_int_equal(came, set);
+    timers_free(&t);
+    free(timers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,8 +258,9 @@ int main(void)
         cmocka_unit_test(test_moving_and_stopping),
         cmocka_unit_test(test_an_owner_ends),
         cmocka_unit_test(test_room_follows_owners),
-        cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_equal_times),
         cmocka_unit_test(test_against_a_search),
+        cmocka_unit_test(test_a_million),
     };
     return cmocka_run_group_tests_name("timer", tests, NULL, NULL);
 }
