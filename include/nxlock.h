@@ -159,6 +159,14 @@ enum nxl_scheme {
     NXL_SCHEME_TIMESTAMP = 1
 };
 
+/* Whether a server that restarted may vote; see
+ * nxl_client_options.guard_restarts. */
+enum nxl_guard {
+    NXL_GUARD_AUTO = 0, /* as ON for two servers or more, as OFF for one */
+    NXL_GUARD_ON = 1,   /* not before the locks that it may have lost expired */
+    NXL_GUARD_OFF = 2
+};
+
 /* A callback of the program; see nxl_client_options.warning. */
 typedef void (*nxl_warning)(void *arg, const char *text);
 
@@ -256,10 +264,9 @@ typedef struct nxl_client_options {
     void *warning_arg;
     /* Restart quarantine: a server that restarted may have forgotten locks, so
      * it does not vote until all of them have expired: max_ttl_ms plus drift,
-     * in whole seconds plus one, after its start. Default (0): on for two
-     * servers or more, off for one; 1: on; -1: off. HARM when off: if the
-     * servers that granted a lock restart without persistence, a second client
-     * can get it while the first still holds it. */
+     * in whole seconds plus one, after its start. An enum nxl_guard. HARM when
+     * off: if the servers that granted a lock restart without persistence, a
+     * second client can get it while the first still holds it. */
     int64_t guard_restarts;
     /* Called for each step as it happens, on any thread, with the client
      * locked: it must be quick and must not call this library. NULL (the

@@ -10,45 +10,28 @@
 #include "api/message.h"
 #include "api/options.h"
 
-#define KEEP_MOST_MS (365 * ONCE_DAY_MS)
-
 static bool takes_options(
     struct nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)
 {
-    nxl_once_options o = NXL_ONCE_OPTIONS_INIT;
+    nxl_once_options o;
     struct text *message = call_message(lock);
     struct once *once = lock->once;
-    if (options &&
-        !options_read(&o, sizeof(o), options, "nxl_once_options", message))
+    if (!options_once(options, lock->life.terms.ttl_ms, &o, message))
         return false;
-    int64_t keep_ms = o.keep_ms ? o.keep_ms : ONCE_KEEP_MS;
-    if (o.mode < NXL_ONCE_HALT || o.mode > NXL_ONCE_LOOK)
-        message_invalid(
-            message, "mode is %d; use NXL_ONCE_HALT, _RETRY or _LOOK", o.mode);
-    else if (o.mode == NXL_ONCE_LOOK && wait_ms != 0)
+    if (o.mode == NXL_ONCE_LOOK && wait_ms != 0) {
         message_invalid(message,
             "wait_ms is %lld; NXL_ONCE_LOOK does not wait: use 0",
             (long long)wait_ms);
-    else if (o.fingerprint && !fingerprint_valid(o.fingerprint))
-        message_invalid(message,
-            "the fingerprint must be one word of printable ASCII, at most %d "
-            "bytes; use a hash of longer texts",
-            FINGERPRINT_MOST);
-    else if (keep_ms < lock->life.terms.ttl_ms || keep_ms > KEEP_MOST_MS)
-        message_invalid(message, "keep_ms is %lld; use ttl_ms (%u) ... %lld",
-            (long long)keep_ms, lock->life.terms.ttl_ms,
-            (long long)KEEP_MOST_MS);
-    else {
-        snprintf(once->fingerprint, sizeof(once->fingerprint), "%s",
-            o.fingerprint ? o.fingerprint : "");
-        once->terms = (struct once_terms){
-            .retries = o.mode == NXL_ONCE_RETRY,
-            .fingerprint = slice_of(once->fingerprint),
-            .keep_ms = (uint64_t)keep_ms,
-        };
-        return true;
+        return false;
     }
-    return false;
+    snprintf(once->fingerprint, sizeof(once->fingerprint), "%s",
+        o.fingerprint ? o.fingerprint : "");
+    once->terms = (struct once_terms){
+        .retries = o.mode == NXL_ONCE_RETRY,
+        .fingerprint = slice_of(once->fingerprint),
+        .keep_ms = (uint64_t)o.keep_ms,
+    };
+    return true;
 }
 
 static const char *unsupported(const struct nxl_client *client)

@@ -66,7 +66,7 @@ static bool make_servers(struct nxl_client *client, struct endpoints *e)
     }
     client->guard = set->guard_restarts == GUARD_RESTARTS_AUTO
                         ? e->count > 1
-                        : set->guard_restarts;
+                        : set->guard_restarts == GUARD_RESTARTS_ON;
     /* durable=1: whether a record may begin is found out before it does. */
     bool sole = e->count == 1 && !client->guard && !set->durable;
     client->server_count = e->count;

@@ -14,11 +14,6 @@
 #include "api/private.h"
 #include "net/tls/tls.h"
 
-/* The option's number is copied to the setting unchanged. */
-_Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
-                   (int)LOCK_SCHEME_TIMESTAMP == (int)NXL_SCHEME_TIMESTAMP,
-    "both enums have the same values");
-
 static int no_memory(struct text *error)
 {
     text_set(error, "out of memory: cannot create the client");

@@ -17,12 +17,18 @@ void once_free(struct nxl_lock *lock)
     lock->once = NULL;
 }
 
+static struct once_terms usual_terms(void)
+{
+    return (struct once_terms){
+        .keep_ms = (uint64_t)limit_of("keep_ms")->otherwise};
+}
+
 struct once *once_of(struct nxl_lock *lock)
 {
     if (lock->once || !(lock->once = calloc(1, sizeof(*lock->once))))
         return lock->once;
     lock->once->work = lock->adopted ? WORK_OWN : WORK_NONE;
-    lock->once->terms.keep_ms = ONCE_KEEP_MS;
+    lock->once->terms = usual_terms();
     return lock->once;
 }
 
@@ -106,7 +112,7 @@ void once_leave(struct nxl_lock *lock)
     if (!lock->once)
         return;
     once_leave_work(lock->once);
-    lock->once->terms = (struct once_terms){.keep_ms = ONCE_KEEP_MS};
+    lock->once->terms = usual_terms();
 }
 
 void once_over(struct nxl_lock *lock, int result)

@@ -37,11 +37,6 @@ struct once {
     char found_fingerprint[FINGERPRINT_MOST + 1];
 };
 
-/* How long a record is kept unless the caller says something else: longer than
- * work that must not be repeated stays in a queue. */
-#define ONCE_DAY_MS INT64_C(86400000)
-#define ONCE_KEEP_MS (30 * ONCE_DAY_MS)
-
 /* Returns what the lock keeps, and allocates it if necessary. NULL: no memory.
  */
 struct once *once_of(struct nxl_lock *lock);

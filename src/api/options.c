@@ -2,8 +2,8 @@
 /*
  * Checks the caller's option structures and turns them into settings.
  *
- * Invariant: a value out of its range is refused with its name, its value and
- * the range; nothing is rounded or cut to fit.
+ * Invariant: a value out of its limits is refused with its name, its value and
+ * what is valid, as it would be in a URL; nothing is rounded or cut to fit.
  */
 #include "api/options.h"
 
@@ -15,15 +15,55 @@
 #include "base/token.h"
 #include "core/lease.h"
 
-#define DEFAULT_TTL_MS 30000
-#define DEFAULT_RETRY_MIN_MS 10
-#define DEFAULT_RETRY_MAX_MS 250
-#define RETRY_LIMIT_MS 3600000
-#define DEFAULT_TIMEOUT_MS 2000
-#define DEFAULT_MAX_TTL_MS 60000
-#define DEFAULT_DRIFT_PPM 10000
-#define DEFAULT_KEEPALIVE_S 15
-#define PREFIX_MAX 1024
+/* The numbers of the structures are copied to the settings unchanged. */
+_Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
+                   (int)LOCK_SCHEME_TIMESTAMP == (int)NXL_SCHEME_TIMESTAMP &&
+                   (int)GUARD_RESTARTS_AUTO == (int)NXL_GUARD_AUTO &&
+                   (int)GUARD_RESTARTS_ON == (int)NXL_GUARD_ON &&
+                   (int)GUARD_RESTARTS_OFF == (int)NXL_GUARD_OFF,
+    "the enums have the same values");
+
+/* A member whose limits are those of its name in net/params.c. */
+struct member {
+    const char *name;
+    size_t place, size;
+};
+
+/* clang-format off */
+#define MEMBER(type, name) \
+    {#name, offsetof(type, name), sizeof(((type *)NULL)->name)}
+/* clang-format on */
+
+static const struct member of_client[] = {
+    MEMBER(nxl_client_options, timeout_ms),
+    MEMBER(nxl_client_options, max_ttl_ms),
+    MEMBER(nxl_client_options, drift_ppm),
+    MEMBER(nxl_client_options, prefix),
+    MEMBER(nxl_client_options, keepalive_s),
+    MEMBER(nxl_client_options, scheme),
+    MEMBER(nxl_client_options, interop),
+    MEMBER(nxl_client_options, guard_restarts),
+    MEMBER(nxl_client_options, poll),
+};
+
+static const struct member of_lock[] = {
+    MEMBER(nxl_lock_options, ttl_ms),
+    MEMBER(nxl_lock_options, label),
+    MEMBER(nxl_lock_options, retry_min_ms),
+    MEMBER(nxl_lock_options, retry_max_ms),
+    MEMBER(nxl_lock_options, fence),
+    MEMBER(nxl_lock_options, renew),
+    MEMBER(nxl_lock_options, min_hold_ms),
+    MEMBER(nxl_lock_options, max_hold_ms),
+};
+
+static const struct member of_once[] = {
+    MEMBER(nxl_once_options, mode),
+    MEMBER(nxl_once_options, fingerprint),
+    MEMBER(nxl_once_options, keep_ms),
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 void nxl_client_options_init(nxl_client_options *options)
 {
@@ -60,24 +100,87 @@ bool options_read(void *mine, size_t my_size, const void *theirs,
     return true;
 }
 
+/* --------------------------------------------------------------- one member */
+
+/* What the limits of some members depend on. */
+struct bounds {
+    int64_t least_ttl_ms, max_ttl_ms; /* of the client */
+    int64_t ttl_ms, min_hold_ms;      /* of the lock */
+};
+
+static struct limit limit_for(const char *name, const struct bounds *bounds)
+{
+    struct limit limit = *limit_of(name);
+    if (strcmp(name, "ttl_ms") == 0) {
+        limit.low = bounds->least_ttl_ms;
+        limit.high = bounds->max_ttl_ms;
+        if (limit.otherwise > limit.high)
+            limit.otherwise = limit.high;
+    } else if (strcmp(name, "min_hold_ms") == 0) {
+        limit.high = bounds->max_ttl_ms;
+    } else if (strcmp(name, "max_hold_ms") == 0) {
+        limit.low = bounds->ttl_ms > bounds->min_hold_ms ? bounds->ttl_ms
+                                                         : bounds->min_hold_ms;
+    } else if (strcmp(name, "keep_ms") == 0) {
+        limit.low = bounds->ttl_ms;
+    }
+    return limit;
+}
+
+static struct bounds bounds_of(const struct nxl_client *client)
+{
+    return (struct bounds){
+        .least_ttl_ms = lease_least_ttl_ms(client->drift_ppm),
+        .max_ttl_ms = client->max_ttl_ms};
+}
+
+static int64_t number_in(const void *structure, const struct member *member)
+{
+    const char *at = (const char *)structure + member->place;
+    int64_t wide;
+    int narrow;
+    if (member->size == sizeof(narrow)) {
+        memcpy(&narrow, at, sizeof(narrow));
+        return narrow;
+    }
+    memcpy(&wide, at, sizeof(wide));
+    return wide;
+}
+
+/* Zero, NULL and an empty prefix mean the default. */
+static bool check_member(const void *structure, const struct member *member,
+    const struct bounds *bounds, struct text *error)
+{
+    struct limit limit = limit_for(member->name, bounds);
+    if (limit.kind == LIMIT_TEXT || limit.kind == LIMIT_ASCII) {
+        const char *text;
+        memcpy(&text, (const char *)structure + member->place, sizeof(text));
+        return !text || (limit.kind == LIMIT_TEXT && !*text) ||
+               limit_text(&limit, text, error);
+    }
+    int64_t number = number_in(structure, member);
+    return number == 0 || limit_number(&limit, number, error);
+}
+
+static bool check_members(const void *structure, const struct member *members,
+    size_t count, const struct bounds *bounds, struct text *error)
+{
+    size_t i = 0;
+    while (i < count && check_member(structure, &members[i], bounds, error))
+        i++;
+    return i == count;
+}
+
 bool options_ttl(
     const struct nxl_client *client, int64_t ttl_ms, struct text *error)
 {
-    if (ttl_ms > client->max_ttl_ms)
-        message_invalid(error,
-            "ttl_ms is %lld; at most %u, this client's max_ttl_ms (a "
-            "client option and a URL parameter)",
-            (long long)ttl_ms, client->max_ttl_ms);
-    else if (ttl_ms < 1 || !lease_usable((uint32_t)ttl_ms, client->drift_ppm))
-        message_invalid(error,
-            "ttl_ms is %lld; the least is %u, so that %d ms remain after "
-            "the margin for clock drift",
-            (long long)ttl_ms, lease_least_ttl_ms(client->drift_ppm),
-            LEASE_USABLE_MS);
-    else
-        return true;
-    return false;
+    struct bounds bounds = bounds_of(client);
+    struct limit limit = limit_for("ttl_ms", &bounds);
+    return limit_number(&limit, ttl_ms, error);
 }
+
+/* ------------------------------------------------------------ the structures
+ */
 
 static bool check_name(struct nxl_client *client, const char *name,
     const nxl_lock_options *o, struct lock_settings *set)
@@ -108,22 +211,16 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     struct lock_settings *set)
 {
     int64_t first = o->retry_min_ms, most = o->retry_max_ms;
-    if (first < 0 || first > RETRY_LIMIT_MS || most < 0 ||
-        most > RETRY_LIMIT_MS) {
-        message_invalid(&client->message,
-            "retry_min_ms is %lld and retry_max_ms %lld; each must be 1 to "
-            "%d",
-            (long long)first, (long long)most, RETRY_LIMIT_MS);
-        return false;
-    }
+    int64_t usual_first = limit_of("retry_min_ms")->otherwise;
+    int64_t usual_most = limit_of("retry_max_ms")->otherwise;
     if (!most)
-        most = first > DEFAULT_RETRY_MAX_MS ? first : DEFAULT_RETRY_MAX_MS;
+        most = first > usual_most ? first : usual_most;
     if (!first)
-        first = most < DEFAULT_RETRY_MIN_MS ? most : DEFAULT_RETRY_MIN_MS;
+        first = most < usual_first ? most : usual_first;
     if (first > most) {
         message_invalid(&client->message,
-            "retry_min_ms %lld is above retry_max_ms %lld", (long long)first,
-            (long long)most);
+            "retry_min_ms is %lld; it must not be above retry_max_ms, %lld",
+            (long long)first, (long long)most);
         return false;
     }
     set->retry_first_ns = ms_to_ns((uint64_t)first);
@@ -131,118 +228,84 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     return true;
 }
 
-static bool check_holding(struct nxl_client *client, const nxl_lock_options *o,
-    struct lock_settings *set)
+static bool check_related(struct nxl_client *client, const nxl_lock_options *o)
 {
-    struct text *error = &client->message;
-    if (o->renew < 0 || o->renew > 1)
-        message_invalid(error, "renew is %d; use 0 or 1", o->renew);
-    else if (o->min_hold_ms < 0 || o->min_hold_ms > client->max_ttl_ms)
-        message_invalid(error,
-            "min_hold_ms is %lld; use 0 to %u, this client's max_ttl_ms (a "
-            "client option and a URL parameter)",
-            (long long)o->min_hold_ms, client->max_ttl_ms);
-    else if (o->max_hold_ms != 0 && !o->renew)
-        message_invalid(error,
+    if (o->max_hold_ms && !o->renew) {
+        message_invalid(&client->message,
             "max_hold_ms is %lld without renew; set renew, or rely on "
             "ttl_ms: a lease that is not renewed expires",
             (long long)o->max_hold_ms);
-    else if (o->max_hold_ms != 0 && o->max_hold_ms < set->ttl_ms)
-        message_invalid(error,
-            "max_hold_ms is %lld; use 0 (no limit) or at least ttl_ms, %u",
-            (long long)o->max_hold_ms, set->ttl_ms);
-    else if (o->max_hold_ms != 0 && o->max_hold_ms < o->min_hold_ms)
-        message_invalid(error, "max_hold_ms is %lld, below min_hold_ms, %lld",
-            (long long)o->max_hold_ms, (long long)o->min_hold_ms);
-    else {
-        set->renew = o->renew;
-        set->min_hold_ms = (uint32_t)o->min_hold_ms;
-        set->max_hold_ns =
-            o->max_hold_ms == 0 ? NEVER : ms_to_ns((uint64_t)o->max_hold_ms);
-        return true;
-    }
-    return false;
-}
-
-bool options_lock(struct nxl_client *client, const char *name,
-    const nxl_lock_options *options, struct lock_settings *set)
-{
-    nxl_lock_options o = NXL_LOCK_OPTIONS_INIT;
-    if (options && !options_read(&o, sizeof(o), options, "nxl_lock_options",
-                       &client->message))
-        return false;
-    *set = (struct lock_settings){.label = o.label, .user = o.user};
-    if (!check_name(client, name, &o, set) || !check_retry(client, &o, set))
-        return false;
-    if (o.label && !label_valid(o.label)) {
-        message_invalid(&client->message,
-            "the label must be one word of 1 ... %d printable ASCII "
-            "characters without spaces",
-            LABEL_MAX);
         return false;
     }
-    if (o.fence < 0 || o.fence > 1) {
-        message_invalid(&client->message, "fence is %d; use 0 or 1", o.fence);
-        return false;
-    }
-    if (o.fence && client->servers[0].dialect.ttl_in_values) {
+    if (o->fence && client->servers[0].dialect.ttl_in_values) {
         message_invalid(&client->message, "fence is 1 with "
                                           "scheme=timestamp, which has no "
                                           "fencing tokens");
         return false;
     }
-    set->fence = o.fence;
-    int64_t ttl_ms = o.ttl_ms;
-    if (ttl_ms == 0)
-        ttl_ms = DEFAULT_TTL_MS < client->max_ttl_ms
-                     ? DEFAULT_TTL_MS
-                     : (int64_t)client->max_ttl_ms;
-    if (!options_ttl(client, ttl_ms, &client->message))
-        return false;
-    set->ttl_ms = (uint32_t)ttl_ms;
-    return check_holding(client, &o, set);
+    return true;
 }
 
-static bool take(uint64_t *to, const char *name, int64_t value,
-    uint64_t otherwise, struct text *error)
+bool options_lock(struct nxl_client *client, const char *name,
+    const nxl_lock_options *options, struct lock_settings *set)
 {
-    *to = value ? (uint64_t)value : otherwise;
-    return !value || url_param_check(name, value, error);
+    struct text *error = &client->message;
+    struct bounds bounds = bounds_of(client);
+    nxl_lock_options o = NXL_LOCK_OPTIONS_INIT;
+    if (options &&
+        !options_read(&o, sizeof(o), options, "nxl_lock_options", error))
+        return false;
+    bounds.ttl_ms =
+        o.ttl_ms ? o.ttl_ms : limit_for("ttl_ms", &bounds).otherwise;
+    bounds.min_hold_ms = o.min_hold_ms;
+    *set = (struct lock_settings){.label = o.label,
+        .user = o.user,
+        .fence = o.fence,
+        .renew = o.renew,
+        .ttl_ms = (uint32_t)bounds.ttl_ms,
+        .min_hold_ms = (uint32_t)o.min_hold_ms,
+        .max_hold_ns =
+            o.max_hold_ms ? ms_to_ns((uint64_t)o.max_hold_ms) : NEVER};
+    return check_name(client, name, &o, set) &&
+           check_members(&o, of_lock, COUNT_OF(of_lock), &bounds, error) &&
+           options_ttl(client, bounds.ttl_ms, error) &&
+           check_retry(client, &o, set) && check_related(client, &o);
+}
+
+bool options_once(const nxl_once_options *options, uint32_t ttl_ms,
+    nxl_once_options *o, struct text *error)
+{
+    struct bounds bounds = {.ttl_ms = ttl_ms};
+    *o = (nxl_once_options)NXL_ONCE_OPTIONS_INIT;
+    if (options &&
+        !options_read(o, sizeof(*o), options, "nxl_once_options", error))
+        return false;
+    if (!check_members(o, of_once, COUNT_OF(of_once), &bounds, error))
+        return false;
+    if (!o->keep_ms)
+        o->keep_ms = limit_of("keep_ms")->otherwise;
+    return true;
 }
 
 bool options_client(const nxl_client_options *options,
     struct settings *settings, struct text *error)
 {
     nxl_client_options o = NXL_CLIENT_OPTIONS_INIT;
+    struct bounds none = {0};
+    settings_init(settings);
     if (options &&
         !options_read(&o, sizeof(o), options, "nxl_client_options", error))
         return false;
-    *settings = (struct settings){0};
-    if (o.prefix && strlen(o.prefix) > PREFIX_MAX) {
-        message_invalid(error, "the prefix has %zu bytes; at most %d",
-            strlen(o.prefix), PREFIX_MAX);
+    if (!check_members(&o, of_client, COUNT_OF(of_client), &none, error))
         return false;
-    }
-    if (o.guard_restarts < -1 || o.guard_restarts > 1) {
-        message_invalid(error,
-            "guard_restarts is %lld; use 1 (on), -1 (off) or 0 (the default)",
-            (long long)o.guard_restarts);
-        return false;
+    for (size_t i = 0; i < COUNT_OF(of_client); i++) {
+        const struct member *member = &of_client[i];
+        size_t row = param_find(slice_of(member->name));
+        bool is_text = limit_of(member->name)->kind == LIMIT_TEXT;
+        if (!is_text && number_in(&o, member))
+            param_set_number(settings, row, (uint64_t)number_in(&o, member));
     }
     if (o.credentials)
         settings->source = credentials_source(o.credentials, o.credentials_arg);
-    settings->guard_restarts =
-        o.guard_restarts ? o.guard_restarts > 0 : GUARD_RESTARTS_AUTO;
-    return take(&settings->timeout_ms, "timeout_ms", o.timeout_ms,
-               DEFAULT_TIMEOUT_MS, error) &&
-           take(&settings->max_ttl_ms, "max_ttl_ms", o.max_ttl_ms,
-               DEFAULT_MAX_TTL_MS, error) &&
-           take(&settings->drift_ppm, "drift_ppm", o.drift_ppm,
-               DEFAULT_DRIFT_PPM, error) &&
-           take(&settings->keepalive_s, "keepalive_s", o.keepalive_s,
-               DEFAULT_KEEPALIVE_S, error) &&
-           take(
-               &settings->scheme, "scheme", o.scheme, NXL_SCHEME_AUTO, error) &&
-           take(&settings->interop, "interop", o.interop, 0, error) &&
-           take(&settings->poll, "poll", o.poll, 0, error);
+    return true;
 }

@@ -36,6 +36,11 @@ bool options_read(void *mine, size_t my_size, const void *theirs,
 bool options_client(const nxl_client_options *options,
     struct settings *settings, struct text *error);
 
+/* Copies the options of nxl_once_begin() on a lock of that TTL into *o, with
+ * the default of keep_ms in place of zero. False: *error says what is wrong. */
+bool options_once(const nxl_once_options *options, uint32_t ttl_ms,
+    nxl_once_options *o, struct text *error);
+
 /* Does this client allow this TTL? False: *error says why not. */
 bool options_ttl(
     const struct nxl_client *client, int64_t ttl_ms, struct text *error);

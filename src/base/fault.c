@@ -49,7 +49,7 @@ static const char *const remedies[] = {
         "(AOF with appendfsync always) and add durable=1 to its URL",
     [FAULT_NO_INFO] =
         "allow its user to run INFO (ACL: +info), or turn the check "
-        "off with guard_restarts=0 (risk: after servers that "
+        "off with guard_restarts=off (risk: after servers that "
         "granted a lock restart, a second client can get it)",
     [FAULT_NOT_DURABLE] =
         "enable its append-only file (appendonly yes, appendfsync "

@@ -28,11 +28,6 @@ bool word_valid(const char *word, size_t most)
     return len > 0 && len <= most && all_printable(word, len);
 }
 
-bool label_valid(const char *label)
-{
-    return word_valid(label, LABEL_MAX);
-}
-
 size_t token_layout(char *out, const char *label)
 {
     static const char blank[] = "00000000-0000-0000-0000-000000000000";

@@ -19,8 +19,6 @@
 
 /* 1 ... most bytes of '!' ... '~'. */
 bool word_valid(const char *word, size_t most);
-/* Likewise, at most LABEL_MAX. */
-bool label_valid(const char *label);
 
 /* Writes the part that all tokens of a lock share: a blank UUID, then '@' and
  * the label unless label is NULL. out has TOKEN_MAX + 1 bytes and is

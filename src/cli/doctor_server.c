@@ -220,13 +220,13 @@ static void check_age(
     else
         diagnostic(&d->diagnostics, LEVEL_WARN, "age",
             d->servers > 1
-                ? "take guard_restarts=0 out, or make the server keep its "
+                ? "take guard_restarts=off out, or make the server keep its "
                   "locks: appendonly yes"
                 : "wait, or make the server keep its locks: appendonly yes",
             "restarted %lld s ago%s: locks of up to %lld s that were granted "
             "before may be forgotten while they are still held, and then two "
             "clients can hold one lock",
-            (long long)age, d->servers > 1 ? " with guard_restarts=0" : "",
+            (long long)age, d->servers > 1 ? " with guard_restarts=off" : "",
             (long long)most_s);
 }
 

@@ -156,7 +156,7 @@ static nxl_server_facts limits_of_urls(
             &options) == NXL_OK) {
         (void)nxl_client_server_facts(client, 0, &facts);
         /* With several servers all clients need the same limit, even with
-         * guard_restarts=0. */
+         * guard_restarts=off. */
         facts.guarded = facts.guarded || nxl_client_servers(client) > 1;
         nxl_client_free(client);
     }
@@ -178,7 +178,7 @@ static int too_long(
             option, value, (long long)args->lease_limit_ms, option, limit);
     else
         say("%s %s is longer than %s, the default limit with several servers "
-            "or guard_restarts=1, which all clients of a lock must share: "
+            "or guard_restarts=on, which all clients of a lock must share: "
             "write %s %s or less, or add max_ttl_ms=%lld (%s) to the URLs "
             "wherever these locks are used",
             option, value, limit, option, limit, (long long)ms, value);

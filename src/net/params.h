@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one table of connection options: what a URL's parameters are called,
- * what they take and which member of struct settings they set. It also feeds
- * the command's flags and the documentation.
+ * The one table of options: what those of a URL and of the public structures
+ * are called and what they take, and which member of struct settings a
+ * parameter of a URL sets. It also feeds the command's flags and the
+ * documentation.
  */
 #ifndef NXLOCK_NET_PARAMS_H
 #define NXLOCK_NET_PARAMS_H
@@ -11,14 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/limit.h"
 #include "net/login_source.h"
-
-/* The default of guard_restarts: on if there are two servers or more. */
-#define GUARD_RESTARTS_AUTO 2
 
 /* Values of settings, each in the order of the parameter's words. */
 enum lock_scheme { LOCK_SCHEME_AUTO, LOCK_SCHEME_TIMESTAMP };
+enum guard_restarts {
+    GUARD_RESTARTS_AUTO, /* on if there are two servers or more */
+    GUARD_RESTARTS_ON,
+    GUARD_RESTARTS_OFF
+};
 enum tls_verify {
     TLS_VERIFY_FULL, /* who signed the server's certificate, and its names */
     TLS_VERIFY_CA,   /* HARM: whoever has any certificate of that CA can act as
@@ -42,7 +45,7 @@ struct settings {
     char *password_file;     /* owned; NULL: none */
     char *prefix;            /* owned; NULL: none */
     uint64_t poll;           /* 0 or 1: do not wait in line */
-    uint64_t guard_restarts; /* 0, 1; or GUARD_RESTARTS_AUTO */
+    uint64_t guard_restarts; /* enum guard_restarts */
     uint64_t durable;        /* 0 or 1: the server loses nothing in a restart */
 
     /* Of TLS; texts are owned, NULL: none. */
@@ -63,9 +66,12 @@ struct url_param {
 extern const struct url_param url_params[];
 extern const size_t url_param_count;
 
-/* Checks a number against the bounds of the row called name, for options given
- * in a structure instead of a URL. False: *error says why. */
-bool url_param_check(const char *name, int64_t value, struct text *error);
+/* The limits of an option, whether a URL may have it or only a structure. There
+ * must be one of that name. */
+const struct limit *limit_of(const char *name);
+
+/* Every number has its default, and every text is NULL. */
+void settings_init(struct settings *settings);
 
 /* The row of that name; url_param_count if there is none. */
 size_t param_find(struct slice name);
@@ -75,6 +81,8 @@ size_t param_find(struct slice name);
  * then says what is valid: "must be a number from 10 to 600000". */
 bool param_set(struct settings *settings, size_t row, char *value);
 void param_describe(size_t row, struct text *text);
+/* The same from a number that limit_number() has accepted. */
+void param_set_number(struct settings *settings, size_t row, uint64_t value);
 
 /* Is this an option of one server, not of the whole client? */
 bool param_of_server(size_t row);
@@ -97,8 +105,5 @@ void param_advise(struct slice unknown, struct text *text);
 /* Frees the strings and forgets them; a password is overwritten first. */
 void settings_free(struct settings *settings);
 void secret_free(char *secret);
-
-/* Decimal digits only, at most high: false for anything else. */
-bool read_number(const char *digits, uint64_t high, uint64_t *value);
 
 #endif

@@ -51,7 +51,7 @@ static struct subject subject_open(int count, bool network)
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     char why[256] = "";
 
-    options.guard_restarts = -1; /* they have just been started */
+    options.guard_restarts = NXL_GUARD_OFF; /* they have just been started */
     options.errbuf = why;
     options.errbuf_size = sizeof(why);
     for (int i = 0; i < count; i++)

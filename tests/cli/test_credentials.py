@@ -86,7 +86,7 @@ class Room:
                     "-u", f"unix://{s}?user=app", NXLOCK_PASSWORD=SECRET)
         three = [f"unix://app:{ENCODED}@{one.socket}" for one in self.servers]
         bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
-        young = "?guard_restarts=0"
+        young = "?guard_restarts=off"
         self.hidden("three servers", bare.replace(",", young + ",", 1),
                     NXLOCK_URL=",".join(
                         [three[0] + young] + three[1:]))
@@ -183,7 +183,7 @@ class Room:
                       (f"-uunix://{s}?user=app&password={ENCODED}&db=1",),
                       (f"--url=unix://app:{ENCODED}@{s},unix://app:{ENCODED}@"
                        f"{self.servers[1].socket},unix://app:{ENCODED}@"
-                       f"{self.servers[2].socket}?guard_restarts=0",)):
+                       f"{self.servers[2].socket}?guard_restarts=off",)):
             got = self.run(*words, "-v", inside=look)
             tap.check(got.returncode == 0 and
                       got.stdout.count(b"unix://") in (2, 6) and
@@ -298,7 +298,7 @@ class Room:
         got = self.run("-u", app, "--url-file", path)
         tap.check(got.returncode == 64 and b"--url-file" in got.stderr,
                   "-u and --url-file exclude each other", got.stderr)
-        young = "?guard_restarts=0"
+        young = "?guard_restarts=off"
         bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
         path = self.write("\n".join(
             f"unix://app:{ENCODED}@{one.socket}" for one in self.servers) +

@@ -353,9 +353,9 @@ await redis-cli -s "$dir/third/socket" PING
         -u "unix://$socket?durable=1" -u "$copy?durable=1"
     finds "is found" FAIL once "several servers keep no records"
     gives 1 "several servers without the restart guard" doctor $third \
-        -u "unix://$socket?guard_restarts=0" -u "$copy"
+        -u "unix://$socket?guard_restarts=off" -u "$copy"
     finds "is found" WARN "unix://$dir/third/socket age" \
-        "restarted .* with guard_restarts=0: .*two clients can hold one lock"
+        "restarted .* with guard_restarts=off: .*two clients can hold one lock"
     finds "and what it means without a file" WARN \
         "unix://$dir/third/socket persistence" "still held\. Remedy"
     check "and no line says that one has no vote" fails grep -q 'no vote' \

@@ -119,7 +119,7 @@ def start_kept(server, others):
     server.cli(*rules, "on", ">secret")
     return {
         "unix socket": Drill(),
-        "three servers": Drill("-u", three + "?guard_restarts=0"),
+        "three servers": Drill("-u", three + "?guard_restarts=off"),
         "a user with no other rights": Drill(
             "shop", "--prefix", "p:", "-u", server.url + "?user=bob",
             NXLOCK_PASSWORD="secret"),

@@ -441,7 +441,7 @@ def without_a_server(room, other):
 
 def over_servers(room, *more):
     urls = [word for server in (room.server, *more)
-            for word in ("-u", server.url + "?guard_restarts=0")]
+            for word in ("-u", server.url + "?guard_restarts=off")]
     for server in more:
         server.cli("FLUSHALL")
     room.case("three servers", ["run", "NAME", *urls, "--", "true"],

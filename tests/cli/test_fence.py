@@ -118,7 +118,7 @@ def make_guest(server):
 
 def quorum(*urls):
     return [word for url in urls
-            for word in ("-u", url + "?guard_restarts=0")]
+            for word in ("-u", url + "?guard_restarts=off")]
 
 
 def main():

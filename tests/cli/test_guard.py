@@ -231,7 +231,7 @@ def server_stopped(nxlock, tap):
 def server_killed(nxlock, tap):
     """It is back at once and has forgotten all; so it has no vote yet."""
     with Trial(nxlock, tap,
-               query="?guard_restarts=1&max_ttl_ms=3000") as trial:
+               query="?guard_restarts=on&max_ttl_ms=3000") as trial:
         trial.server.restart()
         trial.ends()
         trial.is_in_order("KILL to the server")

@@ -119,7 +119,7 @@ class Scenes:
         return self.run("once", name, "--", "true")
 
     def several(self, name):
-        urls = [f"{server.url}?guard_restarts=0"
+        urls = [f"{server.url}?guard_restarts=off"
                 for server in (self.server, *self.others[:2])]
         return self.run("run", name, "--", "true", url=",".join(urls))
 

@@ -47,7 +47,7 @@ two_are_named() {
 # They are lists of words.
 # shellcheck disable=SC2086
 {
-    gives 0 "without the guard, at once" run a $urls?guard_restarts=0 -- true
+    gives 0 "without the guard, at once" run a $urls?guard_restarts=off -- true
     gives 69 "with it, not of young servers" run a -n $urls -- true
     said "and is told why" "2 of 3 servers are needed" \
         "may have forgotten locks; its vote counts again in"

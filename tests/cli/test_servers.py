@@ -189,7 +189,7 @@ class Room(Tap):
             self.finds(out, "FAIL", "role", "is a Sentinel")
             _, said = self.gives(0, "run with a Sentinel among three", "run",
                                  "x", "-n", "-v", "-u", primary.url, "-u",
-                                 self.server.url + "?guard_restarts=0", "-u",
+                                 self.server.url + "?guard_restarts=off", "-u",
                                  sentinel.url, "--", "true")
             self.has(said, "works, and says which is none", "is a Sentinel")
 
@@ -329,7 +329,7 @@ class Room(Tap):
             out, _ = self.gives(1, "status of several, one such", "status",
                                 "x", "-v", "-u", keydb.url, "-u",
                                 self.server.url, "--url",
-                                server.url + "?guard_restarts=0")
+                                server.url + "?guard_restarts=off")
             self.has(out, "says that it has no vote",
                      "no vote: an active replica")
 
@@ -399,7 +399,7 @@ class Room(Tap):
         with Tcp(self.server.program) as other:
             out, _ = self.gives(
                 69, "doctor of servers with ACLs, and one that is away",
-                "doctor", "-u", url + "?guard_restarts=0", "-u", other.url,
+                "doctor", "-u", url + "?guard_restarts=off", "-u", other.url,
                 "-u", "unix:///nowhere/socket")
         self.finds(out, "FAIL", "reach", "/nowhere/socket")
         self.finds(out, "WARN", "rights", "ACL SETUSER USER +set +evalsha")

@@ -183,7 +183,7 @@ static void a_clock_that_was_set_back(void **state)
                "EXPECT-CLOSE\n",
         answers[NO_LOGIN], answers[NO_LOGIN + 2], answers[NO_LOGIN + 3],
         answers[NO_LOGIN + 4]);
-    struct rig r = rig_open(s.text, 'u', "timeout_ms=2000&guard_restarts=1");
+    struct rig r = rig_open(s.text, 'u', "timeout_ms=2000&guard_restarts=on");
     assert_ends(nxl_lock_acquire(r.lock, 0), NXL_E_REFUSED, 2000);
     assert_contains(nxl_lock_errmsg(r.lock), "its clock was set back");
     assert_null(strstr(nxl_lock_errmsg(r.lock), "INFO"));

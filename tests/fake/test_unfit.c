@@ -76,7 +76,7 @@ static void three_active_replicas_grant_nothing(void **state)
     for (int i = 0; i < 3; i++) {
         fakes[i] = fake_start(ACTIVE SHAKE);
         size_t len = strlen(urls);
-        snprintf(urls + len, sizeof(urls) - len, "%s%s?guard_restarts=0",
+        snprintf(urls + len, sizeof(urls) - len, "%s%s?guard_restarts=off",
             i ? "," : "", fake_url(fakes[i]));
     }
     nxl_client *client = client_of(urls);

@@ -78,7 +78,7 @@ The remedies for **two**:
 - `evict`: the policy `noeviction` (`oom`)
 - `clock-ahead`: slew the servers' clocks, do not step them
 - failovers: wait after a failover for as long as a lease may last. A running
-  client with `guard_restarts=1` does so (`failover-guarded`); one that is
+  client with `guard_restarts=on` does so (`failover-guarded`); one that is
   started after the failover does not know of it
 - `classic`: `scheme=timestamp` in every program
 - `flushall`: do not send it

@@ -357,8 +357,8 @@ def unknowns(cell, seen):
         cell.complain("no outcome was unknown")
 
 
-GUARD_ON = {"one": ["guard_restarts=1"], "replica": ["guard_restarts=1"]}
-GUARD_OFF = {c: ["guard_restarts=0"] for c in ALL}
+GUARD_ON = {"one": ["guard_restarts=on"], "replica": ["guard_restarts=on"]}
+GUARD_OFF = {c: ["guard_restarts=off"] for c in ALL}
 DURABLE = {c: ["durable=1"] for c in ("redlock2", "redlock3")}
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 EVERYSEC = ("--appendonly", "yes", "--appendfsync", "everysec")
@@ -384,15 +384,15 @@ FAULTS = [
           freeze(0.6, 0.9), OK),
     Fault("restart-aof", "server SIGKILL and restart, appendfsync always",
           restart, OK, server=AOF, url=DURABLE),
-    Fault("restart-guarded", "the same without data, guard_restarts=1",
+    Fault("restart-guarded", "the same without data, guard_restarts=on",
           restart_seldom(bounce), OK, url=GUARD_ON),
-    Fault("restart-empty", "the same without data, guard_restarts=0",
+    Fault("restart-empty", "the same without data, guard_restarts=off",
           restart_at_a_hold(bounce), UNGUARDED, url=GUARD_OFF),
     Fault("power-cut", "power cut, appendfsync everysec: all since the grant "
-          "is lost; guard_restarts=0",
+          "is lost; guard_restarts=off",
           restart_at_a_hold(cut_power), UNGUARDED, server=EVERYSEC,
           url=GUARD_OFF),
-    Fault("power-cut-guarded", "the same, guard_restarts=1",
+    Fault("power-cut-guarded", "the same, guard_restarts=on",
           restart_seldom(cut_power), OK, server=EVERYSEC, url=GUARD_ON),
     Fault("script-flush", "SCRIPT FLUSH in a loop",
           script_flush, OK, checks=(no_errors,)),
@@ -417,7 +417,7 @@ FAULTS = [
           failover_complete, {"replica": "ok"}),
     Fault("failover-lagging", "failover to a replica that lags behind",
           failover_lagging, {"replica": "two"}),
-    Fault("failover-guarded", "the same, guard_restarts=1, and no process "
+    Fault("failover-guarded", "the same, guard_restarts=on, and no process "
           "that has only just begun", failover_lagging, {"replica": "ok"},
           url=GUARD_ON),
     Fault("split-brain", "the old primary goes on beside the new one",

@@ -225,7 +225,7 @@ static inline void trace_hides(void *arg, const nxl_trace *trace)
 #define CREDENTIALS_OPTIONS                                                    \
     {                                                                          \
         .size = sizeof(nxl_client_options), .timeout_ms = PATIENT_MS,          \
-        .guard_restarts = -1, .tracer = trace_hides,                           \
+        .guard_restarts = NXL_GUARD_OFF, .tracer = trace_hides,                \
         .credentials = supply_credentials, .credentials_arg = &supply          \
     }
 

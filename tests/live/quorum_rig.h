@@ -15,7 +15,7 @@
 #define QUORUM_MOST 7
 #endif
 #define URLS_ROOM (16 * (LOCAL_PATH + 128))
-#define NO_GUARD "guard_restarts=0"
+#define NO_GUARD "guard_restarts=off"
 
 static struct redis servers[QUORUM_MOST];
 static struct proxy *proxies[QUORUM_MOST];

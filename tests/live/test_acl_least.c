@@ -283,7 +283,7 @@ static enum acl_effect use_load(nxl_client *client, nxl_lock *lock)
  * than any lease. */
 static enum acl_effect use_info(nxl_client *client, nxl_lock *lock)
 {
-    nxl_client *guarded = alice("guard_restarts=1&max_ttl_ms=1000");
+    nxl_client *guarded = alice("guard_restarts=on&max_ttl_ms=1000");
     nxl_lock *voted = new_lock(guarded, NAME, 1000);
     enum acl_effect alone = use_lock(client, lock);
     int rc = nxl_lock_acquire(voted, 20000);

@@ -53,8 +53,8 @@ static void three_servers(void **state)
 {
     char urls[3 * (LOCAL_PATH + 40)];
     snprintf(urls, sizeof(urls),
-        "%s?guard_restarts=0,%s?guard_restarts=0,%s"
-        "?guard_restarts=0",
+        "%s?guard_restarts=off,%s?guard_restarts=off,%s"
+        "?guard_restarts=off",
         renamed[0].url, renamed[1].url, renamed[2].url);
     draws_twice(client_at(urls), &renamed[0]);
 }

@@ -277,7 +277,7 @@ static void key_without_an_end_blocks(void **state)
  * Until that lock has expired, nobody gets it, nor joins the line. */
 static void server_without_a_vote_has_no_line(void **state)
 {
-    set_stage("guard_restarts=1&max_ttl_ms=1500&timeout_ms=500");
+    set_stage("guard_restarts=on&max_ttl_ms=1500&timeout_ms=500");
     assert_result(nxl_lock_acquire(holder, 10000), NXL_OK, holder);
     assert_result(nxl_lock_extend(holder, 1500), NXL_OK, holder);
     waiter_start(&own_waiter, lock, 20000);

@@ -158,7 +158,7 @@ static void ttl_at_its_limits(void **state)
         assert_refused(client, "job", &options, number);
     }
     options.ttl_ms = 12;
-    assert_refused(client, "job", &options, "the least is 13");
+    assert_refused(client, "job", &options, "from 13 to 60000");
     options.ttl_ms = 60001;
     assert_refused(client, "job", &options, "this client's max_ttl_ms");
 
@@ -235,7 +235,7 @@ static void labels_at_their_limits(void **state)
     memset(label, '~', sizeof(label));
     label[129] = '\0';
     options.label = label;
-    assert_refused(client, "job", &options, "1 ... 128");
+    assert_refused(client, "job", &options, "1 to 128 bytes");
     label[128] = '\0';
     assert_int_equal(nxl_lock_new(&lock, client, "job", &options), NXL_OK);
     label[0] = 'x'; /* it was copied */

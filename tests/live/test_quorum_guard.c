@@ -259,7 +259,7 @@ static void test_durable(void **state)
 static void test_one_server(void **state)
 {
     redis_restart(&servers[0]);
-    nxl_client *client = quorum_client(1, SHORT_MAX "&guard_restarts=1");
+    nxl_client *client = quorum_client(1, SHORT_MAX "&guard_restarts=on");
     nxl_lock *lock = new_lock(client, "k", 1000);
     nxl_holder holder;
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);

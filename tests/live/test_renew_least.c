@@ -169,7 +169,7 @@ static void out_of_range(void **state)
         {.part = "min_hold_ms is 5001", .renew = 1, .least = 5001},
         {.part = "max_hold_ms is -1", .renew = 1, .most = -1},
         {.part = "max_hold_ms is 999", .renew = 1, .most = 999},
-        {.part = "max_hold_ms is 2000, below min_hold_ms, 2001",
+        {.part = "max_hold_ms is 2000; it must be a number of at least 2001",
             .renew = 1,
             .least = 2001,
             .most = 2000},

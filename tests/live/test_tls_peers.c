@@ -342,7 +342,7 @@ static void of_three(
         peer_start(&none, &(struct speech){.closes = true});
     for (int i = 0; i < OTHERS; i++)
         assert_int_equal(redis_start(&others[i], NULL), 0);
-    snprintf(list, sizeof(list), "%s%sguard_restarts=0,%s,%s", faulty_url,
+    snprintf(list, sizeof(list), "%s%sguard_restarts=off,%s,%s", faulty_url,
         strchr(faulty_url, '?') ? "&" : "?", others[0].unix_url,
         two_faulty ? none.url : others[1].url);
     for (int by_loop = 0; by_loop < 2; by_loop++) {

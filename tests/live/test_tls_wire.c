@@ -264,7 +264,7 @@ static void every_feature_over_three(void **state)
     assert_int_equal(redis_start(two, NULL), 0);
     assert_int_equal(
         redis_start_tls(three, &(struct redis_tls){.clients = "yes"}, NULL), 0);
-    snprintf(list, sizeof(list), "%s&guard_restarts=0,%s,%s", server.tls_url,
+    snprintf(list, sizeof(list), "%s&guard_restarts=off,%s,%s", server.tls_url,
         two->unix_url, three->tls_url);
     nxl_client *client = client_at(list), *other = client_at(list);
     connect_all(client);

@@ -128,9 +128,9 @@ static void a_stray_comma_is_named(void **state)
 static void a_switch_tells_its_values(void **state)
 {
     (void)state;
-    refused("redis://a?guard_restarts=true", NXL_E_URL,
-        "must be 1 (on) or 0 (off); in the option, -1 means off");
-    refused("redis://a?guard_restarts=-1", NXL_E_URL, "1 (on) or 0 (off)");
+    refused(
+        "redis://a?guard_restarts=true", NXL_E_URL, "must be auto, on or off");
+    refused("redis://a?guard_restarts=1", NXL_E_URL, "must be auto, on or off");
     refused("redis://a?durable=yes", NXL_E_URL, "must be 1 (on) or 0 (off)");
     refused("redis://a?interop=2", NXL_E_URL, "must be 1 (on) or 0 (off)");
 }
@@ -159,7 +159,7 @@ static void the_client_is_of_one_mind(void **state)
     (void)state;
     static const char *const parameters[][3] = {{"timeout_ms", "100", "200"},
         {"max_ttl_ms", "1000", "2000"}, {"drift_ppm", "1", "2"},
-        {"prefix", "a:", "b:"}, {"guard_restarts", "0", "1"},
+        {"prefix", "a:", "b:"}, {"guard_restarts", "on", "off"},
         {"interop", "1", "0"}};
     char list[256], words[128];
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
@@ -219,15 +219,16 @@ static void guard_of(const char *url, int64_t option, bool expected)
 static void guard_is_on_from_two_on(void **state)
 {
     (void)state;
-    guard_of("redis://a", 0, false);
-    guard_of("redis://a", 1, true);
-    guard_of("redis://a?guard_restarts=1", -1, true);
-    guard_of("redis://a,redis://b", 0, true);
-    guard_of("redis://a,redis://b", -1, false);
-    guard_of("redis://a,redis://b?guard_restarts=0", 1, false);
+    guard_of("redis://a", NXL_GUARD_AUTO, false);
+    guard_of("redis://a", NXL_GUARD_ON, true);
+    guard_of("redis://a?guard_restarts=on", NXL_GUARD_OFF, true);
+    guard_of("redis://a,redis://b", NXL_GUARD_AUTO, true);
+    guard_of("redis://a,redis://b?guard_restarts=auto", NXL_GUARD_OFF, true);
+    guard_of("redis://a,redis://b", NXL_GUARD_OFF, false);
+    guard_of("redis://a,redis://b?guard_restarts=off", NXL_GUARD_ON, false);
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_client *client;
-    options.guard_restarts = 2;
+    options.guard_restarts = 3;
     assert_int_equal(
         nxl_client_new(&client, "redis://a", &options), NXL_E_INVALID);
 }

@@ -30,63 +30,6 @@ static void every_row_is_told_to_people(void **state)
     assert_int_equal(param_find(slice_of("d")), url_param_count);
 }
 
-static const struct bounds {
-    const char *name;
-    size_t place;
-    int64_t low, high;
-} bounds[] = {
-    {"db", offsetof(struct settings, db), 0, 2147483647},
-    {"timeout_ms", offsetof(struct settings, timeout_ms), 10, 600000},
-    {"max_ttl_ms", offsetof(struct settings, max_ttl_ms), 20, 2147483647},
-    {"drift_ppm", offsetof(struct settings, drift_ppm), 1, 500000},
-    {"keepalive_s", offsetof(struct settings, keepalive_s), 1, 32767},
-};
-
-#define BOUNDS (sizeof(bounds) / sizeof(bounds[0]))
-
-static bool try_number(struct settings *s, const char *name, int64_t number)
-{
-    char digits[32];
-
-    snprintf(digits, sizeof(digits), "%lld", (long long)number);
-    return param_set(s, param_find(slice_of(name)), copy(digits));
-}
-
-static void numbers_have_bounds(void **state)
-{
-    struct text error;
-
-    (void)state;
-    for (size_t i = 0; i < BOUNDS; i++) {
-        const struct bounds *b = &bounds[i];
-        struct settings s = {0}, expected = {0};
-        uint64_t *own = (void *)((char *)&expected + b->place);
-
-        assert_true(url_param_check(b->name, b->low, &error));
-        assert_true(url_param_check(b->name, b->high, &error));
-        assert_false(url_param_check(b->name, b->low - 1, &error));
-        assert_contains(error.data, b->name);
-        assert_false(url_param_check(b->name, b->high + 1, &error));
-        assert_false(url_param_check(b->name, INT64_MIN, &error));
-
-        assert_true(try_number(&s, b->name, b->low));
-        *own = (uint64_t)b->low;
-        assert_memory_equal(&s, &expected, sizeof(s));
-        assert_true(try_number(&s, b->name, b->high));
-        *own = (uint64_t)b->high;
-        assert_memory_equal(&s, &expected, sizeof(s));
-        assert_false(try_number(&s, b->name, b->high + 1));
-        assert_false(try_number(&s, b->name, b->low - 1));
-        assert_memory_equal(&s, &expected, sizeof(s));
-    }
-    url_param_check("timeout_ms", 9, &error);
-    assert_string_equal(
-        error.data, "timeout_ms is 9; it must be a number from 10 to 600000");
-    assert_false(url_param_check("prefix", 5, &error));
-    assert_false(url_param_check("nothing", 5, &error));
-    assert_contains(error.data, "it is not a known parameter");
-}
-
 static void schemes_are_words(void **state)
 {
     struct settings s = {0};
@@ -106,24 +49,6 @@ static void schemes_are_words(void **state)
     text_clear(&text);
     param_describe(row, &text);
     assert_string_equal(text.data, "must be auto or timestamp");
-    assert_true(url_param_check("scheme", 1, &text));
-    assert_false(url_param_check("scheme", 2, &text));
-    assert_false(url_param_check("scheme", -1, &text));
-}
-
-static void help_tells_the_bounds(void **state)
-{
-    struct text bound;
-
-    (void)state;
-    for (size_t i = 1; i < BOUNDS; i++) {
-        const char *help =
-            url_params[param_find(slice_of(bounds[i].name))].help;
-        text_clear(&bound);
-        text_addf(&bound, "%lld to %lld", (long long)bounds[i].low,
-            (long long)bounds[i].high);
-        assert_contains(help, bound.data);
-    }
 }
 
 static void texts_are_kept_or_refused(void **state)
@@ -219,9 +144,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_told_to_people),
-        cmocka_unit_test(numbers_have_bounds),
         cmocka_unit_test(schemes_are_words),
-        cmocka_unit_test(help_tells_the_bounds),
         cmocka_unit_test(texts_are_kept_or_refused),
         cmocka_unit_test(numbers_are_digits_only),
         cmocka_unit_test(an_unknown_name_gets_the_list),

@@ -11,20 +11,20 @@ static void test_label(void **state)
     char longest[LABEL_MAX + 2];
 
     (void)state;
-    assert_true(label_valid("db7:41233:backup"));
-    assert_true(label_valid("!"));
-    assert_true(label_valid("~@~"));
-    assert_false(label_valid(""));
-    assert_false(label_valid("two words"));
-    assert_false(label_valid("tab\t"));
-    assert_false(label_valid("caf\xc3\xa9"));
-    assert_false(label_valid("\x7f"));
+    assert_true(word_valid("db7:41233:backup", LABEL_MAX));
+    assert_true(word_valid("!", LABEL_MAX));
+    assert_true(word_valid("~@~", LABEL_MAX));
+    assert_false(word_valid("", LABEL_MAX));
+    assert_false(word_valid("two words", LABEL_MAX));
+    assert_false(word_valid("tab\t", LABEL_MAX));
+    assert_false(word_valid("caf\xc3\xa9", LABEL_MAX));
+    assert_false(word_valid("\x7f", LABEL_MAX));
     memset(longest, 'x', sizeof(longest));
     longest[LABEL_MAX] = '\0';
-    assert_true(label_valid(longest));
+    assert_true(word_valid(longest, LABEL_MAX));
     longest[LABEL_MAX] = 'x';
     longest[LABEL_MAX + 1] = '\0';
-    assert_false(label_valid(longest));
+    assert_false(word_valid(longest, LABEL_MAX));
 }
 
 static void test_stamp(void **state)
