@@ -311,23 +311,20 @@ size_t nxl_client_servers(const nxl_client *client)
     return client ? client->server_count : 0;
 }
 
-const char *client_redact(const nxl_client *client, const char *text,
-    size_t length, char *out, size_t size)
+const char *client_shown(
+    const nxl_client *client, const char *text, size_t *length)
 {
-    struct text t;
-    if (!out || size == 0)
-        return "";
-    text_clear(&t);
-    if (client && client_forked(client)) {
-        text_add(&t, MESSAGE_FORKED);
-    } else if (client && text) {
+    bool omitted = true;
+    if (!client_forked(client)) {
         /* Another connection may just replace a password. */
         pthread_mutex_t *mutex = (pthread_mutex_t *)&client->mutex;
         pthread_mutex_lock(mutex);
-        redact_add(
-            &t, (struct slice){text, length}, FOREIGN_MAX, &client->secrets);
+        omitted =
+            secrets_occur(&client->secrets, (struct slice){text, *length});
         pthread_mutex_unlock(mutex);
     }
-    text_copy(&t, out, size);
-    return out;
+    if (!omitted)
+        return text;
+    *length = strlen(REDACTED_SECRET);
+    return REDACTED_SECRET;
 }

@@ -44,14 +44,12 @@ const char *answer_item(const struct answer *answer, size_t i, size_t *length);
 /* Frees the answer; NULL is allowed. */
 void answer_free(struct answer *answer);
 
-/* Makes text from a server safe to print. Answers and nxl_holder contain the
- * server's exact bytes, which may repeat the password. Copies length bytes of
- * text into out in the form that messages use: omitted if a password or a token
- * is in it (see nxl_client_errmsg()), bytes other than printable ASCII as \xNN,
- * cut after 200 bytes; zero-terminated and cut to size. Returns out. No I/O;
- * any thread may call it. */
-const char *client_redact(const nxl_client *client, const char *text,
-    size_t length, char *out, size_t size);
+/* Answers and nxl_holder contain the server's exact bytes, which may repeat a
+ * password. Returns text if it may be shown; else words that say why it is
+ * omitted (see nxl_client_errmsg()), zero-terminated, and their length in
+ * *length. No I/O; any thread may call it. */
+const char *client_shown(
+    const nxl_client *client, const char *text, size_t *length);
 
 /* Empties the line of those who wait for the lock: deletes the line's key. The
  * lock itself is not changed. Whoever still waits joins again within 3 s, in

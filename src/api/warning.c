@@ -3,6 +3,7 @@
 #include "api/warning.h"
 
 #include "api/message.h"
+#include "base/redact.h"
 #include "wire/strategies.h"
 
 static void mark_due(struct nxl_client *client, enum warning_kind kind)
@@ -33,8 +34,9 @@ static void note_weak(struct nxl_client *client)
 }
 
 /* What a restart of the server, or a crash of its machine, would lose. */
-static void add_persistence(const struct facts *f, struct text *t)
+static void add_persistence(const struct server *s, struct text *t)
 {
+    const struct facts *f = &s->facts;
     if (f->aof == AOF_OFF)
         text_add(t, "it has no append-only file: a restart loses the records "
                     "of work that must be done once, and it may be done "
@@ -48,25 +50,27 @@ static void add_persistence(const struct facts *f, struct text *t)
                     "(CONFIG GET): unless appendfsync is always, a crash of "
                     "its machine may lose the last records of work that "
                     "must be done once");
-    else if (f->asked_fsync && strcmp(f->appendfsync, "always") != 0)
-        text_addf(t,
-            "its append-only file is synced by appendfsync %s: a crash of its "
-            "machine may lose the last records of work that must be done once; "
-            "set appendfsync always",
-            f->appendfsync);
+    else if (f->asked_fsync && strcmp(f->appendfsync, "always") != 0) {
+        text_add(t, "its append-only file is synced by appendfsync ");
+        redact_add(t, slice_of(f->appendfsync), FOREIGN_MAX, s->secrets);
+        text_add(t, ": a crash of its machine may lose the last records of "
+                    "work that must be done once; set appendfsync always");
+    }
 }
 
 /* What was done expires, so the policies for keys that expire take it too. */
-static void add_eviction(const struct facts *f, struct text *t)
+static void add_eviction(const struct server *s, struct text *t)
 {
+    const struct facts *f = &s->facts;
     bool any = strncmp(f->eviction, "allkeys-", 8) == 0;
-    if (f->eviction[0] && strcmp(f->eviction, "noeviction") != 0)
-        text_addf(t,
-            "%sits maxmemory-policy is %s: when its memory is full, %s may be "
-            "evicted, and then the work may be done again; set "
-            "maxmemory-policy noeviction",
-            t->len ? "; " : "", f->eviction,
-            any ? "any record" : "records of what was done");
+    if (!f->eviction[0] || strcmp(f->eviction, "noeviction") == 0)
+        return;
+    text_addf(t, "%sits maxmemory-policy is ", t->len ? "; " : "");
+    redact_add(t, slice_of(f->eviction), FOREIGN_MAX, s->secrets);
+    text_addf(t,
+        ": when its memory is full, %s may be evicted, and then the work may "
+        "be done again; set maxmemory-policy noeviction",
+        any ? "any record" : "records of what was done");
 }
 
 void warning_of_records(const struct server *s, struct text *t)
@@ -76,8 +80,8 @@ void warning_of_records(const struct server *s, struct text *t)
     if (!s->who.asks_fsync || s->facts.loading)
         return;
     text_clear(&words);
-    add_persistence(&s->facts, &words);
-    add_eviction(&s->facts, &words);
+    add_persistence(s, &words);
+    add_eviction(s, &words);
     text_add(t, words.data);
 }
 

@@ -16,6 +16,7 @@
 #include "cli/date.h"
 #include "cli/duration.h"
 #include "cli/event.h"
+#include "cli/foreign.h"
 #include "cli/holder.h"
 #include "cli/label.h"
 #include "cli/line.h"
@@ -315,7 +316,7 @@ static void note_doubt(struct session *session, struct attempt *attempt)
     if (nxl_once_record(session->lock, &record) != NXL_OK)
         return;
     attempt->number = record.attempt;
-    snprintf(attempt->by, sizeof(attempt->by), "%s", record.label);
+    snprintf(attempt->by, sizeof(attempt->by), "%s", foreign(record.label));
 }
 
 /* Notes which attempt was begun, and since when there is a doubt: from the

@@ -12,6 +12,7 @@
 
 #include "api/private.h"
 #include "cli/connect.h"
+#include "cli/foreign.h"
 #include "cli/report.h"
 #include "cli/session.h"
 
@@ -89,11 +90,14 @@ void doctor_address(struct doctor *d, size_t server, const struct answer *info)
         }
         if (!is_another(looks, i, nxl_now_ns() - first))
             continue;
+        char ids[2][ID_SHOWN + 1];
+        snprintf(ids[0], sizeof(ids[0]), "%s", looks[i - 1].id);
+        snprintf(ids[1], sizeof(ids[1]), "%s", looks[i].id);
         diagnostic(&d->diagnostics, LEVEL_FAIL, "address",
             "give an address that leads to one server, not to a load balancer",
             "connections to this address reach different servers (run_id "
-            "%.*s... and %.*s...), so two clients can hold one lock",
-            ID_SHOWN, looks[i - 1].id, ID_SHOWN, looks[i].id);
+            "%s... and %s...), so two clients can hold one lock",
+            foreign(ids[0]), foreign(ids[1]));
         diagnostic_code(&d->diagnostics, EXIT_CONFIG);
         return;
     }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/foreign.h"
 #include "cli/report.h"
 
 #define WHAT "once"
@@ -58,7 +59,7 @@ static bool keeps_over_restarts(
         "CONFIG SET appendfsync always" IN_FILE,
         "append-only file, fsync %s: a crash of the machine may lose the "
         "records of the last second or so",
-        often);
+        foreign(often));
     return false;
 }
 
@@ -80,7 +81,7 @@ static bool evicts_nothing(
     diagnostic(&d->diagnostics, LEVEL_WARN, WHAT, remedy,
         "%s: when memory is full, %s may be evicted, and then the work may be "
         "done again",
-        policy,
+        foreign(policy),
         strncmp(policy, "allkeys-", 8) == 0 ? "any record"
                                             : "records of what was done");
     return false;

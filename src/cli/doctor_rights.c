@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api/private.h"
+#include "cli/foreign.h"
 #include "cli/name.h"
 #include "cli/report.h"
 
@@ -73,14 +74,11 @@ void doctor_acl(struct doctor *d, size_t server)
     struct answer *who;
     int rc = doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL);
     const char *user = answer_item(who, 0, NULL);
-    char shown[DOCTOR_FIELD];
 
     d->no_acl[server] = rc == NXL_E_UNSUPPORTED;
-    /* Use the name in a remedy only if no part of it is redacted. */
+    /* A remedy has the name only if it may be shown. */
     if (user && is_plain(user) && strlen(user) < DOCTOR_FIELD &&
-        strcmp(
-            client_redact(d->client, user, strlen(user), shown, sizeof(shown)),
-            user) == 0)
+        foreign(user) == user)
         snprintf(d->user[server], sizeof(d->user[server]), "%s", user);
     answer_free(who);
     d->may_all[server] = may_all(d, server);

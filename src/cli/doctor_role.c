@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/foreign.h"
 #include "cli/report.h"
 
 static void fail(
@@ -41,8 +42,8 @@ static void check_replica(struct doctor *d, const struct answer *info)
     doctor_field(info, "master_port", port);
     diagnostic(&d->diagnostics, LEVEL_FAIL, "role",
         "give the URL of the primary",
-        "a replica, of %s%s%s: it takes no writes", host,
-        port[0] != '\0' ? ":" : "", port);
+        "a replica, of %s%s%s: it takes no writes", foreign(host),
+        port[0] != '\0' ? ":" : "", foreign(port));
     diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
 }
 

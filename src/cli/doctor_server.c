@@ -20,6 +20,7 @@
 #include "cli/doctor_role.h"
 #include "cli/doctor_tls.h"
 #include "cli/duration.h"
+#include "cli/foreign.h"
 #include "cli/report.h"
 
 #define US_PER_MS 1000
@@ -101,13 +102,13 @@ static void check_version(
             "use Redis 2.6 or later, or any Valkey",
             "Redis %s has neither SET with an expiry nor scripts: locks "
             "are unix times, with weaker guarantees",
-            version);
+            foreign(version));
     else
         diagnostic(&d->diagnostics, LEVEL_OK, "version", NULL, "%s %s%s",
             valkey                           ? "Valkey"
             : software == NXL_SOFTWARE_KEYDB ? "KeyDB"
                                              : "Redis",
-            version,
+            foreign(version),
             strcmp(version, "255.255.255") == 0 ? " (a development build)"
                                                 : "");
 }
@@ -138,13 +139,13 @@ static void check_eviction(
             "%s: when memory is full, any key may be evicted, even a "
             "held lock or a fencing counter, and then two clients can "
             "hold one lock%s",
-            policy, now);
+            foreign(policy), now);
     else
         diagnostic(&d->diagnostics, LEVEL_WARN, "eviction", remedy,
             "%s: when memory is full, keys that expire may be evicted, "
             "as every lock does, and then two clients can hold one "
             "lock%s",
-            policy, now);
+            foreign(policy), now);
 }
 
 static void check_persistence(
@@ -172,7 +173,7 @@ static void check_persistence(
             diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
                 "append-only file, fsync %s: a crash of the machine may "
                 "lose the locks of the last second or so",
-                often);
+                foreign(often));
     } else if (doctor_config(d, server, "save", save) && save[0] != '\0') {
         diagnostic(&d->diagnostics, bad, "persistence", remedy,
             "snapshots only: a crash loses every lock since the last "
@@ -200,7 +201,7 @@ static void check_age(
     int64_t age;
     if (!number_read(up, TIME_MOST_S, &age))
         diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
-            "unknown: INFO reports an uptime of '%s' s", up);
+            "unknown: INFO reports an uptime of '%s' s", foreign(up));
     else if (age > most_s)
         diagnostic(&d->diagnostics, LEVEL_OK, "age", NULL,
             "up for %s, longer than max_ttl_ms (%s)",
@@ -268,7 +269,7 @@ static void check_database(
             "the end of the URL, or db=N",
             "the URL's database is empty, but %s has %lld key%s: clients "
             "that lock there do not compete with this one",
-            other, there, there == 1 ? "" : "s");
+            foreign(other), there, there == 1 ? "" : "s");
     else
         diagnostic(&d->diagnostics, LEVEL_OK, "database", NULL,
             "the URL's database has %lld key%s", (long long)here,

@@ -14,6 +14,7 @@
 #include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/event.h"
+#include "cli/foreign.h"
 #include "cli/name.h"
 #include "cli/report.h"
 
@@ -95,9 +96,9 @@ static int report_not_due(const struct session *session)
         event_report(event, "'%s' is not due; CMD is not started", args->shown);
         return args->busy_code;
     }
-    if (holder.label)
-        event.holder =
-            printable(who, sizeof(who), holder.label, strlen(holder.label));
+    const char *label = holder.label ? foreign(holder.label) : NULL;
+    if (label)
+        event.holder = printable(who, sizeof(who), label, strlen(label));
     event.left_ms = holder.left_ms;
     duration_text(window, window_ms(args));
     duration_rough(left, holder.left_ms);

@@ -12,6 +12,7 @@
 
 #include "cli/date.h"
 #include "cli/duration.h"
+#include "cli/foreign.h"
 #include "cli/label.h"
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -60,12 +61,13 @@ bool holder_is_data(const nxl_holder *holder)
 
 const char *holder_data_words(char *out, const nxl_holder *holder)
 {
-    char who[HOLDER_DATA_SHOWN + 1];
+    char who[HOLDER_WHO];
     size_t length = holder->value_length;
-    bool cut = length >= sizeof(who) || holder->truncated;
+    const char *value = foreign_bytes(holder->value, &length);
+    bool is_long = value == holder->value && length > HOLDER_DATA_SHOWN;
+    bool cut = is_long || (value == holder->value && holder->truncated);
 
-    printable(who, sizeof(who), holder->value,
-        length < sizeof(who) ? length : sizeof(who) - 1);
+    printable(who, sizeof(who), value, is_long ? HOLDER_DATA_SHOWN : length);
     snprintf(out, HOLDER_WORDS,
         "holds '%s%s': not a lock, and it never expires", who,
         cut ? "..." : "");
@@ -114,13 +116,16 @@ static void describe_ending(char *out, size_t size, const nxl_holder *holder)
 
 const char *holder_who(char *out, const nxl_holder *holder)
 {
-    if (holder->label)
-        printable(out, HOLDER_WHO, holder->label, strlen(holder->label));
-    else if (holder_has_token(holder))
-        snprintf(
-            out, HOLDER_WHO, "%.*s... (no label)", TOKEN_SHOWN, holder->value);
-    else
-        printable(out, HOLDER_WHO, holder->value, shown_length(holder));
+    bool is_token = holder_has_token(holder);
+    const char *who = holder->label ? holder->label : holder->value;
+    size_t length = holder->label ? strlen(who)
+                    : is_token    ? TOKEN_SHOWN
+                                  : shown_length(holder);
+
+    who = foreign_bytes(who, &length);
+    printable(out, HOLDER_WHO, who, length);
+    if (is_token && !holder->label)
+        snprintf(out + length, HOLDER_WHO - length, "... (no label)");
     return out;
 }
 
@@ -136,24 +141,34 @@ const char *holder_words(char *out, const nxl_holder *holder)
     return out;
 }
 
+/* Writes a text that came from a server. */
+static void json_foreign(
+    struct json *json, const char *name, const char *text, size_t length)
+{
+    text = foreign_bytes(text, &length);
+    json_text(json, name, text, length);
+}
+
 void holder_json_who(struct json *json, const nxl_holder *holder)
 {
     struct label_parts parts;
 
     if (!holder_has_token(holder)) {
-        json_text(json, "value", holder->value, shown_length(holder));
+        json_foreign(json, "value", holder->value, shown_length(holder));
         if (holder->truncated)
             json_true(json, "truncated");
-    } else {
-        if (holder->label)
-            json_text(json, "label", holder->label, strlen(holder->label));
-        if (holder->label && label_read(holder->label, &parts)) {
-            json_text(json, "host", holder->label, parts.host);
+        return;
+    }
+    if (holder->label) {
+        const char *label = foreign(holder->label);
+        json_text(json, "label", label, strlen(label));
+        if (label_read(label, &parts)) {
+            json_text(json, "host", label, parts.host);
             json_number(json, "pid", parts.pid);
             json_text(json, "program", parts.program, strlen(parts.program));
         }
-        json_text(json, "owner", holder->value, TOKEN_SHOWN);
     }
+    json_foreign(json, "owner", holder->value, TOKEN_SHOWN);
 }
 
 void holder_json(struct json *json, const nxl_holder *holder)

@@ -12,6 +12,7 @@
 
 #include "cli/ask.h"
 #include "cli/date.h"
+#include "cli/foreign.h"
 #include "cli/holder.h"
 #include "cli/json.h"
 #include "cli/once_words.h"
@@ -121,9 +122,9 @@ static void print_json(const struct view *view)
         json_time(&json, "ended", record->ended_ms);
         if (record->ended_ms != 0)
             json_number(&json, "code", record->code);
-        if (record->fingerprint[0] != '\0')
-            json_text(&json, "fingerprint", record->fingerprint,
-                strlen(record->fingerprint));
+        const char *fingerprint = foreign(record->fingerprint);
+        if (fingerprint[0] != '\0')
+            json_text(&json, "fingerprint", fingerprint, strlen(fingerprint));
         if (record->state == NXL_RECORD_DONE)
             json_result(&json, record);
     }

@@ -7,6 +7,7 @@
 
 #include "cli/date.h"
 #include "cli/event.h"
+#include "cli/foreign.h"
 #include "cli/label.h"
 #include "cli/report.h"
 #include "wire/record.h"
@@ -73,7 +74,7 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
     size_t used;
 
     if (record->fingerprint[0] != '\0')
-        snprintf(out, size, "; fingerprint %s", record->fingerprint);
+        snprintf(out, size, "; fingerprint %s", foreign(record->fingerprint));
     used = strlen(out);
     if (record->doubts > 0)
         snprintf(out + used, size - used,
@@ -105,8 +106,8 @@ const char *record_words(char *out, const nxl_record *record, bool in_progress)
     }
     if (record->label[0] != '\0') {
         snprintf(who, sizeof(who), " by ");
-        printable(who + strlen(who), LABEL_ROOM, record->label,
-            strlen(record->label));
+        const char *label = foreign(record->label);
+        printable(who + strlen(who), LABEL_ROOM, label, strlen(label));
     }
     add_end(end, sizeof(end), record, in_progress);
     add_rest(rest, sizeof(rest), record);

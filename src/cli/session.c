@@ -19,6 +19,7 @@
 
 #include "cli/connect.h"
 #include "cli/event.h"
+#include "cli/foreign.h"
 #include "cli/keyboard.h"
 #include "cli/outbox.h"
 #include "cli/report.h"
@@ -93,7 +94,9 @@ static int session_open_client(struct session *session)
     if (args->password_shown && args->command != CMD_DOCTOR && event_talks())
         say("warning: -u has a password, and other users of this machine can "
             "read a command line: use --url-file FILE or NXLOCK_PASSWORD_FILE");
-    return connect_client(&session->client, args, &options);
+    int code = connect_client(&session->client, args, &options);
+    foreign_use(session->client);
+    return code;
 }
 
 static int make_lock(struct session *session)
@@ -225,6 +228,7 @@ void session_close(struct session *session)
 {
     nxl_lock_free(session->lock);
     nxl_client_free(session->asker);
+    foreign_use(NULL);
     nxl_client_free(session->client);
     if (session->signals >= 0)
         close(session->signals);

@@ -44,7 +44,7 @@ class Rooms:
         self.tap.check(applied == b"OK\n" and not done.stderr,
                        f"acl {shlex.join(words)}: redis-cli takes the line",
                        f"{done}\n{applied}")
-        self.ask("ACL", "SETUSER", "jobs", "on", ">p")
+        self.ask("ACL", "SETUSER", "jobs", "on", ">Zqx7")
         self.ask("ACL", "LOG", "RESET")
 
     def nx(self, *words):
@@ -56,7 +56,7 @@ class Rooms:
         if "--" in head:
             at = head.index("--")
             head, tail = head[:at], head[at:]
-        os.environ["NXLOCK_PASSWORD"] = "p"
+        os.environ["NXLOCK_PASSWORD"] = "Zqx7"
         done = self.nx(*head, *login(), *options, *tail)
         del os.environ["NXLOCK_PASSWORD"]
         self.tap.check(done.returncode == code, what,
@@ -116,7 +116,7 @@ def check_observers(rooms):
     script = login()
     words = [rooms.program, "status", "job:1", *script]
     done = rooms.nx("run", "job:1", "--", "sh", "-c",
-                    "export NXLOCK_PASSWORD=p; "
+                    "export NXLOCK_PASSWORD=Zqx7; "
                     f"{shlex.join(words)} && ! {shlex.join([rooms.program])} "
                     f"wait job:1 -w 50ms {shlex.join(script)} && "
                     f"{rooms.program} list 'job:*' {shlex.join(script)}")

@@ -88,7 +88,7 @@ def ends(server, no_fork):
               words=("-n", "-u", "unix:///nowhere/socket"), counts=False,
               record="none")
     yield End("no permission", 77, *shell("exit 0"), words=(
-        "-n", "-u", server.url.replace("//", "//guest:p@")), counts=False,
+        "-n", "-u", server.url.replace("//", "//guest:Zqx7@")), counts=False,
               record="none")
 
 
@@ -168,7 +168,7 @@ def main():
     tap = Tap()
     with Server() as server:
         clean_environment(server)
-        server.cli("ACL", "SETUSER", "guest", "reset", "on", ">p", "~other",
+        server.cli("ACL", "SETUSER", "guest", "reset", "on", ">Zqx7", "~other",
                    "+@all")
         room = Room(nxlock, server)
         cases = [Case(room, 1000 * i + j, mode, end)

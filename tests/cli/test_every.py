@@ -170,8 +170,8 @@ def by_hand(nxlock, tap, server):
 
 
 def rights(nxlock, tap, server):
-    server.cli("ACL", "SETUSER", "u", "on", ">p", "~job:*", "+@all")
-    os.environ["NXLOCK_PASSWORD"] = "p"
+    server.cli("ACL", "SETUSER", "u", "on", ">Zqx7", "~job:*", "+@all")
+    os.environ["NXLOCK_PASSWORD"] = "Zqx7"
     line = ("run", "job:9", "--every", "1h", "-u", server.url + "?user=u",
             "--", "true")
     got = nx(nxlock, *line)

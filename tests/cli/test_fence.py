@@ -91,7 +91,7 @@ class Room:
 
     def not_started(self, server):
         """Nothing is reported of a number that nobody could miss."""
-        guest = ("-u", server.url.replace("//", "//guest:p@"))
+        guest = ("-u", server.url.replace("//", "//guest:Zqx7@"))
         held = nx(self.nxlock, "acquire", "k").stdout.decode().strip()
         got = self.nx("run", "k", "-n", *guest, *PRINTS)
         self.tap.equal((got.returncode, REPORT in got.stderr), (75, False),
@@ -111,9 +111,9 @@ class Room:
 
 def make_guest(server):
     """Who may lock k, and not draw a number for it."""
-    server.cli("ACL", "SETUSER", "guest", "reset", "on", ">p", "~k",
+    server.cli("ACL", "SETUSER", "guest", "reset", "on", ">Zqx7", "~k",
                "~{k}:every", "~work:*", "+@all")
-    return server.url.replace("//", "//guest:p@")
+    return server.url.replace("//", "//guest:Zqx7@")
 
 
 def quorum(*urls):

@@ -56,8 +56,8 @@ check "is asked for now and then only" test "$looks" -le 12
 db LPUSH list x > /dev/null
 gives 69 "a key of other use" wait list
 said "is named" "'list'" "other data"
-db ACL SETUSER blind on '>p' '~*' +@all -eval -evalsha -getrange > /dev/null
-with_query user=blind with_password p \
+db ACL SETUSER blind on '>Zqx7' '~*' +@all -eval -evalsha -getrange > /dev/null
+with_query user=blind with_password Zqx7 \
     gives 77 "a user who may not look" wait x
 db DEL x > /dev/null
 

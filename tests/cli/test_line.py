@@ -169,9 +169,9 @@ class Room(Tap):
 
     def denied(self):
         self.begin((member(1), 0))
-        self.server.cli("ACL", "SETUSER", "low", "on", ">p", "~*", "&*",
+        self.server.cli("ACL", "SETUSER", "low", "on", ">Zqx7", "~*", "&*",
                         "+@all", "-zcard")
-        url = f"unix://low:p@{self.server.socket}"
+        url = f"unix://low:Zqx7@{self.server.socket}"
         out, said = self.nx(0, "not allowed to see it", "status", "x", "-u",
                             url)
         self.check(out.endswith("s left\n") and not said, "is no error",
@@ -260,10 +260,10 @@ class Room(Tap):
                 "--prefix", "p:")
         self.equal(self.server.cli("KEYS", "*"), b"p:a{b}c\n", "it is empty")
         self.begin((member(1), 0))
-        self.server.cli("ACL", "SETUSER", "low", "on", ">p", "~*", "&*",
+        self.server.cli("ACL", "SETUSER", "low", "on", ">Zqx7", "~*", "&*",
                         "+@all", "-del", "-zcard")
         said = self.nx(77, "without permission", "unlock", "x", "--line", "-y",
-                       "-u", f"unix://low:p@{self.server.socket}")[1]
+                       "-u", f"unix://low:Zqx7@{self.server.socket}")[1]
         self.check("cannot empty the line of 'x': " in said, "says so", said)
         self.equal(self.waiters(), b"1\n", "it stays")
 

@@ -151,8 +151,8 @@ check "nothing has ended" grep -q '"state":"begun",.*:20Z"}$' "$dir/out"
 gives 0 "list with records and a prefix" list --prefix o:
 line "without it" "begun${tab}doubt${tab}db7:1:b${tab}-"
 lines "has those of the prefix" 6
-db ACL SETUSER keys on '>p' '~o:*' +@all > /dev/null
-with_query user=keys with_password p \
+db ACL SETUSER keys on '>Zqx7' '~o:*' +@all > /dev/null
+with_query user=keys with_password Zqx7 \
     gives 0 "a user who may not read records" list 'o:*'
 lines "sees the locks" 3
 said "and is told" "records of 'nxlock once' are left out"
@@ -195,8 +195,8 @@ fi
 "$nxlock" list > /dev/full 2> "$dir/err"
 check "a list that cannot be printed" test $? -eq 70
 
-db ACL SETUSER blind on '>p' '~*' +@all -scan > /dev/null
-with_query user=blind with_password p gives 77 "a user who may not" list
+db ACL SETUSER blind on '>Zqx7' '~*' +@all -scan > /dev/null
+with_query user=blind with_password Zqx7 gives 77 "a user who may not" list
 said "is told what" "scan"
 
 # 20000 keys that are none, and a name of 60000 bytes.

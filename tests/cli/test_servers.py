@@ -393,9 +393,9 @@ class Room(Tap):
             self.not_its_rights(renamed, "and its scripts", "+evalsha",
                                 "configuration")
 
-        self.server.cli("ACL", "SETUSER", "few", "reset", "on", ">p", "~*",
+        self.server.cli("ACL", "SETUSER", "few", "reset", "on", ">Zqx7", "~*",
                         "+@all", "-eval", "-evalsha")
-        url = self.server.url.replace("unix://", "unix://few:p@")
+        url = self.server.url.replace("unix://", "unix://few:Zqx7@")
         with Tcp(self.server.program) as other:
             out, _ = self.gives(
                 69, "doctor of servers with ACLs, and one that is away",

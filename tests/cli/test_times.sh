@@ -108,8 +108,8 @@ tokens() {
 start_server
 words
 warning
-db ACL SETUSER guest reset on '>p' '~t' +@all > /dev/null
-for option in "--url=unix://$socket" "--url=unix://guest:p@$socket"; do
+db ACL SETUSER guest reset on '>Zqx7' '~t' +@all > /dev/null
+for option in "--url=unix://$socket" "--url=unix://guest:Zqx7@$socket"; do
     taking_over "$option"
     soon_after "$option"
 done

@@ -71,7 +71,7 @@ static inline void set_up(unsigned feature, const char *without)
 {
     redis_run(&server, "FLUSHALL", NULL);
     redis_run(&server, "SCRIPT", "FLUSH", NULL);
-    redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">p", NULL);
+    redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">Zqx7", NULL);
     grant_feature(feature, without);
     redis_run(&server, "ACL", "LOG", "RESET", NULL);
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);
@@ -81,8 +81,8 @@ static inline nxl_client *alice(const char *parameters)
 {
     char url[512];
 
-    snprintf(url, sizeof(url), "%s://alice:p@127.0.0.1:%u/?%s", server.scheme,
-        (unsigned)server.port, parameters);
+    snprintf(url, sizeof(url), "%s://alice:Zqx7@127.0.0.1:%u/?%s",
+        server.scheme, (unsigned)server.port, parameters);
     return client_at(url);
 }
 

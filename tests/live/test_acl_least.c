@@ -257,8 +257,8 @@ static enum acl_effect use_cleanup(nxl_client *plain, nxl_lock *unused)
     struct proxy *proxy = proxy_to(&server, true);
     char url[LOCAL_PATH + 64];
     const char *address = strstr(proxy_tcp_url(proxy), "://") + strlen("://");
-    snprintf(url, sizeof(url), "%s://alice:p@%s?timeout_ms=300", server.scheme,
-        address);
+    snprintf(url, sizeof(url), "%s://alice:Zqx7@%s?timeout_ms=300",
+        server.scheme, address);
     nxl_client *client = client_at(url);
     nxl_lock *lock = new_lock(client, NAME, TTL_MS);
     enum acl_effect effect = cycle(client, lock);

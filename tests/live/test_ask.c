@@ -178,8 +178,8 @@ static void arguments_that_are_refused(void **state)
 
 static void refusals(void **state)
 {
-    nxl_client *client = new_client("user=seer&password=p");
-    redis_run(&server, "ACL", "SETUSER", "seer", "reset", "on", ">p", "~*",
+    nxl_client *client = new_client("user=seer&password=Zqx7");
+    redis_run(&server, "ACL", "SETUSER", "seer", "reset", "on", ">Zqx7", "~*",
         "+@all", "-info", "-exists", NULL);
     redis_run(&server, "LPUSH", "list", "x", NULL);
     assert_int_equal(ask_of(client, 0, "INFO"), NXL_E_DENIED);
@@ -192,7 +192,7 @@ static void refusals(void **state)
     nxl_client_free(client);
     redis_run(&server, "ACL", "DELUSER", "seer", NULL);
 
-    client = new_client("user=nobody&password=p");
+    client = new_client("user=nobody&password=Zqx7");
     assert_int_equal(ask_of(client, 0, "PING"), NXL_E_DENIED);
     assert_contains(nxl_client_errmsg(client), "WRONGPASS");
     nxl_client_free(client);

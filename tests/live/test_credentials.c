@@ -173,12 +173,11 @@ static const char *shown(const nxl_client *client)
 {
     static const char *const ends[] = {".one", ".two", ".three"};
     static char list[32];
-    char out[100];
 
     list[0] = '\0';
     for (size_t i = 0; i < 3; i++) {
-        client_redact(client, ends[i], strlen(ends[i]), out, sizeof(out));
-        if (strcmp(out, ends[i]) == 0)
+        size_t length = strlen(ends[i]);
+        if (client_shown(client, ends[i], &length) == ends[i])
             snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
                 list[0] ? " " : "", ends[i] + 1);
     }

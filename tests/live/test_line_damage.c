@@ -14,7 +14,8 @@
 #define MEND_MS 30000 /* far more than any refusal is remembered */
 #define WAIT_MS 500
 #define USER                                                                   \
-    "ACL", "SETUSER", "u", "reset", "on", ">p", "+@all", "-@dangerous", "+info"
+    "ACL", "SETUSER", "u", "reset", "on", ">Zqx7", "+@all", "-@dangerous",     \
+        "+info"
 
 enum { BAD, GOOD, NAMES };
 static const char *const names[NAMES] = {"bad", "good"};
@@ -149,7 +150,7 @@ static bool is_served(unsigned name)
 static nxl_client *of_user(void)
 {
     char url[256];
-    snprintf(url, sizeof(url), "%s://u:p@127.0.0.1:%u/?" NO_GUARD,
+    snprintf(url, sizeof(url), "%s://u:Zqx7@127.0.0.1:%u/?" NO_GUARD,
         servers->scheme, (unsigned)servers->port);
     return client_at(url);
 }

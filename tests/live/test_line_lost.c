@@ -291,10 +291,10 @@ static long long log_length(void)
 static const char *user_without(const char *rule, const char *other)
 {
     static char url[LOCAL_PATH + 128];
-    redis_run(servers, "ACL", "SETUSER", "bob", "reset", "on", ">p", "~*", "&*",
-        "+@all", rule, other, NULL);
+    redis_run(servers, "ACL", "SETUSER", "bob", "reset", "on", ">Zqx7", "~*",
+        "&*", "+@all", rule, other, NULL);
     redis_run(servers, "ACL", "LOG", "RESET", NULL);
-    snprintf(url, sizeof(url), "%s?user=bob&password=p&" NO_GUARD,
+    snprintf(url, sizeof(url), "%s?user=bob&password=Zqx7&" NO_GUARD,
         servers[0].unix_url);
     return url;
 }

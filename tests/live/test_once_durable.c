@@ -199,10 +199,10 @@ static void is_warned_of_the_unknown(void **state)
 
     persist("yes", "always");
     for (size_t i = 0; i < 2; i++) {
-        redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">p", "~*",
-            "+@all", rows[i][0], NULL);
-        snprintf(url, sizeof(url), "%s://alice:p@127.0.0.1:%u", server.scheme,
-            (unsigned)server.port);
+        redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">Zqx7",
+            "~*", "+@all", rows[i][0], NULL);
+        snprintf(url, sizeof(url), "%s://alice:Zqx7@127.0.0.1:%u",
+            server.scheme, (unsigned)server.port);
         nxl_client *client = listener(url);
         nxl_lock *lock = new_lock(client, "work", TTL_MS);
         does_work(lock);

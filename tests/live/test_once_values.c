@@ -254,7 +254,7 @@ static void users_who_may_not(void **state)
         snprintf(command, sizeof(command), "ACL SETUSER u reset on >p &* %s %s",
             rights[i][0], rights[i][1]);
         freeReplyObject(redis_commandf(servers, command));
-        snprintf(url, sizeof(url), "%.*s?user=u&password=p",
+        snprintf(url, sizeof(url), "%.*s?user=u&password=Zqx7",
             (int)strcspn(url_of(0), "?"), url_of(0));
         own = client_at(url);
         nxl_lock *lock = new_lock(own, NAME, 30000);

@@ -208,9 +208,9 @@ static void test_info_refused(void **state)
 {
     char list[URLS_ROOM] = "", url[LOCAL_PATH + 32];
     grow_old(3);
-    redis_run(&servers[6], "ACL", "SETUSER", "carl", "reset", "on", ">c", "~*",
-        "&*", "+@all", "-info", NULL);
-    snprintf(url, sizeof(url), "%s://carl:c@127.0.0.1:%u", servers[6].scheme,
+    redis_run(&servers[6], "ACL", "SETUSER", "carl", "reset", "on", ">Zqx7",
+        "~*", "&*", "+@all", "-info", NULL);
+    snprintf(url, sizeof(url), "%s://carl:Zqx7@127.0.0.1:%u", servers[6].scheme,
         (unsigned)servers[6].port);
     add_url(list, servers[0].unix_url, SHORT_MAX);
     add_url(list, url, "");

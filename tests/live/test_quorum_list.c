@@ -105,9 +105,9 @@ static void test_wrong_password(void **state)
 static void test_no_rights(void **state)
 {
     char url[NAME_ROOM];
-    redis_run(&servers[6], "ACL", "SETUSER", "bob", "reset", "on", ">b", "~*",
-        "+info", "+client", "+discard", NULL);
-    snprintf(url, sizeof(url), "%s://bob:b@127.0.0.1:%u", servers[6].scheme,
+    redis_run(&servers[6], "ACL", "SETUSER", "bob", "reset", "on", ">Zqx7",
+        "~*", "+info", "+client", "+discard", NULL);
+    snprintf(url, sizeof(url), "%s://bob:Zqx7@127.0.0.1:%u", servers[6].scheme,
         (unsigned)servers[6].port);
     is_named(url, servers[6].url, NXL_E_DENIED, "NOPERM");
 }

@@ -44,10 +44,10 @@ static void a_server_that_is_used(void **state)
 static void how_locks_wait(void **state)
 {
     (void)state;
-    redis_run(&server, "ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all",
-        "-zadd", NULL);
+    redis_run(&server, "ACL", "SETUSER", "u", "on", ">Zqx7", "~*", "&*",
+        "+@all", "-zadd", NULL);
     stranger_sets("k", "stranger", 60000);
-    nxl_client *client = new_client("user=u&password=p");
+    nxl_client *client = new_client("user=u&password=Zqx7");
     nxl_lock *lock = new_lock(client, "k", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
     assert_true(facts_of(client).in_line);
@@ -69,9 +69,9 @@ static void how_locks_wait(void **state)
 static void a_server_without_scripts(void **state)
 {
     (void)state;
-    redis_run(&server, "ACL", "SETUSER", "u", "on", ">p", "~*", "+@all",
+    redis_run(&server, "ACL", "SETUSER", "u", "on", ">Zqx7", "~*", "+@all",
         "-@scripting", NULL);
-    nxl_client *client = new_client("user=u&password=p");
+    nxl_client *client = new_client("user=u&password=Zqx7");
     nxl_lock *lock = new_lock(client, "k", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);

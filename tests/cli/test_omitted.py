@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_omitted.py NXLOCK: a server that has the password where a command reads.
+
+A real server, in whose locks, lines and records the password stands, and which
+puts it into the reply to one command after another. No four bytes of it may be
+in what a command prints or logs, in its metrics, or in the environment of CMD.
+"""
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from rig import Listener, Server, Tap, clean_environment, nx
+
+PASSWORD = "Zqx7Wv.k9mm"
+PARTS = [PASSWORD[i:i + 4].lower().encode() for i in range(len(PASSWORD) - 3)]
+TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+OMITTED = b"(text omitted: it contains part of a password)"
+ENOUGH = "600000"
+
+
+def text(data):
+    return b"$%d\r\n%s\r\n" % (len(data), data)
+
+
+def array(*items):
+    return b"*%d\r\n" % len(items) + b"".join(items)
+
+
+SECRET = PASSWORD.encode()
+INFO = (b"redis_version", b"run_id", b"role", b"redis_mode", b"server_name",
+        b"maxmemory_policy", b"maxmemory", b"used_memory", b"aof_enabled",
+        b"master_host", b"master_port", b"uptime_in_seconds",
+        b"connected_slaves", b"loading")
+
+
+def info(**given):
+    """INFO with the password in all fields but the given ones."""
+    return text(b"".join(
+        b"%s:%s\r\n" % (name, given.get(name.decode(), "").encode() or SECRET)
+        for name in INFO))
+
+
+FORMS = {
+    "an error": b"-ERR no " + SECRET + b"\r\n",
+    "a known error": b"-NOPERM no " + SECRET[:4] + b"\r\n",
+    "a status": b"+" + SECRET + b"\r\n",
+    "a string": text(SECRET),
+    "an escaped string": text(b"Z%71x%37"),
+    "an array": array(text(SECRET), text(SECRET), text(b"9" + SECRET)),
+    "garbage": SECRET + b"\r\n",
+}
+ROWS = {
+    "INFO": {
+        "INFO": info(), "INFO of a replica": info(role="slave"),
+        "INFO of a primary": info(
+            role="master", redis_version="7.0." + PASSWORD, aof_enabled="1",
+            maxmemory_policy="allkeys-" + PASSWORD,
+            uptime_in_seconds="9", redis_mode="standalone"),
+        "an old version": info(redis_version="2.4." + PASSWORD),
+        "one process after another": [
+            info(role="master", run_id=PASSWORD[n:], uptime_in_seconds="999")
+            for n in range(3)],
+    },
+    "CONFIG": {
+        name: array(text(name.encode()), text(SECRET))
+        for name in ("appendfsync", "save", "maxmemory-policy")},
+    "ACL": {"a user": text(SECRET)},
+    "SCAN": {"a cursor": array(text(SECRET), array(text(SECRET)))},
+    "GETRANGE": {"a label": text((TOKEN + "@" + PASSWORD).encode())},
+    "ZRANGE": {"a waiter": array(
+        text((TOKEN + "@" + PASSWORD + " x 1000 99").encode()), text(b"1"))},
+    "EVALSHA": {
+        "a holder": array(text((TOKEN + "@" + PASSWORD).encode()),
+                          b":9000\r\n"),
+    },
+}
+WORDS = ("AUTH", "CLIENT", "INFO", "SCRIPT", "SET", "EVALSHA", "GETRANGE",
+         "PTTL", "SCAN", "ZCARD", "ZRANGE", "TIME", "CONFIG", "ACL", "DBSIZE",
+         "PING", "SUBSCRIBE")
+KEPT = ["--log", "file:{folder}/log", "--metrics", "{folder}", "-v"]
+CMD = ["--", "sh", "-c", "env | grep ^NXLOCK_ >> {folder}/environment"]
+COMMANDS = (
+    ["run", "free", "-n", *KEPT, *CMD],
+    ["run", "label", "-w", "1s", *KEPT, *CMD],
+    ["run", "ran", "-n", "--every", "1d", *KEPT, *CMD],
+    ["once", "other", "-n", *KEPT, *CMD],
+    ["acquire", "free2", "-nv", "--log", "json"],
+    ["renew", "label", TOKEN], ["release", "label", TOKEN],
+    ["status", "label", "-v"], ["status", "label", "--json"],
+    ["wait", "label", "-w", "100ms"], ["list"], ["list", "--json"],
+    ["unlock", "free", "--force", "--yes"], ["doctor", "k"],
+    ["doctor", "k", "--json", "--once"],
+)
+# What the real server's keys say, by commands that show them.
+SHOWN = (
+    ["status", "label", "-v"], ["status", "label", "--json"],
+    ["status", "part"], ["status", "part", "--json"],
+    ["status", "data"], ["status", "data", "--json"],
+    ["status", "timed", "-v"], ["status", "timed", "--json"],
+    ["run", "label", "-n", *KEPT, *CMD], ["run", "data", "-n", *KEPT, *CMD],
+    ["run", "ran", "-n", "--every", "1d", *KEPT, *CMD],
+    ["run", "label", "-w", "1500ms", *KEPT, *CMD],
+    ["list"], ["list", "--json"],
+    ["unlock", "data", "--force", "--yes"],
+    ["unlock", "label", "--token", "0" + TOKEN[1:]],
+    ["once", "work", "--show", "--json"], ["once", "doubt", "--show"],
+    ["once", "doubt", "--show", "--json"], ["once", "doubt", "-n", *KEPT, *CMD],
+    ["once", "doubt", "--confirm"], ["once", "doubt", "--forget"],
+    ["once", "work", "-n", "--fingerprint", "x", *KEPT, *CMD],
+    ["once", "doubt", "-n", *KEPT, "--check", CMD[-1], *CMD],
+    ["unlock", "timed", "--force", "--yes"],
+    ["unlock", "label", "--force", "--yes"],
+)
+
+
+def read_reply(stream):
+    """The bytes of one reply."""
+    line = stream.readline()
+    if not line:
+        raise ConnectionError
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"$" and int(rest) >= 0:
+        return line + stream.read(int(rest) + 2)
+    if kind == b"*":
+        return line + b"".join(read_reply(stream)
+                               for _ in range(max(int(rest), 0)))
+    return line
+
+
+class Between(Listener):
+    """Between a client and the server, whose reply to one command it makes."""
+
+    def __init__(self, server, word, reply):
+        self.server, self.word, self.met = server, word.encode(), 0
+        self.replies = reply if isinstance(reply, list) else [reply]
+        super().__init__()
+
+    def serve(self, one):
+        with one, socket.socket(socket.AF_UNIX) as other:
+            other.connect(self.server.socket)
+            commands, replies = one.makefile("rb"), other.makefile("rb")
+            try:
+                while True:
+                    command = read_reply(commands)
+                    if command.split(b"\r\n")[2].upper() == self.word:
+                        self.met += 1
+                        one.sendall(self.replies[self.met %
+                                                 len(self.replies)])
+                    else:
+                        other.sendall(command)
+                        one.sendall(read_reply(replies))
+            except (OSError, ValueError, IndexError):
+                return
+
+
+class Room:
+    def __init__(self, nxlock, server):
+        self.nxlock, self.server, self.tap = nxlock, server, Tap()
+        self.omitted, self.met = 0, set()
+
+    def shown(self, command, url):
+        """All that a command shows anywhere."""
+        folder = tempfile.mkdtemp()
+        try:
+            words = [word.replace("{folder}", folder) for word in command]
+            got = nx(self.nxlock, words[0], "-u", url, *words[1:])
+            said = got.stdout + got.stderr
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), "rb") as file:
+                    said += file.read()
+            return said.replace(folder.encode(), b"")
+        finally:
+            shutil.rmtree(folder)
+
+    def wrong(self, command, url):
+        said = self.shown(command, url)
+        self.omitted += said.count(OMITTED)
+        bad = [part for part in PARTS if part in said.lower()]
+        return f"{' '.join(command)}: {bad}\n" + \
+            said.decode("utf-8", "replace") if bad else None
+
+    def reply(self, word, form, reply):
+        def one(command):
+            with Between(self.server, word, reply) as between:
+                url = (f"redis://app:{PASSWORD}@127.0.0.1:{between.port}"
+                       "?timeout_ms=200")
+                bad = self.wrong(command, url)
+                if between.met:
+                    self.met.add(word)
+            return bad
+        with ThreadPoolExecutor(4) as pool:
+            bad = [leak for leak in pool.map(one, COMMANDS) if leak]
+        self.tap.check(not bad, f"{word}: {form}", "\n".join(bad))
+
+    def prepare(self):
+        """Keys that hold the password wherever a command looks."""
+        cli = self.server.cli
+        cli("FLUSHALL")
+        cli("SET", "label", f"{TOKEN}@db7:1:{PASSWORD}", "PX", ENOUGH)
+        cli("SET", "part", f"{TOKEN}@db7:1:{PASSWORD[-4:]}", "PX", ENOUGH)
+        cli("SET", "data", PASSWORD)
+        cli("SET", "timed", PASSWORD, "PX", ENOUGH)
+        cli("SET", "{ran}:every", f"{TOKEN}@db7:1:{PASSWORD}", "PX", ENOUGH)
+        cli("ZADD", "{label}:nxl-l", "4194304",
+            last=f"{TOKEN[:-1]}0@{PASSWORD} - 1000 99")
+        folder = tempfile.mkdtemp()
+        program = os.path.join(folder, PASSWORD)  # the label has its name
+        with open(program, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nexit $1\n")
+        os.chmod(program, 0o700)
+        nx(self.nxlock, "once", "work", "-n", "--fingerprint", PASSWORD, "--",
+           program, "0")
+        nx(self.nxlock, "once", "doubt", "-n", "--", program, "1")
+        shutil.rmtree(folder)
+
+    def see(self, command):
+        before = self.omitted
+        self.prepare()
+        bad = self.wrong(command, f"unix://app:{PASSWORD}@{self.server.socket}")
+        self.tap.check(not bad, " ".join(command), bad or "")
+        self.tap.check(self.omitted > before, f"{' '.join(command[:3])}: says "
+                       "that something is omitted")
+
+    def names(self):
+        """Those of locks are what somebody called them."""
+        self.server.cli("SET", PASSWORD, TOKEN, "PX", ENOUGH)
+        said = self.shown(
+            ["list"], f"unix://app:{PASSWORD}@{self.server.socket}")
+        self.tap.check(SECRET in said, "the name of a lock is shown")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with Server("--appendonly", "yes") as server:
+        clean_environment(server)
+        server.cli("ACL", "SETUSER", "app", "on", ">" + PASSWORD, "~*", "&*",
+                   "+@all")
+        room = Room(sys.argv[1], server)
+        for command in SHOWN:
+            room.see(command)
+        room.names()
+        room.prepare()
+        for word in WORDS:
+            for form, reply in {**FORMS, **ROWS.get(word, {})}.items():
+                room.reply(word, form, reply)
+        room.tap.check(room.met >= set(WORDS), "all were met",
+                       str(set(WORDS) - room.met))
+        sys.exit(room.tap.done())
+
+
+main()
