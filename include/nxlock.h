@@ -877,7 +877,7 @@ int nxl_lock_holder_at(
  *     switch (nxl_once_begin(lock, &options, 5000)) {
  *     case NXL_OK:
  *         paid = nxl_lock_held(lock) && charge(...);
- *         if (nxl_once_tell(lock, paid ? NXL_ONCE_DONE : NXL_ONCE_UNSURE, 0,
+ *         if (nxl_once_tell(lock, paid ? NXL_ONCE_DONE : NXL_ONCE_DOUBT, 0,
  *                 receipt, strlen(receipt)) != NXL_OK)
  *             ... say it again, or report a doubt ...
  *         break;
@@ -909,27 +909,22 @@ enum nxl_once_mode {
     NXL_ONCE_LOOK = 2 /* begin nothing: only read the record */
 };
 
-/* What came of the work. */
-enum nxl_once_verdict {
-    NXL_ONCE_DONE = 1, /* it was done */
+/* The state of work, as its record has it and as nxl_once_tell() sets it: DOUBT
+ * to CLEAR can be told, NONE to FAILED are found in a record. */
+enum nxl_once_state {
+    NXL_ONCE_NONE = 0, /* there is no record */
+    /* In progress while the lock has its token; after that in doubt. */
+    NXL_ONCE_BEGUN = 1,
+    NXL_ONCE_DOUBT = 2, /* it may have happened or not */
+    NXL_ONCE_DONE = 3,  /* it was done */
     /* Nothing happened, so that it may be begun again. HARM: if something did
-     * happen, it will happen twice. If in doubt, say UNSURE. Earlier attempts
+     * happen, it will happen twice. If unsure, tell DOUBT. Earlier attempts
      * that are in doubt remain so; if this handle began the work, the record is
      * about the last of them again. */
-    NXL_ONCE_FAILED = 2,
-    NXL_ONCE_UNSURE = 3, /* it may have happened or not: in doubt */
+    NXL_ONCE_FAILED = 4,
     /* The earlier attempts, which were in doubt, did not happen. The work goes
-     * on; the lock must still be held. */
-    NXL_ONCE_CLEAR = 4
-};
-
-enum nxl_record_state {
-    NXL_RECORD_NONE = 0, /* there is no record */
-    /* In progress while the lock has its token; after that in doubt. */
-    NXL_RECORD_BEGUN = 1,
-    NXL_RECORD_DOUBT = 2, /* UNSURE: in doubt */
-    NXL_RECORD_DONE = 3,
-    NXL_RECORD_FAILED = 4
+     * on, so the record is BEGUN; the lock must still be held. */
+    NXL_ONCE_CLEAR = 5
 };
 
 /* The longest result that is kept, in bytes, and the length to give for one
@@ -962,7 +957,7 @@ typedef struct nxl_once_options {
  * milliseconds, by the server's clock; 0: not yet. */
 typedef struct nxl_record {
     size_t size;       /* sizeof(nxl_record) of the caller, set by _INIT */
-    int state;         /* an enum nxl_record_state */
+    int state;         /* an enum nxl_once_state */
     const char *token; /* of the attempt that the record is about; "": none */
     const char *label; /* the label in it, or "" */
     uint64_t fence;    /* its fencing token */
@@ -1003,7 +998,7 @@ typedef struct nxl_record {
 int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
     int64_t wait_ms) NXL_MUST_USE;
 
-/* Records the outcome of the work, an enum nxl_once_verdict, and releases the
+/* Records the outcome of the work, an enum nxl_once_state, and releases the
  * lock as nxl_lock_release() does; but NXL_ONCE_CLEAR releases nothing. The
  * work is what this handle began, or whose lock it adopted, or what its last
  * nxl_once_begin() found in doubt (NXL_DOUBT): then it is an earlier
@@ -1014,7 +1009,7 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
  *
  * Sends one script; blocks for timeout_ms at most. It is never too late to say
  * it, and the same may be said again. NXL_OK: recorded; also after the lease is
- * over, as long as nobody else has begun. After DONE, FAILED and UNSURE about
+ * over, as long as nobody else has begun. After DONE, FAILED and DOUBT about
  * the same attempt are NXL_OK and change nothing. NXL_LOST: not recorded,
  * because somebody else has begun (or NXL_ONCE_CLEAR: the lease is over); after
  * DONE the work may have been done twice, and the record counts that (late).

@@ -35,7 +35,7 @@ static void add_time(int64_t unix_ms, struct text *t)
 
 static void add_doubt(const struct record *record, struct text *t)
 {
-    bool unsure = record->state == RECORD_DOUBT;
+    bool unsure = record->state == ONCE_DOUBT;
     add_attempt(record, t);
     text_add(t, unsure ? " ended" : " began");
     add_time(unsure ? record->ended_ms : record->since_ms, t);
@@ -54,7 +54,7 @@ static void add_mismatch(const struct record *record, struct text *t)
     text_add(t, "; use that fingerprint, or another name for this work");
 }
 
-static const char *lost_words(enum once_verdict verdict)
+static const char *lost_words(enum once_state verdict)
 {
     switch (verdict) {
     case ONCE_DONE:
@@ -100,17 +100,18 @@ bool once_compose(const struct nxl_lock *lock, int result, struct text *message)
     return true;
 }
 
+_Static_assert((int)ONCE_BEGUN == (int)NXL_ONCE_BEGUN &&
+                   (int)ONCE_DOUBT == (int)NXL_ONCE_DOUBT &&
+                   (int)ONCE_DONE == (int)NXL_ONCE_DONE &&
+                   (int)ONCE_FAILED == (int)NXL_ONCE_FAILED &&
+                   (int)ONCE_CLEAR == (int)NXL_ONCE_CLEAR,
+    "both enums have the same values");
+
 static void show(const struct once *once, nxl_record *all)
 {
-    static const int states[] = {
-        [RECORD_BEGUN] = NXL_RECORD_BEGUN,
-        [RECORD_DOUBT] = NXL_RECORD_DOUBT,
-        [RECORD_DONE] = NXL_RECORD_DONE,
-        [RECORD_FAILED] = NXL_RECORD_FAILED,
-    };
     const struct record *r = &once->record;
     struct slice result = leaves_at(&once->found, 3);
-    all->state = states[r->state];
+    all->state = (int)r->state;
     all->token = r->token.data;
     all->label = label_of(r);
     all->fence = r->fence;
@@ -123,7 +124,7 @@ static void show(const struct once *once, nxl_record *all)
     all->code = r->code;
     all->fingerprint = r->fingerprint.data;
     all->result_length = r->size < 0 ? NXL_ONCE_NOT_KEPT : (size_t)r->size;
-    if (r->state != RECORD_DONE || r->size < 0 || !result.data)
+    if (r->state != ONCE_DONE || r->size < 0 || !result.data)
         return;
     all->result = result.data;
     all->result_length = result.len;

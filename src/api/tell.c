@@ -14,8 +14,8 @@ static const char *wrong_tell(
 {
     bool kept = args->length <= NXL_ONCE_RESULT_MOST;
     int verdict = (int)args->number;
-    if (verdict < NXL_ONCE_DONE || verdict > NXL_ONCE_CLEAR)
-        return "the verdict must be NXL_ONCE_DONE, _FAILED, _UNSURE or _CLEAR";
+    if (verdict < NXL_ONCE_DOUBT || verdict > NXL_ONCE_CLEAR)
+        return "the verdict must be NXL_ONCE_DONE, _FAILED, _DOUBT or _CLEAR";
     if (once->work == WORK_FOUND && verdict != NXL_ONCE_DONE &&
         verdict != NXL_ONCE_FAILED)
         return "of an earlier attempt, which is in doubt, only NXL_ONCE_DONE "
@@ -63,7 +63,7 @@ static int start_tell(
     if (!copy_result(once, args))
         return call_ends(
             lock, NXL_E_NOMEM, "out of memory: cannot copy the result");
-    once->terms.verdict = (enum once_verdict)args->number;
+    once->terms.verdict = (enum once_state)args->number;
     once->terms.code = args->code;
     if (!life_tell(&lock->life, once->terms.verdict == ONCE_CLEAR,
             once->work == WORK_OWN, lock_seed(lock, now), now))

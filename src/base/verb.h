@@ -71,7 +71,16 @@ static inline bool verb_may_grant(enum verb_kind kind)
     return verb_acquires(kind) || kind == VERB_STAY;
 }
 
-enum once_verdict { ONCE_DONE = 1, ONCE_FAILED, ONCE_UNSURE, ONCE_CLEAR };
+/* The state of work: BEGUN to FAILED stand in its record, DOUBT to CLEAR can be
+ * told of it. The numbers are those of enum nxl_once_state. */
+enum once_state {
+    ONCE_NONE,
+    ONCE_BEGUN,
+    ONCE_DOUBT,
+    ONCE_DONE,
+    ONCE_FAILED,
+    ONCE_CLEAR
+};
 
 /* What a record is asked or told. */
 struct once_terms {
@@ -79,7 +88,7 @@ struct once_terms {
     struct slice fingerprint; /* BEGIN, LOOK; empty: none */
     uint64_t keep_ms;         /* BEGIN; TELL where there is no record */
     /* TELL */
-    enum once_verdict verdict;
+    enum once_state verdict;
     int code;
     struct slice result;
     bool not_kept; /* there is a result, but too long to be kept */
@@ -152,11 +161,14 @@ enum outcome_kind {
     OUTCOME_FAULT /* no decision: fault, text, unsure */
 };
 
+/* What keeps work from being begun. The numbers are those with which the begin
+ * script replies. */
 enum once_found {
     FOUND_NOTHING,
+    FOUND_BEGUN, /* now, by this request */
     FOUND_DONE,
     FOUND_DOUBT,
-    FOUND_MISMATCH,
+    FOUND_MISMATCH, /* of the fingerprint */
     FOUND_BUSY /* LOOK, FORGET: the work is in progress, or the key is taken */
 };
 

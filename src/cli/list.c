@@ -66,10 +66,9 @@ static void describe(const struct lister *lister, const struct lock_entry *f,
     shown->count = count_holders(lister, f, &shown->left_ms);
     shown->is_record = record_parse(slice_of(f->value), record);
     bool in_doubt =
-        shown->is_record && record->state == RECORD_BEGUN && shown->left_ms < 0;
+        shown->is_record && record->state == ONCE_BEGUN && shown->left_ms < 0;
     if (shown->is_record)
-        shown->state =
-            record_state_word(in_doubt ? RECORD_DOUBT : record->state);
+        shown->state = record_state_word(in_doubt ? ONCE_DOUBT : record->state);
     else if (shown->count <= lister->servers / 2)
         shown->state = "partial";
     else

@@ -105,7 +105,7 @@ static int verdict_of_code(const struct once_args *work, int code)
 {
     return work->done_on.has[code]    ? NXL_ONCE_DONE
            : work->retry_on.has[code] ? NXL_ONCE_FAILED
-                                      : NXL_ONCE_UNSURE;
+                                      : NXL_ONCE_DOUBT;
 }
 
 /* What the end of CMD means, after its output was passed on. The exit code is
@@ -113,7 +113,7 @@ static int verdict_of_code(const struct once_args *work, int code)
 static struct verdict verdict_of(const struct once *once)
 {
     const struct job *job = &once->job;
-    struct verdict verdict = {.kind = NXL_ONCE_UNSURE, .code = job_code(job)};
+    struct verdict verdict = {.kind = NXL_ONCE_DOUBT, .code = job_code(job)};
 
     if (job->child.exec_error != 0)
         return (struct verdict){
@@ -125,8 +125,8 @@ static struct verdict verdict_of(const struct once *once)
     int kind = verdict_of_code(&once->args->work, verdict.code);
     /* A part of the work was stopped, so CMD's code speaks only for the rest.
      */
-    bool says_more = kind != NXL_ONCE_UNSURE && job->left_over;
-    if (says_more || (kind == NXL_ONCE_UNSURE && verdict.code == EXIT_DONE))
+    bool says_more = kind != NXL_ONCE_DOUBT && job->left_over;
+    if (says_more || (kind == NXL_ONCE_DOUBT && verdict.code == EXIT_DONE))
         verdict.code = EXIT_DOUBT;
     else if (kind == NXL_ONCE_DONE && once->capture.error != 0)
         verdict.code = session_interrupted(&once->session) != 0
@@ -146,7 +146,7 @@ static void report_verdict(const struct once *once, int kind)
 
     /* Begun: an earlier attempt, which is still in doubt. */
     if (nxl_once_record(once->session.lock, &record) == NXL_OK &&
-        (record.state == NXL_RECORD_DOUBT || record.state == NXL_RECORD_BEGUN))
+        (record.state == NXL_ONCE_DOUBT || record.state == NXL_ONCE_BEGUN))
         say_doubt(&once->session, &record);
     else if (kind == NXL_ONCE_DONE && once->capture.not_kept)
         say("the output of %s is longer than 1 MiB: it is not kept, and cannot "
@@ -236,7 +236,7 @@ static int finish_for_others(
 }
 
 /* The check did not help. kind: NXL_ONCE_FAILED, nothing is known that was not
- * known before; or NXL_ONCE_UNSURE. */
+ * known before; or NXL_ONCE_DOUBT. */
 static int leave_in_doubt(struct once *once, int kind)
 {
     struct verdict verdict = {.kind = kind, .code = EXIT_DOUBT};
@@ -266,7 +266,7 @@ static bool is_cleared(struct once *once, int *code)
         cleared = verdict_tell(&once->session, &clear) == NXL_OK;
     if (checked != CHECKED_DONE && !cleared)
         *code = leave_in_doubt(once,
-            checked == CHECKED_UNKNOWN ? NXL_ONCE_FAILED : NXL_ONCE_UNSURE);
+            checked == CHECKED_UNKNOWN ? NXL_ONCE_FAILED : NXL_ONCE_DOUBT);
     capture_close(&capture);
     if (cleared) {
         attempt->doubts = 0;

@@ -70,7 +70,7 @@ static int find(struct view *view)
         rc = look(view, its_own);
     }
     view->in_progress = (rc == NXL_BUSY || rc == NXL_MISMATCH) &&
-                        view->record.state == NXL_RECORD_BEGUN &&
+                        view->record.state == NXL_ONCE_BEGUN &&
                         holds_lock(view);
     return rc;
 }
@@ -110,7 +110,7 @@ static void print_json(const struct view *view)
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", name, strlen(name));
     json_text(&json, "state", state, strlen(state));
-    if (record->state != NXL_RECORD_NONE) {
+    if (record->state != NXL_ONCE_NONE) {
         holder_make(&holder, slice_of(record->token), 0);
         holder_json_who(&json, &holder);
         json_number(&json, "fence", (int64_t)record->fence);
@@ -125,7 +125,7 @@ static void print_json(const struct view *view)
         const char *fingerprint = foreign(record->fingerprint);
         if (fingerprint[0] != '\0')
             json_text(&json, "fingerprint", fingerprint, strlen(fingerprint));
-        if (record->state == NXL_RECORD_DONE)
+        if (record->state == NXL_ONCE_DONE)
             json_result(&json, record);
     }
     json_end(&json);
@@ -143,7 +143,7 @@ static int show(const struct view *view)
             record_words(words, &view->record, view->in_progress));
     if (report_output() != EXIT_DONE)
         return EXIT_INTERNAL;
-    return view->record.state == NXL_RECORD_NONE ? EXIT_FREE : EXIT_DONE;
+    return view->record.state == NXL_ONCE_NONE ? EXIT_FREE : EXIT_DONE;
 }
 
 /* Shows the record and asks. 0: yes; or an exit code. */
@@ -188,7 +188,7 @@ static int forget(struct view *view)
 {
     struct session *session = &view->session;
 
-    if (view->record.state == NXL_RECORD_NONE) {
+    if (view->record.state == NXL_ONCE_NONE) {
         say("'%s' has no record", session->args->shown);
         return EXIT_FREE;
     }

@@ -22,31 +22,25 @@ static const char *time_words(char *out, int64_t ms)
 /* Whether the lock is held decides whether a record that only began is in
  * doubt.
  */
-static enum record_state state_of(const nxl_record *record, bool in_progress)
+static enum once_state state_of(const nxl_record *record, bool in_progress)
 {
-    static const enum record_state states[] = {
-        [NXL_RECORD_BEGUN] = RECORD_BEGUN,
-        [NXL_RECORD_DOUBT] = RECORD_DOUBT,
-        [NXL_RECORD_DONE] = RECORD_DONE,
-        [NXL_RECORD_FAILED] = RECORD_FAILED,
-    };
-    enum record_state state = states[record->state];
+    enum once_state state = (enum once_state)record->state;
 
-    return state == RECORD_BEGUN && !in_progress ? RECORD_DOUBT : state;
+    return state == ONCE_BEGUN && !in_progress ? ONCE_DOUBT : state;
 }
 
 const char *record_word(const nxl_record *record, bool in_progress)
 {
-    return record->state == NXL_RECORD_NONE
+    return record->state == NXL_ONCE_NONE
                ? "none"
                : record_state_word(state_of(record, in_progress));
 }
 
 static const char *state_words(const nxl_record *record, bool in_progress)
 {
-    enum record_state state = state_of(record, in_progress);
+    enum once_state state = state_of(record, in_progress);
 
-    return state == RECORD_BEGUN ? "in progress" : record_state_shown(state);
+    return state == ONCE_BEGUN ? "in progress" : record_state_shown(state);
 }
 
 /* What is known of the end. */
@@ -56,13 +50,13 @@ static void add_end(
     char when[DATE_ROOM];
 
     time_words(when, record->ended_ms);
-    if (record->state == NXL_RECORD_BEGUN && !in_progress)
+    if (record->state == NXL_ONCE_BEGUN && !in_progress)
         snprintf(out, size, ", and did not report its outcome");
-    else if (record->state == NXL_RECORD_DOUBT)
+    else if (record->state == NXL_ONCE_DOUBT)
         snprintf(out, size, ", ended with %d at %s", record->code, when);
-    else if (record->state == NXL_RECORD_DONE)
+    else if (record->state == NXL_ONCE_DONE)
         snprintf(out, size, ", exit code %d at %s", record->code, when);
-    else if (record->state == NXL_RECORD_FAILED)
+    else if (record->state == NXL_ONCE_FAILED)
         snprintf(out, size, ", ended with %d at %s: nothing happened",
             record->code, when);
 }
@@ -87,10 +81,10 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
         snprintf(out + used, size - used,
             "; an earlier one said afterwards that it was done");
     used = strlen(out);
-    if (record->state == NXL_RECORD_DONE &&
+    if (record->state == NXL_ONCE_DONE &&
         record->result_length == NXL_ONCE_NOT_KEPT)
         snprintf(out + used, size - used, "; its output was too long to keep");
-    else if (record->state == NXL_RECORD_DONE)
+    else if (record->state == NXL_ONCE_DONE)
         snprintf(out + used, size - used, "; %zu bytes of output",
             record->result_length);
 }
@@ -100,7 +94,7 @@ const char *record_words(char *out, const nxl_record *record, bool in_progress)
     char who[LABEL_ROOM + 4] = "", when[DATE_ROOM], end[96] = "";
     char rest[240 + FINGERPRINT_MOST] = "";
 
-    if (record->state == NXL_RECORD_NONE) {
+    if (record->state == NXL_ONCE_NONE) {
         snprintf(out, RECORD_WORDS, "not on record");
         return out;
     }
@@ -136,7 +130,7 @@ void say_mismatch(const struct session *session, const nxl_record *record)
     bool given = session->args->work.fingerprint != NULL;
     bool had = record->fingerprint[0] != '\0';
     /* The answer does not say whether its lock is held. */
-    bool begun = record->state == NXL_RECORD_BEGUN;
+    bool begun = record->state == NXL_ONCE_BEGUN;
     char words[RECORD_WORDS];
 
     event_report((struct event){.kind = EVENT_FAILED},

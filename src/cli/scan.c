@@ -144,9 +144,9 @@ static int read_record(struct lister *lister, size_t server, struct slice key,
             line[0] = '\0';
             return NXL_OK;
         }
-        if (record.state == RECORD_DONE || record.state == RECORD_FAILED)
+        if (record.state == ONCE_DONE || record.state == ONCE_FAILED)
             return read_left(lister, server, key, left_ms);
-        if (record.state != RECORD_BEGUN || strcmp(line, before) == 0)
+        if (record.state != ONCE_BEGUN || strcmp(line, before) == 0)
             return NXL_OK;
         rc = read_lock(lister, server, lock, record.token, left_ms);
         if (rc != NXL_OK || *left_ms >= 0)

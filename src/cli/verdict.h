@@ -10,7 +10,7 @@
 #include "cli/session.h"
 
 struct verdict {
-    int kind;         /* an enum nxl_once_verdict */
+    int kind;         /* an enum nxl_once_state */
     int code;         /* the exit code that is kept with it */
     const char *data; /* the result; NULL: none, or it is not kept */
     size_t length;    /* of the result, or NXL_ONCE_NOT_KEPT */

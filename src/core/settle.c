@@ -86,6 +86,7 @@ static enum life_result result_found(const struct life *l)
 {
     static const enum life_result results[] = {
         [FOUND_NOTHING] = LIFE_FREE,
+        [FOUND_BEGUN] = LIFE_OK,
         [FOUND_DONE] = LIFE_DONE,
         [FOUND_DOUBT] = LIFE_DOUBT,
         [FOUND_MISMATCH] = LIFE_MISMATCH,

@@ -80,7 +80,7 @@ static const char *once_verdict_word(const struct verb *verb)
     static const char *const words[] = {
         [ONCE_DONE] = "done",
         [ONCE_FAILED] = "failed",
-        [ONCE_UNSURE] = "unsure",
+        [ONCE_DOUBT] = "unsure",
         [ONCE_CLEAR] = "clear",
     };
     return verb->kind == VERB_UNBEGIN ? "unbegun" : words[verb->once->verdict];

@@ -84,24 +84,24 @@ static enum exchange_next once_begun(
     bool looks = x->verb->kind == VERB_LOOK;
     int64_t left_ms = strategy_left_ms(a->number);
 
-    if (a->code == ONCE_FREE && looks)
+    if (a->code == FOUND_NOTHING && looks)
         return strategy_decide(x, OUTCOME_FREE, LEFT_UNKNOWN);
-    if (a->code == ONCE_TAKEN && a->number >= -2 && looks)
+    if (a->code == FOUND_BUSY && a->number >= -2 && looks)
         return once_found(x, FOUND_BUSY);
-    if (a->code == ONCE_TAKEN && a->number >= -2)
+    if (a->code == FOUND_BUSY && a->number >= -2)
         return strategy_decide(x, OUTCOME_BUSY, left_ms);
     if (!a->has_record)
         return strategy_broken(x, expected);
-    if (a->code == ONCE_BEGUN && a->number > 0 && a->number < EXACT_BELOW &&
+    if (a->code == FOUND_BEGUN && a->number > 0 && a->number < EXACT_BELOW &&
         !looks) {
         x->outcome.fence = (uint64_t)a->number;
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     }
-    if (a->code == ONCE_RECORDED && once_has_result(x, &a->record))
+    if (a->code == FOUND_DONE && once_has_result(x, &a->record))
         return once_found(x, FOUND_DONE);
-    if (a->code == ONCE_IN_DOUBT)
+    if (a->code == FOUND_DOUBT)
         return once_found(x, FOUND_DOUBT);
-    if (a->code == ONCE_DIFFERS)
+    if (a->code == FOUND_MISMATCH)
         return once_found(x, FOUND_MISMATCH);
     return strategy_broken(x, expected);
 }

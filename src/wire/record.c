@@ -56,29 +56,29 @@ static bool is_printable(struct slice word)
     return word.len > 0;
 }
 
-const char *record_state_word(enum record_state state)
+const char *record_state_word(enum once_state state)
 {
     static const char *const words[] = {
-        [RECORD_BEGUN] = "begun",
-        [RECORD_DOUBT] = "doubt",
-        [RECORD_DONE] = "done",
-        [RECORD_FAILED] = "failed",
+        [ONCE_BEGUN] = "begun",
+        [ONCE_DOUBT] = "doubt",
+        [ONCE_DONE] = "done",
+        [ONCE_FAILED] = "failed",
     };
     return words[state];
 }
 
-const char *record_state_shown(enum record_state state)
+const char *record_state_shown(enum once_state state)
 {
-    return state == RECORD_DOUBT ? "in doubt" : record_state_word(state);
+    return state == ONCE_DOUBT ? "in doubt" : record_state_word(state);
 }
 
-static bool take_state(struct slice *line, enum record_state *state)
+static bool take_state(struct slice *line, enum once_state *state)
 {
     struct slice word = next_word(line);
 
-    for (unsigned i = RECORD_BEGUN; i <= RECORD_FAILED; i++) {
+    for (unsigned i = ONCE_BEGUN; i <= ONCE_FAILED; i++) {
         if (slice_equal(word, slice_of(record_state_word(i)))) {
-            *state = (enum record_state)i;
+            *state = (enum once_state)i;
             return true;
         }
     }

@@ -22,18 +22,12 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "base/verb.h"
 
 #define FINGERPRINT_MOST 128
 
-enum record_state {
-    RECORD_BEGUN = 1,
-    RECORD_DOUBT,
-    RECORD_DONE,
-    RECORD_FAILED
-};
-
 struct record {
-    enum record_state state;
+    enum once_state state;
     struct slice token; /* of the attempt that it is about */
     uint64_t fence;
     int64_t attempt, doubts, late;
@@ -50,9 +44,9 @@ bool fingerprint_valid(const char *word);
 bool record_parse(struct slice line, struct record *record);
 
 /* The word for a state in a record: "begun", "doubt". */
-const char *record_state_word(enum record_state state);
+const char *record_state_word(enum once_state state);
 
 /* The same for messages: "begun", "in doubt". */
-const char *record_state_shown(enum record_state state);
+const char *record_state_shown(enum once_state state);
 
 #endif

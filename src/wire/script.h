@@ -45,7 +45,7 @@ enum script_id {
     SCRIPT_WAIT,
     /* KEYS key, record, counter  ARGV token, ttl, "halt", "retry" or "look",
      * keep, "-" or "=fingerprint", the counter's shortest ttl, how to hand
-     * over, mark  ->  {enum once_code, number, line, result} */
+     * over, mark  ->  {enum once_found, number, line, result} */
     SCRIPT_BEGIN,
     /* KEYS key, record  ARGV token, verdict, code, keep, "-" or
      * "=fingerprint", how long the key stays in ms (0: it is deleted, -1: it is
@@ -65,16 +65,6 @@ enum release_reply {
     RELEASE_HANDED_OVER,
     RELEASE_LEFT_LINE,
     RELEASE_NOT_ALLOWED /* removed; this user may not hand a lock over */
-};
-
-/* What the begin script replies. */
-enum once_code {
-    ONCE_FREE,     /* it may be begun */
-    ONCE_BEGUN,    /* the number: the fencing token */
-    ONCE_RECORDED, /* as done */
-    ONCE_IN_DOUBT,
-    ONCE_DIFFERS, /* the fingerprint */
-    ONCE_TAKEN    /* the lock is; the number: the TTL that is left */
 };
 
 extern const struct script scripts[SCRIPTS];

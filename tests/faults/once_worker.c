@@ -185,7 +185,7 @@ static bool gives_up(struct job *job)
         return true;
     case 1:
         count(COUNT_UNSURE);
-        (void)tell(job, NXL_ONCE_UNSURE, NULL, 0);
+        (void)tell(job, NXL_ONCE_DOUBT, NULL, 0);
         return true;
     case 2:
     case 3:
@@ -231,7 +231,7 @@ static void attempt(struct job *job)
     step();
     if (below(80) == 0) {
         count(COUNT_UNSURE);
-        (void)tell(job, NXL_ONCE_UNSURE, NULL, 0);
+        (void)tell(job, NXL_ONCE_DOUBT, NULL, 0);
     } else if (below(80) == 0) {
         count(COUNT_FREED);
     } else {

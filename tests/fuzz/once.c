@@ -117,22 +117,22 @@ static void check_outcome(const struct asked *a, const struct reply *reply)
     number_at(reply, 1, &second);
     switch (o->kind) {
     case OUTCOME_GRANTED:
-        CHECK(kind == VERB_BEGIN && says(reply, ONCE_BEGUN));
+        CHECK(kind == VERB_BEGIN && says(reply, FOUND_BEGUN));
         CHECK(second > 0 && o->fence == (uint64_t)second && has_record(reply));
         break;
     case OUTCOME_BUSY:
-        CHECK(kind == VERB_BEGIN && says(reply, ONCE_TAKEN) && second >= -2);
+        CHECK(kind == VERB_BEGIN && says(reply, FOUND_BUSY) && second >= -2);
         break;
     case OUTCOME_FREE:
-        CHECK(kind == VERB_LOOK && says(reply, ONCE_FREE));
+        CHECK(kind == VERB_LOOK && says(reply, FOUND_NOTHING));
         break;
     case OUTCOME_RECORDED:
         CHECK(kind == VERB_BEGIN || kind == VERB_LOOK);
         CHECK(o->found != FOUND_DONE ||
-              (says(reply, ONCE_RECORDED) && has_result(reply)));
-        CHECK(o->found != FOUND_DOUBT || says(reply, ONCE_IN_DOUBT));
-        CHECK(o->found != FOUND_MISMATCH || says(reply, ONCE_DIFFERS));
-        CHECK(o->found == FOUND_BUSY ? says(reply, ONCE_TAKEN)
+              (says(reply, FOUND_DONE) && has_result(reply)));
+        CHECK(o->found != FOUND_DOUBT || says(reply, FOUND_DOUBT));
+        CHECK(o->found != FOUND_MISMATCH || says(reply, FOUND_MISMATCH));
+        CHECK(o->found == FOUND_BUSY ? says(reply, FOUND_BUSY)
                                      : has_record(reply));
         break;
     case OUTCOME_MINE:

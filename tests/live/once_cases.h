@@ -29,7 +29,7 @@ static inline struct outcome case_send(enum verb_kind kind, const char *token)
 }
 
 static inline struct outcome case_tell(
-    const char *token, enum once_verdict verdict, struct slice result)
+    const char *token, enum once_state verdict, struct slice result)
 {
     case_terms = (struct once_terms){.verdict = verdict, .result = result};
     return case_send(VERB_TELL, token);
@@ -69,7 +69,7 @@ static inline const char *case_fences(void)
     CELL_NEEDS(redis_pttl(&server, "{k}:f") == -1);
     CELL_NEEDS(redis_run(&server, "INCR", "{k}:f", NULL) == (int64_t)far + 2);
     case_clean();
-    case_record(RECORD_FAILED, "4503599627370503", "0");
+    case_record(ONCE_FAILED, "4503599627370503", "0");
     CELL_NEEDS(case_send(VERB_BEGIN, "A").fence == far + 8);
     stored_read(&s, "{k}:once");
     CELL_NEEDS(s.record.fence == far + 8);
@@ -88,7 +88,7 @@ static inline const char *case_not_kept(void)
     struct stored s;
 
     case_clean();
-    case_record(RECORD_DONE, "5", "-1");
+    case_record(ONCE_DONE, "5", "-1");
     struct outcome o = case_send(VERB_BEGIN, "A");
     CELL_NEEDS(o.kind == OUTCOME_RECORDED && o.found == FOUND_DONE);
     CELL_NEEDS(once_leaves.count == 3);
@@ -96,7 +96,7 @@ static inline const char *case_not_kept(void)
     case_terms.not_kept = true;
     CELL_NEEDS(case_send(VERB_TELL, "A").kind == OUTCOME_MINE);
     stored_read(&s, "{k}:once");
-    CELL_NEEDS(s.record.state == RECORD_DONE && s.record.size == -1);
+    CELL_NEEDS(s.record.state == ONCE_DONE && s.record.size == -1);
     CELL_NEEDS(s.result_len == 0);
     return NULL;
 }
@@ -157,8 +157,8 @@ static inline const char *case_line(void)
         {VERB_TELL, 0, false},
         {VERB_TELL, 0, true},
         {VERB_UNBEGIN, 0, false},
-        {VERB_BEGIN, RECORD_DONE, false},
-        {VERB_BEGIN, RECORD_DOUBT, false},
+        {VERB_BEGIN, ONCE_DONE, false},
+        {VERB_BEGIN, ONCE_DOUBT, false},
     };
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -250,7 +250,7 @@ static inline const char *case_foreign_lock(void)
     CELL_NEEDS(case_send(VERB_LOOK, "A").found == FOUND_BUSY);
     CELL_NEEDS(case_send(VERB_TELL, "A").kind == OUTCOME_MINE);
     stored_read(&s, "{k}:once");
-    CELL_NEEDS(s.record.state == RECORD_DONE);
+    CELL_NEEDS(s.record.state == ONCE_DONE);
     case_terms.line = slice_of(s.line);
     CELL_NEEDS(case_send(VERB_FORGET, "A").kind == OUTCOME_MINE);
     CELL_NEEDS(redis_run(&server, "DBSIZE", NULL) == 1);
@@ -282,7 +282,7 @@ static inline bool begins_in_doubt(int state, struct slice *before)
 }
 
 /* Is the record about A's work, and in this state? */
-static inline bool is_about_a(enum record_state state, struct stored *s)
+static inline bool is_about_a(enum once_state state, struct stored *s)
 {
     stored_read(s, "{k}:once");
     return s->record.state == state &&
@@ -303,39 +303,39 @@ static inline const char *case_before(void)
     struct slice before;
     struct stored s;
 
-    CELL_NEEDS(begins_in_doubt(RECORD_FAILED, &before) && before.len == 0);
+    CELL_NEEDS(begins_in_doubt(ONCE_FAILED, &before) && before.len == 0);
     for (int i = 0; i < 2; i++) { /* UNSURE comes before FAILED, or not */
-        CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+        CELL_NEEDS(begins_in_doubt(ONCE_DOUBT, &before));
         CELL_NEEDS(slice_equal(before, slice_of(DOUBTED)));
         if (i == 1)
-            (void)case_tell("A", ONCE_UNSURE, before);
-        CELL_NEEDS(i == 0 || is_about_a(RECORD_DOUBT, &s));
+            (void)case_tell("A", ONCE_DOUBT, before);
+        CELL_NEEDS(i == 0 || is_about_a(ONCE_DOUBT, &s));
         struct outcome o = case_tell("A", ONCE_FAILED, before);
         CELL_NEEDS(o.kind == OUTCOME_MINE && is_as_before(&s));
     }
     /* It is said again; another verdict comes too late. */
     CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
     CELL_NEEDS(is_as_before(&s));
-    CELL_NEEDS(case_tell("A", ONCE_UNSURE, before).kind == OUTCOME_NOT_MINE);
+    CELL_NEEDS(case_tell("A", ONCE_DOUBT, before).kind == OUTCOME_NOT_MINE);
     CELL_NEEDS(is_as_before(&s));
     CELL_NEEDS(case_tell("A", ONCE_DONE, before).kind == OUTCOME_NOT_MINE);
     stored_read(&s, "{k}:once");
-    CELL_NEEDS(s.record.state == RECORD_DOUBT && s.record.late == 1);
+    CELL_NEEDS(s.record.state == ONCE_DOUBT && s.record.late == 1);
     CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_NOT_MINE);
     /* What B has said meanwhile is not lost. */
-    CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+    CELL_NEEDS(begins_in_doubt(ONCE_DOUBT, &before));
     CELL_NEEDS(case_tell("B", ONCE_DONE, done).kind == OUTCOME_NOT_MINE);
     CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
-    CELL_NEEDS(is_about_a(RECORD_DOUBT, &s) && s.record.late == 1);
+    CELL_NEEDS(is_about_a(ONCE_DOUBT, &s) && s.record.late == 1);
     /* Nor what A has found out; and a doubt cannot become anything else. */
-    CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+    CELL_NEEDS(begins_in_doubt(ONCE_DOUBT, &before));
     CELL_NEEDS(case_tell("A", ONCE_CLEAR, before).kind == OUTCOME_MINE);
     CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
-    CELL_NEEDS(is_about_a(RECORD_FAILED, &s));
-    CELL_NEEDS(begins_in_doubt(RECORD_DOUBT, &before));
+    CELL_NEEDS(is_about_a(ONCE_FAILED, &s));
+    CELL_NEEDS(begins_in_doubt(ONCE_DOUBT, &before));
     before = slice_of("once1 failed B 5 3 0 111 222 333 7 0 600000 =f 0");
     CELL_NEEDS(case_tell("A", ONCE_FAILED, before).kind == OUTCOME_MINE);
-    CELL_NEEDS(is_about_a(RECORD_DOUBT, &s));
+    CELL_NEEDS(is_about_a(ONCE_DOUBT, &s));
     return NULL;
 }
 

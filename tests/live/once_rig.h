@@ -83,11 +83,11 @@ static inline void assert_shown(const nxl_lock *lock)
     int rc = nxl_once_record(lock, &r);
     if (!once_written(&w)) {
         assert_int_equal(rc, NXL_FREE);
-        assert_int_equal(r.state, NXL_RECORD_NONE);
+        assert_int_equal(r.state, NXL_ONCE_NONE);
         return;
     }
     assert_int_equal(rc, NXL_OK);
-    assert_between(r.state, NXL_RECORD_BEGUN, NXL_RECORD_FAILED);
+    assert_between(r.state, NXL_ONCE_BEGUN, NXL_ONCE_FAILED);
     assert_string_equal(states[r.state], w.state);
     assert_string_equal(r.token, w.token);
     assert_true(r.fence == w.fence);
@@ -149,7 +149,7 @@ static inline void note_begun(const nxl_lock *lock, int mode, int result)
             attempts_open);
         fail();
     }
-    assert_int_equal(r.state, NXL_RECORD_BEGUN);
+    assert_int_equal(r.state, NXL_ONCE_BEGUN);
     assert_string_equal(r.token, nxl_lock_token(lock));
     assert_true(r.fence == nxl_lock_fence(lock) && r.fence > 0);
     attempts_open++;
@@ -163,7 +163,7 @@ static inline void note_told(const nxl_lock *lock, int verdict, int result)
         return;
     int rc = nxl_once_record(lock, &r);
     assert_true(rc == NXL_OK || (rc == NXL_FREE && !once_line(line)));
-    if (verdict == NXL_ONCE_FAILED && r.state == NXL_RECORD_FAILED)
+    if (verdict == NXL_ONCE_FAILED && r.state == NXL_ONCE_FAILED)
         attempts_open = 0;
     if (verdict == NXL_ONCE_CLEAR)
         attempts_open = 1;
@@ -275,7 +275,7 @@ static const char *const befores[] = {"fresh", "busy", "in progress",
 static inline void come_to(
     enum before before, nxl_lock *lock, const char *fingerprint)
 {
-    static const int verdicts[BEFORES] = {[UNSURE] = NXL_ONCE_UNSURE,
+    static const int verdicts[BEFORES] = {[UNSURE] = NXL_ONCE_DOUBT,
         [DONE] = NXL_ONCE_DONE,
         [FAILED] = NXL_ONCE_FAILED,
         [KEEP_OVER] = NXL_ONCE_DONE};

@@ -27,7 +27,7 @@ enum table_call {
 };
 
 struct cell {
-    int state; /* enum record_state; 0: there is no record */
+    int state; /* enum once_state; 0: there is no record */
     bool own;  /* the record is about A's work */
     bool same; /* the fingerprint is the caller's */
     int doubts, late;
@@ -48,7 +48,7 @@ struct cell {
 
 static inline bool cell_open(const struct cell *c)
 {
-    return c->state == RECORD_BEGUN || c->state == RECORD_DOUBT;
+    return c->state == ONCE_BEGUN || c->state == ONCE_DOUBT;
 }
 
 static inline const char *cell_name(const struct cell *c)
@@ -89,7 +89,7 @@ struct want {
 static inline struct record cell_record(const struct cell *c)
 {
     return (struct record){
-        .state = (enum record_state)c->state,
+        .state = (enum once_state)c->state,
         .token = slice_of(c->own ? "A" : "B"),
         .fence = OLD_FENCE,
         .attempt = OLD_ATTEMPT,
@@ -97,11 +97,11 @@ static inline struct record cell_record(const struct cell *c)
         .late = c->late,
         .first_ms = OLD_FIRST,
         .since_ms = OLD_SINCE,
-        .ended_ms = c->state == RECORD_BEGUN ? 0 : OLD_ENDED,
+        .ended_ms = c->state == ONCE_BEGUN ? 0 : OLD_ENDED,
         .keep_ms = OLD_KEEP_MS,
-        .code = c->state == RECORD_BEGUN ? 0 : OLD_CODE,
+        .code = c->state == ONCE_BEGUN ? 0 : OLD_CODE,
         .fingerprint = slice_of(c->same ? "f" : "g"),
-        .size = c->state == RECORD_DONE ? (int)strlen(OLD_RESULT) : 0,
+        .size = c->state == ONCE_DONE ? (int)strlen(OLD_RESULT) : 0,
     };
 }
 
@@ -112,9 +112,9 @@ static inline void want_begin(const struct cell *c, struct want *w)
 
     w->kind = OUTCOME_RECORDED;
     w->released = mine;
-    if (c->state && c->state != RECORD_FAILED && !c->same) {
+    if (c->state && c->state != ONCE_FAILED && !c->same) {
         w->found = FOUND_MISMATCH;
-    } else if (c->state == RECORD_DONE) {
+    } else if (c->state == ONCE_DONE) {
         w->found = FOUND_DONE;
     } else if ((c->lock && !mine) || (c->state && c->own && !looks)) {
         w->kind = looks ? OUTCOME_RECORDED : OUTCOME_BUSY;
@@ -129,7 +129,7 @@ static inline void want_begin(const struct cell *c, struct want *w)
         w->released = false;
         w->granted = w->changed = true;
         w->now = (struct record){
-            .state = RECORD_BEGUN,
+            .state = ONCE_BEGUN,
             .token = slice_of("A"),
             .fence = 1,
             .attempt = c->state ? OLD_ATTEMPT + 1 : 1,
@@ -145,22 +145,25 @@ static inline void want_begin(const struct cell *c, struct want *w)
 }
 
 /* What the record becomes; 0: it stays; -1: lost. */
+static const enum once_state told[] = {
+    ONCE_DONE, ONCE_FAILED, ONCE_DOUBT, ONCE_CLEAR}; /* by CALL_SAY_DONE, ... */
+
 static inline int told_state(const struct cell *c)
 {
     bool done = c->call == CALL_SAY_DONE, unsure = c->call == CALL_SAY_UNSURE;
-    int failed = c->doubts || c->late ? RECORD_DOUBT : RECORD_FAILED;
+    int failed = c->doubts || c->late ? ONCE_DOUBT : ONCE_FAILED;
 
     if (!c->state)
-        return done ? RECORD_DONE : unsure ? RECORD_DOUBT : 0;
-    if (!c->own && c->state != RECORD_FAILED)
+        return done ? ONCE_DONE : unsure ? ONCE_DOUBT : 0;
+    if (!c->own && c->state != ONCE_FAILED)
         return -1;
     if (!c->own)
-        return done ? RECORD_DONE : unsure ? RECORD_DOUBT : -1;
-    if (c->state == RECORD_DONE)
+        return done ? ONCE_DONE : unsure ? ONCE_DOUBT : -1;
+    if (c->state == ONCE_DONE)
         return 0;
-    if (c->state == RECORD_FAILED)
-        return done ? RECORD_DONE : 0;
-    return done ? RECORD_DONE : unsure ? RECORD_DOUBT : failed;
+    if (c->state == ONCE_FAILED)
+        return done ? ONCE_DONE : 0;
+    return done ? ONCE_DONE : unsure ? ONCE_DOUBT : failed;
 }
 
 static inline void want_tell(const struct cell *c, struct want *w)
@@ -171,7 +174,7 @@ static inline void want_tell(const struct cell *c, struct want *w)
     w->kind = state < 0 ? OUTCOME_NOT_MINE : OUTCOME_MINE;
     w->released = c->lock == 'A';
     w->now = cell_record(c);
-    w->result = c->state == RECORD_DONE ? OLD_RESULT : "";
+    w->result = c->state == ONCE_DONE ? OLD_RESULT : "";
     if (state < 0) { /* another one's; only what was done is noted */
         w->changed = c->call == CALL_SAY_DONE;
         w->now.late += w->changed;
@@ -189,17 +192,17 @@ static inline void want_tell(const struct cell *c, struct want *w)
         w->now.token = slice_of("A");
         w->now.fingerprint = slice_of("f");
     }
-    w->now.state = (enum record_state)state;
+    w->now.state = (enum once_state)state;
     w->now.ended_ms = 1;
     w->now.code = ONCE_CODE;
-    w->result = state == RECORD_DONE ? NEW_RESULT : "";
+    w->result = state == ONCE_DONE ? NEW_RESULT : "";
     w->now.size = (int64_t)strlen(w->result);
 }
 
 static inline void want_clear(const struct cell *c, struct want *w)
 {
     bool goes_on =
-        c->state == RECORD_BEGUN && c->own && c->lock == 'A' && c->late == 0;
+        c->state == ONCE_BEGUN && c->own && c->lock == 'A' && c->late == 0;
 
     w->kind = goes_on ? OUTCOME_MINE : OUTCOME_NOT_MINE;
     w->changed = goes_on;
@@ -214,9 +217,9 @@ static inline void want_unbegun(const struct cell *c, struct want *w)
 
     w->kind = began ? OUTCOME_MINE : OUTCOME_NOT_MINE;
     w->released = c->lock == 'A';
-    w->changed = began && c->state == RECORD_BEGUN;
+    w->changed = began && c->state == ONCE_BEGUN;
     w->now = cell_record(c);
-    w->now.state = c->doubts || c->late ? RECORD_DOUBT : RECORD_FAILED;
+    w->now.state = c->doubts || c->late ? ONCE_DOUBT : ONCE_FAILED;
     w->now.ended_ms = 1;
     w->now.code = 0;
     w->result = "";
@@ -278,7 +281,7 @@ static inline void cell_prepare(const struct cell *c)
         return;
     cell_line(c, line);
     strcat(line, "\n");
-    if (c->state == RECORD_DONE)
+    if (c->state == ONCE_DONE)
         strcat(line, OLD_RESULT);
     redis_run(&server, "SET", "{k}:once", line, NULL);
     snprintf(left, sizeof(left), "%d", OLD_LEFT_MS);
@@ -316,8 +319,7 @@ static inline struct outcome cell_call(const struct cell *c)
         .result = slice_of(NEW_RESULT),
         .line = slice_of(line)};
     if (verb.kind == VERB_TELL)
-        terms.verdict =
-            (enum once_verdict)(c->call - CALL_SAY_DONE + ONCE_DONE);
+        terms.verdict = told[c->call - CALL_SAY_DONE];
     if (verb.kind == VERB_BEGIN || verb.kind == VERB_LOOK)
         verb.ttl_ms = ONCE_TTL_MS;
     if (cell_around)
@@ -344,7 +346,7 @@ static inline const char *record_differs(
     const struct stored *s, const struct want *w)
 {
     const struct record *is = &s->record, *r = &w->now;
-    bool over = r->state == RECORD_DONE || r->state == RECORD_FAILED;
+    bool over = r->state == ONCE_DONE || r->state == ONCE_FAILED;
     bool noted = r->ended_ms == OLD_ENDED && over;
     int64_t left = noted ? OLD_LEFT_MS : r->keep_ms;
 
@@ -479,8 +481,8 @@ static inline unsigned table_differs(
         c->state = (int)(n / 16);
         bool once = c->own || !c->same || c->doubts || c->late;
         /* What failed has no doubts, and nobody was late. */
-        bool possible = c->state == RECORD_FAILED ? !c->doubts && !c->late
-                                                  : c->state || !once;
+        bool possible = c->state == ONCE_FAILED ? !c->doubts && !c->late
+                                                : c->state || !once;
         if (!possible)
             continue;
         tried++;

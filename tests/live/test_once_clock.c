@@ -110,7 +110,7 @@ static void three_hours_back(void **state)
     assert_true(nxl_lock_fence(other) > fence);
     redis_run(servers, "DEL", "{job}:f", NULL); /* the counter is lost, too */
     assert_result(
-        once_tell(theirs, other, NXL_ONCE_UNSURE, 0, NULL), NXL_OK, other);
+        once_tell(theirs, other, NXL_ONCE_DOUBT, 0, NULL), NXL_OK, other);
     fence = nxl_lock_fence(other);
     assert_result(
         once_begin(own, lock, &WORK(.mode = NXL_ONCE_RETRY), 0), NXL_OK, lock);
@@ -128,7 +128,7 @@ static void ten_days_ahead_in_doubt(void **state)
         assert_result(once_begin(own, lock, NULL, 0), NXL_OK, lock);
         if (tells)
             assert_result(
-                once_tell(own, lock, NXL_ONCE_UNSURE, 0, NULL), NXL_OK, lock);
+                once_tell(own, lock, NXL_ONCE_DOUBT, 0, NULL), NXL_OK, lock);
         step_to(10 * 24 * HOUR_S);
         assert_result(begin_other(NXL_ONCE_HALT), NXL_DOUBT, other);
         assert_result(

@@ -163,7 +163,7 @@ static void freed_at_each_moment(void **state)
 static void released_and_then_told(void **state)
 {
     static const int verdicts[] = {
-        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_UNSURE};
+        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_DOUBT};
     for (int i = 0; i < 3; i++) {
         once_clean(NULL);
         open_clients();

@@ -13,7 +13,7 @@
 static void told_after_the_lease(void **state)
 {
     static const int verdicts[] = {
-        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_UNSURE};
+        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_DOUBT};
     static const char *const states[] = {"done", "failed", "doubt"};
     for (int i = 0; i < 3; i++) {
         once_clean(NULL);
@@ -151,7 +151,7 @@ static void lost_by_a_renewal_and_told(void **state)
     settles(nxl_client_next_event(own, &event));
     assert_int_equal(event.operation, NXL_OP_HOLD);
     assert_int_equal(nxl_lock_loss(lock, NULL, 0), NXL_LOSS_TAKEN);
-    assert_result(once_tell(own, lock, NXL_ONCE_UNSURE, 0, NULL), NXL_OK, lock);
+    assert_result(once_tell(own, lock, NXL_ONCE_DOUBT, 0, NULL), NXL_OK, lock);
     assert_string_equal(once_state(), "doubt");
     assert_true(redis_exists(servers, NAME)); /* the stranger's */
     nxl_lock_free(lock);

@@ -118,7 +118,7 @@ static void freed_when_its_lease_is_over(void **state)
     assert_eventually(!nxl_lock_held(lock));
     proxy_refuse(proxies[0], true);
     proxy_cut(proxies[0], true);
-    assert_true(once_tell(own, lock, NXL_ONCE_UNSURE, 0, NULL) != NXL_OK);
+    assert_true(once_tell(own, lock, NXL_ONCE_DOUBT, 0, NULL) != NXL_OK);
     proxy_refuse(proxies[0], false);
     nxl_lock_free(lock);
     for (int i = 0; i < 10; i++)

@@ -38,9 +38,14 @@ static const char *const fingerprints[][2] = {
 };
 
 static const char *const modes[] = {"halt", "retry", "look"};
-enum { NO_VERDICT, VERDICTS = NXL_ONCE_CLEAR + 1 };
-static const char *const verdict_names[] = {
-    "released", "done", "failed", "unsure", "clear"};
+enum { NO_VERDICT, VERDICTS = 5 };
+static const int verdicts[VERDICTS] = {
+    NO_VERDICT, NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_DOUBT, NXL_ONCE_CLEAR};
+static const char *const verdict_names[] = {[NO_VERDICT] = "released",
+    [NXL_ONCE_DONE] = "done",
+    [NXL_ONCE_FAILED] = "failed",
+    [NXL_ONCE_DOUBT] = "doubt",
+    [NXL_ONCE_CLEAR] = "clear"};
 
 static struct cell {
     const struct kind *kind;
@@ -115,7 +120,7 @@ static const char *state_after(const struct cell *c)
         return c->before == DOUBT    ? "begun"
                : c->before == UNSURE ? "doubt"
                                      : "failed";
-    case NXL_ONCE_UNSURE:
+    case NXL_ONCE_DOUBT:
         return "doubt";
     default:
         return "begun";
@@ -200,7 +205,7 @@ static void end_work(const struct cell *c)
 static void confirm(const struct cell *c)
 {
     nxl_lock *next = new_lock(others, NAME, 30000);
-    assert_result(once_tell(own, c->lock, NXL_ONCE_UNSURE, 0, NULL),
+    assert_result(once_tell(own, c->lock, NXL_ONCE_DOUBT, 0, NULL),
         NXL_E_INVALID, c->lock);
     assert_result(once_tell(own, c->lock, NXL_ONCE_CLEAR, 0, NULL),
         NXL_E_INVALID, c->lock);
@@ -286,8 +291,10 @@ static void play_verdicts(struct cell *c)
 {
     bool begins = expected(c) == NXL_OK;
     int count = begins ? VERDICTS : expected(c) == NXL_DOUBT ? 2 : 1;
-    for (c->verdict = 0; c->verdict < count; c->verdict++)
+    for (int i = 0; i < count; i++) {
+        c->verdict = verdicts[i];
         play_cell(c);
+    }
 }
 
 static void play_kind(const struct kind *kind)

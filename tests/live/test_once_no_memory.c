@@ -57,7 +57,7 @@ static void assert_receipt(const nxl_lock *lock)
 {
     nxl_record r = NXL_RECORD_INIT;
     assert_int_equal(nxl_once_record(lock, &r), NXL_OK);
-    assert_int_equal(r.state, NXL_RECORD_DONE);
+    assert_int_equal(r.state, NXL_ONCE_DONE);
     assert_int_equal(r.result_length, sizeof(RESULT));
     assert_memory_equal(r.result, RESULT, sizeof(RESULT));
 }

@@ -104,7 +104,7 @@ static void say_again(int verdict, const char *result)
 static void a_verdict_without_an_answer(void **state)
 {
     static const int verdicts[] = {
-        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_UNSURE};
+        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_DOUBT};
     static const int found[] = {NXL_DONE, NXL_OK, NXL_DOUBT};
     for (int fault = 0; fault < FAULTS; fault++) {
         for (int i = 0; i < 3; i++) {

@@ -47,7 +47,7 @@ static void assert_result_is(const nxl_lock *lock, size_t length)
 {
     nxl_record r = NXL_RECORD_INIT;
     assert_int_equal(nxl_once_record(lock, &r), NXL_OK);
-    assert_int_equal(r.state, NXL_RECORD_DONE);
+    assert_int_equal(r.state, NXL_ONCE_DONE);
     assert_true(r.result_length == length);
     if (length == NXL_ONCE_NOT_KEPT) {
         assert_null(r.result);
@@ -103,9 +103,10 @@ static void results_that_are_refused(void **state)
         tell_bytes(lock, bytes, NXL_ONCE_NOT_KEPT), NXL_E_INVALID, lock);
     assert_result(tell_bytes(lock, NULL, 5), NXL_E_INVALID, lock);
     assert_true(*nxl_lock_errmsg(lock));
-    for (int verdict = -1; verdict <= 5; verdict += 6)
+    static const int wrong[] = {-1, NXL_ONCE_NONE, NXL_ONCE_BEGUN, 6};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_result(
-            once_tell(own, lock, verdict, 0, NULL), NXL_E_INVALID, lock);
+            once_tell(own, lock, wrong[i], 0, NULL), NXL_E_INVALID, lock);
     assert_true(once_line(after));
     assert_string_equal(line, after);
     assert_true(nxl_lock_held(lock)); /* and it can still be told */
@@ -117,7 +118,7 @@ static void results_that_are_refused(void **state)
 static void codes(void **state)
 {
     static const int all[] = {0, 1, -1, 255, INT32_MAX, INT32_MIN};
-    for (int verdict = NXL_ONCE_DONE; verdict <= NXL_ONCE_UNSURE; verdict++) {
+    for (int verdict = NXL_ONCE_DOUBT; verdict <= NXL_ONCE_FAILED; verdict++) {
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
             nxl_record r = NXL_RECORD_INIT;
             nxl_lock *lock = open_all();
@@ -198,7 +199,7 @@ static void out_of_order(void **state)
     assert_true(*nxl_lock_errmsg(lock));
     assert_result(once_look(own, lock), NXL_FREE, lock);
     assert_int_equal(nxl_once_record(lock, &r), NXL_FREE);
-    assert_int_equal(r.state, NXL_RECORD_NONE);
+    assert_int_equal(r.state, NXL_ONCE_NONE);
     assert_string_equal(r.token, "");
     assert_int_equal(nxl_once_record(lock, &none), NXL_E_INVALID);
     assert_result(
@@ -356,7 +357,7 @@ static void strangers_at_the_lock(void **state)
 static void a_record_that_is_lost(void **state)
 {
     static const int verdicts[] = {
-        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_UNSURE};
+        NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_DOUBT};
     static const char *const states[] = {"done", "none", "doubt"};
     for (int i = 0; i < 3; i++) {
         nxl_lock *lock = open_all();

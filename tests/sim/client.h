@@ -37,7 +37,7 @@ struct work {
     unsigned fingerprint;
     uint64_t result;
     uint32_t keep_ms;
-    enum once_verdict verdict; /* that is being told */
+    enum once_state verdict;   /* that is being told */
     bool resolves;             /* ... of another one's attempt */
     struct work_record seen;   /* the record that was read last */
     struct work_record before; /* ... and before this attempt, if in doubt */

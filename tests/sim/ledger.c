@@ -110,8 +110,8 @@ static void told_done(struct world *w, const struct message *m, bool accepted,
 {
     struct ledger *l = page_of(w, m->name);
     /* A failure that another attempt's late done has made a doubt, too. */
-    bool elsewhere = r->token != m->token && r->state != RECORD_NONE &&
-                     r->state != RECORD_FAILED;
+    bool elsewhere = r->token != m->token && r->state != ONCE_NONE &&
+                     r->state != ONCE_FAILED;
     if (!accepted && !elsewhere)
         checker_broken(w, O4, "t%llu has done n%u, and is not believed",
             (unsigned long long)m->token, m->name);
@@ -145,11 +145,11 @@ void ledger_told(struct world *w, const struct message *m, bool accepted,
     case ONCE_FAILED:
         attempt_of(w, m->token)->excused = true;
         break;
-    case ONCE_UNSURE:
-        if (accepted && r->state == RECORD_FAILED && r->token != m->token)
+    case ONCE_DOUBT:
+        if (accepted && r->state == ONCE_FAILED && r->token != m->token)
             checker_broken(w, O2, "t%llu is unsure of n%u, which is failed",
                 (unsigned long long)m->token, m->name);
-        if (accepted && r->state == RECORD_DOUBT && r->token == m->token) {
+        if (accepted && r->state == ONCE_DOUBT && r->token == m->token) {
             enter(w, m->name, m->token);
             attempt_of(w, m->token)->excused = false;
         }
@@ -157,6 +157,9 @@ void ledger_told(struct world *w, const struct message *m, bool accepted,
     case ONCE_CLEAR:
         if (accepted)
             told_clear(w, m);
+        break;
+    case ONCE_NONE:
+    case ONCE_BEGUN: /* never told */
         break;
     }
 }
@@ -252,7 +255,7 @@ void ledger_orphans(struct world *w)
     for (unsigned name = 0; name < w->setting.names; name++) {
         const struct work_record *r = &w->server[0].data.record[name];
         const struct attempt *a = attempt_of(w, r->token);
-        if (r->state == RECORD_BEGUN && !a->handed && !a->put_back)
+        if (r->state == ONCE_BEGUN && !a->handed && !a->put_back)
             checker_begun(w, name, r->token);
     }
 }

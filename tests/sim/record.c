@@ -8,7 +8,7 @@
 
 bool record_is_open(const struct work_record *r)
 {
-    return r->state == RECORD_BEGUN || r->state == RECORD_DOUBT;
+    return r->state == ONCE_BEGUN || r->state == ONCE_DOUBT;
 }
 
 struct work_record *record_of(
@@ -51,14 +51,14 @@ static enum once_found obstacle(struct world *w, struct model_server *s,
     bool looks = m->kind == MESSAGE_LOOK_ONCE;
     uint64_t key = server_key(w, s, m->name)->token;
     bool taken = key != 0 && (looks || key != m->token);
-    if (r->state != RECORD_NONE && r->state != RECORD_FAILED &&
+    if (r->state != ONCE_NONE && r->state != ONCE_FAILED &&
         r->fingerprint != once->fingerprint &&
         guarded_here(SIM_GUARD_FINGERPRINT))
         return FOUND_MISMATCH;
-    if (r->state == RECORD_DONE)
+    if (r->state == ONCE_DONE)
         return FOUND_DONE;
     if ((taken && guarded_here(SIM_GUARD_BEGIN_FREE)) ||
-        (r->state != RECORD_NONE && r->token == m->token && !looks &&
+        (r->state != ONCE_NONE && r->token == m->token && !looks &&
             guarded_here(SIM_GUARD_BEGIN_ONCE)))
         return FOUND_BUSY;
     if (record_is_open(r) && (looks || !once->retries) &&
@@ -74,7 +74,7 @@ static void write_begun(struct world *w, struct model_server *s,
     struct key *key = server_key(w, s, m->name);
     struct work_record old = *r;
     bool counts = record_is_open(r) && guarded_here(SIM_GUARD_DOUBTS);
-    *r = (struct work_record){.state = RECORD_BEGUN,
+    *r = (struct work_record){.state = ONCE_BEGUN,
         .token = m->token,
         .fingerprint = m->once.fingerprint,
         .keep_ms = m->once.keep_ms,
@@ -82,7 +82,7 @@ static void write_begun(struct world *w, struct model_server *s,
         .attempt = old.attempt + 1,
         .doubts = old.doubts + counts,
         .late = old.late,
-        .first_ms = old.state == RECORD_NONE ? now : old.first_ms,
+        .first_ms = old.state == ONCE_NONE ? now : old.first_ms,
         .since_ms = now};
     if (!guarded_here(SIM_GUARD_NO_END))
         r->until_ms = now + r->keep_ms;
@@ -149,37 +149,38 @@ static enum told told_failed(const struct work_record *r)
 }
 
 static enum told told_own(
-    const struct work_record *r, enum once_verdict verdict, bool held)
+    const struct work_record *r, enum once_state verdict, bool held)
 {
     bool late = r->late > 0 && guarded_here(SIM_GUARD_LATE);
     if (verdict == ONCE_CLEAR)
-        return r->state == RECORD_BEGUN && held && !late ? TOLD_CLEAR
-                                                         : TOLD_LOST;
-    if (r->state == RECORD_DONE && guarded_here(SIM_GUARD_DONE_STAYS))
+        return r->state == ONCE_BEGUN && held && !late ? TOLD_CLEAR : TOLD_LOST;
+    if (r->state == ONCE_DONE && guarded_here(SIM_GUARD_DONE_STAYS))
         return TOLD_SAME;
     if (verdict == ONCE_DONE)
         return TOLD_DONE;
-    if (r->state == RECORD_FAILED)
+    if (r->state == ONCE_FAILED)
         return TOLD_SAME;
     return verdict == ONCE_FAILED ? told_failed(r) : TOLD_DOUBT;
 }
 
 /* The record is another attempt's, or there is none. */
 static enum told told_other(
-    const struct work_record *r, enum once_verdict verdict)
+    const struct work_record *r, enum once_state verdict)
 {
-    if (r->state != RECORD_NONE && r->state != RECORD_FAILED)
+    if (r->state != ONCE_NONE && r->state != ONCE_FAILED)
         return TOLD_LOST;
     switch (verdict) {
     case ONCE_DONE:
-        return r->state == RECORD_NONE || guarded_here(SIM_GUARD_DONE_LATE)
+        return r->state == ONCE_NONE || guarded_here(SIM_GUARD_DONE_LATE)
                    ? TOLD_DONE
                    : TOLD_LOST;
-    case ONCE_UNSURE:
+    case ONCE_DOUBT:
         return guarded_here(SIM_GUARD_UNSURE_LATE) ? TOLD_DOUBT : TOLD_SAME;
     case ONCE_FAILED:
-        return r->state == RECORD_NONE ? TOLD_SAME : TOLD_LOST;
+        return r->state == ONCE_NONE ? TOLD_SAME : TOLD_LOST;
     case ONCE_CLEAR:
+    case ONCE_NONE:
+    case ONCE_BEGUN: /* never told */
         break;
     }
     return TOLD_LOST;
@@ -188,12 +189,12 @@ static enum told told_other(
 static void write_told(struct world *w, struct model_server *s,
     struct work_record *r, const struct message *m, enum told told)
 {
-    static const enum record_state states[] = {[TOLD_DONE] = RECORD_DONE,
-        [TOLD_FAILED] = RECORD_FAILED,
-        [TOLD_DOUBT] = RECORD_DOUBT,
-        [TOLD_CLEAR] = RECORD_BEGUN};
+    static const enum once_state states[] = {[TOLD_DONE] = ONCE_DONE,
+        [TOLD_FAILED] = ONCE_FAILED,
+        [TOLD_DOUBT] = ONCE_DOUBT,
+        [TOLD_CLEAR] = ONCE_BEGUN};
     int64_t now = server_clock_ms(w, s);
-    if (r->state == RECORD_NONE)
+    if (r->state == ONCE_NONE)
         *r = (struct work_record){.attempt = 1,
             .first_ms = now,
             .since_ms = now,
@@ -248,7 +249,7 @@ static bool same_record(
  * Then the failure has been told already. */
 static bool is_back(const struct work_record *r, const struct once_part *once)
 {
-    return once->before.state != RECORD_NONE && same_record(r, &once->before);
+    return once->before.state != ONCE_NONE && same_record(r, &once->before);
 }
 
 /* A failed attempt has changed nothing about the doubt. */
@@ -260,9 +261,9 @@ static bool goes_back(const struct work_record *r, const struct once_part *once)
 void record_tell(struct world *w, struct model_server *s, struct message *m)
 {
     struct work_record *r = record_of(w, s, m->name);
-    enum once_verdict verdict = m->once.verdict;
+    enum once_state verdict = m->once.verdict;
     bool held = holds(w, s, m->name, m->token);
-    bool own = r->state != RECORD_NONE &&
+    bool own = r->state != ONCE_NONE &&
                (r->token == m->token || !guarded_here(SIM_GUARD_TELL_OWN));
     enum told told = own ? told_own(r, verdict, held) : told_other(r, verdict);
     bool fails = verdict == ONCE_FAILED;
@@ -287,10 +288,10 @@ void record_tell(struct world *w, struct model_server *s, struct message *m)
 void record_forget(struct world *w, struct model_server *s, struct message *m)
 {
     struct work_record *r = record_of(w, s, m->name);
-    bool same = r->state != RECORD_NONE && same_record(r, &m->once.record);
-    bool busy = r->state != RECORD_NONE && holds(w, s, m->name, r->token);
+    bool same = r->state != ONCE_NONE && same_record(r, &m->once.record);
+    bool busy = r->state != ONCE_NONE && holds(w, s, m->name, r->token);
     m->outcome.kind = OUTCOME_NOT_MINE;
-    if (!same && (r->state == RECORD_NONE || guarded_here(SIM_GUARD_FORGET)))
+    if (!same && (r->state == ONCE_NONE || guarded_here(SIM_GUARD_FORGET)))
         return;
     m->outcome.found = FOUND_BUSY;
     if (busy && guarded_here(SIM_GUARD_FORGET))
@@ -306,14 +307,14 @@ void record_unbegin(struct world *w, struct model_server *s, struct message *m)
 {
     struct work_record *r = record_of(w, s, m->name);
     bool held = holds(w, s, m->name, m->token);
-    bool own = r->state != RECORD_NONE && r->token == m->token;
-    bool open = r->state == RECORD_BEGUN;
+    bool own = r->state != ONCE_NONE && r->token == m->token;
+    bool open = r->state == ONCE_BEGUN;
     m->outcome.kind = own || (held && !guarded_here(SIM_GUARD_UNBEGIN_PROOF))
                           ? OUTCOME_MINE
                           : OUTCOME_NOT_MINE;
     if (open && (own || !guarded_here(SIM_GUARD_UNBEGIN_OWN))) {
         enum told told = told_failed(r);
-        r->state = told == TOLD_DOUBT ? RECORD_DOUBT : RECORD_FAILED;
+        r->state = told == TOLD_DOUBT ? ONCE_DOUBT : ONCE_FAILED;
         r->ended_ms = server_clock_ms(w, s);
         r->until_ms = told == TOLD_DOUBT ? 0 : r->ended_ms + r->keep_ms;
     }

@@ -19,17 +19,9 @@ struct message;
 struct model_server;
 struct world;
 
-enum record_state {
-    RECORD_NONE,
-    RECORD_BEGUN,
-    RECORD_DOUBT,
-    RECORD_DONE,
-    RECORD_FAILED
-};
-
 /* Times are by the server's clock. */
 struct work_record {
-    enum record_state state;
+    enum once_state state;
     unsigned attempt, doubts, late, fingerprint;
     uint64_t token, fence;
     uint64_t result; /* DONE: a number in place of its bytes */
@@ -43,7 +35,7 @@ struct once_part {
     bool retries;         /* BEGIN */
     bool leaves_key;      /* TELL: another process may own the token by now */
     unsigned fingerprint; /* BEGIN, LOOK, TELL */
-    enum once_verdict verdict;
+    enum once_state verdict;
     uint64_t result;           /* TELL */
     uint32_t keep_ms;          /* BEGIN, TELL */
     struct work_record record; /* FORGET: as it was seen. The replies: as it is

@@ -43,7 +43,7 @@ static redisReply *eval_tell(const struct message *m)
 {
     static const char *const verdicts[] = {[ONCE_DONE] = "done",
         [ONCE_FAILED] = "failed",
-        [ONCE_UNSURE] = "unsure",
+        [ONCE_DOUBT] = "unsure",
         [ONCE_CLEAR] = "clear"};
     bool tells = m->kind == MESSAGE_TELL;
     char result[500];
@@ -116,8 +116,8 @@ static void assert_same_record(unsigned name, const redisReply *text)
     char state[20], token[80];
     unsigned attempt, doubts, late, keep_ms, fingerprint;
     long long fence, first, since, ended, code;
-    if (r->state == RECORD_NONE || !text->str) {
-        assert_int_equal(r->state == RECORD_NONE, !text->str);
+    if (r->state == ONCE_NONE || !text->str) {
+        assert_int_equal(r->state == ONCE_NONE, !text->str);
         return;
     }
     assert_int_equal(sscanf(text->str,
@@ -174,9 +174,9 @@ static void assert_same_keys(unsigned name, const struct keys *keys)
     const struct work_record *record = &model->data.record[name];
     uint64_t token = server_value(&world, model, name);
     assert_same_record(name, keys->record);
-    if (record->state != RECORD_NONE && record->until_ms == 0)
+    if (record->state != ONCE_NONE && record->until_ms == 0)
         assert_int_equal(keys->record_left->integer, -1);
-    else if (record->state != RECORD_NONE)
+    else if (record->state != ONCE_NONE)
         assert_same_number(keys->record_left->integer, record->until_ms - now,
             SLACK_US / 1000);
     assert_int_equal(keys->key->str ? atoi(keys->key->str + 5) : 0, token);
@@ -209,6 +209,8 @@ static struct message some_message(void)
     static const enum message_kind kinds[] = {MESSAGE_BEGIN, MESSAGE_BEGIN,
         MESSAGE_BEGIN, MESSAGE_TELL, MESSAGE_TELL, MESSAGE_TELL,
         MESSAGE_LOOK_ONCE, MESSAGE_FORGET, MESSAGE_UNBEGIN};
+    static const enum once_state told[] = {
+        ONCE_DONE, ONCE_FAILED, ONCE_DOUBT, ONCE_CLEAR};
     unsigned name = draw(NAMES), kind = draw(9);
     struct message m = {.kind = kinds[kind],
         .name = name,
@@ -225,7 +227,7 @@ static struct message some_message(void)
     m.once = (struct once_part){.retries = draw(2),
         .leaves_key = m.kind == MESSAGE_TELL && draw(4) == 0,
         .fingerprint = draw(8) ? 1 : 2,
-        .verdict = (enum once_verdict)(ONCE_DONE + draw(4)),
+        .verdict = told[draw(4)],
         .result = draw(1000),
         .keep_ms = draw(2) ? 100 : 1000,
         .record = seen[name].record};

@@ -72,7 +72,7 @@ static void give_up(struct world *w, struct worker *k)
     program_rests(w, k);
 }
 
-static void tell(struct world *w, struct worker *k, enum once_verdict verdict)
+static void tell(struct world *w, struct worker *k, enum once_state verdict)
 {
     k->work.verdict = verdict;
     k->work.never |= verdict == ONCE_FAILED;
@@ -119,7 +119,7 @@ static bool checks(struct world *w, struct worker *k)
     }
     if (w->setting.work[k->name] == WORK_RETRIES)
         return false;
-    tell(w, k, ONCE_UNSURE);
+    tell(w, k, ONCE_DOUBT);
     return true;
 }
 
@@ -142,9 +142,9 @@ void work_goes_on(struct world *w, struct worker *k)
     if (percent < 12 || (work->told && percent < 20))
         part(w, k);
     else if (work->acted)
-        tell(w, k, percent < 90 ? ONCE_DONE : ONCE_UNSURE);
+        tell(w, k, percent < 90 ? ONCE_DONE : ONCE_DOUBT);
     else
-        tell(w, k, percent < 75 ? ONCE_FAILED : ONCE_UNSURE);
+        tell(w, k, percent < 75 ? ONCE_FAILED : ONCE_DOUBT);
 }
 
 static void told_verdict(
@@ -157,8 +157,8 @@ static void told_verdict(
         work->seen.doubts = 0;
         go_on_in(w, k, ttl_ns(k) / 2);
     } else if (clear) { /* it cannot know, and lets it be */
-        tell(w, k, ONCE_UNSURE);
-    } else if (result == LIFE_OK && work->verdict == ONCE_UNSURE) {
+        tell(w, k, ONCE_DOUBT);
+    } else if (result == LIFE_OK && work->verdict == ONCE_DOUBT) {
         go_on_in(w, k, 2 * ttl_ns(k));
     } else if (result == LIFE_OK || result == LIFE_LOST) {
         program_rests(w, k);

@@ -110,12 +110,12 @@ static void what_is_sent(void **state)
 static void what_is_told(void **state)
 {
     static const struct {
-        enum once_verdict verdict;
+        enum once_state verdict;
         const char *sent;
     } rows[] = {
         {ONCE_DONE, TELL},
         {ONCE_FAILED, TELL_WITH("failed", "1000", "", " it")},
-        {ONCE_UNSURE, TELL_WITH("unsure", "1000", "", " it")},
+        {ONCE_DOUBT, TELL_WITH("unsure", "1000", "", " it")},
         {ONCE_CLEAR, TELL_WITH("clear", "1000", "", " it")},
     };
 

@@ -32,7 +32,7 @@ static void every_field(void **state)
 
     (void)state;
     assert_true(parses(LINE, &r));
-    assert_int_equal(r.state, RECORD_DONE);
+    assert_int_equal(r.state, ONCE_DONE);
     assert_true(slice_equal(r.token, slice_of("A@db7")));
     assert_int_equal(r.fence, 17);
     assert_int_equal(r.attempt, 3);
@@ -50,14 +50,14 @@ static void every_field(void **state)
 static void every_state(void **state)
 {
     static const char *const states[] = {
-        [RECORD_BEGUN] = "begun",
-        [RECORD_DOUBT] = "doubt",
-        [RECORD_DONE] = "done",
-        [RECORD_FAILED] = "failed",
+        [ONCE_BEGUN] = "begun",
+        [ONCE_DOUBT] = "doubt",
+        [ONCE_DONE] = "done",
+        [ONCE_FAILED] = "failed",
     };
 
     (void)state;
-    for (int i = RECORD_BEGUN; i <= RECORD_FAILED; i++) {
+    for (int i = ONCE_BEGUN; i <= ONCE_FAILED; i++) {
         char line[128];
         struct record r;
         snprintf(

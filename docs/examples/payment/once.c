@@ -73,7 +73,7 @@ static int charge(
             "order %s: in doubt for too long to ask again; look it up at the "
             "provider\n",
             order->id);
-        return tell(lock, NXL_ONCE_UNSURE, NULL, EXIT_DOUBT);
+        return tell(lock, NXL_ONCE_DOUBT, NULL, EXIT_DOUBT);
     }
     /* Of the order and nothing else: no time, no process, no attempt. */
     snprintf(key, sizeof(key), "charge-%s", order->id);
@@ -89,7 +89,7 @@ static int charge(
         return tell(lock, NXL_ONCE_FAILED, NULL, 1);
     default:
         fprintf(stderr, "order %s: the provider did not answer\n", order->id);
-        return tell(lock, NXL_ONCE_UNSURE, NULL, EXIT_DOUBT);
+        return tell(lock, NXL_ONCE_DOUBT, NULL, EXIT_DOUBT);
     }
 }
 
