@@ -119,16 +119,17 @@ static int find_features(const struct args *args, unsigned *features)
 
 static void read_url(const char *url, struct target *target)
 {
-    char word[16];
+    char address[DISCREET_ROOM * 4];
+    const char *db = strrchr(url_address(address, sizeof(address), url), '/');
 
-    if (!url_user(url, target->user, sizeof(target->user)))
+    if (!url_text(url, "user", target->user, sizeof(target->user)))
         snprintf(target->user, sizeof(target->user), "USER");
-    if (!url_parameter(url, "prefix", target->prefix, sizeof(target->prefix)))
+    if (!url_text(url, "prefix", target->prefix, sizeof(target->prefix)))
         target->prefix[0] = '\0';
-    if (url_parameter(url, "scheme", word, sizeof(word)) &&
-        strcmp(word, "timestamp") == 0)
+    if (strstr(url, "scheme=timestamp"))
         target->features |= acl_find("timestamp");
-    if (url_has_database(url))
+    if (strncmp(url, "unix:", 5) == 0 ? strstr(address, "?db=") != NULL
+                                      : db && strcmp(db, "/0") != 0)
         target->features |= ACL_BIT(DB);
 }
 

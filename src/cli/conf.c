@@ -76,12 +76,8 @@ static bool leaves_password(const struct args *args, const char *url)
  * and the library refuses the two together. */
 static bool leaves_ca(const char *url)
 {
-    char verify[8];
-
     return !url_has_parameter(url, "cacert") &&
-           !url_has_parameter(url, "cacertdir") &&
-           !(url_parameter(url, "verify", verify, sizeof(verify)) &&
-               strcmp(verify, "none") == 0);
+           !url_has_parameter(url, "cacertdir") && !url_trusts_anybody(url);
 }
 
 /* Is the setting, of a kind that belongs to a server, for this URL? */
@@ -120,7 +116,7 @@ static bool add_setting(const struct args *args, struct url_list *list,
         return true;
     for (size_t i = 0; i < list->count; i++) {
         /* The library reports what is no URL. */
-        if (strstr(list->urls[i], "://") &&
+        if (url_is_valid(list->urls[i]) &&
             (!of_server || suits_server(args, setting, list->urls[i])) &&
             !url_list_set(list, i, name, setting->value))
             return false;

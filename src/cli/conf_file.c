@@ -124,8 +124,7 @@ static bool has_password(const char *urls)
     if (!url_list_make(&list, &urls, 1, NULL))
         return true;
     for (size_t i = 0; i < list.count; i++)
-        has = has || url_has_password(list.urls[i]) ||
-              (url_is_muddled(list.urls[i]) && strchr(list.urls[i], '@'));
+        has = has || url_may_have_password(list.urls[i]);
     url_list_free(&list);
     return has;
 }

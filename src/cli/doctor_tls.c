@@ -149,7 +149,7 @@ static void check_key(struct doctor *d, size_t server)
     if (!connect_urls(d->args, &urls))
         return;
     if (server < urls.count &&
-        url_parameter(urls.urls[server], "key", path, sizeof(path)) &&
+        url_text(urls.urls[server], "key", path, sizeof(path)) &&
         stat(path, &status) == 0 && (status.st_mode & S_IRWXO) != 0)
         diagnostic(&d->diagnostics, LEVEL_WARN, "certificate",
             "chmod 600 the file",

@@ -45,8 +45,8 @@ static bool set_number_variable(const char *name, unsigned long long number)
     return setenv(name, text, 1) == 0;
 }
 
-/* Adds an option to every URL, if it was given; options are all of them, as the
- * query of a URL. */
+/* Adds an option to every URL, if it was given; options are all of them, as a
+ * URL that has them. */
 static bool add_option(
     struct url_list *list, const char *options, const struct option *option)
 {
@@ -54,12 +54,13 @@ static bool add_option(
     char *whole = NULL;
     bool ok = true;
 
-    if (!url_parameter(options, option->variable, value, sizeof(value)))
+    if (!url_has_parameter(options, option->variable))
         return true;
-    if (option_names_file(option))
+    if (url_text(options, option->variable, value, sizeof(value)))
         ok = (whole = absolute_path(value));
     for (size_t i = 0; ok && i < list->count; i++)
-        ok = url_list_set(list, i, option->variable, whole ? whole : value);
+        ok = url_list_set(
+            list, i, option->variable, whole ? whole : option->implied);
     free(whole);
     return ok;
 }
@@ -72,7 +73,7 @@ static bool add_options(struct url_list *list, const struct args *args)
 
     if (!args->query)
         return true;
-    if (asprintf(&options, "?%s", args->query) < 0)
+    if (asprintf(&options, "rediss://h?%s", args->query) < 0)
         return false;
     for (size_t i = 0; ok && (option = option_at(args->command, &i));) {
         if (option_of_server(option))

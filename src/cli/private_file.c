@@ -4,8 +4,7 @@
  *
  * Invariant: what another user, except root, could have written is not used. A
  * file is used as a whole, because some of its servers are not the same as all
- * of them. The rule is that of the library for password files
- * (net/secret_file.c), of which the command sees only the public header.
+ * of them. Who may have access is the library's rule for password files.
  */
 #include "cli/private_file.h"
 
@@ -16,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/secret_file.h"
+
 #define FILE_MAX 65536
 #define TOO_LONG "it is too long (64 KiB at most)"
 
@@ -25,16 +26,10 @@ static const char *file_objection(
 {
     if (!S_ISREG(status->st_mode))
         return "it is not a regular file";
-    file->is_foreign = status->st_uid != 0 && status->st_uid != geteuid();
-    if (file->is_foreign)
+    if (secret_file_is_foreign(status))
         return "it belongs to another user, who could replace the URL; "
                "chown it";
-    /* As the library does with a password file: root may share it with a
-     * group. */
-    mode_t shared = S_IRWXG | S_IRWXO;
-    if (status->st_uid == 0 && geteuid() != 0)
-        shared &= ~(mode_t)S_IRGRP;
-    file->is_shared = (status->st_mode & shared) != 0;
+    file->is_shared = secret_file_is_shared(status);
     if (file->is_shared && !may_be_shared)
         return PRIVATE_FILE_SHARED;
     if ((status->st_mode & (S_IWGRP | S_IWOTH)) != 0)

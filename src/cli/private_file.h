@@ -14,12 +14,11 @@
     "it"
 
 struct private_file {
-    char *text;      /* owned; ends with a zero byte */
-    size_t length;   /* of text, without it */
-    bool is_shared;  /* other users have access to the file */
-    bool is_absent;  /* there is no such file */
-    bool is_closed;  /* this user may not read it */
-    bool is_foreign; /* it belongs to another user */
+    char *text;     /* owned; ends with a zero byte */
+    size_t length;  /* of text, without it */
+    bool is_shared; /* other users have access to the file */
+    bool is_absent; /* there is no such file */
+    bool is_closed; /* this user may not read it */
 };
 
 /* Reads the file. Returns what is wrong with it, for a message, or NULL; then

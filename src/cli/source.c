@@ -86,111 +86,76 @@ static char *without_passwords(const char *const *texts, size_t count)
     return all;
 }
 
-/* Takes the users out of URLs without passwords, in place. */
-static void drop_users(char *urls)
+static void free_text(struct args *args)
 {
-    char *to = urls;
-
-    for (const char *from = urls; *from != '\0';) {
-        bool starts = strncmp(from, "://", 3) == 0;
-        for (size_t i = 0; starts && i < 3; i++)
-            *to++ = *from++;
-        size_t user = strcspn(from, "@/?,");
-        if (starts && from[user] == '@')
-            from += user + 1;
-        else if (!starts)
-            *to++ = *from++;
-    }
-    *to = '\0';
+    if (args->url_text)
+        explicit_bzero(args->url_text, strlen(args->url_text));
+    free(args->url_text);
+    args->url_text = NULL;
+    args->url_count = 0;
 }
 
-/* Moves the options that an enclosing 'nxlock run' was given from one URL to
- * another, which is from a file and cannot have them. False: no memory. */
-static bool move_options(struct url_list *to, size_t i, char *from)
+static bool same_user(const char *one, const char *other)
 {
-    const struct option *option;
+    char a[URL_VALUE_ROOM] = "", b[URL_VALUE_ROOM] = "";
+
+    url_text(one, "user", a, sizeof(a));
+    url_text(other, "user", b, sizeof(b));
+    return strcmp(a, b) == 0;
+}
+
+/* What the lists name differently, or NULL. */
+static const char *difference(
+    const struct url_list *here, const struct url_list *there)
+{
+    const char *what = here->count == there->count ? NULL : "servers";
+
+    for (size_t i = 0; i < here->count && i < there->count; i++) {
+        if (!url_same_server(here->urls[i], there->urls[i]))
+            what = "servers";
+        else if (!what && !same_user(here->urls[i], there->urls[i]))
+            what = "users of the same servers";
+    }
+    return what;
+}
+
+/* Gives here the passwords of there. False: no memory. */
+static bool copy_passwords(struct url_list *here, const struct url_list *there)
+{
+    char password[URL_VALUE_ROOM];
     bool ok = true;
 
-    for (size_t row = 0; ok && (option = option_at(CMD_RUN, &row));) {
-        char value[URL_VALUE_ROOM];
-        if (option_of_server(option) &&
-            !url_has_parameter(to->urls[i], option->variable) &&
-            url_parameter(from, option->variable, value, sizeof(value))) {
-            ok = url_list_set(to, i, option->variable, value);
-            url_drop(from, option->variable);
-        }
+    for (size_t i = 0; ok && i < here->count; i++) {
+        if (!url_names_password(here->urls[i]) &&
+            url_text(there->urls[i], "password", password, sizeof(password)))
+            ok = url_list_set(here, i, "password", password);
     }
+    explicit_bzero(password, sizeof(password));
     return ok;
 }
 
-/* The URLs of the file, with those options; they replace args->urls. False: no
- * memory. */
-static bool take_options(struct args *args, struct url_list *from)
-{
-    struct url_list to;
-    bool ok = url_list_make(&to, args->urls, args->url_count, NULL);
-    char *all = NULL;
-
-    if (!ok)
-        return false;
-    for (size_t i = 0; ok && i < to.count && i < from->count; i++)
-        ok = move_options(&to, i, from->urls[i]);
-    if (ok && (all = url_list_join(&to))) {
-        free(args->url_text);
-        args->url_text = all;
-        args->urls[0] = all;
-        args->url_count = 1;
-    }
-    url_list_free(&to);
-    return all;
-}
-
-/* NXLOCK_URL and NXLOCK_URL_FILE are both set by an enclosing 'nxlock run'. If
- * they differ, one was changed, and it is unclear which servers are meant. */
-static int compare_servers(const char *path, char *here, char *there)
-{
-    if (strcmp(here, there) == 0)
-        return 0;
-    drop_users(here);
-    drop_users(there);
-    say("NXLOCK_URL and NXLOCK_URL_FILE (%s) name different %s; unset one of "
-        "them",
-        path,
-        strcmp(here, there) != 0 ? "servers" : "users of the same servers");
-    return EXIT_CONFIG;
-}
-
-/* The servers of NXLOCK_URL, *here, and those of args->urls, *there, as lists
- * without passwords; the caller's to free(). The options of NXLOCK_URL are
- * given to args->urls. False: no memory, and *here is NULL. */
-static bool list_both_servers(struct args *args, char **here, char **there)
+/* An enclosing 'nxlock run' takes the passwords out of NXLOCK_URL, and adds its
+ * options. If args->urls are the same servers, they are replaced by those of
+ * NXLOCK_URL, with the passwords. *different: what they name differently, or
+ * NULL. False: no memory. */
+static bool take_passwords(struct args *args, const char **different)
 {
     const char *url = variable_value("NXLOCK_URL");
-    struct url_list list;
+    struct url_list here = {NULL, 0}, there = {NULL, 0};
+    bool ok = url_list_make(&here, &url, 1, NULL) &&
+              url_list_make(&there, args->urls, args->url_count, NULL);
 
-    *here = NULL;
-    *there = without_passwords(args->urls, args->url_count);
-    if (*there && url_list_make(&list, &url, 1, NULL)) {
-        url_list_strip_passwords(&list);
-        if (take_options(args, &list))
-            *here = url_list_join(&list);
-        url_list_free(&list);
+    *different = ok ? difference(&here, &there) : NULL;
+    if (ok && !*different) {
+        char *all = copy_passwords(&here, &there) ? url_list_join(&here) : NULL;
+        free_text(args);
+        args->url_text = all;
+        args->urls[args->url_count++] = all;
+        ok = all;
     }
-    return *here;
-}
-
-static int check_same_servers(struct args *args, const char *path)
-{
-    char *here, *there;
-    int code = EXIT_INTERNAL;
-
-    if (list_both_servers(args, &here, &there))
-        code = compare_servers(path, here, there);
-    else
-        say("out of memory");
-    free(here);
-    free(there);
-    return code;
+    url_list_free(&here);
+    url_list_free(&there);
+    return ok;
 }
 
 static int from_text(struct args *args, const char *url, const char *source)
@@ -212,17 +177,31 @@ static bool is_nested(void)
     return variable_value("NXLOCK_SUPERVISOR_PID");
 }
 
-/* The file of NXLOCK_URL_FILE. */
+/* The file of NXLOCK_URL_FILE. Beside NXLOCK_URL only an enclosing run sets it;
+ * if they differ, one was changed, and it is unclear which servers are
+ * meant. */
 static int from_variable_file(struct args *args, const char *path)
 {
     bool both = variable_value("NXLOCK_URL");
+    const char *different;
 
     if (both && !is_nested()) {
         say("NXLOCK_URL and NXLOCK_URL_FILE are both set; unset one of them");
         return EXIT_CONFIG;
     }
     int code = from_file(args, path, "NXLOCK_URL_FILE");
-    return code != 0 || !both ? code : check_same_servers(args, path);
+    if (code != 0 || !both)
+        return code;
+    if (!take_passwords(args, &different)) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    if (!different)
+        return 0;
+    say("NXLOCK_URL and NXLOCK_URL_FILE (%s) name different %s; unset one of "
+        "them",
+        path, different);
+    return EXIT_CONFIG;
 }
 
 /* ------------------------------------------------- the configuration file */
@@ -269,25 +248,18 @@ static bool has_no_password(const char *urls)
     return !has;
 }
 
-/* An enclosing 'nxlock run' takes the passwords out of NXLOCK_URL. If the
- * configuration file names the same servers, it has them. True: its URLs are
- * taken. */
+/* Does the configuration file name the servers of NXLOCK_URL, which lacks their
+ * passwords? Then it has these, and they are taken. */
 static bool same_from_conf(struct args *args)
 {
-    char *here, *there;
+    const char *different;
 
     if (!is_nested() || !has_no_password(variable_value("NXLOCK_URL")) ||
         !take_conf(args))
         return false;
-    bool same =
-        list_both_servers(args, &here, &there) && strcmp(here, there) == 0;
-    free(here);
-    free(there);
-    if (!same) {
-        free(args->url_text);
-        args->url_text = NULL;
-        args->url_count = 0;
-    }
+    bool same = take_passwords(args, &different) && !different;
+    if (!same)
+        free_text(args);
     return same;
 }
 

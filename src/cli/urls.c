@@ -2,20 +2,21 @@
 /*
  * The URLs of a command line or variable.
  *
- * Invariant: the library says where a URL ends, so that an option reaches every
- * server and no password is cut in two.
+ * Invariant: the library says where a URL ends and what it means, so that an
+ * option reaches every server and no password is cut in two. The text of a URL
+ * is searched here only to change it, and to hide passwords in one that is
+ * malformed.
  */
 #include "cli/urls.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <nxlock.h>
 
 #include "api/private.h"
+#include "net/url.h"
 
 static bool list_add(
     struct url_list *list, const char *from, size_t length, const char *query)
@@ -107,42 +108,6 @@ static char *find_parameter(const char *url, const char *name)
     return NULL;
 }
 
-bool url_has_parameter(const char *url, const char *name)
-{
-    return find_parameter(url, name);
-}
-
-/* Copies length bytes of a URL, decoded; %XX that is malformed stays, and the
- * library refuses it. */
-static bool decode(const char *from, size_t length, char *out, size_t size)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < length; i++) {
-        char digits[3] = "";
-        char c = from[i];
-        if (c == '%' && length - i > 2 &&
-            isxdigit((unsigned char)from[i + 1]) &&
-            isxdigit((unsigned char)from[i + 2])) {
-            memcpy(digits, from + i + 1, 2);
-            c = (char)strtoul(digits, NULL, 16);
-            i += 2;
-        }
-        if (used + 1 >= size)
-            return false;
-        out[used++] = c;
-    }
-    out[used] = '\0';
-    return true;
-}
-
-bool url_parameter(const char *url, const char *name, char *out, size_t size)
-{
-    const char *value = find_parameter(url, name);
-
-    return value && decode(value, strcspn(value, "&"), out, size);
-}
-
 bool url_list_set(
     struct url_list *list, size_t i, const char *name, const char *value)
 {
@@ -166,7 +131,7 @@ bool url_list_set(
     return true;
 }
 
-void url_drop(char *url, const char *name)
+static void drop(char *url, const char *name)
 {
     char *value = find_parameter(url, name);
 
@@ -185,33 +150,7 @@ void url_drop(char *url, const char *name)
 void url_list_drop(struct url_list *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
-        url_drop(list->urls[i], name);
-}
-
-/* ------------------------------------------------------------- its address */
-
-bool url_uses_tls(const char *url)
-{
-    return strncasecmp(url, "rediss://", 9) == 0 ||
-           strncasecmp(url, "valkeys://", 10) == 0;
-}
-
-const char *url_address(char *out, size_t size, const char *url)
-{
-    const char *host = strstr(url, "://");
-    size_t length = strcspn(url, "?");
-
-    host = host ? host + 3 : url;
-    /* A '@' in the path of a unix socket is written %40. */
-    for (const char *at = host; at < url + length; at++) {
-        if (*at == '@')
-            host = at + 1;
-    }
-    const char *scheme_end = strstr(url, "://");
-    snprintf(out, size, "%.*s%.*s",
-        (int)(scheme_end ? scheme_end + 3 - url : 0), url,
-        (int)(url + length - host), host);
-    return out;
+        drop(list->urls[i], name);
 }
 
 /* ----------------------------------------------------------- its passwords */
@@ -232,30 +171,6 @@ static char *credentials(const char *url, char **from)
     return NULL;
 }
 
-bool url_user(const char *url, char *out, size_t size)
-{
-    char *from = NULL, *at = credentials(url, &from);
-
-    if (url_parameter(url, "user", out, size))
-        return true;
-    if (!at || at == from || *from == ':')
-        return false;
-    char *colon = memchr(from, ':', (size_t)(at - from));
-    return decode(from, (size_t)((colon ? colon : at) - from), out, size);
-}
-
-bool url_has_database(const char *url)
-{
-    const char *authority = strstr(url, "://");
-    const char *number = find_parameter(url, "db");
-
-    if (!number && authority && strncmp(url, "unix:", 5) != 0) {
-        number = authority + 3 + strcspn(authority + 3, "/?");
-        number += *number == '/';
-    }
-    return number && strtoul(number, NULL, 10) != 0;
-}
-
 void url_list_strip_passwords(struct url_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -266,7 +181,7 @@ void url_list_strip_passwords(struct url_list *list)
         else if (colon)
             memmove(colon, at, strlen(at) + 1);
         while (find_parameter(list->urls[i], "password"))
-            url_drop(list->urls[i], "password");
+            drop(list->urls[i], "password");
     }
 }
 
@@ -297,32 +212,133 @@ void url_hide_passwords(char *text)
     }
 }
 
+/* --------------------------------------------------------- what it means */
+
+/* Stands for the password that is added later. It is never called. */
+static bool ask_later(const struct login_source *source, unsigned server,
+    struct login_answer *answer)
+{
+    (void)source;
+    (void)server;
+    (void)answer;
+    return false;
+}
+
+/* Parses a URL, whose user may have no password yet. False: it is malformed,
+ * which the library reports, or there is no memory; there is nothing to
+ * free. */
+static bool parse(struct endpoint *endpoint, const char *url)
+{
+    struct text error;
+
+    *endpoint = (struct endpoint){.settings.source.ask = ask_later};
+    text_clear(&error);
+    return url_parse(endpoint, url, &error) == URL_OK;
+}
+
+bool url_is_valid(const char *url)
+{
+    struct endpoint e;
+    bool valid = parse(&e, url);
+
+    if (valid)
+        endpoint_free(&e);
+    return valid;
+}
+
+bool url_uses_tls(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.needs_tls;
+}
+
+bool url_has_parameter(const char *url, const char *name)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.given & UINT64_C(1) << param_find(slice_of(name));
+}
+
+bool url_trusts_anybody(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.settings.verify == TLS_VERIFY_NONE;
+}
+
+bool url_text(const char *url, const char *name, char *out, size_t size)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    const struct settings *s = &e.settings;
+    const char *value = strcmp(name, "user") == 0            ? s->user
+                        : strcmp(name, "password") == 0      ? s->password
+                        : strcmp(name, "password_file") == 0 ? s->password_file
+                        : strcmp(name, "cacert") == 0        ? s->cacert
+                        : strcmp(name, "key") == 0           ? s->key
+                        : strcmp(name, "prefix") == 0        ? s->prefix
+                                                             : NULL;
+    bool fits = value && strlen(value) < size;
+    if (fits)
+        memcpy(out, value, strlen(value) + 1);
+    endpoint_free(&e);
+    return fits;
+}
+
+const char *url_address(char *out, size_t size, const char *url)
+{
+    struct endpoint e;
+
+    out[0] = '\0';
+    if (parse(&e, url)) {
+        text_copy(&e.name, out, size);
+        endpoint_free(&e);
+    }
+    return out;
+}
+
+bool url_same_server(const char *one, const char *other)
+{
+    struct endpoint a, b;
+
+    if (!parse(&a, one))
+        return false;
+    bool same = parse(&b, other);
+    if (same) {
+        same = strcmp(a.name.data, b.name.data) == 0;
+        endpoint_free(&b);
+    }
+    endpoint_free(&a);
+    return same;
+}
+
 bool url_has_password(const char *url)
 {
-    char *from, *at = credentials(url, &from);
-    char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
+    return url_has_parameter(url, "password");
+}
 
-    return (colon && colon + 1 < at) || find_parameter(url, "password");
+bool url_may_have_password(const char *url)
+{
+    return url_has_password(url) ||
+           (!url_is_valid(url) &&
+               (strchr(url, '@') || find_parameter(url, "password")));
 }
 
 bool url_names_password(const char *url)
 {
-    return url_has_password(url) || find_parameter(url, "password_file");
-}
-
-bool url_is_muddled(const char *url)
-{
-    char *from, *at = credentials(url, &from);
-    const char *scheme = strstr(url, "://");
-
-    if (!scheme)
-        return true;
-    const char *host = at ? at + 1 : scheme + 3;
-    const char *port = host + strcspn(host, host[0] == '[' ? "]/?" : ":/?");
-    port += *port == ']';
-    if (*port == ':')
-        port += 1 + strspn(port + 1, "0123456789");
-    return !strchr("/?", *port) || strchr(port, '@');
+    return url_has_password(url) || url_has_parameter(url, "password_file");
 }
 
 bool url_list_has_password(const struct url_list *list)
@@ -337,10 +353,8 @@ bool url_list_has_password(const struct url_list *list)
 bool url_list_lacks_password(const struct url_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        char *from, *at = credentials(list->urls[i], &from);
-        bool user = (at && at > from && *from != ':') ||
-                    find_parameter(list->urls[i], "user");
-        if (user && !url_names_password(list->urls[i]))
+        if (url_has_parameter(list->urls[i], "user") &&
+            !url_names_password(list->urls[i]))
             return true;
     }
     return false;

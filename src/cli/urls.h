@@ -21,28 +21,37 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     size_t count, const char *query);
 void url_list_free(struct url_list *list);
 
-/* Takes the parameter out of the URL, or out of every URL. */
-void url_drop(char *url, const char *name);
+/* Takes the parameter out of every URL. */
 void url_list_drop(struct url_list *list, const char *name);
 
+/* These parse a URL as the library does, but a user may have no password yet. A
+ * malformed URL has none of it; the library reports what is wrong with it. */
+bool url_is_valid(const char *url);
 /* Does the URL ask for TLS? */
 bool url_uses_tls(const char *url);
+/* Does it have the parameter, or the user or the password where these are
+ * written without one? */
 bool url_has_parameter(const char *url, const char *name);
-/* The value of a parameter, decoded. False: the URL does not have it, or it is
- * longer than out. All that the library accepts fit in URL_VALUE_ROOM. */
+/* Is it verify=none? */
+bool url_trusts_anybody(const char *url);
+/* The value of user, password, password_file, cacert, key or prefix. False: the
+ * URL does not have it, or it is longer than out. All that the library accepts
+ * fit in URL_VALUE_ROOM. */
 #define URL_VALUE_ROOM 8193
-bool url_parameter(const char *url, const char *name, char *out, size_t size);
-/* The same for the user, wherever it is written. */
-bool url_user(const char *url, char *out, size_t size);
-/* Does it choose a database other than 0? */
-bool url_has_database(const char *url);
+bool url_text(const char *url, const char *name, char *out, size_t size);
+/* The scheme, address and database, cut to size: without user, password and
+ * parameters. Returns out. */
+const char *url_address(char *out, size_t size, const char *url);
+/* Do both have the same scheme, address and database? */
+bool url_same_server(const char *one, const char *other);
+/* Is there a password in the URL, and does it say where one is? */
+bool url_has_password(const char *url);
+bool url_names_password(const char *url);
+/* Is there one, or is the URL malformed so that there could be? */
+bool url_may_have_password(const char *url);
 /* Adds name=value to URL i of the list, encoded. False: no memory. */
 bool url_list_set(
     struct url_list *list, size_t i, const char *name, const char *value);
-/* The scheme and address of a URL that is known to be valid, cut to size:
- * without user, password and parameters. Returns out. */
-const char *url_address(char *out, size_t size, const char *url);
-
 /* Writes value into out, encoded so that it can be the value of a parameter: at
  * most three bytes for each of its bytes, and a zero byte. */
 void url_encode(char *out, const char *value);
@@ -52,12 +61,6 @@ void url_encode(char *out, const char *value);
 void url_list_strip_passwords(struct url_list *list);
 /* Overwrites the passwords of a text with URLs, which keeps its length. */
 void url_hide_passwords(char *text);
-/* Is there a password in the URL, and does it say where one is? */
-bool url_has_password(const char *url);
-bool url_names_password(const char *url);
-/* Is it malformed so that a password may be where the functions here do not
- * look, as in "redis://app:with/slash@host"? */
-bool url_is_muddled(const char *url);
 /* Does any URL say what its password is, or in which file? */
 bool url_list_has_password(const struct url_list *list);
 /* Does any URL have a user but no password? It cannot be used to log in. */

@@ -12,11 +12,26 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The longest line, "\r\n", and a zero byte. */
 #define ROOM (SECRET_MAX + 3)
+
+bool secret_file_is_foreign(const struct stat *status)
+{
+    return status->st_uid != 0 && status->st_uid != geteuid();
+}
+
+bool secret_file_is_shared(const struct stat *status)
+{
+    mode_t shared = S_IRWXG | S_IRWXO;
+
+    /* What root lets this group read, such as a secret that a container is
+     * given, was meant for its members. */
+    if (status->st_uid == 0 && geteuid() != 0)
+        shared &= ~(mode_t)S_IRGRP;
+    return (status->st_mode & shared) != 0;
+}
 
 /* What is wrong with the file, or NULL. */
 static const char *file_objection(int fd)
@@ -27,15 +42,10 @@ static const char *file_objection(int fd)
         return strerrordesc_np(errno);
     if (!S_ISREG(status.st_mode))
         return "it is not a regular file";
-    if (status.st_uid != 0 && status.st_uid != geteuid())
+    if (secret_file_is_foreign(&status))
         return "it belongs to another user, who could replace the password; "
                "chown it";
-    /* What root lets this group read, such as a secret that a container is
-     * given, was meant for its members. */
-    mode_t shared = S_IRWXG | S_IRWXO;
-    if (status.st_uid == 0 && geteuid() != 0)
-        shared &= ~(mode_t)S_IRGRP;
-    if ((status.st_mode & shared) != 0)
+    if (secret_file_is_shared(&status))
         return "other users have access to it; chmod 600 it";
     return NULL;
 }

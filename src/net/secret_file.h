@@ -4,6 +4,7 @@
 #define NXLOCK_NET_SECRET_FILE_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 
@@ -15,5 +16,11 @@
  * "password file". */
 bool secret_file_read(
     const char *path, const char *kind, char **secret, struct text *error);
+
+/* Does the file belong to another user than this one and root, who could
+ * replace it? */
+bool secret_file_is_foreign(const struct stat *status);
+/* Do other users have access to it? Its group may read a file of root. */
+bool secret_file_is_shared(const struct stat *status);
 
 #endif

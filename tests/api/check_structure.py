@@ -29,7 +29,7 @@ PUBLIC_HEADER = {"api", "client", "cli"}  # may include <nxlock.h>
 # include these: what the library does for the command alone, the table of the
 # parameters of a URL, and what reads the wire format.
 CLI_HEADERS = {
-    "api/private.h", "net/params.h",
+    "api/private.h", "net/params.h", "net/secret_file.h", "net/url.h",
     "base/companion.h", "base/slice.h", "wire/record.h", "wire/value.h",
     "wire/waiter.h",
 }

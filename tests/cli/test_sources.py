@@ -530,6 +530,18 @@ class Room:
         self.refused("one that this user may not read", 78,
                      "Permission denied", "let this user read it",
                      words=url, as_other=True)
+        group = self.write("group", f"unix://app:{SECRET}@"
+                           f"{self.server.socket}\n", 0o440)
+        os.chown(group, -1, OTHER)
+        self.write("conf", "", 0o644)
+        os.chmod(self.server.socket, 0o777)
+        os.chmod(self.server.folder, 0o755)
+        got = self.nx("status", "x", "--url-file", group, as_other=True)
+        self.tap.equal((got.returncode, got.stderr), (1, b""),
+                       "a URL file that root lets a group read is used")
+        os.chmod(group, 0o444)
+        self.refused("one that all may read", 78, "chmod 600",
+                     words=("--url-file", group), as_other=True)
         self.write("conf", f"url = redis://app:{SECRET}@h\n", 0o644)
         self.refused("one with a password that all may read", 78,
                      "for root only", "NXLOCK_PASSWORD_FILE", words=url)

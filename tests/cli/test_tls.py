@@ -112,10 +112,10 @@ class Room:
         self.gives(78, "one of several URLs without TLS", "status", "x", "-u",
                    url, "-u", "redis://127.0.0.1:1?timeout_ms=500",
                    "--insecure", says=("--insecure is for TLS, which "
-                                       "redis://127.0.0.1:1 does not use",),
+                                       "redis://127.0.0.1:1/0 does not use",),
                    lacks=("timeout_ms",))
         self.gives(78, "no URL", "status", "x", "--insecure", NXLOCK_URL="",
-                   says=("redis://127.0.0.1:6379 (the default URL)", "-u"))
+                   says=("redis://127.0.0.1:6379/0 (the default URL)", "-u"))
         self.refused(78, "no such CA file", "-u", url, "--cacert", none,
                      says=("-u with the options added", f"cacert={none}",
                            "No such file"))
