@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Empties the line of a lock: deletes its key, for everybody who waits. */
+/* Empties the line of a lock: deletes its key, for everybody who waits. And
+ * turns off what a release does for a line. */
 #include <stdlib.h>
 
 #include "api/handle.h"
@@ -26,4 +27,12 @@ int lock_empty_line(nxl_lock *lock)
     int rc = query_change(lock->client, words, 2);
     free((char *)words[1].data);
     return rc;
+}
+
+void client_skip_lines(nxl_client *client)
+{
+    client_lock(client);
+    for (size_t i = 0; i < client->server_count; i++)
+        client->servers[i].dialect.no_line = true;
+    client_unlock(client);
 }

@@ -59,6 +59,11 @@ const char *client_shown(
  * again. Otherwise nxl_client_errmsg() says why; results as of client_ask(). */
 int lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 
+/* From now on releases of this client's locks hand over to nobody, and touch no
+ * key but the lock's. For locks that nobody waits for in line. Before the first
+ * operation. */
+void client_skip_lines(nxl_client *client);
+
 /* Returns whether a URL accepts value, not %-encoded, for the parameter of this
  * name (net/params.h). If not, writes the reason into must, zero-terminated and
  * cut to size: "must be a number from 10 to 600000", or "is unknown" for the

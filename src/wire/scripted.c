@@ -19,10 +19,12 @@ bool scripted_as_text(const struct exchange *x)
 
 const char *scripted_how(const struct exchange *x)
 {
-    return x->dialect->now < x->hand_over_again ? "-"
-           : x->verb->plain                     ? "?"
-           : x->verb->followed                  ? "+"
-                                                : "";
+    bool nobody = x->dialect->no_line || x->dialect->now < x->hand_over_again;
+
+    return nobody              ? "-"
+           : x->verb->plain    ? "?"
+           : x->verb->followed ? "+"
+                               : "";
 }
 
 void scripted_not_handed_over(struct exchange *x)

@@ -26,6 +26,7 @@ struct dialect {
     /* Settings of the client, the same for all its connections. */
     bool ttl_in_values;  /* scheme=timestamp: only with ttl_is_in_value */
     bool interop;        /* take over what other programs left that way */
+    bool no_line;        /* a release hands over to nobody */
     uint32_t max_ttl_ms; /* the longest TTL of any client's locks */
 
     unsigned char at[VERB_KINDS];          /* the strategy that worked last */

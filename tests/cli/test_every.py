@@ -9,6 +9,7 @@ are told that it is not due.
 
 import heapq
 import os
+import re
 import random
 import subprocess
 import sys
@@ -189,6 +190,29 @@ def rights(nxlock, tap, server):
     del os.environ["NXLOCK_PASSWORD"]
 
 
+def as_documented(nxlock, tap, server):
+    """The user of docs/acl.md is refused nothing, whatever becomes of a run."""
+    with open(os.path.join(os.path.dirname(__file__), "../../docs/acl.md"),
+              encoding="utf-8") as page:
+        rules = re.search("^    ACL SETUSER locks (~.*)$", page.read(), re.M)
+    server.cli("ACL", "SETUSER", "locks", "reset", "on", ">p",
+               *rules[1].split())
+    url = server.url.replace("//", "//locks:p@")
+    for name in "job:7", "job:{a}b":
+        key = name + ":every" if "{" in name else "{" + name + "}:every"
+        for code, command, recorded in (
+                (127, "/nowhere", 0), (126, server.folder, 0), (1, "false", 1),
+                (75, "true", 1)):
+            server.cli("ACL", "LOG", "RESET")
+            got = nx(nxlock, "run", name, "--every", "1h", "-u", url, "--",
+                     command)
+            tap.equal((got.returncode, server.cli("ACL", "LOG"),
+                       server.cli("EXISTS", key)),
+                      (code, b"\n", b"%d\n" % recorded),
+                      f"{name}, {code}: ACL LOG is empty, the record is "
+                      f"{'there' if recorded else 'gone'}")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -197,6 +221,7 @@ def main():
         clean_environment(server)
         by_hand(nxlock, tap, server)
         rights(nxlock, tap, server)
+        as_documented(nxlock, tap, server)
         periods(nxlock, tap)
         return tap.done()
 
