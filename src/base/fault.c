@@ -28,7 +28,7 @@ static const char *const remedies[] = {
         "check the user and password, in the URL or wherever they come "
         "from",
     [FAULT_NO_PERMISSION] =
-        "allow the user this command and key: see 'nxlock acl'",
+        "allow the user this command and key: see docs/acl.md",
     [FAULT_SCRIPT_DENIED] =
         "the ACL denies a command or key that the script uses; for "
         "the lock's key, its {NAME}:f and {NAME}:once allow +set "

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one table of permissions: the least that each feature needs of an ACL,
- * and what happens without each of them. 'nxlock acl' prints it, a test holds
- * docs/acl.md to it, and another tries every row on a real server.
+ * and what happens without each of them. doctor has its remedies from it,
+ * tests/docs/acl_table.py makes docs/acl.md from it, and a test tries every row
+ * on a real server.
  */
 #ifndef NXLOCK_CLI_ACL_TABLE_H
 #define NXLOCK_CLI_ACL_TABLE_H
@@ -168,7 +169,7 @@ FEATURE(CONTEND, "contend", \
     "contend for a lock of drill's own", {ACL_DRILL, ACL_NO_DRILL}, \
     {ACL_DRILL_COMPANIONS, ACL_NO_DRILL})
 
-/* What a command of nxlock uses: COMMAND(name, features) */
+/* What a command of nxlock uses, for docs/acl.md: COMMAND(name, features) */
 #define ACL_COMMANDS \
 COMMAND(run, ACL_BIT(FENCE) | ACL_BIT(LINE) | ACL_BIT(EXTEND) | \
     ACL_BIT(MIN_HOLD) | ACL_BIT(INSPECT) | ACL_CONNECTION) \

@@ -19,8 +19,6 @@
 enum command { COMMAND_LIST COMMANDS };
 #undef COMMAND
 
-#define FEATURES_MOST 64 /* words that acl takes */
-
 /* --log: where the lines of the events go. */
 enum log {
     LOG_NOWHERE,
@@ -91,12 +89,10 @@ struct args {
     char shown[NAME_SHOWN];   /* in messages */
     char pasted[NAME_PASTED]; /* in commands that a message proposes */
     const char *token;        /* renew, release and unlock */
-    const char *features[FEATURES_MOST]; /* acl */
-    size_t feature_count;
-    char **child;       /* the words after "--", ends with NULL; NULL: the
-                         * command runs nothing */
-    const char *script; /* -c, or NULL */
-    char *shell[4];     /* with -c: what child points to */
+    char **child;             /* the words after "--", ends with NULL; NULL: the
+                               * command runs nothing */
+    const char *script;       /* -c, or NULL */
+    char *shell[4];           /* with -c: what child points to */
     const char *urls[NXL_SERVERS_MAX]; /* -u, as often as it was given; then
                                         * those of source_settle() */
     size_t url_count;

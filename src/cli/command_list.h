@@ -41,11 +41,7 @@ COMMAND(DOCTOR, doctor, "[NAME]", "check whether the server suits locks", \
     "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
 COMMAND(DRILL, drill, "[NAME]", "kill and cut off holders of its own lock", \
     "nxlock drill [NAME] [OPTION...]\n", .name_optional = true, \
-    .leases = true) \
-COMMAND(ACL, acl, "[FEATURE...]", "print the permissions that a user needs", \
-    "nxlock acl FEATURE... --name NAME [OPTION...]\n" \
-    "nxlock acl [FEATURE...] [-v]\n", \
-    .name_optional = true, .takes_features = true)
+    .leases = true)
 /* clang-format on */
 
 #endif

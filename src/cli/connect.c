@@ -194,8 +194,7 @@ void connect_advise(const struct args *args, int result, const char *why)
         source_explain();
     else if (result == NXL_E_DENIED && strstr(why, "NOPERM"))
         say("'nxlock doctor%s%s', with the same server and user, names a "
-            "missing permission, and the 'nxlock acl' command that prints all "
-            "that are needed",
+            "missing permission; docs/acl.md has all that are needed",
             args->pasted[0] != '\0' ? " " : "", args->pasted);
     else if (result == NXL_E_UNREACHABLE && source_is_default(args))
         say_default();

@@ -160,14 +160,11 @@ void doctor_denied(struct doctor *d)
 
 void doctor_all_rights(struct doctor *d)
 {
-    const char *name = d->name ? d->args->pasted : "NAME";
-
     if (d->lacks_rights)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "rights", NULL,
-            "'nxlock acl run %sdoctor %s%s', with the same server and user, "
-            "prints one line with all permissions that these commands need",
-            d->args->records ? "once " : "", name[0] == '-' ? "" : "--name ",
-            name);
+            "docs/acl.md has the ACL SETUSER lines with all permissions of "
+            "run, %sdoctor and the other commands",
+            d->args->records ? "once, " : "");
 }
 
 /* Reads a key that the lock needs by the command of that rule, to test whether

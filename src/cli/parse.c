@@ -112,7 +112,7 @@ static int unknown_option(const struct args *args, const char *word)
     if (nearest.best)
         say("%s has no option '%s'; did you mean '--%s'?", args->word, shown,
             nearest.best);
-    else if (!args->name && !info_of(args)->takes_features)
+    else if (!args->name)
         say("%s has no option '%s'; a NAME that starts with '-' is written %s",
             args->word, shown,
             secret ? "--name=NAME" : name_pasted(pasted, shown));
@@ -223,16 +223,6 @@ static int word_too_many(const struct walk *walk, const char *word)
     return EXIT_USAGE;
 }
 
-static int take_feature(struct args *args, const char *word)
-{
-    if (args->feature_count == FEATURES_MOST) {
-        say("%s takes at most %d words", args->word, FEATURES_MOST);
-        return EXIT_USAGE;
-    }
-    args->features[args->feature_count++] = word;
-    return 0;
-}
-
 static int take_word(struct walk *walk)
 {
     struct args *args = walk->args;
@@ -240,8 +230,6 @@ static int take_word(struct walk *walk)
 
     if (!walk->options_over && word[0] == '-' && word[1] != '\0')
         return word[1] == '-' ? long_option(walk) : short_options(walk);
-    if (info_of(args)->takes_features)
-        return take_feature(args, word);
     if (!args->name)
         value_set_name(args, word);
     else if (info_of(args)->takes_token && !args->token)

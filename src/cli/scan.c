@@ -377,7 +377,7 @@ void scan_servers(struct lister *lister)
     }
     if (lister->no_right)
         say("records of 'nxlock once' are left out: the user may not read "
-            "them; see 'nxlock acl list'");
+            "them; see docs/acl.md");
     if (lister->servers > 1 && lister->scanned <= lister->servers / 2)
         say("the list is incomplete: %zu of %zu servers answered",
             lister->scanned, lister->servers);

@@ -24,7 +24,6 @@ COMMAND_LIST
 
 #define ON(command) (1U << CMD_##command)
 #define ON_ALL (~0U)
-#define ON_SERVERS (ON_ALL & ~ON(ACL)) /* they contact one */
 #define RUN ON(RUN)
 #define RUNNING (ON(RUN) | ON(ONCE))
 #define ACQUIRING (RUNNING | ON(ACQUIRE))
@@ -41,7 +40,7 @@ const struct exit_info exit_table[] = {
 {"1", ON(ONCE), "--show: no record; --forget, --confirm: nothing to change"},
 {"64", ON_ALL, "the command line is wrong, or its times do not fit"},
 {"65", ON(ONCE), "the record is about other work (--fingerprint)"},
-{"69", ON_SERVERS, "server unreachable, refused or timed out, or the key "
+{"69", ON_ALL, "server unreachable, refused or timed out, or the key "
     "holds\n        something else"},
 {"70", ON_ALL, "internal error, or the output cannot be written"},
 {"75", RUN, "busy, or --every is not due (-E CODE replaces it)"},
@@ -50,7 +49,7 @@ const struct exit_info exit_table[] = {
 {"75", ON(UNLOCK), "held under another token, or the answer was no"},
 {"75", ON(DRILL), "too slow to show everything; no promise was broken"},
 {"76", ON(ONCE), "in doubt: it is not known whether it was done"},
-{"77", ON_SERVERS, "wrong password, user or certificate, or no permission"},
+{"77", ON_ALL, "wrong password, user or certificate, or no permission"},
 {"78", ON_ALL, "the URL, /etc/nxlock.conf, or an option or file for TLS,"
     "\n        password or --log, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
@@ -136,10 +135,8 @@ TEXT_KEY('u', "url", "URL", "NXLOCK_URL", URL, urls,
     "the server; repeat it for Redlock over several"),
 TEXT_KEY(0, "url-file", "FILE", "NXLOCK_URL_FILE", TEXT, url_file,
     "read the URL from a file that others cannot read"),
-TEXT(0, "name", "NAME", NULL, NAME, ON_SERVERS, name,
+TEXT(0, "name", "NAME", NULL, NAME, ON_ALL, name,
     "the lock; for names that start with '-'"),
-TEXT(0, "name", "NAME", NULL, NAME, ON(ACL), name,
-    "the lock, or a pattern of names such as 'job:*'"),
 FLAG('v', "verbose", ACQUIRING, verbose,
     "report waiting, acquire, renewals and release"),
 FLAG('v', "verbose", WITH_TOKEN, verbose, "report what was done"),
@@ -147,8 +144,6 @@ FLAG('v', "verbose", ON(STATUS), verbose,
     "show each server, its answer, and who waits in line"),
 FLAG('v', "verbose", ON(WAIT), verbose,
     "report who holds the lock, and how long it took"),
-FLAG('v', "verbose", ON(ACL), verbose,
-    "list each permission, and what happens without it"),
 WORD_KEY("log", LOGGING, log, log_choices,
     "log events: syslog, stderr, json or file:PATH (none)"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),

@@ -53,10 +53,9 @@ struct command_info {
     const char *name, *operands, *purpose;
     const char *synopsis; /* lines; messages show the first one */
     bool name_optional;
-    bool takes_token;    /* as the second word */
-    bool leases;         /* needs a lease, so --ttl applies */
-    bool runs;           /* a command, after "--" or -c */
-    bool takes_features; /* any number of words, and NAME only as --name */
+    bool takes_token; /* as the second word */
+    bool leases;      /* needs a lease, so --ttl applies */
+    bool runs;        /* a command, after "--" or -c */
 };
 
 struct exit_info {

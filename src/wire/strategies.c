@@ -175,7 +175,7 @@ bool strategies_line(
     else if (refused && dialect->line_refused == FAULT_UNSUPPORTED)
         text_set(why, "the server cannot run the script of the line");
     else if (refused)
-        text_set(why, "no permission to wait in line: see 'nxlock acl'");
+        text_set(why, "no permission to wait in line: see docs/acl.md");
     else
         return true;
     return false;

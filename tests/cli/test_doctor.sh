@@ -183,7 +183,7 @@ as() { # USER COMMAND...: of doctor
     as noset doctor 77 "a user without SET"
     finds "is found" FAIL "round trip" "cannot acquire: .*'set'"
     finds "and how to allow everything" note rights \
-        "'nxlock acl run doctor --name NAME', with the same server and user"
+        "docs/acl.md has .* all permissions of run, doctor and the other"
     user keys resetkeys '~inv*' '~{inv*'
     as keys doctor 77 "without NAME, a user of certain names"
     finds "is told to write one" FAIL "round trip" \
@@ -195,8 +195,7 @@ as() { # USER COMMAND...: of doctor
     user keys resetkeys '~inv*' -acl
     as keys doctor 77 "a user of other keys" job
     finds "is found" FAIL rights "cannot read the lock's key, 'job'"
-    finds "and how to allow everything" note rights \
-        "'nxlock acl run doctor --name job', with"
+    finds "and how to allow everything" note rights "docs/acl.md has "
     as keys doctor 1 "a user without the counter's" inv:1
     finds "is found" WARN rights \
         "read .*'{inv:1}:f'.*Remedy: ACL SETUSER USER .*~inv:1\* ~{inv:1\*"
@@ -218,7 +217,7 @@ as() { # USER COMMAND...: of doctor
     as keys doctor 1 "a user without the record's" inv:1 --once
     finds "is found" WARN rights "cannot read its record, '{inv:1}:once': "
     finds "and how to allow everything" note rights \
-        "'nxlock acl run once doctor --name inv:1', with"
+        "docs/acl.md has .* of run, once, doctor and"
     user noconfig -config
     as noconfig doctor 1 "a user without CONFIG, for records" --once
     finds "is found" WARN once "fsync unknown: "
@@ -249,7 +248,8 @@ as() { # USER COMMAND...: of doctor
         +getrange +pexpire +exists +incr +time +command
     as few gives 1 "one who may lock and nothing else" doctor
     check "and nothing is left of it" test "$(db DBSIZE)" -eq 0
-    rights=$(sed -n 's/^    ACL SETUSER locks \(~.*\)/\1/p' \
+    rights=$(sed -n -e '/made: lines/,/end -->/{s/backup:/job:/g' \
+        -e 's/^    ACL SETUSER jobs \(~.*\)/\1/p' -e '}' \
         "${0%/*}/../../docs/acl.md")
     set -f
     # shellcheck disable=SC2086

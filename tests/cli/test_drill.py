@@ -9,6 +9,7 @@ Usage: test_drill.py NXLOCK NXLOCK-UNGUARDED
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -16,6 +17,9 @@ import sys
 import threading
 import time
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "docs"))
+
+import acl_table
 import rig
 
 NXLOCK, UNGUARDED = sys.argv[1:]
@@ -114,8 +118,8 @@ def check_kept(tap, what, drill):
 def start_kept(server, others):
     """{what: a drill}, of every kind of server."""
     three = ",".join(each.url for each in [server, *others])
-    rules = rig.nx(NXLOCK, "acl", "drill", "--name", "shop", "--prefix", "p:",
-                   "-u", server.url + "?user=bob").stdout.decode().split()
+    rules = acl_table.line(acl_table.read(), "bob", "shop", "p:", ("drill",),
+                           (), False).split()
     server.cli(*rules, "on", ">secret")
     return {
         "unix socket": Drill(),
@@ -232,7 +236,7 @@ def check_errors(tap, server):
     server.cli("ACL", "SETUSER", "eve", "on", ">secret", "~x", "+@all")
     drill = Drill("-u", server.url + "?user=eve", NXLOCK_PASSWORD="secret")
     tap.equal(drill.end(), 77, "no permission: 77")
-    tap.check("NOPERM" in drill.out and "'nxlock acl'" in drill.err,
+    tap.check("NOPERM" in drill.out and "docs/acl.md" in drill.err,
               "and the remedy", drill.words)
     drill = Drill("-u", server.url + "?scheme=timestamp")
     tap.equal(drill.end(), 64, "scheme=timestamp: 64")

@@ -74,11 +74,11 @@ has "says what is dangerous" '^HARM: .*verify=ca'
 sed '/^parameters of/,$d' "$dir/out" > "$dir/own"
 check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
 for command in run once acquire renew release status wait list unlock doctor \
-    drill acl; do
+    drill; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
     check "says nothing" test ! -s "$dir/err"
-    has "begins with how to write it" "^nxlock $command \(NAME\|FEATURE\|\[\)"
+    has "begins with how to write it" "^nxlock $command \(NAME\|\[\)"
     has "has an example" "^  .*nxlock $command"
     check "and no example has a user without a password" fails grep -q \
         '://[^:/ ]*@' "$dir/out"

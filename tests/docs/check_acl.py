@@ -1,122 +1,69 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_acl.py NXLOCK_EXE PAGE
+"""check_acl.py NXLOCK_EXE
 
-Holds the tables and examples of docs/acl.md to 'nxlock acl', which prints the
-table that a live test tries row by row. Prints TAP; exits 1 on any difference.
+docs/acl.md, and the line of nxlock(1), are what src/cli/acl_table.h says.
+Prints TAP; exits 1 on any difference. test_acl.py runs the lines.
 """
 
-import os
+import difflib
 import re
-import shlex
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
 
+import acl_table
 import checks
 
-
-def run(exe, *words):
-    bare = {name: value for name, value in os.environ.items()
-            if name not in ("NXLOCK_URL", "NXLOCK_URL_FILE")}
-    done = subprocess.run([exe, *words], capture_output=True, text=True,
-                          timeout=20, env=bare, check=False)
-    if done.returncode != 0 or done.stderr:
-        return f"exit code {done.returncode}: {done.stderr}"
-    return done.stdout
+MAN = acl_table.ROOT / "docs/man/nxlock.1"
 
 
-def of_program(exe):
-    """{command: features}, [(feature, permission, what happens)]"""
-    commands, rows, feature = {}, [], None
-    into_commands = True
-    for line in run(exe, "acl", "-v").splitlines():
-        permission = re.match(r" {6}(\S+) +without it: (.*)$", line)
-        entry = re.match(r"  (\S+) +(.*)$", line)
-        if line == "features:":
-            into_commands = False
-        elif permission:
-            rows.append((feature, *permission.groups()))
-        elif entry and into_commands:
-            commands[entry[1]] = entry[2].split(", ")
-        elif entry:
-            feature = f"{entry[1]}: {entry[2]}"
-    return commands, rows
+def check_page():
+    page = acl_table.PAGE.read_text("utf-8")
+    wanted = acl_table.page(page, acl_table.read())
+    return [line.rstrip("\n") for line in difflib.unified_diff(
+        page.splitlines(), wanted.splitlines(), "the page", "the table")]
 
 
-def cells(line):
-    return [cell.strip().replace(r"\|", "|")
-            for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+def check_table(exe):
+    """Each command has its row, and the header was read to its end."""
+    table = acl_table.read()
+    text = acl_table.TABLE.read_text("ascii")
+    rows = sum(len(one.permissions) for one in table.features.values())
+    done = subprocess.run([exe, "--help"], capture_output=True, text=True,
+                          timeout=20, check=True)
+    block = re.search(r"^commands:\n((?:  .*\n)+)", done.stdout, re.M)
+    known = set(re.findall(r"^  ([a-z]+)", block[1], re.M))
+    if len(table.features) != len(re.findall(r"^FEATURE\(", text, re.M)) or \
+            rows != len(re.findall(r"\{(?:\"|ACL_)[^{}]*, ACL_\w+\}", text)):
+        yield f"{len(table.features)} features, {rows} rows were read"
+    yield from (f"{name} has no row" for name in known - set(table.commands))
+    yield from (f"{name} is no command" for name in set(table.commands) - known)
 
 
-def tables(page):
-    """The rows of each table, by the first word of its head."""
-    found, rows = {}, None
-    for line in page.splitlines():
-        if not line.startswith("|"):
-            rows = None
-        elif rows is None:
-            rows = found.setdefault(cells(line)[0], [])
-        elif not line.startswith("|-"):
-            rows.append(cells(line))
-    return found
+def check_man():
+    """PERMISSIONS has the first line of the page, in several short ones."""
+    text = MAN.read_text("utf-8")
+    part = re.search(r"\.Sh PERMISSIONS\n(.*?)\n\.Sh ", text, re.S)[1]
+    of_man = [rule for line in re.findall(r"^ACL SETUSER jobs (.*)$", part,
+                                          re.M) for rule in line.split()]
+    wanted = acl_table.line(acl_table.read(), "jobs", "backup:*", "",
+                            *acl_table.LINES[0][1:])
+    if of_man != wanted.split()[3:]:
+        yield f"nxlock(1): {' '.join(of_man)}"
+        yield f"the table: {wanted}"
 
 
-def differences(page, program):
-    return [f"only in the page: {row}" for row in page if row not in program] \
-        + [f"not in the page: {row}" for row in program if row not in page] \
-        + (["the order differs"] if sorted(page) == sorted(program) and
-           page != program else [])
-
-
-def check_commands(page, exe):
-    of_page = [(name.strip("`"), re.findall(r"`([^`]+)`", features))
-               for name, features in tables(page).get("command", [])]
-    listed = of_program(exe)[0]
-    block = re.search(r"^commands:\n((?:  .*\n)+)", run(exe, "--help"), re.M)
-    known = set(re.findall(r"^  ([a-z]+)", block[1], re.M)) - \
-        {"acl", "config"}  # they ask no server
-    return differences(of_page, list(listed.items())) + \
-        [f"'nxlock acl' lacks a row: {name}" for name in known - set(listed)]
-
-
-def check_permissions(page, exe):
-    of_page, feature = [], None
-    for name, permissions, effect in tables(page).get("feature", []):
-        feature = name.replace("`", "") or feature
-        of_page += [(feature, permission, effect) for permission in
-                    re.findall(r"`([^`]+)`", permissions)]
-    rows = of_program(exe)[1]
-    return differences(of_page, rows) or \
-        ([] if len(rows) > 50 else ["there are too few rows"])
-
-
-def check_examples(page, exe):
-    problems = []
-    found = re.findall(r"^    \$ nxlock (acl .*)\n    (ACL .*)$", page, re.M)
-    if len(found) < 3:
-        problems.append("there are too few examples")
-    for words, line in found:
-        printed = run(exe, *shlex.split(words)).rstrip("\n")
-        if printed != line:
-            problems += [f"nxlock {words}", f"  the page: {line}",
-                         f"  printed: {printed}"]
-    return problems
-
-
-def main(exe, path):
-    with open(path, encoding="utf-8") as file:
-        page = file.read()
+def main(exe):
     return checks.run([
-        ("acl.md: the features of each command", check_commands, page, exe),
-        ("acl.md: the permissions of each feature", check_permissions, page,
-         exe),
-        ("acl.md: the lines in the examples", check_examples, page, exe),
+        ("acl.md: made from the table", check_page),
+        ("acl_table.h: a row for each command", check_table, exe),
+        ("nxlock(1): the line of a user who locks", check_man),
     ])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
     sys.exit(main(*sys.argv[1:]))

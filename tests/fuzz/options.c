@@ -222,7 +222,7 @@ static void check_words(const struct args *args)
 
     CHECK(args->name ? args->name[0] != '\0'
                      : command == CMD_LIST || command == CMD_DOCTOR ||
-                           command == CMD_DRILL || command == CMD_ACL);
+                           command == CMD_DRILL);
     if (command == CMD_RENEW || command == CMD_RELEASE)
         CHECK(args->token != NULL);
     else

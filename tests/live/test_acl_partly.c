@@ -85,7 +85,7 @@ static void the_message_names_the_command(void **state)
 {
     begin(ACL_LOCK, "+set", "+ping");
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, server.url, "'set'", "see 'nxlock acl'");
+    assert_told(lock, server.url, "'set'", "see docs/acl.md");
     assert_null(strstr(nxl_lock_errmsg(lock), "password"));
     assert_true(logged("set"));
 }

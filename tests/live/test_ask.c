@@ -184,7 +184,7 @@ static void refusals(void **state)
     redis_run(&server, "LPUSH", "list", "x", NULL);
     assert_int_equal(ask_of(client, 0, "INFO"), NXL_E_DENIED);
     assert_contains(nxl_client_errmsg(client), "NOPERM");
-    assert_contains(nxl_client_errmsg(client), "nxlock acl");
+    assert_contains(nxl_client_errmsg(client), "see docs/acl.md");
     assert_int_equal(ask_of(client, 0, "GETRANGE list 0 9"), NXL_E_WRONG_TYPE);
     assert_int_equal(ask_of(client, 0, "SCAN x"), NXL_E_SERVER);
     assert_contains(nxl_client_errmsg(client), "invalid cursor");

@@ -107,7 +107,7 @@ static void a_right_is_missing(void **state)
 {
     rights("+@all", "-set");
     is_told(login("secret", ""), NO_GUARD, servers[6].url, "NOPERM",
-        "see 'nxlock acl'");
+        "see docs/acl.md");
 }
 
 static void a_replica(void **state)

@@ -55,7 +55,7 @@ static void how_locks_wait(void **state)
     nxl_server_facts facts = facts_of(client);
     assert_false(facts.in_line);
     assert_string_equal(facts.waiting,
-        "by polling (no permission to wait in line: see 'nxlock acl')");
+        "by polling (no permission to wait in line: see docs/acl.md)");
     end(lock, client);
 
     client = new_client("poll=1");

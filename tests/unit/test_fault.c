@@ -29,7 +29,7 @@ static void test_remedies(void **state)
     assert_null(strstr(fault_remedy(FAULT_SCRIPT_DENIED), "password"));
     assert_contains(fault_remedy(FAULT_SCRIPT_DENIED), "+time");
     /* A missing permission is no wrong password, and the other way round. */
-    assert_contains(fault_remedy(FAULT_NO_PERMISSION), "nxlock acl");
+    assert_contains(fault_remedy(FAULT_NO_PERMISSION), "see docs/acl.md");
     assert_null(strstr(fault_remedy(FAULT_NO_PERMISSION), "password"));
     assert_contains(fault_remedy(FAULT_DENIED), "password");
     assert_null(strstr(fault_remedy(FAULT_DENIED), "ACL"));

@@ -19,7 +19,7 @@
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
 #define GAP "> EVALSHA sha:release 1 k T ?\n"
 #define FOLLOWED "> EVALSHA sha:release 1 k T +\n"
-#define NO_PERMISSION "no permission to wait in line: see 'nxlock acl'"
+#define NO_PERMISSION "no permission to wait in line: see docs/acl.md"
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
 
 static void begin_line(enum verb_kind kind, bool test)
