@@ -241,7 +241,7 @@ static void check_waiting(struct doctor *d, const char *scratch)
     nxl_server_facts facts = doctor_facts(d, 0);
     if (facts.waiting[0] == '\0')
         return; /* the connection was just lost */
-    bool denied = may && !facts.in_line;
+    bool denied = may && !facts.in_line && scripts_run(d);
     char words[ACL_WORDS];
     diagnostic(&d->diagnostics, facts.in_line ? LEVEL_OK : LEVEL_NOTE,
         "waiting",

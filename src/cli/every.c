@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/private.h"
 #include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/event.h"

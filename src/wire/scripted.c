@@ -21,10 +21,7 @@ const char *scripted_how(const struct exchange *x)
 {
     bool nobody = x->dialect->no_line || x->dialect->now < x->hand_over_again;
 
-    return nobody              ? "-"
-           : x->verb->plain    ? "?"
-           : x->verb->followed ? "+"
-                               : "";
+    return nobody ? "-" : x->verb->plain ? "?" : x->verb->followed ? "+" : "";
 }
 
 void scripted_not_handed_over(struct exchange *x)

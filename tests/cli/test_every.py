@@ -194,11 +194,13 @@ def as_documented(nxlock, tap, server):
     """The user of docs/acl.md is refused nothing, whatever becomes of a run."""
     with open(os.path.join(os.path.dirname(__file__), "../../docs/acl.md"),
               encoding="utf-8") as page:
-        rules = re.search("^    ACL SETUSER locks (~.*)$", page.read(), re.M)
+        lines = re.findall("^    ACL SETUSER jobs (~.*)$", page.read(), re.M)
+    # of run, and of run --every in addition
+    rules = lines[0].split() + lines[1].split()
     server.cli("ACL", "SETUSER", "locks", "reset", "on", ">p",
-               *rules[1].split())
+               *rules)
     url = server.url.replace("//", "//locks:p@")
-    for name in "job:7", "job:{a}b":
+    for name in "backup:7", "backup:{a}b":
         key = name + ":every" if "{" in name else "{" + name + "}:every"
         for code, command, recorded in (
                 (127, "/nowhere", 0), (126, server.folder, 0), (1, "false", 1),
