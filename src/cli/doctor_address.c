@@ -91,8 +91,8 @@ void doctor_address(struct doctor *d, size_t server, const struct answer *info)
         if (!is_another(looks, i, nxl_now_ns() - first))
             continue;
         char ids[2][ID_SHOWN + 1];
-        snprintf(ids[0], sizeof(ids[0]), "%s", looks[i - 1].id);
-        snprintf(ids[1], sizeof(ids[1]), "%s", looks[i].id);
+        snprintf(ids[0], sizeof(ids[0]), "%.*s", ID_SHOWN, looks[i - 1].id);
+        snprintf(ids[1], sizeof(ids[1]), "%.*s", ID_SHOWN, looks[i].id);
         diagnostic(&d->diagnostics, LEVEL_FAIL, "address",
             "give an address that leads to one server, not to a load balancer",
             "connections to this address reach different servers (run_id "

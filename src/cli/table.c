@@ -17,7 +17,8 @@
 /* One row per line where it fits, so that rows can be compared. */
 /* clang-format off */
 const struct command_info command_table[COMMANDS] = {
-#define COMMAND(number, name, ...) [CMD_##number] = {#name, __VA_ARGS__},
+#define COMMAND(number, word, ...) \
+    [CMD_##number] = {.name = #word, __VA_ARGS__},
 COMMAND_LIST
 #undef COMMAND
 };
