@@ -232,6 +232,8 @@ class Install:
 
     def make_installed(self):
         """Makes what a build for /usr installs, and so none of its tests."""
+        # After "meson configure" the lists of targets are made anew first.
+        run("ninja", "-C", self.usr_build, "build.ninja")
         plan = json.loads(
             run("meson", "introspect", self.usr_build, "--install-plan"))
         made = {line.split(":")[0] for line in run(

@@ -64,7 +64,7 @@ static void every_state(void **state)
             line, sizeof(line), "once1 %s T 0 1 0 0 0 0 0 0 0 - 0", states[i]);
         assert_true(parses(line, &r));
         assert_int_equal(r.state, i);
-        assert_string_equal(record_state_word(i), states[i]);
+        assert_string_equal(record_state_word((enum once_state)i), states[i]);
         assert_int_equal(r.fingerprint.len, 0);
     }
 }
