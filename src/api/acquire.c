@@ -12,10 +12,9 @@ static int start_acquire(
     int rc = call_wait(lock, args->number, &wait_ns, now);
     if (rc != NXL_OK)
         return rc;
-    uint64_t from = waiting_from(lock);
     life_acquire(&lock->life, wait_ns, lock_seed(lock, now), now);
     if (wait_ns > 0)
-        waiting_begin(lock, from, now);
+        waiting_begin(lock, now);
     return NXL_PENDING;
 }
 

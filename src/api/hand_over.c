@@ -1,46 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client hears on its channel: a lock was handed over to one of its
- * tokens.
+ * What a client hears on the channel of a name: the lock was handed over to one
+ * of its tokens, or that token may ask for it, or something that only a later
+ * version understands.
  *
- * Invariant: a message is only passed on to the lock whose token it names, and
- * whose state machine decides whether to believe it.
+ * Invariant: a message is only passed on to a lock of that name whose token it
+ * has, and whose state machine decides whether to believe it. One that is not
+ * understood only makes the locks of that name ask at once.
  */
 #include "api/hand_over.h"
 
 #include "api/drive.h"
 #include "api/waiting.h"
+#include "base/token.h"
 
 /* Such a message only says that the token after it is the first in line. */
 #define HINT '?'
 
+/* The lock that waits for messages of this channel with that token; or NULL. */
+static struct nxl_lock *find(struct channel *channel, struct slice token)
+{
+    struct nxl_client *client = channel->subscriber->client;
+    struct list *bucket = index_bucket(&client->joined, token);
+    for (struct list *node = bucket->next; node != bucket; node = node->next) {
+        struct waiting *w = list_entry(node, struct waiting, joined.node);
+        if (w->channel == channel && slice_equal(lock_token(w->lock), token))
+            return w->lock;
+    }
+    return NULL;
+}
+
+static void ask_all(struct channel *channel, uint64_t now)
+{
+    struct list *node = channel->waiting.next, *next;
+    for (; node != &channel->waiting; node = next) {
+        struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
+        next = node->next;
+        life_prompted(&lock->life, now);
+        lock_run(lock, now);
+    }
+}
+
 static void take_message(
-    struct nxl_client *client, struct slice payload, uint64_t now)
+    struct channel *channel, struct slice payload, uint64_t now)
 {
     bool hint = payload.len > 0 && payload.data[0] == HINT;
     struct slice token = {payload.data + hint, payload.len - hint};
-    struct list *bucket = index_bucket(&client->joined, token);
-    for (struct list *node = bucket->next; node != bucket; node = node->next) {
-        struct nxl_lock *lock =
-            list_entry(node, struct waiting, joined.node)->lock;
-        if (!slice_equal(lock_token(lock), token))
-            continue;
-        if (hint)
-            life_hinted(&lock->life, now);
-        else
-            life_told(&lock->life, waiting_connection(client), now);
-        lock_run(lock, now);
+    struct nxl_lock *lock = find(channel, token);
+    if (!token_valid(token)) {
+        ask_all(channel, now);
         return;
     }
-    /* Of a token that was given up: its cleanup is under way. Or of one that
-     * was granted: another process may have adopted it. */
+    /* Without a lock, it is a token that was given up: its cleanup is under
+     * way. Or one that was granted: another process may have adopted it. */
+    if (!lock)
+        return;
+    if (hint)
+        life_hinted(&lock->life, now);
+    else
+        life_told(&lock->life, waiting_connection(lock->client), now);
+    lock_run(lock, now);
 }
 
-static void take_change(struct nxl_client *client, uint64_t now)
+static void take_change(struct channel *channel, uint64_t now)
 {
-    struct list *node = client->in_line.next, *next;
-    waiting_look_at_messages(client);
-    for (; node != &client->in_line; node = next) {
+    struct list *node = channel->waiting.next, *next;
+    for (; node != &channel->waiting; node = next) {
         struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
         next = node->next;
         life_messages_changed(&lock->life, now);
@@ -50,7 +75,6 @@ static void take_change(struct nxl_client *client, uint64_t now)
 
 void hand_over_init(struct nxl_client *client)
 {
-    list_init(&client->in_line);
     client->subscriber.on_message = take_message;
     client->subscriber.on_change = take_change;
 }

@@ -39,9 +39,7 @@ static void free_memory(struct nxl_lock *lock)
     free(lock->label);
     free((char *)lock->counter.data);
     free(lock->key);
-    if (lock->waiting)
-        list_remove(&lock->waiting->node);
-    free(lock->waiting);
+    waiting_free(lock);
     once_free(lock);
     free(lock);
 }

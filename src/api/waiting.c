@@ -2,25 +2,23 @@
 /*
  * Locks that wait in line.
  *
- * Invariant: a lock is in client->in_line exactly while its state machine waits
- * in line, and in client->joined from then on that its present token may be in
- * the line. Whatever the line needs and does not get, the lock polls: waiting
- * in line is never the reason for a failure.
+ * Invariant: a lock is in its channel's list exactly while its state machine
+ * waits in line, and in client->joined from then on that its present token may
+ * be in the line. Whatever the line needs and does not get, the lock polls:
+ * waiting in line is never the reason for a failure.
  */
 #include "api/waiting.h"
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/companion.h"
 #include "base/deadline.h"
 #include "client/subscriber.h"
 #include "wire/strategies.h"
 
-#define NOT_TOLD "-" /* the channel of a token whose client is not told */
-
-static struct slice no_channel(void)
-{
-    return slice_of(NOT_TOLD);
-}
+/* Of a lock without a channel. */
+static const struct messages no_messages = {MESSAGES_NONE, 0};
 
 /* May this client's locks wait in line, now or (now is 0) as the last one found
  * out? If not, *why says why not. */
@@ -43,46 +41,32 @@ unsigned waiting_connection(const struct nxl_client *client)
     return s->state == SERVER_UP && s->ended == FAULT_NONE ? s->connections : 0;
 }
 
-void waiting_look_at_messages(struct nxl_client *client)
-{
-    static const unsigned char states[] = {
-        [SUBSCRIPTION_NONE] = MESSAGES_NONE,
-        [SUBSCRIPTION_COMING] = MESSAGES_COMING,
-        [SUBSCRIPTION_UP] = MESSAGES_UP,
-    };
-    struct messages *m = &client->messages;
-    m->state =
-        (__typeof__(m->state))states[subscriber_state(&client->subscriber)];
-    m->number = subscriber_number(&client->subscriber);
-}
-
 /* ----------------------------------------------------- in line, or not at all
  */
 
-static void line_up(struct nxl_lock *lock, uint64_t from, uint64_t now)
+static void line_up(struct nxl_lock *lock, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     struct waiting *w = lock->waiting;
     struct text why;
-    if (!has_line(client, now, &why))
+    if (!has_line(client, now, &why) ||
+        lock->operation.verb.key.len > CHANNEL_KEY_MOST)
         return;
-    (void)subscriber_want(&client->subscriber, now); /* else it asks */
-    waiting_look_at_messages(client);
-    if (list_empty(&w->node))
-        list_append(&client->in_line, &w->node);
-    life_line_up(&lock->life, &w->line, &client->messages, from, now);
+    if (!w->channel)
+        w->channel =
+            subscriber_open(&client->subscriber, lock->operation.verb.key);
+    if (w->channel && list_empty(&w->node)) {
+        list_append(&w->channel->waiting, &w->node);
+        channel_want(w->channel, now);
+    }
+    life_line_up(&lock->life, &w->line,
+        w->channel ? &w->channel->messages : &no_messages, now);
 }
 
-uint64_t waiting_from(const struct nxl_lock *lock)
-{
-    uint64_t gap_at = lock->life.gap_at;
-    return gap_at ? deadline_after(gap_at, LINE_GAP) : 0;
-}
-
-void waiting_begin(struct nxl_lock *lock, uint64_t from, uint64_t now)
+void waiting_begin(struct nxl_lock *lock, uint64_t now)
 {
     if (lock->waiting && lock->waiting->line.has_waited)
-        line_up(lock, from, now);
+        line_up(lock, now);
 }
 
 void waiting_line_up(struct nxl_lock *lock, uint64_t now)
@@ -96,18 +80,33 @@ void waiting_line_up(struct nxl_lock *lock, uint64_t now)
         index_entry_init(&w->joined);
         lock->waiting = w;
     }
-    line_up(lock, 0, now);
+    line_up(lock, now);
 }
 
 void waiting_settle(struct nxl_lock *lock, uint64_t now)
 {
     struct waiting *w = lock->waiting;
-    if (list_empty(&w->node) || life_in_line(&lock->life))
+    if (life_in_line(&lock->life))
+        return;
+    index_remove(&lock->client->joined, &w->joined);
+    if (list_empty(&w->node))
         return;
     list_remove(&w->node);
-    index_remove(&lock->client->joined, &w->joined);
-    if (list_empty(&lock->client->in_line))
-        subscriber_rest(&lock->client->subscriber, now);
+    channel_rest(w->channel, now);
+}
+
+void waiting_free(struct nxl_lock *lock)
+{
+    struct waiting *w = lock->waiting;
+    if (!w)
+        return;
+    if (!list_empty(&w->node)) {
+        list_remove(&w->node);
+        channel_rest(w->channel, clock_now());
+    }
+    if (w->channel)
+        channel_close(w->channel, clock_now());
+    free(w);
 }
 
 /* ------------------------------------------------------------ what is sent */
@@ -118,14 +117,13 @@ void waiting_complete(struct nxl_lock *lock, struct verb *verb)
     struct waiting *w = lock->waiting;
     if (verb->kind == VERB_JOIN) {
         index_put(&client->joined, &w->joined, lock_token(lock));
-        w->channel = w->line.by_message
-                         ? subscriber_channel(&client->subscriber)
-                         : no_channel();
+        w->client = w->line.by_message ? subscriber_id(&client->subscriber)
+                                       : slice_of("-");
     }
-    verb->channel = w->channel;
-    verb->test = w->line.by_message && subscriber_untested(&client->subscriber,
-                                           waiting_connection(client));
-    w->tested_with = subscriber_number(&client->subscriber);
+    verb->client = w->client;
+    verb->test = w->line.by_message &&
+                 channel_untested(w->channel, waiting_connection(client));
+    w->tested_with = subscriber_connection(&client->subscriber);
 }
 
 void waiting_answered(

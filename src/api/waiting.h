@@ -12,24 +12,20 @@
 /* What only a lock has that has waited. */
 struct waiting {
     struct line line;
-    struct list node;          /* in client->in_line while it is in line */
+    struct channel *channel;   /* of its name; NULL: it is never told */
+    struct list node;          /* in channel->waiting while it is in line */
     struct index_entry joined; /* from its first JOIN, by its token */
-    struct slice channel;      /* with which its token joined */
-    unsigned tested_with; /* the subscription that the last request tests */
+    struct slice client;       /* with which its token joined */
+    unsigned tested_with; /* the second connection that is being tested */
     struct nxl_lock *lock;
 };
 
 /* The number of the client's connection for commands; 0: it is not up. */
 unsigned waiting_connection(const struct nxl_client *client);
-/* Brings client->messages up to date. */
-void waiting_look_at_messages(struct nxl_client *client);
 
-/* Before an acquire begins: when it may join the line at the earliest, because
- * its last release left a gap for others. */
-uint64_t waiting_from(const struct nxl_lock *lock);
 /* An acquire has just begun: if the last one had to wait, this one begins in
  * line, which saves it a request. */
-void waiting_begin(struct nxl_lock *lock, uint64_t from, uint64_t now);
+void waiting_begin(struct nxl_lock *lock, uint64_t now);
 /* The lock is taken: waits in line if possible. */
 void waiting_line_up(struct nxl_lock *lock, uint64_t now);
 
@@ -41,6 +37,9 @@ void waiting_answered(
 /* After the state machine of a lock that has waited ran: it may have left the
  * line. */
 void waiting_settle(struct nxl_lock *lock, uint64_t now);
+
+/* The lock is freed. */
+void waiting_free(struct nxl_lock *lock);
 
 /* Adds how the client's locks wait, for people: "in line", "by polling
  * (poll=1)". False: they poll. */

@@ -2,6 +2,7 @@
 /* Composes and reads the names of the keys that accompany a lock's key. */
 #include "base/companion.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 bool key_has_tag(struct slice key)
@@ -19,6 +20,7 @@ static const char *const endings[COMPANIONS][2] = {
     [COMPANION_COUNTER] = {"}:f", ":f"},
     [COMPANION_LINE] = {"}:nxl-l", "::nxl-l"},
     [COMPANION_MARK] = {"}:nxl-w", "::nxl-w"},
+    [COMPANION_GAP] = {"}:nxl-g", "::nxl-g"},
     [COMPANION_RECORD] = {"}:once", "::once"},
     [COMPANION_EVERY] = {"}:every", ":every"},
 };
@@ -75,4 +77,17 @@ bool companion_of(
         }
     }
     return false;
+}
+
+size_t channel_name(char *out, const char *client, struct slice key)
+{
+    char *to = out + sprintf(out, "nxl:%s:", client);
+    for (size_t i = 0; i < key.len; i++) {
+        unsigned char c = (unsigned char)key.data[i];
+        if (c <= ' ' || c == 0x7f || c == '%')
+            to += sprintf(to, "%%%02X", c);
+        else
+            *to++ = (char)c;
+    }
+    return (size_t)(to - out);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names the keys that accompany a lock's key, and reads such names: its fencing
- * counter, its line, the mark of the line, the record of work that must be done
- * once, and the command's record of a periodic run. All have the same hash tag
- * as the lock's key, so a Redis Cluster keeps them together.
+ * counter, its line, the mark and the gap of the line, the record of work that
+ * must be done once, and the command's record of a periodic run. All have the
+ * same hash tag as the lock's key, so a Redis Cluster keeps them together.
  *
  * Invariant: no two locks share a line or a record of work: the lock "K" has
  * "{K}:nxl-l", the lock "{K}" has "{K}::nxl-l". They may share a counter, whose
@@ -18,6 +18,7 @@ enum companion {
     COMPANION_COUNTER, /* the fencing counter, a number */
     COMPANION_LINE,    /* who waits in line, a sorted set */
     COMPANION_MARK,    /* exists while somebody may wait in line */
+    COMPANION_GAP,     /* exists while nobody in line is granted the lock */
     COMPANION_RECORD,  /* work that must be done once, a string */
     COMPANION_EVERY,   /* a run of the command with --every, itself a lock */
     COMPANIONS
@@ -27,9 +28,9 @@ enum companion {
  * '}'? */
 bool key_has_tag(struct slice key);
 
-/* {KEY}:f, :nxl-l, :nxl-w, :once or :every; if the key has a hash tag KEY:f,
- * KEY::nxl-l, KEY::nxl-w, KEY::once or KEY:every. A zero byte follows it. The
- * caller frees companion->data. False: no memory. */
+/* {KEY}:f, :nxl-l, :nxl-w, :nxl-g, :once or :every; if the key has a hash tag
+ * KEY:f, KEY::nxl-l, KEY::nxl-w, KEY::nxl-g, KEY::once or KEY:every. A zero
+ * byte follows it. The caller frees companion->data. False: no memory. */
 bool companion_make(
     struct slice key, enum companion what, struct slice *companion);
 
@@ -38,5 +39,13 @@ bool companion_make(
  * "K". */
 bool companion_of(
     struct slice companion, enum companion *what, struct slice *key);
+
+/* The channel on which a client listens for one name: "nxl:", its UUID, ":" and
+ * the key, in which blanks, control bytes and '%' are written as %XX. So
+ * whoever may publish for one name cannot do so for another. Writes it to out
+ * and returns its length. */
+#define CHANNEL_KEY_MOST 512 /* a longer key has no channel */
+#define CHANNEL_MOST (4 + 36 + 1 + 3 * CHANNEL_KEY_MOST)
+size_t channel_name(char *out, const char *client, struct slice key);
 
 #endif

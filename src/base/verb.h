@@ -112,13 +112,15 @@ struct verb {
      * the token to compare with (then the outcome is MINE or NOT_MINE). */
     struct slice token;
     /* How the token waits in line: JOIN, STAY, and RELEASE of a token that may
-     * be in line (else the channel is empty). ttl_ms belongs to it too, and all
+     * be in line (else the client is empty). ttl_ms belongs to it too, and all
      * three stay the same as long as the token waits. */
-    struct slice channel; /* on which it is told; "-": it is not told */
+    struct slice client; /* which is told, by its UUID; "-": it is not told */
     /* So long it counts as alive after each STAY, in ticks; 0: other verbs */
     uint32_t window;
-    bool test;     /* JOIN, STAY: say whether the channel has listeners */
-    bool plain;    /* RELEASE, TELL: hand over to nobody */
+    /* RELEASE, TELL: for so long nobody in line is granted the lock; 0: it is
+     * handed over at once */
+    uint32_t gap_ms;
+    bool test;     /* JOIN, STAY: say whether the client listens */
     bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
@@ -145,7 +147,7 @@ enum outcome_kind {
      * token. For ttl_ms from now on or longer */
     OUTCOME_GRANTED,
     /* ACQUIRE, BEGIN: the key holds another value; left_ms. JOIN, STAY: the
-     * token is in line; left_ms, first, deaf */
+     * token is in line; left_ms, ahead, deaf */
     OUTCOME_BUSY,
     OUTCOME_MINE,     /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
                        * SUBSCRIBE; TELL, FORGET, UNBEGIN, QUERY: done */
@@ -195,7 +197,6 @@ struct outcome {
      * token was written even so, and must not be used again. NOT_MINE after
      * RELEASE: the token may be in line yet. */
     bool unsure;
-    bool first;     /* BUSY in line: nobody who can be told is ahead */
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
     enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
     /* BUSY, with verb.doubted: what removes the earlier token is not done, or
@@ -205,6 +206,8 @@ struct outcome {
     /* The number of the server's connection over which it was answered; 0: it
      * was not. */
     unsigned connection;
+    /* BUSY in line: members of the line ahead; 0: none who can be told */
+    unsigned ahead;
     int64_t left_ms;
     uint64_t fence;   /* GRANTED with a counter, or by BEGIN: the fencing token.
                        * MINE after RAISE: the counter now */

@@ -59,6 +59,7 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_WORK "~{NAME}:once"
 #define ACL_LINE_KEY "~{NAME}:nxl-l"
 #define ACL_LINE_MARK "~{NAME}:nxl-w"
+#define ACL_LINE_GAP "~{NAME}:nxl-g"
 #define ACL_TRIAL "~NAME:doctor:*"
 #define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:*"
 #define ACL_DRILL "~NAME:drill:*"
@@ -67,8 +68,9 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 /* The feature is in addition to any other. */
 #define ACL_ANY (1U << 31)
 
-/* Not of keys: the channels of those who wait in line. */
-#define ACL_CHANNELS "&nxl:*"
+/* Not of keys: the channels of those who wait in line for this lock. The 36
+ * bytes are the UUID of the client. */
+#define ACL_CHANNELS "&nxl:????????????????????????????????????:NAME"
 
 /* FEATURE(NUMBER, name, the features that it is in addition to, purpose, the
  * permissions with the effect of each if it is missing) */
@@ -88,7 +90,8 @@ FEATURE(HAND_OVER, "hand-over", ACL_BIT(LOCK), \
     {"+publish", ACL_SILENT_HAND_OVER}, {ACL_CHANNELS, ACL_SILENT_HAND_OVER}) \
 FEATURE(LINE, "line", ACL_BIT(RETRY) | ACL_BIT(HAND_OVER), \
     "wait in line for a busy lock", \
-    {"+pexpire", ACL_NO_LINE}, {"+zscore", ACL_NO_LINE}, \
+    {ACL_LINE_GAP, ACL_NO_LINE}, {"+pexpire", ACL_NO_LINE}, \
+    {"+zscore", ACL_NO_LINE}, {"+zrank", ACL_NO_LINE}, \
     {"+zcard", ACL_NO_LINE}, {"+zadd", ACL_NO_LINE}, \
     {"+subscribe", ACL_NO_NEWS}, {"+ping", ACL_NO_NEWS}) \
 FEATURE(WAITERS, "waiters", ACL_BIT(INSPECT), "who waits in line", \

@@ -70,9 +70,7 @@ struct nxl_client {
     struct timers timers;   /* of operations that a caller waits for */
     struct timers renewals; /* of renewals */
     struct list locks, queries;
-    struct list in_line;      /* of the locks, those that wait in line */
-    struct index joined;      /* the same, by the token that is in the line */
-    struct messages messages; /* for them; kept current by api/waiting.c */
+    struct index joined; /* of the locks, those in line, by their tokens */
     struct list events;       /* MODE_LOOP: calls that are over */
     struct list losses;       /* of renewed locks, not reported yet */
     int loss_fd;              /* readable while there are some; -1: not made */

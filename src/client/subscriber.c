@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second connection of a client, which listens to the client's channel.
+ * The second connection of a client, which listens to the client's channels.
  *
- * Invariant: the state is UP only if the present connection has confirmed the
- * subscription. Every change of state or number is reported once, in a turn.
- * While no lock waits, nothing is connected or sent.
+ * Invariant: a channel's messages are UP only if the present connection has
+ * confirmed its subscription. Every change of their state or number is reported
+ * once, in a turn. While no lock waits, nothing is connected or sent.
  */
 #include "client/subscriber.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/companion.h"
 #include "base/deadline.h"
 #include "base/token.h"
 #include "net/subscription.h"
-
-#define CHANNEL_PREFIX "nxl:"
-#define CHANNEL_LEN (sizeof(CHANNEL_PREFIX) - 1 + UUID_TEXT)
 
 /* After such a silence, SUBSCRIBE is sent again to see whether the connection
  * is alive. Unlike PING it needs no further right and works with all servers.
@@ -33,42 +31,53 @@
  * to listen: making them at once again would be a storm. */
 #define BRIEF_FEW 8
 #define BRIEF_MOST NS_PER_S
+/* How many channels that no lock uses any more are kept. */
+#define UNUSED_MOST 64
 
 /* What a client has from its first wait on. Numbers of connections are those of
  * struct server. */
 struct listener {
     struct server server;
-    struct request request;
-    struct verb verb;
-    bool wanted;
-    enum subscription state;
-    bool deaf;           /* UP, but the test failed: counts as NONE */
-    unsigned number;     /* of subscriptions made */
-    unsigned connection; /* UP: which one */
-    unsigned commands;   /* NONE, deaf: the connection for commands then */
-    unsigned tested;     /* UP: the connection for commands that was tested */
+    struct index channels;   /* by name */
+    struct list all, active; /* of them; active: those that locks wait for */
+    unsigned unused;         /* channels that no lock uses */
+    bool stopped;
+    bool review; /* a state may have changed that was not looked at */
+    /* What the states were derived from last. */
+    unsigned connection; /* that is up; 0: none */
+    bool deaf;           /* the test failed: no channel has messages */
+    uint64_t up_since;   /* of the first confirmation on it; 0: none yet */
+    uint64_t review_at;  /* when a channel that was refused is tried again */
+    unsigned commands;   /* deaf: the connection for commands then */
+    unsigned tested;     /* the connection for commands that was tested */
     unsigned remade_for; /* that for which a deaf connection was replaced */
     unsigned cut;        /* failures in a row that count for CUT_FEW */
+    uint64_t cut_at;     /* when the last one was counted */
     unsigned brief;      /* connections in a row, see BRIEF_FEW */
-    uint64_t up_since;
-    uint64_t asked_at; /* when the request was submitted last */
-    uint64_t retry_at; /* NONE */
-    enum subscription reported;
-    unsigned reported_number;
-    struct text why;
-    char channel[CHANNEL_LEN + 1];
+    struct text why;     /* of the last refusal */
+    char id[UUID_TEXT + 1];
 };
 
-static bool listener_asks(const struct listener *l)
+/* The number of the connection that is up; 0: none is. */
+static unsigned up_now(const struct listener *l)
 {
-    return l->request.state != REQUEST_IDLE;
+    return l->server.state == SERVER_UP ? l->server.connections : 0;
 }
 
-/* Is the confirmed connection still the present one? */
-static bool listener_connected(const struct listener *l)
+static bool channel_asks(const struct channel *c)
 {
-    return l->server.state == SERVER_UP &&
-           l->server.connections == l->connection;
+    return c->request.state != REQUEST_IDLE;
+}
+
+static bool channel_confirmed(const struct channel *c)
+{
+    return c->connection != 0 &&
+           c->connection == up_now(c->subscriber->listener);
+}
+
+static bool still_refused(const struct channel *c)
+{
+    return c->refused && c->subscriber->commands->connections == c->commands;
 }
 
 /* ---------------------------------------------------------------- the making
@@ -82,173 +91,329 @@ static struct listener *listener_new(struct subscriber *s)
     struct listener *l = calloc(1, sizeof(*l));
     if (!l)
         return NULL;
-    memcpy(l->channel, CHANNEL_PREFIX, sizeof(CHANNEL_PREFIX) - 1);
-    token_write(l->channel + sizeof(CHANNEL_PREFIX) - 1, random, false);
-    l->verb =
-        (struct verb){.kind = VERB_SUBSCRIBE, .key = {l->channel, CHANNEL_LEN}};
-    l->state = l->reported = SUBSCRIPTION_COMING;
-    list_init(&l->request.node);
+    token_write(l->id, random, false);
+    index_init(&l->channels);
+    list_init(&l->all);
+    list_init(&l->active);
+    l->review_at = NEVER;
     uint64_t seed;
     memcpy(&seed, random, sizeof(seed));
-    subscription_init(&l->server, s->commands, l->verb.key, seed);
+    subscription_init(&l->server, s->commands, seed);
     server_set_poller(&l->server, s->poller, s->key);
     secrets_add(s->secrets, &l->server.login.password);
     secrets_add(s->secrets, &l->server.login.former);
     return l;
 }
 
-/* When the next SUBSCRIBE is to be sent, while locks wait. */
-static uint64_t listener_due(const struct subscriber *s)
+/* ------------------------------------------------------------- the channels
+ */
+
+static struct channel *channel_find(struct listener *l, struct slice name)
 {
-    const struct listener *l = s->listener;
-    switch (l->state) {
-    case SUBSCRIPTION_NONE:
-        return s->commands->connections == l->commands ? l->retry_at : 0;
-    case SUBSCRIPTION_UP:
-        return deadline_after(l->server.heard_at, SILENCE_MOST);
-    case SUBSCRIPTION_COMING:
-        break;
+    struct list *bucket = index_bucket(&l->channels, name);
+    for (struct list *node = bucket->next; node != bucket; node = node->next) {
+        struct channel *c = list_entry(node, struct channel, entry.node);
+        if (slice_equal(c->name, name))
+            return c;
     }
-    return 0;
+    return NULL;
 }
 
-static void listener_ask(struct subscriber *s, uint64_t now)
+static struct channel *channel_new(struct subscriber *s, struct slice name)
 {
-    struct listener *l = s->listener;
-    if (!l->wanted || listener_asks(l) || now < listener_due(s))
-        return;
-    l->asked_at = now;
-    server_submit(&l->server, &l->request, &l->verb, NULL, now);
+    struct channel *c = calloc(1, sizeof(*c));
+    char *bytes = c ? malloc(name.len) : NULL;
+    if (!bytes) {
+        free(c);
+        return NULL;
+    }
+    memcpy(bytes, name.data, name.len);
+    c->name = (struct slice){bytes, name.len};
+    c->verb = (struct verb){.kind = VERB_SUBSCRIBE, .key = c->name};
+    c->messages.state = MESSAGES_COMING;
+    c->subscriber = s;
+    list_init(&c->waiting);
+    list_init(&c->active);
+    list_init(&c->request.node);
+    list_append(&s->listener->all, &c->node);
+    index_entry_init(&c->entry);
+    index_put(&s->listener->channels, &c->entry, c->name);
+    return c;
 }
 
-bool subscriber_want(struct subscriber *s, uint64_t now)
+static void channel_free(struct channel *c)
 {
+    struct listener *l = c->subscriber->listener;
+    request_free(&l->server, &c->request);
+    index_remove(&l->channels, &c->entry);
+    list_remove(&c->node);
+    list_remove(&c->active);
+    free((char *)c->name.data);
+    free(c);
+}
+
+struct channel *subscriber_open(struct subscriber *s, struct slice key)
+{
+    char name[CHANNEL_MOST];
+    if (key.len > CHANNEL_KEY_MOST)
+        return NULL;
     if (!s->listener)
         s->listener = listener_new(s);
     if (!s->listener)
-        return false;
-    s->listener->wanted = true;
-    listener_ask(s, now);
-    return true;
+        return NULL;
+    struct slice text = {name, channel_name(name, s->listener->id, key)};
+    struct channel *c = channel_find(s->listener, text);
+    s->listener->unused -= c && c->users == 0;
+    if (!c)
+        c = channel_new(s, text);
+    if (c)
+        c->users++;
+    return c;
 }
 
-void subscriber_rest(struct subscriber *s, uint64_t now)
+static void channel_ask(struct channel *c, uint64_t now)
 {
-    struct listener *l = s->listener;
-    if (!l)
+    c->asked_at = now;
+    server_submit(
+        &c->subscriber->listener->server, &c->request, &c->verb, NULL, now);
+}
+
+/* Subscribes if locks wait, and it is time for it. */
+static void channel_act(struct channel *c, uint64_t now)
+{
+    struct listener *l = c->subscriber->listener;
+    if (c->waits == 0 || channel_asks(c) || channel_confirmed(c))
         return;
-    l->wanted = false;
-    if (l->request.state == REQUEST_WAITING)
-        server_cancel(&l->server, &l->request, false, now);
+    if (still_refused(c) && now < c->retry_at)
+        l->review_at = earlier(l->review_at, c->retry_at);
+    else
+        channel_ask(c, now);
+}
+
+/* What can be said of its messages now. */
+static int channel_state(const struct channel *c)
+{
+    if (c->subscriber->listener->deaf || c->refused)
+        return MESSAGES_NONE;
+    return channel_confirmed(c) ? MESSAGES_UP : MESSAGES_COMING;
+}
+
+static void channel_report(struct channel *c, bool again, uint64_t now)
+{
+    int state = channel_state(c);
+    bool changed = again || (int)c->messages.state != state;
+    c->messages.state = (__typeof__(c->messages.state))state;
+    if (changed && c->subscriber->on_change)
+        c->subscriber->on_change(c, now);
+}
+
+void channel_want(struct channel *c, uint64_t now)
+{
+    c->messages.state = (__typeof__(c->messages.state))channel_state(c);
+    if (c->waits++ == 0)
+        list_append(&c->subscriber->listener->active, &c->active);
+    channel_act(c, now);
+}
+
+void channel_rest(struct channel *c, uint64_t now)
+{
+    struct listener *l = c->subscriber->listener;
+    if (--c->waits > 0)
+        return;
+    list_remove(&c->active);
+    if (c->request.state == REQUEST_WAITING)
+        server_cancel(&l->server, &c->request, false, now);
+}
+
+/* Frees the channels that no lock uses, but those that the connection listens
+ * to, or is asked for. */
+static void free_unused(struct listener *l)
+{
+    struct list *next;
+    for (struct list *node = l->all.next; node != &l->all; node = next) {
+        struct channel *c = list_entry(node, struct channel, node);
+        next = node->next;
+        if (c->users == 0 && !channel_asks(c) && !channel_confirmed(c)) {
+            channel_free(c);
+            l->unused--;
+        }
+    }
+}
+
+/* UNSUBSCRIBE would be one more permission. So the channel is kept for the next
+ * lock of that name, and a connection that listens to many in vain is replaced.
+ */
+void channel_close(struct channel *c, uint64_t now)
+{
+    struct listener *l = c->subscriber->listener;
+    if (--c->users > 0)
+        return;
+    if (++l->unused <= UNUSED_MOST)
+        return;
+    if (up_now(l) && !l->stopped)
+        server_replace(&l->server, FAULT_NOT_PRIMARY,
+            "it listens to channels that nobody uses", now);
+    free_unused(l);
 }
 
 /* --------------------------------------------------------------- its results
  */
 
-static void confirmed(struct listener *l, uint64_t now)
+static void confirmed(struct channel *c, uint64_t now)
 {
+    struct listener *l = c->subscriber->listener;
     l->cut = 0;
-    if (l->state == SUBSCRIPTION_UP && listener_connected(l))
+    if (channel_confirmed(c))
         return; /* sent only to see whether the connection is alive */
-    l->state = SUBSCRIPTION_UP;
-    l->connection = l->server.connections;
-    l->number++;
-    l->up_since = now;
-    l->tested = 0;
-    l->deaf = false;
+    if (l->up_since == 0)
+        l->up_since = now;
+    c->refused = false;
+    text_clear(&l->why);
+    c->connection = l->server.connections;
+    c->messages.number++;
+    channel_report(c, true, now);
+}
+
+static void give_up(struct channel *c, uint64_t wait, uint64_t now)
+{
+    c->refused = true;
+    c->commands = c->subscriber->commands->connections;
+    c->retry_at = deadline_after(now, wait);
 }
 
 /* Refused, or given up for now. */
 static void refused(
-    struct subscriber *s, const struct outcome *outcome, uint64_t now)
+    struct channel *c, const struct outcome *outcome, uint64_t now)
 {
-    struct listener *l = s->listener;
+    struct listener *l = c->subscriber->listener;
     bool soon = outcome->fault == FAULT_CREDENTIALS ||
                 (outcome->fault == FAULT_RETRY && l->server.state == SERVER_UP);
-    l->state = SUBSCRIPTION_NONE;
-    l->commands = s->commands->connections;
-    l->retry_at = deadline_after(now, soon ? BUSY_WAIT : REFUSED_WAIT);
+    give_up(c, soon ? BUSY_WAIT : REFUSED_WAIT, now);
     text_clear(&l->why);
     if (l->cut >= CUT_FEW && outcome->unsure)
         text_add(&l->why, "no answer to SUBSCRIBE (a proxy?): ");
     text_add_foreign(&l->why, text_without_echo(outcome->text));
+    channel_report(c, false, now);
 }
 
 static void failed(
-    struct subscriber *s, const struct outcome *outcome, uint64_t now)
+    struct channel *c, const struct outcome *outcome, uint64_t now)
 {
-    struct listener *l = s->listener;
-    bool was_up = l->state == SUBSCRIPTION_UP;
-    if (was_up && listener_connected(l) && outcome->fault == FAULT_RETRY)
+    struct listener *l = c->subscriber->listener;
+    const struct server *commands = c->subscriber->commands;
+    bool was_up = c->connection != 0 && c->connection == l->connection;
+    if (channel_confirmed(c) && outcome->fault == FAULT_RETRY)
         return; /* busy, but alive */
     bool lost =
         outcome->fault == FAULT_UNREACHABLE || outcome->fault == FAULT_TIMEOUT;
     bool answers =
-        s->commands->state == SERVER_UP && s->commands->heard_at > l->asked_at;
-    if (lost && !was_up && (outcome->unsure || answers))
+        commands->state == SERVER_UP && commands->heard_at > c->asked_at;
+    /* All that were under way fail together, and count once. */
+    if (lost && !was_up && (outcome->unsure || answers) &&
+        c->asked_at >= l->cut_at) {
         l->cut++;
-    if (lost && l->cut < CUT_FEW)
-        l->state = SUBSCRIPTION_COMING;
-    else
-        refused(s, outcome, now);
+        l->cut_at = now;
+    }
+    if (!lost || l->cut >= CUT_FEW)
+        refused(c, outcome, now);
 }
 
-static void take(struct subscriber *s, const struct completion *c, uint64_t now)
+static void take(
+    struct subscriber *s, const struct completion *done, uint64_t now)
 {
-    struct listener *l = s->listener;
-    if (c->request && c->outcome.kind == OUTCOME_FAULT)
-        failed(s, &c->outcome, now);
-    else if (c->request)
-        confirmed(l, now);
-    else if (s->on_message)
-        s->on_message(s->client, c->outcome.value, now);
+    struct channel *c;
+    if (!done->request) {
+        c = channel_find(s->listener, done->outcome.text);
+        if (!c || !channel_confirmed(c))
+            server_replace(&s->listener->server, FAULT_NOT_REDIS,
+                "a message on a channel that was not asked for", now);
+        else if (s->on_message)
+            s->on_message(c, done->outcome.value, now);
+        return;
+    }
+    c = list_entry(done->request, struct channel, request);
+    if (done->outcome.kind == OUTCOME_FAULT)
+        failed(c, &done->outcome, now);
+    else
+        confirmed(c, now);
+    channel_act(c, now);
 }
 
-/* What has changed without a completion. */
+/* ------------------------------------------------------------- looking after
+ */
+
+/* The connection that was up is lost. */
+static void lost(struct listener *l, uint64_t now)
+{
+    bool soon = l->up_since != 0 && elapsed(l->up_since, now) < BRIEF_MOST;
+    l->brief = soon ? l->brief + 1 : 0;
+    l->deaf = false;
+    l->tested = 0;
+    if (l->brief < BRIEF_FEW)
+        return;
+    l->brief = 0;
+    text_set(&l->why, "it is closed as soon as it listens");
+    for (struct list *node = l->active.next; node != &l->active;
+         node = node->next)
+        give_up(list_entry(node, struct channel, active), BUSY_WAIT, now);
+}
+
+/* What the states are derived from may have changed. */
+static bool must_review(const struct subscriber *s, uint64_t now)
+{
+    const struct listener *l = s->listener;
+    return l->review || up_now(l) != l->connection || now >= l->review_at ||
+           (l->deaf && l->commands != s->commands->connections);
+}
+
 static void review(struct subscriber *s, uint64_t now)
 {
     struct listener *l = s->listener;
-    if (l->state == SUBSCRIPTION_UP && !listener_connected(l)) {
-        l->state = SUBSCRIPTION_COMING;
-        l->brief = elapsed(l->up_since, now) < BRIEF_MOST ? l->brief + 1 : 0;
+    struct list *node, *next;
+    if (!must_review(s, now))
+        return;
+    if (l->connection != 0 && up_now(l) != l->connection)
+        lost(l, now);
+    if (up_now(l) != l->connection)
+        l->up_since = 0;
+    l->connection = up_now(l);
+    l->deaf = l->deaf && l->commands == s->commands->connections;
+    l->review = false;
+    l->review_at = NEVER;
+    for (node = l->active.next; node != &l->active; node = next) {
+        struct channel *c = list_entry(node, struct channel, active);
+        next = node->next;
+        c->refused = still_refused(c) && now < c->retry_at;
+        channel_report(c, false, now);
+        channel_act(c, now);
     }
-    if (l->brief >= BRIEF_FEW) {
-        l->brief = 0;
-        l->state = SUBSCRIPTION_NONE;
-        l->commands = s->commands->connections;
-        l->retry_at = deadline_after(now, BUSY_WAIT);
-        text_set(&l->why, "it is closed as soon as it listens");
+}
+
+/* By which channel to see whether a silent connection is alive; NULL: no lock
+ * waits for a message of it, or it is being asked. */
+static struct channel *channel_to_check(const struct listener *l)
+{
+    for (struct list *node = l->active.next; node != &l->active;
+         node = node->next) {
+        struct channel *c = list_entry(node, struct channel, active);
+        if (channel_asks(c))
+            return NULL;
+        if (channel_confirmed(c))
+            return c;
     }
-    if (l->state != SUBSCRIPTION_UP || l->commands != s->commands->connections)
-        l->deaf = false;
+    return NULL;
 }
 
 /* --------------------------------------------------------------- the subject
  */
 
-enum subscription subscriber_state(const struct subscriber *s)
+struct slice subscriber_id(const struct subscriber *s)
 {
-    const struct listener *l = s->listener;
-    if (!l || l->deaf)
-        return SUBSCRIPTION_NONE;
-    bool lost = l->state == SUBSCRIPTION_UP && !listener_connected(l);
-    return lost ? SUBSCRIPTION_COMING : l->state;
-}
-
-unsigned subscriber_number(const struct subscriber *s)
-{
-    return s->listener ? s->listener->number : 0;
-}
-
-struct slice subscriber_channel(const struct subscriber *s)
-{
-    return s->listener ? s->listener->verb.key : slice_of("-");
+    return slice_of(s->listener ? s->listener->id : "-");
 }
 
 const char *subscriber_words(const struct subscriber *s)
 {
-    if (subscriber_state(s) != SUBSCRIPTION_NONE)
-        return "";
     if (!s->listener)
         return "there is no second connection";
     return s->listener->deaf
@@ -257,23 +422,28 @@ const char *subscriber_words(const struct subscriber *s)
                : s->listener->why.data;
 }
 
-bool subscriber_untested(const struct subscriber *s, unsigned commands)
+unsigned subscriber_connection(const struct subscriber *s)
 {
-    const struct listener *l = s->listener;
-    return l && l->state == SUBSCRIPTION_UP && listener_connected(l) &&
-           l->tested != commands;
+    return s->listener ? up_now(s->listener) : 0;
 }
 
-void subscriber_tested(struct subscriber *s, unsigned number, unsigned commands,
-    bool deaf, uint64_t now)
+bool channel_untested(const struct channel *c, unsigned commands)
+{
+    const struct listener *l = c->subscriber->listener;
+    return channel_confirmed(c) && !l->deaf && l->tested != commands;
+}
+
+void subscriber_tested(struct subscriber *s, unsigned connection,
+    unsigned commands, bool deaf, uint64_t now)
 {
     struct listener *l = s->listener;
-    if (!l || l->state != SUBSCRIPTION_UP || l->number != number ||
+    if (!l || connection == 0 || up_now(l) != connection ||
         s->commands->connections != commands)
         return;
     l->tested = commands;
     l->commands = commands;
     l->deaf = deaf && l->remade_for == commands;
+    l->review = true;
     if (!deaf || l->deaf)
         return;
     l->remade_for = commands;
@@ -284,31 +454,17 @@ void subscriber_tested(struct subscriber *s, unsigned number, unsigned commands,
 /* ------------------------------------------------------------------ the turn
  */
 
-static bool has_changed(const struct subscriber *s)
-{
-    const struct listener *l = s->listener;
-    return subscriber_state(s) != l->reported ||
-           l->number != l->reported_number;
-}
-
-static void report(struct subscriber *s, uint64_t now)
-{
-    struct listener *l = s->listener;
-    if (!has_changed(s))
-        return;
-    l->reported = subscriber_state(s);
-    l->reported_number = l->number;
-    if (s->on_change)
-        s->on_change(s->client, now);
-}
-
 uint64_t subscriber_deadline(const struct subscriber *s)
 {
     struct listener *l = s->listener;
-    if (has_changed(s))
-        return 0;
     uint64_t at = server_deadline(&l->server);
-    return l->wanted && !listener_asks(l) ? earlier(at, listener_due(s)) : at;
+    if (list_empty(&l->active))
+        return at;
+    if (must_review(s, 0))
+        return 0;
+    if (channel_to_check(l))
+        at = earlier(at, deadline_after(l->server.heard_at, SILENCE_MOST));
+    return earlier(at, l->review_at);
 }
 
 void subscriber_ready(struct subscriber *s, short revents, uint64_t now)
@@ -319,13 +475,14 @@ void subscriber_ready(struct subscriber *s, short revents, uint64_t now)
 void subscriber_turn(struct subscriber *s, uint64_t now)
 {
     struct listener *l = s->listener;
-    struct completion c;
+    struct completion done;
     server_tick(&l->server, now);
-    while (server_next(&l->server, &c, now))
-        take(s, &c, now);
+    while (server_next(&l->server, &done, now))
+        take(s, &done, now);
     review(s, now);
-    report(s, now);
-    listener_ask(s, now);
+    struct channel *check = channel_to_check(l);
+    if (check && now >= deadline_after(l->server.heard_at, SILENCE_MOST))
+        channel_ask(check, now);
 }
 
 void subscriber_push(struct subscriber *s, uint64_t now)
@@ -346,7 +503,7 @@ struct job *subscriber_stop(struct subscriber *s)
     struct listener *l = s->listener;
     if (!l)
         return NULL;
-    l->wanted = false;
+    l->stopped = true;
     return server_stop(&l->server);
 }
 
@@ -355,7 +512,9 @@ void subscriber_free(struct subscriber *s)
     struct listener *l = s->listener;
     if (!l)
         return;
-    request_free(&l->server, &l->request);
+    while (!list_empty(&l->all))
+        channel_free(list_entry(l->all.next, struct channel, node));
+    index_free(&l->channels);
     subscription_free(&l->server);
     free(l);
     s->listener = NULL;

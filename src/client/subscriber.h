@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second connection of a client of one server: it listens to a channel of
- * the client's own, on which a release tells a waiting token that it now has
- * the lock. Made when a lock first waits; a client that never waits pays
- * nothing for it. All calls need the client's mutex.
+ * The second connection of a client of one server: it listens to a channel for
+ * each name that its locks have waited for, on which a release tells a waiting
+ * token that it now has the lock. Made when a lock first waits; a client that
+ * never waits pays nothing for it. All calls need the client's mutex.
+ *
+ * A channel is "nxl:", the client's UUID, ":" and the lock's key, so that a
+ * server can allow a user to publish for some names and not for others.
  *
  * Messages only save time. Without them (no permission, a proxy, no memory)
  * locks wait by asking again and again.
@@ -12,14 +15,34 @@
 #define NXLOCK_CLIENT_SUBSCRIBER_H
 
 #include "base/entropy.h"
+#include "base/index.h"
+#include "core/line.h"
 #include "net/server.h"
 
 struct nxl_client;
 
-enum subscription {
-    SUBSCRIPTION_NONE,   /* no messages for now; subscriber_words() says why */
-    SUBSCRIPTION_COMING, /* it is being made, or made anew */
-    SUBSCRIPTION_UP
+/* One channel: from the first wait for its name at least until the last lock of
+ * that name is freed. */
+struct channel {
+    struct slice name;
+    /* What the locks that wait know of it. Each number is a subscription:
+     * messages may have been lost before it. */
+    struct messages messages;
+    struct list waiting; /* the driver's: the locks that wait now */
+
+    /* private */
+    struct subscriber *subscriber;
+    struct index_entry entry; /* in listener.channels */
+    struct list node;         /* in listener.all */
+    struct list active;       /* in listener.active, while locks wait */
+    unsigned users, waits;
+    unsigned connection; /* that has confirmed the subscription; 0: none */
+    bool refused;        /* until retry_at, or a new connection for commands */
+    unsigned commands;   /* refused: that connection then */
+    uint64_t retry_at;
+    uint64_t asked_at; /* when the request was submitted last */
+    struct request request;
+    struct verb verb;
 };
 
 struct subscriber {
@@ -33,40 +56,44 @@ struct subscriber {
     /* Called in a turn; NULL: nobody is told. They may call anything here but
      * subscriber_turn(). payload is valid until they return. */
     void (*on_message)(
-        struct nxl_client *client, struct slice payload, uint64_t now);
-    /* State or number has changed. */
-    void (*on_change)(struct nxl_client *client, uint64_t now);
+        struct channel *channel, struct slice payload, uint64_t now);
+    /* channel.messages have changed. */
+    void (*on_change)(struct channel *channel, uint64_t now);
     struct listener *listener; /* NULL: no lock has waited, or no memory */
 };
 
 /* --------------------------------------------------- for locks that wait */
 
-/* A lock waits: subscribes if necessary. False: out of memory, or the client
- * has several servers; the state is NONE. */
-bool subscriber_want(struct subscriber *s, uint64_t now);
-/* No lock waits any longer: keeps the connection as long as it lasts, without
- * checking it. */
-void subscriber_rest(struct subscriber *s, uint64_t now);
+/* The channel for a key, for one more lock. NULL: out of memory, the key is too
+ * long, or the client has several servers. */
+struct channel *subscriber_open(struct subscriber *s, struct slice key);
+/* One lock less. Without any, the channel is kept for a while. */
+void channel_close(struct channel *c, uint64_t now);
 
-enum subscription subscriber_state(const struct subscriber *s);
-/* How many subscriptions have been made: with each, messages may have been lost
- * before it. */
-unsigned subscriber_number(const struct subscriber *s);
-/* The same from the first subscriber_want() to the client's end; "-" before. */
-struct slice subscriber_channel(const struct subscriber *s);
-/* NONE: the reason, for people; else "". */
+/* A lock begins to wait: subscribes if necessary. */
+void channel_want(struct channel *c, uint64_t now);
+/* It waits no longer. While none does, the connection is kept as long as it
+ * lasts, and not looked after. */
+void channel_rest(struct channel *c, uint64_t now);
+
+/* The client's name in its channels, and in the line: its UUID. The same from
+ * the first subscriber_open() to the client's end; "-" before. */
+struct slice subscriber_id(const struct subscriber *s);
+/* Why there are no messages, for people; else "". */
 const char *subscriber_words(const struct subscriber *s);
 
+/* The number of the second connection; 0: there is none. */
+unsigned subscriber_connection(const struct subscriber *s);
 /* Does the server deliver what is published over the connection for commands
  * of that number? False: that is known, or there is nothing to test now. True:
  * the next command over it should count the listeners of the channel. */
-bool subscriber_untested(const struct subscriber *s, unsigned commands);
-/* The result, if number was subscriber_number() when it was sent. deaf: the
- * channel has no listener. Then it subscribes anew, once for each connection
- * for commands (a failover may have moved that one only). If that does not
- * help, the state is NONE until either connection is made anew. */
-void subscriber_tested(struct subscriber *s, unsigned number, unsigned commands,
-    bool deaf, uint64_t now);
+bool channel_untested(const struct channel *c, unsigned commands);
+/* The result, if connection was subscriber_connection() when it was sent. deaf:
+ * the channel has no listener. Then the client subscribes anew, once for each
+ * connection for commands (a failover may have moved that one only). If that
+ * does not help, there are no messages until either connection is made anew. */
+void subscriber_tested(struct subscriber *s, unsigned connection,
+    unsigned commands, bool deaf, uint64_t now);
 
 /* ------------------------ for the turn, from when subscriber_used() is true */
 

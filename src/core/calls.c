@@ -23,7 +23,8 @@ static void begin_call(
     l->result = LIFE_OK;
     l->fault = FAULT_NONE;
     l->was_over = l->min_hold = l->no_token = l->not_claimed = false;
-    l->plain = l->line_due = false;
+    l->line_due = false;
+    l->gap_ms = 0;
     l->offered = 0;
     l->token_due = l->claimed = l->kept = l->cancelled = false;
     l->not_after = not_after;
@@ -95,7 +96,6 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
     life_end_lease(l, now);
     begin_call(l, call, seed, 0);
     l->asked = l->heard = 0;
-    l->gap_at = 0;
     l->ask_ms = terms.ttl_ms;
     vote_acquire(&l->vote, &terms, t->fenced, call == CALL_BEGIN,
         t->retry_first_ns, t->retry_most_ns, seed, now);
@@ -129,20 +129,23 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
 }
 
 /* A line would keep programs that know nothing of it away for as long as
- * somebody waits in it. So a lock that was handed over is sometimes released
- * without a hand-over: the more likely, the longer it was held, at most one
- * time in GAP_LEAST_PARTS. Then the first to ask gets it. */
-#define GAP_ALWAYS (3 * NS_PER_S)
-#define GAP_LEAST_PARTS 10
-static bool leaves_gap(const struct life *l, uint64_t seed, uint64_t now)
+ * somebody waits in it. So one GAP_SHARE-th of the time that the lock is held
+ * is left to them: after a short hold a gap of GAP_LEAST now and then, after a
+ * long one a gap in proportion. 0: none. */
+#define GAP_SHARE 64
+#define GAP_LEAST (75 * NS_PER_MS)
+#define GAP_MOST NS_PER_S
+static uint32_t gap_ms(const struct life *l, uint64_t seed, uint64_t now)
 {
     struct backoff dice;
-    uint64_t held = elapsed(l->lease.granted_at, now);
-    if (!l->handed_over)
-        return false;
+    uint64_t share = lease_age(&l->lease, now) / GAP_SHARE;
+    if (l->terms.servers > 1)
+        return 0;
     backoff_init(&dice, 1, 1, seed);
-    return backoff_random(&dice, GAP_ALWAYS) <
-           earlier(held, GAP_ALWAYS / GAP_LEAST_PARTS);
+    if (share < backoff_random(&dice, GAP_LEAST))
+        return 0;
+    share = earlier(later(share, GAP_LEAST), GAP_MOST);
+    return (uint32_t)(share / NS_PER_MS);
 }
 
 bool life_release(struct life *l, uint64_t seed, uint64_t now)
@@ -150,7 +153,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     uint64_t ours_until = lease_ours_until(&l->lease);
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
     uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
-    bool gap = leaves_gap(l, seed, now);
+    uint32_t gap = gap_ms(l, seed, now);
     if (now >= ours_until) {
         life_end_keeping_key(l, now);
         return false;
@@ -160,8 +163,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     begin_call(l, CALL_RELEASE, seed, ours_until);
     l->was_over = !lease_held(&l->lease, now);
     lease_end(&l->lease, now);
-    l->plain = gap;
-    l->gap_at = gap ? now : 0;
+    l->gap_ms = gap;
     l->min_hold = rest_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
         begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
@@ -177,7 +179,7 @@ bool life_tell(
     /* The key under another token is left alone. */
     uint64_t ours_until = own ? lease_ours_until(&l->lease) : 1;
     uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
-    bool gap = leaves_gap(l, seed, now);
+    uint32_t gap = gap_ms(l, seed, now);
     if (goes_on && !lease_held(&l->lease, now)) {
         lease_lose(&l->lease, now);
         return false;
@@ -186,8 +188,7 @@ bool life_tell(
     if (!goes_on && own) {
         renewal_stop(l->renewal);
         lease_end(&l->lease, now);
-        l->plain = gap;
-        l->gap_at = gap ? now : 0;
+        l->gap_ms = gap;
     }
     begin_vote(l, ROUND_TELL, goes_on || !own ? 0 : rest_ms, end, now);
     return true;
@@ -226,7 +227,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
 }
 
 void life_line_up(struct life *l, struct line *line,
-    const struct messages *messages, uint64_t from, uint64_t now)
+    const struct messages *messages, uint64_t now)
 {
     const struct acquire_terms *a = &l->vote.acquire.terms;
     struct witness known = acquire_witness(&l->vote.acquire);
@@ -236,8 +237,6 @@ void life_line_up(struct life *l, struct line *line,
         .drift_ppm = a->drift_ppm,
         .timeout_ns = a->timeout_ns,
         .patience_ns = a->budget_ns,
-        .from = earlier(
-            from, deadline_after(now, deadline_left(a->wait_until, now) / 2)),
         .wait_until = a->wait_until,
         .end = a->end,
         .doubt = known.unanswered,
@@ -251,6 +250,12 @@ void life_hinted(struct life *l, uint64_t now)
 {
     if (l->running && life_in_line(l))
         line_hinted(l->vote.line, now);
+}
+
+void life_prompted(struct life *l, uint64_t now)
+{
+    if (l->running && life_in_line(l))
+        line_prompted(l->vote.line, now);
 }
 
 void life_told(struct life *l, unsigned connection, uint64_t now)

@@ -40,13 +40,13 @@ static inline bool life_in_line(const struct life *l)
 }
 
 /* ACQUIRE, after ACTION_LINE or just begun: waits in line. line and messages
- * are the driver's memory; line is all zero at first. from: when it joins at
- * the earliest; 0: at once. */
+ * are the driver's memory; line is all zero at first. */
 void life_line_up(struct life *l, struct line *line,
-    const struct messages *messages, uint64_t from, uint64_t now);
-/* While it waits in line: see line_hinted(), line_told(),
+    const struct messages *messages, uint64_t now);
+/* While it waits in line: see line_hinted(), line_prompted(), line_told(),
  * line_messages_changed(). */
 void life_hinted(struct life *l, uint64_t now);
+void life_prompted(struct life *l, uint64_t now);
 void life_told(struct life *l, unsigned connection, uint64_t now);
 void life_messages_changed(struct life *l, uint64_t now);
 

@@ -81,10 +81,14 @@ void lease_extend(struct lease *lease, uint64_t deadline)
     set_deadline(lease, lease->promised);
 }
 
+uint64_t lease_age(const struct lease *lease, uint64_t now)
+{
+    return lease->granted_at ? elapsed(lease->granted_at, now) : 0;
+}
+
 static void count_held(struct lease *lease, uint64_t now)
 {
-    if (lease->granted_at)
-        lease->held_ns += elapsed(lease->granted_at, now);
+    lease->held_ns += lease_age(lease, now);
     lease->granted_at = 0;
 }
 

@@ -53,6 +53,8 @@ struct lease {
 };
 
 enum lease_state lease_state(const struct lease *lease, uint64_t now);
+/* For how long it has been held; 0: it is not held. */
+uint64_t lease_age(const struct lease *lease, uint64_t now);
 /* state == LEASE_HELD. Needs no mutex, unlike all other functions here. */
 bool lease_held(const struct lease *lease, uint64_t now);
 

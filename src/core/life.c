@@ -380,8 +380,9 @@ static enum verb_kind verb_of(const struct life *l)
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
 {
     verb->want_left = verb->test = verb->held = verb->doubted = false;
-    verb->plain = verb->followed = false;
-    verb->channel = (struct slice){NULL, 0};
+    verb->followed = false;
+    verb->gap_ms = 0;
+    verb->client = (struct slice){NULL, 0};
     verb->window = 0;
     if (track == TRACK_RENEWAL) {
         bool asks = l->renewal->state == RENEWAL_ASKING;
@@ -403,7 +404,7 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
         verb->window = line_window(&l->vote.line->terms);
     }
     if (verb->kind == VERB_RELEASE || verb->kind == VERB_TELL) {
-        verb->plain = l->plain;
+        verb->gap_ms = l->gap_ms;
         verb->followed = l->handed_over;
     }
     if (verb->kind == VERB_BEGIN)

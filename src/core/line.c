@@ -18,10 +18,15 @@
 #define BEAT_LEAST_MS 100
 #define BEAT_MOST_MS 3000
 #define WINDOW_BEATS 3
-/* How often the first in line looks whether the lock is free, and everybody who
- * is not told: a holder may have died, or not know about the line. */
-#define LOOK_LEAST (50 * NS_PER_MS)
-#define LOOK_MOST (100 * NS_PER_MS)
+/* In a long line that would be more than a server can answer. So for each
+ * member ahead the beat is that part longer, up to BEAT_FAR_MS; patience() in
+ * scripts/line.lua allows for it. */
+#define BEAT_PLACES 64
+#define BEAT_FAR_MS 5000
+/* How often, or up to half of that sooner, the first in line looks whether the
+ * lock is free, and everybody who is not told: a holder may have died, or not
+ * know about the line. */
+#define LOOK (100 * NS_PER_MS)
 /* How often a key that never expires is looked into (see wire/exchange.c). */
 #define LOOK_INTO NS_PER_S
 /* Delays after a fault. */
@@ -34,6 +39,13 @@ static uint32_t beat_ms(const struct line_terms *terms)
     return beat < BEAT_LEAST_MS  ? BEAT_LEAST_MS
            : beat > BEAT_MOST_MS ? BEAT_MOST_MS
                                  : beat;
+}
+
+/* How long a time is where so many are ahead; most: how long at most. */
+static uint64_t stretched(uint64_t ns, unsigned ahead, uint64_t most)
+{
+    uint64_t far = ns + ns * ahead / BEAT_PLACES;
+    return later(ns, earlier(far, most));
 }
 
 /* A beat longer than the TTL that is wanted: the grant may be learnt that much
@@ -62,7 +74,8 @@ static void ask_now(struct line *l)
 static void join_at(struct line *l, uint64_t at)
 {
     l->joins = true;
-    l->message_came = l->hinted = l->first = l->in_line = l->again = false;
+    l->message_came = l->hinted = l->in_line = l->again = false;
+    l->ahead = UINT32_MAX;
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
     l->at = at;
@@ -135,12 +148,14 @@ static void plan_stay(struct line *l)
 {
     uint64_t beat = ms_to_ns(beat_ms(&l->terms));
     uint64_t last = last_look(l);
-    bool looks = l->first || !l->by_message;
+    bool looks = l->ahead == 0 || !l->by_message;
+    /* Who is not told learns of a grant by asking, while its lease runs. */
+    uint64_t pause = looks ? stretched(LOOK, l->ahead, beat)
+                           : stretched(beat, l->ahead, ms_to_ns(BEAT_FAR_MS));
+    uint64_t jitter = pause / (looks ? 2 : 10);
     l->joins = false;
-    l->at = deadline_after(l->now,
-        looks ? LOOK_LEAST +
-                    backoff_random(&l->backoff, LOOK_MOST - LOOK_LEAST + 1)
-              : beat - backoff_random(&l->backoff, beat / 10 + 1));
+    l->at =
+        deadline_after(l->now, pause - backoff_random(&l->backoff, jitter + 1));
     /* A key may still exist in the millisecond in which it expires. */
     if (looks && l->left_ms >= 0)
         l->at =
@@ -195,7 +210,7 @@ static void waits(struct line *l, const struct outcome *o)
     l->sent_at = o->sent_at;
     l->left_ms = o->left_ms;
     l->busy_until = busy_until(o->sent_at, o->left_ms, l->terms.timeout_ns);
-    l->first = o->first || l->hinted;
+    l->ahead = l->hinted ? 0 : o->ahead;
     l->hinted = false;
     l->fault = FAULT_NONE;
     l->has_waited = true;
@@ -208,7 +223,7 @@ static void waits(struct line *l, const struct outcome *o)
     }
     /* Somebody has to look into a key that never expires: it may be what is
      * left of a timestamp lock. */
-    if (l->first && l->left_ms == LEFT_FOREVER &&
+    if (l->ahead == 0 && l->left_ms == LEFT_FOREVER &&
         l->now >= deadline_after(l->looked_at, LOOK_INTO)) {
         l->looked_at = l->now;
         conclude(l, LINE_POLL);
@@ -303,9 +318,16 @@ void line_hinted(struct line *l, uint64_t now)
     l->hinted = l->asked;
     if (l->asked || l->joins)
         return;
-    l->first = true;
+    l->ahead = 0;
     l->left_ms = LEFT_UNKNOWN;
     plan_stay(l);
+}
+
+void line_prompted(struct line *l, uint64_t now)
+{
+    l->now = later(l->now, now);
+    if (l->verdict == LINE_OPEN && l->in_line)
+        stay_now(l);
 }
 
 void line_messages_changed(struct line *l, uint64_t now)
@@ -336,10 +358,9 @@ void line_start(struct line *l, const struct line_terms *terms, bool token,
         .sent_at = now,
         .now = now};
     backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
-    join_at(l, later(now, terms->from));
+    join_at(l, now);
     l->token_due = !token;
-    if (terms->from <= now)
-        ask_now(l); /* once, however short the wait is */
+    ask_now(l); /* once, however short the wait is */
 }
 
 bool line_joins(const struct line *l)

@@ -43,7 +43,6 @@ struct line_terms {
     uint32_t drift_ppm;
     uint64_t timeout_ns;  /* of one call */
     uint64_t patience_ns; /* how long to wait for an answer */
-    uint64_t from;        /* when to join at the earliest */
     uint64_t wait_until;  /* when the wait ends; NEVER: it does not */
     uint64_t end;         /* when the call ends, >= wait_until; or NEVER */
     /* When the lock itself was asked for: see struct witness. */
@@ -96,7 +95,7 @@ struct line {
     bool moved;  /* an answer came over another connection */
     bool hinted; /* a hint has come while a request is under way */
     bool message_came; /* while JOIN is unanswered */
-    bool first;        /* nobody who can be told is ahead */
+    unsigned ahead;    /* members of the line; 0: none who can be told */
     bool late;         /* the last grant came too late */
     bool again;        /* STAY at once when this request is answered */
     bool token_due, send_due, undo_due, leave_due; /* asks to be taken */
@@ -121,15 +120,13 @@ enum line_verdict line_verdict(const struct line *l);
 /* A message has come: the lock was handed over to the present token.
  * connection: the number of the one to the server that is up; 0: none is. */
 void line_told(struct line *l, unsigned connection, uint64_t now);
-/* A message has come: the lock was released for whoever asks first, and the
+/* A message has come: the lock was released, but not handed over, and the
  * present token is the first in line. It asks in a while. */
 void line_hinted(struct line *l, uint64_t now);
+/* A message has come that is not understood. The token asks at once. */
+void line_prompted(struct line *l, uint64_t now);
 /* The state of the messages has changed. */
 void line_messages_changed(struct line *l, uint64_t now);
-
-/* How long who has left a gap for others does not join the line again: by then
- * the first in line has asked. */
-#define LINE_GAP (150 * NS_PER_MS)
 
 /* The lease that JOIN and STAY ask for, and the window of time, in ticks of
  * WINDOW_TICKS per second, for which a token counts as alive after each. */

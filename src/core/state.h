@@ -137,14 +137,13 @@ struct life {
     bool min_hold;  /* RELEASE: the key stays for the minimum hold */
     bool abandoned; /* RELEASE: the handle is freed, it goes on */
     bool cancelled;
-    bool plain;       /* RELEASE: hand over to nobody */
     bool handed_over; /* the lease began with a hand-over */
     bool line_due;    /* ACTION_LINE is to be taken */
     bool token_due;   /* ADOPT: ACTION_TOKEN comes first */
     bool claimed;     /* ADOPT: ACTION_CLAIM has been asked for */
     bool kept;        /* ADOPT: ACTION_KEEP has been asked for */
     bool no_token, not_claimed;
-    uint64_t gap_at;  /* when the last "plain" release began; 0: it did not */
+    uint32_t gap_ms;  /* RELEASE, TELL: see verb.h */
     uint32_t ask_ms;  /* the TTL to ask for */
     unsigned offered; /* the round after which ACTION_LINE was */
     uint64_t not_after;

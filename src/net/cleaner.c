@@ -73,7 +73,7 @@ static uint64_t lasts_ns(const struct cleaner *k)
 {
     const struct verb *verb = &k->verb;
     uint64_t ms = exchange_lasts_ms(&k->exchange, verb->ttl_ms);
-    if (verb->channel.len > 0)
+    if (verb->client.len > 0)
         ms += (uint64_t)verb->window * 1000 / WINDOW_TICKS;
     return later(ms_to_ns(ms), verb->kind == VERB_UNBEGIN ? UNBEGIN_NS : 0);
 }
@@ -85,7 +85,7 @@ void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
     k->verb.token.len = of->token.len;
     k->verb.kind = of->kind == VERB_BEGIN ? VERB_UNBEGIN : VERB_RELEASE;
     k->verb.ttl_ms = of->ttl_ms;
-    k->verb.channel = of->channel;
+    k->verb.client = of->client;
     k->verb.window = of->window;
     cleanup_start(&k->cleanup, cause, lasts_ns(k), of->not_after, now);
 }

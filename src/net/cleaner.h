@@ -41,7 +41,7 @@ void cleaner_free(struct cleaner *k);
 void cleaners_free(struct list *list);
 
 /* Begins the cleanup of the token of a verb: of that are used its kind, token,
- * ttl, not_after and place in line, whose channel must outlive the cleaner.
+ * ttl, not_after and place in line, whose client must outlive the cleaner.
  * Call exchange_inherit() first, and put the cleaner into the server's lists
  * afterwards. */
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,

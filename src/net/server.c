@@ -186,7 +186,7 @@ static void format_due(struct server *s, uint64_t now)
      * one would do with them is unknown. Cleanups come first, and wait for the
      * end of the handshake. */
     bool eager = s->plain && s->known && !s->facts.cluster &&
-                 !subscription_is(s) && !s->endpoint.settings.cert &&
+                 !s->listens && !s->endpoint.settings.cert &&
                  list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
@@ -258,7 +258,7 @@ static void refresh_idle(struct server *s, bool look, uint64_t now)
     if (news == TRANSPORT_OVER)
         server_replace(
             s, FAULT_UNREACHABLE, "the server closed the connection", now);
-    else if (!subscription_is(s) &&
+    else if (!s->listens &&
              (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader)))
         server_replace(
             s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
@@ -396,7 +396,7 @@ static bool take_reply(struct server *s, int got, const struct reply *reply,
         close = stream_fault(s);
     } else if (s->state == SERVER_SHAKING && handshake_is_farewell(reply)) {
         close = shake_reply(s, reply); /* even before any command */
-    } else if (subscription_is(s) && subscription_take(s, reply, c, now)) {
+    } else if (s->listens && subscription_take(s, reply, c, now)) {
         return true;
     } else if (s->conn.slots.count == conn_unsent_slots(&s->conn)) {
         text_set(&s->why, "unsolicited reply from server");

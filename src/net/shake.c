@@ -79,7 +79,7 @@ enum fault shake_reply(struct server *s, const struct reply *reply)
 
 void shake_explain_close(struct server *s)
 {
-    if (s->known || subscription_is(s) || !reader_idle(s->conn.reader) ||
+    if (s->known || s->listens || !reader_idle(s->conn.reader) ||
         !handshake_unanswered(&s->handshake))
         return;
     text_addf(&s->why,

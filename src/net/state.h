@@ -59,8 +59,8 @@ struct server {
     struct endpoint endpoint;
     struct credentials who;
     const struct secrets *secrets; /* of the whole client; NULL: none */
-    struct slice channel; /* it listens to; empty: none. See subscription.h */
-    bool plain;           /* one server, no credentials, db 0 */
+    bool listens; /* to channels: see subscription.h */
+    bool plain;   /* one server, no credentials, db 0 */
     bool known; /* it has completed a handshake: it is a Redis server */
     enum { SERVER_DOWN, SERVER_DIALLING, SERVER_SHAKING, SERVER_UP } state;
     struct login login;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server's second connection, which listens to one channel.
+ * A server's second connection, which listens to channels.
  *
- * Invariant: a message counts only on that channel, and only after the
- * confirmation of the subscription on the same connection.
+ * Invariant: a message counts only after the confirmation of a subscription on
+ * the same connection.
  */
 #include "net/subscription.h"
 
-void subscription_init(struct server *s, const struct server *like,
-    struct slice channel, uint64_t seed)
+void subscription_init(
+    struct server *s, const struct server *like, uint64_t seed)
 {
     server_init(s, &like->endpoint, true, seed);
-    s->channel = channel;
+    s->listens = true;
     s->who.brief = true;
     s->secrets = like->secrets;
 }
@@ -32,7 +32,7 @@ bool subscription_take(struct server *s, const struct reply *reply,
     bool taken = s->state == SERVER_UP && s->good &&
                  reply->kind == REPLY_ARRAY && reply->count == 3 &&
                  is_text(&reply->items[0], slice_of("message")) &&
-                 is_text(&reply->items[1], s->channel) &&
+                 reply->items[1].kind == REPLY_STRING &&
                  reply->items[2].kind == REPLY_STRING;
     if (!taken)
         return false;
@@ -40,6 +40,7 @@ bool subscription_take(struct server *s, const struct reply *reply,
     *c = (struct completion){NULL, {.kind = OUTCOME_SEEN,
                                        .left_ms = LEFT_UNKNOWN,
                                        .connection = s->connections,
-                                       .value = reply->items[2].bytes}};
+                                       .value = reply->items[2].bytes,
+                                       .text = reply->items[1].bytes}};
     return true;
 }

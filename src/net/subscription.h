@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server's second connection, which listens to one channel. Messages come on
- * it that are no replies: server_next() returns each as a completion without a
- * request, whose outcome.value is the payload.
+ * A server's second connection, which listens to channels. Messages come on it
+ * that are no replies: server_next() returns each as a completion without a
+ * request, whose outcome.value is the payload, and outcome.text the channel.
  *
  * Its handshake is brief (PING), because nothing but SUBSCRIBE is sent after
  * it.
@@ -12,23 +12,17 @@
 
 #include "net/state.h"
 
-/* Initialises s to listen to channel at the same server as `like`, with a login
- * of its own. Both must outlive s, which borrows the endpoint of `like`. */
-void subscription_init(struct server *s, const struct server *like,
-    struct slice channel, uint64_t seed);
+/* Initialises s to listen at the same server as `like`, with a login of its
+ * own. Both must outlive s, which borrows the endpoint of `like`. */
+void subscription_init(
+    struct server *s, const struct server *like, uint64_t seed);
 /* In place of server_free(). */
 void subscription_free(struct server *s);
 
-/* Does s listen to a channel? */
-static inline bool subscription_is(const struct server *s)
-{
-    return s->channel.len > 0;
-}
-
-/* Is the reply a message on the channel of s, which listens to it? Then it
- * becomes the completion *c. Any other push is not expected: it will be taken
- * for the reply that is due, or for one that nobody asked for, and either ends
- * the connection. */
+/* Is the reply a message for s, which listens to channels? Then it becomes the
+ * completion *c. Any other push is not expected: it will be taken for the reply
+ * that is due, or for one that nobody asked for, and either ends the
+ * connection. */
 bool subscription_take(struct server *s, const struct reply *reply,
     struct completion *c, uint64_t now);
 

@@ -295,7 +295,7 @@ bool command_release(
     struct args a;
     struct buf member = {0};
     struct slice mark = {NULL, 0};
-    bool in_line = verb->channel.len > 0, tagged = key_has_tag(verb->key);
+    bool in_line = verb->client.len > 0, tagged = key_has_tag(verb->key);
     bool ok = (!in_line || waiter_append(&member, verb)) &&
               (!tagged || companion_make(verb->key, COMPANION_MARK, &mark));
     if (ok) {
@@ -316,18 +316,20 @@ bool command_release(
 bool command_wait(struct buf *out, const struct verb *verb, bool whole)
 {
     struct args a = {0};
-    struct slice line = {NULL, 0}, mark = {NULL, 0};
+    struct slice line = {NULL, 0}, mark = {NULL, 0}, gap = {NULL, 0};
     struct decimal window;
     bool ok = companion_make(verb->key, COMPANION_LINE, &line) &&
-              companion_make(verb->key, COMPANION_MARK, &mark);
+              companion_make(verb->key, COMPANION_MARK, &mark) &&
+              companion_make(verb->key, COMPANION_GAP, &gap);
     if (ok) {
-        args_push_script(&a, &scripts[SCRIPT_WAIT], whole, "3");
+        args_push_script(&a, &scripts[SCRIPT_WAIT], whole, "4");
         args_push(&a, verb->key);
         args_push(&a, line);
         args_push(&a, mark);
+        args_push(&a, gap);
         args_push(&a, verb->token);
         args_push_ttl(&a, verb);
-        args_push(&a, verb->channel);
+        args_push(&a, verb->client);
         args_push(&a, decimal_of(&window, verb->window));
         args_push(&a, slice_of(verb->kind == VERB_JOIN ? "1" : "0"));
         if (verb->test)
@@ -336,6 +338,7 @@ bool command_wait(struct buf *out, const struct verb *verb, bool whole)
     }
     free((char *)line.data);
     free((char *)mark.data);
+    free((char *)gap.data);
     return ok;
 }
 

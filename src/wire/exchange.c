@@ -303,7 +303,7 @@ static void restart_inspect(struct exchange *x)
  * now, it could not be taken out of its line. */
 static bool may_be_in_line(const struct exchange *x)
 {
-    return x->verb->kind == VERB_RELEASE && x->verb->channel.len > 0 &&
+    return x->verb->kind == VERB_RELEASE && x->verb->client.len > 0 &&
            x->outcome.kind == OUTCOME_NOT_MINE && !x->strategy->is_script;
 }
 

@@ -37,6 +37,9 @@ static enum exchange_next line_decide(
     return strategy_decide(x, kind, left_ms);
 }
 
+/* More cannot be in a sorted set. */
+#define MEMBERS_MOST UINT32_MAX
+
 static bool line_has_numbers(const struct reply *reply)
 {
     for (size_t i = 0; reply->kind == REPLY_ARRAY && i < reply->count; i++)
@@ -62,8 +65,9 @@ static enum exchange_next line_replied(
         verb->kind == VERB_STAY)
         return line_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     if (numbers && reply->count == 3U + verb->test && item[0].integer == 0 &&
-        item[1].integer >= -2) {
-        x->outcome.first = item[2].integer == 1;
+        item[1].integer >= -2 && item[2].integer >= 0 &&
+        item[2].integer <= MEMBERS_MOST) {
+        x->outcome.ahead = (unsigned)item[2].integer;
         x->outcome.deaf = verb->test && item[3].integer == 0;
         return line_decide(x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
     }

@@ -21,12 +21,12 @@ static unsigned once_encode(struct exchange *x, struct buf *out)
     case VERB_BEGIN:
     case VERB_LOOK:
         return command_begin(
-            out, verb, scripted_how(x), whole, fenced_keep_ms(x));
+            out, verb, scripted_how(x).text, whole, fenced_keep_ms(x));
     case VERB_TELL:
-        return command_tell(out, verb, scripted_how(x), whole,
+        return command_tell(out, verb, scripted_how(x).text, whole,
             verb_past_use(verb, x->dialect->now));
     case VERB_UNBEGIN:
-        return command_tell(out, verb, scripted_how(x), whole, false);
+        return command_tell(out, verb, scripted_how(x).text, whole, false);
     default:
         return command_forget(out, verb, whole);
     }
@@ -109,7 +109,7 @@ static enum exchange_next once_begun(
 static enum exchange_next once_told(
     struct exchange *x, const struct once_answer *a)
 {
-    if (a->number < RELEASE_NOT_THERE || a->number > RELEASE_NOT_ALLOWED ||
+    if (a->number < RELEASE_NOT_THERE || a->number > RELEASE_GAP ||
         a->code < 0 || a->code > 1)
         return strategy_broken(x, "expected an answer of the tell script");
     if (a->number == RELEASE_NOT_ALLOWED)

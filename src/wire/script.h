@@ -64,7 +64,8 @@ enum release_reply {
     RELEASE_REMOVED,
     RELEASE_HANDED_OVER,
     RELEASE_LEFT_LINE,
-    RELEASE_NOT_ALLOWED /* removed; this user may not hand a lock over */
+    RELEASE_NOT_ALLOWED, /* removed; this user may not hand a lock over */
+    RELEASE_GAP          /* removed, and left to programs outside the line */
 };
 
 extern const struct script scripts[SCRIPTS];

@@ -7,6 +7,9 @@
  */
 #include "wire/strategy.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/companion.h"
 #include "wire/classify.h"
 
@@ -17,11 +20,16 @@ bool scripted_as_text(const struct exchange *x)
     return x->whole || x->step == BY_TEXT;
 }
 
-const char *scripted_how(const struct exchange *x)
+struct hand_over_how scripted_how(const struct exchange *x)
 {
-    bool nobody = x->dialect->no_line || x->dialect->now < x->hand_over_again;
-
-    return nobody ? "-" : x->verb->plain ? "?" : x->verb->followed ? "+" : "";
+    struct hand_over_how how = {""};
+    if (x->dialect->no_line || x->dialect->now < x->hand_over_again)
+        how.text[0] = '-';
+    else if (x->verb->gap_ms > 0)
+        snprintf(how.text, sizeof(how.text), "?%" PRIu32, x->verb->gap_ms);
+    else if (x->verb->followed)
+        how.text[0] = '+';
+    return how;
 }
 
 void scripted_not_handed_over(struct exchange *x)
@@ -32,14 +40,14 @@ void scripted_not_handed_over(struct exchange *x)
 static bool scripted_append(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
-    const char *how = scripted_how(x);
+    struct hand_over_how how = scripted_how(x);
     /* The cached acquire belongs to another strategy. And an acquire that is
      * cancelled is simpler to undo if it has only one step. */
     bool whole = scripted_as_text(x) || verb->kind == VERB_ACQUIRE;
 
     if (verb->kind == VERB_RELEASE &&
-        (*how || verb->channel.len > 0 || key_has_tag(verb->key)))
-        return command_release(out, verb, how, whole);
+        (*how.text || verb->client.len > 0 || key_has_tag(verb->key)))
+        return command_release(out, verb, how.text, whole);
     if (whole)
         return command_verb_eval(out, verb);
     return command_verb(out, verb, x->kept ? &x->kept->verb[verb->kind] : NULL);
@@ -104,15 +112,17 @@ enum exchange_next scripted_released(
     struct exchange *x, const struct reply *reply)
 {
     const struct verb *verb = x->verb;
-    bool in_line = verb->channel.len > 0;
+    bool in_line = verb->client.len > 0;
     int64_t number = reply->kind == REPLY_INTEGER ? reply->integer : -1;
 
+    bool gap = number == RELEASE_GAP && (in_line || verb->gap_ms > 0);
     bool hands_over =
-        number == RELEASE_HANDED_OVER && (in_line || !verb->plain);
+        number == RELEASE_HANDED_OVER && (in_line || verb->gap_ms == 0);
     if (number == RELEASE_NOT_ALLOWED)
         scripted_not_handed_over(x);
     x->outcome.left_line = in_line && number == RELEASE_LEFT_LINE;
-    if (hands_over || number == RELEASE_NOT_ALLOWED || x->outcome.left_line)
+    if (gap || hands_over || number == RELEASE_NOT_ALLOWED ||
+        x->outcome.left_line)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
     return scripted_capped(x, reply);
 }

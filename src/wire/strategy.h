@@ -176,7 +176,10 @@ enum exchange_next scripted_capped(
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
 /* How a script that gives the key up hands it over: see release.lua. */
-const char *scripted_how(const struct exchange *x);
+struct hand_over_how {
+    char text[12];
+};
+struct hand_over_how scripted_how(const struct exchange *x);
 /* The script has removed the key, but could not hand the lock over. */
 void scripted_not_handed_over(struct exchange *x);
 /* Is the script sent with its text in this step? */

@@ -15,7 +15,7 @@
 bool waiter_append(struct buf *out, const struct verb *verb)
 {
     struct decimal lease, window;
-    const struct slice words[] = {verb->token, verb->channel,
+    const struct slice words[] = {verb->token, verb->client,
         decimal_of(&lease, verb->ttl_ms), decimal_of(&window, verb->window)};
     bool ok = true;
 
@@ -30,17 +30,6 @@ int64_t waiter_tick(int64_t s, int64_t us)
     return s * WINDOW_TICKS + us / US_PER_TICK;
 }
 
-/* How many digits end the text. */
-static size_t digits_at_end(struct slice text)
-{
-    size_t n = 0;
-
-    while (n < text.len && text.data[text.len - 1 - n] >= '0' &&
-           text.data[text.len - 1 - n] <= '9')
-        n++;
-    return n;
-}
-
 /* The number that the digits are, or most if it is larger. */
 static int64_t number_of(struct slice digits, int64_t most)
 {
@@ -51,14 +40,40 @@ static int64_t number_of(struct slice digits, int64_t most)
     return n < most ? n : most;
 }
 
-/* How many ticks of silence the member allows; -1: it does not say. */
+/* Takes a word, and the blank behind it, from the text. False: there is none.
+ */
+static bool take_word(struct slice *text, struct slice *word)
+{
+    const char *end = memchr(text->data, ' ', text->len);
+
+    *word = (struct slice){
+        text->data, end ? (size_t)(end - text->data) : text->len};
+    text->data += word->len + (end != NULL);
+    text->len -= word->len + (end != NULL);
+    return word->len > 0;
+}
+
+static size_t digits_at_begin(struct slice text)
+{
+    size_t n = 0;
+
+    while (n < text.len && text.data[n] >= '0' && text.data[n] <= '9')
+        n++;
+    return n;
+}
+
+/* How many ticks of silence the member allows, which is its fourth word; -1: it
+ * is no member. */
 static int64_t window_of(struct slice member)
 {
-    size_t digits = digits_at_end(member), before = member.len - digits;
+    struct slice word, lease, window;
 
-    if (digits == 0 || before == 0 || member.data[before - 1] != ' ')
+    if (!take_word(&member, &word) || !take_word(&member, &word) ||
+        !take_word(&member, &lease) || !take_word(&member, &window) ||
+        digits_at_begin(lease) != lease.len || digits_at_begin(window) == 0)
         return -1;
-    return number_of((struct slice){member.data + before, digits}, SEEN_WRAP);
+    window.len = digits_at_begin(window);
+    return number_of(window, SEEN_WRAP);
 }
 
 static bool read_score(struct slice text, int64_t *score)
@@ -66,7 +81,7 @@ static bool read_score(struct slice text, int64_t *score)
     bool negative = text.len > 0 && text.data[0] == '-';
     struct slice digits = {text.data + negative, text.len - negative};
 
-    if (digits.len == 0 || digits_at_end(digits) != digits.len)
+    if (digits.len == 0 || digits_at_begin(digits) != digits.len)
         return false;
     *score = number_of(digits, SCORE_MOST + 1);
     if (*score > SCORE_MOST)
@@ -95,6 +110,8 @@ void waiter_read(
     silent = (now - seen) % SEEN_WRAP;
     if (silent < 0)
         silent += SEEN_WRAP;
+    if (silent >= SEEN_WRAP / 2) /* in the future: as of now, as in line.lua */
+        silent = 0;
     waiter->silent_ms = silent * MS_PER_S / WINDOW_TICKS;
     waiter->dead = silent > window_of(member);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and reads the members of a line: who waits there. A member is
- * "TOKEN CHANNEL LEASE WINDOW". Its score is its ticket times 2^22, plus the
- * time of its last sign of life by the server's clock, in ticks of 1/32 s,
- * modulo 2^22. docs/wire.md has the whole form.
+ * "TOKEN CLIENT LEASE WINDOW"; a later version may add more. Its score is its
+ * ticket times 2^22, plus the time of its last sign of life by the server's
+ * clock, in ticks of 1/32 s, modulo 2^22. docs/wire.md has the whole form.
  *
  * Invariant: a waiter is read as dead exactly if the scripts pass it over
  * (wire/scripts/line.lua); what is no waiter, which they pass over as soon as

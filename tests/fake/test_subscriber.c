@@ -50,7 +50,7 @@ static void messages_come_at_any_time(void **state)
     assert_string_equal(listening.message[1], "two");
     assert_string_equal(listening.message[2], "three");
     assert_int_equal(listening_number(), 1);
-    assert_true(listening_is(SUBSCRIPTION_UP));
+    assert_true(listening_is(MESSAGES_UP));
     assert_int_equal(listening.changes, 1);
     play_ends();
 }
@@ -124,7 +124,7 @@ static void what_must_not_come(void **state)
         if (was_up)
             listening_until(listening.messages == 1);
         else
-            listening_until(listening_is(SUBSCRIPTION_NONE));
+            listening_until(listening_is(MESSAGES_NONE));
         if (was_up)
             assert_string_equal(listening.message[0], "good");
         assert_int_equal(listening.messages, was_up);
@@ -144,7 +144,7 @@ static void refusals(void **state)
         char script[256];
         snprintf(script, sizeof(script), ASKED "SEND -%s\\r\\n\n", words[i]);
         play(script);
-        listening_until(listening_is(SUBSCRIPTION_NONE));
+        listening_until(listening_is(MESSAGES_NONE));
         listening_turn();
         assert_int_equal(listening.changes, 1);
         assert_contains(subscriber_words(listening.subscriber),
@@ -162,7 +162,7 @@ static void too_many_clients(void **state)
 {
     (void)state;
     play("SEND -ERR max number of clients reached\\r\\n\nCLOSE\n");
-    listening_until(listening_is(SUBSCRIPTION_NONE));
+    listening_until(listening_is(MESSAGES_NONE));
     assert_contains(
         subscriber_words(listening.subscriber), "max number of clients");
     listening_for(50);
@@ -174,7 +174,7 @@ static void a_proxy(void **state)
 {
     (void)state;
     play(ASKED "CLOSE\n" NEXT ASKED "CLOSE\n");
-    listening_until(listening_is(SUBSCRIPTION_NONE));
+    listening_until(listening_is(MESSAGES_NONE));
     assert_contains(subscriber_words(listening.subscriber), "a proxy?");
     listening_for(50);
     play_ends();
@@ -200,7 +200,7 @@ static void a_refused_password(void **state)
               "EXPECT-CLOSE\n",
         "timeout_ms=1000&password=Zqx7Wv");
     listening_want();
-    listening_until(listening_is(SUBSCRIPTION_NONE));
+    listening_until(listening_is(MESSAGES_NONE));
     assert_contains(subscriber_words(listening.subscriber), "text omitted");
     assert_null(strstr(subscriber_words(listening.subscriber), "Zqx7"));
     play_ends();
@@ -226,12 +226,12 @@ static void rest(void **state)
     (void)state;
     play(UP MESSAGE("one") "WAIT-FOR end\nCLOSE\n" NEXT UP MESSAGE("three"));
     listening_until(listening.messages == 1);
-    subscriber_rest(listening.subscriber, clock_now());
+    listening_rest();
     listening_turn();
-    assert_true(listening_is(SUBSCRIPTION_UP));
+    assert_true(listening_is(MESSAGES_UP));
     assert_true(turn_deadline(listening.client) == NEVER);
     fake_signal(fake, "end");
-    listening_until(listening_is(SUBSCRIPTION_COMING));
+    listening_until(subscriber_connection(listening.subscriber) == 0);
     listening_turn();
     assert_true(turn_deadline(listening.client) == NEVER);
     assert_int_equal(fake_connections(fake), 1);
@@ -249,7 +249,7 @@ static void rest_before_it_is_made(void **state)
     snprintf(url, sizeof(url), "%s?timeout_ms=1000", fake_url(fake));
     listening_open(url);
     listening_want();
-    subscriber_rest(listening.subscriber, clock_now());
+    listening_rest();
     listening_for(30);
     assert_int_equal(fake_connections(fake), 0);
     nxl_client_free(listening.client);

@@ -178,7 +178,7 @@ static void hear(struct game *g)
     unsigned byte;
     struct outcome o = step_outcome(g->s, &byte);
     o.connection = byte & 3;
-    o.first = byte & 4;
+    o.ahead = byte & 4 ? 0 : byte >> 4;
     o.deaf = byte & 8;
     bool counts = g->l.asked;
     CHECK(!counts || g->out);

@@ -236,7 +236,7 @@ static bool conclude(struct model *m, struct outcome o)
     unsigned count = ways[m->verb.kind].count;
 
     /* Only the script can take a token out of its line. */
-    if (m->verb.kind == VERB_RELEASE && m->verb.channel.len > 0 &&
+    if (m->verb.kind == VERB_RELEASE && m->verb.client.len > 0 &&
         model_way(m) != SCRIPT && o.kind == OUTCOME_NOT_MINE)
         o.unsure = true;
     if (model_way(m) != SET_NX)
@@ -349,10 +349,11 @@ static struct outcome lined_up(const struct model *m, const struct reply *reply)
     if (count == 1 && item[0].integer == -1 && m->verb.kind == VERB_STAY)
         return no();
     if (count != (m->verb.test ? 4 : 3) || item[0].integer != 0 ||
-        item[1].integer < -2)
+        item[1].integer < -2 || item[2].integer < 0 ||
+        item[2].integer > UINT32_MAX)
         return broken();
     struct outcome o = decided(OUTCOME_BUSY, left_of(item[1].integer));
-    o.first = item[2].integer == 1;
+    o.ahead = (unsigned)item[2].integer;
     o.deaf = m->verb.test && item[3].integer == 0;
     return o;
 }
@@ -386,14 +387,15 @@ static struct outcome listens(const struct model *m, const struct reply *reply)
 }
 
 /* Removed; handed over; left the line; removed without the right to hand it
- * over. */
+ * over; removed with a gap. */
 static struct outcome released(const struct model *m, const struct reply *reply)
 {
-    bool in_line = m->verb.channel.len > 0;
-    bool hands_over = in_line || !m->verb.plain;
+    bool in_line = m->verb.client.len > 0;
+    bool hands_over = in_line || m->verb.gap_ms == 0;
     int64_t number = is_number(reply, 0) ? reply->integer : -1;
     bool gone = number == 1 || (number == 2 && hands_over) ||
-                (number == 3 && in_line) || number == 4;
+                (number == 3 && in_line) || number == 4 ||
+                (number == 5 && (in_line || m->verb.gap_ms > 0));
 
     return one_of(
         m, reply, gone, number == 0, decided(OUTCOME_MINE, LEFT_UNKNOWN), no());

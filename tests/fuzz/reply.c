@@ -160,7 +160,7 @@ static void check_outcome(const struct model *m, const struct outcome *a)
         return;
     }
     CHECK(a->left_ms == b->left_ms && a->left_ms >= LEFT_UNKNOWN);
-    CHECK(a->first == b->first && a->deaf == b->deaf && a->fence == b->fence);
+    CHECK(a->ahead == b->ahead && a->deaf == b->deaf && a->fence == b->fence);
     CHECK(slice_equal(a->value, b->value));
 }
 

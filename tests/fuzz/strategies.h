@@ -18,7 +18,8 @@
 #define KEY "key"
 #define TOKEN "6f1c9b0e-8a53-4c1d-9e07-2b7f4d1a6c35@db7:41233:backup"
 #define TTL "30000"
-#define CHANNEL "nxl:2b1d5f6e-0c7a-4e0b-8f55-9a4f3c1e7d20"
+#define CLIENT "2b1d5f6e-0c7a-4e0b-8f55-9a4f3c1e7d20"
+#define CHANNEL "nxl:" CLIENT ":" KEY
 #define WINDOW "290"
 
 enum way { SET_NX, SCRIPT, WATCH, GETRANGE, SUBSCRIBE };
@@ -85,12 +86,12 @@ static void line_verb(struct verb *verb, char letter)
         return;
     verb->kind = kinds[at - letters];
     verb->test = letter == 'J' || letter == 'Y';
-    verb->plain = letter == 'P';
+    verb->gap_ms = letter == 'P' ? 75 : 0;
     verb->fence = letter == 'W' ? 5 : 0;
     if (verb->kind == VERB_RAISE)
         verb->counter = slice_of("{" KEY "}:f");
     if (letter == 'l' || verb_may_grant(verb->kind)) {
-        verb->channel = slice_of(CHANNEL);
+        verb->client = slice_of(CLIENT);
         verb->window = 290;
     }
     if (verb->kind == VERB_SUBSCRIBE) {
@@ -171,9 +172,9 @@ static unsigned say(struct buf *b, const char *const *words)
 static unsigned say_wait(
     const struct verb *verb, const char *by, const char *script, struct buf *b)
 {
-    return SAY(b, by, script, "3", KEY, "{" KEY "}:nxl-l", "{" KEY "}:nxl-w",
-        TOKEN, TTL, CHANNEL, WINDOW, verb->kind == VERB_JOIN ? "1" : "0",
-        verb->test ? "1" : NULL);
+    return SAY(b, by, script, "4", KEY, "{" KEY "}:nxl-l", "{" KEY "}:nxl-w",
+        "{" KEY "}:nxl-g", TOKEN, TTL, CLIENT, WINDOW,
+        verb->kind == VERB_JOIN ? "1" : "0", verb->test ? "1" : NULL);
 }
 
 static unsigned say_script(const struct model *m, struct buf *b)
@@ -191,11 +192,11 @@ static unsigned say_script(const struct model *m, struct buf *b)
     bool whole = m->step == 1 || verb->kind == VERB_ACQUIRE;
     const char *by = whole ? "EVAL" : "EVALSHA";
     const char *text = whole ? script->body.data : script->sha1;
-    const char *place = verb->channel.len > 0 ? TOKEN " " CHANNEL " " TTL
-                                                      " " WINDOW
-                        : m->plain    ? "-"
-                        : verb->plain ? "?"
-                                      : NULL;
+    const char *place = verb->client.len > 0 ? TOKEN " " CLIENT " " TTL
+                                                     " " WINDOW
+                        : m->plain     ? "-"
+                        : verb->gap_ms ? "?75"
+                                       : NULL;
 
     switch (verb->kind) {
     case VERB_JOIN:

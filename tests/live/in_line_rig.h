@@ -30,7 +30,7 @@ static inline long long line_length(const char *key)
     return redis_run(servers, "ZCARD", line_key(key, 'l', room), NULL);
 }
 
-/* Member number i of the line, "token channel lease window". */
+/* Member number i of the line, "token client lease window". */
 static inline bool line_member(
     const char *key, size_t i, char *member, size_t size)
 {
@@ -44,8 +44,12 @@ static inline bool line_member(
     return found;
 }
 
-static inline long long listeners_of(const char *channel)
+/* How many listen to the channel of that client for the lock at this key, which
+ * has only bytes that a channel has too. */
+static inline long long listeners_of(const char *client, const char *key)
 {
+    char channel[KEY_ROOM + 64];
+    snprintf(channel, sizeof(channel), "nxl:%s:%s", client, key);
     redisReply *reply =
         redis_command(servers, "PUBSUB", "NUMSUB", channel, NULL);
     long long number = reply->elements > 1 ? reply->element[1]->integer : -1;
@@ -56,13 +60,12 @@ static inline long long listeners_of(const char *channel)
 /* So many wait, and the clients of all of them can be told. */
 static inline bool line_listens(const char *key, size_t count)
 {
-    char member[KEY_ROOM], channel[KEY_ROOM];
+    char member[KEY_ROOM], id[KEY_ROOM];
     if (line_length(key) != (long long)count)
         return false;
     for (size_t i = 0; i < count; i++)
         if (!line_member(key, i, member, sizeof(member)) ||
-            sscanf(member, "%*s %699s", channel) != 1 ||
-            listeners_of(channel) != 1)
+            sscanf(member, "%*s %699s", id) != 1 || listeners_of(id, key) != 1)
             return false;
     return true;
 }

@@ -2,18 +2,21 @@
 /*
  * Exchanges of src/wire over a plain hiredis connection to a real server: the
  * scripts of the line without the rest of the library. One more connection
- * listens to the channel.
+ * listens to the channel of the lock "k".
  */
 #ifndef NXLOCK_TESTS_LIVE_LINE_RIG_H
 #define NXLOCK_TESTS_LIVE_LINE_RIG_H
 
+#include <stdarg.h>
 #include <sys/time.h>
 
+#include "base/companion.h"
 #include "live/live_rig.h"
 #include "wire/exchange.h"
 #include "wire/strategies.h"
 
-#define CHANNEL "nxl:test"
+#define CLIENT "test"
+#define CHANNEL "nxl:" CLIENT ":k"
 #define LEASE_MS 20000
 #define WINDOW 320 /* ten seconds */
 
@@ -114,20 +117,20 @@ static inline struct outcome line_send(struct peer *p, const struct verb *verb)
 
 /* A verb of the line by this token, over that connection. */
 static inline struct outcome line_verb(
-    struct peer *p, enum verb_kind kind, const char *token, const char *channel)
+    struct peer *p, enum verb_kind kind, const char *token, const char *client)
 {
     struct verb verb = {.kind = kind,
         .key = slice_of(of_lock),
         .token = slice_of(token),
-        .channel = slice_of(channel),
+        .client = slice_of(client),
         .window = WINDOW,
         .ttl_ms = LEASE_MS};
     return line_send(p, &verb);
 }
 
-#define join(token) line_verb(&peer, VERB_JOIN, token, CHANNEL)
-#define stay(token) line_verb(&peer, VERB_STAY, token, CHANNEL)
-#define leave(token) line_verb(&peer, VERB_RELEASE, token, CHANNEL)
+#define join(token) line_verb(&peer, VERB_JOIN, token, CLIENT)
+#define stay(token) line_verb(&peer, VERB_STAY, token, CLIENT)
+#define leave(token) line_verb(&peer, VERB_RELEASE, token, CLIENT)
 #define release(token) line_verb(&peer, VERB_RELEASE, token, "")
 
 #define assert_kind(got, expected) assert_int_equal((got).kind, expected)
@@ -135,7 +138,7 @@ static inline struct outcome line_verb(
     do {                                                                       \
         struct outcome line_o = (got);                                         \
         assert_int_equal(line_o.kind, OUTCOME_BUSY);                           \
-        assert_int_equal(line_o.first, is_first);                              \
+        assert_int_equal(line_o.ahead == 0, is_first);                         \
     } while (0)
 
 static inline void held_by(const char *token, int64_t ttl_ms)
@@ -180,23 +183,51 @@ static inline long long in_line(void)
     return redis_run(&server, "ZCARD", "{k}:nxl-l", NULL);
 }
 
-/* Adds a member of that token with a ticket, last seen so long ago. */
-static inline void add_waiter(
-    const char *token, const char *channel, unsigned ticket, unsigned ago_ticks)
+/* The time in ticks, by the server's clock. */
+static inline uint64_t ticks_now(void)
 {
     redisReply *t = redis_command(&server, "TIME", NULL);
     uint64_t now = strtoull(t->element[0]->str, NULL, 10) * 32 +
                    strtoull(t->element[1]->str, NULL, 10) / 31250;
-    char score[32], member[128];
-
     freeReplyObject(t);
+    return now;
+}
+
+/* Adds a member with a ticket, last seen so long ago. */
+__attribute__((format(printf, 3, 4))) static inline void add_member(
+    unsigned ticket, unsigned ago_ticks, const char *format, ...)
+{
+    char score[32], member[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(member, sizeof(member), format, args);
+    va_end(args);
     snprintf(score, sizeof(score), "%llu",
         (unsigned long long)((uint64_t)ticket << 22 |
-                             ((now - ago_ticks) & 0x3fffff)));
-    snprintf(member, sizeof(member), "%s %s %d %d", token, channel, LEASE_MS,
-        WINDOW);
+                             ((ticks_now() - ago_ticks) & 0x3fffff)));
     redis_run(&server, "ZADD", "{k}:nxl-l", score, member, NULL);
     redis_run(&server, "SET", "{k}:nxl-w", "1", "PX", "15000", NULL);
+}
+
+static inline void add_waiter(
+    const char *token, const char *client, unsigned ticket, unsigned ago_ticks)
+{
+    add_member(
+        ticket, ago_ticks, "%s %s %d %d", token, client, LEASE_MS, WINDOW);
+}
+
+/* The score of the member of that token. */
+static inline uint64_t score_of(const char *token)
+{
+    uint64_t score = UINT64_MAX;
+    redisReply *all = redis_command(
+        &server, "ZRANGE", "{k}:nxl-l", "0", "-1", "WITHSCORES", NULL);
+    for (size_t i = 0; i + 1 < all->elements; i += 2)
+        if (!strncmp(all->element[i]->str, token, strlen(token)) &&
+            all->element[i]->str[strlen(token)] == ' ')
+            score = strtoull(all->element[i + 1]->str, NULL, 10);
+    freeReplyObject(all);
+    return score;
 }
 
 /* Connects as a user with these rights, and no others but scripts. */

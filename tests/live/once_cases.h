@@ -152,7 +152,7 @@ static inline const char *case_line(void)
     static const struct {
         enum verb_kind kind;
         int state; /* of B's record */
-        bool plain;
+        bool gap;
     } ends[] = {
         {VERB_TELL, 0, false},
         {VERB_TELL, 0, true},
@@ -168,11 +168,11 @@ static inline const char *case_line(void)
         if (ends[i].state)
             case_record(ends[i].state, "5", "0");
         struct verb verb = case_verb(ends[i].kind, "A");
-        verb.plain = ends[i].plain;
+        verb.gap_ms = ends[i].gap ? 75 : 0;
         CELL_NEEDS(once_send(&peer, &verb).kind != OUTCOME_FAULT);
         CELL_NEEDS(
-            ends[i].plain ? !redis_exists(&server, "k") : case_holder("N"));
-        CELL_NEEDS(case_hears(ends[i].plain ? "?N" : "N"));
+            ends[i].gap ? !redis_exists(&server, "k") : case_holder("N"));
+        CELL_NEEDS(case_hears(ends[i].gap ? "?N" : "N"));
         CELL_NEEDS(case_hears("end"));
     }
     return NULL;

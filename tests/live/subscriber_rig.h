@@ -5,6 +5,7 @@
 
 #include "live/live_rig.h"
 
+#include "base/companion.h"
 #include "support/listening.h"
 
 #define PASSWORD "Zqx7Wvk9"
@@ -22,7 +23,7 @@ static inline void open_up(const char *parameters)
 {
     open_as("", parameters);
     listening_want();
-    listening_until(listening_is(SUBSCRIPTION_UP));
+    listening_until(listening_is(MESSAGES_UP));
 }
 
 static inline void close_it(void)
@@ -32,7 +33,12 @@ static inline void close_it(void)
 
 static inline const char *channel(void)
 {
-    return subscriber_channel(listening.subscriber).data;
+    static char name[CHANNEL_MOST + 1];
+    if (!listening.channel)
+        return "-";
+    snprintf(name, sizeof(name), "%.*s", (int)listening.channel->name.len,
+        listening.channel->name.data);
+    return name;
 }
 
 /* Returns how many listened. */

@@ -110,13 +110,13 @@ static int give_up(unsigned name)
  * over: it listens to its channel, or has none. */
 static bool one_can_be_served(const char *name)
 {
-    char channel[KEY_ROOM] = "";
+    char id[KEY_ROOM] = "";
     redisReply *reply =
         redisCommand(servers->context, "ZRANGE {%s}:nxl-l 0 -1", name);
     bool one = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 &&
-               sscanf(reply->element[0]->str, "%*s %699s", channel) == 1;
+               sscanf(reply->element[0]->str, "%*s %699s", id) == 1;
     freeReplyObject(reply);
-    return one && (strcmp(channel, "-") == 0 || listeners_of(channel) == 1);
+    return one && (strcmp(id, "-") == 0 || listeners_of(id, name) == 1);
 }
 
 /* One waits for the name in its line, and the holder hands the lock over. */

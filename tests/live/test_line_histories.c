@@ -322,13 +322,14 @@ static void waiting_token_is_not_adopted(void **state)
  * does not end the adopter's lock. */
 static void message_for_an_adopted_token_is_ignored(void **state)
 {
-    char member[KEY_ROOM], channel[KEY_ROOM];
+    char member[KEY_ROOM], id[KEY_ROOM], channel[2 * KEY_ROOM];
     set_stage(NO_GUARD);
     assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
     waiter_start(&own_waiter, lock, 20000);
     assert_eventually(line_listens(NAME, 1));
     assert_true(line_member(NAME, 0, member, sizeof(member)));
-    assert_int_equal(sscanf(member, "%*s %699s", channel), 1);
+    assert_int_equal(sscanf(member, "%*s %699s", id), 1);
+    snprintf(channel, sizeof(channel), "nxl:%s:%s", id, NAME);
     release_and_await(holder, &own_waiter);
     assert_result(nxl_lock_adopt(next, nxl_lock_token(lock)), NXL_OK, next);
     redis_run(servers, "PUBLISH", channel, nxl_lock_token(lock), NULL);

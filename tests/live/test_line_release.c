@@ -11,12 +11,12 @@
 
 /* A lock that somebody is behind, by what the release says. */
 static const char *const hows[] = {
-    "", "+", "-", "?", HOLDER " " CHANNEL " 20000 320"};
+    "", "+", "-", "?20000", HOLDER " " CLIENT " 20000 320"};
 
-/* The line from its front: l lives, x is dead, d lives but cannot be told, and
- * m is not told. "t": a key of another type. */
-static const char *const lines[] = {
-    "", "l", "ll", "m", "xl", "xxxl", "dl", "ddxdl", "d", "xd", "x", "t"};
+/* The line from its front: l lives, x is dead, d lives but cannot be told, m is
+ * not told, and v is of a later version. "t": a key of another type. */
+static const char *const lines[] = {"", "l", "ll", "m", "xl", "xxxl", "dl",
+    "ddxdl", "d", "xd", "x", "t", "v", "vl", "dxv", "lv"};
 
 enum trouble {
     NONE,
@@ -24,6 +24,7 @@ enum trouble {
     FULL,    /* the server's memory */
     DENIED_MARK,
     DENIED_LINE,
+    DENIED_GAP,
     DENIED_TIME,
     DENIED_ZRANGE,
     DENIED_ZREM,
@@ -41,6 +42,7 @@ static const char *const rights[TROUBLES] = {
     [FULL] = ALL,
     [DENIED_MARK] = "~k ~{k}:nxl-l &nxl:* +@all",
     [DENIED_LINE] = "~k ~{k}:nxl-w &nxl:* +@all",
+    [DENIED_GAP] = "~k ~{k}:nxl-l ~{k}:nxl-w &nxl:* +@all",
     [DENIED_TIME] = ALL " -time",
     [DENIED_ZRANGE] = ALL " -zrange",
     [DENIED_ZREM] = ALL " -zrem",
@@ -58,7 +60,7 @@ struct after {
     char holder[16];  /* "": the lock is free */
     char message[16]; /* "": none */
     long long left;   /* how many are in line */
-    bool mark;
+    bool mark, gap;
 };
 
 static bool is(enum trouble t, enum trouble one, enum trouble other)
@@ -68,22 +70,23 @@ static bool is(enum trouble t, enum trouble one, enum trouble other)
 
 /* Looks along the line. keeps: somebody who cannot be told has a place. */
 static long long look(
-    const char *line, bool asks, enum trouble t, struct after *a, bool *keeps)
+    const char *line, bool gap, enum trouble t, struct after *a, bool *keeps)
 {
     *keeps = false;
     if (is(t, DENIED_TIME, DENIED_ZRANGE) || t == DENIED_LINE || *line == 't')
         return 4;
     for (unsigned i = 0; line[i]; i++) {
-        bool told = t != DENIED_PUBLISH && line[i] == 'l';
+        bool told = t != DENIED_PUBLISH && (line[i] == 'l' || line[i] == 'v');
         if (line[i] == 'd' && t != DENIED_NUMSUB) {
             *keeps = true;
             continue;
         }
-        if (asks && line[i] != 'x') {
+        if (line[i] != 'x' && (gap || line[i] == 'v')) {
             if (told)
                 snprintf(a->message, sizeof(a->message), "?%u", i);
-            *keeps = true;
-            return 1;
+            a->gap = gap && !is(t, DENIED_SET, DENIED_GAP);
+            *keeps = !a->gap;
+            return a->gap ? 5 : 1;
         }
         if (t == DENIED_ZREM)
             return 4;
@@ -147,19 +150,19 @@ static struct after expected(const char *how, const char *line, enum trouble t)
 
 static void prepare(const char *line, enum trouble t)
 {
-    redis_run(&server, "DEL", "k", "{k}:nxl-l", "{k}:nxl-w", NULL);
+    redis_run(&server, "DEL", "k", "{k}:nxl-l", "{k}:nxl-w", "{k}:nxl-g", NULL);
     held_by(HOLDER, 10000);
     redis_run(&server, "SET", "{k}:nxl-w", "1", "PX", "15000", NULL);
     if (*line == 't')
         redis_run(&server, "SET", "{k}:nxl-l", "x", NULL);
     else
         for (unsigned i = 0; line[i]; i++) {
-            char token[] = {(char)('0' + i), '\0'};
-            add_waiter(token,
-                line[i] == 'd'   ? "nxl:nobody"
+            add_member(i + 1, line[i] == 'x' ? WINDOW + 40 : 0, "%u %s %d %d%s",
+                i,
+                line[i] == 'd'   ? "nobody"
                 : line[i] == 'm' ? "-"
-                                 : CHANNEL,
-                i + 1, line[i] == 'x' ? WINDOW + 40 : 0);
+                                 : CLIENT,
+                LEASE_MS, WINDOW, line[i] == 'v' ? " more" : "");
         }
     if (t == NO_MARK)
         redis_run(&server, "DEL", "{k}:nxl-w", NULL);
@@ -191,6 +194,7 @@ static struct after release_as(
     if (*line != 't')
         a.left = in_line();
     a.mark = redis_exists(&server, "{k}:nxl-w");
+    a.gap = redis_exists(&server, "{k}:nxl-g");
     redis_run(&server, "PUBLISH", CHANNEL, "end", NULL);
     for (bool over = false; !over;) {
         assert_int_equal(redisGetReply(ears, (void **)&r), REDIS_OK);
@@ -207,7 +211,7 @@ static bool same(const struct after *a, const struct after *b)
 {
     return a->reply == b->reply && strcmp(a->holder, b->holder) == 0 &&
            strcmp(a->message, b->message) == 0 && a->left == b->left &&
-           a->mark == b->mark;
+           a->mark == b->mark && a->gap == b->gap;
 }
 
 static void show(const char *what, const struct after *a)
@@ -262,6 +266,9 @@ static void the_last_one_leaves_nothing(void **state)
     static const char *const names[] = {"k", "a{b}c"};
     for (unsigned turns = 0; turns < 16; turns++) {
         of_lock = names[turns % 2];
+        redisReply *r =
+            redisCommand(ears, "SUBSCRIBE nxl:" CLIENT ":%s", of_lock);
+        freeReplyObject(r);
         held_by("H", 10000);
         join("A");
         join("B");

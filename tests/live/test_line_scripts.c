@@ -111,21 +111,223 @@ static void leaving(void **state)
     assert_holder("B");
 }
 
-static void nobody_is_handed_over_to(void **state)
+static struct outcome release_with_gap(const char *token, uint32_t gap_ms)
 {
-    struct verb plain = {.kind = VERB_RELEASE,
+    struct verb verb = {.kind = VERB_RELEASE,
         .key = slice_of("k"),
-        .token = slice_of("H"),
-        .plain = true};
+        .token = slice_of(token),
+        .gap_ms = gap_ms};
+    return line_send(&peer, &verb);
+}
 
+static bool gap_is_over(void)
+{
+    return !redis_exists(&server, "{k}:nxl-g");
+}
+
+/* In a gap programs outside the line may take the lock, and nobody in it does,
+ * whoever asks: one that waits, one that joins, or one that was outside. */
+static void nobody_in_line_is_granted_in_a_gap(void **state)
+{
     held_by("H", 10000);
     join("A");
-    assert_kind(line_send(&peer, &plain), OUTCOME_MINE);
+    join("B");
+    assert_kind(release_with_gap("H", 20000), OUTCOME_MINE);
     assert_holder(NULL);
     assert_message("?A"); /* it is the first, and asks soon */
-    assert_kind(line_send(&peer, &plain), OUTCOME_NOT_MINE);
+    assert_kind(release_with_gap("H", 20000), OUTCOME_NOT_MINE);
     assert_no_message();
-    assert_kind(stay("A"), OUTCOME_GRANTED);
+    struct outcome first = stay("A"), second = stay("B"), last = join("C");
+    assert_busy(first, true);
+    assert_busy(second, false);
+    assert_busy(last, false);
+    assert_in_range(first.left_ms, 10000, 20000);
+    assert_in_range(last.left_ms, 10000, 20000);
+    /* Whoever takes it meanwhile does not end the gap by a release. */
+    for (unsigned how = 0; how < 3; how++) {
+        held_by("X", 10000);
+        assert_kind(how == 0   ? release("X")
+                    : how == 1 ? release_with_gap("X", 75)
+                               : line_verb(&peer, VERB_RELEASE, "X", ""),
+            OUTCOME_MINE);
+        assert_busy(stay("A"), true);
+        assert_holder(NULL);
+    }
+    redis_run(&server, "PEXPIRE", "{k}:nxl-g", "1", NULL);
+    assert_eventually(gap_is_over());
+    assert_no_message();
+    assert_busy(stay("B"), false); /* grants it to the first */
+    assert_holder("A");
+    assert_message("A");
+    assert_kind(release("A"), OUTCOME_MINE);
+    assert_message("B");
+}
+
+/* It is cheap to ask for one: without a line there is none. */
+static void no_gap_without_a_line(void **state)
+{
+    held_by("H", 10000);
+    assert_kind(release_with_gap("H", 20000), OUTCOME_MINE);
+    assert_true(gap_is_over());
+    held_by("H", 10000);
+    add_waiter("deaf", "nobody", 1, 0);
+    assert_kind(release_with_gap("H", 20000), OUTCOME_MINE);
+    assert_true(gap_is_over());
+    assert_holder(NULL);
+}
+
+/* A member of a later version keeps its place while it is alive. Neither it nor
+ * anybody behind it is granted the lock. */
+static void a_later_version_is_waited_for(void **state)
+{
+    static const struct {
+        const char *token, *more;
+        bool known;
+    } rows[] = {
+        {"00000000-0000-4000-8000-000000000000", "", true},
+        {"00000000-0000-4000-8000-000000000000@job", "", true},
+        {"00000000-0000-4000-8000-000000000000+toy", "", false},
+        {"00000000-0000-4000-8000-000000000000+toy@job", "", false},
+        {"00000000-0000-4000-8000-000000000000", " fifth", false},
+        {"00000000-0000-4000-8000-000000000000", " 5 6", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (unsigned how = 0; how < 3; how++) {
+            char hint[80];
+            redis_run(&server, "FLUSHALL", NULL);
+            held_by("H", 10000);
+            add_member(1, 0, "%s %s %d %d%s", rows[i].token, CLIENT, LEASE_MS,
+                WINDOW, rows[i].more);
+            assert_busy(join("B"), false);
+            if (how == 0)
+                assert_kind(release("H"), OUTCOME_MINE);
+            else
+                redis_run(&server, "DEL", "k", NULL);
+            snprintf(hint, sizeof(hint), "?%s", rows[i].token);
+            if (how == 0 || rows[i].known) {
+                if (how > 0)
+                    assert_busy(stay("B"), false);
+                assert_message(rows[i].known ? rows[i].token : hint);
+            } else {
+                assert_busy(stay("B"), false);
+                assert_no_message();
+            }
+            assert_holder(rows[i].known ? rows[i].token : NULL);
+            assert_int_equal(in_line(), 2 - rows[i].known);
+        }
+    }
+    /* A dead one is no longer waited for; nor is what no version has made. */
+    static const char *const gone[] = {
+        "00000000-0000-4000-8000-000000000000+toy test 20000 1",
+        "00000000-0000-4000-8000-000000000000 test 20000 1 fifth", "rubbish",
+        "one two three four"};
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+        redis_run(&server, "FLUSHALL", NULL);
+        held_by("H", 10000);
+        add_member(1, 64, "%s", gone[i]);
+        join("B");
+        assert_kind(release("H"), OUTCOME_MINE);
+        assert_holder("B");
+        assert_message("B");
+    }
+}
+
+/* The mark may have another value, which a later version gave to it. */
+static void a_mark_keeps_its_value(void **state)
+{
+    char value[16];
+    held_by("H", 10000);
+    redis_run(&server, "SET", "{k}:nxl-w", "later", "PX", "100", NULL);
+    join("A");
+    stay("A");
+    assert_true(redis_get(&server, "{k}:nxl-w", value, sizeof(value)));
+    assert_string_equal(value, "later");
+    assert_in_range(
+        redis_run(&server, "PTTL", "{k}:nxl-w", NULL), 10000, 15000);
+}
+
+/* A sign of life that seems to be in the future, because the server's clock was
+ * set back, counts as one of now. */
+static void a_clock_that_steps_back_empties_no_line(void **state)
+{
+    static const int ahead_s[] = {1, 60, 3600, 50000};
+    for (size_t i = 0; i < sizeof(ahead_s) / sizeof(ahead_s[0]); i++) {
+        redis_run(&server, "FLUSHALL", NULL);
+        held_by("H", 10000);
+        add_waiter("A", CLIENT, 1, (unsigned)(-32 * ahead_s[i]));
+        add_waiter("B", CLIENT, 2, (unsigned)(-32 * ahead_s[i]));
+        assert_busy(join("C"), false);
+        assert_kind(release("H"), OUTCOME_MINE);
+        assert_message("A");
+        assert_kind(release("A"), OUTCOME_MINE);
+        assert_message("B");
+        assert_int_equal(in_line(), 1);
+    }
+}
+
+/* Who has many ahead of it may be silent for longer: as long as line.c takes.
+ */
+static void the_last_in_line_may_be_silent_for_longer(void **state)
+{
+    static const struct {
+        unsigned ahead, window;
+        int64_t ticks; /* from now until it counts as dead */
+    } rows[] = {{0, 11, 11}, {32, 11, 16}, {64, 11, 22}, {640, 11, 121},
+        {3000, 11, 480}, {900, 96, 480}, {64, 290, 480}, {900, 600, 600}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct verb verb = {.kind = VERB_JOIN,
+            .key = slice_of("k"),
+            .token = slice_of("A"),
+            .client = slice_of(CLIENT),
+            .window = rows[i].window,
+            .ttl_ms = LEASE_MS};
+        char token[16];
+        redis_run(&server, "FLUSHALL", NULL);
+        held_by("H", 10000);
+        for (unsigned n = 0; n < rows[i].ahead; n++) {
+            snprintf(token, sizeof(token), "B%u", n);
+            add_waiter(token, CLIENT, n + 1, 0);
+        }
+        for (unsigned stays = 0; stays < 2; stays++) {
+            uint64_t before = ticks_now();
+            assert_int_equal(line_send(&peer, &verb).ahead, rows[i].ahead);
+            int64_t seen = (int64_t)((score_of("A") - before) & 0x3fffff);
+            assert_in_range(
+                seen + verb.window, rows[i].ticks, rows[i].ticks + 32);
+            verb.kind = VERB_STAY;
+        }
+    }
+}
+
+/* The channel of one name says nothing about another. */
+static void a_channel_is_of_one_name(void **state)
+{
+    static const struct {
+        const char *key, *channel;
+    } rows[] = {
+        {"a", "nxl:" CLIENT ":a"},
+        {"a:b", "nxl:" CLIENT ":a:b"},
+        {"a b", "nxl:" CLIENT ":a%20b"},
+        {"a%20b", "nxl:" CLIENT ":a%2520b"},
+        {"a\n\x01\x7f", "nxl:" CLIENT ":a%0A%01%7F"},
+        {"*?[a]\\", "nxl:" CLIENT ":*?[a]\\"},
+        {"\xc3\xa9\xff", "nxl:" CLIENT ":\xc3\xa9\xff"},
+        {"{a}b", "nxl:" CLIENT ":{a}b"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char room[CHANNEL_MOST];
+        struct slice name = {
+            room, channel_name(room, CLIENT, slice_of(rows[i].key))};
+        assert_true(slice_equal(name, slice_of(rows[i].channel)));
+        of_lock = rows[i].key;
+        redisReply *r = redisCommand(ears, "SUBSCRIBE %b", name.data, name.len);
+        assert_int_equal(r->type, REDIS_REPLY_ARRAY);
+        freeReplyObject(r);
+        held_by("H", 10000);
+        join("A");
+        assert_kind(release("H"), OUTCOME_MINE);
+        assert_message("A");
+    }
 }
 
 /* The dead are removed. Who cannot be told now is passed over, but keeps its
@@ -133,13 +335,13 @@ static void nobody_is_handed_over_to(void **state)
 static void the_dead_and_the_deaf(void **state)
 {
     held_by("H", 10000);
-    add_waiter("dead", CHANNEL, 1, WINDOW + 40);
-    add_waiter("deaf", "nxl:nobody", 2, 0);
+    add_waiter("dead", CLIENT, 1, WINDOW + 40);
+    add_waiter("deaf", "nobody", 2, 0);
     redis_run(&server, "ZADD", "{k}:nxl-l", "12582912", "nonsense", NULL);
     assert_busy(join("A"), true);
     assert_busy(join("B"), false);
     assert_int_equal(in_line(), 3); /* deaf, A, B */
-    add_waiter("dead", CHANNEL, 0, WINDOW + 40);
+    add_waiter("dead", CLIENT, 0, WINDOW + 40);
     assert_kind(release("H"), OUTCOME_MINE);
     assert_message("A");
     assert_holder("A");
@@ -150,8 +352,7 @@ static void the_dead_and_the_deaf(void **state)
     assert_kind(release("A"), OUTCOME_MINE);
     assert_holder(NULL);
     assert_true(redis_exists(&server, "{k}:nxl-w"));
-    assert_kind(
-        line_verb(&peer, VERB_STAY, "deaf", "nxl:nobody"), OUTCOME_GRANTED);
+    assert_kind(line_verb(&peer, VERB_STAY, "deaf", "nobody"), OUTCOME_GRANTED);
     /* One that is not told at all gets the lock, too. */
     assert_kind(line_verb(&peer, VERB_JOIN, "mute", "-"), OUTCOME_BUSY);
     assert_kind(release("deaf"), OUTCOME_MINE);
@@ -164,14 +365,14 @@ static void the_window_ends(void **state)
     struct verb brief = {.kind = VERB_JOIN,
         .key = slice_of("k"),
         .token = slice_of("A"),
-        .channel = slice_of(CHANNEL),
+        .client = slice_of(CLIENT),
         .window = 3,
         .ttl_ms = LEASE_MS};
 
     held_by("H", 20000);
     assert_busy(line_send(&peer, &brief), true);
     assert_busy(join("B"), false);
-    assert_eventually(stay("B").first);
+    assert_eventually(stay("B").ahead == 0);
     assert_int_equal(in_line(), 1);
     brief.kind = VERB_STAY;
     assert_kind(line_send(&peer, &brief), OUTCOME_NOT_MINE);
@@ -184,9 +385,9 @@ static void the_dead_do_not_pile_up(void **state)
     held_by("H", 20000);
     for (unsigned i = 1; i <= 200; i++) {
         snprintf(token, sizeof(token), "dead%u", i);
-        add_waiter(token, CHANNEL, i, WINDOW + 40);
+        add_waiter(token, CLIENT, i, WINDOW + 40);
     }
-    add_waiter("A", CHANNEL, 0, 0);
+    add_waiter("A", CLIENT, 0, 0);
     for (unsigned i = 0; i < 40; i++) {
         snprintf(token, sizeof(token), "B%u", i);
         join(token);
@@ -202,7 +403,7 @@ static void the_dead_do_not_pile_up(void **state)
 static void the_last_ticket(void **state)
 {
     held_by("H", 10000);
-    add_waiter("A", CHANNEL, 2147483645, 0);
+    add_waiter("A", CLIENT, 2147483645, 0);
     assert_busy(join("B"), false);
     assert_int_equal(in_line(), 2);
     assert_busy(join("C"), true); /* all others join anew */
@@ -215,7 +416,7 @@ static void whether_the_channel_is_heard(void **state)
     struct verb verb = {.kind = VERB_JOIN,
         .key = slice_of("k"),
         .token = slice_of("A"),
-        .channel = slice_of(CHANNEL),
+        .client = slice_of(CLIENT),
         .window = WINDOW,
         .test = true,
         .ttl_ms = LEASE_MS};
@@ -224,9 +425,9 @@ static void whether_the_channel_is_heard(void **state)
     struct outcome o = line_send(&peer, &verb);
     assert_kind(o, OUTCOME_BUSY);
     assert_false(o.deaf);
-    verb.channel = slice_of("nxl:nobody");
+    verb.client = slice_of("nobody");
     assert_true(line_send(&peer, &verb).deaf);
-    verb.channel = slice_of("-");
+    verb.client = slice_of("-");
     assert_false(line_send(&peer, &verb).deaf);
 }
 
@@ -253,6 +454,9 @@ static void names_with_a_hash_tag(void **state)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         of_lock = names[i][0];
+        redisReply *r =
+            redisCommand(ears, "SUBSCRIBE nxl:" CLIENT ":%s", of_lock);
+        freeReplyObject(r);
         held_by("H", 10000);
         assert_busy(join("A"), true);
         assert_busy(join("B"), false);
@@ -364,14 +568,14 @@ static void who_may_not_wait(void **state)
             char rights[400];
             redis_run(&server, "FLUSHALL", NULL);
             snprintf(rights, sizeof(rights),
-                "~k ~{k}:* &nxl:* +pttl +pexpire +zscore +zcard +zadd " RELEASER
-                " %s%s",
+                "~k ~{k}:* &nxl:* +pttl +pexpire +zscore +zrank +zcard "
+                "+zadd " RELEASER " %s%s",
                 without ? "-" : "", without ? without : "");
             peer_as(&user, rights);
             if (held)
                 held_by("H", 10000);
-            add_waiter("deaf", "nxl:nobody", 1, 0);
-            struct outcome o = line_verb(&user, VERB_JOIN, "A", CHANNEL);
+            add_waiter("deaf", "nobody", 1, 0);
+            struct outcome o = line_verb(&user, VERB_JOIN, "A", CLIENT);
             bool waits = i >= needed;
             /* Who cannot be told is then taken for one who can. */
             bool blind = without && strcmp(without, "pubsub|numsub") == 0;
@@ -396,9 +600,10 @@ static void keys_that_may_not_be_touched(void **state)
 {
     struct peer user;
 
-    peer_as(&user, "~k &nxl:* +pttl +pexpire +zscore +zcard +zadd " RELEASER);
+    peer_as(&user,
+        "~k &nxl:* +pttl +pexpire +zscore +zrank +zcard +zadd " RELEASER);
     held_by("H", 10000);
-    struct outcome o = line_verb(&user, VERB_JOIN, "A", CHANNEL);
+    struct outcome o = line_verb(&user, VERB_JOIN, "A", CLIENT);
     assert_int_equal(o.fault, FAULT_NO_PERMISSION);
     assert_int_equal(user.dialect.line_refused, FAULT_NO_PERMISSION);
     assert_int_equal(user.dialect.line_again, 0); /* it is about this name */
@@ -417,7 +622,13 @@ int main(void)
         line_test(a_free_lock_goes_to_the_first),
         line_test(a_lease_is_never_shortened),
         line_test(leaving),
-        line_test(nobody_is_handed_over_to),
+        line_test(nobody_in_line_is_granted_in_a_gap),
+        line_test(no_gap_without_a_line),
+        line_test(a_later_version_is_waited_for),
+        line_test(a_mark_keeps_its_value),
+        line_test(a_clock_that_steps_back_empties_no_line),
+        line_test(the_last_in_line_may_be_silent_for_longer),
+        line_test(a_channel_is_of_one_name),
         line_test(the_dead_and_the_deaf),
         line_test(the_window_ends),
         line_test(the_dead_do_not_pile_up),

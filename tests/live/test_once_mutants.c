@@ -185,7 +185,7 @@ static void of_the_line(void **state)
     static const struct once_change changes[] = {
         {"begin", "if gone == 1 then", "if true then"},
         {"tell", "if gone == 1 then", "if true then"},
-        {"tell", "alive and how == '?'", "false"},
+        {"tell", "alive and (gap or not known)", "alive and not known"},
     };
     RUN(changes);
 }

@@ -17,9 +17,10 @@ static void messages_come(void **state)
     assert_int_equal(redis_clients(&server), 0);
     assert_string_equal(channel(), "-");
     listening_want();
-    listening_until(listening_is(SUBSCRIPTION_UP));
+    listening_until(listening_is(MESSAGES_UP));
     assert_int_equal(redis_clients(&server), 1);
-    assert_int_equal(strlen(channel()), 4 + 36);
+    assert_int_equal(strlen(channel()), 4 + 36 + 2);
+    assert_string_equal(channel() + 40, ":k");
     assert_int_equal(strncmp(channel(), "nxl:", 4), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(publish("a token"), 1);
@@ -67,7 +68,7 @@ static void it_is_made_anew(void **state)
     for (unsigned i = 2; i < 5; i++) {
         kill_listener();
         listening_until(listening_number() == i);
-        assert_true(listening_is(SUBSCRIPTION_UP));
+        assert_true(listening_is(MESSAGES_UP));
         assert_int_equal(publish("x"), 1);
         listening_until(listening.messages == i - 1);
     }
@@ -78,7 +79,7 @@ static void the_server_restarts(void **state)
 {
     open_up("timeout_ms=200");
     redis_kill(&server);
-    listening_until(listening_is(SUBSCRIPTION_COMING));
+    listening_until(listening_is(MESSAGES_COMING));
     listening_for(300);
     redis_restart(&server);
     listening_until(listening_number() == 2);
@@ -111,13 +112,13 @@ static void the_output_buffer_is_full(void **state)
 static void nobody_waits(void **state)
 {
     open_up("");
-    subscriber_rest(listening.subscriber, clock_now());
+    listening_rest();
     listening_turn();
-    assert_true(listening_is(SUBSCRIPTION_UP));
+    assert_true(listening_is(MESSAGES_UP));
     assert_int_equal(publish("x"), 1);
     listening_until(listening.messages == 1);
     kill_listener();
-    listening_until(listening_is(SUBSCRIPTION_COMING));
+    listening_until(subscriber_connection(listening.subscriber) == 0);
     listening_for(50);
     assert_int_equal(redis_clients(&server), 0);
     listening_want();
@@ -129,7 +130,7 @@ static void nobody_waits(void **state)
 static void closed_while_nobody_looked(void **state)
 {
     open_up("");
-    subscriber_rest(listening.subscriber, clock_now());
+    listening_rest();
     kill_listener();
     test_pause_ms(20);
     listening_want();
@@ -143,11 +144,10 @@ static void closed_while_nobody_looked(void **state)
 static void a_message_before_the_check(void **state)
 {
     open_up("");
-    subscriber_rest(listening.subscriber, clock_now());
+    listening_rest();
     assert_int_equal(publish("x"), 1);
     test_pause_ms(5);
-    assert_true(subscriber_want(
-        listening.subscriber, deadline_after_ms(clock_now(), 11000)));
+    channel_want(listening.channel, deadline_after_ms(clock_now(), 11000));
     listening_until(listening.messages == 1);
     listening_until(redis_calls(&server, "subscribe") == 2);
     assert_int_equal(listening_number(), 1);
@@ -164,7 +164,7 @@ static void no_permission(void **state)
     open_as("listener:" PASSWORD "@", "");
     command();
     listening_want();
-    listening_until(listening_is(SUBSCRIPTION_NONE));
+    listening_until(listening_is(MESSAGES_NONE));
     assert_contains(subscriber_words(listening.subscriber), "NOPERM");
     listening_for(50);
     assert_int_equal(redis_calls(&server, "subscribe"), 0);
@@ -179,7 +179,7 @@ static void no_permission(void **state)
         &server, "CLIENT", "KILL", "TYPE", "normal", "USER", "listener", NULL);
     test_pause_ms(20);
     command();
-    listening_until(listening_is(SUBSCRIPTION_UP));
+    listening_until(listening_is(MESSAGES_UP));
     assert_string_equal(subscriber_words(listening.subscriber), "");
     assert_int_equal(publish("x"), 1);
     listening_until(listening.messages == 1);
@@ -193,7 +193,7 @@ static void least_rights(void **state)
         ">" PASSWORD, "resetchannels", "&nxl:*", "+subscribe", NULL);
     open_as("listener:" PASSWORD "@", "");
     listening_want();
-    listening_until(listening_is(SUBSCRIPTION_UP));
+    listening_until(listening_is(MESSAGES_UP));
     assert_int_equal(publish("x"), 1);
     listening_until(listening.messages == 1);
     close_it();
@@ -205,7 +205,7 @@ static void a_wrong_password(void **state)
         "+@all", NULL);
     open_as("listener:" PASSWORD "@", "");
     listening_want();
-    listening_until(listening_is(SUBSCRIPTION_NONE));
+    listening_until(listening_is(MESSAGES_NONE));
     assert_contains(subscriber_words(listening.subscriber), "WRONGPASS");
     assert_null(strstr(subscriber_words(listening.subscriber), PASSWORD));
     close_it();
@@ -218,46 +218,56 @@ static void the_test_of_a_pair(void **state)
 {
     open_up("");
     command();
-    assert_true(subscriber_untested(listening.subscriber, commands()));
-    subscriber_tested(listening.subscriber, 1, commands(), false, clock_now());
-    assert_false(subscriber_untested(listening.subscriber, commands()));
+    assert_true(channel_untested(listening.channel, commands()));
+    unsigned first = subscriber_connection(listening.subscriber);
+    subscriber_tested(
+        listening.subscriber, first, commands(), false, clock_now());
+    assert_false(channel_untested(listening.channel, commands()));
     listening_turn();
     assert_int_equal(listening.changes, 1);
     kill_listener();
     listening_until(listening_number() == 2);
-    assert_true(subscriber_untested(listening.subscriber, commands()));
+    assert_true(channel_untested(listening.channel, commands()));
 
     /* A result for the one before counts no longer. */
-    subscriber_tested(listening.subscriber, 1, commands(), true, clock_now());
-    assert_true(listening_is(SUBSCRIPTION_UP));
-    assert_true(subscriber_untested(listening.subscriber, commands()));
+    subscriber_tested(
+        listening.subscriber, first, commands(), true, clock_now());
+    listening_turn();
+    assert_true(listening_is(MESSAGES_UP));
+    assert_true(channel_untested(listening.channel, commands()));
     close_it();
+}
+
+static void found_deaf(void)
+{
+    subscriber_tested(listening.subscriber,
+        subscriber_connection(listening.subscriber), commands(), true,
+        clock_now());
 }
 
 static void deaf(void **state)
 {
     open_up("");
     command();
-    subscriber_tested(listening.subscriber, 1, commands(), true, clock_now());
-    assert_true(listening_is(SUBSCRIPTION_COMING));
+    found_deaf();
     listening_until(listening_number() == 2);
-    subscriber_tested(listening.subscriber, 2, commands(), true, clock_now());
-    assert_true(listening_is(SUBSCRIPTION_NONE));
-    assert_contains(subscriber_words(listening.subscriber), "does not reach");
     size_t changes = listening.changes;
+    found_deaf();
+    assert_contains(subscriber_words(listening.subscriber), "does not reach");
     listening_turn();
+    assert_true(listening_is(MESSAGES_NONE));
     assert_int_equal(listening.changes, changes + 1);
-    assert_false(subscriber_untested(listening.subscriber, commands()));
+    assert_false(channel_untested(listening.channel, commands()));
     listening_for(50);
-    assert_true(listening_is(SUBSCRIPTION_NONE));
+    assert_true(listening_is(MESSAGES_NONE));
 
     redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
     test_pause_ms(20);
     command();
     assert_int_equal(commands(), 2);
-    listening_until(listening_is(SUBSCRIPTION_UP));
+    listening_until(listening_is(MESSAGES_UP));
     assert_int_equal(listening_number(), 2);
-    assert_true(subscriber_untested(listening.subscriber, commands()));
+    assert_true(channel_untested(listening.channel, commands()));
     close_it();
 }
 
@@ -271,20 +281,20 @@ static void no_second_connection(void **state)
     proxy_refuse(proxy, true);
     listening_want();
     listening_for(1000);
-    assert_true(listening_is(SUBSCRIPTION_COMING));
+    assert_true(listening_is(MESSAGES_COMING));
     int64_t end_ms = test_now_ms() + 10000;
-    while (listening_is(SUBSCRIPTION_COMING)) {
+    while (listening_is(MESSAGES_COMING)) {
         assert_true(test_now_ms() < end_ms);
         command();
         listening_turn();
     }
-    assert_true(listening_is(SUBSCRIPTION_NONE));
+    assert_true(listening_is(MESSAGES_NONE));
     assert_null(strstr(subscriber_words(listening.subscriber), "SUBSCRIBE"));
     proxy_refuse(proxy, false);
     proxy_cut(proxy, false);
     listening_for(20);
     command(); /* over a new connection */
-    listening_until(listening_is(SUBSCRIPTION_UP));
+    listening_until(listening_is(MESSAGES_UP));
     close_it();
     proxy_stop(proxy);
 }
@@ -295,16 +305,16 @@ static void closed_again_and_again(void **state)
     open_up("");
     command();
     unsigned cut = 0;
-    while (!listening_is(SUBSCRIPTION_NONE)) {
-        listening_until(!listening_is(SUBSCRIPTION_COMING));
-        if (listening_is(SUBSCRIPTION_UP))
+    while (!listening_is(MESSAGES_NONE)) {
+        listening_until(!listening_is(MESSAGES_COMING));
+        if (listening_is(MESSAGES_UP))
             kill_listener();
         assert_in_range(++cut, 1, 20);
-        listening_until(!listening_is(SUBSCRIPTION_UP));
+        listening_until(!listening_is(MESSAGES_UP));
     }
     assert_contains(subscriber_words(listening.subscriber), "closed");
     listening_for(100);
-    assert_true(listening_is(SUBSCRIPTION_NONE));
+    assert_true(listening_is(MESSAGES_NONE));
     close_it();
 }
 

@@ -104,7 +104,8 @@ static void send_verb(
         .want_left = verb.want_left,
         .doubted = verb.doubted,
         .number = verb.fence,
-        .plain = verb.plain || k->old,
+        .plain = k->old,
+        .gap_ms = verb.gap_ms,
         .followed = verb.followed,
     };
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
@@ -174,7 +175,7 @@ void handle_carry_out(
             break; /* it polls */
         subscription_want(w, k->process);
         life_line_up(
-            &k->life, &k->line, &k->process->subscription.messages, 0, w->now);
+            &k->life, &k->line, &k->process->subscription.messages, w->now);
         break;
     }
 }

@@ -26,7 +26,7 @@ void checker_busy_heard(struct world *w, const struct worker *k,
     unsigned server, const struct message *m)
 {
     struct busy *busy = &w->checker.busy[k->process->index][k->index];
-    bool own = m->stood == 0 || is_of_this_call(w, k, m->stood);
+    bool own = m->stood ? is_of_this_call(w, k, m->stood) : !m->gap;
     busy->heard_at[server] = own ? 0 : w->now;
     busy->until[server] = m->outcome.left_ms == LEFT_UNKNOWN
                               ? m->sent_at + w->setting.timeout_ns
@@ -34,8 +34,9 @@ void checker_busy_heard(struct world *w, const struct worker *k,
 }
 
 /* A server has answered that the key holds another one's token, and the key
- * could not end before now: or it is the answer that ended the call. Several
- * servers do not answer at the same time. */
+ * could not end before now; or that it is left free for others until now: or it
+ * is the answer that ended the call. Several servers do not answer at the same
+ * time. */
 static bool has_witness(const struct world *w, const struct worker *k)
 {
     const struct busy *busy = &w->checker.busy[k->process->index][k->index];

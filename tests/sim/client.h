@@ -266,6 +266,7 @@ enum life_result handle_result(struct world *w, struct worker *k);
 /* While it waits in line: the name was handed over to its token; whether it can
  * be told has changed. */
 void handle_told(struct world *w, struct worker *k);
+void handle_hinted(struct world *w, struct worker *k);
 void handle_messages_changed(struct world *w, struct worker *k);
 void handle_outcome(
     struct world *w, struct request *r, const struct outcome *o);

@@ -142,6 +142,12 @@ void handle_told(struct world *w, struct worker *k)
     turn(w, k);
 }
 
+void handle_hinted(struct world *w, struct worker *k)
+{
+    life_hinted(&k->life, w->now);
+    turn(w, k);
+}
+
 void handle_messages_changed(struct world *w, struct worker *k)
 {
     life_messages_changed(&k->life, w->now);
@@ -240,7 +246,7 @@ static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,
     begin(&k->life, wait_ns, roll(w, NEVER), w->now);
     if (k->line.has_waited) { /* the last one did, so it begins with that */
         subscription_want(w, p);
-        life_line_up(&k->life, &k->line, &p->subscription.messages, 0, w->now);
+        life_line_up(&k->life, &k->line, &p->subscription.messages, w->now);
     }
     turn(w, k);
     if (parts)

@@ -278,6 +278,7 @@ static void answered(
     r->message.number = m->number;
     r->message.stood = m->stood;
     r->message.stood_until = m->stood_until;
+    r->message.gap = m->gap;
     r->message.once.record = m->once.record;
     r->message.once.before = m->once.before;
     if (r->message.kind == MESSAGE_RELEASE ||

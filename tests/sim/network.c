@@ -29,6 +29,7 @@ const char *message_name(enum message_kind kind)
         [MESSAGE_STAY] = "stay",
         [MESSAGE_SUBSCRIBE] = "subscribe",
         [MESSAGE_GRANT] = "grant",
+        [MESSAGE_HINT] = "hint",
         [MESSAGE_BEGIN] = "begin",
         [MESSAGE_LOOK_ONCE] = "look at the record",
         [MESSAGE_TELL] = "tell",

@@ -39,7 +39,8 @@ enum message_kind {
     MESSAGE_TELL,
     MESSAGE_FORGET,
     MESSAGE_UNBEGIN,
-    MESSAGE_GRANT /* from the server: the name was handed over to the token */
+    MESSAGE_GRANT, /* from the server: the name was handed over to the token */
+    MESSAGE_HINT   /* ... : it was not, and the token is the first in line */
 };
 
 /* A command on its way there, and its reply on the way back. */
@@ -59,16 +60,18 @@ struct message {
     bool want_left; /* ACQUIRE: when busy, say how long still */
     /* The reply "busy": what stood there, and until when it could stand. */
     uint64_t stood, stood_until;
+    bool gap; /* ... nothing, and it is left free for others until then */
     /* JOIN, STAY, and RELEASE of a token that may be in line: its place there,
      * with ttl_ms. RELEASE of any other token: channel is 0. */
     uint64_t channel; /* SUBSCRIBE too */
     uint32_t window;
-    bool test;     /* JOIN, STAY: has the channel no listener? */
-    bool plain;    /* RELEASE: hand over to nobody */
-    bool followed; /* RELEASE: somebody is probably in line */
-    bool held;     /* BEGIN: the key may hold the token */
-    bool doubted;  /* it may hold an earlier token of the same call */
-    bool doubled;  /* it arrived before, and nobody waits for an answer */
+    bool test;       /* JOIN, STAY: has the channel no listener? */
+    bool plain;      /* RELEASE: it knows nothing of the line */
+    unsigned gap_ms; /* RELEASE: so long nobody in line is granted the name */
+    bool followed;   /* RELEASE: somebody is probably in line */
+    bool held;       /* BEGIN: the key may hold the token */
+    bool doubted;    /* it may hold an earlier token of the same call */
+    bool doubled;    /* it arrived before, and nobody waits for an answer */
     struct once_part once;     /* BEGIN ... FORGET */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */

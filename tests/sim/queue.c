@@ -39,6 +39,17 @@ bool queue_marked(const struct world *w, struct model_server *s, unsigned name)
     return queue_of(w, s, name)->marked_until_ms != 0;
 }
 
+static bool in_gap(
+    const struct world *w, struct model_server *s, const struct queue *q)
+{
+    return server_clock_ms(w, s) < q->gap_until_ms;
+}
+
+bool queue_in_gap(const struct world *w, struct model_server *s, unsigned name)
+{
+    return in_gap(w, s, queue_of(w, s, name));
+}
+
 static void mark(const struct world *w, struct model_server *s, struct queue *q)
 {
     q->marked_until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
@@ -72,9 +83,19 @@ static int64_t tick_of(const struct world *w, struct model_server *s)
     return server_clock_us(w, s) / (1000000 / WINDOW_TICKS);
 }
 
+/* A sign of life in the future counts as one of now. */
 static bool is_dead(const struct place *p, int64_t tick)
 {
-    return (tick - p->seen) % TICKS > (int64_t)p->window;
+    int64_t silent = ((tick - p->seen) % TICKS + TICKS) % TICKS;
+    return silent > (int64_t)p->window && silent < TICKS / 2;
+}
+
+/* How many ticks later than its window a member counts as dead that has so many
+ * ahead of it. */
+static int64_t patience(unsigned ahead, uint32_t window)
+{
+    int64_t more = (int64_t)window * ahead / 64, room = 480 - (int64_t)window;
+    return room < 0 ? 0 : more < room ? more : room;
 }
 
 static bool denied(
@@ -109,12 +130,10 @@ static void set_key(struct world *w, struct model_server *s, unsigned name,
 }
 
 static void tell(struct world *w, struct model_server *s, unsigned name,
-    const struct place *p)
+    const struct place *p, enum message_kind kind)
 {
-    struct message told = {.kind = MESSAGE_GRANT,
-        .name = name,
-        .token = p->token,
-        .channel = p->channel};
+    struct message told = {
+        .kind = kind, .name = name, .token = p->token, .channel = p->channel};
     if (p->channel != CHANNEL_NONE && !denied(w, s, DENIED_PUBLISH))
         conn_publish(w, s, &told);
 }
@@ -126,15 +145,28 @@ static void grant(struct world *w, struct model_server *s, unsigned name,
     struct queue *q = &s->data.queue[name];
     struct place p = q->place[i];
     if (!guarded_here(SIM_GUARD_GRANT_ORDER))
-        tell(w, s, name, &p);
+        tell(w, s, name, &p, MESSAGE_GRANT);
     take_out(q, i);
     if (!may_set)
         return;
     set_key(w, s, name, &p);
     if (guarded_here(SIM_GUARD_GRANT_ORDER))
-        tell(w, s, name, &p);
+        tell(w, s, name, &p, MESSAGE_GRANT);
     if (chance(w, 10))
         s->saved = s->data;
+}
+
+/* Nobody is granted the name now. */
+static void leave_free(struct world *w, struct model_server *s,
+    const struct message *m, const struct place *first)
+{
+    struct queue *q = &s->data.queue[m->name];
+    bool gap = m->gap_ms > 0 && !denied(w, s, DENIED_SET);
+    if (gap)
+        q->gap_until_ms = server_clock_ms(w, s) + m->gap_ms;
+    else if (!denied(w, s, DENIED_SET))
+        mark(w, s, q);
+    tell(w, s, m->name, first, MESSAGE_HINT);
 }
 
 void queue_hand_over(
@@ -143,16 +175,21 @@ void queue_hand_over(
     struct queue *q = queue_of(w, s, m->name);
     int64_t tick = tick_of(w, s), marked_until_ms = q->marked_until_ms;
     unsigned i = 0;
-    if (marked_until_ms == 0 && !m->followed)
+    bool followed = m->followed && m->gap_ms == 0;
+    if (marked_until_ms == 0 && !followed)
         return;
     q->marked_until_ms = 0;
     while (i < q->count) {
         if (is_dead(&q->place[i], tick)) {
             take_out(q, i);
+        } else if (may_listen(w, s, q->place[i].channel) &&
+                   (m->gap_ms > 0 || q->place[i].later)) {
+            leave_free(w, s, m, &q->place[i]);
+            return;
         } else if (may_listen(w, s, q->place[i].channel)) {
             bool may_set = !denied(w, s, DENIED_SET);
             grant(w, s, m->name, i, may_set);
-            if (may_set && m->followed)
+            if (may_set && followed)
                 q->marked_until_ms = marked_until_ms; /* it was not touched */
             else if (may_set && q->count > 0)
                 mark(w, s, q);
@@ -208,15 +245,17 @@ static void drop_some_dead(const struct world *w, struct model_server *s,
             take_out(q, i - 1);
 }
 
-/* False: it is not in line, and must not join. */
-static bool is_in_line(
+/* How many are ahead of it in line, or behind whom it joins; QUEUE_MOST: it is
+ * not in line, and must not join. */
+static unsigned line_up(
     const struct world *w, struct model_server *s, const struct message *m)
 {
     struct queue *q = queue_of(w, s, m->name);
-    unsigned i = place_of(q, m);
+    unsigned i = place_of(q, m), ahead = i;
     if (i == QUEUE_MOST && m->kind != MESSAGE_JOIN)
-        return false;
+        return QUEUE_MOST;
     if (i == QUEUE_MOST) {
+        ahead = q->count;
         unsigned ticket = q->count ? q->place[q->count - 1].ticket + 1 : 1;
         drop_some_dead(w, s, q, ticket);
         if (q->count == QUEUE_MOST)
@@ -228,37 +267,42 @@ static bool is_in_line(
             .window = m->window,
             .ticket = ticket};
     }
-    q->place[i].seen = tick_of(w, s) % TICKS;
+    q->place[i].seen = (tick_of(w, s) + patience(ahead, m->window)) % TICKS;
     q->until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
-    mark(w, s, q);
-    return true;
+    if (q->marked_until_ms != 0 || !in_gap(w, s, q))
+        mark(w, s, q);
+    return ahead;
 }
 
-/* Looks who is first, and grants the name if it is free. */
-static void look_ahead(
-    struct world *w, struct model_server *s, struct message *m, int64_t left)
+/* Looks who is first, and grants the name if it is free. ahead: as line_up().
+ */
+static void look_ahead(struct world *w, struct model_server *s,
+    struct message *m, int64_t left, unsigned ahead)
 {
     struct queue *q = &s->data.queue[m->name];
     int64_t tick = tick_of(w, s);
     unsigned i = 0;
-    m->outcome.left_ms = left;
-    while (!is_of(&q->place[i], m)) {
-        struct place *p = &q->place[i];
-        if (is_dead(p, tick)) {
+    while (!is_of(&q->place[i], m) &&
+           (is_dead(&q->place[i], tick) ||
+               !may_listen(w, s, q->place[i].channel))) {
+        if (is_dead(&q->place[i], tick))
             take_out(q, i);
-        } else if (!may_listen(w, s, p->channel)) {
+        else
             i++;
-        } else {
-            if (left == LEFT_UNKNOWN) {
-                m->outcome.left_ms = p->lease_ms;
-                grant(w, s, m->name, i, true);
-            }
-            return;
-        }
     }
-    m->outcome.first = left != LEFT_UNKNOWN;
-    if (m->outcome.first)
+    bool first = is_of(&q->place[i], m);
+    bool gap = q->marked_until_ms == 0;
+    m->outcome.left_ms = left == LEFT_UNKNOWN && gap
+                             ? q->gap_until_ms - server_clock_ms(w, s)
+                             : left;
+    m->outcome.ahead = first ? 0 : ahead > 0 ? ahead : 1;
+    if (left != LEFT_UNKNOWN || gap || q->place[i].later)
         return;
+    if (!first) {
+        m->outcome.left_ms = q->place[i].lease_ms;
+        grant(w, s, m->name, i, true);
+        return;
+    }
     take_out(q, i);
     if (q->count == 0)
         q->marked_until_ms = 0;
@@ -282,7 +326,7 @@ static bool looks_back(struct world *w, struct model_server *s,
         (is_dead(last, tick_of(w, s)) || !may_listen(w, s, last->channel)))
         return false;
     m->outcome.left_ms = left;
-    m->outcome.first = alone;
+    m->outcome.ahead = before->count;
     return true;
 }
 
@@ -295,11 +339,12 @@ void queue_wait(struct world *w, struct model_server *s, struct message *m)
         return;
     struct queue before = *queue_of(w, s, m->name);
     m->outcome.kind = OUTCOME_NOT_MINE;
-    if (!is_in_line(w, s, m))
+    unsigned ahead = line_up(w, s, m);
+    if (ahead == QUEUE_MOST)
         return;
     m->outcome.kind = OUTCOME_BUSY;
     if (!looks_back(w, s, m, left, &before))
-        look_ahead(w, s, m, left);
+        look_ahead(w, s, m, left, ahead);
     m->outcome.deaf = m->outcome.kind == OUTCOME_BUSY && m->test &&
                       !may_listen(w, s, m->channel);
     if (m->kind == MESSAGE_JOIN && chance(w, 10))

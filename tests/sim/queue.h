@@ -24,6 +24,7 @@ struct world;
 struct place {
     uint64_t token, channel;
     uint32_t lease_ms, window, ticket;
+    bool later;   /* of a version that this one does not know */
     int64_t seen; /* tick of its last sign of life, modulo 2^22 */
 };
 
@@ -33,6 +34,7 @@ struct queue {
     /* When the line and the mark "somebody waits" expire, by the server's
      * clock. marked_until_ms 0: there is no mark. */
     int64_t until_ms, marked_until_ms;
+    int64_t gap_until_ms; /* until then nobody in it is granted the name */
 };
 
 /* JOIN and STAY. */
@@ -45,9 +47,10 @@ void queue_hand_over(
 bool queue_leave(
     struct world *w, struct model_server *s, const struct message *m);
 
-/* The line, or the mark, as it is now. */
+/* The line, or the mark, or the gap, as it is now. */
 unsigned queue_length(
     const struct world *w, struct model_server *s, unsigned name);
 bool queue_marked(const struct world *w, struct model_server *s, unsigned name);
+bool queue_in_gap(const struct world *w, struct model_server *s, unsigned name);
 
 #endif

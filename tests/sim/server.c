@@ -341,7 +341,9 @@ static void note_answer(
     if (m->outcome.kind != OUTCOME_BUSY)
         return;
     m->stood = key->token;
-    m->stood_until = w->now + ms_to_ns((uint64_t)left_ms(w, s, key));
+    m->gap = key->token == 0 && queue_in_gap(w, s, m->name);
+    m->stood_until = w->now + ms_to_ns((uint64_t)(m->gap ? m->outcome.left_ms
+                                                         : left_ms(w, s, key)));
 }
 
 static bool refuses(const struct world *w, const struct model_server *s,

@@ -136,11 +136,19 @@ void subscription_heard(
         subscribed(w, p, m);
         return;
     }
-    note(w, "c%llu is told that it has n%llu t%llu", NULL, p->index, m->name,
-        m->token);
-    for (unsigned i = 0; i < w->setting.workers; i++)
-        if (p->worker[i].token == m->token)
+    bool hint = m->kind == MESSAGE_HINT;
+    note(w,
+        hint ? "c%llu is told that n%llu t%llu is the first in line"
+             : "c%llu is told that it has n%llu t%llu",
+        NULL, p->index, m->name, m->token);
+    for (unsigned i = 0; i < w->setting.workers; i++) {
+        if (p->worker[i].token != m->token)
+            continue;
+        if (hint)
+            handle_hinted(w, &p->worker[i]);
+        else
             handle_told(w, &p->worker[i]);
+    }
 }
 
 uint64_t subscription_channel(const struct process *p)

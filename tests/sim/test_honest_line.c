@@ -10,8 +10,11 @@
 
 #define STEPS (getenv("NXLOCK_FULL") ? 20000 : 3000)
 #define NAMES 2
-#define CLIENTS 3 /* each has a channel */
+#define CLIENTS 3 /* each has a channel for each name */
 #define TOKENS 8
+#define LATER                                                                  \
+    1000 /* tokens from here on are of a version that is not known             \
+          */
 #define TICK_US (1000000 / WINDOW_TICKS)
 #define SLACK_US 4000 /* a command and its roundings */
 
@@ -24,10 +27,11 @@ static char wait_script[SCRIPT_ROOM], release_script[SCRIPT_ROOM];
 
 static void texts_of(const struct message *m, char *token, char *channel)
 {
-    sprintf(token, "token%llu", (unsigned long long)m->token);
+    sprintf(token, m->token > LATER ? "%036llu+toy" : "token%llu",
+        (unsigned long long)m->token);
     strcpy(channel, "-");
     if (m->channel != CHANNEL_NONE)
-        sprintf(channel, "nxl:%llu", (unsigned long long)m->channel);
+        sprintf(channel, "%llu", (unsigned long long)m->channel);
 }
 
 static redisReply *eval_wait(const struct message *m)
@@ -35,9 +39,10 @@ static redisReply *eval_wait(const struct message *m)
     char token[80], channel[80];
     texts_of(m, token, channel);
     return redisCommand(context,
-        "EVAL %s 3 name%u {name%u}:nxl-l {name%u}:nxl-w %s %u %s %u %d %d",
-        wait_script, m->name, m->name, m->name, token, m->ttl_ms, channel,
-        m->window, m->kind == MESSAGE_JOIN, m->test);
+        "EVAL %s 4 name%u {name%u}:nxl-l {name%u}:nxl-w {name%u}:nxl-g"
+        " %s %u %s %u %d %d",
+        wait_script, m->name, m->name, m->name, m->name, token, m->ttl_ms,
+        channel, m->window, m->kind == MESSAGE_JOIN, m->test);
 }
 
 static redisReply *eval_release(const struct message *m)
@@ -47,6 +52,8 @@ static redisReply *eval_release(const struct message *m)
     sprintf(member, "%s %s %u %u", token, channel, m->ttl_ms, m->window);
     if (!m->channel)
         strcpy(member, m->plain ? "-" : m->followed ? "+" : "");
+    if (!m->channel && m->gap_ms > 0)
+        sprintf(member, "?%u", m->gap_ms);
     return redisCommand(context, "EVAL %s 1 name%u %s %s", release_script,
         m->name, token, member);
 }
@@ -61,7 +68,7 @@ static struct outcome outcome_of(const struct message *m, const redisReply *r)
     } else if (r->element[0]->integer == 0) {
         o.kind = OUTCOME_BUSY;
         o.left_ms = r->element[1]->integer;
-        o.first = r->element[2]->integer != 0;
+        o.ahead = (unsigned)r->element[2]->integer;
         o.deaf = m->test && r->element[3]->integer == 0;
     } else {
         o.kind =
@@ -80,6 +87,8 @@ static bool unsteady(void)
     for (unsigned i = 0; i < NAMES; i++) {
         int64_t left_us = model->data.key[i].until_ms * 1000 - now_us;
         ends |= left_us > -SLACK_US && left_us < 2 * SLACK_US;
+        left_us = model->data.queue[i].gap_until_ms * 1000 - now_us;
+        ends |= left_us > -SLACK_US && left_us < 2 * SLACK_US;
     }
     return ends;
 }
@@ -92,7 +101,7 @@ static void forget_messages(unsigned client)
     while ((node = list_pop(&heard[client]->down.messages)))
         free(list_entry(node, struct message, node));
     if (!last)
-        freeReplyObject(redisCommand(context, "PUBLISH nxl:%llu last",
+        freeReplyObject(redisCommand(context, "PUBLISH nxl:%llu:name0 last",
             (unsigned long long)heard[client]->channel));
     while (!last) {
         redisReply *r = NULL;
@@ -116,13 +125,16 @@ static void assert_same_messages(void)
         struct list *node;
         while ((node = list_pop(&heard[i]->down.messages))) {
             struct message *m = list_entry(node, struct message, node);
-            char token[80], channel[80];
+            char token[80], channel[80], name[120];
             redisReply *r = NULL;
             texts_of(m, token, channel);
             assert_int_equal(redisGetReply(listener[i], (void **)&r), 0);
             assert_string_equal(r->element[0]->str, "message");
-            assert_string_equal(r->element[1]->str, channel);
-            assert_string_equal(r->element[2]->str, token);
+            sprintf(name, "nxl:%s:name%u", channel, m->name);
+            assert_string_equal(r->element[1]->str, name);
+            bool hint = m->kind == MESSAGE_HINT;
+            assert_true(!hint || r->element[2]->str[0] == '?');
+            assert_string_equal(r->element[2]->str + hint, token);
             freeReplyObject(r);
             free(m);
         }
@@ -131,7 +143,7 @@ static void assert_same_messages(void)
 
 /* What a name has at the real one. */
 struct keys {
-    redisReply *line, *mark, *key;
+    redisReply *line, *mark, *gap, *key;
 };
 
 static struct keys keys_of(unsigned name)
@@ -139,6 +151,7 @@ static struct keys keys_of(unsigned name)
     return (struct keys){
         redisCommand(context, "ZRANGE {name%u}:nxl-l 0 -1", name),
         redisCommand(context, "EXISTS {name%u}:nxl-w", name),
+        redisCommand(context, "EXISTS {name%u}:nxl-g", name),
         redisCommand(context, "GET name%u", name),
     };
 }
@@ -147,6 +160,7 @@ static void free_keys(struct keys *keys)
 {
     freeReplyObject(keys->line);
     freeReplyObject(keys->mark);
+    freeReplyObject(keys->gap);
     freeReplyObject(keys->key);
 }
 
@@ -160,10 +174,12 @@ static void assert_same_keys(unsigned name, const struct keys *keys)
         struct message m = {.token = p->token, .channel = p->channel};
         char token[80], channel[80], member[200];
         texts_of(&m, token, channel);
-        sprintf(member, "%s %s %u %u", token, channel, p->lease_ms, p->window);
+        sprintf(member, "%s %s %u %u%s", token, channel, p->lease_ms, p->window,
+            p->later ? " more" : "");
         assert_string_equal(keys->line->element[i]->str, member);
     }
     assert_int_equal(keys->mark->integer, queue_marked(&world, model, name));
+    assert_int_equal(keys->gap->integer, queue_in_gap(&world, model, name));
     struct message m = {.token = server_value(&world, model, name)};
     char token[80], channel[80];
     texts_of(&m, token, channel);
@@ -190,8 +206,32 @@ static struct message some_message(void)
         m.channel = 0;
         m.plain = draw(4) == 0;
         m.followed = draw(2);
+        m.gap_ms = m.plain || draw(3) ? 0 : 75;
     }
     return m;
+}
+
+/* One of a later version joins a line. */
+static void join_later(unsigned name, uint64_t channel)
+{
+    struct queue *q = &model->data.queue[name];
+    struct message m = {.token = LATER + 1 + draw(1000), .channel = channel};
+    char token[80], text[80], member[200];
+    unsigned count = queue_length(&world, model, name);
+    if (count == 0 || count == QUEUE_MOST - TOKENS)
+        return;
+    struct place p = {.token = m.token,
+        .channel = channel,
+        .lease_ms = 2000,
+        .window = 10,
+        .ticket = q->place[count - 1].ticket + 1,
+        .later = true,
+        .seen = server_clock_us(&world, model) / TICK_US % (1 << 22)};
+    texts_of(&m, token, text);
+    sprintf(member, "%s %s 2000 10 more", token, text);
+    q->place[q->count++] = p;
+    freeReplyObject(redisCommand(context, "ZADD {name%u}:nxl-l %lld %s", name,
+        (long long)p.ticket * (1 << 22) + p.seen, member));
 }
 
 /* Somebody deletes a line or a mark, or begins or ends to listen. */
@@ -201,7 +241,10 @@ static void disturb(void)
     uint64_t channel = CHANNEL_NONE + 1 + client;
     bool listens = heard[client]->channel != 0;
     redisReply *r = NULL;
-    switch (draw(4)) {
+    switch (draw(5)) {
+    case 4:
+        join_later(name, draw(2) ? channel : CHANNEL_NONE);
+        break;
     case 0:
         freeReplyObject(redisCommand(context, "DEL {name%u}:nxl-l", name));
         model->data.queue[name].count = 0;
@@ -211,10 +254,13 @@ static void disturb(void)
         model->data.queue[name].marked_until_ms = 0;
         break;
     default:
-        r = redisCommand(listener[client], "%s nxl:%llu",
-            listens ? "UNSUBSCRIBE" : "SUBSCRIBE", (unsigned long long)channel);
-        assert_non_null(r);
-        freeReplyObject(r);
+        for (unsigned i = 0; i < NAMES; i++) {
+            r = redisCommand(listener[client], "%s nxl:%llu:name%u",
+                listens ? "UNSUBSCRIBE" : "SUBSCRIBE",
+                (unsigned long long)channel, i);
+            assert_non_null(r);
+            freeReplyObject(r);
+        }
         heard[client]->channel = listens ? 0 : channel;
         break;
     }
@@ -243,7 +289,7 @@ static bool compare(void)
     assert_same_keys(m.name, &keys);
     free_keys(&keys);
     assert_int_equal(real.kind, m.outcome.kind);
-    assert_int_equal(real.first, m.outcome.first);
+    assert_int_equal(real.ahead, m.outcome.ahead);
     assert_int_equal(real.deaf, m.outcome.deaf);
     assert_in_range(real.left_ms + 10, m.outcome.left_ms + 10 - SLACK_US / 1000,
         m.outcome.left_ms + 10 + SLACK_US / 1000);

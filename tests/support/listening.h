@@ -20,6 +20,7 @@
 struct listening {
     nxl_client *client;
     struct subscriber *subscriber; /* the client's */
+    struct channel *channel;       /* of the key "k"; NULL: not yet */
     size_t messages, changes;
     char message[LISTENED][64]; /* the first ones */
 };
@@ -27,10 +28,10 @@ struct listening {
 static struct listening listening;
 
 static inline void listening_message(
-    struct nxl_client *client, struct slice payload, uint64_t now)
+    struct channel *channel, struct slice payload, uint64_t now)
 {
     (void)now;
-    assert_ptr_equal(client, listening.client);
+    assert_ptr_equal(channel, listening.channel);
     if (listening.messages < LISTENED)
         snprintf(listening.message[listening.messages],
             sizeof(listening.message[0]), "%.*s", (int)payload.len,
@@ -38,10 +39,10 @@ static inline void listening_message(
     listening.messages++;
 }
 
-static inline void listening_change(struct nxl_client *client, uint64_t now)
+static inline void listening_change(struct channel *channel, uint64_t now)
 {
     (void)now;
-    assert_ptr_equal(client, listening.client);
+    assert_ptr_equal(channel, listening.channel);
     listening.changes++;
 }
 
@@ -62,7 +63,16 @@ static inline void listening_open(const char *url)
 
 static inline void listening_want(void)
 {
-    assert_true(subscriber_want(listening.subscriber, clock_now()));
+    if (!listening.channel)
+        listening.channel =
+            subscriber_open(listening.subscriber, slice_of("k"));
+    assert_non_null(listening.channel);
+    channel_want(listening.channel, clock_now());
+}
+
+static inline void listening_rest(void)
+{
+    channel_rest(listening.channel, clock_now());
 }
 
 static inline void listening_turn(void)
@@ -91,14 +101,15 @@ static inline void listening_turn(void)
         }                                                                      \
     } while (0)
 
-static inline bool listening_is(enum subscription state)
+/* MESSAGES_NONE, MESSAGES_COMING or MESSAGES_UP */
+static inline bool listening_is(int state)
 {
-    return subscriber_state(listening.subscriber) == state;
+    return listening.channel && (int)listening.channel->messages.state == state;
 }
 
 static inline unsigned listening_number(void)
 {
-    return subscriber_number(listening.subscriber);
+    return listening.channel->messages.number;
 }
 
 /* Turns for so long. */

@@ -50,10 +50,10 @@ static inline void add_send(enum life_track track)
         assert_int_equal(verb.ttl_ms, 1100);
         assert_int_equal(verb.window, 11);
     }
-    assert_true(!verb.plain || verb.kind == VERB_RELEASE);
+    assert_true(!verb.gap_ms || verb.kind == VERB_RELEASE);
     if (verb.kind == VERB_RAISE)
         raised_to = verb.fence;
-    char letter = verb.plain ? 'p' : letters[verb.kind];
+    char letter = verb.gap_ms ? 'p' : letters[verb.kind];
     add((char[]){'S', letter, '\0'});
     draws = verb.kind == VERB_ACQUIRE;
     sent_at[track] = now;
@@ -76,7 +76,7 @@ static inline void carry_out(const struct action *action)
     else
         add(words[action->kind]);
     if (action->kind == ACTION_LINE && queues)
-        life_line_up(&l, &line, &messages, 0, now);
+        life_line_up(&l, &line, &messages, now);
     if (action->kind == ACTION_TOKEN && no_token)
         life_no_token(&l);
     if (action->kind == ACTION_UNDO && unsent)
@@ -112,11 +112,11 @@ static inline bool answer(const char *word)
         struct outcome outcome;
     } all[] = {
         {'g', {.kind = OUTCOME_GRANTED}},
-        {'w', {.kind = OUTCOME_BUSY, .left_ms = 600, .connection = 1}},
-        {'i', {.kind = OUTCOME_BUSY,
-                  .left_ms = LEFT_FOREVER,
-                  .first = true,
+        {'w', {.kind = OUTCOME_BUSY,
+                  .left_ms = 600,
+                  .ahead = 1,
                   .connection = 1}},
+        {'i', {.kind = OUTCOME_BUSY, .left_ms = LEFT_FOREVER, .connection = 1}},
         {'x', {.kind = OUTCOME_NOT_MINE}},
         {'m', {.kind = OUTCOME_MINE, .left_ms = TTL_MS, .fence = 12}},
         {'z', {.kind = OUTCOME_FAULT, .fault = FAULT_REFUSING}},
@@ -156,7 +156,7 @@ static inline void step(const char *word)
         life_acquire(&l, 2 * NS_PER_S, 7, now);
     else if (!strcmp(word, "lineup")) {
         life_acquire(&l, 2 * NS_PER_S, 7, now);
-        life_line_up(&l, &line, &messages, 0, now);
+        life_line_up(&l, &line, &messages, now);
     } else if (!strcmp(word, "told"))
         life_told(&l, 1, now);
     else if (!strcmp(word, "none")) {

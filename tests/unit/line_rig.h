@@ -142,8 +142,8 @@ static inline bool line_answer(const char *word)
         struct outcome outcome;
     } all[] = {
         {'g', {.kind = OUTCOME_GRANTED}},
-        {'w', {.kind = OUTCOME_BUSY, .left_ms = 600}},
-        {'f', {.kind = OUTCOME_BUSY, .left_ms = 600, .first = true}},
+        {'w', {.kind = OUTCOME_BUSY, .left_ms = 600, .ahead = 1}},
+        {'f', {.kind = OUTCOME_BUSY, .left_ms = 600}},
         {'x', {.kind = OUTCOME_NOT_MINE}},
         {'z', {.kind = OUTCOME_FAULT, .fault = FAULT_RETRY}},
         {'u', {.kind = OUTCOME_FAULT,

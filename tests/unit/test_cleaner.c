@@ -58,10 +58,10 @@ static void a_token_in_line_lasts_longer(void **state)
     (void)state;
     struct verb of = {.token = slice_of(TOKEN),
         .ttl_ms = TTL_MS,
-        .channel = slice_of("nxl:c"),
+        .client = slice_of("c"),
         .window = 3 * WINDOW_TICKS};
     cleaner_start(cleaner, CLEANUP_TOKEN, &of, START);
-    assert_true(slice_equal(cleaner->verb.channel, of.channel));
+    assert_true(slice_equal(cleaner->verb.client, of.client));
     assert_int_equal(cleaner->verb.window, of.window);
     assert_int_equal(cleaner->verb.ttl_ms, of.ttl_ms);
     assert_false(expired(START + TTL + 3 * NS_PER_S - 1));
@@ -70,7 +70,7 @@ static void a_token_in_line_lasts_longer(void **state)
     cleaner = cleaner_reuse(cleaner, slice_of("key"), 64);
     assert_non_null(cleaner);
     begin(CLEANUP_TOKEN);
-    assert_int_equal(cleaner->verb.channel.len, 0);
+    assert_int_equal(cleaner->verb.client.len, 0);
     assert_int_equal(cleaner->verb.window, 0);
     assert_true(expired(START + TTL));
 }

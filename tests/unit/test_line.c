@@ -333,27 +333,38 @@ static void assert_next(const struct line_terms *terms, struct outcome outcome,
 static void when_it_shows_that_it_waits(void **state)
 {
     static const struct {
-        uint32_t ttl_ms;
-        uint64_t beat_ms;
-    } beats[] = {
-        {20, 100}, {1000, 100}, {2000, 200}, {30000, 3000}, {60000, 3000}};
+        uint32_t ttl_ms, ahead;
+        uint64_t beat_ms, look_ms;
+    } rows[] = {
+        {20, 1, 101, 100},
+        {1000, 64, 200, 100},
+        {2000, 64, 400, 200},
+        {2000, 640, 2200, 200},
+        {2000, 10000, 5000, 200},
+        {2000, UINT32_MAX, 5000, 200},
+        {30000, 1, 3046, 101},
+        {30000, 64, 5000, 200},
+        {30000, 640, 5000, 1100},
+        {60000, 10000, 5000, 3000},
+    };
     struct line_terms terms = line_terms(NEVER, NEVER);
     struct outcome waits = busy(0), first = busy(LEFT_UNKNOWN);
     (void)state;
-    first.first = true;
-    for (size_t i = 0; i < sizeof(beats) / sizeof(*beats); i++) {
-        uint64_t beat = beats[i].beat_ms * MS;
-        terms.ttl_ms = beats[i].ttl_ms;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        uint64_t beat = rows[i].beat_ms * MS, look = rows[i].look_ms * MS;
+        terms.ttl_ms = rows[i].ttl_ms;
+        waits.ahead = rows[i].ahead;
+        waits.left_ms = 0;
         messages.state = MESSAGES_UP;
-        assert_next(&terms, waits, beat - beat / 10, beat);
+        assert_next(&terms, waits, beat - beat / 10, beat + MS);
         messages.state = MESSAGES_COMING;
-        assert_next(&terms, waits, beat - beat / 10, beat);
+        assert_next(&terms, waits, beat - beat / 10, beat + MS);
         assert_next(&terms, first, 50 * MS, 100 * MS);
         messages.state = MESSAGES_NONE;
-        waits.left_ms = 600;
-        assert_next(&terms, waits, 50 * MS, 100 * MS);
-        waits.left_ms = 0;
+        waits.left_ms = INT64_MAX;
+        assert_next(&terms, waits, look / 2, look + MS);
     }
+    messages.state = MESSAGES_UP;
     first.left_ms = 0;
     assert_next(&terms, first, MS, MS);
     first.left_ms = 20;
@@ -401,10 +412,11 @@ static void a_key_without_an_end_is_looked_into(void **state)
     (void)state;
     struct line_terms terms = line_terms(NEVER, NEVER);
     struct outcome forever = busy(LEFT_FOREVER);
+    forever.ahead = 1;
     start(true, NEVER, NEVER);
     say(forever); /* somebody else is the first */
     assert_true(line_did("not first", "J"));
-    forever.first = true;
+    forever.ahead = 0;
     for (unsigned i = 0; i < 5; i++) { /* the same struct line, each time */
         line_step("wake");
         say(forever);

@@ -8,16 +8,16 @@
 
 #include "unit/strategy_rig.h"
 
-#define WAITS " 3 k {k}:nxl-l {k}:nxl-w T 1000 nxl:c 96 "
+#define WAITS " 4 k {k}:nxl-l {k}:nxl-w {k}:nxl-g T 1000 c 96 "
 #define JOIN "> EVALSHA sha:wait" WAITS "1\n"
 #define JOIN_WHOLE "> EVAL text:wait" WAITS "1\n"
 #define JOIN_TEST "> EVALSHA sha:wait" WAITS "1 1\n"
 #define STAY "> EVALSHA sha:wait" WAITS "0\n"
 #define STAY_TEST "> EVALSHA sha:wait" WAITS "0 1\n"
-#define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20nxl:c\\x201000\\x2096"
+#define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
-#define GAP "> EVALSHA sha:release 1 k T ?\n"
+#define GAP "> EVALSHA sha:release 1 k T ?75\n"
 #define FOLLOWED "> EVALSHA sha:release 1 k T +\n"
 #define NO_PERMISSION "no permission to wait in line: see docs/acl.md"
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
@@ -26,19 +26,19 @@ static void begin_line(enum verb_kind kind, bool test)
 {
     begin('r', 0);
     verb.kind = kind;
-    verb.channel = slice_of("nxl:c");
+    verb.client = slice_of("c");
     verb.window = 96;
     verb.test = test;
     exchange_begin(&x, &verb, NULL);
 }
 
 static void play_line(enum verb_kind kind, bool test, const char *lines,
-    const char *expected, bool first, bool deaf)
+    const char *expected, unsigned ahead, bool deaf)
 {
     begin_line(kind, test);
     play(lines, expected);
     if (expected) {
-        assert_int_equal(x.outcome.first, first);
+        assert_int_equal(x.outcome.ahead, ahead);
         assert_int_equal(x.outcome.deaf, deaf);
     }
 }
@@ -46,55 +46,56 @@ static void play_line(enum verb_kind kind, bool test, const char *lines,
 static void a_join(void **state)
 {
     (void)state;
-    play_line(VERB_JOIN, false, JOIN, NULL, false, false);
-    play_line(VERB_JOIN, false, JOIN "[:1]", "granted", false, false);
-    play_line(VERB_JOIN, false, JOIN "[:0 :500 :0]", "busy 500", false, false);
-    play_line(VERB_JOIN, false, JOIN "[:0 :500 :1]", "busy 500", true, false);
+    play_line(VERB_JOIN, false, JOIN, NULL, 0, false);
+    play_line(VERB_JOIN, false, JOIN "[:1]", "granted", 0, false);
+    play_line(VERB_JOIN, false, JOIN "[:0 :500 :0]", "busy 500", 0, false);
+    play_line(VERB_JOIN, false, JOIN "[:0 :500 :1]", "busy 500", 1, false);
+    play_line(VERB_JOIN, false, JOIN "[:0 :-1 :1]", "busy for ever", 1, false);
+    play_line(VERB_JOIN, false, JOIN "[:0 :-2 :4000000000]", "busy 0",
+        4000000000, false);
     play_line(
-        VERB_JOIN, false, JOIN "[:0 :-1 :1]", "busy for ever", true, false);
-    play_line(VERB_JOIN, false, JOIN "[:0 :-2 :1]", "busy 0", true, false);
-    play_line(VERB_JOIN, false, JOIN NOSCRIPT JOIN_WHOLE "[:1]", "granted",
-        false, false);
+        VERB_JOIN, false, JOIN NOSCRIPT JOIN_WHOLE "[:1]", "granted", 0, false);
     play_line(VERB_JOIN, false, JOIN NOSCRIPT JOIN_WHOLE NOSCRIPT,
-        "retry: NOSCRIPT No matching script.", false, false);
+        "retry: NOSCRIPT No matching script.", 0, false);
 }
 
 static void whether_somebody_listens(void **state)
 {
     (void)state;
     play_line(
-        VERB_JOIN, true, JOIN_TEST "[:0 :500 :0 :0]", "busy 500", false, true);
+        VERB_JOIN, true, JOIN_TEST "[:0 :500 :0 :0]", "busy 500", 0, true);
     play_line(
-        VERB_JOIN, true, JOIN_TEST "[:0 :500 :1 :1]", "busy 500", true, false);
+        VERB_JOIN, true, JOIN_TEST "[:0 :500 :1 :1]", "busy 500", 1, false);
     /* It is not permitted to ask. */
     play_line(
-        VERB_STAY, true, STAY_TEST "[:0 :500 :1 :-1]", "busy 500", true, false);
-    play_line(VERB_STAY, true, STAY_TEST "[:1]", "granted", false, false);
-    play_line(VERB_STAY, true, STAY_TEST "[:0 :5 :1]", BROKEN, false, false);
-    play_line(VERB_STAY, false, STAY "[:0 :5 :1 :1]", BROKEN, false, false);
+        VERB_STAY, true, STAY_TEST "[:0 :500 :1 :-1]", "busy 500", 1, false);
+    play_line(VERB_STAY, true, STAY_TEST "[:1]", "granted", 0, false);
+    play_line(VERB_STAY, true, STAY_TEST "[:0 :5 :1]", BROKEN, 0, false);
+    play_line(VERB_STAY, false, STAY "[:0 :5 :1 :1]", BROKEN, 0, false);
 }
 
 static void a_stay(void **state)
 {
     (void)state;
-    play_line(VERB_STAY, false, STAY "[:1]", "granted", false, false);
-    play_line(VERB_STAY, false, STAY "[:-1]", "not mine", false, false);
-    play_line(VERB_STAY, false, STAY "[:0 :9 :1]", "busy 9", true, false);
+    play_line(VERB_STAY, false, STAY "[:1]", "granted", 0, false);
+    play_line(VERB_STAY, false, STAY "[:-1]", "not mine", 0, false);
+    play_line(VERB_STAY, false, STAY "[:0 :9 :1]", "busy 9", 1, false);
     /* A JOIN puts it in line if it is not there. */
-    play_line(VERB_JOIN, false, JOIN "[:-1]", BROKEN, false, false);
+    play_line(VERB_JOIN, false, JOIN "[:-1]", BROKEN, 0, false);
 }
 
 static void what_is_no_answer(void **state)
 {
     static const char *const replies[] = {":1", "nil", "+OK", "$1", "[]",
-        "[:2]", "[:0]", "[:0 :1]", "[:0 :-3 :1]", "[:1 :1 :1]", "[$1]",
-        "[:0 $5 :1]", "[nil :5 :1]", "[:0 :5 :1 :1 :1]"};
+        "[:2]", "[:0]", "[:0 :1]", "[:0 :-3 :1]", "[:0 :5 :-1]",
+        "[:0 :5 :4294967296]", "[:1 :1 :1]", "[$1]", "[:0 $5 :1]",
+        "[nil :5 :1]", "[:0 :5 :1 :1 :1]"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         char lines[256];
         snprintf(lines, sizeof(lines), "%s%s", STAY, replies[i]);
-        play_line(VERB_STAY, false, lines, BROKEN, false, false);
+        play_line(VERB_STAY, false, lines, BROKEN, 0, false);
         assert_int_equal(dialect.line_refused, FAULT_NONE);
     }
 }
@@ -223,7 +224,7 @@ static void a_release_by_who_may_be_in_line(void **state)
     static const struct {
         const char *reply, *outcome;
     } cases[] = {{":0", "not mine"}, {":1", "mine"}, {":2", "mine"},
-        {":3", "mine"}, {":4", "mine"}, {":5", BROKEN}, {"[:3]", BROKEN}};
+        {":3", "mine"}, {":4", "mine"}, {":5", "mine"}, {":6", BROKEN}, {"[:3]", BROKEN}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -255,7 +256,7 @@ static void a_release_where_scripts_are_refused_by_now(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin_line(VERB_RELEASE, false);
         if (!cases[i].in_line)
-            verb.channel.len = 0;
+            verb.client.len = 0;
         (void)sends();
         assert_int_equal(answer("-NOPERM no permissions"), EXCHANGE_AGAIN);
         play(cases[i].dialog, cases[i].outcome);
@@ -268,14 +269,19 @@ static void a_release_that_hands_over_to_nobody(void **state)
 {
     (void)state;
     begin('r', 0);
-    verb.plain = true;
+    verb.gap_ms = 75;
     play(GAP ":1", "mine");
     begin('r', 0);
-    verb.plain = true;
+    verb.gap_ms = 75;
     play(GAP ":2", BROKEN);
     begin('r', 0);
-    verb.plain = true;
-    play(GAP NOSCRIPT "> EVAL text:release 1 k T ?\n:0", "not mine");
+    verb.gap_ms = 75;
+    play(GAP ":5", "mine");
+    begin('r', 0);
+    play(RELEASE ":5", BROKEN);
+    begin('r', 0);
+    verb.gap_ms = 75;
+    play(GAP NOSCRIPT "> EVAL text:release 1 k T ?75\n:0", "not mine");
 
     begin('r', 0);
     play(RELEASE ":2", "mine");
@@ -283,11 +289,11 @@ static void a_release_that_hands_over_to_nobody(void **state)
     play(RELEASE ":4", "mine");
     exchange_restart(&x, &verb, NULL);
     play(PLAIN ":1", "mine");
-    verb.channel = slice_of("-");
+    verb.client = slice_of("-");
     exchange_begin(&x, &verb, NULL);
     assert_contains(sends(), "EVALSHA sha:release 1 k T " TOKEN);
     assert_int_equal(answer(":3"), EXCHANGE_DONE);
-    verb.channel.len = 0;
+    verb.client.len = 0;
     dialect_begin(&dialect);
     exchange_begin(&x, &verb, NULL);
     play(RELEASE ":1", "mine");
@@ -303,10 +309,10 @@ static void a_release_with_somebody_behind(void **state)
     play(FOLLOWED ":2", "mine");
     exchange_begin(&x, &verb, NULL);
     play(FOLLOWED NOSCRIPT "> EVAL text:release 1 k T +\n:1", "mine");
-    verb.plain = true;
+    verb.gap_ms = 75;
     exchange_begin(&x, &verb, NULL);
     play(GAP ":1", "mine");
-    verb.plain = false;
+    verb.gap_ms = 0;
     exchange_begin(&x, &verb, NULL);
     dialect.now = OUR_NOW;
     play(FOLLOWED ":4", "mine");
@@ -317,7 +323,7 @@ static void a_release_with_somebody_behind(void **state)
     play(FOLLOWED ":4", "mine");
     exchange_begin(&x, &verb, NULL); /* another lock */
     play(FOLLOWED ":1", "mine");
-    verb.channel = slice_of("-");
+    verb.client = slice_of("-");
     dialect_begin(&dialect);
     exchange_begin(&x, &verb, NULL);
     assert_contains(sends(), "EVALSHA sha:release 1 k T " TOKEN);
@@ -345,21 +351,22 @@ static void the_cache_is_of_the_usual_release(void **state)
     begin('r', 0);
     exchange_begin(&x, &verb, &kept);
     play(RELEASE ":1", "mine");
-    verb.plain = true;
+    verb.gap_ms = 75;
     exchange_begin(&x, &verb, &kept);
     play(GAP ":1", "mine");
-    verb.plain = false;
+    verb.gap_ms = 0;
     verb.followed = true;
     exchange_begin(&x, &verb, &kept);
     play(FOLLOWED ":1", "mine");
     verb.followed = false;
     verb.kind = VERB_STAY;
-    verb.channel = slice_of("-");
+    verb.client = slice_of("-");
     exchange_begin(&x, &verb, &kept);
-    play("> EVALSHA sha:wait 3 k {k}:nxl-l {k}:nxl-w T 1000 - 0 0\n[:1]",
+    play("> EVALSHA sha:wait 4 k {k}:nxl-l {k}:nxl-w {k}:nxl-g T 1000 - 0 "
+         "0\n[:1]",
         "granted");
     verb.kind = VERB_RELEASE;
-    verb.channel.len = 0;
+    verb.client.len = 0;
     exchange_begin(&x, &verb, &kept);
     play(RELEASE ":1", "mine");
     command_cache_free(&kept);
@@ -370,10 +377,11 @@ static void names_with_a_hash_tag(void **state)
     static const struct {
         const char *key, *join, *release;
     } cases[] = {
-        {"a{b}c", "3 a{b}c a{b}c::nxl-l a{b}c::nxl-w T",
+        {"a{b}c", "4 a{b}c a{b}c::nxl-l a{b}c::nxl-w a{b}c::nxl-g T",
             "release 1 a{b}c T  a{b}c::nxl-w"},
-        {"{}{a}", "3 {}{a} {{}{a}}:nxl-l {{}{a}}:nxl-w T", "release 1 {}{a} T"},
-        {"{a", "3 {a {{a}:nxl-l {{a}:nxl-w T", "release 1 {a T"},
+        {"{}{a}", "4 {}{a} {{}{a}}:nxl-l {{}{a}}:nxl-w {{}{a}}:nxl-g T",
+            "release 1 {}{a} T"},
+        {"{a", "4 {a {{a}:nxl-l {{a}:nxl-w {{a}:nxl-g T", "release 1 {a T"},
     };
 
     (void)state;
@@ -382,7 +390,7 @@ static void names_with_a_hash_tag(void **state)
         begin_line(VERB_JOIN, false);
         verb.key = slice_of(cases[i].key);
         snprintf(expected, sizeof(expected),
-            "EVALSHA sha:wait %s 1000 nxl:c 96 1", cases[i].join);
+            "EVALSHA sha:wait %s 1000 c 96 1", cases[i].join);
         assert_string_equal(sends(), expected);
         begin('r', 0);
         verb.key = slice_of(cases[i].key);

@@ -128,9 +128,9 @@ static void what_is_told(void **state)
     begin_once(VERB_TELL);
     terms.not_kept = true;
     verb.ttl_ms = 0;
-    verb.plain = true;
-    play(TELL_WITH("done", "0", "?", ""), NULL);
-    verb.plain = false;
+    verb.gap_ms = 75;
+    play(TELL_WITH("done", "0", "?75", ""), NULL);
+    verb.gap_ms = 0;
     verb.followed = true;
     exchange_begin(&x, &verb, NULL);
     play(TELL_WITH("done", "0", "+", ""), NULL);
@@ -256,7 +256,7 @@ static void what_is_no_answer(void **state)
         {VERB_TELL, "2|0"},
         {VERB_TELL, "-1|0"},
         {VERB_TELL, "1|-1"},
-        {VERB_TELL, "1|5"},
+        {VERB_TELL, "1|6"},
         {VERB_TELL, "1|0|nil"},
         {VERB_TELL, "1|0|x"},
     };

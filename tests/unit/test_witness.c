@@ -52,7 +52,7 @@ static void drain(void)
             sent |= 1U << action.server;
             sent_at = now;
         } else if (action.kind == ACTION_LINE && in_line) {
-            life_line_up(&l, &line, &messages, 0, now);
+            life_line_up(&l, &line, &messages, now);
         } else if ((action.kind == ACTION_UNDO ||
                        action.kind == ACTION_LEAVE) &&
                    unsent) {

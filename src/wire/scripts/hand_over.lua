@@ -2,7 +2,7 @@
 -- Deletes the key, which holds the caller's token, or hands the lock over to
 -- the first in its line. This is the end of a script or of a function, not a
 -- function: a release that nobody waits for must not pay for one. It uses the
--- locals key, mark (the mark's name) and how, and returns 1, 2 or 4: see
+-- locals key, mark (the mark's name) and how, and returns 1, 2, 4 or 5: see
 -- release.lua. An error means that the key was not deleted.
 if how == '-' then
     return redis.call('DEL', key)
@@ -23,7 +23,8 @@ else
     end
 end
 -- include line.lua
-local line = string.sub(mark, 1, -2) .. 'l'
+local beside = string.sub(mark, 1, -2)
+local line, gap = beside .. 'l', string.match(how or '', '^%?(%d+)$')
 local time = redis.pcall('TIME')
 local reply = time.err and 4
 local now = not reply and tick_of(time)
@@ -40,17 +41,17 @@ while not reply do
         reply, left = 1, from ~= '0'
     end
     for i = 1, #members, 2 do
-        local token, channel, lease, window =
-            string.match(members[i], '^(%S+) (%S+) (%d+) (%d+)$')
+        local token, client, lease, window, known = waiter_of(members[i])
         local alive = token and not is_dead(now, members[i + 1], window)
-        if alive and listeners(channel) == 0 then
+        if alive and listeners(client, key) == 0 then
             -- It cannot be told now: it keeps its place.
             from = from + 1
-        elseif alive and how == '?' then
-            if channel ~= '-' then
-                redis.pcall('PUBLISH', channel, '?' .. token)
-            end
-            reply, left = 1, true
+        elseif alive and (gap or not known) then
+            -- In a gap there is no mark, so that no release in it hands over.
+            left = not gap or redis.pcall('SET', beside .. 'g', '1', 'PX', gap)
+                .err
+            tell(client, key, '?' .. token)
+            reply = left and 1 or 5
         elseif redis.pcall('ZREM', line, members[i]) ~= 1 then
             reply = 4
         elseif alive then
@@ -58,9 +59,7 @@ while not reply do
             if redis.pcall('SET', key, token, 'PX', lease).err then
                 reply = 4
             else
-                if channel ~= '-' then
-                    redis.pcall('PUBLISH', channel, token)
-                end
+                tell(client, key, token)
                 reply = 2
                 left = not stands and redis.pcall('EXISTS', line) ~= 0
             end

@@ -4,11 +4,13 @@
 -- The bounds are strings because Lua would format numbers on each call, which
 -- takes as long as the comparison.
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
--- it does not hold the lock; or '-': no hand-over; or '?': none, but the first
--- in line is told that it may ask soon; or '+': somebody is probably in line,
--- so that the hand-over can be cheaper. The replies: 0 the token is not there;
+-- it does not hold the lock; or '-': no hand-over; or '+': somebody is probably
+-- in line, so that the hand-over can be cheaper; or '?' and a number: if there
+-- is a line, nobody in it gets the lock for so many ms, in which programs that
+-- know nothing of the line may take it. The replies: 0 the token is not there;
 -- 1 removed; 2 handed over; 3 left the line; 4 removed, but this user (or this
--- old server) cannot hand over: the first in line finds out when it asks next.
+-- old server) cannot hand over: the first in line finds out when it asks next;
+-- 5 removed, and nobody in line gets it for a while.
 --
 -- The keys of the line are derived, not declared: a user who has no access to
 -- them could not release at all. ARGV[3]: the mark's name, if the key has a

@@ -1,14 +1,24 @@
 -- SPDX-License-Identifier: MIT
 -- A token joins the line (ARGV[5] is 1), or shows that it still waits there.
--- Whoever finds the lock free grants it to the first in line. The replies:
--- {1}: the lock has the token. {0, PTTL of the lock, 1 if nobody is ahead who
--- could be told}: it waits; if ARGV[6] is 1, the number of listeners of its
--- channel follows, or -1. {-1}: it is not in line.
+-- Whoever finds the lock free grants it to the first in line, but not in a gap:
+-- while KEYS[4] exists, the lock is free for programs that know nothing of the
+-- line. Nor to one that this version does not know, or behind it. The replies:
+-- {1}: the lock has the token. {0, PTTL of the lock or of the gap, members
+-- ahead}: it waits; 0 are ahead if none of them could be told; if ARGV[6] is 1,
+-- the number of listeners of its channel follows, or -1. {-1}: it is not in
+-- line.
 --
 -- A token joins once, and leaves the line before the key is set to it; so it is
 -- granted at most once. What may be refused is used before the token joins, and
 -- nothing raises an error after a grant.
 -- include line.lua
+-- Who is far behind in a long line shows less often that it is alive: 1/64 less
+-- for each place, up to a window of 15 s. So that much is added to the time of
+-- its sign of life.
+local function patience(place, window)
+    return math.floor(math.max(0,
+        math.min(window * place / 64, 480 - window)))
+end
 if redis.replicate_commands then
     redis.replicate_commands()
 end
@@ -24,11 +34,12 @@ if left ~= -2 and redis.call('GETRANGE', KEYS[1], '0', '511') == token then
 end
 local now = tick_of(redis.call('TIME'))
 local me = token .. ' ' .. ARGV[3] .. ' ' .. lease .. ' ' .. ARGV[4]
-local ticket = redis.call('ZSCORE', line, me)
+local ticket, ahead = redis.call('ZSCORE', line, me), 0
 -- Whoever this token joins behind, if it joins.
 local last
 if ticket then
     ticket = math.floor(ticket / 4194304)
+    ahead = redis.call('ZRANK', line, me)
 elseif ARGV[5] ~= '1' then
     return {-1}
 else
@@ -42,13 +53,13 @@ else
         ticket, last = 1, {}
     elseif last[1] then
         -- Each time, so that a user who lacks a permission learns it at once.
-        local count = redis.call('ZCARD', line)
+        ahead = redis.call('ZCARD', line)
         if ticket % 8 == 0 then
             -- Look at 16 others, so that the dead do not pile up.
-            local at = ticket * 2 % count
+            local at = ticket * 2 % ahead
             local some = redis.call('ZRANGE', line, at, at + 15, 'WITHSCORES')
             for i = 1, #some, 2 do
-                local window = string.match(some[i], ' (%d+)$')
+                local _, _, _, window = waiter_of(some[i])
                 if is_dead(now, some[i + 1], window or 0) then
                     redis.call('ZREM', line, some[i])
                 end
@@ -56,61 +67,66 @@ else
         end
     end
 end
-redis.call('SET', mark, '1', 'PX', '15000')
+-- A value that a later version gave to the mark stays. In a gap there is none.
+local marked = redis.call('PEXPIRE', mark, '15000') == 1
+local gap = marked and 0 or math.max(0, redis.call('PTTL', KEYS[4]))
+if gap > 0 then
+    redis.call('SET', KEYS[4], '1', 'PX', gap, 'XX')
+elseif last or not marked then
+    -- Each time that a token joins, so that a user who may not SET does not.
+    redis.call('SET', mark, '1', 'PX', '15000', 'NX')
+end
 local lasts = redis.call('PEXPIRE', line, '15000')
-redis.call('ZADD', line,
-    string.format('%.0f', ticket * 4194304 + now % 4194304), me)
+redis.call('ZADD', line, string.format('%.0f', ticket * 4194304 +
+    (now + patience(ahead, ARGV[4])) % 4194304), me)
 if lasts == 0 then
     redis.call('PEXPIRE', line, '15000')
 end
-local function busy(ttl, first)
-    return {0, ttl, first, ARGV[6] == '1' and listeners(ARGV[3]) or nil}
+local function busy(ttl, others)
+    return {0, ttl, others, ARGV[6] == '1' and listeners(ARGV[3], key) or nil}
 end
 if last and left ~= -2 then
     -- Nothing can be granted. If the last one can be told, this token is not
     -- the first; else, and for the others, the whole line says.
     if not last[1] then
-        return busy(left, 1)
-    end
-    local channel, window = string.match(last[1], '^%S+ (%S+) %d+ (%d+)$')
-    if window and not is_dead(now, last[2], window) and
-        listeners(channel) ~= 0 then
         return busy(left, 0)
+    end
+    local _, client, _, window = waiter_of(last[1])
+    if window and not is_dead(now, last[2], window) and
+        listeners(client, key) ~= 0 then
+        return busy(left, ahead)
     end
 end
 local from, to, size, members = '0', '1', 2, nil
 repeat
     members = redis.call('ZRANGE', line, from, to, 'WITHSCORES')
     for i = 1, #members, 2 do
-        local who, channel, its, window =
-            string.match(members[i], '^(%S+) (%S+) (%d+) (%d+)$')
-        if members[i] == me then
-            if left ~= -2 then
-                return busy(left, 1)
+        local who, client, its, window, known = waiter_of(members[i])
+        local is_me = members[i] == me
+        if not is_me and
+            (not who or is_dead(now, members[i + 1], window)) then
+            redis.call('ZREM', line, members[i])
+        elseif not is_me and listeners(client, key) == 0 then
+            -- It lives, but cannot be told now: it keeps its place.
+            from = from + 1
+        elseif left ~= -2 or gap > 0 or not known then
+            local free = left == -2 and gap > 0
+            return busy(free and gap or left,
+                is_me and 0 or math.max(ahead, 1))
+        else
+            redis.call('ZREM', line, members[i])
+            redis.call('SET', key, who, 'PX', its)
+            if not is_me then
+                tell(client, key, who)
+                return busy(its + 0, math.max(ahead, 1))
             end
-            redis.call('ZREM', line, me)
-            redis.call('SET', key, token, 'PX', lease)
             if redis.pcall('EXISTS', line) == 0 then
                 redis.pcall('DEL', mark)
             end
             return {1}
-        elseif not who or is_dead(now, members[i + 1], window) then
-            redis.call('ZREM', line, members[i])
-        elseif listeners(channel) == 0 then
-            -- It lives, but cannot be told now: it keeps its place.
-            from = from + 1
-        elseif left ~= -2 then
-            return busy(left, 0)
-        else
-            redis.call('ZREM', line, members[i])
-            redis.call('SET', key, who, 'PX', its)
-            if channel ~= '-' then
-                redis.pcall('PUBLISH', channel, who)
-            end
-            return busy(its + 0, 0)
         end
     end
     size = size * 4
     to = from + size - 1
 until #members == 0
-return busy(left, 1)
+return busy(left, 0)
