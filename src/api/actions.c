@@ -88,24 +88,36 @@ struct slice action_token(
     const struct nxl_lock *lock, enum life_track track, enum verb_kind kind)
 {
     static const struct slice none = {NULL, 0};
-    if (kind == VERB_INSPECT &&
-        (track == TRACK_RENEWAL || lock->life.call == CALL_INSPECT))
+    if (track == TRACK_RENEWAL)
+        return verb_traits[kind].only_reads ? none : lock_token(lock);
+    switch (call_kinds[lock->life.call].token) {
+    case TOKEN_OF_LOCK:
+        break;
+    case TOKEN_OF_NOBODY:
         return none;
-    if (kind == VERB_TELL)
-        return once_token(lock);
-    if (track == TRACK_CALL && lock->life.call == CALL_BREAK)
+    case TOKEN_OF_TARGET:
         return (struct slice){lock->target, lock->target_len};
+    case TOKEN_OF_WORK:
+        return once_token(lock);
+    }
     return lock_token(lock);
 }
 
-/* What may make the lock held needs a record for its cleanup first. */
+/* Reserves a record for the cleanup that this request may need. False: there
+ * is no memory, and the lock must not be held without. A release without a
+ * record leaves the key to its TTL, at worst. */
 static bool reserve(
-    struct operation *op, unsigned server, struct outcome *outcome)
+    struct nxl_lock *lock, enum life_track track, unsigned server)
 {
-    if (operation_prepare(op, server))
-        return true;
-    *outcome = out_of_memory;
-    return false;
+    struct operation *op = operation_of(lock, track);
+    const struct verb_traits *verb = &verb_traits[op->verb.kind];
+    const struct call_kind *call = &call_kinds[lock->life.call];
+    bool holds = verb->may_grant || (track == TRACK_CALL && call->adopts);
+    if (holds)
+        return operation_prepare(op, server);
+    if (verb->residue != RESIDUE_NONE && call->undone)
+        (void)operation_prepare(op, server);
+    return true;
 }
 
 /* Is the outcome known without a request? */
@@ -113,26 +125,20 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     unsigned server, struct outcome *outcome, struct text *words, uint64_t now)
 {
     struct operation *op = operation_of(lock, track);
-    struct request *r = &op->requests[server];
-    switch (op->verb.kind) {
-    case VERB_ACQUIRE:
-    case VERB_BEGIN:
-    case VERB_JOIN:
-    case VERB_STAY:
-        if (!voters_ask(
-                lock->client, server, op->verb.kind, now, outcome, words))
-            return true;
-        return !reserve(op, server, outcome);
-    case VERB_INSPECT:
-        return track == TRACK_CALL && lock->life.call == CALL_ADOPT &&
-               !reserve(op, server, outcome);
-    case VERB_CAP_TTL: /* the time in a timestamp cannot be changed */
+    const struct verb_traits *verb = &verb_traits[op->verb.kind];
+    if (verb->may_grant &&
+        !voters_ask(lock->client, server, op->verb.kind, now, outcome, words))
+        return true;
+    if (verb->shortens_ttl &&
+        exchange_end_is_in_value(&op->requests[server].exchange)) {
         *outcome =
             (struct outcome){.kind = OUTCOME_MINE, .left_ms = LEFT_UNKNOWN};
-        return exchange_end_is_in_value(&r->exchange);
-    default:
-        return false;
+        return true;
     }
+    if (reserve(lock, track, server))
+        return false;
+    *outcome = out_of_memory;
+    return true;
 }
 
 static void trace_round(struct nxl_lock *lock, uint64_t now)
@@ -173,8 +179,6 @@ static void send_to(
         action_outcome(lock, track, server, &outcome, now);
         return;
     }
-    if (op->verb.kind == VERB_RELEASE && lock->life.call == CALL_RELEASE)
-        (void)operation_prepare(op, server);
     if (op->verb.window > 0)
         waiting_complete(lock, &op->verb);
     if (track == TRACK_CALL)

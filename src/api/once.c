@@ -40,19 +40,12 @@ struct slice once_token(const struct nxl_lock *lock)
 
 void once_complete(struct nxl_lock *lock, struct verb *verb)
 {
-    switch (verb->kind) {
-    case VERB_BEGIN:
-    case VERB_LOOK:
-    case VERB_TELL:
+    const struct verb_traits *traits = &verb_traits[verb->kind];
+    if (!traits->uses_record)
+        return;
+    verb->once = &lock->once->terms;
+    if (traits->has_leaves)
         verb->leaves = &lock->once->found;
-        verb->once = &lock->once->terms;
-        break;
-    case VERB_FORGET: /* the terms have the line that was seen */
-        verb->once = &lock->once->terms;
-        break;
-    default:
-        break;
-    }
 }
 
 /* ------------------------------------------------------ what was found */

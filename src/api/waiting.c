@@ -115,7 +115,7 @@ void waiting_complete(struct nxl_lock *lock, struct verb *verb)
 {
     struct nxl_client *client = lock->client;
     struct waiting *w = lock->waiting;
-    if (verb->kind == VERB_JOIN) {
+    if (verb_traits[verb->kind].joins_line) {
         index_put(&client->joined, &w->joined, lock_token(lock));
         w->client = w->line.by_message ? subscriber_id(&client->subscriber)
                                        : slice_of("-");

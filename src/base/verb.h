@@ -14,62 +14,11 @@
 #include "base/fault.h"
 #include "base/leaves.h"
 #include "base/slice.h"
+#include "base/verb_kind.h"
 
 #define CLUSTER_SLOTS 16384 /* of every Redis Cluster */
 
-enum verb_kind {
-    VERB_ACQUIRE, /* set key to token with ttl if the key is free */
-    VERB_EXTEND,  /* if the key holds token: set its TTL to ttl_ms, or leave a
-                   * longer one */
-    VERB_RELEASE, /* if the key holds token: delete it */
-    VERB_INSPECT, /* read the value and its TTL */
-    VERB_CAP_TTL, /* if the key holds token: set its TTL to ttl_ms, even if that
-                   * is shorter */
-    VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
-                   * token */
-    VERB_QUERY,   /* any command: .words, answered in .leaves */
-    /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token
-     * joins its line, where a release may hand the lock over to it. */
-    VERB_JOIN,
-    /* The token, which is in line, still waits. Grants the lock if it is this
-     * token's turn. */
-    VERB_STAY,
-    VERB_SUBSCRIBE, /* listen to the channel .key */
-    /* Work that must be done once: .once, with the lock's key. As ACQUIRE,
-     * which also records that the work has begun; a key that holds the token
-     * already, after a wait in line, counts as free. */
-    VERB_BEGIN,
-    VERB_LOOK, /* what would BEGIN find? */
-    /* Record the outcome of the work that the token began; delete the key if
-     * it holds the token. */
-    VERB_TELL,
-    VERB_FORGET, /* remove the record, if it is still the one that was seen */
-    /* A BEGIN that its caller never learned of: if the token began, record that
-     * nothing happened; and delete the key if it holds the token. */
-    VERB_UNBEGIN,
-    VERB_KINDS
-};
-
 #define WINDOW_TICKS 32 /* of a window, per second */
-
-/* Can a late verb still make the token the key's? */
-static inline bool verb_acquires(enum verb_kind kind)
-{
-    return kind == VERB_ACQUIRE || kind == VERB_JOIN || kind == VERB_BEGIN;
-}
-
-/* Is its answer stored in .leaves, whatever its form? */
-static inline bool verb_has_leaves(enum verb_kind kind)
-{
-    return kind == VERB_QUERY || kind == VERB_BEGIN || kind == VERB_LOOK ||
-           kind == VERB_TELL;
-}
-
-/* Can its answer be a grant? */
-static inline bool verb_may_grant(enum verb_kind kind)
-{
-    return verb_acquires(kind) || kind == VERB_STAY;
-}
 
 /* The state of work: BEGUN to FAILED stand in its record, DOUBT to CLEAR can be
  * told of it. The numbers are those of enum nxl_once_state. */
@@ -183,11 +132,18 @@ static inline bool verb_past_use(const struct verb *verb, uint64_t now)
     return limit_passed(verb->not_after, now);
 }
 
-/* Whether it is too late to send the verb. It is never too late to tell: that
- * then only leaves the key alone. */
+/* Is it too late to send the verb? */
 static inline bool verb_too_late(const struct verb *verb, uint64_t now)
 {
-    return verb->kind != VERB_TELL && verb_past_use(verb, now);
+    return !verb_traits[verb->kind].may_be_late && verb_past_use(verb, now);
+}
+
+/* Does the token's use end when the server has carried the verb out? */
+static inline bool verb_ends_use(const struct verb *verb)
+{
+    enum verb_use use = verb_traits[verb->kind].use;
+    return use == USE_ENDS ||
+           (use == USE_ENDS_UNLESS_CLEAR && verb->once->verdict != ONCE_CLEAR);
 }
 
 struct outcome {

@@ -16,7 +16,8 @@ static inline bool voters_matter(
 {
     return client->server_count > 1 || client->guard ||
            eligibility_unfit(&client->voters->eligibility) ||
-           (verb == VERB_BEGIN && client->servers->endpoint.settings.durable);
+           (verb_traits[verb].begins_work &&
+               client->servers->endpoint.settings.durable);
 }
 
 /* Is this connection of the server still to be judged? */

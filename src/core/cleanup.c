@@ -56,16 +56,30 @@ static enum cleanup_cause cause_of_stay(const struct cancelled *r)
                : CLEANUP_NONE;
 }
 
-/* Of a release. Other verbs leave nothing to clean up. */
-static enum cleanup_cause cause_of_other(const struct cancelled *r)
+static enum cleanup_cause cause_of_release(const struct cancelled *r)
 {
-    if (r->verb != VERB_RELEASE || !r->undo || r->stage == CANCEL_LOST)
+    if (!r->undo || r->stage == CANCEL_LOST)
         return CLEANUP_NONE;
     if (r->stage != CANCEL_SENT)
         return guarded(GUARD_DEBTS) ? CLEANUP_TOKEN : CLEANUP_NONE;
     if (!guarded(GUARD_LATE_UNDO))
         return CLEANUP_NONE;
     return r->compares ? CLEANUP_RELEASE_SENT : CLEANUP_TOKEN;
+}
+
+static enum cleanup_cause cause_of(const struct cancelled *r)
+{
+    switch (verb_traits[r->verb].residue) {
+    case RESIDUE_NONE:
+        break;
+    case RESIDUE_LATE_KEY:
+        return cause_of_acquire(r);
+    case RESIDUE_TOKEN:
+        return cause_of_stay(r);
+    case RESIDUE_UNDELETED:
+        return cause_of_release(r);
+    }
+    return CLEANUP_NONE;
 }
 
 struct cancellation cancel_request(const struct cancelled *r)
@@ -79,9 +93,7 @@ struct cancellation cancel_request(const struct cancelled *r)
                 (ended && (r->never_sent || (r->undo && !r->unsure)))),
     };
     if (!r->never_undo)
-        c.cause = verb_acquires(r->verb) ? cause_of_acquire(r)
-                  : r->verb == VERB_STAY ? cause_of_stay(r)
-                                         : cause_of_other(r);
+        c.cause = cause_of(r);
     return c;
 }
 

@@ -146,18 +146,10 @@ struct outcome eligibility_refusal(
 static bool mine_counts(
     const struct eligibility *e, enum verb_kind verb, uint64_t now)
 {
-    switch (verb) {
-    case VERB_RELEASE:
-    case VERB_CAP_TTL:
-    case VERB_TELL:
-    case VERB_FORGET:
-        return true;
-    case VERB_INSPECT: /* an adoption: a restart may have restored a released
-                        * key */
+    enum verb_mine mine = verb_traits[verb].mine;
+    if (mine == MINE_IF_VOTING)
         return eligibility_votes(e, now) || !guarded(GUARD_ADOPT);
-    default: /* our own token: nobody else could have set it */
-        return e->reason == REASON_NONE;
-    }
+    return mine == MINE_ANYWHERE || e->reason == REASON_NONE;
 }
 
 /* A server that may have lost data cannot vouch for absence, so "free" and new

@@ -73,7 +73,7 @@ static void finish(struct life *l, enum life_result result)
  * server: otherwise a token without a holder would stay until its TTL. */
 static bool claims(struct life *l, uint64_t now)
 {
-    if (l->call != CALL_ADOPT || vote_verdict(&l->vote) != VERDICT_YES ||
+    if (!call_kinds[l->call].adopts || vote_verdict(&l->vote) != VERDICT_YES ||
         l->vote.round.deadline <= now || l->not_claimed || l->kept)
         return false;
     if (l->claimed)
@@ -159,26 +159,30 @@ static bool skips(const struct life *l, unsigned server)
            !(l->reached & bit(server));
 }
 
-/* After the decision, still wait for a server that only began to connect during
- * this acquire: it may soon be part of the quorum. An inspection waits to show
- * what more servers say. */
+/* After an acquire, that is a server that only began to connect during it. */
 static bool may_be_late(const struct life *l, unsigned server)
 {
     const struct acquire *a = &l->vote.acquire;
-    if (l->call == CALL_INSPECT)
+    switch (call_kinds[l->call].late) {
+    case LATE_NONE:
+        break;
+    case LATE_ALL:
         return l->vote.round.verdict == VERDICT_YES ||
                l->vote.round.verdict == VERDICT_NO;
-    return l->call == CALL_ACQUIRE && !l->vote.fencing &&
-           a->verdict == VERDICT_YES && l->terms.servers > 1 &&
-           l->terms.peers[server].link == PEER_CONNECTING &&
-           l->terms.peers[server].since >= a->round_started;
+    case LATE_CONNECTING:
+        return !l->vote.fencing && a->verdict == VERDICT_YES &&
+               l->terms.servers > 1 &&
+               l->terms.peers[server].link == PEER_CONNECTING &&
+               l->terms.peers[server].since >= a->round_started;
+    }
+    return false;
 }
 
 static uint64_t late_until(const struct life *l, uint64_t now)
 {
     const struct acquire *a = &l->vote.acquire;
     uint64_t until = deadline_after(now, LATE_LONGEST);
-    if (l->call != CALL_ACQUIRE)
+    if (!call_kinds[l->call].acquires)
         return earlier(until, l->vote.round.terms.end);
     /* At most as long again as the round took. */
     until = earlier(until, deadline_after(now, elapsed(a->round_started, now)));
@@ -328,8 +332,7 @@ void life_withdrawn(struct life *l, const struct action *action)
 {
     if (action->track == TRACK_RENEWAL || l->abandoned)
         return;
-    if (action->kind == ACTION_UNDO || l->call == CALL_BREAK ||
-        l->call == CALL_TELL || l->call == CALL_FORGET)
+    if (action->kind == ACTION_UNDO || call_kinds[l->call].unsent_is_certain)
         vote_withdrawn(&l->vote, action->server);
     else if (call_kinds[l->call].acquires && !l->vote.fencing && !l->vote.line)
         l->reached &= ~bit(action->server);
@@ -392,24 +395,25 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
         return;
     }
     verb->kind = verb_of(l);
+    const struct verb_traits *traits = &verb_traits[verb->kind];
     verb->ttl_ms = l->ask_ms;
     verb->not_after = l->not_after;
-    if (verb_may_grant(verb->kind))
+    if (traits->may_grant)
         verb->doubted = life_in_line(l) ? l->vote.line->doubt
                                         : acquire_doubts(&l->vote.acquire);
-    if (verb->kind == VERB_ACQUIRE)
+    if (traits->tells_left)
         verb->want_left = acquire_wants_left(&l->vote.acquire);
-    if (verb->kind == VERB_JOIN || verb->kind == VERB_STAY) {
+    if (traits->waits_in_line) {
         verb->ttl_ms = line_lease_ms(&l->vote.line->terms);
         verb->window = line_window(&l->vote.line->terms);
     }
-    if (verb->kind == VERB_RELEASE || verb->kind == VERB_TELL) {
+    if (traits->hands_over) {
         verb->gap_ms = l->gap_ms;
         verb->followed = l->handed_over;
     }
-    if (verb->kind == VERB_BEGIN)
+    if (traits->begins_work)
         verb->held = confirms(l);
-    if (verb->kind == VERB_RAISE)
+    if (l->vote.fencing)
         verb->fence = l->vote.fence.number;
 }
 

@@ -19,6 +19,29 @@
 #define AGAIN_FIRST (5 * NS_PER_MS)
 #define AGAIN_MOST (100 * NS_PER_MS)
 
+/* How the kinds of rounds differ; one row for each. */
+static const struct round_traits {
+    bool may_change;  /* a request that failed may have been applied */
+    bool looks;       /* each answer says what is there, a value or nothing */
+    bool deletes;     /* it is undone where it may be unfinished */
+    bool is_unbroken; /* the token must have been there all the time */
+    /* For how long MINE says that the key stays. */
+    enum { STAYS_UNKNOWN, STAYS_ASKED, STAYS_SEEN } stays;
+} traits[] = {
+    [ROUND_EXTEND] = {.may_change = true,
+        .is_unbroken = true,
+        .stays = STAYS_ASKED},
+    [ROUND_RELEASE] = {.may_change = true, .deletes = true},
+    [ROUND_ADOPT] = {.stays = STAYS_SEEN},
+    [ROUND_INSPECT] = {.looks = true},
+    [ROUND_TELL] = {.may_change = true},
+};
+
+static const struct round_traits *traits_of(const struct round *r)
+{
+    return &traits[r->terms.kind];
+}
+
 void round_init_backoff(struct round *r, uint64_t seed)
 {
     backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MOST, seed);
@@ -33,13 +56,6 @@ void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
         r->terms.ballots[i] =
             (struct ballot){.part = PART_TO_ASK, .again_at = NEVER};
     }
-}
-
-/* May this verb have changed something if it failed? */
-static bool may_change(const struct round *r)
-{
-    return r->terms.kind == ROUND_EXTEND || r->terms.kind == ROUND_RELEASE ||
-           r->terms.kind == ROUND_TELL;
 }
 
 /* All asks of a decided round have been taken. */
@@ -63,7 +79,7 @@ static enum part closing_vote(struct round *r, unsigned server)
     if (part == PART_ASKED || r->terms.ballots[server].why == FAULT_NONE)
         r->terms.ballots[server].why = FAULT_TIMEOUT;
     bool unsure = part == PART_ASKED || r->terms.ballots[server].was_unsure;
-    return unsure && may_change(r) ? PART_UNSURE : PART_FAULT;
+    return unsure && traits_of(r)->may_change ? PART_UNSURE : PART_FAULT;
 }
 
 /* Ends the round. VERDICT_OPEN: the verdict follows from the votes once all
@@ -76,7 +92,7 @@ static void conclude_round(struct round *r, enum verdict verdict)
         r->terms.ballots[i].vote = closing_vote(r, i);
         /* A release must delete the key, also at a server to which it was not
          * sent. */
-        if (r->terms.kind == ROUND_RELEASE && !r->terms.ballots[i].ended)
+        if (traits_of(r)->deletes && !r->terms.ballots[i].ended)
             r->terms.ballots[i].part = PART_TO_UNDO;
         else if (asked)
             r->terms.ballots[i].part = PART_TO_LEAVE;
@@ -103,7 +119,7 @@ static uint64_t quorum_deadline(const struct round *r)
 static enum verdict verdict_so_far(const struct round *r, const struct tally *t)
 {
     unsigned heard = t->yes + t->no + t->fault + t->unsure;
-    if (r->terms.kind == ROUND_INSPECT) {
+    if (traits_of(r)->looks) {
         if (t->no >= t->quorum)
             return VERDICT_NO;
         bool may_be_free = t->servers - heard + t->no >= t->quorum;
@@ -130,10 +146,10 @@ static uint64_t mine_until(
     const struct round *r, unsigned server, int64_t left_ms)
 {
     uint32_t ttl_ms = 0;
-    if (r->terms.kind == ROUND_EXTEND)
-        ttl_ms = r->terms.ttl_ms;
-    else if (r->terms.kind != ROUND_ADOPT)
+    if (traits_of(r)->stays == STAYS_UNKNOWN)
         return 0;
+    if (traits_of(r)->stays == STAYS_ASKED)
+        ttl_ms = r->terms.ttl_ms;
     else if (left_ms == LEFT_FOREVER) /* the key itself has no deadline */
         ttl_ms = r->terms.ttl_ms;
     else if (left_ms > MAX_TTL_MS)
@@ -157,7 +173,7 @@ static void record_no(struct round *r, unsigned server)
 {
     r->terms.ballots[server].ended = true;
     /* The first try may have deleted it. */
-    if (r->terms.kind == ROUND_RELEASE && r->terms.ballots[server].was_unsure) {
+    if (traits_of(r)->deletes && r->terms.ballots[server].was_unsure) {
         r->terms.ballots[server].part = PART_UNSURE;
         return;
     }
@@ -181,8 +197,9 @@ static void record_round_fault(struct round *r, unsigned server,
         }
     }
     r->terms.ballots[server].part =
-        r->terms.ballots[server].was_unsure && may_change(r) ? PART_UNSURE
-                                                             : PART_FAULT;
+        r->terms.ballots[server].was_unsure && traits_of(r)->may_change
+            ? PART_UNSURE
+            : PART_FAULT;
 }
 
 void round_outcome(struct round *r, unsigned server,
@@ -197,17 +214,17 @@ void round_outcome(struct round *r, unsigned server,
     else if (outcome->sent_at != 0)
         *sent_at = *sent_at == 0 ? outcome->sent_at
                                  : earlier(*sent_at, outcome->sent_at);
-    bool inspect = r->terms.kind == ROUND_INSPECT;
+    bool looks = traits_of(r)->looks;
     enum outcome_kind kind = outcome->kind;
     /* If the token is gone, another client may have held the lock since, even
      * if the token is there again. */
-    if (r->terms.kind == ROUND_EXTEND && kind == OUTCOME_NOT_MINE &&
+    if (traits_of(r)->is_unbroken && kind == OUTCOME_NOT_MINE &&
         !guarded(GUARD_CONTINUITY))
         kind = OUTCOME_MINE;
     bool seen = kind == OUTCOME_SEEN || kind == OUTCOME_RECORDED;
-    if (kind == OUTCOME_MINE || (inspect && seen))
+    if (kind == OUTCOME_MINE || (looks && seen))
         record_yes(r, server, outcome);
-    else if (kind == OUTCOME_NOT_MINE || (inspect && kind == OUTCOME_FREE))
+    else if (kind == OUTCOME_NOT_MINE || (looks && kind == OUTCOME_FREE))
         record_no(r, server);
     else if (kind == OUTCOME_FAULT)
         record_round_fault(r, server, outcome->fault, outcome->unsure, now);

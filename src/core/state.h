@@ -52,16 +52,36 @@ enum life_result {
     LIFE_CANCELLED
 };
 
+/* Whose token the requests of a call have. */
+enum call_token {
+    TOKEN_OF_LOCK,
+    TOKEN_OF_NOBODY, /* none: it is about whoever holds the name */
+    TOKEN_OF_TARGET, /* of the holder that was seen */
+    TOKEN_OF_WORK    /* of who began the work, if it was not this lock */
+};
+
+/* For which servers a call that is decided still waits a little. */
+enum call_late {
+    LATE_NONE,
+    LATE_CONNECTING, /* they connect: soon they may be part of the quorum */
+    LATE_ALL         /* its caller wants to know what they say */
+};
+
 /* How the kinds of calls differ; one row for each. */
 struct call_kind {
     enum verb_kind verb;
     bool acquires;         /* it may begin a lease, and wait for that */
-    enum round_kind round; /* of the others */
-    enum life_result no;   /* the result of VERDICT_NO */
+    bool adopts;           /* success makes the token the lock's own */
+    enum round_kind round; /* of all that do not acquire */
+    enum call_token token;
+    enum call_late late;
+    enum life_result no; /* the result of VERDICT_NO */
     bool undone; /* what it leaves at a server is removed in the background */
     bool known_token; /* servers that cannot have the token are skipped */
     bool relies; /* success promises a lease, which must not have expired when
                   * the result is returned */
+    bool unsent_is_certain; /* a request that is withdrawn before it was sent
+                             * counts as one that has changed nothing */
 };
 extern const struct call_kind call_kinds[CALL_KINDS];
 

@@ -126,15 +126,10 @@ void request_released(struct server *s, struct request *r, uint64_t now)
  * have done. */
 static enum slot_kind kind_when_dropped(const struct request *r)
 {
-    switch (r->exchange.verb->kind) {
-    case VERB_QUERY:
-    case VERB_LOOK:
-        return SLOT_CANCELLED_QUERY;
-    case VERB_INSPECT:
-        return SLOT_CANCELLED_READ;
-    default:
+    const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
+    if (!verb->only_reads)
         return SLOT_CANCELLED;
-    }
+    return verb->has_leaves ? SLOT_CANCELLED_QUERY : SLOT_CANCELLED_READ;
 }
 
 /* Takes r's remaining slots, from index on, away from it. If there is a cleaner
@@ -335,7 +330,7 @@ static void withdraw_tell(struct server *s, struct request *r, uint64_t number)
 static bool tells_too_late(const struct request *r, uint64_t now)
 {
     const struct verb *verb = r->exchange.verb;
-    return verb->kind == VERB_TELL && verb_past_use(verb, now) &&
+    return verb_traits[verb->kind].may_be_late && verb_past_use(verb, now) &&
            !verb_past_use(verb, r->exchange.asked_at);
 }
 

@@ -75,7 +75,8 @@ static uint64_t lasts_ns(const struct cleaner *k)
     uint64_t ms = exchange_lasts_ms(&k->exchange, verb->ttl_ms);
     if (verb->client.len > 0)
         ms += (uint64_t)verb->window * 1000 / WINDOW_TICKS;
-    return later(ms_to_ns(ms), verb->kind == VERB_UNBEGIN ? UNBEGIN_NS : 0);
+    return later(
+        ms_to_ns(ms), verb_traits[verb->kind].undoes_for_ever ? UNBEGIN_NS : 0);
 }
 
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
@@ -83,7 +84,7 @@ void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
 {
     memcpy(k->bytes + k->verb.key.len, of->token.data, of->token.len);
     k->verb.token.len = of->token.len;
-    k->verb.kind = of->kind == VERB_BEGIN ? VERB_UNBEGIN : VERB_RELEASE;
+    k->verb.kind = verb_traits[of->kind].undo;
     k->verb.ttl_ms = of->ttl_ms;
     k->verb.client = of->client;
     k->verb.window = of->window;

@@ -70,8 +70,8 @@ void requests_refuse(
     for (; node != &s->waiting; node = next) {
         next = node->next;
         struct request *r = list_entry(node, struct request, node);
-        enum verb_kind verb = r->exchange.verb->kind;
-        if ((all ? !verb_may_grant(verb) : verb != VERB_BEGIN) || r->sent_at)
+        const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
+        if (!(all ? verb->may_grant : verb->begins_work) || r->sent_at)
             continue;
         s->why = *words;
         list_remove(&r->node);
@@ -247,13 +247,6 @@ static void give_up_request(struct server *s, struct request *r, uint64_t now)
         request_discard(s, now);
 }
 
-/* Does nobody use the token any more once the server has carried it out? */
-static bool ends_use(const struct verb *verb)
-{
-    return verb->kind == VERB_RELEASE ||
-           (verb->kind == VERB_TELL && verb->once->verdict != ONCE_CLEAR);
-}
-
 /* True when the reply completed r. */
 static bool replied(struct server *s, struct request *r,
     const struct reply *reply, struct completion *c, uint64_t now)
@@ -285,7 +278,7 @@ static bool replied(struct server *s, struct request *r,
     if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
         c->outcome.owed = server_owes(s, r);
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
-    if (ends_use(r->exchange.verb))
+    if (verb_ends_use(r->exchange.verb))
         request_released(s, r, now);
     if (c->outcome.kind == OUTCOME_FAULT &&
         fault_is_elsewhere(c->outcome.fault))
@@ -308,7 +301,7 @@ static void acquire_answered(struct server *s, struct cleaner *k,
                        !fault_leaves_doubt(classify_error(reply->bytes)));
     /* After a BEGIN that failed the key may hold the token all the same, by a
      * wait in line. */
-    refused = refused && k->verb.kind != VERB_UNBEGIN;
+    refused = refused && !verb_traits[k->verb.kind].undoes_refused;
     cleanup_acquire_answered(&k->cleanup, refused, now);
     sort_cleaner(s, k);
 }

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kinds of verbs, and how they differ: one row of verb_traits each. What a
+ * server is sent for them is in wire/strategies.c.
+ *
+ * Invariant: the order of the kinds means nothing, and a rule that holds for
+ * some of them is a column here. Only wire names them where it writes their
+ * commands and reads the replies.
+ */
+#ifndef NXLOCK_BASE_VERB_KIND_H
+#define NXLOCK_BASE_VERB_KIND_H
+
+#include <stdbool.h>
+
+enum verb_kind {
+    VERB_ACQUIRE, /* set key to token with ttl if the key is free */
+    VERB_EXTEND,  /* if the key holds token: set its TTL to ttl_ms, or leave a
+                   * longer one */
+    VERB_RELEASE, /* if the key holds token: delete it */
+    VERB_INSPECT, /* read the value and its TTL */
+    VERB_CAP_TTL, /* if the key holds token: set its TTL to ttl_ms, even if that
+                   * is shorter */
+    VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
+                   * token; 0: to the next number */
+    VERB_QUERY,   /* any command: .words, answered in .leaves */
+    /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token
+     * joins its line, where a release may hand the lock over to it. */
+    VERB_JOIN,
+    /* The token, which is in line, still waits. Grants the lock if it is this
+     * token's turn. */
+    VERB_STAY,
+    VERB_SUBSCRIBE, /* listen to the channel .key */
+    /* Work that must be done once: .once, with the lock's key. As ACQUIRE,
+     * which also records that the work has begun; a key that holds the token
+     * already, after a wait in line, counts as free. */
+    VERB_BEGIN,
+    VERB_LOOK, /* what would BEGIN find? */
+    /* Record the outcome of the work that the token began; delete the key if
+     * it holds the token. */
+    VERB_TELL,
+    VERB_FORGET, /* remove the record, if it is still the one that was seen */
+    /* A BEGIN that its caller never learned of: if the token began, record that
+     * nothing happened; and delete the key if it holds the token. */
+    VERB_UNBEGIN,
+    VERB_KINDS
+};
+
+/* What a request may leave at the server if it is cancelled, which has to be
+ * removed (core/cleanup.h). */
+enum verb_residue {
+    RESIDUE_NONE,
+    RESIDUE_LATE_KEY, /* the key, which it may even set later */
+    RESIDUE_TOKEN,    /* the token, in the key or in line, but not later */
+    RESIDUE_UNDELETED /* the key that it should have deleted */
+};
+
+/* Does "the key holds our token" count, if the server has no vote? */
+enum verb_mine {
+    MINE_IF_FIT,    /* yes, unless the server is unfit for locks: nobody else
+                     * could have set our token */
+    MINE_IF_VOTING, /* no: a restart may have restored a released key */
+    MINE_ANYWHERE   /* yes: it only says that something is done */
+};
+
+/* Does the token's use end when the server has carried the verb out? */
+enum verb_use {
+    USE_GOES_ON,
+    USE_ENDS,
+    USE_ENDS_UNLESS_CLEAR /* it goes on if the verdict is ONCE_CLEAR */
+};
+
+struct verb_traits {
+    enum verb_residue residue : 8;
+    enum verb_kind undo : 8; /* the verb that removes the residue */
+    enum verb_mine mine : 8;
+    enum verb_use use : 8;
+
+    /* Its answer can be a grant. So it is sent only to a server that has a
+     * vote, and only when there is a record for its cleanup. */
+    bool may_grant;
+    bool waits_in_line;    /* .client and .window are used */
+    bool joins_line;       /* the token is not in line before */
+    bool begins_work;      /* it grants, and records that work has begun */
+    bool uses_record;      /* .once is used */
+    bool has_leaves;       /* its answer, in any form, is stored in .leaves */
+    bool only_reads;       /* nothing that a lock relies on is changed */
+    bool tells_left;       /* .want_left is used */
+    bool hands_over;       /* it gives the lock up: .gap_ms, .followed */
+    bool shortens_ttl;     /* impossible where the value contains the end */
+    bool type_error_is_no; /* a key of another type cannot hold the token */
+    bool may_be_late;      /* past .not_after it is sent nonetheless, and leaves
+                            * the key alone */
+    /* Of a verb that undoes another one: */
+    bool undoes_for_ever; /* what it removes has no TTL */
+    bool undoes_refused;  /* it is needed even after a refusal */
+};
+
+/* In the header, so that each use is a look-up and no call. */
+static const struct verb_traits verb_traits[VERB_KINDS] = {
+    [VERB_ACQUIRE] = {.residue = RESIDUE_LATE_KEY,
+        .undo = VERB_RELEASE,
+        .may_grant = true,
+        .tells_left = true},
+    [VERB_EXTEND] = {.type_error_is_no = true},
+    [VERB_RELEASE] = {.residue = RESIDUE_UNDELETED,
+        .undo = VERB_RELEASE,
+        .mine = MINE_ANYWHERE,
+        .use = USE_ENDS,
+        .hands_over = true,
+        .type_error_is_no = true},
+    [VERB_INSPECT] = {.mine = MINE_IF_VOTING,
+        .only_reads = true,
+        .type_error_is_no = true},
+    [VERB_CAP_TTL] = {.mine = MINE_ANYWHERE,
+        .shortens_ttl = true,
+        .type_error_is_no = true},
+    [VERB_RAISE] = {.type_error_is_no = true},
+    [VERB_QUERY] = {.has_leaves = true, .only_reads = true},
+    [VERB_JOIN] = {.residue = RESIDUE_LATE_KEY,
+        .undo = VERB_RELEASE,
+        .may_grant = true,
+        .waits_in_line = true,
+        .joins_line = true},
+    [VERB_STAY] = {.residue = RESIDUE_TOKEN,
+        .undo = VERB_RELEASE,
+        .may_grant = true,
+        .waits_in_line = true},
+    [VERB_SUBSCRIBE] = {.mine = MINE_IF_FIT},
+    [VERB_BEGIN] = {.residue = RESIDUE_LATE_KEY,
+        .undo = VERB_UNBEGIN,
+        .may_grant = true,
+        .begins_work = true,
+        .uses_record = true,
+        .has_leaves = true},
+    [VERB_LOOK] = {.uses_record = true, .has_leaves = true, .only_reads = true},
+    [VERB_TELL] = {.mine = MINE_ANYWHERE,
+        .use = USE_ENDS_UNLESS_CLEAR,
+        .uses_record = true,
+        .has_leaves = true,
+        .hands_over = true,
+        .may_be_late = true},
+    [VERB_FORGET] = {.mine = MINE_ANYWHERE, .uses_record = true},
+    [VERB_UNBEGIN] = {.undoes_for_ever = true, .undoes_refused = true},
+};
+
+/* Can a late verb still make the token the key's? */
+static inline bool verb_acquires(enum verb_kind kind)
+{
+    return verb_traits[kind].residue == RESIDUE_LATE_KEY;
+}
+
+static inline bool verb_has_leaves(enum verb_kind kind)
+{
+    return verb_traits[kind].has_leaves;
+}
+
+static inline bool verb_may_grant(enum verb_kind kind)
+{
+    return verb_traits[kind].may_grant;
+}
+
+#endif
