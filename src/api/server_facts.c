@@ -67,25 +67,18 @@ static void add_voting(const struct nxl_client *client, unsigned server,
     facts->guarded = client->guard;
 }
 
-/* The commands are named when one has shown that it works on this connection:
- * before that it is only known which would be tried first. */
 static void add_strategy(const struct server *s, nxl_server_facts *facts)
 {
     struct text words;
 
     if (s->state != SERVER_UP)
         return;
-    if (s->dialect.worked & (1U << VERB_ACQUIRE | 1U << VERB_BEGIN)) {
+    if (strategies_are_known(&s->dialect)) {
         text_clear(&words);
         strategies_describe(&s->dialect, &words);
         text_copy(&words, facts->strategy, sizeof(facts->strategy));
     }
-    /* The first way to release is a script, but a program that only inspects
-     * has not tried it yet; its way to inspect, a script too, must be the first
-     * as well. */
-    facts->scripts = !strategies_weak(&s->dialect) &&
-                     s->dialect.at[VERB_RELEASE] == 0 &&
-                     s->dialect.at[VERB_INSPECT] == 0;
+    facts->scripts = strategies_are_scripts(&s->dialect);
 }
 
 static void add_waiting(

@@ -78,18 +78,21 @@ struct verb_traits {
     /* Its answer can be a grant. So it is sent only to a server that has a
      * vote, and only when there is a record for its cleanup. */
     bool may_grant;
-    bool waits_in_line;    /* .client and .window are used */
-    bool joins_line;       /* the token is not in line before */
-    bool begins_work;      /* it grants, and records that work has begun */
-    bool uses_record;      /* .once is used */
-    bool has_leaves;       /* its answer, in any form, is stored in .leaves */
-    bool only_reads;       /* nothing that a lock relies on is changed */
-    bool tells_left;       /* .want_left is used */
-    bool hands_over;       /* it gives the lock up: .gap_ms, .followed */
-    bool shortens_ttl;     /* impossible where the value contains the end */
-    bool type_error_is_no; /* a key of another type cannot hold the token */
-    bool may_be_late;      /* past .not_after it is sent nonetheless, and leaves
-                            * the key alone */
+    bool waits_in_line; /* .client and .window are used */
+    bool joins_line;    /* the token is not in line before */
+    bool begins_work;   /* it grants, and records that work has begun */
+    bool uses_record;   /* .once is used */
+    bool has_leaves;    /* its answer, in any form, is stored in .leaves */
+    bool only_reads;    /* nothing that a lock relies on is changed */
+    bool tells_left;    /* .want_left is used */
+    bool hands_over;    /* it gives the lock up: .gap_ms, .followed */
+    bool shortens_ttl;  /* impossible where the value contains the end */
+    /* An error about the key's type answers that it does not hold the token.
+     * Not where it may mean another key (the line, the record), or the token
+     * may get the lock later, in line. */
+    bool type_error_is_no;
+    bool may_be_late; /* past .not_after it is sent nonetheless, and leaves
+                       * the key alone */
     /* Of a verb that undoes another one: */
     bool undoes_for_ever; /* what it removes has no TTL */
     bool undoes_refused;  /* it is needed even after a refusal */

@@ -15,20 +15,6 @@
 #include "base/prefetch.h"
 #include "wire/waiter.h"
 
-/* How a verb is sent as one command. */
-static const struct form {
-    enum script_id script;
-    /* Index of the argument that is the token (for ACQUIRE, of SET); 0: none */
-    unsigned char token;
-    bool ttl;
-} forms[VERBS_CACHED] = {
-    [VERB_ACQUIRE] = {.script = SCRIPT_ACQUIRE, .token = 2, .ttl = true},
-    [VERB_EXTEND] = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
-    [VERB_RELEASE] = {.script = SCRIPT_RELEASE, .token = 4},
-    [VERB_INSPECT] = {.script = SCRIPT_INSPECT},
-    [VERB_CAP_TTL] = {.script = SCRIPT_KEEP, .token = 4, .ttl = true},
-};
-
 struct args {
     int count;
     struct slice arg[COMMAND_ARGS];
@@ -53,9 +39,9 @@ static void args_push_script(
     args_push(a, slice_of(keys));
 }
 
-static void script_args(struct args *a, const struct verb *verb, bool whole)
+static void script_args(struct args *a, const struct command_form *form,
+    const struct verb *verb, bool whole)
 {
-    const struct form *form = &forms[verb->kind];
     const struct script *script = &scripts[form->script];
 
     if (form->script == SCRIPT_EXTEND && !guarded(GUARD_SHORTEN))
@@ -69,10 +55,11 @@ static void script_args(struct args *a, const struct verb *verb, bool whole)
         args_push_ttl(a, verb);
 }
 
-static void verb_args(struct args *a, const struct verb *verb)
+static void verb_args(
+    struct args *a, const struct command_form *form, const struct verb *verb)
 {
-    if (verb->kind != VERB_ACQUIRE) {
-        script_args(a, verb, false);
+    if (!form->is_set) {
+        script_args(a, form, verb, false);
         return;
     }
     a->count = 0;
@@ -150,12 +137,13 @@ static size_t argument_offset(const struct args *a, unsigned i)
     return length_before((int)i, a->count, a->arg) + head_length(a->arg[i].len);
 }
 
-static bool cache_command(struct cached_command **kept, const struct verb *verb)
+static bool cache_command(struct cached_command **kept,
+    const struct command_form *form, const struct verb *verb)
 {
     struct args a;
-    unsigned token = forms[verb->kind].token;
+    unsigned token = form->token;
 
-    verb_args(&a, verb);
+    verb_args(&a, form, verb);
     size_t len = length_before(a.count, a.count, a.arg);
     struct cached_command *made = malloc(sizeof(*made) + len);
     if (!made)
@@ -170,10 +158,9 @@ static bool cache_command(struct cached_command **kept, const struct verb *verb)
     return true;
 }
 
-static bool cached_fits(
-    const struct cached_command *kept, const struct verb *verb)
+static bool cached_fits(const struct cached_command *kept,
+    const struct command_form *form, const struct verb *verb)
 {
-    const struct form *form = &forms[verb->kind];
     return kept && (form->token == 0 || kept->token_len == verb->token.len) &&
            (!form->ttl || kept->ttl_ms == verb->ttl_ms);
 }
@@ -185,15 +172,15 @@ void command_prefetch(const struct cached_command *k)
         prefetch(k, USUAL);
 }
 
-bool command_verb(
-    struct buf *out, const struct verb *verb, struct cached_command **kept)
+bool command_verb(struct buf *out, const struct command_form *form,
+    const struct verb *verb, struct cached_command **kept)
 {
     if (!kept) {
         struct args a;
-        verb_args(&a, verb);
+        verb_args(&a, form, verb);
         return command_append(out, a.count, a.arg);
     }
-    if (!cached_fits(*kept, verb) && !cache_command(kept, verb))
+    if (!cached_fits(*kept, form, verb) && !cache_command(kept, form, verb))
         return false;
     const struct cached_command *k = *kept;
     if (!buf_append(out, k->bytes, k->len))
@@ -204,10 +191,11 @@ bool command_verb(
     return true;
 }
 
-bool command_verb_eval(struct buf *out, const struct verb *verb)
+bool command_verb_eval(
+    struct buf *out, const struct command_form *form, const struct verb *verb)
 {
     struct args a;
-    script_args(&a, verb, true);
+    script_args(&a, form, verb, true);
     return command_append(out, a.count, a.arg);
 }
 
@@ -289,8 +277,8 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     return command_append(out, a.count, a.arg);
 }
 
-bool command_release(
-    struct buf *out, const struct verb *verb, const char *how, bool whole)
+bool command_release(struct buf *out, const struct command_form *form,
+    const struct verb *verb, const char *how, bool whole)
 {
     struct args a;
     struct buf member = {0};
@@ -299,7 +287,7 @@ bool command_release(
     bool ok = (!in_line || waiter_append(&member, verb)) &&
               (!tagged || companion_make(verb->key, COMPANION_MARK, &mark));
     if (ok) {
-        script_args(&a, verb, whole);
+        script_args(&a, form, verb, whole);
         if (in_line)
             args_push(&a, (struct slice){buf_head(&member), buf_len(&member)});
         else if (*how || tagged)
@@ -345,9 +333,10 @@ bool command_wait(struct buf *out, const struct verb *verb, bool whole)
 bool command_takeover(
     struct buf *out, const struct verb *verb, struct slice old)
 {
+    static const struct command_form form = {
+        .script = SCRIPT_TAKEOVER, .token = 4, .ttl = true};
     struct args a;
-    script_args(&a, verb, true);
-    a.arg[1] = scripts[SCRIPT_TAKEOVER].body;
+    script_args(&a, &form, verb, true);
     args_push(&a, old);
     return command_append(out, a.count, a.arg);
 }
@@ -392,7 +381,7 @@ bool command_client_kill(struct buf *out, int64_t client_id)
 
 void command_cache_free(struct command_cache *k)
 {
-    for (int i = 0; i < VERBS_CACHED; i++)
+    for (int i = 0; i < VERB_KINDS; i++)
         free(k->verb[i]);
     *k = (struct command_cache){{NULL}};
 }

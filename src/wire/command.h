@@ -22,12 +22,19 @@ struct cached_command {
     char bytes[];
 };
 
-/* The verbs whose commands are cached: the first ones. */
-#define VERBS_CACHED (VERB_CAP_TTL + 1)
-
 /* One lock's cached commands; all zero at first. */
 struct command_cache {
-    struct cached_command *verb[VERBS_CACHED]; /* NULL: not formatted yet */
+    struct cached_command *verb[VERB_KINDS]; /* NULL: not formatted yet */
+};
+
+/* How a verb is sent as one command: by SET key token NX PX ttl, or by a script
+ * of the lock's key and, as arguments, of the token and the TTL as far as the
+ * form has them. */
+struct command_form {
+    bool is_set;
+    enum script_id script;
+    unsigned char token; /* index of the argument that is the token; 0: none */
+    bool ttl;
 };
 
 void command_cache_free(struct command_cache *k);
@@ -39,20 +46,21 @@ void command_prefetch(const struct cached_command *k);
 /* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
 bool command_append(struct buf *out, int argc, const struct slice *argv);
 
-/* Appends one of these verbs as one command (SET NX PX, EVALSHA ...): from the
+/* Appends a verb as one command of that form (SET NX PX, EVALSHA ...): from the
  * cache *kept if that fits, otherwise formatted into it. kept may be NULL.
  * False: no memory. RELEASE: see command_release(). */
-bool command_verb(
-    struct buf *out, const struct verb *verb, struct cached_command **kept);
+bool command_verb(struct buf *out, const struct command_form *form,
+    const struct verb *verb, struct cached_command **kept);
 
-/* Appends such a verb as EVAL with the script's text. */
-bool command_verb_eval(struct buf *out, const struct verb *verb);
+/* Appends it as EVAL with the script's text. */
+bool command_verb_eval(
+    struct buf *out, const struct command_form *form, const struct verb *verb);
 
 /* RELEASE of a token that may be in line (verb.channel), or of a key with a
  * hash tag, or by another hand-over than usual (how, see release.lua); JOIN
  * and STAY. whole: EVAL with the script's text, otherwise EVALSHA. */
-bool command_release(
-    struct buf *out, const struct verb *verb, const char *how, bool whole);
+bool command_release(struct buf *out, const struct command_form *form,
+    const struct verb *verb, const char *how, bool whole);
 bool command_wait(struct buf *out, const struct verb *verb, bool whole);
 
 /* ACQUIRE with verb.counter, or RAISE; whole: EVAL with the script's text,

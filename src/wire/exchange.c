@@ -42,7 +42,7 @@ void exchange_free(struct exchange *x)
 
 void exchange_prefetch(const struct exchange *x)
 {
-    if (x->kept && x->verb->kind < VERBS_CACHED)
+    if (x->kept)
         command_prefetch(x->kept->verb[x->verb->kind]);
 }
 
@@ -263,9 +263,7 @@ static bool fall_back(struct exchange *x)
                                        : slice_of(words_lost);
     /* Check before the next acquire, so that it does not get a lock that can
      * be neither extended nor released. */
-    bool needs_script =
-        x->verb->kind == VERB_EXTEND || x->verb->kind == VERB_RELEASE;
-    if (needs_script && !x->dialect->ttl_in_values)
+    if (strategies_are_vital(x->verb->kind) && !x->dialect->ttl_in_values)
         x->dialect->scripts_unverified = true;
     return false;
 }
@@ -278,7 +276,7 @@ static bool acquire_checks_value(struct exchange *x)
 {
     uint64_t now = x->dialect->now;
 
-    if (x->verb->kind != VERB_ACQUIRE || x->phase != PHASE_VERB ||
+    if (!strategies_take_over(x->verb->kind) || x->phase != PHASE_VERB ||
         x->strategy->ttl_is_in_value || x->outcome.kind != OUTCOME_BUSY ||
         x->outcome.left_ms != LEFT_FOREVER || now < x->check_at)
         return false;
@@ -303,7 +301,7 @@ static void restart_inspect(struct exchange *x)
  * now, it could not be taken out of its line. */
 static bool may_be_in_line(const struct exchange *x)
 {
-    return x->verb->kind == VERB_RELEASE && x->verb->client.len > 0 &&
+    return verb_traits[x->verb->kind].hands_over && x->verb->client.len > 0 &&
            x->outcome.kind == OUTCOME_NOT_MINE && !x->strategy->is_script;
 }
 

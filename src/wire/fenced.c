@@ -68,6 +68,8 @@ static void fenced_decide(struct exchange *x, const struct reply *reply)
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     } else if (!raise && reply->kind == REPLY_NIL) {
         strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
+    } else if (reply->kind == REPLY_ERROR && x->verb->fence == 0) {
+        strategy_failed(x, reply); /* the counter may be of another type */
     } else if (reply->kind == REPLY_ERROR) {
         strategy_refused(x, reply);
     } else {

@@ -41,22 +41,22 @@ static bool scripted_append(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
     struct hand_over_how how = scripted_how(x);
-    /* The cached acquire belongs to another strategy. And an acquire that is
-     * cancelled is simpler to undo if it has only one step. */
-    bool whole = scripted_as_text(x) || verb->kind == VERB_ACQUIRE;
+    const struct command_form *form = &x->strategy->form;
+    bool whole = scripted_as_text(x) || x->strategy->is_as_text;
 
     if (verb->kind == VERB_RELEASE &&
         (*how.text || verb->client.len > 0 || key_has_tag(verb->key)))
-        return command_release(out, verb, how.text, whole);
+        return command_release(out, form, verb, how.text, whole);
     if (whole)
-        return command_verb_eval(out, verb);
-    return command_verb(out, verb, x->kept ? &x->kept->verb[verb->kind] : NULL);
+        return command_verb_eval(out, form, verb);
+    return command_verb(
+        out, form, verb, x->kept ? &x->kept->verb[verb->kind] : NULL);
 }
 
 unsigned scripted_encode(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
-    bool asks_left = verb->kind == VERB_ACQUIRE && verb->want_left;
+    bool asks_left = verb->want_left;
     size_t before = buf_len(out);
 
     bool ok = scripted_append(x, out);

@@ -7,31 +7,38 @@
 #include "wire/strategies.h"
 
 static const struct strategy set = {.name = "SET NX PX",
+    .form = {.is_set = true, .token = 2, .ttl = true},
     .fallback = ON_UNSUPPORTED,
     .encode = native_set,
     .reply = native_acquired};
 static const struct strategy set_by_script = {.name = "SETNX script",
+    .form = {.script = SCRIPT_ACQUIRE, .token = 4, .ttl = true},
+    .is_as_text = true,
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
     .reply = native_acquired};
 
 static const struct strategy extend_by_script = {.name = "scripts",
+    .form = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
     .reply = scripted_extended};
 
 static const struct strategy release_by_script = {.name = "scripts",
+    .form = {.script = SCRIPT_RELEASE, .token = 4},
     .fallback = ON_REFUSED,
     .is_script = true,
     .encode = scripted_encode,
     .reply = scripted_released};
 
 static const struct strategy keep_by_script = {.name = "scripts",
+    .form = {.script = SCRIPT_KEEP, .token = 4, .ttl = true},
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
     .reply = scripted_capped};
 
 static const struct strategy inspect_by_script = {.name = "scripts",
+    .form = {.script = SCRIPT_INSPECT},
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
     .reply = scripted_inspected};
@@ -61,63 +68,94 @@ static const struct strategy *const inspect[] = {
  * value cannot be moved to an earlier time. */
 static const struct strategy *const keep[] = {&keep_by_script, &under_watch};
 
-#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+static const struct strategy *const raise_only[] = {&fenced_strategy};
+static const struct strategy *const query_only[] = {&asked_strategy};
+static const struct strategy *const line_only[] = {&line_strategy};
+static const struct strategy *const subscribe_only[] = {&subscribed_strategy};
+static const struct strategy *const once_only[] = {&once_strategy};
 
-static const struct {
+/* What is there for a verb; one row each. */
+static const struct ways {
     const struct strategy *const *row;
     unsigned char count;
     unsigned char with_end;  /* the first whose ttl_is_in_value, or count */
     unsigned char unwatched; /* the first without_watch, or count */
-} tables[VERB_KINDS] = {
-    [VERB_ACQUIRE] = {acquire, ROWS(acquire), 2, 3},
-    [VERB_EXTEND] = {extend, ROWS(extend), 2, 3},
-    [VERB_RELEASE] = {release, ROWS(release), 2, 3},
-    [VERB_INSPECT] = {inspect, ROWS(inspect), 2, 3},
-    [VERB_CAP_TTL] = {keep, ROWS(keep), 2, 2},
+    /* What is known of the value before it is read. */
+    enum {
+        VALUE_OF_SCHEME, /* nothing: what the scheme says is tried first */
+        VALUE_IS_TOKEN,
+        VALUE_OF_EITHER_FORM
+    } value;
+    bool takes_over; /* it replaces a value whose end is past */
+    /* If all are refused, it is checked before the next acquire whether a lock
+     * could be released at all. */
+    bool vital;
+} ways[VERB_KINDS] = {
+#define WAYS(table, with_end, unwatched)                                       \
+    (table), sizeof(table) / sizeof((table)[0]), (with_end), (unwatched)
+    [VERB_ACQUIRE] = {WAYS(acquire, 2, 3), .takes_over = true},
+    [VERB_EXTEND] = {WAYS(extend, 2, 3), .value = VALUE_IS_TOKEN,
+        .vital = true},
+    [VERB_RELEASE] = {WAYS(release, 2, 3), .value = VALUE_OF_EITHER_FORM,
+        .vital = true},
+    [VERB_INSPECT] = {WAYS(inspect, 2, 3)},
+    [VERB_CAP_TTL] = {WAYS(keep, 2, 2)},
+    [VERB_RAISE] = {WAYS(raise_only, 1, 1)},
+    [VERB_QUERY] = {WAYS(query_only, 1, 1)},
+    [VERB_JOIN] = {WAYS(line_only, 1, 1)},
+    [VERB_STAY] = {WAYS(line_only, 1, 1)},
+    [VERB_SUBSCRIBE] = {WAYS(subscribe_only, 1, 1)},
+    [VERB_BEGIN] = {WAYS(once_only, 1, 1)},
+    [VERB_LOOK] = {WAYS(once_only, 1, 1)},
+    [VERB_TELL] = {WAYS(once_only, 1, 1)},
+    [VERB_FORGET] = {WAYS(once_only, 1, 1)},
+    [VERB_UNBEGIN] = {WAYS(once_only, 1, 1)},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
 {
-    return i < tables[kind].count ? tables[kind].row[i] : NULL;
+    return i < ways[kind].count ? ways[kind].row[i] : NULL;
+}
+
+bool strategies_take_over(enum verb_kind kind)
+{
+    return ways[kind].takes_over;
+}
+
+bool strategies_are_vital(enum verb_kind kind)
+{
+    return ways[kind].vital;
 }
 
 const struct strategy *strategies_for(const struct exchange *x)
 {
-    bool acquires = x->verb->kind == VERB_ACQUIRE;
+    enum verb_kind kind = x->verb->kind;
 
-    if (x->verb->kind == VERB_QUERY)
-        return &asked_strategy;
-    if (x->verb->kind == VERB_SUBSCRIBE)
-        return &subscribed_strategy;
-    if (x->verb->kind == VERB_JOIN || x->verb->kind == VERB_STAY)
-        return &line_strategy;
-    if (x->verb->kind >= VERB_BEGIN)
-        return &once_strategy;
     if (rights_unverified(x))
         return &rights_strategy;
-    if (acquires && x->phase == PHASE_CHECK_VALUE)
+    if (ways[kind].takes_over && x->phase == PHASE_CHECK_VALUE)
         return &timestamps_takeover;
-    if (x->verb->kind == VERB_RAISE || (acquires && x->verb->counter.len > 0))
+    if (ways[kind].takes_over && x->verb->counter.len > 0)
         return &fenced_strategy;
-    return strategies_at(x->verb->kind, x->at);
+    return strategies_at(kind, x->at);
 }
 
 struct strategies_range strategies_range(
     const struct dialect *dialect, enum verb_kind kind, bool with_end)
 {
+    const struct ways *w = &ways[kind];
     bool in_values = dialect->ttl_in_values;
-    bool starts = kind == VERB_ACQUIRE || kind == VERB_INSPECT;
-    struct strategies_range range = {0, tables[kind].with_end,
-        in_values ? tables[kind].count : tables[kind].unwatched};
+    struct strategies_range range = {
+        0, w->with_end, in_values ? w->count : w->unwatched};
 
-    if (kind == VERB_CAP_TTL)
-        ;
-    else if (with_end || (starts && in_values))
+    if (w->with_end == w->count) /* none for a value that contains its end */
+        return range;
+    if (with_end || (w->value == VALUE_OF_SCHEME && in_values))
         range.first = range.with_end;
-    else if (kind == VERB_EXTEND) /* the value is known to be the token */
+    else if (w->value == VALUE_IS_TOKEN)
         range.end = range.with_end;
-    else if (kind == VERB_RELEASE) /* the value may have either form */
-        range.end = tables[kind].unwatched;
+    else if (w->value == VALUE_OF_EITHER_FORM)
+        range.end = w->unwatched;
     return range;
 }
 
@@ -142,6 +180,17 @@ static bool watch_is_missing(const struct dialect *dialect)
            strategies_at(VERB_RELEASE, at[VERB_RELEASE])->without_watch;
 }
 
+bool strategies_are_scripts(const struct dialect *dialect)
+{
+    return !strategies_weak(dialect) && dialect->at[VERB_RELEASE] == 0 &&
+           dialect->at[VERB_INSPECT] == 0;
+}
+
+bool strategies_are_known(const struct dialect *dialect)
+{
+    return dialect->worked & (1U << VERB_ACQUIRE | 1U << VERB_BEGIN);
+}
+
 void strategies_describe(const struct dialect *dialect, struct text *text)
 {
     const char *to_extend = extend[dialect->at[VERB_EXTEND]]->name;
@@ -153,9 +202,9 @@ void strategies_describe(const struct dialect *dialect, struct text *text)
 
     const struct strategy *to_acquire = acquire[dialect->at[VERB_ACQUIRE]];
     if (dialect->ttl_in_values && !to_acquire->ttl_is_in_value)
-        to_acquire = acquire[tables[VERB_ACQUIRE].with_end];
+        to_acquire = acquire[ways[VERB_ACQUIRE].with_end];
     if (to_acquire->ttl_is_in_value && watch_is_missing(dialect))
-        to_acquire = acquire[tables[VERB_ACQUIRE].unwatched];
+        to_acquire = acquire[ways[VERB_ACQUIRE].unwatched];
     text_add(text, to_acquire->name);
     if (to_acquire->ttl_is_in_value)
         return;

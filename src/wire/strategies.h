@@ -16,6 +16,13 @@ const struct strategy *strategies_for(const struct exchange *x);
 /* Strategy i of the verb, from 0; NULL: there are no more. */
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i);
 
+/* Does the verb replace a value whose end is past? */
+bool strategies_take_over(enum verb_kind kind);
+
+/* Would a lock be of no use without any of the verb's strategies, because it
+ * could be neither extended nor released? */
+bool strategies_are_vital(enum verb_kind kind);
+
 /* Which strategies an exchange may try: first to end - 1. Those from with_end
  * on have ttl_is_in_value and are tried last. The argument with_end: the token
  * is in a value that contains its end. */
@@ -35,6 +42,14 @@ bool strategies_need_clock(const struct dialect *dialect);
  * to ask whether the last one was refused. If not, *why says in words why. */
 bool strategies_line(
     const struct dialect *dialect, uint64_t now, struct text *why);
+
+/* Are locks released and inspected by scripts? Before a release was tried, the
+ * first way to inspect must be usable, which is a script too. */
+bool strategies_are_scripts(const struct dialect *dialect);
+
+/* Has a way to acquire shown that it works on this connection? Before, it is
+ * only known which would be tried first. */
+bool strategies_are_known(const struct dialect *dialect);
 
 /* The strategies in use, for people: "SET NX PX + scripts". */
 void strategies_describe(const struct dialect *dialect, struct text *text);

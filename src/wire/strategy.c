@@ -44,30 +44,24 @@ enum exchange_next strategy_broken(struct exchange *x, const char *expected)
     return strategy_fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
 }
 
-/* Is it certain that an error about a key's type means the lock's key, and that
- * the verb asks whether this has the token? A token in line may have it later;
- * the next number may fail for the counter; and whatever is about a record, for
- * that. */
-static bool strategy_is_about_token(const struct verb *verb)
+enum exchange_next strategy_failed(
+    struct exchange *x, const struct reply *reply)
 {
-    bool draws = verb->kind == VERB_RAISE && verb->fence == 0;
+    enum fault fault = classify_error(reply->bytes);
 
-    return verb->token.len > 0 && !verb_may_grant(verb->kind) &&
-           verb->kind < VERB_BEGIN && !draws;
+    return strategy_fail(x, fault, reply->bytes, fault_leaves_doubt(fault));
 }
 
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply)
 {
-    enum fault fault = classify_error(reply->bytes);
     const struct verb *verb = x->verb;
 
-    /* A key of another type cannot contain our token, so this is an answer. */
-    if (fault == FAULT_WRONG_TYPE && strategy_is_about_token(verb)) {
-        x->outcome.text = reply->bytes;
-        return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    }
-    return strategy_fail(x, fault, reply->bytes, fault_leaves_doubt(fault));
+    if (!verb_traits[verb->kind].type_error_is_no || verb->token.len == 0 ||
+        classify_error(reply->bytes) != FAULT_WRONG_TYPE)
+        return strategy_failed(x, reply);
+    x->outcome.text = reply->bytes;
+    return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
 uint16_t strategy_store(char **room, struct slice text)

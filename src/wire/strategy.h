@@ -129,7 +129,11 @@ enum exchange_next {
 };
 
 struct strategy {
-    const char *name;  /* for people */
+    const char *name;         /* for people */
+    struct command_form form; /* of native_set() and scripted_encode() */
+    /* scripted_encode(): always with the script's text. An acquire that is
+     * cancelled is simpler to undo if it has only one step. */
+    bool is_as_text;
     unsigned fallback; /* faults, as bits: then try the next strategy */
     /* RELEASE: one command compares, deletes, and removes the token from its
      * line. */
@@ -165,7 +169,8 @@ static inline bool strategy_undecided(const struct exchange *x)
 
 /* ------------------------------------------- what strategies are made of */
 
-/* scripted.c: one script, by its hash or with its text */
+/* scripted.c: one script, by its hash or with its text. scripted_capped() is
+ * for a script that replies 1, or 0 that the key does not hold the token. */
 unsigned scripted_encode(struct exchange *x, struct buf *out);
 enum exchange_next scripted_extended(
     struct exchange *x, const struct reply *reply);
@@ -249,7 +254,11 @@ uint16_t strategy_store(char **room, struct slice text);
  */
 enum exchange_next strategy_fail(
     struct exchange *x, enum fault fault, struct slice text, bool unsure);
-/* Decides by an error reply; its meaning depends on the text and the verb. */
+/* Decides by an error reply that there is no answer. */
+enum exchange_next strategy_failed(
+    struct exchange *x, const struct reply *reply);
+/* Likewise; but it is an answer if the verb asks whether the key holds the
+ * token, and the key is of another type. */
 enum exchange_next strategy_refused(
     struct exchange *x, const struct reply *reply);
 /* Decides that the reply cannot be an answer to our command. */

@@ -361,7 +361,7 @@ static void test_noscript_then_eval(void **state)
         assert_int_equal(exchange_reply(&x, &noscript), EXCHANGE_AGAIN);
         buf_clear(&out);
         assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
-        assert_true(command_verb_eval(&eval, &verbs[kind]));
+        assert_true(command_verb_eval(&eval, &x.strategy->form, &verbs[kind]));
         assert_int_equal(buf_len(&out), buf_len(&eval));
         assert_memory_equal(buf_head(&out), buf_head(&eval), buf_len(&eval));
         buf_free(&out);

@@ -45,6 +45,16 @@ static void the_order_of_the_ways(void **state)
             "timestamps without WATCH"},
         [VERB_INSPECT] = {"scripts", "GETRANGE", "timestamps"},
         [VERB_CAP_TTL] = {"scripts", "WATCH"},
+        [VERB_RAISE] = {"fence script"},
+        [VERB_QUERY] = {"query"},
+        [VERB_JOIN] = {"wait script"},
+        [VERB_STAY] = {"wait script"},
+        [VERB_SUBSCRIBE] = {"SUBSCRIBE"},
+        [VERB_BEGIN] = {"once scripts"},
+        [VERB_LOOK] = {"once scripts"},
+        [VERB_TELL] = {"once scripts"},
+        [VERB_FORGET] = {"once scripts"},
+        [VERB_UNBEGIN] = {"once scripts"},
     };
 
     (void)state;
