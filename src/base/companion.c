@@ -81,13 +81,22 @@ bool companion_of(
 
 size_t channel_name(char *out, const char *client, struct slice key)
 {
-    char *to = out + sprintf(out, "nxl:%s:", client);
+    static const char hex[] = "0123456789ABCDEF";
+    size_t len = strlen(client);
+    char *to = out;
+    memcpy(to, "nxl:", 4);
+    memcpy(to + 4, client, len);
+    to += 4 + len;
+    *to++ = ':';
     for (size_t i = 0; i < key.len; i++) {
         unsigned char c = (unsigned char)key.data[i];
-        if (c <= ' ' || c == 0x7f || c == '%')
-            to += sprintf(to, "%%%02X", c);
-        else
+        if (c > ' ' && c != 0x7f && c != '%') {
             *to++ = (char)c;
+            continue;
+        }
+        *to++ = '%';
+        *to++ = hex[c >> 4];
+        *to++ = hex[c & 15];
     }
     return (size_t)(to - out);
 }

@@ -252,7 +252,7 @@ void channel_close(struct channel *c, uint64_t now)
         return;
     if (up_now(l) && !l->stopped)
         server_replace(&l->server, FAULT_NOT_PRIMARY,
-            "it listens to channels that nobody uses", now);
+            "it listens to channels that are no longer in use", now);
     free_unused(l);
 }
 

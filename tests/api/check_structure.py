@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-FILE_LINES, FUNCTION_LINES, COLUMNS = 450, 70, 80
+FILE_LINES, FUNCTION_LINES, COLUMNS = 700, 70, 80
 
 # What a layer may include beside itself.
 LAYERS = {

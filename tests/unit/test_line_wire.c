@@ -224,7 +224,8 @@ static void a_release_by_who_may_be_in_line(void **state)
     static const struct {
         const char *reply, *outcome;
     } cases[] = {{":0", "not mine"}, {":1", "mine"}, {":2", "mine"},
-        {":3", "mine"}, {":4", "mine"}, {":5", "mine"}, {":6", BROKEN}, {"[:3]", BROKEN}};
+        {":3", "mine"}, {":4", "mine"}, {":5", "mine"}, {":6", BROKEN},
+        {"[:3]", BROKEN}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -389,8 +390,8 @@ static void names_with_a_hash_tag(void **state)
         char expected[128];
         begin_line(VERB_JOIN, false);
         verb.key = slice_of(cases[i].key);
-        snprintf(expected, sizeof(expected),
-            "EVALSHA sha:wait %s 1000 c 96 1", cases[i].join);
+        snprintf(expected, sizeof(expected), "EVALSHA sha:wait %s 1000 c 96 1",
+            cases[i].join);
         assert_string_equal(sends(), expected);
         begin('r', 0);
         verb.key = slice_of(cases[i].key);
