@@ -186,7 +186,7 @@ static void send_to(
     operation_send(op, server, now);
     if (verb_may_grant(op->verb.kind))
         server_connect_by(
-            &lock->client->servers[server], life_connect_by(&lock->life));
+            op->requests[server].server, life_connect_by(&lock->life));
 }
 
 /* Removes the key in the background. */
@@ -196,23 +196,21 @@ static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
     /* If there is no memory for that, it expires. */
     (void)operation_prepare(&lock->operation, server);
     if (lock->life.clean_begun)
-        server_unbegin(&lock->client->servers[server], r, lock_token(lock),
-            lock->client->max_ttl_ms, now);
+        server_unbegin(r, lock_token(lock), lock->client->max_ttl_ms, now);
     else
-        server_clean_up(&lock->client->servers[server], r, lock_token(lock),
-            lock->client->max_ttl_ms, lock->life.clean_until, now);
+        server_clean_up(r, lock_token(lock), lock->client->max_ttl_ms,
+            lock->life.clean_until, now);
 }
 
 static bool can_adopt(const struct nxl_lock *lock, unsigned server)
 {
-    return server_can_adopt(&lock->client->servers[server],
+    return server_can_adopt(lock->operation.requests[server].server,
         lock->operation.verb.key, lock_token(lock));
 }
 
 static void keep_adopted(struct nxl_lock *lock, unsigned server)
 {
-    server_adopt(&lock->client->servers[server],
-        &lock->operation.requests[server], lock->operation.verb.key,
+    server_adopt(&lock->operation.requests[server], lock->operation.verb.key,
         lock_token(lock), lock->life.vote.ballots[server].until != 0);
 }
 

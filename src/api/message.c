@@ -91,7 +91,7 @@ static enum fault trouble(
     const struct troubles *about, unsigned i, struct text *words)
 {
     const struct note *n = &about->operation->notes[i];
-    const struct server *s = &about->operation->client->servers[i];
+    const struct server *s = about->operation->requests[i].server;
     bool down = s->state == SERVER_DOWN;
     enum fault fault = FAULT_NONE;
     text_clear(words);
@@ -112,20 +112,21 @@ static enum fault trouble(
 /* "redis://a:6379/0, redis://b:6379/0: no answer in time; redis://c: ..." */
 static void add_troubles(const struct troubles *about, struct text *t)
 {
-    const struct nxl_client *client = about->operation->client;
+    const struct operation *op = about->operation;
+    unsigned count = op->client->server_count;
     struct text words, others;
     unsigned told = 0;
-    for (unsigned i = 0; i < client->server_count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         enum fault fault = trouble(about, i, &words);
         if (told & 1U << i || fault == FAULT_NONE)
             continue;
         text_add(t, told ? "; " : "");
-        for (unsigned j = i; j < client->server_count; j++) {
+        for (unsigned j = i; j < count; j++) {
             if (trouble(about, j, &others) != fault ||
                 strcmp(others.data, words.data) != 0)
                 continue;
             text_add(t, j > i ? ", " : "");
-            text_add(t, client->servers[j].endpoint.name.data);
+            text_add(t, op->requests[j].server->endpoint.name.data);
             told |= 1U << j;
         }
         text_add(t, ": ");
@@ -236,7 +237,7 @@ static const char *other_words(const struct report *r)
 static void add_failure(const struct report *r, struct text *t)
 {
     const struct operation *op = r->operation;
-    const struct server *s = &op->client->servers[0];
+    const struct server *s = op->requests[0].server;
     enum fault fault = r->fault;
     text_add(t, s->endpoint.name.data);
     text_add(t, ": ");

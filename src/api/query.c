@@ -66,7 +66,7 @@ static void complete_query(struct query *q, int result, enum fault fault)
 static struct text *begin_message(struct query *q)
 {
     struct text *message = &q->message;
-    const struct server *s = &q->operation.client->servers[q->server];
+    const struct server *s = q->operation.requests[q->server].server;
     text_set(message, s->endpoint.name.data);
     text_add(message, ": ");
     return message;
@@ -116,7 +116,7 @@ static void query_late(struct operation *op, uint64_t now)
     struct query *q = list_entry(op, struct query, operation);
     if (!q->call.running)
         return;
-    unanswered_add_silence(begin_message(q), &op->client->servers[q->server]);
+    unanswered_add_silence(begin_message(q), op->requests[q->server].server);
     bool unsent = operation_abandon(op, q->server, false, now);
     if (q->changes && !unsent)
         end_unknown(q, FAULT_TIMEOUT);

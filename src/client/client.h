@@ -71,12 +71,12 @@ struct nxl_client {
     struct timers renewals; /* of renewals */
     struct list locks, queries;
     struct index joined; /* of the locks, those in line, by their tokens */
-    struct list events;       /* MODE_LOOP: calls that are over */
-    struct list losses;       /* of renewed locks, not reported yet */
-    int loss_fd;              /* readable while there are some; -1: not made */
-    size_t renewed;           /* locks that are renewed */
-    size_t renewing;          /* locks with a renewal in progress */
-    struct alarm alarm;       /* wakes the renewal thread */
+    struct list events;  /* MODE_LOOP: calls that are over */
+    struct list losses;  /* of renewed locks, not reported yet */
+    int loss_fd;         /* readable while there are some; -1: not made */
+    size_t renewed;      /* locks that are renewed */
+    size_t renewing;     /* locks with a renewal in progress */
+    struct alarm alarm;  /* wakes the renewal thread */
     nxl_stats stats;
     nxl_tracer tracer; /* NULL: no callback */
     void *tracer_arg;
@@ -122,6 +122,14 @@ static inline void client_unlock(struct nxl_client *client)
     int state = client->cancel_state;
     pthread_mutex_unlock(&client->mutex);
     pthread_setcancelstate(state, NULL);
+}
+
+/* The server with that index in a vote. Call it once for a request, which then
+ * knows its server. */
+static inline struct server *client_server(
+    const struct nxl_client *client, unsigned index)
+{
+    return &client->servers[index];
 }
 
 static inline bool client_forked(const struct nxl_client *client)

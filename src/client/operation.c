@@ -18,8 +18,9 @@ bool operation_init(struct operation *op, const struct operation_type *type,
     if (!op->notes || !op->requests)
         return false;
     for (unsigned i = 0; i < servers; i++) {
+        op->requests[i].server = client_server(client, i);
         op->requests[i].owner = op;
-        op->requests[i].index = (uint16_t)i;
+        op->requests[i].index = (uint8_t)i;
         list_init(&op->requests[i].node);
     }
     return true;
@@ -29,7 +30,7 @@ void operation_free(struct operation *op)
 {
     unsigned servers = op->requests ? op->client->server_count : 0;
     for (unsigned i = 0; i < servers; i++) {
-        request_free(&op->client->servers[i], &op->requests[i]);
+        request_free(&op->requests[i]);
         free(op->notes ? op->notes[i].words : NULL);
     }
     free(op->requests);
@@ -60,21 +61,19 @@ void operation_begin(struct operation *op, const char *name)
 
 bool operation_prepare(struct operation *op, unsigned server)
 {
-    return request_prepare(
-        &op->client->servers[server], &op->requests[server], op->verb.key);
+    return request_prepare(&op->requests[server], op->verb.key);
 }
 
 void operation_unprepare(struct operation *op)
 {
     for (unsigned i = 0; i < op->client->server_count; i++)
-        request_unprepare(&op->client->servers[i], &op->requests[i]);
+        request_unprepare(&op->requests[i]);
 }
 
 void operation_send(struct operation *op, unsigned server, uint64_t now)
 {
     op->notes[server].kind = NOTE_ASKED;
-    server_submit(&op->client->servers[server], &op->requests[server],
-        &op->verb, op->kept, now);
+    server_submit(&op->requests[server], &op->verb, op->kept, now);
 }
 
 void operation_note(
@@ -137,8 +136,7 @@ const char *operation_words(const struct operation *op)
 bool operation_abandon(
     struct operation *op, unsigned server, bool undo, uint64_t now)
 {
-    return server_cancel(
-        &op->client->servers[server], &op->requests[server], undo, now);
+    return server_cancel(&op->requests[server], undo, now);
 }
 
 unsigned operation_count_notes(const struct operation *op, int kind)

@@ -132,6 +132,7 @@ static struct channel *channel_new(struct subscriber *s, struct slice name)
     c->verb = (struct verb){.kind = VERB_SUBSCRIBE, .key = c->name};
     c->messages.state = MESSAGES_COMING;
     c->subscriber = s;
+    c->request.server = &s->listener->server;
     list_init(&c->waiting);
     list_init(&c->active);
     list_init(&c->request.node);
@@ -144,7 +145,7 @@ static struct channel *channel_new(struct subscriber *s, struct slice name)
 static void channel_free(struct channel *c)
 {
     struct listener *l = c->subscriber->listener;
-    request_free(&l->server, &c->request);
+    request_free(&c->request);
     index_remove(&l->channels, &c->entry);
     list_remove(&c->node);
     list_remove(&c->active);
@@ -174,8 +175,7 @@ struct channel *subscriber_open(struct subscriber *s, struct slice key)
 static void channel_ask(struct channel *c, uint64_t now)
 {
     c->asked_at = now;
-    server_submit(
-        &c->subscriber->listener->server, &c->request, &c->verb, NULL, now);
+    server_submit(&c->request, &c->verb, NULL, now);
 }
 
 /* Subscribes if locks wait, and it is time for it. */
@@ -217,12 +217,11 @@ void channel_want(struct channel *c, uint64_t now)
 
 void channel_rest(struct channel *c, uint64_t now)
 {
-    struct listener *l = c->subscriber->listener;
     if (--c->waits > 0)
         return;
     list_remove(&c->active);
     if (c->request.state == REQUEST_WAITING)
-        server_cancel(&l->server, &c->request, false, now);
+        server_cancel(&c->request, false, now);
 }
 
 /* Frees the channels that no lock uses, but those that the connection listens

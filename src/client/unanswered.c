@@ -49,7 +49,7 @@ void unanswered_leave(struct operation *op, unsigned server)
     if (op->requests[server].state != REQUEST_SENT)
         return;
     text_clear(&words);
-    unanswered_add_silence(&words, &op->client->servers[server]);
+    unanswered_add_silence(&words, op->requests[server].server);
     remember(op, server, &words);
 }
 
@@ -83,7 +83,7 @@ static const struct unanswered_round *last_of(const struct operation *op)
 void unanswered_explain(const struct operation *op, struct text *t)
 {
     const struct unanswered_round *u = last_of(op);
-    const struct server *s = op->client->servers;
+    const struct server *s = op->requests[0].server;
     size_t name = s->endpoint.name.len + 2; /* and ": " */
     struct text last;
     if (!u || t->len < name)
@@ -99,12 +99,11 @@ void unanswered_explain(const struct operation *op, struct text *t)
 void unanswered_add(const struct operation *op, struct text *t)
 {
     const struct unanswered_round *u = last_of(op);
-    const struct server *servers = op->client->servers;
     if (!u)
         return;
     int others = __builtin_popcount(u->servers) - 1;
     text_addf(t, "the %s got no valid answer from %s (%s)", op->name,
-        servers[u->first].endpoint.name.data, u->words);
+        op->requests[u->first].server->endpoint.name.data, u->words);
     if (others > 0)
         text_addf(t, " and %d %s", others, others > 1 ? "others" : "other");
     text_add(t, " and may have been applied; ");

@@ -199,8 +199,9 @@ static bool cancel_formatted(
     return c.nothing_sent;
 }
 
-bool server_cancel(struct server *s, struct request *r, bool undo, uint64_t now)
+bool server_cancel(struct request *r, bool undo, uint64_t now)
 {
+    struct server *s = r->server;
     const struct verb *verb = r->exchange.verb;
     if (!verb) /* it was never submitted */
         return true;
@@ -219,9 +220,9 @@ bool server_cancel(struct server *s, struct request *r, bool undo, uint64_t now)
     return c.nothing_sent;
 }
 
-static void clean_up(
-    struct server *s, struct request *r, const struct verb *of, uint64_t now)
+static void clean_up(struct request *r, const struct verb *of, uint64_t now)
 {
+    struct server *s = r->server;
     struct cleaner *k = take_spare(r, of->token);
     end_use(s, r, of->token, of->not_after, now);
     if (!k)
@@ -230,21 +231,21 @@ static void clean_up(
     add_cleaner(s, k, CLEANUP_TOKEN, of, now);
 }
 
-void server_clean_up(struct server *s, struct request *r, struct slice token,
-    uint32_t ttl_ms, uint64_t not_after, uint64_t now)
+void server_clean_up(struct request *r, struct slice token, uint32_t ttl_ms,
+    uint64_t not_after, uint64_t now)
 {
     struct verb of = {.kind = VERB_RELEASE,
         .token = token,
         .ttl_ms = ttl_ms,
         .not_after = not_after};
-    clean_up(s, r, &of, now);
+    clean_up(r, &of, now);
 }
 
-void server_unbegin(struct server *s, struct request *r, struct slice token,
-    uint32_t ttl_ms, uint64_t now)
+void server_unbegin(
+    struct request *r, struct slice token, uint32_t ttl_ms, uint64_t now)
 {
     struct verb of = {.kind = VERB_BEGIN, .token = token, .ttl_ms = ttl_ms};
-    clean_up(s, r, &of, now);
+    clean_up(r, &of, now);
 }
 
 static bool is_of(const struct cleaner *k, struct slice key, struct slice token)
@@ -252,8 +253,9 @@ static bool is_of(const struct cleaner *k, struct slice key, struct slice token)
     return slice_equal(k->verb.key, key) && slice_equal(k->verb.token, token);
 }
 
-bool server_owes(const struct server *s, const struct request *r)
+bool server_owes(const struct request *r)
 {
+    const struct server *s = r->server;
     struct slice key = r->exchange.verb->key;
     if (s->given_up != r->given_up)
         return true;
@@ -276,9 +278,10 @@ bool server_can_adopt(
     return true;
 }
 
-void server_adopt(struct server *s, struct request *r, struct slice key,
-    struct slice token, bool applied)
+void server_adopt(
+    struct request *r, struct slice key, struct slice token, bool applied)
 {
+    struct server *s = r->server;
     struct list *node = s->cleaners.next, *next;
     s->due_known = false;
     for (; node != &s->cleaners; node = next) {

@@ -14,17 +14,16 @@
 /* Cancels r. undo: its token must not stay at the server. Returns true if no
  * byte of r had been sent. A completed (idle) request may be undone too, which
  * begins a cleanup. */
-bool server_cancel(
-    struct server *s, struct request *r, bool undo, uint64_t now);
+bool server_cancel(struct request *r, bool undo, uint64_t now);
 
 /* Begins the cleanup of token, which r acquired: like a release that no caller
  * waits for, given up at not_after (0: no limit). Uses r's spare record;
  * without one the key is left to its TTL. */
-void server_clean_up(struct server *s, struct request *r, struct slice token,
-    uint32_t ttl_ms, uint64_t not_after, uint64_t now);
+void server_clean_up(struct request *r, struct slice token, uint32_t ttl_ms,
+    uint64_t not_after, uint64_t now);
 /* Likewise of a BEGIN that was granted, but whose caller does not know it. */
-void server_unbegin(struct server *s, struct request *r, struct slice token,
-    uint32_t ttl_ms, uint64_t now);
+void server_unbegin(
+    struct request *r, struct slice token, uint32_t ttl_ms, uint64_t now);
 
 /* Adoption. server_can_adopt() is asked for all servers first: false means that
  * the deletion of token may be on the way. If all agree, server_adopt() cancels
@@ -33,12 +32,12 @@ void server_unbegin(struct server *s, struct request *r, struct slice token,
  * later. */
 bool server_can_adopt(
     const struct server *s, struct slice key, struct slice token);
-void server_adopt(struct server *s, struct request *r, struct slice key,
-    struct slice token, bool applied);
+void server_adopt(
+    struct request *r, struct slice key, struct slice token, bool applied);
 
 /* May an earlier token of r's call be at its key? Yes while one of this key is
  * to be removed, and after a cleanup was given up. */
-bool server_owes(const struct server *s, const struct request *r);
+bool server_owes(const struct request *r);
 
 /* The connection on which r was sent is being lost before r was decided. of:
  * the facts of that connection. */

@@ -19,27 +19,27 @@ static struct cleaner *pop_spare(struct server *s)
     return node ? list_entry(node, struct cleaner, node) : NULL;
 }
 
-bool request_prepare(struct server *s, struct request *r, struct slice key)
+bool request_prepare(struct request *r, struct slice key)
 {
     if (!r->spare)
-        r->spare = cleaner_reuse(pop_spare(s), key, TOKEN_MAX);
+        r->spare = cleaner_reuse(pop_spare(r->server), key, TOKEN_MAX);
     r->prepared = r->prepared || r->spare;
     return r->spare != NULL;
 }
 
-void request_unprepare(struct server *s, struct request *r)
+void request_unprepare(struct request *r)
 {
     if (r->spare)
-        list_append(&s->spares, &r->spare->node);
+        list_append(&r->server->spares, &r->spare->node);
     r->spare = NULL;
 }
 
 /* The spare records are no more than the requests that have needed one. */
-void request_free(struct server *s, struct request *r)
+void request_free(struct request *r)
 {
-    request_unprepare(s, r);
+    request_unprepare(r);
     if (r->prepared)
-        cleaner_free(pop_spare(s));
+        cleaner_free(pop_spare(r->server));
     r->prepared = false;
     exchange_free(&r->exchange);
     if (r->late)
@@ -47,9 +47,10 @@ void request_free(struct server *s, struct request *r)
     r->late = NULL;
 }
 
-void request_submit(struct server *s, struct request *r,
-    const struct verb *verb, struct command_cache *kept)
+void request_submit(
+    struct request *r, const struct verb *verb, struct command_cache *kept)
 {
+    struct server *s = r->server;
     if (verb_acquires(verb->kind) && r->late) { /* of an earlier token */
         r->late->link = NULL;
         r->late = NULL;
@@ -276,7 +277,7 @@ static bool replied(struct server *s, struct request *r,
     c->outcome.sent_at = r->sent_at;
     c->outcome.connection = s->connections;
     if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
-        c->outcome.owed = server_owes(s, r);
+        c->outcome.owed = server_owes(r);
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
     if (verb_ends_use(r->exchange.verb))
         request_released(s, r, now);

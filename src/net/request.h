@@ -13,16 +13,16 @@
 /* Reserves a record for the cleanup of r, unless r has one. Call it before
  * everything that may make the token ours, and before a release. False: out of
  * memory. */
-bool request_prepare(struct server *s, struct request *r, struct slice key);
+bool request_prepare(struct request *r, struct slice key);
 /* No cleanup of r can become necessary before the next request_prepare():
  * returns its record for other requests. */
-void request_unprepare(struct server *s, struct request *r);
-void request_free(struct server *s, struct request *r);
+void request_unprepare(struct request *r);
+void request_free(struct request *r);
 
 /* Queues r. kept (cached commands) may be NULL; verb and kept must live until
  * completion. */
-void request_submit(struct server *s, struct request *r,
-    const struct verb *verb, struct command_cache *kept);
+void request_submit(
+    struct request *r, const struct verb *verb, struct command_cache *kept);
 
 /* Fails the acquires that are not formatted yet, because the server has no
  * vote: all of them, or only those that begin a record. */

@@ -185,9 +185,8 @@ static void format_due(struct server *s, uint64_t now)
      * known to be a Redis server and no node of a Redis Cluster: what another
      * one would do with them is unknown. Cleanups come first, and wait for the
      * end of the handshake. */
-    bool eager = s->plain && s->known && !s->facts.cluster &&
-                 !s->listens && !s->endpoint.settings.cert &&
-                 list_empty(&s->cleaners);
+    bool eager = s->plain && s->known && !s->facts.cluster && !s->listens &&
+                 !s->endpoint.settings.cert && list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
 }
@@ -357,11 +356,11 @@ bool server_unfinished(struct server *s, uint64_t end)
     return at < end;
 }
 
-void server_submit(struct server *s, struct request *r, const struct verb *verb,
+void server_submit(struct request *r, const struct verb *verb,
     struct command_cache *kept, uint64_t now)
 {
-    refresh(s, now);
-    request_submit(s, r, verb, kept);
+    refresh(r->server, now);
+    request_submit(r, verb, kept);
 }
 
 /* The first request that has failed; false: none has. */

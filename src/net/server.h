@@ -18,9 +18,9 @@
 #include "net/request.h"
 #include "net/state.h"
 
-/* Queues verb. kept (cached commands) may be NULL; verb and kept must live
- * until completion. */
-void server_submit(struct server *s, struct request *r, const struct verb *verb,
+/* Queues verb at the server of r. kept (cached commands) may be NULL; verb and
+ * kept must live until completion. */
+void server_submit(struct request *r, const struct verb *verb,
     struct command_cache *kept, uint64_t now);
 
 /* If a request still waits for the reconnect delay at this time, makes one

@@ -25,7 +25,8 @@
 #define SERVER_STALE_MS 2000
 
 struct request {
-    struct list node; /* waiting or failed */
+    struct server *server; /* set once, before anything else */
+    struct list node;      /* waiting or failed */
     enum {
         REQUEST_IDLE,
         REQUEST_WAITING, /* queued, nothing of it is formatted */
@@ -33,16 +34,16 @@ struct request {
         REQUEST_FAILED /* in the failed list; see fault and unsure */
     } state : 8;
     enum fault fault : 8;
-    uint16_t index; /* the server's, among the driver's */
-    bool unsure;
-    bool cut;      /* unsure, because its answer was lost: it may still come */
-    bool expired;  /* failed, because the lease ended before it was sent */
-    bool prepared; /* it has needed a spare */
+    uint8_t index; /* among the driver's requests */
+    bool unsure : 1;
+    bool cut : 1;      /* unsure, for its answer was lost: it may still come */
+    bool expired : 1;  /* failed, because the lease ended before it was sent */
+    bool prepared : 1; /* it has needed a spare */
+    /* The server's given_up, before the first token of its call was sent. */
+    unsigned given_up;
     struct exchange exchange;
     uint64_t slot;    /* sent: the number of its present step's first slot */
     uint64_t sent_at; /* before the first byte of its first step left */
-    /* The server's given_up, before the first token of its call was sent. */
-    uint64_t given_up;
     struct cleaner *spare; /* owned; for a cleanup of this request */
     /* Not owned: the cleaner of its last acquire, which is unanswered and may
      * be applied later. See core/cleanup.h, "in use". NULL: none */
@@ -59,8 +60,8 @@ struct server {
     struct endpoint endpoint;
     struct credentials who;
     const struct secrets *secrets; /* of the whole client; NULL: none */
-    bool listens; /* to channels: see subscription.h */
-    bool plain;   /* one server, no credentials, db 0 */
+    bool listens;                  /* to channels: see subscription.h */
+    bool plain;                    /* one server, no credentials, db 0 */
     bool known; /* it has completed a handshake: it is a Redis server */
     enum { SERVER_DOWN, SERVER_DIALLING, SERVER_SHAKING, SERVER_UP } state;
     struct login login;
@@ -86,7 +87,7 @@ struct server {
     uint64_t looked_at; /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
-    uint64_t given_up;    /* cleanups that proved nothing before they expired */
+    unsigned given_up;    /* cleanups that proved nothing before they expired */
     bool logged_in;   /* of this connection or the last: AUTH was accepted if it
                        * was sent, and the server demands none */
     bool good;        /* a command was answered on this connection */

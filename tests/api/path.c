@@ -24,10 +24,10 @@
 
 static bool tracing;
 
-void __real_server_submit(struct server *s, struct request *r,
-    const struct verb *verb, struct command_cache *kept, uint64_t now);
-void __wrap_server_submit(struct server *s, struct request *r,
-    const struct verb *verb, struct command_cache *kept, uint64_t now);
+void __real_server_submit(struct request *r, const struct verb *verb,
+    struct command_cache *kept, uint64_t now);
+void __wrap_server_submit(struct request *r, const struct verb *verb,
+    struct command_cache *kept, uint64_t now);
 ssize_t __real_send(int fd, const void *bytes, size_t count, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t count, int flags);
 void __real_call_over(struct nxl_client *client, struct call *call, int result);
@@ -61,11 +61,11 @@ static void print_stack(const char *point, uintptr_t called)
     printf("\n");
 }
 
-void __wrap_server_submit(struct server *s, struct request *r,
-    const struct verb *verb, struct command_cache *kept, uint64_t now)
+void __wrap_server_submit(struct request *r, const struct verb *verb,
+    struct command_cache *kept, uint64_t now)
 {
     print_stack("queued", (uintptr_t)__real_server_submit);
-    __real_server_submit(s, r, verb, kept, now);
+    __real_server_submit(r, verb, kept, now);
 }
 
 ssize_t __wrap_send(int fd, const void *bytes, size_t count, int flags)

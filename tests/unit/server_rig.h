@@ -72,9 +72,10 @@ static inline void rig_init(const char *parameters, bool sole)
             .token = slice_of(RIG_TOKEN),
             .ttl_ms = RIG_TTL_MS};
         list_init(&rig.request[i].node);
-        rig.request[i].index = (uint16_t)i;
+        rig.request[i].server = &rig.s;
+        rig.request[i].index = (uint8_t)i;
         rig.request[i].owner = &rig;
-        assert_true(request_prepare(&rig.s, &rig.request[i], rig.verb[i].key));
+        assert_true(request_prepare(&rig.request[i], rig.verb[i].key));
     }
 }
 
@@ -97,7 +98,7 @@ static inline int rig_tear_down(void **state)
     (void)state;
     server_free(&rig.s);
     for (unsigned i = 0; i < RIG_REQUESTS; i++)
-        request_free(&rig.s, &rig.request[i]);
+        request_free(&rig.request[i]);
     rig_hang_up();
     if (rig.listener >= 0)
         close(rig.listener);
@@ -232,7 +233,7 @@ static inline void rig_unblock(void)
 
 static inline struct request *rig_submit(unsigned i)
 {
-    server_submit(&rig.s, &rig.request[i], &rig.verb[i], NULL, rig.now);
+    server_submit(&rig.request[i], &rig.verb[i], NULL, rig.now);
     return &rig.request[i];
 }
 
@@ -244,7 +245,7 @@ static inline struct request *rig_submit_release(unsigned i)
 
 static inline bool rig_abandon(unsigned i, bool undo)
 {
-    return server_cancel(&rig.s, &rig.request[i], undo, rig.now);
+    return server_cancel(&rig.request[i], undo, rig.now);
 }
 
 /* Up and idle, as client 7 of RIG_RUN_ID. Request 11 was granted for it. */

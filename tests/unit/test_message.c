@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 static struct server server;
+static struct request requests[3];
 static struct nxl_client client;
 static struct note notes[3];
 static struct operation operation;
@@ -26,11 +27,13 @@ static int set_up(void **state)
 {
     (void)state;
     server = (struct server){0};
-    client = (struct nxl_client){.servers = &server, .server_count = 1};
+    requests[0].server = &server;
+    client = (struct nxl_client){.server_count = 1};
     text_add(&server.endpoint.name, "redis://db7:6379/0");
     forget_notes();
     free(operation.message);
-    operation = (struct operation){.client = &client, .notes = notes};
+    operation = (struct operation){
+        .client = &client, .notes = notes, .requests = requests};
     report = (struct report){.operation = &operation,
         .kind = NXL_OP_ACQUIRE,
         .left_ms = LEFT_UNKNOWN};
@@ -224,9 +227,9 @@ static void of_three(void)
 {
     memset(three, 0, sizeof(three));
     forget_notes();
-    client.servers = three;
     client.server_count = 3;
     for (int i = 0; i < 3; i++) {
+        requests[i].server = &three[i];
         text_addf(&three[i].endpoint.name, "redis://%c", 'a' + i);
         three[i].state = SERVER_UP;
         notes[i].kind = NOTE_YES;

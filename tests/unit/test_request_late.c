@@ -156,7 +156,7 @@ static void released_in_order_and_lost(void **state)
 {
     (void)state;
     leave();
-    server_clean_up(&rig.s, r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     assert_int_equal(rig_cleanups(), 2); /* the acquire, the release */
     assert_false(r->late->cleanup.in_use);
     connect_anew();
@@ -187,7 +187,7 @@ static void another_token_changes_nothing(void **state)
     (void)state;
     leave();
     rig.verb[1].token = slice_of("7f1d7c1e-0000-4000-8000-0123456789ab");
-    server_clean_up(&rig.s, r, rig.verb[1].token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, rig.verb[1].token, RIG_TTL_MS, 0, rig.now);
     assert_true(r->late->cleanup.in_use);
 }
 
@@ -196,7 +196,7 @@ static void adopt(bool applied)
 {
     struct slice key = rig.verb[0].key, token = rig.verb[0].token;
     assert_true(server_can_adopt(&rig.s, key, token));
-    server_adopt(&rig.s, &rig.request[1], key, token, applied);
+    server_adopt(&rig.request[1], key, token, applied);
 }
 
 /* A token that is adopted again is not deleted, but its acquire must not be
@@ -207,7 +207,7 @@ static void adopted_it_is_wanted_again(void **state)
     leave();
     connect_anew();
     assert_kill(rig_said(), 1);
-    server_clean_up(&rig.s, r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     adopt(false);
     assert_null(r->late);
     assert_true(rig.request[1].late->cleanup.in_use);
@@ -221,7 +221,7 @@ static void adopted_where_it_was_seen(void **state)
 {
     (void)state;
     leave();
-    server_clean_up(&rig.s, r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     rig_hang_up();
     rig_turn();
     assert_int_equal(rig_cleanups(), 2);
@@ -239,7 +239,7 @@ static void adopted_only_when_all_servers_agree(void **state)
     leave();
     rig_hang_up();
     rig_turn();
-    server_clean_up(&rig.s, r, token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, token, RIG_TTL_MS, 0, rig.now);
     assert_int_equal(rig_cleanups(), 2);
     assert_true(server_can_adopt(&rig.s, key, token));
     assert_int_equal(rig_cleanups(), 2);
@@ -256,7 +256,7 @@ static void deleted_it_cannot_be_adopted(void **state)
     rig_submit(0);
     rig_push();
     assert_ptr_equal(rig_reply("+OK\r\n"), r);
-    server_clean_up(&rig.s, r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     rig_push();
     assert_eval(rig_said(), 1);
     assert_false(server_can_adopt(&rig.s, rig.verb[0].key, rig.verb[0].token));
@@ -270,7 +270,7 @@ static void what_must_not_be_deleted_stays_in_use(void **state)
     (void)state;
     leave();
     r->late->exchange.written = WRITTEN_OVER;
-    server_clean_up(&rig.s, r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     assert_true(r->late->cleanup.in_use);
 }
 
@@ -316,7 +316,7 @@ static void a_cleanup_of_later_is_not_awaited(void **state)
 {
     (void)state;
     rig_unlisten();
-    server_clean_up(&rig.s, r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
+    server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     rig_push();
     assert_int_equal(rig.s.state, SERVER_DOWN);
     assert_true(rig.s.not_before > rig.now);

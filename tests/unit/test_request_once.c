@@ -92,8 +92,7 @@ static void taken_back(void **state)
     assert_int_equal(rig.last.outcome.kind, OUTCOME_GRANTED);
     assert_int_equal(rig.last.outcome.fence, 5);
     assert_int_equal(leaves.count, 3);
-    server_unbegin(
-        &rig.s, &rig.request[0], rig.verb[0].token, RIG_TTL_MS, rig.now);
+    server_unbegin(&rig.request[0], rig.verb[0].token, RIG_TTL_MS, rig.now);
     assert_int_equal(rig_cleanups(), 1);
     rig_push();
     assert_unbegins();

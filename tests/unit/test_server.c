@@ -346,7 +346,7 @@ static void not_the_primary_any_more(void **state)
 static void leave_a_cleanup(uint32_t ttl_ms)
 {
     struct request *r = &rig.request[1];
-    server_clean_up(&rig.s, r, slice_of(RIG_TOKEN), ttl_ms, 0, rig.now);
+    server_clean_up(r, slice_of(RIG_TOKEN), ttl_ms, 0, rig.now);
     assert_null(r->spare); /* the cleanup took it */
 }
 
