@@ -125,12 +125,12 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     unsigned server, struct outcome *outcome, struct text *words, uint64_t now)
 {
     struct operation *op = operation_of(lock, track);
+    struct request *r = &op->requests[server];
     const struct verb_traits *verb = &verb_traits[op->verb.kind];
     if (verb->may_grant &&
-        !voters_ask(lock->client, server, op->verb.kind, now, outcome, words))
+        !voters_ask(node_of(r->server), op->verb.kind, now, outcome, words))
         return true;
-    if (verb->shortens_ttl &&
-        exchange_end_is_in_value(&op->requests[server].exchange)) {
+    if (verb->shortens_ttl && exchange_end_is_in_value(&r->exchange)) {
         *outcome =
             (struct outcome){.kind = OUTCOME_MINE, .left_ms = LEFT_UNKNOWN};
         return true;

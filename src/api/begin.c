@@ -34,13 +34,13 @@ static bool takes_options(
     return true;
 }
 
-static const char *unsupported(const struct nxl_client *client)
+static const char *unsupported(const struct nxl_lock *lock)
 {
-    if (client->server_count > 1)
+    if (lock->client->server_count > 1)
         return "a record needs one server: a minority that forgets may end a "
                "lease early, but a record must be kept for days; use one of "
                "them, with appendonly yes, for this work";
-    if (client->servers[0].dialect.ttl_in_values)
+    if (lock->operation.requests[0].server->dialect.ttl_in_values)
         return "a record needs scripts, which scheme=timestamp does not use";
     return NULL;
 }
@@ -50,7 +50,7 @@ static int start_begin(
 {
     const nxl_once_options *options = args->options;
     int64_t wait_ms = args->number;
-    const char *why = unsupported(lock->client);
+    const char *why = unsupported(lock);
     uint64_t wait_ns;
     if (why)
         return call_ends(lock, NXL_E_UNSUPPORTED, why);
@@ -64,7 +64,7 @@ static int start_begin(
     if (rc != NXL_OK)
         return rc;
     once_leave_work(lock->once);
-    lock->client->servers->who.asks_fsync = true;
+    lock->operation.requests[0].server->who.asks_fsync = true;
     leaves_clear(&lock->once->found);
     if (looks)
         life_query(&lock->life, CALL_LOOK, lock_seed(lock, now), now);

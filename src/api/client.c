@@ -44,46 +44,24 @@ _Static_assert(SECRETS_MAX > 2 * MAX_SERVERS && MAX_SERVERS > 1,
     "of each server, or of the two connections to the only one, the password "
     "and the one before it, and one that a callback has just written");
 
-/* A server may repeat what another one was sent, if one proxy leads to both. */
-static void share_secrets(struct nxl_client *client)
-{
-    for (unsigned i = 0; i < client->server_count; i++) {
-        struct server *s = &client->servers[i];
-        secrets_add(&client->secrets, &s->login.password);
-        secrets_add(&client->secrets, &s->login.former);
-        s->secrets = &client->secrets;
-    }
-}
-
 /* Takes the endpoints over. */
-static bool make_servers(struct nxl_client *client, struct endpoints *e)
+static bool make_nodes(struct nxl_client *client, struct endpoints *e)
 {
     const struct settings *set = &e->at[0].settings;
-    client->servers = calloc(e->count, sizeof(*client->servers));
-    if (!client->servers) {
-        endpoints_free(e);
-        return false;
-    }
     client->guard = set->guard_restarts == GUARD_RESTARTS_AUTO
                         ? e->count > 1
                         : set->guard_restarts == GUARD_RESTARTS_ON;
     /* durable=1: whether a record may begin is found out before it does. */
     bool sole = e->count == 1 && !client->guard && !set->durable;
     client->server_count = e->count;
-    for (unsigned i = 0; i < e->count; i++)
-        server_init(&client->servers[i], &e->at[i], sole, clock_now() + i);
-    share_secrets(client);
-    return true;
-}
-
-static void prepare_subscriber(struct nxl_client *client)
-{
-    client->subscriber = (struct subscriber){.client = client,
-        .commands = client->server_count == 1 ? client->servers : NULL,
-        .poller = &client->poller,
-        .secrets = &client->secrets,
-        .entropy = client->entropy,
-        .key = KEY_SUBSCRIBER};
+    unsigned made = 0;
+    while (made < e->count &&
+           nodes_add(client, &e->at[made], sole, clock_now() + made))
+        made++;
+    bool all = made == e->count;
+    while (made < e->count)
+        endpoint_free(&e->at[made++]);
+    return all;
 }
 
 /* Makes everything that can fail, in an order that client_destroy() can
@@ -92,11 +70,13 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
     const char *prefix, struct text *error)
 {
     text_clear(error);
-    if (!make_servers(client, endpoints)) {
+    client->entropy = entropy_new();
+    if (!make_nodes(client, endpoints)) {
         text_add(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }
-    const struct settings *set = &client->servers->endpoint.settings;
+    const struct settings *set =
+        &nodes_first(&client->nodes)->server.endpoint.settings;
     client->timeout_ns = ms_to_ns(set->timeout_ms);
     client->max_ttl_ms = (uint32_t)set->max_ttl_ms;
     client->drift_ppm = (uint32_t)set->drift_ppm;
@@ -108,7 +88,6 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
         return NXL_E_NOMEM;
     }
     client->prefix = (struct slice){copy, strlen(copy)};
-    client->entropy = entropy_new();
     if (!client->entropy ||
         !entropy_take(client->entropy, &client->salt, sizeof(client->salt))) {
         text_add(error, "cannot get random bytes, or memory for them, from "
@@ -123,9 +102,6 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
                         "of file descriptors?");
         return NXL_E_SYSTEM;
     }
-    for (unsigned i = 0; i < client->server_count; i++)
-        server_set_poller(&client->servers[i], &client->poller, i);
-    prepare_subscriber(client);
     hand_over_init(client);
     return NXL_OK;
 }
@@ -207,8 +183,8 @@ int nxl_client_new_urls(nxl_client **client, const char *const *urls,
 
 static bool has_unfinished(const struct nxl_client *client, uint64_t end)
 {
-    for (unsigned i = 0; i < client->server_count; i++)
-        if (server_unfinished(&client->servers[i], end))
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next)
+        if (server_unfinished(&n->server, end))
             return true;
     return false;
 }
@@ -250,8 +226,8 @@ void nxl_client_free(nxl_client *client)
         client_close_descriptors(client);
         return;
     }
-    struct job *callbacks[MAX_SERVERS + 1] = {NULL};
-    unsigned servers = client->server_count;
+    struct job *callbacks[2 * MAX_SERVERS] = {NULL};
+    unsigned count = 0;
     client_lock(client);
     /* renewal_thread_stop() releases the mutex, and another thread may
      * overwrite cancel_state. */
@@ -269,15 +245,16 @@ void nxl_client_free(nxl_client *client)
     }
     query_cancel_all(client, now);
     finish_cleanups(client);
-    for (unsigned i = 0; i < servers; i++)
-        callbacks[i] = server_stop(&client->servers[i]);
-    callbacks[servers] = subscriber_stop(&client->subscriber);
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        callbacks[count++] = server_stop(&n->server);
+        callbacks[count++] = subscriber_stop(&n->subscriber);
+    }
     client->closed = true;
     turn_wake(client); /* a thread that is still in a call returns */
     client_unref(client);
     int unused;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    await_callbacks(callbacks, servers + 1);
+    await_callbacks(callbacks, count);
     pthread_setcancelstate(cancel_state, &unused);
 }
 

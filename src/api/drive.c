@@ -119,10 +119,11 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
 static void take_weighed(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now)
 {
+    const struct operation *op = operation_of(lock, track);
     struct outcome other;
     struct text words;
     action_outcome(lock, track, server,
-        voters_weigh(lock->client, server, operation_of(lock, track)->verb.kind,
+        voters_weigh(node_of(op->requests[server].server), op->verb.kind,
             outcome, now, &other, &words),
         now);
     lock_run(lock, now);

@@ -58,7 +58,7 @@ static void take_message(
     if (hint)
         life_hinted(&lock->life, now);
     else
-        life_told(&lock->life, waiting_connection(lock->client), now);
+        life_told(&lock->life, waiting_connection(lock), now);
     lock_run(lock, now);
 }
 
@@ -75,6 +75,8 @@ static void take_change(struct channel *channel, uint64_t now)
 
 void hand_over_init(struct nxl_client *client)
 {
-    client->subscriber.on_message = take_message;
-    client->subscriber.on_change = take_change;
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        n->subscriber.on_message = take_message;
+        n->subscriber.on_change = take_change;
+    }
 }

@@ -32,7 +32,7 @@ int lock_empty_line(nxl_lock *lock)
 void client_skip_lines(nxl_client *client)
 {
     client_lock(client);
-    for (size_t i = 0; i < client->server_count; i++)
-        client->servers[i].dialect.no_line = true;
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next)
+        n->server.dialect.no_line = true;
     client_unlock(client);
 }

@@ -237,7 +237,7 @@ static bool check_related(struct nxl_client *client, const nxl_lock_options *o)
             (long long)o->max_hold_ms);
         return false;
     }
-    if (o->fence && client->servers[0].dialect.ttl_in_values) {
+    if (o->fence && nodes_first(&client->nodes)->server.dialect.ttl_in_values) {
         message_invalid(&client->message, "fence is 1 with "
                                           "scheme=timestamp, which has no "
                                           "fencing tokens");

@@ -55,16 +55,16 @@ static int role_of(const struct facts *f)
     return NXL_ROLE_UNKNOWN;
 }
 
-static void add_voting(const struct nxl_client *client, unsigned server,
-    uint64_t now, nxl_server_facts *facts)
+static void add_voting(
+    const struct node *n, uint64_t now, nxl_server_facts *facts)
 {
     struct text words;
 
     text_clear(&words);
-    voters_words(client, server, now, &words);
+    voters_words(n, now, &words);
     facts->votes = words.len == 0;
     text_copy(&words, facts->no_vote, sizeof(facts->no_vote));
-    facts->guarded = client->guard;
+    facts->guarded = n->client->guard;
 }
 
 static void add_strategy(const struct server *s, nxl_server_facts *facts)
@@ -81,15 +81,14 @@ static void add_strategy(const struct server *s, nxl_server_facts *facts)
     facts->scripts = strategies_are_scripts(&s->dialect);
 }
 
-static void add_waiting(
-    const struct nxl_client *client, unsigned server, nxl_server_facts *facts)
+static void add_waiting(const struct node *n, nxl_server_facts *facts)
 {
     struct text words;
 
-    if (client->servers[server].state != SERVER_UP)
+    if (n->server.state != SERVER_UP)
         return;
     text_clear(&words);
-    facts->in_line = waiting_describe(client, &words);
+    facts->in_line = waiting_describe(n, &words);
     text_copy(&words, facts->waiting, sizeof(facts->waiting));
 }
 
@@ -127,10 +126,10 @@ static void add_connection(const struct server *s, nxl_server_facts *facts)
     facts->local = known.local;
 }
 
-static void fill(
-    const struct nxl_client *client, unsigned server, nxl_server_facts *facts)
+static void fill(const struct node *n, nxl_server_facts *facts)
 {
-    const struct server *s = &client->servers[server];
+    const struct nxl_client *client = n->client;
+    const struct server *s = &n->server;
 
     facts->state = state_of(s);
     text_copy(&s->endpoint.name, facts->url, sizeof(facts->url));
@@ -139,10 +138,10 @@ static void fill(
         &facts->version[1], &facts->version[2]);
     facts->role = role_of(&s->facts);
     facts->cluster = s->facts.cluster;
-    facts->unfit = eligibility_unfit(&client->voters[server].eligibility);
+    facts->unfit = eligibility_unfit(&n->voter.eligibility);
     add_strategy(s, facts);
-    add_waiting(client, server, facts);
-    add_voting(client, server, clock_now(), facts);
+    add_waiting(n, facts);
+    add_voting(n, clock_now(), facts);
     add_records(s, facts);
     add_error(s, facts);
     add_connection(s, facts);
@@ -165,7 +164,7 @@ int nxl_client_server_facts(
         return NXL_E_FORKED;
     size_t size = facts->size < sizeof(all) ? facts->size : sizeof(all);
     pthread_mutex_lock(&client->mutex);
-    fill(client, (unsigned)server, &all);
+    fill(nodes_at(&client->nodes, (unsigned)server), &all);
     pthread_mutex_unlock(&client->mutex);
     all.size = facts->size;
     memcpy(facts, &all, size);
@@ -253,7 +252,7 @@ static size_t describe(
             put(&sink, "\n", 1);
         nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
         struct text line;
-        fill(client, (unsigned)i, &facts);
+        fill(nodes_at(&client->nodes, (unsigned)i), &facts);
         line_of(&facts, &line);
         put(&sink, line.data, line.len);
     }

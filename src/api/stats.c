@@ -110,8 +110,8 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
         return NXL_E_FORKED;
     client_lock(client);
     nxl_stats now = client->stats;
-    for (unsigned i = 0; i < client->server_count; i++) {
-        const struct server *server = &client->servers[i];
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        const struct server *server = &n->server;
         now.cleanups += server->cleaned;
         now.connections += server->connections;
         now.reconnects += server->connections ? server->connections - 1 : 0;

@@ -20,13 +20,18 @@
 /* Of a lock without a channel. */
 static const struct messages no_messages = {MESSAGES_NONE, 0};
 
-/* May this client's locks wait in line, now or (now is 0) as the last one found
- * out? If not, *why says why not. */
-static bool has_line(
-    const struct nxl_client *client, uint64_t now, struct text *why)
+/* The node where it waits. */
+static struct node *node_of_lock(const struct nxl_lock *lock)
 {
-    const struct server *s = client->servers;
-    if (client->server_count > 1)
+    return node_of(lock->operation.requests[0].server);
+}
+
+/* May locks wait in line there, now or (now is 0) as the last one found out? If
+ * not, *why says why not. */
+static bool has_line(const struct node *n, uint64_t now, struct text *why)
+{
+    const struct server *s = &n->server;
+    if (n->client->server_count > 1)
         text_set(why, "several servers have no line");
     else if (s->endpoint.settings.poll)
         text_set(why, "poll=1");
@@ -35,9 +40,9 @@ static bool has_line(
     return false;
 }
 
-unsigned waiting_connection(const struct nxl_client *client)
+unsigned waiting_connection(const struct nxl_lock *lock)
 {
-    const struct server *s = client->servers;
+    const struct server *s = lock->operation.requests[0].server;
     return s->state == SERVER_UP && s->ended == FAULT_NONE ? s->connections : 0;
 }
 
@@ -46,15 +51,14 @@ unsigned waiting_connection(const struct nxl_client *client)
 
 static void line_up(struct nxl_lock *lock, uint64_t now)
 {
-    struct nxl_client *client = lock->client;
+    struct node *n = node_of_lock(lock);
     struct waiting *w = lock->waiting;
     struct text why;
-    if (!has_line(client, now, &why) ||
+    if (!has_line(n, now, &why) ||
         lock->operation.verb.key.len > CHANNEL_KEY_MOST)
         return;
     if (!w->channel)
-        w->channel =
-            subscriber_open(&client->subscriber, lock->operation.verb.key);
+        w->channel = subscriber_open(&n->subscriber, lock->operation.verb.key);
     if (w->channel && list_empty(&w->node)) {
         list_append(&w->channel->waiting, &w->node);
         channel_want(w->channel, now);
@@ -113,17 +117,16 @@ void waiting_free(struct nxl_lock *lock)
 
 void waiting_complete(struct nxl_lock *lock, struct verb *verb)
 {
-    struct nxl_client *client = lock->client;
+    const struct subscriber *s = &node_of_lock(lock)->subscriber;
     struct waiting *w = lock->waiting;
     if (verb_traits[verb->kind].joins_line) {
-        index_put(&client->joined, &w->joined, lock_token(lock));
-        w->client = w->line.by_message ? subscriber_id(&client->subscriber)
-                                       : slice_of("-");
+        index_put(&lock->client->joined, &w->joined, lock_token(lock));
+        w->client = w->line.by_message ? subscriber_id(s) : slice_of("-");
     }
     verb->client = w->client;
     verb->test = w->line.by_message &&
-                 channel_untested(w->channel, waiting_connection(client));
-    w->tested_with = subscriber_connection(&client->subscriber);
+                 channel_untested(w->channel, waiting_connection(lock));
+    w->tested_with = subscriber_connection(s);
 }
 
 void waiting_answered(
@@ -131,18 +134,18 @@ void waiting_answered(
 {
     if (outcome->kind != OUTCOME_BUSY)
         return;
-    subscriber_tested(&lock->client->subscriber, lock->waiting->tested_with,
-        outcome->connection, outcome->deaf, now);
+    subscriber_tested(&node_of_lock(lock)->subscriber,
+        lock->waiting->tested_with, outcome->connection, outcome->deaf, now);
 }
 
 /* ------------------------------------------------------------- for people */
 
-bool waiting_describe(const struct nxl_client *client, struct text *text)
+bool waiting_describe(const struct node *node, struct text *text)
 {
-    const struct subscriber *s = &client->subscriber;
+    const struct subscriber *s = &node->subscriber;
     const char *unheard = s->listener ? subscriber_words(s) : "";
     struct text why;
-    if (!has_line(client, 0, &why)) {
+    if (!has_line(node, 0, &why)) {
         text_addf(text, "by polling (%s)", why.data);
         return false;
     }

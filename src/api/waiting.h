@@ -16,12 +16,12 @@ struct waiting {
     struct list node;          /* in channel->waiting while it is in line */
     struct index_entry joined; /* from its first JOIN, by its token */
     struct slice client;       /* with which its token joined */
-    unsigned tested_with; /* the second connection that is being tested */
+    unsigned tested_with;      /* the second connection that is being tested */
     struct nxl_lock *lock;
 };
 
 /* The number of the client's connection for commands; 0: it is not up. */
-unsigned waiting_connection(const struct nxl_client *client);
+unsigned waiting_connection(const struct nxl_lock *lock);
 
 /* An acquire has just begun: if the last one had to wait, this one begins in
  * line, which saves it a request. */
@@ -43,6 +43,6 @@ void waiting_free(struct nxl_lock *lock);
 
 /* Adds how the client's locks wait, for people: "in line", "by polling
  * (poll=1)". False: they poll. */
-bool waiting_describe(const struct nxl_client *client, struct text *text);
+bool waiting_describe(const struct node *node, struct text *text);
 
 #endif

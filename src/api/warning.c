@@ -20,8 +20,8 @@ static bool was_warned(const struct nxl_client *client, enum warning_kind kind)
 static void note_weak(struct nxl_client *client)
 {
     struct text *text = &client->warning_text[WARNING_WEAK];
-    for (unsigned i = 0; i < client->server_count; i++) {
-        const struct server *s = &client->servers[i];
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        const struct server *s = &n->server;
         if (!strategies_weak(&s->dialect))
             continue;
         text_clear(text);
@@ -85,9 +85,10 @@ void warning_of_records(const struct server *s, struct text *t)
     text_add(t, words.data);
 }
 
-static void note_records(struct nxl_client *client)
+static void note_records(const struct nxl_lock *lock)
 {
-    const struct server *s = client->servers;
+    struct nxl_client *client = lock->client;
+    const struct server *s = lock->operation.requests[0].server;
     struct text words;
     text_clear(&words);
     warning_of_records(s, &words);
@@ -123,7 +124,7 @@ void warning_note_grant(const struct nxl_lock *lock)
     if (!was_warned(client, WARNING_WEAK))
         note_weak(client);
     if (lock->life.call == CALL_BEGIN && !was_warned(client, WARNING_RECORDS))
-        note_records(client);
+        note_records(lock);
     if (client->server_count > 1 && !was_warned(client, WARNING_MINORITY))
         note_minority(lock);
 }

@@ -17,14 +17,15 @@ bool client_enter(struct nxl_client *client, enum mode mode)
 
 void client_read_peers(struct nxl_client *client)
 {
-    for (unsigned i = 0; i < client->server_count; i++) {
-        const struct server *s = &client->servers[i];
-        struct peer *peer = &client->peers[i];
+    struct peer *peer = client->peers;
+    for (const struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        const struct server *s = &n->server;
         uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);
         peer->link = s->state == SERVER_UP     ? PEER_UP
                      : s->state == SERVER_DOWN ? PEER_DOWN
                                                : PEER_CONNECTING;
         peer->since = deadline_before(s->connect_end, timeout);
+        peer++;
     }
 }
 
@@ -37,9 +38,10 @@ static void close_one(int *fd)
 
 void client_close_descriptors(struct nxl_client *client)
 {
-    for (unsigned i = 0; i < client->server_count; i++)
-        server_close_in_child(&client->servers[i]);
-    subscriber_close_in_child(&client->subscriber);
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        server_close_in_child(&n->server);
+        subscriber_close_in_child(&n->subscriber);
+    }
     close_one(&client->wake_fd);
     close_one(&client->ready_fd);
     close_one(&client->poller.fd);
@@ -50,11 +52,7 @@ void client_close_descriptors(struct nxl_client *client)
 
 void client_destroy(struct nxl_client *client)
 {
-    subscriber_free(&client->subscriber);
-    for (unsigned i = 0; i < client->server_count; i++)
-        server_free(&client->servers[i]);
-    free(client->servers);
-    client->server_count = 0;
+    nodes_free(&client->nodes);
     timers_free(&client->timers);
     timers_free(&client->renewals);
     index_free(&client->joined);

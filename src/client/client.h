@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client: its servers, timers, poller and mode. One mutex guards everything
+ * A client: its nodes, timers, poller and mode. One mutex guards everything
  * in it and in its locks, except what is marked otherwise.
  *
  * Invariant: the clock is read after the mutex was taken, so the times by which
@@ -19,10 +19,8 @@
 #include "base/text.h"
 #include "base/timer.h"
 #include "client/alarm.h"
-#include "client/subscriber.h"
+#include "client/nodes.h"
 #include "core/life.h"
-#include "core/eligibility.h"
-#include "net/server.h"
 
 /* Keys in the poller above those of servers. */
 enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER, KEY_SUBSCRIBER };
@@ -39,13 +37,6 @@ enum warning_kind {
     WARNINGS
 };
 
-/* What is known about a server's vote; see voters.h. */
-struct voter {
-    struct eligibility eligibility;
-    unsigned judged;    /* number of the connection that was judged */
-    unsigned duplicate; /* REASON_DUPLICATE: the same server's number */
-};
-
 struct nxl_client {
     pthread_mutex_t mutex;
     int cancel_state;        /* see client_lock() */
@@ -55,11 +46,9 @@ struct nxl_client {
     size_t refs; /* the handle itself, its locks and its queries */
     int wake_fd; /* eventfd that wakes a thread in turn_wait() */
 
-    unsigned server_count;
-    struct server *servers;
-    struct subscriber subscriber; /* of a client of one server */
-    struct secrets secrets;       /* of all servers */
-    struct voter voters[MAX_SERVERS];
+    unsigned server_count;          /* of a vote */
+    struct nodes nodes;             /* the servers */
+    struct secrets secrets;         /* of all of them */
     struct peer peers[MAX_SERVERS]; /* kept current by client_update_peers() */
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
@@ -122,14 +111,6 @@ static inline void client_unlock(struct nxl_client *client)
     int state = client->cancel_state;
     pthread_mutex_unlock(&client->mutex);
     pthread_setcancelstate(state, NULL);
-}
-
-/* The server with that index in a vote. Call it once for a request, which then
- * knows its server. */
-static inline struct server *client_server(
-    const struct nxl_client *client, unsigned index)
-{
-    return &client->servers[index];
 }
 
 static inline bool client_forked(const struct nxl_client *client)

@@ -18,7 +18,7 @@ bool operation_init(struct operation *op, const struct operation_type *type,
     if (!op->notes || !op->requests)
         return false;
     for (unsigned i = 0; i < servers; i++) {
-        op->requests[i].server = client_server(client, i);
+        op->requests[i].server = &nodes_at(&client->nodes, i)->server;
         op->requests[i].owner = op;
         op->requests[i].index = (uint8_t)i;
         list_init(&op->requests[i].node);

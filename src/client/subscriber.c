@@ -86,7 +86,7 @@ static bool still_refused(const struct channel *c)
 static struct listener *listener_new(struct subscriber *s)
 {
     unsigned char random[16];
-    if (!s->commands || !entropy_take(s->entropy, random, sizeof(random)))
+    if (!entropy_take(s->entropy, random, sizeof(random)))
         return NULL;
     struct listener *l = calloc(1, sizeof(*l));
     if (!l)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second connection of a client of one server: it listens to a channel for
- * each name that its locks have waited for, on which a release tells a waiting
- * token that it now has the lock. Made when a lock first waits; a client that
- * never waits pays nothing for it. All calls need the client's mutex.
+ * The second connection to a node of a client of one server: it listens to a
+ * channel for each name that its locks have waited for, on which a release
+ * tells a waiting token that it now has the lock. Made when a lock first waits;
+ * a client that never waits pays nothing for it. All calls need the client's
+ * mutex.
  *
  * A channel is "nxl:", the client's UUID, ":" and the lock's key, so that a
  * server can allow a user to publish for some names and not for others.
@@ -47,8 +48,9 @@ struct channel {
 
 struct subscriber {
     struct nxl_client *client;
+    const struct server
+        *commands; /* of the node; its connection for commands */
     /* Of the client. */
-    const struct server *commands; /* the server; its connection for commands */
     const struct poller *poller;
     struct secrets *secrets;
     struct entropy *entropy;
@@ -64,8 +66,8 @@ struct subscriber {
 
 /* --------------------------------------------------- for locks that wait */
 
-/* The channel for a key, for one more lock. NULL: out of memory, the key is too
- * long, or the client has several servers. */
+/* The channel for a key, for one more lock. NULL: out of memory, or the key is
+ * too long. */
 struct channel *subscriber_open(struct subscriber *s, struct slice key);
 /* One lock less. Without any, the channel is kept for a while. */
 void channel_close(struct channel *c, uint64_t now);

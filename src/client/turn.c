@@ -15,10 +15,11 @@ uint64_t turn_deadline(const struct nxl_client *client)
 {
     uint64_t at =
         earlier(timers_next(&client->timers), timers_next(&client->renewals));
-    for (unsigned i = 0; i < client->server_count; i++)
-        at = earlier(at, server_deadline(&client->servers[i]));
-    if (subscriber_used(&client->subscriber))
-        at = earlier(at, subscriber_deadline(&client->subscriber));
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        at = earlier(at, server_deadline(&n->server));
+        if (subscriber_used(&n->subscriber))
+            at = earlier(at, subscriber_deadline(&n->subscriber));
+    }
     return at;
 }
 
@@ -26,10 +27,11 @@ void turn_push(struct nxl_client *client, uint64_t now)
 {
     if (client->closed)
         return;
-    for (unsigned i = 0; i < client->server_count; i++)
-        server_push(&client->servers[i], now);
-    if (subscriber_used(&client->subscriber))
-        subscriber_push(&client->subscriber, now);
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        server_push(&n->server, now);
+        if (subscriber_used(&n->subscriber))
+            subscriber_push(&n->subscriber, now);
+    }
 }
 
 void turn_wait(
@@ -72,21 +74,20 @@ static void prefetch_awaited(const struct server *s)
 
 /* --------------------------------------------------- what has come, is due */
 
-static void take_completions(
-    struct nxl_client *client, unsigned server, uint64_t now)
+static void take_completions(struct node *n, uint64_t now)
 {
     struct completion c;
     do {
-        while (server_next(&client->servers[server], &c, now)) {
+        while (server_next(&n->server, &c, now)) {
             struct operation *op = c.request->owner;
             /* An answer that came together with those of the handshake counts
              * for what the handshake has found out. */
-            if (voters_unjudged(client, server))
-                (void)voters_judge(client, server, now);
+            if (voters_unjudged(n))
+                (void)voters_judge(n, now);
             op->type->outcome(op, c.request->index, &c.outcome, now);
-            prefetch_awaited(&client->servers[server]);
+            prefetch_awaited(&n->server);
         }
-    } while (voters_judge(client, server, now));
+    } while (voters_judge(n, now));
 }
 
 /* Reads an eventfd or timerfd, so that it is no longer readable. */
@@ -106,11 +107,12 @@ static void take_event(
                             (event->events & EPOLLHUP ? POLLHUP : 0));
     unsigned key = event->data.u32;
     if (key < client->server_count) {
-        server_ready(&client->servers[key], revents, now);
+        server_ready(&nodes_at(&client->nodes, key)->server, revents, now);
     } else if (key == KEY_WAKE) {
         drain(client->wake_fd);
     } else if (key == KEY_SUBSCRIBER) {
-        subscriber_ready(&client->subscriber, revents, now);
+        subscriber_ready(
+            &nodes_first(&client->nodes)->subscriber, revents, now);
     } else {
         drain(client->timer_fd);
         client->timer_at = 0;
@@ -162,24 +164,25 @@ void turn_process(
         return; /* do not connect or send from now on */
     for (int i = 0; i < events->count; i++)
         take_event(client, &events->list[i], now);
-    for (unsigned i = 0; i < client->server_count; i++) {
-        server_tick(&client->servers[i], now);
-        take_completions(client, i, now);
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        server_tick(&n->server, now);
+        take_completions(n, now);
+        if (subscriber_used(&n->subscriber))
+            subscriber_turn(&n->subscriber, now);
     }
-    if (subscriber_used(&client->subscriber))
-        subscriber_turn(&client->subscriber, now);
     take_timers(&client->timers, now);
     take_timers(&client->renewals, now);
     take_interrupt(client, now);
     turn_push(client, now);
     /* A send that failed has completed requests. What these start is sent in
      * the next turn, when their timers are due. */
-    for (unsigned i = 0; i < client->server_count; i++)
-        if (server_failed(&client->servers[i]))
-            take_completions(client, i, now);
-    if (subscriber_used(&client->subscriber) &&
-        subscriber_failed(&client->subscriber))
-        subscriber_turn(&client->subscriber, now);
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        if (server_failed(&n->server))
+            take_completions(n, now);
+        if (subscriber_used(&n->subscriber) &&
+            subscriber_failed(&n->subscriber))
+            subscriber_turn(&n->subscriber, now);
+    }
 }
 
 void turn_wake(struct nxl_client *client)

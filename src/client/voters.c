@@ -9,55 +9,53 @@
  */
 #include "client/voters.h"
 
-/* Another entry of the list for the same server process; else server itself.
- * The entry that was judged first has the vote. */
-static unsigned duplicate_of(const struct nxl_client *client, unsigned server)
+/* Another node for the same server process; else n itself. The node that was
+ * judged first has the vote. */
+static const struct node *duplicate_of(const struct node *n)
 {
-    const char *id = client->servers[server].facts.run_id;
-    for (unsigned i = 0; id[0] && i < client->server_count; i++) {
-        const struct eligibility *s = &client->voters[i].eligibility;
-        if (i != server && s->reason != REASON_DUPLICATE &&
-            strcmp(s->run_id, id) == 0)
-            return i;
+    const char *id = n->server.facts.run_id;
+    const struct node *other = nodes_first(&n->client->nodes);
+    for (; id[0] && other; other = other->next) {
+        const struct eligibility *e = &other->voter.eligibility;
+        if (other != n && e->reason != REASON_DUPLICATE &&
+            strcmp(e->run_id, id) == 0)
+            return other;
     }
-    return server;
+    return n;
 }
 
-static void add_reason(const struct nxl_client *client, unsigned server,
-    uint64_t now, struct text *text)
+static void add_reason(const struct node *n, uint64_t now, struct text *text)
 {
-    const struct voter *v = &client->voters[server];
+    const struct voter *v = &n->voter;
     eligibility_explain(&v->eligibility, now, text);
     if (v->eligibility.reason == REASON_DUPLICATE) {
         text_add(text, " as ");
-        text_add(text, client->servers[v->duplicate].endpoint.name.data);
+        text_add(text, v->duplicate->server.endpoint.name.data);
         text_add(text, ": one vote, not two");
     }
 }
 
-void voters_words(const struct nxl_client *client, unsigned server,
-    uint64_t now, struct text *text)
+void voters_words(const struct node *n, uint64_t now, struct text *text)
 {
-    if (voters_matter(client, VERB_ACQUIRE))
-        add_reason(client, server, now, text);
+    if (voters_matter(n, VERB_ACQUIRE))
+        add_reason(n, now, text);
 }
 
-static void refuse_requests(
-    struct nxl_client *client, unsigned server, uint64_t now)
+static void refuse_requests(struct node *n, uint64_t now)
 {
     struct text words;
     text_clear(&words);
-    add_reason(client, server, now, &words);
-    requests_refuse(&client->servers[server],
-        voters_matter(client, VERB_ACQUIRE),
-        eligibility_fault(&client->voters[server].eligibility, now), &words);
+    add_reason(n, now, &words);
+    requests_refuse(&n->server, voters_matter(n, VERB_ACQUIRE),
+        eligibility_fault(&n->voter.eligibility, now), &words);
 }
 
-bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
+bool voters_judge(struct node *n, uint64_t now)
 {
-    struct voter *v = &client->voters[server];
-    struct server *s = &client->servers[server];
-    if (!voters_unjudged(client, server))
+    struct voter *v = &n->voter;
+    const struct nxl_client *client = n->client;
+    const struct server *s = &n->server;
+    if (!voters_unjudged(n))
         return false;
     struct server_info info = {
         .run_id = s->facts.run_id,
@@ -76,50 +74,49 @@ bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now)
         .durable = s->endpoint.settings.durable,
     };
     v->judged = s->connections;
-    v->duplicate = duplicate_of(client, server);
-    eligibility_judge(
-        &v->eligibility, &info, &terms, v->duplicate != server, now);
+    v->duplicate = duplicate_of(n);
+    eligibility_judge(&v->eligibility, &info, &terms, v->duplicate != n, now);
     if (eligibility_votes(&v->eligibility, now) ||
-        !voters_matter(client, VERB_BEGIN))
+        !voters_matter(n, VERB_BEGIN))
         return false;
-    refuse_requests(client, server, now);
+    refuse_requests(n, now);
     return true;
 }
 
-static void explain_refusal(const struct nxl_client *client, unsigned server,
-    uint64_t now, struct outcome *refusal, struct text *words)
+static void explain_refusal(const struct node *n, uint64_t now,
+    struct outcome *refusal, struct text *words)
 {
     text_clear(words);
-    add_reason(client, server, now, words);
+    add_reason(n, now, words);
     refusal->text = (struct slice){words->data, words->len};
 }
 
-bool voters_ask(struct nxl_client *client, unsigned server, enum verb_kind verb,
-    uint64_t now, struct outcome *refusal, struct text *words)
+bool voters_ask(struct node *n, enum verb_kind verb, uint64_t now,
+    struct outcome *refusal, struct text *words)
 {
-    struct eligibility *e = &client->voters[server].eligibility;
-    if (!voters_matter(client, verb) || eligibility_votes(e, now))
+    struct eligibility *e = &n->voter.eligibility;
+    if (!voters_matter(n, verb) || eligibility_votes(e, now))
         return true;
     if (eligibility_recheck(e, now)) {
-        server_reconnect(&client->servers[server]);
+        server_reconnect(&n->server);
         return true; /* the new connection is judged first */
     }
     *refusal = eligibility_refusal(e, false, now);
-    explain_refusal(client, server, now, refusal, words);
+    explain_refusal(n, now, refusal, words);
     return false;
 }
 
-const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
-    enum verb_kind verb, const struct outcome *outcome, uint64_t now,
-    struct outcome *other, struct text *words)
+const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t now, struct outcome *other,
+    struct text *words)
 {
-    struct eligibility *e = &client->voters[server].eligibility;
-    if (!voters_matter(client, verb) ||
+    struct eligibility *e = &n->voter.eligibility;
+    if (!voters_matter(n, verb) ||
         eligibility_weigh(e, verb, outcome, now, other))
         return outcome;
     /* Without this, a client that only extends would never judge it again. */
     if (eligibility_recheck(e, now))
-        server_reconnect(&client->servers[server]);
-    explain_refusal(client, server, now, other, words);
+        server_reconnect(&n->server);
+    explain_refusal(n, now, other, words);
     return other;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the client's servers have a vote now. Each new connection is judged
+ * Which nodes of a client have a vote now. Each new connection is judged
  * before an acquire is sent on it. All functions need the client's mutex.
  */
 #ifndef NXLOCK_CLIENT_VOTERS_H
@@ -11,42 +11,38 @@
 /* Does this client check whether its servers are eligible for that verb? A
  * single server need not vote; but it must not be one where no lock belongs,
  * and durable=1 is a condition of a record. */
-static inline bool voters_matter(
-    const struct nxl_client *client, enum verb_kind verb)
+static inline bool voters_matter(const struct node *n, enum verb_kind verb)
 {
-    return client->server_count > 1 || client->guard ||
-           eligibility_unfit(&client->voters->eligibility) ||
+    return n->client->server_count > 1 || n->client->guard ||
+           eligibility_unfit(&n->voter.eligibility) ||
            (verb_traits[verb].begins_work &&
-               client->servers->endpoint.settings.durable);
+               n->server.endpoint.settings.durable);
 }
 
 /* Is this connection of the server still to be judged? */
-static inline bool voters_unjudged(
-    const struct nxl_client *client, unsigned server)
+static inline bool voters_unjudged(const struct node *n)
 {
-    const struct server *s = &client->servers[server];
-    return s->state == SERVER_UP &&
-           client->voters[server].judged != s->connections;
+    return n->server.state == SERVER_UP &&
+           n->voter.judged != n->server.connections;
 }
 
 /* Call it after replies were read. Judges a server whose handshake has just
  * ended; if it has no vote, the acquires that wait for it fail. True: there may
  * be such acquires, and server_next() returns them. */
-bool voters_judge(struct nxl_client *client, unsigned server, uint64_t now);
+bool voters_judge(struct node *n, uint64_t now);
 
-/* May verb, which may acquire, be sent to server? False: *refusal says why not;
- * its text lives in *words. */
-bool voters_ask(struct nxl_client *client, unsigned server, enum verb_kind verb,
-    uint64_t now, struct outcome *refusal, struct text *words);
+/* May verb, which may acquire, be sent there? False: *refusal says why not; its
+ * text lives in *words. */
+bool voters_ask(struct node *n, enum verb_kind verb, uint64_t now,
+    struct outcome *refusal, struct text *words);
 
 /* The outcome to count: outcome itself, or other if the server has no vote on
  * it; the text of other is in *words. */
-const struct outcome *voters_weigh(struct nxl_client *client, unsigned server,
-    enum verb_kind verb, const struct outcome *outcome, uint64_t now,
-    struct outcome *other, struct text *words);
+const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t now, struct outcome *other,
+    struct text *words);
 
-/* Adds why server has no vote now, or nothing. */
-void voters_words(const struct nxl_client *client, unsigned server,
-    uint64_t now, struct text *text);
+/* Adds why it has no vote now, or nothing. */
+void voters_words(const struct node *n, uint64_t now, struct text *text);
 
 #endif

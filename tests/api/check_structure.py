@@ -65,6 +65,13 @@ TLS_FOLDER = "src/net/tls/"
 TLS_HEADER = "net/tls/tls.h"
 TLS_USERS = {"src/api/endpoints.c", "src/net/state.c", "src/net/url.c"}
 
+# A request knows its server. Where the nodes of a client are, and which one has
+# which number in a vote, is the business of these files.
+NODES_FILES = {
+    "src/client/nodes.c", "src/client/nodes.h", "src/api/endpoints.c",
+}
+NODES_NAME = re.compile(r"\b(?:servers|nodes)\s*(?:\[|\.\s*first\b)")
+
 CLOCK = {"clock_gettime"}
 UNSAFE = {
     "strcpy", "stpcpy", "strcat", "strncat", "sprintf", "vsprintf", "gets",
@@ -287,6 +294,17 @@ class Check:
                     self.say(path, number,
                              f"{word}: the timestamp scheme has no place here")
 
+    def nodes(self, path, code):
+        """Servers are found by nodes.h or by the request, not by an index."""
+        inside = path.relative_to(self.root).as_posix()
+        if inside in NODES_FILES or inside.startswith("src/cli/"):
+            return
+        for number, line in enumerate(code, 1):
+            for name in NODES_NAME.findall(line):
+                self.say(path, number,
+                         f"{name}: a request knows its server; client/nodes.h "
+                         "finds any other")
+
     def c_file(self, path, text):
         lines = text.splitlines()
         blank = without_text(text)
@@ -304,6 +322,7 @@ class Check:
             self.includes(path, parts[1], lines)
             self.calls(path, parts[1], code)
             self.stamps(path, lines, code)
+            self.nodes(path, code)
             self.plain(path, text)
         elif parts[:2] in (("docs", "examples"), ("tests", "bench")):
             self.user(path, lines)

@@ -63,7 +63,7 @@ static inline void command(void)
 
 static inline unsigned commands(void)
 {
-    return listening.client->servers[0].connections;
+    return nodes_first(&listening.client->nodes)->server.connections;
 }
 
 #endif

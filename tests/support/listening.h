@@ -48,10 +48,10 @@ static inline void listening_change(struct channel *channel, uint64_t now)
 
 static inline void listening_watch(nxl_client *client)
 {
-    listening =
-        (struct listening){.client = client, .subscriber = &client->subscriber};
-    client->subscriber.on_message = listening_message;
-    client->subscriber.on_change = listening_change;
+    struct subscriber *s = &nodes_first(&client->nodes)->subscriber;
+    listening = (struct listening){.client = client, .subscriber = s};
+    s->on_message = listening_message;
+    s->on_change = listening_change;
 }
 
 static inline void listening_open(const char *url)

@@ -239,7 +239,8 @@ static void polls(const char *url, int64_t option, uint64_t expected)
     nxl_client *client;
     options.poll = option;
     assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
-    assert_int_equal(client->servers->endpoint.settings.poll, expected);
+    assert_int_equal(
+        nodes_first(&client->nodes)->server.endpoint.settings.poll, expected);
     nxl_client_free(client);
 }
 

@@ -127,9 +127,9 @@ union options {
 
 static bool options_take(const struct row *row, union options *options)
 {
-    struct server server = {.dialect.ttl_in_values = false};
+    struct node node = {.next = NULL};
     struct nxl_client client = {
-        .max_ttl_ms = MOST, .drift_ppm = 10000, .servers = &server};
+        .max_ttl_ms = MOST, .drift_ppm = 10000, .nodes.first = &node};
     struct lock_settings lock;
     struct settings settings;
     nxl_once_options once;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The nodes of a client: each is a server, what is known about the vote of the
+ * process there, and the second connection, which listens to its channels.
+ *
+ * Invariant: a node stays where it is in memory from nodes_add() to
+ * nodes_free(), so requests, channels and the poller point to it. Which server
+ * has which number in a vote is decided by nodes_at() alone; a request knows
+ * its server.
+ */
+#ifndef NXLOCK_CLIENT_NODES_H
+#define NXLOCK_CLIENT_NODES_H
+
+#include "client/subscriber.h"
+#include "core/eligibility.h"
+#include "net/server.h"
+
+struct node;
+
+/* What is known about a server's vote; see voters.h. */
+struct voter {
+    struct eligibility eligibility;
+    unsigned judged; /* number of the connection that was judged */
+    const struct node *duplicate; /* REASON_DUPLICATE: the same server's */
+};
+
+struct node {
+    struct node *next; /* NULL: the last one */
+    struct nxl_client *client;
+    struct server server;
+    struct voter voter;
+    struct subscriber subscriber;
+};
+
+struct nodes {
+    struct node *first; /* in the order of their numbers */
+};
+
+/* Adds a node, with the next number. Takes over the endpoint, unless it returns
+ * false: no memory. sole, seed: as server_init(). */
+bool nodes_add(struct nxl_client *client, const struct endpoint *endpoint,
+    bool sole, uint64_t seed);
+void nodes_free(struct nodes *nodes);
+
+/* The node that is number index in a vote; there must be one. */
+struct node *nodes_at(const struct nodes *nodes, unsigned index);
+
+/* for (n = nodes_first(nodes); n; n = n->next). A client that has one server
+ * has one node, which is this one. */
+static inline struct node *nodes_first(const struct nodes *nodes)
+{
+    return nodes->first;
+}
+
+/* The node of a server that a request, or the client's loop, knows. */
+static inline struct node *node_of(const struct server *server)
+{
+    return list_entry(server, struct node, server);
+}
+
+#endif
