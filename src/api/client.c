@@ -97,7 +97,7 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
     client->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     client->poller.fd = epoll_create1(EPOLL_CLOEXEC);
     if (client->wake_fd < 0 || client->poller.fd < 0 ||
-        !poller_add(&client->poller, client->wake_fd, POLLIN, KEY_WAKE)) {
+        !poller_add(&client->poller, client->wake_fd, POLLIN, &client->wake)) {
         text_add(error, "cannot create an eventfd or epoll descriptor: out "
                         "of file descriptors?");
         return NXL_E_SYSTEM;
@@ -121,6 +121,8 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     client->wake_fd = client->poller.fd = client->timer_fd = -1;
     client->loss_fd = client->ready_fd = -1;
     client->poller.members = &client->members;
+    client->wake.kind = SOURCE_WAKE;
+    client->timer.kind = SOURCE_TIMER;
     alarm_init(&client->alarm);
     client->interrupt = lock_interrupt_all;
     list_init(&client->losses);

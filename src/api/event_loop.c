@@ -68,7 +68,7 @@ static void set_timer(struct nxl_client *client)
 static void make_timer(struct nxl_client *client)
 {
     int fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (fd >= 0 && poller_add(&client->poller, fd, POLLIN, KEY_TIMER)) {
+    if (fd >= 0 && poller_add(&client->poller, fd, POLLIN, &client->timer)) {
         client->timer_fd = fd;
         client->timer_at = 0;
         return;

@@ -22,9 +22,6 @@
 #include "client/nodes.h"
 #include "core/life.h"
 
-/* Keys in the poller above those of servers. */
-enum { KEY_WAKE = MAX_SERVERS, KEY_TIMER, KEY_SUBSCRIBER };
-
 /* A client is used through the blocking API or the event-loop API, never both:
  * the first call decides. */
 enum mode { MODE_NONE, MODE_BLOCKING, MODE_LOOP };
@@ -45,6 +42,7 @@ struct nxl_client {
     bool closed;
     size_t refs; /* the handle itself, its locks and its queries */
     int wake_fd; /* eventfd that wakes a thread in turn_wait() */
+    struct source wake;
 
     unsigned server_count;          /* of a vote */
     struct nodes nodes;             /* the servers */
@@ -90,6 +88,7 @@ struct nxl_client {
     struct poller_set members; /* of the poller */
     int ready_fd; /* always readable; -1 until a leader has to be replaced */
     int timer_fd; /* in it after nxl_client_fd(); -1 before */
+    struct source timer;
     uint64_t timer_at; /* the time it is set to; 0: it must be set again */
 
     struct text message;

@@ -18,25 +18,24 @@ bool nodes_add(struct nxl_client *client, const struct endpoint *endpoint,
     bool sole, uint64_t seed)
 {
     struct node **end = &client->nodes.first;
-    unsigned number = 0;
     struct node *n = calloc(1, sizeof(*n));
     if (!n)
         return false;
-    while (*end) {
+    while (*end)
         end = &(*end)->next;
-        number++;
-    }
     *end = n;
     n->client = client;
     server_init(&n->server, endpoint, sole, seed);
     share_secrets(client, &n->server);
-    server_set_poller(&n->server, &client->poller, number);
+    n->connection.kind = SOURCE_SERVER;
+    server_set_poller(&n->server, &client->poller, &n->connection);
+    n->messages.kind = SOURCE_MESSAGES;
     n->subscriber = (struct subscriber){.client = client,
         .commands = &n->server,
         .poller = &client->poller,
         .secrets = &client->secrets,
         .entropy = client->entropy,
-        .key = KEY_SUBSCRIBER};
+        .source = &n->messages};
     return true;
 }
 

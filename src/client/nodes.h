@@ -20,8 +20,18 @@ struct node;
 /* What is known about a server's vote; see voters.h. */
 struct voter {
     struct eligibility eligibility;
-    unsigned judged; /* number of the connection that was judged */
+    unsigned judged;              /* number of the connection that was judged */
     const struct node *duplicate; /* REASON_DUPLICATE: the same server's */
+};
+
+/* What the client's poller reports. */
+struct source {
+    enum {
+        SOURCE_WAKE,    /* nxl_client.wake */
+        SOURCE_TIMER,   /* nxl_client.timer */
+        SOURCE_SERVER,  /* node.connection */
+        SOURCE_MESSAGES /* node.messages */
+    } kind;
 };
 
 struct node {
@@ -30,6 +40,8 @@ struct node {
     struct server server;
     struct voter voter;
     struct subscriber subscriber;
+    struct source connection; /* of the server */
+    struct source messages;   /* of the subscriber */
 };
 
 struct nodes {

@@ -54,7 +54,7 @@ struct subscriber {
     const struct poller *poller;
     struct secrets *secrets;
     struct entropy *entropy;
-    unsigned key; /* in the poller */
+    struct source *source; /* in the poller */
     /* Called in a turn; NULL: nobody is told. They may call anything here but
      * subscriber_turn(). payload is valid until they return. */
     void (*on_message)(

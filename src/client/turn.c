@@ -105,17 +105,23 @@ static void take_event(
                             (event->events & EPOLLOUT ? POLLOUT : 0) |
                             (event->events & EPOLLERR ? POLLERR : 0) |
                             (event->events & EPOLLHUP ? POLLHUP : 0));
-    unsigned key = event->data.u32;
-    if (key < client->server_count) {
-        server_ready(&nodes_at(&client->nodes, key)->server, revents, now);
-    } else if (key == KEY_WAKE) {
+    struct source *source = event->data.ptr;
+    switch (source->kind) {
+    case SOURCE_SERVER:
+        server_ready(
+            &list_entry(source, struct node, connection)->server, revents, now);
+        break;
+    case SOURCE_MESSAGES:
+        subscriber_ready(&list_entry(source, struct node, messages)->subscriber,
+            revents, now);
+        break;
+    case SOURCE_WAKE:
         drain(client->wake_fd);
-    } else if (key == KEY_SUBSCRIBER) {
-        subscriber_ready(
-            &nodes_first(&client->nodes)->subscriber, revents, now);
-    } else {
+        break;
+    case SOURCE_TIMER:
         drain(client->timer_fd);
         client->timer_at = 0;
+        break;
     }
 }
 

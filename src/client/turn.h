@@ -15,8 +15,8 @@
 
 #include "client/client.h"
 
-/* The most events of one wait: each server, the wake-up, the timer, the second
- * connection. */
+/* The most events of one wait; the next one returns what is left. Enough for
+ * each server, the second connection, the wake-up and the timer. */
 #define TURN_EVENTS (MAX_SERVERS + 3)
 
 struct turn_events {

@@ -22,7 +22,7 @@ bool conn_open(struct conn *c, struct transport *transport, struct text *why)
 {
     bool ok = c->reader ? reader_reset(c->reader)
                         : (c->reader = reader_new()) != NULL;
-    bool polled = ok && poller_add(c->poller, transport->fd, POLLIN, c->key);
+    bool polled = ok && poller_add(c->poller, transport->fd, POLLIN, c->source);
     if (ok && !polled)
         poller_explain(why);
     else if (!ok)
@@ -84,7 +84,7 @@ static bool set_blocked(struct conn *c, bool blocked)
     if (for_room == c->polled_for_room)
         return true;
     bool changed = poller_change(c->poller, t->fd,
-        (short)(for_room ? POLLIN | POLLOUT : POLLIN), c->key);
+        (short)(for_room ? POLLIN | POLLOUT : POLLIN), c->source);
     if (changed)
         c->polled_for_room = for_room;
     return changed || !for_room;

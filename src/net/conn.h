@@ -17,7 +17,7 @@
 struct conn {
     struct transport transport;
     const struct poller *poller;
-    unsigned key;
+    struct source *source;
     bool polled_for_room;
     struct buf out;
     struct slots slots;

@@ -117,7 +117,7 @@ static enum dial_state step_handshake(struct dial *d, struct transport *made)
         d->stage = DIAL_IDLE;
         return DIAL_CONNECTED;
     case TRANSPORT_WAITS:
-        if (poller_add(d->poller, d->fd, dial_events(d), d->key))
+        if (poller_add(d->poller, d->fd, dial_events(d), d->source))
             return DIAL_WAIT;
         fault = FAULT_SYSTEM;
         poller_explain(&words);
@@ -191,7 +191,7 @@ static enum dial_state use(struct dial *d, const struct endpoint *to,
     d->address_end = deadline_after(now, deadline_left(d->end, now) / shares);
     if (opened->connected)
         return secure(d, to, opened->fd, made);
-    if (poller_add(d->poller, opened->fd, dial_events(d), d->key)) {
+    if (poller_add(d->poller, opened->fd, dial_events(d), d->source)) {
         d->fd = opened->fd;
         return DIAL_WAIT;
     }
@@ -268,7 +268,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     bool is_late = now > deadline_after(d->end, FAILURE_LASTS);
     *d = (struct dial){.kind = d->kind,
         .poller = d->poller,
-        .key = d->key,
+        .source = d->source,
         .job = d->job,
         .fd = d->job ? d->fd : -1,
         .transport = TRANSPORT_CLOSED,
@@ -283,7 +283,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         return try_all(d, to, now, made, error);
     case RESOLVE_WAIT:
         d->stage = DIAL_LOOKING_UP;
-        if (poller_add(d->poller, d->fd, dial_events(d), d->key))
+        if (poller_add(d->poller, d->fd, dial_events(d), d->source))
             return DIAL_WAIT;
         return fail_to_poll(d, error);
     case RESOLVE_FAILED:
@@ -300,7 +300,7 @@ static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
     poller_remove(d->poller, d->fd); /* it may be closed by what follows */
     enum resolve_state state = resolve_poll(d->job, &d->found, &d->why);
     if (state == RESOLVE_WAIT &&
-        poller_add(d->poller, d->fd, dial_events(d), d->key))
+        poller_add(d->poller, d->fd, dial_events(d), d->source))
         return DIAL_WAIT;
     if (state == RESOLVE_WAIT)
         return fail_to_poll(d, error);

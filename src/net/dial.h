@@ -18,7 +18,7 @@ struct dial {
     enum { DIAL_IDLE, DIAL_LOOKING_UP, DIAL_TRYING, DIAL_SECURING } stage;
     const struct transport_kind *kind; /* of transport to open; set it first */
     const struct poller *poller;       /* outlives every start */
-    unsigned key;
+    struct source *source;
     struct resolve *job; /* the look-up; kept when an attempt is given up */
     int fd; /* of the look-up, the socket or the transport; to be polled, unless
              * idle */

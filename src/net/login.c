@@ -251,7 +251,7 @@ static enum login_state ask(struct login *l, const struct secrets *secrets,
         return fail(l, FAULT_SYSTEM);
     if (job_over(&l->job->job))
         return take_result(l, secrets, now, error);
-    if (!poller_add(l->poller, l->job->job.fd, POLLIN, l->key)) {
+    if (!poller_add(l->poller, l->job->job.fd, POLLIN, l->source)) {
         poller_explain(error);
         return fail(l, FAULT_SYSTEM);
     }

@@ -19,7 +19,7 @@ struct login {
     const struct settings *settings; /* of the server's URL */
     unsigned server;                 /* its number, for the callback */
     const struct poller *poller;     /* outlives every start */
-    unsigned key;
+    struct source *source;
     /* In use: data NULL if there is none. Valid until the next start. */
     struct slice user, password;
     struct slice former;   /* the password before it; its echo may still come */
@@ -45,9 +45,9 @@ void login_close_in_child(struct login *l);
 bool login_is_sent(const struct login *l);
 
 /* Fetches the credentials for a connection. WAIT: call login_step() when the
- * poller reports the key. FAILED: *error says why, with secrets hidden; if the
- * class is FAULT_DENIED, they are still those that the server has refused, and
- * *error is unchanged. */
+ * poller reports its source. FAILED: *error says why, with secrets hidden; if
+ * the class is FAULT_DENIED, they are still those that the server has refused,
+ * and *error is unchanged. */
 enum login_state login_start(struct login *l, const struct secrets *secrets,
     uint64_t now, struct text *error);
 enum login_state login_step(struct login *l, const struct secrets *secrets,

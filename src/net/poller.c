@@ -12,9 +12,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static int control(int set, int how, int fd, short events, unsigned key)
+static int control(
+    int set, int how, int fd, short events, struct source *source)
 {
-    struct epoll_event event = {.data = {.u32 = key}};
+    struct epoll_event event = {.data = {.ptr = source}};
     event.events = (events & POLLIN ? (uint32_t)EPOLLIN : 0u) |
                    (events & POLLOUT ? (uint32_t)EPOLLOUT : 0u);
     return epoll_ctl(set, how, fd, &event);
@@ -32,7 +33,8 @@ static unsigned find(const struct poller_set *w, int fd)
 }
 
 /* False: there is no room. */
-static bool note(const struct poller *p, int fd, short events, unsigned key)
+static bool note(
+    const struct poller *p, int fd, short events, struct source *source)
 {
     struct poller_set *w = p->members;
     if (!w)
@@ -44,7 +46,7 @@ static bool note(const struct poller *p, int fd, short events, unsigned key)
     }
     w->list[i].fd = fd;
     w->list[i].events = events;
-    w->list[i].key = key;
+    w->list[i].source = source;
     w->count += i == w->count;
     return true;
 }
@@ -59,24 +61,26 @@ static void forget(const struct poller *p, int fd)
 
 /* --------------------------------------------------------- its functions */
 
-bool poller_add(const struct poller *p, int fd, short events, unsigned key)
+bool poller_add(
+    const struct poller *p, int fd, short events, struct source *source)
 {
     if (!p)
         return true;
-    if (!note(p, fd, events, key))
+    if (!note(p, fd, events, source))
         return false;
-    if (control(p->fd, EPOLL_CTL_ADD, fd, events, key) == 0)
+    if (control(p->fd, EPOLL_CTL_ADD, fd, events, source) == 0)
         return true;
     forget(p, fd);
     return false;
 }
 
-bool poller_change(const struct poller *p, int fd, short events, unsigned key)
+bool poller_change(
+    const struct poller *p, int fd, short events, struct source *source)
 {
     if (!p)
         return true;
-    (void)note(p, fd, events, key);
-    return control(p->fd, EPOLL_CTL_MOD, fd, events, key) == 0;
+    (void)note(p, fd, events, source);
+    return control(p->fd, EPOLL_CTL_MOD, fd, events, source) == 0;
 }
 
 void poller_explain(struct text *why)
@@ -93,7 +97,7 @@ void poller_remove(const struct poller *p, int fd)
     if (!p || fd < 0)
         return;
     forget(p, fd);
-    control(p->fd, EPOLL_CTL_DEL, fd, 0, 0);
+    control(p->fd, EPOLL_CTL_DEL, fd, 0, NULL);
 }
 
 bool poller_replace(struct poller *p, int ready)
@@ -103,8 +107,8 @@ bool poller_replace(struct poller *p, int ready)
     bool done = set >= 0;
     for (unsigned i = 0; done && i < w->count; i++)
         done = control(set, EPOLL_CTL_ADD, w->list[i].fd, w->list[i].events,
-                   w->list[i].key) == 0;
-    done = done && control(p->fd, EPOLL_CTL_ADD, ready, POLLIN, 0) == 0;
+                   w->list[i].source) == 0;
+    done = done && control(p->fd, EPOLL_CTL_ADD, ready, POLLIN, NULL) == 0;
     if (done)
         p->fd = set;
     else if (set >= 0)

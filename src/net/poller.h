@@ -13,6 +13,10 @@
 
 #include "base/text.h"
 
+/* What a descriptor belongs to: a member of that object, which stays where it
+ * is while the descriptor is in the set. The client knows the kinds. */
+struct source;
+
 /* More than a client has. */
 #define POLLER_MOST 64
 
@@ -22,7 +26,7 @@ struct poller_set {
     struct {
         int fd;
         short events;
-        unsigned key;
+        struct source *source;
     } list[POLLER_MOST];
 };
 
@@ -31,10 +35,12 @@ struct poller {
     struct poller_set *members; /* NULL: it is never replaced */
 };
 
-/* events as for poll(); key comes back in epoll_event.data.u32. false: the
+/* events as for poll(); source comes back in epoll_event.data.ptr. false: the
  * system refused; errno says why. */
-bool poller_add(const struct poller *p, int fd, short events, unsigned key);
-bool poller_change(const struct poller *p, int fd, short events, unsigned key);
+bool poller_add(
+    const struct poller *p, int fd, short events, struct source *source);
+bool poller_change(
+    const struct poller *p, int fd, short events, struct source *source);
 /* Sets why to such a refusal, by errno. It is FAULT_SYSTEM. */
 void poller_explain(struct text *why);
 /* Harmless for fd < 0. */

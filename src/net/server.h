@@ -38,7 +38,7 @@ void server_replace(
 
 /* Connects if there is something to send, formats, sends. */
 void server_push(struct server *s, uint64_t now);
-/* Takes in what the poller reported for its key, as events of poll(). */
+/* Takes in what the poller reported for its source, as events of poll(). */
 void server_ready(struct server *s, short revents, uint64_t now);
 /* Checks for timeouts. */
 void server_tick(struct server *s, uint64_t now);

@@ -39,10 +39,10 @@ void server_init(
 }
 
 void server_set_poller(
-    struct server *s, const struct poller *poller, unsigned key)
+    struct server *s, const struct poller *poller, struct source *source)
 {
     s->conn.poller = s->dial.poller = s->login.poller = poller;
-    s->conn.key = s->dial.key = s->login.key = key;
+    s->conn.source = s->dial.source = s->login.source = source;
 }
 
 void server_close_in_child(struct server *s)

@@ -102,10 +102,10 @@ struct server {
  * is not needed; see server.plain. */
 void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
     uint64_t seed);
-/* Call it before any use: from then on its descriptors are in poller, under
- * key. */
+/* Call it before any use: from then on its descriptors are in poller, as
+ * source. */
 void server_set_poller(
-    struct server *s, const struct poller *poller, unsigned key);
+    struct server *s, const struct poller *poller, struct source *source);
 /* Closes the connection; sends no command, and server_push() must not follow.
  * Returns the job of a callback for credentials that is still running, which
  * the caller waits for and drops; NULL: there is none. */
