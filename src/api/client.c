@@ -125,6 +125,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     client->timer.kind = SOURCE_TIMER;
     alarm_init(&client->alarm);
     client->interrupt = lock_interrupt_all;
+    list_init(&client->spares);
     list_init(&client->losses);
     list_init(&client->locks);
     list_init(&client->queries);

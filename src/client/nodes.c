@@ -27,6 +27,7 @@ bool nodes_add(struct nxl_client *client, const struct endpoint *endpoint,
     n->client = client;
     server_init(&n->server, endpoint, sole, seed);
     share_secrets(client, &n->server);
+    n->server.spares = &client->spares;
     n->connection.kind = SOURCE_SERVER;
     server_set_poller(&n->server, &client->poller, &n->connection);
     n->messages.kind = SOURCE_MESSAGES;

@@ -15,7 +15,7 @@
 
 static struct cleaner *pop_spare(struct server *s)
 {
-    struct list *node = list_pop(&s->spares);
+    struct list *node = list_pop(s->spares);
     return node ? list_entry(node, struct cleaner, node) : NULL;
 }
 
@@ -30,7 +30,7 @@ bool request_prepare(struct request *r, struct slice key)
 void request_unprepare(struct request *r)
 {
     if (r->spare)
-        list_append(&r->server->spares, &r->spare->node);
+        list_append(r->server->spares, &r->spare->node);
     r->spare = NULL;
 }
 

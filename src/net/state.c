@@ -30,7 +30,6 @@ void server_init(
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->cleaners);
-    list_init(&s->spares);
     list_init(&s->due);
     /* At most half a timeout, so that each call tries to connect, however long
      * the server was down. */
@@ -67,7 +66,6 @@ void server_free_parts(struct server *s)
     conn_free(&s->conn);
     login_free(&s->login);
     cleaners_free(&s->cleaners);
-    cleaners_free(&s->spares);
 }
 
 void server_free(struct server *s)

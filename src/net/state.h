@@ -71,9 +71,12 @@ struct server {
     struct facts facts;     /* of the connection that is up, or was last */
     struct dialect dialect; /* likewise: which commands it is locked with */
     struct list waiting, failed, cleaners;
-    struct list spares; /* cleaners that no request has reserved */
-    struct list due;    /* the cleaners with nothing under way */
-    bool due_known;     /* false: the two times below are out of date */
+    /* Cleaners that no request has reserved. They fit any server: the list
+     * belongs to whoever has the servers, and is set before the first
+     * request_prepare(). */
+    struct list *spares;
+    struct list due; /* the cleaners with nothing under way */
+    bool due_known;  /* false: the two times below are out of date */
     uint64_t due_next, due_over; /* when to send the first; when one expires */
     struct backoff reconnect;
     uint64_t not_before; /* no new connection until then */

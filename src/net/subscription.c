@@ -14,6 +14,7 @@ void subscription_init(
     s->listens = true;
     s->who.brief = true;
     s->secrets = like->secrets;
+    s->spares = like->spares;
 }
 
 void subscription_free(struct server *s)

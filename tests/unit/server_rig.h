@@ -24,6 +24,7 @@
 
 struct rig {
     struct server s;
+    struct list spares;
     uint64_t now;
     char dir[LOCAL_PATH], path[LOCAL_PATH];
     int listener, peer;
@@ -66,6 +67,8 @@ static inline void rig_init(const char *parameters, bool sole)
     snprintf(url, sizeof(url), "unix://%s%s", rig.path, parameters);
     assert_int_equal(url_parse(&e, url, &error), URL_OK);
     server_init(&rig.s, &e, sole, 42);
+    list_init(&rig.spares);
+    rig.s.spares = &rig.spares;
     for (unsigned i = 0; i < RIG_REQUESTS; i++) {
         rig.verb[i] = (struct verb){.kind = VERB_ACQUIRE,
             .key = slice_of("key"),
@@ -99,6 +102,7 @@ static inline int rig_tear_down(void **state)
     server_free(&rig.s);
     for (unsigned i = 0; i < RIG_REQUESTS; i++)
         request_free(&rig.request[i]);
+    cleaners_free(&rig.spares);
     rig_hang_up();
     if (rig.listener >= 0)
         close(rig.listener);

@@ -389,20 +389,20 @@ static void a_record_is_lent(void **state)
     struct cleaner *k = r->spare;
     request_unprepare(other);
     request_free(other); /* and with it one of those for others */
-    assert_true(list_empty(&rig.s.spares));
+    assert_true(list_empty(&rig.spares));
     request_unprepare(r);
     assert_null(r->spare);
     assert_true(request_prepare(other, slice_of("k2")));
     assert_ptr_equal(other->spare, k);
     assert_true(slice_equal(k->verb.key, slice_of("k2")));
-    assert_true(list_empty(&rig.s.spares));
+    assert_true(list_empty(&rig.spares));
 
     /* A longer key gets another record in its place. */
     static const char key[] = "a key that has no room in a record for another";
     request_unprepare(other);
     assert_true(request_prepare(r, slice_of(key)));
     assert_true(slice_equal(r->spare->verb.key, slice_of(key)));
-    assert_true(list_empty(&rig.s.spares));
+    assert_true(list_empty(&rig.spares));
     request_free(other); /* it has none, and there is none */
     assert_non_null(r->spare);
 }
@@ -418,7 +418,7 @@ static void a_record_in_use_is_not_lent(void **state)
     assert_false(rig_abandon(0, true));
     assert_int_equal(rig_cleanups(), 1);
     request_unprepare(r);
-    assert_true(list_empty(&rig.s.spares));
+    assert_true(list_empty(&rig.spares));
     request_free(r);
     assert_int_equal(rig_cleanups(), 1);
 }
