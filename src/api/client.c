@@ -56,7 +56,7 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
     client->server_count = e->count;
     unsigned made = 0;
     while (made < e->count &&
-           nodes_add(client, &e->at[made], sole, clock_now() + made))
+           nodes_add(&client->nodes, &e->at[made], sole, clock_now() + made))
         made++;
     bool all = made == e->count;
     while (made < e->count)
@@ -70,7 +70,7 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
     const char *prefix, struct text *error)
 {
     text_clear(error);
-    client->entropy = entropy_new();
+    client->nodes.entropy = client->entropy = entropy_new();
     if (!make_nodes(client, endpoints)) {
         text_add(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
@@ -125,7 +125,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     client->timer.kind = SOURCE_TIMER;
     alarm_init(&client->alarm);
     client->interrupt = lock_interrupt_all;
-    list_init(&client->spares);
+    nodes_init(&client->nodes, client, &client->poller);
     list_init(&client->losses);
     list_init(&client->locks);
     list_init(&client->queries);
@@ -299,8 +299,8 @@ const char *client_shown(
         /* Another connection may just replace a password. */
         pthread_mutex_t *mutex = (pthread_mutex_t *)&client->mutex;
         pthread_mutex_lock(mutex);
-        omitted =
-            secrets_occur(&client->secrets, (struct slice){text, *length});
+        omitted = secrets_occur(
+            &client->nodes.secrets, (struct slice){text, *length});
         pthread_mutex_unlock(mutex);
     }
     if (!omitted)

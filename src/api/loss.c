@@ -90,7 +90,8 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
         renewing->loss = NXL_LOSS_TAKEN;
         text_add(why, "the server has another value, written by ");
         if (label)
-            redact_add(why, slice_of(label), FOREIGN_MAX, &client->secrets);
+            redact_add(
+                why, slice_of(label), FOREIGN_MAX, &client->nodes.secrets);
         else
             text_add(why, "another client");
     } else if (r->found == VERDICT_NO) {

@@ -53,7 +53,6 @@ void client_close_descriptors(struct nxl_client *client)
 void client_destroy(struct nxl_client *client)
 {
     nodes_free(&client->nodes);
-    cleaners_free(&client->spares);
     timers_free(&client->timers);
     timers_free(&client->renewals);
     index_free(&client->joined);

@@ -46,8 +46,6 @@ struct nxl_client {
 
     unsigned server_count;          /* of a vote */
     struct nodes nodes;             /* the servers */
-    struct list spares;             /* for the cleanups at all of them */
-    struct secrets secrets;         /* of all of them */
     struct peer peers[MAX_SERVERS]; /* kept current by client_update_peers() */
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */

@@ -4,38 +4,43 @@
 
 #include <stdlib.h>
 
-#include "client/client.h"
-
-/* A server may repeat what another one was sent, if one proxy leads to both. */
-static void share_secrets(struct nxl_client *client, struct server *s)
+void nodes_init(
+    struct nodes *nodes, struct nxl_client *client, const struct poller *poller)
 {
-    secrets_add(&client->secrets, &s->login.password);
-    secrets_add(&client->secrets, &s->login.former);
-    s->secrets = &client->secrets;
+    *nodes = (struct nodes){.client = client, .poller = poller};
+    list_init(&nodes->spares);
 }
 
-bool nodes_add(struct nxl_client *client, const struct endpoint *endpoint,
-    bool sole, uint64_t seed)
+/* A server may repeat what another one was sent, if one proxy leads to both. */
+static void share_secrets(struct nodes *nodes, struct server *s)
 {
-    struct node **end = &client->nodes.first;
+    secrets_add(&nodes->secrets, &s->login.password);
+    secrets_add(&nodes->secrets, &s->login.former);
+    s->secrets = &nodes->secrets;
+}
+
+bool nodes_add(struct nodes *nodes, const struct endpoint *endpoint, bool sole,
+    uint64_t seed)
+{
+    struct node **end = &nodes->first;
     struct node *n = calloc(1, sizeof(*n));
     if (!n)
         return false;
     while (*end)
         end = &(*end)->next;
     *end = n;
-    n->client = client;
+    n->client = nodes->client;
     server_init(&n->server, endpoint, sole, seed);
-    share_secrets(client, &n->server);
-    n->server.spares = &client->spares;
+    share_secrets(nodes, &n->server);
+    n->server.spares = &nodes->spares;
     n->connection.kind = SOURCE_SERVER;
-    server_set_poller(&n->server, &client->poller, &n->connection);
+    server_set_poller(&n->server, nodes->poller, &n->connection);
     n->messages.kind = SOURCE_MESSAGES;
-    n->subscriber = (struct subscriber){.client = client,
+    n->subscriber = (struct subscriber){.client = nodes->client,
         .commands = &n->server,
-        .poller = &client->poller,
-        .secrets = &client->secrets,
-        .entropy = client->entropy,
+        .poller = nodes->poller,
+        .secrets = &nodes->secrets,
+        .entropy = nodes->entropy,
         .source = &n->messages};
     return true;
 }
@@ -49,6 +54,7 @@ void nodes_free(struct nodes *nodes)
         server_free(&n->server);
         free(n);
     }
+    cleaners_free(&nodes->spares);
 }
 
 struct node *nodes_at(const struct nodes *nodes, unsigned index)

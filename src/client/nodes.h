@@ -46,12 +46,21 @@ struct node {
 
 struct nodes {
     struct node *first; /* in the order of their numbers */
+    struct nxl_client *client;
+    const struct poller *poller; /* the client's, as is the next one */
+    struct entropy *entropy;
+    struct secrets secrets; /* of all nodes */
+    struct list spares;     /* for the cleanups at all of them */
 };
 
+/* Those of a client whose parts these are; there is none yet. entropy is set
+ * before the first is added. */
+void nodes_init(struct nodes *nodes, struct nxl_client *client,
+    const struct poller *poller);
 /* Adds a node, with the next number. Takes over the endpoint, unless it returns
  * false: no memory. sole, seed: as server_init(). */
-bool nodes_add(struct nxl_client *client, const struct endpoint *endpoint,
-    bool sole, uint64_t seed);
+bool nodes_add(struct nodes *nodes, const struct endpoint *endpoint, bool sole,
+    uint64_t seed);
 void nodes_free(struct nodes *nodes);
 
 /* The node that is number index in a vote; there must be one. */

@@ -107,7 +107,7 @@ static void a_callback(void **state)
     listening_want();
     listening_until(listening_is(MESSAGES_UP));
     assert_int_equal(atomic_load(&calls), 2);
-    assert_int_equal(client->secrets.count, 4);
+    assert_int_equal(client->nodes.secrets.count, 4);
     close_it();
 }
 
