@@ -74,9 +74,9 @@ static inline struct node *nodes_first(const struct nodes *nodes)
 }
 
 /* The node of a server that a request, or the client's loop, knows. */
-static inline struct node *node_of(const struct server *server)
+static inline struct node *node_of(const struct server *s)
 {
-    return list_entry(server, struct node, server);
+    return list_entry(s, struct node, server);
 }
 
 #endif
