@@ -112,8 +112,7 @@ static bool reserve(
     struct operation *op = operation_of(lock, track);
     const struct verb_traits *verb = &verb_traits[op->verb.kind];
     const struct call_kind *call = &call_kinds[lock->life.call];
-    bool holds = verb->may_grant || (track == TRACK_CALL && call->adopts);
-    if (holds)
+    if (verb->may_grant || (track == TRACK_CALL && call->adopts))
         return operation_prepare(op, server);
     if (verb->residue != RESIDUE_NONE && call->undone)
         (void)operation_prepare(op, server);

@@ -69,6 +69,7 @@ enum verb_use {
     USE_ENDS_UNLESS_CLEAR /* it goes on if the verdict is ONCE_CLEAR */
 };
 
+/* Eight bytes, because each request looks at it. */
 struct verb_traits {
     enum verb_residue residue : 8;
     enum verb_kind undo : 8; /* the verb that removes the residue */
@@ -77,25 +78,25 @@ struct verb_traits {
 
     /* Its answer can be a grant. So it is sent only to a server that has a
      * vote, and only when there is a record for its cleanup. */
-    bool may_grant;
-    bool waits_in_line; /* .client and .window are used */
-    bool joins_line;    /* the token is not in line before */
-    bool begins_work;   /* it grants, and records that work has begun */
-    bool uses_record;   /* .once is used */
-    bool has_leaves;    /* its answer, in any form, is stored in .leaves */
-    bool only_reads;    /* nothing that a lock relies on is changed */
-    bool tells_left;    /* .want_left is used */
-    bool hands_over;    /* it gives the lock up: .gap_ms, .followed */
-    bool shortens_ttl;  /* impossible where the value contains the end */
+    bool may_grant : 1;
+    bool waits_in_line : 1; /* .client and .window are used */
+    bool joins_line : 1;    /* the token is not in line before */
+    bool begins_work : 1;   /* it grants, and records that work has begun */
+    bool uses_record : 1;   /* .once is used */
+    bool has_leaves : 1;    /* its answer, in any form, is stored in .leaves */
+    bool only_reads : 1;    /* nothing that a lock relies on is changed */
+    bool tells_left : 1;    /* .want_left is used */
+    bool hands_over : 1;    /* it gives the lock up: .gap_ms, .followed */
+    bool shortens_ttl : 1;  /* impossible where the value contains the end */
     /* An error about the key's type answers that it does not hold the token.
      * Not where it may mean another key (the line, the record), or the token
      * may get the lock later, in line. */
-    bool type_error_is_no;
-    bool may_be_late; /* past .not_after it is sent nonetheless, and leaves
-                       * the key alone */
+    bool type_error_is_no : 1;
+    bool may_be_late : 1; /* past .not_after it is sent nonetheless, and leaves
+                           * the key alone */
     /* Of a verb that undoes another one: */
-    bool undoes_for_ever; /* what it removes has no TTL */
-    bool undoes_refused;  /* it is needed even after a refusal */
+    bool undoes_for_ever : 1; /* what it removes has no TTL */
+    bool undoes_refused : 1;  /* it is needed even after a refusal */
 };
 
 /* In the header, so that each use is a look-up and no call. */
@@ -145,6 +146,8 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
     [VERB_FORGET] = {.mine = MINE_ANYWHERE, .uses_record = true},
     [VERB_UNBEGIN] = {.undoes_for_ever = true, .undoes_refused = true},
 };
+
+_Static_assert(sizeof(struct verb_traits) == 8, "small");
 
 /* Can a late verb still make the token the key's? */
 static inline bool verb_acquires(enum verb_kind kind)

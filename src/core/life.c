@@ -398,23 +398,21 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
     const struct verb_traits *traits = &verb_traits[verb->kind];
     verb->ttl_ms = l->ask_ms;
     verb->not_after = l->not_after;
-    if (traits->may_grant)
-        verb->doubted = life_in_line(l) ? l->vote.line->doubt
-                                        : acquire_doubts(&l->vote.acquire);
-    if (traits->tells_left)
-        verb->want_left = acquire_wants_left(&l->vote.acquire);
     if (traits->waits_in_line) {
+        verb->doubted = l->vote.line->doubt;
         verb->ttl_ms = line_lease_ms(&l->vote.line->terms);
         verb->window = line_window(&l->vote.line->terms);
-    }
-    if (traits->hands_over) {
+    } else if (traits->may_grant) {
+        verb->doubted = acquire_doubts(&l->vote.acquire);
+        verb->want_left =
+            traits->tells_left && acquire_wants_left(&l->vote.acquire);
+        verb->held = traits->begins_work && confirms(l);
+    } else if (traits->hands_over) {
         verb->gap_ms = l->gap_ms;
         verb->followed = l->handed_over;
-    }
-    if (traits->begins_work)
-        verb->held = confirms(l);
-    if (l->vote.fencing)
+    } else if (l->vote.fencing) {
         verb->fence = l->vote.fence.number;
+    }
 }
 
 uint64_t life_connect_by(const struct life *l)

@@ -69,19 +69,21 @@ enum call_late {
 
 /* How the kinds of calls differ; one row for each. */
 struct call_kind {
-    enum verb_kind verb;
-    bool acquires;         /* it may begin a lease, and wait for that */
-    bool adopts;           /* success makes the token the lock's own */
-    enum round_kind round; /* of all that do not acquire */
-    enum call_token token;
-    enum call_late late;
-    enum life_result no; /* the result of VERDICT_NO */
-    bool undone; /* what it leaves at a server is removed in the background */
-    bool known_token; /* servers that cannot have the token are skipped */
-    bool relies; /* success promises a lease, which must not have expired when
-                  * the result is returned */
-    bool unsent_is_certain; /* a request that is withdrawn before it was sent
-                             * counts as one that has changed nothing */
+    enum verb_kind verb : 8;
+    bool acquires : 1;         /* it may begin a lease, and wait for that */
+    bool adopts : 1;           /* success makes the token the lock's own */
+    enum round_kind round : 8; /* of all that do not acquire */
+    enum call_token token : 8;
+    enum call_late late : 8;
+    enum life_result no : 8; /* the result of VERDICT_NO */
+    bool undone : 1; /* what it leaves at a server is removed in the background
+                      */
+    bool known_token : 1; /* servers that cannot have the token are skipped */
+    bool relies : 1; /* success promises a lease, which must not have expired
+                      * when the result is returned */
+    bool
+        unsent_is_certain : 1; /* a request that is withdrawn before it was sent
+                                * counts as one that has changed nothing */
 };
 extern const struct call_kind call_kinds[CALL_KINDS];
 

@@ -85,7 +85,7 @@ static const struct ways {
         VALUE_OF_SCHEME, /* nothing: what the scheme says is tried first */
         VALUE_IS_TOKEN,
         VALUE_OF_EITHER_FORM
-    } value;
+    } value : 8;
     bool takes_over; /* it replaces a value whose end is past */
     /* If all are refused, it is checked before the next acquire whether a lock
      * could be released at all. */
