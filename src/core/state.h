@@ -35,9 +35,9 @@ enum life_call {
     CALL_BEGIN, /* as ACQUIRE, and records that the work has begun */
     CALL_LOOK,
     CALL_TELL,
-    CALL_FORGET
+    CALL_FORGET,
+    CALL_KINDS
 };
-#define CALL_KINDS (CALL_FORGET + 1)
 
 enum life_result {
     LIFE_OK,

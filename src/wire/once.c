@@ -10,26 +10,29 @@
 #include "wire/record.h"
 #include "wire/strategy.h"
 
-static unsigned once_encode(struct exchange *x, struct buf *out)
+static unsigned begin_encode(struct exchange *x, struct buf *out)
 {
-    const struct verb *verb = x->verb;
-    bool whole = scripted_as_text(x);
+    leaves_clear(x->verb->leaves); /* of an earlier connection */
+    return command_begin(out, x->verb, scripted_how(x).text,
+        scripted_as_text(x), fenced_keep_ms(x));
+}
 
-    if (verb_has_leaves(verb->kind))
-        leaves_clear(verb->leaves); /* of an earlier connection */
-    switch (verb->kind) {
-    case VERB_BEGIN:
-    case VERB_LOOK:
-        return command_begin(
-            out, verb, scripted_how(x).text, whole, fenced_keep_ms(x));
-    case VERB_TELL:
-        return command_tell(out, verb, scripted_how(x).text, whole,
-            verb_past_use(verb, x->dialect->now));
-    case VERB_UNBEGIN:
-        return command_tell(out, verb, scripted_how(x).text, whole, false);
-    default:
-        return command_forget(out, verb, whole);
-    }
+static unsigned tell_encode(struct exchange *x, struct buf *out)
+{
+    leaves_clear(x->verb->leaves);
+    return command_tell(out, x->verb, scripted_how(x).text, scripted_as_text(x),
+        verb_past_use(x->verb, x->dialect->now));
+}
+
+static unsigned unbegin_encode(struct exchange *x, struct buf *out)
+{
+    return command_tell(
+        out, x->verb, scripted_how(x).text, scripted_as_text(x), false);
+}
+
+static unsigned forget_encode(struct exchange *x, struct buf *out)
+{
+    return command_forget(out, x->verb, scripted_as_text(x));
 }
 
 /* Reads the number in a leaf; false: it is not a number. */
@@ -118,22 +121,48 @@ static enum exchange_next once_told(
         x, a->code == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
-static enum exchange_next once_answered(
-    struct exchange *x, const struct reply *reply)
+/* Reads the answer. False: it is none, which *next says. */
+static bool once_answered(struct exchange *x, const struct reply *reply,
+    struct once_answer *answer, enum exchange_next *next)
 {
     const struct leaves *l = x->verb->leaves;
-    struct once_answer answer;
 
-    if (l->starved)
-        return strategy_fail(x, FAULT_SYSTEM,
+    if (scripted_wants_text(x, reply))
+        *next = EXCHANGE_AGAIN;
+    else if (reply->kind == REPLY_ERROR)
+        *next = strategy_refused(x, reply);
+    else if (l->starved)
+        *next = strategy_fail(x, FAULT_SYSTEM,
             slice_of("out of memory: cannot store the record"), true);
-    if (reply->kind != REPLY_ARRAY || reply->nested || !once_read(l, &answer))
-        return strategy_broken(x, "expected a code, a number and a record");
-    return x->verb->kind == VERB_TELL ? once_told(x, &answer)
-                                      : once_begun(x, &answer);
+    else if (reply->kind != REPLY_ARRAY || reply->nested ||
+             !once_read(l, answer))
+        *next = strategy_broken(x, "expected a code, a number and a record");
+    else
+        return true;
+    return false;
 }
 
-static enum exchange_next once_replied(
+static enum exchange_next begin_replied(
+    struct exchange *x, const struct reply *reply)
+{
+    struct once_answer answer;
+    enum exchange_next next;
+    return once_answered(x, reply, &answer, &next) ? once_begun(x, &answer)
+                                                   : next;
+}
+
+static enum exchange_next tell_replied(
+    struct exchange *x, const struct reply *reply)
+{
+    struct once_answer answer;
+    enum exchange_next next;
+    return once_answered(x, reply, &answer, &next) ? once_told(x, &answer)
+                                                   : next;
+}
+
+/* The reply to UNBEGIN and FORGET: 1 or 0; -1: FORGET found work in progress.
+ */
+static enum exchange_next removal_replied(
     struct exchange *x, const struct reply *reply)
 {
     bool forgets = x->verb->kind == VERB_FORGET;
@@ -142,8 +171,6 @@ static enum exchange_next once_replied(
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
         return strategy_refused(x, reply);
-    if (verb_has_leaves(x->verb->kind))
-        return once_answered(x, reply);
     if (reply->kind == REPLY_INTEGER && reply->integer == 1)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
     if (reply->kind == REPLY_INTEGER && reply->integer == -1 && forgets)
@@ -153,5 +180,11 @@ static enum exchange_next once_replied(
     return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
-const struct strategy once_strategy = {
-    .name = "once scripts", .encode = once_encode, .reply = once_replied};
+const struct strategy once_begin = {
+    .name = "once scripts", .encode = begin_encode, .reply = begin_replied};
+const struct strategy once_tell = {
+    .name = "once scripts", .encode = tell_encode, .reply = tell_replied};
+const struct strategy once_unbegin = {
+    .name = "once scripts", .encode = unbegin_encode, .reply = removal_replied};
+const struct strategy once_forget = {
+    .name = "once scripts", .encode = forget_encode, .reply = removal_replied};

@@ -72,7 +72,10 @@ static const struct strategy *const raise_only[] = {&fenced_strategy};
 static const struct strategy *const query_only[] = {&asked_strategy};
 static const struct strategy *const line_only[] = {&line_strategy};
 static const struct strategy *const subscribe_only[] = {&subscribed_strategy};
-static const struct strategy *const once_only[] = {&once_strategy};
+static const struct strategy *const begin_only[] = {&once_begin};
+static const struct strategy *const tell_only[] = {&once_tell};
+static const struct strategy *const unbegin_only[] = {&once_unbegin};
+static const struct strategy *const forget_only[] = {&once_forget};
 
 /* What is there for a verb; one row each. */
 static const struct ways {
@@ -105,11 +108,11 @@ static const struct ways {
     [VERB_JOIN] = {WAYS(line_only, 1, 1)},
     [VERB_STAY] = {WAYS(line_only, 1, 1)},
     [VERB_SUBSCRIBE] = {WAYS(subscribe_only, 1, 1)},
-    [VERB_BEGIN] = {WAYS(once_only, 1, 1)},
-    [VERB_LOOK] = {WAYS(once_only, 1, 1)},
-    [VERB_TELL] = {WAYS(once_only, 1, 1)},
-    [VERB_FORGET] = {WAYS(once_only, 1, 1)},
-    [VERB_UNBEGIN] = {WAYS(once_only, 1, 1)},
+    [VERB_BEGIN] = {WAYS(begin_only, 1, 1)},
+    [VERB_LOOK] = {WAYS(begin_only, 1, 1)},
+    [VERB_TELL] = {WAYS(tell_only, 1, 1)},
+    [VERB_FORGET] = {WAYS(forget_only, 1, 1)},
+    [VERB_UNBEGIN] = {WAYS(unbegin_only, 1, 1)},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)

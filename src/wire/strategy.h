@@ -234,8 +234,8 @@ uint64_t fenced_keep_ms(const struct exchange *x);
 /* line.c: JOIN and STAY */
 extern const struct strategy line_strategy;
 
-/* once.c: BEGIN, LOOK, TELL, FORGET, UNBEGIN */
-extern const struct strategy once_strategy;
+/* once.c: BEGIN and LOOK, TELL, UNBEGIN, FORGET */
+extern const struct strategy once_begin, once_tell, once_unbegin, once_forget;
 
 /* asked.c: the read-only command of a query */
 extern const struct strategy asked_strategy;

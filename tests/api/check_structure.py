@@ -72,6 +72,17 @@ NODES_FILES = {
 }
 NODES_NAME = re.compile(r"\b(?:servers|nodes)\s*(?:\[|\.\s*first\b)")
 
+# A rule that holds for some kinds of verbs, calls or rounds is a column of
+# their table, so the order of the kinds means nothing, and there is no switch
+# over them. Only what writes the commands of a verb and reads the replies
+# compares it with another one.
+KIND = r"(?:VERB|CALL|ROUND)_(?!KINDS\b)[A-Z_]+\b"
+KIND_ORDER = re.compile(
+    rf"(?<![<>-])[<>]=?\s*{KIND}|\b{KIND}\s*[<>]=?(?![<>])")
+KIND_CASE = re.compile(rf"\bcase\s+{KIND}")
+VERB_EQUAL = re.compile(r"[!=]=\s*VERB_[A-Z_]+|\bVERB_[A-Z_]+\s*[!=]=")
+VERB_FOLDER = "src/wire/"
+
 CLOCK = {"clock_gettime"}
 UNSAFE = {
     "strcpy", "stpcpy", "strcat", "strncat", "sprintf", "vsprintf", "gets",
@@ -305,6 +316,22 @@ class Check:
                          f"{name}: a request knows its server; client/nodes.h "
                          "finds any other")
 
+    def kinds(self, path, code):
+        """What is decided by the kind of a verb, a call or a round."""
+        inside = path.relative_to(self.root).as_posix()
+        if inside.startswith("src/cli/"):
+            return
+        for number, line in enumerate(code, 1):
+            if KIND_ORDER.search(line):
+                self.say(path, number, "the order of kinds means nothing: "
+                         "make it a column of their table")
+            if KIND_CASE.search(line):
+                self.say(path, number, "a switch over kinds: make it a column "
+                         "of their table")
+            if VERB_EQUAL.search(line) and not inside.startswith(VERB_FOLDER):
+                self.say(path, number, "a comparison with a verb: make it a "
+                         "column of verb_traits")
+
     def c_file(self, path, text):
         lines = text.splitlines()
         blank = without_text(text)
@@ -323,6 +350,7 @@ class Check:
             self.calls(path, parts[1], code)
             self.stamps(path, lines, code)
             self.nodes(path, code)
+            self.kinds(path, code)
             self.plain(path, text)
         elif parts[:2] in (("docs", "examples"), ("tests", "bench")):
             self.user(path, lines)

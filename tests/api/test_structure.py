@@ -27,6 +27,9 @@ GOOD = {
     "src/wire/w.h": HEAD + "/* time() and exit() in words are fine */\n",
     "src/wire/value.c": HEAD + STAMPS + "int v = stamp_parse(x);\n",
     "src/wire/timestamps/t.c": HEAD + STAMPS + PART + "int stamp;\n",
+    "src/wire/v.c": HEAD + "int v = k == VERB_TELL;\n"
+    "int b = 1U << VERB_TELL | 1U << VERB_LOOK;\nint l = i < VERB_KINDS;\n",
+    "src/core/v.c": HEAD + "int v[] = {[VERB_TELL] = CALL_TELL == x};\n",
     "src/net/s.c": HEAD + "int s = NXL_SCHEME_TIMESTAMP; /* a stamp */\n",
     "src/client/nodes.c": HEAD + "struct node *n = c->nodes.first;\n",
     "src/cli/o.c": HEAD + "int o = servers[0].x;\n",
@@ -40,6 +43,13 @@ GOOD = {
 }
 
 BAD = [
+    ("src/net/n.c", HEAD + "int x = k >= VERB_BEGIN;\n", "order of kinds"),
+    ("src/wire/w.c", HEAD + "int x = VERB_CAP_TTL < k;\n", "order of kinds"),
+    ("src/core/c.c", HEAD + "int x = c <= CALL_TELL;\n", "order of kinds"),
+    ("src/wire/w.c", HEAD + "case VERB_LOOK:\n", "a switch over kinds"),
+    ("src/core/c.c", HEAD + "case ROUND_TELL:\n", "a switch over kinds"),
+    ("src/net/n.c", HEAD + "int x = k == VERB_TELL;\n", "with a verb"),
+    ("src/api/a.c", HEAD + "int x = VERB_TELL != k;\n", "with a verb"),
     ("src/core/c.c", HEAD + '#include "net/n.h"\n', "core may not include net"),
     ("src/core/c.c", HEAD + '#include "wire/w.h"\n', "may not include wire"),
     ("src/net/n.c", HEAD + '#include "client/c.h"\n', "may not include client"),
