@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * nxlock: distributed locks for Linux (glibc), backed by Redis or Valkey.
+ * One subject: a program needs no other header.
  *
  *     nxl_client *client;
  *     nxl_lock *lock;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Acquire: waiting for a lock. */
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
-#include "api/waiting.h"
+#include "lock/drive.h"
+#include "lock/waiting.h"
 
 static int start_acquire(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)

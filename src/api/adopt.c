@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Adopt: takes over a lock that another handle has acquired, by its token. */
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
-#include "api/message.h"
-#include "api/once.h"
+#include "lock/drive.h"
+#include "lock/message.h"
+#include "lock/once.h"
 
 static int start_adopt(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)

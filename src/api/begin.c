@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Begin: acquires a lock for work that must be done once, and records that. */
-#include "api/once.h"
+#include "lock/once.h"
 
 #include <stdio.h>
 
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
-#include "api/message.h"
 #include "api/options.h"
+#include "lock/drive.h"
+#include "lock/message.h"
 
 static bool takes_options(
     struct nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)

@@ -5,15 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/drive.h"
-#include "api/message.h"
-#include "api/once.h"
-#include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/leader.h"
 #include "client/renewal_thread.h"
 #include "client/turn.h"
+#include "lock/drive.h"
+#include "lock/message.h"
+#include "lock/once.h"
+#include "lock/warning.h"
 
 static int final_result(struct nxl_lock *lock)
 {

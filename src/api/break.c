@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
-#include "api/message.h"
+#include "lock/drive.h"
+#include "lock/message.h"
 #include "wire/value.h"
 
 static int start_break(

@@ -10,10 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "api/drive.h"
 #include "api/endpoints.h"
-#include "api/hand_over.h"
-#include "api/message.h"
 #include "api/options.h"
 #include "api/private.h"
 #include "api/query.h"
@@ -22,6 +19,9 @@
 #include "client/leader.h"
 #include "client/renewal_thread.h"
 #include "client/turn.h"
+#include "lock/drive.h"
+#include "lock/hand_over.h"
+#include "lock/message.h"
 
 /* How long freeing a client may wait for its cleanups. */
 #define FREE_BUDGET_MS 500
@@ -59,8 +59,7 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
            nodes_add(&client->nodes, &e->at[made], sole, clock_now() + made))
         made++;
     bool all = made == e->count;
-    while (made < e->count)
-        endpoint_free(&e->at[made++]);
+    endpoints_free(e, made);
     return all;
 }
 
@@ -112,7 +111,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
 {
     struct nxl_client *client = calloc(1, sizeof(*client));
     if (!client) {
-        endpoints_free(endpoints);
+        endpoints_free(endpoints, 0);
         text_set(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }

@@ -5,7 +5,7 @@
 
 #include <nxlock.h>
 
-#include "net/login_source.h"
+#include "config/login_source.h"
 
 struct login_source credentials_source(
     nxl_credentials_callback callback, void *arg);

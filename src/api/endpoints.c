@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "api/message.h"
 #include "api/private.h"
+#include "lock/message.h"
 #include "net/tls/tls.h"
 
 static int no_memory(struct text *error)
@@ -20,10 +20,13 @@ static int no_memory(struct text *error)
     return NXL_E_NOMEM;
 }
 
-void endpoints_free(struct endpoints *e)
+void endpoints_free(struct endpoints *e, unsigned first)
 {
-    while (e->count > 0)
-        endpoint_free(&e->at[--e->count]);
+    while (e->count > first) {
+        struct endpoint *last = &e->at[--e->count];
+        tls_free(last->tls);
+        endpoint_free(last);
+    }
 }
 
 /* ------------------------------------------------------- one for another */
@@ -238,7 +241,7 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     if (rc == NXL_OK)
         rc = try_password_files(e, error);
     if (rc != NXL_OK)
-        endpoints_free(e);
+        endpoints_free(e, 0);
     return rc;
 }
 

@@ -7,8 +7,8 @@
 
 #include <nxlock.h>
 
+#include "config/url.h"
 #include "core/machine.h"
-#include "net/url.h"
 
 struct endpoints {
     unsigned count;
@@ -25,6 +25,7 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
 int endpoints_split(struct endpoints *e, const char *list,
     const struct settings *defaults, struct text *error);
 
-void endpoints_free(struct endpoints *e);
+/* Frees them from number first on: those before it have another owner. */
+void endpoints_free(struct endpoints *e, unsigned first);
 
 #endif

@@ -13,14 +13,14 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "api/drive.h"
-#include "api/loss.h"
-#include "api/message.h"
-#include "api/once.h"
-#include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/turn.h"
+#include "lock/drive.h"
+#include "lock/loss.h"
+#include "lock/message.h"
+#include "lock/once.h"
+#include "lock/warning.h"
 
 /* Takes the mutex and checks the mode. On failure the mutex is not held. */
 static int lock_for_loop(struct nxl_client *client)

@@ -3,7 +3,7 @@
 #ifndef NXLOCK_API_EVENT_LOOP_H
 #define NXLOCK_API_EVENT_LOOP_H
 
-#include "api/call_type.h"
+#include "lock/call_type.h"
 
 int call_enqueue(struct nxl_lock *lock, const struct call_type *type,
     const struct call_args *args);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Extend: a held lease gets a new TTL. */
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
 #include "api/options.h"
+#include "lock/drive.h"
 
 static int start_extend(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)

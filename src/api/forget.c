@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Forget: removes the record of work that must be done once. */
-#include "api/once.h"
+#include "lock/once.h"
 
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
-#include "api/message.h"
+#include "lock/drive.h"
+#include "lock/message.h"
 
 static int start_forget(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The holder that the last inspection of a lock found. */
-#include "api/handle.h"
-#include "api/message.h"
+#include "lock/handle.h"
+#include "lock/message.h"
 #include "wire/value.h"
 
 static void copy_out(nxl_holder *to, const nxl_holder *from)

@@ -3,10 +3,10 @@
  * turns off what a release does for a line. */
 #include <stdlib.h>
 
-#include "api/handle.h"
 #include "api/private.h"
 #include "api/query.h"
-#include "base/companion.h"
+#include "lock/handle.h"
+#include "model/companion.h"
 
 int lock_empty_line(nxl_lock *lock)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Lock handles: creating and freeing them, and what they report. */
-#include "api/handle.h"
+#include "lock/handle.h"
 
 #include <stdlib.h>
 
-#include "api/drive.h"
-#include "api/loss.h"
-#include "api/message.h"
-#include "api/once.h"
 #include "api/options.h"
-#include "api/waiting.h"
 #include "base/clock.h"
-#include "base/companion.h"
 #include "base/deadline.h"
 #include "client/turn.h"
+#include "lock/drive.h"
+#include "lock/loss.h"
+#include "lock/message.h"
+#include "lock/once.h"
+#include "lock/waiting.h"
+#include "model/companion.h"
 
 /* -------------------------------------------------------- making, freeing */
 

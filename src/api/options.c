@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 #include "api/credentials.h"
-#include "api/message.h"
 #include "base/deadline.h"
-#include "base/token.h"
 #include "core/lease.h"
+#include "lock/message.h"
+#include "model/token.h"
 
 /* The numbers of the structures are copied to the settings unchanged. */
 _Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
@@ -23,7 +23,7 @@ _Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
                    (int)GUARD_RESTARTS_OFF == (int)NXL_GUARD_OFF,
     "the enums have the same values");
 
-/* A member whose limits are those of its name in net/params.c. */
+/* A member whose limits are those of its name in config/params.c. */
 struct member {
     const char *name;
     size_t place, size;

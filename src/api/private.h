@@ -65,9 +65,9 @@ int lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 void client_skip_lines(nxl_client *client);
 
 /* Returns whether a URL accepts value, not %-encoded, for the parameter of this
- * name (net/params.h). If not, writes the reason into must, zero-terminated and
- * cut to size: "must be a number from 10 to 600000", or "is unknown" for the
- * name. must may be NULL if size is 0. */
+ * name (config/params.h). If not, writes the reason into must, zero-terminated
+ * and cut to size: "must be a number from 10 to 600000", or "is unknown" for
+ * the name. must may be NULL if size is 0. */
 bool url_param_accepts(
     const char *name, const char *value, char *must, size_t size);
 

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "api/message.h"
 #include "api/private.h"
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -19,6 +18,8 @@
 #include "client/operation.h"
 #include "client/turn.h"
 #include "client/unanswered.h"
+#include "lock/message.h"
+#include "lock/remedy.h"
 
 #define WORDS_MOST 64
 #define BYTES_MOST 262144 /* of a query */
@@ -53,8 +54,8 @@ static void complete_query(struct query *q, int result, enum fault fault)
                 "; %.*s may be renamed or disabled on this server, or the "
                 "server is too old for it",
                 (int)q->words[0].len, q->words[0].data);
-        else if (*fault_remedy(fault))
-            text_addf(message, "; %s", fault_remedy(fault));
+        else if (*remedy_of(fault))
+            text_addf(message, "; %s", remedy_of(fault));
         client->message = *message;
     }
     timer_stop(&client->timers, &q->operation.timer);

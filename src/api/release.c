@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Release: gives up the lock. */
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
+#include "lock/drive.h"
 
 static int start_release(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)

@@ -8,12 +8,12 @@
  */
 #include <stdio.h>
 
-#include "api/waiting.h"
-#include "api/warning.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
 #include "core/lease.h"
+#include "lock/waiting.h"
+#include "lock/warning.h"
 #include "wire/strategies.h"
 
 /* The setting's number is copied to the fact unchanged. */

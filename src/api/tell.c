@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Tell: the outcome of work that must be done once. */
-#include "api/once.h"
+#include "lock/once.h"
 
 #include <stdlib.h>
 
 #include "api/blocking.h"
-#include "api/drive.h"
 #include "api/event_loop.h"
-#include "api/message.h"
+#include "lock/drive.h"
+#include "lock/message.h"
 
 static const char *wrong_tell(
     const struct once *once, const struct call_args *args)

@@ -8,7 +8,7 @@
 #include <nxlock.h>
 
 #include "api/private.h"
-#include "net/params.h"
+#include "config/params.h"
 
 bool url_param_accepts(
     const char *name, const char *value, char *must, size_t size)

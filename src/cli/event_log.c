@@ -27,11 +27,11 @@
 
 #include <nxlock.h>
 
+#include "cli/conf.h"
 #include "cli/event.h"
 #include "cli/json.h"
 #include "cli/outbox.h"
 #include "cli/report.h"
-#include "cli/conf.h"
 
 #define SYSLOG_SOCKET "/dev/log"
 

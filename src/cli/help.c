@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/table.h"
-#include "net/params.h"
+#include "config/params.h"
 
 static void print_options(enum command command, FILE *out)
 {

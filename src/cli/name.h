@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/companion.h"
+#include "model/companion.h"
 
 #define NAME_SHOWN 112
 #define NAME_PASTED 512

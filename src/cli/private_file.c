@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/secret_file.h"
+#include "config/secret_file.h"
 
 #define FILE_MAX 65536
 #define TOO_LONG "it is too long (64 KiB at most)"

@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "api/private.h"
-#include "base/companion.h"
 #include "cli/answer.h"
 #include "cli/connect.h"
 #include "cli/json.h"
 #include "cli/partial.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "model/companion.h"
 #include "wire/record.h"
 
 #define COUNT_FIRST 250 /* keys that one step looks at */

@@ -17,13 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/conf.h"
 #include "cli/connect.h"
 #include "cli/event.h"
 #include "cli/foreign.h"
 #include "cli/keyboard.h"
 #include "cli/outbox.h"
 #include "cli/report.h"
-#include "cli/conf.h"
 #include "cli/table.h"
 
 #define MS_PER_S 1000

@@ -12,7 +12,7 @@
 
 #include <nxlock.h>
 
-#include "net/params.h"
+#include "config/params.h"
 
 /* One row per line where it fits, so that rows can be compared. */
 /* clang-format off */

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "api/private.h"
-#include "base/companion.h"
 #include "cli/ask.h"
 #include "cli/event.h"
 #include "cli/every.h"
@@ -20,6 +19,7 @@
 #include "cli/line.h"
 #include "cli/partial.h"
 #include "cli/report.h"
+#include "model/companion.h"
 
 /* Is it a number that the locks themselves keep there? Then what that is, or
  * NULL. */

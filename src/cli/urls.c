@@ -16,7 +16,7 @@
 #include <nxlock.h>
 
 #include "api/private.h"
-#include "net/url.h"
+#include "config/url.h"
 
 static bool list_add(
     struct url_list *list, const char *from, size_t length, const char *query)

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/companion.h"
 #include "base/deadline.h"
-#include "base/token.h"
+#include "model/companion.h"
+#include "model/token.h"
 #include "net/subscription.h"
 
 /* After such a silence, SUBSCRIBE is sent again to see whether the connection

@@ -9,6 +9,8 @@
  */
 #include "client/voters.h"
 
+#include "client/ineligible.h"
+
 /* Another node for the same server process; else n itself. The node that was
  * judged first has the vote. */
 static const struct node *duplicate_of(const struct node *n)
@@ -27,7 +29,7 @@ static const struct node *duplicate_of(const struct node *n)
 static void add_reason(const struct node *n, uint64_t now, struct text *text)
 {
     const struct voter *v = &n->voter;
-    eligibility_explain(&v->eligibility, now, text);
+    ineligible_explain(&v->eligibility, now, text);
     if (v->eligibility.reason == REASON_DUPLICATE) {
         text_add(text, " as ");
         text_add(text, v->duplicate->server.endpoint.name.data);

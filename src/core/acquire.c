@@ -9,9 +9,9 @@
 #include "core/acquire.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
 #include "core/lease.h"
 #include "core/rivals.h"
+#include "model/guard.h"
 
 /* Up to this delay before the second round, the first round does not ask for
  * the holder's TTL: that would cost every acquire a second command, to save a

@@ -6,8 +6,8 @@
 #include "core/calls.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
 #include "core/settle.h"
+#include "model/guard.h"
 
 /* How long an acquire over several servers waits for one of them in a round:
  * this share of the TTL, within these limits. */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 
 #define FIRST_INTERVAL (20 * NS_PER_MS)
 #define LAST_INTERVAL NS_PER_S

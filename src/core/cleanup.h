@@ -31,7 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/verb.h"
+#include "model/verb.h"
 
 #define CLEANUP_RUN_ID 41
 

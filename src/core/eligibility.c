@@ -8,9 +8,9 @@
 #include "core/eligibility.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
 #include "base/slice.h"
 #include "core/lease.h"
+#include "model/guard.h"
 
 #define CHECK_AGAIN NS_PER_S
 
@@ -192,63 +192,4 @@ bool eligibility_recheck(struct eligibility *e, uint64_t now)
         return false;
     e->judged_at = now;
     return true;
-}
-
-static void add_seconds(struct text *text, uint64_t seconds)
-{
-    text_add_duration(text, seconds * (NS_PER_S / NS_PER_MS), true);
-}
-
-static void explain_cluster(const struct eligibility *e, struct text *text)
-{
-    text_add(text, "a node of a Redis Cluster that ");
-    if (e->slots == 0)
-        text_add(text, "serves no slots");
-    else if (e->slots > 0)
-        text_addf(text, "serves %d of %d slots, so it refuses other names",
-            e->slots, CLUSTER_SLOTS);
-    else
-        text_add(text, "does not say which slots it serves (if it serves all "
-                       "of them, allow CLUSTER NODES, ACL: +cluster|nodes)");
-}
-
-void eligibility_explain(
-    const struct eligibility *e, uint64_t now, struct text *text)
-{
-    switch (e->reason) {
-    case REASON_NONE:
-        if (now >= e->votes_at)
-            return;
-        text_add(text, e->changed ? "restarted, promoted or replaced "
-                       : e->set_back
-                           ? "its clock was set back after it started, so "
-                             "its age is unknown and is counted from "
-                           : "started ");
-        add_seconds(text, elapsed(e->since, now) / NS_PER_S);
-        text_add(text,
-            " ago; it may have forgotten locks; its vote counts again in ");
-        add_seconds(text, deadline_left(e->votes_at, now) / NS_PER_S + 1);
-        break;
-    case REASON_NO_INFO:
-        text_add(text, "INFO is refused or does not report the uptime, so "
-                       "a restart would go unnoticed: no vote (ACL: +info)");
-        break;
-    case REASON_REPLICA:
-        text_add(text, "a replica");
-        break;
-    case REASON_ACTIVE_REPLICA:
-        text_add(text, "an active replica of another server: both grant "
-                       "locks, and each overwrites the other's keys, so two "
-                       "clients can hold one lock");
-        break;
-    case REASON_CLUSTER:
-        explain_cluster(e, text);
-        break;
-    case REASON_NO_AOF:
-        text_add(text, "durable=1, but its AOF is off (aof_enabled:0)");
-        break;
-    case REASON_DUPLICATE:
-        text_add(text, "the same server (run_id)");
-        break;
-    }
 }

@@ -18,9 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/fault.h"
-#include "base/text.h"
-#include "base/verb.h"
+#include "model/fault.h"
+#include "model/verb.h"
 
 #define ELIGIBILITY_ID 41
 
@@ -95,9 +94,5 @@ bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
 /* True at most once a second while there is a reason that a person can fix:
  * then make a new connection and judge it. */
 bool eligibility_recheck(struct eligibility *e, uint64_t now);
-
-/* Adds why it has no vote, since when, and when it will have one. */
-void eligibility_explain(
-    const struct eligibility *e, uint64_t now, struct text *text);
 
 #endif

@@ -9,7 +9,7 @@
 #include "core/fence.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 
 static void conclude_fence(struct fence *f, enum verdict verdict)
 {

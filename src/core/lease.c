@@ -10,7 +10,7 @@
 #include "core/lease.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 
 #define ROUNDING_NS (2 * NS_PER_MS)
 #define PPM UINT64_C(1000000)

@@ -6,7 +6,7 @@
 #include "core/life.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 
 /* How long a call that is decided still waits for servers that have not
  * answered. */

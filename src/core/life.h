@@ -3,7 +3,7 @@
  * The state machine for the life of one lock over N >= 1 servers: acquired,
  * held, renewed, handed over, released or lost. It decides everything and does
  * nothing: no socket, no clock, no memory of its own. Its driver is the lock
- * handle (api/drive.c) or the simulator.
+ * handle (lock/drive.c) or the simulator.
  *
  * In: a call, an outcome from a server, the time. After each of them the
  * driver takes actions (life_next until false) and carries them out, then

@@ -9,8 +9,8 @@
 #include "core/line.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
 #include "core/lease.h"
+#include "model/guard.h"
 
 /* A waiter shows that it is alive every beat, a tenth of its TTL within these
  * limits, and counts as dead after WINDOW_BEATS without. */

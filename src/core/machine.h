@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/verb.h"
+#include "model/verb.h"
 
 #define MAX_SERVERS 15
 

@@ -9,8 +9,8 @@
 #include "core/round.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
 #include "core/lease.h"
+#include "model/guard.h"
 
 #define MAX_TRIES 3
 #define MAX_TTL_MS UINT32_C(0x7fffffff)

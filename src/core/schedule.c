@@ -9,7 +9,7 @@
 #include "core/schedule.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 
 /* Renew every third of the lease, as is customary: two renewals may fail. */
 #define PER_LEASE 3

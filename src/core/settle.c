@@ -10,7 +10,7 @@
 #include "core/settle.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 
 void life_end_keeping_key(struct life *l, uint64_t now)
 {

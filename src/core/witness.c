@@ -3,7 +3,7 @@
 #include "core/witness.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 
 enum verdict witness_verdict(const struct witness *w, uint64_t now)
 {

@@ -11,8 +11,8 @@
 #define NXLOCK_NET_CLEANER_H
 
 #include "base/list.h"
-#include "base/verb.h"
 #include "core/cleanup.h"
+#include "model/verb.h"
 #include "net/conn.h"
 #include "wire/exchange.h"
 #include "wire/handshake.h"

@@ -9,10 +9,10 @@
 #ifndef NXLOCK_NET_DIAL_H
 #define NXLOCK_NET_DIAL_H
 
+#include "config/url.h"
 #include "net/poller.h"
 #include "net/resolve.h"
 #include "net/transport.h"
-#include "net/url.h"
 
 struct dial {
     enum { DIAL_IDLE, DIAL_LOOKING_UP, DIAL_TRYING, DIAL_SECURING } stage;

@@ -9,10 +9,10 @@
 #ifndef NXLOCK_NET_LOGIN_H
 #define NXLOCK_NET_LOGIN_H
 
-#include "base/fault.h"
 #include "base/redact.h"
+#include "config/params.h"
+#include "model/fault.h"
 #include "net/job.h"
-#include "net/params.h"
 #include "net/poller.h"
 
 struct login {

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "base/prefetch.h"
-#include "base/token.h"
+#include "model/token.h"
 #include "net/cancel.h"
 #include "net/due.h"
 #include "net/quote.h"

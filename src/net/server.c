@@ -10,7 +10,7 @@
 #include "net/server.h"
 
 #include "base/deadline.h"
-#include "base/guard.h"
+#include "model/guard.h"
 #include "net/connect.h"
 #include "net/due.h"
 #include "net/quote.h"

@@ -71,6 +71,7 @@ void server_free_parts(struct server *s)
 void server_free(struct server *s)
 {
     server_free_parts(s);
+    tls_free(s->endpoint.tls);
     endpoint_free(&s->endpoint);
 }
 

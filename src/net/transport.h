@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/fault.h"
 #include "base/text.h"
+#include "model/fault.h"
 
 struct endpoint;
 struct transport_kind;

@@ -8,8 +8,8 @@
 #ifndef NXLOCK_WIRE_CLASSIFY_H
 #define NXLOCK_WIRE_CLASSIFY_H
 
-#include "base/fault.h"
 #include "base/slice.h"
+#include "model/fault.h"
 
 /* error: the bytes after '-'. Never FAULT_NONE. */
 enum fault classify_error(struct slice error);

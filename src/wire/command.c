@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/companion.h"
 #include "base/decimal.h"
-#include "base/guard.h"
 #include "base/prefetch.h"
+#include "model/companion.h"
+#include "model/guard.h"
 #include "wire/waiter.h"
 
 struct args {

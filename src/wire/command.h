@@ -8,7 +8,7 @@
 #define NXLOCK_WIRE_COMMAND_H
 
 #include "base/buf.h"
-#include "base/verb.h"
+#include "model/verb.h"
 #include "wire/script.h"
 
 #define COMMAND_ARGS 16

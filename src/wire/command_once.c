@@ -6,8 +6,8 @@
  */
 #include <stdlib.h>
 
-#include "base/companion.h"
 #include "base/decimal.h"
+#include "model/companion.h"
 #include "wire/command.h"
 #include "wire/record.h"
 

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "base/verb.h"
+#include "model/verb.h"
 
 /* Removes the text before the first c from *rest, and the c; all of it if there
  * is no c. Returns the text. */

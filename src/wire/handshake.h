@@ -18,8 +18,8 @@
 #define NXLOCK_WIRE_HANDSHAKE_H
 
 #include "base/buf.h"
-#include "base/fault.h"
 #include "base/slice.h"
+#include "model/fault.h"
 #include "wire/facts.h"
 #include "wire/reply.h"
 

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/token.h"
+#include "model/token.h"
 
 bool fingerprint_valid(const char *word)
 {

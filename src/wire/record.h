@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "base/verb.h"
+#include "model/verb.h"
 
 #define FINGERPRINT_MOST 128
 

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/companion.h"
+#include "model/companion.h"
 #include "wire/classify.h"
 
 enum { BY_HASH, BY_TEXT };

@@ -12,7 +12,7 @@
 #ifndef NXLOCK_WIRE_STRATEGY_H
 #define NXLOCK_WIRE_STRATEGY_H
 
-#include "base/verb.h"
+#include "model/verb.h"
 #include "wire/command.h"
 #include "wire/reply.h"
 #include "wire/timestamps/timestamps.h"

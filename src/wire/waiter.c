@@ -4,8 +4,8 @@
 
 #include "base/buf.h"
 #include "base/decimal.h"
-#include "base/token.h"
-#include "base/verb.h"
+#include "model/token.h"
+#include "model/verb.h"
 
 #define SEEN_WRAP (INT64_C(1) << 22)
 #define SCORE_MOST (INT64_C(1) << 53) /* a double is exact up to this */

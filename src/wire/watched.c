@@ -8,7 +8,7 @@
  */
 #include "wire/strategy.h"
 
-#include "base/guard.h"
+#include "model/guard.h"
 #include "wire/classify.h"
 
 /* Another client may change the key between WATCH and EXEC again and again. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/guard.h"
+#include "model/guard.h"
 
 /* The table that the build has made, under another name; and one of the same
  * form in its place, which can be written to. */

@@ -79,7 +79,7 @@ def check_messages(root, page):
 
 
 def check_parameters(root, page):
-    params = (root / "src/net/params.c").read_text("utf-8")
+    params = (root / "src/config/params.c").read_text("utf-8")
     ours = set(re.findall(r"ROW\((\w+),(?:(?!ROW\().)*?TLS_OWN\)", params,
                           re.S))
     section = page.split("\n## Parameters\n")[1].split("\n## ")[0]
@@ -91,7 +91,7 @@ def check_parameters(root, page):
 
 
 def check_foreign(root, _):
-    params = (root / "src/net/params.c").read_text("utf-8")
+    params = (root / "src/config/params.c").read_text("utf-8")
     rows = re.findall(r'\{"(\w+)", "([\w-]+)[^"]*", "[\w -]+"\}', params)
     page = (root / "docs/coming-from.md").read_text("utf-8")
     lines = page.split("\n### TLS\n")[1].split("\n## ")[0].splitlines()

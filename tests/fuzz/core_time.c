@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "core/eligibility.h"
+#include "client/ineligible.h"
 #include "core/schedule.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/steps.h"
@@ -175,7 +175,7 @@ static bool check_vote(const struct server *k, uint64_t now)
     struct text words;
     bool votes = eligibility_votes(&k->eligibility, now);
     text_clear(&words);
-    eligibility_explain(&k->eligibility, now, &words);
+    ineligible_explain(&k->eligibility, now, &words);
     CHECK(!votes || now >= k->votes_at);
     CHECK(votes == (eligibility_fault(&k->eligibility, now) == FAULT_NONE));
     CHECK(votes == (words.len == 0));

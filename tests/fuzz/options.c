@@ -18,8 +18,8 @@
 #include "cli/secret.h"
 #include "cli/table.h"
 #include "fuzz/fuzz.h"
-#include "net/params.h"
-#include "net/url.h"
+#include "config/params.h"
+#include "config/url.h"
 #include "wire/record.h"
 
 #define WORDS 64

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/deadline.h"
-#include "base/verb.h"
+#include "model/verb.h"
 #include "core/machine.h"
 
 struct steps {

@@ -38,7 +38,7 @@
 
 #include "fuzz/fuzz.h"
 #include "fuzz/tls_peer.h"
-#include "net/url.h"
+#include "config/url.h"
 
 #define HELD_MOST 65536 /* bytes encrypted and not sent */
 #define SEND_MOST 32256 /* bytes that one send counts: two records */

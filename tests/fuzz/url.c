@@ -4,7 +4,7 @@
  * tells anything of a password is checked by exchanging the password: every
  * word of the answer has to stay as it was.
  */
-#include "net/url.h"
+#include "config/url.h"
 
 #include <ctype.h>
 #include <stdio.h>

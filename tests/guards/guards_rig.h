@@ -9,7 +9,7 @@
 
 #include "support/test.h"
 
-#include "base/guard.h"
+#include "model/guard.h"
 #include "live/orphan_rig.h"
 
 /* Plays on a clean server and returns whether harm was done. */

@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HEADERS = ("src/base/guard.h", "tests/sim/guards.h")
+HEADERS = ("src/model/guard.h", "tests/sim/guards.h")
 SIMULATOR = "tests/sim/nxlock-sim"
 EXAMPLES = ("shorten", "adopt")
 SECONDS = 240  # of one program; most of them sleep

@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "base/guard.h"
+#include "model/guard.h"
 #include "unit/acquire_rig.h"
 
 /* A server whose clock runs 0.9 % faster than ours. */

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <sys/time.h>
 
-#include "base/companion.h"
+#include "model/companion.h"
 #include "live/live_rig.h"
 #include "wire/exchange.h"
 #include "wire/strategies.h"

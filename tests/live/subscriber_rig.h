@@ -5,7 +5,7 @@
 
 #include "live/live_rig.h"
 
-#include "base/companion.h"
+#include "model/companion.h"
 #include "support/listening.h"
 
 #define PASSWORD "Zqx7Wvk9"

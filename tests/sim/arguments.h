@@ -6,7 +6,7 @@
 #ifndef NXLOCK_SIM_ARGUMENTS_H
 #define NXLOCK_SIM_ARGUMENTS_H
 
-#include "base/guard.h"
+#include "model/guard.h"
 #include "sim/world.h"
 
 struct arguments {

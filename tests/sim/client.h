@@ -9,7 +9,7 @@
 #define NXLOCK_SIM_CLIENT_H
 
 #include "base/list.h"
-#include "base/verb.h"
+#include "model/verb.h"
 #include "core/cleanup.h"
 #include "core/eligibility.h"
 #include "core/life.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/guard.h"
+#include "model/guard.h"
 
 bool guard_off[GUARDS];
 bool sim_guard_off[SIM_GUARDS];

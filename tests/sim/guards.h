@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which checks can be turned off, by the name that --without takes: those of
- * the core (base/guard.h), and those that are still models here.
+ * the core (model/guard.h), and those that are still models here.
  */
 #ifndef NXLOCK_SIM_GUARDS_H
 #define NXLOCK_SIM_GUARDS_H

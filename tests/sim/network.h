@@ -12,7 +12,7 @@
 #define NXLOCK_SIM_NETWORK_H
 
 #include "base/list.h"
-#include "base/verb.h"
+#include "model/verb.h"
 #include "sim/alarm.h"
 #include "sim/record.h"
 

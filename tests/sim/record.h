@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/verb.h"
+#include "model/verb.h"
 
 struct message;
 struct model_server;

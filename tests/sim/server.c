@@ -6,7 +6,7 @@
  */
 #include "sim/server.h"
 
-#include "base/guard.h"
+#include "model/guard.h"
 #include "core/lease.h"
 #include "sim/network.h"
 #include "sim/world.h"

@@ -9,7 +9,7 @@
 #define NXLOCK_SIM_SERVER_H
 
 #include "base/list.h"
-#include "base/verb.h"
+#include "model/verb.h"
 #include "sim/alarm.h"
 #include "sim/queue.h"
 #include "sim/record.h"

@@ -73,7 +73,7 @@ def test_help():
     for option in re.findall(r'^ +\{"(-[\w-]+)"', source, re.M):
         check(re.search(rf"^  {option} .* \w+", done.stdout, re.M), option)
     text = (ROOT / "tests/sim/guards.h").read_text() + \
-        (ROOT / "src/base/guard.h").read_text()
+        (ROOT / "src/model/guard.h").read_text()
     guards = {word.lower().replace("_", "-"): words for word, words in
               re.findall(r"^ +(?:SIM_)?GUARD_(\w+), +/\* (.*?) \*/", text,
                          re.M)}

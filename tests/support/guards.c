@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The switches of a library that is compiled with NXLOCK_GUARDS. */
-#include "base/guard.h"
+#include "model/guard.h"
 
 bool guard_off[GUARDS];

@@ -3,7 +3,7 @@
 #ifndef NXLOCK_TESTS_FAULT_NAMES_H
 #define NXLOCK_TESTS_FAULT_NAMES_H
 
-#include "base/fault.h"
+#include "model/fault.h"
 
 static inline const char *fault_name(enum fault fault)
 {

@@ -2,7 +2,7 @@
 /* Parameters of a URL that need or exclude each other. */
 #include "support/test.h"
 
-#include "net/url.h"
+#include "config/url.h"
 
 static const struct row {
     const char *url, *words; /* NULL: they go together */

@@ -3,7 +3,7 @@
  */
 #include "support/test.h"
 
-#include "base/companion.h"
+#include "model/companion.h"
 
 /* Names that could be mistaken for others, or read beyond their end. */
 static const struct {

@@ -6,7 +6,7 @@
 #include "support/test.h"
 
 #include "base/deadline.h"
-#include "core/eligibility.h"
+#include "client/ineligible.h"
 
 #define S NS_PER_S
 #define T0 (UINT64_C(1000000) * S)
@@ -37,7 +37,7 @@ static const char *words(uint64_t now)
 {
     static struct text text;
     text_clear(&text);
-    eligibility_explain(&s, now, &text);
+    ineligible_explain(&s, now, &text);
     return text.data;
 }
 

@@ -4,18 +4,18 @@
 
 #include <ctype.h>
 
-#include "base/fault.h"
+#include "lock/remedy.h"
 
 static void test_remedies(void **state)
 {
     (void)state;
-    assert_string_equal(fault_remedy(FAULT_NONE), "");
-    assert_string_equal(fault_remedy(FAULT_SERVER), "");
-    assert_string_equal(fault_remedy(FAULT_TLS), ""); /* in its words */
-    assert_string_equal(fault_remedy(FAULT_CERTIFICATE), "");
-    assert_string_equal(fault_remedy(FAULT_CREDENTIALS), "");
+    assert_string_equal(remedy_of(FAULT_NONE), "");
+    assert_string_equal(remedy_of(FAULT_SERVER), "");
+    assert_string_equal(remedy_of(FAULT_TLS), ""); /* in its words */
+    assert_string_equal(remedy_of(FAULT_CERTIFICATE), "");
+    assert_string_equal(remedy_of(FAULT_CREDENTIALS), "");
     for (int f = 1; f < FAULT_CLASSES; f++) {
-        const char *remedy = fault_remedy((enum fault)f);
+        const char *remedy = remedy_of((enum fault)f);
         assert_non_null(remedy);
         size_t len = strlen(remedy);
         if (f == FAULT_SERVER || f == FAULT_TLS || f == FAULT_CERTIFICATE ||
@@ -26,13 +26,13 @@ static void test_remedies(void **state)
         assert_true(remedy[len - 1] != '.');
     }
     /* The password was right, or no script would have run. */
-    assert_null(strstr(fault_remedy(FAULT_SCRIPT_DENIED), "password"));
-    assert_contains(fault_remedy(FAULT_SCRIPT_DENIED), "+time");
+    assert_null(strstr(remedy_of(FAULT_SCRIPT_DENIED), "password"));
+    assert_contains(remedy_of(FAULT_SCRIPT_DENIED), "+time");
     /* A missing permission is no wrong password, and the other way round. */
-    assert_contains(fault_remedy(FAULT_NO_PERMISSION), "see docs/acl.md");
-    assert_null(strstr(fault_remedy(FAULT_NO_PERMISSION), "password"));
-    assert_contains(fault_remedy(FAULT_DENIED), "password");
-    assert_null(strstr(fault_remedy(FAULT_DENIED), "ACL"));
+    assert_contains(remedy_of(FAULT_NO_PERMISSION), "see docs/acl.md");
+    assert_null(strstr(remedy_of(FAULT_NO_PERMISSION), "password"));
+    assert_contains(remedy_of(FAULT_DENIED), "password");
+    assert_null(strstr(remedy_of(FAULT_DENIED), "ACL"));
 }
 
 static void test_passes(void **state)

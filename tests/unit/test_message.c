@@ -5,7 +5,8 @@
  */
 #include "support/test.h"
 
-#include "api/message.h"
+#include "lock/message.h"
+#include "lock/remedy.h"
 
 #include <stdlib.h>
 
@@ -164,7 +165,7 @@ static void silence_is_described(void **state)
     for (int i = SERVER_DOWN; i <= SERVER_UP; i++) {
         server.state = (__typeof__(server.state))i;
         assert_contains(say_result(NXL_E_UNREACHABLE, FAULT_TIMEOUT), words[i]);
-        assert_contains(operation.message->data, fault_remedy(FAULT_TIMEOUT));
+        assert_contains(operation.message->data, remedy_of(FAULT_TIMEOUT));
     }
     server.state = SERVER_DOWN;
     text_add(&server.why, "connection refused");

@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "net/params.h"
+#include "config/params.h"
 
 static char *copy(const char *text)
 {

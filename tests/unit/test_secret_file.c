@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/params.h"
-#include "net/secret_file.h"
+#include "config/params.h"
+#include "config/secret_file.h"
 
 #define SOMEONE 65534 /* a user and a group without rights of their own */
 

@@ -2,7 +2,7 @@
 /* Each result, duration, renewal and loss is counted once, where it belongs. */
 #include "support/test.h"
 
-#include "api/stats.h"
+#include "lock/stats.h"
 #include "base/deadline.h"
 
 /* Every counter of a histogram, and the bucket that has the only duration. */

@@ -8,7 +8,7 @@
 #include <openssl/err.h>
 
 #include "net/tls/parts.h"
-#include "net/url.h"
+#include "config/url.h"
 
 static unsigned long code_of(int reason)
 {

@@ -2,7 +2,7 @@
 /* What is written is valid, and nothing that merely looks like it is. */
 #include "support/test.h"
 
-#include "base/token.h"
+#include "model/token.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
 

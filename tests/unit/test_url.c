@@ -6,7 +6,7 @@
  */
 #include "support/test.h"
 
-#include "net/url.h"
+#include "config/url.h"
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);

@@ -8,7 +8,7 @@
 #include <nxlock.h>
 
 #include "api/private.h"
-#include "net/params.h"
+#include "config/params.h"
 
 static int result_of(const char *url)
 {

@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "base/buf.h"
-#include "base/verb.h"
+#include "model/verb.h"
 #include "wire/waiter.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"

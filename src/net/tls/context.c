@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/secret_file.h"
+#include "config/secret_file.h"
 
 struct named_file {
     const char *parameter, *path;

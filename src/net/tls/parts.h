@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "base/fault.h"
+#include "model/fault.h"
 #include "net/tls/tls.h"
 
 struct endpoint;

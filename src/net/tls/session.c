@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/url.h"
+#include "config/url.h"
 
 #define RECORD_MOST 16384
 /* What is encrypted before one call of send(): two records, which take 32 KB

@@ -7,7 +7,7 @@
 #ifndef NXLOCK_NET_TLS_TLS_H
 #define NXLOCK_NET_TLS_TLS_H
 
-#include "net/params.h"
+#include "config/params.h"
 #include "net/transport.h"
 
 /* How to connect to a server by TLS: whom to trust, and with which certificate.

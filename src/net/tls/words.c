@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "net/url.h"
+#include "config/url.h"
 
 /* A message has little room, and the remedy comes last. */
 #define NAME_SHOWN 64

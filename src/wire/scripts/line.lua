@@ -24,7 +24,7 @@ local function is_dead(now, score, window)
     return silent > window + 0 and silent < 2097152
 end
 -- The channel on which the client hears of this lock, and of no other: see
--- channel_name() in base/companion.c.
+-- channel_name() in model/companion.c.
 local function channel_of(client, key)
     return 'nxl:' .. client .. ':' .. string.gsub(key, '[%c %%]',
         function(byte)

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/token.h"
+#include "model/token.h"
 #include "wire/timestamps/timestamps.h"
 
 #define FIRST_S INT64_C(1000000000) /* 1e9: September 2001 */

@@ -11,7 +11,7 @@
  */
 #include "wire/timestamps/parts.h"
 
-#include "base/guard.h"
+#include "model/guard.h"
 
 enum { BY_SCRIPT, LOOK = STEP_ASK };
 

@@ -10,7 +10,7 @@
  * there, because deleting it would free another owner's lock. A DEL is sent
  * only well before our own time ends.
  */
-#include "base/guard.h"
+#include "model/guard.h"
 #include "wire/timestamps/parts.h"
 
 /* The key may be deleted between SETNX and reading it again and again. */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Says in words why a server has no vote. */
+#ifndef NXLOCK_CLIENT_INELIGIBLE_H
+#define NXLOCK_CLIENT_INELIGIBLE_H
+
+#include "base/text.h"
+#include "core/eligibility.h"
+
+/* Adds why it has no vote, since when, and when it will have one. */
+void ineligible_explain(
+    const struct eligibility *e, uint64_t now, struct text *text);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the scheme of a URL, and suggests one where it is missing or unknown.
+ *
+ * Invariant: a message repeats a URL without a scheme only if it can be nothing
+ * but an address. A word that could be a password is never shown.
+ */
+#include "config/scheme.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+/* Longer URLs and schemes are not repeated in messages. */
+#define REPEAT_MAX 107
+#define SCHEME_MAX 40
+
+static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+-."
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/* "host", "host:1234", "host/5", "host:1234/5". */
+static bool is_address(const char *url)
+{
+    static const char digits[] = "0123456789";
+
+    if (!isalpha((unsigned char)*url) && !isdigit((unsigned char)*url))
+        return false;
+    if (strspn(url, "0123456789abcdefABCDEF-") >= 18)
+        return false; /* a UUID, which may be a token */
+    url += strspn(url, letters);
+    if (*url == ':' && isdigit((unsigned char)url[1]))
+        url += 1 + strspn(url + 1, digits);
+    if (*url == '/')
+        url += 1 + strspn(url + 1, digits);
+    return *url == '\0';
+}
+
+static void suggest(const char *url, struct text *error)
+{
+    bool local = strncasecmp(url, "unix:", 5) == 0;
+    const char *path = local ? url + 5 : url;
+
+    text_set(error, "the URL has no scheme; write ");
+    if (*path == '/') {
+        path += strspn(path, "/") - 1;
+        bool repeat = strlen(path) <= REPEAT_MAX && !strpbrk(path, "@?");
+        text_add(error, "unix://");
+        text_add_foreign(error, slice_of(repeat ? path : "/run/redis.sock"));
+    } else if (local) {
+        text_add(error, "unix:///run/redis.sock");
+    } else if (url[strspn(url, "0123456789")] == '\0' && strlen(url) <= 5) {
+        text_addf(error, "redis://localhost:%s", url);
+    } else {
+        bool repeat = strlen(url) <= REPEAT_MAX && is_address(url);
+        text_add(error, "redis://");
+        text_add_foreign(error, slice_of(repeat ? url : "localhost:6379"));
+    }
+}
+
+static bool scheme_is(struct slice scheme, const char *name)
+{
+    return scheme.len == strlen(name) &&
+           strncasecmp(scheme.data, name, scheme.len) == 0;
+}
+
+static const struct {
+    const char *name;
+    enum scheme scheme;
+} schemes[] = {{"redis", SCHEME_TCP}, {"valkey", SCHEME_TCP},
+    {"rediss", SCHEME_TLS}, {"valkeys", SCHEME_TLS}, {"unix", SCHEME_UNIX}};
+
+enum scheme scheme_read(const char *url, size_t *len, struct text *error)
+{
+    struct slice scheme = {url, strspn(url, letters)};
+
+    *len = scheme.len + 3;
+    if (scheme.len == 0 || strncmp(url + scheme.len, "://", 3) != 0) {
+        suggest(url, error);
+        return SCHEME_UNKNOWN;
+    }
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        if (scheme_is(scheme, schemes[i].name))
+            return schemes[i].scheme;
+    }
+    struct text name;
+    text_clear(&name);
+    text_add_foreign(&name, scheme);
+    text_set(error, "the URL's scheme");
+    if (scheme.len <= SCHEME_MAX && !strchr(url, '@')) {
+        text_addf(error, " '%s'", name.data);
+    }
+    if (strcasestr(name.data, "sentinel"))
+        text_add(error, " is not supported: nxlock does not ask Sentinels for "
+                        "the primary; write the URL of the primary, "
+                        "redis://HOST:PORT");
+    else if (strcasestr(name.data, "cluster"))
+        text_add(error, " is not supported: nxlock does not support Redis "
+                        "Cluster; use a server with cluster-enabled no, "
+                        "redis://HOST:PORT");
+    else
+        text_add(
+            error, " is unknown; write redis://, rediss:// (TLS) or unix://");
+    return SCHEME_UNKNOWN;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Carries out the actions of a lock's state machine. */
+#include "lock/actions.h"
+
+#include "base/deadline.h"
+#include "client/unanswered.h"
+#include "client/voters.h"
+#include "lock/once.h"
+#include "lock/trace.h"
+#include "lock/waiting.h"
+#include "wire/value.h"
+
+/* A server's part that needs memory and does not get it. */
+static const struct outcome out_of_memory = {.kind = OUTCOME_FAULT,
+    .fault = FAULT_SYSTEM,
+    .left_ms = LEFT_UNKNOWN,
+    .text = {"out of memory", sizeof("out of memory") - 1}};
+
+/* ------------------------------------------------------------------ tokens */
+
+static bool fresh_token(struct nxl_lock *lock)
+{
+    unsigned char random[16];
+    if (!entropy_take(lock->client->entropy, random, sizeof(random)))
+        return false;
+    if (lock->token_foreign) {
+        lock->token_len = (uint8_t)token_layout(lock->token, lock->label);
+        lock->token_foreign = false;
+    }
+    token_write(lock->token, random,
+        lock->counter.len > 0 || lock->life.call == CALL_BEGIN);
+    return true;
+}
+
+static void adopt_token(struct nxl_lock *lock)
+{
+    lock->token_len = (uint8_t)strlen(lock->adopts);
+    memcpy(lock->token, lock->adopts, lock->token_len + 1U);
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        exchange_forget_form(&lock->operation.requests[i].exchange);
+}
+
+static void take_token(struct nxl_lock *lock)
+{
+    if (lock->life.call == CALL_ADOPT)
+        adopt_token(lock);
+    else if (!fresh_token(lock))
+        life_no_token(&lock->life);
+}
+
+/* While counters are raised to the fencing token, keep what was noted of a
+ * server's grant or failure: only a fault, or the answer to a request, replaces
+ * it. */
+static void note(struct nxl_lock *lock, enum life_track track, unsigned server,
+    const struct outcome *outcome)
+{
+    struct operation *op = operation_of(lock, track);
+    bool raising = track == TRACK_CALL && lock->life.vote.fencing;
+    if (!raising || outcome->kind == OUTCOME_FAULT ||
+        op->notes[server].kind == NOTE_ASKED)
+        operation_note(op, server, outcome);
+}
+
+/* What an inspection found at a server. False: no memory. */
+static bool note_seen(struct nxl_lock *lock, enum life_track track,
+    unsigned server, const struct outcome *outcome, uint64_t now)
+{
+    struct inspection *found =
+        track == TRACK_CALL ? lock->seen : lock->renewing->found;
+    bool ours = lease_held(&lock->life.lease, now) &&
+                value_is_of(outcome->value, lock_token(lock));
+    return inspection_note(found, server, outcome, ours);
+}
+
+void action_outcome(struct nxl_lock *lock, enum life_track track,
+    unsigned server, const struct outcome *outcome, uint64_t now)
+{
+    struct operation *op = operation_of(lock, track);
+    if (outcome->kind == OUTCOME_SEEN &&
+        !note_seen(lock, track, server, outcome, now))
+        outcome = &out_of_memory;
+    note(lock, track, server, outcome);
+    unanswered_outcome(op, server, outcome);
+    life_outcome(&lock->life, track, server, outcome, now);
+}
+
+struct slice action_token(
+    const struct nxl_lock *lock, enum life_track track, enum verb_kind kind)
+{
+    static const struct slice none = {NULL, 0};
+    if (track == TRACK_RENEWAL)
+        return verb_traits[kind].only_reads ? none : lock_token(lock);
+    switch (call_kinds[lock->life.call].token) {
+    case TOKEN_OF_LOCK:
+        break;
+    case TOKEN_OF_NOBODY:
+        return none;
+    case TOKEN_OF_TARGET:
+        return (struct slice){lock->target, lock->target_len};
+    case TOKEN_OF_WORK:
+        return once_token(lock);
+    }
+    return lock_token(lock);
+}
+
+/* Reserves a record for the cleanup that this request may need. False: there
+ * is no memory, and the lock must not be held without. A release without a
+ * record leaves the key to its TTL, at worst. */
+static bool reserve(
+    struct nxl_lock *lock, enum life_track track, unsigned server)
+{
+    struct operation *op = operation_of(lock, track);
+    const struct verb_traits *verb = &verb_traits[op->verb.kind];
+    const struct call_kind *call = &call_kinds[lock->life.call];
+    if (verb->may_grant || (track == TRACK_CALL && call->adopts))
+        return operation_prepare(op, server);
+    if (verb->residue != RESIDUE_NONE && call->undone)
+        (void)operation_prepare(op, server);
+    return true;
+}
+
+/* Is the outcome known without a request? */
+static bool is_known(struct nxl_lock *lock, enum life_track track,
+    unsigned server, struct outcome *outcome, struct text *words, uint64_t now)
+{
+    struct operation *op = operation_of(lock, track);
+    struct request *r = &op->requests[server];
+    const struct verb_traits *verb = &verb_traits[op->verb.kind];
+    if (verb->may_grant &&
+        !voters_ask(node_of(r->server), op->verb.kind, now, outcome, words))
+        return true;
+    if (verb->shortens_ttl && exchange_end_is_in_value(&r->exchange)) {
+        *outcome =
+            (struct outcome){.kind = OUTCOME_MINE, .left_ms = LEFT_UNKNOWN};
+        return true;
+    }
+    if (reserve(lock, track, server))
+        return false;
+    *outcome = out_of_memory;
+    return true;
+}
+
+static void trace_round(struct nxl_lock *lock, uint64_t now)
+{
+    lock->operation.round = life_rounds(&lock->life);
+    if (!lock_acquires(lock) || lock->life.vote.fencing ||
+        lock->attempts >= lock->operation.round)
+        return;
+    lock->attempts++;
+    trace_attempt(lock, now);
+}
+
+/* A new round of a renewal, or of the check after a loss, begins. */
+static void begin_renewal(struct nxl_lock *lock)
+{
+    struct operation *op = &lock->renewing->operation;
+    if (op->round == lock->life.renewal->rounds)
+        return;
+    operation_begin(op, "extend");
+    op->round = lock->life.renewal->rounds;
+    lock->renewing->found->chosen = NULL;
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        exchange_inherit(
+            &op->requests[i].exchange, &lock->operation.requests[i].exchange);
+}
+
+static void send_to(
+    struct nxl_lock *lock, enum life_track track, unsigned server, uint64_t now)
+{
+    struct operation *op = operation_of(lock, track);
+    struct outcome outcome;
+    struct text words;
+    if (track == TRACK_CALL)
+        trace_round(lock, now);
+    life_verb(&lock->life, track, &op->verb);
+    op->verb.token = action_token(lock, track, op->verb.kind);
+    if (is_known(lock, track, server, &outcome, &words, now)) {
+        action_outcome(lock, track, server, &outcome, now);
+        return;
+    }
+    if (op->verb.window > 0)
+        waiting_complete(lock, &op->verb);
+    if (track == TRACK_CALL)
+        once_complete(lock, &op->verb);
+    operation_send(op, server, now);
+    if (verb_may_grant(op->verb.kind))
+        server_connect_by(
+            op->requests[server].server, life_connect_by(&lock->life));
+}
+
+/* Removes the key in the background. */
+static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
+{
+    struct request *r = &lock->operation.requests[server];
+    /* If there is no memory for that, it expires. */
+    (void)operation_prepare(&lock->operation, server);
+    if (lock->life.clean_begun)
+        server_unbegin(r, lock_token(lock), lock->client->max_ttl_ms, now);
+    else
+        server_clean_up(r, lock_token(lock), lock->client->max_ttl_ms,
+            lock->life.clean_until, now);
+}
+
+static bool can_adopt(const struct nxl_lock *lock, unsigned server)
+{
+    return server_can_adopt(lock->operation.requests[server].server,
+        lock->operation.verb.key, lock_token(lock));
+}
+
+static void keep_adopted(struct nxl_lock *lock, unsigned server)
+{
+    server_adopt(&lock->operation.requests[server], lock->operation.verb.key,
+        lock_token(lock), lock->life.vote.ballots[server].until != 0);
+}
+
+void action_carry_out(
+    struct nxl_lock *lock, const struct action *action, uint64_t now)
+{
+    static const struct outcome not_mine = {
+        .kind = OUTCOME_NOT_MINE, .left_ms = LEFT_UNKNOWN};
+    struct operation *op = operation_of(lock, action->track);
+    unsigned server = action->server;
+    bool undo = action->kind == ACTION_UNDO;
+    if (action->track == TRACK_RENEWAL)
+        begin_renewal(lock);
+    switch (action->kind) {
+    case ACTION_TOKEN:
+        take_token(lock);
+        break;
+    case ACTION_SEND:
+        send_to(lock, action->track, server, now);
+        break;
+    case ACTION_SKIP:
+        note(lock, action->track, server, &not_mine);
+        break;
+    case ACTION_UNDO:
+    case ACTION_LEAVE:
+        unanswered_leave(op, server);
+        if (operation_abandon(op, server, undo, now))
+            life_withdrawn(&lock->life, action);
+        break;
+    case ACTION_CLEAN:
+        clean(lock, server, now);
+        break;
+    case ACTION_CLAIM:
+        if (!can_adopt(lock, server))
+            life_not_claimed(&lock->life);
+        break;
+    case ACTION_KEEP:
+        keep_adopted(lock, server);
+        break;
+    case ACTION_LINE:
+        waiting_line_up(lock, now);
+        break;
+    }
+}

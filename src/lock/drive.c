@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Carries out what a lock's state machine decides. */
+#include "lock/drive.h"
+
+#include "base/clock.h"
+#include "base/prefetch.h"
+#include "client/voters.h"
+#include "lock/actions.h"
+#include "lock/loss.h"
+#include "lock/message.h"
+#include "lock/once.h"
+#include "lock/stats.h"
+#include "lock/trace.h"
+#include "lock/waiting.h"
+#include "lock/warning.h"
+
+uint64_t lock_seed(const struct nxl_lock *lock, uint64_t now)
+{
+    return now ^ (uint64_t)(uintptr_t)lock ^
+           (uint64_t)(uintptr_t)lock->client->entropy << 16 ^
+           lock->client->salt;
+}
+
+/* ------------------------------------------------------------------ results */
+
+static void compose(struct nxl_lock *lock, int result)
+{
+    const struct life *life = &lock->life;
+    bool acquires = lock_acquires(lock);
+    struct text message;
+    struct report report = {
+        .operation = &lock->operation,
+        .kind = lock->kind,
+        .result = result,
+        .fault = life->fault,
+        .left_ms = acquires ? life->vote.acquire.left_ms : LEFT_UNKNOWN,
+        .waited =
+            !acquires || life->vote.fencing || life->vote.acquire.silent > 0,
+    };
+    if (!once_compose(lock, result, &message))
+        message_compose(&report, &message);
+    operation_tell(&lock->operation, &message);
+}
+
+static void call_is_over(struct nxl_lock *lock, uint64_t now)
+{
+    int result = result_of_life(&lock->life);
+    unsigned servers = lock->client->server_count;
+    if (lock->kind == NXL_OP_INSPECT && result == NXL_OK)
+        inspection_choose(lock->seen, lock->operation.notes, servers);
+    once_over(lock, result);
+    if (result == NXL_OK &&
+        (lock_acquires(lock) || lock->kind == NXL_OP_ADOPT)) {
+        atomic_store(&lock->fence, life_fence(&lock->life));
+        loss_forget(lock);
+    }
+    if (result == NXL_OK && lock_acquires(lock))
+        warning_note_grant(lock);
+    if (result != NXL_OK || servers > 1)
+        compose(lock, result);
+    trace_end(lock, result, now);
+    timer_stop(&lock->client->timers, &lock->operation.timer);
+    call_over(lock->client, &lock->call, result);
+}
+
+static void take_events(struct nxl_lock *lock, uint64_t now)
+{
+    enum life_event event;
+    while ((event = life_event(&lock->life)) != LIFE_NOTHING) {
+        if (event == LIFE_CALL_OVER)
+            call_is_over(lock, now);
+        else
+            loss_event(lock, event, now);
+    }
+}
+
+void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
+    const char *request, uint64_t now)
+{
+    lock->kind = kind;
+    lock->call.running = true;
+    lock->started_at = now;
+    lock->attempts = 0;
+    operation_begin(&lock->operation, request);
+    lock->operation.kept = kind == NXL_OP_BREAK ? NULL : &lock->kept;
+    /* Also needed for a request that is undone before it was sent. */
+    struct verb *verb = &lock->operation.verb;
+    life_verb(&lock->life, TRACK_CALL, verb);
+    verb->token = action_token(lock, TRACK_CALL, verb->kind);
+}
+
+void lock_run(struct nxl_lock *lock, uint64_t now)
+{
+    struct nxl_client *client = lock->client;
+    struct life *life = &lock->life;
+    struct action action;
+    client_update_peers(client);
+    while (life_next(life, &action, now))
+        action_carry_out(lock, &action, now);
+    if (lock->waiting)
+        waiting_settle(lock, now);
+    if (lock->renewing)
+        loss_ended(lock, now);
+    take_events(lock, now);
+    if (life->lease.held_ns)
+        stats_held(client, life->lease.held_ns);
+    life->lease.held_ns = 0;
+    if (lock->call.running)
+        timer_set(&client->timers, &lock->operation.timer,
+            life_wake(life, TRACK_CALL));
+    else if (lease_state(&life->lease, now) == LEASE_NONE)
+        operation_unprepare(&lock->operation);
+    if (lock->renewing)
+        loss_settle(lock, now);
+}
+
+/* ---------------------------------------------------- the table's functions */
+
+static void take_weighed(struct nxl_lock *lock, enum life_track track,
+    unsigned server, const struct outcome *outcome, uint64_t now)
+{
+    const struct operation *op = operation_of(lock, track);
+    struct outcome other;
+    struct text words;
+    action_outcome(lock, track, server,
+        voters_weigh(node_of(op->requests[server].server), op->verb.kind,
+            outcome, now, &other, &words),
+        now);
+    lock_run(lock, now);
+}
+
+static void call_outcome(struct operation *op, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    struct nxl_lock *lock = list_entry(op, struct nxl_lock, operation);
+    if (!lock->call.running)
+        return;
+    if (lock->operation.verb.test)
+        waiting_answered(lock, outcome, now);
+    take_weighed(lock, TRACK_CALL, server, outcome, now);
+}
+
+static void call_tick(struct operation *op, uint64_t now)
+{
+    struct nxl_lock *lock = list_entry(op, struct nxl_lock, operation);
+    life_tick(&lock->life, now);
+    lock_run(lock, now);
+}
+
+const struct operation_type lock_call_type = {call_outcome, call_tick, NULL};
+
+static void renewal_reply(struct operation *op, unsigned server,
+    const struct outcome *outcome, uint64_t now)
+{
+    struct renewing *renewing = list_entry(op, struct renewing, operation);
+    if (renewal_busy(&renewing->renewal))
+        take_weighed(renewing->lock, TRACK_RENEWAL, server, outcome, now);
+}
+
+static void renewal_due(struct operation *op, uint64_t now)
+{
+    struct renewing *renewing = list_entry(op, struct renewing, operation);
+    life_tick(&renewing->lock->life, now);
+    lock_run(renewing->lock, now);
+}
+
+/* The lock is much larger than what a renewal touches: not the vote of a call,
+ * nor its operation. */
+static void renewal_prefetch(struct operation *op, unsigned step)
+{
+    struct renewing *renewing = list_entry(op, struct renewing, operation);
+    const struct nxl_lock *lock = renewing->lock;
+    unsigned servers = op->client->server_count;
+    if (step == 0) {
+        prefetch(&renewing->renewal, sizeof(renewing->renewal));
+        prefetch(&renewing->lock, sizeof(renewing->lock));
+        prefetch(op->requests, servers * sizeof(*op->requests));
+        prefetch(op->notes, servers * sizeof(*op->notes));
+        prefetch(lock, offsetof(struct nxl_lock, life.vote));
+        prefetch(
+            &lock->life.renewal, offsetof(struct nxl_lock, operation.verb) -
+                                     offsetof(struct nxl_lock, life.renewal));
+        prefetch(&lock->operation.requests,
+            sizeof(*lock) - offsetof(struct nxl_lock, operation.requests));
+        prefetch(
+            lock->ballots, LIFE_BALLOTS * servers * sizeof(*lock->ballots));
+    } else {
+        command_prefetch(lock->kept.verb[VERB_EXTEND]);
+        prefetch(lock->operation.requests, sizeof(struct request) / 2);
+        prefetch(renewing->found, sizeof(*renewing->found));
+    }
+}
+
+const struct operation_type lock_renewal_type = {
+    renewal_reply, renewal_due, renewal_prefetch};
+
+/* --------------------------------------------------------------------- ends */
+
+void lock_end(struct nxl_lock *lock, uint64_t now)
+{
+    life_discard(&lock->life);
+    lock_run(lock, now);
+    life_end_lease(&lock->life, now);
+    renewal_stop(lock->life.renewal);
+    lock_run(lock, now);
+}
+
+bool lock_grant_expired(const struct nxl_lock *lock)
+{
+    return life_grant_expired(&lock->life, clock_now());
+}
+
+void lock_drop_expired(struct nxl_lock *lock, uint64_t now)
+{
+    life_drop_expired(&lock->life, now);
+    compose(lock, NXL_LOST);
+    lock->call.result = NXL_LOST;
+    lock_run(lock, now);
+}
+
+void lock_interrupt_all(struct nxl_client *client, uint64_t now)
+{
+    bool any = false;
+    for (struct list *node = client->locks.next; node != &client->locks;
+         node = node->next) {
+        struct nxl_lock *lock = list_entry(node, struct nxl_lock, node);
+        if (!lock->call.running || !lock_acquires(lock))
+            continue;
+        life_cancel(&lock->life);
+        lock_run(lock, now);
+        /* A call that was granted before the cancel does not use up the
+         * interrupt. */
+        any |= !lock->call.running && lock->call.result == NXL_CANCELLED;
+    }
+    if (any)
+        atomic_store(&client->interrupted, false);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a client hears on the channel of a name: the lock was handed over to one
+ * of its tokens, or that token may ask for it, or something that only a later
+ * version understands.
+ *
+ * Invariant: a message is only passed on to a lock of that name whose token it
+ * has, and whose state machine decides whether to believe it. One that is not
+ * understood only makes the locks of that name ask at once.
+ */
+#include "lock/hand_over.h"
+
+#include "lock/drive.h"
+#include "lock/waiting.h"
+#include "model/token.h"
+
+/* Such a message only says that the token after it is the first in line. */
+#define HINT '?'
+
+/* The lock that waits for messages of this channel with that token; or NULL. */
+static struct nxl_lock *find(struct channel *channel, struct slice token)
+{
+    struct nxl_client *client = channel->subscriber->client;
+    struct list *bucket = index_bucket(&client->joined, token);
+    for (struct list *node = bucket->next; node != bucket; node = node->next) {
+        struct waiting *w = list_entry(node, struct waiting, joined.node);
+        if (w->channel == channel && slice_equal(lock_token(w->lock), token))
+            return w->lock;
+    }
+    return NULL;
+}
+
+static void ask_all(struct channel *channel, uint64_t now)
+{
+    struct list *node = channel->waiting.next, *next;
+    for (; node != &channel->waiting; node = next) {
+        struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
+        next = node->next;
+        life_prompted(&lock->life, now);
+        lock_run(lock, now);
+    }
+}
+
+static void take_message(
+    struct channel *channel, struct slice payload, uint64_t now)
+{
+    bool hint = payload.len > 0 && payload.data[0] == HINT;
+    struct slice token = {payload.data + hint, payload.len - hint};
+    struct nxl_lock *lock = find(channel, token);
+    if (!token_valid(token)) {
+        ask_all(channel, now);
+        return;
+    }
+    /* Without a lock, it is a token that was given up: its cleanup is under
+     * way. Or one that was granted: another process may have adopted it. */
+    if (!lock)
+        return;
+    if (hint)
+        life_hinted(&lock->life, now);
+    else
+        life_told(&lock->life, waiting_connection(lock), now);
+    lock_run(lock, now);
+}
+
+static void take_change(struct channel *channel, uint64_t now)
+{
+    struct list *node = channel->waiting.next, *next;
+    for (; node != &channel->waiting; node = next) {
+        struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
+        next = node->next;
+        life_messages_changed(&lock->life, now);
+        lock_run(lock, now);
+    }
+}
+
+void hand_over_init(struct nxl_client *client)
+{
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        n->subscriber.on_message = take_message;
+        n->subscriber.on_change = take_change;
+    }
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock handle: its options, its state machine (core/life.h), and the two
+ * operations that carry out what the machine decides: the caller's, and the
+ * renewal's. All functions need the client's mutex.
+ *
+ * Invariant: a lock has at most one call in progress; what a release and a
+ * cleanup need is allocated before the acquire is sent. Only what some handles
+ * never need is allocated later: messages, what an inspection finds, and what
+ * waiting in line needs.
+ */
+#ifndef NXLOCK_LOCK_HANDLE_H
+#define NXLOCK_LOCK_HANDLE_H
+
+#include "client/call.h"
+#include "client/operation.h"
+#include "lock/inspection.h"
+#include "model/token.h"
+
+/* What only a renewed lock has (options.renew). */
+struct renewing {
+    struct renewal renewal; /* a part of the lock's life */
+    struct operation operation;
+    struct inspection *found; /* who holds the name, after a loss */
+    bool on, busy;            /* whether the client's counts include it */
+    struct list lost;         /* in client->losses until the event is taken */
+    struct nxl_lock *lock;
+    enum nxl_loss loss; /* its reason is the operation's message */
+};
+
+struct nxl_lock {
+    struct nxl_client *client;
+    struct list node; /* in client->locks */
+    void *user;
+    char *label; /* NULL: none */
+    char *key;
+    struct slice counter;      /* the fencing token's key; empty: none */
+    struct command_cache kept; /* of both operations */
+
+    struct life life;
+    struct call call;
+    struct operation operation; /* the call's */
+    struct renewing *renewing;  /* NULL: it is not renewed */
+    struct waiting *waiting;    /* NULL: it has never waited in line */
+    struct once *once;          /* NULL: it has nothing to do with a record */
+    struct inspection *seen;    /* found by the last inspect */
+
+    uint64_t started_at;
+    _Atomic uint64_t fence; /* fencing token of the last grant. Read without the
+                             * mutex */
+
+    unsigned attempts;           /* ACQUIRE, BEGIN: rounds that were traced */
+    enum nxl_operation kind : 8; /* of the present call, or of the last one */
+    uint8_t token_len;
+    char token[TOKEN_MAX + 1];
+    bool token_foreign; /* adopted: an acquire must lay out its own again */
+    bool adopted;       /* it is, and the work of that token can be told of */
+    bool interrupted;   /* nxl_lock_interrupt(): cancel the next acquire */
+    const char *adopts; /* ADOPT: the token to adopt; valid during the call */
+    char *target;       /* BREAK: the value to remove */
+    size_t target_len;
+    struct ballot ballots[]; /* of life, LIFE_BALLOTS a server */
+};
+
+static inline struct slice lock_token(const struct nxl_lock *lock)
+{
+    return (struct slice){lock->token, lock->token_len};
+}
+
+/* Is its call, or was its last one, one that may begin a lease? */
+static inline bool lock_acquires(const struct nxl_lock *lock)
+{
+    return call_kinds[lock->life.call].acquires;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The remedy of each class of fault.
+ *
+ * Invariant: every class has one. A remedy that is "" is a decision: then the
+ * words of the server or of the library say what to do.
+ */
+#include "lock/remedy.h"
+
+static const char *const remedies[] = {
+    [FAULT_UNREACHABLE] =
+        "check that the server is running and that the URL's host, "
+        "port or socket path is right",
+    [FAULT_TIMEOUT] =
+        "the server or the network is down or slower than timeout_ms, "
+        "or the port belongs to another service",
+    [FAULT_RETRY] = "the server is starting or busy; try again later",
+    [FAULT_NOT_PRIMARY] =
+        "connect to the primary; in a list of several servers, "
+        "replace it with its primary or with an independent server",
+    [FAULT_FULL] = "the server has reached maxmemory; raise it or free memory",
+    [FAULT_REFUSING] = "the server does not accept writes; fix its persistence "
+                       "(MISCONF) or its replicas (NOREPLICAS)",
+    [FAULT_DENIED] =
+        "check the user and password, in the URL or wherever they come "
+        "from",
+    [FAULT_NO_PERMISSION] =
+        "allow the user this command and key: see docs/acl.md",
+    [FAULT_SCRIPT_DENIED] =
+        "the ACL denies a command or key that the script uses; for "
+        "the lock's key, its {NAME}:f and {NAME}:once allow +set "
+        "+getrange +exists +pttl +pexpire +del, and +time for fencing",
+    [FAULT_WRONG_TYPE] =
+        "look at that key; if the name is in use for other data, choose "
+        "another name or a prefix",
+    [FAULT_UNSUPPORTED] =
+        "the server does not know this command or option, or it was "
+        "renamed or disabled; locks need WATCH (Redis 2.2) or "
+        "scripts (2.6), and fencing tokens need scripts",
+    [FAULT_NOT_REDIS] =
+        "check that this is the port of a Redis or Valkey server; a "
+        "TLS port needs rediss://",
+    [FAULT_SYSTEM] = "this machine is out of memory, file descriptors or ports",
+    [FAULT_RESTARTED] =
+        "wait, or make the server keep its locks across restarts "
+        "(AOF with appendfsync always) and add durable=1 to its URL",
+    [FAULT_NO_INFO] =
+        "allow its user to run INFO (ACL: +info), or turn the check "
+        "off with guard_restarts=off (risk: after servers that "
+        "granted a lock restart, a second client can get it)",
+    [FAULT_NOT_DURABLE] =
+        "enable its append-only file (appendonly yes, appendfsync "
+        "always), or remove durable=1 from its URL",
+    [FAULT_DUPLICATE] = "list each server once",
+    [FAULT_SENTINEL] =
+        "use the URL of the primary that it monitors; nxlock does "
+        "not ask Sentinels for the primary",
+    [FAULT_ACTIVE_REPLICA] =
+        "set active-replica no, and give every client the same URL",
+    [FAULT_CLUSTER] =
+        "nxlock does not support Redis Cluster; use a server with "
+        "cluster-enabled no",
+    [FAULT_CLUSTER_DOWN] =
+        "nxlock does not support Redis Cluster; use a server with "
+        "cluster-enabled no",
+    [FAULT_NO_DATABASE] =
+        "choose an existing database: /N at the end of the URL, or "
+        "db=N, with N below the server's setting databases",
+    [FAULT_NONE] = "",
+    [FAULT_SERVER] = "",
+    [FAULT_TLS] = "",
+    [FAULT_CERTIFICATE] = "",
+    [FAULT_CREDENTIALS] = "",
+};
+_Static_assert(
+    sizeof(remedies) / sizeof(remedies[0]) == FAULT_CLASSES, "each class once");
+
+const char *remedy_of(enum fault fault)
+{
+    return remedies[fault];
+}

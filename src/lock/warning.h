@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The warnings of a client.
+ *
+ * Invariant: the user's function is called at most once for each kind, with no
+ * mutex held; its text is not written after that.
+ */
+#ifndef NXLOCK_LOCK_WARNING_H
+#define NXLOCK_LOCK_WARNING_H
+
+#include "lock/handle.h"
+
+/* A lock was granted: notes the warnings that are due for the first time. */
+void warning_note_grant(const struct nxl_lock *lock);
+/* Adds how a server whose records are used may lose them, or nothing. */
+void warning_of_records(const struct server *server, struct text *text);
+/* Calls the user's function with the warnings that were noted. The mutex must
+ * not be held. */
+void warning_deliver(struct nxl_client *client);
+
+#endif

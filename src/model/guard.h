@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The checks that keep two holders apart, by name. In the library they are
+ * always on and cost nothing; in the tests' own build (NXLOCK_GUARDS) each
+ * can be turned off, to show the harm that it prevents.
+ */
+#ifndef NXLOCK_MODEL_GUARD_H
+#define NXLOCK_MODEL_GUARD_H
+
+#include <stdbool.h>
+
+enum guard {
+    GUARD_DRIFT,     /* the deadline precedes the server's, by the drift */
+    GUARD_SEND_TIME, /* a lease counts from before its request was sent */
+    GUARD_HAND_OVER, /* the clock is read again before a grant is returned */
+    GUARD_LAPSED,    /* a lease past its deadline is not extended */
+    GUARD_EXPIRED,   /* the key of an expired lease is left alone */
+    GUARD_LOSS,     /* a lease that cannot be renewed is lost by its deadline */
+    GUARD_RELEASED, /* a lock that is being released is not renewed */
+    GUARD_FRESH_TOKEN, /* a token that may have been applied is not reused */
+    GUARD_HANDSHAKE,   /* nothing before AUTH and SELECT have succeeded */
+    GUARD_LATE_UNDO,   /* a cancelled acquire is undone */
+    GUARD_DEBTS,       /* an acquire whose connection was lost is undone */
+    GUARD_KILL,        /* the lost connection is killed before its cleanup */
+    GUARD_CLOBBER,     /* a value written by a bare GETSET is not deleted */
+    GUARD_TAKE_OVER,   /* an abandoned lock is replaced by compare-and-set */
+    GUARD_SHORTEN,     /* an extend never shortens a lease */
+    GUARD_CONTINUITY,  /* an extend counts only servers that kept the token */
+    GUARD_WRITE_BACK,  /* a quorum has the fencing token before the caller */
+    GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
+    GUARD_UNFIT,       /* a server that others overwrite grants no lock */
+    GUARD_ADOPT,       /* a restarted server does not count for an adoption */
+    GUARD_JOIN_ONCE,   /* a token joins the line of a lock once */
+    GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
+    GUARD_ANSWERED, /* a lease handed over counts from an answered request */
+    GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */
+    GUARD_SEEN,     /* ... but never once its caller knows of it */
+    GUARD_WITNESS,  /* "busy" needs a witness that counts until now */
+    GUARD_HELD,     /* a lock that a wait in line has brought is given back */
+    GUARDS
+};
+
+#ifdef NXLOCK_GUARDS
+extern bool guard_off[GUARDS];
+#define guarded(guard) (!guard_off[guard])
+#else
+#define guarded(guard) true
+#endif
+
+#endif

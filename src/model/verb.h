@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interface between decisions and transport: a verb is what the core wants
+ * from one server, an outcome is the result. core, wire, net and the tests'
+ * model servers share these types and nothing else.
+ */
+#ifndef NXLOCK_MODEL_VERB_H
+#define NXLOCK_MODEL_VERB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/deadline.h"
+#include "base/leaves.h"
+#include "base/slice.h"
+#include "base/verb_kind.h"
+#include "model/fault.h"
+
+#define CLUSTER_SLOTS 16384 /* of every Redis Cluster */
+
+#define WINDOW_TICKS 32 /* of a window, per second */
+
+/* The state of work: BEGUN to FAILED stand in its record, DOUBT to CLEAR can be
+ * told of it. The numbers are those of enum nxl_once_state. */
+enum once_state {
+    ONCE_NONE,
+    ONCE_BEGUN,
+    ONCE_DOUBT,
+    ONCE_DONE,
+    ONCE_FAILED,
+    ONCE_CLEAR
+};
+
+/* What a record is asked or told. */
+struct once_terms {
+    bool retries;             /* BEGIN: also what is in doubt */
+    struct slice fingerprint; /* BEGIN, LOOK; empty: none */
+    uint64_t keep_ms;         /* BEGIN; TELL where there is no record */
+    /* TELL */
+    enum once_state verdict;
+    int code;
+    struct slice result;
+    bool not_kept; /* there is a result, but too long to be kept */
+    /* FORGET: the first line of the record that was seen */
+    struct slice line;
+};
+
+struct verb {
+    enum verb_kind kind;
+    uint32_t ttl_ms; /* TELL: the key stays for so long; 0: it is deleted */
+    bool want_left;  /* ACQUIRE: when busy, say how long the holder has left */
+    bool held;       /* BEGIN: the key may hold the token, by a wait in line */
+    /* ACQUIRE, BEGIN, JOIN, STAY: the key may hold an earlier token of the same
+     * call: say so (outcome.owed) */
+    bool doubted;
+    /* QUERY: the command changes something, and says so by 1, or by 0 that
+     * there was nothing to change. Else it only reads. */
+    bool changes;
+    struct slice key;
+    /* ACQUIRE, EXTEND, RELEASE, CAP_TTL: the whole value. INSPECT: empty, or
+     * the token to compare with (then the outcome is MINE or NOT_MINE). */
+    struct slice token;
+    /* How the token waits in line: JOIN, STAY, and RELEASE of a token that may
+     * be in line (else the client is empty). ttl_ms belongs to it too, and all
+     * three stay the same as long as the token waits. */
+    struct slice client; /* which is told, by its UUID; "-": it is not told */
+    /* So long it counts as alive after each STAY, in ticks; 0: other verbs */
+    uint32_t window;
+    /* RELEASE, TELL: for so long nobody in line is granted the lock; 0: it is
+     * handed over at once */
+    uint32_t gap_ms;
+    bool test;     /* JOIN, STAY: say whether the client listens */
+    bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
+    /* RELEASE, CAP_TTL: from this time on another process may own the token, so
+     * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
+     */
+    uint64_t not_after;
+    /* The key of the fencing counter. ACQUIRE: draw a fencing token from it in
+     * the same step; empty: draw none. */
+    struct slice counter; /* RAISE too */
+    union {
+        uint64_t fence;    /* RAISE */
+        size_t word_count; /* QUERY */
+    };
+    union {
+        const struct once_terms *once; /* BEGIN, LOOK, TELL, FORGET */
+        const struct slice *words;     /* QUERY */
+    };
+    /* QUERY: the answer. BEGIN, LOOK, TELL: the record's first line, and its
+     * result, as they are now; neither, if there is no record */
+    struct leaves *leaves;
+};
+
+enum outcome_kind {
+    /* ACQUIRE, BEGIN: set by this very command. JOIN, STAY: the key holds the
+     * token. For ttl_ms from now on or longer */
+    OUTCOME_GRANTED,
+    /* ACQUIRE, BEGIN: the key holds another value; left_ms. JOIN, STAY: the
+     * token is in line; left_ms, ahead, deaf */
+    OUTCOME_BUSY,
+    OUTCOME_MINE,     /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
+                       * SUBSCRIBE; TELL, FORGET, UNBEGIN, QUERY: done */
+    OUTCOME_NOT_MINE, /* the key does not hold the token. STAY: nor is it in
+                       * line. TELL: somebody else has begun. FORGET: see found.
+                       * UNBEGIN: the token had not begun. QUERY that changes:
+                       * there was nothing to change */
+    OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
+    OUTCOME_FREE,     /* INSPECT without token: no such key. LOOK: may begin */
+    /* BEGIN: there is nothing to begin (found), and the key does not hold the
+     * token. LOOK: found */
+    OUTCOME_RECORDED,
+    OUTCOME_FAULT /* no decision: fault, text, unsure */
+};
+
+/* What keeps work from being begun. The numbers are those with which the begin
+ * script replies. */
+enum once_found {
+    FOUND_NOTHING,
+    FOUND_BEGUN, /* now, by this request */
+    FOUND_DONE,
+    FOUND_DOUBT,
+    FOUND_MISMATCH, /* of the fingerprint */
+    FOUND_BUSY /* LOOK, FORGET: the work is in progress, or the key is taken */
+};
+
+#define LEFT_FOREVER (-1) /* the key never expires */
+#define LEFT_UNKNOWN (-2) /* not asked, or the server cannot tell */
+
+/* May another process own the token by now? */
+static inline bool verb_past_use(const struct verb *verb, uint64_t now)
+{
+    return limit_passed(verb->not_after, now);
+}
+
+/* Is it too late to send the verb? */
+static inline bool verb_too_late(const struct verb *verb, uint64_t now)
+{
+    return !verb_traits[verb->kind].may_be_late && verb_past_use(verb, now);
+}
+
+/* Does the token's use end when the server has carried the verb out? */
+static inline bool verb_ends_use(const struct verb *verb)
+{
+    enum verb_use use = verb_traits[verb->kind].use;
+    return use == USE_ENDS ||
+           (use == USE_ENDS_UNLESS_CLEAR && verb->once->verdict != ONCE_CLEAR);
+}
+
+struct outcome {
+    enum outcome_kind kind;
+    enum fault fault : 8; /* FAULT_NONE unless kind is OUTCOME_FAULT */
+    /* FAULT: the server may have applied the command nonetheless. BUSY: the
+     * token was written even so, and must not be used again. NOT_MINE after
+     * RELEASE: the token may be in line yet. */
+    bool unsure;
+    bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
+    enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
+    /* BUSY, with verb.doubted: what removes the earlier token is not done, or
+     * was given up, so it may be this token that keeps the lock busy. */
+    bool owed;
+    bool deaf; /* BUSY in line, with verb.test: the channel has no listener */
+    /* The number of the server's connection over which it was answered; 0: it
+     * was not. */
+    unsigned connection;
+    /* BUSY in line: members of the line ahead; 0: none who can be told */
+    unsigned ahead;
+    int64_t left_ms;
+    uint64_t fence;   /* GRANTED with a counter, or by BEGIN: the fencing token.
+                       * MINE after RAISE: the counter now */
+    uint64_t sent_at; /* the time before its first byte was sent; 0: never */
+    /* FAULT, never sent: when the attempt to connect that failed has begun; 0:
+     * there was none. */
+    uint64_t tried_at;
+    struct slice value; /* SEEN: up to 512 bytes; valid until the next step */
+    /* FAULT: the server's words or ours; valid as long as value. Above net it
+     * is printable and free of the client's secrets. */
+    struct slice text;
+};
+
+#endif
