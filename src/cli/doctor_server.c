@@ -193,30 +193,31 @@ static void check_age(
 {
     char up[DOCTOR_FIELD], aof[DOCTOR_FIELD];
     char up_for[DURATION_ROOM], most[DURATION_ROOM];
-    int64_t most_s = nxl_client_max_ttl_ms(d->client) / 1000 + 1;
+    int64_t most_ms = nxl_client_max_ttl_ms(d->client);
     bool keeps = strcmp(doctor_field(info, "aof_enabled", aof), "1") == 0;
 
     if (doctor_field(info, "uptime_in_seconds", up)[0] == '\0')
         return;
-    int64_t age;
-    if (!number_read(up, TIME_MOST_S, &age))
+    int64_t age_s;
+    bool known = number_read(up, TIME_MOST_S, &age_s);
+    duration_rough(up_for, known ? age_s * 1000 : 0);
+    duration_text(most, most_ms);
+    if (!known)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
             "unknown: INFO reports an uptime of '%s' s", foreign(up));
-    else if (age > most_s)
+    else if (age_s > most_ms / 1000 + 1)
         diagnostic(&d->diagnostics, LEVEL_OK, "age", NULL,
-            "up for %s, longer than max_ttl_ms (%s)",
-            duration_rough(up_for, age * 1000),
-            duration_text(most, nxl_client_max_ttl_ms(d->client)));
+            "up for %s, longer than max_ttl_ms (%s)", up_for, most);
     else if (doctor_facts(d, server).guarded && !doctor_facts(d, server).votes)
         diagnostic(&d->diagnostics, LEVEL_WARN, "age",
             "wait until it votes, or make it keep its locks (appendonly yes, "
             "appendfsync always) and say so in its URL: durable=1",
-            "restarted %lld s ago: it may have forgotten locks, and has no "
-            "vote until it has been up for longer than any of them, %lld s",
-            (long long)age, (long long)most_s);
+            "restarted %s ago: it may have forgotten locks, and has no vote "
+            "until it has been up for longer than any of them, %s",
+            up_for, most);
     else if (doctor_facts(d, server).guarded || keeps)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
-            "restarted %lld s ago%s", (long long)age,
+            "restarted %s ago%s", up_for,
             keeps ? ", with an append-only file" : "");
     else
         diagnostic(&d->diagnostics, LEVEL_WARN, "age",
@@ -224,11 +225,10 @@ static void check_age(
                 ? "take guard_restarts=off out, or make the server keep its "
                   "locks: appendonly yes"
                 : "wait, or make the server keep its locks: appendonly yes",
-            "restarted %lld s ago%s: locks of up to %lld s that were granted "
-            "before may be forgotten while they are still held, and then two "
-            "clients can hold one lock",
-            (long long)age, d->servers > 1 ? " with guard_restarts=off" : "",
-            (long long)most_s);
+            "restarted %s ago%s: locks of up to %s that were granted before "
+            "may be forgotten while they are still held, and then two clients "
+            "can hold one lock",
+            up_for, d->servers > 1 ? " with guard_restarts=off" : "", most);
 }
 
 /* ---------------------------------------------------------------- database */

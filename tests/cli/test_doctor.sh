@@ -48,10 +48,11 @@ NXLOCK_URL="$NXLOCK_URL?max_ttl_ms=1000" # so that a server is soon older
 
 # Freshly restarted.
 doctor 0 "just started, with a file of all it was told"
-finds "is noted" note age "restarted [0-9]* s ago, with an append-only file"
+finds "is noted" note age "restarted [0-9.]*s ago, with an append-only file"
 db CONFIG SET appendonly no > /dev/null
 gives 1 "just started, without" doctor -u "unix://$socket"
-finds "is found" WARN age "restarted [0-9]* s ago: .*61 s.* Remedy: wait"
+finds "is found" WARN age \
+    "restarted [0-9.]*s ago: locks of up to 1m .* Remedy: wait"
 db CONFIG SET appendonly yes > /dev/null
 
 await older 4
