@@ -255,16 +255,15 @@ static bool is_cleared(struct once *once, int *code)
     struct attempt *attempt = &once->beginning.attempt;
     struct verdict clear = {.kind = NXL_ONCE_CLEAR};
     struct capture capture;
-    bool cleared = false;
     size_t from;
 
     enum checked checked = once_check(&once->session, attempt, &capture, &from);
+    bool cleared = checked == CHECKED_NOT_DONE &&
+                   verdict_tell(&once->session, &clear) == NXL_OK;
     if (checked == CHECKED_DONE)
         *code = finish_for_others(
             once, capture.kept.data + from, capture.kept.length - from);
-    else if (checked == CHECKED_NOT_DONE)
-        cleared = verdict_tell(&once->session, &clear) == NXL_OK;
-    if (checked != CHECKED_DONE && !cleared)
+    else if (!cleared)
         *code = leave_in_doubt(once,
             checked == CHECKED_UNKNOWN ? NXL_ONCE_FAILED : NXL_ONCE_DOUBT);
     capture_close(&capture);
