@@ -261,8 +261,7 @@ static void try_lock(struct doctor *d)
     char *counter = scratch ? name_companion(scratch, COMPANION_COUNTER) : NULL;
 
     if (!counter) {
-        say("out of memory");
-        diagnostic_code(&d->diagnostics, EXIT_INTERNAL);
+        diagnostic_failed(&d->diagnostics, "round trip", NXL_E_NOMEM, "");
     } else if (round_trip(d, scratch)) {
         check_fence(d, scratch, counter);
         check_waiting(d, scratch);

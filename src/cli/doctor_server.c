@@ -23,8 +23,8 @@
 #include "cli/foreign.h"
 #include "cli/report.h"
 
-#define US_PER_MS 1000
 #define US_PER_S INT64_C(1000000)
+#define US_PER_MS 1000
 #define NS_PER_US 1000
 #define LINE_ROOM 512
 #define LOOKS 3 /* at the clock */
@@ -148,44 +148,52 @@ static void check_eviction(
             foreign(policy), now);
 }
 
+static void report_aof(struct doctor *d, size_t server)
+{
+    char often[DOCTOR_FIELD];
+
+    if (!doctor_config(d, server, "appendfsync", often))
+        snprintf(often, sizeof(often), "unknown");
+    if (strcmp(often, "always") == 0)
+        diagnostic(&d->diagnostics, LEVEL_OK, "persistence", NULL,
+            "append-only file, fsync always: a restart loses nothing");
+    else
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
+            "append-only file, fsync %s: a crash of the machine may "
+            "lose the locks of the last second or so",
+            foreign(often));
+}
+
 static void check_persistence(
     struct doctor *d, size_t server, const struct answer *info)
 {
     static const char remedy[] =
         "CONFIG SET appendonly yes, with appendfsync always if no "
         "lock may be lost";
-    static const char late[] = ", so it has no vote until they have expired";
-    static const char at_once[] =
-        ", and a second client can then acquire a lock that is still held";
-    char aof[DOCTOR_FIELD], often[DOCTOR_FIELD], save[DOCTOR_FIELD];
+    char aof[DOCTOR_FIELD], save[DOCTOR_FIELD];
     bool guarded = doctor_facts(d, server).guarded;
-    enum level bad = guarded ? LEVEL_NOTE : LEVEL_WARN;
-    const char *then = guarded ? late : at_once;
 
-    doctor_field(info, "aof_enabled", aof);
-    if (strcmp(aof, "1") == 0) {
-        if (!doctor_config(d, server, "appendfsync", often))
-            snprintf(often, sizeof(often), "unknown");
-        if (strcmp(often, "always") == 0)
-            diagnostic(&d->diagnostics, LEVEL_OK, "persistence", NULL,
-                "append-only file, fsync always: a restart loses nothing");
-        else
-            diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
-                "append-only file, fsync %s: a crash of the machine may "
-                "lose the locks of the last second or so",
-                foreign(often));
-    } else if (doctor_config(d, server, "save", save) && save[0] != '\0') {
-        diagnostic(&d->diagnostics, bad, "persistence", remedy,
-            "snapshots only: a crash loses every lock since the last "
-            "one%s",
-            then);
-    } else if (aof[0] == '\0') {
+    if (strcmp(doctor_field(info, "aof_enabled", aof), "1") == 0) {
+        report_aof(d, server);
+        return;
+    }
+    bool known = doctor_config(d, server, "save", save);
+    if (aof[0] == '\0' && !(known && save[0] != '\0')) {
         diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
             "append-only file: unknown");
-    } else {
-        diagnostic(&d->diagnostics, bad, "persistence", remedy,
-            "no append-only file: a restart loses every lock%s", then);
+        return;
     }
+    diagnostic(&d->diagnostics, guarded ? LEVEL_NOTE : LEVEL_WARN,
+        "persistence", remedy, "%s%s",
+        !known ? "no append-only file, and whether there are snapshots is "
+                 "unknown (CONFIG GET): a restart loses every lock, or those "
+                 "since the last snapshot"
+        : save[0] != '\0'
+            ? "snapshots only: a crash loses every lock since the last one"
+            : "no append-only file: a restart loses every lock",
+        guarded ? ", so it has no vote until they have expired"
+                : ", and a second client can then acquire a lock that is still "
+                  "held");
 }
 
 static void check_age(
@@ -327,20 +335,22 @@ static void check_clock(struct doctor *d, size_t server)
     }
     int64_t far = (apart < 0 ? -apart : apart) - unsure;
     const char *way = apart < 0 ? "behind" : "ahead of";
-    double s = (double)(apart < 0 ? -apart : apart) / 1e6;
+    char by[DURATION_ROOM], within[DURATION_ROOM];
+    duration_text(by, (apart < 0 ? -apart : apart) / US_PER_MS);
+    duration_text(within, unsure / US_PER_MS + 1);
     if (far >= APART_US)
         diagnostic(&d->diagnostics, LEVEL_WARN, "clock",
             "synchronize both clocks with NTP",
-            "%.3f s %s this machine's. Leases do not depend on it, "
+            "%s %s this machine's. Leases do not depend on it, "
             "since only the server counts them; fencing tokens do after "
             "a failover, and so do locks of scheme=timestamp shared "
             "with programs that use their own clock",
-            s, way);
+            by, way);
     else
         diagnostic(&d->diagnostics,
             far >= APART_NOTE_US || unsure >= APART_US ? LEVEL_NOTE : LEVEL_OK,
-            "clock", NULL, "%.3f s %s this machine's, to within %.3f s", s, way,
-            (double)unsure / 1e6);
+            "clock", NULL, "%s %s this machine's, to within %s", by, way,
+            within);
 }
 
 /* INFO is refused. Without it a server has no vote (among several), and doctor
