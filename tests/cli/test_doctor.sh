@@ -175,8 +175,10 @@ as() { # USER COMMAND...: of doctor
     check "nothing is left of the try" test "$(db DBSIZE)" -eq 0
     user nolisten '&*' -subscribe
     as nolisten doctor 0 "a user who may not listen"
-    finds "waits all the same" ok waiting \
+    finds "waits all the same" note waiting \
         "in line without messages (NOPERM .*subscribe.*): first come"
+    finds "and how to be told" note waiting \
+        "Remedy: ACL SETUSER nolisten .*+subscribe"
     user notime -time
     as notime doctor 1 "a user without TIME"
     finds "is found" WARN rights \
@@ -196,28 +198,29 @@ as() { # USER COMMAND...: of doctor
     db CONFIG SET appendonly yes > /dev/null
     user noset -set
     as noset doctor 77 "a user without SET"
-    finds "is found" FAIL "round trip" "cannot acquire: .*'set'"
+    finds "is found" FAIL "round trip" \
+        "cannot acquire the test.*'set'.* otherwise ACL SETUSER noset +set"
     finds "and how to allow everything" note rights \
         "docs/acl.md has .* all permissions of run, doctor and the other"
     user keys resetkeys '~inv*' '~{inv*'
     as keys doctor 77 "without NAME, a user of certain names"
     finds "is told to write one" FAIL "round trip" \
-        "Remedy: .*only for certain names, .*: nxlock doctor NAME\.\$"
+        "Remedy: .*only for certain names, .*: nxlock doctor NAME; otherwise "
     user keys resetkeys '~inv:1' '~{inv:1}*'
     as keys doctor 77 "a user of one name alone" inv:1
     finds "is told what was tried beside it" FAIL "round trip" \
-        "Remedy: .* called 'inv:1:doctor:[^']*', not NAME"
+        "test lock 'inv:1:doctor:[^']*': .*Remedy: .*SETUSER keys .*~inv:1\* "
     user keys resetkeys '~inv*' -acl
     as keys doctor 77 "a user of other keys" job
     finds "is found" FAIL rights "cannot read the lock's key, 'job'"
     finds "and how to allow everything" note rights "docs/acl.md has "
     as keys doctor 1 "a user without the counter's" inv:1
     finds "is found" WARN rights \
-        "read .*'{inv:1}:f'.*Remedy: ACL SETUSER USER .*~inv:1\* ~{inv:1\*"
+        "read .*'{inv:1}:f'.*Remedy: ACL SETUSER keys .*~inv:1\* ~{inv:1\*"
     user keys resetkeys '~inv*'
     as keys doctor 77 "who is known" job
     finds "is named with the keys" FAIL rights \
-        "Remedy: ACL SETUSER keys +pttl ~job\* ~{job\*\.$"
+        "Remedy: ACL SETUSER keys +pttl ~job\* ~{job\*$"
     # As the remedy says, no more and no less.
     db ACL SETUSER keys +pttl '~job*' '~{job*' > /dev/null
     as keys doctor 0 "after which all is well" job
