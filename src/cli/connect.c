@@ -13,6 +13,7 @@
 
 #include "cli/conf.h"
 #include "cli/diagnostic.h"
+#include "cli/help.h"
 #include "cli/report.h"
 #include "cli/source.h"
 #include "cli/table.h"
@@ -173,7 +174,8 @@ static void say_default(void)
 
     if (!said)
         say("no server was given, so " FALLBACK_URL " was used; give one with "
-            "-u URL, --url-file FILE, NXLOCK_URL or /etc/nxlock.conf");
+            "-u URL, --url-file FILE, NXLOCK_URL or %s",
+            system_config);
     said = true;
 }
 
