@@ -177,7 +177,8 @@ static void pass_rest_on(struct once *once)
     const char *why =
         once->session.caught != 0 ? "a signal ended the wait for its reader"
         : errno == ETIMEDOUT      ? "it was not read before --at-most was over"
-        : errno == EPIPE ? "its reader ended before it had read everything"
+        : errno == EPIPE ? "its reader ended before it had read everything; "
+                           "use one that reads to the end"
                          : strerror(errno);
     event_report((struct event){.kind = EVENT_FAILED, .why = why},
         "cannot pass on what %s printed: %s", once->job.words[0], why);
