@@ -76,7 +76,7 @@ class Scenes:
         return self.run("run", name, "-n", "--", "true")
 
     def waited(self, name):
-        self.hold(name, 400)
+        self.hold(name, 2000)
         return self.run("run", name, "-w", "20s", "--", "true")
 
     def not_due(self, name):
