@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/help.h"
 #include "cli/private_file.h"
 #include "cli/report.h"
 #include "cli/secret.h"
@@ -35,7 +36,7 @@ static const char *find_path(void)
     const char *instead = secure_getenv(VARIABLE);
 
     if (!instead || instead[0] == '\0')
-        return NXLOCK_SYSTEM_CONFIG;
+        return system_config;
     return strcmp(instead, "none") == 0 ? NULL : instead;
 }
 
@@ -221,7 +222,7 @@ static int read_file(struct conf *conf)
     struct reading r = {.conf = conf};
     struct private_file found;
     const char *why = private_file_read(&found, conf->path, true);
-    bool named = strcmp(conf->path, NXLOCK_SYSTEM_CONFIG) != 0;
+    bool named = strcmp(conf->path, system_config) != 0;
     int code = EXIT_CONFIG;
 
     if (why && found.is_absent && !named)

@@ -13,6 +13,7 @@
 
 #include "cli/conf.h"
 #include "cli/diagnostic.h"
+#include "cli/help.h"
 #include "cli/report.h"
 #include "cli/source.h"
 #include "cli/table.h"
@@ -114,24 +115,41 @@ static bool say_plain(const struct args *args, const struct option *option)
     return plain;
 }
 
+/* Adds what is used together with the URLs to with, as " with A and B". */
+static void add_with(char with[WITH_ROOM], const char *before, const char *what)
+{
+    size_t used = strlen(with);
+
+    if (what[0] != '\0')
+        snprintf(with + used, WITH_ROOM - used, "%s%s%s",
+            used > 0 ? " and " : " with ", before, what);
+}
+
+/* Adds the options that were given and are parameters of the URLs. */
+static void add_options(char with[WITH_ROOM], const struct args *args)
+{
+    const struct option *option;
+
+    for (size_t i = 0; (option = option_at(args->command, &i));) {
+        if (option->type == VALUE_PARAMETER &&
+            value_has_parameter(args->query, option->variable))
+            add_with(with, "--", option->name);
+    }
+}
+
 static int report_url(
     const struct args *args, const char *why, bool no_password)
 {
     const struct option *tls = tls_option(args);
-    const char *variable = variables_used(why) ? PASSWORD_FILE_VARIABLE : "";
     char with[WITH_ROOM] = "", settings[CONF_ROOM], source[SOURCE_ROOM];
     bool right = urls_are_right(args);
 
     if (right && tls && say_plain(args, tls))
         return EXIT_CONFIG;
-    if ((right && args->query) || variable[0] != '\0')
-        snprintf(with, sizeof(with), " with %s%s%s",
-            right && args->query ? "the options added" : "",
-            right && args->query && variable[0] != '\0' ? " and " : "",
-            variable);
-    if (conf_used(settings, args, why)[0] != '\0')
-        snprintf(with + strlen(with), sizeof(with) - strlen(with), "%s%s",
-            with[0] != '\0' ? " and " : " with ", settings);
+    if (right && args->query)
+        add_options(with, args);
+    add_with(with, "", variables_used(why) ? PASSWORD_FILE_VARIABLE : "");
+    add_with(with, "", conf_used(settings, args, why));
     tell(args, "%s%s: %s", source_words(source, args), with, why);
     if (no_password)
         say("put the password into a file (--password-file FILE or "
@@ -173,7 +191,8 @@ static void say_default(void)
 
     if (!said)
         say("no server was given, so " FALLBACK_URL " was used; give one with "
-            "-u URL, --url-file FILE, NXLOCK_URL or /etc/nxlock.conf");
+            "-u URL, --url-file FILE, NXLOCK_URL or %s",
+            system_config);
     said = true;
 }
 

@@ -30,10 +30,11 @@ static void print(const struct diagnostics *f, enum level level,
     struct json json;
 
     if (!f->json) {
-        printf("%-4s  %s%s%s: %s%s%s%s%s\n", names[level],
+        /* No full stop ends a remedy: it may be a command to copy. */
+        printf("%-4s  %s%s%s: %s%s%s%s\n", names[level],
             f->server ? f->server : "", f->server ? " " : "", what, words,
             length > 0 && words[length - 1] == '.' ? "" : ".",
-            remedy ? " Remedy: " : "", remedy ? remedy : "", remedy ? "." : "");
+            remedy ? " Remedy: " : "", remedy ? remedy : "");
         return;
     }
     json_begin(&json, stdout);

@@ -24,6 +24,7 @@
 #define LONGER_MS 1 /* or the server has nothing to extend */
 #define WAIT_MS 300 /* enough to join a line and to subscribe */
 #define LINE_ROOM 512
+#define REMEDY_ROOM 1024
 
 /* The TTL of doctor's own locks. */
 static int64_t lease_ms(const struct doctor *d)
@@ -58,30 +59,34 @@ static double ms_since(uint64_t *then)
     return ms;
 }
 
-/* The user may be limited to names that the test lock's is not among. */
-static const char *other_name(
-    const struct doctor *d, char *out, const char *scratch)
+/* What the test lock needs. Without NAME, the user may be limited to names that
+ * the test lock's is not among. */
+static const char *trial_remedy(struct doctor *d, char out[REMEDY_ROOM])
 {
-    snprintf(out, LINE_ROOM,
-        d->name ? "the test lock is called '%s', not NAME; allow the user "
-                  "such names too"
-                : "the test lock is called '%s'; if the user has "
-                  "permissions only for certain names, write one of them: "
-                  "nxlock doctor NAME",
-        scratch);
+    char words[ACL_WORDS];
+    const char *rules = doctor_remedy(d, DOCTOR_ALL, NXL_E_DENIED,
+        acl_words(words, sizeof(words), ACL_BIT(LOCK) | ACL_BIT(EXTEND)),
+        d->name != NULL, NULL);
+
+    if (d->name)
+        return rules;
+    snprintf(out, REMEDY_ROOM,
+        "if the user has permissions only for certain names, write one of "
+        "them: nxlock doctor NAME; otherwise %s",
+        rules);
     return out;
 }
 
 static void report_failed_step(struct doctor *d, const char *step, int rc,
     const nxl_lock *lock, const char *scratch)
 {
-    char remedy[LINE_ROOM];
+    char remedy[REMEDY_ROOM];
 
     diagnostic(&d->diagnostics, LEVEL_FAIL, "round trip",
-        rc == NXL_E_DENIED ? other_name(d, remedy, scratch) : NULL,
-        "cannot %s: %s", step, failure_words(nxl_lock_errmsg(lock), rc));
-    if (rc == NXL_E_DENIED)
-        doctor_denied(d);
+        rc == NXL_E_DENIED ? trial_remedy(d, remedy) : NULL,
+        "cannot %s the test lock '%s%s': %s", step,
+        nxl_client_prefix(d->client), scratch,
+        failure_words(nxl_lock_errmsg(lock), rc));
     diagnostic_code(&d->diagnostics, exit_code_for(rc, EXIT_UNAVAILABLE));
 }
 
@@ -241,10 +246,12 @@ static void check_waiting(struct doctor *d, const char *scratch)
     nxl_server_facts facts = doctor_facts(d, 0);
     if (facts.waiting[0] == '\0')
         return; /* the connection was just lost */
-    bool denied = may && !facts.in_line && scripts_run(d);
+    /* In line, but without the permission for messages. */
+    bool unheard = facts.in_line && strstr(facts.waiting, "NOPERM");
+    bool denied = unheard || (may && !facts.in_line && scripts_run(d));
     char words[ACL_WORDS];
-    diagnostic(&d->diagnostics, facts.in_line ? LEVEL_OK : LEVEL_NOTE,
-        "waiting",
+    diagnostic(&d->diagnostics,
+        facts.in_line && !unheard ? LEVEL_OK : LEVEL_NOTE, "waiting",
         denied ? doctor_remedy(d, DOCTOR_ALL, NXL_E_DENIED,
                      acl_words(words, sizeof(words), ACL_BIT(LINE)), true, NULL)
                : NULL,
@@ -261,8 +268,7 @@ static void try_lock(struct doctor *d)
     char *counter = scratch ? name_companion(scratch, COMPANION_COUNTER) : NULL;
 
     if (!counter) {
-        say("out of memory");
-        diagnostic_code(&d->diagnostics, EXIT_INTERNAL);
+        diagnostic_failed(&d->diagnostics, "round trip", NXL_E_NOMEM, "");
     } else if (round_trip(d, scratch)) {
         check_fence(d, scratch, counter);
         check_waiting(d, scratch);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api/private.h"
+#include "cli/connect.h"
 #include "cli/foreign.h"
 #include "cli/name.h"
 #include "cli/report.h"
@@ -69,11 +70,31 @@ static bool may_all(struct doctor *d, size_t server)
     return all;
 }
 
+/* The user that the URL names, if the server does not say who we are; "" if it
+ * is unknown. */
+static const char *url_user(
+    const struct doctor *d, size_t server, char out[DOCTOR_FIELD])
+{
+    struct url_list used;
+
+    out[0] = '\0';
+    if (!connect_urls(d->args, &used))
+        return out;
+    if (server < used.count && !url_has_parameter(used.urls[server], "user"))
+        snprintf(out, DOCTOR_FIELD, "default");
+    else if (server < used.count)
+        (void)url_text(used.urls[server], "user", out, DOCTOR_FIELD);
+    url_list_free(&used);
+    return out;
+}
+
 void doctor_acl(struct doctor *d, size_t server)
 {
     struct answer *who;
+    char named[DOCTOR_FIELD];
     int rc = doctor_ask(d, server, &who, "ACL", "WHOAMI", NULL);
-    const char *user = answer_item(who, 0, NULL);
+    const char *user = rc == NXL_E_DENIED ? url_user(d, server, named)
+                                          : answer_item(who, 0, NULL);
 
     d->no_acl[server] = rc == NXL_E_UNSUPPORTED;
     /* A remedy has the name only if it may be shown. */
@@ -81,7 +102,7 @@ void doctor_acl(struct doctor *d, size_t server)
         foreign(user) == user)
         snprintf(d->user[server], sizeof(d->user[server]), "%s", user);
     answer_free(who);
-    d->may_all[server] = may_all(d, server);
+    d->may_all[server] = rc == NXL_OK && may_all(d, server);
 }
 
 /* Patterns for the keys of the lock, its fencing counter, its record, that of
@@ -153,11 +174,6 @@ const char *doctor_remedy(struct doctor *d, size_t server, int result,
     return words;
 }
 
-void doctor_denied(struct doctor *d)
-{
-    d->lacks_rights = d->lacks_rights || has_acl(d, 0, d->servers);
-}
-
 void doctor_all_rights(struct doctor *d)
 {
     if (d->lacks_rights)
@@ -212,6 +228,8 @@ static void check_commands(struct doctor *d, size_t server)
         {"+client|id", {"CLIENT", "ID", NULL}},
         {"+config|get", {"CONFIG", "GET", "maxmemory"}},
         {"+acl|whoami", {"ACL", "WHOAMI", NULL}},
+        {"+dbsize", {"DBSIZE", NULL}},
+        {"+ping", {"PING", NULL}},
     };
     char denied[REMEDY_ROOM] = "";
 

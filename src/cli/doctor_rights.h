@@ -15,9 +15,6 @@ void doctor_acl(struct doctor *doctor, size_t server);
 const char *doctor_remedy(struct doctor *doctor, size_t server, int result,
     const char *commands, bool keys, const char *renamed);
 
-/* Notes that a lock was denied. */
-void doctor_denied(struct doctor *doctor);
-
 /* If a permission was missing anywhere: how to get all of them. */
 void doctor_all_rights(struct doctor *doctor);
 

@@ -23,8 +23,8 @@
 #include "cli/foreign.h"
 #include "cli/report.h"
 
-#define US_PER_MS 1000
 #define US_PER_S INT64_C(1000000)
+#define US_PER_MS 1000
 #define NS_PER_US 1000
 #define LINE_ROOM 512
 #define LOOKS 3 /* at the clock */
@@ -148,44 +148,52 @@ static void check_eviction(
             foreign(policy), now);
 }
 
+static void report_aof(struct doctor *d, size_t server)
+{
+    char often[DOCTOR_FIELD];
+
+    if (!doctor_config(d, server, "appendfsync", often))
+        snprintf(often, sizeof(often), "unknown");
+    if (strcmp(often, "always") == 0)
+        diagnostic(&d->diagnostics, LEVEL_OK, "persistence", NULL,
+            "append-only file, fsync always: a restart loses nothing");
+    else
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
+            "append-only file, fsync %s: a crash of the machine may "
+            "lose the locks of the last second or so",
+            foreign(often));
+}
+
 static void check_persistence(
     struct doctor *d, size_t server, const struct answer *info)
 {
     static const char remedy[] =
         "CONFIG SET appendonly yes, with appendfsync always if no "
         "lock may be lost";
-    static const char late[] = ", so it has no vote until they have expired";
-    static const char at_once[] =
-        ", and a second client can then acquire a lock that is still held";
-    char aof[DOCTOR_FIELD], often[DOCTOR_FIELD], save[DOCTOR_FIELD];
+    char aof[DOCTOR_FIELD], save[DOCTOR_FIELD];
     bool guarded = doctor_facts(d, server).guarded;
-    enum level bad = guarded ? LEVEL_NOTE : LEVEL_WARN;
-    const char *then = guarded ? late : at_once;
 
-    doctor_field(info, "aof_enabled", aof);
-    if (strcmp(aof, "1") == 0) {
-        if (!doctor_config(d, server, "appendfsync", often))
-            snprintf(often, sizeof(often), "unknown");
-        if (strcmp(often, "always") == 0)
-            diagnostic(&d->diagnostics, LEVEL_OK, "persistence", NULL,
-                "append-only file, fsync always: a restart loses nothing");
-        else
-            diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
-                "append-only file, fsync %s: a crash of the machine may "
-                "lose the locks of the last second or so",
-                foreign(often));
-    } else if (doctor_config(d, server, "save", save) && save[0] != '\0') {
-        diagnostic(&d->diagnostics, bad, "persistence", remedy,
-            "snapshots only: a crash loses every lock since the last "
-            "one%s",
-            then);
-    } else if (aof[0] == '\0') {
+    if (strcmp(doctor_field(info, "aof_enabled", aof), "1") == 0) {
+        report_aof(d, server);
+        return;
+    }
+    bool known = doctor_config(d, server, "save", save);
+    if (aof[0] == '\0' && !(known && save[0] != '\0')) {
         diagnostic(&d->diagnostics, LEVEL_NOTE, "persistence", NULL,
             "append-only file: unknown");
-    } else {
-        diagnostic(&d->diagnostics, bad, "persistence", remedy,
-            "no append-only file: a restart loses every lock%s", then);
+        return;
     }
+    diagnostic(&d->diagnostics, guarded ? LEVEL_NOTE : LEVEL_WARN,
+        "persistence", remedy, "%s%s",
+        !known ? "no append-only file, and whether there are snapshots is "
+                 "unknown (CONFIG GET): a restart loses every lock, or those "
+                 "since the last snapshot"
+        : save[0] != '\0'
+            ? "snapshots only: a crash loses every lock since the last one"
+            : "no append-only file: a restart loses every lock",
+        guarded ? ", so it has no vote until they have expired"
+                : ", and a second client can then acquire a lock that is still "
+                  "held");
 }
 
 static void check_age(
@@ -193,30 +201,31 @@ static void check_age(
 {
     char up[DOCTOR_FIELD], aof[DOCTOR_FIELD];
     char up_for[DURATION_ROOM], most[DURATION_ROOM];
-    int64_t most_s = nxl_client_max_ttl_ms(d->client) / 1000 + 1;
+    int64_t most_ms = nxl_client_max_ttl_ms(d->client);
     bool keeps = strcmp(doctor_field(info, "aof_enabled", aof), "1") == 0;
 
     if (doctor_field(info, "uptime_in_seconds", up)[0] == '\0')
         return;
-    int64_t age;
-    if (!number_read(up, TIME_MOST_S, &age))
+    int64_t age_s;
+    bool known = number_read(up, TIME_MOST_S, &age_s);
+    duration_rough(up_for, known ? age_s * 1000 : 0);
+    duration_text(most, most_ms);
+    if (!known)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
             "unknown: INFO reports an uptime of '%s' s", foreign(up));
-    else if (age > most_s)
+    else if (age_s > most_ms / 1000 + 1)
         diagnostic(&d->diagnostics, LEVEL_OK, "age", NULL,
-            "up for %s, longer than max_ttl_ms (%s)",
-            duration_rough(up_for, age * 1000),
-            duration_text(most, nxl_client_max_ttl_ms(d->client)));
+            "up for %s, longer than max_ttl_ms (%s)", up_for, most);
     else if (doctor_facts(d, server).guarded && !doctor_facts(d, server).votes)
         diagnostic(&d->diagnostics, LEVEL_WARN, "age",
             "wait until it votes, or make it keep its locks (appendonly yes, "
             "appendfsync always) and say so in its URL: durable=1",
-            "restarted %lld s ago: it may have forgotten locks, and has no "
-            "vote until it has been up for longer than any of them, %lld s",
-            (long long)age, (long long)most_s);
+            "restarted %s ago: it may have forgotten locks, and has no vote "
+            "until it has been up for longer than any of them, %s",
+            up_for, most);
     else if (doctor_facts(d, server).guarded || keeps)
         diagnostic(&d->diagnostics, LEVEL_NOTE, "age", NULL,
-            "restarted %lld s ago%s", (long long)age,
+            "restarted %s ago%s", up_for,
             keeps ? ", with an append-only file" : "");
     else
         diagnostic(&d->diagnostics, LEVEL_WARN, "age",
@@ -224,11 +233,10 @@ static void check_age(
                 ? "take guard_restarts=off out, or make the server keep its "
                   "locks: appendonly yes"
                 : "wait, or make the server keep its locks: appendonly yes",
-            "restarted %lld s ago%s: locks of up to %lld s that were granted "
-            "before may be forgotten while they are still held, and then two "
-            "clients can hold one lock",
-            (long long)age, d->servers > 1 ? " with guard_restarts=off" : "",
-            (long long)most_s);
+            "restarted %s ago%s: locks of up to %s that were granted before "
+            "may be forgotten while they are still held, and then two clients "
+            "can hold one lock",
+            up_for, d->servers > 1 ? " with guard_restarts=off" : "", most);
 }
 
 /* ---------------------------------------------------------------- database */
@@ -327,20 +335,22 @@ static void check_clock(struct doctor *d, size_t server)
     }
     int64_t far = (apart < 0 ? -apart : apart) - unsure;
     const char *way = apart < 0 ? "behind" : "ahead of";
-    double s = (double)(apart < 0 ? -apart : apart) / 1e6;
+    char by[DURATION_ROOM], within[DURATION_ROOM];
+    duration_text(by, (apart < 0 ? -apart : apart) / US_PER_MS);
+    duration_text(within, unsure / US_PER_MS + 1);
     if (far >= APART_US)
         diagnostic(&d->diagnostics, LEVEL_WARN, "clock",
             "synchronize both clocks with NTP",
-            "%.3f s %s this machine's. Leases do not depend on it, "
+            "%s %s this machine's. Leases do not depend on it, "
             "since only the server counts them; fencing tokens do after "
             "a failover, and so do locks of scheme=timestamp shared "
             "with programs that use their own clock",
-            s, way);
+            by, way);
     else
         diagnostic(&d->diagnostics,
             far >= APART_NOTE_US || unsure >= APART_US ? LEVEL_NOTE : LEVEL_OK,
-            "clock", NULL, "%.3f s %s this machine's, to within %.3f s", s, way,
-            (double)unsure / 1e6);
+            "clock", NULL, "%s %s this machine's, to within %s", by, way,
+            within);
 }
 
 /* INFO is refused. Without it a server has no vote (among several), and doctor

@@ -72,8 +72,7 @@ static void check_end(
             date);
     else
         diagnostic(&d->diagnostics, LEVEL_OK, "certificate", NULL,
-            "%s is valid for %lld days, until %s", whose,
-            (long long)(left_s / DAY_S), date);
+            "%s is valid for %s, until %s", whose, left, date);
     if (left_s < FAIL_S)
         diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
 }

@@ -2,8 +2,8 @@
 /*
  * Durations as people write them.
  *
- * Invariant: duration_parse() reads what duration_text() writes, as the same
- * number of milliseconds.
+ * Invariant: duration_text() writes every duration of the command, rounded or
+ * not, and duration_parse() reads it back as the same number of milliseconds.
  */
 #include "cli/duration.h"
 
@@ -82,7 +82,8 @@ const char *duration_text(char *out, int64_t ms)
     char part[8];
 
     if (ms < 1000) {
-        snprintf(out, DURATION_ROOM, "%lldms", (long long)ms);
+        snprintf(
+            out, DURATION_ROOM, "%lld%s", (long long)ms, ms == 0 ? "s" : "ms");
         return out;
     }
     for (size_t i = 0; i < count; i++) {
@@ -114,50 +115,23 @@ const char *duration_text(char *out, int64_t ms)
 
 int64_t duration_round(int64_t ms, bool up)
 {
-    int64_t step = ms < 1000                       ? 1
-                   : ms < INT64_C(2) * 60 * 1000   ? 100
-                   : ms < INT64_C(2) * 3600 * 1000 ? 6 * 1000
-                                                   : 360 * 1000;
+    int64_t step = ms < 1000                        ? 1
+                   : ms < INT64_C(2) * 60 * 1000    ? 100
+                   : ms < INT64_C(2) * 3600 * 1000  ? 6 * 1000
+                   : ms < INT64_C(48) * 3600 * 1000 ? 360 * 1000
+                                                    : 24 * 360 * 1000;
 
     return (ms + (up ? step - 1 : 0)) / step * step;
-}
-
-/* "3h 5m", or "3h"; small is less than one large. */
-static void two_units(char *out, int64_t large, const char *large_name,
-    int64_t small, const char *small_name)
-{
-    int length =
-        snprintf(out, DURATION_ROOM, "%lld%s", (long long)large, large_name);
-
-    if (small > 0)
-        snprintf(out + length, DURATION_ROOM - (size_t)length, " %lld%s",
-            (long long)small, small_name);
 }
 
 const char *duration_left(char *out, int64_t ms)
 {
     int64_t s = ms > 0 ? (ms + 999) / 1000 : 0;
 
-    if (s >= 10)
-        return duration_rough(out, s * 1000);
-    snprintf(out, DURATION_ROOM, "%llds", (long long)s);
-    return out;
+    return duration_text(out, duration_round(s * 1000, true));
 }
 
 const char *duration_rough(char *out, int64_t ms)
 {
-    int64_t s = ms > 0 ? ms / 1000 : 0;
-
-    if (s < 10)
-        snprintf(out, DURATION_ROOM, "%lld.%llds", (long long)s,
-            (long long)(ms > 0 ? ms % 1000 / 100 : 0));
-    else if (s < 120)
-        snprintf(out, DURATION_ROOM, "%llds", (long long)s);
-    else if (s < 2 * 3600)
-        snprintf(out, DURATION_ROOM, "%lldm", (long long)(s / 60));
-    else if (s < 48 * 3600)
-        two_units(out, s / 3600, "h", s % 3600 / 60, "m");
-    else
-        two_units(out, s / 86400, "d", s % 86400 / 3600, "h");
-    return out;
+    return duration_text(out, duration_round(ms > 0 ? ms : 0, false));
 }

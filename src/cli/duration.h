@@ -23,12 +23,12 @@ const char *duration_text(char *out, int64_t ms);
  * 12300. For advice such as "use 12.3s or more". */
 int64_t duration_round(int64_t ms, bool up);
 
-/* Writes what is left of a lease, rounded up to seconds: "4s", "21s", "2h". out
- * has DURATION_ROOM bytes. */
+/* Writes what is left of a lease, rounded up, to whole seconds at least: "4s",
+ * "21s", "2h". out has DURATION_ROOM bytes. */
 const char *duration_left(char *out, int64_t ms);
 
-/* Writes how long something took, rounded down: "0.3s", "42s", "12m", "2h",
- * "3h 5m". out has DURATION_ROOM bytes. */
+/* Writes how long something took, rounded down: "345ms", "4.2s", "12m", "3.1h".
+ * out has DURATION_ROOM bytes. */
 const char *duration_rough(char *out, int64_t ms);
 
 #endif

@@ -79,13 +79,14 @@ void help_overview(FILE *out)
         snprintf(left, sizeof(left), "%s %s", info->name, info->operands);
         fprintf(out, "  %-20s  %s\n", left, info->purpose);
     }
-    fputs("\n'nxlock COMMAND --help' lists options and examples. The server: "
-          "-u URL or\n--url-file FILE, else $NXLOCK_URL or $NXLOCK_URL_FILE, "
-          "the url of\n/etc/nxlock.conf, or redis://127.0.0.1:6379; 'nxlock "
-          "doctor' says which.\n'nxlock help " HELP_CONNECTION_WORD
-          "' lists passwords, TLS and more.\n"
-          "Why a job did not run: 'nxlock status --help'.\n",
-        out);
+    fprintf(out,
+        "\n'nxlock COMMAND --help' lists options and examples. The server: "
+        "-u URL or\n--url-file FILE, else $NXLOCK_URL or $NXLOCK_URL_FILE, "
+        "the url of\n%s, or redis://127.0.0.1:6379; 'nxlock doctor' says "
+        "which.\n'nxlock help " HELP_CONNECTION_WORD
+        "' lists passwords, TLS and more.\n"
+        "Why a job did not run: 'nxlock status --help'.\n",
+        system_config);
     print_exit_codes(COMMANDS, out);
     fputs(
         "run and once exit as CMD does; with 64 to 78 and 125 to 127, CMD "

@@ -15,6 +15,10 @@
 enum { HELP_OVERVIEW = COMMANDS, HELP_CONNECTION, HELP_TEXTS };
 extern const char *const help_texts[HELP_TEXTS];
 
+/* The path of the configuration file of the machine in this installation:
+ * /etc/nxlock.conf for the prefixes /usr and /usr/local. */
+extern const char system_config[];
+
 /* The word after "nxlock help" for the options of every command. */
 #define HELP_CONNECTION_WORD "connection"
 #define HELP_CONNECTION_SUMMARY "options of every command"

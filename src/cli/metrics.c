@@ -28,6 +28,7 @@
 /* Of the prefix and the name in "nxlock_last_success_%s.prom". */
 #define ENCODED_MOST (NAME_MAX - 25)
 #define PART_ROOM (ENCODED_MOST + 2) /* with a '+', and the zero byte */
+#define WHY_ROOM 160
 
 static struct {
     const struct args *args;
@@ -118,6 +119,21 @@ static void warn(const char *why)
         run.args->metrics, why);
 }
 
+static void warn_of(int error)
+{
+    char why[WHY_ROOM];
+
+    snprintf(why, sizeof(why), "%s%s",
+        error == EPERM ? "the file of another user cannot be replaced in a "
+                         "directory with the sticky bit"
+                       : strerror(error),
+        error == EPERM    ? "; use another directory"
+        : error == EACCES ? "; allow this user to create files in it"
+        : error == ENOENT ? "; create it"
+                          : "");
+    warn(why);
+}
+
 /* Adds text to a file name, with %XX for bytes that are not safe there. False:
  * there is no room. */
 static bool encode(char *out, const char *text)
@@ -193,9 +209,7 @@ static bool write_file(const char *what, const char *part,
     int error = errno;
     if (fd >= 0)
         (void)unlink(fresh);
-    warn(error == EPERM ? "the file of another user cannot be replaced in a "
-                          "directory with the sticky bit; use another directory"
-                        : strerror(error));
+    warn_of(error);
     return false;
 }
 

@@ -177,7 +177,8 @@ static void pass_rest_on(struct once *once)
     const char *why =
         once->session.caught != 0 ? "a signal ended the wait for its reader"
         : errno == ETIMEDOUT      ? "it was not read before --at-most was over"
-        : errno == EPIPE ? "its reader ended before it had read everything"
+        : errno == EPIPE ? "its reader ended before it had read everything; "
+                           "use one that reads to the end"
                          : strerror(errno);
     event_report((struct event){.kind = EVENT_FAILED, .why = why},
         "cannot pass on what %s printed: %s", once->job.words[0], why);
@@ -255,16 +256,15 @@ static bool is_cleared(struct once *once, int *code)
     struct attempt *attempt = &once->beginning.attempt;
     struct verdict clear = {.kind = NXL_ONCE_CLEAR};
     struct capture capture;
-    bool cleared = false;
     size_t from;
 
     enum checked checked = once_check(&once->session, attempt, &capture, &from);
+    bool cleared = checked == CHECKED_NOT_DONE &&
+                   verdict_tell(&once->session, &clear) == NXL_OK;
     if (checked == CHECKED_DONE)
         *code = finish_for_others(
             once, capture.kept.data + from, capture.kept.length - from);
-    else if (checked == CHECKED_NOT_DONE)
-        cleared = verdict_tell(&once->session, &clear) == NXL_OK;
-    if (checked != CHECKED_DONE && !cleared)
+    else if (!cleared)
         *code = leave_in_doubt(once,
             checked == CHECKED_UNKNOWN ? NXL_ONCE_FAILED : NXL_ONCE_DOUBT);
     capture_close(&capture);

@@ -18,6 +18,7 @@
 #include "cli/secret.h"
 #include "cli/table.h"
 #include "cli/value.h"
+#include "net/params.h"
 
 /* The position in the words. */
 struct walk {
@@ -47,6 +48,8 @@ static const struct {
     {"password", NO_PASSWORD}, /* the first: slips of it are recognized too */
     {"pass", NO_PASSWORD},
     {"tls", "the URL says it: write rediss:// instead of redis://"},
+    {"host", "the URL says it: -u redis://HOST:PORT"},
+    {"port", "the URL says it: -u redis://HOST:PORT"},
 };
 #define REFUSED (sizeof(refused) / sizeof(refused[0]))
 
@@ -74,8 +77,35 @@ static bool say_not_of_once(const struct args *args, const char *name)
     return i < NOT_OF_ONCE;
 }
 
-/* Reports what to write instead of an option of redis-cli. False: it is none.
- */
+/* Is this word, but for '-' and a unit that it may lack, the parameter? */
+static bool is_parameter(const char *parameter, const char *word)
+{
+    while (*word != '\0' &&
+           (*parameter == *word || (*parameter == '_' && *word == '-'))) {
+        parameter++;
+        word++;
+    }
+    return *word == '\0' &&
+           (*parameter == '\0' || strcmp(parameter, "_ms") == 0 ||
+               strcmp(parameter, "_s") == 0 || strcmp(parameter, "_ppm") == 0);
+}
+
+static bool say_parameter(const struct args *args, const char *name)
+{
+    size_t i = 0;
+
+    while (i < url_param_count && !is_parameter(url_params[i].name, name))
+        i++;
+    if (i < url_param_count)
+        say("%s has no option '--%s': it is a parameter of the URL, as in -u "
+            "'%s://HOST?%s=%s'",
+            args->word, name, param_of_tls(i) ? "rediss" : "redis",
+            url_params[i].name, url_params[i].value);
+    return i < url_param_count;
+}
+
+/* Reports what to write instead of an option of redis-cli, or of a parameter of
+ * the URL. False: it is none. */
 static bool say_instead(const struct args *args, const char *name)
 {
     size_t i = 0;
@@ -85,7 +115,7 @@ static bool say_instead(const struct args *args, const char *name)
     while (i < REFUSED && strcmp(name, refused[i].name) != 0)
         i++;
     if (i == REFUSED)
-        return false;
+        return say_parameter(args, name);
     say("%s has no option '--%s': %s", args->word, name, refused[i].instead);
     return true;
 }

@@ -25,24 +25,21 @@ static void report_renewal(
     struct renewal_status *status, const struct renewal *renewal)
 {
     const char *name = status->session->args->shown;
-    long long left_s = (long long)(renewal->left_ms / 1000);
+    struct event event = {.left_ms = renewal->left_ms};
     char left[DURATION_ROOM];
 
-    struct event event = {.left_ms = renewal->left_ms};
-
+    duration_rough(left, renewal->left_ms);
     if (renewal->result != NXL_OK && !status->failing) {
         event.kind = EVENT_NOT_RENEWED;
         event.why = renewal->why;
-        event_report(event, "cannot renew '%s': %s; trying again for %lld s",
-            name, renewal->why, left_s);
+        event_report(event, "cannot renew '%s': %s; trying again for %s", name,
+            renewal->why, left);
     } else if (renewal->result == NXL_OK && status->failing) {
         event.kind = EVENT_RENEWED_AGAIN;
-        event_report(
-            event, "renewed '%s' after all, %lld s to spare", name, left_s);
+        event_report(event, "renewed '%s' after all, %s to spare", name, left);
     } else if (renewal->result == NXL_OK) {
         event.kind = EVENT_RENEWED;
-        event_report(event, "renewed '%s', %s left", name,
-            duration_rough(left, renewal->left_ms));
+        event_report(event, "renewed '%s', %s left", name, left);
     }
     status->failing = renewal->result != NXL_OK;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/every.h"
 #include "cli/job.h"
@@ -46,9 +47,10 @@ static int exit_code_of_run(struct run *run, int rc, bool held)
     int64_t left_ms = args->run.at_least_ms > args->ttl_ms
                           ? args->run.at_least_ms
                           : args->ttl_ms;
+    char left[DURATION_ROOM];
     event_report((struct event){.kind = EVENT_FAILED, .why = why},
-        "cannot release '%s': %s; it expires within %lld s", args->shown, why,
-        (long long)(left_ms + 999) / 1000);
+        "cannot release '%s': %s; it expires within %s", args->shown, why,
+        duration_text(left, left_ms));
     return code;
 }
 

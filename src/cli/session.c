@@ -19,6 +19,7 @@
 
 #include "cli/conf.h"
 #include "cli/connect.h"
+#include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/foreign.h"
 #include "cli/keyboard.h"
@@ -128,13 +129,15 @@ static bool say_short_lease(const struct session *session)
 {
     const char *ttl = session->args->ttl;
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    char least[DURATION_ROOM];
 
     if (!ttl || nxl_client_server_facts(session->client, 0, &facts) != NXL_OK ||
         session->args->ttl_ms >= facts.min_ttl_ms)
         return false;
-    say("--ttl %s is too short: the least is %lldms; a bare number is seconds, "
+    say("--ttl %s is too short: the least is %s; a bare number is seconds, "
         "and so is 's': --ttl %.*ss",
-        ttl, (long long)facts.min_ttl_ms, (int)strspn(ttl, "0123456789"), ttl);
+        ttl, duration_text(least, facts.min_ttl_ms),
+        (int)strspn(ttl, "0123456789"), ttl);
     conf_mention(session->args, VALUE_DURATION);
     return true;
 }

@@ -51,7 +51,7 @@ const struct exit_info exit_table[] = {
 {"75", ON(DRILL), "too slow to show everything; no promise was broken"},
 {"76", ON(ONCE), "in doubt: it is not known whether it was done"},
 {"77", ON_ALL, "wrong password, user or certificate, or no permission"},
-{"78", ON_ALL, "the URL, /etc/nxlock.conf, or an option or file for TLS,"
+{"78", ON_ALL, "the URL, the configuration file, or an option or file for TLS,"
     "\n        password or --log, is wrong"},
 {"79", RUN, "the lock was lost, and CMD was stopped"},
 {"79", ON(ONCE), "CMD ran, and its outcome is not on record, or the lock was"

@@ -266,17 +266,21 @@ class Install:
     def static(self):
         """default_library=static: no shared library; all is linked with it"""
         prefix = self.dir / "prefix"
-        # The command has the folder in it; it is as before, or all of it would
-        # be compiled again.
         run("meson", "configure", self.usr_build, f"-Dprefix={prefix}",
-            "-Dsysconfdir=/etc", "-Ddefault_library=static")
+            "-Ddefault_library=static")
         self.make_installed()
         run("meson", "install", "-C", self.usr_build, "--quiet",
             "--no-rebuild")
         found = files(prefix)
         expect(set(found) == {"libnxlock.a"}, found)
         self.only_nxl(found["libnxlock.a"])
-        self.command_alone(command_runs(prefix))
+        program = command_runs(prefix)
+        self.command_alone(program)
+        text = program.read_bytes()
+        own = f"{prefix}/etc/nxlock.conf".encode()
+        expect(text.count(own) >= 3 and
+               text.count(b"/etc/nxlock.conf") == text.count(own),
+               "the configuration file of another prefix")
         (pc,) = prefix.rglob("nxlock.pc")
         run("sh", "-ec", "cc prog.c -o prog $(pkg-config --cflags --libs "
             "nxlock)", cwd=self.dir, env={

@@ -46,7 +46,6 @@ def check_words(tap, shell):
               f"{shell.name}: the first word is a command")
     for command in sorted(names):
         wanted = options_of(command)
-        name = "" if command == "config" else "x "  # it takes none
         found = {word for word in shell.offers(f"nxlock {command} x -")
                  if word.startswith("-") and word != "--"}
         tap.equal(found, wanted, f"{shell.name}: {command}: all its options")

@@ -73,12 +73,23 @@ silence() {
 
     with_query timeout_ms=200 hold 3s ': > ended'
     kill -STOP "$server"
-    await grep -q 'cannot renew' "$dir/err"
+    await grep -q "cannot renew '.*; trying again for [0-9.]*s\$" "$dir/err"
     kill -CONT "$server"
-    check "a short silence is survived" await grep -q 'after all' "$dir/err"
+    check "a short silence is survived" \
+        await grep -q 'after all, [0-9.]*m\?s to spare$' "$dir/err"
     : > "$dir/go"
     ends 0 "and the child's code is kept"
     check "which was not disturbed" test ! -e "$dir/ended"
+    rm -f "$dir/go"
+
+    with_query timeout_ms=200 hold 3s ''
+    kill -STOP "$server"
+    : > "$dir/go"
+    ends 0 "a release that is not answered keeps the child's code"
+    said "and its end is announced" "cannot release 'l': " \
+        "; it expires within 3s"
+    kill -CONT "$server"
+    await is_free l
     rm -f "$dir/go"
 }
 

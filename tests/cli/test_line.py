@@ -110,7 +110,8 @@ class Room(Tap):
             r"x held by db7:41233:backup, \d+s left, 2 waiting\n", out),
             "says how many wait, without the dead", out)
         out = self.nx(0, "status -v", "status", "x", "-v")[0]
-        line = re.sub(r"(\d)\.\ds", r"\1s", out[out.index("  line:"):])
+        line = re.sub(r"\b\d+ms", "0s", out[out.index("  line:"):])
+        line = re.sub(r"(\d)\.\ds", r"\1s", line)
         self.equal(line, "  line: 2 waiting\n"
                    "    1. a:1:b, seen 0s ago\n"
                    "    2. 00000002... (no label), seen 1s ago\n"

@@ -65,7 +65,7 @@ db SET long:h "$uuid@z" PX 7200000 > /dev/null
 db SET long:d "$uuid@z" PX 2073600000 > /dev/null
 gives 0 "list of long ones" list 'long:*'
 line "in hours" "long:h${tab}held${tab}z${tab}\(2h\|11[0-9]m\)"
-line "and days" "long:d${tab}held${tab}z${tab}\(24d\|23d 23h\)"
+line "and days" "long:d${tab}held${tab}z${tab}\(24d\|23.9d\)"
 gives 0 "status of one" status long:h
 check "in hours, too" \
     grep -qx "long:h held by z, \(2h\|11[0-9]m\) left" "$dir/out"

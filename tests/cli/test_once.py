@@ -518,7 +518,8 @@ def ends_of_output(b):
             ("one that can only be read", "1< /dev/null",
              b"Bad file descriptor"),
             ("a reader that is gone", "| (exec <&-; cat /proc/self/stat)",
-             b"its reader ended")):
+             b"its reader ended before it had read everything; use one that "
+             b"reads to the end")):
         into_nothing(b, what, to, why)
 
 

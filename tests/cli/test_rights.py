@@ -22,7 +22,7 @@ OF_PATTERN = {
     "~{NAME}:f": r"cannot read its fencing counter, '\{job\}:f': NOPERM",
     "~{NAME}:nxl-l": r"cannot read the line .*'\{job\}:nxl-l': NOPERM",
     "~{NAME}:nxl-w": r"cannot read the mark .*'\{job\}:nxl-w': NOPERM",
-    "~NAME:doctor:*": r"FAIL .*the test lock is called 'job:doctor:",
+    "~NAME:doctor:*": r"FAIL .*the test lock 'job:doctor:",
     "~{NAME:doctor:*}:*": r"'\{job:doctor:[^']*\}:f': .*NOPERM",
     "&nxl:*": r"NOPERM .*channels",
 }
@@ -71,8 +71,7 @@ class Rights:
         self.tap, self.server, self.program = tap, server, program
 
     def doctor(self, rules, preloaded, *words):
-        """Its code and its lines, for a user with exactly these rules, and
-        what was refused to it."""
+        """What ask() returns for a user with exactly these rules."""
         self.server.cli("FLUSHALL")
         self.server.cli("SCRIPT", "FLUSH")
         if preloaded:  # somebody else uses the same scripts
@@ -80,9 +79,13 @@ class Rights:
         self.server.cli("ACL", "DELUSER", "u")
         self.server.cli("ACL", "SETUSER", "u", "reset", "on", ">" + PASSWORD,
                         *(rule.replace("NAME", NAME) for rule in rules))
+        return self.ask(*words)
+
+    def ask(self, *words):
+        """The code and the lines of doctor, and what was refused to it."""
         self.server.cli("ACL", "LOG", "RESET")
         done = rig.nx(self.program, "doctor", *words, "-u",
-                      self.server.url + "?user=u&max_ttl_ms=1000",
+                      self.server.url + "?user=u&max_ttl_ms=4000",
                       env={**os.environ, "NXLOCK_PASSWORD": PASSWORD})
         log = self.server.cli("ACL", "LOG").decode()
         return (done.returncode, done.stdout.decode().splitlines(),
@@ -107,7 +110,28 @@ class Rights:
         if without[1:] in refused and without not in HARMLESS:
             self.tap.check(named, f"{what}: it was refused, so it is named",
                            "\n".join(lines))
+        self.follow(what, lines)
         return code, lines, refused
+
+    def follow(self, what, lines):
+        """Each remedy is typed as it is, until there is none: then nothing
+        that doctor tries is refused."""
+        code = None
+        for _ in range(4):
+            remedies = [line.split(" Remedy: ")[1] for line in lines
+                        if re.match(r"(note|WARN|FAIL) .* Remedy: ", line)]
+            if not remedies:
+                break
+            for remedy in remedies:
+                words = remedy.split()
+                if words[:3] != ["ACL", "SETUSER", "u"]:
+                    self.tap.check(False, f"{what}: a command to type", remedy)
+                    return
+                self.server.cli(*words)
+            code, lines, _ = self.ask(NAME)
+        self.tap.check(code in (None, 0) and not remedies,
+                       f"{what}: following the remedies ends with code 0",
+                       f"{code}\n" + "\n".join(lines))
 
     def all_there(self, rules):
         for words in ((NAME,), ()):
@@ -155,7 +179,7 @@ def main():
         rig.await_(lambda: b"uptime_in_seconds:0" not in server.cli("INFO"))
         rig.await_(lambda: rig.nx(
             rights.program, "doctor", "-u",
-            server.url + "?max_ttl_ms=1000").returncode == 0)
+            server.url + "?max_ttl_ms=4000").returncode == 0)
         rules = rules_of("doctor")
         tap.check(len(rules) > 30, "the page's rules for doctor", rules)
         rights.all_there(rules)

@@ -153,7 +153,7 @@ class Room:
 
         def wanted(chosen):
             if chosen[:2] == ("--prefix", "url"):
-                return 64, "NXLOCK_URL with the options added", "prefix"
+                return 64, "NXLOCK_URL with --prefix: ", "prefix"
             return origin[chosen[0]] if chosen else None
         self.matrix("prefix", origin, setup, wanted)
         self.write("conf", "prefix = app:\n")
@@ -192,7 +192,7 @@ class Room:
                     return (78, "NXLOCK_PASSWORD and NXLOCK_PASSWORD_FILE are "
                             "both set; unset one of them")
                 if chosen[:2] == ("url", "--password-file"):
-                    return 78, "with the options added", "password"
+                    return 78, "with --password-file", "password"
                 first = chosen[0] if chosen else None
                 names_file = first not in (None, "url", "NXLOCK_PASSWORD")
                 if not first or names_file != (what == "password-file"):
@@ -228,7 +228,7 @@ class Room:
 
         def wanted(chosen):
             if chosen[:2] == ("--cacert", "url"):
-                return 78, "with the options added", "cacert"
+                return 78, "with --cacert", "cacert"
             return origin[chosen[0]] if chosen else None
         self.matrix("cacert", origin, setup, wanted)
         setup(("conf",))

@@ -117,7 +117,7 @@ class Room:
         self.gives(78, "no URL", "status", "x", "--insecure", NXLOCK_URL="",
                    says=("redis://127.0.0.1:6379/0 (the default URL)", "-u"))
         self.refused(78, "no such CA file", "-u", url, "--cacert", none,
-                     says=("-u with the options added", f"cacert={none}",
+                     says=("-u with --cacert: ", f"cacert={none}",
                            "No such file"))
         self.gives(78, "nor in a URL", "status", "x", "-u",
                    f"{url}?cacert={none}", says=("-u: cacert",))
@@ -133,12 +133,13 @@ class Room:
                                   key=s.file("server.key")),
                    says=("does not belong",))
         self.gives(78, "--insecure with a CA", "status", "x", *self.trust,
-                   "--insecure", says=("verify=none", "remove one"))
+                   "--insecure", says=("-u with --cacert and --insecure: ",
+                                       "verify=none", "remove one"))
         self.gives(64, "--insecure twice", "status", "x", "--insecure",
                    "--insecure", says=("--insecure is given twice",))
         self.gives(78, "--insecure and verify", "status", "x", "-u",
                    url + "?verify=ca", "--insecure",
-                   says=("-u with the options added", "verify"))
+                   says=("-u with --insecure: ", "verify"))
         self.gives(78, "verify of a wrong kind", "status", "x", "-u",
                    url + "?verify=no", says=("must be full, ca or none",))
         for option in ("--tls", "--tls=yes"):
@@ -339,7 +340,7 @@ class Room:
               "tls-key-file", s.file("brief.key"))
         await_(lambda: time.time() > made + 1)  # now it is less than a day
         text = self.doctor(69, "-u", self.url, "--cacert", s.file("brief.pem"))
-        self.finds(text, "FAIL", "certificate", "expires in 23h",
+        self.finds(text, "FAIL", "certificate", "expires in 23",
                    "Remedy: renew")
         s.present("server")
 

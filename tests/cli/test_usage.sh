@@ -48,9 +48,21 @@ words() {
 options() {
     gives 64 "a misspelt option" run x --tll 3 -- true
     said "and the nearest is named" "'--tll'" "did you mean '--ttl'?"
-    for flag in timeout-ms max-ttl-ms user db scheme poll verify sni cert; do
+    for flag in timeout-ms max-ttl-ms user db scheme poll; do
         gives 64 "a parameter of the URL, --$flag" run x --$flag 3 -- true
-        said "is no option" "run has no option '--$flag'"
+        said "is no option" "run has no option '--$flag'" \
+            "as in -u 'redis://HOST?$(echo $flag | tr - _)="
+    done
+    for flag in verify sni cert; do
+        gives 64 "one for TLS, --$flag" status x --$flag=3
+        said "is no option" "status has no option '--$flag'" \
+            "as in -u 'rediss://HOST?$flag="
+    done
+    gives 64 "one without its unit" run x --timeout 3 -- true
+    said "is recognized" "redis://HOST?timeout_ms=MS"
+    for flag in host port; do
+        gives 64 "an option of redis-cli, --$flag" run x --$flag 3 -- true
+        said "is what the URL says" "--$flag'" "-u redis://HOST:PORT"
     done
     gives 64 "an unknown option" run x --frobnicate -- true
     said "and where they are listed" "'--frobnicate'" "nxlock run --help"

@@ -204,6 +204,30 @@ def check_names(room):
                              f"--name=x{name}", "--", "true")
 
 
+def check_prefixes(room):
+    """What the page says of a tag below a prefix, and of characters that mean
+    something in a pattern."""
+    rules = [rule for line in ("A user who locks", "`run --every`", "`doctor`",
+                               "`once`")
+             for rule in room.rules("prefixed", line)]
+    commands = [rule for rule in rules if rule[0] != "~"]
+    escaped = [rule.replace("app:", r"a\*\?\[").replace("backup:*", "job")
+               for rule in rules if rule[0] == "~"]
+    for keys, prefix, name, other in (
+            (["~app:{a}b*", "~app:{{a}b:*"], "app:", "{a}b", "axp:"),
+            (escaped, "a*?[", "job", "abc[")):
+        what = f"prefix {prefix}"
+        room.make_user([*keys, *commands], "--prefix", prefix)
+        judged_by_doctor(room, name, what)
+        room.as_user(0, f"{what}: run", "run", name, "--every", "1h", "--",
+                     "true")
+        room.as_user(0, f"{what}: once", "once", name, "-q", "--", "true")
+        room.as_user(77, f"{what}: not x{name}", "run", f"x{name}", "--",
+                     "true")
+        room.options = ("--prefix", other)
+        room.as_user(77, f"{what}: not {other}", "run", name, "--", "true")
+
+
 def check_more(room):
     rules = room.rules("lines", "A user who locks")
     room.make_user(rules + room.rules("more", "A database number"))
@@ -249,6 +273,7 @@ def main():
             check_doctor(room, part, *options)
             check_drill(room, part, *options)
         check_names(room)
+        check_prefixes(room)
         check_more(room)
         check_disabled(room)
         tap.equal(room.used, {(part, title) for part, titles in lines.items()
