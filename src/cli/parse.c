@@ -18,7 +18,7 @@
 #include "cli/secret.h"
 #include "cli/table.h"
 #include "cli/value.h"
-#include "net/params.h"
+#include "config/params.h"
 
 /* The position in the words. */
 struct walk {
