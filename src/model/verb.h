@@ -13,7 +13,7 @@
 #include "base/deadline.h"
 #include "base/leaves.h"
 #include "base/slice.h"
-#include "base/verb_kind.h"
+#include "model/verb_kind.h"
 #include "model/fault.h"
 
 #define CLUSTER_SLOTS 16384 /* of every Redis Cluster */

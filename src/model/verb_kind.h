@@ -7,8 +7,8 @@
  * some of them is a column here. Only wire names them where it writes their
  * commands and reads the replies.
  */
-#ifndef NXLOCK_BASE_VERB_KIND_H
-#define NXLOCK_BASE_VERB_KIND_H
+#ifndef NXLOCK_MODEL_VERB_KIND_H
+#define NXLOCK_MODEL_VERB_KIND_H
 
 #include <stdbool.h>
 
