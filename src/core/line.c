@@ -174,15 +174,21 @@ static bool was_last_look(const struct line *l)
                l->busy_until < deadline_after(wait_until, LAST_REQUEST_SLACK));
 }
 
+/* Sets the deadline of a lease that is counted from sent_at. False: too little
+ * is left of it. */
+static bool set_deadline(struct line *l, uint64_t sent_at)
+{
+    l->deadline =
+        lease_deadline(sent_at, line_lease_ms(&l->terms), l->terms.drift_ppm);
+    return l->deadline >= deadline_after_ms(l->now, LEASE_USABLE_MS);
+}
+
 /* The token has the lock, for a lease after sent_at at least. */
 static void take_grant(struct line *l, uint64_t sent_at)
 {
-    uint64_t usable = deadline_after_ms(l->now, LEASE_USABLE_MS);
-    l->deadline =
-        lease_deadline(sent_at, line_lease_ms(&l->terms), l->terms.drift_ppm);
+    l->late = !set_deadline(l, sent_at);
     l->sent_at = sent_at;
     l->fault = FAULT_NONE;
-    l->late = l->deadline < usable;
     if (!l->late) {
         conclude(l, LINE_YES);
         return;
@@ -197,6 +203,19 @@ static void stay_now(struct line *l)
         l->again = true;
     else if (l->in_line && !l->joins)
         ask_now(l);
+}
+
+/* A message says that the token has the lock. The last request that was
+ * answered may be older than a lease, since in a long line the beat grows and
+ * the lease does not: then a STAY extends the lease, which is counted from
+ * there. */
+static void take_message(struct line *l)
+{
+    uint64_t sent_at = guarded(GUARD_ANSWERED) ? l->sent_at : l->now;
+    if (set_deadline(l, sent_at))
+        take_grant(l, sent_at);
+    else
+        stay_now(l);
 }
 
 /* ----------------------------------------------------------------- answers */
@@ -218,7 +237,8 @@ static void waits(struct line *l, const struct outcome *o)
     l->doubt = l->doubt && o->owed;
     backoff_reset(&l->backoff);
     if (l->message_came) { /* the message has overtaken the answer to JOIN */
-        take_grant(l, l->sent_at);
+        l->joins = l->message_came = false;
+        take_message(l);
         return;
     }
     /* Somebody has to look into a key that never expires: it may be what is
@@ -307,7 +327,7 @@ void line_told(struct line *l, unsigned connection, uint64_t now)
     else if (!same && guarded(GUARD_SAME_CONNECTION))
         stay_now(l);
     else
-        take_grant(l, guarded(GUARD_ANSWERED) ? l->sent_at : l->now);
+        take_message(l);
 }
 
 void line_hinted(struct line *l, uint64_t now)

@@ -92,7 +92,9 @@ static void granted_in_line(void **state)
         {"... with a STAY under way", "acquire w w wake told",
             "T Sa ? Sj Ss L =ok"},
         {"by a STAY", "acquire w w wake g", "T Sa ? Sj Ss =ok"},
-        {"too late: undone", "acquire w w @1078 told", "T Sa ? Sj U T Sj"},
+        {"by a message that is older than a lease: by a STAY",
+            "acquire w w @1078 told g", "T Sa ? Sj Ss =ok"},
+        {"too late: undone", "acquire w w wake @1300 g", "T Sa ? Sj Ss U T Sj"},
     };
     (void)state;
     PLAY(scenes);

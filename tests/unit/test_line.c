@@ -133,10 +133,13 @@ static const struct end_row {
     {"in line after a fault", "u wake w", "J U T J",
         {"Y L U =unknown", "U =no", "U =cancelled"},
         {"Y L U =unknown", "U =no", "U =cancelled"}},
-    {"granted too late", "w @1078 told", "J U T J",
+    {"told, but the JOIN is older than a lease", "w @1078 told", "J Y",
+        {"L U =unknown", "U =unknown", "U =cancelled"},
+        {"L U =unknown", "U =unknown", "U =cancelled"}},
+    {"granted too late", "w wake @1300 g", "J Y U T J",
         {"U =unknown", "U =late", "U =cancelled"},
         {"U =unknown", "U =late", "U =cancelled"}},
-    {"granted too late, then in line", "w @1078 told w", "J U T J",
+    {"granted too late, then in line", "w wake @1300 g w", "J Y U T J",
         {"Y L U =unknown", "U =no", "U =cancelled"},
         {"Y L U =unknown", "U =no", "U =cancelled"}},
 };
@@ -217,7 +220,7 @@ static void a_wait_that_is_over_joins_no_more(void **state)
         {"w tick", "T J U =no", 0},
         {"g", "T J =yes:J", 0},
         {"w wake @110 x tick", "T J Y =no", 105},
-        {"w @1078 told tick", "T J U =late", 1000},
+        {"w wake @1300 g tick", "T J Y U =late", 1000},
         {"@5 z tick", "T J =fault", 3},
     };
     (void)state;

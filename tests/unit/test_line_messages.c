@@ -40,10 +40,15 @@ static void from_when_a_lease_counts(void **state)
             "T J Y T J =yes:J"},
         {"the message came before the answer to JOIN", "told w", "T J =yes:J"},
         {"10 ms are left", "w @1077 told", "T J =yes:J"},
-        {"less: undone, and in line anew", "w @1078 told w", "T J U T J"},
-        {"... with an answer, too", "@1078 g", "T J U T J"},
-        {"... with both", "told @1078 w", "T J U T J"},
-        {"... and to STAY", "w wake @1200 g", "T J Y U T J"},
+        {"less: from a STAY", "w @1078 told g", "T J Y =yes:Y"},
+        {"... also if JOIN is answered then", "told @1078 w g", "T J Y =yes:Y"},
+        {"... and if one is under way: from that one", "w wake @1100 told g",
+            "T J Y =yes:Y"},
+        {"... or from the next one", "w wake @1100 told w g", "T J Y Y =yes:Y"},
+        {"... unless the lease has expired", "w @1078 told x", "T J Y T J"},
+        {"less after an answer: undone, and in line anew", "@1078 g",
+            "T J U T J"},
+        {"... and to STAY", "w wake @1300 g", "T J Y U T J"},
     };
     (void)state;
     PLAY(MESSAGES_UP, scenes);
