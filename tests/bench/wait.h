@@ -17,7 +17,7 @@
 #define WAIT_MAX_PROCESSES 64
 #define WAIT_MAX_CONTENDERS 20000
 #define WAIT_FAR_US 1000.0 /* the round trip of --far */
-#define WAIT_KEYS 4        /* names of keys that a sample may leave behind */
+#define WAIT_KEYS 5        /* names of keys that a sample may leave behind */
 
 /* ---------------------------------------------------------------- contest */
 

@@ -47,14 +47,16 @@ static size_t words_of(const char *line, char words[WORDS][WORD_SIZE])
     return count;
 }
 
-/* The script of the line has three keys, the second is the line itself, and
- * its fifth argument is 1 when the token joins and 0 when it stays. */
+/* The script of the line has four keys (words[3] to words[6]), the second is
+ * the line itself, and its fifth argument, words[JOINS], is 1 when the token
+ * joins and 0 when it stays. */
+#define JOINS 11
 static bool is_line(char words[WORDS][WORD_SIZE], size_t count)
 {
     static const char end[] = ":nxl-l";
-    size_t length = count > 10 ? strlen(words[4]) : 0;
+    size_t length = count > JOINS ? strlen(words[4]) : 0;
 
-    return length >= sizeof(end) && strcmp(words[2], "3") == 0 &&
+    return length >= sizeof(end) && strcmp(words[2], "4") == 0 &&
            strcmp(words[4] + length - (sizeof(end) - 1), end) == 0;
 }
 
@@ -71,7 +73,7 @@ static void count_line(const char *line, struct wait_requests *requests)
     if (strncasecmp(words[0], "eval", 4) == 0) {
         if (!is_line(words, count))
             requests->script++;
-        else if (strcmp(words[10], "1") == 0)
+        else if (strcmp(words[JOINS], "1") == 0)
             requests->join++;
         else
             requests->stay++;
@@ -176,11 +178,11 @@ struct wait_scripts wait_server_scripts(int port)
     return scripts;
 }
 
-/* The lock, the floor's list, and the library's line with its mark. */
+/* The lock, the floor's list, and the library's line with its mark and gap. */
 static void keys_of(const char *name, char keys[WAIT_KEYS][64])
 {
     static const char *const form[WAIT_KEYS] = {
-        "%s", "{%s}:q", "{%s}:nxl-l", "{%s}:nxl-w"};
+        "%s", "{%s}:q", "{%s}:nxl-l", "{%s}:nxl-w", "{%s}:nxl-g"};
 
     for (int i = 0; i < WAIT_KEYS; i++)
         snprintf(keys[i], 64, form[i], name);
