@@ -129,23 +129,18 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
 }
 
 /* A line would keep programs that know nothing of it away for as long as
- * somebody waits in it. So one GAP_SHARE-th of the time that the lock is held
- * is left to them: after a short hold a gap of GAP_LEAST now and then, after a
- * long one a gap in proportion. 0: none. */
-#define GAP_SHARE 64
-#define GAP_LEAST (75 * NS_PER_MS)
+ * somebody waits in it. So one GAP_SHARE-th of the time is left to them. After
+ * short holds the server decides when: see wire/scripts/hand_over.lua. After a
+ * long one this says how long the gap is; 0: it was short. */
+#define GAP_SHARE 75
+#define GAP_LEAST (100 * NS_PER_MS)
 #define GAP_MOST NS_PER_S
-static uint32_t gap_ms(const struct life *l, uint64_t seed, uint64_t now)
+static uint32_t gap_ms(const struct life *l, uint64_t now)
 {
-    struct backoff dice;
     uint64_t share = lease_age(&l->lease, now) / GAP_SHARE;
-    if (l->terms.servers > 1)
+    if (l->terms.servers > 1 || share < GAP_LEAST)
         return 0;
-    backoff_init(&dice, 1, 1, seed);
-    if (share < backoff_random(&dice, GAP_LEAST))
-        return 0;
-    share = earlier(later(share, GAP_LEAST), GAP_MOST);
-    return (uint32_t)(share / NS_PER_MS);
+    return (uint32_t)(earlier(share, GAP_MOST) / NS_PER_MS);
 }
 
 bool life_release(struct life *l, uint64_t seed, uint64_t now)
@@ -153,7 +148,7 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     uint64_t ours_until = lease_ours_until(&l->lease);
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
     uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
-    uint32_t gap = gap_ms(l, seed, now);
+    uint32_t gap = gap_ms(l, now);
     if (now >= ours_until) {
         life_end_keeping_key(l, now);
         return false;
@@ -179,7 +174,7 @@ bool life_tell(
     /* The key under another token is left alone. */
     uint64_t ours_until = own ? lease_ours_until(&l->lease) : 1;
     uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
-    uint32_t gap = gap_ms(l, seed, now);
+    uint32_t gap = gap_ms(l, now);
     if (goes_on && !lease_held(&l->lease, now)) {
         lease_lose(&l->lease, now);
         return false;

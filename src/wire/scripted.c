@@ -111,18 +111,14 @@ enum exchange_next scripted_capped(
 enum exchange_next scripted_released(
     struct exchange *x, const struct reply *reply)
 {
-    const struct verb *verb = x->verb;
-    bool in_line = verb->client.len > 0;
+    bool in_line = x->verb->client.len > 0;
     int64_t number = reply->kind == REPLY_INTEGER ? reply->integer : -1;
 
-    bool gap = number == RELEASE_GAP && (in_line || verb->gap_ms > 0);
-    bool hands_over =
-        number == RELEASE_HANDED_OVER && (in_line || verb->gap_ms == 0);
     if (number == RELEASE_NOT_ALLOWED)
         scripted_not_handed_over(x);
     x->outcome.left_line = in_line && number == RELEASE_LEFT_LINE;
-    if (gap || hands_over || number == RELEASE_NOT_ALLOWED ||
-        x->outcome.left_line)
+    if (number == RELEASE_GAP || number == RELEASE_HANDED_OVER ||
+        number == RELEASE_NOT_ALLOWED || x->outcome.left_line)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
     return scripted_capped(x, reply);
 }

@@ -151,7 +151,7 @@ static void play_shell(void)
 
         if (pid == 0) {
             execlp(run.nxlock, run.nxlock, "run", "--url", url, "-w", "60s",
-                NAME, "true", (char *)NULL);
+                NAME, "--", "true", (char *)NULL);
             _exit(127);
         }
         waitpid(pid, &status, 0);

@@ -391,11 +391,9 @@ static struct outcome listens(const struct model *m, const struct reply *reply)
 static struct outcome released(const struct model *m, const struct reply *reply)
 {
     bool in_line = m->verb.client.len > 0;
-    bool hands_over = in_line || m->verb.gap_ms == 0;
     int64_t number = is_number(reply, 0) ? reply->integer : -1;
-    bool gone = number == 1 || (number == 2 && hands_over) ||
-                (number == 3 && in_line) || number == 4 ||
-                (number == 5 && (in_line || m->verb.gap_ms > 0));
+    bool gone = number == 1 || number == 2 || (number == 3 && in_line) ||
+                number == 4 || number == 5;
 
     return one_of(
         m, reply, gone, number == 0, decided(OUTCOME_MINE, LEFT_UNKNOWN), no());

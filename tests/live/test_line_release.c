@@ -53,7 +53,8 @@ static const char *const rights[TROUBLES] = {
     [DENIED_EXISTS] = ALL " -exists",
 };
 
-#define REFUSED (-1) /* an error: the lock stays */
+#define GAP_EVERY "7400" /* ms, after the end of a gap */
+#define REFUSED (-1)     /* an error: the lock stays */
 
 struct after {
     long long reply;
@@ -61,6 +62,7 @@ struct after {
     char message[16]; /* "": none */
     long long left;   /* how many are in line */
     bool mark, gap;
+    bool paced; /* the next gap is not due */
 };
 
 static bool is(enum trouble t, enum trouble one, enum trouble other)
@@ -68,10 +70,13 @@ static bool is(enum trouble t, enum trouble one, enum trouble other)
     return t == one || t == other;
 }
 
-/* Looks along the line. keeps: somebody who cannot be told has a place. */
+/* Looks along the line. gap: one is due. keeps: somebody has a place who was
+ * not granted the lock, and the mark says so. */
 static long long look(
     const char *line, bool gap, enum trouble t, struct after *a, bool *keeps)
 {
+    /* A server that is full refuses new keys until a script has written. */
+    bool wrote = *a->holder == '\0';
     *keeps = false;
     if (is(t, DENIED_TIME, DENIED_ZRANGE) || t == DENIED_LINE || *line == 't')
         return 4;
@@ -81,16 +86,20 @@ static long long look(
             *keeps = true;
             continue;
         }
-        if (line[i] != 'x' && (gap || line[i] == 'v')) {
+        bool opens = line[i] != 'x' && gap && !is(t, DENIED_SET, DENIED_GAP) &&
+                     (t != FULL || wrote);
+        if (opens || line[i] == 'v') {
             if (told)
                 snprintf(a->message, sizeof(a->message), "?%u", i);
-            a->gap = gap && !is(t, DENIED_SET, DENIED_GAP);
-            *keeps = !a->gap;
-            return a->gap ? 5 : 1;
+            a->gap = opens;
+            a->paced |= opens;
+            *keeps = !opens;
+            return opens ? 5 : 1;
         }
         if (t == DENIED_ZREM)
             return 4;
         a->left--;
+        wrote = true;
         if (line[i] == 'x')
             continue;
         if (t == DENIED_SET)
@@ -103,10 +112,12 @@ static long long look(
     return 1;
 }
 
-static struct after expected(const char *how, const char *line, enum trouble t)
+static struct after expected(
+    const char *how, const char *line, enum trouble t, bool paced)
 {
     bool keeps, stands = *how == '+', marked = t != NO_MARK;
     struct after a = {.reply = REFUSED,
+        .paced = paced,
         .holder = HOLDER,
         .left = *line == 't' ? -1 : (long long)strlen(line),
         .mark = marked};
@@ -128,9 +139,11 @@ static struct after expected(const char *how, const char *line, enum trouble t)
         a.reply = look(line, *how == '?', t, &a, &keeps);
         bool left = a.reply == 2 && (a.left > 0 || t == DENIED_EXISTS);
         a.mark = (keeps || left) && a.reply != 4 && t != DENIED_SET;
+        a.paced |= a.reply == 2 && t != DENIED_GAP;
         return a;
     }
-    a.reply = look(line, false, t, &a, &keeps);
+    bool asks = !is(t, DENIED_EXISTS, DENIED_GAP) && t != DENIED_MARK;
+    a.reply = look(line, !paced && asks, t, &a, &keeps);
     if (a.reply == 2)
         return a;
     if (t == DENIED_DEL) {
@@ -148,11 +161,13 @@ static struct after expected(const char *how, const char *line, enum trouble t)
 /* ------------------------------------------------------------------ the real
  */
 
-static void prepare(const char *line, enum trouble t)
+static void prepare(const char *line, enum trouble t, bool paced)
 {
     redis_run(&server, "DEL", "k", "{k}:nxl-l", "{k}:nxl-w", "{k}:nxl-g", NULL);
     held_by(HOLDER, 10000);
     redis_run(&server, "SET", "{k}:nxl-w", "1", "PX", "15000", NULL);
+    if (paced)
+        redis_run(&server, "SET", "{k}:nxl-g", "1", "PX", GAP_EVERY, NULL);
     if (*line == 't')
         redis_run(&server, "SET", "{k}:nxl-l", "x", NULL);
     else
@@ -173,12 +188,12 @@ static void set_memory(bool full)
     redis_run(&server, "CONFIG", "SET", "maxmemory", full ? "1" : "0", NULL);
 }
 
-static struct after release_as(
-    struct peer *user, const char *how, const char *line, enum trouble t)
+static struct after release_as(struct peer *user, const char *how,
+    const char *line, enum trouble t, bool paced)
 {
     struct after a = {.reply = REFUSED, .left = -1};
     struct slice text = scripts[SCRIPT_RELEASE].body;
-    prepare(line, t);
+    prepare(line, t, paced);
     if (t == FULL)
         set_memory(true);
     redisReply *r = redisCommand(
@@ -194,7 +209,8 @@ static struct after release_as(
     if (*line != 't')
         a.left = in_line();
     a.mark = redis_exists(&server, "{k}:nxl-w");
-    a.gap = redis_exists(&server, "{k}:nxl-g");
+    a.paced = redis_exists(&server, "{k}:nxl-g");
+    a.gap = redis_run(&server, "PTTL", "{k}:nxl-g", NULL) > atoi(GAP_EVERY);
     redis_run(&server, "PUBLISH", CHANNEL, "end", NULL);
     for (bool over = false; !over;) {
         assert_int_equal(redisGetReply(ears, (void **)&r), REDIS_OK);
@@ -211,14 +227,32 @@ static bool same(const struct after *a, const struct after *b)
 {
     return a->reply == b->reply && strcmp(a->holder, b->holder) == 0 &&
            strcmp(a->message, b->message) == 0 && a->left == b->left &&
-           a->mark == b->mark && a->gap == b->gap;
+           a->mark == b->mark && a->gap == b->gap && a->paced == b->paced;
 }
 
 static void show(const char *what, const struct after *a)
 {
     print_error("  %s: replies %lld, '%s' has it, '%s' was published, %lld in "
-                "line, mark %d\n",
-        what, a->reply, a->holder, a->message, a->left, a->mark);
+                "line, mark %d, gap %d, paced %d\n",
+        what, a->reply, a->holder, a->message, a->left, a->mark, a->gap,
+        a->paced);
+}
+
+static unsigned releases_that_differ(
+    struct peer *user, const char *how, enum trouble t, bool paced)
+{
+    unsigned differ = 0;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        struct after is_so = release_as(user, how, lines[i], t, paced);
+        struct after wanted = expected(how, lines[i], t, paced);
+        if (same(&is_so, &wanted))
+            continue;
+        differ++;
+        print_error("'%s', line '%s', trouble %d:\n", how, lines[i], (int)t);
+        show("is", &is_so);
+        show("should be", &wanted);
+    }
+    return differ;
 }
 
 static void every_release(void **state)
@@ -227,21 +261,10 @@ static void every_release(void **state)
     for (int t = 0; t < TROUBLES; t++) {
         struct peer user;
         peer_as(&user, rights[t]);
-        for (size_t h = 0; h < sizeof(hows) / sizeof(*hows); h++) {
-            for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
-                struct after is_so =
-                    release_as(&user, hows[h], lines[i], (enum trouble)t);
-                struct after wanted =
-                    expected(hows[h], lines[i], (enum trouble)t);
-                if (same(&is_so, &wanted))
-                    continue;
-                differ++;
-                print_error(
-                    "'%s', line '%s', trouble %d:\n", hows[h], lines[i], t);
-                show("is", &is_so);
-                show("should be", &wanted);
-            }
-        }
+        for (size_t h = 0; h < sizeof(hows) / sizeof(*hows); h++)
+            for (int paced = 0; paced <= 1; paced++)
+                differ += releases_that_differ(
+                    &user, hows[h], (enum trouble)t, paced);
         redisFree(user.c);
     }
     assert_int_equal(differ, 0);
@@ -259,6 +282,16 @@ static enum outcome_kind release_followed(const char *token)
     return line_send(&peer, &verb).kind;
 }
 
+static const char *pace_key(void)
+{
+    return strchr(of_lock, '{') ? "a{b}c::nxl-g" : "{k}:nxl-g";
+}
+
+static void put_gap_off(void)
+{
+    redis_run(&server, "SET", pace_key(), "1", "PX", GAP_EVERY, NULL);
+}
+
 /* The whole line is served, by those who say so and those who do not in turns,
  * and the last one leaves nothing. */
 static void the_last_one_leaves_nothing(void **state)
@@ -270,6 +303,7 @@ static void the_last_one_leaves_nothing(void **state)
             redisCommand(ears, "SUBSCRIBE nxl:" CLIENT ":%s", of_lock);
         freeReplyObject(r);
         held_by("H", 10000);
+        put_gap_off();
         join("A");
         join("B");
         join("C");
@@ -284,6 +318,7 @@ static void the_last_one_leaves_nothing(void **state)
                 assert_message((char[]){"ABC"[i], '\0'});
         }
         assert_holder(NULL);
+        redis_run(&server, "DEL", pace_key(), NULL);
         assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
     }
     assert_no_message();
@@ -293,9 +328,10 @@ static void the_last_one_leaves_nothing(void **state)
 static void the_commands_of_a_hand_over(void **state)
 {
     static const char *const once[] = {"getrange", "time", "zrange",
-        "pubsub|numsub", "zrem", "set", "publish"};
-    static const char *const never[] = {"del", "exists", "pexpire", "psetex"};
+        "pubsub|numsub", "exists", "zrem", "set", "publish"};
+    static const char *const never[] = {"del", "pttl", "pexpire", "psetex"};
     held_by("H", 10000);
+    put_gap_off();
     join("A");
     join("B");
     redis_run(&server, "CONFIG", "RESETSTAT", NULL);

@@ -447,10 +447,10 @@ static void keys_of_another_type(void **state)
 
 static void names_with_a_hash_tag(void **state)
 {
-    static const char *const names[][3] = {
-        {"a{b}c", "a{b}c::nxl-l", "a{b}c::nxl-w"},
-        {"{}{a}", "{{}{a}}:nxl-l", "{{}{a}}:nxl-w"},
-        {"a}{b", "{a}{b}:nxl-l", "{a}{b}:nxl-w"}};
+    static const char *const names[][4] = {
+        {"a{b}c", "a{b}c::nxl-l", "a{b}c::nxl-w", "a{b}c::nxl-g"},
+        {"{}{a}", "{{}{a}}:nxl-l", "{{}{a}}:nxl-w", "{{}{a}}:nxl-g"},
+        {"a}{b", "{a}{b}:nxl-l", "{a}{b}:nxl-w", "{a}{b}:nxl-g"}};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         of_lock = names[i][0];
@@ -469,6 +469,7 @@ static void names_with_a_hash_tag(void **state)
         assert_false(redis_exists(&server, names[i][1]));
         assert_kind(release("A"), OUTCOME_MINE);
         assert_holder(NULL);
+        assert_int_equal(redis_run(&server, "DEL", names[i][3], NULL), 1);
     }
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }

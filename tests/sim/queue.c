@@ -42,7 +42,14 @@ bool queue_marked(const struct world *w, struct model_server *s, unsigned name)
 static bool in_gap(
     const struct world *w, struct model_server *s, const struct queue *q)
 {
-    return server_clock_ms(w, s) < q->gap_until_ms;
+    return server_clock_ms(w, s) < q->paced_until_ms - GAP_EVERY_MS;
+}
+
+/* From now on so many ms of a gap; 0: only the next one is put off. */
+static void set_pace(const struct world *w, struct model_server *s,
+    struct queue *q, unsigned gap_ms)
+{
+    q->paced_until_ms = server_clock_ms(w, s) + gap_ms + GAP_EVERY_MS;
 }
 
 bool queue_in_gap(const struct world *w, struct model_server *s, unsigned name)
@@ -156,17 +163,39 @@ static void grant(struct world *w, struct model_server *s, unsigned name,
         s->saved = s->data;
 }
 
-/* Nobody is granted the name now. */
-static void leave_free(struct world *w, struct model_server *s,
+/* Leaves the name free, if this release has to; false: it is to be granted. */
+static bool keeps_free(struct world *w, struct model_server *s,
     const struct message *m, const struct place *first)
 {
     struct queue *q = &s->data.queue[m->name];
-    bool gap = m->gap_ms > 0 && !denied(w, s, DENIED_SET);
-    if (gap)
-        q->gap_until_ms = server_clock_ms(w, s) + m->gap_ms;
-    else if (!denied(w, s, DENIED_SET))
+    bool may_set = !denied(w, s, DENIED_SET);
+    bool due = m->gap_ms > 0 ||
+               (m->followed && server_clock_ms(w, s) >= q->paced_until_ms);
+    if (due && may_set)
+        set_pace(w, s, q, m->gap_ms > 0 ? m->gap_ms : GAP_MS);
+    else if (!first->later)
+        return false;
+    else if (may_set)
         mark(w, s, q);
     tell(w, s, m->name, first, MESSAGE_HINT);
+    return true;
+}
+
+static void hand_on(struct world *w, struct model_server *s,
+    const struct message *m, unsigned i, int64_t marked_until_ms)
+{
+    struct queue *q = &s->data.queue[m->name];
+    bool may_set = !denied(w, s, DENIED_SET);
+    bool followed = m->followed && m->gap_ms == 0;
+    grant(w, s, m->name, i, may_set);
+    if (!may_set)
+        return;
+    if (followed)
+        q->marked_until_ms = marked_until_ms; /* it was not touched */
+    else if (q->count > 0)
+        mark(w, s, q);
+    if (!followed && server_clock_ms(w, s) >= q->paced_until_ms)
+        set_pace(w, s, q, 0);
 }
 
 void queue_hand_over(
@@ -182,20 +211,13 @@ void queue_hand_over(
     while (i < q->count) {
         if (is_dead(&q->place[i], tick)) {
             take_out(q, i);
-        } else if (may_listen(w, s, q->place[i].channel) &&
-                   (m->gap_ms > 0 || q->place[i].later)) {
-            leave_free(w, s, m, &q->place[i]);
-            return;
-        } else if (may_listen(w, s, q->place[i].channel)) {
-            bool may_set = !denied(w, s, DENIED_SET);
-            grant(w, s, m->name, i, may_set);
-            if (may_set && followed)
-                q->marked_until_ms = marked_until_ms; /* it was not touched */
-            else if (may_set && q->count > 0)
-                mark(w, s, q);
-            return;
-        } else {
+        } else if (!may_listen(w, s, q->place[i].channel)) {
             i++; /* it keeps its place */
+        } else {
+            struct place first = q->place[i];
+            if (!keeps_free(w, s, m, &first))
+                hand_on(w, s, m, i, marked_until_ms);
+            return;
         }
     }
     if (i > 0)
@@ -292,9 +314,10 @@ static void look_ahead(struct world *w, struct model_server *s,
     }
     bool first = is_of(&q->place[i], m);
     bool gap = q->marked_until_ms == 0;
-    m->outcome.left_ms = left == LEFT_UNKNOWN && gap
-                             ? q->gap_until_ms - server_clock_ms(w, s)
-                             : left;
+    m->outcome.left_ms =
+        left == LEFT_UNKNOWN && gap
+            ? q->paced_until_ms - GAP_EVERY_MS - server_clock_ms(w, s)
+            : left;
     m->outcome.ahead = first ? 0 : ahead > 0 ? ahead : 1;
     if (left != LEFT_UNKNOWN || gap || q->place[i].later)
         return;

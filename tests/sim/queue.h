@@ -19,6 +19,9 @@ struct world;
 #define QUEUE_MOST 64
 #define QUEUE_LASTS_MS 15000 /* after the last JOIN or STAY */
 
+#define GAP_MS 100
+#define GAP_EVERY_MS 7400
+
 #define CHANNEL_NONE UINT64_C(1) /* "-": it is not told */
 
 struct place {
@@ -34,7 +37,9 @@ struct queue {
     /* When the line and the mark "somebody waits" expire, by the server's
      * clock. marked_until_ms 0: there is no mark. */
     int64_t until_ms, marked_until_ms;
-    int64_t gap_until_ms; /* until then nobody in it is granted the name */
+    /* Until GAP_EVERY_MS before, nobody in it is granted the name; until then,
+     * no release has to begin another gap. */
+    int64_t paced_until_ms;
 };
 
 /* JOIN and STAY. */

@@ -87,7 +87,9 @@ static bool unsteady(void)
     for (unsigned i = 0; i < NAMES; i++) {
         int64_t left_us = model->data.key[i].until_ms * 1000 - now_us;
         ends |= left_us > -SLACK_US && left_us < 2 * SLACK_US;
-        left_us = model->data.queue[i].gap_until_ms * 1000 - now_us;
+        left_us = model->data.queue[i].paced_until_ms * 1000 - now_us;
+        ends |= left_us > -SLACK_US && left_us < 2 * SLACK_US;
+        left_us -= GAP_EVERY_MS * 1000;
         ends |= left_us > -SLACK_US && left_us < 2 * SLACK_US;
     }
     return ends;
@@ -151,7 +153,7 @@ static struct keys keys_of(unsigned name)
     return (struct keys){
         redisCommand(context, "ZRANGE {name%u}:nxl-l 0 -1", name),
         redisCommand(context, "EXISTS {name%u}:nxl-w", name),
-        redisCommand(context, "EXISTS {name%u}:nxl-g", name),
+        redisCommand(context, "PTTL {name%u}:nxl-g", name),
         redisCommand(context, "GET name%u", name),
     };
 }
@@ -179,7 +181,10 @@ static void assert_same_keys(unsigned name, const struct keys *keys)
         assert_string_equal(keys->line->element[i]->str, member);
     }
     assert_int_equal(keys->mark->integer, queue_marked(&world, model, name));
-    assert_int_equal(keys->gap->integer, queue_in_gap(&world, model, name));
+    bool paced = server_clock_ms(&world, model) < q->paced_until_ms;
+    assert_int_equal(keys->gap->integer >= 0, paced);
+    assert_int_equal(
+        keys->gap->integer > GAP_EVERY_MS, queue_in_gap(&world, model, name));
     struct message m = {.token = server_value(&world, model, name)};
     char token[80], channel[80];
     texts_of(&m, token, channel);

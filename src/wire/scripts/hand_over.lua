@@ -24,12 +24,18 @@ else
 end
 -- include line.lua
 local beside = string.sub(mark, 1, -2)
-local line, gap = beside .. 'l', string.match(how or '', '^%?(%d+)$')
+local line, pace = beside .. 'l', beside .. 'g'
+local gap = string.match(how or '', '^%?(%d+)$')
 local time = redis.pcall('TIME')
 local reply = time.err and 4
 local now = not reply and tick_of(time)
 -- Somebody may be left in line, and the mark has been deleted.
 local left = false
+-- A lock that is handed over again and again is left free for 100 ms in 7.5 s.
+local function leaves_gap()
+    return (gap or stands and redis.pcall('EXISTS', pace) == 0) and
+        not redis.pcall('SET', pace, '1', 'PX', (gap or 100) + GAP_EVERY).err
+end
 -- The bounds are strings at first, as in release.lua.
 local from, to, size = '0', '0', 1
 -- Nothing in here raises an error.
@@ -46,12 +52,13 @@ while not reply do
         if alive and listeners(client, key) == 0 then
             -- It cannot be told now: it keeps its place.
             from = from + 1
-        elseif alive and (gap or not known) then
+        elseif alive and leaves_gap() then
             -- In a gap there is no mark, so that no release in it hands over.
-            left = not gap or redis.pcall('SET', beside .. 'g', '1', 'PX', gap)
-                .err
             tell(client, key, '?' .. token)
-            reply = left and 1 or 5
+            reply = 5
+        elseif alive and not known then
+            tell(client, key, '?' .. token)
+            reply, left = 1, true
         elseif redis.pcall('ZREM', line, members[i]) ~= 1 then
             reply = 4
         elseif alive then
@@ -61,7 +68,11 @@ while not reply do
             else
                 tell(client, key, token)
                 reply = 2
-                left = not stands and redis.pcall('EXISTS', line) ~= 0
+                if not stands then
+                    left = redis.pcall('EXISTS', line) ~= 0
+                    -- Here begin the hand-overs that keep others away.
+                    redis.pcall('SET', pace, '1', 'PX', GAP_EVERY, 'NX')
+                end
             end
         end
         if reply then

@@ -5,9 +5,10 @@
 -- takes as long as the comparison.
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
 -- it does not hold the lock; or '-': no hand-over; or '+': somebody is probably
--- in line, so that the hand-over can be cheaper; or '?' and a number: if there
--- is a line, nobody in it gets the lock for so many ms, in which programs that
--- know nothing of the line may take it. The replies: 0 the token is not there;
+-- in line, so that the hand-over can be cheaper, and the caller got the lock by
+-- one, so that this may be a time for a gap; or '?' and a number: if there is a
+-- line, nobody in it gets the lock for so many ms, in which programs that know
+-- nothing of the line may take it. The replies: 0 the token is not there;
 -- 1 removed; 2 handed over; 3 left the line; 4 removed, but this user (or this
 -- old server) cannot hand over: the first in line finds out when it asks next;
 -- 5 removed, and nobody in line gets it for a while.

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- A token joins the line (ARGV[5] is 1), or shows that it still waits there.
 -- Whoever finds the lock free grants it to the first in line, but not in a gap:
--- while KEYS[4] exists, the lock is free for programs that know nothing of the
--- line. Nor to one that this version does not know, or behind it. The replies:
+-- for a while, which KEYS[4] measures, the lock is free for programs that know
+-- nothing of the line. Nor to one that this version does not know, or behind it. The replies:
 -- {1}: the lock has the token. {0, PTTL of the lock or of the gap, members
 -- ahead}: it waits; 0 are ahead if none of them could be told; if ARGV[6] is 1,
 -- the number of listeners of its channel follows, or -1. {-1}: it is not in
@@ -69,9 +69,9 @@ else
 end
 -- A value that a later version gave to the mark stays. In a gap there is none.
 local marked = redis.call('PEXPIRE', mark, '15000') == 1
-local gap = marked and 0 or math.max(0, redis.call('PTTL', KEYS[4]))
+local gap = marked and 0 or math.max(0, redis.call('PTTL', KEYS[4]) - GAP_EVERY)
 if gap > 0 then
-    redis.call('SET', KEYS[4], '1', 'PX', gap, 'XX')
+    redis.call('SET', KEYS[4], '1', 'PX', gap + GAP_EVERY, 'XX')
 elseif last or not marked then
     -- Each time that a token joins, so that a user who may not SET does not.
     redis.call('SET', mark, '1', 'PX', '15000', 'NX')
