@@ -12,8 +12,8 @@
  * answered with "it waits" was processed before that. The lease granted then
  * lasts from then on, and nobody shortens it. So it may be counted from before
  * the last of these requests was sent, and a message needs no time of its own.
- * In a long line that request may be older than a lease: then a STAY extends the
- * lease of the token that has the lock, or finds that it has expired.
+ * In a long line that request may be older than a lease: then a STAY extends
+ * the lease of the token that has the lock, or finds that it has expired.
  * Only a server that went back in time, after a restart from an older file,
  * could answer "it waits" after a grant; its connections are new, so a message
  * is believed only if both connections, for commands and for messages, are

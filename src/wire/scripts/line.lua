@@ -3,9 +3,9 @@
 -- and may have more behind that, which a later version added. Its score is its
 -- ticket, times 2^22, plus the time of its last sign of life, modulo 2^22, in
 -- ticks of 1/32 s.
--- The key {lock}:nxl-g makes gaps: for a while the lock is left to programs that
--- know nothing of the line. It lasts GAP_EVERY ms longer than the gap, and while
--- it exists no release has to begin the next one.
+-- The key {lock}:nxl-g makes gaps: for a while the lock is left to programs
+-- that know nothing of the line. It lasts GAP_EVERY ms longer than the gap, and
+-- while it exists no release has to begin the next one.
 local GAP_EVERY = 7400
 local function tick_of(time)
     return time[1] * 32 + math.floor(time[2] / 31250)

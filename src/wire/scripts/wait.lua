@@ -2,11 +2,11 @@
 -- A token joins the line (ARGV[5] is 1), or shows that it still waits there.
 -- Whoever finds the lock free grants it to the first in line, but not in a gap:
 -- for a while, which KEYS[4] measures, the lock is free for programs that know
--- nothing of the line. Nor to one that this version does not know, or behind it. The replies:
--- {1}: the lock has the token. {0, PTTL of the lock or of the gap, members
--- ahead}: it waits; 0 are ahead if none of them could be told; if ARGV[6] is 1,
--- the number of listeners of its channel follows, or -1. {-1}: it is not in
--- line.
+-- nothing of the line. Nor to one that this version does not know, or behind
+-- it. The replies: {1}: the lock has the token. {0, PTTL of the lock or of the
+-- gap, members ahead}: it waits; 0 are ahead if none of them could be told; if
+-- ARGV[6] is 1, the number of listeners of its channel follows, or -1. {-1}: it
+-- is not in line.
 --
 -- A token joins once, and leaves the line before the key is set to it; so it is
 -- granted at most once. What may be refused is used before the token joins, and
