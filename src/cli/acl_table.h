@@ -167,10 +167,9 @@ FEATURE(EXAMINE, "examine", \
     {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}) \
-FEATURE(CONTEND, "contend", \
-    ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE) | ACL_BIT(REMOVE), \
+FEATURE(CONTEND, "contend", ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "contend for a lock of drill's own", {ACL_DRILL, ACL_NO_DRILL}, \
-    {ACL_DRILL_COMPANIONS, ACL_NO_DRILL})
+    {ACL_DRILL_COMPANIONS, ACL_NO_LINE})
 
 /* What a command of nxlock uses, for docs/acl.md: COMMAND(name, features) */
 #define ACL_COMMANDS \

@@ -51,7 +51,7 @@ COMMAND(DOCTOR, doctor, .operands = "[NAME]", \
     .purpose = "check whether the server suits locks", \
     .synopsis = "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
 COMMAND(DRILL, drill, .operands = "[NAME]", \
-    .purpose = "kill and cut off holders of its own lock", \
+    .purpose = "crash and cut off holders of its own lock", \
     .synopsis = "nxlock drill [NAME] [OPTION...]\n", .name_optional = true, \
     .leases = true)
 /* clang-format on */

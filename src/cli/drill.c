@@ -1,238 +1,280 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command drill: lets processes of its own contend for a lock of its own at
- * the user's servers, kills, stops and cuts them off, and says whether what the
- * library promises was kept.
+ * The command drill: lets clients of its own contend for a lock of its own at
+ * the user's servers, crashes and cuts off its holder, and says whether what
+ * the library promises was kept. That never two clients hold the lock is
+ * checked at each grant (drill_loop.c).
  *
- * Invariant: nothing but the drill's own keys is written. They are removed at
- * the end, also after a signal; after SIGKILL they expire.
+ * Invariant: how fast something was is reported, never judged. Only keys of the
+ * drill's own lock are written; its clients remove them, also after a signal.
  */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "api/private.h"
 #include "cli/commands.h"
-#include "cli/connect.h"
-#include "cli/drill_scene.h"
+#include "cli/drill_loop.h"
+#include "cli/duration.h"
 #include "cli/name.h"
 #include "cli/report.h"
 
-#define MOST_NS (55 * NS_PER_S)
-#define ADDRESS_ROOM 320
 #define NOT_TRIED                                                              \
     "a failover, a restart of the server without its data, a clock that is "   \
     "set, a partition of the network, a power failure; docs/fault-matrix.md "  \
     "and docs/guarantees.md say what happens then, and 'nxlock doctor' "       \
     "whether the server is set up for it"
 
-static const struct scene {
-    const char *name;
-    void (*play)(struct drill *d);
-} scenes[] = {
-    {"taking turns", scene_turns},
-    {"killed holder", scene_killed},
-    {"stopped holder", scene_stopped},
-    {"former holder", scene_adopted},
-    {"cut connection", scene_renewed},
-    {"holder cut off", scene_cut_off},
-    {"lost answer", scene_lost_answer},
-};
-#define SCENES (sizeof(scenes) / sizeof(scenes[0]))
-
-static void play_scenes(struct drill *d)
+/* How long it took, as people write it. out has DURATION_ROOM bytes. */
+static const char *took(char *out, uint64_t from, uint64_t until)
 {
-    for (size_t i = 0; i < SCENES && d->code == 0; i++) {
-        if (d->session.caught != 0)
+    return duration_text(out, ms_between(from, until));
+}
+
+/* ------------------------------------------------------------------- checks */
+
+/* A check begins when the first client has just been granted the lock, and
+ * reports one finding. */
+
+#define GRANTS 60
+#define CONTENTION (4 * NS_PER_S)
+#define HOLD (10 * NS_PER_MS)
+
+/* Begins what an idle contender does next, until there have been enough grants.
+ * False: nothing. */
+static bool contend(struct drill *d, struct contender *c, uint64_t end)
+{
+    uint64_t now = nxl_now_ns();
+
+    if (c->busy)
+        return true;
+    if (nxl_lock_held(c->lock)) {
+        if (now >= c->ended + HOLD)
+            drill_begin(c, nxl_lock_release_start(c->lock));
+        return true;
+    }
+    if (c->result != NXL_OK && c->result != NXL_LOST) /* lost: it was slow */
+        drill_failed(d, "acquire or release", c);
+    if (d->over || d->grants >= GRANTS || now >= end)
+        return false;
+    drill_wait(d, c);
+    return true;
+}
+
+/* All clients acquire and release the lock. */
+static void check_contention(struct drill *d, struct contender *first)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    uint64_t began = nxl_now_ns();
+    char text[DURATION_ROOM];
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < CONTENDERS; i++)
+            more |= contend(d, &d->contenders[i], began + CONTENTION);
+        if (more && !drill_turn(d, nxl_now_ns() + HOLD))
             return;
-        d->scene = scenes[i].name;
-        d->over = d->bad = false;
-        scenes[i].play(d);
-        drill_end_all(d);
-        fflush(stdout);
     }
+    (void)nxl_client_server_facts(first->client, 0, &facts);
+    drill_found(d, SHOWN,
+        "%d clients held the lock %u times in %s, never two at once; they "
+        "waited %s",
+        CONTENDERS, d->grants, took(text, began, nxl_now_ns()), facts.waiting);
 }
 
-/* ------------------------------------------------------------- cleaning up */
-
-/* A player that is ended in the midst of a call has sent requests that a busy
- * server executes a little later. */
-#define LAST_REQUESTS_MS 250
-
-/* Removes the key of that name, whatever it contains. The name is freed. A
- * result of the library. */
-static int remove_key(nxl_client *client, char *name)
+/* The holder crashes: the lock is free when its lease is over. */
+static void check_crash(struct drill *d, struct contender *first)
 {
-    nxl_lock *lock = NULL;
-    nxl_holder seen;
-    int rc = name ? nxl_lock_new(&lock, client, name, NULL) : NXL_E_NOMEM;
+    struct contender *second = &d->contenders[1];
+    char ttl[DURATION_ROOM], text[DURATION_ROOM];
 
-    if (rc == NXL_OK)
-        rc = nxl_lock_inspect(lock, &seen);
-    if (rc == NXL_OK)
-        rc = nxl_lock_break(lock, &seen);
-    nxl_lock_free(lock);
-    free(name);
-    return rc == NXL_FREE ? NXL_OK : rc;
-}
-
-/* The line is usually gone with the last waiter. */
-static int remove_line(nxl_client *client, const char *name)
-{
-    nxl_lock *lock = NULL;
-    int rc = nxl_lock_new(&lock, client, name, NULL);
-
-    if (rc == NXL_OK)
-        rc = lock_empty_line(lock);
-    nxl_lock_free(lock);
-    return rc == NXL_FREE ? NXL_OK : rc;
-}
-
-/* One server alone, because several may have different numbers, or keys that
- * the others have not. */
-static bool clean_server(struct drill *d, const char *url)
-{
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    nxl_client *client = NULL;
-    char address[ADDRESS_ROOM];
-
-    options.prefix = nxl_client_prefix(d->session.client);
-    int rc = nxl_client_new(&client, url, &options);
-    if (rc == NXL_OK)
-        rc = remove_key(client, strdup(d->name));
-    if (rc == NXL_OK)
-        rc = remove_key(client, name_companion(d->name, COMPANION_COUNTER));
-    if (rc == NXL_OK)
-        rc = remove_key(client, name_companion(d->name, COMPANION_MARK));
-    if (rc == NXL_OK)
-        rc = remove_line(client, d->name);
-    if (rc != NXL_OK)
-        diagnostic(&d->diagnostics, LEVEL_NOTE, d->scene, NULL,
-            "its keys could not be removed from %s, and expire there within a "
-            "day: %s",
-            url_address(address, sizeof(address), url),
-            failure_words(client ? nxl_client_errmsg(client) : "", rc));
-    nxl_client_free(client);
-    return rc == NXL_OK;
-}
-
-static void clean_servers(struct drill *d)
-{
-    struct url_list list;
-    bool clean = true;
-
-    d->scene = "keys";
-    if (d->session.caught != 0)
-        (void)poll(NULL, 0, LAST_REQUESTS_MS);
-    if (!connect_urls(d->args, &list)) {
-        say("out of memory");
+    first->crashed = true;
+    uint64_t crashed = nxl_now_ns();
+    if (!drill_cut(d))
         return;
+    drill_wait(d, second);
+    if (!drill_finish(d, second))
+        return;
+    duration_text(ttl, d->args->ttl_ms);
+    took(text, crashed, second->ended);
+    /* A server has answered that the lease may still be running (G6). */
+    if (second->result == NXL_BUSY)
+        drill_found(d, BROKEN,
+            "%s after the holder had crashed, its lease of %s was not over "
+            "(guarantees.md, G4)",
+            text, ttl);
+    if (drill_granted(d, second))
+        drill_found(d, SHOWN,
+            "the holder, with a lease of %s, closed its connections and did "
+            "nothing more, as after SIGKILL; the next client got the lock %s "
+            "later",
+            ttl, text);
+}
+
+/* The holder keeps the lock until that time. */
+static bool keeps_lock(struct drill *d, const struct contender *c, uint64_t end)
+{
+    while (c->loss == NXL_LOSS_NONE && nxl_now_ns() < end)
+        if (!drill_turn(d, end))
+            return false;
+    if (c->loss == NXL_LOSS_REMOVED || c->loss == NXL_LOSS_TAKEN)
+        drill_found(d, BROKEN,
+            "the key of a lock that was held and renewed disappeared from the "
+            "server: eviction, FLUSHALL, a restart or failover without data, "
+            "or several servers behind one address (guarantees.md, What can "
+            "still go wrong)");
+    else if (c->loss != NXL_LOSS_NONE)
+        drill_found(d, UNSHOWN,
+            "the lock could not be renewed in time, and was lost: the server "
+            "or this machine is too slow; a longer --ttl may help");
+    return !d->over;
+}
+
+/* All connections are cut: the holder renews its lock on a new one. */
+static void check_cut(struct drill *d, struct contender *first)
+{
+    struct contender *second = &d->contenders[1];
+    uint64_t granted = first->ended;
+    uint64_t half = (uint64_t)d->args->ttl_ms * NS_PER_MS / 2;
+    char ttl[DURATION_ROOM], held[DURATION_ROOM];
+
+    drill_wait(d, second);
+    if (!keeps_lock(d, first, granted + half) || !drill_cut(d) ||
+        !keeps_lock(d, first, granted + 3 * half))
+        return;
+    took(held, granted, nxl_now_ns());
+    drill_begin(first, nxl_lock_release_start(first->lock));
+    if (drill_finish(d, first) && first->result != NXL_OK)
+        drill_failed(d, "release", first);
+    if (drill_granted(d, second))
+        drill_found(d, SHOWN,
+            "the lock was renewed and held for %s with a lease of %s, although "
+            "all connections were cut meanwhile; when it was released, the "
+            "client that waited got it",
+            held, duration_text(ttl, d->args->ttl_ms));
+}
+
+/* How long a loss may be overdue before it counts as not reported. */
+#define OVERDUE (10 * NS_PER_S)
+
+/* The holder can make no connection: it reports that the lock is lost. */
+static void check_cut_off(struct drill *d, struct contender *first)
+{
+    struct contender *second = &d->contenders[1];
+    char ttl[DURATION_ROOM], lost[DURATION_ROOM], got[DURATION_ROOM];
+
+    first->cut_off = true;
+    if (!drill_cut(d))
+        return;
+    uint64_t cut = nxl_now_ns();
+    uint64_t limit = cut + (uint64_t)d->args->ttl_ms * NS_PER_MS + OVERDUE;
+    drill_wait(d, second);
+    /* The last turn begins when the loss is overdue: if this process was
+     * stopped, the client still gets its chance to report it. */
+    for (bool last = false; !last && first->loss == NXL_LOSS_NONE;) {
+        last = nxl_now_ns() >= limit;
+        if (!drill_turn(d, limit))
+            return;
     }
-    for (size_t i = 0; i < list.count; i++)
-        clean = clean_server(d, list.urls[i]) && clean;
-    url_list_free(&list);
-    diagnostic(&d->diagnostics, LEVEL_OK, d->scene, NULL,
-        "only '%s%s' and the keys of its counter and its line were written%s",
-        nxl_client_prefix(d->session.client), d->name,
-        clean ? ", and they have been removed" : "");
+    took(lost, cut, nxl_now_ns());
+    if (first->loss == NXL_LOSS_NONE)
+        drill_found(d, BROKEN,
+            "the loss of a lock that could not be renewed was not reported "
+            "(guarantees.md, G8)");
+    if (drill_granted(d, second))
+        drill_found(d, SHOWN,
+            "the holder, with a lease of %s, could make no connection: it "
+            "reported the loss of the lock %s after the cut, and the next "
+            "client got it %s after the cut",
+            duration_text(ttl, d->args->ttl_ms), lost,
+            took(got, cut, second->ended));
+}
+
+static const struct check {
+    const char *name;
+    void (*run)(struct drill *d, struct contender *first);
+} checks[] = {
+    {"contention", check_contention},
+    {"crashed holder", check_crash},
+    {"cut connection", check_cut},
+    {"holder cut off", check_cut_off},
+};
+
+/* A server that does not answer at once gets a few seconds. */
+#define FIRST_MS 3000
+
+/* Each check has new clients. An error or a signal ends the drill. */
+static void run_checks(struct drill *d)
+{
+    struct contender *first = &d->contenders[0];
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        d->check = checks[i].name;
+        d->over = false;
+        d->code = drill_open(d);
+        if (d->code == 0) {
+            drill_begin(first, nxl_lock_acquire_start(first->lock, FIRST_MS));
+            if (drill_granted(d, first))
+                checks[i].run(d, first);
+        }
+        drill_close(d);
+        fflush(stdout);
+        if (d->code != 0 || d->session.caught != 0)
+            return;
+    }
 }
 
 /* ------------------------------------------------------------------ the end */
 
 static int exit_code(const struct drill *d)
 {
-    if (d->broken)
+    if (d->found[BROKEN])
         return EXIT_BROKEN;
     if (d->session.caught != 0)
         return session_interrupted(&d->session);
     if (d->code != 0)
         return d->code;
-    return d->unshown ? EXIT_UNSHOWN : EXIT_DONE;
+    return d->found[UNSHOWN] ? EXIT_UNSHOWN : EXIT_DONE;
 }
 
 static void print_verdict(struct drill *d)
 {
     diagnostic(&d->diagnostics, LEVEL_NOTE, "not tried", NULL, NOT_TRIED);
-    if (d->broken)
+    if (d->found[BROKEN])
         diagnostic(&d->diagnostics, LEVEL_FAIL, "drill",
             "docs/guarantees.md says what the promises depend on; please "
             "report it as SECURITY.md says if none of that explains it",
             "a promise was broken; the lines above name it");
     else if (d->session.caught == 0 && d->code == 0)
-        diagnostic(&d->diagnostics, d->unshown ? LEVEL_WARN : LEVEL_OK, "drill",
-            NULL,
-            d->unshown ? "no promise was broken, but not everything was shown"
-                       : "every promise was kept");
-}
-
-static int run_drill(struct drill *d)
-{
-    struct args own = *d->args;
-    char lease[DURATION_ROOM];
-
-    /* The session's lock is the drill's. */
-    own.name = d->name;
-    int code = session_open(&d->session, &own, NULL);
-    if (code == 0) {
-        diagnostic(&d->diagnostics, LEVEL_NOTE, "drill", NULL,
-            "contends for the lock '%s%s' with a lease of %s",
-            nxl_client_prefix(d->session.client), d->name,
-            duration_text(lease, d->ttl_ms));
-        play_scenes(d);
-        if (d->ledger.count > 0) /* otherwise nothing was written */
-            clean_servers(d);
-        print_verdict(d);
-        code = exit_code(d);
-    }
-    if (report_output() != EXIT_DONE)
-        code = EXIT_INTERNAL;
-    session_close(&d->session);
-    return code;
-}
-
-/* Are such locks possible with this URL? Not with scheme=timestamp. */
-static int check_lock(struct drill *d, nxl_client *client)
-{
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-
-    options.ttl_ms = d->ttl_ms;
-    options.fence = 1;
-    if (nxl_lock_new(&lock, client, d->name, &options) != NXL_OK) {
-        say("a drill is not possible: %s", nxl_client_errmsg(client));
-        return EXIT_USAGE;
-    }
-    nxl_lock_free(lock);
-    return 0;
+        diagnostic(&d->diagnostics, d->found[UNSHOWN] ? LEVEL_WARN : LEVEL_OK,
+            "drill", NULL,
+            d->found[UNSHOWN]
+                ? "no promise was broken, but not everything was shown"
+                : "every promise was kept");
 }
 
 int subcommand_drill(const struct args *args)
 {
-    struct drill *d = calloc(1, sizeof(*d));
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    nxl_client *client;
-    int code;
+    struct drill d = {.args = args, .diagnostics.json = args->json};
+    struct args own = *args;
 
-    if (!d) {
-        say("out of memory");
-        return EXIT_INTERNAL;
-    }
-    d->args = args;
-    d->ttl_ms = args->ttl_ms;
-    d->diagnostics.json = args->json;
-    d->end = nxl_now_ns() + MOST_NS;
-    options.max_ttl_ms = args->max_ttl_ms;
-    /* It only judges the URL, and connects to nothing. */
-    code = connect_client(&client, args, &options);
+    /* The session is only for signals; its lock is never acquired. */
+    if (!own.name)
+        own.name = "drill";
+    int code = session_open(&d.session, &own, NULL);
     if (code == 0) {
-        d->name = name_own(nxl_client_prefix(client), args->name, "drill");
-        code = d->name ? check_lock(d, client) : EXIT_INTERNAL;
-        nxl_client_free(client);
+        d.name =
+            name_own(nxl_client_prefix(d.session.client), args->name, "drill");
+        if (d.name)
+            run_checks(&d);
+        else
+            d.code = EXIT_INTERNAL;
+        if (d.grants > 0)
+            print_verdict(&d);
+        code = exit_code(&d);
     }
-    if (code == 0)
-        code = run_drill(d);
-    free(d->name);
-    free(d);
+    if (report_output() != EXIT_DONE)
+        code = EXIT_INTERNAL;
+    session_close(&d.session);
+    free(d.name);
     return code;
 }

@@ -331,16 +331,16 @@ static bool waits_in_line(nxl_client *client, const char *name)
     return rc == NXL_BUSY && facts.in_line;
 }
 
-/* A lock of a command's own, beside NAME. */
-static enum acl_effect tries(
-    nxl_client *client, const char *name, enum acl_effect refused)
+/* doctor's own lock, beside NAME. */
+static enum acl_effect try_own(nxl_client *client)
 {
+    const char *name = NAME ":doctor:1";
     nxl_lock *own = lock_with(client, name, .ttl_ms = TTL_MS, .fence = 1);
     int rc = nxl_lock_acquire(own, 0);
     bool waits = rc == NXL_OK && waits_in_line(client, name);
 
     nxl_lock_free(own);
-    return waits ? ACL_WORKS : rc == NXL_E_DENIED ? refused : ODD;
+    return waits ? ACL_WORKS : rc == NXL_E_DENIED ? ACL_NO_TRIAL : ODD;
 }
 
 static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
@@ -353,17 +353,23 @@ static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
     if (effect == ACL_WORKS)
         effect = use_fence(client, lock);
     if (effect == ACL_WORKS)
-        effect = tries(client, NAME ":doctor:1", ACL_NO_TRIAL);
+        effect = try_own(client);
     return effect == ACL_WORKS ? asks(client, questions, ACL_UNKNOWN_TO_DOCTOR)
                                : effect;
 }
 
 static enum acl_effect use_contend(nxl_client *client, nxl_lock *lock)
 {
-    enum acl_effect effect = use_remove(client, lock);
+    enum acl_effect effect = use_extend(client, lock);
+    nxl_lock *own = lock_with(client, NAME ":drill:1", .ttl_ms = TTL_MS);
+    int rc = nxl_lock_acquire(own, 0);
 
-    return effect == ACL_WORKS ? tries(client, NAME ":drill:1", ACL_NO_DRILL)
-                               : effect;
+    if (effect == ACL_WORKS && rc != NXL_OK)
+        effect = rc == NXL_E_DENIED ? ACL_NO_DRILL : ODD;
+    if (effect == ACL_WORKS && !waits_in_line(client, NAME ":drill:1"))
+        effect = ACL_NO_LINE;
+    nxl_lock_free(own);
+    return effect;
 }
 
 /* NULL: of the line, in which no lock waits yet. */
